@@ -1,0 +1,196 @@
+// Package supplier is the boundary to payment suppliers (供应商): what one of
+// their callbacks says, and what they want to hear back.
+//
+// Each kind of supplier lives in a folder of its own below this one. An adapter
+// translates between a supplier's protocol and the types here; it decides
+// nothing about orders and reads no database. What no supplier library checks
+// (duplicate parameters, duplicate JSON keys, odd number forms, time windows on
+// both sides) is checked by the helpers of this package, once for every kind.
+package supplier
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// Request is one inbound call. Everything in it is a copy: the HTTP server
+// reuses its own buffers as soon as the handler returns.
+type Request struct {
+	Method     string
+	Path       string
+	RawQuery   string
+	Header     http.Header
+	Body       []byte
+	RemoteAddr netip.Addr // the client's address after trusted proxies are skipped
+	ReceivedAt time.Time  // this node's clock; signature timestamps are judged by it
+}
+
+// Status is what a callback says of the payment, in our words.
+type Status string
+
+// A status that an adapter does not know is Other: an unknown word never moves
+// an order.
+const (
+	Paid     Status = "paid"     // the money is there
+	Failed   Status = "failed"   // this try failed; see Callback.Final
+	Refunded Status = "refunded" // money went back
+	Other    Status = "other"    // known or unknown, moves nothing
+)
+
+// Callback is an authentic message after translation. Only an adapter that has
+// verified the signature may return one.
+type Callback struct {
+	// EventKey is the supplier's replay key: equal for every repeat of one fact,
+	// different for another fact (domain: transaction and state). Not empty.
+	EventKey string
+	// OrderRef is the reference that we gave the supplier: the order_no, or a
+	// later attempt's supplier_ref.
+	OrderRef string
+	// TradeNo is the supplier's own number for the payment.
+	TradeNo string
+	Status  Status
+	// RawStatus is the supplier's own word, for people.
+	RawStatus string
+	// Final says of a Failed callback that the buyer cannot try again under this
+	// reference. A failure that is not final moves nothing.
+	Final bool
+	// Amount is in minor units of Currency (ISO 4217, upper case).
+	Amount   int64
+	Currency string
+	// Identity holds what the message says of whose account it is for, under the
+	// same names as Adapter.Identity.
+	Identity map[string]string
+	// RefundNo is our own refund number, of a Refunded callback that names it.
+	RefundNo string
+	// OccurredAt is the supplier's time of the fact; zero where it gives none.
+	OccurredAt time.Time
+}
+
+// Adapter speaks one supplier's protocol with one supplier's keys. It is
+// immutable and safe for concurrent use; keys are parsed when it is made.
+type Adapter interface {
+	// Parse verifies the signature first and reads fields only after that. It
+	// notes each check in t. Errors are *Refused or *Unreadable.
+	Parse(req *Request, t *Trace) (Callback, error)
+	// Reply is the answer that this supplier's protocol expects.
+	Reply(Result) Reply
+	// Identity is what Callback.Identity must say: the configured application,
+	// seller and merchant numbers by name. Empty values are not configured.
+	Identity() map[string]string
+	// Account names the supplier-side account, e.g. "wechatpay:1900000001":
+	// trade numbers are unique within it.
+	Account() string
+}
+
+// Result is what became of a callback, as far as the supplier is concerned.
+type Result int
+
+// Only Taken is answered as success, and only after the commit.
+const (
+	Taken          Result = iota // committed, or already known
+	BadSignature                 // 401 unless the protocol wants another status
+	Malformed                    // 400
+	Unavailable                  // 503: busy, or the database did not answer; send again
+	InternalFailed               // 500: our fault, e.g. the message cannot be decrypted; send again
+)
+
+// Reply is an HTTP answer, byte for byte.
+type Reply struct {
+	Status      int
+	ContentType string
+	Body        []byte
+}
+
+// Refused says that a message cannot be taken as coming from the supplier, or
+// cannot be read before that is known. Nothing of it may be believed.
+type Refused struct {
+	Result Result // BadSignature or Malformed
+	Reason string // for people; never holds a key or the whole request
+}
+
+func (e *Refused) Error() string { return e.Reason }
+
+// RefuseSignature returns a *Refused for a signature that does not hold.
+func RefuseSignature(format string, args ...any) error {
+	return &Refused{Result: BadSignature, Reason: fmt.Sprintf(format, args...)}
+}
+
+// RefuseMalformed returns a *Refused for a message that cannot be read.
+func RefuseMalformed(format string, args ...any) error {
+	return &Refused{Result: Malformed, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Unreadable says that a message is authentic but cannot be understood: money
+// may be behind it, so it becomes an exception that people see. Callback holds
+// what could be read (order, trade number), so that they can find it.
+type Unreadable struct {
+	Kind     string // "decrypt_failed" or "malformed"
+	Result   Result // what to answer: InternalFailed or Malformed
+	Reason   string
+	Callback Callback
+}
+
+func (e *Unreadable) Error() string { return e.Reason }
+
+// Step is one verification step as people see it in the console.
+type Step struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Trace collects the verification steps of one callback. Details are shown to
+// people and stored: they must not hold secrets.
+type Trace struct{ Steps []Step }
+
+// maxDetail bounds one step's text: part of it may come from outside.
+const maxDetail = 300
+
+// Pass notes a check that held.
+func (t *Trace) Pass(name, format string, args ...any) { t.add(name, true, format, args...) }
+
+// Fail notes a check that did not hold.
+func (t *Trace) Fail(name, format string, args ...any) { t.add(name, false, format, args...) }
+
+func (t *Trace) add(name string, ok bool, format string, args ...any) {
+	if t == nil {
+		return
+	}
+	detail := fmt.Sprintf(format, args...)
+	if len(detail) > maxDetail {
+		detail = detail[:maxDetail] + "…"
+	}
+	t.Steps = append(t.Steps, Step{Name: name, OK: ok, Detail: detail})
+}
+
+// Kind describes one kind of supplier to the registry.
+type Kind struct {
+	Name string // "wechatpay", "alipay", …
+	// Secrets names the config fields that are sealed at rest.
+	Secrets []string
+	// New makes an adapter from the config of `apply` as JSON (unknown fields are
+	// an error). Values "file:PATH" are resolved before. It returns a *FieldError
+	// where one field is to blame.
+	New func(code string, config json.RawMessage) (Adapter, error)
+}
+
+// FieldError names the config field that is wrong and how to mend it.
+type FieldError struct {
+	Field   string // path inside config, e.g. "public_key" or "reply.success"
+	Problem string
+}
+
+func (e *FieldError) Error() string { return "config." + e.Field + ": " + e.Problem }
+
+// AsField returns the *FieldError in err's chain, or nil.
+func AsField(err error) *FieldError {
+	var f *FieldError
+	if errors.As(err, &f) {
+		return f
+	}
+	return nil
+}
