@@ -1,0 +1,131 @@
+package supplier
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// CheckWindow refuses a message whose signed time lies more than window away
+// from now, in either direction: an old one may be a replay, and one from the
+// future would stay replayable until its time comes. A message exactly at the
+// edge passes. It notes the step "time window".
+func CheckWindow(t *Trace, at, now time.Time, window time.Duration) error {
+	const step = "time window"
+	age := now.Sub(at)
+	switch {
+	case at.IsZero():
+		t.Fail(step, "the message has no time")
+		return RefuseSignature("the message has no time")
+	case at.Before(now.Add(-window)):
+		t.Fail(step, "signed %s ago, %s allowed", age.Round(time.Second), window)
+		return RefuseSignature("signed %s ago, %s allowed", age.Round(time.Second), window)
+	case at.After(now.Add(window)):
+		t.Fail(step, "signed %s in the future, %s allowed", (-age).Round(time.Second), window)
+		return RefuseSignature("signed %s in the future, %s allowed", (-age).Round(time.Second), window)
+	}
+	t.Pass(step, "signed %s before it arrived, %s allowed", age.Round(time.Millisecond), window)
+	return nil
+}
+
+// DecodeConfig reads a supplier's config into a struct. An unknown or doubled
+// field and a value of the wrong type are *FieldError; names are compared
+// exactly. No config at all is an empty one, so that what is missing is named by
+// the kind. Errors never repeat a value: it may be a key.
+func DecodeConfig(raw json.RawMessage, into any) error {
+	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
+		raw = json.RawMessage("{}")
+	}
+	if f := findFlaw(raw); f != nil {
+		if f.path == "" {
+			return fmt.Errorf("config %s", f.problem)
+		}
+		return &FieldError{Field: f.path, Problem: f.problem}
+	}
+	if err := knownFields(raw, reflect.TypeOf(into).Elem(), ""); err != nil {
+		return err
+	}
+	err := json.Unmarshal(raw, into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field != "":
+		got, _, _ := strings.Cut(wrong.Value, " ") // "number 12" would repeat the value
+		return &FieldError{Field: wrong.Field, Problem: fmt.Sprintf("a %s is wanted here, not a %s", jsonWord(wrong.Type), got)}
+	default:
+		return errors.New("config is not a set of named fields")
+	}
+}
+
+// knownFields compares the names in raw with the struct's, level by level.
+// encoding/json can refuse unknown names too, but names only the last part of
+// the path, only in an error's text, and lets other cases of a name pass. Lists
+// of structs are not looked into; no config has one.
+func knownFields(raw json.RawMessage, into reflect.Type, path string) error {
+	if into.Kind() == reflect.Pointer {
+		into = into.Elem()
+	}
+	var got map[string]json.RawMessage
+	if into.Kind() != reflect.Struct || json.Unmarshal(raw, &got) != nil {
+		return nil // a leaf, or a wrong type that the decoder reports
+	}
+	known := map[string]reflect.Type{}
+	var names []string
+	for _, f := range reflect.VisibleFields(into) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && !f.Anonymous && name != "-" {
+			name = orElse(name, f.Name)
+			known[name] = f.Type
+			names = append(names, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		field, ok := known[name]
+		if !ok {
+			return &FieldError{Field: path + clip(name), Problem: "unknown field; known are " + strings.Join(names, ", ")}
+		}
+		if err := knownFields(got[name], field, path+name+"."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jsonWord names a Go type as people who write YAML know it.
+func jsonWord(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text (in quotes)"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "list"
+	case reflect.Struct, reflect.Map:
+		return "set of named fields"
+	default:
+		return "number"
+	}
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// clip keeps a hostile name from filling a log line.
+func clip(s string) string {
+	const limit = 40
+	if len(s) > limit {
+		return strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,66 @@
+package supplier
+
+import (
+	"net/url"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxFields bounds the parameters of one message. The longest known callback
+// (Alipay's) has about 40; every one of them is sorted and copied.
+const MaxFields = 200
+
+// ParseForm reads application/x-www-form-urlencoded text, be it a query or a
+// body, so that only one reading is possible: a name that occurs twice, a broken
+// percent escape, a semicolon outside an escape (net/url refuses it as well;
+// others take it for a separator), a parameter without a name, invalid UTF-8,
+// NUL and more than MaxFields parameters are *Refused as malformed. "+" is a
+// space; "a" without "=" is an empty value; empty pieces ("a=1&&b=2") are
+// skipped.
+func ParseForm(raw string) (map[string]string, error) {
+	fields := make(map[string]string)
+	for raw != "" {
+		var pair string
+		pair, raw, _ = strings.Cut(raw, "&")
+		if pair == "" {
+			continue
+		}
+		if strings.Contains(pair, ";") {
+			return nil, RefuseMalformed("semicolon in the parameters: not a separator")
+		}
+		encodedName, encodedValue, _ := strings.Cut(pair, "=")
+		name, err := unescape(encodedName)
+		if err != nil {
+			return nil, err
+		}
+		value, err := unescape(encodedValue)
+		if err != nil {
+			return nil, err
+		}
+		if name == "" {
+			return nil, RefuseMalformed("a parameter has no name")
+		}
+		if _, twice := fields[name]; twice {
+			return nil, RefuseMalformed("parameter %q occurs more than once", clip(name))
+		}
+		if len(fields) == MaxFields {
+			return nil, RefuseMalformed("more than %d parameters", MaxFields)
+		}
+		fields[name] = value
+	}
+	return fields, nil
+}
+
+func unescape(s string) (string, error) {
+	plain, err := url.QueryUnescape(s)
+	if err != nil {
+		return "", RefuseMalformed("broken percent escape in the parameters")
+	}
+	if !utf8.ValidString(plain) {
+		return "", RefuseMalformed("the parameters are not valid UTF-8")
+	}
+	if strings.ContainsRune(plain, 0) {
+		return "", RefuseMalformed("NUL in the parameters")
+	}
+	return plain, nil
+}

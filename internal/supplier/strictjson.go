@@ -1,0 +1,180 @@
+package supplier
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxDepth bounds the nesting of JSON. A Stripe event, the deepest known, stays
+// below 15.
+const MaxDepth = 32
+
+// DecodeJSON reads one JSON value so that only one reading is possible. What
+// CheckJSON refuses, and a value of the wrong type, is *Refused as malformed.
+// Numbers keep their digits (json.Number) where into leaves the choice.
+func DecodeJSON(raw []byte, into any) error {
+	if err := CheckJSON(raw); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err := d.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return RefuseMalformed("the JSON has a %s of the wrong type at %q", clip(wrong.Value), clip(wrong.Field))
+	default:
+		return RefuseMalformed("the JSON does not have the expected form")
+	}
+}
+
+// CheckJSON refuses JSON that two readers may understand differently: a name
+// that occurs twice in one object at any depth (also in another case, since
+// encoding/json reads "Amount" into the field "amount" and lets the last one
+// win), invalid UTF-8, NUL (escaped too), surrogate escapes without their other
+// half, nesting below MaxDepth, anything after the value. Its errors are
+// *Refused as malformed.
+func CheckJSON(raw []byte) error {
+	f := findFlaw(raw)
+	if f == nil {
+		return nil
+	}
+	if f.path == "" {
+		return RefuseMalformed("the JSON %s", f.problem)
+	}
+	return RefuseMalformed("the JSON %s at %q", f.problem, f.path)
+}
+
+// flaw is where and why a JSON text is refused. The path is empty for the whole.
+type flaw struct{ path, problem string }
+
+func findFlaw(raw []byte) *flaw {
+	switch {
+	case !utf8.Valid(raw):
+		return &flaw{problem: "is not valid UTF-8"}
+	case bytes.IndexByte(raw, 0) >= 0:
+		return &flaw{problem: "has a NUL"}
+	case !json.Valid(raw): // trailing data included
+		return &flaw{problem: "is not one well-formed value"}
+	case loneSurrogate(raw):
+		return &flaw{problem: "has half of a surrogate pair"}
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return walkJSON(d, "", 1)
+}
+
+// walkJSON reads one value of a text that is known to be well formed.
+func walkJSON(d *json.Decoder, path string, depth int) *flaw {
+	token, err := d.Token()
+	if err != nil {
+		return &flaw{path, "cannot be read"}
+	}
+	if s, ok := token.(string); ok && strings.ContainsRune(s, 0) {
+		return &flaw{path, "has a NUL"}
+	}
+	open, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	if depth > MaxDepth {
+		return &flaw{clip(path), "is nested more than " + strconv.Itoa(MaxDepth) + " deep"}
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		inner := path
+		if open == '{' {
+			token, err := d.Token()
+			name, isName := token.(string)
+			if err != nil || !isName {
+				return &flaw{path, "cannot be read"}
+			}
+			inner = join(path, name)
+			switch folded := fold(name); {
+			case strings.ContainsRune(name, 0):
+				return &flaw{path, "has a NUL in a name"}
+			case seen[folded]:
+				return &flaw{inner, "has the same name more than once"}
+			default:
+				seen[folded] = true
+			}
+		}
+		if f := walkJSON(d, inner, depth+1); f != nil {
+			return f
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return &flaw{path, "cannot be read"}
+	}
+	return nil
+}
+
+// join bounds the path: it is only for people, and names come from outside.
+func join(path, name string) string {
+	if path == "" {
+		return clip(name)
+	}
+	if len(path) > 120 {
+		return path
+	}
+	return path + "." + clip(name)
+}
+
+// fold maps all cases of a letter to one, as encoding/json does when it looks
+// for a struct field: also "ſ" to "S" and the Kelvin sign to "K".
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				return next // the orbit has come round to its smallest
+			}
+			r = next
+		}
+	}, name)
+}
+
+// loneSurrogate finds \ud83d without its other half: encoding/json silently
+// writes U+FFFD for each of them, other readers keep them or stop. raw is well
+// formed.
+func loneSurrogate(raw []byte) bool {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		i++ // the escaped character; "\\u" is a backslash and a plain u
+		if raw[i] != 'u' {
+			continue
+		}
+		switch unit := hexUnit(raw[i+1:]); {
+		case unit >= 0xDC00 && unit <= 0xDFFF:
+			return true
+		case unit >= 0xD800 && unit <= 0xDBFF:
+			rest := raw[i+5:]
+			if len(rest) < 6 || rest[0] != '\\' || rest[1] != 'u' {
+				return true
+			}
+			if low := hexUnit(rest[2:]); low < 0xDC00 || low > 0xDFFF {
+				return true
+			}
+			i += 6
+		}
+		i += 4
+	}
+	return false
+}
+
+func hexUnit(digits []byte) uint64 {
+	unit, err := strconv.ParseUint(string(digits[:4]), 16, 16)
+	if err != nil {
+		return 0xDC00 // cannot happen in well-formed JSON; refused if it does
+	}
+	return unit
+}

@@ -1,0 +1,86 @@
+package suppliertest
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+
+	"backstop/internal/supplier"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.http anew from the message builders")
+
+// Kept holds a message and its file in testdata together, byte for byte, so that
+// the file is what the adapter's test really sends. -update writes it anew.
+func Kept(t *testing.T, path string, req *supplier.Request) {
+	t.Helper()
+	wire := dump(req)
+	if *update {
+		if err := os.WriteFile(path, wire, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(kept, wire) {
+		t.Errorf("%s is not what the message builder makes; run with -update and look at the difference", path)
+	}
+}
+
+// Load reads an HTTP message from a file, as if it arrived at Now.
+func Load(tb testing.TB, path string) *supplier.Request {
+	tb.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	wire, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
+	if err != nil {
+		tb.Fatalf("%s: %v", path, err)
+	}
+	body, err := io.ReadAll(wire.Body)
+	if err != nil {
+		tb.Fatalf("%s: %v", path, err)
+	}
+	return &supplier.Request{
+		Method:     wire.Method,
+		Path:       wire.URL.Path,
+		RawQuery:   wire.URL.RawQuery,
+		Header:     wire.Header,
+		Body:       body,
+		RemoteAddr: netip.MustParseAddr("203.0.113.7"),
+		ReceivedAt: Now,
+	}
+}
+
+// dump writes the request as HTTP/1.1 text, headers by name.
+func dump(req *supplier.Request) []byte {
+	var b bytes.Buffer
+	target := req.Path
+	if req.RawQuery != "" {
+		target += "?" + req.RawQuery
+	}
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: pay.example.com\r\n", req.Method, target)
+	names := make([]string, 0, len(req.Header))
+	for name := range req.Header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, value := range req.Header[name] {
+			fmt.Fprintf(&b, "%s: %s\r\n", name, value)
+		}
+	}
+	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n", len(req.Body))
+	b.Write(req.Body)
+	return b.Bytes()
+}
