@@ -43,6 +43,9 @@ type Entry struct {
 	Enabled    bool
 	AllowIPs   []netip.Prefix // empty = any address
 	Adapter    Adapter
+	// AccountID is our number for Adapter.Account: trade numbers and references
+	// are unique within it, whichever code a callback comes in by.
+	AccountID int64
 }
 
 // Allowed says whether a callback may come from addr (see ClientAddr). It is a

@@ -18,7 +18,7 @@ import (
 
 // EnvURL names a PostgreSQL server for tests. Without it a private one is
 // started from Debian's packages and left running for the next test process.
-const EnvURL = "BACKSTOP_TEST_DATABASE_URL"
+const EnvURL = "TEST_DATABASE_URL"
 
 var server = sync.OnceValues(func() (string, error) {
 	if u := os.Getenv(EnvURL); u != "" {
