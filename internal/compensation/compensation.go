@@ -1,0 +1,98 @@
+// Package compensation (补单) keeps what people must see or what must be pushed
+// to an end: the exception table.
+package compensation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Kinds of exceptions.
+const (
+	UnknownOrder     = "unknown_order"
+	AmountMismatch   = "amount_mismatch" // over or under; the difference is in the detail
+	CurrencyMismatch = "currency_mismatch"
+	AccountMismatch  = "account_mismatch"
+	LatePayment      = "late_payment"
+	DuplicatePayment = "duplicate_payment"
+	UnknownRefund    = "unknown_refund"
+	DecryptFailed    = "decrypt_failed"
+	Malformed        = "malformed"
+	NotifyExhausted  = "notify_exhausted"
+	StuckPaying      = "stuck_paying"
+)
+
+// Opened is the state in which every exception starts.
+const Opened = "open"
+
+// Item is one exception. One fact is one row, however often it is reported:
+// unique by kind, supplier, subject and order.
+type Item struct {
+	bun.BaseModel `bun:"table:exceptions,alias:x"`
+
+	ID         int64           `bun:"id,pk"`
+	Kind       string          `bun:"kind"`
+	State      string          `bun:"state"`
+	SupplierID int64           `bun:"supplier_id"`
+	MerchantID int64           `bun:"merchant_id"`
+	OrderID    int64           `bun:"order_id"`
+	OrderNo    string          `bun:"order_no"`
+	Subject    string          `bun:"subject"` // supplier trade number, or the notification's id
+	Amount     int64           `bun:"amount"`  // minor units that the exception is about
+	Currency   string          `bun:"currency"`
+	Detail     json.RawMessage `bun:"detail,type:jsonb"`
+	Seen       int64           `bun:"seen"` // how often the fact was reported
+	OpenedAt   int64           `bun:"opened_at"`
+	UpdatedAt  int64           `bun:"updated_at"`
+	ResolvedAt *int64          `bun:"resolved_at"`
+}
+
+// key is what makes two reports one fact.
+func (i *Item) key() string {
+	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", i.Kind, i.SupplierID, i.Subject, i.OrderNo)
+}
+
+// Open writes the exceptions in the caller's transaction. A fact that is known
+// already is counted again and keeps its state.
+func Open(ctx context.Context, tx bun.Tx, d *db.DB, items []*Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	now := d.Now()
+	seen := map[string]*Item{}
+	rows := make([]*Item, 0, len(items))
+	for _, i := range items {
+		// One statement must not meet one row twice.
+		if first := seen[i.key()]; first != nil {
+			first.Seen++
+			continue
+		}
+		seen[i.key()] = i
+		i.ID, i.State, i.Seen, i.OpenedAt, i.UpdatedAt = d.NewID(), Opened, 1, now, now
+		if len(i.Detail) == 0 {
+			i.Detail = json.RawMessage("{}")
+		}
+		rows = append(rows, i)
+	}
+	_, err := tx.NewInsert().Model(&rows).On("CONFLICT (kind, supplier_id, subject, order_no) DO UPDATE").
+		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at").Set("detail = EXCLUDED.detail").
+		Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("open exceptions: %w", err)
+	}
+	return nil
+}
+
+// Detail makes an exception's detail. It is shown to people: no secrets.
+func Detail(fields map[string]any) json.RawMessage {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return raw
+}

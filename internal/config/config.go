@@ -1,0 +1,101 @@
+// Package config says what can be set from outside, and how it is read: a
+// BACKSTOP_* environment variable wins over the same name in backstop.yaml,
+// which wins over the default. The tags of Config are the one list of names,
+// defaults, limits and meanings; Load, `backstop config` and
+// docs/configuration.md all read it.
+package config
+
+import (
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"time"
+	_ "time/tzdata" // a slim container has no zone files, and the sweep needs its zone
+)
+
+//go:generate go test . -run TestDocsAreCurrent -update
+
+// Config is the effective configuration of one process. It is read once at the
+// start and never changed afterwards.
+//
+// Tags: env is the name without prefix, default its text ("" = not set), empty
+// what "not set" comes to, min and max the accepted range (both ends included),
+// oneof the accepted words, form the accepted form of a text (see forms), group
+// opens a section of the documentation, doc is the meaning.
+type Config struct {
+	Listen           string         `env:"LISTEN" default:"127.0.0.1:8080" form:"address" group:"Server" doc:"Address of callbacks, API and console. Use 0.0.0.0:8080 inside a container."`
+	PublicURL        string         `env:"PUBLIC_URL" default:"" empty:"from LISTEN" form:"public" doc:"Shown in links and given to suppliers as the address of their callbacks."`
+	Data             string         `env:"DATA" default:"./data" form:"path" doc:"Folder of the embedded database, queue and keys. One server at a time."`
+	NodeName         string         `env:"NODE_NAME" default:"" empty:"made at the first start and kept in the data folder" form:"name" doc:"Name of this node in leases, logs and metrics; every node has its own."`
+	TrustedProxies   []netip.Prefix `env:"TRUSTED_PROXIES" default:"" empty:"none" doc:"Proxies whose X-Forwarded-For is believed. From anyone else the header is ignored."`
+	ShutdownTimeout  time.Duration  `env:"SHUTDOWN_TIMEOUT" default:"15s" min:"1s" max:"5m" doc:"Time to finish or hand back running work after SIGTERM."`
+	HTTPReadTimeout  time.Duration  `env:"HTTP_READ_TIMEOUT" default:"10s" min:"1s" max:"5m" doc:"Time to read one request, headers and body: what a client that drips can hold."`
+	HTTPWriteTimeout time.Duration  `env:"HTTP_WRITE_TIMEOUT" default:"30s" min:"1s" max:"5m" doc:"Time to write one answer."`
+	HTTPIdleTimeout  time.Duration  `env:"HTTP_IDLE_TIMEOUT" default:"60s" min:"1s" max:"1h" doc:"How long a kept-alive connection may be silent."`
+	HTTPConnections  int            `env:"HTTP_CONNECTIONS" default:"10000" min:"16" max:"1000000" doc:"Connections at one time; more are turned away."`
+	SessionIdle      time.Duration  `env:"SESSION_IDLE" default:"30m" min:"1m" max:"24h" doc:"A console session without a request ends after this."`
+	SessionMax       time.Duration  `env:"SESSION_MAX" default:"12h" min:"1m" max:"168h" doc:"A console session ends after this in any case."`
+
+	LogLevel  slog.Level `env:"LOG_LEVEL" default:"info" oneof:"debug info warn error" group:"Logs" doc:"The least level that is logged."`
+	LogFormat string     `env:"LOG_FORMAT" default:"auto" oneof:"auto text json" doc:"Form of a log line; auto is text on a terminal, else json."`
+
+	DatabaseURL   Secret `env:"DATABASE_URL" default:"" empty:"SQLite in the data folder" form:"postgres" group:"Database, queue and keys" doc:"PostgreSQL for production, postgres://user:password@host:5432/name."`
+	DatabasePool  int    `env:"DATABASE_POOL" default:"16" min:"2" max:"1000" doc:"Connections to PostgreSQL per node. More than COMMIT_WRITERS, or pages and ticks would wait for callbacks."`
+	RedisURL      Secret `env:"REDIS_URL" default:"" empty:"embedded" form:"redis" doc:"Redis of the queues. It must run with maxmemory-policy noeviction."`
+	MasterKey     Secret `env:"MASTER_KEY" default:"" empty:"see MASTER_KEY_FILE" form:"key" doc:"Encrypts secrets at rest. Several keys, separated by commas, during rotation: the current one first."`
+	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, made at the first start" form:"path" doc:"File with the master key, mode 0600; one key a line, the current one first."`
+
+	CallbackBodyLimit Bytes         `env:"CALLBACK_BODY_LIMIT" default:"256KiB" min:"1KiB" max:"4MiB" group:"Callbacks from suppliers" doc:"A larger callback is answered 413."`
+	CallbackRate      Rate          `env:"CALLBACK_RATE" default:"2000/s" min:"1/s" max:"1000000/s" doc:"Callbacks per second from one supplier address; more are answered 429."`
+	CallbackWait      time.Duration `env:"CALLBACK_WAIT" default:"4s" min:"100ms" max:"30s" doc:"How long a callback waits for its commit before it is answered 503. Suppliers give up after about 5s."`
+	CallbackQueue     int           `env:"CALLBACK_QUEUE" default:"4096" min:"1" max:"100000" doc:"Callbacks that may wait for a commit at one time; more are answered 503 at once."`
+	CommitBatch       int           `env:"COMMIT_BATCH" default:"64" min:"1" max:"1024" doc:"Most callbacks in one transaction."`
+	CommitWriters     int           `env:"COMMIT_WRITERS" default:"4" min:"1" max:"64" doc:"Transactions of callbacks at one time on PostgreSQL; SQLite always has 1."`
+	RefusedRate       Rate          `env:"REFUSED_RATE" default:"10/s" min:"1/s" max:"1000/s" doc:"Refused callbacks recorded per second and supplier; the rest is only counted, so that forgeries cannot fill the disk."`
+	RefusedRows       int           `env:"REFUSED_ROWS" default:"100000" min:"100" max:"10000000" doc:"Refused callbacks kept; the oldest go first."`
+
+	APIBodyLimit   Bytes         `env:"API_BODY_LIMIT" default:"64KiB" min:"1KiB" max:"4MiB" group:"Merchant API and orders" doc:"A larger API request is answered 413."`
+	APIRate        Rate          `env:"API_RATE" default:"2000/s" min:"1/s" max:"1000000/s" doc:"API requests per second and key; more are answered 429."`
+	OrderExpiry    time.Duration `env:"ORDER_EXPIRY" default:"1800s" min:"1s" max:"8760h" doc:"Life of an order that names no expires_in."`
+	OrderExpiryMax time.Duration `env:"ORDER_EXPIRY_MAX" default:"720h" min:"1s" max:"8760h" doc:"Longest expires_in that is accepted."`
+	ClosingGrace   time.Duration `env:"CLOSING_GRACE" default:"15m" min:"0s" max:"24h" doc:"How long closing waits where the supplier can be neither asked nor told."`
+
+	NotifyAllowCIDRs   []netip.Prefix `env:"NOTIFY_ALLOW_CIDRS" default:"" empty:"none" group:"Notifications to merchants" doc:"Non-public ranges that notifications may reach, over plain http too and on any port (127.0.0.0/8,::1/128 in development). Everything non-public is refused otherwise."`
+	NotifyConcurrency  int            `env:"NOTIFY_CONCURRENCY" default:"50" min:"1" max:"10000" doc:"Deliveries in flight per node."`
+	NotifyMaxInFlight  int            `env:"NOTIFY_MAX_IN_FLIGHT" default:"10" min:"1" max:"1000" doc:"Deliveries in flight per merchant and node, where the merchant sets none."`
+	NotifySchedule     string         `env:"NOTIFY_SCHEDULE" default:"day" form:"schedule" doc:"Waits before the tries after the first, each from the end of the try before, where the merchant sets none. day = 1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h, quick = 1s 3s 5s."`
+	NotifyTimeout      time.Duration  `env:"NOTIFY_TIMEOUT" default:"10s" min:"1s" max:"10s" doc:"Time for one attempt, from dial to the last byte, where the merchant sets none."`
+	NotifySlow         time.Duration  `env:"NOTIFY_SLOW" default:"3s" min:"100ms" max:"10s" doc:"A merchant whose answers take longer counts as slow: it gets a queue apart, and an alert goes out."`
+	NotifyWindow       int            `env:"NOTIFY_WINDOW" default:"20000" min:"100" max:"1000000" doc:"Most ids held in Redis per queue; the rest waits in the database, so that a backlog cannot fill Redis."`
+	NotifyResponseKeep Bytes          `env:"NOTIFY_RESPONSE_KEEP" default:"4KiB" min:"0" max:"64KiB" doc:"How much of a merchant's answer is kept for people. At most 64 KiB are read in any case."`
+	BreakerFailures    int            `env:"BREAKER_FAILURES" default:"5" min:"1" max:"1000" doc:"Failures in a row that open a merchant's breaker."`
+	BreakerOpen        time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"How long a breaker stays open; notifications are parked until then."`
+
+	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Start of the deep scan, at low peak."`
+	Timezone           *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Zone of SWEEP_AT and of the days in reports."`
+	CleanupEvery       time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
+	RetentionCallbacks time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long the text of callbacks is kept. That a callback was seen is remembered for ever."`
+	RetentionAttempts  time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long the attempts of notifications are kept."`
+	RetentionHistory   time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of finished orders is kept."`
+
+	AlertURLs        []Secret      `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go."`
+	AlertBacklog     int           `env:"ALERT_BACKLOG" default:"1000" min:"1" max:"100000000" doc:"An alert goes out when more notifications than this are overdue."`
+	AlertSuccessRate Percent       `env:"ALERT_SUCCESS_RATE" default:"95%" min:"0%" max:"100%" doc:"An alert goes out when fewer attempts than this succeed; 0% never alerts."`
+	AlertRepeat      time.Duration `env:"ALERT_REPEAT" default:"1h" min:"1m" max:"24h" doc:"The same alert about the same subject is not repeated within this."`
+
+	origins map[string]Origin
+}
+
+// MasterKeyPath is where the master key file lies: as set, or in the data folder.
+// It has no meaning where MasterKey is set.
+func (c Config) MasterKeyPath() string {
+	if c.MasterKeyFile != "" {
+		return c.MasterKeyFile
+	}
+	return filepath.Join(c.Data, "master.key")
+}
+
+// Embedded tells whether this process keeps its own database and its own Redis.
+func (c Config) Embedded() (database, redis bool) {
+	return !c.DatabaseURL.IsSet(), !c.RedisURL.IsSet()
+}

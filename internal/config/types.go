@@ -1,0 +1,84 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+)
+
+// masked stands for a secret wherever one would be printed.
+const masked = "***"
+
+// Secret is a text that must not be seen. Every usual way to print it shows
+// "***" instead; Reveal is the only way to the text, so that a search for it
+// finds every use. The pointer keeps fmt from reaching the text through an
+// unexported field, where it calls no methods.
+type Secret struct{ text *string }
+
+// NewSecret hides text; an empty one is not set.
+func NewSecret(text string) Secret {
+	if text == "" {
+		return Secret{}
+	}
+	return Secret{&text}
+}
+
+// Reveal returns the text itself, to hand to the library that needs it.
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
+
+// IsSet tells whether there is a text.
+func (s Secret) IsSet() bool { return s.text != nil }
+
+// String is "***", or "" where nothing is set.
+func (s Secret) String() string {
+	if s.text == nil {
+		return ""
+	}
+	return masked
+}
+
+// Format masks every verb, %#v and %x too.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// LogValue masks structured logs.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalJSON masks JSON.
+func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + s.String() + `"`), nil }
+
+// MarshalText masks YAML, XML and every other text encoding.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Bytes is a size in bytes.
+type Bytes int64
+
+// String writes the size in the largest unit that divides it: "256KiB".
+func (b Bytes) String() string {
+	for _, u := range byteUnits {
+		if b != 0 && int64(b)%u.size == 0 {
+			return strconv.FormatInt(int64(b)/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// Rate is a number of events per second.
+type Rate int
+
+func (r Rate) String() string { return strconv.Itoa(int(r)) + "/s" }
+
+// Percent is a share from 0 to 100.
+type Percent int
+
+func (p Percent) String() string { return strconv.Itoa(int(p)) + "%" }
+
+// TimeOfDay is a wall clock time in Config.Timezone.
+type TimeOfDay struct{ Hour, Minute int }
+
+func (t TimeOfDay) String() string { return fmt.Sprintf("%02d:%02d", t.Hour, t.Minute) }

@@ -1,0 +1,252 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// ErrBusy says that an item waited too long, or found too many others waiting.
+// Nothing is known to be committed; the caller may try again.
+var ErrBusy = errors.New("too busy: try again")
+
+// ErrCommitUnknown says that the connection broke while committing: the items
+// may or may not be there. The caller must not claim either.
+var ErrCommitUnknown = errors.New("the database did not confirm the commit")
+
+// BatchOptions bound a Batcher.
+type BatchOptions[In any] struct {
+	Size    int           // most items of one transaction
+	Writers int           // transactions at a time; one on SQLite whatever it says
+	Queue   int           // most items that wait; more are ErrBusy at once
+	Wait    time.Duration // longest stay of one item
+	// Key names what an item works on: two items of one key never stand in one
+	// transaction, the second waits for the next. Nil = no such rule.
+	Key func(In) string
+	// Observe hears of each transaction, for metrics. Optional.
+	Observe func(items int, took time.Duration, err error)
+}
+
+// Batcher is group commit: what waits when a writer is free becomes one
+// transaction, and each caller is answered by its own item. There is no timer: a
+// lone item commits at once, and under load batches grow by themselves.
+//
+// Where a transaction fails, its items run again one by one, so that one bad
+// item cannot stop the others.
+type Batcher[In, Out any] struct {
+	db    *DB
+	o     BatchOptions[In]
+	run   func(context.Context, bun.Tx, []In) ([]Out, error)
+	queue chan *batchItem[In, Out]
+	// held counts items that writers took and put off because of their key.
+	held   atomic.Int64
+	stop   chan struct{}
+	closed sync.Once
+	done   sync.WaitGroup
+}
+
+type batchItem[In, Out any] struct {
+	in     In
+	out    Out
+	err    error
+	gone   atomic.Bool // the caller stopped waiting before the item was taken
+	ready  chan struct{}
+	finish sync.Once
+}
+
+// NewBatcher starts the writers. run must return one Out per In, in order.
+func NewBatcher[In, Out any](d *DB, o BatchOptions[In], run func(context.Context, bun.Tx, []In) ([]Out, error)) *Batcher[In, Out] {
+	if !d.IsPostgres() || o.Writers < 1 {
+		o.Writers = 1
+	}
+	b := &Batcher[In, Out]{db: d, o: o, run: run, queue: make(chan *batchItem[In, Out], o.Queue), stop: make(chan struct{})}
+	for range o.Writers {
+		b.done.Go(b.write)
+	}
+	return b
+}
+
+// Do hands the item over and waits for its transaction. ErrBusy and ctx's error
+// mean that the outcome is unknown to the caller.
+func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (Out, error) {
+	it := &batchItem[In, Out]{in: in, ready: make(chan struct{})}
+	select {
+	case <-b.stop:
+		return it.out, ErrBusy
+	default:
+	}
+	select {
+	case b.queue <- it:
+	default:
+		return it.out, ErrBusy
+	}
+	timer := time.NewTimer(b.o.Wait)
+	defer timer.Stop()
+	select {
+	case <-it.ready:
+		return it.out, it.err
+	case <-timer.C:
+		it.gone.Store(true)
+		return it.out0(), ErrBusy
+	case <-ctx.Done():
+		it.gone.Store(true)
+		return it.out0(), ctx.Err()
+	}
+}
+
+// Waiting is how many items wait for a writer now.
+func (b *Batcher[In, Out]) Waiting() int { return len(b.queue) + int(b.held.Load()) }
+
+// Close lets the writers finish what waits, and ends them.
+func (b *Batcher[In, Out]) Close() {
+	b.closed.Do(func() { close(b.stop) })
+	b.done.Wait()
+}
+
+func (b *Batcher[In, Out]) write() {
+	var held []*batchItem[In, Out]
+	for {
+		batch := b.gather(&held)
+		if batch == nil {
+			return
+		}
+		b.commit(batch)
+	}
+}
+
+// gather blocks for one item and takes what else waits. It returns nil when the
+// Batcher is closed and nothing waits.
+func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, Out] {
+	var batch []*batchItem[In, Out]
+	keys := map[string]bool{}
+	var later []*batchItem[In, Out]
+	take := func(it *batchItem[In, Out]) {
+		if it.gone.Load() {
+			return
+		}
+		if b.o.Key != nil {
+			k := b.o.Key(it.in)
+			if keys[k] {
+				later = append(later, it)
+				return
+			}
+			keys[k] = true
+		}
+		batch = append(batch, it)
+	}
+	for _, it := range *held {
+		take(it)
+	}
+	for len(batch) == 0 {
+		select {
+		case it := <-b.queue:
+			take(it)
+		case <-b.stop:
+			select {
+			case it := <-b.queue:
+				take(it)
+			default:
+				return nil
+			}
+		}
+	}
+	// later is bounded too: a flood of repeats of one key must not be drained into
+	// memory past the queue's own limit.
+	for len(batch) < b.o.Size && len(later) < b.o.Size {
+		select {
+		case it := <-b.queue:
+			take(it)
+			continue
+		default:
+		}
+		break
+	}
+	b.held.Add(int64(len(later) - len(*held)))
+	*held = later
+	return batch
+}
+
+func (b *Batcher[In, Out]) commit(batch []*batchItem[In, Out]) {
+	outs, err := b.attempt(batch)
+	if err == nil || errors.Is(err, ErrCommitUnknown) {
+		for i, it := range batch {
+			if err == nil {
+				it.out = outs[i]
+			}
+			it.end(err)
+		}
+		return
+	}
+	for _, it := range batch {
+		b.alone(it)
+	}
+}
+
+// conflictTries is how often one item is run again after losing against another
+// transaction; each loss means that somebody else won, so it ends.
+const conflictTries = 5
+
+func (b *Batcher[In, Out]) alone(it *batchItem[In, Out]) {
+	for try := 1; ; try++ {
+		outs, err := b.attempt([]*batchItem[In, Out]{it})
+		if err == nil {
+			it.out = outs[0]
+		} else if IsConflict(err) && try < conflictTries && !it.gone.Load() {
+			continue
+		}
+		it.end(err)
+		return
+	}
+}
+
+// txTimeout bounds one transaction: a database that hangs must not hold a writer
+// for ever.
+const txTimeout = 10 * time.Second
+
+func (b *Batcher[In, Out]) attempt(batch []*batchItem[In, Out]) (outs []Out, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
+	defer cancel()
+	start := time.Now()
+	ran := false
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("batch panicked: %v\n%s", p, debug.Stack())
+		}
+		if b.o.Observe != nil {
+			b.o.Observe(len(batch), time.Since(start), err)
+		}
+	}()
+	ins := make([]In, len(batch))
+	for i, it := range batch {
+		ins[i] = it.in
+	}
+	err = b.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		var err error
+		outs, err = b.run(ctx, tx, ins)
+		if err == nil && len(outs) != len(ins) {
+			err = fmt.Errorf("batch of %d gave %d results", len(ins), len(outs))
+		}
+		ran = err == nil
+		return err
+	})
+	if err != nil && ran {
+		return nil, fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+	}
+	return outs, err
+}
+
+func (it *batchItem[In, Out]) end(err error) {
+	it.finish.Do(func() {
+		it.err = err
+		close(it.ready)
+	})
+}
+
+// out0 is the zero answer; it.out may be written by a writer at this moment.
+func (it *batchItem[In, Out]) out0() (zero Out) { return zero }

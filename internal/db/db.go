@@ -1,0 +1,235 @@
+// Package db opens the one database that Backstop trusts, SQLite or PostgreSQL,
+// and hides the few differences between them.
+//
+// Everything that must survive a crash is a row here; Redis is only told about
+// it. See docs/architecture.md.
+package db
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+	"github.com/uptrace/bun/dialect/sqlitedialect"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// ErrStale says that a compare-and-set found another state than it expected: the
+// caller lost a race and reads again.
+var ErrStale = errors.New("the row has changed in between")
+
+// Options say which database to open.
+type Options struct {
+	URL  string // postgres://…; empty = SQLite in DataDir
+	Dir  string // data folder, holds backstop.db
+	Pool int    // connections of a PostgreSQL pool; 0 = 16
+	// Node is this installation's lasting name; nodes of one name that are gone
+	// hand their leases back (Boot). Empty for commands beside a server.
+	Node string
+	Log  *slog.Logger
+}
+
+// DB is the open database. The embedded *bun.DB writes; Read may be a snapshot
+// reader. On SQLite there is one writing connection, because more would only
+// wait for each other inside the engine.
+type DB struct {
+	*bun.DB
+	Read *bun.DB
+	// Relaxed commits without waiting for the disk on PostgreSQL
+	// (synchronous_commit=off): only for claims, where a lost commit costs a
+	// repeat and nothing else. On SQLite it is the writer.
+	Relaxed *bun.DB
+
+	dialect dialect
+	pools   []*sql.DB
+	clock   atomic.Pointer[clock]
+	ids     ids
+	node    node
+	log     *slog.Logger
+}
+
+// Open connects and checks that the database answers. It neither migrates
+// (Migrate) nor takes a node's place (Join).
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if o.Pool <= 0 {
+		o.Pool = 16
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var (
+		d   *DB
+		err error
+	)
+	if o.URL == "" {
+		d, err = openSQLite(o)
+	} else {
+		d, err = openPostgres(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.log = o.Log
+	d.node = node{name: o.Node, boot: randomBoot()}
+	d.ids.slot.Store(-1)
+	if err := d.measure(ctx); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("reach the database: %w", err)
+	}
+	return d, nil
+}
+
+// openSQLite opens the file twice: one connection that writes, and readers.
+// _txlock=immediate takes the write lock at BEGIN; a deferred transaction that
+// reads first and writes later fails with "busy" whatever the timeout is.
+func openSQLite(o Options) (*DB, error) {
+	file := filepath.Join(o.Dir, "backstop.db")
+	dsn := func(extra string) string {
+		return "file:" + (&url.URL{Path: file}).EscapedPath() + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)" +
+			"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=cache_size(-32768)&_pragma=temp_store(2)" + extra
+	}
+	writer, err := sql.Open("sqlite", dsn("&_txlock=immediate"))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", file, err)
+	}
+	writer.SetMaxOpenConns(1)
+	writer.SetConnMaxLifetime(0)
+	reader, err := sql.Open("sqlite", dsn("&_pragma=query_only(1)"))
+	if err != nil {
+		writer.Close()
+		return nil, fmt.Errorf("open %s: %w", file, err)
+	}
+	reader.SetMaxOpenConns(8)
+	reader.SetMaxIdleConns(4)
+	d := &DB{
+		DB: bun.NewDB(writer, sqlitedialect.New()), Read: bun.NewDB(reader, sqlitedialect.New()),
+		dialect: sqlite, pools: []*sql.DB{writer, reader},
+	}
+	d.Relaxed = d.DB
+	return d, nil
+}
+
+// openPostgres uses pgx behind database/sql. bun writes literals into the text,
+// so each statement is new to the server: the simple protocol saves the round
+// trip that would prepare it.
+func openPostgres(o Options) (*DB, error) {
+	cfg, err := pgx.ParseConfig(o.URL)
+	if err != nil {
+		// pgx's own text may quote the URL with its password.
+		return nil, errors.New("BACKSTOP_DATABASE_URL cannot be read: write postgres://user:password@host:5432/name?sslmode=verify-full")
+	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	params := map[string]string{
+		"application_name":                    "backstop",
+		"timezone":                            "UTC",
+		"idle_in_transaction_session_timeout": "15000", // a stuck node must not hold rows
+		"lock_timeout":                        "500",
+		"statement_timeout":                   "30000",
+	}
+	for name, value := range params {
+		if _, set := cfg.RuntimeParams[name]; !set {
+			cfg.RuntimeParams[name] = value
+		}
+	}
+	pool := stdlib.OpenDB(*cfg)
+	pool.SetMaxOpenConns(o.Pool)
+	pool.SetMaxIdleConns(o.Pool)
+	relaxedCfg := cfg.Copy()
+	relaxedCfg.RuntimeParams["synchronous_commit"] = "off"
+	relaxed := stdlib.OpenDB(*relaxedCfg)
+	relaxed.SetMaxOpenConns(4)
+	relaxed.SetMaxIdleConns(4)
+	d := &DB{DB: bun.NewDB(pool, pgdialect.New()), dialect: postgres, pools: []*sql.DB{pool, relaxed}}
+	d.Read = d.DB
+	d.Relaxed = bun.NewDB(relaxed, pgdialect.New())
+	return d, nil
+}
+
+// Close gives the node's place back and closes all connections.
+func (d *DB) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	errs := []error{d.leave(ctx)}
+	for _, p := range d.pools {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Tx runs fn in one writing transaction: committed when fn returns nil, rolled
+// back otherwise, also when fn panics.
+func (d *DB) Tx(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
+	return d.DB.RunInTx(ctx, nil, fn)
+}
+
+// Ping says whether the database answers, for readiness.
+func (d *DB) Ping(ctx context.Context) error {
+	if err := d.Read.PingContext(ctx); err != nil {
+		return err
+	}
+	var one int
+	return d.Read.NewRaw("SELECT 1").Scan(ctx, &one)
+}
+
+// clock translates this process's monotonic time to the database's time, so that
+// neither a wrong nor a jumping wall clock moves a deadline.
+type clock struct {
+	at   time.Time     // carries a monotonic reading
+	base time.Duration // database time at that moment, since the Unix epoch
+	skew time.Duration // node's wall clock minus database clock
+}
+
+// Now is the database's clock in Unix microseconds. Every deadline and lease is
+// written and compared with it.
+func (d *DB) Now() int64 {
+	c := d.clock.Load()
+	return (c.base + time.Since(c.at)).Microseconds()
+}
+
+// NowTime is Now as a time.Time in UTC.
+func (d *DB) NowTime() time.Time { return time.UnixMicro(d.Now()).UTC() }
+
+// Skew is how far this node's wall clock is ahead of the database's.
+func (d *DB) Skew() time.Duration { return d.clock.Load().skew }
+
+// measure reads the database's clock. The answer is taken as the middle of the
+// round trip; a slow one is worse than none, so the better of three counts.
+func (d *DB) measure(ctx context.Context) error {
+	var best *clock
+	var bestTook time.Duration
+	for range 3 {
+		start := time.Now()
+		var us int64
+		if err := d.Read.NewRaw(d.dialect.clock()).Scan(ctx, &us); err != nil {
+			return err
+		}
+		took := time.Since(start)
+		if best == nil || took < bestTook {
+			mid := start.Add(took / 2)
+			base := time.Duration(us) * time.Microsecond
+			best = &clock{at: mid, base: base, skew: time.Duration(mid.UnixNano()) - base}
+			bestTook = took
+		}
+	}
+	d.clock.Store(best)
+	return nil
+}
+
+// randomBoot names one run of one process. It is never 0: 0 means "nobody".
+func randomBoot() int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // crypto/rand never fails (Go 1.24)
+	return int64(binary.LittleEndian.Uint64(b[:])>>1) | 1
+}

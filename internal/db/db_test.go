@@ -1,0 +1,191 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/migrations"
+
+	"github.com/uptrace/bun"
+)
+
+func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {
+	url := dbtest.PostgresURL(t)
+	dir := t.TempDir()
+	for name, o := range map[string]db.Options{"sqlite": {Dir: dir}, "postgres": {URL: url, Pool: 2}} {
+		t.Run(name, func(t *testing.T) {
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			total := 0
+			for range 4 {
+				wg.Go(func() {
+					d, err := db.Open(t.Context(), o)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer d.Close()
+					done, err := d.Migrate(t.Context(), migrations.Files)
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					total += len(done)
+					mu.Unlock()
+				})
+			}
+			wg.Wait()
+			files, _ := migrations.Files.ReadDir(".")
+			if want := len(files) / 2; total != want {
+				t.Errorf("%d migrations applied in all, want %d", total, want)
+			}
+		})
+	}
+}
+
+func TestMigrateDownAndUpAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for {
+			name, err := d.Rollback(t.Context(), migrations.Files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "" {
+				break
+			}
+		}
+		if ok, err := d.SchemaCurrent(t.Context(), migrations.Files); ok || err != nil {
+			t.Errorf("SchemaCurrent = %v, %v after all are rolled back", ok, err)
+		}
+		if _, err := d.Migrate(t.Context(), migrations.Files); err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := d.SchemaCurrent(t.Context(), migrations.Files); !ok || err != nil {
+			t.Errorf("SchemaCurrent = %v, %v after migrate", ok, err)
+		}
+		if _, err := d.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestBrokenMigrationLeavesNothingAndNoLock(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		broken := fstest.MapFS{
+			"20990101000000_x.tx.up.sql": {Data: []byte("CREATE TABLE half (a BIGINT); CREATE TABLE half (a BIGINT);")},
+		}
+		if _, err := d.Migrate(t.Context(), broken); err == nil {
+			t.Fatal("a broken migration passed")
+		}
+		mended := fstest.MapFS{
+			"20990101000000_x.tx.up.sql":     {Data: []byte("CREATE TABLE half (a BIGINT); CREATE TABLE half2 (a BIGINT);")},
+			"20990101000001_i.pg.up.sql":     {Data: []byte("CREATE INDEX CONCURRENTLY IF NOT EXISTS half_a ON half (a)")},
+			"20990101000001_i.sqlite.up.sql": {Data: []byte("CREATE INDEX IF NOT EXISTS half_a ON half (a)")},
+		}
+		done, err := d.Migrate(t.Context(), mended)
+		if err != nil || len(done) != 2 {
+			t.Fatalf("after mending: %v, %v", done, err)
+		}
+	})
+}
+
+func TestIDsAreUniqueAndGrow(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		last := int64(0)
+		for range 10_000 {
+			id := d.NewID()
+			if id <= last {
+				t.Fatalf("id %d after %d", id, last)
+			}
+			last = id
+		}
+		if at := time.UnixMicro(db.IDTime(last)); time.Since(at).Abs() > 5*time.Second {
+			t.Errorf("the id says it was made at %s", at)
+		}
+		if id := d.NewID(); db.IDAt(db.IDTime(id)) > id || db.IDAt(db.IDTime(id)+1000) <= id {
+			t.Error("IDAt and IDTime disagree")
+		}
+	})
+}
+
+func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
+	url := dbtest.PostgresURL(t)
+	a := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
+	crashed := a.Boot()
+	b, err := db.Open(t.Context(), db.Options{URL: url, Node: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	earlier, err := b.Join(t.Context())
+	if err != nil || len(earlier) != 1 || earlier[0] != crashed {
+		t.Fatalf("earlier boots = %v, %v; want [%d]", earlier, err, crashed)
+	}
+	if a.NewID()>>12&1023 == b.NewID()>>12&1023 {
+		t.Error("two processes share a slot")
+	}
+	if err := b.Forget(t.Context(), earlier); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
+		t.Errorf("the evicted process was told %v", err)
+	}
+}
+
+func TestDatabaseClockIsIndependentOfTheWall(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		if s := d.Skew(); s.Abs() > time.Second {
+			t.Errorf("skew on one machine: %s", s)
+		}
+		a := d.Now()
+		if b := d.Now(); b < a || b-a > 1_000_000 {
+			t.Errorf("clock went from %d to %d", a, b)
+		}
+	})
+}
+
+func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		bad := errors.New("bad item")
+		b := db.NewBatcher(d, db.BatchOptions[int]{Size: 16, Writers: 2, Queue: 1000, Wait: 5 * time.Second},
+			func(ctx context.Context, tx bun.Tx, items []int) ([]int, error) {
+				out := make([]int, len(items))
+				for i, n := range items {
+					if n == 13 {
+						return nil, bad
+					}
+					if _, err := tx.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?)", fmt.Sprint("k", n), n).Exec(ctx); err != nil {
+						return nil, err
+					}
+					out[i] = n * 2
+				}
+				return out, nil
+			})
+		defer b.Close()
+		var wg sync.WaitGroup
+		for n := range 200 {
+			wg.Go(func() {
+				got, err := b.Do(t.Context(), n)
+				if n == 13 {
+					if !errors.Is(err, bad) {
+						t.Errorf("item 13: %v", err)
+					}
+				} else if err != nil || got != n*2 {
+					t.Errorf("item %d: %d, %v", n, got, err)
+				}
+			})
+		}
+		wg.Wait()
+		var rows int
+		if err := d.NewRaw("SELECT count(*) FROM settings WHERE name LIKE 'k%'").Scan(t.Context(), &rows); err != nil || rows != 199 {
+			t.Errorf("%d rows, %v: one bad item must not stop the others", rows, err)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package dbtest
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// EnvURL names a PostgreSQL server for tests. Without it a private one is
+// started from Debian's packages and left running for the next test process.
+const EnvURL = "TEST_DATABASE_URL"
+
+var server = sync.OnceValues(func() (string, error) {
+	if u := os.Getenv(EnvURL); u != "" {
+		return u, nil
+	}
+	return private()
+})
+
+// private starts, or finds, a server on a loopback port below the temporary
+// folder. A file lock lets many test processes share one.
+func private() (string, error) {
+	bin, err := binaries()
+	if err != nil {
+		return "", err
+	}
+	home := filepath.Join(os.TempDir(), fmt.Sprintf("backstop-test-pg-%d", os.Getuid()))
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		return "", err
+	}
+	lock, err := os.OpenFile(filepath.Join(home, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
+	}
+	portFile := filepath.Join(home, "port")
+	if port, err := os.ReadFile(portFile); err == nil && answers(serverURL(string(port))) {
+		return serverURL(string(port)), nil
+	}
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	if err := start(bin, filepath.Join(home, "data"), port); err != nil {
+		return "", err
+	}
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if answers(serverURL(port)) {
+			return serverURL(port), os.WriteFile(portFile, []byte(port), 0o600)
+		}
+	}
+	return "", errors.New("the server did not answer within 20 s")
+}
+
+func serverURL(port string) string {
+	return "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable"
+}
+
+func answers(url string) bool {
+	d, err := sql.Open("pgx", url)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	return d.Ping() == nil
+}
+
+// binaries finds initdb and pg_ctl, which Debian keeps outside PATH.
+func binaries() (string, error) {
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if p, err := exec.LookPath("pg_ctl"); err == nil {
+		dirs = append(dirs, filepath.Dir(p))
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("install the server (Debian: apt-get install postgresql), or set " + EnvURL)
+}
+
+func start(bin, data, port string) error {
+	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err != nil {
+		if err := ownedDir(data); err != nil {
+			return err
+		}
+		if err := run(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-instructions"); err != nil {
+			return err
+		}
+	}
+	opts := "-p " + port + " -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300"
+	return run(filepath.Join(bin, "pg_ctl"), "-D", data, "-l", filepath.Join(data, "log"), "-o", opts, "-w", "-t", "30", "start")
+}
+
+// ownedDir makes the data folder and, for root, gives it to the account that
+// Debian's package created: the server refuses to run as root.
+func ownedDir(data string) error {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return err
+	}
+	if c, err := credential(); err != nil || c == nil {
+		return err
+	} else {
+		return os.Chown(data, int(c.Uid), int(c.Gid))
+	}
+}
+
+func credential() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("tests run as root and need the account postgres: %w", err)
+	}
+	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
+	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+func run(name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = "/"
+	var out bytes.Buffer
+	cmd.Stderr = &out
+	c, err := credential()
+	if err != nil {
+		return err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c, Setsid: true}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(name), err, out.String())
+	}
+	return nil
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}

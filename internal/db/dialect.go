@@ -1,0 +1,102 @@
+package db
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/uptrace/bun"
+	sqlitedriver "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+)
+
+// dialect is the only switch between the engines.
+type dialect int
+
+const (
+	sqlite dialect = iota
+	postgres
+)
+
+func (d dialect) String() string {
+	if d == postgres {
+		return "postgres"
+	}
+	return "sqlite"
+}
+
+// clock is the query for the database's time in Unix microseconds. SQLite's is
+// exact to the millisecond.
+func (d dialect) clock() string {
+	if d == postgres {
+		return "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+	}
+	return "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000"
+}
+
+// IsPostgres is for the few callers whose cost, not meaning, differs.
+func (d *DB) IsPostgres() bool { return d.dialect == postgres }
+
+// Engine names the database in logs and on pages: "sqlite" or "postgres".
+func (d *DB) Engine() string { return d.dialect.String() }
+
+// ForUpdate locks the selected rows on PostgreSQL. SQLite has one writer, and a
+// syntax error for the clause. Correctness never rests on this lock: it saves
+// the loser of a race a wasted transaction and gives locks one order.
+func (d *DB) ForUpdate(q *bun.SelectQuery) *bun.SelectQuery {
+	if d.dialect == postgres {
+		return q.For("UPDATE")
+	}
+	return q
+}
+
+// SkipLocked passes over rows that another node is claiming, for speed only.
+func (d *DB) SkipLocked(q *bun.SelectQuery) *bun.SelectQuery {
+	if d.dialect == postgres {
+		return q.For("UPDATE SKIP LOCKED")
+	}
+	return q
+}
+
+// IsUnique says that a row of the same key exists already.
+func IsUnique(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "23505"
+	}
+	var lite *sqlitedriver.Error
+	if errors.As(err, &lite) {
+		return lite.Code() == sqlitelib.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlitelib.SQLITE_CONSTRAINT_PRIMARYKEY
+	}
+	return false
+}
+
+// IsConflict says that the transaction lost against another one (deadlock,
+// serialization, lock timeout, busy) and may simply be tried again.
+func IsConflict(err error) bool {
+	if errors.Is(err, ErrStale) {
+		return true
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case "40001", "40P01", "55P03":
+			return true
+		}
+		return false
+	}
+	var lite *sqlitedriver.Error
+	if errors.As(err, &lite) {
+		return lite.Code()&0xff == sqlitelib.SQLITE_BUSY
+	}
+	return false
+}
+
+// Explain shortens a database error for people; it may be stored and shown.
+func Explain(err error) string {
+	s := strings.ReplaceAll(err.Error(), "\n", " ")
+	if len(s) > 300 {
+		s = s[:300] + "…"
+	}
+	return s
+}

@@ -1,0 +1,243 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Migration is one schema change and whether the database has it.
+type Migration struct {
+	Name      string // "20261121000001_core"
+	AppliedAt int64  // Unix µs; 0 = pending
+	up, down  string // file names
+	tx        bool   // runs inside a transaction (".tx." in the file name)
+}
+
+// migrationLock is the number under which PostgreSQL nodes queue up to migrate.
+const migrationLock = 7_265_001
+
+// Migrate brings the schema up to date and returns what it applied. Several
+// nodes may race: each file runs in a transaction that holds the lock and that
+// also records it, so a kill at any moment leaves it either done or not begun.
+// (A library that locks by a row and records apart can do neither.)
+func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err error) {
+	all, err := d.migrations(files)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.createMigrationTable(ctx); err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		did, err := d.migrateOne(ctx, files, m, true)
+		if err != nil {
+			return applied, fmt.Errorf("migration %s: %w", m.Name, err)
+		}
+		if did {
+			applied = append(applied, m.Name)
+		}
+	}
+	return applied, nil
+}
+
+// Rollback takes back the newest applied migration and returns its name, or ""
+// where there is none.
+func (d *DB) Rollback(ctx context.Context, files fs.FS) (string, error) {
+	status, err := d.MigrationStatus(ctx, files)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range slices.Backward(status) {
+		if m.AppliedAt == 0 {
+			continue
+		}
+		if m.down == "" {
+			return "", fmt.Errorf("migration %s has no way back", m.Name)
+		}
+		_, err := d.migrateOne(ctx, files, m, false)
+		return m.Name, err
+	}
+	return "", nil
+}
+
+// MigrationStatus lists all known migrations in order.
+func (d *DB) MigrationStatus(ctx context.Context, files fs.FS) ([]Migration, error) {
+	all, err := d.migrations(files)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.createMigrationTable(ctx); err != nil {
+		return nil, err
+	}
+	applied, err := d.appliedMigrations(ctx, d.Read)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].AppliedAt = applied[all[i].Name]
+	}
+	return all, nil
+}
+
+// SchemaCurrent says whether the schema is at least what this binary knows. A
+// newer schema is fine: changes expand first and contract a release later.
+func (d *DB) SchemaCurrent(ctx context.Context, files fs.FS) (bool, error) {
+	all, err := d.migrations(files)
+	if err != nil {
+		return false, err
+	}
+	applied, err := d.appliedMigrations(ctx, d.Read)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range all {
+		if applied[m.Name] == 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) (did bool, err error) {
+	file := m.up
+	if !up {
+		file = m.down
+	}
+	text, err := fs.ReadFile(files, file)
+	if err != nil {
+		return false, err
+	}
+	for try := 1; ; try++ {
+		did, err = d.migrateTx(ctx, m, string(text), up)
+		if err == nil || try == 5 || !IsConflict(err) {
+			return did, err
+		}
+		// Somebody holds a table that the change needs; lock_timeout let traffic
+		// pass instead of queueing it behind us.
+		time.Sleep(time.Duration(try) * 200 * time.Millisecond)
+	}
+}
+
+func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (did bool, err error) {
+	err = d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if d.dialect == postgres {
+			if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '60s'"); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", migrationLock)); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '2s'"); err != nil {
+				return err
+			}
+		}
+		applied, err := d.appliedMigrations(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if (applied[m.Name] != 0) == up {
+			return nil
+		}
+		// A file without ".tx" holds statements that refuse a transaction (an
+		// index built concurrently): it runs beside, under this lock, and is
+		// written so that running it twice does no harm.
+		var exec bun.IDB = tx
+		if !m.tx && d.dialect == postgres {
+			exec = d.DB
+		}
+		if _, err := exec.ExecContext(ctx, text); err != nil {
+			return err
+		}
+		did = true
+		if up {
+			_, err = tx.NewRaw("INSERT INTO schema_migrations (name, applied_at) VALUES (?, ?)", m.Name, d.Now()).Exec(ctx)
+		} else {
+			_, err = tx.NewRaw("DELETE FROM schema_migrations WHERE name = ?", m.Name).Exec(ctx)
+		}
+		return err
+	})
+	return did, err
+}
+
+func (d *DB) createMigrationTable(ctx context.Context) error {
+	const ddl = "CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
+	_, err := d.ExecContext(ctx, ddl)
+	if err != nil && d.dialect == postgres {
+		// Two sessions that create the same table at once: one of them fails on the
+		// catalogue's own unique index although it asked for IF NOT EXISTS.
+		_, err = d.ExecContext(ctx, ddl)
+	}
+	if err != nil {
+		return fmt.Errorf("create schema_migrations: %w", err)
+	}
+	return nil
+}
+
+func (d *DB) appliedMigrations(ctx context.Context, q bun.IDB) (map[string]int64, error) {
+	var rows []struct {
+		Name      string
+		AppliedAt int64
+	}
+	if err := q.NewRaw("SELECT name, applied_at FROM schema_migrations").Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read schema_migrations: %w", err)
+	}
+	applied := make(map[string]int64, len(rows))
+	for _, r := range rows {
+		applied[r.Name] = r.AppliedAt
+	}
+	return applied, nil
+}
+
+// migrations reads the file names: NAME[.tx][.pg|.sqlite].up.sql. A file for
+// this engine replaces the common one of the same name.
+func (d *DB) migrations(files fs.FS) ([]Migration, error) {
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, err
+	}
+	mine, other := ".sqlite.", ".pg."
+	if d.dialect == postgres {
+		mine, other = other, mine
+	}
+	found := map[string]*Migration{}
+	for _, e := range entries {
+		file := e.Name()
+		if !strings.HasSuffix(file, ".sql") || strings.Contains(file, other) {
+			continue
+		}
+		name, rest, _ := strings.Cut(file, ".")
+		m := found[name]
+		if m == nil {
+			m = &Migration{Name: name}
+			found[name] = m
+		}
+		own := strings.Contains("."+rest, mine)
+		switch {
+		case strings.HasSuffix(file, ".up.sql"):
+			if m.up == "" || own {
+				m.up, m.tx = file, strings.Contains("."+rest, ".tx.")
+			}
+		case strings.HasSuffix(file, ".down.sql"):
+			if m.down == "" || own {
+				m.down = file
+			}
+		default:
+			return nil, fmt.Errorf("migration file %s ends neither in .up.sql nor in .down.sql", file)
+		}
+	}
+	var all []Migration
+	for _, m := range found {
+		if m.up == "" {
+			return nil, fmt.Errorf("migration %s has no .up.sql", m.Name)
+		}
+		all = append(all, *m)
+	}
+	slices.SortFunc(all, func(a, b Migration) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}

@@ -1,0 +1,172 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Ids are 63-bit numbers that grow with time (the Snowflake layout): 41 bits of
+// milliseconds, 10 bits of a slot that the database gives to one process at a
+// time, 12 bits of sequence. They are made in Go, so that a whole batch of rows
+// that point at each other is written in one go.
+const (
+	idEpochMilli = 1_704_067_200_000 // 2024-01-01T00:00:00Z
+	slotBits     = 10
+	seqBits      = 12
+	maxSlot      = 1<<slotBits - 1
+	// slotIdle is how long a slot stays taken after its process was last seen.
+	slotIdle = time.Hour
+)
+
+type ids struct {
+	slot atomic.Int64
+	mu   sync.Mutex
+	ms   int64
+	seq  int64
+}
+
+// node is this process in the nodes table.
+type node struct {
+	name string
+	boot int64
+}
+
+// NewID returns a fresh id. It panics before Join: an id without a slot could
+// collide with another process's.
+func (d *DB) NewID() int64 {
+	slot := d.ids.slot.Load()
+	if slot < 0 {
+		panic("db: NewID before Join")
+	}
+	d.ids.mu.Lock()
+	defer d.ids.mu.Unlock()
+	ms := d.Now()/1000 - idEpochMilli
+	switch {
+	case ms > d.ids.ms:
+		d.ids.ms, d.ids.seq = ms, 0
+	case d.ids.seq < 1<<seqBits-1:
+		d.ids.seq++ // same millisecond, or the clock was set back: time stands still
+	default:
+		d.ids.ms, d.ids.seq = d.ids.ms+1, 0 // 4,096 used up: borrow the next one
+	}
+	return d.ids.ms<<(slotBits+seqBits) | slot<<seqBits | d.ids.seq
+}
+
+// IDAt is the smallest id that can have been made at the moment (Unix µs): rows
+// older than that have smaller ids. Retention and time filters use it.
+func IDAt(us int64) int64 {
+	ms := us/1000 - idEpochMilli
+	if ms < 0 {
+		return 0
+	}
+	return ms << (slotBits + seqBits)
+}
+
+// IDTime is the moment at which an id was made, in Unix µs, to the millisecond.
+func IDTime(id int64) int64 { return (id>>(slotBits+seqBits) + idEpochMilli) * 1000 }
+
+// Boot names this run of this process: the owner of its leases.
+func (d *DB) Boot() int64 { return d.node.boot }
+
+// NodeName is the lasting name that was given to Open.
+func (d *DB) NodeName() string { return d.node.name }
+
+// Join takes a slot for ids. Where the node has a name, it also returns the
+// boots of its earlier runs: they are dead (one process per name), and what they
+// had leased may be handed back at once. Their rows are deleted by Forget.
+func (d *DB) Join(ctx context.Context) (earlier []int64, err error) {
+	for range 20 {
+		slot, err := d.freeSlot(ctx)
+		if err != nil {
+			return nil, err
+		}
+		now := d.Now()
+		_, err = d.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
+			slot, d.node.name, d.node.boot, now, now).Exec(ctx)
+		if IsUnique(err) {
+			continue // another process was faster
+		}
+		if err != nil {
+			return nil, fmt.Errorf("take a node slot: %w", err)
+		}
+		d.ids.slot.Store(slot)
+		return d.earlierBoots(ctx)
+	}
+	return nil, errors.New("take a node slot: too many processes start at once, try again")
+}
+
+// freeSlot finds the lowest slot that is free or long unseen.
+func (d *DB) freeSlot(ctx context.Context) (int64, error) {
+	if _, err := d.NewRaw("DELETE FROM nodes WHERE seen_at < ?", d.Now()-slotIdle.Microseconds()).Exec(ctx); err != nil {
+		return 0, fmt.Errorf("clear unseen nodes: %w", err)
+	}
+	var taken []int64
+	if err := d.NewRaw("SELECT slot FROM nodes ORDER BY slot").Scan(ctx, &taken); err != nil {
+		return 0, fmt.Errorf("read node slots: %w", err)
+	}
+	free := int64(0)
+	for _, s := range taken {
+		if s != free {
+			break
+		}
+		free++
+	}
+	if free > maxSlot {
+		return 0, fmt.Errorf("all %d node slots are taken: stop processes, or wait an hour for dead ones", maxSlot+1)
+	}
+	return free, nil
+}
+
+func (d *DB) earlierBoots(ctx context.Context) (boots []int64, err error) {
+	if d.node.name == "" {
+		return nil, nil
+	}
+	err = d.NewRaw("SELECT boot FROM nodes WHERE name = ? AND boot <> ?", d.node.name, d.node.boot).Scan(ctx, &boots)
+	if err != nil {
+		return nil, fmt.Errorf("read earlier boots: %w", err)
+	}
+	return boots, nil
+}
+
+// Forget deletes the rows of earlier boots once their leases are handed back.
+func (d *DB) Forget(ctx context.Context, boots []int64) error {
+	if len(boots) == 0 {
+		return nil
+	}
+	_, err := d.NewRaw("DELETE FROM nodes WHERE boot IN (?)", bun.In(boots)).Exec(ctx)
+	return err
+}
+
+// ErrEvicted says that another process took this one's slot because it was not
+// seen for an hour (a stopped machine, say). It must end: its ids may collide.
+var ErrEvicted = errors.New("this process was not seen for an hour and lost its node slot: restart it")
+
+// Beat measures the clock again and says that this process lives. Call it every
+// 10 seconds.
+func (d *DB) Beat(ctx context.Context) error {
+	if err := d.measure(ctx); err != nil {
+		return fmt.Errorf("measure the database clock: %w", err)
+	}
+	res, err := d.NewRaw("UPDATE nodes SET seen_at = ? WHERE slot = ? AND boot = ?", d.Now(), d.ids.slot.Load(), d.node.boot).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("beat: %w", err)
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		return ErrEvicted
+	}
+	return nil
+}
+
+func (d *DB) leave(ctx context.Context) error {
+	if d.ids.slot.Load() < 0 {
+		return nil
+	}
+	_, err := d.NewRaw("DELETE FROM nodes WHERE boot = ?", d.node.boot).Exec(ctx)
+	return err
+}

@@ -1,0 +1,250 @@
+// Package ledger is the double-entry book. A transfer names both sides and one
+// positive amount, so that an imbalance cannot be written down.
+//
+// Balances are not kept while money moves: a row that every order touches would
+// cost more than half of the throughput. Each transaction writes one journal;
+// Fold adds finished journals to the accounts every second, and Balance adds
+// what is not folded yet.
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Account codes. A merchant's account grows by credits; the supplier's goes as
+// far below zero as the supplier owes us.
+func SupplierAccount(code string) string { return "supplier:" + code }
+
+// MerchantAccount is what we owe the merchant.
+func MerchantAccount(code string) string { return "merchant:" + code }
+
+// Opening is the other side of balances taken over from elsewhere.
+const Opening = "opening"
+
+// Account is one side of transfers in one currency. Balance is what is folded:
+// credits minus debits, in minor units.
+type Account struct {
+	bun.BaseModel `bun:"table:accounts,alias:a"`
+
+	ID       int64  `bun:"id,pk"`
+	Code     string `bun:"code"`
+	Currency string `bun:"currency"`
+	Balance  int64  `bun:"balance"`
+}
+
+// Transfer moves Amount minor units from the debited to the credited account.
+type Transfer struct {
+	bun.BaseModel `bun:"table:transfers,alias:t"`
+
+	ID            int64  `bun:"id,pk"`
+	JournalID     int64  `bun:"journal_id"`
+	DebitAccount  int64  `bun:"debit_account"`
+	CreditAccount int64  `bun:"credit_account"`
+	Amount        int64  `bun:"amount"`
+	Currency      string `bun:"currency"`
+	Ref           string `bun:"ref"` // unique: the same fact cannot be booked twice
+	CreatedAt     int64  `bun:"created_at"`
+}
+
+// Entry asks for one transfer.
+type Entry struct {
+	Debit, Credit string // account codes
+	Amount        int64
+	Currency      string
+	Ref           string
+}
+
+// Book posts entries. It remembers account ids.
+type Book struct {
+	db  *db.DB
+	mu  sync.RWMutex
+	ids map[accountKey]int64
+}
+
+type accountKey struct{ code, currency string }
+
+// New returns a Book on the database.
+func New(d *db.DB) *Book { return &Book{db: d, ids: map[accountKey]int64{}} }
+
+// Post writes the entries as one journal. Accounts come into being with their
+// first entry. A Ref that is booked already is an error of db.IsUnique.
+func (b *Book) Post(ctx context.Context, tx bun.Tx, entries []Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	ids, err := b.accounts(ctx, tx, entries)
+	if err != nil {
+		return err
+	}
+	now, journal := b.db.Now(), b.db.NewID()
+	rows := make([]Transfer, len(entries))
+	for i, e := range entries {
+		rows[i] = Transfer{
+			ID: b.db.NewID(), JournalID: journal, Amount: e.Amount, Currency: e.Currency, Ref: e.Ref, CreatedAt: now,
+			DebitAccount: ids[accountKey{e.Debit, e.Currency}], CreditAccount: ids[accountKey{e.Credit, e.Currency}],
+		}
+	}
+	if _, err := tx.NewRaw("INSERT INTO journals (id, created_at) VALUES (?, ?)", journal, now).Exec(ctx); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	if _, err := tx.NewInsert().Model(&rows).Exec(ctx); err != nil {
+		return fmt.Errorf("write transfers: %w", err)
+	}
+	return nil
+}
+
+// accounts finds the ids of all accounts in entries and makes the missing ones.
+// Only ids that were found are remembered: a made one may be rolled back.
+func (b *Book) accounts(ctx context.Context, tx bun.Tx, entries []Entry) (map[accountKey]int64, error) {
+	ids, missing := b.remembered(entries)
+	if len(missing) == 0 {
+		return ids, nil
+	}
+	if err := b.find(ctx, tx, missing, ids); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	for k := range missing {
+		if id := ids[k]; id != 0 {
+			b.ids[k] = id
+			delete(missing, k)
+		}
+	}
+	b.mu.Unlock()
+	if len(missing) == 0 {
+		return ids, nil
+	}
+	var rows []Account
+	for k := range missing {
+		rows = append(rows, Account{ID: b.db.NewID(), Code: k.code, Currency: k.currency})
+	}
+	slices.SortFunc(rows, func(x, y Account) int { return int(x.ID - y.ID) })
+	if _, err := tx.NewInsert().Model(&rows).On("CONFLICT (code, currency) DO NOTHING").Exec(ctx); err != nil {
+		return nil, fmt.Errorf("open accounts: %w", err)
+	}
+	return ids, b.find(ctx, tx, missing, ids)
+}
+
+func (b *Book) remembered(entries []Entry) (ids map[accountKey]int64, missing map[accountKey]bool) {
+	ids, missing = map[accountKey]int64{}, map[accountKey]bool{}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, e := range entries {
+		for _, k := range []accountKey{{e.Debit, e.Currency}, {e.Credit, e.Currency}} {
+			if id, ok := b.ids[k]; ok {
+				ids[k] = id
+			} else {
+				missing[k] = true
+			}
+		}
+	}
+	return ids, missing
+}
+
+func (b *Book) find(ctx context.Context, tx bun.Tx, keys map[accountKey]bool, ids map[accountKey]int64) error {
+	codes := map[string]bool{}
+	for k := range keys {
+		codes[k.code] = true
+	}
+	var rows []Account
+	if err := tx.NewSelect().Model(&rows).Where("a.code IN (?)", bun.In(slices.Collect(maps.Keys(codes)))).Scan(ctx); err != nil {
+		return fmt.Errorf("read accounts: %w", err)
+	}
+	for _, a := range rows {
+		ids[accountKey{a.Code, a.Currency}] = a.ID
+	}
+	return nil
+}
+
+// foldJournals bounds one transaction of Fold.
+const foldJournals = 500
+
+// Fold adds finished journals to the balances, a bounded number at a time, and
+// says how many it took. Several nodes may fold at once.
+func (b *Book) Fold(ctx context.Context) (journals int, err error) {
+	err = b.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		var ids []int64
+		q := tx.NewSelect().Table("journals").Column("id").Where("NOT folded").OrderExpr("id").Limit(foldJournals)
+		if err := b.db.SkipLocked(q).Scan(ctx, &ids); err != nil {
+			return err
+		}
+		journals = len(ids)
+		if journals == 0 {
+			return nil
+		}
+		delta, err := deltas(ctx, tx, "t.journal_id IN (?)", bun.In(ids))
+		if err != nil {
+			return err
+		}
+		if err := b.add(ctx, tx, delta); err != nil {
+			return err
+		}
+		_, err = tx.NewRaw("UPDATE journals SET folded = TRUE WHERE id IN (?)", bun.In(ids)).Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("fold the ledger: %w", err)
+	}
+	return journals, nil
+}
+
+// deltas sums both sides of the matching transfers per account.
+func deltas(ctx context.Context, tx bun.IDB, where string, args ...any) (map[int64]int64, error) {
+	var rows []struct{ ID, Amount int64 }
+	query := "SELECT id, CAST(sum(amount) AS BIGINT) AS amount FROM (" +
+		"SELECT t.credit_account AS id, t.amount AS amount FROM transfers AS t WHERE " + where +
+		" UNION ALL SELECT t.debit_account, -t.amount FROM transfers AS t WHERE " + where + ") AS sides GROUP BY id"
+	if err := tx.NewRaw(query, append(args, args...)...).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("sum transfers: %w", err)
+	}
+	sums := make(map[int64]int64, len(rows))
+	for _, r := range rows {
+		sums[r.ID] = r.Amount
+	}
+	return sums, nil
+}
+
+func (b *Book) add(ctx context.Context, tx bun.Tx, delta map[int64]int64) error {
+	ids := slices.Sorted(maps.Keys(delta))
+	var rows []Account
+	if err := b.db.ForUpdate(tx.NewSelect().Model(&rows).Where("a.id IN (?)", bun.In(ids)).OrderExpr("a.id")).Scan(ctx); err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i].Balance += delta[rows[i].ID]
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := tx.NewUpdate().With("_a", tx.NewValues(&rows)).Model((*Account)(nil)).TableExpr("_a").
+		Set("balance = _a.balance").Where("a.id = _a.id").Exec(ctx)
+	return err
+}
+
+// Balance is the account's exact balance in minor units: what is folded plus the
+// rest. An account without entries has 0.
+func (b *Book) Balance(ctx context.Context, tx bun.Tx, code, currency string) (int64, error) {
+	a := new(Account)
+	q := tx.NewSelect().Model(a).Where("a.code = ?", code).Where("a.currency = ?", currency)
+	if err := b.db.ForUpdate(q).Scan(ctx); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("read account %s: %w", code, err)
+	}
+	tail, err := deltas(ctx, tx, "t.journal_id IN (SELECT id FROM journals WHERE NOT folded) AND (t.credit_account = ? OR t.debit_account = ?)", a.ID, a.ID)
+	if err != nil {
+		return 0, err
+	}
+	return a.Balance + tail[a.ID], nil
+}

@@ -1,0 +1,84 @@
+// Package merchant is who sells: keys, and how it wants to be told.
+package merchant
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Row is a merchant as stored. Secrets are sealed, the API key is a hash.
+type Row struct {
+	bun.BaseModel `bun:"table:merchants,alias:m"`
+
+	ID             int64           `bun:"id,pk"`
+	Code           string          `bun:"code"`
+	Name           string          `bun:"name"`
+	APIKeyHash     *string         `bun:"api_key_hash"`
+	SigningSecrets json.RawMessage `bun:"signing_secrets,type:jsonb"` // array of sealed texts, newest first
+	Notify         json.RawMessage `bun:"notify,type:jsonb"`          // Settings
+	Fingerprint    string          `bun:"fingerprint"`                // of what was applied, to tell "unchanged"
+	CreatedAt      int64           `bun:"created_at"`
+	UpdatedAt      int64           `bun:"updated_at"`
+	DisabledAt     *int64          `bun:"disabled_at"`
+}
+
+// Settings is how a merchant wants to be told (contract, `notify:`).
+type Settings struct {
+	URLs        []string `json:"urls"`
+	Ack         string   `json:"ack"` // "status" or "text"
+	AckText     string   `json:"ack_text"`
+	Format      string   `json:"format"`
+	Schedule    string   `json:"schedule"` // the preset's name, or "list"
+	WaitsMS     []int64  `json:"waits_ms"`
+	TimeoutMS   int64    `json:"timeout_ms"`
+	MaxInFlight int      `json:"max_in_flight"`
+}
+
+// Merchant is a merchant as this node works with it: secrets open, in memory.
+type Merchant struct {
+	ID       int64
+	Code     string
+	Name     string
+	Settings Settings
+	// Secrets sign notifications, newest first.
+	Secrets  [][]byte
+	Disabled bool
+}
+
+// Timeout is the longest that one notification attempt may take.
+func (m *Merchant) Timeout() time.Duration {
+	return time.Duration(m.Settings.TimeoutMS) * time.Millisecond
+}
+
+// Book finds merchants. It is a snapshot: immutable, swapped as a whole.
+type Book struct {
+	byID   map[int64]*Merchant
+	byCode map[string]*Merchant
+	byKey  map[string]*Merchant // by hash of the API key
+}
+
+// NewBook makes a Book; keyHashes holds a merchant's API key hash by its id.
+func NewBook(all []*Merchant, keyHashes map[int64]string) *Book {
+	b := &Book{byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{}}
+	for _, m := range all {
+		b.byID[m.ID], b.byCode[m.Code] = m, m
+		if h := keyHashes[m.ID]; h != "" && !m.Disabled {
+			b.byKey[h] = m
+		}
+	}
+	return b
+}
+
+// ByID returns the merchant, or nil.
+func (b *Book) ByID(id int64) *Merchant { return b.byID[id] }
+
+// ByCode returns the merchant, or nil.
+func (b *Book) ByCode(code string) *Merchant { return b.byCode[code] }
+
+// ByKeyHash returns the enabled merchant of an API key's hash, or nil.
+func (b *Book) ByKeyHash(hash string) *Merchant { return b.byKey[hash] }
+
+// Len is the number of merchants.
+func (b *Book) Len() int { return len(b.byID) }

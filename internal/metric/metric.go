@@ -1,0 +1,76 @@
+// Package metric lists every figure that /metrics shows. Label sets are bounded:
+// none holds an id, a URL or a merchant.
+package metric
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Registry is what /metrics serves.
+var Registry = prometheus.NewRegistry()
+
+var factory = promauto.With(Registry)
+
+// seconds are buckets from half a millisecond to the longest timeout.
+var seconds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// The figures.
+var (
+	Callbacks = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_callbacks_total", Help: "Supplier callbacks by outcome.",
+	}, []string{"outcome"})
+	CallbackSeconds = factory.NewHistogram(prometheus.HistogramOpts{
+		Name: "backstop_callback_seconds", Help: "Time from a callback's last byte to its answer.", Buckets: seconds,
+	})
+	Attempts = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_notify_attempts_total", Help: "Notification attempts by class of their end.",
+	}, []string{"class"})
+	AttemptSeconds = factory.NewHistogram(prometheus.HistogramOpts{
+		Name: "backstop_notify_attempt_seconds", Help: "Answer time of merchants.", Buckets: seconds,
+	})
+	Notifications = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_notifications_total", Help: "Notifications by what became of an attempt: delivered, retry, exhausted.",
+	}, []string{"result"})
+	InFlight = factory.NewGauge(prometheus.GaugeOpts{
+		Name: "backstop_notify_in_flight", Help: "Notification attempts running on this node.",
+	})
+	BatchItems = factory.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "backstop_commit_batch_items", Help: "Items of one transaction of group commit.",
+		Buckets: []float64{1, 2, 4, 8, 16, 32, 64},
+	}, []string{"batch"})
+	BatchSeconds = factory.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "backstop_commit_batch_seconds", Help: "Duration of one transaction of group commit.", Buckets: seconds,
+	}, []string{"batch"})
+	BatchErrors = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_commit_batch_errors_total", Help: "Transactions of group commit that were rolled back or unknown.",
+	}, []string{"batch"})
+	OrdersMoved = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_orders_moved_total", Help: "Changes of an order's status by the new status.",
+	}, []string{"status"})
+	Exceptions = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_exceptions_total", Help: "Exceptions reported by kind.",
+	}, []string{"kind"})
+	Nudges = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_nudges_total", Help: "Nudges by result: sent, dropped (the database tick finds those).",
+	}, []string{"result"})
+)
+
+func init() {
+	Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+// ObserveBatch returns the hook that group commit reports to.
+func ObserveBatch(name string) func(items int, took time.Duration, err error) {
+	itemsOf, secondsOf, errorsOf := BatchItems.WithLabelValues(name), BatchSeconds.WithLabelValues(name), BatchErrors.WithLabelValues(name)
+	return func(items int, took time.Duration, err error) {
+		itemsOf.Observe(float64(items))
+		secondsOf.Observe(took.Seconds())
+		if err != nil {
+			errorsOf.Inc()
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/queue"
+
+	"github.com/uptrace/bun"
+)
+
+// claimed is a delivery that this node may send now, with its frozen body.
+type claimed struct {
+	ID         int64
+	EventID    int64
+	MerchantID int64
+	SubjectID  int64
+	EventType  string
+	Channel    string
+	URL        string
+	Attempts   int64
+	Body       string
+}
+
+// claimTimeout bounds one claim or pull.
+const claimTimeout = 5 * time.Second
+
+// claim takes the rows that are really due: it counts the attempt and writes the
+// lease before any call goes out, so that a crash costs one attempt and never a
+// notification. Rows of an attempt that never ended (its lease is over) are due
+// again. Who else claims at the same moment gets other rows or none.
+func (d *Dispatcher) claim(batch []ticket) (map[int64]claimed, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	ids := make([]int64, len(batch))
+	for i, t := range batch {
+		ids[i] = t.id
+	}
+	now := d.o.DB.Now()
+	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
+	var rows []claimed
+	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
+		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+
+		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, attempts,"+
+		" (SELECT body FROM events WHERE events.id = deliveries.event_id) AS body",
+		Sending, d.o.DB.Boot(), lease, bun.In(ids), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
+	if err != nil {
+		return nil, err
+	}
+	got := make(map[int64]claimed, len(rows))
+	for _, r := range rows {
+		got[r.ID] = r
+	}
+	return got, nil
+}
+
+// pull fetches a merchant's next due rows when its line has run out and more may
+// be waiting in SQL. Called with d.mu held; the query runs beside.
+func (d *Dispatcher) pull(l *lane) {
+	if !l.more || l.pulling || d.closing || len(l.waiting) > 0 {
+		return
+	}
+	l.more, l.pulling = false, true
+	d.calls.Go(func() {
+		nudges, err := d.due(l.merchant)
+		if err != nil {
+			d.o.Log.Error("pull due deliveries", "error", db.Explain(err))
+		}
+		d.mu.Lock()
+		l.pulling = false
+		// A full page means that there may be more behind it.
+		l.more = l.more || len(nudges) == laneWaiting
+		d.mu.Unlock()
+		d.Offer(nudges)
+		d.mu.Lock()
+		d.forget(l)
+		d.mu.Unlock()
+	})
+}
+
+// lookAhead is how far before its moment a row is fetched, so that a tick of one
+// second does not make it late.
+const lookAhead = 1200 * time.Millisecond
+
+func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	var rows []struct{ ID, NextAt int64 }
+	err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? ORDER BY next_at LIMIT ?",
+		merchantID, d.o.DB.Now()+lookAhead.Microseconds(), laneWaiting).Scan(ctx, &rows)
+	if err != nil {
+		return nil, err
+	}
+	nudges := make([]queue.Nudge, len(rows))
+	for i, r := range rows {
+		nudges[i] = queue.Nudge{Delivery: r.ID, Merchant: merchantID, At: r.NextAt}
+	}
+	return nudges, nil
+}
+
+// DueMerchants lists merchants that have a row due about now, after the given
+// one, at most limit. Each costs one index probe, however long its backlog is.
+func DueMerchants(ctx context.Context, d *db.DB, after int64, limit int) (merchants []int64, last int64, err error) {
+	now := d.Now() + lookAhead.Microseconds()
+	for range limit {
+		var row []struct{ MerchantID, NextAt int64 }
+		err := d.Read.NewRaw("SELECT merchant_id, next_at FROM deliveries WHERE next_at IS NOT NULL AND merchant_id > ?"+
+			" ORDER BY merchant_id, next_at LIMIT 1", after).Scan(ctx, &row)
+		if err != nil {
+			return nil, 0, fmt.Errorf("find due merchants: %w", err)
+		}
+		if len(row) == 0 {
+			return merchants, 0, nil // once round
+		}
+		after = row[0].MerchantID
+		if row[0].NextAt <= now {
+			merchants = append(merchants, after)
+		}
+	}
+	return merchants, after, nil
+}
+
+// ReleaseLeases hands back what the boots had claimed: they are dead, and their
+// merchants need not wait for the leases to run out.
+func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) {
+	if len(boots) == 0 {
+		return 0, nil
+	}
+	res, err := d.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, lease_owner = 0 WHERE next_at IS NOT NULL AND status = ? AND lease_owner IN (?)",
+		RetryWait, d.Now(), Sending, bun.In(boots)).Exec(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("release leases of earlier runs: %w", err)
+	}
+	return res.RowsAffected()
+}

@@ -1,0 +1,252 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"backstop/internal/compensation"
+	"backstop/internal/db"
+	"backstop/internal/merchant"
+	"backstop/internal/metric"
+	"backstop/internal/queue"
+
+	"github.com/uptrace/bun"
+)
+
+// resultWait bounds how long one result may wait for its commit.
+const resultWait = 10 * time.Second
+
+// outcome is what one attempt means for its delivery.
+type outcome struct {
+	attempt Attempt
+	claimed claimed
+	status  Status
+	nextAt  *int64 // of RetryWait
+}
+
+// deliver makes one attempt. The slot is free as soon as the merchant has
+// answered; the row stays leased until the result is committed.
+func (d *Dispatcher) deliver(t ticket, c claimed) {
+	m := d.o.Book().ByID(c.MerchantID)
+	msg, waits := d.message(m, c)
+	start := d.o.DB.Now()
+	res := d.send(c.Channel, msg)
+	if res.Class == Cancelled {
+		d.giveBack(t, c)
+		return
+	}
+	o := d.judge(c, msg.URL, waits, start, res)
+
+	d.mu.Lock()
+	d.sent++
+	d.release(t)
+	d.mu.Unlock()
+	d.write(o)
+	d.mu.Lock()
+	d.sent--
+	d.pump()
+	d.mu.Unlock()
+}
+
+// message puts the attempt together. A merchant that is gone or has no address
+// any more gives a message without a URL: it fails like any other and ends on
+// the exception desk instead of nowhere.
+func (d *Dispatcher) message(m *merchant.Merchant, c claimed) (Message, Schedule) {
+	msg := Message{
+		ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
+		At: time.Now(), Ack: "status", Timeout: d.o.Timeout,
+	}
+	if m == nil || m.Disabled {
+		msg.URL = ""
+		return msg, Day()
+	}
+	s := m.Settings
+	if msg.URL == "" && len(s.URLs) > 0 {
+		msg.URL = s.URLs[int(c.Attempts-1)%len(s.URLs)]
+	}
+	msg.Secrets, msg.Ack, msg.AckText = m.Secrets, s.Ack, s.AckText
+	if t := m.Timeout(); t > 0 && t < d.o.Timeout {
+		msg.Timeout = t
+	}
+	return msg, waitsOf(s)
+}
+
+func waitsOf(s merchant.Settings) Schedule {
+	waits := make(Schedule, len(s.WaitsMS))
+	for i, ms := range s.WaitsMS {
+		waits[i] = time.Duration(ms) * time.Millisecond
+	}
+	return waits
+}
+
+func (d *Dispatcher) send(channel string, msg Message) Result {
+	ch := d.o.Channels[channel]
+	if ch == nil {
+		return Result{Class: Internal, Error: fmt.Sprintf("channel %q is not part of this program", channel)}
+	}
+	if msg.URL == "" {
+		return Result{Class: BadAddress, Error: "the merchant is gone, disabled or has no address: mend notify.urls and resend"}
+	}
+	res := ch.Send(d.ctx, msg)
+	metric.Attempts.WithLabelValues(string(res.Class)).Inc()
+	metric.AttemptSeconds.Observe(res.Took.Seconds())
+	return res
+}
+
+// judge turns a result into the delivery's next state. Waits count from the end
+// of the attempt.
+func (d *Dispatcher) judge(c claimed, url string, waits Schedule, start int64, res Result) *outcome {
+	o := &outcome{claimed: c, attempt: Attempt{
+		ID: d.o.DB.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: url,
+		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
+		Node: d.o.DB.NodeName(), RequestHeader: text(res.RequestHeader), ResponseHeader: text(res.ResponseHeader),
+		ResponseBody: res.ResponseBody, Error: text(res.Error),
+	}}
+	if o.attempt.ResponseBody == nil {
+		o.attempt.ResponseBody = []byte{}
+	}
+	wait, again := waits.Wait(int(c.Attempts))
+	switch {
+	case res.Class == OK:
+		o.status = Delivered
+	case again:
+		at := d.o.DB.Now() + wait.Microseconds()
+		o.status, o.nextAt = RetryWait, &at
+	default:
+		o.status = Exhausted
+	}
+	return o
+}
+
+// write commits the result and nudges the retry. A result that cannot be written
+// leaves the row leased: it is sent again after the lease, which is what "at
+// least once" means.
+func (d *Dispatcher) write(o *outcome) {
+	var err error
+	for try := range 5 {
+		if _, err = d.results.Do(context.Background(), o); err == nil {
+			break
+		}
+		time.Sleep(time.Duration(try+1) * 100 * time.Millisecond)
+	}
+	if err != nil {
+		d.o.Log.Error("write the result of an attempt", "notification", PublicID(o.claimed.EventID), "error", db.Explain(err))
+		return
+	}
+	d.o.Log.Info("notify", "notification", PublicID(o.claimed.EventID), "type", o.claimed.EventType, "attempt", o.attempt.Number,
+		"class", o.attempt.Class, "http_status", o.attempt.HTTPStatus, "took_ms", o.attempt.TookUS/1000, "result", o.status)
+	metric.Notifications.WithLabelValues(string(o.status)).Inc()
+	switch o.status {
+	case RetryWait:
+		d.o.Nudger.Later(queue.Nudge{Delivery: o.claimed.ID, Merchant: o.claimed.MerchantID, At: *o.nextAt})
+	case Exhausted:
+		if d.o.Exhausted != nil {
+			d.o.Exhausted(o.claimed.ID)
+		}
+	}
+}
+
+// resultRow is an outcome as a row of values that the update joins.
+type resultRow struct {
+	ID         int64  `bun:"id"`
+	Attempts   int64  `bun:"attempts"`
+	Status     string `bun:"status"`
+	NextAt     *int64 `bun:"next_at"`
+	LastClass  string `bun:"last_class"`
+	LastError  string `bun:"last_error"`
+	FinishedAt *int64 `bun:"finished_at"`
+}
+
+// writeResults commits a batch: the attempts for people, the deliveries by
+// compare-and-set on owner and attempt. Of a row that was leased again in between
+// only the attempt is kept: there is one success mark per delivery.
+func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outcome) ([]struct{}, error) {
+	now := d.o.DB.Now()
+	rows := make([]resultRow, len(batch))
+	attempts := make([]Attempt, len(batch))
+	for i, o := range batch {
+		attempts[i] = o.attempt
+		rows[i] = resultRow{
+			ID: o.claimed.ID, Attempts: o.claimed.Attempts, Status: string(o.status), NextAt: o.nextAt,
+			LastClass: string(o.attempt.Class), LastError: o.attempt.Error,
+		}
+		if o.status != RetryWait {
+			rows[i].FinishedAt = &now
+		}
+	}
+	if _, err := tx.NewInsert().Model(&attempts).On("CONFLICT (id) DO NOTHING").Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write attempts: %w", err)
+	}
+	var mine []int64
+	err := tx.NewUpdate().With("_r", tx.NewValues(&rows)).Model((*Delivery)(nil)).TableExpr("_r").
+		Set("status = _r.status").Set("next_at = _r.next_at").Set("lease_owner = 0").
+		Set("last_class = _r.last_class").Set("last_error = _r.last_error").Set("finished_at = _r.finished_at").
+		Where("d.id = _r.id").Where("d.attempts = _r.attempts").Where("d.lease_owner = ?", d.o.DB.Boot()).
+		Where("d.status = ?", Sending).Returning("d.id").Scan(ctx, &mine)
+	if err != nil {
+		return nil, fmt.Errorf("write results: %w", err)
+	}
+	won := make(map[int64]bool, len(mine))
+	for _, id := range mine {
+		won[id] = true
+	}
+	return make([]struct{}, len(batch)), d.openExhausted(ctx, tx, batch, won)
+}
+
+// openExhausted puts notifications that ran out of attempts on the exception
+// desk, in the transaction that ends them.
+func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, batch []*outcome, won map[int64]bool) error {
+	var items []*compensation.Item
+	for _, o := range batch {
+		if o.status != Exhausted || !won[o.claimed.ID] {
+			continue
+		}
+		var order struct {
+			OrderNo  string
+			Amount   int64
+			Currency string
+		}
+		err := tx.NewRaw("SELECT order_no, amount, currency FROM orders WHERE id = ?", o.claimed.SubjectID).Scan(ctx, &order)
+		if err != nil {
+			return fmt.Errorf("read the order of an exhausted notification: %w", err)
+		}
+		metric.Exceptions.WithLabelValues(compensation.NotifyExhausted).Inc()
+		items = append(items, &compensation.Item{
+			Kind: compensation.NotifyExhausted, MerchantID: o.claimed.MerchantID, OrderID: o.claimed.SubjectID,
+			OrderNo: order.OrderNo, Subject: PublicID(o.claimed.EventID), Amount: order.Amount, Currency: order.Currency,
+			Detail: compensation.Detail(map[string]any{
+				"type": o.claimed.EventType, "attempts": o.attempt.Number, "last_class": o.attempt.Class, "last_error": o.attempt.Error,
+			}),
+		})
+	}
+	return compensation.Open(ctx, tx, d.o.DB, items)
+}
+
+// giveBack returns a claim whose attempt we cut off ourselves, so that shutting
+// down costs the merchant's schedule nothing.
+func (d *Dispatcher) giveBack(t ticket, c claimed) {
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0"+
+		" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
+		RetryWait, d.o.DB.Now(), c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
+	if err != nil {
+		d.o.Log.Error("give a claim back", "error", db.Explain(err))
+	}
+	d.mu.Lock()
+	d.release(t)
+	d.mu.Unlock()
+}
+
+// text makes a text from outside fit for both databases: valid UTF-8 without
+// NUL.
+func text(s string) string {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "�")
+	}
+	return strings.ReplaceAll(s, "\x00", "�")
+}
+

@@ -1,0 +1,332 @@
+package notify
+
+import (
+	"container/heap"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/merchant"
+	"backstop/internal/metric"
+	"backstop/internal/queue"
+)
+
+// Limits of one node's dispatcher.
+const (
+	// claimBatch is the most rows of one claim.
+	claimBatch = 64
+	// laneWaiting is how many ids of one merchant wait in memory; what is more
+	// stays in its row and is pulled when a slot is free.
+	laneWaiting = 256
+	// heldMost bounds the ids that are held until their moment.
+	heldMost = 50_000
+	// unwrittenMost bounds attempts whose result is not committed yet: a slow
+	// database slows sending down instead of filling memory.
+	unwrittenMost = 1024
+	// leaseMargin is added to the longest timeout: an attempt is over, and its
+	// result written, long before anybody else may claim the row.
+	leaseMargin = 5 * time.Second
+)
+
+// Options of a Dispatcher.
+type Options struct {
+	DB          *db.DB
+	Book        func() *merchant.Book // the current snapshot
+	Channels    map[string]Channel
+	Nudger      *Nudger
+	Concurrency int           // attempts in flight on this node
+	Timeout     time.Duration // the longest that any merchant's attempt may take
+	Log         *slog.Logger
+	// Exhausted hears of each notification that ran out of attempts, after the
+	// commit (the alert hook). Optional.
+	Exhausted func(deliveryID int64)
+}
+
+// Dispatcher sends what is due, one merchant's cap and the node's cap in mind.
+//
+// A delivery passes three gates in this order: a slot of its merchant, the claim
+// of its row, the call. The claim is a compare-and-set in SQL and the only thing
+// that decides who sends, so it does not matter how often, or by whom, an id is
+// offered. What finds no slot is dropped here and stays in its row.
+type Dispatcher struct {
+	o Options
+
+	mu       sync.Mutex
+	wake     *sync.Cond // something to claim, or the end
+	lanes    map[int64]*lane
+	ready    []*lane // lanes that wait and have a slot, in turn
+	toClaim  []ticket
+	known    map[int64]struct{} // ids that wait, are held or being claimed here
+	held     holdHeap
+	inFlight int
+	sent     int // attempts that are over but not written yet
+	closing  bool
+
+	results *db.Batcher[*outcome, struct{}]
+	holdNow chan struct{}
+	ctx     context.Context // ends attempts that outlast the shutdown
+	cancel  context.CancelFunc
+	workers sync.WaitGroup
+	calls   sync.WaitGroup
+}
+
+// lane is one merchant's line on this node.
+type lane struct {
+	merchant int64
+	waiting  []int64
+	inFlight int
+	inReady  bool
+	more     bool // rows may be due that nobody holds here
+	pulling  bool
+}
+
+type ticket struct {
+	id   int64
+	lane *lane
+}
+
+// NewDispatcher starts the node's dispatcher.
+func NewDispatcher(o Options) *Dispatcher {
+	d := &Dispatcher{
+		o: o, lanes: map[int64]*lane{}, known: map[int64]struct{}{}, holdNow: make(chan struct{}, 1),
+	}
+	d.wake = sync.NewCond(&d.mu)
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.results = db.NewBatcher(o.DB, db.BatchOptions[*outcome]{
+		Size: claimBatch, Writers: 2, Queue: unwrittenMost * 2, Wait: resultWait, Observe: metric.ObserveBatch("results"),
+	}, d.writeResults)
+	claimers := 1
+	if o.DB.IsPostgres() {
+		claimers = 2
+	}
+	for range claimers {
+		d.workers.Go(d.claimLoop)
+	}
+	d.workers.Go(d.holdLoop)
+	return d
+}
+
+// Offer takes ids that are due now or at their time. It never blocks; what does
+// not fit is left to its row.
+func (d *Dispatcher) Offer(nudges []queue.Nudge) {
+	now := d.o.DB.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closing {
+		return
+	}
+	for _, n := range nudges {
+		if _, ok := d.known[n.Delivery]; ok {
+			continue
+		}
+		if n.At > now {
+			d.hold(n)
+			continue
+		}
+		d.enqueue(n.Delivery, d.lane(n.Merchant))
+	}
+	d.pump()
+}
+
+// Pull makes the dispatcher look at the merchants' due rows: the database tick's
+// way in. It needs no Redis.
+func (d *Dispatcher) Pull(merchants []int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range merchants {
+		l := d.lane(id)
+		l.more = true
+		d.pull(l)
+	}
+}
+
+// InFlight is how many attempts run on this node.
+func (d *Dispatcher) InFlight() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.inFlight
+}
+
+// Close stops taking work, waits for running attempts until ctx ends, and then
+// cuts them off; their results are written either way.
+func (d *Dispatcher) Close(ctx context.Context) {
+	d.mu.Lock()
+	d.closing = true
+	d.wake.Broadcast()
+	d.mu.Unlock()
+	close(d.holdNow)
+	d.workers.Wait()
+	stop := context.AfterFunc(ctx, d.cancel)
+	d.calls.Wait()
+	stop()
+	d.cancel()
+	d.results.Close()
+}
+
+func (d *Dispatcher) lane(merchantID int64) *lane {
+	l := d.lanes[merchantID]
+	if l == nil {
+		l = &lane{merchant: merchantID}
+		d.lanes[merchantID] = l
+	}
+	return l
+}
+
+// enqueue puts an id into its merchant's line, or leaves it to its row where the
+// line is long enough.
+func (d *Dispatcher) enqueue(id int64, l *lane) {
+	if len(l.waiting) >= laneWaiting {
+		l.more = true
+		return
+	}
+	d.known[id] = struct{}{}
+	l.waiting = append(l.waiting, id)
+	d.makeReady(l)
+}
+
+func (d *Dispatcher) makeReady(l *lane) {
+	if !l.inReady && len(l.waiting) > 0 && l.inFlight < d.cap(l.merchant) {
+		l.inReady = true
+		d.ready = append(d.ready, l)
+	}
+}
+
+// cap is how many attempts of one merchant may run on this node.
+func (d *Dispatcher) cap(merchantID int64) int {
+	if m := d.o.Book().ByID(merchantID); m != nil && m.Settings.MaxInFlight > 0 {
+		return m.Settings.MaxInFlight
+	}
+	return 1
+}
+
+// pump hands out free slots, one per merchant in turn. Called with d.mu held.
+func (d *Dispatcher) pump() {
+	for d.inFlight < d.o.Concurrency && d.sent < unwrittenMost && len(d.ready) > 0 && !d.closing {
+		l := d.ready[0]
+		d.ready = d.ready[1:]
+		l.inReady = false
+		id := l.waiting[0]
+		l.waiting = l.waiting[1:]
+		l.inFlight++
+		d.inFlight++
+		d.toClaim = append(d.toClaim, ticket{id, l})
+		d.makeReady(l)
+		d.wake.Signal()
+	}
+	metric.InFlight.Set(float64(d.inFlight))
+}
+
+// release gives a slot back and pulls the merchant's next rows where its line
+// has run out. Called with d.mu held.
+func (d *Dispatcher) release(t ticket) {
+	delete(d.known, t.id)
+	t.lane.inFlight--
+	d.inFlight--
+	d.makeReady(t.lane)
+	d.pull(t.lane)
+	d.forget(t.lane)
+	d.pump()
+}
+
+// forget drops an idle lane: lanes of merchants that left must not pile up.
+// Called with d.mu held.
+func (d *Dispatcher) forget(l *lane) {
+	if l.inFlight == 0 && len(l.waiting) == 0 && !l.pulling && !l.more {
+		delete(d.lanes, l.merchant)
+	}
+}
+
+// claimLoop claims what pump gave a slot to, as many as wait.
+func (d *Dispatcher) claimLoop() {
+	for {
+		d.mu.Lock()
+		for len(d.toClaim) == 0 && !d.closing {
+			d.wake.Wait()
+		}
+		if len(d.toClaim) == 0 {
+			d.mu.Unlock()
+			return
+		}
+		n := min(len(d.toClaim), claimBatch)
+		batch := append([]ticket(nil), d.toClaim[:n]...)
+		d.toClaim = append(d.toClaim[:0], d.toClaim[n:]...)
+		d.mu.Unlock()
+
+		claimed, err := d.claim(batch)
+		if err != nil {
+			d.o.Log.Error("claim deliveries", "error", db.Explain(err))
+		}
+		d.mu.Lock()
+		for _, t := range batch {
+			if _, ok := claimed[t.id]; !ok {
+				d.release(t)
+			}
+		}
+		d.mu.Unlock()
+		for _, t := range batch {
+			if c, ok := claimed[t.id]; ok {
+				d.calls.Go(func() { d.deliver(t, c) })
+			}
+		}
+	}
+}
+
+// hold keeps an id until its moment. Called with d.mu held.
+func (d *Dispatcher) hold(n queue.Nudge) {
+	if len(d.held) >= heldMost {
+		return // the tick finds it
+	}
+	d.known[n.Delivery] = struct{}{}
+	heap.Push(&d.held, n)
+	if d.held[0].Delivery == n.Delivery {
+		select {
+		case d.holdNow <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// holdLoop moves held ids into their lanes at their moment.
+func (d *Dispatcher) holdLoop() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		d.mu.Lock()
+		now := d.o.DB.Now()
+		for len(d.held) > 0 && d.held[0].At <= now {
+			n := heap.Pop(&d.held).(queue.Nudge)
+			delete(d.known, n.Delivery)
+			d.enqueue(n.Delivery, d.lane(n.Merchant))
+		}
+		d.pump()
+		wait := time.Hour
+		if len(d.held) > 0 {
+			wait = time.Duration(d.held[0].At-now) * time.Microsecond
+		}
+		d.mu.Unlock()
+		timer.Reset(wait)
+		select {
+		case _, open := <-d.holdNow:
+			if !open {
+				return
+			}
+		case <-timer.C:
+		}
+	}
+}
+
+// holdHeap orders held nudges by their moment.
+type holdHeap []queue.Nudge
+
+func (h holdHeap) Len() int           { return len(h) }
+func (h holdHeap) Less(i, j int) bool { return h[i].At < h[j].At }
+func (h holdHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *holdHeap) Push(x any)        { *h = append(*h, x.(queue.Nudge)) }
+func (h *holdHeap) Pop() any {
+	old := *h
+	n := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return n
+}

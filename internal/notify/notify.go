@@ -1,0 +1,187 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/merchant"
+	"backstop/internal/queue"
+
+	"github.com/uptrace/bun"
+)
+
+// Status is where one delivery stands. "parked" is not stored: it is a delivery
+// that waits while its merchant's breaker is open.
+type Status string
+
+// Statuses of a delivery.
+const (
+	Queued    Status = "queued"
+	Sending   Status = "sending" // claimed until next_at
+	RetryWait Status = "retry_wait"
+	Delivered Status = "delivered"
+	Exhausted Status = "exhausted"
+	Skipped   Status = "skipped" // the merchant gave no address
+)
+
+// Event is one fact that a merchant is to be told, with its body frozen when the
+// fact happened. It is unique per subject, version and type.
+type Event struct {
+	bun.BaseModel `bun:"table:events,alias:e"`
+
+	ID         int64  `bun:"id,pk"`
+	MerchantID int64  `bun:"merchant_id"`
+	SubjectID  int64  `bun:"subject_id"` // the order
+	Type       string `bun:"type"`
+	Version    int64  `bun:"version"` // the order's version
+	Body       string `bun:"body"`
+	CreatedAt  int64  `bun:"created_at"`
+}
+
+// Delivery is one event on its way to one merchant over one channel.
+type Delivery struct {
+	bun.BaseModel `bun:"table:deliveries,alias:d"`
+
+	ID         int64  `bun:"id,pk"`
+	EventID    int64  `bun:"event_id"`
+	MerchantID int64  `bun:"merchant_id"`
+	SubjectID  int64  `bun:"subject_id"`
+	EventType  string `bun:"event_type"`
+	Channel    string `bun:"channel"`
+	URL        string `bun:"url"` // empty = the merchant's addresses in turn
+	Status     Status `bun:"status"`
+	Attempts   int64  `bun:"attempts"`
+	NextAt     *int64 `bun:"next_at"` // due time, or the lease's end while sending; nil = over
+	LeaseOwner int64  `bun:"lease_owner"`
+	LastClass  Class  `bun:"last_class"`
+	LastError  string `bun:"last_error"`
+	CreatedAt  int64  `bun:"created_at"`
+	FinishedAt *int64 `bun:"finished_at"`
+}
+
+// Attempt is one try, kept for people.
+type Attempt struct {
+	bun.BaseModel `bun:"table:notify_attempts,alias:na"`
+
+	ID             int64  `bun:"id,pk"`
+	DeliveryID     int64  `bun:"delivery_id"`
+	MerchantID     int64  `bun:"merchant_id"`
+	Number         int64  `bun:"number"`
+	URL            string `bun:"url"`
+	Class          Class  `bun:"class"`
+	HTTPStatus     int    `bun:"http_status"`
+	StartedAt      int64  `bun:"started_at"`
+	TookUS         int64  `bun:"took_us"`
+	Node           string `bun:"node"`
+	RequestHeader  string `bun:"request_header"`
+	ResponseHeader string `bun:"response_header"`
+	ResponseBody   []byte `bun:"response_body"`
+	Error          string `bun:"error"`
+}
+
+// Webhook is the name of the HTTP channel.
+const Webhook = "webhook"
+
+// Fact is what Create needs to tell a merchant something.
+type Fact struct {
+	Merchant  *merchant.Merchant
+	SubjectID int64
+	Type      string // "order.paid", …
+	Version   int64
+	At        int64  // Unix µs
+	URL       string // the order's own address; empty = the merchant's
+	Data      any    // the body's "data"
+}
+
+// envelope is the notification's body (contract §6).
+type envelope struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"`
+	Timestamp string `json:"timestamp"`
+	Data      any    `json:"data"`
+}
+
+// PublicID is the id that merchants see: stable over all attempts.
+func PublicID(eventID int64) string { return "ntf_" + strconv.FormatInt(eventID, 36) }
+
+// ParsePublicID reads a PublicID back; false where the text is none.
+func ParsePublicID(id string) (int64, bool) {
+	digits, ok := strings.CutPrefix(id, "ntf_")
+	n, err := strconv.ParseInt(digits, 36, 64)
+	return n, ok && err == nil && n > 0
+}
+
+// Create writes the events and their deliveries in the transaction of the facts
+// themselves, and returns what to nudge after the commit. A fact without an
+// address is kept as skipped.
+func Create(ctx context.Context, tx bun.Tx, d *db.DB, facts []Fact) ([]queue.Nudge, error) {
+	if len(facts) == 0 {
+		return nil, nil
+	}
+	now := d.Now()
+	events := make([]Event, len(facts))
+	deliveries := make([]Delivery, len(facts))
+	nudges := make([]queue.Nudge, 0, len(facts))
+	for i, f := range facts {
+		id := d.NewID()
+		body, err := json.Marshal(envelope{ID: PublicID(id), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
+		if err != nil {
+			return nil, fmt.Errorf("freeze %s: %w", f.Type, err)
+		}
+		events[i] = Event{
+			ID: id, MerchantID: f.Merchant.ID, SubjectID: f.SubjectID, Type: f.Type, Version: f.Version,
+			Body: string(body), CreatedAt: now,
+		}
+		deliveries[i] = Delivery{
+			ID: d.NewID(), EventID: id, MerchantID: f.Merchant.ID, SubjectID: f.SubjectID, EventType: f.Type,
+			Channel: Webhook, URL: f.URL, Status: Queued, NextAt: &now, CreatedAt: now,
+		}
+		if f.URL == "" && len(f.Merchant.Settings.URLs) == 0 {
+			deliveries[i].Status, deliveries[i].NextAt, deliveries[i].FinishedAt = Skipped, nil, &now
+			continue
+		}
+		nudges = append(nudges, queue.Nudge{Delivery: deliveries[i].ID, Merchant: f.Merchant.ID})
+	}
+	if _, err := tx.NewInsert().Model(&events).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write events: %w", err)
+	}
+	if _, err := tx.NewInsert().Model(&deliveries).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write deliveries: %w", err)
+	}
+	return nudges, nil
+}
+
+// Stamp writes a moment (Unix µs) as the contract wants it: RFC 3339, UTC, to
+// the millisecond.
+func Stamp(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// OrderStatus derives an order's notify_status (contract §4) from its deliveries,
+// newest first: none, queued, sending, retrying, delivered or exhausted.
+func OrderStatus(newestFirst []Delivery) string {
+	for _, d := range newestFirst {
+		switch d.Status {
+		case Skipped:
+			continue
+		case RetryWait:
+			return "retrying"
+		default:
+			return string(d.Status)
+		}
+	}
+	return "none"
+}
+
+// OfSubject reads an order's deliveries, newest first.
+func OfSubject(ctx context.Context, q bun.IDB, subjectID int64) ([]Delivery, error) {
+	var rows []Delivery
+	err := q.NewSelect().Model(&rows).Where("d.subject_id = ?", subjectID).OrderExpr("d.id DESC").Limit(100).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read deliveries: %w", err)
+	}
+	return rows, nil
+}

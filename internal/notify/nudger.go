@@ -1,0 +1,134 @@
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"backstop/internal/metric"
+	"backstop/internal/queue"
+)
+
+// Tasks is the part of the queue that the Nudger needs.
+type Tasks interface {
+	Notify(ctx context.Context, lane string, nudges []queue.Nudge) error
+	NotifyAt(ctx context.Context, lane string, second time.Time, nudges []queue.Nudge) error
+}
+
+// Limits of a Nudger.
+const (
+	nudgeBuffer = 4096
+	// retryAhead is how far ahead a retry is put into Redis; what is later waits
+	// in SQL and is found by the tick.
+	retryAhead = 60 * time.Second
+	// retryFlush is how long retries of one second are gathered into one task.
+	retryFlush = 100 * time.Millisecond
+)
+
+// Nudger tells the workers through Redis that rows are due. It is best effort:
+// nothing waits for it and nothing is lost with it, because the rows themselves
+// say when they are due.
+type Nudger struct {
+	tasks Tasks
+	now   func() int64
+	log   *slog.Logger
+	fresh chan []queue.Nudge
+	later chan queue.Nudge
+	stop  chan struct{}
+	done  chan struct{}
+}
+
+// NewNudger starts a Nudger; now is the database's clock.
+func NewNudger(tasks Tasks, now func() int64, log *slog.Logger) *Nudger {
+	n := &Nudger{
+		tasks: tasks, now: now, log: log,
+		fresh: make(chan []queue.Nudge, nudgeBuffer), later: make(chan queue.Nudge, nudgeBuffer),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go n.run()
+	return n
+}
+
+// Now nudges rows that are due. It never blocks.
+func (n *Nudger) Now(nudges []queue.Nudge) {
+	if len(nudges) == 0 {
+		return
+	}
+	select {
+	case n.fresh <- nudges:
+	default:
+		metric.Nudges.WithLabelValues("dropped").Add(float64(len(nudges)))
+	}
+}
+
+// Later nudges a row at its moment, or leaves it to the tick where that is far
+// off.
+func (n *Nudger) Later(nudge queue.Nudge) {
+	if nudge.At-n.now() > retryAhead.Microseconds() {
+		return
+	}
+	select {
+	case n.later <- nudge:
+	default:
+		metric.Nudges.WithLabelValues("dropped").Inc()
+	}
+}
+
+// Close sends what is gathered and ends.
+func (n *Nudger) Close() {
+	close(n.stop)
+	<-n.done
+}
+
+func (n *Nudger) run() {
+	defer close(n.done)
+	buckets := map[int64][]queue.Nudge{} // by whole second
+	flush := time.NewTicker(retryFlush)
+	defer flush.Stop()
+	for {
+		select {
+		case nudges := <-n.fresh:
+			n.sendNow(nudges)
+		case nudge := <-n.later:
+			second := nudge.At / 1_000_000
+			buckets[second] = append(buckets[second], nudge)
+		case <-flush.C:
+			n.sendBuckets(buckets)
+		case <-n.stop:
+			n.sendBuckets(buckets)
+			return
+		}
+	}
+}
+
+// sendNow makes one task of everything that waits.
+func (n *Nudger) sendNow(nudges []queue.Nudge) {
+	for more := true; more; {
+		select {
+		case next := <-n.fresh:
+			nudges = append(nudges, next...)
+			more = len(nudges) < queue.TaskIDs
+		default:
+			more = false
+		}
+	}
+	n.count(len(nudges), n.tasks.Notify(context.Background(), queue.Fresh, nudges))
+}
+
+func (n *Nudger) sendBuckets(buckets map[int64][]queue.Nudge) {
+	for second, nudges := range buckets {
+		n.count(len(nudges), n.tasks.NotifyAt(context.Background(), queue.Retry, time.Unix(second, 0), nudges))
+		delete(buckets, second)
+	}
+}
+
+// count keeps the figures. An error is no event of its own: Redis being away is
+// logged by its own check, and the tick does the work.
+func (n *Nudger) count(nudges int, err error) {
+	result := "sent"
+	if err != nil {
+		result = "dropped"
+		n.log.Debug("nudge", "nudges", nudges, "error", err)
+	}
+	metric.Nudges.WithLabelValues(result).Add(float64(nudges))
+}

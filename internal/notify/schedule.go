@@ -1,0 +1,163 @@
+package notify
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Schedule is how long to wait after each failed attempt: entry n-1 is the wait
+// between the end of attempt n and the start of the next one. When it is used
+// up, the notification is exhausted.
+//
+// In configuration and JSON it is a preset's name ("day") or a list of waits
+// (["1s", "3s", "5s"]).
+type Schedule []time.Duration
+
+const (
+	// MaxWaits bounds a schedule's length: more repeats than this are load, not help.
+	MaxWaits = 50
+	// MinWait keeps a list of tiny waits from hammering a merchant that is down.
+	MinWait = 100 * time.Millisecond
+	// MaxWait and MaxTotal keep a notification from outliving what people still
+	// remember of the order; suppliers themselves give up after one to three days.
+	MaxWait  = 24 * time.Hour
+	MaxTotal = 7 * 24 * time.Hour
+)
+
+// ErrSchedule says that a schedule is not a preset and not a usable list.
+var ErrSchedule = errors.New("bad schedule")
+
+// presets are the schedules that have a name.
+var presets = []struct {
+	name  string
+	waits Schedule
+}{
+	// day: quick at first, as most failures are restarts, then for 23 hours in
+	// all, so that a night's outage is bridged without anyone's help.
+	{"day", Schedule{
+		time.Second, 3 * time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute,
+		30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 8 * time.Hour,
+	}},
+	{"quick", Schedule{time.Second, 3 * time.Second, 5 * time.Second}},
+}
+
+// Day is the default schedule.
+func Day() Schedule { return slices.Clone(presets[0].waits) }
+
+// ParseSchedule reads a preset's name or a list of waits, separated by commas,
+// spaces or both ("1s, 3s, 5s"). Errors are ErrSchedule.
+func ParseSchedule(text string) (Schedule, error) {
+	text = strings.TrimSpace(text)
+	for _, p := range presets {
+		if text == p.name {
+			return slices.Clone(p.waits), nil
+		}
+	}
+	return ParseWaits(strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }))
+}
+
+// ParseWaits reads a schedule given as a list of waits. Errors are ErrSchedule.
+func ParseWaits(texts []string) (Schedule, error) {
+	if len(texts) == 0 || len(texts) > MaxWaits {
+		return nil, fmt.Errorf("%w: must be day, quick or 1 to %d waits", ErrSchedule, MaxWaits)
+	}
+	s := make(Schedule, 0, len(texts))
+	var total time.Duration
+	for _, text := range texts {
+		wait, err := time.ParseDuration(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %.40q is not a preset (day, quick) or a wait such as 30s", ErrSchedule, text)
+		}
+		if wait < MinWait || wait > MaxWait {
+			return nil, fmt.Errorf("%w: the wait %s must be %s to 24h", ErrSchedule, short(wait), MinWait)
+		}
+		total += wait
+		s = append(s, wait)
+	}
+	if total > MaxTotal {
+		return nil, fmt.Errorf("%w: all waits together must not exceed 168h", ErrSchedule)
+	}
+	return s, nil
+}
+
+// Wait returns how long after the end of the given attempt (1 is the first) the
+// next one begins; false means that the schedule is used up. An attempt below 1
+// counts as the first: a mistaken count must not exhaust a notification.
+func (s Schedule) Wait(attempt int) (time.Duration, bool) {
+	n := max(attempt, 1) - 1
+	if n >= len(s) {
+		return 0, false
+	}
+	return s[n], true
+}
+
+// Attempts is how many attempts the schedule allows, the first one included.
+func (s Schedule) Attempts() int { return len(s) + 1 }
+
+// String is the preset's name or the waits as ParseSchedule takes them.
+func (s Schedule) String() string {
+	for _, p := range presets {
+		if slices.Equal(s, p.waits) {
+			return p.name
+		}
+	}
+	return strings.Join(s.texts(), " ")
+}
+
+func (s Schedule) texts() []string {
+	texts := make([]string, len(s))
+	for i, wait := range s {
+		texts[i] = short(wait)
+	}
+	return texts
+}
+
+// short writes 2m0s as 2m and 1h0m0s as 1h.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// MarshalJSON writes a preset's name, or the list of waits.
+func (s Schedule) MarshalJSON() ([]byte, error) {
+	for _, p := range presets {
+		if slices.Equal(s, p.waits) {
+			return json.Marshal(p.name)
+		}
+	}
+	return json.Marshal(s.texts())
+}
+
+// UnmarshalJSON takes a preset's name, a list in one text, or a list of texts.
+func (s *Schedule) UnmarshalJSON(data []byte) error {
+	return s.decode(func(v any) error { return json.Unmarshal(data, v) })
+}
+
+// UnmarshalYAML takes the same forms as UnmarshalJSON.
+func (s *Schedule) UnmarshalYAML(decode func(any) error) error { return s.decode(decode) }
+
+func (s *Schedule) decode(decode func(any) error) error {
+	var texts []string
+	if decode(&texts) == nil && texts != nil {
+		parsed, err := ParseWaits(texts)
+		*s = parsed
+		return err
+	}
+	var text string
+	if decode(&text) != nil {
+		return fmt.Errorf("%w: must be a preset (day, quick) or a list of waits such as [1s, 3s, 5s]", ErrSchedule)
+	}
+	parsed, err := ParseSchedule(text)
+	*s = parsed
+	return err
+}

@@ -1,0 +1,166 @@
+package order
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// ErrMove says that the table of moves does not have a change: a mistake of ours.
+var ErrMove = errors.New("illegal change of an order's status")
+
+// ErrNotFound says that there is no such order.
+var ErrNotFound = errors.New("no such order")
+
+// Change asks for one order to move. Order is as it was read; the fields that go
+// with the new status (PaidAmount, ClosedAt, NextAt, …) are set in it already.
+type Change struct {
+	Order    *Order
+	To       Status
+	Cause    Cause
+	Actor    string
+	SourceID int64
+}
+
+// changeRow is a Change as a row of values that the update joins.
+type changeRow struct {
+	ID              int64  `bun:"id"`
+	FromStatus      string `bun:"from_status"`
+	FromVersion     int64  `bun:"from_version"`
+	ToStatus        string `bun:"to_status"`
+	SupplierTradeNo string `bun:"supplier_trade_no"`
+	PaidAmount      int64  `bun:"paid_amount"`
+	CloseReason     string `bun:"close_reason"`
+	CloseTries      int64  `bun:"close_tries"`
+	NextAt          *int64 `bun:"next_at"`
+	PaidAt          *int64 `bun:"paid_at"`
+	ClosedAt        *int64 `bun:"closed_at"`
+}
+
+// Move changes the status of each order by compare-and-set on status and version,
+// writes the history, and updates the given orders in memory. Where any of them
+// has moved in between it returns db.ErrStale and the transaction must be rolled
+// back: the caller reads again. An order must not stand twice in changes.
+func Move(ctx context.Context, tx bun.Tx, d *db.DB, changes []Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	now := d.Now()
+	rows := make([]changeRow, len(changes))
+	history := make([]History, len(changes))
+	for i, c := range changes {
+		o := c.Order
+		if !CanMove(o.Status, c.To) {
+			return fmt.Errorf("%w: %s from %s to %s", ErrMove, o.OrderNo, o.Status, c.To)
+		}
+		if !c.To.Open() {
+			o.NextAt = nil
+		}
+		rows[i] = changeRow{
+			ID: o.ID, FromStatus: string(o.Status), FromVersion: o.Version, ToStatus: string(c.To),
+			SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount, CloseReason: o.CloseReason,
+			CloseTries: o.CloseTries, NextAt: o.NextAt, PaidAt: o.PaidAt, ClosedAt: o.ClosedAt,
+		}
+		history[i] = History{
+			ID: d.NewID(), OrderID: o.ID, Version: o.Version + 1, From: o.Status, To: c.To,
+			Cause: c.Cause, Actor: c.Actor, SourceID: c.SourceID, CreatedAt: now,
+		}
+	}
+	res, err := tx.NewUpdate().With("_c", tx.NewValues(&rows)).Model((*Order)(nil)).TableExpr("_c").
+		Set("status = _c.to_status").Set("version = o.version + 1").
+		Set("supplier_trade_no = _c.supplier_trade_no").Set("paid_amount = _c.paid_amount").
+		Set("close_reason = _c.close_reason").Set("close_tries = _c.close_tries").
+		Set("next_at = _c.next_at").Set("paid_at = _c.paid_at").Set("closed_at = _c.closed_at").
+		Where("o.id = _c.id").Where("o.status = _c.from_status").Where("o.version = _c.from_version").
+		Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("move orders: %w", err)
+	}
+	if n, _ := res.RowsAffected(); n != int64(len(changes)) {
+		return db.ErrStale
+	}
+	if _, err := tx.NewInsert().Model(&history).Exec(ctx); err != nil {
+		return fmt.Errorf("write order history: %w", err)
+	}
+	for _, c := range changes {
+		c.Order.Status = c.To
+		c.Order.Version++
+	}
+	return nil
+}
+
+// Insert writes new orders and the first row of their history.
+func Insert(ctx context.Context, tx bun.Tx, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) error {
+	if len(orders) == 0 {
+		return nil
+	}
+	history := make([]History, len(orders))
+	for i, o := range orders {
+		history[i] = History{
+			ID: d.NewID(), OrderID: o.ID, Version: o.Version, To: o.Status,
+			Cause: cause, Actor: actor(o), CreatedAt: o.CreatedAt,
+		}
+	}
+	if _, err := tx.NewInsert().Model(&orders).Exec(ctx); err != nil {
+		return fmt.Errorf("insert orders: %w", err)
+	}
+	if _, err := tx.NewInsert().Model(&history).Exec(ctx); err != nil {
+		return fmt.Errorf("write order history: %w", err)
+	}
+	return nil
+}
+
+// ByNo finds one order by its number, or ErrNotFound.
+func ByNo(ctx context.Context, q bun.IDB, orderNo string) (*Order, error) {
+	return one(ctx, q.NewSelect().Model((*Order)(nil)).Where("o.order_no = ?", orderNo))
+}
+
+// ByOutTradeNo finds a merchant's order by the merchant's own number, or
+// ErrNotFound.
+func ByOutTradeNo(ctx context.Context, q bun.IDB, merchantID int64, outTradeNo string) (*Order, error) {
+	return one(ctx, q.NewSelect().Model((*Order)(nil)).
+		Where("o.merchant_id = ?", merchantID).Where("o.out_trade_no = ?", outTradeNo))
+}
+
+// ByNos reads and locks the orders of the given numbers, by id: every writer
+// locks in that order, so that none waits for another in a circle.
+func ByNos(ctx context.Context, tx bun.Tx, d *db.DB, nos []string) (map[string]*Order, error) {
+	return locked(ctx, d, tx, "o.order_no IN (?)", nos, func(o *Order) string { return o.OrderNo })
+}
+
+// ByIDs is ByNos by id.
+func ByIDs(ctx context.Context, tx bun.Tx, d *db.DB, ids []int64) (map[int64]*Order, error) {
+	return locked(ctx, d, tx, "o.id IN (?)", ids, func(o *Order) int64 { return o.ID })
+}
+
+func locked[K comparable](ctx context.Context, d *db.DB, tx bun.Tx, where string, keys []K, key func(*Order) K) (map[K]*Order, error) {
+	found := make(map[K]*Order, len(keys))
+	if len(keys) == 0 {
+		return found, nil
+	}
+	var rows []*Order
+	if err := d.ForUpdate(tx.NewSelect().Model(&rows).Where(where, bun.In(keys)).OrderExpr("o.id")).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read orders: %w", err)
+	}
+	for _, o := range rows {
+		found[key(o)] = o
+	}
+	return found, nil
+}
+
+func one(ctx context.Context, q *bun.SelectQuery) (*Order, error) {
+	o := new(Order)
+	err := q.Model(o).Limit(1).Scan(ctx)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read order: %w", err)
+	}
+	return o, nil
+}

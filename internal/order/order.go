@@ -1,0 +1,116 @@
+// Package order is the order and the only way in which its status changes.
+package order
+
+import (
+	"github.com/uptrace/bun"
+)
+
+// Status is where an order stands.
+type Status string
+
+// The six statuses (docs/states.md).
+const (
+	Pending Status = "pending" // created, no payment started
+	Paying  Status = "paying"  // a payment was started: money may come
+	Closing Status = "closing" // timeout or cancel; the supplier has not answered yet
+	Paid    Status = "paid"
+	Failed  Status = "failed" // every attempt definitely failed
+	Closed  Status = "closed"
+)
+
+// Statuses lists all statuses in the order of an order's life.
+var Statuses = []Status{Pending, Paying, Closing, Paid, Failed, Closed}
+
+// Open says that the order may still be paid, failed or closed.
+func (s Status) Open() bool { return s == Pending || s == Paying || s == Closing }
+
+// moves is every legal change of status. Nothing else may write the column.
+//
+// Closed and failed to paid is the acceptance of late money by two people; no
+// callback takes that way.
+var moves = map[Status][]Status{
+	Pending: {Paying, Closing, Paid, Failed, Closed},
+	Paying:  {Closing, Paid, Failed, Closed},
+	Closing: {Paying, Paid, Failed, Closed},
+	Closed:  {Paid},
+	Failed:  {Paid},
+}
+
+// CanMove says whether the table of moves has the change.
+func CanMove(from, to Status) bool {
+	for _, s := range moves[from] {
+		if s == to {
+			return true
+		}
+	}
+	return false
+}
+
+// Cause says why a status changed; it is stored with every row of the history.
+type Cause string
+
+// Causes of a change.
+const (
+	Created    Cause = "created"
+	PayStarted Cause = "pay_started" // the merchant started a payment
+	ByCallback Cause = "callback"
+	ByTimeout  Cause = "timeout"
+	ByCancel   Cause = "cancel"
+	ByGrace    Cause = "grace_over" // closing waited long enough where nobody can be asked
+	Imported   Cause = "imported"
+)
+
+// Order is one order. Moments are Unix microseconds by the database's clock.
+type Order struct {
+	bun.BaseModel `bun:"table:orders,alias:o"`
+
+	ID              int64  `bun:"id,pk"`
+	OrderNo         string `bun:"order_no"`
+	MerchantID      int64  `bun:"merchant_id"`
+	OutTradeNo      string `bun:"out_trade_no"`
+	SupplierID      int64  `bun:"supplier_id"`
+	Amount          int64  `bun:"amount"` // minor units of Currency
+	Currency        string `bun:"currency"`
+	Exponent        int    `bun:"exponent"` // decimal digits of the minor unit when the order was made
+	FeeAmount       int64  `bun:"fee_amount"`
+	RefundedAmount  int64  `bun:"refunded_amount"`
+	Subject         string `bun:"subject"`
+	NotifyURL       string `bun:"notify_url"` // empty = the merchant's addresses
+	RequestDigest   string `bun:"request_digest"`
+	Status          Status `bun:"status"`
+	Version         int64  `bun:"version"` // 1 at creation, + 1 for each change of status
+	SupplierTradeNo string `bun:"supplier_trade_no"`
+	PaidAmount      int64  `bun:"paid_amount"`
+	CloseReason     string `bun:"close_reason"`
+	CloseTries      int64  `bun:"close_tries"`
+	HasItems        bool   `bun:"has_items"`
+	CreatedAt       int64  `bun:"created_at"`
+	ExpiresAt       int64  `bun:"expires_at"`
+	NextAt          *int64 `bun:"next_at"` // when the order wants attention; nil = never again
+	PaidAt          *int64 `bun:"paid_at"`
+	ClosedAt        *int64 `bun:"closed_at"`
+}
+
+// Item is what one order reserves of one SKU.
+type Item struct {
+	bun.BaseModel `bun:"table:order_items,alias:oi"`
+
+	OrderID  int64 `bun:"order_id,pk"`
+	SKUID    int64 `bun:"sku_id,pk"`
+	Quantity int64 `bun:"quantity"`
+}
+
+// History is one change of status.
+type History struct {
+	bun.BaseModel `bun:"table:order_history,alias:oh"`
+
+	ID        int64  `bun:"id,pk"`
+	OrderID   int64  `bun:"order_id"`
+	Version   int64  `bun:"version"`
+	From      Status `bun:"from_status"`
+	To        Status `bun:"to_status"`
+	Cause     Cause  `bun:"cause"`
+	Actor     string `bun:"actor"`     // "supplier:wx-main", "merchant:m1", "clock", "operator:li"
+	SourceID  int64  `bun:"source_id"` // the callback behind it, 0 = none
+	CreatedAt int64  `bun:"created_at"`
+}

@@ -1,0 +1,126 @@
+// Package payment is where the nouns meet: an order is created, confirmed,
+// closed or failed here, with its stock, its money and its notification, in one
+// transaction each. Callback, supplier query, compensation, approval and import
+// all end in Confirm.
+package payment
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/ledger"
+	"backstop/internal/metric"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+)
+
+// ErrConflict says that the merchant used an out_trade_no again with other
+// content (contract §4: 409 idempotency_conflict).
+var ErrConflict = errors.New("out_trade_no was used for an order with other content")
+
+// ErrState says that the order's status does not allow what was asked for.
+var ErrState = errors.New("the order's status does not allow this")
+
+// FieldError names the field of a request that is wrong and how to mend it.
+type FieldError struct{ Field, Problem string }
+
+func (e *FieldError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Problem) }
+
+// Options of a Processor.
+type Options struct {
+	DB       *db.DB
+	Settings *settings.Store
+	Ledger   *ledger.Book
+	Nudger   *notify.Nudger
+	Log      *slog.Logger
+	// CheckURL says whether a notification may be sent to an address at all.
+	CheckURL func(string) error
+
+	Batch   int           // most items of one transaction
+	Writers int           // transactions at a time
+	Queue   int           // most items that wait
+	Wait    time.Duration // longest wait of one item
+
+	Expiry       time.Duration // of an order that names none
+	ExpiryMax    time.Duration
+	ClosingGrace time.Duration // how long closing waits where nobody can be asked
+}
+
+// Processor is the only writer of orders.
+type Processor struct {
+	o        Options
+	confirms *db.Batcher[*Received, Outcome]
+	creates  *db.Batcher[*createItem, createResult]
+	asks     *db.Batcher[*ask, *order.Order]
+}
+
+// New starts the Processor's writers.
+func New(o Options) *Processor {
+	p := &Processor{o: o}
+	p.confirms = db.NewBatcher(o.DB, batchOptions(o, "confirm", (*Received).key), p.Confirm)
+	p.creates = db.NewBatcher(o.DB, batchOptions(o, "create", (*createItem).key), p.create)
+	p.asks = db.NewBatcher(o.DB, batchOptions(o, "ask", (*ask).key), p.ask)
+	return p
+}
+
+func batchOptions[In any](o Options, name string, key func(In) string) db.BatchOptions[In] {
+	return db.BatchOptions[In]{
+		Size: o.Batch, Writers: o.Writers, Queue: o.Queue, Wait: o.Wait, Key: key, Observe: metric.ObserveBatch(name),
+	}
+}
+
+// Close finishes what waits and ends the writers.
+func (p *Processor) Close() {
+	p.confirms.Close()
+	p.creates.Close()
+	p.asks.Close()
+}
+
+// Waiting is how many callbacks wait for a commit.
+func (p *Processor) Waiting() int { return p.confirms.Waiting() }
+
+// Received is an authentic callback on its way to the order: what it says, and
+// the raw record that is stored with it.
+type Received struct {
+	Supplier supplier.Entry
+	Callback supplier.Callback
+	// Unreadable is set instead where the message is authentic but cannot be
+	// understood; Callback is then what could be read of it.
+	Unreadable *supplier.Unreadable
+	Record     Record
+}
+
+// Record is the raw call as it is kept for people, secrets masked by the caller.
+type Record struct {
+	ReceivedAt int64 // Unix µs
+	RemoteAddr string
+	Method     string
+	Query      string
+	Header     string // "Name: value" lines
+	Body       []byte
+	Steps      []supplier.Step
+}
+
+// Outcome is what became of a callback. All of them are committed.
+type Outcome struct {
+	// Name is Paid, Repeat, Ignored, FailedTry, OrderFailed, or the exception's kind.
+	Name       string
+	CallbackID int64
+	OrderNo    string // of the order found, else the reference as it came
+	// Result is what the supplier is answered.
+	Result supplier.Result
+}
+
+// Outcomes that are no exceptions.
+const (
+	Paid        = "paid"
+	Repeat      = "repeat"       // the same fact again: nothing changed
+	Ignored     = "ignored"      // says nothing that moves an order
+	FailedTry   = "failed_try"   // a failure that the buyer may repeat, or of a closed order
+	OrderFailed = "order_failed" // the last attempt failed for good
+)

@@ -1,0 +1,241 @@
+// Package settings is what `apply` declared, as this node sees it: suppliers with
+// their keys parsed and merchants with their secrets open, in memory.
+//
+// Every change bumps one version row in its own transaction. Each node looks at
+// that row and swaps in a whole new snapshot, so that a request never sees half
+// of a change.
+package settings
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"backstop/internal/db"
+	"backstop/internal/merchant"
+	"backstop/internal/seal"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// SupplierRow is a supplier as stored. The values of secret fields inside Config
+// are sealed texts.
+type SupplierRow struct {
+	bun.BaseModel `bun:"table:suppliers,alias:su"`
+
+	ID          int64           `bun:"id,pk"`
+	Code        string          `bun:"code"`
+	Kind        string          `bun:"kind"`
+	AccountID   int64           `bun:"account_id"`
+	Enabled     bool            `bun:"enabled"`
+	AllowIPs    json.RawMessage `bun:"allow_ips,type:jsonb"` // array of CIDRs
+	Config      json.RawMessage `bun:"config,type:jsonb"`
+	Fingerprint string          `bun:"fingerprint"` // of what was applied, to tell "unchanged"
+	CreatedAt   int64           `bun:"created_at"`
+	UpdatedAt   int64           `bun:"updated_at"`
+	DisabledAt  *int64          `bun:"disabled_at"`
+}
+
+// Snapshot is one version of the settings. It is immutable.
+type Snapshot struct {
+	Version   int64
+	Suppliers *supplier.Registry
+	Merchants *merchant.Book
+}
+
+// Store holds the current snapshot.
+type Store struct {
+	db      *db.DB
+	kinds   supplier.Kinds
+	keys    *seal.Keyring
+	log     *slog.Logger
+	refresh sync.Mutex
+	current atomic.Pointer[Snapshot]
+}
+
+// NewStore returns a Store with an empty snapshot; call Refresh.
+func NewStore(d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, log *slog.Logger) *Store {
+	s := &Store{db: d, kinds: kinds, keys: keys, log: log}
+	s.current.Store(&Snapshot{Merchants: merchant.NewBook(nil, nil)})
+	return s
+}
+
+// Current is the snapshot in force.
+func (s *Store) Current() *Snapshot { return s.current.Load() }
+
+// Merchants is the current book of merchants.
+func (s *Store) Merchants() *merchant.Book { return s.Current().Merchants }
+
+// Refresh reads the version row and, where it has moved, everything; it says
+// whether it swapped. Call it at least every second, and on a miss.
+func (s *Store) Refresh(ctx context.Context) (changed bool, err error) {
+	s.refresh.Lock()
+	defer s.refresh.Unlock()
+	var version int64
+	if err := s.db.Read.NewRaw("SELECT value FROM settings WHERE name = 'config_version'").Scan(ctx, &version); err != nil {
+		return false, fmt.Errorf("read the version of the settings: %w", err)
+	}
+	if version == s.Current().Version {
+		return false, nil
+	}
+	// The rows may be newer than the version that was read: the next look finds
+	// the newer version and reads them again.
+	suppliers, err := s.suppliers(ctx)
+	if err != nil {
+		return false, err
+	}
+	merchants, err := s.merchants(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.current.Store(&Snapshot{Version: version, Suppliers: suppliers, Merchants: merchants})
+	return true, nil
+}
+
+// Bump says to every node that the settings changed; call it in the transaction
+// of the change.
+func Bump(ctx context.Context, tx bun.Tx) error {
+	if _, err := tx.NewRaw("UPDATE settings SET value = value + 1 WHERE name = 'config_version'").Exec(ctx); err != nil {
+		return fmt.Errorf("bump the version of the settings: %w", err)
+	}
+	return nil
+}
+
+// suppliers loads all suppliers. One whose config cannot be used (a key that no
+// longer opens, say) is left out and logged: the others must go on.
+func (s *Store) suppliers(ctx context.Context) (*supplier.Registry, error) {
+	var rows []SupplierRow
+	if err := s.db.Read.NewSelect().Model(&rows).OrderExpr("su.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read suppliers: %w", err)
+	}
+	entries := make([]supplier.Entry, 0, len(rows))
+	for _, r := range rows {
+		e, err := s.entry(r)
+		if err != nil {
+			s.log.Error("a supplier cannot be used", "supplier", r.Code, "error", err)
+			continue
+		}
+		entries = append(entries, e)
+	}
+	return supplier.NewRegistry(entries)
+}
+
+func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
+	config, err := OpenConfig(s.kinds, s.keys, r)
+	if err != nil {
+		return supplier.Entry{}, err
+	}
+	adapter, err := s.kinds.New(r.Kind, r.Code, config)
+	if err != nil {
+		return supplier.Entry{}, err
+	}
+	var allow []netip.Prefix
+	if err := json.Unmarshal(r.AllowIPs, &allow); err != nil {
+		return supplier.Entry{}, fmt.Errorf("allow_ips: %w", err)
+	}
+	return supplier.Entry{
+		ID: r.ID, Code: r.Code, Kind: r.Kind, Enabled: r.Enabled && r.DisabledAt == nil,
+		AllowIPs: allow, Adapter: adapter, AccountID: r.AccountID,
+	}, nil
+}
+
+// ConfigPlace is where a secret field of a supplier's config is sealed.
+func ConfigPlace(code, field string) seal.Place {
+	return seal.Place{Table: "suppliers", Row: code, Field: "config." + field}
+}
+
+// SecretPlace is where a merchant's signing secrets are sealed.
+func SecretPlace(code string) seal.Place {
+	return seal.Place{Table: "merchants", Row: code, Field: "signing_secret"}
+}
+
+// SealConfig seals the secret fields of a supplier's config: a text, or each text
+// of a list.
+func SealConfig(kind supplier.Kind, keys *seal.Keyring, code string, config json.RawMessage) (json.RawMessage, error) {
+	return mapSecrets(kind, config, func(field, v string) (string, error) {
+		return keys.Seal(ConfigPlace(code, field), []byte(v)), nil
+	})
+}
+
+// OpenConfig is a supplier's config with its secret fields readable.
+func OpenConfig(kinds supplier.Kinds, keys *seal.Keyring, r SupplierRow) (json.RawMessage, error) {
+	kind, err := kinds.Find(r.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return mapSecrets(kind, r.Config, func(field, v string) (string, error) {
+		plain, err := keys.Open(ConfigPlace(r.Code, field), v)
+		return string(plain), err
+	})
+}
+
+func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v string) (string, error)) (json.RawMessage, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(config, &fields); err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	for _, field := range kind.Secrets {
+		var err error
+		switch v := fields[field].(type) {
+		case string:
+			fields[field], err = change(field, v)
+		case []any:
+			for i := range v {
+				if text, ok := v[i].(string); ok && err == nil {
+					v[i], err = change(field, text)
+				}
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("config.%s: %w", field, err)
+		}
+	}
+	return json.Marshal(fields)
+}
+
+// merchants loads all merchants. One whose secrets do not open is kept without
+// them: its orders go on, its notifications fail visibly.
+func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
+	var rows []merchant.Row
+	if err := s.db.Read.NewSelect().Model(&rows).OrderExpr("m.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read merchants: %w", err)
+	}
+	all := make([]*merchant.Merchant, 0, len(rows))
+	hashes := make(map[int64]string, len(rows))
+	for _, r := range rows {
+		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Name: r.Name, Disabled: r.DisabledAt != nil}
+		if err := json.Unmarshal(r.Notify, &m.Settings); err != nil {
+			return nil, fmt.Errorf("merchant %s: notify settings: %w", r.Code, err)
+		}
+		var err error
+		if m.Secrets, err = OpenSecrets(s.keys, r); err != nil {
+			s.log.Error("a merchant's signing secrets cannot be opened", "merchant", r.Code, "error", err)
+		}
+		if r.APIKeyHash != nil {
+			hashes[r.ID] = *r.APIKeyHash
+		}
+		all = append(all, m)
+	}
+	return merchant.NewBook(all, hashes), nil
+}
+
+// OpenSecrets returns a merchant's signing keys, newest first.
+func OpenSecrets(keys *seal.Keyring, r merchant.Row) ([][]byte, error) {
+	var sealed []string
+	if err := json.Unmarshal(r.SigningSecrets, &sealed); err != nil {
+		return nil, fmt.Errorf("signing secrets: %w", err)
+	}
+	open := make([][]byte, len(sealed))
+	for i, text := range sealed {
+		var err error
+		if open[i], err = keys.Open(SecretPlace(r.Code), text); err != nil {
+			return nil, err
+		}
+	}
+	return open, nil
+}

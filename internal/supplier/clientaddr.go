@@ -1,0 +1,97 @@
+package supplier
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// maxForwarded bounds X-Forwarded-For in bytes: some 40 hops of IPv6. No real
+// chain has more than a handful.
+const maxForwarded = 2048
+
+// ErrForwarded says that X-Forwarded-For cannot be believed: deny.
+var ErrForwarded = errors.New("X-Forwarded-For is malformed")
+
+// ClientAddr returns the address that a request really came from: the nearest
+// one that is not a trusted proxy. remote is the peer of the connection, xff the
+// header's lines in order.
+//
+// A header counts only where a trusted peer brought it, and is read from the
+// right: each proxy appends the address that it saw, so everything left of the
+// first untrusted address is what a stranger wrote. A trusted peer without a
+// header is the client itself, and so is the leftmost of a chain that is trusted
+// throughout. A chain that is malformed anywhere is ErrForwarded, since proxies
+// that disagree on where a hop ends disagree on who called. Addresses come back
+// without zone and unmapped (::ffff:1.2.3.4 is 1.2.3.4).
+func ClientAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) (netip.Addr, error) {
+	if !remote.IsValid() {
+		return netip.Addr{}, errors.New("the connection has no address")
+	}
+	client := plain(remote)
+	if !within(trusted, client) {
+		return client, nil
+	}
+	chain := strings.Join(xff, ",")
+	if len(chain) > maxForwarded {
+		return netip.Addr{}, fmt.Errorf("%w: longer than %d bytes", ErrForwarded, maxForwarded)
+	}
+	if strings.Trim(chain, " \t") == "" {
+		return client, nil
+	}
+	hops := strings.Split(chain, ",")
+	found := false
+	for i := len(hops) - 1; i >= 0; i-- {
+		hop, err := parseHop(strings.Trim(hops[i], " \t"))
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		if !found {
+			client, found = hop, !within(trusted, hop)
+		}
+	}
+	return client, nil
+}
+
+// parseHop reads an address as proxies write it: bare, IPv4 with a port, IPv6 in
+// brackets with or without one. A zone only means something on a link-local
+// address.
+func parseHop(text string) (netip.Addr, error) {
+	var addr netip.Addr
+	var err error
+	switch {
+	case strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]"):
+		addr, err = netip.ParseAddr(text[1 : len(text)-1])
+		if addr.Is4() {
+			err = ErrForwarded // brackets are IPv6's
+		}
+	case strings.HasPrefix(text, "["), strings.Count(text, ":") == 1:
+		var withPort netip.AddrPort
+		withPort, err = netip.ParseAddrPort(text)
+		addr = withPort.Addr()
+	default:
+		addr, err = netip.ParseAddr(text)
+	}
+	if err != nil || addr.Zone() != "" && !addr.IsLinkLocalUnicast() {
+		return netip.Addr{}, fmt.Errorf("%w: %q is not an address", ErrForwarded, clip(text))
+	}
+	return plain(addr), nil
+}
+
+// within says whether one of the prefixes holds addr, an IPv4-mapped prefix or
+// address being the IPv4 that it means.
+func within(prefixes []netip.Prefix, addr netip.Addr) bool {
+	addr = plain(addr)
+	for _, p := range prefixes {
+		if p.Addr().Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }

@@ -1,0 +1,97 @@
+package supplier
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// ErrKind says that no kind of supplier has the name that was given.
+var ErrKind = errors.New("unknown supplier kind")
+
+// Kinds lists the kinds of supplier that this program speaks.
+type Kinds []Kind
+
+// Find returns the kind of that name, or ErrKind with the names there are.
+func (ks Kinds) Find(name string) (Kind, error) {
+	names := make([]string, 0, len(ks))
+	for _, k := range ks {
+		if k.Name == name {
+			return k, nil
+		}
+		names = append(names, k.Name)
+	}
+	return Kind{}, fmt.Errorf("%w %q: known are %s", ErrKind, name, strings.Join(names, ", "))
+}
+
+// New makes the adapter of the named kind. Errors are ErrKind or the kind's own,
+// a *FieldError where one field is to blame.
+func (ks Kinds) New(name, code string, config json.RawMessage) (Adapter, error) {
+	kind, err := ks.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	return kind.New(code, config)
+}
+
+// Entry is one configured supplier, ready to use.
+type Entry struct {
+	ID         int64
+	Code, Kind string
+	Enabled    bool
+	AllowIPs   []netip.Prefix // empty = any address
+	Adapter    Adapter
+	// AccountID is our number for Adapter.Account: trade numbers and references
+	// are unique within it, whichever code a callback comes in by.
+	AccountID int64
+}
+
+// Allowed says whether a callback may come from addr (see ClientAddr). It is a
+// second lock beside the signature, never a substitute for it: an empty list
+// allows everyone, a list allows nobody whose address is not known.
+func (e Entry) Allowed(addr netip.Addr) bool {
+	return len(e.AllowIPs) == 0 || within(e.AllowIPs, addr)
+}
+
+// Registry is every supplier as of one version of the settings. It is immutable;
+// a change of settings makes a new one, which its owner swaps in whole. A nil
+// Registry is an empty one.
+type Registry struct {
+	byCode map[string]Entry
+	byID   map[int64]Entry
+}
+
+// NewRegistry makes a registry. Two entries of one code or id are an error.
+func NewRegistry(entries []Entry) (*Registry, error) {
+	r := &Registry{make(map[string]Entry, len(entries)), make(map[int64]Entry, len(entries))}
+	for _, e := range entries {
+		if other, twice := r.byCode[e.Code]; twice {
+			return nil, fmt.Errorf("suppliers %d and %d have the same code %q", other.ID, e.ID, e.Code)
+		}
+		if other, twice := r.byID[e.ID]; twice {
+			return nil, fmt.Errorf("suppliers %q and %q have the same id %d", other.Code, e.Code, e.ID)
+		}
+		r.byCode[e.Code], r.byID[e.ID] = e, e
+	}
+	return r, nil
+}
+
+// Lookup returns the supplier of that code, enabled or not.
+func (r *Registry) Lookup(code string) (Entry, bool) {
+	if r == nil {
+		return Entry{}, false
+	}
+	e, ok := r.byCode[code]
+	return e, ok
+}
+
+// ByID returns the supplier with that id, enabled or not.
+func (r *Registry) ByID(id int64) (Entry, bool) {
+	if r == nil {
+		return Entry{}, false
+	}
+	e, ok := r.byID[id]
+	return e, ok
+}

@@ -1,0 +1,11 @@
+// Package migrations holds the schema as plain SQL, one set for both engines.
+// Applied files are never edited; a change is a new file.
+package migrations
+
+import "embed"
+
+// Files are the migrations in the naming of bun's migrator:
+// YYYYMMDDhhmmss_name.tx.up.sql and .tx.down.sql.
+//
+//go:embed *.sql
+var Files embed.FS
