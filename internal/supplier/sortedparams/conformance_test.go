@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -221,6 +222,42 @@ func TestHexCaseIsHeld(t *testing.T) {
 						t.Errorf("%s %s %s: a signature in %s case: %v", format, algorithm, signCase, sent, err)
 					}
 				}
+			}
+		}
+	}
+}
+
+// Base64 has several texts for the same bytes. Only the plain one is taken, or a
+// message could come again under a signature that looks new.
+func TestRSASignatureHasOneText(t *testing.T) {
+	a := newAdapter(t, full("json", "rsa-sha256", "any"))
+	d := dialogue{format: "json", algorithm: "rsa-sha256", rsa: testKeys()[0]}
+	for name, change := range map[string]func(string) string{
+		"a line break":      func(s string) string { return s[:64] + "\n" + s[64:] },
+		"a carriage return": func(s string) string { return s + "\r" },
+		"no padding":        func(s string) string { return strings.TrimRight(s, "=") },
+		"spaces":            func(s string) string { return " " + s },
+		"unused bits": func(s string) string {
+			last := strings.IndexByte(s, '=') - 1
+			return s[:last] + string(s[last]+1) + s[last+1:] // A Q g w become B R h x
+		},
+	} {
+		var refused *supplier.Refused
+		_, err := a.Parse(d.request(d.sign(payment(map[string]string{"mch": "M1"}), change)), nil)
+		if !errors.As(err, &refused) || refused.Result != supplier.BadSignature {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMissingSignatureIsNamed(t *testing.T) {
+	for _, format := range []string{"form", "query", "json", "xml"} {
+		a := newAdapter(t, basic.with(settings{"format": format}))
+		for _, fields := range []map[string]string{payment(nil), payment(map[string]string{"sign": ""}), payment(map[string]string{"Sign": "x"})} {
+			var refused *supplier.Refused
+			_, err := a.Parse(dialogue{format: format}.request(fields), nil)
+			if !errors.As(err, &refused) || refused.Result != supplier.BadSignature || refused.Reason != `no parameter "sign"` {
+				t.Errorf("%s: %v", format, err)
 			}
 		}
 	}

@@ -185,9 +185,6 @@ func (r *xmlReader) start(e xml.StartElement) (problem string) {
 	if _, twice := r.fields[e.Name.Local]; twice {
 		return "a parameter more than once"
 	}
-	if len(r.fields) == supplier.MaxFields {
-		return "too many parameters"
-	}
 	r.name = e.Name.Local
 	r.text.Reset()
 	return ""

@@ -67,6 +67,7 @@ func TestMessagesWithTwoReadingsAreRefused(t *testing.T) {
 		"attribute of root":  {"xml", `<r x="1"><a>1</a></r>`},
 		"namespace":          {"xml", `<r xmlns="urn:x"><a>1</a></r>`},
 		"prefix":             {"xml", `<r><x:a>1</x:a></r>`},
+		"half a prefix":      {"xml", `<r><a:>1</a:></r>`},
 		"document type":      {"xml", `<!DOCTYPE r><r><a>1</a></r>`},
 		"entity":             {"xml", `<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><r><a>&x;</a></r>`},
 		"unknown entity":     {"xml", `<r><a>&nbsp;</a></r>`},
