@@ -41,7 +41,7 @@ type Config struct {
 	// DataDir is the program's data folder, which the caller has locked: the
 	// embedded Redis keeps its file in DataDir/redis.
 	DataDir string
-	Logger  *slog.Logger
+	Logger  *slog.Logger // nil means slog.Default
 }
 
 // Redis is the program's Redis.
@@ -51,7 +51,7 @@ type Redis struct {
 	client  redis.UniversalClient
 	log     *slog.Logger
 	version atomic.Value // string
-	noAOF   sync.Once    // the warning that an external Redis keeps no file
+	warned  sync.Map     // messages said once
 	stop    func(context.Context) error
 }
 
@@ -59,6 +59,9 @@ type Redis struct {
 // Redis need not be up: callbacks must be taken without it, and Verify is called
 // until it answers. An embedded one that does not start is an error.
 func Open(ctx context.Context, cfg Config) (*Redis, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
 	bridgeLibraryLog(cfg.Logger)
 	if cfg.URL != "" {
 		opts, err := Parse(cfg.URL)

@@ -111,6 +111,16 @@ func TestMissingAppendOnlyFileIsOneWarning(t *testing.T) {
 	}
 }
 
+func TestVersionsBelow62AreTooOld(t *testing.T) {
+	for version, want := range map[string]bool{
+		"5.0.14": true, "6.0.16": true, "6.2.0": false, "6.2": false, "7.0.15": false, "10.1": false, "": false, "x.y": false,
+	} {
+		if tooOld(version) != want {
+			t.Errorf("tooOld(%q) = %v", version, !want)
+		}
+	}
+}
+
 func TestExternalMayBeDownAtStart(t *testing.T) {
 	s := queuetest.Start(t)
 	s.Down()

@@ -31,11 +31,31 @@ func (r *Redis) Verify(ctx context.Context) error {
 			return fmt.Errorf("ask redis: %w", err)
 		}
 		r.version.Store(info["redis_version"])
+		if tooOld(info["redis_version"]) {
+			r.warnOnce("redis is older than 6.2, which the queue's scripts need: tasks that are given up cannot be put away")
+		}
 		if err := r.verifyPolicy(ctx, node); err != nil {
 			return err
 		}
 		return r.verifyAOF(ctx, node)
 	})
+}
+
+// warnOnce says what is not ideal once in the life of the program, however often
+// Verify is called and however many nodes a cluster has.
+func (r *Redis) warnOnce(message string) {
+	if _, said := r.warned.LoadOrStore(message, true); !said {
+		r.log.Warn(message)
+	}
+}
+
+// tooOld tells a version below 6.2; one that cannot be read is taken as new.
+func tooOld(version string) bool {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, errMajor := strconv.Atoi(major)
+	b, errMinor := strconv.Atoi(minor)
+	return errMajor == nil && errMinor == nil && (a < 6 || a == 6 && b < 2)
 }
 
 // verifyPolicy reads the policy twice over, as managed servers forbid CONFIG.
@@ -45,7 +65,7 @@ func (r *Redis) verifyPolicy(ctx context.Context, node *redis.Client) error {
 	case err != nil:
 		return fmt.Errorf("ask redis: %w", err)
 	case policy == "":
-		r.log.Warn("redis does not tell its maxmemory-policy; make sure that it is noeviction")
+		r.warnOnce("redis does not tell its maxmemory-policy; make sure that it is noeviction")
 	case policy != "noeviction":
 		return fmt.Errorf("redis: %w but %s: it would lose accepted work when full; set maxmemory-policy noeviction", ErrEvicts, policy)
 	}
@@ -58,9 +78,7 @@ func (r *Redis) verifyAOF(ctx context.Context, node *redis.Client) error {
 		return fmt.Errorf("ask redis: %w", err)
 	}
 	if aof == "no" || aof == "0" {
-		r.noAOF.Do(func() {
-			r.log.Warn("redis keeps no append-only file: after its restart queued work waits a few seconds for the database tick; set appendonly yes")
-		})
+		r.warnOnce("redis keeps no append-only file: after its restart queued work waits a few seconds for the database tick; set appendonly yes")
 	}
 	return nil
 }

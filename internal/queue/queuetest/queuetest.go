@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -42,15 +43,24 @@ func Start(t testing.TB, args ...string) *Server {
 		t.Skip("this test needs redis-server on PATH")
 	}
 	s := &Server{t: t, args: args, dir: t.TempDir()}
-	s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
-	s.client = redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, MaxRetries: -1, DisableIdentity: true})
-	t.Cleanup(func() {
-		s.Resume()
-		s.Down()
-		s.client.Close()
-	})
-	s.Up()
-	return s
+	t.Cleanup(s.end)
+	var err error
+	for range 5 { // somebody else may take the port between the look and the start
+		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
+		s.client = redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, MaxRetries: -1, DisableIdentity: true})
+		if err = s.up(); err == nil {
+			return s
+		}
+		s.end()
+	}
+	t.Fatal(err)
+	return nil
+}
+
+func (s *Server) end() {
+	s.Resume()
+	s.Down()
+	_ = s.client.Close() // a second time after a failed start
 }
 
 // FreePort finds a port on loopback below the range that outgoing connections
@@ -85,10 +95,17 @@ func (s *Server) Client() *redis.Client { return s.client }
 // Up starts the server again on what its file holds, and waits until it answers.
 func (s *Server) Up() {
 	s.t.Helper()
-	_, port, _ := net.SplitHostPort(s.Addr)
-	log, err := os.OpenFile(filepath.Join(s.dir, "redis.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := s.up(); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+func (s *Server) up() error {
+	_, port, _ := net.SplitHostPort(s.Addr)
+	path := filepath.Join(s.dir, "redis.log")
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
 	}
 	defer log.Close()
 	s.cmd = exec.Command("redis-server", append([]string{
@@ -96,18 +113,25 @@ func (s *Server) Up() {
 		"--appendonly", "yes", "--appendfsync", "everysec",
 	}, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.SysProcAttr = endWithUs()
 	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for !answers(s.client.Ping(ctx).Err()) {
 		if ctx.Err() != nil {
-			text, _ := os.ReadFile(filepath.Join(s.dir, "redis.log"))
-			s.t.Fatalf("redis-server does not answer on %s:\n%s", s.Addr, text)
+			text, _ := os.ReadFile(path)
+			return fmt.Errorf("redis-server does not answer on %s:\n%s", s.Addr, text)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
+	// Where INFO is forbidden there is nothing to compare.
+	info, err := s.client.Info(ctx, "server").Result()
+	if err == nil && !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", s.cmd.Process.Pid)) {
+		return fmt.Errorf("another redis-server answers on %s", s.Addr)
+	}
+	return nil
 }
 
 // answers is true of a refusal too, e.g. for want of a password.
@@ -119,7 +143,7 @@ func answers(err error) bool {
 // Down kills the server, as a crash of its machine would.
 func (s *Server) Down() {
 	s.t.Helper()
-	if s.cmd.ProcessState != nil {
+	if s.cmd == nil || s.cmd.Process == nil || s.cmd.ProcessState != nil {
 		return
 	}
 	_ = s.cmd.Process.Kill()
@@ -133,7 +157,7 @@ func (s *Server) Hang() { s.signal(syscall.SIGSTOP) }
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(sig syscall.Signal) {
-	if s.cmd.ProcessState == nil {
+	if s.cmd != nil && s.cmd.Process != nil && s.cmd.ProcessState == nil {
 		_ = s.cmd.Process.Signal(sig)
 	}
 }

@@ -66,6 +66,7 @@ func StartSentinel(t testing.TB) (url string, master *Server) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("redis-server", config, "--sentinel")
+	cmd.SysProcAttr = endWithUs()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
