@@ -21,7 +21,7 @@ var ErrBusy = errors.New("too busy: try again")
 var ErrCommitUnknown = errors.New("the database did not confirm the commit")
 
 // BatchOptions bound a Batcher.
-type BatchOptions[In any] struct {
+type BatchOptions[In, Out any] struct {
 	Size    int           // most items of one transaction
 	Writers int           // transactions at a time; one on SQLite whatever it says
 	Queue   int           // most items that wait; more are ErrBusy at once
@@ -29,6 +29,9 @@ type BatchOptions[In any] struct {
 	// Key names what an item works on: two items of one key never stand in one
 	// transaction, the second waits for the next. Nil = no such rule.
 	Key func(In) string
+	// After runs once per committed transaction, after its callers are answered:
+	// the place for nudges. It must not block. Optional.
+	After func([]In, []Out)
 	// Observe hears of each transaction, for metrics. Optional.
 	Observe func(items int, took time.Duration, err error)
 }
@@ -41,7 +44,7 @@ type BatchOptions[In any] struct {
 // item cannot stop the others.
 type Batcher[In, Out any] struct {
 	db    *DB
-	o     BatchOptions[In]
+	o     BatchOptions[In, Out]
 	run   func(context.Context, bun.Tx, []In) ([]Out, error)
 	queue chan *batchItem[In, Out]
 	// held counts items that writers took and put off because of their key.
@@ -61,7 +64,7 @@ type batchItem[In, Out any] struct {
 }
 
 // NewBatcher starts the writers. run must return one Out per In, in order.
-func NewBatcher[In, Out any](d *DB, o BatchOptions[In], run func(context.Context, bun.Tx, []In) ([]Out, error)) *Batcher[In, Out] {
+func NewBatcher[In, Out any](d *DB, o BatchOptions[In, Out], run func(context.Context, bun.Tx, []In) ([]Out, error)) *Batcher[In, Out] {
 	if !d.IsPostgres() || o.Writers < 1 {
 		o.Writers = 1
 	}
@@ -181,6 +184,7 @@ func (b *Batcher[In, Out]) commit(batch []*batchItem[In, Out]) {
 			}
 			it.end(err)
 		}
+		b.after(batch, outs, err)
 		return
 	}
 	for _, it := range batch {
@@ -201,8 +205,20 @@ func (b *Batcher[In, Out]) alone(it *batchItem[In, Out]) {
 			continue
 		}
 		it.end(err)
+		b.after([]*batchItem[In, Out]{it}, outs, err)
 		return
 	}
+}
+
+func (b *Batcher[In, Out]) after(batch []*batchItem[In, Out], outs []Out, err error) {
+	if b.o.After == nil || err != nil {
+		return
+	}
+	ins := make([]In, len(batch))
+	for i, it := range batch {
+		ins[i] = it.in
+	}
+	b.o.After(ins, outs)
 }
 
 // txTimeout bounds one transaction: a database that hangs must not hold a writer

@@ -154,7 +154,7 @@ func TestDatabaseClockIsIndependentOfTheWall(t *testing.T) {
 func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		bad := errors.New("bad item")
-		b := db.NewBatcher(d, db.BatchOptions[int]{Size: 16, Writers: 2, Queue: 1000, Wait: 5 * time.Second},
+		b := db.NewBatcher(d, db.BatchOptions[int, int]{Size: 16, Writers: 2, Queue: 1000, Wait: 5 * time.Second},
 			func(ctx context.Context, tx bun.Tx, items []int) ([]int, error) {
 				out := make([]int, len(items))
 				for i, n := range items {

@@ -30,7 +30,9 @@ var ErrTLS = errors.New("tls handshake")
 const (
 	connectTimeout   = 3 * time.Second // DNS included
 	handshakeTimeout = 3 * time.Second
-	idleTimeout      = 90 * time.Second // above the minute that most servers keep
+	// idleTimeout is below the 75 s of the commonest server, so that we close an
+	// idle connection first and do not send into one that is just being closed.
+	idleTimeout = 60 * time.Second
 	// maxIdlePerHost lets one busy merchant's slots all keep their connection;
 	// with the standard two, every burst would pay for handshakes again.
 	maxIdlePerHost = 64

@@ -12,8 +12,13 @@ func TestParseMajorTakesOnlyPlainDecimals(t *testing.T) {
 		text, currency string
 		want           int64
 	}{
-		{"19.99", "CNY", 1999}, {"19.9", "CNY", 1990}, {"0.01", "CNY", 1}, {"0", "CNY", 0},
-		{"1999", "JPY", 1999}, {"1.234", "KWD", 1234}, {"10000000000000", "CNY", MaxMinor},
+		{"19.99", "CNY", 1999},
+		{"19.9", "CNY", 1990},
+		{"0.01", "CNY", 1},
+		{"0", "CNY", 0},
+		{"1999", "JPY", 1999},
+		{"1.234", "KWD", 1234},
+		{"10000000000000", "CNY", MaxMinor},
 	} {
 		got, err := ParseMajor(c.text, c.currency)
 		if err != nil || got != c.want {

@@ -151,7 +151,7 @@ func (d *Dispatcher) write(o *outcome) {
 
 // resultRow is an outcome as a row of values that the update joins.
 type resultRow struct {
-	ID         int64  `bun:"id"`
+	ID         int64  `bun:"delivery"`
 	Attempts   int64  `bun:"attempts"`
 	Status     string `bun:"status"`
 	NextAt     *int64 `bun:"next_at"`
@@ -184,8 +184,8 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	err := tx.NewUpdate().With("_r", tx.NewValues(&rows)).Model((*Delivery)(nil)).TableExpr("_r").
 		Set("status = _r.status").Set("next_at = _r.next_at").Set("lease_owner = 0").
 		Set("last_class = _r.last_class").Set("last_error = _r.last_error").Set("finished_at = _r.finished_at").
-		Where("d.id = _r.id").Where("d.attempts = _r.attempts").Where("d.lease_owner = ?", d.o.DB.Boot()).
-		Where("d.status = ?", Sending).Returning("d.id").Scan(ctx, &mine)
+		Where("d.id = _r.delivery").Where("d.attempts = _r.attempts").Where("d.lease_owner = ?", d.o.DB.Boot()).
+		Where("d.status = ?", Sending).Returning("id").Scan(ctx, &mine)
 	if err != nil {
 		return nil, fmt.Errorf("write results: %w", err)
 	}
@@ -249,4 +249,3 @@ func text(s string) string {
 	}
 	return strings.ReplaceAll(s, "\x00", "�")
 }
-

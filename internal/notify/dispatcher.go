@@ -94,7 +94,7 @@ func NewDispatcher(o Options) *Dispatcher {
 	}
 	d.wake = sync.NewCond(&d.mu)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.results = db.NewBatcher(o.DB, db.BatchOptions[*outcome]{
+	d.results = db.NewBatcher(o.DB, db.BatchOptions[*outcome, struct{}]{
 		Size: claimBatch, Writers: 2, Queue: unwrittenMost * 2, Wait: resultWait, Observe: metric.ObserveBatch("results"),
 	}, d.writeResults)
 	claimers := 1

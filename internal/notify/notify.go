@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"backstop/internal/db"
-	"backstop/internal/merchant"
 	"backstop/internal/queue"
 
 	"github.com/uptrace/bun"
@@ -89,13 +88,14 @@ const Webhook = "webhook"
 
 // Fact is what Create needs to tell a merchant something.
 type Fact struct {
-	Merchant  *merchant.Merchant
-	SubjectID int64
-	Type      string // "order.paid", …
-	Version   int64
-	At        int64  // Unix µs
-	URL       string // the order's own address; empty = the merchant's
-	Data      any    // the body's "data"
+	MerchantID int64
+	SubjectID  int64
+	Type       string // "order.paid", …
+	Version    int64
+	At         int64  // Unix µs
+	URL        string // the order's own address; empty = the merchant's
+	HasAddress bool   // whether either of them gave one
+	Data       any    // the body's "data"
 }
 
 // envelope is the notification's body (contract §6).
@@ -117,8 +117,8 @@ func ParsePublicID(id string) (int64, bool) {
 }
 
 // Create writes the events and their deliveries in the transaction of the facts
-// themselves, and returns what to nudge after the commit. A fact without an
-// address is kept as skipped.
+// themselves, and returns for each what to nudge after the commit. A fact without
+// an address is kept as skipped; its nudge is zero.
 func Create(ctx context.Context, tx bun.Tx, d *db.DB, facts []Fact) ([]queue.Nudge, error) {
 	if len(facts) == 0 {
 		return nil, nil
@@ -126,7 +126,7 @@ func Create(ctx context.Context, tx bun.Tx, d *db.DB, facts []Fact) ([]queue.Nud
 	now := d.Now()
 	events := make([]Event, len(facts))
 	deliveries := make([]Delivery, len(facts))
-	nudges := make([]queue.Nudge, 0, len(facts))
+	nudges := make([]queue.Nudge, len(facts))
 	for i, f := range facts {
 		id := d.NewID()
 		body, err := json.Marshal(envelope{ID: PublicID(id), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
@@ -134,18 +134,18 @@ func Create(ctx context.Context, tx bun.Tx, d *db.DB, facts []Fact) ([]queue.Nud
 			return nil, fmt.Errorf("freeze %s: %w", f.Type, err)
 		}
 		events[i] = Event{
-			ID: id, MerchantID: f.Merchant.ID, SubjectID: f.SubjectID, Type: f.Type, Version: f.Version,
+			ID: id, MerchantID: f.MerchantID, SubjectID: f.SubjectID, Type: f.Type, Version: f.Version,
 			Body: string(body), CreatedAt: now,
 		}
 		deliveries[i] = Delivery{
-			ID: d.NewID(), EventID: id, MerchantID: f.Merchant.ID, SubjectID: f.SubjectID, EventType: f.Type,
+			ID: d.NewID(), EventID: id, MerchantID: f.MerchantID, SubjectID: f.SubjectID, EventType: f.Type,
 			Channel: Webhook, URL: f.URL, Status: Queued, NextAt: &now, CreatedAt: now,
 		}
-		if f.URL == "" && len(f.Merchant.Settings.URLs) == 0 {
+		if !f.HasAddress {
 			deliveries[i].Status, deliveries[i].NextAt, deliveries[i].FinishedAt = Skipped, nil, &now
 			continue
 		}
-		nudges = append(nudges, queue.Nudge{Delivery: deliveries[i].ID, Merchant: f.Merchant.ID})
+		nudges[i] = queue.Nudge{Delivery: deliveries[i].ID, Merchant: f.MerchantID}
 	}
 	if _, err := tx.NewInsert().Model(&events).Exec(ctx); err != nil {
 		return nil, fmt.Errorf("write events: %w", err)

@@ -11,8 +11,9 @@ import (
 
 // Tasks is the part of the queue that the Nudger needs.
 type Tasks interface {
-	Notify(ctx context.Context, lane string, nudges []queue.Nudge) error
-	NotifyAt(ctx context.Context, lane string, second time.Time, nudges []queue.Nudge) error
+	Notify(ctx context.Context, lane queue.Lane, nudges []queue.Nudge) error
+	NotifyAt(ctx context.Context, lane queue.Lane, second time.Time, nudges []queue.Nudge) error
+	Expire(ctx context.Context, moment time.Time) error
 }
 
 // Limits of a Nudger.
@@ -34,8 +35,10 @@ type Nudger struct {
 	log   *slog.Logger
 	fresh chan []queue.Nudge
 	later chan queue.Nudge
-	stop  chan struct{}
-	done  chan struct{}
+	// expiring holds moments at which orders run out, in Unix µs.
+	expiring chan int64
+	stop     chan struct{}
+	done     chan struct{}
 }
 
 // NewNudger starts a Nudger; now is the database's clock.
@@ -43,7 +46,8 @@ func NewNudger(tasks Tasks, now func() int64, log *slog.Logger) *Nudger {
 	n := &Nudger{
 		tasks: tasks, now: now, log: log,
 		fresh: make(chan []queue.Nudge, nudgeBuffer), later: make(chan queue.Nudge, nudgeBuffer),
-		stop: make(chan struct{}), done: make(chan struct{}),
+		expiring: make(chan int64, nudgeBuffer),
+		stop:     make(chan struct{}), done: make(chan struct{}),
 	}
 	go n.run()
 	return n
@@ -74,6 +78,18 @@ func (n *Nudger) Later(nudge queue.Nudge) {
 	}
 }
 
+// Expiring says that orders run out at the moments (Unix µs). The queue makes one
+// task of all that fall into one second.
+func (n *Nudger) Expiring(moments []int64) {
+	for _, at := range moments {
+		select {
+		case n.expiring <- at:
+		default:
+			return // the tick finds them
+		}
+	}
+}
+
 // Close sends what is gathered and ends.
 func (n *Nudger) Close() {
 	close(n.stop)
@@ -92,6 +108,10 @@ func (n *Nudger) run() {
 		case nudge := <-n.later:
 			second := nudge.At / 1_000_000
 			buckets[second] = append(buckets[second], nudge)
+		case at := <-n.expiring:
+			if err := n.tasks.Expire(context.Background(), time.UnixMicro(at)); err != nil {
+				n.log.Debug("nudge a timeout", "error", err)
+			}
 		case <-flush.C:
 			n.sendBuckets(buckets)
 		case <-n.stop:
@@ -107,12 +127,12 @@ func (n *Nudger) sendNow(nudges []queue.Nudge) {
 		select {
 		case next := <-n.fresh:
 			nudges = append(nudges, next...)
-			more = len(nudges) < queue.TaskIDs
+			more = len(nudges) < queue.Batch
 		default:
 			more = false
 		}
 	}
-	n.count(len(nudges), n.tasks.Notify(context.Background(), queue.Fresh, nudges))
+	n.count(len(nudges), n.tasks.Notify(context.Background(), queue.Live, nudges))
 }
 
 func (n *Nudger) sendBuckets(buckets map[int64][]queue.Nudge) {

@@ -14,7 +14,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/metric"
 	"backstop/internal/notify"
-	"backstop/internal/order"
+	"backstop/internal/queue"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 )
@@ -56,22 +56,45 @@ type Processor struct {
 	o        Options
 	confirms *db.Batcher[*Received, Outcome]
 	creates  *db.Batcher[*createItem, createResult]
-	asks     *db.Batcher[*ask, *order.Order]
+	asks     *db.Batcher[*ask, answer]
 }
 
 // New starts the Processor's writers.
 func New(o Options) *Processor {
 	p := &Processor{o: o}
-	p.confirms = db.NewBatcher(o.DB, batchOptions(o, "confirm", (*Received).key), p.Confirm)
-	p.creates = db.NewBatcher(o.DB, batchOptions(o, "create", (*createItem).key), p.create)
-	p.asks = db.NewBatcher(o.DB, batchOptions(o, "ask", (*ask).key), p.ask)
+	p.confirms = db.NewBatcher(o.DB, batchOptions(o, "confirm", (*Received).key, p.confirmed), p.Confirm)
+	p.creates = db.NewBatcher(o.DB, batchOptions(o, "create", (*createItem).key, p.created), p.create)
+	p.asks = db.NewBatcher(o.DB, batchOptions(o, "ask", (*ask).key, p.asked), p.ask)
 	return p
 }
 
-func batchOptions[In any](o Options, name string, key func(In) string) db.BatchOptions[In] {
-	return db.BatchOptions[In]{
-		Size: o.Batch, Writers: o.Writers, Queue: o.Queue, Wait: o.Wait, Key: key, Observe: metric.ObserveBatch(name),
+func batchOptions[In, Out any](o Options, name string, key func(In) string, after func([]In, []Out)) db.BatchOptions[In, Out] {
+	return db.BatchOptions[In, Out]{
+		Size: o.Batch, Writers: o.Writers, Queue: o.Queue, Wait: o.Wait, Key: key,
+		After: after, Observe: metric.ObserveBatch(name),
 	}
+}
+
+// created asks for a look at the moments at which new orders run out.
+func (p *Processor) created(_ []*createItem, results []createResult) {
+	var moments []int64
+	for _, r := range results {
+		if r.created {
+			moments = append(moments, r.order.ExpiresAt)
+		}
+	}
+	p.o.Nudger.Expiring(moments)
+}
+
+// confirmed nudges what a committed batch of callbacks made due, as one task.
+func (p *Processor) confirmed(_ []*Received, outs []Outcome) {
+	var nudges []queue.Nudge
+	for _, out := range outs {
+		if out.nudge.Delivery != 0 {
+			nudges = append(nudges, out.nudge)
+		}
+	}
+	p.o.Nudger.Now(nudges)
 }
 
 // Close finishes what waits and ends the writers.
@@ -114,6 +137,8 @@ type Outcome struct {
 	OrderNo    string // of the order found, else the reference as it came
 	// Result is what the supplier is answered.
 	Result supplier.Result
+
+	nudge queue.Nudge
 }
 
 // Outcomes that are no exceptions.

@@ -172,6 +172,9 @@ func TestCheckWindowHoldsBothWays(t *testing.T) {
 		if err != nil && refusedAs(t, err) != BadSignature {
 			t.Errorf("%s: %v", c.name, err)
 		}
+		if c.at.IsZero() && err.Error() != "the message has no time" {
+			t.Errorf("%s: %v", c.name, err)
+		}
 		if len(trace.Steps) != 1 || trace.Steps[0].Name != "time window" || trace.Steps[0].OK != c.ok {
 			t.Errorf("%s: trace %+v", c.name, trace.Steps)
 		}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -162,7 +163,8 @@ func (t *Trace) add(name string, ok bool, format string, args ...any) {
 	}
 	detail := fmt.Sprintf(format, args...)
 	if len(detail) > maxDetail {
-		detail = detail[:maxDetail] + "…"
+		// The cut may split a character, and PostgreSQL refuses half of one.
+		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
 	}
 	t.Steps = append(t.Steps, Step{Name: name, OK: ok, Detail: detail})
 }

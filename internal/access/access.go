@@ -1,0 +1,261 @@
+// Package access is who may come in: operators, the people at the console, and
+// the API tokens of services.
+package access
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Roles of an operator, from the least to the most.
+const (
+	Viewer  = "viewer"
+	Support = "support"
+	Ops     = "ops"
+	Finance = "finance"
+	Lead    = "lead"
+	Admin   = "admin"
+	Auditor = "auditor"
+)
+
+// Roles lists all roles.
+var Roles = []string{Viewer, Support, Ops, Finance, Lead, Admin, Auditor}
+
+// Errors that a caller can act on.
+var (
+	ErrName      = errors.New("bad name: use 1 to 64 of a-z, 0-9, dot, - and _, beginning with a letter or digit")
+	ErrRole      = errors.New("unknown role: use one of " + strings.Join(Roles, ", "))
+	ErrExists    = errors.New("the name is taken, also if it is disabled or revoked: choose another one")
+	ErrNotFound  = errors.New("there is no such name")
+	ErrDisabled  = errors.New("the operator is disabled")
+	ErrLastAdmin = errors.New("this is the last admin: add another one first")
+	// ErrLogin is the one answer to a wrong name, a wrong password and a disabled
+	// operator: nobody learns by it which names there are.
+	ErrLogin = errors.New("wrong name or password")
+)
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// Operator is a console user.
+type Operator struct {
+	bun.BaseModel `bun:"table:operators,alias:op"`
+
+	ID           int64  `bun:"id,pk"`
+	Name         string `bun:"name"`
+	Role         string `bun:"role"`
+	PasswordHash string `bun:"password_hash"`
+	MustChange   bool   `bun:"must_change"` // the password is a one-time one
+	CreatedAt    int64  `bun:"created_at"`
+	UpdatedAt    int64  `bun:"updated_at"`
+	DisabledAt   *int64 `bun:"disabled_at"`
+}
+
+// Operators keeps the console's users. It is safe for concurrent use; make one
+// per process, as it bounds the memory that password hashes take.
+type Operators struct {
+	db     *db.DB
+	hasher hasher
+	// nobody is hashed against where the name is unknown, so that the answer takes
+	// as long as for one that is known.
+	nobody string
+}
+
+// NewOperators returns the operators of the database.
+func NewOperators(d *db.DB) *Operators {
+	nobody := phc{memory: hashMemory, passes: hashPasses, threads: hashThreads, salt: make([]byte, saltSize), sum: make([]byte, hashSize)}
+	return &Operators{db: d, hasher: newHasher(), nobody: nobody.String()}
+}
+
+// Add makes an operator. Without a password it makes a one-time password, returns
+// it and wants it changed at the first login. Errors: ErrName, ErrRole,
+// ErrPassword, ErrExists.
+func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTime string, err error) {
+	if !nameForm.MatchString(name) {
+		return "", ErrName
+	}
+	if !slices.Contains(Roles, role) {
+		return "", ErrRole
+	}
+	row, oneTime, err := o.newRow(ctx, name, role, password)
+	if err != nil {
+		return "", err
+	}
+	_, err = o.db.NewInsert().Model(row).Exec(ctx)
+	if db.IsUnique(err) {
+		return "", ErrExists
+	}
+	if err != nil {
+		return "", fmt.Errorf("add operator %s: %w", name, err)
+	}
+	return oneTime, nil
+}
+
+func (o *Operators) newRow(ctx context.Context, name, role, password string) (row *Operator, oneTime string, err error) {
+	now := o.db.Now()
+	row = &Operator{ID: o.db.NewID(), Name: name, Role: role, MustChange: password == "", CreatedAt: now, UpdatedAt: now}
+	if password == "" {
+		oneTime = NewOneTimePassword()
+		password = oneTime
+	}
+	if err := checkPassword(password); err != nil {
+		return nil, "", err
+	}
+	if row.PasswordHash, err = o.hasher.hash(ctx, password); err != nil {
+		return nil, "", fmt.Errorf("hash the password: %w", err)
+	}
+	return row, oneTime, nil
+}
+
+// EnsureAdmin makes the operator "admin" where there is no operator at all and
+// returns its one-time password; "" where there was one. Of several nodes that
+// start at once, one makes it.
+func (o *Operators) EnsureAdmin(ctx context.Context) (oneTime string, err error) {
+	var any int
+	if err := o.db.Read.NewRaw("SELECT count(*) FROM operators").Scan(ctx, &any); err != nil {
+		return "", fmt.Errorf("count operators: %w", err)
+	}
+	if any > 0 {
+		return "", nil // most starts: no password needs to be hashed
+	}
+	oneTime, err = o.Add(ctx, "admin", Admin, "")
+	if errors.Is(err, ErrExists) {
+		return "", nil
+	}
+	return oneTime, err
+}
+
+// List returns all operators by name, disabled ones included.
+func (o *Operators) List(ctx context.Context) ([]Operator, error) {
+	var rows []Operator
+	if err := o.db.Read.NewSelect().Model(&rows).OrderExpr("op.name").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("list operators: %w", err)
+	}
+	return rows, nil
+}
+
+// ByID returns the operator as it stands now, for each request of a session.
+// Errors: ErrNotFound, ErrDisabled.
+func (o *Operators) ByID(ctx context.Context, id int64) (*Operator, error) {
+	return find(ctx, o.db.Read.NewSelect().Model((*Operator)(nil)).Where("op.id = ?", id))
+}
+
+func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
+	row := new(Operator)
+	err := q.Model(row).Scan(ctx)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, ErrNotFound
+	case err != nil:
+		return nil, fmt.Errorf("read operator: %w", err)
+	case row.DisabledAt != nil:
+		return row, ErrDisabled
+	}
+	return row, nil
+}
+
+// Disable locks an operator out. The last enabled admin stays: without one,
+// nobody could let anybody in. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin.
+func (o *Operators) Disable(ctx context.Context, name string) error {
+	return o.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		// All admins are locked, by id: two that disable each other at once must
+		// not both find the other one still there.
+		var admins []Operator
+		q := tx.NewSelect().Model(&admins).Where("op.role = ?", Admin).Where("op.disabled_at IS NULL").OrderExpr("op.id")
+		if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
+			return fmt.Errorf("read admins: %w", err)
+		}
+		row, err := find(ctx, tx.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
+		if err != nil {
+			return err
+		}
+		if len(admins) == 1 && admins[0].ID == row.ID {
+			return ErrLastAdmin
+		}
+		now := o.db.Now()
+		_, err = tx.NewRaw("UPDATE operators SET disabled_at = ?, updated_at = ? WHERE id = ?", now, now, row.ID).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("disable operator %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// ResetPassword gives an operator a one-time password, which is returned and must
+// be changed at the next login. Errors: ErrNotFound, ErrDisabled.
+func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime string, err error) {
+	row, err := find(ctx, o.db.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
+	if err != nil {
+		return "", err
+	}
+	oneTime = NewOneTimePassword()
+	return oneTime, o.setPassword(ctx, row, oneTime, true)
+}
+
+// ChangePassword takes a new password from an operator who knows the old one.
+// Errors: ErrLogin, ErrPassword.
+func (o *Operators) ChangePassword(ctx context.Context, name, old, password string) error {
+	row, err := o.Login(ctx, name, old)
+	if err != nil {
+		return err
+	}
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	if password == old {
+		return fmt.Errorf("%w: it is the same as before", ErrPassword)
+	}
+	return o.setPassword(ctx, row, password, false)
+}
+
+// setPassword is a compare-and-set on the old hash: of two changes at once, the
+// second one was made with a password that is not valid any more.
+func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, mustChange bool) error {
+	hash, err := o.hasher.hash(ctx, password)
+	if err != nil {
+		return fmt.Errorf("hash the password: %w", err)
+	}
+	res, err := o.db.NewRaw("UPDATE operators SET password_hash = ?, must_change = ?, updated_at = ?"+
+		" WHERE id = ? AND password_hash = ? AND disabled_at IS NULL",
+		hash, mustChange, o.db.Now(), row.ID, row.PasswordHash).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("set the password of %s: %w", row.Name, err)
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		return db.ErrStale
+	}
+	return nil
+}
+
+// Login returns the operator of that name and password, or ErrLogin. It takes
+// the same time whether the name is known or not.
+func (o *Operators) Login(ctx context.Context, name, password string) (*Operator, error) {
+	row, err := find(ctx, o.db.Read.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
+	known := err == nil
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrDisabled) {
+		return nil, err
+	}
+	if len(password) > 4*maxPassword {
+		password = "" // no password is that long, and hashing megabytes is work
+	}
+	stored := o.nobody
+	if known {
+		stored = row.PasswordHash
+	}
+	ok, err := o.hasher.matches(ctx, password, stored)
+	if err != nil {
+		return nil, fmt.Errorf("check the password of %s: %w", name, err)
+	}
+	if !known || !ok {
+		return nil, ErrLogin
+	}
+	return row, nil
+}

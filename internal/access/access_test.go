@@ -1,0 +1,305 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+)
+
+const password = "correct horse battery"
+
+func mustAdd(t *testing.T, o *Operators, name, role, password string) string {
+	t.Helper()
+	oneTime, err := o.Add(t.Context(), name, role, password)
+	if err != nil {
+		t.Fatalf("add %s: %v", name, err)
+	}
+	return oneTime
+}
+
+func TestOnlyTheRightPasswordLogsIn(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := NewOperators(d)
+		if oneTime := mustAdd(t, o, "li", Finance, password); oneTime != "" {
+			t.Errorf("made a one-time password %q beside the one given", oneTime)
+		}
+		op, err := o.Login(t.Context(), "li", password)
+		if err != nil || op.Name != "li" || op.Role != Finance || op.MustChange {
+			t.Fatalf("login = %+v, %v", op, err)
+		}
+		for _, c := range [][2]string{{"li", password + "x"}, {"li", ""}, {"nobody", password}, {"LI", password}, {"li", strings.Repeat("x", 1<<20)}} {
+			if _, err := o.Login(t.Context(), c[0], c[1]); !errors.Is(err, ErrLogin) {
+				t.Errorf("login of %q: %v, want ErrLogin", c[0], err)
+			}
+		}
+		if err := o.Disable(t.Context(), "li"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Login(t.Context(), "li", password); !errors.Is(err, ErrLogin) {
+			t.Errorf("a disabled operator logs in: %v", err)
+		}
+		if _, err := o.ByID(t.Context(), op.ID); !errors.Is(err, ErrDisabled) {
+			t.Errorf("a disabled operator's session goes on: %v", err)
+		}
+	})
+}
+
+func TestPasswordsAreStoredAsArgon2idOnly(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := NewOperators(d)
+		mustAdd(t, o, "li", Viewer, password)
+		mustAdd(t, o, "wang", Viewer, password)
+		rows, err := o.List(t.Context())
+		if err != nil || len(rows) != 2 {
+			t.Fatalf("list = %v, %v", rows, err)
+		}
+		form := regexp.MustCompile(`^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$`)
+		for _, r := range rows {
+			if !form.MatchString(r.PasswordHash) {
+				t.Errorf("stored %q", r.PasswordHash)
+			}
+		}
+		if rows[0].PasswordHash == rows[1].PasswordHash {
+			t.Error("two operators of one password have one hash: the salt is missing")
+		}
+	})
+}
+
+func TestAHashOfAnotherProgramIsRead(t *testing.T) {
+	// From the test vectors of the reference implementation: password "password",
+	// salt "somesalt", m=65536, t=2, p=1.
+	const reference = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
+	h := newHasher()
+	if ok, err := h.matches(t.Context(), "password", reference); !ok || err != nil {
+		t.Errorf("matches = %t, %v", ok, err)
+	}
+	if ok, _ := h.matches(t.Context(), "passwore", reference); ok {
+		t.Error("another password matches")
+	}
+}
+
+func TestHashesThatWouldEatTheMachineAreRefused(t *testing.T) {
+	h := newHasher()
+	for _, stored := range []string{
+		"", "plain", "$argon2i$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+		"$argon2id$v=19$m=99999999,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+		"$argon2id$v=19$m=19456,t=999,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+		"$argon2id$v=19$m=19456,t=0,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+		"$argon2id$v=19$m=19456,t=2,p=0$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+		"$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$",
+	} {
+		if ok, err := h.matches(t.Context(), "password", stored); ok || !errors.Is(err, errHash) {
+			t.Errorf("%q: %t, %v", stored, ok, err)
+		}
+	}
+}
+
+// TestUnknownNamesCostAHashToo compares times: without the stand-in hash an
+// unknown name is answered hundreds of times faster.
+func TestUnknownNamesCostAHashToo(t *testing.T) {
+	o := NewOperators(dbtest.SQLite(t))
+	mustAdd(t, o, "li", Viewer, password)
+	fastest := func(name string) time.Duration {
+		best := time.Hour
+		for range 5 {
+			start := time.Now()
+			if _, err := o.Login(t.Context(), name, "not the password"); !errors.Is(err, ErrLogin) {
+				t.Fatal(err)
+			}
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	known, unknown := fastest("li"), fastest("nobody")
+	if unknown < known/4 || known < unknown/4 {
+		t.Errorf("known name %s, unknown name %s: the time tells them apart", known, unknown)
+	}
+}
+
+func TestHashingIsBoundedAndGivesUpWithItsCaller(t *testing.T) {
+	h := newHasher()
+	for range hashesAtOnce {
+		h <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.hash(ctx, password); !errors.Is(err, context.Canceled) {
+		t.Errorf("a fifth hash at once: %v", err)
+	}
+}
+
+func TestOneTimePasswordsMustBeChanged(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := NewOperators(d)
+		first := mustAdd(t, o, "li", Ops, "")
+		op, err := o.Login(t.Context(), "li", first)
+		if err != nil || !op.MustChange {
+			t.Fatalf("login with the one-time password: %+v, %v", op, err)
+		}
+		if err := o.ChangePassword(t.Context(), "li", first, "short"); !errors.Is(err, ErrPassword) {
+			t.Errorf("a short password: %v", err)
+		}
+		if err := o.ChangePassword(t.Context(), "li", first, first); !errors.Is(err, ErrPassword) {
+			t.Errorf("the same password: %v", err)
+		}
+		if err := o.ChangePassword(t.Context(), "li", "wrong password", password); !errors.Is(err, ErrLogin) {
+			t.Errorf("without the old password: %v", err)
+		}
+		if err := o.ChangePassword(t.Context(), "li", first, password); err != nil {
+			t.Fatal(err)
+		}
+		if op, err := o.Login(t.Context(), "li", password); err != nil || op.MustChange {
+			t.Errorf("after the change: %+v, %v", op, err)
+		}
+		second, err := o.ResetPassword(t.Context(), "li")
+		if err != nil || second == first {
+			t.Fatalf("reset: %q, %v", second, err)
+		}
+		if _, err := o.Login(t.Context(), "li", password); !errors.Is(err, ErrLogin) {
+			t.Errorf("the password before the reset still works: %v", err)
+		}
+		if op, err := o.Login(t.Context(), "li", second); err != nil || !op.MustChange {
+			t.Errorf("after the reset: %+v, %v", op, err)
+		}
+		if _, err := o.ResetPassword(t.Context(), "nobody"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("reset of nobody: %v", err)
+		}
+	})
+}
+
+func TestOneTimePasswordsAreReadableAndStrong(t *testing.T) {
+	form := regexp.MustCompile(`^[a-z2-7]{4}(-[a-z2-7]{4}){5}$`) // 24 of 32 letters: 120 bits
+	seen := map[string]bool{}
+	for range 1000 {
+		p := NewOneTimePassword()
+		if !form.MatchString(p) || seen[p] || checkPassword(p) != nil {
+			t.Fatalf("password %q", p)
+		}
+		seen[p] = true
+	}
+}
+
+func TestTheFirstStartMakesOneAdmin(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const nodes = 4
+		var all sync.WaitGroup
+		var got [nodes]string
+		var errs [nodes]error
+		o := NewOperators(d)
+		for i := range nodes {
+			all.Go(func() { got[i], errs[i] = o.EnsureAdmin(context.Background()) })
+		}
+		all.Wait()
+		made := ""
+		for i := range nodes {
+			if errs[i] != nil {
+				t.Fatal(errs[i])
+			}
+			if got[i] != "" && made != "" {
+				t.Error("two nodes printed a password: only one of them can be right")
+			}
+			made += got[i]
+		}
+		if op, err := o.Login(t.Context(), "admin", made); err != nil || op.Role != Admin || !op.MustChange {
+			t.Errorf("login of the admin: %+v, %v", op, err)
+		}
+		if again, err := o.EnsureAdmin(t.Context()); err != nil || again != "" {
+			t.Errorf("a later start made %q, %v", again, err)
+		}
+	})
+}
+
+func TestTheLastAdminStays(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := NewOperators(d)
+		names := []string{"a", "b"}
+		for _, name := range names {
+			mustAdd(t, o, name, Admin, password)
+		}
+		// Two admins that disable each other at the same moment.
+		var all sync.WaitGroup
+		errs := make([]error, len(names))
+		for i, name := range names {
+			all.Go(func() { errs[i] = o.Disable(context.Background(), name) })
+		}
+		all.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs...), ErrLastAdmin) {
+			t.Errorf("disabling each other: %v, want one ErrLastAdmin", errs)
+		}
+		if err := o.Disable(t.Context(), "nobody"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("disable nobody: %v", err)
+		}
+	})
+}
+
+func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := NewOperators(d)
+		for _, role := range Roles {
+			mustAdd(t, o, role, role, password)
+		}
+		for _, c := range []struct {
+			name, role, password string
+			want                 error
+		}{
+			{"", Viewer, password, ErrName},
+			{"Li", Viewer, password, ErrName},
+			{"a b", Viewer, password, ErrName},
+			{"li", "root", password, ErrRole},
+			{"li", "", password, ErrRole},
+			{"li", Viewer, "eleven char", ErrPassword},
+			{"li", Viewer, "\xff\xfe not utf-8 ...", ErrPassword},
+			{"viewer", Viewer, password, ErrExists},
+		} {
+			if _, err := o.Add(t.Context(), c.name, c.role, c.password); !errors.Is(err, c.want) {
+				t.Errorf("add %q %q: %v, want %v", c.name, c.role, err, c.want)
+			}
+		}
+	})
+}
+
+func TestTokensWorkUntilTheyAreRevoked(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		tokens := NewTokens(d)
+		secret, err := tokens.Add(t.Context(), "grafana", Monitor)
+		if err != nil || !strings.HasPrefix(secret, "bst_") {
+			t.Fatalf("add = %q, %v", secret, err)
+		}
+		if tk, err := tokens.Check(t.Context(), secret); err != nil || tk.Name != "grafana" || tk.Scope != Monitor {
+			t.Errorf("check = %+v, %v", tk, err)
+		}
+		for _, wrong := range []string{"", "bst_", secret + "x", secret[:len(secret)-1], strings.TrimPrefix(secret, "bst_")} {
+			if _, err := tokens.Check(t.Context(), wrong); !errors.Is(err, ErrToken) {
+				t.Errorf("check of a wrong token: %v", err)
+			}
+		}
+		rows, err := tokens.List(t.Context())
+		if err != nil || len(rows) != 1 || strings.Contains(rows[0].Hash, secret) {
+			t.Errorf("list = %+v, %v", rows, err)
+		}
+		if _, err := tokens.Add(t.Context(), "grafana", Monitor); !errors.Is(err, ErrExists) {
+			t.Errorf("the same name again: %v", err)
+		}
+		if _, err := tokens.Add(t.Context(), "other", "admin"); !errors.Is(err, ErrScope) {
+			t.Errorf("an unknown scope: %v", err)
+		}
+		for range 2 {
+			if err := tokens.Revoke(t.Context(), "grafana"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tokens.Revoke(t.Context(), "nobody"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("revoke nobody: %v", err)
+		}
+		if _, err := tokens.Check(t.Context(), secret); !errors.Is(err, ErrToken) {
+			t.Errorf("a revoked token still works: %v", err)
+		}
+	})
+}

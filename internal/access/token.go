@@ -1,0 +1,108 @@
+package access
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"backstop/internal/db"
+	"backstop/internal/seal"
+
+	"github.com/uptrace/bun"
+)
+
+// Monitor lets a service read the monitoring API.
+const Monitor = "monitor"
+
+// Scopes lists what a token may be for.
+var Scopes = []string{Monitor}
+
+// tokenPrefix lets people and secret scanners tell what they found.
+const tokenPrefix = "bst_"
+
+// Errors that a caller can act on, beside ErrName, ErrExists and ErrNotFound.
+var (
+	ErrScope = errors.New("unknown scope: use one of " + strings.Join(Scopes, ", "))
+	// ErrToken says that a token is unknown or revoked.
+	ErrToken = errors.New("unknown or revoked token")
+)
+
+// Token is the API token of a service. Only a hash of the secret is stored.
+type Token struct {
+	bun.BaseModel `bun:"table:api_tokens,alias:tk"`
+
+	ID        int64  `bun:"id,pk"`
+	Name      string `bun:"name"`
+	Scope     string `bun:"scope"`
+	Hash      string `bun:"token_hash"`
+	CreatedAt int64  `bun:"created_at"`
+	RevokedAt *int64 `bun:"revoked_at"`
+}
+
+// Tokens keeps the API tokens of services.
+type Tokens struct{ db *db.DB }
+
+// NewTokens returns the tokens of the database.
+func NewTokens(d *db.DB) *Tokens { return &Tokens{db: d} }
+
+// Add makes a token and returns the secret, which is not kept anywhere. Errors:
+// ErrName, ErrScope, ErrExists.
+func (t *Tokens) Add(ctx context.Context, name, scope string) (secret string, err error) {
+	if !nameForm.MatchString(name) {
+		return "", ErrName
+	}
+	if !slices.Contains(Scopes, scope) {
+		return "", ErrScope
+	}
+	secret = seal.NewToken(tokenPrefix)
+	row := Token{ID: t.db.NewID(), Name: name, Scope: scope, Hash: seal.HashToken(secret), CreatedAt: t.db.Now()}
+	_, err = t.db.NewInsert().Model(&row).Exec(ctx)
+	if db.IsUnique(err) {
+		return "", ErrExists
+	}
+	if err != nil {
+		return "", fmt.Errorf("add token %s: %w", name, err)
+	}
+	return secret, nil
+}
+
+// List returns all tokens by name, revoked ones included.
+func (t *Tokens) List(ctx context.Context) ([]Token, error) {
+	var rows []Token
+	if err := t.db.Read.NewSelect().Model(&rows).OrderExpr("tk.name").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	return rows, nil
+}
+
+// Revoke ends a token for good. Revoking it again is fine. Errors: ErrNotFound.
+func (t *Tokens) Revoke(ctx context.Context, name string) error {
+	res, err := t.db.NewRaw("UPDATE api_tokens SET revoked_at = coalesce(revoked_at, ?) WHERE name = ?", t.db.Now(), name).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("revoke token %s: %w", name, err)
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		return ErrNotFound
+	}
+	return nil
+}
+
+// Check returns the token of a secret that a caller presents, or ErrToken.
+func (t *Tokens) Check(ctx context.Context, secret string) (*Token, error) {
+	// What does not look like one of ours is not worth a query.
+	if !strings.HasPrefix(secret, tokenPrefix) || len(secret) > 200 {
+		return nil, ErrToken
+	}
+	row := new(Token)
+	err := t.db.Read.NewSelect().Model(row).Where("tk.token_hash = ?", seal.HashToken(secret)).Where("tk.revoked_at IS NULL").Scan(ctx)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrToken
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read token: %w", err)
+	}
+	return row, nil
+}

@@ -1,0 +1,148 @@
+// Package apply brings the database to what a file declares: suppliers,
+// merchants, stock and opening balances.
+//
+// A file is read and checked as a whole, then written in one transaction: an
+// invalid one changes nothing. Applying the same file again changes nothing
+// either, and says so.
+package apply
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/ledger"
+	"backstop/internal/seal"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// Env is what Apply works with.
+type Env struct {
+	DB     *db.DB
+	Keys   *seal.Keyring
+	Kinds  supplier.Kinds
+	Ledger *ledger.Book
+	// CheckURL says whether a notification may be sent to an address at all.
+	CheckURL func(string) error
+	// Out gets one line per entry: created, changed, opened or unchanged.
+	Out io.Writer
+}
+
+// File is a declaration as it came.
+type File struct {
+	Name string // as people know it, for messages
+	Dir  string // what "file:PATH" is relative to
+	Text []byte
+}
+
+// maxFile bounds a file; 10,000 entries with keys inside stay below it.
+const maxFile = 8 << 20
+
+// ReadFile reads a declaration from disk.
+func ReadFile(path string) (File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return File{}, fmt.Errorf("read the file to apply: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return File{}, fmt.Errorf("read the file to apply: %w", err)
+	}
+	if len(text) > maxFile {
+		return File{}, fmt.Errorf("%s is larger than %d MiB: is it the right file?", path, maxFile>>20)
+	}
+	return File{Name: filepath.Base(path), Dir: filepath.Dir(path), Text: text}, nil
+}
+
+// wait bounds how long Apply tries to get past other writers.
+const wait = 20 * time.Second
+
+// Apply reads the file and writes what it declares. A running server uses it
+// within two seconds. The error of a wrong file is *Invalid.
+func Apply(ctx context.Context, env Env, f File) error {
+	d, err := declare(env, f)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		var w writer
+		err := env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+			w = writer{env: env, tx: tx, now: env.DB.Now()}
+			return w.write(ctx, d)
+		})
+		if err == nil {
+			return w.report()
+		}
+		// Another writer was faster: what it wrote is seen on the next look.
+		if !db.IsConflict(err) && !db.IsUnique(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("apply %s: the database was busy for %s, try again: %w", f.Name, wait, err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// writer is one transaction of Apply.
+type writer struct {
+	env     Env
+	tx      bun.Tx
+	now     int64
+	lines   []string
+	changed bool // whether running servers must read the settings again
+}
+
+func (w *writer) write(ctx context.Context, d *declared) error {
+	// Two that apply at once go one after the other: the second one sees what the
+	// first one made, instead of failing on it or waiting for it in a circle.
+	var version int64
+	lock := w.tx.NewSelect().Table("settings").Column("value").Where("name = 'config_version'")
+	if err := w.env.DB.ForUpdate(lock).Scan(ctx, &version); err != nil {
+		return fmt.Errorf("lock the settings: %w", err)
+	}
+	if err := w.suppliers(ctx, d.suppliers); err != nil {
+		return err
+	}
+	if err := w.merchants(ctx, d); err != nil {
+		return err
+	}
+	if err := w.skus(ctx, d.skus); err != nil {
+		return err
+	}
+	if err := w.accounts(ctx, d); err != nil {
+		return err
+	}
+	if !w.changed {
+		return nil
+	}
+	return settings.Bump(ctx, w.tx)
+}
+
+func (w *writer) say(format string, args ...any) {
+	w.lines = append(w.lines, fmt.Sprintf(format, args...))
+}
+
+// report prints what was committed.
+func (w *writer) report() error {
+	for _, line := range w.lines {
+		if _, err := fmt.Fprintln(w.env.Out, line); err != nil {
+			return fmt.Errorf("applied, but telling so: %w", err)
+		}
+	}
+	return nil
+}
+
+// chunk bounds the values of one IN list.
+const chunk = 1000

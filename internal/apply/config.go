@@ -1,0 +1,201 @@
+package apply
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"backstop/internal/supplier"
+
+	"gopkg.in/yaml.v3"
+)
+
+const (
+	// maxKeyFile bounds one file behind "file:": a chain of certificates is a
+	// tenth of it.
+	maxKeyFile = 64 << 10
+	// maxKeyFiles bounds all of them together.
+	maxKeyFiles = 8 << 20
+	// maxNesting bounds a config's depth; the deepest kind has two levels.
+	maxNesting = 8
+	filePrefix = "file:"
+)
+
+// keyFiles reads what "file:PATH" names, relative to the folder of the file that
+// is applied, each path once.
+type keyFiles struct {
+	dir   string
+	texts map[string]string
+	total int
+}
+
+// read returns the file's text without the line break at its end, which editors
+// add and keys do not have. Errors never hold the text.
+func (k *keyFiles) read(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("the path behind file: is missing")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(k.dir, path)
+	}
+	if text, ok := k.texts[path]; ok {
+		return text, nil
+	}
+	// A pipe or a device could hang or never end; Stat opens nothing.
+	if info, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the file cannot be read: %w", errors.Unwrap(err))
+	} else if !info.Mode().IsRegular() {
+		return "", errors.New("the path behind file: is not a file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("the file cannot be read: %w", errors.Unwrap(err))
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	switch {
+	case err != nil:
+		return "", errors.New("the file cannot be read to its end")
+	case len(raw) > maxKeyFile:
+		return "", fmt.Errorf("the file is larger than %d KiB: is it the right one?", maxKeyFile>>10)
+	case !utf8.Valid(raw) || strings.ContainsRune(string(raw), 0):
+		return "", errors.New("the file is not a text: a key is wanted as PEM")
+	}
+	if k.total += len(raw); k.total > maxKeyFiles {
+		return "", fmt.Errorf("all files behind file: together are larger than %d MiB", maxKeyFiles>>20)
+	}
+	text := strings.TrimRight(string(raw), "\r\n")
+	k.texts[path] = text
+	return text, nil
+}
+
+// plain turns a config into what JSON knows. Values "file:PATH" are resolved at
+// any depth. A number keeps its digits.
+func (v value) plain(files *keyFiles, depth int) any {
+	if !v.given() {
+		return nil
+	}
+	if depth > maxNesting {
+		v.wrong("nested too deeply")
+		return nil
+	}
+	switch v.node.Kind {
+	case yaml.MappingNode:
+		fields := map[string]any{}
+		o := v.object()
+		for _, name := range o.names {
+			if f := o.fields[name].plain(files, depth+1); f != nil {
+				fields[name] = f
+			}
+		}
+		return fields
+	case yaml.SequenceNode:
+		entries := []any{}
+		for _, e := range v.list() {
+			entries = append(entries, e.plain(files, depth+1))
+		}
+		return entries
+	default:
+		return v.scalar(files)
+	}
+}
+
+func (v value) scalar(files *keyFiles) any {
+	text := v.node.Value
+	switch v.node.ShortTag() {
+	case "!!bool":
+		return v.flag(false)
+	case "!!int", "!!float":
+		if json.Valid([]byte(text)) {
+			return json.Number(text)
+		}
+		return text // 0123 or 1_000: digits, but no number to everyone
+	}
+	if strings.ContainsRune(text, 0) {
+		v.wrong("NUL is not allowed here")
+		return nil
+	}
+	path, isFile := strings.CutPrefix(text, filePrefix)
+	if !isFile {
+		return text
+	}
+	text, err := files.read(path)
+	if err != nil {
+		v.wrong("%v", err)
+		return nil
+	}
+	return text
+}
+
+// newAdapter makes the adapter that the config describes. Account numbers are
+// easily written without quotes: where the kind does not take a number, its
+// digits are tried as a text before the field is called wrong.
+func newAdapter(kind supplier.Kind, code string, config map[string]any) (supplier.Adapter, json.RawMessage, error) {
+	var first error
+	tried := map[string]bool{}
+	for {
+		raw, err := json.Marshal(config)
+		if err != nil {
+			return nil, nil, fmt.Errorf("config: %w", err)
+		}
+		adapter, err := kind.New(code, raw)
+		field := supplier.AsField(err)
+		switch {
+		case err == nil:
+			return adapter, raw, nil
+		case field == nil:
+			return nil, nil, err
+		case tried[field.Field]:
+			return nil, nil, first
+		}
+		first = err
+		if tried[field.Field] = true; !quote(config, strings.Split(field.Field, ".")) {
+			return nil, nil, err
+		}
+	}
+}
+
+// quote turns the number at path, or the numbers in the list there, into texts
+// and says whether there was any.
+func quote(fields map[string]any, path []string) (changed bool) {
+	switch at := fields[path[0]].(type) {
+	case map[string]any:
+		return len(path) > 1 && quote(at, path[1:])
+	case json.Number:
+		fields[path[0]] = at.String()
+		return true
+	case []any:
+		for i, e := range at {
+			if n, ok := e.(json.Number); ok {
+				at[i], changed = n.String(), true
+			}
+		}
+	}
+	return changed
+}
+
+// find is the value that a FieldError's path leads to, as far as the file goes.
+func (o object) find(path string) value {
+	at := o.value
+	for name := range strings.SplitSeq(strings.NewReplacer("[", ".", "]", "").Replace(path), ".") {
+		if !at.given() {
+			break
+		}
+		switch at.node.Kind {
+		case yaml.MappingNode:
+			at = value{node: at.node, line: at.line, path: at.path, all: &problems{}}.object().at(name)
+		case yaml.SequenceNode:
+			if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(at.node.Content) {
+				at = at.child(at.node.Content[i], fmt.Sprintf("%s[%d]", at.path, i))
+			}
+		}
+	}
+	at.all, at.path = o.all, join(o.path, path)
+	return at
+}

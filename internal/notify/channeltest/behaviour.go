@@ -1,0 +1,227 @@
+package channeltest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Exchange is one request and the way to answer it.
+type Exchange struct {
+	Request
+	w      http.ResponseWriter
+	r      *http.Request
+	closed <-chan struct{}
+}
+
+// Behaviour answers one request. Those that need the raw connection break off
+// the stream on HTTP/2.
+type Behaviour func(x *Exchange)
+
+// Answer answers at once.
+func Answer(status int, body string) Behaviour {
+	return func(x *Exchange) {
+		x.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		x.w.WriteHeader(status)
+		_, _ = io.WriteString(x.w, body)
+	}
+}
+
+// AnswerHeader adds header fields to what then answers.
+func AnswerHeader(header http.Header, then Behaviour) Behaviour {
+	return func(x *Exchange) {
+		for name, values := range header {
+			x.w.Header()[name] = values
+		}
+		then(x)
+	}
+}
+
+// Sleep waits before it goes on, unless the sender leaves.
+func Sleep(d time.Duration, then Behaviour) Behaviour {
+	return func(x *Exchange) {
+		if !x.wait(d) {
+			panic(http.ErrAbortHandler)
+		}
+		then(x)
+	}
+}
+
+// FailFirst answers the first n attempts of every notification with status.
+func FailFirst(n, status int, then Behaviour) Behaviour {
+	fail := Answer(status, "not yet")
+	return func(x *Exchange) {
+		if x.Attempt <= n {
+			fail(x)
+			return
+		}
+		then(x)
+	}
+}
+
+// Hang takes the request and never answers.
+func Hang() Behaviour {
+	return func(x *Exchange) {
+		select {
+		case <-x.r.Context().Done():
+		case <-x.closed:
+		}
+		panic(http.ErrAbortHandler) // returning would answer 200
+	}
+}
+
+// Drip answers 200 and then sends a byte of body each interval, without end.
+func Drip(interval time.Duration) Behaviour {
+	return func(x *Exchange) {
+		x.w.WriteHeader(http.StatusOK)
+		for {
+			if _, err := x.w.Write([]byte{'.'}); err != nil {
+				return
+			}
+			if err := http.NewResponseController(x.w).Flush(); err != nil || !x.wait(interval) {
+				return
+			}
+		}
+	}
+}
+
+// DripHeader sends the status line and then a byte of header each interval.
+func DripHeader(interval time.Duration) Behaviour {
+	return raw(func(x *Exchange, conn net.Conn) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Slow: ")
+		for x.wait(interval) {
+			if _, err := conn.Write([]byte{'.'}); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// Reset takes the request and resets the connection (RST).
+func Reset() Behaviour {
+	return raw(func(_ *Exchange, conn net.Conn) { reset(conn) })
+}
+
+// ResetInBody resets the connection in the middle of a 200.
+func ResetInBody() Behaviour {
+	return raw(func(x *Exchange, conn net.Conn) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsucc")
+		x.wait(50 * time.Millisecond) // lets the bytes out before the reset overtakes them
+		reset(conn)
+	})
+}
+
+// Redirect sends the sender elsewhere.
+func Redirect(status int, to string) Behaviour {
+	return func(x *Exchange) {
+		x.w.Header().Set("Location", to)
+		x.w.WriteHeader(status)
+	}
+}
+
+// RedirectLoop sends the sender back to where it came.
+func RedirectLoop() Behaviour {
+	return func(x *Exchange) { Redirect(http.StatusFound, x.Path)(x) }
+}
+
+// Huge answers 200 with a body of size bytes.
+func Huge(size int64) Behaviour {
+	return func(x *Exchange) {
+		x.w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+		chunk := bytes.Repeat([]byte("a"), 32<<10)
+		for left := size; left > 0; left -= int64(len(chunk)) {
+			if _, err := x.w.Write(chunk[:min(left, int64(len(chunk)))]); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// GzipBomb answers 200 with a small body that unfolds to 64 MB, compressed
+// although nobody asked for it.
+func GzipBomb() Behaviour {
+	small := bomb()
+	return func(x *Exchange) {
+		x.w.Header().Set("Content-Encoding", "gzip")
+		x.w.Header().Set("Content-Type", "text/plain")
+		_, _ = x.w.Write(small)
+	}
+}
+
+var bomb = sync.OnceValue(func() []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is a known one
+	zeros := make([]byte, 1<<20)
+	for range 64 {
+		_, _ = w.Write(zeros) // a bytes.Buffer takes everything
+	}
+	_ = w.Close()
+	return b.Bytes()
+})
+
+// HugeHeader answers 200 with size bytes of header.
+func HugeHeader(size int) Behaviour {
+	return AnswerHeader(http.Header{"X-Huge": {strings.Repeat("h", size)}}, Answer(http.StatusOK, "success"))
+}
+
+// CloseSilently takes the request and closes the connection without a word.
+func CloseSilently() Behaviour { return Bytes("") }
+
+// CloseInHeader closes the connection in the middle of the answer's header.
+func CloseInHeader() Behaviour { return Bytes("HTTP/1.1 200 OK\r\nContent-Ty") }
+
+// CloseInBody closes the connection before the promised body is complete.
+func CloseInBody() Behaviour {
+	return Bytes("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsuccess")
+}
+
+// Garbage answers with something that is not HTTP.
+func Garbage() Behaviour { return Bytes("\x16\x03\x00 SSH-2.0-OpenSSH_9.9\r\n\x00\xff\r\n") }
+
+// Bytes writes text on the connection as it is, and closes it.
+func Bytes(text string) Behaviour {
+	return raw(func(_ *Exchange, conn net.Conn) { _, _ = io.WriteString(conn, text) })
+}
+
+// wait returns true after d, and false as soon as the sender or the merchant is
+// gone.
+func (x *Exchange) wait(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-x.r.Context().Done():
+		return false
+	case <-x.closed:
+		return false
+	}
+}
+
+// raw takes the connection away from the HTTP server, and closes it at the end.
+func raw(play func(x *Exchange, conn net.Conn)) Behaviour {
+	return func(x *Exchange) {
+		conn, _, err := http.NewResponseController(x.w).Hijack()
+		if err != nil {
+			panic(http.ErrAbortHandler) // HTTP/2: the server's way to reset a stream
+		}
+		defer func() { _ = conn.Close() }()
+		play(x, conn)
+	}
+}
+
+func reset(conn net.Conn) {
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = over.NetConn() // TLS would say goodbye first
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}

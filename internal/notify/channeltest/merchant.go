@@ -1,0 +1,214 @@
+// Package channeltest holds what channels are proven with: Run, the claims that
+// every channel must meet, and Merchant, a merchant's server on loopback that
+// behaves as badly as it is told to. Merchant needs no test around it: demo and
+// bench run it too.
+package channeltest
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+const (
+	// defaultKeep is how many requests a merchant remembers.
+	defaultKeep = 4096
+	// maxBody bounds what a merchant reads of one request.
+	maxBody = 1 << 20
+	// clockSkew is how far a request's timestamp may be from its arrival: what the
+	// libraries of Standard Webhooks allow.
+	clockSkew = 5 * time.Minute
+)
+
+// Options are what a Merchant may differ in. The zero value speaks plain HTTP on
+// a free port of 127.0.0.1.
+type Options struct {
+	// Addr is where to listen, e.g. "127.0.0.1:9100".
+	Addr string
+	// TLS makes the merchant speak https (HTTP/2 too) with such a certificate.
+	TLS Certificate
+	// Keep is how many requests are remembered, the newest ones: 0 means 4096,
+	// below 0 none (they are only counted, and Request.Attempt is 0).
+	Keep int
+}
+
+// Request is one request that a merchant got.
+type Request struct {
+	N       int // 1 for the merchant's first
+	Attempt int // 1 for the first with this ID
+	ID      string
+	At      time.Time // when the body had been read
+	Method  string
+	Path    string
+	Header  http.Header
+	Body    []byte
+}
+
+// Merchant is a merchant's server. It is safe for concurrent use.
+type Merchant struct {
+	listener net.Listener
+	server   *http.Server
+	scheme   string
+	roots    *x509.CertPool
+	closed   chan struct{} // releases requests that hang
+	once     sync.Once
+
+	behaviour   atomic.Pointer[Behaviour]
+	connections atomic.Int64
+	count       atomic.Int64
+
+	mu       sync.Mutex
+	keep     int
+	requests []Request // a ring once it is full
+	next     int
+	attempts map[string]int // by id, of the requests remembered
+}
+
+// Open starts a merchant that answers 200 with "success" to everything, until it
+// is told otherwise by Behave.
+func Open(options Options) (*Merchant, error) {
+	m := &Merchant{
+		scheme: "http", closed: make(chan struct{}), keep: options.Keep, attempts: map[string]int{},
+	}
+	if m.keep == 0 {
+		m.keep = defaultKeep
+	}
+	m.Behave(Answer(http.StatusOK, "success"))
+	m.server = &http.Server{
+		Handler:           http.HandlerFunc(m.serve),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          log.New(io.Discard, "", 0), // bad handshakes are part of the play
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				m.connections.Add(1)
+			}
+		},
+	}
+	addr := options.Addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	var err error
+	if m.listener, err = net.Listen("tcp", addr); err != nil {
+		return nil, fmt.Errorf("open merchant: %w", err)
+	}
+	serve := m.server.Serve
+	if options.TLS != NoTLS {
+		certificate, roots, err := issue(options.TLS)
+		if err != nil {
+			_ = m.listener.Close()
+			return nil, fmt.Errorf("open merchant: %w", err)
+		}
+		m.scheme, m.roots = "https", roots
+		m.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+		serve = func(l net.Listener) error { return m.server.ServeTLS(l, "", "") }
+	}
+	go func() { _ = serve(m.listener) }()
+	return m, nil
+}
+
+// URL is where the merchant wants to be told.
+func (m *Merchant) URL() string { return m.scheme + "://" + m.listener.Addr().String() + "/notify" }
+
+// Roots trust the merchant's certificate; nil without TLS.
+func (m *Merchant) Roots() *x509.CertPool { return m.roots }
+
+// Behave changes how the merchant answers from the next request on.
+func (m *Merchant) Behave(b Behaviour) { m.behaviour.Store(&b) }
+
+// Count is how many requests came so far.
+func (m *Merchant) Count() int { return int(m.count.Load()) }
+
+// Connections is how many connections were accepted so far.
+func (m *Merchant) Connections() int { return int(m.connections.Load()) }
+
+// Requests returns the requests remembered, oldest first.
+func (m *Merchant) Requests() []Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make([]Request, 0, len(m.requests))
+	list = append(list, m.requests[m.next:]...)
+	return append(list, m.requests[:m.next]...)
+}
+
+// Close stops the merchant and breaks off what is under way.
+func (m *Merchant) Close() error {
+	m.once.Do(func() { close(m.closed) })
+	if err := m.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("close merchant: %w", err)
+	}
+	return nil
+}
+
+func (m *Merchant) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return // the sender gave up: nobody is there to be answered
+	}
+	request := m.record(Request{
+		N: int(m.count.Add(1)), ID: r.Header.Get(standardwebhooks.HeaderWebhookID), At: time.Now(),
+		Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: body,
+	})
+	(*m.behaviour.Load())(&Exchange{Request: request, w: w, r: r, closed: m.closed})
+}
+
+// record remembers a request in place of the oldest and numbers its attempt.
+func (m *Merchant) record(r Request) Request {
+	if m.keep < 0 {
+		return r
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.attempts[r.ID]++
+	r.Attempt = m.attempts[r.ID]
+	if len(m.requests) < m.keep {
+		m.requests = append(m.requests, r)
+		return r
+	}
+	oldest := &m.requests[m.next]
+	if m.attempts[oldest.ID] == oldest.Attempt {
+		delete(m.attempts, oldest.ID) // its last one is forgotten, so is its number
+	}
+	*oldest = r
+	m.next = (m.next + 1) % m.keep
+	return r
+}
+
+// Verify checks a request the way a merchant's own code would, with the library
+// of Standard Webhooks: one of the secrets has signed it, the timestamp is that
+// of now, and the body names the id of the header.
+func Verify(r Request, secrets ...[]byte) error {
+	seconds, err := strconv.ParseInt(r.Header.Get(standardwebhooks.HeaderWebhookTimestamp), 10, 64)
+	if err != nil {
+		return fmt.Errorf("read timestamp: %w", err)
+	}
+	if skew := r.At.Sub(time.Unix(seconds, 0)).Abs(); skew > clockSkew {
+		return fmt.Errorf("timestamp is %s away", skew)
+	}
+	if !bytes.Contains(r.Body, []byte(strconv.Quote(r.ID))) {
+		return errors.New("the body does not name the id of the header")
+	}
+	err = errors.New("no secret to verify with")
+	for _, secret := range secrets {
+		var verifier *standardwebhooks.Webhook
+		if verifier, err = standardwebhooks.NewWebhookRaw(secret); err != nil {
+			return fmt.Errorf("make verifier: %w", err)
+		}
+		if err = verifier.VerifyIgnoringTimestamp(r.Body, r.Header); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("verify signature: %w", err)
+}

@@ -1,0 +1,54 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+
+	"backstop/internal/notify"
+)
+
+// userAgent names us to merchants; the number is that of the message format.
+const userAgent = "Backstop/1"
+
+// The header values that never change. The transport does not write to them.
+var jsonType, agent = []string{"application/json"}, []string{userAgent}
+
+// headerOf signs the message and returns the header of its request.
+func headerOf(m notify.Message) http.Header {
+	timestamp := strconv.FormatInt(m.At.Unix(), 10)
+	values := []string{m.ID, timestamp, signatures(m.Secrets, m.ID, timestamp, m.Body)}
+	return http.Header{
+		"Content-Type":      jsonType,
+		"User-Agent":        agent,
+		"Webhook-Id":        values[0:1:1],
+		"Webhook-Timestamp": values[1:2:2],
+		"Webhook-Signature": values[2:3:3],
+	}
+}
+
+// signatures signs id.timestamp.body with each secret, in their order.
+func signatures(secrets [][]byte, id, timestamp string, body []byte) string {
+	const version = "v1,"
+	signed := make([]byte, 0, len(id)+len(timestamp)+2)
+	signed = append(signed, id...)
+	signed = append(signed, '.')
+	signed = append(signed, timestamp...)
+	signed = append(signed, '.')
+
+	var sum [sha256.Size]byte
+	list := make([]byte, 0, len(secrets)*(len(version)+base64.StdEncoding.EncodedLen(len(sum))+1))
+	for i, secret := range secrets {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write(signed)
+		mac.Write(body)
+		if i > 0 {
+			list = append(list, ' ')
+		}
+		list = append(list, version...)
+		list = base64.StdEncoding.AppendEncode(list, mac.Sum(sum[:0]))
+	}
+	return string(list)
+}

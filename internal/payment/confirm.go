@@ -1,0 +1,332 @@
+package payment
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"backstop/internal/compensation"
+	"backstop/internal/ledger"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/queue"
+	"backstop/internal/stock"
+
+	"github.com/uptrace/bun"
+)
+
+// Take commits one callback, together with what else waits, and returns its
+// outcome. An error means that nothing is known to be committed: the supplier
+// must send again.
+func (p *Processor) Take(ctx context.Context, r *Received) (Outcome, error) {
+	return p.confirms.Do(ctx, r)
+}
+
+// key keeps two messages about one payment out of one transaction.
+func (r *Received) key() string {
+	ref := r.Callback.OrderRef
+	if ref == "" {
+		ref = "event " + r.Callback.EventKey
+	}
+	return strconv.FormatInt(r.Supplier.AccountID, 36) + " " + ref
+}
+
+// digest is what makes two messages of one event key the same message.
+func (r *Received) digest() string {
+	c := r.Callback
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q %q", c.OrderRef, c.TradeNo, c.Amount, c.Currency, c.Status))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Confirm is the only way in which a message about a payment changes anything:
+// callback, supplier query, compensation, approval and import all come here. It
+// moves orders, attempts, money and stock and creates the notifications of all
+// items in the caller's transaction.
+//
+// A wrong amount, an unknown order and late money are outcomes that commit: as
+// errors they would take back the very row that people must see.
+func (p *Processor) Confirm(ctx context.Context, tx bun.Tx, items []*Received) ([]Outcome, error) {
+	b := &batch{p: p, tx: tx, items: items}
+	if err := b.read(ctx); err != nil {
+		return nil, err
+	}
+	outs := make([]Outcome, len(items))
+	for i, r := range items {
+		d := b.decide(r)
+		outs[i] = b.collect(i, r, d)
+	}
+	nudges, err := b.write(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range b.factOf {
+		outs[i].nudge = nudges[n]
+	}
+	return outs, nil
+}
+
+// batch is what one transaction knows and what it is going to write.
+type batch struct {
+	p     *Processor
+	tx    bun.Tx
+	items []*Received
+
+	// read
+	orders   map[string]*order.Order // by the reference that the message gave
+	attempts map[int64][]*Attempt    // by order
+	trades   map[tradeKey]int64      // settled trade numbers → order
+	known    map[eventKey]bool
+
+	// to write
+	records    []callbackRow
+	keys       []keyRow
+	changes    []order.Change
+	settled    []*Attempt
+	entries    []ledger.Entry
+	deduct     []int64
+	release    []int64
+	facts      []notify.Fact
+	factOf     []int // facts[n] comes of items[factOf[n]]
+	exceptions []*compensation.Item
+}
+
+type tradeKey struct {
+	account int64
+	tradeNo string
+}
+
+type eventKey struct {
+	account     int64
+	key, digest string
+}
+
+// callbackRow is one callback as stored.
+type callbackRow struct {
+	bun.BaseModel `bun:"table:callbacks"`
+
+	ID         int64           `bun:"id,pk"`
+	SupplierID int64           `bun:"supplier_id"`
+	OrderID    int64           `bun:"order_id"`
+	OrderNo    string          `bun:"order_no"`
+	TradeNo    string          `bun:"trade_no"`
+	EventKey   string          `bun:"event_key"`
+	Digest     string          `bun:"digest"`
+	Outcome    string          `bun:"outcome"`
+	ReceivedAt int64           `bun:"received_at"`
+	RemoteAddr string          `bun:"remote_addr"`
+	Method     string          `bun:"method"`
+	Query      string          `bun:"query"`
+	Headers    string          `bun:"headers"`
+	Body       []byte          `bun:"body"`
+	Steps      json.RawMessage `bun:"steps,type:jsonb"`
+}
+
+type keyRow struct {
+	bun.BaseModel `bun:"table:callback_keys"`
+
+	AccountID  int64  `bun:"account_id,pk"`
+	EventKey   string `bun:"event_key,pk"`
+	Digest     string `bun:"digest,pk"`
+	CallbackID int64  `bun:"callback_id"`
+}
+
+// read loads and locks everything that the items may touch, orders first and by
+// id, so that two transactions never wait for each other in a circle.
+func (b *batch) read(ctx context.Context) error {
+	refs := make([]string, 0, len(b.items))
+	events := make([]string, 0, len(b.items))
+	trades := make([]string, 0, len(b.items))
+	for _, r := range b.items {
+		if r.Callback.OrderRef != "" {
+			refs = append(refs, r.Callback.OrderRef)
+		}
+		if r.Callback.TradeNo != "" {
+			trades = append(trades, r.Callback.TradeNo)
+		}
+		events = append(events, r.Callback.EventKey)
+	}
+	var err error
+	if b.orders, err = order.ByNos(ctx, b.tx, b.p.o.DB, refs); err != nil {
+		return err
+	}
+	if err := b.readByAttempt(ctx, refs); err != nil {
+		return err
+	}
+	if err := b.readAttempts(ctx, trades); err != nil {
+		return err
+	}
+	return b.readKeys(ctx, events)
+}
+
+// readByAttempt finds the orders of references that are no order numbers: those
+// of a second attempt.
+func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
+	refs = slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return b.orders[ref] != nil })
+	if len(refs) == 0 {
+		return nil
+	}
+	var rows []*Attempt
+	if err := b.tx.NewSelect().Model(&rows).Where("pa.supplier_ref IN (?)", bun.In(refs)).Scan(ctx); err != nil {
+		return fmt.Errorf("find attempts: %w", err)
+	}
+	ids := make([]int64, len(rows))
+	for i, a := range rows {
+		ids[i] = a.OrderID
+	}
+	byID, err := order.ByIDs(ctx, b.tx, b.p.o.DB, ids)
+	if err != nil {
+		return err
+	}
+	for _, a := range rows {
+		for _, r := range b.items {
+			if r.Callback.OrderRef == a.SupplierRef && r.Supplier.AccountID == a.AccountID {
+				b.orders[a.SupplierRef] = byID[a.OrderID]
+			}
+		}
+	}
+	return nil
+}
+
+// readAttempts loads the orders' attempts, and who settled the trade numbers, in
+// one round trip.
+func (b *batch) readAttempts(ctx context.Context, trades []string) error {
+	ids := []int64{0}
+	for _, o := range b.orders {
+		ids = append(ids, o.ID)
+	}
+	if len(trades) == 0 {
+		trades = []string{""}
+	}
+	var rows []*Attempt
+	err := b.tx.NewRaw("SELECT * FROM payment_attempts WHERE order_id IN (?) UNION SELECT * FROM payment_attempts"+
+		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''",
+		bun.In(ids), bun.In(trades)).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("read attempts: %w", err)
+	}
+	b.attempts, b.trades = map[int64][]*Attempt{}, map[tradeKey]int64{}
+	for _, a := range rows {
+		b.attempts[a.OrderID] = append(b.attempts[a.OrderID], a)
+		if a.settled() && a.SupplierTradeNo != "" {
+			b.trades[tradeKey{a.AccountID, a.SupplierTradeNo}] = a.OrderID
+		}
+	}
+	return nil
+}
+
+func (b *batch) readKeys(ctx context.Context, events []string) error {
+	var rows []keyRow
+	if err := b.tx.NewSelect().Model(&rows).Where("event_key IN (?)", bun.In(events)).Scan(ctx); err != nil {
+		return fmt.Errorf("read callback keys: %w", err)
+	}
+	b.known = make(map[eventKey]bool, len(rows))
+	for _, k := range rows {
+		b.known[eventKey{k.AccountID, k.EventKey, k.Digest}] = true
+	}
+	return nil
+}
+
+// collect turns a decision into rows.
+func (b *batch) collect(i int, r *Received, d decision) Outcome {
+	db := b.p.o.DB
+	c := r.Callback
+	out := Outcome{Name: d.outcome, CallbackID: db.NewID(), OrderNo: c.OrderRef, Result: d.result}
+	var orderID int64
+	if d.order != nil {
+		orderID, out.OrderNo = d.order.ID, d.order.OrderNo
+	}
+	steps := append(slices.Clone(r.Record.Steps), d.steps...)
+	raw, err := json.Marshal(steps)
+	if err != nil {
+		raw = []byte("[]")
+	}
+	body := r.Record.Body
+	if body == nil {
+		body = []byte{}
+	}
+	b.records = append(b.records, callbackRow{
+		ID: out.CallbackID, SupplierID: r.Supplier.ID, OrderID: orderID, OrderNo: out.OrderNo, TradeNo: c.TradeNo,
+		EventKey: c.EventKey, Digest: r.digest(), Outcome: d.outcome, ReceivedAt: r.Record.ReceivedAt,
+		RemoteAddr: r.Record.RemoteAddr, Method: r.Record.Method, Query: r.Record.Query, Headers: r.Record.Header,
+		Body: body, Steps: raw,
+	})
+	if d.outcome != Repeat && r.Unreadable == nil {
+		b.keys = append(b.keys, keyRow{AccountID: r.Supplier.AccountID, EventKey: c.EventKey, Digest: r.digest(), CallbackID: out.CallbackID})
+	}
+	if d.attempt != nil {
+		b.settled = append(b.settled, d.attempt)
+	}
+	if d.exception != nil {
+		b.exceptions = append(b.exceptions, d.exception)
+	}
+	if d.to != "" {
+		b.move(r, d, out.CallbackID)
+		b.factOf = append(b.factOf, i)
+	}
+	return out
+}
+
+// move collects what goes with a change of status: money, stock, notification.
+func (b *batch) move(r *Received, d decision, callbackID int64) {
+	o := d.order
+	now := b.p.o.DB.Now()
+	if d.to == order.Paid {
+		at := now
+		if c := r.Callback; !c.OccurredAt.IsZero() && c.OccurredAt.UnixMicro() < now {
+			at = c.OccurredAt.UnixMicro()
+		}
+		o.PaidAt, o.PaidAmount, o.SupplierTradeNo = &at, r.Callback.Amount, r.Callback.TradeNo
+		b.entries = append(b.entries, ledger.Entry{
+			Debit: ledger.SupplierAccount(r.Supplier.Code), Credit: ledger.MerchantAccount(b.p.merchantCode(o.MerchantID)),
+			Amount: o.PaidAmount, Currency: o.Currency, Ref: "paid:" + strconv.FormatInt(o.ID, 10),
+		})
+	}
+	if o.HasItems {
+		if d.to == order.Paid {
+			b.deduct = append(b.deduct, o.ID)
+		} else {
+			b.release = append(b.release, o.ID)
+		}
+	}
+	b.changes = append(b.changes, order.Change{
+		Order: o, To: d.to, Cause: order.ByCallback, Actor: "supplier:" + r.Supplier.Code, SourceID: callbackID,
+	})
+	b.facts = append(b.facts, b.p.fact(o, d.to, o.Version+1, now))
+}
+
+// write puts everything down, in the program-wide order of locks: orders (locked
+// by read), attempts, stock, accounts.
+func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
+	d := b.p.o.DB
+	if _, err := b.tx.NewInsert().Model(&b.records).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write callbacks: %w", err)
+	}
+	if len(b.keys) > 0 {
+		if _, err := b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
+			return nil, fmt.Errorf("write callback keys: %w", err)
+		}
+	}
+	if err := order.Move(ctx, b.tx, d, b.changes); err != nil {
+		return nil, err
+	}
+	if err := saveAttempts(ctx, b.tx, b.settled); err != nil {
+		return nil, err
+	}
+	if err := stock.Deduct(ctx, b.tx, d, b.deduct); err != nil {
+		return nil, err
+	}
+	if err := stock.Release(ctx, b.tx, d, b.release); err != nil {
+		return nil, err
+	}
+	if err := b.p.o.Ledger.Post(ctx, b.tx, b.entries); err != nil {
+		return nil, err
+	}
+	if err := compensation.Open(ctx, b.tx, d, b.exceptions); err != nil {
+		return nil, err
+	}
+	return notify.Create(ctx, b.tx, d, b.facts)
+}

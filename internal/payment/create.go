@@ -1,0 +1,193 @@
+package payment
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"backstop/internal/merchant"
+	"backstop/internal/money"
+	"backstop/internal/order"
+	"backstop/internal/stock"
+
+	"github.com/uptrace/bun"
+)
+
+// CreateRequest is what a merchant says of a new order (contract §4).
+type CreateRequest struct {
+	OutTradeNo string
+	Amount     int64 // minor units of Currency
+	Currency   string
+	Supplier   string // code
+	Subject    string
+	NotifyURL  string // empty = the merchant's addresses
+	ExpiresIn  int64  // seconds; 0 = the configured default
+	Items      []stock.Line
+}
+
+// digest tells whether two requests of one out_trade_no have the same content.
+func (r CreateRequest) digest() string {
+	text := fmt.Appendf(nil, "%q %d %q %q %q %q %d", r.OutTradeNo, r.Amount, r.Currency, r.Supplier, r.Subject, r.NotifyURL, r.ExpiresIn)
+	for _, l := range r.Items {
+		text = fmt.Appendf(text, " %q %d", l.SKU, l.Quantity)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+type createItem struct {
+	order *order.Order
+	lines []stock.Line
+}
+
+func (c *createItem) key() string {
+	return strconv.FormatInt(c.order.MerchantID, 36) + " " + c.order.OutTradeNo
+}
+
+type createResult struct {
+	order   *order.Order
+	created bool
+	err     error // out of stock, conflict: outcomes of this item alone
+}
+
+// Create makes an order, or returns the one that the same request made before
+// (created = false). Errors: *FieldError, ErrConflict, stock.ErrOutOfStock,
+// db.ErrBusy.
+func (p *Processor) Create(ctx context.Context, m *merchant.Merchant, r CreateRequest) (o *order.Order, created bool, err error) {
+	if o, err = p.newOrder(m, r); err != nil {
+		return nil, false, err
+	}
+	res, err := p.creates.Do(ctx, &createItem{order: o, lines: r.Items})
+	if err != nil {
+		return nil, false, err
+	}
+	if errors.Is(res.err, stock.ErrUnknownSKU) {
+		return nil, false, &FieldError{"items", res.err.Error()}
+	}
+	return res.order, res.created, res.err
+}
+
+// newOrder checks what the request means and makes the order that it asks for.
+func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Order, error) {
+	exponent, err := money.Exponent(r.Currency)
+	if err != nil {
+		return nil, &FieldError{"currency", err.Error()}
+	}
+	if r.Amount < 1 || r.Amount > money.MaxMinor {
+		return nil, &FieldError{"amount", fmt.Sprintf("must be a whole number of minor units from 1 to %d", int64(money.MaxMinor))}
+	}
+	s, ok := p.o.Settings.Current().Suppliers.Lookup(r.Supplier)
+	if !ok || !s.Enabled {
+		return nil, &FieldError{"supplier", fmt.Sprintf("no enabled supplier has the code %q", r.Supplier)}
+	}
+	if r.NotifyURL != "" {
+		if err := p.o.CheckURL(r.NotifyURL); err != nil {
+			return nil, &FieldError{"notify_url", err.Error()}
+		}
+	}
+	expiry := p.o.Expiry
+	if r.ExpiresIn != 0 {
+		if r.ExpiresIn < 1 || r.ExpiresIn > int64(p.o.ExpiryMax/time.Second) {
+			return nil, &FieldError{"expires_in", fmt.Sprintf("must be from 1 to %d seconds", int64(p.o.ExpiryMax/time.Second))}
+		}
+		expiry = time.Duration(r.ExpiresIn) * time.Second
+	}
+	id, now := p.o.DB.NewID(), p.o.DB.Now()
+	expires := now + expiry.Microseconds()
+	return &order.Order{
+		ID: id, OrderNo: strconv.FormatInt(id, 10), MerchantID: m.ID, OutTradeNo: r.OutTradeNo, SupplierID: s.ID,
+		Amount: r.Amount, Currency: r.Currency, Exponent: exponent, Subject: r.Subject, NotifyURL: r.NotifyURL,
+		RequestDigest: r.digest(), Status: order.Pending, Version: 1, HasItems: len(r.Items) > 0,
+		CreatedAt: now, ExpiresAt: expires, NextAt: &expires,
+	}, nil
+}
+
+// create commits a batch of new orders. Stock is given out in the order in which
+// the requests came.
+func (p *Processor) create(ctx context.Context, tx bun.Tx, items []*createItem) ([]createResult, error) {
+	results := make([]createResult, len(items))
+	existing, err := p.existing(ctx, tx, items)
+	if err != nil {
+		return nil, err
+	}
+	wants := make([][]stock.Line, len(items))
+	for i, it := range items {
+		if old := existing[it.key()]; old != nil {
+			results[i] = createResult{order: old}
+			if old.RequestDigest != it.order.RequestDigest {
+				results[i].err = ErrConflict
+			}
+			continue
+		}
+		wants[i] = it.lines
+	}
+	reserved, errs, err := stock.Reserve(ctx, tx, p.o.DB, wants)
+	if err != nil {
+		return nil, err
+	}
+	var orders []*order.Order
+	var lines []order.Item
+	for i, it := range items {
+		if results[i].order != nil {
+			continue
+		}
+		if errs[i] != nil {
+			results[i].err = errs[i]
+			continue
+		}
+		results[i] = createResult{order: it.order, created: true}
+		orders = append(orders, it.order)
+		for sku, n := range reserved[i] {
+			lines = append(lines, order.Item{OrderID: it.order.ID, SKUID: sku, Quantity: n})
+		}
+	}
+	if err := order.Insert(ctx, tx, p.o.DB, orders, order.Created, p.actorOf); err != nil {
+		return nil, err
+	}
+	if len(lines) > 0 {
+		if _, err := tx.NewInsert().Model(&lines).Exec(ctx); err != nil {
+			return nil, fmt.Errorf("write order items: %w", err)
+		}
+	}
+	return results, nil
+}
+
+// existing finds orders of the same out_trade_no. A request of another node that
+// commits in between makes the insert fail as not unique; the items then run
+// again one by one and find it here.
+func (p *Processor) existing(ctx context.Context, tx bun.Tx, items []*createItem) (map[string]*order.Order, error) {
+	nos := make([]string, len(items))
+	for i, it := range items {
+		nos[i] = it.order.OutTradeNo
+	}
+	merchants := make([]int64, len(items))
+	for i, it := range items {
+		merchants[i] = it.order.MerchantID
+	}
+	var rows []*order.Order
+	err := tx.NewSelect().Model(&rows).Where("o.merchant_id IN (?)", bun.In(merchants)).
+		Where("o.out_trade_no IN (?)", bun.In(nos)).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find orders by out_trade_no: %w", err)
+	}
+	found := make(map[string]*order.Order, len(rows))
+	for _, o := range rows {
+		found[(&createItem{order: o}).key()] = o
+	}
+	return found, nil
+}
+
+func (p *Processor) actorOf(o *order.Order) string { return "merchant:" + p.merchantCode(o.MerchantID) }
+
+// merchantCode is the merchant's code, or a stand-in where the merchant's row is
+// gone: money must be bookable all the same.
+func (p *Processor) merchantCode(id int64) string {
+	if m := p.o.Settings.Merchants().ByID(id); m != nil {
+		return m.Code
+	}
+	return "unknown-" + strconv.FormatInt(id, 10)
+}

@@ -1,0 +1,175 @@
+package payment
+
+import (
+	"fmt"
+
+	"backstop/internal/compensation"
+	"backstop/internal/order"
+	"backstop/internal/supplier"
+)
+
+// decision is what one message means, before anything is written.
+type decision struct {
+	outcome   string
+	result    supplier.Result
+	order     *order.Order
+	to        order.Status // "" = no change
+	attempt   *Attempt     // to save
+	exception *compensation.Item
+	steps     []supplier.Step
+}
+
+// pass and fail note the checks that only the core can do.
+func (d *decision) pass(name, format string, args ...any) {
+	d.steps = append(d.steps, supplier.Step{Name: name, OK: true, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (d *decision) fail(name, format string, args ...any) {
+	d.steps = append(d.steps, supplier.Step{Name: name, OK: false, Detail: fmt.Sprintf(format, args...)})
+}
+
+// decide reads a message against the order: first the order, then the account,
+// the currency, the amount, and the state last (docs/states.md has the table).
+func (b *batch) decide(r *Received) decision {
+	d := decision{outcome: Ignored, result: supplier.Taken}
+	c := r.Callback
+	d.order = b.orders[c.OrderRef]
+	if r.Unreadable != nil {
+		d.result = r.Unreadable.Result
+		d.except(r, r.Unreadable.Kind, map[string]any{"reason": r.Unreadable.Reason})
+		return d
+	}
+	if b.known[eventKey{r.Supplier.AccountID, c.EventKey, r.digest()}] {
+		d.outcome = Repeat
+		d.pass("repeat", "the same message was taken before")
+		return d
+	}
+	if c.Status == supplier.Other {
+		d.pass("status", "%q moves no order", c.RawStatus)
+		return d
+	}
+	if d.order == nil {
+		d.fail("order", "no order has the reference %q", c.OrderRef)
+		d.except(r, compensation.UnknownOrder, map[string]any{"status": c.RawStatus})
+		return d
+	}
+	d.pass("order", "%s is %s, version %d", d.order.OrderNo, d.order.Status, d.order.Version)
+	if name, got, want := b.wrongAccount(r, d.order); name != "" {
+		d.fail("account", "%s is %q, not %q", name, got, want)
+		d.except(r, compensation.AccountMismatch, map[string]any{"field": name, "got": got, "want": want})
+		return d
+	}
+	d.pass("account", "the message is for our account")
+	switch c.Status {
+	case supplier.Refunded:
+		d.fail("refund", "no refund of ours is known")
+		d.except(r, compensation.UnknownRefund, map[string]any{"refund_no": c.RefundNo, "status": c.RawStatus})
+	case supplier.Failed:
+		b.decideFailed(r, &d)
+	case supplier.Paid:
+		b.decidePaid(r, &d)
+	}
+	return d
+}
+
+// wrongAccount names the first field by which the message is not for the account
+// that the order was made for. A payment must say all that is configured; other
+// messages say less (a refund names no application) and must not contradict it.
+func (b *batch) wrongAccount(r *Received, o *order.Order) (name, got, want string) {
+	for field, want := range r.Supplier.Adapter.Identity() {
+		got, said := r.Callback.Identity[field]
+		if want != "" && got != want && (said || r.Callback.Status == supplier.Paid) {
+			return field, got, want
+		}
+	}
+	if o.SupplierID == r.Supplier.ID {
+		return "", "", ""
+	}
+	made, ok := b.p.o.Settings.Current().Suppliers.ByID(o.SupplierID)
+	if !ok {
+		return "supplier", r.Supplier.Code, "the supplier that the order was made for"
+	}
+	if made.AccountID != r.Supplier.AccountID {
+		return "supplier", r.Supplier.Code, made.Code
+	}
+	return "", "", ""
+}
+
+func (b *batch) decidePaid(r *Received, d *decision) {
+	c, o := r.Callback, d.order
+	if c.Currency != o.Currency {
+		d.fail("currency", "%s, not %s", c.Currency, o.Currency)
+		d.except(r, compensation.CurrencyMismatch, map[string]any{"got": c.Currency, "want": o.Currency})
+		return
+	}
+	if c.Amount != o.Amount {
+		d.fail("amount", "%d, not %d", c.Amount, o.Amount)
+		d.except(r, compensation.AmountMismatch, map[string]any{"got": c.Amount, "want": o.Amount, "difference": c.Amount - o.Amount})
+		return
+	}
+	d.pass("amount", "%d %s", c.Amount, c.Currency)
+	if by, ok := b.trades[tradeKey{r.Supplier.AccountID, c.TradeNo}]; ok && c.TradeNo != "" && by != o.ID {
+		d.fail("trade number", "%s has settled another order", c.TradeNo)
+		d.except(r, compensation.DuplicatePayment, map[string]any{"settled_order_id": fmt.Sprint(by)})
+		return
+	}
+	switch {
+	case o.Status.Open():
+		d.outcome, d.to = Paid, order.Paid
+		d.attempt = b.attemptFor(r, o, Succeeded)
+		d.pass("state", "%s may become paid", o.Status)
+	case o.Status == order.Paid && o.SupplierTradeNo == c.TradeNo:
+		d.outcome = Repeat
+		d.pass("state", "paid already by the same trade number")
+	case o.Status == order.Paid:
+		d.fail("state", "paid already by trade number %s", o.SupplierTradeNo)
+		d.attempt = b.attemptFor(r, o, SucceededSurplus)
+		d.except(r, compensation.DuplicatePayment, map[string]any{"first_trade_no": o.SupplierTradeNo})
+	default:
+		d.fail("state", "%s: the money came late", o.Status)
+		d.attempt = b.attemptFor(r, o, SucceededSurplus)
+		d.except(r, compensation.LatePayment, map[string]any{"status": o.Status, "close_reason": o.CloseReason})
+	}
+}
+
+// decideFailed: a failure moves the order only where the supplier says that it
+// is final and no other attempt may still succeed.
+func (b *batch) decideFailed(r *Received, d *decision) {
+	c, o := r.Callback, d.order
+	d.outcome = FailedTry
+	if !c.Final || !o.Status.Open() {
+		d.pass("state", "%q moves nothing of a %s order", c.RawStatus, o.Status)
+		return
+	}
+	d.attempt = b.attemptFor(r, o, AttemptFailed)
+	for _, a := range b.attempts[o.ID] {
+		if a.open() && a.SupplierRef != d.attempt.SupplierRef {
+			d.pass("state", "another attempt may still succeed")
+			return
+		}
+	}
+	d.outcome, d.to = OrderFailed, order.Failed
+	d.pass("state", "the last attempt failed for good")
+}
+
+// except makes the exception that goes with the outcome.
+func (d *decision) except(r *Received, kind string, detail map[string]any) {
+	c := r.Callback
+	d.outcome = kind
+	x := &compensation.Item{
+		Kind: kind, SupplierID: r.Supplier.ID, OrderNo: c.OrderRef, Subject: c.TradeNo, Amount: c.Amount, Currency: c.Currency,
+	}
+	if x.Subject == "" {
+		x.Subject = c.EventKey
+	}
+	if kind == compensation.UnknownRefund && c.RefundNo != "" {
+		x.Subject = c.RefundNo
+	}
+	if d.order != nil {
+		x.OrderID, x.OrderNo, x.MerchantID = d.order.ID, d.order.OrderNo, d.order.MerchantID
+	}
+	detail["supplier"] = r.Supplier.Code
+	detail["trade_no"] = c.TradeNo
+	x.Detail = compensation.Detail(detail)
+	d.exception = x
+}

@@ -1,0 +1,401 @@
+package payment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/compensation"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/ledger"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/stock"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+func each(t *testing.T, o paymenttest.Options, test func(t *testing.T, f *paymenttest.Fixture)) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(t, paymenttest.New(t, d, o)) })
+}
+
+func create(t testing.TB, f *paymenttest.Fixture, change func(*payment.CreateRequest)) *order.Order {
+	t.Helper()
+	r := payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: "sp-main", Subject: "tea"}
+	if change != nil {
+		change(&r)
+	}
+	o, created, err := f.Processor.Create(t.Context(), f.M1, r)
+	if err != nil || !created {
+		t.Fatalf("create: created=%v, %v", created, err)
+	}
+	return o
+}
+
+func take(t testing.TB, f *paymenttest.Fixture, r *payment.Received) payment.Outcome {
+	t.Helper()
+	out, err := f.Processor.Take(t.Context(), r)
+	if err != nil {
+		t.Fatalf("take: %v", err)
+	}
+	return out
+}
+
+func reload(t testing.TB, f *paymenttest.Fixture, o *order.Order) *order.Order {
+	t.Helper()
+	again, err := order.ByNo(t.Context(), f.DB, o.OrderNo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+func TestConfirmMovesOrderMoneyStockAndNotificationTogether(t *testing.T) {
+	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
+		f.AddSKU(t, "tea", 10)
+		o := create(t, f, func(r *payment.CreateRequest) { r.Items = []stock.Line{{SKU: "tea", Quantity: 3}} })
+		f.Want(t, 3, "SELECT locked FROM skus")
+
+		out := take(t, f, f.Callback(o.OrderNo, "T1", 1999))
+		if out.Name != payment.Paid || out.Result != supplier.Taken {
+			t.Fatalf("outcome %+v", out)
+		}
+		got := reload(t, f, o)
+		if got.Status != order.Paid || got.Version != 2 || got.SupplierTradeNo != "T1" || got.PaidAmount != 1999 || got.PaidAt == nil || got.NextAt != nil {
+			t.Errorf("order %+v", got)
+		}
+		f.Want(t, 7, "SELECT stock FROM skus")
+		f.Want(t, 0, "SELECT locked FROM skus")
+		f.Want(t, 3, "SELECT sold FROM skus")
+		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'queued'")
+		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'succeeded'")
+		f.Want(t, 2, "SELECT count(*) FROM order_history")
+		for range 2 { // before and after folding
+			err := f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+				m, err := f.Ledger.Balance(ctx, tx, ledger.MerchantAccount("m1"), "CNY")
+				if err != nil {
+					return err
+				}
+				s, err := f.Ledger.Balance(ctx, tx, ledger.SupplierAccount("sp-main"), "CNY")
+				if m != 1999 || s != -1999 {
+					t.Errorf("balances %d and %d", m, s)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Ledger.Fold(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Want(t, 1999, "SELECT balance FROM accounts WHERE code = 'merchant:m1'")
+	})
+}
+
+func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		paid := func(o *order.Order) *order.Order {
+			take(t, f, f.Callback(o.OrderNo, "first-"+o.OrderNo, o.Amount))
+			return o
+		}
+		closed := func(o *order.Order) *order.Order {
+			if _, err := f.Processor.Cancel(t.Context(), f.M1, o.OrderNo); err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		paying := func(o *order.Order) *order.Order {
+			if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo); err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		pending := func(o *order.Order) *order.Order { return o }
+		closing := func(o *order.Order) *order.Order { return closed(paying(o)) }
+
+		type cell struct {
+			name    string
+			from    func(*order.Order) *order.Order
+			change  func(*payment.Received)
+			outcome string
+			status  order.Status
+		}
+		amount := func(r *payment.Received) { r.Callback.Amount++ }
+		short := func(r *payment.Received) { r.Callback.Amount = 1 }
+		currency := func(r *payment.Received) { r.Callback.Currency = "USD" }
+		final := func(r *payment.Received) { r.Callback.Status, r.Callback.Final = supplier.Failed, true }
+		tryAgain := func(r *payment.Received) { r.Callback.Status = supplier.Failed }
+		refund := func(r *payment.Received) { r.Callback.Status = supplier.Refunded }
+		other := func(r *payment.Received) { r.Callback.Status, r.Callback.RawStatus = supplier.Other, "WAT" }
+		account := func(r *payment.Received) { r.Supplier.AccountID++; r.Supplier.ID++ }
+		cells := []cell{
+			{"paid/pending", pending, nil, payment.Paid, order.Paid},
+			{"paid/paying", paying, nil, payment.Paid, order.Paid},
+			{"paid/closing", closing, nil, payment.Paid, order.Paid},
+			{"paid/paid", paid, nil, compensation.DuplicatePayment, order.Paid},
+			{"paid/closed", closed, nil, compensation.LatePayment, order.Closed},
+			{"over/pending", pending, amount, compensation.AmountMismatch, order.Pending},
+			{"short/paying", paying, short, compensation.AmountMismatch, order.Paying},
+			{"over/paid", paid, amount, compensation.AmountMismatch, order.Paid},
+			{"currency/pending", pending, currency, compensation.CurrencyMismatch, order.Pending},
+			{"account/pending", pending, account, compensation.AccountMismatch, order.Pending},
+			{"failed/pending", pending, final, payment.OrderFailed, order.Failed},
+			{"failed/paying", paying, final, payment.OrderFailed, order.Failed},
+			{"failed/closing", closing, final, payment.OrderFailed, order.Failed},
+			{"failed/paid", paid, final, payment.FailedTry, order.Paid},
+			{"failed/closed", closed, final, payment.FailedTry, order.Closed},
+			{"try again/paying", paying, tryAgain, payment.FailedTry, order.Paying},
+			{"refund/paid", paid, refund, compensation.UnknownRefund, order.Paid},
+			{"refund/pending", pending, refund, compensation.UnknownRefund, order.Pending},
+			{"other/pending", pending, other, payment.Ignored, order.Pending},
+		}
+		for i, c := range cells {
+			o := c.from(create(t, f, nil))
+			r := f.Callback(o.OrderNo, fmt.Sprint("cell-", i), o.Amount)
+			if c.change != nil {
+				c.change(r)
+			}
+			if out := take(t, f, r); out.Name != c.outcome || out.Result != supplier.Taken {
+				t.Errorf("%s: outcome %q (%v), want %q taken", c.name, out.Name, out.Result, c.outcome)
+			}
+			if got := reload(t, f, o); got.Status != c.status {
+				t.Errorf("%s: order is %s, want %s", c.name, got.Status, c.status)
+			}
+			isException := c.outcome != payment.Paid && c.outcome != payment.FailedTry && c.outcome != payment.OrderFailed && c.outcome != payment.Ignored
+			if got := f.Count(t, "SELECT count(*) FROM exceptions WHERE order_no = ? AND kind = ?", o.OrderNo, c.outcome); (got == 1) != isException {
+				t.Errorf("%s: %d exceptions", c.name, got)
+			}
+			if out := take(t, f, r); out.Name != payment.Repeat {
+				t.Errorf("%s again: outcome %q, want a repeat", c.name, out.Name)
+			}
+		}
+		unknown := f.Callback("no-such-order", "T-unknown", 5)
+		if out := take(t, f, unknown); out.Name != compensation.UnknownOrder || out.Result != supplier.Taken {
+			t.Errorf("unknown order: %+v", out)
+		}
+		f.Want(t, f.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'"), "SELECT count(*) FROM transfers")
+		f.Want(t, f.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'"), "SELECT count(*) FROM payment_attempts WHERE status = 'succeeded'")
+	})
+}
+
+func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		a, b := create(t, f, nil), create(t, f, nil)
+		take(t, f, f.Callback(a.OrderNo, "same", 1999))
+		r := f.Callback(b.OrderNo, "same", 1999)
+		r.Callback.EventKey += "-2"
+		if out := take(t, f, r); out.Name != compensation.DuplicatePayment {
+			t.Errorf("second order of one trade number: %+v", out)
+		}
+		if got := reload(t, f, b); got.Status != order.Pending {
+			t.Errorf("second order is %s", got.Status)
+		}
+	})
+}
+
+func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		r := f.Callback("", "", 0)
+		r.Callback.EventKey = "ev-1"
+		r.Unreadable = &supplier.Unreadable{Kind: compensation.DecryptFailed, Result: supplier.InternalFailed, Reason: "wrong key"}
+		for range 3 {
+			if out := take(t, f, r); out.Name != compensation.DecryptFailed || out.Result != supplier.InternalFailed {
+				t.Errorf("%+v", out)
+			}
+		}
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'decrypt_failed' AND seen = 3")
+		f.Want(t, 3, "SELECT count(*) FROM callbacks")
+	})
+}
+
+func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
+	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
+		o := create(t, f, nil)
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				r := f.Callback(o.OrderNo, "T1", 1999)
+				if i%10 == 9 {
+					r.Callback.Amount = 1 // a mutated twin under the same event key
+				}
+				if _, err := f.Processor.Take(context.Background(), r); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		f.Want(t, 1, "SELECT count(*) FROM transfers")
+		f.Want(t, 1, "SELECT count(*) FROM deliveries")
+		f.Want(t, 1, "SELECT count(*) FROM callbacks WHERE outcome = 'paid'")
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch'")
+		f.Want(t, 1000, "SELECT count(*) FROM callbacks")
+		f.Want(t, 2, "SELECT version FROM orders")
+	})
+}
+
+func TestCreateIsIdempotentByOutTradeNo(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		r := payment.CreateRequest{OutTradeNo: "A-1", Amount: 5, Currency: "CNY", Supplier: "sp-main", Subject: "s"}
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		made, nos := 0, map[string]bool{}
+		for range 50 {
+			wg.Go(func() {
+				o, created, err := f.Processor.Create(context.Background(), f.M1, r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				nos[o.OrderNo] = true
+				if created {
+					made++
+				}
+			})
+		}
+		wg.Wait()
+		if made != 1 || len(nos) != 1 {
+			t.Errorf("%d created, %d order numbers", made, len(nos))
+		}
+		r.Amount++
+		if _, _, err := f.Processor.Create(t.Context(), f.M1, r); !errors.Is(err, payment.ErrConflict) {
+			t.Errorf("other content: %v", err)
+		}
+		if _, created, err := f.Processor.Create(t.Context(), f.M2, r); err != nil || !created {
+			t.Errorf("another merchant's same number: %v, %v", created, err)
+		}
+	})
+}
+
+func TestCreateNamesTheWrongField(t *testing.T) {
+	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{})
+	for field, change := range map[string]func(*payment.CreateRequest){
+		"amount":     func(r *payment.CreateRequest) { r.Amount = 0 },
+		"currency":   func(r *payment.CreateRequest) { r.Currency = "XXX" },
+		"supplier":   func(r *payment.CreateRequest) { r.Supplier = "nobody" },
+		"expires_in": func(r *payment.CreateRequest) { r.ExpiresIn = -1 },
+		"items":      func(r *payment.CreateRequest) { r.Items = []stock.Line{{SKU: "none", Quantity: 1}} },
+	} {
+		r := payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"}
+		change(&r)
+		_, _, err := f.Processor.Create(t.Context(), f.M1, r)
+		var fe *payment.FieldError
+		if !errors.As(err, &fe) || fe.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestStockIsNeverOversold(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		f.AddSKU(t, "a", 20)
+		f.AddSKU(t, "b", 1000)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		sold, refused := 0, 0
+		for range 100 {
+			wg.Go(func() {
+				_, _, err := f.Processor.Create(context.Background(), f.M1, payment.CreateRequest{
+					OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main",
+					Items: []stock.Line{{SKU: "b", Quantity: 1}, {SKU: "a", Quantity: 1}},
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err == nil:
+					sold++
+				case errors.Is(err, stock.ErrOutOfStock):
+					refused++
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if sold != 20 || refused != 80 {
+			t.Errorf("%d reserved, %d refused", sold, refused)
+		}
+		f.Want(t, 20, "SELECT locked FROM skus WHERE sku = 'a'")
+		f.Want(t, 20, "SELECT locked FROM skus WHERE sku = 'b'")
+	})
+}
+
+func TestExpireClosesByTheDatabaseClockAndReleasesStock(t *testing.T) {
+	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n", ClosingGrace: time.Second}, func(t *testing.T, f *paymenttest.Fixture) {
+		f.AddSKU(t, "a", 5)
+		soon := func(r *payment.CreateRequest) {
+			r.ExpiresIn = 1
+			r.Items = []stock.Line{{SKU: "a", Quantity: 1}}
+		}
+		idle, started, later := create(t, f, soon), create(t, f, soon), create(t, f, nil)
+		if _, err := f.Processor.Pay(t.Context(), f.M1, started.OrderNo); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := f.Processor.Expire(t.Context()); n != 0 || err != nil {
+			t.Fatalf("closed %d before their time, %v", n, err)
+		}
+		waitUntil(f.DB, idle.ExpiresAt)
+		if n, err := f.Processor.Expire(t.Context()); n != 2 || err != nil {
+			t.Fatalf("moved %d, %v", n, err)
+		}
+		if got := reload(t, f, idle); got.Status != order.Closed || got.CloseReason != "timeout" || *got.ClosedAt < got.ExpiresAt {
+			t.Errorf("idle: %+v", got)
+		}
+		got := reload(t, f, started)
+		if got.Status != order.Closing {
+			t.Errorf("started: %+v", got)
+		}
+		f.Want(t, 1, "SELECT locked FROM skus")
+		waitUntil(f.DB, *got.NextAt)
+		if n, err := f.Processor.Expire(t.Context()); n != 1 || err != nil {
+			t.Fatalf("moved %d, %v", n, err)
+		}
+		if got := reload(t, f, started); got.Status != order.Closed {
+			t.Errorf("after the grace: %+v", got)
+		}
+		f.Want(t, 0, "SELECT locked FROM skus")
+		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'closed'")
+		f.Want(t, 2, "SELECT count(*) FROM events WHERE type = 'order.closed'")
+		if got := reload(t, f, later); got.Status != order.Pending {
+			t.Errorf("later: %+v", got)
+		}
+	})
+}
+
+func waitUntil(d *db.DB, us int64) {
+	time.Sleep(time.Duration(us-d.Now())*time.Microsecond + 2*time.Millisecond)
+}
+
+func TestPayAndCancelAnswerTheSameWhenAskedAgain(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		o := create(t, f, nil)
+		for range 2 {
+			if got, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo); err != nil || got.Status != order.Paying || got.Version != 2 {
+				t.Errorf("pay: %+v, %v", got, err)
+			}
+		}
+		for range 2 {
+			if got, err := f.Processor.Cancel(t.Context(), f.M1, o.OrderNo); err != nil || got.Status != order.Closing || got.Version != 3 {
+				t.Errorf("cancel: %+v, %v", got, err)
+			}
+		}
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo); !errors.Is(err, payment.ErrState) {
+			t.Errorf("pay a closing order: %v", err)
+		}
+		if _, err := f.Processor.Pay(t.Context(), f.M2, o.OrderNo); !errors.Is(err, order.ErrNotFound) {
+			t.Errorf("another merchant's order: %v", err)
+		}
+		take(t, f, f.Callback(o.OrderNo, "T", 1999))
+		if _, err := f.Processor.Cancel(t.Context(), f.M1, o.OrderNo); !errors.Is(err, payment.ErrState) {
+			t.Errorf("cancel a paid order: %v", err)
+		}
+	})
+}

@@ -1,0 +1,183 @@
+// Package paymenttest sets up a Processor on a real database with one supplier
+// and two merchants, for tests of what stands on it.
+package paymenttest
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/ledger"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+	"backstop/internal/payment"
+	"backstop/internal/queue"
+	"backstop/internal/seal"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+	"backstop/internal/supplier/sortedparams"
+
+	"github.com/uptrace/bun"
+)
+
+// Currency of everything here.
+const Currency = "CNY"
+
+// Fixture is a working Processor and what it stands on.
+type Fixture struct {
+	DB        *db.DB
+	Settings  *settings.Store
+	Ledger    *ledger.Book
+	Processor *payment.Processor
+	Nudger    *notify.Nudger
+	Supplier  supplier.Entry
+	M1, M2    *merchant.Merchant
+}
+
+// Options change the fixture.
+type Options struct {
+	URL          string // m1's notification address
+	WaitsMS      []int64
+	MaxInFlight  int
+	ClosingGrace time.Duration
+	Tasks        notify.Tasks // nil = nudges go nowhere: the tick's way is tested
+	Batch        int
+	Shared       bool // the rows exist already: another node on the same database
+}
+
+// New makes the rows and starts a Processor; it ends with the test.
+func New(t testing.TB, d *db.DB, o Options) *Fixture {
+	t.Helper()
+	ctx := context.Background()
+	keys, err := seal.NewKeyring([]byte("0123456789abcdef0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := supplier.Kinds{sortedparams.Kind}
+	if !o.Shared {
+		if err := d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { return insertRows(ctx, tx, d, kinds, keys, o) }); err != nil {
+			t.Fatalf("fixture rows: %v", err)
+		}
+	}
+	f := &Fixture{DB: d, Settings: settings.NewStore(d, kinds, keys, slog.New(slog.DiscardHandler)), Ledger: ledger.New(d)}
+	if _, err := f.Settings.Refresh(ctx); err != nil {
+		t.Fatalf("settings: %v", err)
+	}
+	f.Supplier, _ = f.Settings.Current().Suppliers.Lookup("sp-main")
+	f.M1, f.M2 = f.Settings.Merchants().ByCode("m1"), f.Settings.Merchants().ByCode("m2")
+	if o.Tasks == nil {
+		o.Tasks = nowhere{}
+	}
+	if o.ClosingGrace == 0 {
+		o.ClosingGrace = 15 * time.Minute
+	}
+	if o.Batch == 0 {
+		o.Batch = 64
+	}
+	f.Nudger = notify.NewNudger(o.Tasks, d.Now, slog.New(slog.DiscardHandler))
+	f.Processor = payment.New(payment.Options{
+		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Log: slog.New(slog.DiscardHandler),
+		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
+		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
+	})
+	t.Cleanup(func() {
+		f.Processor.Close()
+		f.Nudger.Close()
+	})
+	return f
+}
+
+func insertRows(ctx context.Context, tx bun.Tx, d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, o Options) error {
+	config, err := settings.SealConfig(kinds[0], keys, "sp-main", json.RawMessage(SupplierConfig))
+	if err != nil {
+		return err
+	}
+	account := d.NewID()
+	if _, err := tx.NewRaw("INSERT INTO supplier_accounts (id, name) VALUES (?, 'sortedparams:sp-main')", account).Exec(ctx); err != nil {
+		return err
+	}
+	now := d.Now()
+	row := settings.SupplierRow{
+		ID: d.NewID(), Code: "sp-main", Kind: "sortedparams", AccountID: account, Enabled: true,
+		AllowIPs: json.RawMessage("[]"), Config: config, CreatedAt: now, UpdatedAt: now,
+	}
+	if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
+		return err
+	}
+	for _, code := range []string{"m1", "m2"} {
+		s := merchant.Settings{Ack: "status", Format: "standard", Schedule: "list", WaitsMS: o.WaitsMS, TimeoutMS: 2000, MaxInFlight: o.MaxInFlight}
+		if s.MaxInFlight == 0 {
+			s.MaxInFlight = 10
+		}
+		if code == "m1" && o.URL != "" {
+			s.URLs = []string{o.URL}
+		}
+		raw, _ := json.Marshal(s)
+		secrets, _ := json.Marshal([]string{keys.Seal(settings.SecretPlace(code), []byte("0123456789abcdef0123456789abcdef"))})
+		m := merchant.Row{ID: d.NewID(), Code: code, Name: code, SigningSecrets: secrets, Notify: raw, CreatedAt: now, UpdatedAt: now}
+		if _, err := tx.NewInsert().Model(&m).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return settings.Bump(ctx, tx)
+}
+
+// SupplierConfig is the config of supplier sp-main.
+const SupplierConfig = `{"format":"form","algorithm":"md5","key":"fixture-key","key_append":"&key={key}","sign_field":"sign",
+	"order_field":"order","trade_field":"trade","amount_field":"amount","amount_unit":"minor","currency":"CNY",
+	"status_field":"status","paid_values":["OK"],"failed_values":["NO"]}`
+
+// AddSKU declares an article.
+func (f *Fixture) AddSKU(t testing.TB, sku string, stock int64) {
+	t.Helper()
+	_, err := f.DB.NewRaw("INSERT INTO skus (id, sku, stock, applied) VALUES (?, ?, ?, ?)", f.DB.NewID(), sku, stock, stock).Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Callback is an authentic message of success about an order; change what you
+// need.
+func (f *Fixture) Callback(orderNo, tradeNo string, amount int64) *payment.Received {
+	return &payment.Received{
+		Supplier: f.Supplier,
+		Callback: supplier.Callback{
+			EventKey: "trade:" + tradeNo + ":paid", OrderRef: orderNo, TradeNo: tradeNo, Status: supplier.Paid,
+			RawStatus: "OK", Amount: amount, Currency: Currency,
+		},
+		Record: payment.Record{ReceivedAt: f.DB.Now(), RemoteAddr: "127.0.0.1", Method: "POST", Body: []byte("order=" + orderNo)},
+	}
+}
+
+// Count reads one number.
+func (f *Fixture) Count(t testing.TB, query string, args ...any) int64 {
+	t.Helper()
+	var n int64
+	if err := f.DB.NewRaw(query, args...).Scan(context.Background(), &n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// Want compares one number with what it must be.
+func (f *Fixture) Want(t testing.TB, want int64, query string, args ...any) {
+	t.Helper()
+	if got := f.Count(t, query, args...); got != want {
+		t.Errorf("%s = %d, want %d", query, got, want)
+	}
+}
+
+// Out is a fresh out_trade_no.
+func (f *Fixture) Out() string { return "out-" + strconv.FormatInt(f.DB.NewID(), 36) }
+
+type nowhere struct{}
+
+func (nowhere) Notify(context.Context, queue.Lane, []queue.Nudge) error { return nil }
+func (nowhere) NotifyAt(context.Context, queue.Lane, time.Time, []queue.Nudge) error {
+	return nil
+}
+func (nowhere) Expire(context.Context, time.Time) error { return nil }

@@ -1,0 +1,232 @@
+// Package queue carries nudges through Redis: which rows to look at now.
+//
+// The row in the database is the truth and holds what is due when; a task holds
+// ids, many at a time, and may be lost, doubled or late without harm. Whoever
+// takes a task reads the rows first, and the database tick nudges again what a
+// lost task left due. So no function here is worth waiting for: all return
+// within a fraction of a second, and callers on a hot path drop the error.
+//
+// Tasks have random ids and no uniqueness lock: an archived or ghost task with a
+// fixed id would block its row for ever. Nothing is retained after success.
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+// Lane is a queue of notifications.
+type Lane string
+
+// Lanes, each with its own workers' group.
+const (
+	Live    Lane = "notify"         // new
+	Retry   Lane = "notify_retry"   // due for another attempt
+	Delayed Lane = "notify_delayed" // waited for an open breaker
+	Slow    Lane = "notify_slow"    // of merchants that answer slowly
+)
+
+// The other queues.
+const (
+	CompensateQueue = "compensate"
+	TimeoutQueue    = "timeout"
+	SweepQueue      = "sweep"
+	AlertQueue      = "alert"
+)
+
+// Names is every queue of the program.
+var Names = []string{
+	string(Live), string(Retry), string(Delayed), string(Slow),
+	CompensateQueue, TimeoutQueue, SweepQueue, AlertQueue,
+}
+
+// Task types. All lanes carry TaskNotify.
+const (
+	TaskNotify     = "notify"     // DecodeNudges
+	TaskExpire     = "expire"     // DecodeBucket
+	TaskCompensate = "compensate" // DecodeIDs
+	TaskSweep      = "sweep"      // DecodeIDs
+	TaskAlert      = "alert"      // DecodeIDs
+)
+
+// taskTimeouts is how long a handler may take before asynq takes its context
+// away and runs the task again. Notify only hands ids over; the others work.
+var taskTimeouts = map[string]time.Duration{
+	TaskNotify:     30 * time.Second,
+	TaskExpire:     time.Minute,
+	TaskCompensate: 2 * time.Minute,
+	TaskSweep:      5 * time.Minute,
+	TaskAlert:      time.Minute,
+}
+
+const (
+	// Batch is how many ids one task carries at most.
+	Batch = 64
+	// MaxAhead is how far ahead NotifyAt takes a task; what is due later waits
+	// in the database, so that Redis holds a minute of retries and not a day.
+	MaxAhead = time.Minute
+	// ExpireHorizon is how far ahead Expire writes a bucket: 3,600 tasks at most.
+	ExpireHorizon = time.Hour
+	// maxRetry is how often a task whose handler says that we are broken runs
+	// again. Attempts at a merchant are counted in the row, not here.
+	maxRetry = 25
+	// callTimeout bounds one call, so that callbacks are answered while Redis
+	// hangs; taskTimeout is added for each further task of the call.
+	callTimeout = 300 * time.Millisecond
+	taskTimeout = 5 * time.Millisecond
+)
+
+// What a nudge can come to. None of them needs an answer by the caller: the row
+// stays due and the database tick nudges again.
+var (
+	// ErrWindowFull means that Redis holds enough tasks of this queue already,
+	// or that its memory is nearly used up. Part of the ids may be written.
+	ErrWindowFull = errors.New("queue window is full")
+	// ErrUnavailable means that Redis did not take the task in time.
+	ErrUnavailable = errors.New("queue is unavailable")
+	// ErrTooFarAhead means that a moment lies more than MaxAhead from now.
+	ErrTooFarAhead = fmt.Errorf("more than %s ahead", MaxAhead)
+)
+
+// Config sets a Client's bounds.
+type Config struct {
+	// Window is how many ids one queue may hold in Redis, counted in full tasks
+	// of Batch ids. 0 means DefaultWindow.
+	Window int
+	// Memory tells how many bytes Redis uses and may use (0: no limit). Nil, or
+	// an error, means that nothing is known and memory bounds nothing.
+	Memory func(context.Context) (used, limit int64, err error)
+}
+
+// DefaultWindow is 2,000 tasks a queue: about 6 MB in Redis, and several seconds
+// of work, which the tick fills up again every second.
+const DefaultWindow = 2000 * Batch
+
+// Client sends nudges. It is safe for concurrent use and runs nothing in the
+// background.
+type Client struct {
+	rdb     redis.UniversalClient
+	asynq   *asynq.Client
+	circuit circuit
+	window  window
+	buckets buckets
+	orphans orphanHunt
+}
+
+// New returns a Client on a connection that stays the caller's. It must respect
+// the deadlines of contexts (ContextTimeoutEnabled), or a Redis that hangs costs
+// a callback the connection's own timeout.
+func New(rdb redis.UniversalClient, cfg Config) *Client {
+	if cfg.Window <= 0 {
+		cfg.Window = DefaultWindow
+	}
+	return &Client{
+		rdb:     rdb,
+		asynq:   asynq.NewClientFromRedisClient(rdb),
+		circuit: circuit{born: time.Now()},
+		window:  window{rdb: rdb, memory: cfg.Memory, max: max(1, cfg.Window/Batch)},
+		orphans: orphanHunt{grace: orphanGrace},
+	}
+}
+
+// Notify nudges deliveries to be looked at now.
+func (c *Client) Notify(ctx context.Context, lane Lane, nudges []Nudge) error {
+	return c.send(ctx, string(lane), TaskNotify, encodeNudges(nudges), time.Time{})
+}
+
+// NotifyAt nudges deliveries within a second that lies ahead. Redis knows whole
+// seconds only, so the task arrives as the second begins, and Nudge.At says when
+// in it each delivery is due.
+func (c *Client) NotifyAt(ctx context.Context, lane Lane, second time.Time, nudges []Nudge) error {
+	second = second.Truncate(time.Second)
+	if time.Until(second) > MaxAhead {
+		return fmt.Errorf("notify at %s: %w", second.UTC().Format(time.RFC3339), ErrTooFarAhead)
+	}
+	return c.send(ctx, string(lane), TaskNotify, encodeNudges(nudges), second)
+}
+
+// Expire asks for a look at the orders that expire up to the moment, when it has
+// come. There is one task per whole second (rounded up, so that all of them are
+// due), not one per order: asking again for the same second costs nothing. A
+// second beyond ExpireHorizon is left to the database tick.
+func (c *Client) Expire(ctx context.Context, moment time.Time) error {
+	second := moment.Add(time.Second - 1).Truncate(time.Second)
+	ahead := time.Until(second)
+	if ahead > ExpireHorizon || ahead > 0 && !c.buckets.claim(second) {
+		return nil
+	}
+	err := c.send(ctx, TimeoutQueue, TaskExpire, [][]byte{encodeBucket(second)}, second)
+	if err != nil {
+		c.buckets.release(second)
+	}
+	return err
+}
+
+// Compensate nudges compensation items.
+func (c *Client) Compensate(ctx context.Context, ids []int64) error {
+	return c.send(ctx, CompensateQueue, TaskCompensate, encodeIDs(ids), time.Time{})
+}
+
+// Sweep nudges items that the low-peak sweep has found.
+func (c *Client) Sweep(ctx context.Context, ids []int64) error {
+	return c.send(ctx, SweepQueue, TaskSweep, encodeIDs(ids), time.Time{})
+}
+
+// Alert nudges alerts to be sent.
+func (c *Client) Alert(ctx context.Context, ids []int64) error {
+	return c.send(ctx, AlertQueue, TaskAlert, encodeIDs(ids), time.Time{})
+}
+
+// send writes one task per payload, as many as the window has room for.
+func (c *Client) send(ctx context.Context, queue, kind string, payloads [][]byte, at time.Time) error {
+	if len(payloads) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("nudge %s: %w", queue, err)
+	}
+	if !c.circuit.allow() {
+		return fmt.Errorf("nudge %s: %w", queue, ErrUnavailable)
+	}
+	bound, cancel := context.WithTimeout(ctx, callTimeout+time.Duration(len(payloads)-1)*taskTimeout)
+	defer cancel()
+	room, err := c.window.reserve(bound, queue, len(payloads))
+	if err == nil {
+		err = c.write(bound, queue, kind, payloads[:room], at)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil: // the caller gave up: that says nothing about Redis
+		return fmt.Errorf("nudge %s: %w", queue, ctx.Err())
+	case err != nil:
+		c.circuit.failed()
+		return fmt.Errorf("nudge %s: %w: %w", queue, ErrUnavailable, err)
+	}
+	if room > 0 {
+		c.circuit.succeeded()
+	}
+	if room < len(payloads) {
+		return fmt.Errorf("nudge %s: %w", queue, ErrWindowFull)
+	}
+	return nil
+}
+
+func (c *Client) write(ctx context.Context, queue, kind string, payloads [][]byte, at time.Time) error {
+	options := []asynq.Option{asynq.Queue(queue), asynq.MaxRetry(maxRetry), asynq.Timeout(taskTimeouts[kind])}
+	if !at.IsZero() {
+		options = append(options, asynq.ProcessAt(at))
+	}
+	for _, payload := range payloads {
+		_, err := c.asynq.EnqueueContext(ctx, asynq.NewTask(kind, payload), options...)
+		// Ids are random: a conflict is our own task, whose answer was lost and
+		// which the connection has sent again.
+		if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+// Package queuetest gives a test a Redis of its own that can go down, hang, lose
+// everything and come back.
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// startTimeout bounds one start; 20 ms is usual.
+const startTimeout = 10 * time.Second
+
+// Server is a redis-server on loopback, with an append-only file as in
+// production. It ends with the test.
+type Server struct {
+	Addr string // 127.0.0.1:port, the same over all restarts
+
+	t      testing.TB
+	args   []string
+	dir    string
+	cmd    *exec.Cmd
+	client *redis.Client
+}
+
+// Start runs a redis-server, with more arguments if wanted (they win over the
+// ones given here). The test is skipped where none is installed.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("this test needs redis-server on PATH")
+	}
+	s := &Server{t: t, args: args, dir: t.TempDir()}
+	t.Cleanup(s.end)
+	var err error
+	for range 5 { // somebody else may take the port between the look and the start
+		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
+		s.client = redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, MaxRetries: -1, DisableIdentity: true})
+		if err = s.up(); err == nil {
+			return s
+		}
+		s.end()
+	}
+	t.Fatal(err)
+	return nil
+}
+
+func (s *Server) end() {
+	s.Resume()
+	s.Down()
+	_ = s.client.Close() // a second time after a failed start
+}
+
+// FreePort finds a port on loopback below the range that outgoing connections
+// take theirs from, so that it is still free after a restart; the port 10,000
+// higher, which a cluster's nodes use among themselves, is free too.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	for range 200 {
+		port := 12000 + rand.IntN(10000)
+		if free(port) && free(port+10000) {
+			return port
+		}
+	}
+	t.Fatal("no free port on loopback")
+	return 0
+}
+
+func free(port int) bool {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+// URL is the server's address as BACKSTOP_REDIS_URL wants it.
+func (s *Server) URL() string { return "redis://" + s.Addr }
+
+// Client is a client for the test's own questions.
+func (s *Server) Client() *redis.Client { return s.client }
+
+// Up starts the server again on what its file holds, and waits until it answers.
+func (s *Server) Up() {
+	s.t.Helper()
+	if err := s.up(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Server) up() error {
+	_, port, _ := net.SplitHostPort(s.Addr)
+	path := filepath.Join(s.dir, "redis.log")
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.cmd = exec.Command("redis-server", append([]string{
+		"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "",
+		"--appendonly", "yes", "--appendfsync", "everysec",
+	}, s.args...)...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.SysProcAttr = endWithUs()
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for !answers(s.client.Ping(ctx).Err()) {
+		if ctx.Err() != nil {
+			text, _ := os.ReadFile(path)
+			return fmt.Errorf("redis-server does not answer on %s:\n%s", s.Addr, text)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	// Where INFO is forbidden there is nothing to compare.
+	info, err := s.client.Info(ctx, "server").Result()
+	if err == nil && !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", s.cmd.Process.Pid)) {
+		return fmt.Errorf("another redis-server answers on %s", s.Addr)
+	}
+	return nil
+}
+
+// answers is true of a refusal too, e.g. for want of a password.
+func answers(err error) bool {
+	var reply redis.Error
+	return err == nil || errors.As(err, &reply) && !redis.HasErrorPrefix(err, "LOADING")
+}
+
+// Down kills the server, as a crash of its machine would.
+func (s *Server) Down() {
+	s.t.Helper()
+	if s.cmd == nil || s.cmd.Process == nil || s.cmd.ProcessState != nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait() // it was killed: the error says just that
+}
+
+// Hang lets the server hold its connections open and answer nothing.
+func (s *Server) Hang() { s.signal(syscall.SIGSTOP) }
+
+// Resume ends a Hang.
+func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	if s.cmd != nil && s.cmd.Process != nil && s.cmd.ProcessState == nil {
+		_ = s.cmd.Process.Signal(sig)
+	}
+}
+
+// Flush loses everything (FLUSHALL).
+func (s *Server) Flush() {
+	s.t.Helper()
+	if err := s.client.FlushAll(context.Background()).Err(); err != nil {
+		s.t.Fatal(fmt.Errorf("flush: %w", err))
+	}
+}

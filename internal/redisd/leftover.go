@@ -1,0 +1,139 @@
+package redisd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The socket lies in a folder of its own under the temporary folder, as the data
+// folder's path may be longer than the kernel takes.
+const (
+	socketPrefix  = "backstop-redis-"
+	socketName    = "redis.sock"
+	maxSocketPath = 103 // 104 bytes with the final zero on BSD and macOS, 108 on Linux
+)
+
+// leftoverPoll is how often a left-over child is looked at until it is gone.
+const leftoverPoll = 5 * time.Millisecond
+
+// socketFolder makes the folder, for our user only.
+func socketFolder() (string, error) {
+	var problems []error
+	for _, parent := range []string{os.TempDir(), "/tmp", "/run"} {
+		folder, err := os.MkdirTemp(parent, socketPrefix) // mode 0700
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if len(filepath.Join(folder, socketName)) <= maxSocketPath {
+			return folder, nil
+		}
+		problems = append(problems, fmt.Errorf("%s is too long for a socket", parent), os.Remove(folder))
+	}
+	return "", fmt.Errorf("no place for a socket, set TMPDIR to a short writable folder: %w", errors.Join(problems...))
+}
+
+// removeSocket removes the socket and its folder, and nothing else.
+func removeSocket(socket string) error {
+	return errors.Join(ignoreMissing(os.Remove(socket)), ignoreMissing(os.Remove(filepath.Dir(socket))))
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// writePID notes which process serves which socket, for the start after a crash.
+func writePID(path string, pid int, socket string) error {
+	temp := path + ".new"
+	if err := os.WriteFile(temp, fmt.Appendf(nil, "%d\n%s\n", pid, socket), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+// readPID returns what writePID noted; a socket that is not one of ours does not
+// count.
+func readPID(path string) (pid int, socket string, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, "", false
+	}
+	number, rest, _ := strings.Cut(string(text), "\n")
+	socket = strings.TrimSuffix(rest, "\n")
+	pid, err = strconv.Atoi(number)
+	ok = err == nil && pid > 1 && filepath.IsAbs(socket) &&
+		filepath.Base(socket) == socketName && strings.HasPrefix(filepath.Base(filepath.Dir(socket)), socketPrefix)
+	return pid, socket, ok
+}
+
+// stopLeftover stops the child of an earlier run that did not end with it: two
+// servers must not write one file. The process must still be the redis-server of
+// that socket, as its number may belong to somebody else by now.
+func stopLeftover(ctx context.Context, pidFile string, log *slog.Logger) error {
+	pid, socket, ok := readPID(pidFile)
+	if !ok {
+		return nil
+	}
+	// Found first and verified after: from here on the handle means one process
+	// (pidfd on Linux), whoever gets the number later.
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return nil
+	}
+	defer process.Release()
+	if serves(ctx, pid, socket) {
+		log.Warn("stopping the redis-server that an earlier run left over", "pid", pid)
+		if err := endProcess(ctx, process, func() bool { return serves(ctx, pid, socket) }); err != nil {
+			return fmt.Errorf("stop left-over redis-server %d: %w", pid, err)
+		}
+	}
+	return removeSocket(socket)
+}
+
+// endProcess asks a process that is not our child to end, then kills it.
+func endProcess(ctx context.Context, process *os.Process, alive func() bool) error {
+	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if err := process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline); pause(ctx, leftoverPoll) {
+			if !alive() {
+				return nil
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.New("it does not end")
+}
+
+// serves tells whether the process is a redis-server on that socket. The socket
+// is in its arguments, and stays there when redis-server rewrites its title. A
+// process that has ended and waits for its parent has an empty command line.
+func serves(ctx context.Context, pid int, socket string) bool {
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if errors.Is(err, fs.ErrNotExist) && !exists("/proc/self") {
+		line, err = exec.CommandContext(ctx, "ps", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
+	}
+	return err == nil && bytes.Contains(line, []byte("redis-server")) && bytes.Contains(line, []byte(socket))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,157 @@
+// Package redisd gives the program its Redis: the one it is told of, or, where
+// none is given, a redis-server of its own that it starts, watches and ends.
+//
+// Redis holds only nudges (which rows to look at now); the rows themselves are
+// in the database. So a Redis that is down or empty delays work by seconds and
+// loses none of it, and nothing here stops the program once it runs.
+package redisd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+// Engine says what the program's Redis is.
+type Engine string
+
+// Engines.
+const (
+	External  Engine = "external"   // given by URL
+	Child     Engine = "child"      // a redis-server that we run
+	InProcess Engine = "in-process" // no redis-server found: a stand-in for development
+)
+
+// checkTimeout bounds the probe of readyz.
+const checkTimeout = time.Second
+
+// Config says which Redis to use.
+type Config struct {
+	// URL is empty for an embedded Redis; Parse names the forms.
+	URL string
+	// DataDir is the program's data folder, which the caller has locked: the
+	// embedded Redis keeps its file in DataDir/redis.
+	DataDir string
+	Logger  *slog.Logger // nil means slog.Default
+}
+
+// Redis is the program's Redis.
+type Redis struct {
+	engine  Engine
+	opts    Options
+	client  redis.UniversalClient
+	log     *slog.Logger
+	version atomic.Value // string
+	warned  sync.Map     // messages said once
+	stop    func(context.Context) error
+}
+
+// Open connects to the Redis of cfg.URL, or starts the embedded one. An external
+// Redis need not be up: callbacks must be taken without it, and Verify is called
+// until it answers. An embedded one that does not start is an error.
+func Open(ctx context.Context, cfg Config) (*Redis, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	bridgeLibraryLog(cfg.Logger)
+	if cfg.URL != "" {
+		opts, err := Parse(cfg.URL)
+		if err != nil {
+			return nil, err
+		}
+		return newRedis(External, opts, cfg.Logger, nil), nil
+	}
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return openInProcess(cfg.Logger)
+	}
+	return openChild(ctx, program, cfg)
+}
+
+func newRedis(engine Engine, opts Options, log *slog.Logger, stop func(context.Context) error) *Redis {
+	return &Redis{engine: engine, opts: opts, client: opts.Client(), log: log, stop: stop}
+}
+
+func openChild(ctx context.Context, program string, cfg Config) (*Redis, error) {
+	data, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("embedded redis: %w", err)
+	}
+	c, err := startChild(ctx, program, data, cfg.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("embedded redis: %w", err)
+	}
+	r := newRedis(Child, Options{Mode: Single, Network: "unix", Addrs: []string{c.socket}}, cfg.Logger, c.close)
+	if err := r.Verify(ctx); err != nil {
+		return nil, fmt.Errorf("embedded redis: %w", errors.Join(err, r.Close(ctx)))
+	}
+	return r, nil
+}
+
+func openInProcess(log *slog.Logger) (*Redis, error) {
+	m, err := startMini()
+	if err != nil {
+		return nil, fmt.Errorf("in-process redis: %w", err)
+	}
+	log.Warn("no redis-server on PATH: using a slow in-process stand-in that keeps nothing, for development only; " +
+		"install redis-server or set BACKSTOP_REDIS_URL")
+	opts := Options{Mode: Single, Network: "tcp", Addrs: []string{m.addr()}, Password: m.password}
+	return newRedis(InProcess, opts, log, m.close), nil
+}
+
+// Client is the shared client. It respects the deadline of a context.
+func (r *Redis) Client() redis.UniversalClient { return r.client }
+
+// Asynq makes asynq's own clients. Each has its own connections and belongs to
+// whoever made it: an asynq.Server or Asynqmon closes its own when it stops.
+func (r *Redis) Asynq() asynq.RedisConnOpt { return connOpt(r.opts) }
+
+// Engine says what this Redis is.
+func (r *Redis) Engine() Engine { return r.engine }
+
+// Check asks for a sign of life within a second.
+func (r *Redis) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if err := r.client.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("ping redis: %w", err)
+	}
+	return nil
+}
+
+// Close ends the connections and, where it is ours, Redis itself. It returns
+// within a few seconds even if Redis hangs.
+func (r *Redis) Close(ctx context.Context) error {
+	err := r.client.Close()
+	if r.stop != nil {
+		err = errors.Join(err, r.stop(ctx))
+	}
+	return err
+}
+
+var libraryLog sync.Once
+
+// bridgeLibraryLog keeps the client library from writing to standard error by
+// itself: its lines (lost connections, moved masters) go to our log at debug.
+// The setting is one of the process, so the first logger stays.
+func bridgeLibraryLog(log *slog.Logger) {
+	libraryLog.Do(func() { redis.SetLogger(libraryLogger{log}) })
+}
+
+type libraryLogger struct{ log *slog.Logger }
+
+// Printf implements the library's logger.
+func (l libraryLogger) Printf(ctx context.Context, format string, args ...any) {
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.DebugContext(ctx, "redis client: "+fmt.Sprintf(format, args...))
+	}
+}

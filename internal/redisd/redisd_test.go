@@ -1,0 +1,217 @@
+package redisd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"backstop/internal/queue/queuetest"
+)
+
+// roundtrip sends tasks through asynq, one now and one delayed, and waits for
+// both to be handled.
+func roundtrip(t *testing.T, r *Redis) {
+	t.Helper()
+	client := asynq.NewClient(r.Asynq())
+	defer client.Close()
+	server := asynq.NewServer(r.Asynq(), asynq.Config{
+		Concurrency: 2, TaskCheckInterval: 20 * time.Millisecond, DelayedTaskCheckInterval: 100 * time.Millisecond,
+		LogLevel: asynq.FatalLevel,
+	})
+	handled := make(chan string, 2)
+	mux := asynq.NewServeMux()
+	mux.HandleFunc("echo", func(_ context.Context, task *asynq.Task) error {
+		handled <- string(task.Payload())
+		return nil
+	})
+	if err := server.Start(mux); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Shutdown()
+	for payload, delay := range map[string]time.Duration{"now": 0, "later": time.Second} {
+		if _, err := client.EnqueueContext(t.Context(), asynq.NewTask("echo", []byte(payload)), asynq.ProcessIn(delay)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]bool{}
+	for len(got) < 2 {
+		select {
+		case payload := <-handled:
+			got[payload] = true
+		case <-time.After(10 * time.Second):
+			t.Fatalf("handled only %v", got)
+		}
+	}
+}
+
+func openExternal(t *testing.T, url string) (*Redis, *logbook) {
+	t.Helper()
+	log, book := logger(slog.LevelWarn)
+	r, err := Open(t.Context(), Config{URL: url, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(context.Background()) })
+	return r, book
+}
+
+func TestExternalWithNoevictionIsTaken(t *testing.T) {
+	s := queuetest.Start(t, "--requirepass", "p@ss", "--maxmemory", "64mb")
+	r, book := openExternal(t, "redis://:"+url.QueryEscape("p@ss")+"@"+s.Addr+"/2")
+	if r.Engine() != External || r.Version() != "" {
+		t.Errorf("engine %q, version %q before Verify", r.Engine(), r.Version())
+	}
+	if err := r.Verify(t.Context()); err != nil || book.count("\n") != 0 || !strings.Contains(r.Version(), ".") {
+		t.Errorf("Verify: %v, version %q, warnings %d", err, r.Version(), book.count("\n"))
+	}
+	if used, limit, err := r.Memory(t.Context()); used <= 0 || limit != 64<<20 || err != nil {
+		t.Errorf("memory %d of %d, %v", used, limit, err)
+	}
+	roundtrip(t, r)
+	if n, err := r.Client().DBSize(t.Context()).Result(); n == 0 || err != nil {
+		t.Errorf("asynq and the client use another database: %d keys, %v", n, err)
+	}
+}
+
+func TestEvictingPolicyIsRefused(t *testing.T) {
+	for _, forbidden := range [][]string{nil, {"--rename-command", "CONFIG", ""}} {
+		s := queuetest.Start(t, append([]string{"--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"}, forbidden...)...)
+		r, _ := openExternal(t, s.URL())
+		if err := r.Verify(t.Context()); !errors.Is(err, ErrEvicts) || !strings.Contains(err.Error(), "allkeys-lru") {
+			t.Errorf("forbidden %q: Verify = %v, want ErrEvicts", forbidden, err)
+		}
+	}
+}
+
+func TestUnreadablePolicyIsAWarning(t *testing.T) {
+	s := queuetest.Start(t, "--user", "default", "on", "nopass", "~*", "+@all", "-config", "-info")
+	r, book := openExternal(t, s.URL())
+	if err := r.Verify(t.Context()); err != nil || book.count("does not tell its maxmemory-policy") != 1 {
+		t.Errorf("Verify = %v, warnings: %s", err, book.text.String())
+	}
+}
+
+func TestMissingAppendOnlyFileIsOneWarning(t *testing.T) {
+	s := queuetest.Start(t, "--appendonly", "no")
+	r, book := openExternal(t, s.URL())
+	for range 3 {
+		if err := r.Verify(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := book.count("append-only"); n != 1 {
+		t.Errorf("%d warnings", n)
+	}
+}
+
+func TestVersionsBelow62AreTooOld(t *testing.T) {
+	for version, want := range map[string]bool{
+		"5.0.14": true, "6.0.16": true, "6.2.0": false, "6.2": false, "7.0.15": false, "10.1": false, "": false, "x.y": false,
+	} {
+		if tooOld(version) != want {
+			t.Errorf("tooOld(%q) = %v", version, !want)
+		}
+	}
+}
+
+func TestExternalMayBeDownAtStart(t *testing.T) {
+	s := queuetest.Start(t)
+	s.Down()
+	r, _ := openExternal(t, s.URL())
+	if err := r.Verify(t.Context()); err == nil || errors.Is(err, ErrEvicts) {
+		t.Errorf("Verify while down: %v, want an error that is not final", err)
+	}
+	if err := r.Check(t.Context()); err == nil {
+		t.Error("Check says that a Redis that is down is up")
+	}
+	s.Up()
+	eventually(t, "Verify succeeds", func() bool { return r.Verify(t.Context()) == nil })
+}
+
+func TestCheckIsBounded(t *testing.T) {
+	s := queuetest.Start(t)
+	r, _ := openExternal(t, s.URL())
+	s.Hang()
+	began := time.Now()
+	if err := r.Check(t.Context()); err == nil || time.Since(began) > 2*checkTimeout {
+		t.Errorf("Check of a hanging Redis: %v after %s", err, time.Since(began))
+	}
+}
+
+func TestWorkersDoNotSpinOnADeadRedis(t *testing.T) {
+	s := queuetest.Start(t)
+	r, _ := openExternal(t, s.URL())
+	s.Down()
+	client := r.Asynq().MakeRedisClient().(redis.UniversalClient)
+	defer client.Close()
+	calls := 0
+	for began := time.Now(); time.Since(began) < time.Second; calls++ {
+		_ = client.LPop(t.Context(), "k").Err()
+	}
+	if calls > 12 {
+		t.Errorf("%d commands in a second", calls)
+	}
+}
+
+func TestInProcessStandInWarnsOnceAndWorks(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	log, book := logger(slog.LevelInfo)
+	r := openEmbedded(t, t.TempDir(), log)
+	if err := r.Verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.Engine() != InProcess || r.Version() == "" || book.count("\n") != 1 || book.count("level=WARN") != 1 {
+		t.Errorf("engine %q, version %q, log: %s", r.Engine(), r.Version(), book.text.String())
+	}
+	if err := r.Client().Set(t.Context(), "k", "v", 300*time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a key with a lifetime ends", func() bool { return r.Client().Exists(t.Context(), "k").Val() == 0 })
+	roundtrip(t, r)
+}
+
+func TestStrangersCannotUseTheStandIn(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	log, _ := logger(slog.LevelError)
+	r := openEmbedded(t, t.TempDir(), log)
+	stranger := redis.NewClient(&redis.Options{Addr: r.opts.Addrs[0]})
+	defer stranger.Close()
+	if err := stranger.Get(t.Context(), "k").Err(); err == nil || errors.Is(err, redis.Nil) {
+		t.Errorf("without the password: %v", err)
+	}
+}
+
+func TestClusterCarriesTasks(t *testing.T) {
+	r, book := openExternal(t, queuetest.StartCluster(t))
+	if err := r.Verify(t.Context()); err != nil || book.count("\n") != 0 {
+		t.Fatalf("Verify: %v, log: %s", err, book.text.String())
+	}
+	if err := r.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if used, limit, err := r.Memory(t.Context()); used <= 0 || limit != 0 || err != nil {
+		t.Errorf("memory %d of %d, %v", used, limit, err)
+	}
+	roundtrip(t, r)
+}
+
+func TestSentinelCarriesTasksOverAFailover(t *testing.T) {
+	url, master := queuetest.StartSentinel(t)
+	r, _ := openExternal(t, url)
+	if err := r.Verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	roundtrip(t, r)
+	master.Down()
+	eventually(t, "the promoted replica takes writes", func() bool {
+		return r.Client().Set(t.Context(), "k", "v", 0).Err() == nil
+	})
+	roundtrip(t, r)
+}

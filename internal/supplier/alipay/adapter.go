@@ -1,0 +1,165 @@
+// Package alipay reads asynchronous notifications of Alipay (支付宝), signed with
+// RSA2.
+//
+// The verifier is the standard library's: see the README for what the library
+// that could be had does differently. The tests let that library judge our
+// messages.
+package alipay
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"backstop/internal/supplier"
+)
+
+// Kind is what the registry needs to know of Alipay.
+var Kind = supplier.Kind{
+	Name:    "alipay",
+	Secrets: []string{"app_private_key"},
+	New:     newAdapter,
+}
+
+type config struct {
+	AppID           string `json:"app_id"`
+	SellerID        string `json:"seller_id"`
+	AlipayPublicKey string `json:"alipay_public_key"`
+	// The rest serves query, close and refund.
+	AppPrivateKey string `json:"app_private_key"`
+	GatewayURL    string `json:"gateway_url"`
+}
+
+type adapter struct {
+	appID, sellerID string
+	key             *rsa.PublicKey
+}
+
+func newAdapter(_ string, raw json.RawMessage) (supplier.Adapter, error) {
+	var c config
+	if err := supplier.DecodeConfig(raw, &c); err != nil {
+		return nil, err
+	}
+	if c.AppID == "" {
+		return nil, &supplier.FieldError{Field: "app_id", Problem: "is missing"}
+	}
+	key, err := supplier.ParsePublicKey(c.AlipayPublicKey)
+	if err != nil {
+		return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: err.Error()}
+	}
+	if c.AppPrivateKey != "" {
+		own, err := supplier.ParsePrivateKey(c.AppPrivateKey)
+		if err != nil {
+			return nil, &supplier.FieldError{Field: "app_private_key", Problem: err.Error()}
+		}
+		// Alipay's console shows both public keys side by side; with the wrong one
+		// every notification would be refused.
+		if own.PublicKey.Equal(key) {
+			return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: "is the application's public key; Alipay's (支付宝公钥) is wanted"}
+		}
+	}
+	if c.GatewayURL != "" {
+		if u, err := url.Parse(c.GatewayURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return nil, &supplier.FieldError{Field: "gateway_url", Problem: "is not an http or https address"}
+		}
+	}
+	return &adapter{appID: c.AppID, sellerID: c.SellerID, key: key}, nil
+}
+
+// Parse reads a notification: the POST body, and nothing of the query. See the
+// README for what each one means.
+func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
+	fields, err := supplier.ParseForm(string(req.Body))
+	if err != nil {
+		t.Fail("form", "%v", err)
+		return supplier.Callback{}, err
+	}
+	if err := a.verify(fields); err != nil {
+		t.Fail("signature", "%v", err)
+		return supplier.Callback{}, err
+	}
+	t.Pass("signature", "RSA2 holds over %d parameters", len(fields)-2)
+	got, err := translate(fields)
+	if err != nil {
+		t.Fail("content", "%v", err)
+		got.Status, got.Final = supplier.Other, false
+		return supplier.Callback{}, &supplier.Unreadable{
+			Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: got,
+		}
+	}
+	t.Pass("content", "%s of %s", got.RawStatus, got.TradeNo)
+	return got, nil
+}
+
+// verify checks RSA-SHA256 over the parameters. The type is fixed: a message that
+// could choose plain RSA would be checked with SHA-1.
+func (a *adapter) verify(fields map[string]string) error {
+	if fields["sign_type"] != "RSA2" {
+		return supplier.RefuseSignature("sign_type is %.20q, RSA2 is wanted", fields["sign_type"])
+	}
+	given, err := base64.StdEncoding.Strict().DecodeString(fields["sign"])
+	if err != nil || len(given) == 0 {
+		return supplier.RefuseSignature("sign is missing or not base64")
+	}
+	digest := sha256.Sum256([]byte(signedText(fields)))
+	if rsa.VerifyPKCS1v15(a.key, crypto.SHA256, digest[:], given) != nil {
+		return supplier.RefuseSignature("the signature does not hold under alipay_public_key")
+	}
+	return nil
+}
+
+// signedText joins all parameters but sign and sign_type by name. A parameter
+// with an empty value counts (Alipay's Java SDK, AlipaySignature.rsaCheckV1), and
+// no value is trimmed: what is not signed must not be read.
+func signedText(fields map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name == "sign" || name == "sign_type" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(name)
+		b.WriteByte('=')
+		b.WriteString(fields[name])
+	}
+	return b.String()
+}
+
+// Reply answers with a body: exactly the seven letters "success" end the
+// notifications, anything else has them sent again.
+func (a *adapter) Reply(r supplier.Result) supplier.Reply {
+	switch r {
+	case supplier.Taken:
+		return answer(http.StatusOK, "success")
+	case supplier.BadSignature:
+		return answer(http.StatusUnauthorized, "fail")
+	case supplier.Malformed:
+		return answer(http.StatusBadRequest, "fail")
+	case supplier.Unavailable:
+		return answer(http.StatusServiceUnavailable, "fail")
+	default:
+		return answer(http.StatusInternalServerError, "fail")
+	}
+}
+
+func answer(status int, body string) supplier.Reply {
+	return supplier.Reply{Status: status, ContentType: "text/plain", Body: []byte(body)}
+}
+
+// Identity is the application and, where configured, the seller.
+func (a *adapter) Identity() map[string]string {
+	return map[string]string{"app_id": a.appID, "seller_id": a.sellerID}
+}
+
+// Account is the application: it is always configured, the seller is not. Trade
+// numbers are unique over all of Alipay.
+func (a *adapter) Account() string { return "alipay:" + a.appID }

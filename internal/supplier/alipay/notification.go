@@ -1,0 +1,107 @@
+package alipay
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"backstop/internal/money"
+	"backstop/internal/supplier"
+)
+
+// currency of total_amount and refund_fee: Alipay names none, the unit is yuan.
+const currency = "CNY"
+
+// beijing is the zone of every gmt_… time, whatever the name says.
+var beijing = time.FixedZone("UTC+8", 8*60*60)
+
+// translate reads authentic parameters. Beside an error it returns what could be
+// read.
+func translate(f map[string]string) (supplier.Callback, error) {
+	got := supplier.Callback{
+		EventKey: f["notify_id"], OrderRef: f["out_trade_no"], TradeNo: f["trade_no"],
+		Status: supplier.Other, RawStatus: f["trade_status"], Currency: currency,
+		Identity: map[string]string{"app_id": f["app_id"], "seller_id": f["seller_id"]},
+	}
+	if f["trade_no"] == "" || f["trade_status"] == "" {
+		if got.EventKey == "" {
+			return got, errors.New("the notification names neither a trade and its status nor a notify_id")
+		}
+		return got, nil // another product's notification: no trade, no money of ours
+	}
+	got.EventKey = f["trade_no"] + ":" + f["trade_status"]
+	switch f["trade_status"] {
+	case "TRADE_SUCCESS":
+		// A partial refund leaves the status and repeats it with the refund's data.
+		if refunded(f) {
+			return refund(got, f)
+		}
+		return payment(got, f)
+	case "TRADE_FINISHED":
+		// The time for refunds is over. May come without TRADE_SUCCESS before it,
+		// and with the data of partial refunds that were told of earlier.
+		return payment(got, f)
+	case "TRADE_CLOSED":
+		// Two things under one word: paid back in full, or never paid in time.
+		if refunded(f) {
+			return refund(got, f)
+		}
+		got.Status, got.Final = supplier.Failed, true
+		got.OccurredAt = readTime(f["gmt_close"])
+	}
+	if minor, err := money.ParseMajor(f["total_amount"], currency); err == nil {
+		got.Amount = minor // for people: no money moved
+	}
+	return got, nil
+}
+
+// refunded tells a refund by its time or its amount, never by out_biz_no alone,
+// which other notifications may carry too. An amount of zero is none.
+func refunded(f map[string]string) bool {
+	if f["gmt_refund"] != "" {
+		return true
+	}
+	minor, err := money.ParseMajor(f["refund_fee"], currency)
+	return f["refund_fee"] != "" && (err != nil || minor != 0)
+}
+
+func payment(c supplier.Callback, f map[string]string) (supplier.Callback, error) {
+	minor, err := money.ParseMajor(f["total_amount"], currency)
+	if err != nil {
+		return c, fmt.Errorf("total_amount: %w", err)
+	}
+	c.Status, c.Amount, c.OccurredAt = supplier.Paid, minor, readTime(f["gmt_payment"])
+	return c, nil
+}
+
+// refund reads refund_fee, the sum of the trade's refunds so far. The key holds
+// our refund number (out_biz_no), or the refund's time and the sum where Alipay
+// names none: a second partial refund is another fact.
+func refund(c supplier.Callback, f map[string]string) (supplier.Callback, error) {
+	c.RefundNo = f["out_biz_no"]
+	c.OccurredAt = readTime(f["gmt_refund"])
+	c.EventKey += ":" + c.RefundNo
+	if c.RefundNo == "" {
+		c.EventKey += f["gmt_refund"] + "/" + f["refund_fee"]
+	}
+	sum := f["refund_fee"]
+	if sum == "" && c.RawStatus == "TRADE_CLOSED" {
+		sum = f["total_amount"] // closed by a refund means refunded in full
+	}
+	minor, err := money.ParseMajor(sum, currency)
+	if err != nil {
+		return c, fmt.Errorf("refund_fee: %w", err)
+	}
+	c.Status, c.Amount = supplier.Refunded, minor
+	return c, nil
+}
+
+// readTime is the zero time where the text is none ("2026-03-01 15:59:58", also
+// with a fraction): nothing is decided by it.
+func readTime(text string) time.Time {
+	at, err := time.ParseInLocation(time.DateTime, text, beijing)
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}

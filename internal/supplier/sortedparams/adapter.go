@@ -1,0 +1,225 @@
+// Package sortedparams speaks to any supplier that signs sorted parameters: the
+// fourth-party gateways (四方), with one set of settings per dialect.
+//
+// The family signs name=value pairs, sorted by name and joined with "&", with a
+// shared key (MD5, HMAC) or the supplier's RSA key. README.md shows the dialects.
+package sortedparams
+
+import (
+	"crypto/rsa"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"backstop/internal/money"
+	"backstop/internal/supplier"
+)
+
+// Kind is the entry for the list of kinds.
+var Kind = supplier.Kind{
+	Name:    "sortedparams",
+	Secrets: []string{"key"},
+	New: func(code string, raw json.RawMessage) (supplier.Adapter, error) {
+		c, publicKey, err := readConfig(raw)
+		if err != nil {
+			return nil, err
+		}
+		return &adapter{
+			config:    c,
+			code:      code,
+			publicKey: publicKey,
+			appended:  strings.ReplaceAll(*c.KeyAppend, keyMark, c.Key),
+		}, nil
+	},
+}
+
+type adapter struct {
+	config
+	code      string
+	publicKey *rsa.PublicKey // of rsa-sha256 only
+	appended  string         // key_append with the key in its place
+}
+
+// maxText bounds order and trade numbers, status words and account names in
+// bytes. The longest known trade number has 64.
+const maxText = 128
+
+// Parse reads the parameters (which the signature is over), verifies, and only
+// then looks at what they mean.
+func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
+	fields, err := readFields(a.Format, req)
+	if err != nil {
+		t.Fail("parameters", "%v", err)
+		return supplier.Callback{}, err
+	}
+	if err := a.verify(fields, t); err != nil {
+		return supplier.Callback{}, err
+	}
+	got, err := a.translate(fields)
+	if err != nil {
+		t.Fail("content", "%v", err)
+		got.Status, got.Final = supplier.Other, false // not understood: moves nothing
+		return supplier.Callback{}, &supplier.Unreadable{
+			Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: got,
+		}
+	}
+	t.Pass("content", "%s: %s %s", got.Status, money.Format(got.Amount, got.Currency), got.Currency)
+	return got, nil
+}
+
+// translate makes a callback of verified fields. With an error it returns what
+// could be read.
+func (a *adapter) translate(fields map[string]string) (supplier.Callback, error) {
+	got := supplier.Callback{
+		OrderRef:  clip(fields[a.OrderField]),
+		TradeNo:   clip(a.optional(fields, a.TradeField)),
+		RawStatus: clip(a.optional(fields, a.StatusField)),
+		Identity:  map[string]string{},
+	}
+	if a.AccountField != "" {
+		got.Identity["account"] = clip(fields[a.AccountField])
+	}
+	got.Status = a.status(got.RawStatus)
+	got.Final = got.Status == supplier.Failed
+	got.EventKey = eventKey(got)
+	if err := a.checkTexts(fields, got); err != nil {
+		return got, err
+	}
+	if err := a.oneReading(fields); err != nil {
+		return got, err
+	}
+	var err error
+	got.Amount, got.Currency, err = a.amount(fields, got.Status)
+	return got, err
+}
+
+// status looks the word up; without a status field the supplier only ever calls
+// about payments that were made.
+func (a *adapter) status(word string) supplier.Status {
+	switch {
+	case a.StatusField == "" || slices.Contains(a.PaidValues, word):
+		return supplier.Paid
+	case slices.Contains(a.FailedValues, word):
+		return supplier.Failed
+	default:
+		return supplier.Other
+	}
+}
+
+// eventKey names the fact: two words that both mean paid are one fact, each
+// unknown word is one of its own.
+func eventKey(c supplier.Callback) string {
+	fact := string(c.Status)
+	if c.Status == supplier.Other {
+		fact += ":" + c.RawStatus
+	}
+	if c.TradeNo == "" {
+		return "order:" + c.OrderRef + ":" + fact
+	}
+	return "trade:" + c.TradeNo + ":" + fact
+}
+
+func (a *adapter) checkTexts(fields map[string]string, got supplier.Callback) error {
+	for _, name := range []string{a.OrderField, a.TradeField, a.StatusField, a.AccountField} {
+		if len(fields[name]) > maxText {
+			return fmt.Errorf("%s is longer than %d bytes", name, maxText)
+		}
+	}
+	if got.OrderRef == "" {
+		return fmt.Errorf("%s is missing", a.OrderField)
+	}
+	if a.TradeField != "" && got.TradeNo == "" && got.Status == supplier.Paid {
+		return fmt.Errorf("%s is missing", a.TradeField)
+	}
+	return nil
+}
+
+// oneReading refuses a signed text that says another thing when it is cut at
+// another "&". The family does not escape values before it signs them, so a buyer
+// whose remark is "x&total=1&zz=" could move the real total into a parameter of
+// his own and keep the supplier's signature. A parameter that is read can only
+// get lost like that inside another value, and there it is seen. Other "&" and
+// "=" in values (addresses, remarks) do no harm.
+func (a *adapter) oneReading(fields map[string]string) error {
+	for _, name := range a.signedNames(fields) {
+		for _, read := range a.meaningful() {
+			if strings.Contains(fields[name], "&"+read+"=") {
+				return fmt.Errorf("the value of a parameter holds %q: the signature allows another reading", "&"+read+"=")
+			}
+		}
+	}
+	return nil
+}
+
+// amount reads the money in minor units, and its currency. Only a payment must
+// name them.
+func (a *adapter) amount(fields map[string]string, status supplier.Status) (int64, string, error) {
+	currency := strings.ToUpper(a.optional(fields, a.CurrencyField))
+	if currency == "" {
+		currency = a.Currency
+	}
+	text := fields[a.AmountField]
+	if text == "" && status != supplier.Paid {
+		return 0, "", nil
+	}
+	if _, err := money.Exponent(currency); err != nil {
+		return 0, "", fmt.Errorf("currency %q is not known", clip(currency))
+	}
+	minor, err := parseAmount(a.AmountUnit, text, currency)
+	if err != nil {
+		return 0, currency, fmt.Errorf("%s: %w", a.AmountField, err)
+	}
+	return minor, currency, nil
+}
+
+func parseAmount(unit, text, currency string) (int64, error) {
+	if unit == "minor" {
+		return money.ParseMinor(text)
+	}
+	return money.ParseMajor(text, currency)
+}
+
+// optional is the value of a field that the settings may leave out.
+func (a *adapter) optional(fields map[string]string, name string) string {
+	if name == "" {
+		return ""
+	}
+	return fields[name]
+}
+
+// Reply answers in the supplier's words; the status tells the same to those that
+// look at it.
+func (a *adapter) Reply(r supplier.Result) supplier.Reply {
+	status, body := http.StatusInternalServerError, a.config.Reply.Failure
+	switch r {
+	case supplier.Taken:
+		status, body = http.StatusOK, a.config.Reply.Success
+	case supplier.BadSignature:
+		status = http.StatusUnauthorized
+	case supplier.Malformed:
+		status = http.StatusBadRequest
+	case supplier.Unavailable:
+		status = http.StatusServiceUnavailable
+	}
+	return supplier.Reply{Status: status, ContentType: a.config.Reply.ContentType, Body: []byte(body)}
+}
+
+// Identity is the account that the message must name, where it names one.
+func (a *adapter) Identity() map[string]string {
+	if a.AccountField == "" {
+		return map[string]string{}
+	}
+	return map[string]string{"account": a.config.Account}
+}
+
+// Account is the code: the family has no account number that all of it knows.
+func (a *adapter) Account() string { return "sortedparams:" + a.code }
+
+func clip(s string) string {
+	if len(s) > maxText {
+		return strings.ToValidUTF8(s[:maxText], "")
+	}
+	return s
+}

@@ -1,0 +1,211 @@
+package sortedparams
+
+import (
+	"crypto/rsa"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/url"
+	"slices"
+	"strings"
+
+	"backstop/internal/money"
+	"backstop/internal/supplier"
+)
+
+// config is what one supplier's settings say, in the words of `apply`.
+type config struct {
+	Format    string `json:"format"`    // form, query, json or xml
+	Algorithm string `json:"algorithm"` // md5, hmac-sha256 or rsa-sha256
+	Key       string `json:"key"`
+	PublicKey string `json:"public_key"`
+	// KeyAppend follows the sorted pairs; "{key}" stands for the key.
+	KeyAppend   *string  `json:"key_append"`
+	SignField   string   `json:"sign_field"`
+	SignExclude []string `json:"sign_exclude"`
+	SignCase    string   `json:"sign_case"` // lower, upper or any
+	SkipEmpty   bool     `json:"skip_empty"`
+
+	OrderField    string   `json:"order_field"`
+	TradeField    string   `json:"trade_field"`
+	AmountField   string   `json:"amount_field"`
+	AmountUnit    string   `json:"amount_unit"` // major or minor
+	Currency      string   `json:"currency"`
+	CurrencyField string   `json:"currency_field"`
+	StatusField   string   `json:"status_field"`
+	PaidValues    []string `json:"paid_values"`
+	FailedValues  []string `json:"failed_values"`
+	AccountField  string   `json:"account_field"`
+	Account       string   `json:"account"`
+
+	Reply    reply  `json:"reply"`
+	QueryURL string `json:"query_url"`
+}
+
+type reply struct {
+	ContentType string `json:"content_type"`
+	Success     string `json:"success"`
+	Failure     string `json:"failure"`
+}
+
+const keyMark = "{key}"
+
+// readConfig reads and checks the settings and fills in what they leave out.
+func readConfig(raw json.RawMessage) (config, *rsa.PublicKey, error) {
+	var c config
+	if err := supplier.DecodeConfig(raw, &c); err != nil {
+		return c, nil, err
+	}
+	c.fillIn()
+	for _, check := range []func() *supplier.FieldError{c.checkWords, c.checkFields, c.checkMeaning, c.checkReply} {
+		if wrong := check(); wrong != nil {
+			return c, nil, wrong
+		}
+	}
+	key, wrong := c.checkKeys()
+	if wrong != nil {
+		return c, nil, wrong
+	}
+	return c, key, nil
+}
+
+func (c *config) fillIn() {
+	for _, d := range []struct {
+		field     *string
+		otherwise string
+	}{
+		{&c.Format, "form"},
+		{&c.SignField, "sign"},
+		{&c.SignCase, "any"},
+		{&c.AmountUnit, "major"},
+		{&c.Reply.ContentType, "text/plain; charset=utf-8"},
+		{&c.Reply.Success, "success"},
+		{&c.Reply.Failure, "fail"},
+	} {
+		if *d.field == "" {
+			*d.field = d.otherwise
+		}
+	}
+	if c.KeyAppend == nil {
+		text := ""
+		if c.Algorithm == "md5" {
+			text = keyMark
+		}
+		c.KeyAppend = &text
+	}
+}
+
+func (c *config) checkWords() *supplier.FieldError {
+	for _, w := range []struct{ field, value, words string }{
+		{"format", c.Format, "form query json xml"},
+		{"algorithm", c.Algorithm, "md5 hmac-sha256 rsa-sha256"},
+		{"sign_case", c.SignCase, "lower upper any"},
+		{"amount_unit", c.AmountUnit, "major minor"},
+	} {
+		if words := strings.Fields(w.words); !slices.Contains(words, w.value) {
+			return wrong(w.field, "%q is not known; use %s", w.value, strings.Join(words, ", "))
+		}
+	}
+	return nil
+}
+
+// checkFields looks at the parameter names. One that carries meaning must be
+// signed: otherwise anyone could rewrite it.
+func (c *config) checkFields() *supplier.FieldError {
+	for _, f := range []struct{ name, value string }{{"order_field", c.OrderField}, {"amount_field", c.AmountField}} {
+		if f.value == "" {
+			return wrong(f.name, "missing: the name of the parameter")
+		}
+	}
+	for _, name := range c.meaningful() {
+		if name == c.SignField {
+			return wrong("sign_field", "%q is read as well; what is read has to be signed", name)
+		}
+		if slices.Contains(c.SignExclude, name) {
+			return wrong("sign_exclude", "%q is read; what is read has to be signed", name)
+		}
+	}
+	if (c.AccountField == "") != (c.Account == "") {
+		return wrong("account", "account_field and account belong together: give both or neither")
+	}
+	return nil
+}
+
+// meaningful lists the parameters that a callback is made of.
+func (c *config) meaningful() []string {
+	var names []string
+	for _, name := range []string{c.OrderField, c.TradeField, c.AmountField, c.CurrencyField, c.StatusField, c.AccountField} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (c *config) checkMeaning() *supplier.FieldError {
+	if c.Currency == "" && c.CurrencyField == "" {
+		return wrong("currency", "missing: give currency, or currency_field where the message names it")
+	}
+	if c.Currency != "" {
+		if _, err := money.Exponent(c.Currency); err != nil {
+			return wrong("currency", "%v", err)
+		}
+	}
+	switch {
+	case c.StatusField == "" && len(c.PaidValues)+len(c.FailedValues) > 0:
+		return wrong("status_field", "missing: paid_values and failed_values are its values")
+	case c.StatusField != "" && len(c.PaidValues) == 0:
+		return wrong("paid_values", "missing: the values of %s that mean paid", c.StatusField)
+	case slices.Contains(c.PaidValues, ""):
+		return wrong("paid_values", "an empty value would take a message without a status for paid")
+	case slices.Contains(c.FailedValues, ""):
+		return wrong("failed_values", "an empty value would take a message without a status for failed")
+	}
+	for _, value := range c.FailedValues {
+		if slices.Contains(c.PaidValues, value) {
+			return wrong("failed_values", "%q is among paid_values too", value)
+		}
+	}
+	return nil
+}
+
+func (c *config) checkReply() *supplier.FieldError {
+	if _, _, err := mime.ParseMediaType(c.Reply.ContentType); err != nil {
+		return wrong("reply.content_type", "not a media type such as text/plain")
+	}
+	if c.Reply.Failure == c.Reply.Success {
+		return wrong("reply.failure", "the same as success: the supplier would never send again")
+	}
+	if c.QueryURL == "" {
+		return nil
+	}
+	u, err := url.Parse(c.QueryURL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		return wrong("query_url", "not an address such as https://pay.example.com/query")
+	}
+	return nil
+}
+
+// checkKeys holds that every signature depends on a secret, or on the supplier's
+// own key pair.
+func (c *config) checkKeys() (*rsa.PublicKey, *supplier.FieldError) {
+	keyed := strings.Contains(*c.KeyAppend, keyMark)
+	if c.Algorithm == "md5" && !keyed {
+		return nil, wrong("key_append", "without {key} anyone can make the MD5 of a message")
+	}
+	if c.Key == "" && (keyed || c.Algorithm == "hmac-sha256") {
+		return nil, wrong("key", "missing: the secret shared with the supplier")
+	}
+	if c.Algorithm != "rsa-sha256" {
+		return nil, nil
+	}
+	key, err := supplier.ParsePublicKey(c.PublicKey)
+	if err != nil {
+		return nil, wrong("public_key", "%v", err)
+	}
+	return key, nil
+}
+
+func wrong(field, problem string, args ...any) *supplier.FieldError {
+	return &supplier.FieldError{Field: field, Problem: fmt.Sprintf(problem, args...)}
+}

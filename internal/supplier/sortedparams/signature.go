@@ -1,0 +1,105 @@
+package sortedparams
+
+import (
+	"crypto"
+	"crypto/hmac"
+	"crypto/md5" // the supplier's choice, never ours
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"backstop/internal/supplier"
+)
+
+// verify checks the signature and notes the step "signature". The trace names
+// the parameters that were signed, since the usual mistake in a new supplier's
+// settings is one too many or too few; it never holds their values or the key.
+func (a *adapter) verify(fields map[string]string, t *supplier.Trace) error {
+	const step = "signature"
+	given := fields[a.SignField]
+	if given == "" {
+		t.Fail(step, "no parameter %q", a.SignField)
+		return supplier.RefuseSignature("no parameter %q", a.SignField)
+	}
+	names := a.signedNames(fields)
+	if !a.holds(given, a.signedText(fields, names)) {
+		t.Fail(step, "%s does not hold over %d parameters: %s", a.Algorithm, len(names), strings.Join(names, " "))
+		return supplier.RefuseSignature("the %s signature does not hold", a.Algorithm)
+	}
+	t.Pass(step, "%s holds over %d parameters: %s", a.Algorithm, len(names), strings.Join(names, " "))
+	return nil
+}
+
+// signedNames lists the signed parameters in byte order.
+func (a *adapter) signedNames(fields map[string]string) []string {
+	names := make([]string, 0, len(fields))
+	for name, value := range fields {
+		if name == a.SignField || a.SkipEmpty && value == "" || slices.Contains(a.SignExclude, name) {
+			continue
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// signedText is name=value&name=value and what the settings append. Values are
+// the decoded ones, never escaped again: that is how this family signs.
+func (a *adapter) signedText(fields map[string]string, names []string) []byte {
+	var b strings.Builder
+	for i, name := range names {
+		if i > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(name)
+		b.WriteByte('=')
+		b.WriteString(fields[name])
+	}
+	b.WriteString(a.appended)
+	return []byte(b.String())
+}
+
+func (a *adapter) holds(given string, text []byte) bool {
+	switch a.Algorithm {
+	case "md5":
+		sum := md5.Sum(text)
+		return a.sameHex(given, sum[:])
+	case "hmac-sha256":
+		mac := hmac.New(sha256.New, []byte(a.Key))
+		mac.Write(text)
+		return a.sameHex(given, mac.Sum(nil))
+	default:
+		return a.holdsRSA(given, text)
+	}
+}
+
+// sameHex compares in constant time. "any" means all lower or all upper: a mixed
+// text comes from no supplier.
+func (a *adapter) sameHex(given string, sum []byte) bool {
+	lower := hex.EncodeToString(sum)
+	upper := strings.ToUpper(lower)
+	isLower := subtle.ConstantTimeCompare([]byte(given), []byte(lower)) == 1
+	isUpper := subtle.ConstantTimeCompare([]byte(given), []byte(upper)) == 1
+	switch a.SignCase {
+	case "lower":
+		return isLower
+	case "upper":
+		return isUpper
+	default:
+		return isLower || isUpper
+	}
+}
+
+func (a *adapter) holdsRSA(given string, text []byte) bool {
+	// Go's decoder skips line breaks even when strict: one signature, one text.
+	signature, err := base64.StdEncoding.Strict().DecodeString(given)
+	if err != nil || strings.ContainsAny(given, "\r\n") {
+		return false
+	}
+	sum := sha256.Sum256(text)
+	return rsa.VerifyPKCS1v15(a.publicKey, crypto.SHA256, sum[:], signature) == nil
+}

@@ -1,0 +1,187 @@
+// Package stripe reads Stripe's webhook events.
+//
+// The verifier is our own: the protocol is one HMAC, and Stripe's library
+// accepts a signed time that lies in the future.
+package stripe
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/supplier"
+)
+
+// Kind is what the registry needs to know of Stripe.
+var Kind = supplier.Kind{
+	Name:    "stripe",
+	Secrets: []string{"webhook_secrets", "api_key"},
+	New:     newAdapter,
+}
+
+const (
+	// window is the default tolerance of Stripe's own libraries
+	// (docs.stripe.com/webhooks); we hold it on both sides.
+	window = 5 * time.Minute
+	// maxSignatures bounds the v1 entries of one header. Stripe sends one for each
+	// active secret of the endpoint: two while a secret is rolled.
+	maxSignatures = 10
+)
+
+type config struct {
+	WebhookSecrets []string `json:"webhook_secrets"`
+	// APIKey and BaseURL serve query, close and refund.
+	APIKey  string `json:"api_key"`
+	BaseURL string `json:"base_url"`
+}
+
+type adapter struct {
+	code    string
+	secrets [][]byte
+}
+
+func newAdapter(code string, raw json.RawMessage) (supplier.Adapter, error) {
+	var c config
+	if err := supplier.DecodeConfig(raw, &c); err != nil {
+		return nil, err
+	}
+	if len(c.WebhookSecrets) == 0 {
+		return nil, &supplier.FieldError{Field: "webhook_secrets", Problem: "is missing; give the endpoint's signing secret (whsec_…)"}
+	}
+	a := &adapter{code: code}
+	for i, secret := range c.WebhookSecrets {
+		if rest, ok := strings.CutPrefix(secret, "whsec_"); !ok || rest == "" {
+			return nil, &supplier.FieldError{
+				Field:   fmt.Sprintf("webhook_secrets[%d]", i),
+				Problem: "is not a webhook signing secret; those begin with whsec_ (the API key is another)",
+			}
+		}
+		// The whole text is the HMAC key, its prefix included.
+		a.secrets = append(a.secrets, []byte(secret))
+	}
+	if c.BaseURL != "" {
+		if u, err := url.Parse(c.BaseURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return nil, &supplier.FieldError{Field: "base_url", Problem: "is not an http or https address"}
+		}
+	}
+	return a, nil
+}
+
+// Parse reads an event. See the README for which event means what.
+func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
+	signedAt, err := a.verify(req, t)
+	if err != nil {
+		t.Fail("signature", "%v", err)
+		return supplier.Callback{}, err
+	}
+	if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, window); err != nil {
+		return supplier.Callback{}, err
+	}
+	got, err := translate(req.Body)
+	if err != nil {
+		t.Fail("content", "%v", err)
+		return supplier.Callback{}, &supplier.Unreadable{
+			Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: got,
+		}
+	}
+	t.Pass("content", "%s of %s", got.RawStatus, got.TradeNo)
+	return got, nil
+}
+
+// verify returns the signed time. The signature covers "<t>.<body>".
+func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, error) {
+	headers := req.Header.Values("Stripe-Signature")
+	if len(headers) != 1 {
+		return time.Time{}, supplier.RefuseSignature("%d Stripe-Signature headers, one is wanted", len(headers))
+	}
+	stamp, signatures, err := splitHeader(headers[0])
+	if err != nil {
+		return time.Time{}, err
+	}
+	for i, secret := range a.secrets {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(stamp))
+		mac.Write([]byte{'.'})
+		mac.Write(req.Body)
+		want := mac.Sum(nil)
+		for _, given := range signatures {
+			if hmac.Equal(given, want) {
+				t.Pass("signature", "v1 holds under secret %d of %d", i+1, len(a.secrets))
+				return unix(stamp)
+			}
+		}
+	}
+	return time.Time{}, supplier.RefuseSignature("no v1 signature of %d holds under %d secrets", len(signatures), len(a.secrets))
+}
+
+// splitHeader reads "t=1492774577,v1=5257a8…,v0=6ffbb5…". Only v1 counts: v0 is
+// a fake scheme of test events, and believing whatever comes along would allow a
+// downgrade.
+func splitHeader(header string) (stamp string, v1 [][]byte, err error) {
+	for part := range strings.SplitSeq(header, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		switch {
+		case !ok:
+			return "", nil, supplier.RefuseSignature("the Stripe-Signature header has a part without a value")
+		case name == "t" && stamp != "":
+			return "", nil, supplier.RefuseSignature("the Stripe-Signature header has two times")
+		case name == "t":
+			stamp = value
+		case name == "v1":
+			signature, err := hex.DecodeString(value)
+			if err != nil || len(signature) != sha256.Size {
+				return "", nil, supplier.RefuseSignature("a v1 signature is not %d bytes of hex", sha256.Size)
+			}
+			v1 = append(v1, signature)
+		}
+	}
+	if stamp == "" || len(v1) == 0 || len(v1) > maxSignatures {
+		return "", nil, supplier.RefuseSignature("the Stripe-Signature header needs one time and 1 to %d v1 signatures", maxSignatures)
+	}
+	return stamp, v1, nil
+}
+
+// unix reads the stamp only after it proved to be the signed one.
+func unix(stamp string) (time.Time, error) {
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil {
+		return time.Time{}, supplier.RefuseSignature("the signed time is not a number of seconds")
+	}
+	return time.Unix(seconds, 0).UTC(), nil
+}
+
+// Reply answers with a status: any 2xx is taken, anything else is sent again for
+// up to three days. The body is for people who look at Stripe's event log.
+func (a *adapter) Reply(r supplier.Result) supplier.Reply {
+	switch r {
+	case supplier.Taken:
+		return answer(http.StatusOK, `{"received":true}`)
+	case supplier.BadSignature:
+		return answer(http.StatusUnauthorized, `{"error":"bad signature"}`)
+	case supplier.Malformed:
+		return answer(http.StatusBadRequest, `{"error":"malformed event"}`)
+	case supplier.Unavailable:
+		return answer(http.StatusServiceUnavailable, `{"error":"busy, send again"}`)
+	default:
+		return answer(http.StatusInternalServerError, `{"error":"internal error, send again"}`)
+	}
+}
+
+func answer(status int, body string) supplier.Reply {
+	return supplier.Reply{Status: status, ContentType: "application/json", Body: []byte(body)}
+}
+
+// Identity is empty: an event of a direct account names no account. The signing
+// secret, one per endpoint, says whose it is.
+func (a *adapter) Identity() map[string]string { return map[string]string{} }
+
+// Account is the supplier's code here: the config holds no account number.
+// Stripe's object ids are unique over all accounts.
+func (a *adapter) Account() string { return "stripe:" + a.code }

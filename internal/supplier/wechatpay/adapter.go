@@ -1,0 +1,184 @@
+// Package wechatpay reads notifications of WeChat Pay (微信支付), API v3.
+//
+// Signature and decryption are the standard library's: see the README for what
+// the official SDK leaves open here. The tests let that SDK judge our messages.
+package wechatpay
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/supplier"
+)
+
+// Kind is what the registry needs to know of WeChat Pay.
+var Kind = supplier.Kind{
+	Name:    "wechatpay",
+	Secrets: []string{"api_v3_key", "merchant_private_key"},
+	New:     newAdapter,
+}
+
+// window is how far a notification's time may lie from ours, on either side
+// (pay.weixin.qq.com, 如何验证签名: 5 minutes).
+const window = 5 * time.Minute
+
+// probePrefix begins the signature of probes: WeChat Pay now and then sends a
+// wrong signature to see whether it is refused, and counts anything but 4xx or
+// 5xx as a defect of the merchant.
+const probePrefix = "WECHATPAY/SIGNTEST/"
+
+type adapter struct {
+	mchID, appID string
+	apiKey       []byte
+	keys         map[string]platformKey // by the serial that messages name
+}
+
+// platformKey verifies WeChat Pay's signatures: the public key (it does not
+// expire, and its times are zero) or a platform certificate.
+type platformKey struct {
+	key                 *rsa.PublicKey
+	notBefore, notAfter time.Time
+}
+
+// Parse verifies, decrypts and reads a notification. See the README for what
+// each one means.
+func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
+	signedAt, err := a.verify(req, t)
+	if err != nil {
+		t.Fail("signature", "%v", err)
+		return supplier.Callback{}, err
+	}
+	if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, window); err != nil {
+		return supplier.Callback{}, err
+	}
+	n, err := readNotification(req.Body)
+	if err != nil {
+		t.Fail("content", "%v", err)
+		return supplier.Callback{}, malformed(n.callback(), err)
+	}
+	plain, err := n.Resource.open(a.apiKey)
+	if err != nil {
+		t.Fail("decrypt", "%v", err)
+		return supplier.Callback{}, &supplier.Unreadable{
+			Kind: "decrypt_failed", Result: supplier.InternalFailed, Reason: err.Error(), Callback: n.callback(),
+		}
+	}
+	t.Pass("decrypt", "%d bytes of %s", len(plain), algorithm)
+	got, err := n.translate(plain)
+	if err != nil {
+		t.Fail("content", "%v", err)
+		return supplier.Callback{}, malformed(got, err)
+	}
+	t.Pass("content", "%s: %s", n.EventType, got.RawStatus)
+	return got, nil
+}
+
+func malformed(c supplier.Callback, err error) error {
+	c.Status, c.Final = supplier.Other, false
+	return &supplier.Unreadable{Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: c}
+}
+
+// verify returns the signed time. The signature covers "time\nnonce\nbody\n".
+func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, error) {
+	var stamp, nonce, serial, signature string
+	for _, h := range []struct {
+		name string
+		into *string
+	}{
+		{"Wechatpay-Timestamp", &stamp},
+		{"Wechatpay-Nonce", &nonce},
+		{"Wechatpay-Serial", &serial},
+		{"Wechatpay-Signature", &signature},
+	} {
+		values := req.Header.Values(h.name)
+		if len(values) != 1 || values[0] == "" {
+			return time.Time{}, supplier.RefuseSignature("header %s is wanted exactly once, and not empty", h.name)
+		}
+		*h.into = values[0]
+	}
+	if strings.HasPrefix(signature, probePrefix) {
+		return time.Time{}, supplier.RefuseSignature("a probe of WeChat Pay's with a wrong signature: to be refused")
+	}
+	known, ok := a.keys[serial]
+	if !ok {
+		return time.Time{}, supplier.RefuseSignature("no key or certificate with the serial %.80q is configured", serial)
+	}
+	if err := known.validAt(req.ReceivedAt); err != nil {
+		return time.Time{}, err
+	}
+	given, err := base64.StdEncoding.Strict().DecodeString(signature)
+	if err != nil {
+		return time.Time{}, supplier.RefuseSignature("the signature is not base64")
+	}
+	digest := sha256.New()
+	for _, part := range [][]byte{[]byte(stamp), []byte(nonce), req.Body} {
+		digest.Write(part)
+		digest.Write([]byte{'\n'})
+	}
+	if rsa.VerifyPKCS1v15(known.key, crypto.SHA256, digest.Sum(nil), given) != nil {
+		return time.Time{}, supplier.RefuseSignature("the signature does not hold under %.80s", serial)
+	}
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil {
+		return time.Time{}, supplier.RefuseSignature("the signed time is not a number of seconds")
+	}
+	t.Pass("signature", "RSA-SHA256 holds under %.80s", serial)
+	return time.Unix(seconds, 0).UTC(), nil
+}
+
+// validAt refuses a certificate outside its dates: WeChat Pay signs with a newer
+// one from some time before.
+func (k platformKey) validAt(now time.Time) error {
+	if k.notAfter.IsZero() {
+		return nil
+	}
+	if now.Before(k.notBefore) || now.After(k.notAfter) {
+		return supplier.RefuseSignature("the platform certificate is valid from %s to %s only",
+			k.notBefore.UTC().Format(time.DateOnly), k.notAfter.UTC().Format(time.DateOnly))
+	}
+	return nil
+}
+
+// Reply answers with a status, which alone decides: 2xx ends the notifications,
+// even with FAIL in the body.
+func (a *adapter) Reply(r supplier.Result) supplier.Reply {
+	switch r {
+	case supplier.Taken:
+		return answer(http.StatusOK, "SUCCESS", "OK")
+	case supplier.BadSignature:
+		return answer(http.StatusUnauthorized, "FAIL", "bad signature")
+	case supplier.Malformed:
+		return answer(http.StatusBadRequest, "FAIL", "malformed")
+	case supplier.Unavailable:
+		return answer(http.StatusServiceUnavailable, "FAIL", "busy, send again")
+	default:
+		return answer(http.StatusInternalServerError, "FAIL", "internal error, send again")
+	}
+}
+
+func answer(status int, code, message string) supplier.Reply {
+	body, _ := json.Marshal(struct { // two strings always marshal
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{code, message})
+	return supplier.Reply{Status: status, ContentType: "application/json", Body: body}
+}
+
+// Identity is the merchant and, where configured, the application.
+func (a *adapter) Identity() map[string]string {
+	return map[string]string{"mch_id": a.mchID, "app_id": a.appID}
+}
+
+// Account is the merchant: one merchant number may serve several applications,
+// and transaction numbers are unique within it.
+func (a *adapter) Account() string { return "wechatpay:" + a.mchID }
+
+var errDecrypt = errors.New("the resource cannot be decrypted: api_v3_key is not the one that WeChat Pay uses")

@@ -1,0 +1,117 @@
+package wechatpay
+
+import (
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"backstop/internal/supplier"
+)
+
+// apiKeyLength is that of an AES-256 key; WeChat Pay takes 32 letters and digits.
+const apiKeyLength = 32
+
+type config struct {
+	MchID        string   `json:"mch_id"`
+	AppID        string   `json:"app_id"`
+	APIV3Key     string   `json:"api_v3_key"`
+	PublicKeyID  string   `json:"public_key_id"`
+	PublicKey    string   `json:"public_key"`
+	Certificates []string `json:"certificates"`
+	// The rest serves query, close and refund.
+	MerchantSerial     string `json:"merchant_serial"`
+	MerchantPrivateKey string `json:"merchant_private_key"`
+	BaseURL            string `json:"base_url"`
+}
+
+func newAdapter(_ string, raw json.RawMessage) (supplier.Adapter, error) {
+	var c config
+	if err := supplier.DecodeConfig(raw, &c); err != nil {
+		return nil, err
+	}
+	if c.MchID == "" {
+		return nil, wrong("mch_id", "is missing")
+	}
+	if len(c.APIV3Key) != apiKeyLength {
+		return nil, wrong("api_v3_key", fmt.Sprintf("has %d characters, an APIv3 key has %d", len(c.APIV3Key), apiKeyLength))
+	}
+	keys, err := c.platformKeys()
+	if err != nil {
+		return nil, err
+	}
+	if c.MerchantPrivateKey != "" {
+		if _, err := supplier.ParsePrivateKey(c.MerchantPrivateKey); err != nil {
+			return nil, wrong("merchant_private_key", err.Error())
+		}
+	}
+	if c.BaseURL != "" {
+		if u, err := url.Parse(c.BaseURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return nil, wrong("base_url", "is not an http or https address")
+		}
+	}
+	return &adapter{mchID: c.MchID, appID: c.AppID, apiKey: []byte(c.APIV3Key), keys: keys}, nil
+}
+
+// platformKeys gathers whatever WeChat Pay may sign with. A merchant who moves
+// from certificates to the public key gets both for a while, the share of each
+// set on WeChat Pay's console.
+func (c config) platformKeys() (map[string]platformKey, error) {
+	keys := make(map[string]platformKey)
+	if (c.PublicKeyID == "") != (c.PublicKey == "") {
+		return nil, wrong("public_key_id", "and public_key belong together; one of them is missing")
+	}
+	if c.PublicKey != "" {
+		key, err := supplier.ParsePublicKey(c.PublicKey)
+		if err != nil {
+			return nil, wrong("public_key", err.Error())
+		}
+		keys[c.PublicKeyID] = platformKey{key: key}
+	}
+	for i, text := range c.Certificates {
+		field := fmt.Sprintf("certificates[%d]", i)
+		cert, err := parseCertificate(text)
+		if err != nil {
+			return nil, wrong(field, err.Error())
+		}
+		serial := serialOf(cert)
+		if _, twice := keys[serial]; twice {
+			return nil, wrong(field, "has a serial that another key has too")
+		}
+		keys[serial] = platformKey{key: cert.PublicKey.(*rsa.PublicKey), notBefore: cert.NotBefore, notAfter: cert.NotAfter}
+	}
+	if len(keys) == 0 {
+		return nil, wrong("public_key", "is missing; give public_key_id and public_key, or certificates")
+	}
+	return keys, nil
+}
+
+// parseCertificate reads one PEM certificate that holds an RSA key. Its dates
+// are judged per message: an old certificate beside a new one is no mistake.
+func parseCertificate(text string) (*x509.Certificate, error) {
+	block, rest := pem.Decode([]byte(strings.TrimSpace(text)))
+	switch {
+	case block == nil || block.Type != "CERTIFICATE":
+		return nil, errors.New("is not a PEM certificate")
+	case len(rest) > 0:
+		return nil, errors.New("holds more than one certificate; give each an entry of its own")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, errors.New("is not a readable certificate")
+	}
+	if key, ok := cert.PublicKey.(*rsa.PublicKey); !ok || key.N.BitLen() < 2048 {
+		return nil, errors.New("does not hold an RSA key of at least 2048 bits")
+	}
+	return cert, nil
+}
+
+// serialOf writes a serial as the header Wechatpay-Serial does: upper-case hex of
+// whole bytes.
+func serialOf(cert *x509.Certificate) string { return fmt.Sprintf("%X", cert.SerialNumber.Bytes()) }
+
+func wrong(field, problem string) error { return &supplier.FieldError{Field: field, Problem: problem} }

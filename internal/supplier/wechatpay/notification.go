@@ -1,0 +1,195 @@
+package wechatpay
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"backstop/internal/money"
+	"backstop/internal/supplier"
+)
+
+// algorithm is the only one that a resource may name: the message does not
+// choose how it is checked.
+const algorithm = "AEAD_AES_256_GCM"
+
+// notification is the outer, signed message.
+type notification struct {
+	ID         string   `json:"id"`
+	CreateTime string   `json:"create_time"`
+	EventType  string   `json:"event_type"`
+	Resource   resource `json:"resource"`
+}
+
+// resource is the encrypted fact.
+type resource struct {
+	Algorithm      string `json:"algorithm"`
+	Ciphertext     string `json:"ciphertext"`
+	AssociatedData string `json:"associated_data"`
+	Nonce          string `json:"nonce"`
+}
+
+func readNotification(body []byte) (notification, error) {
+	var n notification
+	if err := supplier.DecodeJSON(body, &n); err != nil {
+		return notification{}, err
+	}
+	if n.ID == "" || n.EventType == "" {
+		return n, errors.New("the notification has no id or no event_type")
+	}
+	return n, nil
+}
+
+// callback is what the envelope alone says. The id is equal on every repeat.
+func (n notification) callback() supplier.Callback {
+	return supplier.Callback{
+		EventKey: n.ID, Status: supplier.Other, RawStatus: n.EventType,
+		OccurredAt: readTime(n.CreateTime),
+	}
+}
+
+// open decrypts the resource. The error is one and the same for every cause but
+// the algorithm: people can only compare keys.
+func (r resource) open(key []byte) ([]byte, error) {
+	if r.Algorithm != algorithm {
+		return nil, fmt.Errorf("the resource is encrypted with %.40q, only %s is known", r.Algorithm, algorithm)
+	}
+	sealed, err := base64.StdEncoding.DecodeString(r.Ciphertext)
+	if err != nil {
+		return nil, errDecrypt
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, errDecrypt
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil || len(r.Nonce) != gcm.NonceSize() { // Open panics on another size
+		return nil, errDecrypt
+	}
+	plain, err := gcm.Open(nil, []byte(r.Nonce), sealed, []byte(r.AssociatedData))
+	if err != nil {
+		return nil, errDecrypt
+	}
+	return plain, nil
+}
+
+// fact is the decrypted resource of a payment or a refund. Amounts keep their
+// text: it is judged by money.ParseMinor.
+type fact struct {
+	MchID         string `json:"mchid"`
+	AppID         string `json:"appid"` // a refund names none
+	OutTradeNo    string `json:"out_trade_no"`
+	TransactionID string `json:"transaction_id"`
+	TradeState    string `json:"trade_state"`
+	SuccessTime   string `json:"success_time"`
+	OutRefundNo   string `json:"out_refund_no"`
+	RefundID      string `json:"refund_id"`
+	RefundStatus  string `json:"refund_status"`
+	Amount        struct {
+		// Total is the order's amount. payer_total is less where a coupon paid a
+		// part; the merchant gets the total all the same.
+		Total    json.RawMessage `json:"total"`
+		Refund   json.RawMessage `json:"refund"`
+		Currency string          `json:"currency"`
+	} `json:"amount"`
+}
+
+// translate reads the decrypted resource. Beside an error it returns what could
+// be read.
+func (n notification) translate(plain []byte) (supplier.Callback, error) {
+	got := n.callback()
+	isPayment := strings.HasPrefix(n.EventType, "TRANSACTION.")
+	isRefund := strings.HasPrefix(n.EventType, "REFUND.")
+	if !isPayment && !isRefund {
+		return got, nil // another product's notification may have any shape
+	}
+	var f fact
+	if err := supplier.DecodeJSON(plain, &f); err != nil {
+		return got, err
+	}
+	got.OrderRef, got.TradeNo = f.OutTradeNo, f.TransactionID
+	got.Identity = map[string]string{"mch_id": f.MchID}
+	if f.AppID != "" {
+		got.Identity["app_id"] = f.AppID
+	}
+	got.Currency = f.Amount.Currency
+	if got.Currency == "" {
+		got.Currency = "CNY" // refunds name none, payments need not (境内商户号仅支持人民币)
+	}
+	if at := readTime(f.SuccessTime); !at.IsZero() {
+		got.OccurredAt = at
+	}
+	read := n.payment
+	if isRefund {
+		read = n.refund
+	}
+	err := read(&got, f)
+	return got, err
+}
+
+// payment reads a payment's state. Only the event that announces a success may
+// report one.
+func (n notification) payment(c *supplier.Callback, f fact) error {
+	c.RawStatus = f.TradeState
+	switch {
+	case f.TradeState == "SUCCESS" && n.EventType == "TRANSACTION.SUCCESS":
+		c.Status = supplier.Paid
+	case f.TradeState == "PAYERROR": // the buyer may try again
+		c.Status = supplier.Failed
+	case f.TradeState == "CLOSED":
+		c.Status, c.Final = supplier.Failed, true
+	}
+	// A payment that never was has no transaction number.
+	trade := f.TransactionID
+	if trade == "" {
+		trade = f.OutTradeNo
+	}
+	if trade == "" || f.TradeState == "" {
+		return errors.New("the notification names no payment or no trade_state")
+	}
+	c.EventKey = trade + ":" + f.TradeState
+	return amount(c, f.Amount.Total)
+}
+
+// refund reads a refund's end. Money went back only with SUCCESS; ABNORMAL (the
+// buyer's account cannot take it) and CLOSED left it where it was.
+func (n notification) refund(c *supplier.Callback, f fact) error {
+	c.RawStatus = n.EventType
+	c.RefundNo = f.OutRefundNo
+	if n.EventType == "REFUND.SUCCESS" && f.RefundStatus == "SUCCESS" {
+		c.Status = supplier.Refunded
+	}
+	if f.RefundID == "" {
+		return errors.New("the notification names no refund")
+	}
+	c.EventKey = f.RefundID + ":" + n.EventType
+	return amount(c, f.Amount.Refund)
+}
+
+// amount reads fen. Where no money moved, none need be named.
+func amount(c *supplier.Callback, text json.RawMessage) error {
+	minor, err := money.ParseMinor(string(text))
+	if err == nil {
+		c.Amount = minor
+		return nil
+	}
+	if c.Status == supplier.Paid || c.Status == supplier.Refunded {
+		return fmt.Errorf("amount: %w", err)
+	}
+	return nil
+}
+
+// readTime is the zero time where the text is no RFC 3339 time: a supplier's
+// clock is for people, nothing is decided by it.
+func readTime(text string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}

@@ -1,0 +1,75 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"backstop/internal/db"
+)
+
+// Retention says how long rows are kept that are only there to be read.
+type Retention struct {
+	Callbacks, Attempts, History time.Duration
+}
+
+const (
+	// cleanupStep is the rows of one DELETE: short enough that nobody waits.
+	cleanupStep = 500
+	// cleanupTime bounds one run; the next one goes on.
+	cleanupTime = 20 * time.Second
+	// cleanupRest lets others write between two steps.
+	cleanupRest = 5 * time.Millisecond
+	// orphanKeys is how many keys of Redis one run passes by.
+	orphanKeys = 20_000
+)
+
+// cleanup removes what is past its retention, in small steps, and orphaned tasks
+// in Redis. That a callback was seen (callback_keys) is kept for ever. An
+// order's history goes as a whole, by the age of the order.
+func (j *Jobs) cleanup(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanupTime)
+	defer cancel()
+	for _, c := range []struct {
+		table, column string
+		keep          time.Duration
+	}{
+		{"callbacks", "id", j.o.Retention.Callbacks},
+		{"notify_attempts", "id", j.o.Retention.Attempts},
+		{"order_history", "order_id", j.o.Retention.History},
+	} {
+		n, err := j.remove(ctx, c.table, c.column, c.keep)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			j.o.Log.Info("clean up", "table", c.table, "rows", n)
+		}
+	}
+	count, err := j.o.Queue.Orphans(ctx, orphanKeys)
+	if count.Deleted > 0 {
+		j.o.Log.Info("clean up", "orphaned_tasks", count.Deleted)
+	}
+	return err
+}
+
+func (j *Jobs) remove(ctx context.Context, table, column string, keep time.Duration) (removed int64, err error) {
+	before := db.IDAt(j.o.DB.Now() - keep.Microseconds())
+	query := fmt.Sprintf("DELETE FROM %s WHERE id IN (SELECT id FROM %s WHERE %s < ? ORDER BY %s LIMIT ?)", table, table, column, column)
+	for ctx.Err() == nil {
+		res, err := j.o.DB.NewRaw(query, before, cleanupStep).Exec(ctx)
+		if err != nil {
+			return removed, fmt.Errorf("clean up %s: %w", table, err)
+		}
+		n, _ := res.RowsAffected()
+		removed += n
+		if n < cleanupStep {
+			return removed, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(cleanupRest):
+		}
+	}
+	return removed, nil
+}

@@ -1,0 +1,199 @@
+// Package jobs is the task door: Asynq tasks and the clock come in here, and each
+// is one call of the domain. An error returned to Asynq means that we are
+// broken; what a merchant or a supplier did is an outcome and lies in its row.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/ledger"
+	"backstop/internal/notify"
+	"backstop/internal/payment"
+	"backstop/internal/queue"
+	"backstop/internal/settings"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/hibiken/asynq"
+)
+
+// Options of the workers.
+type Options struct {
+	DB         *db.DB
+	Settings   *settings.Store
+	Processor  *payment.Processor
+	Dispatcher *notify.Dispatcher
+	Ledger     *ledger.Book
+	Queue      *queue.Client
+	Redis      asynq.RedisConnOpt
+	Log        *slog.Logger
+	Retention  Retention
+
+	// Workers runs the task servers and the tick; Scheduler the clean-up and,
+	// on any node, what is done by the clock.
+	Workers, Scheduler bool
+	CleanupEvery       time.Duration
+	// Fatal hears that this process must end (its node slot is lost).
+	Fatal func(error)
+}
+
+// Jobs runs task servers and periodic work.
+type Jobs struct {
+	o       Options
+	servers []*asynq.Server
+	cron    gocron.Scheduler
+	tick    ticker
+}
+
+// groups are the isolation groups that have work today; each has its own server,
+// so that none waits for another's tasks.
+var groups = []queue.Group{queue.LiveGroup, queue.WaitingGroup, queue.WorkGroup}
+
+// Start begins to take tasks. Redis need not be there: the servers keep trying,
+// and the tick does the work meanwhile.
+func Start(ctx context.Context, o Options) (*Jobs, error) {
+	cron, err := gocron.NewScheduler(gocron.WithStopTimeout(5*time.Second), gocron.WithLocation(time.UTC))
+	if err != nil {
+		return nil, fmt.Errorf("make the scheduler: %w", err)
+	}
+	j := &Jobs{o: o, cron: cron, tick: ticker{o: o}}
+	if err := j.schedule(ctx); err != nil {
+		return nil, err
+	}
+	cron.Start()
+	if !o.Workers {
+		return j, nil
+	}
+	mux := asynq.NewServeMux()
+	mux.HandleFunc(queue.TaskNotify, j.notify)
+	mux.HandleFunc(queue.TaskExpire, j.expire)
+	for _, g := range groups {
+		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.Log))
+		go j.serve(ctx, srv, mux)
+		j.servers = append(j.servers, srv)
+	}
+	return j, nil
+}
+
+// serve starts a task server, again and again while Redis is not there.
+func (j *Jobs) serve(ctx context.Context, srv *asynq.Server, mux *asynq.ServeMux) {
+	for ctx.Err() == nil {
+		err := srv.Start(mux)
+		if err == nil || errors.Is(err, asynq.ErrServerClosed) {
+			return
+		}
+		j.o.Log.Warn("start a task server", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// notify hands ids to the dispatcher and is done: the task is not held for the
+// length of a merchant's answer.
+func (j *Jobs) notify(_ context.Context, t *asynq.Task) error {
+	nudges, err := queue.DecodeNudges(t)
+	if err != nil {
+		return err
+	}
+	j.o.Dispatcher.Offer(nudges)
+	return nil
+}
+
+func (j *Jobs) expire(ctx context.Context, _ *asynq.Task) error {
+	_, err := j.o.Processor.Expire(ctx)
+	return err
+}
+
+// every is one periodic piece of work. A run that is not over when the next one
+// is due is left to finish; the next one is skipped.
+func (j *Jobs) every(d time.Duration, name string, run func(context.Context) error) error {
+	task := func(ctx context.Context) {
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			j.o.Log.Error(name, "error", db.Explain(err))
+		}
+	}
+	_, err := j.cron.NewJob(gocron.DurationJob(d), gocron.NewTask(task), gocron.WithName(name),
+		gocron.WithSingletonMode(gocron.LimitModeReschedule))
+	if err != nil {
+		return fmt.Errorf("schedule %s: %w", name, err)
+	}
+	return nil
+}
+
+// Periods of the clock's work.
+const (
+	tickEvery     = time.Second
+	settingsEvery = 500 * time.Millisecond
+	beatEvery     = 10 * time.Second
+)
+
+func (j *Jobs) schedule(ctx context.Context) error {
+	list := []struct {
+		on    bool
+		every time.Duration
+		name  string
+		run   func(context.Context) error
+	}{
+		{true, settingsEvery, "refresh settings", j.refresh},
+		{true, beatEvery, "beat", j.beat},
+		{j.o.Workers, tickEvery, "tick deliveries", j.tick.deliveries},
+		{j.o.Workers, tickEvery, "tick timeouts", j.tick.timeouts},
+		{j.o.Workers, tickEvery, "fold the ledger", j.fold},
+		{j.o.Scheduler, j.o.CleanupEvery, "clean up", j.cleanup},
+	}
+	for _, l := range list {
+		if !l.on {
+			continue
+		}
+		if err := j.every(l.every, l.name, l.run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Jobs) refresh(ctx context.Context) error {
+	_, err := j.o.Settings.Refresh(ctx)
+	return err
+}
+
+func (j *Jobs) beat(ctx context.Context) error {
+	err := j.o.DB.Beat(ctx)
+	if errors.Is(err, db.ErrEvicted) {
+		j.o.Fatal(err)
+	}
+	return err
+}
+
+// foldMost bounds one run, so that a long tail cannot hold the clock.
+const foldMost = 20
+
+func (j *Jobs) fold(ctx context.Context) error {
+	for range foldMost {
+		n, err := j.o.Ledger.Fold(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop takes no more tasks and waits for running ones, within Asynq's own
+// shutdown time.
+func (j *Jobs) Stop() {
+	for _, s := range j.servers {
+		s.Stop() // no new tasks while the others shut down
+	}
+	if err := j.cron.Shutdown(); err != nil {
+		j.o.Log.Warn("stop the scheduler", "error", err)
+	}
+	for _, s := range j.servers {
+		s.Shutdown()
+	}
+}
