@@ -25,6 +25,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/egress"
 	"backstop/internal/ledger"
+	"backstop/internal/notify"
 	"backstop/internal/verify"
 	"backstop/migrations"
 
@@ -188,9 +189,15 @@ func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() 
 		d.Close()
 		return apply.Env{}, nil, err
 	}
+	schedule, err := notify.ParseSchedule(c.NotifySchedule)
+	if err != nil {
+		d.Close()
+		return apply.Env{}, nil, fmt.Errorf("%w: BACKSTOP_NOTIFY_SCHEDULE: %w", app.ErrUsage, err)
+	}
 	return apply.Env{
 		DB: d, Keys: keys, Kinds: app.Kinds(), Ledger: ledger.New(d),
 		CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, Out: std.out,
+		Defaults: apply.Defaults{Schedule: schedule, Timeout: c.NotifyTimeout, MaxInFlight: c.NotifyMaxInFlight},
 	}, d.Close, nil
 }
 

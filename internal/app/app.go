@@ -15,6 +15,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/egress"
 	"backstop/internal/ledger"
+	"backstop/internal/metric"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/queue"
@@ -198,8 +199,10 @@ func (a *App) build() {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Book: a.settings.Merchants, Channels: channels(out), Nudger: a.nudger,
 			Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
+			Exhausted: func(id int64) { a.o.Log.Warn("a notification ran out of attempts", "delivery", id) },
 		})
 	}
+	metric.RegisterBacklogs(a.backlogs)
 	if a.o.Roles.Web {
 		refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 		a.closing(refusals.Close)
@@ -210,6 +213,10 @@ func (a *App) build() {
 		})
 	}
 }
+
+// skewMost is the difference between this node's clock and the database's from
+// which on signatures and schedules cannot be trusted.
+const skewMost = 2 * time.Second
 
 // checks is what /readyz asks.
 func (a *App) checks() []web.Check {
@@ -223,5 +230,11 @@ func (a *App) checks() []web.Check {
 			return err
 		}},
 		{Name: "redis", Run: a.redis.Check},
+		{Name: "clock", Run: func(context.Context) error {
+			if s := a.db.Skew(); s.Abs() > skewMost {
+				return fmt.Errorf("this node's clock is %s ahead of the database's: mend its time service", s.Round(time.Millisecond))
+			}
+			return nil
+		}},
 	}
 }
