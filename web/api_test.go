@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"backstop/internal/db"
-	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/stock"
@@ -211,8 +210,7 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = h.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		m := &merchant.Merchant{ID: 1, Settings: merchant.Settings{URLs: []string{"https://a.example"}}}
-		_, err := notify.Create(ctx, tx, h.db, []notify.Fact{{Merchant: m, SubjectID: id, Type: "order.paid", Version: 2}})
+		_, err := notify.Create(ctx, tx, h.db, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, HasAddress: true}})
 		return err
 	})
 	if err != nil {

@@ -109,7 +109,7 @@ func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Rec
 	attrs := []slog.Attr{
 		slog.String("supplier", clip(c.Params("supplier"), 64)), slog.String("outcome", r.Outcome),
 		slog.Int("status", r.Reply.Status), slog.String("remote", req.RemoteAddr.String()),
-		slog.Duration("took", took), slog.String("request_id", localRequestID.text(c)),
+		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", localRequestID.text(c)),
 	}
 	if r.OrderNo != "" {
 		attrs = append(attrs, slog.String("order_no", clip(r.OrderNo, 100)))
