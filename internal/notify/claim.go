@@ -45,7 +45,7 @@ func (d *Dispatcher) claim(batch []ticket) (map[int64]claimed, error) {
 		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+
 		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, attempts,"+
 		" coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body",
-		Sending, d.o.DB.Boot(), lease, bun.In(ids), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
+		Sending, d.o.DB.Boot(), lease, bun.List(ids), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) 
 		return 0, nil
 	}
 	res, err := d.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, lease_owner = 0 WHERE next_at IS NOT NULL AND status = ? AND lease_owner IN (?)",
-		RetryWait, d.Now(), Sending, bun.In(boots)).Exec(ctx)
+		RetryWait, d.Now(), Sending, bun.List(boots)).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("release leases of earlier runs: %w", err)
 	}
