@@ -121,7 +121,7 @@ func (r *run) lookAgain(ctx context.Context, i *Invariant, c claim, suspects []i
 			ID   int64
 			What string
 		}
-		args := append([]any{bun.Ident(c.table), bun.In(part)}, c.args...)
+		args := append([]any{bun.Ident(c.table), bun.List(part)}, c.args...)
 		err := r.probing(ctx, func(ctx context.Context, tx bun.Tx) error {
 			return tx.NewRaw("SELECT x.id, "+c.what+" AS what FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
 				args...).Scan(ctx, &still)

@@ -52,7 +52,7 @@ func notifyClaims(now int64) []claim {
 			" OR (d.status = ? AND (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1)" +
 			" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0)))",
 		args: []any{
-			notify.Delivered, bun.In([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), now - overdue.Microseconds(),
+			notify.Delivered, bun.List([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), now - overdue.Microseconds(),
 			notify.Skipped, notify.Exhausted, compensation.NotifyExhausted,
 		},
 		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " + paid + "), 'missing')" +
@@ -123,7 +123,7 @@ func historyClaims() []claim {
 				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version < x.version) > 0" +
 				" ELSE x.from_status || '>' || x.to_status NOT IN (?)" +
 				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) <> 1 END",
-			args: []any{bun.In(legal)},
+			args: []any{bun.List(legal)},
 			what: "'order ' || " + orderNo("x.order_id") + " || ' has the step ' || CAST(x.version AS TEXT) || ' from ' || x.from_status || ' to ' || x.to_status" +
 				" || ', which is illegal or does not follow the one before'",
 		},
