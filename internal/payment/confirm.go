@@ -80,6 +80,7 @@ type batch struct {
 	attempts map[int64][]*Attempt    // by order
 	trades   map[tradeKey]int64      // settled trade numbers → order
 	known    map[eventKey]bool
+	accounts []int64 // that the messages came by; the first column of every index below
 
 	// to write
 	records    []callbackRow
@@ -148,6 +149,9 @@ func (b *batch) read(ctx context.Context) error {
 			trades = append(trades, r.Callback.TradeNo)
 		}
 		events = append(events, r.Callback.EventKey)
+		if !slices.Contains(b.accounts, r.Supplier.AccountID) {
+			b.accounts = append(b.accounts, r.Supplier.AccountID)
+		}
 	}
 	var err error
 	if b.orders, err = order.ByNos(ctx, b.tx, b.p.o.DB, refs); err != nil {
@@ -170,7 +174,8 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 		return nil
 	}
 	var rows []*Attempt
-	if err := b.tx.NewSelect().Model(&rows).Where("pa.supplier_ref IN (?)", bun.In(refs)).Scan(ctx); err != nil {
+	if err := b.tx.NewSelect().Model(&rows).Where("pa.account_id IN (?)", bun.List(b.accounts)).
+		Where("pa.supplier_ref IN (?)", bun.List(refs)).Scan(ctx); err != nil {
 		return fmt.Errorf("find attempts: %w", err)
 	}
 	ids := make([]int64, len(rows))
@@ -203,8 +208,8 @@ func (b *batch) readAttempts(ctx context.Context, trades []string) error {
 	}
 	var rows []*Attempt
 	err := b.tx.NewRaw("SELECT * FROM payment_attempts WHERE order_id IN (?) UNION SELECT * FROM payment_attempts"+
-		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''",
-		bun.In(ids), bun.In(trades)).Scan(ctx, &rows)
+		" WHERE account_id IN (?) AND supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''",
+		bun.List(ids), bun.List(b.accounts), bun.List(trades)).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
 	}
@@ -220,7 +225,8 @@ func (b *batch) readAttempts(ctx context.Context, trades []string) error {
 
 func (b *batch) readKeys(ctx context.Context, events []string) error {
 	var rows []keyRow
-	if err := b.tx.NewSelect().Model(&rows).Where("event_key IN (?)", bun.In(events)).Scan(ctx); err != nil {
+	if err := b.tx.NewSelect().Model(&rows).Where("account_id IN (?)", bun.List(b.accounts)).
+		Where("event_key IN (?)", bun.List(events)).Scan(ctx); err != nil {
 		return fmt.Errorf("read callback keys: %w", err)
 	}
 	b.known = make(map[eventKey]bool, len(rows))

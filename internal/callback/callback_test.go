@@ -1,0 +1,377 @@
+package callback
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/payment"
+	"backstop/internal/seal"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// spoken is an adapter whose message says what is to happen.
+type spoken struct{}
+
+func (spoken) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
+	what, ref, _ := strings.Cut(string(req.Body), " ")
+	switch what {
+	case "forged":
+		t.Fail("signature", "does not hold")
+		return supplier.Callback{}, supplier.RefuseSignature("does not hold")
+	case "garbage":
+		t.Fail("form", "with a NUL \x00 and no UTF-8 \xff")
+		return supplier.Callback{}, supplier.RefuseMalformed("garbage")
+	case "locked":
+		return supplier.Callback{}, &supplier.Unreadable{
+			Kind: "decrypt_failed", Result: supplier.InternalFailed, Callback: supplier.Callback{OrderRef: ref},
+		}
+	case "panic":
+		panic("an adapter's mistake")
+	case "odd":
+		return supplier.Callback{}, errors.New("neither refused nor unreadable")
+	}
+	t.Pass("signature", "holds")
+	return supplier.Callback{EventKey: ref, OrderRef: ref, Status: supplier.Paid, Amount: 1, Currency: "CNY"}, nil
+}
+
+func (spoken) Reply(r supplier.Result) supplier.Reply {
+	status := map[supplier.Result]int{
+		supplier.Taken: 200, supplier.BadSignature: 401, supplier.Malformed: 400,
+		supplier.Unavailable: 503, supplier.InternalFailed: 500,
+	}[r]
+	return supplier.Reply{Status: status, ContentType: "text/plain", Body: []byte("spoken")}
+}
+
+func (spoken) Identity() map[string]string { return nil }
+func (spoken) Account() string             { return "spoken:1" }
+
+// till is a payment that remembers what it was given.
+type till struct {
+	mu   sync.Mutex
+	took []*payment.Received
+	err  error
+	hang bool
+}
+
+func (p *till) Take(ctx context.Context, r *payment.Received) (payment.Outcome, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hang {
+		<-ctx.Done()
+		return payment.Outcome{}, ctx.Err()
+	}
+	if p.err != nil {
+		return payment.Outcome{}, p.err
+	}
+	p.took = append(p.took, r)
+	out := payment.Outcome{Name: payment.Paid, CallbackID: 7, OrderNo: r.Callback.OrderRef}
+	if r.Unreadable != nil {
+		out.Name, out.Result = r.Unreadable.Kind, r.Unreadable.Result
+	}
+	return out, nil
+}
+
+type house struct {
+	db       *db.DB
+	settings *settings.Store
+	till     *till
+	refusals *Refusals
+	receiver *Receiver
+}
+
+func newHouse(t *testing.T, d *db.DB, perSecond, rows int) *house {
+	t.Helper()
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	keys, err := seal.NewKeyring(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := supplier.Kinds{{Name: "spoken", New: func(string, json.RawMessage) (supplier.Adapter, error) { return spoken{}, nil }}}
+	log := slog.New(slog.DiscardHandler)
+	h := &house{db: d, till: &till{}, settings: settings.NewStore(d, kinds, keys, log)}
+	h.refusals = NewRefusals(RefusalOptions{DB: d, Rate: perSecond, Rows: rows, Log: log})
+	t.Cleanup(h.refusals.Close)
+	h.receiver = New(Options{DB: d, Settings: h.settings, Payments: h.till, Refusals: h.refusals, Wait: 200 * time.Millisecond})
+	return h
+}
+
+// declare writes a supplier as apply does.
+func (h *house) declare(t *testing.T, id int64, code string, enabled bool, allow string) {
+	t.Helper()
+	ctx := context.Background()
+	_, err := h.db.NewRaw("INSERT INTO supplier_accounts (id, name) VALUES (?, ?)", id, code).Exec(ctx)
+	if err == nil {
+		_, err = h.db.NewInsert().Model(&settings.SupplierRow{
+			ID: id, Code: code, Kind: "spoken", AccountID: id, Enabled: enabled,
+			AllowIPs: json.RawMessage(allow), Config: json.RawMessage("{}"),
+		}).Exec(ctx)
+	}
+	if err == nil {
+		err = h.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { return settings.Bump(ctx, tx) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *house) receive(code, body string) Receipt {
+	return h.receiver.Receive(context.Background(), code, request(body), nil)
+}
+
+func request(body string) *supplier.Request {
+	return &supplier.Request{
+		Method: "POST", Path: "/callback/wx", RawQuery: "sign=abc&api_token=hunter2",
+		Header: http.Header{"Authorization": {"Bearer hunter2"}, "X-Signature": {"s1", "s2"}, "X-Odd": {"\xff\x00"}},
+		Body:   []byte(body), RemoteAddr: netip.MustParseAddr("203.0.113.9"), ReceivedAt: time.Now(),
+	}
+}
+
+func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
+	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	h.declare(t, 2, "off", false, "[]")
+	h.declare(t, 3, "listed", true, `["203.0.113.0/24"]`)
+	h.declare(t, 4, "other", true, `["192.0.2.0/24"]`)
+	for _, c := range []struct {
+		code, body, outcome string
+		status              int
+		taken               bool
+	}{
+		{"wx", "paid O1", payment.Paid, 200, true},
+		{"listed", "paid O1", payment.Paid, 200, true},
+		{"wx", "locked O1", "decrypt_failed", 500, true},
+		{"wx", "forged O1", BadSignature, 401, false},
+		{"wx", "garbage", Unparsable, 400, false},
+		{"wx", "panic", AdapterFailed, 500, false},
+		{"wx", "odd", AdapterFailed, 500, false},
+		{"nobody", "paid O1", UnknownSupplier, 404, false},
+		{"", "paid O1", UnknownSupplier, 404, false},
+		{"off", "paid O1", DisabledSupplier, 404, false},
+		{"other", "paid O1", WrongAddress, 403, false},
+	} {
+		h.till.took = nil
+		got := h.receive(c.code, c.body)
+		if got.Outcome != c.outcome || got.Reply.Status != c.status {
+			t.Errorf("%s %q: %s, %d; want %s, %d", c.code, c.body, got.Outcome, got.Reply.Status, c.outcome, c.status)
+		}
+		if taken := len(h.till.took) == 1; taken != c.taken {
+			t.Errorf("%s %q: given to the payment = %v", c.code, c.body, taken)
+		}
+		if (got.Err != nil) != (c.outcome == AdapterFailed) {
+			t.Errorf("%s %q: error %v", c.code, c.body, got.Err)
+		}
+	}
+}
+
+func TestABrokenForwardedChainIsDeniedWithAnEmptyList(t *testing.T) {
+	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	got := h.receiver.Receive(context.Background(), "wx", request("paid O1"), supplier.ErrForwarded)
+	if got.Reply.Status != 403 || len(h.till.took) != 0 {
+		t.Errorf("answered %d, %d taken", got.Reply.Status, len(h.till.took))
+	}
+}
+
+func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
+	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	for _, err := range []error{db.ErrBusy, db.ErrCommitUnknown, errors.New("the disk is full")} {
+		h.till.err = err
+		if got := h.receive("wx", "paid O1"); got.Reply.Status != 503 || got.Outcome != Unavailable || !errors.Is(got.Err, err) {
+			t.Errorf("%v: %+v", err, got)
+		}
+	}
+	h.till.err, h.till.hang = nil, true
+	start := time.Now()
+	if got := h.receive("wx", "paid O1"); got.Reply.Status != 503 {
+		t.Errorf("a hanging payment: %+v", got)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("a hanging payment held the supplier for %s", took)
+	}
+}
+
+func TestASupplierIsFoundBeforeTheNextLookAtTheSettings(t *testing.T) {
+	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	// Nobody has called Refresh: the miss does.
+	if got := h.receive("wx", "paid O1"); got.Outcome != payment.Paid {
+		t.Fatalf("just declared: %s", got.Outcome)
+	}
+	h.declare(t, 2, "later", true, "[]")
+	if got := h.receive("later", "paid O1"); got.Outcome != UnknownSupplier {
+		t.Errorf("the second miss within %s looked at the settings again: %s", missEvery, got.Outcome)
+	}
+}
+
+func TestTheRecordHoldsTheRawCallWithoutSecrets(t *testing.T) {
+	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	h.receive("wx", "paid O\x00\xff")
+	r := h.till.took[0].Record
+	if !bytes.Equal(r.Body, []byte("paid O\x00\xff")) {
+		t.Errorf("the body was changed: %q", r.Body)
+	}
+	if want := "Authorization: ***\nX-Odd: \uFFFD\uFFFD\nX-Signature: s1\nX-Signature: s2\n"; r.Header != want {
+		t.Errorf("header %q", r.Header)
+	}
+	if want := "sign=abc&api_token=***"; r.Query != want {
+		t.Errorf("query %q", r.Query)
+	}
+	names := []string{}
+	for _, s := range r.Steps {
+		names = append(names, s.Name)
+	}
+	if got := strings.Join(names, ", "); got != "supplier, address, signature" {
+		t.Errorf("steps %s", got)
+	}
+	if r.RemoteAddr != "203.0.113.9" || r.Method != "POST" || r.ReceivedAt == 0 {
+		t.Errorf("record %+v", r)
+	}
+}
+
+func TestSecretsAreKnownByTheirNames(t *testing.T) {
+	for name, secret := range map[string]bool{
+		"Authorization": true, "Proxy-Authorization": true, "Cookie": true, "X-Auth-Token": true, "X-Api-Key": true, "user_password": true,
+		"Wechatpay-Signature": false, "Wechatpay-Nonce": false, "Wechatpay-Serial": false, "Stripe-Signature": false, "sign": false, "Content-Type": false,
+	} {
+		if isSecret(name) != secret {
+			t.Errorf("%s: secret = %v", name, !secret)
+		}
+	}
+	if got := storableQuery("pass%77ord=x&a;b&token&=1"); got != "pass%77ord=***&a;b&token&=1" {
+		t.Errorf("query %q", got)
+	}
+}
+
+func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d, 100, 1000)
+		h.declare(t, 1, "wx", true, "[]")
+		h.receive("wx", "forged "+strings.Repeat("x", 10_000))
+		h.receive("wx", "garbage")
+		h.receive("no\x00body"+strings.Repeat("y", 100), "forged")
+		h.refusals.Close()
+		var rows []refusedRow
+		if err := d.NewSelect().Model(&rows).OrderExpr("rc.id").Scan(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) != 3 {
+			t.Fatalf("%d rows", len(rows))
+		}
+		if r := rows[0]; r.Outcome != BadSignature || r.Supplier != "wx" || len(r.Body) != keepBytes || strings.Contains(r.Headers+r.Query, "hunter2") {
+			t.Errorf("forged: %s %s, %d bytes, %s %s", r.Supplier, r.Outcome, len(r.Body), r.Headers, r.Query)
+		}
+		var steps []supplier.Step
+		if err := json.Unmarshal(rows[1].Steps, &steps); err != nil || len(steps) != 3 || steps[2].Name != "form" {
+			t.Errorf("steps %s: %v", rows[1].Steps, err)
+		}
+		if r := rows[2]; r.Outcome != UnknownSupplier || !strings.HasPrefix(r.Supplier, "no\uFFFDbodyy") || len(r.Supplier) > keepCode+3 {
+			t.Errorf("unknown: %q %s", r.Supplier, r.Outcome)
+		}
+	})
+}
+
+func TestAFloodOfForgeriesIsCountedNotRecorded(t *testing.T) {
+	h := newHouse(t, dbtest.SQLite(t), 10, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	h.declare(t, 2, "ali", true, "[]")
+	flooded := 0
+	for range 500 {
+		if h.receive("wx", "forged").Flood {
+			flooded++
+		}
+	}
+	for i := range 200 {
+		h.receive(strings.Repeat("z", i%20+1), "forged")
+	}
+	if h.receive("ali", "forged").Flood {
+		t.Error("another supplier's forgeries keep this one's from being recorded")
+	}
+	h.refusals.Close()
+	counts := map[string]int{}
+	var rows []refusedRow
+	if err := h.db.NewSelect().Model(&rows).Scan(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		counts[r.Outcome+" "+r.Supplier[:1]]++
+	}
+	// 10 a second and a burst of 10; a slow machine may take seconds for the loop.
+	if n := counts["bad_signature w"]; n < 10 || n > 100 || n+flooded != 500 {
+		t.Errorf("%d of 500 recorded, %d said to be too many", n, flooded)
+	}
+	if n := counts["unknown_supplier z"]; n < 10 || n > 100 {
+		t.Errorf("%d of 200 of unknown suppliers recorded: they share one allowance", n)
+	}
+	if counts["bad_signature a"] != 1 {
+		t.Errorf("counts %v", counts)
+	}
+}
+
+func TestTheOldestRefusalsGoFirst(t *testing.T) {
+	h := newHouse(t, dbtest.SQLite(t), 1000, 50)
+	h.declare(t, 1, "wx", true, "[]")
+	for range 130 {
+		h.receive("wx", "forged")
+	}
+	h.receive("wx", "garbage")
+	h.refusals.Close()
+	var rows []refusedRow
+	if err := h.db.NewSelect().Model(&rows).OrderExpr("rc.id DESC").Scan(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 50 || rows[0].Outcome != Unparsable {
+		t.Errorf("%d rows are kept, the newest is %s", len(rows), rows[0].Outcome)
+	}
+}
+
+func TestTheAnswerDoesNotWaitForTheRecorder(t *testing.T) {
+	h := newHouse(t, dbtest.SQLite(t), 1000, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	h.receive("wx", "paid O1")
+	ctx := context.Background()
+	release := make(chan struct{})
+	held := make(chan struct{})
+	go h.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { // the only writer is taken
+		close(held)
+		<-release
+		return nil
+	})
+	<-held
+	done := make(chan int)
+	go func() {
+		n := 0
+		for range refusalQueue * 2 {
+			if !h.receive("wx", "forged").Flood {
+				n++
+			}
+		}
+		done <- n
+	}()
+	select {
+	case n := <-done:
+		if n == refusalQueue*2 {
+			t.Error("the queue of refusals has no bound")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("answers wait for the recorder")
+	}
+	close(release)
+}

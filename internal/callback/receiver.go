@@ -1,0 +1,202 @@
+// Package callback takes what suppliers tell us: it finds the supplier, has its
+// adapter verify the message, hands what it says to the payment, and answers in
+// the supplier's own words. "Taken" is only said of what is committed.
+package callback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/metric"
+	"backstop/internal/payment"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+
+	"golang.org/x/time/rate"
+)
+
+// Outcomes of callbacks that were not taken. Those that were have the outcomes
+// of package payment.
+const (
+	UnknownSupplier  = "unknown_supplier"
+	DisabledSupplier = "disabled_supplier"
+	WrongAddress     = "wrong_address"
+	BadSignature     = "bad_signature"
+	Unparsable       = "malformed_request" // unlike the exception "malformed", nothing of it is authentic
+	AdapterFailed    = "adapter_failed"    // our own mistake: the supplier sends again
+	Unavailable      = "unavailable"       // nothing is known to be committed: the supplier sends again
+)
+
+// Payments commits authentic callbacks; it is payment.Processor.
+type Payments interface {
+	// Take returns once the callback is committed. After an error nothing is known
+	// to be.
+	Take(ctx context.Context, r *payment.Received) (payment.Outcome, error)
+}
+
+// Options of a Receiver.
+type Options struct {
+	DB       *db.DB
+	Settings *settings.Store
+	Payments Payments
+	Refusals *Refusals
+	Wait     time.Duration // longest stay of one callback (CALLBACK_WAIT)
+}
+
+// Receiver is the way of every callback from the door to its answer.
+type Receiver struct {
+	o      Options
+	misses *rate.Limiter
+}
+
+// missEvery is how often an unknown code may make us look for newer settings.
+// Every node looks each second anyway; this only serves a supplier whose first
+// callback follows its `apply` at once, and a stranger who tries codes must not
+// turn each try into a query.
+const missEvery = 250 * time.Millisecond
+
+// New returns a Receiver.
+func New(o Options) *Receiver {
+	return &Receiver{o: o, misses: rate.NewLimiter(rate.Every(missEvery), 1)}
+}
+
+// Receipt is what became of one callback: the answer, and what the log says.
+type Receipt struct {
+	Reply      supplier.Reply
+	Outcome    string
+	OrderNo    string
+	CallbackID int64
+	// Err is why a callback could not be taken that should have been.
+	Err error
+	// Flood says of a refused callback that its supplier has had more of them than
+	// are recorded; they are counted, and should not fill the log either.
+	Flood bool
+}
+
+// Receive answers one callback. addrErr says why req.RemoteAddr is not known.
+func (r *Receiver) Receive(ctx context.Context, code string, req *supplier.Request, addrErr error) Receipt {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, r.o.Wait)
+	defer cancel()
+	receipt := r.receive(ctx, code, req, addrErr)
+	metric.Callbacks.WithLabelValues(receipt.Outcome).Inc()
+	metric.CallbackSeconds.Observe(time.Since(start).Seconds())
+	return receipt
+}
+
+func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Request, addrErr error) Receipt {
+	steps := &supplier.Trace{}
+	s, known := r.lookup(ctx, code)
+	switch {
+	case !known:
+		steps.Fail("supplier", "no supplier has this code")
+		return r.refuse(0, code, UnknownSupplier, req, steps, notFound)
+	case !s.Enabled:
+		steps.Fail("supplier", "%s is disabled", s.Code)
+		return r.refuse(s.ID, s.Code, DisabledSupplier, req, steps, notFound)
+	}
+	steps.Pass("supplier", "%s (%s)", s.Code, s.Kind)
+	if !checkAddress(s, req, addrErr, steps) {
+		return r.refuse(s.ID, s.Code, WrongAddress, req, steps, forbidden)
+	}
+	said, err := parse(s.Adapter, req, steps)
+	received := &payment.Received{Supplier: s, Callback: said}
+	var refused *supplier.Refused
+	switch {
+	case errors.As(err, &refused) && refused.Result == supplier.BadSignature:
+		return r.refuse(s.ID, s.Code, BadSignature, req, steps, s.Adapter.Reply(supplier.BadSignature))
+	case errors.As(err, &refused):
+		return r.refuse(s.ID, s.Code, Unparsable, req, steps, s.Adapter.Reply(supplier.Malformed))
+	case errors.As(err, &received.Unreadable):
+		received.Callback = received.Unreadable.Callback
+	case err != nil:
+		steps.Fail("adapter", "our adapter failed on this message")
+		receipt := r.refuse(s.ID, s.Code, AdapterFailed, req, steps, s.Adapter.Reply(supplier.InternalFailed))
+		receipt.Err = err
+		return receipt
+	}
+	return r.take(ctx, received, req, steps)
+}
+
+// take waits for the commit; only then may the supplier hear that we have it.
+func (r *Receiver) take(ctx context.Context, received *payment.Received, req *supplier.Request, steps *supplier.Trace) Receipt {
+	received.Record = payment.Record{
+		ReceivedAt: r.o.DB.Now(), RemoteAddr: addrText(req), Method: req.Method,
+		Query: storableQuery(req.RawQuery), Header: storableHeader(req.Header), Body: req.Body,
+		Steps: storableSteps(steps.Steps),
+	}
+	adapter := received.Supplier.Adapter
+	outcome, err := r.o.Payments.Take(ctx, received)
+	if err != nil {
+		return Receipt{
+			Reply: adapter.Reply(supplier.Unavailable), Outcome: Unavailable, OrderNo: received.Callback.OrderRef,
+			Err: fmt.Errorf("take the callback: %w", err),
+		}
+	}
+	return Receipt{
+		Reply: adapter.Reply(outcome.Result), Outcome: outcome.Name, OrderNo: outcome.OrderNo, CallbackID: outcome.CallbackID,
+	}
+}
+
+// lookup finds the supplier, in newer settings if need be.
+func (r *Receiver) lookup(ctx context.Context, code string) (supplier.Entry, bool) {
+	if s, ok := r.o.Settings.Current().Suppliers.Lookup(code); ok || !r.misses.Allow() {
+		return s, ok
+	}
+	// Where the look fails, the settings that we have stay in force.
+	_, _ = r.o.Settings.Refresh(ctx)
+	return r.o.Settings.Current().Suppliers.Lookup(code)
+}
+
+// checkAddress: an address that is not known is denied even where the list is
+// empty, since whoever breaks X-Forwarded-For has something to hide.
+func checkAddress(s supplier.Entry, req *supplier.Request, addrErr error, steps *supplier.Trace) bool {
+	const step = "address"
+	switch {
+	case addrErr != nil:
+		steps.Fail(step, "%v", addrErr)
+		return false
+	case !s.Allowed(req.RemoteAddr):
+		steps.Fail(step, "%s is not in allow_ips", req.RemoteAddr)
+		return false
+	case len(s.AllowIPs) == 0:
+		steps.Pass(step, "%s; any address is allowed", req.RemoteAddr)
+	default:
+		steps.Pass(step, "%s is in allow_ips", req.RemoteAddr)
+	}
+	return true
+}
+
+// parse has the adapter verify and read the message. A panic in an adapter is
+// our mistake about a message from outside: it must not end the process.
+func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (said supplier.Callback, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the adapter panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return a.Parse(req, steps)
+}
+
+// refuse hands the call to the recorder, which works after the answer.
+func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.Request, steps *supplier.Trace, reply supplier.Reply) Receipt {
+	recorded := r.o.Refusals.note(supplierID, refusal{
+		supplier: code, outcome: outcome, receivedAt: r.o.DB.Now(), request: req, steps: steps.Steps,
+	})
+	return Receipt{Reply: reply, Outcome: outcome, Flood: !recorded}
+}
+
+// Answers where no adapter has a say.
+var (
+	notFound  = plain(http.StatusNotFound, "no such supplier\n")
+	forbidden = plain(http.StatusForbidden, "address not allowed\n")
+)
+
+func plain(status int, text string) supplier.Reply {
+	return supplier.Reply{Status: status, ContentType: "text/plain; charset=utf-8", Body: []byte(text)}
+}

@@ -1,0 +1,226 @@
+package callback
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+	"golang.org/x/time/rate"
+)
+
+// Limits of the recorder. What goes beyond is only counted: forgeries must
+// neither fill the disk nor take the writer from real callbacks.
+const (
+	keepBytes    = 4 << 10                // kept of each of body, header and query
+	keepCode     = 64                     // kept of an unknown supplier's code, which a stranger made up
+	refusalQueue = 512                    // refusals that wait to be written
+	refusalBatch = 100                    // rows of one insert
+	refusalFlush = 200 * time.Millisecond // how long the first row waits for company
+	writeTimeout = 5 * time.Second
+	pruneStep    = 500 // rows of one delete
+	pruneSteps   = 20  // deletes in one go; the rest waits for the next
+)
+
+// RefusalOptions bound a recorder.
+type RefusalOptions struct {
+	DB   *db.DB
+	Rate int // recorded per second and supplier; all unknown suppliers share one (REFUSED_RATE)
+	Rows int // kept; the oldest go first (REFUSED_ROWS)
+	Log  *slog.Logger
+}
+
+// Refusals records callbacks that were refused, after their answer and apart
+// from every commit of money.
+type Refusals struct {
+	o     RefusalOptions
+	queue chan refusal
+	stop  chan struct{}
+	close sync.Once
+	done  chan struct{}
+
+	mu      sync.Mutex
+	buckets map[int64]*rate.Limiter // by supplier, 0 = unknown: as many as are configured
+
+	written int // rows since the last pruning
+}
+
+// refusal is one refused call, bounded in size.
+type refusal struct {
+	id         int64
+	supplier   string
+	outcome    string
+	receivedAt int64
+	request    *supplier.Request
+	steps      []supplier.Step
+}
+
+// refusedRow is a refusal as stored.
+type refusedRow struct {
+	bun.BaseModel `bun:"table:refused_callbacks,alias:rc"`
+
+	ID         int64           `bun:"id,pk"`
+	Supplier   string          `bun:"supplier"`
+	Outcome    string          `bun:"outcome"`
+	ReceivedAt int64           `bun:"received_at"`
+	RemoteAddr string          `bun:"remote_addr"`
+	Method     string          `bun:"method"`
+	Query      string          `bun:"query"`
+	Headers    string          `bun:"headers"`
+	Body       []byte          `bun:"body"`
+	Steps      json.RawMessage `bun:"steps,type:jsonb"`
+}
+
+// NewRefusals starts a recorder.
+func NewRefusals(o RefusalOptions) *Refusals {
+	r := &Refusals{
+		o: o, queue: make(chan refusal, refusalQueue), stop: make(chan struct{}), done: make(chan struct{}),
+		buckets: map[int64]*rate.Limiter{},
+	}
+	go r.run()
+	return r
+}
+
+// Close writes what waits and ends the recorder.
+func (r *Refusals) Close() {
+	r.close.Do(func() { close(r.stop) })
+	<-r.done
+}
+
+// note takes a refusal for recording, or says that it is one too many. It never
+// blocks: the answer does not wait for it.
+func (r *Refusals) note(supplierID int64, f refusal) bool {
+	if !r.bucket(supplierID).Allow() {
+		return false
+	}
+	// The whole body would let a full queue hold 512 times the body limit.
+	f.request = bounded(f.request)
+	f.id = r.o.DB.NewID() // now: lists are in the order of ids, and the row is written later
+	f.supplier = clip(f.supplier, keepCode)
+	select {
+	case r.queue <- f:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *Refusals) bucket(supplierID int64) *rate.Limiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.buckets[supplierID]
+	if b == nil {
+		b = rate.NewLimiter(rate.Limit(r.o.Rate), r.o.Rate)
+		r.buckets[supplierID] = b
+	}
+	return b
+}
+
+func bounded(req *supplier.Request) *supplier.Request {
+	kept := *req
+	kept.Body = bytes.Clone(req.Body[:min(len(req.Body), keepBytes)])
+	return &kept
+}
+
+func (r *Refusals) run() {
+	defer close(r.done)
+	for {
+		select {
+		case first := <-r.queue:
+			r.write(r.gather(first))
+		case <-r.stop:
+			for len(r.queue) > 0 {
+				r.write(r.gather(<-r.queue))
+			}
+			return
+		}
+	}
+}
+
+// gather waits a moment for company, so that a flood costs a few transactions a
+// second and not one each.
+func (r *Refusals) gather(first refusal) []refusal {
+	batch := []refusal{first}
+	flush := time.NewTimer(refusalFlush)
+	defer flush.Stop()
+	for len(batch) < refusalBatch {
+		select {
+		case next := <-r.queue:
+			batch = append(batch, next)
+		case <-flush.C:
+			return batch
+		case <-r.stop:
+			if len(r.queue) == 0 {
+				return batch
+			}
+		}
+	}
+	return batch
+}
+
+func (r *Refusals) write(batch []refusal) {
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	rows := make([]refusedRow, len(batch))
+	for i, f := range batch {
+		rows[i] = r.row(f)
+	}
+	if _, err := r.o.DB.NewInsert().Model(&rows).Exec(ctx); err != nil {
+		r.o.Log.Warn("refused callbacks were not recorded", "callbacks", len(rows), "error", err)
+		return
+	}
+	r.written += len(rows)
+	if r.written < max(1, r.o.Rows/100) {
+		return
+	}
+	r.written = 0
+	if err := r.prune(ctx); err != nil {
+		r.o.Log.Warn("old refused callbacks were not removed", "error", err)
+	}
+}
+
+func (r *Refusals) row(f refusal) refusedRow {
+	steps, err := json.Marshal(storableSteps(f.steps))
+	if err != nil {
+		steps = []byte("[]")
+	}
+	body := f.request.Body
+	if body == nil {
+		body = []byte{}
+	}
+	return refusedRow{
+		ID: f.id, Supplier: storableText(f.supplier), Outcome: f.outcome, ReceivedAt: f.receivedAt,
+		RemoteAddr: addrText(f.request), Method: storableText(f.request.Method),
+		Query:   clip(storableQuery(f.request.RawQuery), keepBytes),
+		Headers: clip(storableHeader(f.request.Header), keepBytes),
+		Body:    body, Steps: steps,
+	}
+}
+
+// prune deletes the oldest rows beyond what is kept, in steps that hold no lock
+// for long.
+func (r *Refusals) prune(ctx context.Context) error {
+	var beyond []int64
+	err := r.o.DB.NewRaw("SELECT id FROM refused_callbacks ORDER BY id DESC LIMIT 1 OFFSET ?", r.o.Rows).Scan(ctx, &beyond)
+	if err != nil || len(beyond) == 0 {
+		return err
+	}
+	for range pruneSteps {
+		res, err := r.o.DB.NewRaw("DELETE FROM refused_callbacks WHERE id IN"+
+			" (SELECT id FROM refused_callbacks WHERE id <= ? ORDER BY id LIMIT ?)", beyond[0], pruneStep).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("delete refused callbacks: %w", err)
+		}
+		if n, _ := res.RowsAffected(); n < pruneStep {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package callback
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"backstop/internal/supplier"
+)
+
+// masked stands where a secret stood.
+const masked = "***"
+
+// secretWords in the name of a header or parameter say that its value opens
+// something. Signatures open nothing and are evidence: they stay.
+var secretWords = []string{"auth", "cookie", "passw", "secret", "token", "apikey", "api-key", "api_key", "session", "credential"}
+
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
+}
+
+// storableHeader writes a header as "Name: value" lines, sorted by name, secrets
+// masked.
+func storableHeader(h http.Header) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, value := range h[name] {
+			if isSecret(name) {
+				value = masked
+			}
+			b.WriteString(name + ": " + value + "\n")
+		}
+	}
+	return storableText(b.String())
+}
+
+// storableQuery is the query as it came, but for the values of secrets.
+func storableQuery(raw string) string {
+	pairs := strings.Split(raw, "&")
+	for i, pair := range pairs {
+		encoded, _, hasValue := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(encoded)
+		if err != nil {
+			name = encoded
+		}
+		if hasValue && isSecret(name) {
+			pairs[i] = encoded + "=" + masked
+		}
+	}
+	return storableText(strings.Join(pairs, "&"))
+}
+
+// storableSteps makes copies of steps whose details may repeat what strangers
+// wrote.
+func storableSteps(steps []supplier.Step) []supplier.Step {
+	clean := make([]supplier.Step, len(steps))
+	for i, s := range steps {
+		clean[i] = supplier.Step{Name: storableText(s.Name), OK: s.OK, Detail: storableText(s.Detail)}
+	}
+	return clean
+}
+
+// storableText replaces what PostgreSQL's text cannot hold: NUL, and bytes that
+// are no UTF-8.
+func storableText(s string) string {
+	const replacement = "\uFFFD"
+	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
+}
+
+// clip bounds a text in bytes without cutting a character in half.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}
+
+func addrText(req *supplier.Request) string {
+	if !req.RemoteAddr.IsValid() {
+		return ""
+	}
+	return req.RemoteAddr.String()
+}
