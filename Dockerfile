@@ -15,10 +15,10 @@ COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /backstop .
 
 FROM ${BASE_IMAGE}
-# redis-server is the embedded queue, curl asks for the health, and the zones and
-# roots of trust are for the clock's work and for https.
+# redis-server is the embedded queue, curl asks for the health, and the roots of
+# trust are for https.
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates curl redis-server tzdata \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates curl redis-server \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --user-group --home-dir /data --shell /usr/sbin/nologin backstop \
  && install -d -m 0700 -o backstop -g backstop /data
