@@ -16,6 +16,7 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/ledger"
+	"backstop/internal/notify"
 	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -31,8 +32,31 @@ type Env struct {
 	Ledger *ledger.Book
 	// CheckURL says whether a notification may be sent to an address at all.
 	CheckURL func(string) error
+	// Defaults are used where a merchant says nothing.
+	Defaults Defaults
 	// Out gets one line per entry: created, changed, opened or unchanged.
 	Out io.Writer
+}
+
+// Defaults say how a merchant is told that does not say it itself. Zero values
+// stand for the contract's: schedule day, 10 s, 10 in flight.
+type Defaults struct {
+	Schedule    notify.Schedule
+	Timeout     time.Duration
+	MaxInFlight int
+}
+
+func (d Defaults) filled() Defaults {
+	if d.Schedule == nil {
+		d.Schedule = notify.Day()
+	}
+	if d.Timeout == 0 {
+		d.Timeout = 10 * time.Second
+	}
+	if d.MaxInFlight == 0 {
+		d.MaxInFlight = 10
+	}
+	return d
 }
 
 // File is a declaration as it came.

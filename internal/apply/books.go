@@ -21,7 +21,7 @@ func (w *writer) skus(ctx context.Context, all []skuDecl) error {
 			names[i] = s.sku
 		}
 		var rows []stock.SKU
-		if err := w.tx.NewSelect().Model(&rows).Where("s.sku IN (?)", bun.In(names)).Scan(ctx); err != nil {
+		if err := w.tx.NewSelect().Model(&rows).Where("s.sku IN (?)", bun.List(names)).Scan(ctx); err != nil {
 			return fmt.Errorf("read skus: %w", err)
 		}
 		for _, r := range rows {
@@ -114,7 +114,7 @@ func (w *writer) opened(ctx context.Context, all []accountDecl) (map[string]int6
 			refs[i] = a.ref()
 		}
 		var rows []ledger.Transfer
-		if err := w.tx.NewSelect().Model(&rows).Where("t.ref IN (?)", bun.In(refs)).Scan(ctx); err != nil {
+		if err := w.tx.NewSelect().Model(&rows).Where("t.ref IN (?)", bun.List(refs)).Scan(ctx); err != nil {
 			return nil, fmt.Errorf("read opening balances: %w", err)
 		}
 		for _, t := range rows {

@@ -265,17 +265,21 @@ func (o object) secrets() [][]byte {
 // notify reads how the merchant wants to be told; what is left out has the
 // default of the contract.
 func (v value) notify(env Env) merchant.Settings {
+	defaults := env.Defaults.filled()
 	o := v.object("urls", "ack", "ack_text", "format", "schedule", "timeout", "max_in_flight")
 	s := merchant.Settings{
 		URLs:        []string{},
 		Ack:         o.at("ack").oneOf("status", "text"),
 		AckText:     o.at("ack_text").text(maxAckText),
 		Format:      o.at("format").oneOf("standard", "form"),
-		TimeoutMS:   o.at("timeout").duration(time.Second, 10*time.Second, 10*time.Second).Milliseconds(),
-		MaxInFlight: int(o.at("max_in_flight").whole(1, maxInFlight, 10)),
+		TimeoutMS:   o.at("timeout").duration(time.Second, 10*time.Second, defaults.Timeout).Milliseconds(),
+		MaxInFlight: int(o.at("max_in_flight").whole(1, maxInFlight, int64(defaults.MaxInFlight))),
 	}
 	if s.AckText == "" {
 		s.AckText = "success"
+	}
+	if s.Format == "form" {
+		o.at("format").wrong("this version sends only the standard format")
 	}
 	urls := o.at("urls").list()
 	if len(urls) > maxURLs {
@@ -290,13 +294,12 @@ func (v value) notify(env Env) merchant.Settings {
 		}
 		s.URLs = append(s.URLs, text)
 	}
-	s.Schedule, s.WaitsMS = o.at("schedule").schedule()
+	s.Schedule, s.WaitsMS = o.at("schedule").schedule(defaults.Schedule)
 	return s
 }
 
 // schedule is the preset's name, or "list", and the waits in milliseconds.
-func (v value) schedule() (name string, waits []int64) {
-	s := notify.Day()
+func (v value) schedule(s notify.Schedule) (name string, waits []int64) {
 	if v.given() {
 		if err := v.node.Decode(&s); err != nil {
 			problem := "use a preset (day, quick) or a list of waits such as [1s, 3s, 5s]"

@@ -74,7 +74,7 @@ func (w *writer) freeKeys(ctx context.Context, all []merchantDecl, known map[str
 		}
 	}
 	for part := range slices.Chunk(ids, chunk) {
-		if _, err := w.tx.NewRaw("UPDATE merchants SET api_key_hash = NULL WHERE id IN (?)", bun.In(part)).Exec(ctx); err != nil {
+		if _, err := w.tx.NewRaw("UPDATE merchants SET api_key_hash = NULL WHERE id IN (?)", bun.List(part)).Exec(ctx); err != nil {
 			return fmt.Errorf("change API keys: %w", err)
 		}
 	}

@@ -54,6 +54,7 @@ type Refusals struct {
 
 // refusal is one refused call, bounded in size.
 type refusal struct {
+	id         int64
 	supplier   string
 	outcome    string
 	receivedAt int64
@@ -101,6 +102,7 @@ func (r *Refusals) note(supplierID int64, f refusal) bool {
 	}
 	// The whole body would let a full queue hold 512 times the body limit.
 	f.request = bounded(f.request)
+	f.id = r.o.DB.NewID() // now: lists are in the order of ids, and the row is written later
 	f.supplier = clip(f.supplier, keepCode)
 	select {
 	case r.queue <- f:
@@ -194,7 +196,7 @@ func (r *Refusals) row(f refusal) refusedRow {
 		body = []byte{}
 	}
 	return refusedRow{
-		ID: r.o.DB.NewID(), Supplier: storableText(f.supplier), Outcome: f.outcome, ReceivedAt: f.receivedAt,
+		ID: f.id, Supplier: storableText(f.supplier), Outcome: f.outcome, ReceivedAt: f.receivedAt,
 		RemoteAddr: addrText(f.request), Method: storableText(f.request.Method),
 		Query:   clip(storableQuery(f.request.RawQuery), keepBytes),
 		Headers: clip(storableHeader(f.request.Header), keepBytes),

@@ -60,28 +60,23 @@ type Config struct {
 	OrderExpiryMax time.Duration `env:"ORDER_EXPIRY_MAX" default:"720h" min:"1s" max:"8760h" doc:"Longest expires_in that is accepted."`
 	ClosingGrace   time.Duration `env:"CLOSING_GRACE" default:"15m" min:"0s" max:"24h" doc:"How long closing waits where the supplier can be neither asked nor told."`
 
-	NotifyAllowCIDRs   []netip.Prefix `env:"NOTIFY_ALLOW_CIDRS" default:"" empty:"none" group:"Notifications to merchants" doc:"Non-public ranges that notifications may reach, over plain http too and on any port (127.0.0.0/8,::1/128 in development). Everything non-public is refused otherwise."`
-	NotifyConcurrency  int            `env:"NOTIFY_CONCURRENCY" default:"50" min:"1" max:"10000" doc:"Deliveries in flight per node."`
-	NotifyMaxInFlight  int            `env:"NOTIFY_MAX_IN_FLIGHT" default:"10" min:"1" max:"1000" doc:"Deliveries in flight per merchant and node, where the merchant sets none."`
-	NotifySchedule     string         `env:"NOTIFY_SCHEDULE" default:"day" form:"schedule" doc:"Waits before the tries after the first, each from the end of the try before, where the merchant sets none. day = 1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h, quick = 1s 3s 5s."`
-	NotifyTimeout      time.Duration  `env:"NOTIFY_TIMEOUT" default:"10s" min:"1s" max:"10s" doc:"Time for one attempt, from dial to the last byte, where the merchant sets none."`
-	NotifySlow         time.Duration  `env:"NOTIFY_SLOW" default:"3s" min:"100ms" max:"10s" doc:"A merchant whose answers take longer counts as slow: it gets a queue apart, and an alert goes out."`
-	NotifyWindow       int            `env:"NOTIFY_WINDOW" default:"20000" min:"100" max:"1000000" doc:"Most ids held in Redis per queue; the rest waits in the database, so that a backlog cannot fill Redis."`
-	NotifyResponseKeep Bytes          `env:"NOTIFY_RESPONSE_KEEP" default:"4KiB" min:"0" max:"64KiB" doc:"How much of a merchant's answer is kept for people. At most 64 KiB are read in any case."`
-	BreakerFailures    int            `env:"BREAKER_FAILURES" default:"5" min:"1" max:"1000" doc:"Failures in a row that open a merchant's breaker."`
-	BreakerOpen        time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"How long a breaker stays open; notifications are parked until then."`
+	NotifyAllowCIDRs  []netip.Prefix `env:"NOTIFY_ALLOW_CIDRS" default:"" empty:"none" group:"Notifications to merchants" doc:"Non-public ranges that notifications may reach, over plain http too and on any port (127.0.0.0/8,::1/128 in development). Everything non-public is refused otherwise."`
+	NotifyConcurrency int            `env:"NOTIFY_CONCURRENCY" default:"50" min:"1" max:"10000" doc:"Deliveries in flight per node."`
+	NotifyMaxInFlight int            `env:"NOTIFY_MAX_IN_FLIGHT" default:"10" min:"1" max:"1000" doc:"Deliveries in flight per merchant and node, where the merchant sets none."`
+	NotifySchedule    string         `env:"NOTIFY_SCHEDULE" default:"day" form:"schedule" doc:"Waits before the tries after the first, each from the end of the try before, where the merchant sets none. day = 1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h, quick = 1s 3s 5s."`
+	NotifyTimeout     time.Duration  `env:"NOTIFY_TIMEOUT" default:"10s" min:"1s" max:"10s" doc:"Time for one attempt, from dial to the last byte, where the merchant sets none."`
+	NotifyWindow      int            `env:"NOTIFY_WINDOW" default:"20000" min:"100" max:"1000000" doc:"Most ids held in Redis per queue; the rest waits in the database, so that a backlog cannot fill Redis."`
+	BreakerFailures   int            `env:"BREAKER_FAILURES" default:"5" min:"1" max:"1000" doc:"Accepted, not used by this version yet. Failures in a row that open a merchant's breaker."`
+	BreakerOpen       time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"Accepted, not used by this version yet. How long a breaker stays open; notifications are parked until then."`
 
-	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Start of the deep scan, at low peak."`
+	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Accepted, not used by this version yet. Start of the deep scan, at low peak."`
 	Timezone           *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Zone of SWEEP_AT and of the days in reports."`
 	CleanupEvery       time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
 	RetentionCallbacks time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long the text of callbacks is kept. That a callback was seen is remembered for ever."`
 	RetentionAttempts  time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long the attempts of notifications are kept."`
 	RetentionHistory   time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of finished orders is kept."`
 
-	AlertURLs        []Secret      `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go."`
-	AlertBacklog     int           `env:"ALERT_BACKLOG" default:"1000" min:"1" max:"100000000" doc:"An alert goes out when more notifications than this are overdue."`
-	AlertSuccessRate Percent       `env:"ALERT_SUCCESS_RATE" default:"95%" min:"0%" max:"100%" doc:"An alert goes out when fewer attempts than this succeed; 0% never alerts."`
-	AlertRepeat      time.Duration `env:"ALERT_REPEAT" default:"1h" min:"1m" max:"24h" doc:"The same alert about the same subject is not repeated within this."`
+	AlertURLs []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Accepted, not used by this version yet. Where alerts go."`
 
 	origins map[string]Origin
 }

@@ -23,7 +23,6 @@ var units = map[reflect.Type]unit{
 	reflect.TypeFor[time.Duration](): {"a duration (300s, 15m, 2h)", parseDuration, writeDuration},
 	reflect.TypeFor[Bytes]():         {"a size (64KiB, 1MiB)", parseBytes, func(n int64) string { return Bytes(n).String() }},
 	reflect.TypeFor[Rate]():          {"a rate (2000/s)", parseRate, func(n int64) string { return Rate(n).String() }},
-	reflect.TypeFor[Percent]():       {"a percentage (95%)", parsePercent, func(n int64) string { return Percent(n).String() }},
 }
 
 // nouns says what the types without unit and form take.
@@ -209,12 +208,6 @@ func parseBytes(text string) (int64, bool) {
 
 func parseRate(text string) (int64, bool) {
 	digits, ok := strings.CutSuffix(text, "/s")
-	n, isInt := parseInt(digits)
-	return n, ok && isInt
-}
-
-func parsePercent(text string) (int64, bool) {
-	digits, ok := strings.CutSuffix(text, "%")
 	n, isInt := parseInt(digits)
 	return n, ok && isInt
 }

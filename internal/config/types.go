@@ -73,11 +73,6 @@ type Rate int
 
 func (r Rate) String() string { return strconv.Itoa(int(r)) + "/s" }
 
-// Percent is a share from 0 to 100.
-type Percent int
-
-func (p Percent) String() string { return strconv.Itoa(int(p)) + "%" }
-
 // TimeOfDay is a wall clock time in Config.Timezone.
 type TimeOfDay struct{ Hour, Minute int }
 

@@ -201,7 +201,9 @@ func (b *Batcher[In, Out]) alone(it *batchItem[In, Out]) {
 		outs, err := b.attempt([]*batchItem[In, Out]{it})
 		if err == nil {
 			it.out = outs[0]
-		} else if IsConflict(err) && try < conflictTries && !it.gone.Load() {
+		} else if (IsConflict(err) || IsUnique(err)) && try < conflictTries && !it.gone.Load() {
+			// Not unique: another process wrote the same fact in between. The next
+			// run reads it.
 			continue
 		}
 		it.end(err)

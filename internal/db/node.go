@@ -139,7 +139,7 @@ func (d *DB) Forget(ctx context.Context, boots []int64) error {
 	if len(boots) == 0 {
 		return nil
 	}
-	_, err := d.NewRaw("DELETE FROM nodes WHERE boot IN (?)", bun.In(boots)).Exec(ctx)
+	_, err := d.NewRaw("DELETE FROM nodes WHERE boot IN (?)", bun.List(boots)).Exec(ctx)
 	return err
 }
 

@@ -157,7 +157,7 @@ func (b *Book) find(ctx context.Context, tx bun.Tx, keys map[accountKey]bool, id
 		codes[k.code] = true
 	}
 	var rows []Account
-	if err := tx.NewSelect().Model(&rows).Where("a.code IN (?)", bun.In(slices.Collect(maps.Keys(codes)))).Scan(ctx); err != nil {
+	if err := tx.NewSelect().Model(&rows).Where("a.code IN (?)", bun.List(slices.Collect(maps.Keys(codes)))).Scan(ctx); err != nil {
 		return fmt.Errorf("read accounts: %w", err)
 	}
 	for _, a := range rows {
@@ -182,14 +182,14 @@ func (b *Book) Fold(ctx context.Context) (journals int, err error) {
 		if journals == 0 {
 			return nil
 		}
-		delta, err := deltas(ctx, tx, "t.journal_id IN (?)", bun.In(ids))
+		delta, err := deltas(ctx, tx, "t.journal_id IN (?)", bun.List(ids))
 		if err != nil {
 			return err
 		}
 		if err := b.add(ctx, tx, delta); err != nil {
 			return err
 		}
-		_, err = tx.NewRaw("UPDATE journals SET folded = TRUE WHERE id IN (?)", bun.In(ids)).Exec(ctx)
+		_, err = tx.NewRaw("UPDATE journals SET folded = TRUE WHERE id IN (?)", bun.List(ids)).Exec(ctx)
 		return err
 	})
 	if err != nil {
@@ -217,7 +217,7 @@ func deltas(ctx context.Context, tx bun.IDB, where string, args ...any) (map[int
 func (b *Book) add(ctx context.Context, tx bun.Tx, delta map[int64]int64) error {
 	ids := slices.Sorted(maps.Keys(delta))
 	var rows []Account
-	if err := b.db.ForUpdate(tx.NewSelect().Model(&rows).Where("a.id IN (?)", bun.In(ids)).OrderExpr("a.id")).Scan(ctx); err != nil {
+	if err := b.db.ForUpdate(tx.NewSelect().Model(&rows).Where("a.id IN (?)", bun.List(ids)).OrderExpr("a.id")).Scan(ctx); err != nil {
 		return err
 	}
 	for i := range rows {

@@ -44,8 +44,8 @@ func (d *Dispatcher) claim(batch []ticket) (map[int64]claimed, error) {
 	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
 		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+
 		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, attempts,"+
-		" (SELECT body FROM events WHERE events.id = deliveries.event_id) AS body",
-		Sending, d.o.DB.Boot(), lease, bun.In(ids), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
+		" coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body",
+		Sending, d.o.DB.Boot(), lease, bun.List(ids), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +129,30 @@ func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) 
 		return 0, nil
 	}
 	res, err := d.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, lease_owner = 0 WHERE next_at IS NOT NULL AND status = ? AND lease_owner IN (?)",
-		RetryWait, d.Now(), Sending, bun.In(boots)).Exec(ctx)
+		RetryWait, d.Now(), Sending, bun.List(boots)).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("release leases of earlier runs: %w", err)
 	}
 	return res.RowsAffected()
+}
+
+// Due is how much waits beyond its time.
+type Due struct {
+	Count  int64 // at most overdueMost
+	Oldest time.Duration
+}
+
+// overdueMost bounds the count: a figure on a page must not scan a backlog.
+const overdueMost = 10_000
+
+// Overdue counts deliveries that are due now.
+func Overdue(ctx context.Context, d *db.DB) (Due, error) {
+	now := d.Now()
+	var row struct{ Count, Oldest int64 }
+	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(next_at), ?) AS oldest FROM"+
+		" (SELECT next_at FROM deliveries WHERE next_at <= ? LIMIT ?) AS due", now, now, overdueMost).Scan(ctx, &row)
+	if err != nil {
+		return Due{}, fmt.Errorf("count overdue deliveries: %w", err)
+	}
+	return Due{Count: row.Count, Oldest: time.Duration(now-row.Oldest) * time.Microsecond}, nil
 }

@@ -93,6 +93,9 @@ func (d *Dispatcher) send(channel string, msg Message) Result {
 	if msg.URL == "" {
 		return Result{Class: BadAddress, Error: "the merchant is gone, disabled or has no address: mend notify.urls and resend"}
 	}
+	if len(msg.Body) == 0 {
+		return Result{Class: Internal, Error: "the event behind this notification is gone"}
+	}
 	res := ch.Send(d.ctx, msg)
 	metric.Attempts.WithLabelValues(string(res.Class)).Inc()
 	metric.AttemptSeconds.Observe(res.Took.Seconds())

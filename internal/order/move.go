@@ -144,7 +144,7 @@ func locked[K comparable](ctx context.Context, d *db.DB, tx bun.Tx, where string
 		return found, nil
 	}
 	var rows []*Order
-	if err := d.ForUpdate(tx.NewSelect().Model(&rows).Where(where, bun.In(keys)).OrderExpr("o.id")).Scan(ctx); err != nil {
+	if err := d.ForUpdate(tx.NewSelect().Model(&rows).Where(where, bun.List(keys)).OrderExpr("o.id")).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read orders: %w", err)
 	}
 	for _, o := range rows {

@@ -89,7 +89,7 @@ func closeAttempts(ctx context.Context, tx bun.Tx, orderIDs []int64, now int64) 
 		return nil
 	}
 	_, err := tx.NewRaw("UPDATE payment_attempts SET status = ?, updated_at = ?"+
-		" WHERE order_id IN (?) AND status IN ('created', 'submitted', 'unknown')", AttemptClosed, now, bun.In(orderIDs)).Exec(ctx)
+		" WHERE order_id IN (?) AND status IN ('created', 'submitted', 'unknown')", AttemptClosed, now, bun.List(orderIDs)).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("close attempts: %w", err)
 	}

@@ -171,7 +171,7 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 		return nil
 	}
 	var rows []*Attempt
-	if err := b.tx.NewSelect().Model(&rows).Where("pa.supplier_ref IN (?)", bun.In(refs)).Scan(ctx); err != nil {
+	if err := b.tx.NewSelect().Model(&rows).Where("pa.supplier_ref IN (?)", bun.List(refs)).Scan(ctx); err != nil {
 		return fmt.Errorf("find attempts: %w", err)
 	}
 	ids := make([]int64, len(rows))
@@ -205,7 +205,7 @@ func (b *batch) readAttempts(ctx context.Context, trades []string) error {
 	var rows []*Attempt
 	err := b.tx.NewRaw("SELECT * FROM payment_attempts WHERE order_id IN (?) UNION SELECT * FROM payment_attempts"+
 		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''",
-		bun.In(ids), bun.In(trades)).Scan(ctx, &rows)
+		bun.List(ids), bun.List(trades)).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
 	}
@@ -221,7 +221,7 @@ func (b *batch) readAttempts(ctx context.Context, trades []string) error {
 
 func (b *batch) readKeys(ctx context.Context, events []string) error {
 	var rows []keyRow
-	if err := b.tx.NewSelect().Model(&rows).Where("event_key IN (?)", bun.In(events)).Scan(ctx); err != nil {
+	if err := b.tx.NewSelect().Model(&rows).Where("event_key IN (?)", bun.List(events)).Scan(ctx); err != nil {
 		return fmt.Errorf("read callback keys: %w", err)
 	}
 	b.known = make(map[eventKey]bool, len(rows))

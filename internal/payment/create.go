@@ -169,8 +169,8 @@ func (p *Processor) existing(ctx context.Context, tx bun.Tx, items []*createItem
 		merchants[i] = it.order.MerchantID
 	}
 	var rows []*order.Order
-	err := tx.NewSelect().Model(&rows).Where("o.merchant_id IN (?)", bun.In(merchants)).
-		Where("o.out_trade_no IN (?)", bun.In(nos)).Scan(ctx)
+	err := tx.NewSelect().Model(&rows).Where("o.merchant_id IN (?)", bun.List(merchants)).
+		Where("o.out_trade_no IN (?)", bun.List(nos)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find orders by out_trade_no: %w", err)
 	}

@@ -58,7 +58,7 @@ func Reserve(ctx context.Context, tx bun.Tx, d *db.DB, wants [][]Line) ([]Reserv
 	if len(names) == 0 {
 		return got, errs, nil
 	}
-	rows, err := lock(ctx, tx, d, "s.sku IN (?)", bun.In(slices.Collect(maps.Keys(names))))
+	rows, err := lock(ctx, tx, d, "s.sku IN (?)", bun.List(slices.Collect(maps.Keys(names))))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +114,7 @@ func settle(ctx context.Context, tx bun.Tx, d *db.DB, orderIDs []int64, sets ...
 	}
 	var sums []deltaRow
 	err := tx.NewRaw("SELECT sku_id AS id, CAST(sum(quantity) AS BIGINT) AS quantity FROM order_items WHERE order_id IN (?) GROUP BY sku_id",
-		bun.In(orderIDs)).Scan(ctx, &sums)
+		bun.List(orderIDs)).Scan(ctx, &sums)
 	if err != nil {
 		return fmt.Errorf("sum order items: %w", err)
 	}
@@ -125,7 +125,7 @@ func settle(ctx context.Context, tx bun.Tx, d *db.DB, orderIDs []int64, sets ...
 	if len(delta) == 0 {
 		return nil
 	}
-	if _, err := lock(ctx, tx, d, "s.id IN (?)", bun.In(slices.Collect(maps.Keys(delta)))); err != nil {
+	if _, err := lock(ctx, tx, d, "s.id IN (?)", bun.List(slices.Collect(maps.Keys(delta)))); err != nil {
 		return err
 	}
 	return apply(ctx, tx, delta, sets...)

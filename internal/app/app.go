@@ -1,0 +1,240 @@
+// Package app puts the program together: what main and the tests start.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"backstop/internal/callback"
+	"backstop/internal/config"
+	"backstop/internal/db"
+	"backstop/internal/egress"
+	"backstop/internal/ledger"
+	"backstop/internal/metric"
+	"backstop/internal/notify"
+	"backstop/internal/payment"
+	"backstop/internal/queue"
+	"backstop/internal/redisd"
+	"backstop/internal/seal"
+	"backstop/internal/settings"
+	"backstop/jobs"
+	"backstop/migrations"
+	"backstop/web"
+)
+
+// Roles of a serving process.
+type Roles struct{ Web, Worker, Scheduler bool }
+
+// Options of a serving process.
+type Options struct {
+	Config config.Config
+	Roles  Roles
+	Log    *slog.Logger
+	Out    io.Writer // the one-time password and the URL go here
+	// Version is shown at the root page.
+	Version string
+}
+
+// App is one serving process.
+type App struct {
+	o          Options
+	folder     *Folder
+	db         *db.DB
+	redis      *redisd.Redis
+	keys       *seal.Keyring
+	settings   *settings.Store
+	queue      *queue.Client
+	nudger     *notify.Nudger
+	processor  *payment.Processor
+	dispatcher *notify.Dispatcher
+	ledger     *ledger.Book
+	server     *web.Server
+	listener   net.Listener
+	jobs       *jobs.Jobs
+	fatal      chan error
+	closers    []func() // in the order in which they were opened
+}
+
+// longestAttempt is the most that the contract allows one attempt; leases are
+// measured by it.
+const longestAttempt = 10 * time.Second
+
+// ErrUsage marks a wish that cannot be granted together with the configuration.
+var ErrUsage = errors.New("wrong usage")
+
+// New opens everything, but listens to nobody yet. Close it also after Run.
+func New(ctx context.Context, o Options) (a *App, err error) {
+	if _, embedded := o.Config.Embedded(); embedded && o.Roles != (Roles{true, true, true}) {
+		return nil, fmt.Errorf("%w: a subset of roles needs a Redis that the others share: set BACKSTOP_REDIS_URL", ErrUsage)
+	}
+	a = &App{o: o, fatal: make(chan error, 4)}
+	defer func() {
+		if err != nil {
+			a.Close()
+		}
+	}()
+	if a.folder, err = LockFolder(o.Config.Data); err != nil {
+		return nil, err
+	}
+	a.closing(func() { a.folder.Close() })
+	if a.keys, err = Keys(o.Config); err != nil {
+		return nil, err
+	}
+	if err = a.openDB(ctx); err != nil {
+		return nil, err
+	}
+	if err = a.openRedis(ctx); err != nil {
+		return nil, err
+	}
+	a.settings = settings.NewStore(a.db, Kinds(), a.keys, o.Log)
+	if _, err = a.settings.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	a.build()
+	return a, nil
+}
+
+func (a *App) closing(f func()) { a.closers = append(a.closers, f) }
+
+// openDB opens and migrates the database and hands back what earlier runs of
+// this node had leased.
+func (a *App) openDB(ctx context.Context) error {
+	name, err := a.folder.nodeName(a.o.Config.NodeName)
+	if err != nil {
+		return err
+	}
+	a.db, err = db.Open(ctx, db.Options{
+		URL: a.o.Config.DatabaseURL.Reveal(), Dir: a.o.Config.Data, Pool: a.o.Config.DatabasePool, Node: name, Log: a.o.Log,
+	})
+	if err != nil {
+		return err
+	}
+	a.closing(func() { a.db.Close() })
+	applied, err := a.db.Migrate(ctx, migrations.Files)
+	if err != nil {
+		return err
+	}
+	for _, m := range applied {
+		a.o.Log.Info("migrate", "applied", m)
+	}
+	earlier, err := a.db.Join(ctx)
+	if err != nil {
+		return err
+	}
+	released, err := notify.ReleaseLeases(ctx, a.db, earlier)
+	if err != nil {
+		return err
+	}
+	if released > 0 {
+		a.o.Log.Info("recover", "released_leases", released)
+	}
+	return a.db.Forget(ctx, earlier)
+}
+
+// openRedis connects or starts Redis. One that is away is no reason not to
+// start: callbacks are taken without it. One that may evict tasks is.
+func (a *App) openRedis(ctx context.Context) (err error) {
+	a.redis, err = redisd.Open(ctx, redisd.Config{URL: a.o.Config.RedisURL.Reveal(), DataDir: a.o.Config.Data, Logger: a.o.Log})
+	if err != nil {
+		return err
+	}
+	a.closing(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		if err := a.redis.Close(ctx); err != nil {
+			a.o.Log.Warn("stop redis", "error", err)
+		}
+	})
+	a.queue = queue.New(a.redis.Client(), queue.Config{Window: a.o.Config.NotifyWindow, Memory: a.redis.Memory})
+	err = a.redis.Verify(ctx)
+	if errors.Is(err, redisd.ErrEvicts) {
+		return err
+	}
+	if err != nil {
+		a.o.Log.Warn("redis does not answer yet; callbacks are taken and notifications sent without it", "error", err)
+		go a.verifyRedis(ctx)
+	}
+	return nil
+}
+
+// verifyRedis checks the policy of a Redis that was away at the start as soon as
+// it answers.
+func (a *App) verifyRedis(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := a.redis.Verify(ctx)
+		if err == nil {
+			return
+		}
+		if errors.Is(err, redisd.ErrEvicts) {
+			a.fatal <- err
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// build makes the parts that do the work, from the inside out.
+func (a *App) build() {
+	c := a.o.Config
+	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs})
+	a.closing(out.Close)
+	a.nudger = notify.NewNudger(a.queue, a.db.Now, a.o.Log)
+	a.closing(a.nudger.Close)
+	a.ledger = ledger.New(a.db)
+	a.processor = payment.New(payment.Options{
+		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Log: a.o.Log, CheckURL: out.CheckURL,
+		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
+		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
+	})
+	a.closing(a.processor.Close)
+	if a.o.Roles.Worker {
+		a.dispatcher = notify.NewDispatcher(notify.Options{
+			DB: a.db, Book: a.settings.Merchants, Channels: channels(out), Nudger: a.nudger,
+			Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
+			Exhausted: func(id int64) { a.o.Log.Warn("a notification ran out of attempts", "delivery", id) },
+		})
+	}
+	metric.RegisterBacklogs(a.backlogs)
+	if a.o.Roles.Web {
+		refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
+		a.closing(refusals.Close)
+		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait})
+		a.server = web.New(web.Options{
+			Config: c, DB: a.db, Settings: a.settings, Callbacks: receiver, Payments: a.processor,
+			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
+		})
+	}
+}
+
+// skewMost is the difference between this node's clock and the database's from
+// which on signatures and schedules cannot be trusted.
+const skewMost = 2 * time.Second
+
+// checks is what /readyz asks.
+func (a *App) checks() []web.Check {
+	return []web.Check{
+		{Name: "database", Run: a.db.Ping},
+		{Name: "schema", Run: func(ctx context.Context) error {
+			current, err := a.db.SchemaCurrent(ctx, migrations.Files)
+			if err == nil && !current {
+				err = errors.New("the schema is older than this program: run backstop migrate up")
+			}
+			return err
+		}},
+		{Name: "redis", Run: a.redis.Check},
+		{Name: "clock", Run: func(context.Context) error {
+			if s := a.db.Skew(); s.Abs() > skewMost {
+				return fmt.Errorf("this node's clock is %s ahead of the database's: mend its time service", s.Round(time.Millisecond))
+			}
+			return nil
+		}},
+	}
+}

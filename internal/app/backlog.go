@@ -1,0 +1,27 @@
+package app
+
+import (
+	"context"
+
+	"backstop/internal/metric"
+	"backstop/internal/notify"
+	"backstop/internal/queue"
+)
+
+// backlogs is what waits in Redis and in the database. A Redis that is away is
+// left out: the database's figure is the one that counts.
+func (a *App) backlogs(ctx context.Context) []metric.Backlog {
+	var all []metric.Backlog
+	if due, err := notify.Overdue(ctx, a.db); err == nil {
+		all = append(all, metric.Backlog{Queue: "due", Tasks: float64(due.Count), Oldest: due.Oldest})
+	}
+	sizes, err := a.queue.Sizes(ctx)
+	if err != nil {
+		return all
+	}
+	for _, name := range queue.Names {
+		s := sizes[name]
+		all = append(all, metric.Backlog{Queue: name, Tasks: float64(s.Pending + s.Active + s.Scheduled + s.Retry), Oldest: s.Latency})
+	}
+	return all
+}

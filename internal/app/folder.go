@@ -1,0 +1,86 @@
+package app
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"backstop/internal/config"
+	"backstop/internal/seal"
+)
+
+// Folder is the locked data folder.
+type Folder struct {
+	Path string
+	lock *os.File
+}
+
+// LockFolder makes the data folder and takes it for this process: two servers on
+// one folder would take each other's leases.
+func LockFolder(path string) (*Folder, error) {
+	if err := MakeFolder(path); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, unwritable(path, err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("the data folder %s is in use by another backstop server: stop it, or set BACKSTOP_DATA", path)
+	}
+	return &Folder{Path: path, lock: lock}, nil
+}
+
+// MakeFolder makes the data folder where it is missing.
+func MakeFolder(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return unwritable(path, err)
+	}
+	return nil
+}
+
+func unwritable(path string, err error) error {
+	return fmt.Errorf("the data folder %s cannot be written (%w): give it to user %d, or set BACKSTOP_DATA", path, err, os.Getuid())
+}
+
+// Close gives the folder back.
+func (f *Folder) Close() error { return f.lock.Close() }
+
+// nodeName is the node's lasting name: configured, or made once and kept.
+func (f *Folder) nodeName(configured string) (string, error) {
+	if configured != "" {
+		return configured, nil
+	}
+	file := filepath.Join(f.Path, "node")
+	raw, err := os.ReadFile(file)
+	if err == nil && len(strings.TrimSpace(string(raw))) > 0 {
+		return strings.TrimSpace(string(raw)), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", unwritable(f.Path, err)
+	}
+	name := "node-" + strings.ToLower(rand.Text()[:8])
+	if err := os.WriteFile(file, []byte(name+"\n"), 0o600); err != nil {
+		return "", unwritable(f.Path, err)
+	}
+	return name, nil
+}
+
+// Keys opens the master key: as configured, or the file in the data folder,
+// which is made at the first start. A configured file that is missing is an
+// error: a forgotten mount must not become a throw-away key.
+func Keys(c config.Config) (*seal.Keyring, error) {
+	switch {
+	case c.MasterKey.IsSet():
+		return seal.ParseKeys(c.MasterKey.Reveal())
+	case c.MasterKeyFile != "":
+		return seal.Load(c.MasterKeyFile)
+	default:
+		return seal.LoadOrCreate(c.MasterKeyPath())
+	}
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/config"
+	"backstop/jobs"
+)
+
+// Run serves until ctx ends, then stops within the shutdown time: no new
+// requests and tasks, running ones finished or handed back. It returns nil after
+// an ordered stop.
+func (a *App) Run(ctx context.Context) error {
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	served := make(chan error, 1)
+	if a.server != nil {
+		if err := a.listen(); err != nil {
+			return err
+		}
+		go func() { served <- a.server.Serve(a.listener) }()
+	}
+	var err error
+	a.jobs, err = jobs.Start(work, jobs.Options{
+		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Ledger: a.ledger,
+		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
+		CleanupEvery: a.o.Config.CleanupEvery, Fatal: func(err error) { a.fatal <- err },
+		Retention: jobs.Retention{
+			Callbacks: a.o.Config.RetentionCallbacks, Attempts: a.o.Config.RetentionAttempts, History: a.o.Config.RetentionHistory,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.greet(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		a.o.Log.Info("stop", "reason", "signal")
+	case err = <-a.fatal:
+	case err = <-served:
+	}
+	a.shutdown(stopWork)
+	return err
+}
+
+// listen takes the address.
+func (a *App) listen() (err error) {
+	a.listener, err = net.Listen("tcp", a.o.Config.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w: is another server running there? set BACKSTOP_LISTEN", a.o.Config.Listen, err)
+	}
+	return nil
+}
+
+// URL is where the console and the API are, once Run listens.
+func (a *App) URL() string {
+	if a.o.Config.PublicURL != "" {
+		return a.o.Config.PublicURL
+	}
+	if a.listener != nil {
+		return config.PublicFrom(a.listener.Addr().String())
+	}
+	return ""
+}
+
+// greet makes the first operator on an empty installation and says where to go.
+func (a *App) greet(ctx context.Context) error {
+	password, err := access.NewOperators(a.db).EnsureAdmin(ctx)
+	if err != nil {
+		return err
+	}
+	if password != "" {
+		fmt.Fprintf(a.o.Out, "admin one-time password: %s\n", password)
+	}
+	if a.server != nil {
+		fmt.Fprintf(a.o.Out, "console: %s\n", a.URL())
+	}
+	a.o.Log.Info("serve", "url", a.URL(), "roles", a.o.Roles.String(), "database", a.db.Engine(), "redis", string(a.redis.Engine()),
+		"node", a.db.NodeName())
+	return nil
+}
+
+// shutdown stops intake first, then the workers, then what they stand on. All of
+// it together stays within the shutdown time.
+func (a *App) shutdown(stopWork context.CancelFunc) {
+	// Attempts at merchants may take 10 s; what is still running a second before
+	// the end is cut off and handed back.
+	ctx, cancel := context.WithTimeout(context.Background(), a.o.Config.ShutdownTimeout-time.Second)
+	defer cancel()
+	if a.server != nil {
+		grace, cancel := context.WithTimeout(ctx, a.o.Config.CallbackWait+time.Second)
+		defer cancel()
+		if err := a.server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			a.o.Log.Warn("stop the web server", "error", err)
+		}
+	}
+	if a.jobs != nil {
+		a.jobs.Stop()
+	}
+	if a.dispatcher != nil {
+		a.dispatcher.Close(ctx)
+		a.dispatcher = nil
+	}
+	stopWork()
+}
+
+// Close frees everything, in the reverse order of opening.
+func (a *App) Close() {
+	if a.dispatcher != nil { // New failed, or Run was never called
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		a.dispatcher.Close(ctx)
+	}
+	for _, f := range slices.Backward(a.closers) {
+		f()
+	}
+	a.closers = nil
+}
+
+// ParseRoles reads "web,worker,scheduler" or a part of it; empty = all.
+func ParseRoles(text string) (r Roles, err error) {
+	if text == "" {
+		return Roles{true, true, true}, nil
+	}
+	for _, word := range strings.Split(text, ",") {
+		switch strings.TrimSpace(word) {
+		case "web":
+			r.Web = true
+		case "worker":
+			r.Worker = true
+		case "scheduler":
+			r.Scheduler = true
+		default:
+			return Roles{}, fmt.Errorf("%w: --roles knows web, worker and scheduler, not %q", ErrUsage, word)
+		}
+	}
+	return r, nil
+}
+
+// String writes the roles as they are given.
+func (r Roles) String() string {
+	var words []string
+	for _, w := range []struct {
+		on   bool
+		name string
+	}{{r.Web, "web"}, {r.Worker, "worker"}, {r.Scheduler, "scheduler"}} {
+		if w.on {
+			words = append(words, w.name)
+		}
+	}
+	return strings.Join(words, ",")
+}

@@ -1,0 +1,114 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/uptrace/bun"
+)
+
+// claim is a statement about each row of one table and what belongs to it. All
+// parts are SQL that both engines understand; the table's alias is x.
+type claim struct {
+	table string
+	where string // which rows it is about; "" = all
+	wrong string // true where the claim does not hold
+	what  string // a text that says so of the row
+	args  []any  // of wrong
+}
+
+const (
+	// pageRows is how many rows one statement looks at: milliseconds, so that
+	// nothing of a running server waits for it.
+	pageRows = 5000
+	// secondLooks bounds how many suspects are kept for a second look. Where more
+	// rows are wrong, no race explains them.
+	secondLooks = 10_000
+)
+
+func (c claim) condition() string {
+	if c.where == "" {
+		return "TRUE"
+	}
+	return c.where
+}
+
+// walk checks a claim over all rows that exist now, page by page.
+func (r *run) walk(ctx context.Context, i *Invariant, c claim) error {
+	var last int64
+	if err := r.db.Read.NewRaw("SELECT coalesce(max(id), 0) FROM ?", bun.Ident(c.table)).Scan(ctx, &last); err != nil {
+		return fmt.Errorf("read %s: %w", c.table, err)
+	}
+	var suspects []int64
+	for from := int64(0); from < last; {
+		to, err := r.pageEnd(ctx, c.table, "id", from)
+		if err != nil {
+			return err
+		}
+		if to == 0 {
+			break // the rest was deleted in between
+		}
+		n, wrong, err := r.page(ctx, c, from, to)
+		if err != nil {
+			return err
+		}
+		i.Examined += n
+		suspects = append(suspects, wrong...)
+		if len(suspects) > secondLooks {
+			if err := r.lookAgain(ctx, i, c, suspects); err != nil {
+				return err
+			}
+			suspects = nil
+		}
+		from = to
+		r.tell(i)
+	}
+	return r.lookAgain(ctx, i, c, suspects)
+}
+
+// pageEnd is the key of the last row of the page behind from, or 0.
+func (r *run) pageEnd(ctx context.Context, table, key string, from int64) (to int64, err error) {
+	err = r.db.Read.NewRaw("SELECT coalesce(max(p.k), 0) FROM (SELECT ? AS k FROM ? WHERE ? > ? ORDER BY ? LIMIT ?) AS p",
+		bun.Ident(key), bun.Ident(table), bun.Ident(key), from, bun.Ident(key), pageRows).Scan(ctx, &to)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", table, err)
+	}
+	return to, nil
+}
+
+// page counts the rows of one page and finds those that look wrong.
+func (r *run) page(ctx context.Context, c claim, from, to int64) (examined int64, suspects []int64, err error) {
+	err = r.db.Read.NewRaw("SELECT count(*) FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+")",
+		bun.Ident(c.table), from, to).Scan(ctx, &examined)
+	if err != nil {
+		return 0, nil, fmt.Errorf("count %s: %w", c.table, err)
+	}
+	args := append([]any{bun.Ident(c.table), from, to}, c.args...)
+	err = r.db.Read.NewRaw("SELECT x.id FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+") AND ("+c.wrong+")",
+		args...).Scan(ctx, &suspects)
+	if err != nil {
+		return 0, nil, fmt.Errorf("check %s: %w", c.table, err)
+	}
+	return examined, suspects, nil
+}
+
+// lookAgain counts the suspects that are still wrong.
+func (r *run) lookAgain(ctx context.Context, i *Invariant, c claim, suspects []int64) error {
+	for part := range slices.Chunk(suspects, 500) {
+		var still []struct {
+			ID   int64
+			What string
+		}
+		args := append([]any{bun.Ident(c.table), bun.List(part)}, c.args...)
+		err := r.db.Read.NewRaw("SELECT x.id, "+c.what+" AS what FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
+			args...).Scan(ctx, &still)
+		if err != nil {
+			return fmt.Errorf("check %s again: %w", c.table, err)
+		}
+		for _, s := range still {
+			i.violated(s.What)
+		}
+	}
+	return nil
+}

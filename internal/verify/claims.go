@@ -1,0 +1,185 @@
+package verify
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"backstop/internal/compensation"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+
+	"github.com/uptrace/bun"
+)
+
+// callbackClaims: what a callback is recorded as has happened.
+func callbackClaims() []claim {
+	const changed = "NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ? AND h.source_id = x.id)"
+	what := "'callback ' || CAST(x.id AS TEXT) || ' is recorded as ' || x.outcome || ' of order \"' || x.order_no || '\", but nothing of it is there'"
+	return []claim{
+		{table: "callbacks", where: is("x.outcome", payment.Paid), wrong: changed, what: what, args: []any{order.Paid}},
+		{table: "callbacks", where: is("x.outcome", payment.OrderFailed), wrong: changed, what: what, args: []any{order.Failed}},
+		{
+			// A repeat is known by its key, or by the order that the same trade number paid.
+			table: "callbacks", where: is("x.outcome", payment.Repeat), what: what, args: []any{order.Paid},
+			wrong: "NOT EXISTS (SELECT 1 FROM suppliers s JOIN callback_keys k ON k.account_id = s.account_id" +
+				" WHERE s.id = x.supplier_id AND k.event_key = x.event_key AND k.digest = x.digest)" +
+				" AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ?)",
+		},
+		{
+			// Every other outcome is the kind of an exception.
+			table: "callbacks", what: what,
+			where: "NOT (" + is("x.outcome", payment.Paid, payment.OrderFailed, payment.Repeat, payment.Ignored, payment.FailedTry) + ")",
+			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.order_no = x.order_no AND e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
+		},
+	}
+}
+
+// overdue is how late an unfinished delivery may be before it counts as
+// forgotten: the tick finds lost nudges within seconds.
+const overdue = time.Minute
+
+// notifyClaims: of each payment the merchant was told or will be, or people know
+// that it was not. What was imported as paid was told elsewhere.
+func notifyClaims(now int64) []claim {
+	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid'"
+	return []claim{{
+		table: "order_history",
+		where: is("x.to_status", order.Paid) + " AND NOT (" + is("x.cause", order.Imported) + ")",
+		wrong: "NOT EXISTS (SELECT 1 " + paid + " AND (d.status = ?" +
+			" OR (d.status IN (?) AND d.next_at >= ?)" +
+			" OR (d.status = ? AND EXISTS (SELECT 1 FROM orders o WHERE o.id = d.subject_id AND o.notify_url = ''))" +
+			" OR (d.status = ? AND EXISTS (SELECT 1 FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?))))",
+		args: []any{
+			notify.Delivered, bun.List([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), now - overdue.Microseconds(),
+			notify.Skipped, notify.Exhausted, compensation.NotifyExhausted,
+		},
+		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " + paid + "), 'missing')" +
+			" || coalesce(' since ' || CAST((SELECT min(d.next_at) " + paid + ") / 1000000 AS TEXT) || ' (Unix s)', '')",
+	}}
+}
+
+// paidClaims: a paid order has one settling attempt and one entry of the amount
+// paid; another has neither. What was imported as paid was booked elsewhere.
+func paidClaims() []claim {
+	const (
+		settled = "(SELECT count(*) FROM payment_attempts a WHERE a.order_id = x.id AND a.status = 'succeeded')"
+		booked  = "(SELECT count(*) FROM transfers t WHERE t.ref = 'paid:' || CAST(x.id AS TEXT))"
+		exact   = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
+			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND t.amount = x.paid_amount AND t.currency = x.currency)"
+		imported = "EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported')"
+		paidID   = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
+	)
+	return []claim{
+		{
+			table: "orders",
+			wrong: "CASE WHEN x.status <> 'paid' THEN " + settled + " + " + booked + " <> 0" +
+				" WHEN " + imported + " THEN " + settled + " <> 1 OR " + booked + " <> 0" +
+				" ELSE " + settled + " <> 1 OR " + booked + " <> 1 OR " + exact + " <> 1 END",
+			what: "'order ' || x.order_no || ' is ' || x.status || ' with ' || CAST(x.paid_amount AS TEXT) || ' ' || x.currency || ', but has ' || CAST(" +
+				settled + " AS TEXT) || ' settling attempts, ' || CAST(" + booked + " AS TEXT) || ' entries and ' || CAST(" + exact + " AS TEXT) || ' of that amount and merchant'",
+		},
+		{
+			table: "payment_attempts", where: "x.status = 'succeeded'",
+			wrong: "NOT EXISTS (SELECT 1 FROM orders o WHERE o.id = x.order_id)",
+			what:  "'attempt ' || x.supplier_ref || ' succeeded, but has no order'",
+		},
+		{
+			table: "transfers", where: "x.ref LIKE 'paid:%'",
+			wrong: "NOT EXISTS (SELECT 1 FROM orders o WHERE o.id = " + paidID + ")",
+			what:  "'entry ' || x.ref || ' has no order'",
+		},
+	}
+}
+
+// ledgerClaims: both sides of an entry are accounts of its currency. Together
+// with a positive amount and two sides in one row, that makes all sums zero.
+func ledgerClaims() []claim {
+	return []claim{{
+		table: "transfers",
+		wrong: "x.amount <= 0 OR NOT EXISTS (SELECT 1 FROM journals j WHERE j.id = x.journal_id)" +
+			" OR (SELECT count(*) FROM accounts a WHERE a.id IN (x.debit_account, x.credit_account) AND a.currency = x.currency) <> 2",
+		what: "'entry ' || x.ref || ' does not stand between two accounts in ' || x.currency",
+	}}
+}
+
+// historyClaims: the history has no gaps and only legal moves, and ends where the
+// order stands.
+func historyClaims() []claim {
+	var legal []string
+	for _, from := range order.Statuses {
+		for _, to := range order.Statuses {
+			if order.CanMove(from, to) {
+				legal = append(legal, string(from)+">"+string(to))
+			}
+		}
+	}
+	return []claim{
+		{
+			table: "order_history",
+			wrong: "NOT EXISTS (SELECT 1 FROM orders o WHERE o.id = x.order_id) OR CASE WHEN x.from_status = '' THEN" +
+				" (x.version <> 1 AND x.cause <> 'imported') OR (x.to_status <> 'pending' AND x.cause <> 'imported')" +
+				" OR EXISTS (SELECT 1 FROM order_history p WHERE p.order_id = x.order_id AND p.version < x.version)" +
+				" ELSE x.from_status || '>' || x.to_status NOT IN (?)" +
+				" OR NOT EXISTS (SELECT 1 FROM order_history p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) END",
+			args: []any{bun.List(legal)},
+			what: "'order ' || " + orderNo("x.order_id") + " || ' has the step ' || CAST(x.version AS TEXT) || ' from ' || x.from_status || ' to ' || x.to_status" +
+				" || ', which is illegal or does not follow the one before'",
+		},
+		{
+			table: "orders",
+			wrong: "NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status)" +
+				" OR EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.id AND h.version > x.version)",
+			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || ', its history says otherwise'",
+		},
+	}
+}
+
+// markClaims: a delivered notification carries the one mark of its last attempt.
+// An attempt that came back after its lease was lost may be recorded beside it.
+func markClaims() []claim {
+	const last = "(SELECT count(*) FROM notify_attempts a WHERE a.delivery_id = x.id AND a.number = x.attempts AND a.class %s 'ok')"
+	return []claim{{
+		table: "deliveries", where: is("x.status", notify.Delivered),
+		wrong: "x.finished_at IS NULL OR x.next_at IS NOT NULL OR x.attempts < 1 OR x.last_class <> 'ok' OR " +
+			fmt.Sprintf(last, "=") + " > 1 OR " + fmt.Sprintf(last, "<>") + " > 0",
+		what: "'delivery ' || CAST(x.id AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is delivered, but its attempts say otherwise'",
+	}}
+}
+
+// eventClaims: every attempt belongs to a delivery, every delivery to an event,
+// and every event of an order to a committed change of its status.
+func eventClaims() []claim {
+	return []claim{
+		{
+			table: "events", where: "x.type LIKE 'order.%'",
+			wrong: "NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type)",
+			what:  "'event ' || x.type || ' version ' || CAST(x.version AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' tells a change that is not there'",
+		},
+		{
+			table: "deliveries",
+			wrong: "NOT EXISTS (SELECT 1 FROM events e WHERE e.id = x.event_id AND e.merchant_id = x.merchant_id AND e.subject_id = x.subject_id AND e.type = x.event_type)",
+			what:  "'delivery ' || CAST(x.id AS TEXT) || ' has no event'",
+		},
+		{
+			table: "notify_attempts",
+			wrong: "NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = x.delivery_id AND d.merchant_id = x.merchant_id)",
+			what:  "'attempt ' || CAST(x.id AS TEXT) || ' has no delivery'",
+		},
+	}
+}
+
+// orderNo is an order's number for people, or its id where it has no row.
+func orderNo(id string) string {
+	return "coalesce((SELECT o.order_no FROM orders o WHERE o.id = " + id + "), 'id ' || CAST(" + id + " AS TEXT))"
+}
+
+// is compares a column with fixed words of ours.
+func is[S ~string](column string, words ...S) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "'" + string(w) + "'"
+	}
+	return column + " IN (" + strings.Join(quoted, ", ") + ")"
+}

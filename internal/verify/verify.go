@@ -1,0 +1,155 @@
+// Package verify checks the books: what must be true of orders, money, stock and
+// notifications, whatever crashed in between.
+//
+// It reads beside a running server and holds no snapshot for long. Claims about
+// one row and what belongs to it are checked page by page, each page as one
+// statement and hence as of one moment. Sums over everything are taken as of a
+// minute ago, where nothing changes any more, and what happened since is added in
+// one short snapshot. Whatever looks wrong is looked at a second time before it
+// is reported.
+package verify
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"backstop/internal/db"
+)
+
+// maxExamples is how many violations of one invariant are shown.
+const maxExamples = 5
+
+// settled is how old a row must be so that no transaction that is still open can
+// commit an older one: far above the 30 s after which a statement is ended.
+const settled = time.Minute
+
+// Invariant is one thing that must be true, and what was found.
+type Invariant struct {
+	ID         string // "I1"
+	Title      string
+	Examined   int64 // rows looked at
+	Violations int64
+	Examples   []string // at most five
+}
+
+func (i *Invariant) violated(what string) {
+	if i.Violations++; len(i.Examples) < maxExamples {
+		i.Examples = append(i.Examples, what)
+	}
+}
+
+// Report is the outcome of one run.
+type Report struct {
+	Invariants []*Invariant
+	Took       time.Duration
+}
+
+// OK says that nothing is wrong.
+func (r Report) OK() bool {
+	for _, i := range r.Invariants {
+		if i.Violations > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// WriteText prints the report as a table, with examples of what is wrong below.
+func (r Report) WriteText(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "invariant\texamined\tviolations")
+	for _, i := range r.Invariants {
+		fmt.Fprintf(table, "%s %s\t%d\t%d\n", i.ID, i.Title, i.Examined, i.Violations)
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	var b strings.Builder
+	for _, i := range r.Invariants {
+		for _, example := range i.Examples {
+			fmt.Fprintf(&b, "%s: %s\n", i.ID, example)
+		}
+		if more := i.Violations - int64(len(i.Examples)); more > 0 {
+			fmt.Fprintf(&b, "%s: … and %d more\n", i.ID, more)
+		}
+	}
+	verdict := "the books are in order"
+	if !r.OK() {
+		verdict = "the books are NOT in order"
+	}
+	fmt.Fprintf(&b, "%s (%s)\n", verdict, r.Took.Round(time.Millisecond))
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Invariant string // the one at work
+	Examined  int64  // rows of it so far
+}
+
+// Run checks every invariant. An error means that the database could not be read;
+// violations are no error. Progress may be nil.
+func Run(ctx context.Context, d *db.DB, progress func(Progress)) (Report, error) {
+	return (&run{db: d, settled: settled, progress: progress}).all(ctx)
+}
+
+type run struct {
+	db       *db.DB
+	settled  time.Duration
+	progress func(Progress)
+}
+
+func (r *run) all(ctx context.Context) (Report, error) {
+	start := time.Now()
+	var report Report
+	for _, c := range []struct {
+		id, title string
+		claims    []claim
+		sums      func(context.Context, *Invariant) error
+	}{
+		{"I1", "callbacks that were taken have their outcome", callbackClaims(), nil},
+		{"I2", "paid orders are notified, or will be, or people know", notifyClaims(r.db.Now()), nil},
+		{"I3", "orders are paid at most once, and booked", paidClaims(), nil},
+		{"I4", "the ledger adds up", ledgerClaims(), r.balances},
+		{"I5", "stock adds up", nil, r.stock},
+		{"I6", "statuses changed by legal moves only", historyClaims(), nil},
+		{"I7", "notifications have one success mark", markClaims(), nil},
+		{"I8", "notifications tell what is committed", eventClaims(), nil},
+	} {
+		i := &Invariant{ID: c.id, Title: c.title}
+		report.Invariants = append(report.Invariants, i)
+		for _, claim := range c.claims {
+			if err := r.walk(ctx, i, claim); err != nil {
+				return report, fmt.Errorf("verify %s: %w", c.id, err)
+			}
+		}
+		if c.sums == nil {
+			continue
+		}
+		if err := c.sums(ctx, i); err != nil {
+			return report, fmt.Errorf("verify %s: %w", c.id, err)
+		}
+	}
+	report.Took = time.Since(start)
+	return report, nil
+}
+
+func (r *run) tell(i *Invariant) {
+	if r.progress != nil {
+		r.progress(Progress{Invariant: i.ID, Examined: i.Examined})
+	}
+}
+
+// cut is the largest id of what is settled.
+func (r *run) cut() int64 { return db.IDAt(r.db.Now()-r.settled.Microseconds()) - 1 }
+
+// never is an id or version that none reaches.
+const never = math.MaxInt64

@@ -1,0 +1,357 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/compensation"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/ledger"
+	"backstop/internal/merchant"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/stock"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// story makes orders of every fate through the processor itself, so that verify
+// and the processor cannot drift apart unseen.
+type story struct {
+	*paymenttest.Fixture
+	t *testing.T
+}
+
+func newStory(t *testing.T, d *db.DB) *story {
+	t.Helper()
+	f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify", WaitsMS: []int64{1000}})
+	f.AddSKU(t, "tea", 100)
+	return &story{Fixture: f, t: t}
+}
+
+func (s *story) create(m *merchant.Merchant, pieces int64) *order.Order {
+	s.t.Helper()
+	r := payment.CreateRequest{OutTradeNo: s.Out(), Amount: 1999, Currency: "CNY", Supplier: "sp-main", Subject: "tea"}
+	if pieces > 0 {
+		r.Items = []stock.Line{{SKU: "tea", Quantity: pieces}}
+	}
+	o, _, err := s.Processor.Create(s.t.Context(), m, r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return o
+}
+
+func (s *story) take(r *payment.Received, want string) {
+	s.t.Helper()
+	out, err := s.Processor.Take(s.t.Context(), r)
+	if err != nil || out.Name != want {
+		s.t.Fatalf("outcome %q, %v, want %q", out.Name, err, want)
+	}
+}
+
+func (s *story) pay(o *order.Order) {
+	s.t.Helper()
+	s.take(s.Callback(o.OrderNo, "T-"+o.OrderNo, o.Amount), payment.Paid)
+}
+
+func (s *story) start(o *order.Order) {
+	s.t.Helper()
+	if _, err := s.Processor.Pay(s.t.Context(), s.M1, o.OrderNo); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *story) cancel(o *order.Order) {
+	s.t.Helper()
+	if _, err := s.Processor.Cancel(s.t.Context(), s.M1, o.OrderNo); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *story) exec(query string, args ...any) {
+	s.t.Helper()
+	res, err := s.DB.NewRaw(query, args...).Exec(s.t.Context())
+	if err != nil {
+		s.t.Fatalf("%s: %v", query, err)
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		s.t.Fatalf("%s: no row", query)
+	}
+}
+
+// attempt records one try of an order's notification.
+func (s *story) attempt(o *order.Order, class string) {
+	s.t.Helper()
+	s.exec("INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node,"+
+		" request_header, response_header, response_body, error)"+
+		" SELECT ?, d.id, d.merchant_id, d.attempts, '', ?, 200, 1, 1, '', '', '', ?, '' FROM deliveries d WHERE d.subject_id = ?",
+		s.DB.NewID(), class, []byte{}, o.ID)
+}
+
+func (s *story) deliver(o *order.Order) {
+	s.t.Helper()
+	s.exec("UPDATE deliveries SET status = 'delivered', attempts = 1, next_at = NULL, last_class = 'ok', finished_at = ? WHERE subject_id = ?", s.DB.Now(), o.ID)
+	s.attempt(o, "ok")
+}
+
+func (s *story) exhaust(o *order.Order) {
+	s.t.Helper()
+	s.exec("UPDATE deliveries SET status = 'exhausted', attempts = 2, next_at = NULL, last_class = 'timeout', finished_at = ? WHERE subject_id = ?", s.DB.Now(), o.ID)
+	s.attempt(o, "timeout")
+	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		return compensation.Open(ctx, tx, s.DB, []*compensation.Item{{Kind: compensation.NotifyExhausted, OrderID: o.ID, OrderNo: o.OrderNo, Subject: "ntf"}})
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// tell goes through everything that may become of an order and returns one that
+// is paid and whose merchant was told.
+func (s *story) tell() *order.Order {
+	s.t.Helper()
+	told := s.create(s.M1, 3)
+	s.start(told)
+	s.pay(told)
+	s.take(s.Callback(told.OrderNo, "T-"+told.OrderNo, 1999), payment.Repeat)
+	s.take(s.Callback(told.OrderNo, "T-second", 1999), compensation.DuplicatePayment)
+	s.deliver(told)
+
+	silent := s.create(s.M2, 0) // a merchant without an address
+	s.pay(silent)
+	given := s.create(s.M1, 0)
+	s.pay(given)
+	s.exhaust(given)
+
+	late := s.create(s.M1, 2)
+	s.cancel(late)
+	s.take(s.Callback(late.OrderNo, "T-late", 1999), compensation.LatePayment)
+	closing := s.create(s.M1, 1)
+	s.start(closing)
+	s.cancel(closing)
+	failed := s.create(s.M1, 4)
+	no := s.Callback(failed.OrderNo, "T-failed", 1999)
+	no.Callback.Status, no.Callback.Final = supplier.Failed, true
+	s.take(no, payment.OrderFailed)
+
+	s.take(s.Callback("no-such-order", "T-unknown", 1999), compensation.UnknownOrder)
+	other := s.Callback(closing.OrderNo, "T-other", 1999)
+	other.Callback.Status = supplier.Other
+	s.take(other, payment.Ignored)
+	s.take(s.Callback(closing.OrderNo, "T-amount", 1), compensation.AmountMismatch)
+
+	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		return s.Ledger.Post(ctx, tx, []ledger.Entry{{Debit: ledger.Opening, Credit: "merchant:m1", Amount: 5, Currency: "CNY", Ref: "opening:m1:CNY"}})
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.Ledger.Fold(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.pay(s.create(s.M1, 5)) // neither folded nor told yet
+	s.create(s.M1, 6)
+	return told
+}
+
+func (s *story) verify(settled time.Duration) Report {
+	s.t.Helper()
+	report, err := (&run{db: s.DB, settled: settled}).all(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return report
+}
+
+func explain(r Report) string {
+	var b strings.Builder
+	_ = r.WriteText(&b)
+	return b.String()
+}
+
+func TestHealthyBooksAreInOrder(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := newStory(t, d)
+		s.tell()
+		// With everything before the cut, after it, and on both sides of it.
+		for _, settled := range []time.Duration{-time.Hour, 0, time.Minute} {
+			report := s.verify(settled)
+			if !report.OK() || len(report.Invariants) != 8 {
+				t.Errorf("settled %s:\n%s", settled, explain(report))
+			}
+			for _, i := range report.Invariants {
+				if i.Examined == 0 {
+					t.Errorf("settled %s: %s examined nothing: it could not find anything either", settled, i.ID)
+				}
+			}
+		}
+	})
+}
+
+// TestEachInvariantFindsItsOwnViolation breaks one row for each claim and expects
+// that invariant alone to notice.
+func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
+	for _, c := range []struct{ invariant, name, query string }{
+		{"I1", "paid without a change", "UPDATE callbacks SET outcome = 'paid' WHERE outcome = 'ignored'"},
+		{"I1", "failed without a change", "UPDATE callbacks SET outcome = 'order_failed' WHERE outcome = 'ignored'"},
+		{"I1", "repeat of nothing", "UPDATE callbacks SET outcome = 'repeat', digest = 'x' WHERE outcome = 'ignored'"},
+		{"I1", "exception lost", "DELETE FROM exceptions WHERE kind = 'late_payment'"},
+		{"I2", "delivery lost", "DELETE FROM deliveries WHERE status = 'queued' AND event_type = 'order.paid'"},
+		{"I2", "delivery forgotten", "UPDATE deliveries SET next_at = next_at - 120000000 WHERE status = 'queued' AND event_type = 'order.paid'"},
+		{"I2", "delivery stopped", "UPDATE deliveries SET next_at = NULL WHERE status = 'queued' AND event_type = 'order.paid'"},
+		{"I2", "exhausted unseen", "DELETE FROM exceptions WHERE kind = 'notify_exhausted'"},
+		{"I2", "skipped in spite of an address", "UPDATE orders SET notify_url = 'https://b.example' WHERE id IN (SELECT subject_id FROM deliveries WHERE status = 'skipped')"},
+		{"I3", "no settling attempt", "UPDATE payment_attempts SET status = 'failed' WHERE order_id = ?"},
+		{"I3", "attempt of an unpaid order", "UPDATE payment_attempts SET status = 'succeeded' WHERE supplier_trade_no = 'T-late'"},
+		{"I3", "other amount", "UPDATE orders SET paid_amount = 1 WHERE id = ?"},
+		{"I3", "entry of no order", "UPDATE transfers SET ref = 'paid:1' WHERE ref = 'opening:m1:CNY'"},
+		{"I4", "balance", "UPDATE accounts SET balance = balance + 1 WHERE code = 'merchant:m1'"},
+		{"I4", "journal gone", "DELETE FROM journals WHERE id = (SELECT journal_id FROM transfers WHERE ref = 'opening:m1:CNY')"},
+		{"I4", "other currency", "UPDATE transfers SET currency = 'USD' WHERE ref = 'opening:m1:CNY'"},
+		{"I5", "sold", "UPDATE skus SET sold = sold + 1, applied = applied + 1"},
+		{"I5", "locked", "UPDATE skus SET locked = locked + 1"},
+		{"I5", "stock", "UPDATE skus SET stock = stock + 1"},
+		{"I5", "item of another article", "UPDATE order_items SET sku_id = 5 WHERE order_id = ?"},
+		{"I6", "illegal move", "UPDATE order_history SET to_status = 'closing' WHERE order_id = ? AND version = 2"},
+		{"I6", "gap", "DELETE FROM order_history WHERE order_id = ? AND version = 2"},
+		{"I6", "version", "UPDATE orders SET version = version + 1 WHERE id = ?"},
+		{"I6", "not after the step before", "UPDATE order_history SET from_status = 'paid' WHERE order_id = ? AND version = 2"},
+		{"I7", "two marks", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
+		{"I7", "mark of a failure", "UPDATE notify_attempts SET class = 'timeout' WHERE class = 'ok'"},
+		{"I7", "delivered and still due", "UPDATE deliveries SET next_at = 1 WHERE status = 'delivered'"},
+		{"I8", "event of another version", "UPDATE events SET version = 99 WHERE subject_id = ?"},
+		{"I8", "event of another status", "UPDATE events SET type = 'order.failed' WHERE type = 'order.closed'"},
+		{"I8", "delivery without event", "UPDATE deliveries SET event_id = 1 WHERE status = 'delivered'"},
+		{"I8", "attempt without delivery", "UPDATE notify_attempts SET delivery_id = 1 WHERE class = 'timeout'"},
+	} {
+		t.Run(c.invariant+" "+c.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				s := newStory(t, d)
+				told := s.tell()
+				var args []any
+				if strings.Contains(c.query, "?") {
+					args = append(args, told.ID)
+				}
+				s.exec(c.query, args...)
+				for _, settled := range []time.Duration{-time.Hour, time.Minute} {
+					report := s.verify(settled)
+					for _, i := range report.Invariants {
+						if (i.Violations > 0) != (i.ID == c.invariant) {
+							t.Errorf("settled %s: %s has %d violations\n%s", settled, i.ID, i.Violations, explain(report))
+						}
+						if i.ID == c.invariant && (len(i.Examples) == 0 || strings.Contains(strings.Join(i.Examples, ""), "<nil>")) {
+							t.Errorf("examples: %q", i.Examples)
+						}
+					}
+					if report.OK() || !strings.Contains(explain(report), "NOT in order") {
+						t.Error("the report says that all is well")
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestExamplesAreFewAndViolationsCounted(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := newStory(t, d)
+		for range 8 {
+			s.create(s.M1, 0)
+		}
+		s.exec("UPDATE orders SET version = 7")
+		report := s.verify(time.Minute)
+		i := report.Invariants[5]
+		if i.ID != "I6" || i.Violations != 8 || len(i.Examples) != maxExamples {
+			t.Errorf("%+v", i)
+		}
+		if text := explain(report); !strings.Contains(text, "I6: … and 3 more") {
+			t.Errorf("report:\n%s", text)
+		}
+	})
+}
+
+// TestLiveBooksAreInOrder verifies again and again while orders are made, paid,
+// cancelled and folded beside it.
+func TestLiveBooksAreInOrder(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := newStory(t, d)
+		s.exec("UPDATE skus SET stock = 1000000, applied = 1000000")
+		ctx, stop := context.WithCancel(t.Context())
+		var traffic sync.WaitGroup
+		for range 4 {
+			traffic.Go(func() {
+				for ctx.Err() == nil {
+					s.live(ctx)
+				}
+			})
+		}
+		traffic.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = s.Ledger.Fold(ctx)
+			}
+		})
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+			// A cut in the middle of the traffic; a transaction here takes far less.
+			for _, settled := range []time.Duration{time.Second, time.Minute} {
+				if report := s.verify(settled); !report.OK() {
+					t.Errorf("settled %s:\n%s", settled, explain(report))
+				}
+			}
+		}
+		stop()
+		traffic.Wait()
+		if n := s.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'"); n < 20 {
+			t.Fatalf("only %d orders were paid beside it: nothing was tested", n)
+		}
+		if report := s.verify(-time.Hour); !report.OK() {
+			t.Errorf("in the end:\n%s", explain(report))
+		}
+	})
+}
+
+// live makes one order with stock, and pays or cancels it.
+func (s *story) live(ctx context.Context) {
+	o, _, err := s.Processor.Create(ctx, s.M1, payment.CreateRequest{
+		OutTradeNo: s.Out(), Amount: 1999, Currency: "CNY", Supplier: "sp-main", Items: []stock.Line{{SKU: "tea", Quantity: 2}},
+	})
+	if err != nil {
+		return
+	}
+	if o.ID%3 == 0 {
+		_, _ = s.Processor.Cancel(ctx, s.M1, o.OrderNo)
+		return
+	}
+	_, _ = s.Processor.Take(ctx, s.Callback(o.OrderNo, "T-"+o.OrderNo, o.Amount))
+}
+
+func TestProgressIsToldAndPagesAreBounded(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := newStory(t, d)
+		const rows = 2*pageRows + 10
+		s.exec("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)"+
+			" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"+
+			" SELECT i, 'no-' || CAST(i AS TEXT), 1, CAST(i AS TEXT), 1, 1, 'CNY', 2, '', '', 'pending', 1, 1, 1 FROM n", rows)
+		s.exec("INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at)" +
+			" SELECT id, id, 1, '', 'pending', 'created', '', 1 FROM orders")
+		s.exec("UPDATE orders SET version = 2 WHERE id IN (1, 5000, 5001, 10010)")
+		var seen []string
+		report, err := Run(t.Context(), d, func(p Progress) { seen = append(seen, fmt.Sprint(p.Invariant, " ", p.Examined)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := report.Invariants[5]; i.Violations != 4 || i.Examined != 2*rows {
+			t.Errorf("%+v\n%s", i, explain(report))
+		}
+		if got := strings.Join(seen, ", "); !strings.Contains(got, "I6 5000, I6 10000, I6 10010, I6 15010") {
+			t.Errorf("progress: %s", got)
+		}
+	})
+}

@@ -1,0 +1,444 @@
+// Backstop takes payment suppliers' callbacks, tells merchants, and pushes
+// everything that is stuck to an end.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/app"
+	"backstop/internal/apply"
+	"backstop/internal/config"
+	"backstop/internal/db"
+	"backstop/internal/egress"
+	"backstop/internal/ledger"
+	"backstop/internal/notify"
+	"backstop/internal/verify"
+	"backstop/migrations"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the release build.
+var version = "dev"
+
+// Exit codes (contract): done; it failed or found violations; wrong usage.
+const (
+	exitDone = iota
+	exitFailed
+	exitUsage
+)
+
+// errViolations is the end of a verify that found something; the report has said
+// what.
+var errViolations = errors.New("the books do not hold")
+
+type globals struct {
+	Config string `help:"Configuration file (default: backstop.yaml where there is one)." type:"path" placeholder:"FILE"`
+}
+
+type cli struct {
+	globals
+
+	Serve    serveCmd    `cmd:"" default:"withargs" help:"Serve callbacks, API and workers (the default)."`
+	Migrate  migrateCmd  `cmd:"" help:"Change the schema only."`
+	Apply    applyCmd    `cmd:"" help:"Create or update what a file declares."`
+	Token    tokenCmd    `cmd:"" help:"API tokens of services."`
+	Operator operatorCmd `cmd:"" help:"Console users."`
+	Verify   verifyCmd   `cmd:"" help:"Check the books; exit 1 on any violation."`
+	Reseal   resealCmd   `cmd:"" help:"Seal all secrets under the current master key again."`
+	Settings configCmd   `cmd:"" name:"config" help:"The effective configuration and where each value comes from."`
+	Version  versionCmd  `cmd:"" help:"Version, commit and Go version."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// streams are the process's own; commands write results to out.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("backstop"), kong.Description("A backstop for payments: every callback taken, every merchant told."),
+		kong.Writers(out, errOut), kong.Exit(func(code int) { exited = code }), kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		panic(err) // the command table itself is wrong
+	}
+	k, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited // --help
+	}
+	if err != nil {
+		fmt.Fprintf(errOut, "backstop: %v: see backstop --help\n", err)
+		return exitUsage
+	}
+	err = k.Run(&c.globals, streams{in, out, errOut})
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errViolations):
+		return exitFailed
+	}
+	fmt.Fprintf(errOut, "backstop: %v\n", err)
+	if errors.Is(err, app.ErrUsage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// load reads the configuration; a mistake in it is wrong usage.
+func (g *globals) load() (config.Config, error) {
+	c, err := config.Load(config.Source{Environ: os.Environ(), File: g.Config})
+	if err != nil {
+		return c, fmt.Errorf("%w: %w", app.ErrUsage, err)
+	}
+	return c, nil
+}
+
+// logger writes to standard error: standard output belongs to results.
+func logger(c config.Config, w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "text" || c.LogFormat == "auto" && terminal(w) {
+		return slog.New(slog.NewTextHandler(w, o))
+	}
+	return slog.New(slog.NewJSONHandler(w, o))
+}
+
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+type serveCmd struct {
+	Roles string `help:"Any of web,worker,scheduler; all by default." placeholder:"LIST"`
+}
+
+func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
+	roles, err := app.ParseRoles(s.Roles)
+	if err != nil {
+		return err
+	}
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: logger(c, std.err), Out: std.out, Version: version})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return a.Run(ctx)
+}
+
+// open opens the database beside a running server and makes sure that its schema
+// is there. The caller closes it.
+func (g *globals) open(ctx context.Context, std streams) (*db.DB, config.Config, error) {
+	c, err := g.load()
+	if err != nil {
+		return nil, c, err
+	}
+	if err := app.MakeFolder(c.Data); err != nil {
+		return nil, c, err
+	}
+	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4, Log: logger(c, std.err)})
+	if err != nil {
+		return nil, c, err
+	}
+	if _, err = d.Migrate(ctx, migrations.Files); err == nil {
+		_, err = d.Join(ctx)
+	}
+	if err != nil {
+		d.Close()
+		return nil, c, err
+	}
+	return d, c, nil
+}
+
+// applyEnv is what apply and reseal work with.
+func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() error, error) {
+	d, c, err := g.open(ctx, std)
+	if err != nil {
+		return apply.Env{}, nil, err
+	}
+	keys, err := app.Keys(c)
+	if err != nil {
+		d.Close()
+		return apply.Env{}, nil, err
+	}
+	schedule, err := notify.ParseSchedule(c.NotifySchedule)
+	if err != nil {
+		d.Close()
+		return apply.Env{}, nil, fmt.Errorf("%w: BACKSTOP_NOTIFY_SCHEDULE: %w", app.ErrUsage, err)
+	}
+	return apply.Env{
+		DB: d, Keys: keys, Kinds: app.Kinds(), Ledger: ledger.New(d),
+		CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, Out: std.out,
+		Defaults: apply.Defaults{Schedule: schedule, Timeout: c.NotifyTimeout, MaxInFlight: c.NotifyMaxInFlight},
+	}, d.Close, nil
+}
+
+type applyCmd struct {
+	File string `arg:"" help:"The YAML file." type:"path"`
+}
+
+func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
+	file, err := apply.ReadFile(a.File)
+	if err != nil {
+		return err
+	}
+	env, done, err := g.applyEnv(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return apply.Apply(ctx, env, file)
+}
+
+type resealCmd struct{}
+
+func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
+	env, done, err := g.applyEnv(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer done()
+	n, err := apply.Reseal(ctx, env, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "%d secrets sealed again\n", n)
+	return nil
+}
+
+type migrateCmd struct {
+	Direction string `arg:"" enum:"up,down,status" help:"up, down (one step) or status."`
+}
+
+func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	if err := app.MakeFolder(c.Data); err != nil {
+		return err
+	}
+	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4, Log: logger(c, std.err)})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	switch m.Direction {
+	case "up":
+		applied, err := d.Migrate(ctx, migrations.Files)
+		for _, name := range applied {
+			fmt.Fprintln(std.out, "applied", name)
+		}
+		if err == nil && len(applied) == 0 {
+			fmt.Fprintln(std.out, "unchanged")
+		}
+		return err
+	case "down":
+		name, err := d.Rollback(ctx, migrations.Files)
+		if err == nil {
+			fmt.Fprintln(std.out, "rolled back", name)
+		}
+		return err
+	}
+	status, err := d.MigrationStatus(ctx, migrations.Files)
+	for _, s := range status {
+		at := "pending"
+		if s.AppliedAt != 0 {
+			at = time.UnixMicro(s.AppliedAt).UTC().Format(time.RFC3339)
+		}
+		fmt.Fprintln(std.out, s.Name, at)
+	}
+	return err
+}
+
+type tokenCmd struct {
+	Add struct {
+		Name  string `arg:""`
+		Scope string `required:"" help:"What the token may do: monitor."`
+	} `cmd:"" help:"Make a token; it is printed once."`
+	List   struct{} `cmd:"" help:"List tokens."`
+	Revoke struct {
+		Name string `arg:""`
+	} `cmd:"" help:"End a token."`
+}
+
+func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
+	d, _, err := g.open(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	tokens := access.NewTokens(d)
+	switch k.Selected().Name {
+	case "add":
+		secret, err := tokens.Add(ctx, t.Add.Name, t.Add.Scope)
+		if err == nil {
+			fmt.Fprintln(std.out, secret)
+		}
+		return err
+	case "revoke":
+		return tokens.Revoke(ctx, t.Revoke.Name)
+	}
+	list, err := tokens.List(ctx)
+	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	for _, l := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Scope, moment(&l.CreatedAt), ended(l.RevokedAt, "revoked"))
+	}
+	w.Flush()
+	return err
+}
+
+type operatorCmd struct {
+	Add struct {
+		Name          string `arg:""`
+		Role          string `required:"" help:"viewer, support, ops, finance, lead, admin or auditor."`
+		PasswordStdin bool   `help:"Read the password from standard input instead of making a one-time one."`
+	} `cmd:"" help:"Add a console user."`
+	List    struct{} `cmd:"" help:"List console users."`
+	Disable struct {
+		Name string `arg:""`
+	} `cmd:"" help:"Lock a console user out."`
+	ResetPassword struct {
+		Name string `arg:""`
+	} `cmd:"" help:"Give a console user a new one-time password."`
+}
+
+func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
+	var password string
+	if k.Selected().Name == "add" && o.Add.PasswordStdin {
+		raw, err := io.ReadAll(io.LimitReader(std.in, 4096))
+		if err != nil {
+			return fmt.Errorf("read the password: %w", err)
+		}
+		if password = strings.TrimRight(string(raw), "\r\n"); password == "" {
+			return errors.New("--password-stdin was given, but standard input held no password")
+		}
+	}
+	d, _, err := g.open(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	operators := access.NewOperators(d)
+	oneTime := ""
+	switch k.Selected().Name {
+	case "add":
+		oneTime, err = operators.Add(ctx, o.Add.Name, o.Add.Role, password)
+	case "reset-password":
+		oneTime, err = operators.ResetPassword(ctx, o.ResetPassword.Name)
+	case "disable":
+		err = operators.Disable(ctx, o.Disable.Name)
+	default:
+		return listOperators(ctx, operators, std.out)
+	}
+	if err == nil && oneTime != "" {
+		fmt.Fprintf(std.out, "one-time password: %s\n", oneTime)
+	}
+	return err
+}
+
+func listOperators(ctx context.Context, operators *access.Operators, out io.Writer) error {
+	list, err := operators.List(ctx)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, l := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Role, moment(&l.CreatedAt), ended(l.DisabledAt, "disabled"))
+	}
+	w.Flush()
+	return err
+}
+
+func moment(us *int64) string { return time.UnixMicro(*us).UTC().Format(time.RFC3339) }
+
+func ended(at *int64, word string) string {
+	if at == nil {
+		return "active"
+	}
+	return word + " " + moment(at)
+}
+
+type verifyCmd struct {
+	JSON bool `help:"Write the report as JSON."`
+}
+
+func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
+	d, _, err := g.open(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	report, err := verify.Run(ctx, d, nil)
+	if err != nil {
+		return err
+	}
+	if v.JSON {
+		err = json.NewEncoder(std.out).Encode(report)
+	} else {
+		err = report.WriteText(std.out)
+	}
+	if err == nil && !report.OK() {
+		err = errViolations
+	}
+	return err
+}
+
+type configCmd struct {
+	JSON bool `help:"Write JSON."`
+}
+
+func (c *configCmd) Run(g *globals, std streams) error {
+	loaded, err := g.load()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(std.out).Encode(loaded.Effective())
+	}
+	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	for _, r := range loaded.Effective() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Value, r.Origin)
+	}
+	return w.Flush()
+}
+
+type versionCmd struct{}
+
+func (*versionCmd) Run(std streams) error {
+	commit := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				commit = s.Value
+			}
+		}
+	}
+	_, err := fmt.Fprintf(std.out, "backstop %s commit %s %s\n", version, commit, runtime.Version())
+	return err
+}

@@ -1,0 +1,124 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"backstop/internal/callback"
+	"backstop/internal/db"
+	"backstop/internal/metric"
+	"backstop/internal/supplier"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// callback hands a supplier's call over as it came; nothing is parsed here.
+func (s *Server) callback(c *fiber.Ctx) error {
+	start := time.Now()
+	req := copyRequest(c, start)
+	var addrErr error
+	req.RemoteAddr, addrErr = supplier.ClientAddr(peer(c), req.Header.Values(fiber.HeaderXForwardedFor), s.o.Config.TrustedProxies)
+	if !s.senders.allow(senderOf(req.RemoteAddr)) {
+		metric.Callbacks.WithLabelValues(errTooMany.code).Inc()
+		return errTooMany
+	}
+	if isEncoded(req.Header) {
+		return errEncoded
+	}
+	// Receive bounds its own wait.
+	receipt := s.o.Callbacks.Receive(context.Background(), c.Params("supplier"), req, addrErr)
+	s.logCallback(c, req, receipt, time.Since(start))
+	return reply(c, receipt.Reply)
+}
+
+// callbackOptions answers probes without touching anything.
+func callbackOptions(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderAllow, "GET, POST, OPTIONS")
+	return c.SendStatus(http.StatusNoContent)
+}
+
+// copyRequest copies all that outlives the handler: the server uses its buffers
+// for the next request as soon as this one is answered.
+func copyRequest(c *fiber.Ctx, at time.Time) *supplier.Request {
+	return &supplier.Request{
+		Method: strings.Clone(c.Method()), Path: string(c.Request().URI().PathOriginal()),
+		RawQuery: string(c.Request().URI().QueryString()), Header: copyHeader(&c.Request().Header),
+		Body: bytes.Clone(c.Request().Body()), ReceivedAt: at,
+	}
+}
+
+// copyHeader keeps every line, in the order of its name's lines; the library's
+// own accessors keep one Content-Type of two.
+func copyHeader(h *fasthttp.RequestHeader) http.Header {
+	lines := make(http.Header)
+	h.VisitAllInOrder(func(key, value []byte) { lines.Add(string(key), string(value)) })
+	return lines
+}
+
+// peer is the other end of the connection. What the library calls the client's
+// address is whatever the client says of itself.
+func peer(c *fiber.Ctx) netip.Addr {
+	if tcp, ok := c.Context().RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr()
+	}
+	return netip.Addr{}
+}
+
+func isEncoded(h http.Header) bool {
+	for _, coding := range h.Values(fiber.HeaderContentEncoding) {
+		if coding != "" && !strings.EqualFold(coding, "identity") {
+			return true
+		}
+	}
+	return false
+}
+
+// reply sends the supplier's answer, byte for byte.
+func reply(c *fiber.Ctx, r supplier.Reply) error {
+	if r.Status == http.StatusServiceUnavailable {
+		c.Set(fiber.HeaderRetryAfter, "1")
+	}
+	c.Response().Header.SetNoDefaultContentType(true)
+	if r.ContentType != "" {
+		c.Set(fiber.HeaderContentType, r.ContentType)
+	}
+	return c.Status(r.Status).Send(r.Body)
+}
+
+func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Receipt, took time.Duration) {
+	level := slog.LevelInfo
+	switch {
+	case r.Flood, errors.Is(r.Err, db.ErrBusy) && !s.refusals.Allow():
+		level = slog.LevelDebug
+	case errors.Is(r.Err, db.ErrBusy):
+		level = slog.LevelWarn
+	case r.Err != nil:
+		level = slog.LevelError
+	}
+	if !s.o.Log.Enabled(context.Background(), level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("supplier", clip(c.Params("supplier"), 64)), slog.String("outcome", r.Outcome),
+		slog.Int("status", r.Reply.Status), slog.String("remote", req.RemoteAddr.String()),
+		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", localRequestID.text(c)),
+	}
+	if r.OrderNo != "" {
+		attrs = append(attrs, slog.String("order_no", clip(r.OrderNo, 100)))
+	}
+	if r.CallbackID != 0 {
+		attrs = append(attrs, slog.Int64("callback_id", r.CallbackID))
+	}
+	if r.Err != nil {
+		attrs = append(attrs, slog.String("error", r.Err.Error()))
+	}
+	s.o.Log.LogAttrs(context.Background(), level, "callback", attrs...)
+}

@@ -1,0 +1,267 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/callback"
+	"backstop/internal/db"
+	"backstop/internal/supplier"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+func TestACallbackArrivesAsItWasSent(t *testing.T) {
+	h := open(t)
+	body := "\x00\xff{\"a\": 1}\r\n--x--"
+	got := h.call(t, "POST", "/callback/wx?b=2&a=%20&a=+&x", body,
+		"Content-Type", "multipart/form-data; boundary=x", "X-Signature", "one", "x-signature", "two")
+	if got.status != 200 || got.body != "success" || got.header.Get("Content-Type") != "text/plain" {
+		t.Errorf("answer %+v", got)
+	}
+	req := h.sender.last()
+	if string(req.Body) != body {
+		t.Errorf("body %q", req.Body)
+	}
+	if req.Method != "POST" || req.Path != "/callback/wx" || req.RawQuery != "b=2&a=%20&a=+&x" || h.sender.codes[0] != "wx" {
+		t.Errorf("request %+v", req)
+	}
+	if !slices.Equal(req.Header["X-Signature"], []string{"one", "two"}) || req.Header.Get("Content-Type") != "multipart/form-data; boundary=x" {
+		t.Errorf("header %v", req.Header)
+	}
+	if req.RemoteAddr.String() != "127.0.0.1" || h.sender.addrErr != nil || time.Since(req.ReceivedAt) > time.Minute {
+		t.Errorf("request %+v, %v", req, h.sender.addrErr)
+	}
+}
+
+func TestTheAnswerIsTheSuppliersByteForByte(t *testing.T) {
+	h := open(t)
+	for _, r := range []supplier.Reply{
+		{Status: 200, ContentType: "text/html; charset=utf-8", Body: []byte("success")},
+		{Status: 204},
+		{Status: 401, ContentType: "application/json", Body: []byte(`{"code":"FAIL"}`)},
+		{Status: 503, ContentType: "application/xml", Body: []byte("<xml/>")},
+	} {
+		h.sender.answer = callback.Receipt{Reply: r}
+		got := h.call(t, "GET", "/callback/wx?a=1", "")
+		if got.status != r.Status || got.body != string(r.Body) || got.header.Get("Content-Type") != r.ContentType {
+			t.Errorf("%+v: %+v", r, got)
+		}
+		if (got.header.Get("Retry-After") != "") != (r.Status == 503) {
+			t.Errorf("%d: Retry-After %q", r.Status, got.header.Get("Retry-After"))
+		}
+	}
+}
+
+func TestOptionsTouchNothing(t *testing.T) {
+	h := open(t, "BACKSTOP_CALLBACK_RATE=1/s")
+	for range 5 {
+		got := h.call(t, "OPTIONS", "/callback/whoever", "")
+		if got.status != 204 || got.header.Get("Allow") != "GET, POST, OPTIONS" || got.body != "" {
+			t.Fatalf("answer %+v", got)
+		}
+	}
+	if h.sender.last() != nil {
+		t.Error("the receiver was asked")
+	}
+}
+
+func TestATooLargeCallbackIsToldSo(t *testing.T) {
+	h := open(t)
+	for _, c := range []struct{ path, header string }{
+		{"/callback/wx", "Content-Length: 1048576"},
+		{"/api/v1/orders", "Content-Length: 1048576"},
+		{"/callback/wx", "Transfer-Encoding: chunked"},
+	} {
+		conn, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", c.path, c.header)
+		if c.header == "Transfer-Encoding: chunked" {
+			fmt.Fprintf(conn, "100000\r\n")
+		}
+		// The whole body goes out before the answer is read, as simple clients do; a
+		// reset by the server would make the write or the read fail.
+		if _, err := conn.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil {
+			t.Errorf("%s: the connection broke while sending: %v", c.path, err)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%s: no answer: %v", c.path, err)
+			continue
+		}
+		text, _ := io.ReadAll(res.Body)
+		if got := (answer{res.StatusCode, res.Header, string(text)}).problem(); got != "413 too_large" {
+			t.Errorf("%s: %s", c.path, got)
+		}
+	}
+	limit := strings.Repeat("x", 256<<10)
+	if got := h.call(t, "POST", "/callback/wx", limit); got.status != 200 {
+		t.Errorf("exactly 256 KiB: %d", got.status)
+	}
+	if got := h.call(t, "POST", "/callback/wx", limit+"x"); got.status != 413 {
+		t.Errorf("one byte more: %d", got.status)
+	}
+	if len(h.sender.got) != 1 {
+		t.Errorf("%d callbacks reached the receiver", len(h.sender.got))
+	}
+}
+
+func TestAnEncodedBodyIsRefusedUnread(t *testing.T) {
+	h := open(t)
+	if got := h.call(t, "POST", "/callback/wx", "\x1f\x8b", "Content-Encoding", "gzip").problem(); got != "415 unsupported_encoding" {
+		t.Errorf("gzip: %s", got)
+	}
+	if got := h.call(t, "POST", "/callback/wx", "x", "Content-Encoding", "identity"); got.status != 200 {
+		t.Errorf("identity: %d", got.status)
+	}
+}
+
+func TestOnlyATrustedProxySaysWhoCalled(t *testing.T) {
+	strange := open(t)
+	strange.call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "198.51.100.1")
+	if got := strange.sender.last().RemoteAddr.String(); got != "127.0.0.1" {
+		t.Errorf("a stranger's header was believed: %s", got)
+	}
+	behind := open(t, "BACKSTOP_TRUSTED_PROXIES=127.0.0.0/8,192.0.2.0/24")
+	behind.call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.1", "X-Forwarded-For", "192.0.2.7", "X-Real-Ip", "10.1.1.1")
+	if got := behind.sender.last().RemoteAddr.String(); got != "198.51.100.1" {
+		t.Errorf("behind a proxy: %s", got)
+	}
+	behind.call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "198.51.100.1, nonsense")
+	if !errors.Is(behind.sender.addrErr, supplier.ErrForwarded) {
+		t.Errorf("a broken chain: %v", behind.sender.addrErr)
+	}
+}
+
+func TestOneAddressCannotTakeAllOfTheDoor(t *testing.T) {
+	h := open(t, "BACKSTOP_CALLBACK_RATE=3/s", "BACKSTOP_TRUSTED_PROXIES=127.0.0.1/32")
+	send := func(from string) answer {
+		return h.call(t, "POST", "/callback/wx", "", "X-Forwarded-For", from)
+	}
+	refused := 0
+	for range 20 {
+		got := send("198.51.100.1")
+		if got.status == 429 {
+			refused++
+			if got.header.Get("Retry-After") == "" || got.problem() != "429 rate_limited" {
+				t.Fatalf("answer %+v", got)
+			}
+		}
+	}
+	if refused == 0 || len(h.sender.got) != 20-refused {
+		t.Errorf("%d of 20 refused, %d taken", refused, len(h.sender.got))
+	}
+	if got := send("198.51.100.2"); got.status != 200 {
+		t.Errorf("another address: %d", got.status)
+	}
+}
+
+func TestAPanicIsAnsweredAndTheServerGoesOn(t *testing.T) {
+	h := open(t)
+	h.sender.panics = true
+	if got := h.call(t, "POST", "/callback/wx", "").problem(); got != "500 internal" {
+		t.Errorf("a panic: %s", got)
+	}
+	if !strings.Contains(h.logged(), "a receiver's mistake") {
+		t.Error("the panic is not in the log")
+	}
+	h.sender.panics = false
+	if got := h.call(t, "POST", "/callback/wx", ""); got.status != 200 {
+		t.Errorf("after it: %d", got.status)
+	}
+}
+
+func TestOneLinePerCallback(t *testing.T) {
+	h := open(t)
+	h.sender.answer = callback.Receipt{Outcome: "unavailable", Err: fmt.Errorf("take: %w", db.ErrBusy), OrderNo: "O1", Reply: supplier.Reply{Status: 503}}
+	h.call(t, "POST", "/callback/wx?token=hunter2", "secret body", "Authorization", "Bearer hunter2")
+	if n := strings.Count(h.logged(), `"msg":"callback"`); n != 1 {
+		t.Errorf("%d lines", n)
+	}
+	for _, want := range []string{`"supplier":"wx"`, `"outcome":"unavailable"`, `"order_no":"O1"`, `"status":503`, `"request_id":"`} {
+		if !strings.Contains(h.logged(), want) {
+			t.Errorf("%s is not in %s", want, h.logged())
+		}
+	}
+	if strings.Contains(h.logged(), "hunter2") || strings.Contains(h.logged(), "secret body") {
+		t.Errorf("a secret is in %s", h.logged())
+	}
+}
+
+// TestKeptRequestsAreNotOverwritten sends numbered callbacks over few connections
+// and looks at all of them afterwards: the library reuses its memory.
+func TestKeptRequestsAreNotOverwritten(t *testing.T) {
+	h := open(t, "BACKSTOP_CALLBACK_RATE=100000/s")
+	const calls = 500
+	number := func(i int) string { return fmt.Sprintf("number-%06d", i) }
+	for i := range calls {
+		h.call(t, "POST", "/callback/"+number(i)+"?q="+number(i), number(i), "X-Number", number(i))
+	}
+	broken := 0
+	for i, req := range h.sender.got {
+		n := number(i)
+		if h.sender.codes[i] != n || string(req.Body) != n || req.Header.Get("X-Number") != n || req.RawQuery != "q="+n || req.Path != "/callback/"+n {
+			broken++
+		}
+	}
+	if broken > 0 || len(h.sender.got) != calls {
+		t.Errorf("%d of %d requests were overwritten", broken, len(h.sender.got))
+	}
+	if broken := overwritten(t, calls, number); broken == 0 {
+		t.Error("the control kept uncopied memory and nothing was overwritten: this test proves nothing")
+	}
+}
+
+// overwritten does the same with the library's defaults and no copies.
+func overwritten(t *testing.T, calls int, number func(int) string) (broken int) {
+	t.Helper()
+	type kept struct {
+		code string
+		body []byte
+	}
+	var all []kept
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Post("/callback/:supplier", func(c *fiber.Ctx) error {
+		all = append(all, kept{c.Params("supplier"), c.BodyRaw()})
+		return nil
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go app.Listener(l)
+	defer app.Shutdown()
+	// One connection, so that nothing happens at the same time.
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for i := range calls {
+		fmt.Fprintf(conn, "POST /callback/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", number(i), len(number(i)), number(i))
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	for i, k := range all {
+		if k.code != number(i) || string(k.body) != number(i) {
+			broken++
+		}
+	}
+	return broken
+}

@@ -1,0 +1,108 @@
+package web
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// converse sends raw bytes on one connection and returns the statuses of all
+// answers until the server closes, and whether it did so within two seconds.
+func converse(t *testing.T, addr, raw string) (statuses []int, closed bool) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, raw); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Second))
+	in := bufio.NewReader(conn)
+	for {
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			timeout, ok := err.(net.Error)
+			return statuses, !(ok && timeout.Timeout())
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		statuses = append(statuses, res.StatusCode)
+	}
+}
+
+// TestADisputedEndIsNeverReadBehind: each request carries a second one behind an
+// end on which readers differ. The second must never be answered.
+func TestADisputedEndIsNeverReadBehind(t *testing.T) {
+	h := open(t)
+	const second = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+	post := func(header, body string) string {
+		return "POST /callback/wx HTTP/1.1\r\nHost: x\r\n" + header + "\r\n" + body
+	}
+	for name, c := range map[string]struct {
+		raw    string
+		status int
+	}{
+		"two lengths":                 {post("Content-Length: 0\r\nContent-Length: 34\r\n", second), 400},
+		"two equal lengths":           {post("Content-Length: 0\r\nContent-Length: 0\r\n", second), 400},
+		"a list of lengths":           {post("Content-Length: 0, 34\r\n", second), 400},
+		"a length with a sign":        {post("Content-Length: +0\r\n", second), 400},
+		"a negative length":           {post("Content-Length: -1\r\n", second), 400},
+		"length beside chunks":        {post("Content-Length: 34\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"+second), 400},
+		"chunks beside length":        {post("Transfer-Encoding: chunked\r\nContent-Length: 34\r\n", "0\r\n\r\n"+second), 400},
+		"an unknown coding":           {post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"+second), 400},
+		"a coding behind a comma":     {post("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"+second), 400},
+		"two codings":                 {post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n"+second), 400},
+		"identity hides a length":     {post("Transfer-Encoding: identity\r\nContent-Length: 0\r\n", second), 400},
+		"a space before the colon":    {post("Content-Length : 34\r\n", second), 400},
+		"a folded header":             {post("X: a\r\n Content-Length: 34\r\n", second), 400},
+		"a tab before a coding":       {post("Transfer-Encoding:\tchunked\r\n", "0\r\n\r\n"+second), 400},
+		"a control in a header name":  {post("Content-Length\x0b: 34\r\n", second), 400},
+		"a bare return in a value":    {post("X: a\rContent-Length: 34\r\n", second), 400},
+		"chunks in HTTP/1.0":          {"POST /callback/wx HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
+		"two hosts":                   {"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + second, 400},
+		"a size that is none":         {post("Transfer-Encoding: chunked\r\n", "x\r\n\r\n"+second), 400},
+		"a size beyond all numbers":   {post("Transfer-Encoding: chunked\r\n", "ffffffffffffffffff\r\n"+second), 400},
+		"a line feed in an extension": {post("Transfer-Encoding: chunked\r\n", "0;a\nb\r\n\r\n"+second), 200},
+		"plain chunks":                {post("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"+second), 200},
+	} {
+		statuses, closed := converse(t, h.addr, c.raw)
+		if len(statuses) != 1 || statuses[0] != c.status || !closed {
+			t.Errorf("%s: answers %v, closed %v; want only %d", name, statuses, closed, c.status)
+		}
+	}
+	// The control: an undisputed end keeps the connection, and both are answered.
+	statuses, _ := converse(t, h.addr, post("Content-Length: 3\r\n", "abc")+strings.Replace(second, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
+	if len(statuses) != 2 {
+		t.Errorf("control: answers %v", statuses)
+	}
+}
+
+func TestChunksArriveWhole(t *testing.T) {
+	h := open(t)
+	converse(t, h.addr, "POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
+	if req := h.sender.last(); req == nil || string(req.Body) != "abcde" {
+		t.Errorf("%+v", req)
+	}
+}
+
+func TestAHeaderBeyondItsLimitIsRefused(t *testing.T) {
+	h := open(t)
+	statuses, closed := converse(t, h.addr, "GET /healthz HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("a", 2*headerBytes)+"\r\n\r\n")
+	if len(statuses) != 1 || statuses[0] != 431 || !closed {
+		t.Errorf("answers %v, closed %v", statuses, closed)
+	}
+}
+
+func TestADrippingClientIsLetGo(t *testing.T) {
+	h := open(t, "BACKSTOP_HTTP_READ_TIMEOUT=1s")
+	statuses, closed := converse(t, h.addr, "POST /callback/wx HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nslow")
+	if len(statuses) != 1 || statuses[0] != 408 || !closed {
+		t.Errorf("answers %v, closed %v", statuses, closed)
+	}
+}

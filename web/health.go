@@ -1,0 +1,129 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"backstop/internal/metric"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Check is one thing that must hold before this node may get requests. Its error
+// is shown to everybody who asks: it must not hold a secret.
+type Check struct {
+	Name string
+	Run  func(ctx context.Context) error
+}
+
+// Limits of readiness.
+const (
+	checkTime = 2 * time.Second        // for one check
+	checkAge  = 500 * time.Millisecond // an answer is given again for so long: probes must not become load
+)
+
+// checkResult is one line of the answer to /readyz.
+type checkResult struct {
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+}
+
+// readiness runs the checks, all at once and each at most once at a time.
+type readiness struct {
+	checks  []Check
+	running []atomic.Bool
+	mu      sync.Mutex
+	at      time.Time
+	results []checkResult
+}
+
+func newReadiness(checks []Check) *readiness {
+	return &readiness{checks: checks, running: make([]atomic.Bool, len(checks))}
+}
+
+// ask returns results that are at most checkAge old.
+func (r *readiness) ask() []checkResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.at.IsZero() && time.Since(r.at) < checkAge {
+		return r.results
+	}
+	results := make([]checkResult, len(r.checks))
+	var all sync.WaitGroup
+	for i, check := range r.checks {
+		all.Go(func() {
+			results[i] = checkResult{Name: check.Name, OK: true}
+			if err := r.run(i, check); err != nil {
+				results[i] = checkResult{Name: check.Name, Error: clip(err.Error(), 300)}
+			}
+		})
+	}
+	all.Wait()
+	r.at, r.results = time.Now(), results
+	return results
+}
+
+// run bounds a check that does not listen to its context, too; as long as it
+// hangs, no second one is started.
+func (r *readiness) run(i int, check Check) error {
+	if !r.running[i].CompareAndSwap(false, true) {
+		return errors.New("an earlier check still hangs")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+	done := make(chan error, 1)
+	go func() {
+		defer cancel()
+		defer r.running[i].Store(false)
+		done <- check.Run(ctx)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		select {
+		case err := <-done: // it ended, and its own cancel was seen first
+			return err
+		default:
+			return errors.New("no answer within " + checkTime.String())
+		}
+	}
+}
+
+// isReady says whether this node should get requests, and why not.
+func (s *Server) isReady(c *fiber.Ctx) error {
+	results := s.ready.ask()
+	status, word := http.StatusOK, "ready"
+	for _, r := range results {
+		if !r.OK {
+			status, word = http.StatusServiceUnavailable, "not ready"
+		}
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return c.Status(status).JSON(struct {
+		Status string        `json:"status"`
+		Checks []checkResult `json:"checks"`
+	}{word, results})
+}
+
+// alive says that the process answers, and nothing else.
+func (s *Server) alive(c *fiber.Ctx) error { return c.SendString("ok\n") }
+
+// front is what stands at the root.
+func (s *Server) front(c *fiber.Ctx) error {
+	return c.SendString("Backstop " + s.o.Version + "\n\n" +
+		"callbacks of suppliers  " + s.o.Config.PublicURL + callbackPath + "{supplier}\n" +
+		"API of merchants        " + s.o.Config.PublicURL + "/api/v1/orders\n" +
+		"health                  /healthz /readyz /metrics\n")
+}
+
+// metrics serves what package metric lists.
+func metrics() fiber.Handler {
+	return adaptor.HTTPHandler(promhttp.HandlerFor(metric.Registry, promhttp.HandlerOpts{DisableCompression: true}))
+}

@@ -1,0 +1,175 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"backstop/internal/callback"
+	"backstop/internal/compensation"
+	"backstop/internal/notify"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Sizes of the admin API's pages.
+const (
+	pageSize    = 50
+	maxPageSize = 200
+	maxFilter   = 256 // bytes of one filter's value
+)
+
+// page is one page of anything. Next is the cursor of the next page, empty at the
+// end.
+type page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next"`
+}
+
+// exceptionView is an exception as the admin API shows it.
+type exceptionView struct {
+	ID       string          `json:"id"`
+	Kind     string          `json:"kind"`
+	OrderNo  string          `json:"order_no"`
+	State    string          `json:"state"`
+	Amount   int64           `json:"amount"`
+	Currency string          `json:"currency"`
+	OpenedAt string          `json:"opened_at"`
+	Detail   json.RawMessage `json:"detail"`
+}
+
+func (s *Server) listExceptions(c *fiber.Ctx) error {
+	f := readFilter(c)
+	q := compensation.Query{
+		OrderNo: f.text("order_no"), Kind: f.text("kind"), State: f.text("state"), Before: f.cursor(), Limit: f.limit(),
+	}
+	if f.err != nil {
+		return f.err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	items, next, err := compensation.List(ctx, s.o.DB.Read, q)
+	if err != nil {
+		return err
+	}
+	out := page[exceptionView]{Items: make([]exceptionView, len(items)), Next: cursorText(next)}
+	for i, x := range items {
+		out.Items[i] = exceptionView{
+			ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: x.State,
+			Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: x.Detail,
+		}
+	}
+	return c.JSON(out)
+}
+
+// callbackView is a raw callback as the admin API shows it.
+type callbackView struct {
+	ID         string     `json:"id"`
+	Supplier   string     `json:"supplier"`
+	ReceivedAt string     `json:"received_at"`
+	RemoteAddr string     `json:"remote_addr"`
+	Outcome    string     `json:"outcome"`
+	Steps      []stepView `json:"steps"`
+	OrderNo    string     `json:"order_no"`
+}
+
+type stepView struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+func (s *Server) listCallbacks(c *fiber.Ctx) error {
+	f := readFilter(c)
+	q := callback.Query{
+		OrderNo: f.text("order_no"), Supplier: f.text("supplier"), Outcome: f.text("outcome"), Refused: f.yes("refused"),
+		Before: f.cursor(), Limit: f.limit(),
+	}
+	if f.err != nil {
+		return f.err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	rows, next, err := callback.List(ctx, s.o.DB.Read, q)
+	if err != nil {
+		return err
+	}
+	out := page[callbackView]{Items: make([]callbackView, len(rows)), Next: cursorText(next)}
+	for i, r := range rows {
+		steps := make([]stepView, len(r.Steps))
+		for j, step := range r.Steps {
+			steps[j] = stepView(step)
+		}
+		out.Items[i] = callbackView{
+			ID: strconv.FormatInt(r.ID, 10), Supplier: r.Supplier, ReceivedAt: notify.Stamp(r.ReceivedAt),
+			RemoteAddr: r.RemoteAddr, Outcome: r.Outcome, Steps: steps, OrderNo: r.OrderNo,
+		}
+	}
+	return c.JSON(out)
+}
+
+// filter reads a list's parameters; the first problem is kept.
+type filter struct {
+	c   *fiber.Ctx
+	err error
+}
+
+func readFilter(c *fiber.Ctx) *filter { return &filter{c: c} }
+
+func (f *filter) blame(name, problem string) {
+	if f.err == nil {
+		f.err = invalidField(name, problem)
+	}
+}
+
+func (f *filter) text(name string) string {
+	text := f.c.Query(name)
+	if len(text) > maxFilter || !isStorable(text) {
+		f.blame(name, fmt.Sprintf("use at most %d bytes without control characters", maxFilter))
+	}
+	return text
+}
+
+func (f *filter) yes(name string) bool {
+	switch f.text(name) {
+	case "true", "1":
+		return true
+	case "", "false", "0":
+	default:
+		f.blame(name, "use true or false")
+	}
+	return false
+}
+
+func (f *filter) limit() int {
+	text := f.text("limit")
+	if text == "" {
+		return pageSize
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxPageSize {
+		f.blame("limit", fmt.Sprintf("use a number from 1 to %d", maxPageSize))
+	}
+	return n
+}
+
+// Cursors are opaque to clients: base 36 of an id today.
+
+func (f *filter) cursor() int64 {
+	text := f.text("cursor")
+	if text == "" {
+		return 0
+	}
+	id, err := strconv.ParseInt(text, 36, 64)
+	if err != nil || id < 1 {
+		f.blame("cursor", "use the next of the page before")
+	}
+	return id
+}
+
+func cursorText(before int64) string {
+	if before == 0 {
+		return ""
+	}
+	return strconv.FormatInt(before, 36)
+}

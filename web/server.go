@@ -1,0 +1,186 @@
+// Package web is the HTTP door: it turns requests into calls of the domain and
+// their ends into answers, and decides nothing itself.
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"backstop/internal/callback"
+	"backstop/internal/config"
+	"backstop/internal/db"
+	"backstop/internal/merchant"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+	"golang.org/x/time/rate"
+)
+
+// Callbacks takes callbacks of suppliers; it is callback.Receiver.
+type Callbacks interface {
+	Receive(ctx context.Context, code string, req *supplier.Request, addrErr error) callback.Receipt
+}
+
+// Payments is what merchants may ask for; it is payment.Processor.
+type Payments interface {
+	Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (o *order.Order, created bool, err error)
+	Pay(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
+	Cancel(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
+}
+
+// Options of a Server.
+type Options struct {
+	Config    config.Config
+	DB        *db.DB
+	Settings  *settings.Store
+	Callbacks Callbacks
+	Payments  Payments
+	Checks    []Check // what /readyz asks
+	Version   string
+	Log       *slog.Logger
+}
+
+// Limits of the door that nobody needs to set.
+const (
+	// headerBytes bounds the request line and the header together. Suppliers send
+	// less than 4 KiB, but a GET callback carries all of its fields in the line.
+	headerBytes = 16 << 10
+	// workTime bounds what one request of the API may take in all: longer than the
+	// wait for a commit, shorter than the time to write the answer.
+	workTime = 10 * time.Second
+	// refusalLogs is how many refused requests are logged per second; a flood of
+	// them must not fill the log.
+	refusalLogs = 50
+)
+
+// Server answers HTTP.
+type Server struct {
+	o        Options
+	app      *fiber.App
+	tokens   *tokenBook
+	ready    *readiness
+	misses   *rate.Limiter       // looks for newer settings because of an unknown API key
+	refusals *rate.Limiter       // log lines about refused requests
+	senders  *limiter[senderKey] // callbacks by address
+	keys     *limiter[string]    // API requests by hash of the key
+}
+
+// New returns a Server that listens nowhere yet.
+func New(o Options) *Server {
+	s := &Server{
+		o: o, tokens: newTokenBook(o.DB), ready: newReadiness(o.Checks),
+		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
+		senders: newLimiter[senderKey](int(o.Config.CallbackRate)), keys: newLimiter[string](int(o.Config.APIRate)),
+	}
+	s.app = fiber.New(fiber.Config{
+		// Without it, strings of a request are overwritten by the next one.
+		Immutable:     true,
+		CaseSensitive: true,
+		StrictRouting: true,
+		// A parsed multipart form is written anew when it is read: other bytes than
+		// those that were signed.
+		DisablePreParseMultipartForm: true,
+		DisableStartupMessage:        true,
+		ReadTimeout:                  o.Config.HTTPReadTimeout,
+		WriteTimeout:                 o.Config.HTTPWriteTimeout,
+		IdleTimeout:                  o.Config.HTTPIdleTimeout,
+		Concurrency:                  o.Config.HTTPConnections,
+		ReadBufferSize:               headerBytes,
+		BodyLimit:                    int(o.Config.APIBodyLimit),
+		ErrorHandler:                 s.fail,
+	})
+	server := s.app.Server()
+	server.HeaderReceived = s.bodyLimit
+	server.CloseOnShutdown = true
+	server.SecureErrorLogMessage = true // errors must not repeat headers: they hold keys
+	server.Logger = quietLogger{o.Log}
+	s.app.Use(s.guard)
+	for _, r := range s.routes() {
+		s.app.Add(r.method, r.path, append(s.admit(r.door), r.handler)...)
+	}
+	return s
+}
+
+// Serve answers on l until Shutdown.
+func (s *Server) Serve(l net.Listener) error { return s.app.Listener(lingerListener{l}) }
+
+// Shutdown takes no new connections and waits for the running requests.
+func (s *Server) Shutdown(ctx context.Context) error { return s.app.ShutdownWithContext(ctx) }
+
+// bodyLimit is asked as soon as the header is read: the path says how much body
+// may follow.
+func (s *Server) bodyLimit(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	limit := s.o.Config.APIBodyLimit
+	if strings.HasPrefix(string(h.RequestURI()), callbackPath) {
+		limit = s.o.Config.CallbackBodyLimit
+	}
+	return fasthttp.RequestConfig{MaxRequestBodySize: int(limit)}
+}
+
+// local names what a request carries from one handler to the next.
+type local int
+
+const (
+	localRequestID local = iota
+	localCaller          // who was let in, for the log
+	localMerchant
+)
+
+// guard stands before every handler.
+func (s *Server) guard(c *fiber.Ctx) (err error) {
+	id := rand.Text()
+	c.Locals(localRequestID, id)
+	c.Set(fiber.HeaderXRequestID, id)
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	chunked, err := checkFraming(&c.Request().Header)
+	if chunked || err != nil {
+		c.Context().SetConnectionClose()
+	}
+	if err != nil {
+		return err
+	}
+	return c.Next()
+}
+
+// work is the context of one request's work. The connection's own context never
+// ends before the server does.
+func work() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), workTime)
+}
+
+// text reads one of the values above.
+func (l local) text(c *fiber.Ctx) string {
+	s, _ := c.Locals(l).(string)
+	return s
+}
+
+// quietLogger takes what the library says of broken connections: of interest to
+// nobody but a developer.
+type quietLogger struct{ log *slog.Logger }
+
+func (q quietLogger) Printf(format string, args ...any) {
+	q.log.Debug("http connection", "message", clip(fmt.Sprintf(format, args...), 300))
+}
+
+// clip bounds a text from outside for a log line.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "…"
+}
