@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"backstop/internal/compensation"
+	"backstop/internal/db"
 	"backstop/internal/failpoint"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
@@ -81,6 +82,7 @@ type batch struct {
 	attempts map[int64][]*Attempt    // by order
 	trades   map[tradeKey]int64      // settled trade numbers → order
 	known    map[eventKey]bool
+	accounts []int64 // that the messages came by; the first column of every index below
 
 	// to write
 	records    []callbackRow
@@ -149,6 +151,9 @@ func (b *batch) read(ctx context.Context) error {
 			trades = append(trades, r.Callback.TradeNo)
 		}
 		events = append(events, r.Callback.EventKey)
+		if !slices.Contains(b.accounts, r.Supplier.AccountID) {
+			b.accounts = append(b.accounts, r.Supplier.AccountID)
+		}
 	}
 	var err error
 	if b.orders, err = order.ByNos(ctx, b.tx, b.p.o.DB, refs); err != nil {
@@ -171,7 +176,8 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 		return nil
 	}
 	var rows []*Attempt
-	if err := b.tx.NewSelect().Model(&rows).Where("pa.supplier_ref IN (?)", bun.List(refs)).Scan(ctx); err != nil {
+	if err := b.tx.NewSelect().Model(&rows).Where("pa.account_id IN (?)", bun.List(b.accounts)).
+		Where("pa.supplier_ref IN (?)", bun.List(refs)).Scan(ctx); err != nil {
 		return fmt.Errorf("find attempts: %w", err)
 	}
 	ids := make([]int64, len(rows))
@@ -204,8 +210,8 @@ func (b *batch) readAttempts(ctx context.Context, trades []string) error {
 	}
 	var rows []*Attempt
 	err := b.tx.NewRaw("SELECT * FROM payment_attempts WHERE order_id IN (?) UNION SELECT * FROM payment_attempts"+
-		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''",
-		bun.List(ids), bun.List(trades)).Scan(ctx, &rows)
+		" WHERE account_id IN (?) AND supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''",
+		bun.List(ids), bun.List(b.accounts), bun.List(trades)).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
 	}
@@ -221,7 +227,8 @@ func (b *batch) readAttempts(ctx context.Context, trades []string) error {
 
 func (b *batch) readKeys(ctx context.Context, events []string) error {
 	var rows []keyRow
-	if err := b.tx.NewSelect().Model(&rows).Where("event_key IN (?)", bun.List(events)).Scan(ctx); err != nil {
+	if err := b.tx.NewSelect().Model(&rows).Where("account_id IN (?)", bun.List(b.accounts)).
+		Where("event_key IN (?)", bun.List(events)).Scan(ctx); err != nil {
 		return fmt.Errorf("read callback keys: %w", err)
 	}
 	b.known = make(map[eventKey]bool, len(rows))
@@ -233,9 +240,8 @@ func (b *batch) readKeys(ctx context.Context, events []string) error {
 
 // collect turns a decision into rows.
 func (b *batch) collect(i int, r *Received, d decision) Outcome {
-	db := b.p.o.DB
 	c := r.Callback
-	out := Outcome{Name: d.outcome, CallbackID: db.NewID(), OrderNo: c.OrderRef, Result: d.result}
+	out := Outcome{Name: d.outcome, CallbackID: b.p.o.DB.NewID(), OrderNo: c.OrderRef, Result: d.result}
 	var orderID int64
 	if d.order != nil {
 		orderID, out.OrderNo = d.order.ID, d.order.OrderNo
@@ -303,18 +309,17 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 // by read), attempts, stock, accounts.
 func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
 	d := b.p.o.DB
-	if _, err := b.tx.NewInsert().Model(&b.records).Exec(ctx); err != nil {
-		return nil, fmt.Errorf("write callbacks: %w", err)
-	}
+	writes := []fmt.Stringer{b.tx.NewInsert().Model(&b.records)}
 	if len(b.keys) > 0 {
-		if _, err := b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
-			return nil, fmt.Errorf("write callback keys: %w", err)
-		}
+		writes = append(writes, b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING"))
+	}
+	if len(b.settled) > 0 {
+		writes = append(writes, upsertAttempts(b.tx, b.settled))
+	}
+	if err := db.ExecAll(ctx, b.tx, writes...); err != nil {
+		return nil, fmt.Errorf("write callbacks and attempts: %w", err)
 	}
 	if err := order.Move(ctx, b.tx, d, b.changes); err != nil {
-		return nil, err
-	}
-	if err := saveAttempts(ctx, b.tx, b.settled); err != nil {
 		return nil, err
 	}
 	if err := stock.Deduct(ctx, b.tx, d, b.deduct); err != nil {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 
@@ -77,20 +78,40 @@ func (r *run) pageEnd(ctx context.Context, table, key string, from int64) (to in
 	return to, nil
 }
 
+// probing reads in a transaction in which PostgreSQL looks things up by index and
+// leaves the other cores to the server: with statistics that are missing or old
+// it would scan whole tables for each page instead. For the same reason claims
+// count in subqueries below OR and CASE, where EXISTS may become such a scan.
+func (r *run) probing(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
+	return r.db.Read.RunInTx(ctx, &sql.TxOptions{ReadOnly: true}, func(ctx context.Context, tx bun.Tx) error {
+		if r.db.IsPostgres() {
+			_, err := tx.ExecContext(ctx, "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"+
+				"SET LOCAL max_parallel_workers_per_gather = 0")
+			if err != nil {
+				return fmt.Errorf("prepare to read: %w", err)
+			}
+		}
+		return fn(ctx, tx)
+	})
+}
+
 // page counts the rows of one page and finds those that look wrong.
 func (r *run) page(ctx context.Context, c claim, from, to int64) (examined int64, suspects []int64, err error) {
-	err = r.db.Read.NewRaw("SELECT count(*) FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+")",
-		bun.Ident(c.table), from, to).Scan(ctx, &examined)
-	if err != nil {
-		return 0, nil, fmt.Errorf("count %s: %w", c.table, err)
-	}
-	args := append([]any{bun.Ident(c.table), from, to}, c.args...)
-	err = r.db.Read.NewRaw("SELECT x.id FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+") AND ("+c.wrong+")",
-		args...).Scan(ctx, &suspects)
-	if err != nil {
-		return 0, nil, fmt.Errorf("check %s: %w", c.table, err)
-	}
-	return examined, suspects, nil
+	err = r.probing(ctx, func(ctx context.Context, tx bun.Tx) error {
+		err := tx.NewRaw("SELECT count(*) FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+")",
+			bun.Ident(c.table), from, to).Scan(ctx, &examined)
+		if err != nil {
+			return fmt.Errorf("count %s: %w", c.table, err)
+		}
+		args := append([]any{bun.Ident(c.table), from, to}, c.args...)
+		err = tx.NewRaw("SELECT x.id FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+") AND ("+c.wrong+")",
+			args...).Scan(ctx, &suspects)
+		if err != nil {
+			return fmt.Errorf("check %s: %w", c.table, err)
+		}
+		return nil
+	})
+	return examined, suspects, err
 }
 
 // lookAgain counts the suspects that are still wrong.
@@ -101,8 +122,10 @@ func (r *run) lookAgain(ctx context.Context, i *Invariant, c claim, suspects []i
 			What string
 		}
 		args := append([]any{bun.Ident(c.table), bun.List(part)}, c.args...)
-		err := r.db.Read.NewRaw("SELECT x.id, "+c.what+" AS what FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
-			args...).Scan(ctx, &still)
+		err := r.probing(ctx, func(ctx context.Context, tx bun.Tx) error {
+			return tx.NewRaw("SELECT x.id, "+c.what+" AS what FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
+				args...).Scan(ctx, &still)
+		})
 		if err != nil {
 			return fmt.Errorf("check %s again: %w", c.table, err)
 		}

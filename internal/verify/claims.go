@@ -49,8 +49,8 @@ func notifyClaims(now int64) []claim {
 		where: is("x.to_status", order.Paid) + " AND NOT (" + is("x.cause", order.Imported) + ")",
 		wrong: "NOT EXISTS (SELECT 1 " + paid + " AND (d.status = ?" +
 			" OR (d.status IN (?) AND d.next_at >= ?)" +
-			" OR (d.status = ? AND EXISTS (SELECT 1 FROM orders o WHERE o.id = d.subject_id AND o.notify_url = ''))" +
-			" OR (d.status = ? AND EXISTS (SELECT 1 FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?))))",
+			" OR (d.status = ? AND (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1)" +
+			" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0)))",
 		args: []any{
 			notify.Delivered, bun.List([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), now - overdue.Microseconds(),
 			notify.Skipped, notify.Exhausted, compensation.NotifyExhausted,
@@ -68,7 +68,7 @@ func paidClaims() []claim {
 		booked  = "(SELECT count(*) FROM transfers t WHERE t.ref = 'paid:' || CAST(x.id AS TEXT))"
 		exact   = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
 			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND t.amount = x.paid_amount AND t.currency = x.currency)"
-		imported = "EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported')"
+		imported = "(SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported') > 0"
 		paidID   = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
 	)
 	return []claim{
@@ -98,7 +98,7 @@ func paidClaims() []claim {
 func ledgerClaims() []claim {
 	return []claim{{
 		table: "transfers",
-		wrong: "x.amount <= 0 OR NOT EXISTS (SELECT 1 FROM journals j WHERE j.id = x.journal_id)" +
+		wrong: "x.amount <= 0 OR (SELECT count(*) FROM journals j WHERE j.id = x.journal_id) <> 1" +
 			" OR (SELECT count(*) FROM accounts a WHERE a.id IN (x.debit_account, x.credit_account) AND a.currency = x.currency) <> 2",
 		what: "'entry ' || x.ref || ' does not stand between two accounts in ' || x.currency",
 	}}
@@ -118,19 +118,19 @@ func historyClaims() []claim {
 	return []claim{
 		{
 			table: "order_history",
-			wrong: "NOT EXISTS (SELECT 1 FROM orders o WHERE o.id = x.order_id) OR CASE WHEN x.from_status = '' THEN" +
+			wrong: "(SELECT count(*) FROM orders o WHERE o.id = x.order_id) <> 1 OR CASE WHEN x.from_status = '' THEN" +
 				" (x.version <> 1 AND x.cause <> 'imported') OR (x.to_status <> 'pending' AND x.cause <> 'imported')" +
-				" OR EXISTS (SELECT 1 FROM order_history p WHERE p.order_id = x.order_id AND p.version < x.version)" +
+				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version < x.version) > 0" +
 				" ELSE x.from_status || '>' || x.to_status NOT IN (?)" +
-				" OR NOT EXISTS (SELECT 1 FROM order_history p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) END",
+				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) <> 1 END",
 			args: []any{bun.List(legal)},
 			what: "'order ' || " + orderNo("x.order_id") + " || ' has the step ' || CAST(x.version AS TEXT) || ' from ' || x.from_status || ' to ' || x.to_status" +
 				" || ', which is illegal or does not follow the one before'",
 		},
 		{
 			table: "orders",
-			wrong: "NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status)" +
-				" OR EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.id AND h.version > x.version)",
+			wrong: "(SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
+				" OR (SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version > x.version) > 0",
 			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || ', its history says otherwise'",
 		},
 	}

@@ -147,11 +147,14 @@ func (r *run) stockOnce(ctx context.Context, i *Invariant) (map[string]string, e
 			break
 		}
 		to = min(to, cut)
-		n, err := addItems(ctx, r.db.Read, sums, 1, cut, "i.order_id > ? AND i.order_id <= ?", from, to)
+		err = r.probing(ctx, func(ctx context.Context, tx bun.Tx) error {
+			n, err := addItems(ctx, tx, sums, 1, cut, "i.order_id > ? AND i.order_id <= ?", from, to)
+			i.Examined += n
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		i.Examined += n
 		from = to
 		r.tell(i)
 	}
@@ -206,11 +209,11 @@ func addItems(ctx context.Context, q bun.IDB, sums held, sign, cut int64, where 
 		Quantity int64
 		Items    int64
 	}
-	query := "SELECT i.sku_id, h.to_status AS status, CAST(sum(i.quantity) AS BIGINT) AS quantity, count(*) AS items" +
-		" FROM order_items i JOIN order_history h ON h.order_id = i.order_id AND h.id <= ?" +
-		" WHERE NOT EXISTS (SELECT 1 FROM order_history l WHERE l.order_id = h.order_id AND l.version > h.version AND l.id <= ?)" +
-		" AND " + where + " GROUP BY i.sku_id, h.to_status"
-	if err := q.NewRaw(query, append([]any{cut, cut}, args...)...).Scan(ctx, &rows); err != nil {
+	query := "SELECT s.sku_id, s.status, CAST(sum(s.quantity) AS BIGINT) AS quantity, count(*) AS items FROM (" +
+		"SELECT i.sku_id, i.quantity, (SELECT h.to_status FROM order_history h WHERE h.order_id = i.order_id AND h.id <= ?" +
+		" ORDER BY h.version DESC LIMIT 1) AS status FROM order_items i WHERE " + where +
+		") AS s WHERE s.status IS NOT NULL GROUP BY s.sku_id, s.status"
+	if err := q.NewRaw(query, append([]any{cut}, args...)...).Scan(ctx, &rows); err != nil {
 		return 0, fmt.Errorf("sum order items: %w", err)
 	}
 	for _, row := range rows {
