@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/compensation"
 	"backstop/internal/db"
+	"backstop/internal/failpoint"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -333,5 +334,7 @@ func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
 	if err := compensation.Open(ctx, b.tx, d, b.exceptions); err != nil {
 		return nil, err
 	}
-	return notify.Create(ctx, b.tx, d, b.facts)
+	nudges, err := notify.Create(ctx, b.tx, d, b.facts)
+	failpoint.Hit("before_commit")
+	return nudges, err
 }
