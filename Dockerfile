@@ -20,7 +20,8 @@ FROM ${BASE_IMAGE}
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates curl redis-server \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --user-group --home-dir /data --shell /usr/sbin/nologin backstop \
+ && groupadd --gid 10001 backstop \
+ && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin backstop \
  && install -d -m 0700 -o backstop -g backstop /data
 COPY --from=build /backstop /usr/local/bin/backstop
 USER 10001:10001
