@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"backstop/internal/db"
+	"backstop/internal/failpoint"
 	"backstop/internal/metric"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
@@ -120,6 +121,7 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 		receipt.Err = err
 		return receipt
 	}
+	failpoint.Hit("after_verify")
 	return r.take(ctx, received, req, steps)
 }
 

@@ -8,6 +8,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -94,10 +95,8 @@ func (b *Book) Post(ctx context.Context, tx bun.Tx, entries []Entry) error {
 			DebitAccount: ids[accountKey{e.Debit, e.Currency}], CreditAccount: ids[accountKey{e.Credit, e.Currency}],
 		}
 	}
-	if _, err := tx.NewRaw("INSERT INTO journals (id, created_at) VALUES (?, ?)", journal, now).Exec(ctx); err != nil {
-		return fmt.Errorf("write journal: %w", err)
-	}
-	if _, err := tx.NewInsert().Model(&rows).Exec(ctx); err != nil {
+	err = db.ExecAll(ctx, tx, tx.NewRaw("INSERT INTO journals (id, created_at) VALUES (?, ?)", journal, now), tx.NewInsert().Model(&rows))
+	if err != nil {
 		return fmt.Errorf("write transfers: %w", err)
 	}
 	return nil
@@ -128,7 +127,7 @@ func (b *Book) accounts(ctx context.Context, tx bun.Tx, entries []Entry) (map[ac
 	for k := range missing {
 		rows = append(rows, Account{ID: b.db.NewID(), Code: k.code, Currency: k.currency})
 	}
-	slices.SortFunc(rows, func(x, y Account) int { return int(x.ID - y.ID) })
+	slices.SortFunc(rows, func(x, y Account) int { return cmp.Compare(x.ID, y.ID) })
 	if _, err := tx.NewInsert().Model(&rows).On("CONFLICT (code, currency) DO NOTHING").Exec(ctx); err != nil {
 		return nil, fmt.Errorf("open accounts: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/compensation"
 	"backstop/internal/db"
+	"backstop/internal/failpoint"
 	"backstop/internal/merchant"
 	"backstop/internal/metric"
 	"backstop/internal/queue"
@@ -33,7 +34,9 @@ func (d *Dispatcher) deliver(t ticket, c claimed) {
 	m := d.o.Book().ByID(c.MerchantID)
 	msg, waits := d.message(m, c)
 	start := d.o.DB.Now()
+	failpoint.Hit("before_send")
 	res := d.send(c.Channel, msg)
+	failpoint.Hit("after_send")
 	if res.Class == Cancelled {
 		d.giveBack(t, c)
 		return

@@ -147,11 +147,8 @@ func Create(ctx context.Context, tx bun.Tx, d *db.DB, facts []Fact) ([]queue.Nud
 		}
 		nudges[i] = queue.Nudge{Delivery: deliveries[i].ID, Merchant: f.MerchantID}
 	}
-	if _, err := tx.NewInsert().Model(&events).Exec(ctx); err != nil {
-		return nil, fmt.Errorf("write events: %w", err)
-	}
-	if _, err := tx.NewInsert().Model(&deliveries).Exec(ctx); err != nil {
-		return nil, fmt.Errorf("write deliveries: %w", err)
+	if err := db.ExecAll(ctx, tx, tx.NewInsert().Model(&events), tx.NewInsert().Model(&deliveries)); err != nil {
+		return nil, fmt.Errorf("write events and deliveries: %w", err)
 	}
 	return nudges, nil
 }

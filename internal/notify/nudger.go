@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"backstop/internal/failpoint"
 	"backstop/internal/metric"
 	"backstop/internal/queue"
 )
@@ -132,7 +133,9 @@ func (n *Nudger) sendNow(nudges []queue.Nudge) {
 			more = false
 		}
 	}
-	n.count(len(nudges), n.tasks.Notify(context.Background(), queue.Live, nudges))
+	err := n.tasks.Notify(context.Background(), queue.Live, nudges)
+	failpoint.Hit("after_enqueue")
+	n.count(len(nudges), err)
 }
 
 func (n *Nudger) sendBuckets(buckets map[int64][]queue.Nudge) {

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,19 +69,24 @@ func (b *batch) attemptFor(r *Received, o *order.Order, status AttemptStatus) *A
 	return a
 }
 
-// saveAttempts writes attempts by their reference, in the order of their orders.
+// saveAttempts writes attempts by their reference.
 func saveAttempts(ctx context.Context, tx bun.Tx, attempts []*Attempt) error {
 	if len(attempts) == 0 {
 		return nil
 	}
-	slices.SortFunc(attempts, func(a, b *Attempt) int { return int(a.OrderID - b.OrderID) })
-	_, err := tx.NewInsert().Model(&attempts).On("CONFLICT (account_id, supplier_ref) DO UPDATE").
-		Set("status = EXCLUDED.status").Set("supplier_trade_no = EXCLUDED.supplier_trade_no").
-		Set("updated_at = EXCLUDED.updated_at").Exec(ctx)
-	if err != nil {
+	if _, err := upsertAttempts(tx, attempts).Exec(ctx); err != nil {
 		return fmt.Errorf("write attempts: %w", err)
 	}
 	return nil
+}
+
+// upsertAttempts is the statement of saveAttempts, in the order of the orders:
+// rows are locked as they are met.
+func upsertAttempts(tx bun.Tx, attempts []*Attempt) *bun.InsertQuery {
+	slices.SortFunc(attempts, func(a, b *Attempt) int { return cmp.Compare(a.OrderID, b.OrderID) })
+	return tx.NewInsert().Model(&attempts).On("CONFLICT (account_id, supplier_ref) DO UPDATE").
+		Set("status = EXCLUDED.status").Set("supplier_trade_no = EXCLUDED.supplier_trade_no").
+		Set("updated_at = EXCLUDED.updated_at")
 }
 
 // closeAttempts ends what was still open of orders that are closed.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"backstop/internal/compensation"
+	"backstop/internal/db"
+	"backstop/internal/failpoint"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -238,9 +240,8 @@ func (b *batch) readKeys(ctx context.Context, events []string) error {
 
 // collect turns a decision into rows.
 func (b *batch) collect(i int, r *Received, d decision) Outcome {
-	db := b.p.o.DB
 	c := r.Callback
-	out := Outcome{Name: d.outcome, CallbackID: db.NewID(), OrderNo: c.OrderRef, Result: d.result}
+	out := Outcome{Name: d.outcome, CallbackID: b.p.o.DB.NewID(), OrderNo: c.OrderRef, Result: d.result}
 	var orderID int64
 	if d.order != nil {
 		orderID, out.OrderNo = d.order.ID, d.order.OrderNo
@@ -308,18 +309,17 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 // by read), attempts, stock, accounts.
 func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
 	d := b.p.o.DB
-	if _, err := b.tx.NewInsert().Model(&b.records).Exec(ctx); err != nil {
-		return nil, fmt.Errorf("write callbacks: %w", err)
-	}
+	writes := []fmt.Stringer{b.tx.NewInsert().Model(&b.records)}
 	if len(b.keys) > 0 {
-		if _, err := b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
-			return nil, fmt.Errorf("write callback keys: %w", err)
-		}
+		writes = append(writes, b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING"))
+	}
+	if len(b.settled) > 0 {
+		writes = append(writes, upsertAttempts(b.tx, b.settled))
+	}
+	if err := db.ExecAll(ctx, b.tx, writes...); err != nil {
+		return nil, fmt.Errorf("write callbacks and attempts: %w", err)
 	}
 	if err := order.Move(ctx, b.tx, d, b.changes); err != nil {
-		return nil, err
-	}
-	if err := saveAttempts(ctx, b.tx, b.settled); err != nil {
 		return nil, err
 	}
 	if err := stock.Deduct(ctx, b.tx, d, b.deduct); err != nil {
@@ -334,5 +334,7 @@ func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
 	if err := compensation.Open(ctx, b.tx, d, b.exceptions); err != nil {
 		return nil, err
 	}
-	return notify.Create(ctx, b.tx, d, b.facts)
+	nudges, err := notify.Create(ctx, b.tx, d, b.facts)
+	failpoint.Hit("before_commit")
+	return nudges, err
 }

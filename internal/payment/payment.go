@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"backstop/internal/db"
+	"backstop/internal/failpoint"
 	"backstop/internal/ledger"
 	"backstop/internal/metric"
 	"backstop/internal/notify"
@@ -88,6 +89,7 @@ func (p *Processor) created(_ []*createItem, results []createResult) {
 
 // confirmed nudges what a committed batch of callbacks made due, as one task.
 func (p *Processor) confirmed(_ []*Received, outs []Outcome) {
+	failpoint.Hit("after_commit")
 	var nudges []queue.Nudge
 	for _, out := range outs {
 		if out.nudge.Delivery != 0 {

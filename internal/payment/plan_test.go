@@ -15,6 +15,7 @@ import (
 type statements struct{ texts []string }
 
 func (s *statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
 func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
 	s.texts = append(s.texts, e.Query)
 }
@@ -39,7 +40,7 @@ func TestConfirmNeverScansATable(t *testing.T) {
 			ID, Parent, Notused int64
 			Detail              string
 		}
-		if err := f.DB.Read.NewRaw("EXPLAIN QUERY PLAN " + strings.ReplaceAll(q, "?", "??")).Scan(t.Context(), &plan); err != nil {
+		if err := f.DB.Read.NewRaw("EXPLAIN QUERY PLAN "+strings.ReplaceAll(q, "?", "??")).Scan(t.Context(), &plan); err != nil {
 			t.Fatalf("%s: %v", q, err)
 		}
 		for _, p := range plan {

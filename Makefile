@@ -1,0 +1,44 @@
+# Two commands do all: `make run` serves with embedded defaults, `make test`
+# passes the tests. Both need only Go; test installs what else it needs where it
+# may (see .ci/setup).
+
+VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
+GO_FILES = $(shell git ls-files '*.go')
+# Where races matter, the tests run under the race detector too.
+RACED = ./internal/db ./internal/notify/... ./internal/payment ./internal/queue ./internal/callback ./internal/settings ./internal/ledger ./web ./jobs
+
+.PHONY: run build test check fuzz demo bench clean
+
+run: ## serve with embedded database and queue; merchants on this machine may be notified
+	BACKSTOP_NOTIFY_ALLOW_CIDRS=$${BACKSTOP_NOTIFY_ALLOW_CIDRS:-127.0.0.0/8,::1/128} go run . serve
+
+build: ## the binary, without paths of this machine
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o backstop .
+
+test: ## everything, with real databases and a real Redis
+	./.ci/setup
+	go test -timeout 15m ./...
+	go test -race -timeout 15m -short $(RACED)
+
+check: ## what must hold before every commit
+	@test -z "$$(go tool gofumpt -l $(GO_FILES) | tee /dev/stderr)" || { echo "run: go tool gofumpt -w ."; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+	@if git ls-files '*.templ' | grep -q .; then go tool templ fmt -fail . && go tool templ generate && git diff --exit-code -- '*_templ.go'; fi
+	go mod verify
+
+fuzz: ## each parser for a minute
+	@for pkg in $$(go list ./...); do \
+		for f in $$(go test -list '^Fuzz' $$pkg 2>/dev/null | grep '^Fuzz'); do \
+			echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime 60s $$pkg || exit 1; \
+		done; \
+	done
+
+demo: ## a server that simulated suppliers, merchants and buyers keep busy
+	go run . serve --demo
+
+bench: ## this machine's limits and the product's figures side by side
+	go run . bench
+
+clean:
+	rm -f backstop

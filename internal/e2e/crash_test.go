@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// againWithin is the promise about notifications in flight at a crash.
+const againWithin = 15 * time.Second
+
+// points are the named crash points, on the way of a callback and of a
+// notification.
+var points = []string{"after_verify", "before_commit", "after_commit", "after_enqueue", "before_send", "after_send"}
+
+func TestKilledAtAnyPointNothingIsLost(t *testing.T) {
+	slots := make(chan struct{}, 4) // installations at one time
+	for i, point := range points {
+		for j, engine := range []string{"sqlite", "postgres"} {
+			for k, flush := range []bool{false, true} {
+				if !full() && (i+j+k)%2 == 0 {
+					continue // each point meets both engines and both Redises over two runs of the table
+				}
+				t.Run(fmt.Sprintf("%s/%s/flush=%t", point, engine, flush), func(t *testing.T) {
+					t.Parallel()
+					slots <- struct{}{}
+					defer func() { <-slots }()
+					rounds := 1
+					if full() {
+						rounds = 5
+					}
+					w := newWorld(t, options{postgres: engine == "postgres", ownRedis: flush})
+					tr := newTraffic(w)
+					for round := range rounds {
+						dieAt(w, tr, point, flush, round)
+					}
+				})
+			}
+		}
+	}
+}
+
+// dieAt makes twenty orders, pays them while the program dies at the point, and
+// checks what the next life makes of it.
+func dieAt(w *world, tr *traffic, point string, flush bool, round int) {
+	w.t.Helper()
+	w.start(point + ":2")
+	var orders []string
+	for i := range 20 {
+		if no, ok := tr.create(fmt.Sprintf("%s-%d-%d", point, round, i)); ok {
+			orders = append(orders, no)
+		}
+	}
+	var paying sync.WaitGroup
+	var next atomic.Int64
+	for range 4 {
+		paying.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(orders); i = int(next.Add(1)) - 1 {
+				tr.pay(orders[i])
+			}
+		})
+	}
+	w.died()
+	heard := w.merchant.Count()
+	if flush {
+		w.redis.Flush()
+	}
+	w.start("")
+	restarted := time.Now()
+	paying.Wait()
+	repeated := tr.settle(againWithin - time.Since(restarted))
+	w.t.Logf("%d told before the kill; all told %s after the restart, %d more than once", heard, time.Since(restarted).Round(time.Millisecond), repeated)
+	if point == "after_send" && repeated == 0 {
+		w.t.Error("killed between the answer and its record, and yet nothing was sent again: the point is not where it should be")
+	}
+	w.terminate()
+}
+
+func TestKilledAtRandomUnderLoadNothingIsLost(t *testing.T) {
+	for _, flush := range []bool{false, true} {
+		t.Run(fmt.Sprintf("flush=%t", flush), func(t *testing.T) {
+			each(t, options{ownRedis: flush}, func(t *testing.T, w *world) {
+				kills := 5
+				if full() {
+					kills = 100
+				}
+				w.start("")
+				tr := newTraffic(w)
+				stop := load(tr, 8)
+				for range kills {
+					time.Sleep(time.Duration(50+rand.IntN(400)) * time.Millisecond)
+					w.kill()
+					if flush {
+						w.redis.Flush()
+					}
+					w.start("")
+				}
+				restarted := time.Now()
+				stop()
+				repeated := tr.settle(againWithin)
+				t.Logf("%d kills, %d orders, 0 lost; quiet %s after the last restart; %d told more than once",
+					kills, len(tr.made), time.Since(restarted).Round(time.Millisecond), repeated)
+				if len(tr.made) < kills {
+					t.Errorf("only %d orders: that was no load", len(tr.made))
+				}
+			})
+		})
+	}
+}
+
+// load buys on a few lines at once until it is stopped.
+func load(tr *traffic, lines int) (stop func()) {
+	var wg sync.WaitGroup
+	var over atomic.Bool
+	var n atomic.Int64
+	for range lines {
+		wg.Go(func() {
+			for !over.Load() {
+				tr.buy("load-" + strconv.FormatInt(n.Add(1), 10))
+			}
+		})
+	}
+	return func() {
+		over.Store(true)
+		wg.Wait()
+	}
+}
+
+func TestTerminatedUnderLoadLeavesInTimeAndLosesNothing(t *testing.T) {
+	each(t, options{}, func(t *testing.T, w *world) {
+		w.start("")
+		tr := newTraffic(w)
+		stop := load(tr, 8)
+		rounds := 2
+		if full() {
+			rounds = 20
+		}
+		var longest time.Duration
+		for range rounds {
+			before := w.merchant.Count()
+			w.within(10*time.Second, "notifications flow", func() bool { return w.merchant.Count() > before+20 })
+			longest = max(longest, w.terminate())
+			w.start("")
+		}
+		stop()
+		repeated := tr.settle(againWithin)
+		t.Logf("%d ends, the longest took %s; %d orders, %d told more than once", rounds, longest.Round(time.Millisecond), len(tr.made), repeated)
+		if repeated > 0 {
+			t.Errorf("%d notifications were repeated although nothing crashed", repeated)
+		}
+	})
+}

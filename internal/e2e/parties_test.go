@@ -1,0 +1,315 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/notify/channeltest"
+)
+
+// client speaks for suppliers, merchants and monitors.
+var client = &http.Client{
+	Timeout:   10 * time.Second,
+	Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 5 * time.Second},
+}
+
+// answer is what somebody got.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// json reads one field of the answer; texts come without quotes.
+func (a answer) json(path ...string) string {
+	raw := json.RawMessage(a.body)
+	for _, name := range path {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(raw, &fields) != nil {
+			return ""
+		}
+		raw = fields[name]
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// do makes one request. An error means that nobody knows what became of it.
+func (w *world) do(method, path, key string, header http.Header, body string) (answer, error) {
+	req, err := http.NewRequest(method, "http://"+w.address+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	maps.Copy(req.Header, header)
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(text)}, err
+}
+
+// ask makes a request that must be answered.
+func (w *world) ask(method, path, key, body string) answer {
+	w.t.Helper()
+	a, err := w.do(method, path, key, http.Header{"Content-Type": {"application/json"}}, body)
+	if err != nil {
+		w.t.Fatalf("%s %s: %v\n%s", method, path, err, w.server.tail())
+	}
+	return a
+}
+
+// wish is what a merchant wants of an order.
+type wish map[string]any
+
+// newOrder is a wish with what every order needs.
+func newOrder(out string, more wish) wish {
+	o := wish{"out_trade_no": out, "amount": 1999, "currency": "CNY", "supplier": "sp-main", "subject": "tea"}
+	maps.Copy(o, more)
+	return o
+}
+
+func (o wish) text() string {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // only literals of these tests
+	}
+	return string(raw)
+}
+
+// create makes an order that must be granted, and returns its number.
+func (w *world) create(out string, more wish) string {
+	w.t.Helper()
+	a := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder(out, more).text())
+	if a.status != http.StatusCreated {
+		w.t.Fatalf("create: %d %s", a.status, a.body)
+	}
+	return a.json("order_no")
+}
+
+func (w *world) order(no string) answer {
+	w.t.Helper()
+	return w.ask(http.MethodGet, "/api/v1/orders/"+no, apiKey, "")
+}
+
+// exceptions lists the kinds on an order's exception desk.
+func (w *world) exceptions(no string) []string {
+	w.t.Helper()
+	a := w.ask(http.MethodGet, "/api/v1/admin/exceptions?order_no="+no, w.token, "")
+	var page struct {
+		Items []struct {
+			Kind string `json:"kind"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil {
+		w.t.Fatalf("exceptions: %d %s", a.status, a.body)
+	}
+	kinds := make([]string, 0, len(page.Items))
+	for _, item := range page.Items {
+		kinds = append(kinds, item.Kind)
+	}
+	return kinds
+}
+
+// callbackForm is a signed message of success about an order.
+func callbackForm(supplier, no, trade string, amount int64) url.Values {
+	form := url.Values{
+		"account": {supplier}, "order": {no}, "trade": {trade}, "amount": {strconv.FormatInt(amount, 10)}, "status": {"OK"},
+	}
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		pairs = append(pairs, name+"="+form.Get(name))
+	}
+	sum := md5.Sum([]byte(strings.Join(pairs, "&") + "&key=" + supplierKey(supplier)))
+	form.Set("sign", hex.EncodeToString(sum[:]))
+	return form
+}
+
+func supplierKey(code string) string { return "key-of-" + code + "-0123456789" }
+
+// tell sends a callback once.
+func (w *world) tell(supplier string, form url.Values, header http.Header) (answer, error) {
+	h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	maps.Copy(h, header)
+	return w.do(http.MethodPost, "/callback/"+supplier, "", h, form.Encode())
+}
+
+// told sends a callback that must be answered.
+func (w *world) told(supplier string, form url.Values) answer {
+	w.t.Helper()
+	a, err := w.tell(supplier, form, nil)
+	if err != nil {
+		w.t.Fatalf("callback: %v\n%s", err, w.server.tail())
+	}
+	return a
+}
+
+func (a answer) taken() bool { return a.status == http.StatusOK && a.body == "success" }
+
+// traffic is a merchant and a supplier who repeat themselves until they are
+// answered, as they do, and remember what they were answered.
+type traffic struct {
+	w    *world
+	mu   sync.Mutex
+	made map[string]bool // orders granted; true once the callback was answered taken
+	odd  []string        // answers that nobody should get
+}
+
+func newTraffic(w *world) *traffic { return &traffic{w: w, made: map[string]bool{}} }
+
+// patience bounds how long one request is repeated.
+const patience = 60 * time.Second
+
+// insist repeats a request until it is answered by something other than "come
+// again".
+func (tr *traffic) insist(what string, try func() (answer, error), good func(answer) bool) (answer, bool) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		a, err := try()
+		switch {
+		case err != nil || a.status >= 500:
+			continue
+		case good(a):
+			return a, true
+		}
+		tr.strange(what + ": " + strconv.Itoa(a.status) + " " + a.body)
+		return a, false
+	}
+	tr.strange(what + ": no answer for " + patience.String())
+	return answer{}, false
+}
+
+func (tr *traffic) strange(what string) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.odd = append(tr.odd, what)
+}
+
+// buy is one order from its creation to the answer to its callback.
+func (tr *traffic) buy(out string) {
+	if no, ok := tr.create(out); ok {
+		tr.pay(no)
+	}
+}
+
+func (tr *traffic) create(out string) (no string, ok bool) {
+	a, ok := tr.insist("create", func() (answer, error) {
+		return tr.w.do(http.MethodPost, "/api/v1/orders", apiKey, nil, newOrder(out, nil).text())
+	}, func(a answer) bool { return a.status == http.StatusCreated || a.status == http.StatusOK })
+	if !ok {
+		return "", false
+	}
+	no = a.json("order_no")
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.made[no] = false
+	return no, true
+}
+
+func (tr *traffic) pay(no string) {
+	_, ok := tr.insist("callback", func() (answer, error) {
+		return tr.w.tell("sp-main", callbackForm("sp-main", no, "T"+no, 1999), nil)
+	}, answer.taken)
+	if ok {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		tr.made[no] = true
+	}
+}
+
+// settle waits until the merchant has heard of every payment that was answered
+// taken, and holds both sides' books against each other. It returns how many
+// notifications came more than once.
+func (tr *traffic) settle(most time.Duration) (repeated int) {
+	w := tr.w
+	w.t.Helper()
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, what := range tr.odd {
+		w.t.Errorf("strange answer: %s", what)
+	}
+	deadline := time.Now().Add(most)
+	var late []string
+	for no, taken := range tr.made {
+		if !taken {
+			w.t.Errorf("order %s: its callback was never answered taken", no)
+			continue
+		}
+		for a := w.order(no); a.json("status") != "paid" || a.json("notify_status") != "delivered"; a = w.order(no) {
+			if time.Now().After(deadline) {
+				late = append(late, a.body)
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	if len(late) > 0 {
+		w.t.Errorf("LOST: %d of %d orders are not paid and delivered after %s, such as %s", len(late), len(tr.made), most, late[0])
+	}
+	repeated = checkTold(w.t, w.merchant, tr.made)
+	w.books()
+	return repeated
+}
+
+// checkTold holds what the merchant heard against the orders: each at least
+// once, signed, and under one id.
+func checkTold(t *testing.T, m *channeltest.Merchant, orders map[string]bool) (repeated int) {
+	t.Helper()
+	ids := map[string]string{}
+	times := map[string]int{}
+	for _, r := range m.Requests() {
+		if err := channeltest.Verify(r, secret); err != nil {
+			t.Errorf("notification %s: %v", r.ID, err)
+		}
+		a := answer{body: string(r.Body)}
+		no := a.json("data", "order_no")
+		if _, ours := orders[no]; !ours {
+			t.Errorf("the merchant was told of an unknown order: %s", r.Body)
+		}
+		if a.json("type") != "order.paid" || a.json("data", "status") != "paid" || a.json("data", "paid_amount") != "1999" {
+			t.Errorf("the merchant was told %s", r.Body)
+		}
+		if ids[no] != "" && ids[no] != r.ID {
+			t.Errorf("order %s: told under %s and %s", no, ids[no], r.ID)
+		}
+		ids[no] = r.ID
+		times[no]++
+	}
+	for no := range orders {
+		switch n := times[no]; {
+		case n == 0:
+			t.Errorf("LOST: the merchant never heard of order %s", no)
+		case n > 1:
+			repeated++
+		}
+	}
+	return repeated
+}
+
+// notifications are what the merchant heard about one order.
+func (w *world) notifications(no string) (list []channeltest.Request) {
+	for _, r := range w.merchant.Requests() {
+		if bytes.Contains(r.Body, []byte(strconv.Quote(no))) {
+			list = append(list, r)
+		}
+	}
+	return list
+}

@@ -1,0 +1,326 @@
+// Package e2e drives the whole program through its outside: commands, HTTP and
+// signals. Nothing here knows its tables.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"backstop/internal/db/dbtest"
+	"backstop/internal/notify/channeltest"
+	"backstop/internal/queue/queuetest"
+)
+
+// program is the path of the binary under test, built with its failpoints.
+var program string
+
+func TestMain(m *testing.M) {
+	if folder := os.Getenv(naiveEnv); folder != "" {
+		naive(folder)
+		return
+	}
+	os.Exit(build(m))
+}
+
+func build(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "backstop-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	program = filepath.Join(folder, "backstop")
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, "go", "build", "-tags", "failpoint", "-o", program, "backstop").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// full says that the numbers of a release are wanted.
+func full() bool { return os.Getenv("E2E_FULL") == "1" }
+
+const (
+	apiKey = "sk_live_e2e_merchant_one_0123456789"
+	// readyTime bounds a start, stopTime is what SIGTERM may take.
+	readyTime = 30 * time.Second
+	stopTime  = 15 * time.Second
+)
+
+var secret = []byte("0123456789abcdef0123456789abcdef")
+
+// world is one installation: a data folder, a database, a merchant, and at most
+// one running server.
+type world struct {
+	t        *testing.T
+	folder   string
+	address  string
+	database string            // URL; empty = SQLite in the folder
+	redis    *queuetest.Server // nil = embedded
+	merchant *channeltest.Merchant
+	token    string // of the admin API
+	server   *server
+	starts   int
+}
+
+// options of a world.
+type options struct {
+	postgres, ownRedis bool
+}
+
+// each runs a test on both engines.
+func each(t *testing.T, o options, test func(t *testing.T, w *world)) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			o := o
+			o.postgres = engine == "postgres"
+			test(t, newWorld(t, o))
+		})
+	}
+}
+
+// newWorld installs everything and starts nothing yet.
+func newWorld(t *testing.T, o options) *world {
+	t.Helper()
+	merchant, err := channeltest.Open(channeltest.Options{Keep: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = merchant.Close() })
+	w := &world{t: t, folder: t.TempDir(), merchant: merchant}
+	w.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
+	if o.postgres {
+		w.database = dbtest.PostgresURL(t)
+	}
+	if o.ownRedis {
+		w.redis = queuetest.Start(t)
+	}
+	w.apply(w.config(""))
+	w.token = strings.TrimSpace(w.run("token", "add", "e2e", "--scope", "monitor"))
+	return w
+}
+
+// config is the file that apply gets; more is added to its suppliers.
+func (w *world) config(more string) string {
+	return `
+suppliers:
+  - code: sp-main
+    kind: sortedparams
+    enabled: true
+    config: ` + supplierConfig("sp-main") + `
+  - code: sp-listed
+    kind: sortedparams
+    enabled: true
+    allow_ips: [203.0.113.0/24]
+    config: ` + supplierConfig("sp-listed") + more + `
+merchants:
+  - code: m1
+    name: Galaxy Mall
+    api_key: ` + apiKey + `
+    signing_secret: whsec_` + base64.StdEncoding.EncodeToString(secret) + `
+    notify: {urls: ["` + w.merchant.URL() + `"], schedule: [1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s], timeout: 2s, max_in_flight: 20}
+skus:
+  - {sku: tea, stock: 5}
+`
+}
+
+func supplierConfig(code string) string {
+	return `{format: form, algorithm: md5, key: "` + supplierKey(code) + `", key_append: "&key={key}", sign_field: sign, account: ` + code + `, account_field: account,
+      order_field: order, trade_field: trade, amount_field: amount, amount_unit: minor, currency: CNY, status_field: status,
+      paid_values: [OK], failed_values: ["NO"], reply: {content_type: text/plain, success: success, failure: fail}}`
+}
+
+// environ is a clean environment: what the developer has set must not leak in.
+func (w *world) environ(more ...string) []string {
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(),
+		"BACKSTOP_DATA=" + w.folder, "BACKSTOP_LISTEN=" + w.address,
+		"BACKSTOP_NOTIFY_ALLOW_CIDRS=127.0.0.0/8,::1/128", "BACKSTOP_DATABASE_URL=" + w.database,
+	}
+	if w.redis != nil {
+		env = append(env, "BACKSTOP_REDIS_URL="+w.redis.URL())
+	}
+	return append(env, more...)
+}
+
+// command runs one command of the program beside whatever serves.
+func (w *world) command(args ...string) (out string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env, cmd.Dir = w.environ(), w.folder
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("backstop %s: %w\n%s%s", strings.Join(args, " "), err, stdout.String(), stderr.String())
+	}
+	return stdout.String(), err
+}
+
+func (w *world) run(args ...string) string {
+	w.t.Helper()
+	out, err := w.command(args...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) apply(config string) string {
+	w.t.Helper()
+	file := filepath.Join(w.folder, "apply.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.run("apply", file)
+}
+
+// server is one life of the program.
+type server struct {
+	cmd   *exec.Cmd
+	log   string
+	begun time.Time
+	ended chan struct{} // closed when it has exited
+}
+
+// start begins a life and waits until it is ready, or dead if point is armed
+// early.
+func (w *world) start(point string) {
+	w.t.Helper()
+	w.starts++
+	log, err := os.Create(filepath.Join(w.folder, fmt.Sprintf("server-%d.log", w.starts)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer log.Close()
+	s := &server{cmd: exec.Command(program, "serve"), log: log.Name(), begun: time.Now(), ended: make(chan struct{})}
+	s.cmd.Env, s.cmd.Dir = w.environ("FAILPOINT="+point), w.folder
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.ended)
+	}()
+	w.server = s
+	if w.starts == 1 {
+		w.t.Cleanup(w.end)
+	}
+	w.within(readyTime, "the server is ready", func() bool {
+		select {
+		case <-s.ended:
+			w.t.Fatalf("the server ended: %s\n%s", s.cmd.ProcessState, s.tail())
+		default:
+		}
+		resp, err := client.Get("http://" + w.address + "/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// end stops what a test has left running.
+func (w *world) end() {
+	_ = w.server.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-w.server.ended:
+	case <-time.After(stopTime):
+		_ = w.server.cmd.Process.Kill()
+		<-w.server.ended
+	}
+	if w.t.Failed() {
+		w.t.Logf("the last server's log ends with:\n%s", w.server.tail())
+	}
+}
+
+// kill is kill -9.
+func (w *world) kill() {
+	w.t.Helper()
+	_ = w.server.cmd.Process.Kill()
+	w.died()
+}
+
+// died waits for the end by SIGKILL, by whoever's hand.
+func (w *world) died() {
+	w.t.Helper()
+	select {
+	case <-w.server.ended:
+	case <-time.After(readyTime):
+		w.t.Fatalf("the server did not die\n%s", w.server.tail())
+	}
+	if status, ok := w.server.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		w.t.Fatalf("the server ended by itself: %s\n%s", w.server.cmd.ProcessState, w.server.tail())
+	}
+}
+
+// terminate is SIGTERM; it returns how long the server took to leave with 0.
+func (w *world) terminate() time.Duration {
+	w.t.Helper()
+	start := time.Now()
+	if err := w.server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		w.t.Fatal(err)
+	}
+	select {
+	case <-w.server.ended:
+	case <-time.After(stopTime):
+		w.t.Fatalf("the server still runs %s after SIGTERM\n%s", stopTime, w.server.tail())
+	}
+	if code := w.server.cmd.ProcessState.ExitCode(); code != 0 {
+		w.t.Fatalf("SIGTERM: %s\n%s", w.server.cmd.ProcessState, w.server.tail())
+	}
+	return time.Since(start)
+}
+
+func (s *server) tail() string {
+	raw, err := os.ReadFile(s.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw[max(0, len(raw)-4000):])
+}
+
+// within waits for a condition.
+func (w *world) within(most time.Duration, what string, holds func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(most)
+	for !holds() {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %s", most, what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// books asks the program itself whether anything is wrong.
+func (w *world) books() {
+	w.t.Helper()
+	out, err := w.command("verify")
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		w.t.Errorf("the books do not hold (exit %d): %v", exit.ExitCode(), err)
+	case err != nil:
+		w.t.Error(err)
+	case !strings.Contains(out, "examined"):
+		w.t.Errorf("verify says %q", out)
+	}
+}

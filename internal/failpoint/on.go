@@ -1,0 +1,46 @@
+//go:build failpoint
+
+// Package failpoint ends the process at named points, so that tests can show
+// that nothing is lost there. Only programs built with the tag "failpoint" have
+// it; in all others Hit is empty and costs nothing.
+package failpoint
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// Env arms one point: "name" or "name:n" for its n-th hit.
+const Env = "FAILPOINT"
+
+// armed is the point that ends the process, and how many hits it still takes.
+var armed = sync.OnceValue(func() *point {
+	name, count, _ := strings.Cut(os.Getenv(Env), ":")
+	n, err := strconv.ParseInt(count, 10, 64)
+	if err != nil || n < 1 {
+		n = 1
+	}
+	p := &point{name: name}
+	p.left.Store(n)
+	return p
+})
+
+type point struct {
+	name string
+	left atomic.Int64
+}
+
+// Hit kills the process without any chance to clean up, if the point is armed
+// and its turn has come.
+func Hit(name string) {
+	p := armed()
+	if p.name != name || p.left.Add(-1) != 0 {
+		return
+	}
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // the signal is on its way: nothing more may happen here
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers is who may import whom: a package imports only packages of lines above
+// its own, or of its own line where that is no circle (the compiler sees to it).
+// "x/*" stands for the folders below x.
+var layers = [][]string{
+	{"migrations", "static", "internal/config", "internal/money", "internal/metric", "internal/failpoint", "internal/redisd", "internal/queue", "internal/seal", "internal/egress"},
+	{"internal/db", "internal/supplier"},
+	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report"},
+	{"internal/fund", "internal/alert/*", "internal/compensation", "internal/approval", "internal/settings"},
+	{"internal/notify"},
+	{"internal/notify/*", "internal/payment", "views"},
+	{"internal/callback", "internal/compensation/*"},
+	{"web", "jobs"},
+	{"internal/apply", "internal/verify", "internal/demo", "internal/bench"},
+	{"internal/app"},
+	{"."},
+}
+
+// forTests are packages that only tests may import. The fake merchant also
+// stands in for merchants in demo and bench.
+var forTests = []string{"internal/db/dbtest", "internal/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "internal/e2e"}
+
+// layer is the line of a package, or -1.
+func layer(pkg string) int {
+	for _, pattern := range []string{pkg, path.Dir(pkg) + "/*"} {
+		for i, line := range layers {
+			for _, p := range line {
+				if p == pattern {
+					return i
+				}
+			}
+		}
+	}
+	return -1
+}
+
+func isForTests(pkg string) bool {
+	for _, p := range forTests {
+		if p == pkg {
+			return true
+		}
+	}
+	return false
+}
+
+// misplaced says what is wrong with one import, or "".
+func misplaced(pkg, imported string) string {
+	switch {
+	case isForTests(pkg):
+		return ""
+	case isForTests(imported):
+		return fmt.Sprintf("%s imports %s, which is for tests only", pkg, imported)
+	case layer(pkg) < 0:
+		return fmt.Sprintf("%s stands in no line of layers: add it to layers_test.go where it belongs", pkg)
+	case layer(imported) > layer(pkg):
+		return fmt.Sprintf("%s (line %d) imports %s (line %d): imports go one way", pkg, layer(pkg), imported, layer(imported))
+	}
+	return ""
+}
+
+// The files are parsed here: a test that asked `go list` would pass from the
+// test cache after a change that it should catch.
+func TestImportsGoOneWay(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != "." || entry.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		files++
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, i := range parsed.Imports {
+			name, _ := strconv.Unquote(i.Path.Value)
+			if imported, ours := strings.CutPrefix(name, "backstop/"); ours {
+				if wrong := misplaced(filepath.ToSlash(filepath.Dir(file)), imported); wrong != "" {
+					t.Error(wrong)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 50 {
+		t.Errorf("only %d files seen: the walk does not see the program", files)
+	}
+}
+
+// The negative control: the table does catch what it is there for.
+func TestMisplacedImportsAreSeen(t *testing.T) {
+	for _, c := range [][2]string{
+		{"internal/order", "internal/payment"},
+		{"internal/db", "web"},
+		{"web", "internal/app"},
+		{"internal/payment", "internal/db/dbtest"},
+		{"internal/newcomer", "internal/db"},
+	} {
+		if misplaced(c[0], c[1]) == "" {
+			t.Errorf("%s may import %s", c[0], c[1])
+		}
+	}
+	if wrong := misplaced("web", "internal/payment"); wrong != "" {
+		t.Error(wrong)
+	}
+}
