@@ -1,0 +1,35 @@
+# Base images are arguments, so that a mirror or an image of your own can stand in.
+ARG GO_IMAGE=golang:1.26-bookworm
+ARG BASE_IMAGE=debian:bookworm-slim
+
+FROM ${GO_IMAGE} AS build
+# Empty means Go's own defaults.
+ARG GOPROXY
+ARG GOSUMDB
+ARG VERSION=dev
+WORKDIR /src
+# The modules are a layer of their own: a change of code does not load them again.
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /backstop .
+
+FROM ${BASE_IMAGE}
+# redis-server is the embedded queue, curl asks for the health, and the zones and
+# roots of trust are for the clock's work and for https.
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates curl redis-server tzdata \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --system --uid 10001 --user-group --home-dir /data --shell /usr/sbin/nologin backstop \
+ && install -d -m 0700 -o backstop -g backstop /data
+COPY --from=build /backstop /usr/local/bin/backstop
+USER 10001:10001
+ENV BACKSTOP_LISTEN=0.0.0.0:8080 \
+    BACKSTOP_DATA=/data
+VOLUME /data
+WORKDIR /data
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+    CMD ["curl", "--fail", "--silent", "--max-time", "2", "--output", "/dev/null", "http://127.0.0.1:8080/healthz"]
+ENTRYPOINT ["backstop"]
+CMD ["serve"]
