@@ -111,7 +111,7 @@ func (w *world) order(no string) answer {
 	return w.ask(http.MethodGet, "/api/v1/orders/"+no, apiKey, "")
 }
 
-// exceptions lists the kinds on an order's exception desk.
+// exceptions lists what kinds the exception desk has of an order, or of all ("").
 func (w *world) exceptions(no string) []string {
 	w.t.Helper()
 	a := w.ask(http.MethodGet, "/api/v1/admin/exceptions?order_no="+no, w.token, "")
@@ -253,7 +253,7 @@ func (tr *traffic) settle(most time.Duration) (repeated int) {
 			w.t.Errorf("order %s: its callback was never answered taken", no)
 			continue
 		}
-		for a := w.order(no); a.json("status") != "paid" || a.json("notify_status") != "delivered"; a = w.order(no) {
+		for a := w.order(no); a.json("status") != "paid" || a.json("version") != "2" || a.json("notify_status") != "delivered"; a = w.order(no) {
 			if time.Now().After(deadline) {
 				late = append(late, a.body)
 				break
@@ -263,6 +263,9 @@ func (tr *traffic) settle(most time.Duration) (repeated int) {
 	}
 	if len(late) > 0 {
 		w.t.Errorf("LOST: %d of %d orders are not paid and delivered after %s, such as %s", len(late), len(tr.made), most, late[0])
+	}
+	if kinds := w.exceptions(""); len(kinds) > 0 {
+		w.t.Errorf("honest suppliers, and yet exceptions: %v", kinds)
 	}
 	repeated = checkTold(w.t, w.merchant, tr.made)
 	w.books()

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -76,11 +77,13 @@ type world struct {
 	token    string // of the admin API
 	server   *server
 	starts   int
+	more     []string // of the environment
 }
 
 // options of a world.
 type options struct {
 	postgres, ownRedis bool
+	environ            []string // beside what every installation gets
 }
 
 // each runs a test on both engines.
@@ -103,7 +106,7 @@ func newWorld(t *testing.T, o options) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = merchant.Close() })
-	w := &world{t: t, folder: t.TempDir(), merchant: merchant}
+	w := &world{t: t, folder: t.TempDir(), merchant: merchant, more: o.environ}
 	w.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
 	if o.postgres {
 		w.database = dbtest.PostgresURL(t)
@@ -156,7 +159,7 @@ func (w *world) environ(more ...string) []string {
 	if w.redis != nil {
 		env = append(env, "BACKSTOP_REDIS_URL="+w.redis.URL())
 	}
-	return append(env, more...)
+	return slices.Concat(env, w.more, more)
 }
 
 // command runs one command of the program beside whatever serves.
@@ -199,8 +202,7 @@ type server struct {
 	ended chan struct{} // closed when it has exited
 }
 
-// start begins a life and waits until it is ready, or dead if point is armed
-// early.
+// start begins a life, with a failpoint armed or "", and waits until it is ready.
 func (w *world) start(point string) {
 	w.t.Helper()
 	w.starts++
@@ -209,9 +211,14 @@ func (w *world) start(point string) {
 		w.t.Fatal(err)
 	}
 	defer log.Close()
+	out, err := os.Create(filepath.Join(w.folder, fmt.Sprintf("server-%d.out", w.starts)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer out.Close()
 	s := &server{cmd: exec.Command(program, "serve"), log: log.Name(), begun: time.Now(), ended: make(chan struct{})}
 	s.cmd.Env, s.cmd.Dir = w.environ("FAILPOINT="+point), w.folder
-	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.Stdout, s.cmd.Stderr = out, log
 	if err := s.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -234,7 +241,9 @@ func (w *world) start(point string) {
 			return false
 		}
 		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
+		// The greeting is the last step of a start.
+		greeting, _ := os.ReadFile(out.Name())
+		return resp.StatusCode == http.StatusOK && bytes.Contains(greeting, []byte("console: "))
 	})
 }
 

@@ -30,11 +30,11 @@ const settled = time.Minute
 
 // Invariant is one thing that must be true, and what was found.
 type Invariant struct {
-	ID         string // "I1"
-	Title      string
-	Examined   int64 // rows looked at
-	Violations int64
-	Examples   []string // at most five
+	ID         string   `json:"id"` // "I1"
+	Title      string   `json:"title"`
+	Examined   int64    `json:"examined"` // rows looked at
+	Violations int64    `json:"violations"`
+	Examples   []string `json:"examples"` // at most five
 }
 
 func (i *Invariant) violated(what string) {
@@ -45,8 +45,8 @@ func (i *Invariant) violated(what string) {
 
 // Report is the outcome of one run.
 type Report struct {
-	Invariants []*Invariant
-	Took       time.Duration
+	Invariants []*Invariant  `json:"invariants"`
+	Took       time.Duration `json:"took_ns"`
 }
 
 // OK says that nothing is wrong.
@@ -124,7 +124,7 @@ func (r *run) all(ctx context.Context) (Report, error) {
 		{"I7", "notifications have one success mark", markClaims(), nil},
 		{"I8", "notifications tell what is committed", eventClaims(), nil},
 	} {
-		i := &Invariant{ID: c.id, Title: c.title}
+		i := &Invariant{ID: c.id, Title: c.title, Examples: []string{}}
 		report.Invariants = append(report.Invariants, i)
 		for _, claim := range c.claims {
 			if err := r.walk(ctx, i, claim); err != nil {

@@ -1,0 +1,333 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/notify/channeltest"
+)
+
+// TestFlows walks through one running installation per engine; each flow has
+// orders of its own.
+func TestFlows(t *testing.T) {
+	flows := []struct {
+		claim string
+		walk  func(w *world)
+	}{
+		{"a paid order's merchant is told, signed", paidAndTold},
+		{"repeats are taken and change nothing", repeatsChangeNothing},
+		{"a wrong amount stands on the exception desk", wrongAmount},
+		{"an unknown order stands on the exception desk", unknownOrder},
+		{"forgeries are answered 401", forgeries},
+		{"the address list cannot be spoofed", spoofedAddress},
+		{"a timeout closes in time and is told", timeoutCloses},
+		{"late money does not reopen an order", latePayment},
+		{"a payment that was started outlives the timeout", payingOutlivesTimeout},
+		{"out_trade_no is idempotent", idempotentCreate},
+		{"stock is sold once", stockIsSoldOnce},
+		{"apply takes effect within two seconds", applyTakesEffect},
+		{"another's order does not exist", othersOrders},
+	}
+	each(t, options{}, func(t *testing.T, w *world) {
+		w.start("")
+		for _, flow := range flows {
+			t.Run(flow.claim, func(t *testing.T) {
+				mine := *w
+				mine.t = t
+				flow.walk(&mine)
+			})
+		}
+		w.t = t
+		w.books()
+	})
+}
+
+// wantOrder waits until an order's fields are as wanted.
+func (w *world) wantOrder(no string, most time.Duration, want map[string]string) answer {
+	w.t.Helper()
+	var a answer
+	deadline := time.Now().Add(most)
+	for {
+		a = w.order(no)
+		wrong := ""
+		for field, value := range want {
+			if got := a.json(field); got != value {
+				wrong = fmt.Sprintf("%s is %q, want %q", field, got, value)
+			}
+		}
+		if wrong == "" {
+			return a
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("order %s: %s: %s", no, wrong, a.body)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// wantTaken sends a callback that must be taken.
+func (w *world) wantTaken(form url.Values) {
+	w.t.Helper()
+	if a := w.told("sp-main", form); !a.taken() {
+		w.t.Fatalf("callback: %d %q", a.status, a.body)
+	}
+}
+
+func paidAndTold(w *world) {
+	no := w.create("paid-1", nil)
+	w.wantTaken(callbackForm("sp-main", no, "T-paid-1", 1999))
+	w.wantOrder(no, 5*time.Second, map[string]string{
+		"status": "paid", "notify_status": "delivered", "paid_amount": "1999", "supplier_trade_no": "T-paid-1", "version": "2",
+	})
+	list := w.notifications(no)
+	if len(list) != 1 {
+		w.t.Fatalf("told %d times", len(list))
+	}
+	if err := channeltest.Verify(list[0], secret); err != nil {
+		w.t.Error(err)
+	}
+	said := answer{body: string(list[0].Body)}
+	if said.json("type") != "order.paid" || said.json("id") != list[0].ID || said.json("data", "out_trade_no") != "paid-1" || said.json("data", "version") != "2" {
+		w.t.Errorf("told %s", list[0].Body)
+	}
+	if err := channeltest.Verify(list[0], []byte("another secret of 32 bytes ......")); err == nil {
+		w.t.Error("the signature fits every secret")
+	}
+}
+
+func repeatsChangeNothing(w *world) {
+	no := w.create("repeat-1", nil)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			if a, err := w.tell("sp-main", callbackForm("sp-main", no, "T-repeat-1", 1999), nil); err != nil || !a.taken() {
+				w.t.Errorf("repeat: %d %q %v", a.status, a.body, err)
+			}
+		})
+	}
+	wg.Wait()
+	w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "notify_status": "delivered", "version": "2"})
+	if n := len(w.notifications(no)); n != 1 {
+		w.t.Errorf("told %d times", n)
+	}
+	if kinds := w.exceptions(no); len(kinds) != 0 {
+		w.t.Errorf("exceptions %v", kinds)
+	}
+}
+
+func wrongAmount(w *world) {
+	no := w.create("amount-1", nil)
+	w.wantTaken(callbackForm("sp-main", no, "T-amount-1", 1))
+	w.wantOrder(no, 0, map[string]string{"status": "pending", "version": "1", "notify_status": "none"})
+	if kinds := w.exceptions(no); !slices.Equal(kinds, []string{"amount_mismatch"}) {
+		w.t.Errorf("exceptions %v", kinds)
+	}
+	w.wantTaken(callbackForm("sp-main", no, "T-amount-2", 1999))
+	w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid"})
+}
+
+func unknownOrder(w *world) {
+	w.wantTaken(callbackForm("sp-main", "no-such-order", "T-unknown-1", 1999))
+	if kinds := w.exceptions("no-such-order"); !slices.Equal(kinds, []string{"unknown_order"}) {
+		w.t.Errorf("exceptions %v", kinds)
+	}
+}
+
+func forgeries(w *world) {
+	no := w.create("forged-1", nil)
+	genuine := callbackForm("sp-main", no, "T-forged-1", 1999)
+	forge := func(name, value string) url.Values {
+		form := url.Values{}
+		for k, v := range genuine {
+			form[k] = slices.Clone(v)
+		}
+		form.Set(name, value)
+		return form
+	}
+	unsigned := forge("sign", "")
+	unsigned.Del("sign")
+	for _, form := range []url.Values{
+		forge("amount", "1"), forge("trade", "T-other"), forge("order", "1"), forge("status", "NO"), forge("extra", "1"),
+		forge("sign", strings.Repeat("0", 32)), forge("sign", ""), unsigned,
+	} {
+		if a := w.told("sp-main", form); a.status != http.StatusUnauthorized || a.body != "fail" {
+			w.t.Errorf("%v: %d %q", form, a.status, a.body)
+		}
+	}
+	w.wantOrder(no, 0, map[string]string{"status": "pending", "version": "1"})
+	w.wantTaken(genuine) // only the forged part was wrong with them
+	if a := w.told("sp-nobody", genuine); a.status != http.StatusNotFound {
+		w.t.Errorf("unknown supplier: %d", a.status)
+	}
+}
+
+func spoofedAddress(w *world) {
+	no := w.create("listed-1", wish{"supplier": "sp-listed"})
+	form := callbackForm("sp-listed", no, "T-listed-1", 1999)
+	for _, lines := range [][]string{
+		nil, {"203.0.113.7"}, {"203.0.113.7, 203.0.113.7"}, {"203.0.113.7", "203.0.113.8"}, {"::ffff:203.0.113.7"}, {"garbage"},
+	} {
+		a, err := w.tell("sp-listed", form, http.Header{
+			"X-Forwarded-For": lines, "X-Real-Ip": {"203.0.113.7"}, "Forwarded": {"for=203.0.113.7"},
+		})
+		if err != nil || a.status != http.StatusForbidden {
+			w.t.Errorf("%q: %d %v", lines, a.status, err)
+		}
+	}
+	w.wantOrder(no, 0, map[string]string{"status": "pending"})
+}
+
+// TestTrustedProxyIsBelievedOnlyForItsOwnHop: what the proxy appended counts,
+// what a client wrote before it does not.
+func TestTrustedProxyIsBelievedOnlyForItsOwnHop(t *testing.T) {
+	w := newWorld(t, options{environ: []string{"BACKSTOP_TRUSTED_PROXIES=127.0.0.0/8"}})
+	w.start("")
+	no := w.create("proxy-1", wish{"supplier": "sp-listed"})
+	form := callbackForm("sp-listed", no, "T-proxy-1", 1999)
+	for _, step := range []struct {
+		lines  []string
+		status int
+	}{
+		{nil, http.StatusForbidden},
+		{[]string{"198.51.100.9"}, http.StatusForbidden},
+		{[]string{"203.0.113.7, 198.51.100.9"}, http.StatusForbidden},
+		{[]string{"203.0.113.7", "198.51.100.9"}, http.StatusForbidden},
+		{[]string{"203.0.113.7, garbage"}, http.StatusForbidden},
+		{[]string{"198.51.100.9, 203.0.113.7"}, http.StatusOK},
+	} {
+		a, err := w.tell("sp-listed", form, http.Header{"X-Forwarded-For": step.lines})
+		if err != nil || a.status != step.status {
+			t.Errorf("%q: %d, want %d %v", step.lines, a.status, step.status, err)
+		}
+	}
+	w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid"})
+}
+
+// moments reads two times of an order.
+func moments(w *world, a answer, first, second string) (time.Time, time.Time) {
+	w.t.Helper()
+	one, err := time.Parse(time.RFC3339Nano, a.json(first))
+	if err != nil {
+		w.t.Fatalf("%s: %v", first, err)
+	}
+	two, err := time.Parse(time.RFC3339Nano, a.json(second))
+	if err != nil {
+		w.t.Fatalf("%s: %v", second, err)
+	}
+	return one, two
+}
+
+// closeTime is how late after expires_at an order may close.
+const closeTime = 2 * time.Second
+
+func timeoutCloses(w *world) {
+	no := w.create("timeout-1", wish{"expires_in": 1})
+	a := w.wantOrder(no, 10*time.Second, map[string]string{"status": "closed", "close_reason": "timeout", "notify_status": "delivered"})
+	expires, closed := moments(w, a, "expires_at", "closed_at")
+	if late := closed.Sub(expires); late < 0 || late > closeTime {
+		w.t.Errorf("closed %s after expires_at", late)
+	}
+	list := w.notifications(no)
+	if len(list) != 1 || (answer{body: string(list[0].Body)}).json("type") != "order.closed" {
+		w.t.Fatalf("told %d times: %+v", len(list), list)
+	}
+	if err := channeltest.Verify(list[0], secret); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func latePayment(w *world) {
+	no := w.create("late-1", wish{"expires_in": 1})
+	w.wantOrder(no, 10*time.Second, map[string]string{"status": "closed"})
+	w.wantTaken(callbackForm("sp-main", no, "T-late-1", 1999))
+	w.wantOrder(no, 0, map[string]string{"status": "closed", "version": "2", "paid_amount": "0"})
+	if kinds := w.exceptions(no); !slices.Equal(kinds, []string{"late_payment"}) {
+		w.t.Errorf("exceptions %v", kinds)
+	}
+}
+
+func payingOutlivesTimeout(w *world) {
+	no := w.create("paying-1", wish{"expires_in": 1})
+	if a := w.ask(http.MethodPost, "/api/v1/orders/"+no+"/pay", apiKey, ""); a.json("status") != "paying" {
+		w.t.Fatalf("pay: %d %s", a.status, a.body)
+	}
+	w.wantOrder(no, 10*time.Second, map[string]string{"status": "closing"})
+	w.wantTaken(callbackForm("sp-main", no, "T-paying-1", 1999))
+	w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "notify_status": "delivered", "version": "4"})
+}
+
+func idempotentCreate(w *world) {
+	no := w.create("same-1", nil)
+	again := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder("same-1", nil).text())
+	if again.status != http.StatusOK || again.json("order_no") != no {
+		w.t.Errorf("again: %d %s", again.status, again.body)
+	}
+	other := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder("same-1", wish{"amount": 2000}).text())
+	if other.status != http.StatusConflict || other.json("error", "code") != "idempotency_conflict" {
+		w.t.Errorf("other content: %d %s", other.status, other.body)
+	}
+	if a := w.ask(http.MethodGet, "/api/v1/orders?out_trade_no=same-1", apiKey, ""); a.json("order_no") != no {
+		w.t.Errorf("by out_trade_no: %d %s", a.status, a.body)
+	}
+}
+
+func stockIsSoldOnce(w *world) {
+	two := wish{"items": []wish{{"sku": "tea", "quantity": 2}}}
+	first, second := w.create("stock-1", two), w.create("stock-2", two) // of five
+	full := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder("stock-3", two).text())
+	if full.status != http.StatusConflict || full.json("error", "code") != "out_of_stock" {
+		w.t.Errorf("too many: %d %s", full.status, full.body)
+	}
+	w.wantTaken(callbackForm("sp-main", first, "T-stock-1", 1999))
+	if a := w.ask(http.MethodPost, "/api/v1/orders/"+second+"/cancel", apiKey, ""); a.json("status") != "closed" {
+		w.t.Fatalf("cancel: %d %s", a.status, a.body)
+	}
+	w.create("stock-4", wish{"items": []wish{{"sku": "tea", "quantity": 3}}}) // what is left
+	last := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder("stock-5", wish{"items": []wish{{"sku": "tea", "quantity": 1}}}).text())
+	if last.status != http.StatusConflict {
+		w.t.Errorf("sold twice: %d %s", last.status, last.body)
+	}
+}
+
+// applyTime is the promise about a running server.
+const applyTime = 2 * time.Second
+
+func applyTakesEffect(w *world) {
+	extra := func(enabled bool) string {
+		return fmt.Sprintf("\n  - {code: sp-extra, kind: sortedparams, enabled: %t, config: %s}", enabled, supplierConfig("sp-extra"))
+	}
+	for _, step := range []struct {
+		enabled bool
+		status  int
+	}{{true, http.StatusUnauthorized}, {false, http.StatusNotFound}, {true, http.StatusUnauthorized}} {
+		w.apply(w.config(extra(step.enabled)))
+		w.within(applyTime, fmt.Sprintf("enabled=%t answers %d", step.enabled, step.status), func() bool {
+			return w.told("sp-extra", url.Values{"sign": {"x"}}).status == step.status
+		})
+	}
+	if again := w.apply(w.config(extra(true))); !strings.Contains(again, "unchanged") {
+		w.t.Errorf("applied again: %q", again)
+	}
+	w.apply(w.config(extra(false)))
+}
+
+func othersOrders(w *world) {
+	no := w.create("mine-1", nil)
+	for _, path := range []string{"/api/v1/orders/" + no, "/api/v1/orders/" + no + "x"} {
+		if a := w.ask(http.MethodGet, path, "sk_live_of_nobody", ""); a.status != http.StatusUnauthorized {
+			w.t.Errorf("%s with a wrong key: %d", path, a.status)
+		}
+	}
+	if a := w.order(no + "x"); a.status != http.StatusNotFound {
+		w.t.Errorf("an order that is not there: %d", a.status)
+	}
+	if a := w.ask(http.MethodGet, "/api/v1/admin/exceptions", apiKey, ""); a.status != http.StatusUnauthorized && a.status != http.StatusForbidden {
+		w.t.Errorf("a merchant reads the exception desk: %d", a.status)
+	}
+}

@@ -1,0 +1,2 @@
+DROP TABLE import_orders;
+DROP TABLE import_runs;
