@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"internal/notify/*", "internal/payment", "views"},
 	{"internal/callback", "internal/compensation/*"},
 	{"web", "jobs"},
-	{"internal/apply", "internal/verify", "internal/demo", "internal/bench"},
+	{"internal/apply", "internal/takeover", "internal/verify", "internal/demo", "internal/bench"},
 	{"internal/app"},
 	{"."},
 }

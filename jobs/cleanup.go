@@ -38,6 +38,11 @@ func (j *Jobs) cleanup(ctx context.Context) error {
 		{"notify_attempts", "id", j.o.Retention.Attempts},
 		{"order_history", "order_id", j.o.Retention.History},
 	} {
+		if c.table == "order_history" {
+			if err := j.noteHistory(ctx, c.keep); err != nil {
+				return err
+			}
+		}
 		n, err := j.remove(ctx, c.table, c.column, c.keep)
 		if err != nil {
 			return err
@@ -72,4 +77,16 @@ func (j *Jobs) remove(ctx context.Context, table, column string, keep time.Durat
 		}
 	}
 	return removed, nil
+}
+
+// noteHistory writes down, before anything goes, from which order on histories
+// are complete: verify must not take a cleaned one for a damaged one.
+func (j *Jobs) noteHistory(ctx context.Context, keep time.Duration) error {
+	since := db.IDAt(j.o.DB.Now() - keep.Microseconds())
+	_, err := j.o.DB.NewRaw("INSERT INTO settings (name, value) VALUES ('history_since', ?)"+
+		" ON CONFLICT (name) DO UPDATE SET value = CASE WHEN settings.value > EXCLUDED.value THEN settings.value ELSE EXCLUDED.value END", since).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("note the age of the history: %w", err)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"backstop/internal/merchant"
+	"backstop/internal/metric"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/queue"
@@ -26,6 +27,7 @@ func (a *ask) key() string { return a.orderNo }
 type answer struct {
 	order *order.Order
 	err   error // of this item alone
+	moved bool
 	nudge queue.Nudge
 }
 
@@ -56,6 +58,9 @@ func (p *Processor) asked(_ []*ask, answers []answer) {
 		if a.nudge.Delivery != 0 {
 			nudges = append(nudges, a.nudge)
 		}
+		if a.moved {
+			metric.OrdersMoved.WithLabelValues(string(a.order.Status)).Inc()
+		}
 	}
 	p.o.Nudger.Now(nudges)
 }
@@ -83,11 +88,13 @@ func (p *Processor) ask(ctx context.Context, tx bun.Tx, items []*ask) ([]answer,
 		switch {
 		case a.cancel && (o.Status == order.Pending || o.Status == order.Paying):
 			c.add(i, o, "merchant:"+a.merchant.Code)
+			answers[i].moved = true
 		case a.cancel && (o.Status == order.Closing || o.Status == order.Closed):
 			// asked before: the same answer again
 		case !a.cancel && o.Status == order.Pending:
 			started = append(started, order.Change{Order: o, To: order.Paying, Cause: order.PayStarted, Actor: "merchant:" + a.merchant.Code})
 			attempts = append(attempts, p.firstAttempt(o))
+			answers[i].moved = true
 		case !a.cancel && o.Status == order.Paying:
 			// started before
 		default:

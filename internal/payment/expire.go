@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"backstop/internal/db"
+	"backstop/internal/metric"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/queue"
@@ -40,8 +41,9 @@ func (p *Processor) Expire(ctx context.Context) (moved int, err error) {
 
 func (p *Processor) expire(ctx context.Context, limit int64) (moved int, err error) {
 	var nudges map[int]queue.Nudge
+	var due []*order.Order
 	err = p.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		var due []*order.Order
+		due = nil
 		q := tx.NewSelect().Model(&due).Where("o.next_at <= ?", p.o.DB.Now()).OrderExpr("o.next_at").Limit(limit)
 		// An order that a callback holds is being paid: leave it to the callback.
 		if err := p.o.DB.SkipLocked(q).Scan(ctx); err != nil {
@@ -57,6 +59,9 @@ func (p *Processor) expire(ctx context.Context, limit int64) (moved int, err err
 	})
 	if err != nil {
 		return 0, err
+	}
+	for _, o := range due {
+		metric.OrdersMoved.WithLabelValues(string(o.Status)).Inc()
 	}
 	flat := make([]queue.Nudge, 0, len(nudges))
 	for _, n := range nudges {

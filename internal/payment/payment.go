@@ -15,6 +15,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/metric"
 	"backstop/internal/notify"
+	"backstop/internal/order"
 	"backstop/internal/queue"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -94,6 +95,15 @@ func (p *Processor) confirmed(_ []*Received, outs []Outcome) {
 	for _, out := range outs {
 		if out.nudge.Delivery != 0 {
 			nudges = append(nudges, out.nudge)
+		}
+		switch out.Name {
+		case Paid:
+			metric.OrdersMoved.WithLabelValues(string(order.Paid)).Inc()
+		case OrderFailed:
+			metric.OrdersMoved.WithLabelValues(string(order.Failed)).Inc()
+		case Repeat, Ignored, FailedTry:
+		default:
+			metric.Exceptions.WithLabelValues(out.Name).Inc()
 		}
 	}
 	p.o.Nudger.Now(nudges)

@@ -27,7 +27,7 @@ func TestConfirmNeverScansATable(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://127.0.0.1:1/n", Batch: 1})
 	o := create(t, f, nil)
 	seen := &statements{}
-	f.DB.DB.AddQueryHook(seen)
+	f.DB.DB = f.DB.DB.WithQueryHook(seen)
 	take(t, f, f.Callback(o.OrderNo, "T1", 1999))
 	take(t, f, f.Callback("unknown", "T2", 1999))
 	checked := 0

@@ -15,7 +15,7 @@ import (
 
 // callbackClaims: what a callback is recorded as has happened.
 func callbackClaims() []claim {
-	const changed = "NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ? AND h.source_id = x.id)"
+	const changed = "x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ? AND h.source_id = x.id)"
 	what := "'callback ' || CAST(x.id AS TEXT) || ' is recorded as ' || x.outcome || ' of order \"' || x.order_no || '\", but nothing of it is there'"
 	return []claim{
 		{table: "callbacks", where: is("x.outcome", payment.Paid), wrong: changed, what: what, args: []any{order.Paid}},
@@ -25,7 +25,7 @@ func callbackClaims() []claim {
 			table: "callbacks", where: is("x.outcome", payment.Repeat), what: what, args: []any{order.Paid},
 			wrong: "NOT EXISTS (SELECT 1 FROM suppliers s JOIN callback_keys k ON k.account_id = s.account_id" +
 				" WHERE s.id = x.supplier_id AND k.event_key = x.event_key AND k.digest = x.digest)" +
-				" AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ?)",
+				" AND x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ?)",
 		},
 		{
 			// Every other outcome is the kind of an exception.
@@ -68,7 +68,7 @@ func paidClaims() []claim {
 		booked  = "(SELECT count(*) FROM transfers t WHERE t.ref = 'paid:' || CAST(x.id AS TEXT))"
 		exact   = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
 			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND t.amount = x.paid_amount AND t.currency = x.currency)"
-		imported = "(SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported') > 0"
+		imported = "((SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported') > 0 OR x.id < " + kept + " AND " + booked + " = 0)"
 		paidID   = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
 	)
 	return []claim{
@@ -104,6 +104,10 @@ func ledgerClaims() []claim {
 	}}
 }
 
+// kept is the id from which on the histories of orders are complete: older ones
+// are past their retention, and clean-up may have taken them.
+const kept = "coalesce((SELECT value FROM settings WHERE name = 'history_since'), 0)"
+
 // historyClaims: the history has no gaps and only legal moves, and ends where the
 // order stands.
 func historyClaims() []claim {
@@ -118,19 +122,19 @@ func historyClaims() []claim {
 	return []claim{
 		{
 			table: "order_history",
-			wrong: "(SELECT count(*) FROM orders o WHERE o.id = x.order_id) <> 1 OR CASE WHEN x.from_status = '' THEN" +
+			wrong: "x.order_id >= " + kept + " AND ((SELECT count(*) FROM orders o WHERE o.id = x.order_id) <> 1 OR CASE WHEN x.from_status = '' THEN" +
 				" (x.version <> 1 AND x.cause <> 'imported') OR (x.to_status <> 'pending' AND x.cause <> 'imported')" +
 				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version < x.version) > 0" +
 				" ELSE x.from_status || '>' || x.to_status NOT IN (?)" +
-				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) <> 1 END",
+				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) <> 1 END)",
 			args: []any{bun.List(legal)},
 			what: "'order ' || " + orderNo("x.order_id") + " || ' has the step ' || CAST(x.version AS TEXT) || ' from ' || x.from_status || ' to ' || x.to_status" +
 				" || ', which is illegal or does not follow the one before'",
 		},
 		{
 			table: "orders",
-			wrong: "(SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
-				" OR (SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version > x.version) > 0",
+			wrong: "x.id >= " + kept + " AND ((SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
+				" OR (SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version > x.version) > 0)",
 			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || ', its history says otherwise'",
 		},
 	}
@@ -154,7 +158,7 @@ func eventClaims() []claim {
 	return []claim{
 		{
 			table: "events", where: "x.type LIKE 'order.%'",
-			wrong: "NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type)",
+			wrong: "x.subject_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type)",
 			what:  "'event ' || x.type || ' version ' || CAST(x.version AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' tells a change that is not there'",
 		},
 		{

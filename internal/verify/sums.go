@@ -210,8 +210,9 @@ func addItems(ctx context.Context, q bun.IDB, sums held, sign, cut int64, where 
 		Items    int64
 	}
 	query := "SELECT s.sku_id, s.status, CAST(sum(s.quantity) AS BIGINT) AS quantity, count(*) AS items FROM (" +
-		"SELECT i.sku_id, i.quantity, (SELECT h.to_status FROM order_history h WHERE h.order_id = i.order_id AND h.id <= ?" +
-		" ORDER BY h.version DESC LIMIT 1) AS status FROM order_items i WHERE " + where +
+		"SELECT i.sku_id, i.quantity, CASE WHEN i.order_id < " + kept + " THEN (SELECT o.status FROM orders o WHERE o.id = i.order_id)" +
+		" ELSE (SELECT h.to_status FROM order_history h WHERE h.order_id = i.order_id AND h.id <= ?" +
+		" ORDER BY h.version DESC LIMIT 1) END AS status FROM order_items i WHERE " + where +
 		") AS s WHERE s.status IS NOT NULL GROUP BY s.sku_id, s.status"
 	if err := q.NewRaw(query, append([]any{cut}, args...)...).Scan(ctx, &rows); err != nil {
 		return 0, fmt.Errorf("sum order items: %w", err)

@@ -1,0 +1,56 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/queue"
+	"backstop/internal/queue/queuetest"
+	"backstop/internal/verify"
+)
+
+func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
+	redis := queuetest.Start(t)
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})
+		pay := func() {
+			for range 3 {
+				o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+					OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main",
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 5)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		pay()
+		time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let the first three age
+		pay()
+		j := &Jobs{o: Options{
+			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
+			Retention: Retention{Callbacks: 600 * time.Millisecond, Attempts: time.Hour, History: 600 * time.Millisecond},
+		}}
+		if err := j.cleanup(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		f.Want(t, 3, "SELECT count(*) FROM callbacks")
+		f.Want(t, 6, "SELECT count(*) FROM callback_keys")
+		f.Want(t, 6, "SELECT count(*) FROM order_history")
+		report, err := verify.Run(t.Context(), d, nil)
+		if err != nil || !report.OK() {
+			var text strings.Builder
+			_ = report.WriteText(&text)
+			t.Errorf("a cleaned history is taken for a damaged one: %v\n%s", err, text.String())
+		}
+	})
+}
