@@ -26,6 +26,7 @@ import (
 	"backstop/internal/egress"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
+	"backstop/internal/takeover"
 	"backstop/internal/verify"
 	"backstop/migrations"
 
@@ -56,6 +57,7 @@ type cli struct {
 	Serve    serveCmd    `cmd:"" default:"withargs" help:"Serve callbacks, API and workers (the default)."`
 	Migrate  migrateCmd  `cmd:"" help:"Change the schema only."`
 	Apply    applyCmd    `cmd:"" help:"Create or update what a file declares."`
+	Import   importCmd   `cmd:"" help:"Take over orders from another system, all or nothing."`
 	Token    tokenCmd    `cmd:"" help:"API tokens of services."`
 	Operator operatorCmd `cmd:"" help:"Console users."`
 	Verify   verifyCmd   `cmd:"" help:"Check the books; exit 1 on any violation."`
@@ -218,6 +220,44 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	return apply.Apply(ctx, env, file)
 }
 
+type importCmd struct {
+	Orders struct {
+		File string `arg:"" help:"One JSON object a line." type:"path"`
+	} `cmd:"" help:"Orders in flight."`
+}
+
+func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
+	file, err := os.Open(i.Orders.File)
+	if err != nil {
+		return fmt.Errorf("read the file to import: %w", err)
+	}
+	defer file.Close()
+	d, c, err := g.open(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	n, err := takeover.Import(ctx, takeover.Env{
+		DB: d, CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, ClosingGrace: c.ClosingGrace,
+		Progress: func(p takeover.Progress) { progress(std.err, "%s: %d lines", p.Step, p.Lines) },
+	}, i.Orders.File, file)
+	if err == nil {
+		fmt.Fprintf(std.out, "%d orders imported\n", n)
+	}
+	return err
+}
+
+// progress shows how far long work is: one line that renews itself on a
+// terminal, plain lines elsewhere.
+func progress(w io.Writer, format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if terminal(w) {
+		fmt.Fprintf(w, "\r\x1b[K%s", line)
+		return
+	}
+	fmt.Fprintln(w, line)
+}
+
 type resealCmd struct{}
 
 func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
@@ -226,11 +266,11 @@ func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer done()
-	n, err := apply.Reseal(ctx, env, nil)
+	n, err := apply.Reseal(ctx, env, func(looked int) { progress(std.err, "%d rows", looked) })
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "%d secrets sealed again\n", n)
+	fmt.Fprintf(std.out, "%d rows sealed again\n", n)
 	return nil
 }
 
@@ -394,7 +434,14 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer d.Close()
-	report, err := verify.Run(ctx, d, nil)
+	report, err := verify.Run(ctx, d, func(p verify.Progress) {
+		if terminal(std.err) {
+			progress(std.err, "%s: %d rows", p.Invariant, p.Examined)
+		}
+	})
+	if terminal(std.err) {
+		fmt.Fprint(std.err, "\r\x1b[K")
+	}
 	if err != nil {
 		return err
 	}
