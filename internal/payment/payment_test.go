@@ -342,7 +342,7 @@ func TestExpireClosesByTheDatabaseClockAndReleasesStock(t *testing.T) {
 		if n, err := f.Processor.Expire(t.Context()); n != 0 || err != nil {
 			t.Fatalf("closed %d before their time, %v", n, err)
 		}
-		waitUntil(f.DB, idle.ExpiresAt)
+		waitUntil(f.DB, started.ExpiresAt)
 		if n, err := f.Processor.Expire(t.Context()); n != 2 || err != nil {
 			t.Fatalf("moved %d, %v", n, err)
 		}
