@@ -1,3 +1,4 @@
+// Package channeltest holds Run: the claims that every channel must meet.
 package channeltest
 
 import (

@@ -8,14 +8,14 @@ import (
 
 	"backstop/internal/egress"
 	"backstop/internal/notify"
-	"backstop/internal/notify/channeltest"
+	"backstop/internal/notify/fakemerchant"
 	"backstop/internal/notify/webhook"
 )
 
 // BenchmarkSend compares a signed, judged and recorded attempt with a bare POST
 // over the same client to the same merchant.
 func BenchmarkSend(b *testing.B) {
-	m := newMerchant(b, channeltest.Options{Keep: -1})
+	m := newMerchant(b, fakemerchant.Options{Keep: -1})
 	client := egress.New(egress.Config{Allow: loopback})
 	b.Cleanup(client.Close)
 	channel, msg := webhook.New(client), message(m.URL())

@@ -10,52 +10,52 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/notify"
-	"backstop/internal/notify/channeltest"
+	"backstop/internal/notify/fakemerchant"
 )
 
 // misbehaviours are the ways of a merchant that cost others their queues (fault
 // F10), each with the class in which it must end.
 var misbehaviours = []struct {
 	name      string
-	behaviour channeltest.Behaviour
+	behaviour fakemerchant.Behaviour
 	status    int
 	class     notify.Class
 }{
-	{"500", channeltest.Answer(500, "oops"), 500, notify.BadStatus},
-	{"404", channeltest.Answer(404, "success"), 404, notify.BadStatus},
-	{"410", channeltest.Answer(410, ""), 410, notify.BadStatus},
-	{"204", channeltest.Answer(204, ""), 204, notify.OK},
-	{"304", channeltest.Answer(304, ""), 304, notify.BadStatus},
-	{"redirect loop", channeltest.RedirectLoop(), 302, notify.BadStatus},
-	{"redirect to metadata", channeltest.Redirect(307, "http://169.254.169.254/latest/meta-data/"), 307, notify.BadStatus},
-	{"permanent redirect", channeltest.Redirect(308, "https://a.example/"), 308, notify.BadStatus},
-	{"hang", channeltest.Hang(), 0, notify.Timeout},
-	{"slow beyond the timeout", channeltest.Sleep(time.Minute, channeltest.Answer(200, "success")), 0, notify.Timeout},
-	{"slow within the timeout", channeltest.Sleep(20*time.Millisecond, channeltest.Answer(200, "success")), 200, notify.OK},
-	{"drip", channeltest.Drip(10 * time.Millisecond), 200, notify.Timeout},
-	{"drip header", channeltest.DripHeader(10 * time.Millisecond), 0, notify.Timeout},
-	{"reset", channeltest.Reset(), 0, notify.Connect},
-	{"reset in body", channeltest.ResetInBody(), 200, notify.Broken},
-	{"close silently", channeltest.CloseSilently(), 0, notify.Broken},
-	{"close in header", channeltest.CloseInHeader(), 0, notify.Broken},
-	{"close in body", channeltest.CloseInBody(), 200, notify.Broken},
-	{"garbage", channeltest.Garbage(), 0, notify.Broken},
-	{"bad status line", channeltest.Bytes("HTTP/1.1 abc OK\r\n\r\n"), 0, notify.Broken},
-	{"bad header", channeltest.Bytes("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), 0, notify.Broken},
-	{"two lengths", channeltest.Bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), 0, notify.Broken},
-	{"bad chunk", channeltest.Bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), 200, notify.Broken},
-	{"no length", channeltest.Bytes("HTTP/1.0 200 OK\r\n\r\nsuccess"), 200, notify.OK},
-	{"switching protocols", channeltest.Bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"), 101, notify.BadStatus},
-	{"huge header", channeltest.HugeHeader(1 << 20), 0, notify.Broken},
-	{"1 GB", channeltest.Huge(1 << 30), 200, notify.OK},
-	{"gzip bomb", channeltest.GzipBomb(), 200, notify.OK},
+	{"500", fakemerchant.Answer(500, "oops"), 500, notify.BadStatus},
+	{"404", fakemerchant.Answer(404, "success"), 404, notify.BadStatus},
+	{"410", fakemerchant.Answer(410, ""), 410, notify.BadStatus},
+	{"204", fakemerchant.Answer(204, ""), 204, notify.OK},
+	{"304", fakemerchant.Answer(304, ""), 304, notify.BadStatus},
+	{"redirect loop", fakemerchant.RedirectLoop(), 302, notify.BadStatus},
+	{"redirect to metadata", fakemerchant.Redirect(307, "http://169.254.169.254/latest/meta-data/"), 307, notify.BadStatus},
+	{"permanent redirect", fakemerchant.Redirect(308, "https://a.example/"), 308, notify.BadStatus},
+	{"hang", fakemerchant.Hang(), 0, notify.Timeout},
+	{"slow beyond the timeout", fakemerchant.Sleep(time.Minute, fakemerchant.Answer(200, "success")), 0, notify.Timeout},
+	{"slow within the timeout", fakemerchant.Sleep(20*time.Millisecond, fakemerchant.Answer(200, "success")), 200, notify.OK},
+	{"drip", fakemerchant.Drip(10 * time.Millisecond), 200, notify.Timeout},
+	{"drip header", fakemerchant.DripHeader(10 * time.Millisecond), 0, notify.Timeout},
+	{"reset", fakemerchant.Reset(), 0, notify.Connect},
+	{"reset in body", fakemerchant.ResetInBody(), 200, notify.Broken},
+	{"close silently", fakemerchant.CloseSilently(), 0, notify.Broken},
+	{"close in header", fakemerchant.CloseInHeader(), 0, notify.Broken},
+	{"close in body", fakemerchant.CloseInBody(), 200, notify.Broken},
+	{"garbage", fakemerchant.Garbage(), 0, notify.Broken},
+	{"bad status line", fakemerchant.Bytes("HTTP/1.1 abc OK\r\n\r\n"), 0, notify.Broken},
+	{"bad header", fakemerchant.Bytes("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), 0, notify.Broken},
+	{"two lengths", fakemerchant.Bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), 0, notify.Broken},
+	{"bad chunk", fakemerchant.Bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), 200, notify.Broken},
+	{"no length", fakemerchant.Bytes("HTTP/1.0 200 OK\r\n\r\nsuccess"), 200, notify.OK},
+	{"switching protocols", fakemerchant.Bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"), 101, notify.BadStatus},
+	{"huge header", fakemerchant.HugeHeader(1 << 20), 0, notify.Broken},
+	{"1 GB", fakemerchant.Huge(1 << 30), 200, notify.OK},
+	{"gzip bomb", fakemerchant.GzipBomb(), 200, notify.OK},
 }
 
 func TestMisbehavingMerchants(t *testing.T) {
 	for _, c := range misbehaviours {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m := newMerchant(t, channeltest.Options{})
+			m := newMerchant(t, fakemerchant.Options{})
 			m.Behave(c.behaviour)
 			msg := message(m.URL())
 			if c.class == notify.Timeout {
@@ -81,8 +81,8 @@ func TestMisbehavingMerchants(t *testing.T) {
 // Ten answers of a gigabyte each: had we read them, or only let the transport
 // buffer them, it would show.
 func TestHugeAnswersCostNoMemory(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{})
-	m.Behave(channeltest.Huge(1 << 30))
+	m := newMerchant(t, fakemerchant.Options{})
+	m.Behave(fakemerchant.Huge(1 << 30))
 	channel := newChannel(t, nil)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -98,7 +98,7 @@ func TestHugeAnswersCostNoMemory(t *testing.T) {
 }
 
 func TestTextRuleTakesTheTextOnly(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{})
+	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	for body, want := range map[string]notify.Class{
 		"success": notify.OK, "success\n": notify.OK, " \r\n\tsuccess \n": notify.OK,
@@ -109,14 +109,14 @@ func TestTextRuleTakesTheTextOnly(t *testing.T) {
 		"success" + strings.Repeat(" ", 4<<10): notify.BadText, "success" + strings.Repeat("\n", 70<<10): notify.BadText,
 		"success" + strings.Repeat(" ", 4<<10-7): notify.OK,
 	} {
-		m.Behave(channeltest.Answer(200, body))
+		m.Behave(fakemerchant.Answer(200, body))
 		msg := message(m.URL())
 		msg.Ack, msg.AckText = "text", "success"
 		if r := channel.Send(t.Context(), msg); r.Class != want {
 			t.Errorf("%.30q: %q, want %q", body, r.Class, want)
 		}
 	}
-	m.Behave(channeltest.Answer(500, "success"))
+	m.Behave(fakemerchant.Answer(500, "success"))
 	msg := message(m.URL())
 	msg.Ack, msg.AckText = "text", "success"
 	if r := channel.Send(t.Context(), msg); r.Class != notify.BadStatus {
@@ -127,17 +127,17 @@ func TestTextRuleTakesTheTextOnly(t *testing.T) {
 func TestTLSFailuresAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		kind    channeltest.Certificate
+		kind    fakemerchant.Certificate
 		trusted bool
 		class   notify.Class
 	}{
-		{"valid", channeltest.ValidTLS, true, notify.OK},
-		{"unknown authority", channeltest.ValidTLS, false, notify.TLS},
-		{"expired", channeltest.ExpiredTLS, true, notify.TLS},
-		{"other name", channeltest.OtherTLS, true, notify.TLS},
-		{"no TLS at all", channeltest.NoTLS, false, notify.TLS},
+		{"valid", fakemerchant.ValidTLS, true, notify.OK},
+		{"unknown authority", fakemerchant.ValidTLS, false, notify.TLS},
+		{"expired", fakemerchant.ExpiredTLS, true, notify.TLS},
+		{"other name", fakemerchant.OtherTLS, true, notify.TLS},
+		{"no TLS at all", fakemerchant.NoTLS, false, notify.TLS},
 	} {
-		m := newMerchant(t, channeltest.Options{TLS: c.kind})
+		m := newMerchant(t, fakemerchant.Options{TLS: c.kind})
 		channel := newChannel(t, nil)
 		if c.trusted {
 			channel = newChannel(t, m.Roots())
@@ -153,13 +153,13 @@ func TestTLSFailuresAreNamed(t *testing.T) {
 }
 
 func TestHTTP2StreamsThatBreak(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{TLS: channeltest.ValidTLS})
+	m := newMerchant(t, fakemerchant.Options{TLS: fakemerchant.ValidTLS})
 	channel := newChannel(t, m.Roots())
-	m.Behave(channeltest.Reset()) // resets the stream only
+	m.Behave(fakemerchant.Reset()) // resets the stream only
 	if r := channel.Send(t.Context(), message(m.URL())); r.Class != notify.Broken {
 		t.Errorf("stream reset: %q (%s)", r.Class, r.Error)
 	}
-	m.Behave(channeltest.Answer(200, "success"))
+	m.Behave(fakemerchant.Answer(200, "success"))
 	for range 5 {
 		if r := channel.Send(t.Context(), message(m.URL())); r.Class != notify.OK {
 			t.Errorf("after it: %q (%s)", r.Class, r.Error)
@@ -173,8 +173,8 @@ func TestHTTP2StreamsThatBreak(t *testing.T) {
 // A server that restarts says so with GOAWAY; what it has not taken yet goes
 // over another connection, within the same attempt.
 func TestHTTP2ServersThatGoAway(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{TLS: channeltest.ValidTLS})
-	m.Behave(channeltest.AnswerHeader(http.Header{"Connection": {"close"}}, channeltest.Answer(200, "success")))
+	m := newMerchant(t, fakemerchant.Options{TLS: fakemerchant.ValidTLS})
+	m.Behave(fakemerchant.AnswerHeader(http.Header{"Connection": {"close"}}, fakemerchant.Answer(200, "success")))
 	channel := newChannel(t, m.Roots())
 	for i := range 20 {
 		if r := channel.Send(t.Context(), message(m.URL())); r.Class != notify.OK || m.Count() != i+1 {

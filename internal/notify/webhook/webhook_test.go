@@ -20,6 +20,7 @@ import (
 	"backstop/internal/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/channeltest"
+	"backstop/internal/notify/fakemerchant"
 	"backstop/internal/notify/webhook"
 )
 
@@ -36,9 +37,9 @@ func newChannel(t testing.TB, roots *x509.CertPool) *webhook.Channel {
 	return webhook.New(client)
 }
 
-func newMerchant(t testing.TB, options channeltest.Options) *channeltest.Merchant {
+func newMerchant(t testing.TB, options fakemerchant.Options) *fakemerchant.Merchant {
 	t.Helper()
-	m, err := channeltest.Open(options)
+	m, err := fakemerchant.Open(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,12 +76,12 @@ func TestConformance(t *testing.T) {
 			case channeltest.Impossible:
 				return "ftp://127.0.0.1/"
 			}
-			m := newMerchant(t, channeltest.Options{})
+			m := newMerchant(t, fakemerchant.Options{})
 			switch c {
 			case channeltest.Failing:
-				m.Behave(channeltest.Answer(http.StatusInternalServerError, "try later"))
+				m.Behave(fakemerchant.Answer(http.StatusInternalServerError, "try later"))
 			case channeltest.Stalling:
-				m.Behave(channeltest.Hang())
+				m.Behave(fakemerchant.Hang())
 			}
 			return m.URL()
 		},
@@ -88,7 +89,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestRequestsAreWhatIsPromised(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{})
+	m := newMerchant(t, fakemerchant.Options{})
 	old := bytes.Repeat([]byte("o"), 24)
 	msg := message(m.URL())
 	msg.Secrets = [][]byte{secret, old}
@@ -110,7 +111,7 @@ func TestRequestsAreWhatIsPromised(t *testing.T) {
 		}
 	}
 	for _, secrets := range [][][]byte{{secret}, {old}} {
-		if err := channeltest.Verify(got, secrets...); err != nil {
+		if err := fakemerchant.Verify(got, secrets...); err != nil {
 			t.Errorf("a merchant with one of the two secrets: %v", err)
 		}
 	}
@@ -131,7 +132,7 @@ func TestRequestsAreWhatIsPromised(t *testing.T) {
 
 // The vector that the libraries of Standard Webhooks share.
 func TestPublishedVector(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{})
+	m := newMerchant(t, fakemerchant.Options{})
 	key, err := webhook.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func TestPublishedVector(t *testing.T) {
 }
 
 func TestUnusableAddresses(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{})
+	m := newMerchant(t, fakemerchant.Options{})
 	closed := egress.New(egress.Config{})
 	t.Cleanup(closed.Close)
 	names := egress.New(egress.Config{Allow: loopback, Resolver: &net.Resolver{
@@ -182,7 +183,7 @@ func TestUnusableAddresses(t *testing.T) {
 }
 
 func TestUnsendableMessagesAreOurFault(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{})
+	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	for name, spoil := range map[string]func(*notify.Message){
 		"no secret":     func(m *notify.Message) { m.Secrets = nil },
@@ -212,7 +213,7 @@ func TestUnsendableMessagesAreOurFault(t *testing.T) {
 }
 
 func TestAnswersAreMadeStorable(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{})
+	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	for body, want := range map[string]string{
 		"":                               "",
@@ -221,14 +222,14 @@ func TestAnswersAreMadeStorable(t *testing.T) {
 		strings.Repeat("收", 2000):        strings.Repeat("收", 1365),
 		strings.Repeat("\xff\x00", 3000): strings.Repeat("\uFFFD", 1365),
 	} {
-		m.Behave(channeltest.Answer(200, body))
+		m.Behave(fakemerchant.Answer(200, body))
 		if r := channel.Send(t.Context(), message(m.URL())); r.Class != notify.OK || string(r.ResponseBody) != want {
 			t.Errorf("%.20q: kept %d bytes, %.20q; want %d", body, len(r.ResponseBody), r.ResponseBody, len(want))
 		}
 	}
-	m.Behave(channeltest.AnswerHeader(http.Header{
+	m.Behave(fakemerchant.AnswerHeader(http.Header{
 		"Set-Cookie": {"session=canary; HttpOnly"}, "X-Note": {"a\xffb"}, "X-Long": {strings.Repeat("收", 3000)},
-	}, channeltest.Answer(200, "")))
+	}, fakemerchant.Answer(200, "")))
 	r := channel.Send(t.Context(), message(m.URL()))
 	if strings.Contains(r.ResponseHeader, "canary") || !strings.Contains(r.ResponseHeader, "Set-Cookie: ***") {
 		t.Errorf("a merchant's cookie is kept: %.200q", r.ResponseHeader)
@@ -239,11 +240,11 @@ func TestAnswersAreMadeStorable(t *testing.T) {
 }
 
 func TestConnectionsAreReused(t *testing.T) {
-	m := newMerchant(t, channeltest.Options{})
+	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	for _, size := range []int{0, 7, 4 << 10, 4<<10 + 1, 60 << 10} {
 		for _, status := range []int{200, 500} {
-			m.Behave(channeltest.Answer(status, strings.Repeat("a", size)))
+			m.Behave(fakemerchant.Answer(status, strings.Repeat("a", size)))
 			channel.Send(t.Context(), message(m.URL()))
 		}
 	}

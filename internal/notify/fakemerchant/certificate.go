@@ -1,4 +1,4 @@
-package channeltest
+package fakemerchant
 
 import (
 	"crypto/ecdsa"

@@ -1,8 +1,6 @@
-// Package channeltest holds what channels are proven with: Run, the claims that
-// every channel must meet, and Merchant, a merchant's server on loopback that
-// behaves as badly as it is told to. Merchant needs no test around it: demo and
-// bench run it too.
-package channeltest
+// Package fakemerchant is a merchant's server on loopback that behaves as badly
+// as it is told to. It needs no test around it: demo and bench run it too.
+package fakemerchant
 
 import (
 	"bytes"

@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	merchants = 20
+	// hanging is how many of the merchants never answer while isolation is
+	// measured.
+	hanging      = 2
+	supplierCode = "bench"
+	amount       = 1999 // of every order, minor units
+)
+
+// cast is the supplier and the merchants that a server under test knows.
+type cast struct {
+	supplierKey string
+	keys        []string // of the API, by merchant
+}
+
+func newCast() *cast {
+	c := &cast{supplierKey: secret()}
+	for range merchants {
+		c.keys = append(c.keys, "sk_bench_"+secret())
+	}
+	return c
+}
+
+// secret is 32 random bytes in hex.
+func secret() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // crypto/rand never fails (Go 1.24)
+	return hex.EncodeToString(b)
+}
+
+// declaration is for apply; JSON is YAML.
+func (c *cast) declaration() ([]byte, error) {
+	var list []map[string]any
+	for i, key := range c.keys {
+		sign := make([]byte, 32)
+		_, _ = rand.Read(sign)
+		list = append(list, map[string]any{
+			"code": fmt.Sprintf("bench-%d", i), "name": fmt.Sprintf("Bench %d", i), "api_key": key,
+			"signing_secret": "whsec_" + base64.StdEncoding.EncodeToString(sign),
+		})
+	}
+	text, err := json.Marshal(map[string]any{
+		"merchants": list,
+		"suppliers": []map[string]any{{"code": supplierCode, "kind": "sortedparams", "enabled": true, "config": map[string]any{
+			"format": "form", "algorithm": "hmac-sha256", "key": c.supplierKey, "sign_case": "lower",
+			"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
+			"currency": "CNY", "status_field": "status", "paid_values": []string{"1"},
+		}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("declare the merchants: %w", err)
+	}
+	return text, nil
+}
+
+// wish is the request for order number i, of merchant i modulo merchants.
+func (c *cast) wish(i int, notifyURL string) (post, error) {
+	body, err := json.Marshal(map[string]any{
+		"out_trade_no": fmt.Sprintf("b%d", i), "amount": amount, "currency": "CNY", "supplier": supplierCode,
+		"subject": "bench", "notify_url": notifyURL,
+		"expires_in": 1800 + i%1800, // as if made over half an hour
+	})
+	if err != nil {
+		return post{}, fmt.Errorf("write an order: %w", err)
+	}
+	return post{path: "/api/v1/orders", contentType: "application/json", key: c.keys[i%merchants], body: body}, nil
+}
+
+// callback is the supplier's signed message about an order.
+func (c *cast) callback(orderNo string, i int) post {
+	// The names stand in order already, and no value needs escaping.
+	text := "amount=" + strconv.Itoa(amount) + "&order_no=" + orderNo + "&status=1&trade_no=t" + strconv.Itoa(i)
+	mac := hmac.New(sha256.New, []byte(c.supplierKey))
+	mac.Write([]byte(text))
+	return post{
+		path: "/callback/" + supplierCode, contentType: "application/x-www-form-urlencoded",
+		body: []byte(text + "&sign=" + hex.EncodeToString(mac.Sum(nil))),
+	}
+}
+
+// known waits until the server uses the settings that were applied.
+func (c *cast) known(ctx context.Context, to *caller) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		// Nobody expects a notification of this order: it is never paid.
+		p, err := c.wish(0, "")
+		if err != nil {
+			return err
+		}
+		p.body = []byte(strings.Replace(string(p.body), `"b0"`, `"probe"`, 1))
+		var answer string
+		status, err := to.send(p, func(body []byte) { answer = string(body) })
+		switch {
+		case err != nil:
+			return err
+		case status == http.StatusCreated || status == http.StatusOK:
+			return nil
+		case status != http.StatusUnauthorized:
+			return fmt.Errorf("an order was answered %d %s", status, answer)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the server does not know the settings that were applied: %s", answer)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

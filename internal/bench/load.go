@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// connections is how many the load generator keeps open, as suppliers would.
+const connections = 64
+
+// latencies are the times of one phase.
+type latencies []time.Duration
+
+// at is a percentile of 0 to 1; 0 where there is no sample. The samples must be
+// sorted.
+func (l latencies) at(p float64) time.Duration {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[min(int(p*float64(len(l))), len(l)-1)]
+}
+
+func sorted(l latencies) latencies {
+	slices.Sort(l)
+	return l
+}
+
+// caller posts prepared requests to one server.
+type caller struct{ client *fasthttp.HostClient }
+
+// newCaller calls host (address and port), over so many connections at most.
+func newCaller(host string, most int) *caller {
+	return &caller{&fasthttp.HostClient{
+		Addr: host, MaxConns: most, MaxConnWaitTimeout: 10 * time.Second,
+		ReadTimeout: 15 * time.Second, WriteTimeout: 5 * time.Second,
+		// A POST that was sent once is never sent again unasked.
+		RetryIf: func(*fasthttp.Request) bool { return false },
+	}}
+}
+
+// post is a prepared request.
+type post struct {
+	path, contentType, key string
+	body                   []byte
+}
+
+// send posts one request. keep, where given, gets the answer's body.
+func (c *caller) send(p post, keep func([]byte)) (status int, err error) {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.Header.SetMethod(fasthttp.MethodPost)
+	req.SetRequestURI("http://" + c.client.Addr + p.path)
+	req.Header.SetContentType(p.contentType)
+	if p.key != "" {
+		req.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+p.key)
+	}
+	req.SetBodyRaw(p.body)
+	if err := c.client.Do(req, resp); err != nil {
+		return 0, fmt.Errorf("post %s: %w", p.path, err)
+	}
+	if keep != nil {
+		keep(resp.Body())
+	}
+	return resp.StatusCode(), nil
+}
+
+func (c *caller) close() { c.client.CloseIdleConnections() }
+
+// closedLoop runs do for 0 to n-1, so many at a time, until all are done or ctx
+// ends. It returns the time of each that was done, unordered, and the first
+// error.
+func closedLoop(ctx context.Context, workers, n int, do func(i int) error) (latencies, error) {
+	took := make(latencies, n)
+	var (
+		next  atomic.Int64
+		wg    sync.WaitGroup
+		once  sync.Once
+		wrong error
+	)
+	stop := make(chan struct{})
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				start := time.Now()
+				if err := do(i); err != nil {
+					once.Do(func() { wrong = err; close(stop) })
+					return
+				}
+				took[i] = max(time.Since(start), 1) // 0 stands for "not done"
+			}
+		})
+	}
+	wg.Wait()
+	done := took[:0]
+	for _, d := range took {
+		if d > 0 {
+			done = append(done, d)
+		}
+	}
+	return done, wrong
+}
+
+// openLoop runs do for 0 to n-1 at a fixed rate, whether or not those before are
+// answered: a server that stalls cannot slow its own measurement down. do gets
+// the moment at which it was due.
+func openLoop(ctx context.Context, perSecond float64, n int, do func(i int, due time.Time) error) error {
+	var (
+		wg    sync.WaitGroup
+		once  sync.Once
+		wrong error
+	)
+	gap := time.Duration(float64(time.Second) / perSecond)
+	start := time.Now()
+	for i := range n {
+		due := start.Add(time.Duration(i) * gap)
+		if wait := time.Until(due); wait > 0 {
+			time.Sleep(wait)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			if err := do(i, due); err != nil {
+				once.Do(func() { wrong = err })
+			}
+		})
+	}
+	wg.Wait()
+	return wrong
+}

@@ -1,0 +1,349 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	steadyRate = 200 // orders per second, of the phases at a fixed rate
+	// createTime bounds the making of orders; what was made until then is used.
+	createTime = 30 * time.Second
+	// tellTime is how long merchants may take to be told of what was paid.
+	tellTime = 90 * time.Second
+	// calls bounds the calls of the phases at a fixed rate that wait for an answer.
+	calls   = 1024
+	million = 1_000_000
+	mb      = 1 << 20
+)
+
+// settings lift the limits per sender, which one load generator would meet, and
+// let the server tell merchants on this machine. All others are the defaults.
+var settings = map[string]string{
+	"BACKSTOP_NOTIFY_ALLOW_CIDRS": "127.0.0.0/8,::1/128",
+	"BACKSTOP_API_RATE":           "1000000/s",
+	"BACKSTOP_CALLBACK_RATE":      "1000000/s",
+}
+
+// engine is a product set up in one way.
+type engine struct {
+	name        string // the group of its figures
+	databaseURL string
+	redis       *redisServer // nil = the product's own
+}
+
+// subject is one server under test.
+type subject struct {
+	*bench
+	engine
+	process *Process
+	cast    *cast
+	sink    *sink
+	api     *caller
+	calls   []post // callbacks by order
+}
+
+// product runs every phase against one fresh server.
+func (b *bench) product(ctx context.Context, e engine) error {
+	steady := int(b.o.Seconds.Seconds() * steadyRate)
+	total := 2*steady + b.o.Orders
+	all := &subject{bench: b, engine: e, cast: newCast(), calls: make([]post, total)}
+	var err error
+	if all.sink, err = openSink(total); err != nil {
+		return err
+	}
+	defer all.sink.close()
+	if err := all.start(ctx); err != nil {
+		return err
+	}
+	defer all.process.Stop()
+	defer all.api.close()
+	made, err := all.create(ctx, total, 2*steady)
+	if err != nil {
+		return err
+	}
+	if made < total {
+		b.report.skip(fmt.Sprintf("%s: only %d of %d orders could be made in %s; the burst is smaller", e.name, made, total, createTime))
+	}
+	base, err := all.steady(ctx, 0, steady)
+	if err != nil {
+		return err
+	}
+	all.add("callback in → merchant told, 200/s, p50", "ms", ms(base.at(0.50)), 5)
+	all.add("callback in → merchant told, 200/s, p99", "ms", ms(base.at(0.99)), 20)
+	if err := all.burst(ctx, 2*steady, made); err != nil {
+		return err
+	}
+	healthy, err := all.steady(ctx, steady, 2*steady)
+	if err != nil {
+		return err
+	}
+	all.add("the same while 2 of 20 merchants hang, p50", "ms", ms(healthy.at(0.50)), 0)
+	all.add("the same while 2 of 20 merchants hang, p99", "ms", ms(healthy.at(0.99)), 1.2*ms(base.at(0.99)))
+	return all.million(ctx, total)
+}
+
+// add reports a figure that should be at most goal; 0 = no goal.
+func (s *subject) add(name, unit string, value, goal float64) {
+	f := figure{Group: s.name, Name: name, Unit: unit, Value: value}
+	if goal > 0 {
+		f = f.atMost(goal)
+	}
+	s.report.add(f)
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// start measures from the start of the process to its first readiness, and what
+// it holds when nothing happens.
+func (s *subject) start(ctx context.Context) error {
+	begun := time.Now()
+	var err error
+	s.process, err = s.o.Start(ctx, Server{DatabaseURL: s.databaseURL, RedisURL: s.redis.url(), Extra: settings})
+	if err != nil {
+		return fmt.Errorf("start the server: %w", err)
+	}
+	u, err := url.Parse(s.process.URL)
+	if err != nil {
+		s.process.Stop()
+		return fmt.Errorf("read the server's address: %w", err)
+	}
+	s.api = newCaller(u.Host, calls)
+	if err := s.ready(ctx, begun); err != nil {
+		s.process.Stop()
+		return err
+	}
+	return nil
+}
+
+// startTime bounds the start of a server.
+const startTime = 20 * time.Second
+
+func (s *subject) ready(ctx context.Context, begun time.Time) error {
+	for {
+		status, _, err := s.api.client.Get(nil, "http://"+s.api.client.Addr+"/readyz")
+		if err == nil && status == http.StatusOK {
+			break
+		}
+		if ctx.Err() != nil || time.Since(begun) > startTime {
+			return fmt.Errorf("the server was not ready within %s (status %d): %v", startTime, status, err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	s.add("start to ready", "ms", ms(time.Since(begun)), 500)
+	// One second of idle ticks, so that the figure is not that of the start.
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second):
+	}
+	idle, err := memory(s.process.PID)
+	if err != nil {
+		return err
+	}
+	s.add("memory, idle", "MB", float64(idle)/mb, 60)
+	text, err := s.cast.declaration()
+	if err != nil {
+		return err
+	}
+	if err := s.process.Apply(ctx, text); err != nil {
+		return fmt.Errorf("apply settings: %w", err)
+	}
+	return s.cast.known(ctx, s.api)
+}
+
+// create makes orders through the API and returns how many there are, without a
+// gap. Those of hanging merchants below steadyEnd and in its second half are
+// told to an address that never answers.
+func (s *subject) create(ctx context.Context, total, steadyEnd int) (int, error) {
+	var before int64
+	var err error
+	if s.redis != nil {
+		if before, err = s.redis.memory(ctx); err != nil {
+			return 0, err
+		}
+	}
+	making, cancel := context.WithTimeout(ctx, createTime)
+	defer cancel()
+	start := time.Now()
+	took, err := closedLoop(making, connections, total, func(i int) error {
+		to := s.sink.url("/n")
+		if i >= steadyEnd/2 && i < steadyEnd && hangs(i) {
+			to = s.sink.url("/hang")
+		}
+		return s.makeOrder(i, to)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("make orders: %w", err)
+	}
+	made := len(took) // closedLoop hands indexes out in order and ends what it began
+	if made < steadyEnd {
+		return 0, fmt.Errorf("only %d orders could be made in %s", made, createTime)
+	}
+	s.report.add(s.rate(s.name, "orders made through the API", made, time.Since(start)))
+	if s.redis == nil {
+		return made, nil
+	}
+	after, err := s.redis.memory(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s.add(fmt.Sprintf("Redis memory of %d open orders", made), "MB", float64(after-before)/mb, 5)
+	return made, nil
+}
+
+// hangs tells the merchants that do not answer while isolation is measured.
+func hangs(i int) bool { return i%merchants < hanging }
+
+func (s *subject) makeOrder(i int, notifyURL string) error {
+	p, err := s.cast.wish(i, notifyURL)
+	if err != nil {
+		return err
+	}
+	var made struct {
+		OrderNo string `json:"order_no"`
+	}
+	var answer []byte
+	status, err := s.api.send(p, func(body []byte) {
+		answer = append(answer, body...)
+		_ = json.Unmarshal(body, &made) // without a number the next line complains
+	})
+	if err != nil {
+		return err
+	}
+	if status != http.StatusCreated || made.OrderNo == "" {
+		return fmt.Errorf("order %d was answered %d %s", i, status, answer)
+	}
+	if i < len(s.calls) {
+		s.calls[i] = s.cast.callback(made.OrderNo, i)
+		s.sink.expect(made.OrderNo, i)
+	}
+	return nil
+}
+
+// call posts the callback of an order. A supplier that hears 503 sends again; so
+// do we, and the time goes on.
+func (s *subject) call(i int) error {
+	for try := 1; ; try++ {
+		status, err := s.api.send(s.calls[i], nil)
+		switch {
+		case err != nil:
+			return err
+		case status == http.StatusOK:
+			return nil
+		case status != http.StatusServiceUnavailable || try == 10:
+			return fmt.Errorf("callback %d was answered %d", i, status)
+		}
+	}
+}
+
+// steady calls back from to below to at a fixed rate and returns how long it
+// took from when a callback was due until its merchant was told, for merchants
+// that answer.
+func (s *subject) steady(ctx context.Context, from, to int) (latencies, error) {
+	dues := make([]time.Time, to-from)
+	err := openLoop(ctx, steadyRate, to-from, func(i int, due time.Time) error {
+		dues[i] = due
+		return s.call(from + i)
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	var took latencies
+	for i := from; i < to; i++ {
+		if from > 0 && hangs(i) {
+			continue
+		}
+		if _, err := s.sink.wait(ctx, i, i+1); err != nil {
+			return nil, err
+		}
+		at, _ := s.sink.at(i)
+		took = append(took, at.Sub(dues[i-from]))
+	}
+	return sorted(took), nil
+}
+
+// burst calls everything back as fast as 64 connections can, and waits for the
+// last merchant to be told.
+func (s *subject) burst(ctx context.Context, from, to int) error {
+	cpu, err := cpuTime(s.process.PID)
+	if err != nil {
+		return err
+	}
+	n := to - from
+	start := time.Now()
+	took, err := closedLoop(ctx, connections, n, func(i int) error { return s.call(from + i) })
+	if err != nil {
+		return err
+	}
+	answered := time.Now()
+	telling, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	last, err := s.sink.wait(telling, from, to)
+	if err != nil {
+		return err
+	}
+	cpuAfter, err := cpuTime(s.process.PID)
+	if err != nil {
+		return err
+	}
+	after, err := memory(s.process.PID)
+	if err != nil {
+		return err
+	}
+	took = sorted(took)
+	s.report.add(s.endToEnd(n, last.Sub(start)))
+	s.report.add(s.rate(s.name, "callbacks answered", n, answered.Sub(start)))
+	s.add("callback answered, concurrency 64, p50", "ms", ms(took.at(0.50)), 8)
+	s.add("callback answered, concurrency 64, p99", "ms", ms(took.at(0.99)), 25)
+	s.add(fmt.Sprintf("burst of %d: last merchant told after", n), "s", last.Sub(start).Seconds(), 0)
+	s.add("… of that, after the last callback's answer", "s", max(last.Sub(answered), 0).Seconds(), 0)
+	s.add("CPU seconds per 1,000 orders, server only", "s", (cpuAfter-cpu).Seconds()/float64(n)*1000, 0.4)
+	s.add("memory after the burst", "MB", float64(after)/mb, 100)
+	s.add("notifications sent twice", "", float64(s.sink.repeats.Load()), 0)
+	return nil
+}
+
+// endToEnd is the figure that counts: signature verified, order and ledger
+// committed, merchant told.
+func (s *subject) endToEnd(n int, spent time.Duration) figure {
+	const name = "orders end to end"
+	f := s.rate(s.name, name, n, spent)
+	if s.databaseURL != "" {
+		if embedded := s.report.find("embedded", name); embedded > 0 {
+			share := figure{Group: s.name, Name: "embedded end to end, share of this", Unit: "", Value: embedded / f.Value}
+			s.report.add(share.atLeast(0.5, "≥ 1/2"))
+		}
+		return f.atLeast(s.report.direct/3, "≥ 1/3 of direct")
+	}
+	return f
+}
+
+// million holds 1,000,000 open orders, for the memory of Redis alone.
+func (s *subject) million(ctx context.Context, made int) error {
+	if !s.o.Million || s.redis == nil {
+		return nil
+	}
+	s.progress("1,000,000 open orders")
+	before, err := s.redis.memory(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := closedLoop(ctx, connections, million, func(i int) error {
+		return s.makeOrder(made+i, s.sink.url("/n"))
+	}); err != nil {
+		return fmt.Errorf("make orders: %w", err)
+	}
+	after, err := s.redis.memory(ctx)
+	if err != nil {
+		return err
+	}
+	s.add("Redis memory of 1,000,000 more open orders", "MB", float64(after-before)/mb, 5)
+	return nil
+}

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"text/tabwriter"
+	"time"
+)
+
+// figure is one result.
+type figure struct {
+	Group string  `json:"group"` // limits, embedded or postgresql
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	Value float64 `json:"value"`
+	// Ratio to the direct posts of the same run; 0 where it has no meaning.
+	Ratio float64 `json:"ratio_to_direct,omitempty"`
+	Goal  string  `json:"goal,omitempty"`
+	Met   *bool   `json:"goal_met,omitempty"`
+}
+
+// atMost and atLeast set a figure's goal.
+func (f figure) atMost(limit float64) figure {
+	met := f.Value <= limit
+	f.Goal, f.Met = fmt.Sprintf("≤ %s", number(limit, f.Unit)), &met
+	return f
+}
+
+func (f figure) atLeast(limit float64, words string) figure {
+	met := f.Value >= limit
+	f.Goal, f.Met = words, &met
+	return f
+}
+
+// report collects figures.
+type report struct {
+	direct  float64
+	figures []figure
+	skipped []string
+}
+
+func newReport() *report { return &report{} }
+
+func (r *report) add(f figure) { r.figures = append(r.figures, f) }
+
+func (r *report) skip(what string) { r.skipped = append(r.skipped, what) }
+
+// find returns a figure's value, 0 where it was not measured.
+func (r *report) find(group, name string) float64 {
+	for _, f := range r.figures {
+		if f.Group == group && f.Name == name {
+			return f.Value
+		}
+	}
+	return 0
+}
+
+func (r *report) writeJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	err := e.Encode(map[string]any{
+		"measured_at": time.Now().UTC().Format(time.RFC3339), "cores": runtime.NumCPU(), "go": runtime.Version(),
+		"load_shares_cores": true, "figures": r.figures, "skipped": r.skipped,
+	})
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+func (r *report) writeText(w io.Writer) error {
+	_, _ = fmt.Fprintf(w, "%d cores, shared by the server, its databases, the load generator and the merchants' sink; %s\n\n", runtime.NumCPU(), runtime.Version())
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	group := ""
+	for _, f := range r.figures {
+		if f.Group != group {
+			group = f.Group
+			_, _ = fmt.Fprintf(t, "%s\tvalue\tto direct\tgoal\t\n", group)
+		}
+		ratio, met := "", ""
+		if f.Ratio > 0 {
+			ratio = fmt.Sprintf("%.3f", f.Ratio)
+		}
+		if f.Met != nil {
+			met = map[bool]string{true: "met", false: "missed"}[*f.Met]
+		}
+		_, _ = fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", f.Name, number(f.Value, f.Unit), ratio, f.Goal, met)
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	for _, what := range r.skipped {
+		_, _ = fmt.Fprintf(w, "left out: %s\n", what)
+	}
+	return nil
+}
+
+// number writes a value with as many digits as it deserves.
+func number(v float64, unit string) string {
+	digits := 0
+	switch {
+	case v < 1:
+		digits = 3
+	case v < 10:
+		digits = 2
+	case v < 100:
+		digits = 1
+	}
+	if unit == "/s" {
+		return fmt.Sprintf("%.*f%s", digits, v, unit)
+	}
+	return fmt.Sprintf("%.*f %s", digits, v, unit)
+}

@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// sink is every merchant's server. It notes when each order was told of first,
+// and nothing else.
+type sink struct {
+	listener net.Listener
+	server   *fasthttp.Server
+	started  time.Time
+	hangs    chan struct{} // closed at the end: releases requests to /hang
+
+	orders  sync.Map       // order number → index
+	arrived []atomic.Int64 // nanoseconds since started, by index; 0 = not yet
+	count   atomic.Int64   // orders that were told of
+	repeats atomic.Int64
+	strange atomic.Int64 // requests that name no order of ours
+}
+
+// openSink listens on a free loopback port for so many orders.
+func openSink(orders int) (*sink, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open the sink: %w", err)
+	}
+	s := &sink{
+		listener: listener, started: time.Now(), hangs: make(chan struct{}), arrived: make([]atomic.Int64, orders),
+	}
+	s.server = &fasthttp.Server{Handler: s.take, NoDefaultServerHeader: true, Concurrency: 20_000, CloseOnShutdown: true}
+	go func() { _ = s.server.Serve(listener) }()
+	return s, nil
+}
+
+// url is where a merchant is told: path "/n" answers at once, "/hang" never.
+func (s *sink) url(path string) string { return "http://" + s.host() + path }
+
+func (s *sink) host() string { return s.listener.Addr().String() }
+
+// expect says which order has which index.
+func (s *sink) expect(orderNo string, index int) { s.orders.Store(orderNo, index) }
+
+var orderField = []byte(`"order_no":"`)
+
+func (s *sink) take(c *fasthttp.RequestCtx) {
+	if string(c.Path()) == "/hang" {
+		<-s.hangs
+		return
+	}
+	c.SetBodyString("success")
+	_, rest, found := bytes.Cut(c.PostBody(), orderField)
+	end := bytes.IndexByte(rest, '"')
+	if !found || end < 0 {
+		s.strange.Add(1)
+		return
+	}
+	index, known := s.orders.Load(string(rest[:end]))
+	if !known {
+		s.strange.Add(1)
+		return
+	}
+	if !s.arrived[index.(int)].CompareAndSwap(0, int64(time.Since(s.started))) {
+		s.repeats.Add(1)
+		return
+	}
+	s.count.Add(1)
+}
+
+// at is when an order was told of; false = not yet.
+func (s *sink) at(index int) (time.Time, bool) {
+	ns := s.arrived[index].Load()
+	return s.started.Add(time.Duration(ns)), ns != 0
+}
+
+// errNotTold is the worst result: a merchant was not told in time.
+var errNotTold = errors.New("merchants were not told in time")
+
+// wait returns when all of the indexes from to below to were told of, with the
+// moment of the last one.
+func (s *sink) wait(ctx context.Context, from, to int) (time.Time, error) {
+	last := time.Time{}
+	for i := from; i < to; {
+		at, told := s.at(i)
+		if told {
+			if at.After(last) {
+				last = at
+			}
+			i++
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			missing := 0
+			for j := i; j < to; j++ {
+				if _, told := s.at(j); !told {
+					missing++
+				}
+			}
+			return last, fmt.Errorf("%w: %d of %d orders are missing", errNotTold, missing, to-from)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return last, nil
+}
+
+func (s *sink) close() {
+	close(s.hangs)
+	_ = s.listener.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.server.ShutdownWithContext(ctx)
+}

@@ -1,0 +1,196 @@
+// Package demo plays buyers, suppliers and merchants against a running server on
+// this machine, so that everything that goes wrong in payments can be watched:
+// repeats, wrong amounts, forgeries, money that comes too late, and merchants
+// that are slow, down or hanging.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Options of a demo.
+type Options struct {
+	URL string // of the server, loopback only
+	Out io.Writer
+	// Apply brings the server's settings to a declaration, as `backstop apply`.
+	Apply func(ctx context.Context, yaml []byte) error
+	Rate  float64       // orders per second, 0 = 5, at most 100
+	For   time.Duration // 0 = until ctx ends
+	// Orders ends the demo after so many; 0 = 100,000.
+	Orders int
+	Seed   uint64 // of what happens to which order; 0 = another one each time
+}
+
+const (
+	defaultRate   = 5
+	maxRate       = 100
+	defaultOrders = 100_000
+	// maxPlays bounds the stories under way: at the highest rate, the longest
+	// stories (late money) fill a fifth of it.
+	maxPlays     = 4096
+	summaryEvery = 10 * time.Second
+	// settleTime is what stories under way get to end; leaveTime where somebody
+	// wants the demo to stop now, perhaps together with its server.
+	settleTime = 15 * time.Second
+	leaveTime  = time.Second
+	// lookTime bounds one summary's questions.
+	lookTime = 5 * time.Second
+)
+
+// ErrNotAllowed says that the server would not send notifications to this
+// machine.
+var ErrNotAllowed = errors.New("the server does not send notifications to this machine, where the demo's merchants are: start it with BACKSTOP_NOTIFY_ALLOW_CIDRS=127.0.0.0/8,::1/128")
+
+// Run plays until For is over, Orders are made or ctx ends, and prints what
+// happens. That ctx ended is no error.
+func Run(ctx context.Context, o Options) error {
+	if o.Rate <= 0 {
+		o.Rate = defaultRate
+	}
+	o.Rate = min(o.Rate, maxRate)
+	if o.Orders <= 0 {
+		o.Orders = defaultOrders
+	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64()
+	}
+	to, err := newServer(o.URL)
+	if err != nil {
+		return err
+	}
+	defer to.http.CloseIdleConnections()
+	payers, err := newPayers()
+	if err != nil {
+		return err
+	}
+	shops, err := openShops()
+	if err != nil {
+		return err
+	}
+	defer closeShops(shops)
+	text, err := declaration(payers, shops)
+	if err != nil {
+		return err
+	}
+	if err := o.Apply(ctx, text); err != nil {
+		return fmt.Errorf("declare the demo's suppliers and merchants: %w", err)
+	}
+	s := &stage{
+		o: o, to: to, payers: payers, shops: shops, run: randomHex(4),
+		dice: rand.New(rand.NewPCG(o.Seed, 0)), tally: newTally(o.Out),
+	}
+	if err := s.ready(ctx); err != nil {
+		return quiet(ctx, err)
+	}
+	s.tally.say("console: %s/  (%g orders/s, seed %d)", to.url, o.Rate, o.Seed)
+	s.play(ctx)
+	return nil
+}
+
+// quiet drops an error that only says that the demo was told to end.
+func quiet(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// stage is one run of the demo.
+type stage struct {
+	o      Options
+	to     *server
+	payers []payer
+	shops  []*shop
+	run    string     // begins every number of this run: no two runs share one
+	dice   *rand.Rand // only the loop of play rolls it
+	tally  *tally
+	plays  sync.WaitGroup
+}
+
+// readyTime is how long a server may take to use new settings (the contract says
+// 2 s) and to start.
+const readyTime = 10 * time.Second
+
+// ready waits until the server knows the new keys, and finds out whether it
+// would reach the demo's merchants.
+func (s *stage) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	for {
+		_, err := s.to.create(ctx, s.shops[0], wish{
+			OutTradeNo: s.run + "-0", Amount: 1, Currency: s.payers[0].currency(), Supplier: s.payers[0].code(),
+			Subject: "demo: is anybody there?", NotifyURL: s.shops[0].server.URL(), ExpiresIn: 1,
+		})
+		var refused *apiError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &refused) && refused.Field == "notify_url":
+			return fmt.Errorf("%w (%s)", ErrNotAllowed, refused.Message)
+		case refused != nil && refused.status != http.StatusUnauthorized && refused.status < http.StatusInternalServerError:
+			return fmt.Errorf("the server refuses the demo's orders: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the server at %s does not take the demo's orders within %s (is it the one whose data was changed?): %w", s.to.url, readyTime, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// play starts stories at the given rate and prints a summary now and then.
+func (s *stage) play(ctx context.Context) {
+	playing := ctx
+	if s.o.For > 0 {
+		var cancel context.CancelFunc
+		playing, cancel = context.WithTimeout(ctx, s.o.For)
+		defer cancel()
+	}
+	// Stories that have begun get time to end, whatever ended the demo.
+	stories, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	s.loop(playing, stories)
+	patience := settleTime
+	if ctx.Err() != nil {
+		patience = leaveTime
+	}
+	stop := time.AfterFunc(patience, cut)
+	defer stop.Stop()
+	s.plays.Wait()
+	s.summary(ctx, "end")
+}
+
+func (s *stage) loop(playing, stories context.Context) {
+	next := time.NewTicker(time.Duration(float64(time.Second) / s.o.Rate))
+	defer next.Stop()
+	summary := time.NewTicker(summaryEvery)
+	defer summary.Stop()
+	slots := make(chan struct{}, maxPlays)
+	for n := 1; n <= s.o.Orders; {
+		select {
+		case <-playing.Done():
+			return
+		case <-summary.C:
+			s.plays.Go(func() { s.summary(stories, "so far") })
+		case <-next.C:
+			select {
+			case slots <- struct{}{}:
+			default:
+				continue // the server is so slow that stories pile up: no more for now
+			}
+			one := s.cast(n)
+			n++
+			s.plays.Go(func() {
+				defer func() { <-slots }()
+				one.tell(stories)
+			})
+		}
+	}
+}

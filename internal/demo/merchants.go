@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"backstop/internal/notify/fakemerchant"
+)
+
+// shop is a simulated merchant: its keys, and its server that is told.
+type shop struct {
+	code, name string
+	share      int // of 100 orders
+	apiKey     string
+	secret     []byte
+	server     *fakemerchant.Merchant
+	taken      atomic.Int64 // notifications that it answered with 200
+	unsigned   atomic.Int64 // requests whose signature did not hold: must stay 0
+}
+
+// openShops starts one merchant of each temper.
+func openShops() ([]*shop, error) {
+	shops := []*shop{
+		{code: "demo-fast", name: "Fast Foods", share: 50},
+		{code: "demo-slow", name: "Slow Books", share: 15},
+		{code: "demo-flaky", name: "Flaky Pastry", share: 15},
+		{code: "demo-down", name: "Down Feathers", share: 10},
+		{code: "demo-hanging", name: "Hanging Gardens", share: 10},
+	}
+	for _, s := range shops {
+		s.apiKey = "sk_demo_" + randomHex(24)
+		s.secret = []byte(randomHex(16)) // 32 bytes
+		server, err := fakemerchant.Open(fakemerchant.Options{Keep: 1024})
+		if err != nil {
+			closeShops(shops)
+			return nil, err
+		}
+		s.server = server
+		server.Behave(s.behaviour())
+	}
+	return shops, nil
+}
+
+func closeShops(shops []*shop) {
+	for _, s := range shops {
+		if s.server != nil {
+			_ = s.server.Close()
+		}
+	}
+}
+
+// behaviour is how the merchant answers; each checks the signature first.
+func (s *shop) behaviour() fakemerchant.Behaviour {
+	take := func(x *fakemerchant.Exchange) {
+		s.taken.Add(1)
+		fakemerchant.Answer(http.StatusOK, "success")(x)
+	}
+	then := fakemerchant.Behaviour(take)
+	switch s.code {
+	case "demo-slow":
+		then = func(x *fakemerchant.Exchange) {
+			fakemerchant.Sleep(2*time.Second+rand.N(2*time.Second), take)(x)
+		}
+	case "demo-flaky":
+		then = fakemerchant.FailFirst(1, http.StatusInternalServerError, take)
+	case "demo-down":
+		then = fakemerchant.Answer(http.StatusInternalServerError, "down for maintenance")
+	case "demo-hanging":
+		then = fakemerchant.Hang()
+	}
+	return func(x *fakemerchant.Exchange) {
+		if fakemerchant.Verify(x.Request, s.secret) != nil {
+			s.unsigned.Add(1)
+		}
+		then(x)
+	}
+}
+
+// declaration is what the server has to know of the cast, for apply. JSON is
+// YAML. Merchants get no lasting address: each order names the one of this run.
+func declaration(payers []payer, shops []*shop) ([]byte, error) {
+	var suppliers, merchants []map[string]any
+	for _, p := range payers {
+		suppliers = append(suppliers, map[string]any{"code": p.code(), "kind": p.kind(), "enabled": true, "config": p.config()})
+	}
+	for _, s := range shops {
+		merchants = append(merchants, map[string]any{
+			"code": s.code, "name": s.name, "api_key": s.apiKey,
+			"signing_secret": "whsec_" + base64.StdEncoding.EncodeToString(s.secret),
+			"notify":         map[string]any{"timeout": "5s"},
+		})
+	}
+	text, err := json.Marshal(map[string]any{"suppliers": suppliers, "merchants": merchants})
+	if err != nil {
+		return nil, fmt.Errorf("declare the cast: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,141 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// server is the product as merchants and suppliers reach it.
+type server struct {
+	url  string
+	http *http.Client
+}
+
+// maxAnswer bounds what is read of one answer.
+const maxAnswer = 64 << 10
+
+// newServer refuses addresses that are not this machine: a demo's orders and
+// forgeries must never reach a system that somebody relies on.
+func newServer(address string) (*server, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q is no server's address: write http://127.0.0.1:8080", address)
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("the demo only drives a server on this machine, not %s: give a loopback address", u.Host)
+	}
+	// The name was judged above; the address that it stands for is judged here.
+	dialer := &net.Dialer{Timeout: 3 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().IsLoopback() {
+			return fmt.Errorf("%s is not a loopback address", address)
+		}
+		return nil
+	}}
+	return &server{
+		url: strings.TrimSuffix(address, "/"),
+		http: &http.Client{
+			Timeout:       10 * time.Second,
+			Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// order is what the demo reads of an order object.
+type order struct {
+	OrderNo      string `json:"order_no"`
+	Status       string `json:"status"`
+	NotifyStatus string `json:"notify_status"`
+}
+
+// apiError is the server's refusal of a request of the merchant API.
+type apiError struct {
+	status               int
+	Code, Message, Field string
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.status, e.Code, e.Message) }
+
+// wish is an order as a merchant asks for it.
+type wish struct {
+	OutTradeNo string `json:"out_trade_no"`
+	Amount     int64  `json:"amount"`
+	Currency   string `json:"currency"`
+	Supplier   string `json:"supplier"`
+	Subject    string `json:"subject"`
+	NotifyURL  string `json:"notify_url"`
+	ExpiresIn  int64  `json:"expires_in"`
+}
+
+func (s *server) create(ctx context.Context, m *shop, w wish) (order, error) {
+	body, err := json.Marshal(w)
+	if err != nil {
+		return order{}, fmt.Errorf("write the order: %w", err)
+	}
+	return s.ask(ctx, m, http.MethodPost, "/api/v1/orders", body)
+}
+
+func (s *server) pay(ctx context.Context, m *shop, orderNo string) (order, error) {
+	return s.ask(ctx, m, http.MethodPost, "/api/v1/orders/"+url.PathEscape(orderNo)+"/pay", nil)
+}
+
+func (s *server) look(ctx context.Context, m *shop, orderNo string) (order, error) {
+	return s.ask(ctx, m, http.MethodGet, "/api/v1/orders/"+url.PathEscape(orderNo), nil)
+}
+
+// ask sends one request as a merchant. Refusals are *apiError.
+func (s *server) ask(ctx context.Context, m *shop, method, path string, body []byte) (order, error) {
+	header := http.Header{"Authorization": {"Bearer " + m.apiKey}}
+	if body != nil {
+		header.Set("Content-Type", "application/json")
+	}
+	status, answer, err := s.send(ctx, method, path, header, body)
+	if err != nil {
+		return order{}, err
+	}
+	if status >= http.StatusMultipleChoices {
+		wrapped := struct{ Error apiError }{}
+		_ = json.Unmarshal(answer, &wrapped) // without one the status says enough
+		wrapped.Error.status = status
+		return order{}, &wrapped.Error
+	}
+	var o order
+	if err := json.Unmarshal(answer, &o); err != nil {
+		return order{}, fmt.Errorf("read the answer of %s %s: %w", method, path, err)
+	}
+	return o, nil
+}
+
+// call posts a callback and returns the status that it was answered with.
+func (s *server) call(ctx context.Context, supplier string, m message) (int, error) {
+	status, _, err := s.send(ctx, http.MethodPost, "/callback/"+supplier, m.header, m.body)
+	return status, err
+}
+
+func (s *server) send(ctx context.Context, method, path string, header http.Header, body []byte) (int, []byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, fmt.Errorf("make request: %w", err)
+	}
+	r.Header = header
+	resp, err := s.http.Do(r)
+	if err != nil {
+		return 0, nil, fmt.Errorf("reach the server: %w", err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return 0, nil, fmt.Errorf("read the answer of %s %s: %w", method, path, err)
+	}
+	return resp.StatusCode, answer, nil
+}
