@@ -63,6 +63,8 @@ type cli struct {
 	Verify   verifyCmd   `cmd:"" help:"Check the books; exit 1 on any violation."`
 	Reseal   resealCmd   `cmd:"" help:"Seal all secrets under the current master key again."`
 	Settings configCmd   `cmd:"" name:"config" help:"The effective configuration and where each value comes from."`
+	Demo     demoCmd     `cmd:"" help:"Play buyers, suppliers and merchants against a running server."`
+	Bench    benchCmd    `cmd:"" help:"Measure this machine and the product on it."`
 	Version  versionCmd  `cmd:"" help:"Version, commit and Go version."`
 }
 
@@ -137,6 +139,7 @@ func terminal(w io.Writer) bool {
 
 type serveCmd struct {
 	Roles string `help:"Any of web,worker,scheduler; all by default." placeholder:"LIST"`
+	Demo  bool   `help:"Let simulated suppliers, merchants and buyers keep it busy; notifications may reach this machine."`
 }
 
 func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
@@ -148,11 +151,20 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
+	if s.Demo {
+		c.NotifyAllowCIDRs = append(c.NotifyAllowCIDRs, loopback...)
+	}
 	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: logger(c, std.err), Out: std.out, Version: version})
+	if err != nil && ctx.Err() != nil {
+		return nil // told to stop before it had begun
+	}
 	if err != nil {
 		return err
 	}
 	defer a.Close()
+	if s.Demo {
+		go g.playAlong(ctx, a, std)
+	}
 	return a.Run(ctx)
 }
 

@@ -57,6 +57,7 @@ type App struct {
 	listener   net.Listener
 	jobs       *jobs.Jobs
 	fatal      chan error
+	ready      chan struct{}
 	closers    []func() // in the order in which they were opened
 }
 
@@ -72,7 +73,7 @@ func New(ctx context.Context, o Options) (a *App, err error) {
 	if _, embedded := o.Config.Embedded(); embedded && o.Roles != (Roles{true, true, true}) {
 		return nil, fmt.Errorf("%w: a subset of roles needs a Redis that the others share: set BACKSTOP_REDIS_URL", ErrUsage)
 	}
-	a = &App{o: o, fatal: make(chan error, 4)}
+	a = &App{o: o, fatal: make(chan error, 4), ready: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			a.Close()

@@ -19,16 +19,34 @@ import (
 // an ordered stop.
 func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWork()
 	served := make(chan error, 1)
 	if a.server != nil {
 		if err := a.listen(); err != nil {
+			stopWork()
 			return err
 		}
 		go func() { served <- a.server.Serve(a.listener) }()
 	}
-	var err error
-	a.jobs, err = jobs.Start(work, jobs.Options{
+	// From here on callbacks come in: whatever happens, the way out is shutdown.
+	defer a.shutdown(stopWork)
+	err := a.start(work)
+	if err != nil {
+		return err
+	}
+	close(a.ready)
+	select {
+	case <-ctx.Done():
+		a.o.Log.Info("stop", "reason", "signal")
+	case err = <-a.fatal:
+	case err = <-served:
+	}
+	return err
+}
+
+// start begins the work behind the door. It does not end with the signal that
+// stops the program: a start that is cut off half-way would look like a failure.
+func (a *App) start(ctx context.Context) (err error) {
+	a.jobs, err = jobs.Start(ctx, jobs.Options{
 		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Ledger: a.ledger,
 		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
 		CleanupEvery: a.o.Config.CleanupEvery, Fatal: func(err error) { a.fatal <- err },
@@ -39,18 +57,11 @@ func (a *App) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.greet(ctx); err != nil {
-		return err
-	}
-	select {
-	case <-ctx.Done():
-		a.o.Log.Info("stop", "reason", "signal")
-	case err = <-a.fatal:
-	case err = <-served:
-	}
-	a.shutdown(stopWork)
-	return err
+	return a.greet(ctx)
 }
+
+// Ready is closed when Run serves.
+func (a *App) Ready() <-chan struct{} { return a.ready }
 
 // listen takes the address.
 func (a *App) listen() (err error) {

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"backstop/internal/app"
+	"backstop/internal/apply"
+	"backstop/internal/bench"
+	"backstop/internal/demo"
+	"backstop/internal/egress"
+)
+
+// loopback is where the demo's merchants live.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+type demoCmd struct {
+	URL  string        `help:"The server (default: the one of this configuration)." placeholder:"URL"`
+	Rate float64       `default:"5" help:"Orders per second, at most 100."`
+	For  time.Duration `default:"60s" help:"How long; 0 = until interrupted."`
+	Seed uint64        `help:"Play the same again."`
+}
+
+func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	url := d.URL
+	if url == "" {
+		url = "http://" + c.Listen
+	}
+	return demo.Run(ctx, demo.Options{URL: url, Out: std.out, Apply: g.applyDemo(std), Rate: d.Rate, For: d.For, Seed: d.Seed})
+}
+
+// playAlong runs the demo beside the server of this process, until it stops.
+func (g *globals) playAlong(ctx context.Context, a *app.App, std streams) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.Ready():
+	}
+	err := demo.Run(ctx, demo.Options{URL: a.URL(), Out: std.out, Apply: g.applyDemo(std), Rate: 5})
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(std.err, "backstop: demo: %v\n", err)
+	}
+}
+
+// applyDemo applies the demo's declaration without a line per entry.
+func (g *globals) applyDemo(std streams) func(context.Context, []byte) error {
+	return func(ctx context.Context, yaml []byte) error {
+		env, done, err := g.applyEnv(ctx, streams{std.in, io.Discard, std.err})
+		if err != nil {
+			return err
+		}
+		defer done()
+		// What the server may reach is the server's own matter: it refuses the
+		// demo's orders where loopback is not allowed.
+		env.CheckURL = egress.NewRules(loopback).CheckURL
+		return apply.Apply(ctx, env, apply.File{Name: "demo.yaml", Dir: ".", Text: yaml})
+	}
+}
+
+type benchCmd struct {
+	JSON     bool          `help:"Write JSON."`
+	Postgres string        `help:"A PostgreSQL on this machine to measure too; schemas are made in it and dropped again." placeholder:"URL"`
+	Orders   int           `default:"20000" help:"Orders of the burst."`
+	For      time.Duration `default:"10s" help:"Length of each measurement at a fixed rate."`
+	Million  bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
+}
+
+func (b *benchCmd) Run(ctx context.Context, std streams) error {
+	return bench.Run(ctx, bench.Options{
+		Out: std.out, Progress: std.err, JSON: b.JSON, Start: startServer, DatabaseURL: b.Postgres,
+		Orders: b.Orders, Seconds: b.For, Million: b.Million,
+	})
+}
+
+// startServer runs this program as a server of its own in a temporary folder.
+// Nothing of this process's configuration reaches it.
+func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "backstop-bench-data-")
+	if err != nil {
+		return nil, fmt.Errorf("make a data folder: %w", err)
+	}
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	env := childEnv(s, dir, addr)
+	log, err := os.Create(filepath.Join(dir, "server.log"))
+	if err != nil {
+		return nil, fmt.Errorf("open the server's log: %w", err)
+	}
+	server := exec.Command(self, "serve")
+	server.Env, server.Dir, server.Stderr = env, dir, log
+	if err := server.Start(); err != nil {
+		return nil, fmt.Errorf("start the server: %w", err)
+	}
+	stop := func() {
+		_ = server.Process.Signal(syscall.SIGTERM)
+		ended := time.AfterFunc(20*time.Second, func() { _ = server.Process.Kill() })
+		_ = server.Wait()
+		ended.Stop()
+		log.Close()
+		_ = os.RemoveAll(dir)
+	}
+	return &bench.Process{URL: "http://" + addr, PID: server.Process.Pid, Stop: stop, Apply: func(ctx context.Context, yaml []byte) error {
+		file := filepath.Join(dir, "bench.yaml")
+		if err := os.WriteFile(file, yaml, 0o600); err != nil {
+			return fmt.Errorf("write the declaration: %w", err)
+		}
+		apply := exec.CommandContext(ctx, self, "apply", file)
+		var said bytes.Buffer
+		apply.Env, apply.Dir, apply.Stderr = env, dir, &said
+		if err := apply.Run(); err != nil {
+			return fmt.Errorf("%w: %s", err, said.String())
+		}
+		return nil
+	}}, nil
+}
+
+func childEnv(s bench.Server, dir, addr string) []string {
+	var env []string
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "BACKSTOP_") {
+			env = append(env, e)
+		}
+	}
+	env = append(env, "BACKSTOP_LISTEN="+addr, "BACKSTOP_DATA="+dir,
+		"BACKSTOP_DATABASE_URL="+s.DatabaseURL, "BACKSTOP_REDIS_URL="+s.RedisURL)
+	for name, value := range s.Extra {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
