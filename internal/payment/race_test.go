@@ -30,6 +30,8 @@ func racePairs(d *db.DB) int {
 		return 30_000
 	case full:
 		return 100_000
+	case testing.Short(): // under the race detector
+		return 1000
 	case d.IsPostgres():
 		return 2000
 	default:
