@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/notify/channeltest"
+	"backstop/internal/notify/fakemerchant"
 )
 
 // TestFlows walks through one running installation per engine; each flow has
@@ -89,14 +89,14 @@ func paidAndTold(w *world) {
 	if len(list) != 1 {
 		w.t.Fatalf("told %d times", len(list))
 	}
-	if err := channeltest.Verify(list[0], secret); err != nil {
+	if err := fakemerchant.Verify(list[0], secret); err != nil {
 		w.t.Error(err)
 	}
 	said := answer{body: string(list[0].Body)}
 	if said.json("type") != "order.paid" || said.json("id") != list[0].ID || said.json("data", "out_trade_no") != "paid-1" || said.json("data", "version") != "2" {
 		w.t.Errorf("told %s", list[0].Body)
 	}
-	if err := channeltest.Verify(list[0], []byte("another secret of 32 bytes ......")); err == nil {
+	if err := fakemerchant.Verify(list[0], []byte("another secret of 32 bytes ......")); err == nil {
 		w.t.Error("the signature fits every secret")
 	}
 }
@@ -237,7 +237,7 @@ func timeoutCloses(w *world) {
 	if len(list) != 1 || (answer{body: string(list[0].Body)}).json("type") != "order.closed" {
 		w.t.Fatalf("told %d times: %+v", len(list), list)
 	}
-	if err := channeltest.Verify(list[0], secret); err != nil {
+	if err := fakemerchant.Verify(list[0], secret); err != nil {
 		w.t.Error(err)
 	}
 }

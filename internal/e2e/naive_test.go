@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"backstop/internal/notify/channeltest"
+	"backstop/internal/notify/fakemerchant"
 )
 
 // naiveEnv makes the test binary the negative control: a service that commits,
@@ -80,7 +80,7 @@ func fatal(err error) {
 // those tests would show nothing.
 func TestCommitThenEnqueueLosesNotifications(t *testing.T) {
 	folder := t.TempDir()
-	merchant, err := channeltest.Open(channeltest.Options{Keep: 1 << 20})
+	merchant, err := fakemerchant.Open(fakemerchant.Options{Keep: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

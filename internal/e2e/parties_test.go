@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/notify/channeltest"
+	"backstop/internal/notify/fakemerchant"
 )
 
 // client speaks for suppliers, merchants and monitors.
@@ -274,12 +274,12 @@ func (tr *traffic) settle(most time.Duration) (repeated int) {
 
 // checkTold holds what the merchant heard against the orders: each at least
 // once, signed, and under one id.
-func checkTold(t *testing.T, m *channeltest.Merchant, orders map[string]bool) (repeated int) {
+func checkTold(t *testing.T, m *fakemerchant.Merchant, orders map[string]bool) (repeated int) {
 	t.Helper()
 	ids := map[string]string{}
 	times := map[string]int{}
 	for _, r := range m.Requests() {
-		if err := channeltest.Verify(r, secret); err != nil {
+		if err := fakemerchant.Verify(r, secret); err != nil {
 			t.Errorf("notification %s: %v", r.ID, err)
 		}
 		a := answer{body: string(r.Body)}
@@ -308,7 +308,7 @@ func checkTold(t *testing.T, m *channeltest.Merchant, orders map[string]bool) (r
 }
 
 // notifications are what the merchant heard about one order.
-func (w *world) notifications(no string) (list []channeltest.Request) {
+func (w *world) notifications(no string) (list []fakemerchant.Request) {
 	for _, r := range w.merchant.Requests() {
 		if bytes.Contains(r.Body, []byte(strconv.Quote(no))) {
 			list = append(list, r)

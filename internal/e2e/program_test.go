@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"backstop/internal/db/dbtest"
-	"backstop/internal/notify/channeltest"
+	"backstop/internal/notify/fakemerchant"
 	"backstop/internal/queue/queuetest"
 )
 
@@ -73,7 +73,7 @@ type world struct {
 	address  string
 	database string            // URL; empty = SQLite in the folder
 	redis    *queuetest.Server // nil = embedded
-	merchant *channeltest.Merchant
+	merchant *fakemerchant.Merchant
 	token    string // of the admin API
 	server   *server
 	starts   int
@@ -101,7 +101,7 @@ func each(t *testing.T, o options, test func(t *testing.T, w *world)) {
 // newWorld installs everything and starts nothing yet.
 func newWorld(t *testing.T, o options) *world {
 	t.Helper()
-	merchant, err := channeltest.Open(channeltest.Options{Keep: 1 << 20})
+	merchant, err := fakemerchant.Open(fakemerchant.Options{Keep: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
