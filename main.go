@@ -4,21 +4,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
-	"backstop/internal/access"
 	"backstop/internal/app"
 	"backstop/internal/apply"
 	"backstop/internal/config"
@@ -27,7 +21,6 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/takeover"
-	"backstop/internal/verify"
 	"backstop/migrations"
 
 	"github.com/alecthomas/kong"
@@ -328,176 +321,5 @@ func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
 		}
 		fmt.Fprintln(std.out, s.Name, at)
 	}
-	return err
-}
-
-type tokenCmd struct {
-	Add struct {
-		Name  string `arg:""`
-		Scope string `required:"" help:"What the token may do: monitor."`
-	} `cmd:"" help:"Make a token; it is printed once."`
-	List   struct{} `cmd:"" help:"List tokens."`
-	Revoke struct {
-		Name string `arg:""`
-	} `cmd:"" help:"End a token."`
-}
-
-func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
-	d, _, err := g.open(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	tokens := access.NewTokens(d)
-	switch k.Selected().Name {
-	case "add":
-		secret, err := tokens.Add(ctx, t.Add.Name, t.Add.Scope)
-		if err == nil {
-			fmt.Fprintln(std.out, secret)
-		}
-		return err
-	case "revoke":
-		return tokens.Revoke(ctx, t.Revoke.Name)
-	}
-	list, err := tokens.List(ctx)
-	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Scope, moment(&l.CreatedAt), ended(l.RevokedAt, "revoked"))
-	}
-	w.Flush()
-	return err
-}
-
-type operatorCmd struct {
-	Add struct {
-		Name          string `arg:""`
-		Role          string `required:"" help:"viewer, support, ops, finance, lead, admin or auditor."`
-		PasswordStdin bool   `help:"Read the password from standard input instead of making a one-time one."`
-	} `cmd:"" help:"Add a console user."`
-	List    struct{} `cmd:"" help:"List console users."`
-	Disable struct {
-		Name string `arg:""`
-	} `cmd:"" help:"Lock a console user out."`
-	ResetPassword struct {
-		Name string `arg:""`
-	} `cmd:"" help:"Give a console user a new one-time password."`
-}
-
-func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
-	var password string
-	if k.Selected().Name == "add" && o.Add.PasswordStdin {
-		raw, err := io.ReadAll(io.LimitReader(std.in, 4096))
-		if err != nil {
-			return fmt.Errorf("read the password: %w", err)
-		}
-		if password = strings.TrimRight(string(raw), "\r\n"); password == "" {
-			return errors.New("--password-stdin was given, but standard input held no password")
-		}
-	}
-	d, _, err := g.open(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	operators := access.NewOperators(d)
-	oneTime := ""
-	switch k.Selected().Name {
-	case "add":
-		oneTime, err = operators.Add(ctx, o.Add.Name, o.Add.Role, password)
-	case "reset-password":
-		oneTime, err = operators.ResetPassword(ctx, o.ResetPassword.Name)
-	case "disable":
-		err = operators.Disable(ctx, o.Disable.Name)
-	default:
-		return listOperators(ctx, operators, std.out)
-	}
-	if err == nil && oneTime != "" {
-		fmt.Fprintf(std.out, "one-time password: %s\n", oneTime)
-	}
-	return err
-}
-
-func listOperators(ctx context.Context, operators *access.Operators, out io.Writer) error {
-	list, err := operators.List(ctx)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Role, moment(&l.CreatedAt), ended(l.DisabledAt, "disabled"))
-	}
-	w.Flush()
-	return err
-}
-
-func moment(us *int64) string { return time.UnixMicro(*us).UTC().Format(time.RFC3339) }
-
-func ended(at *int64, word string) string {
-	if at == nil {
-		return "active"
-	}
-	return word + " " + moment(at)
-}
-
-type verifyCmd struct {
-	JSON bool `help:"Write the report as JSON."`
-}
-
-func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	d, _, err := g.open(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	report, err := verify.Run(ctx, d, func(p verify.Progress) {
-		if terminal(std.err) {
-			progress(std.err, "%s: %d rows", p.Invariant, p.Examined)
-		}
-	})
-	if terminal(std.err) {
-		fmt.Fprint(std.err, "\r\x1b[K")
-	}
-	if err != nil {
-		return err
-	}
-	if v.JSON {
-		err = json.NewEncoder(std.out).Encode(report)
-	} else {
-		err = report.WriteText(std.out)
-	}
-	if err == nil && !report.OK() {
-		err = errViolations
-	}
-	return err
-}
-
-type configCmd struct {
-	JSON bool `help:"Write JSON."`
-}
-
-func (c *configCmd) Run(g *globals, std streams) error {
-	loaded, err := g.load()
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return json.NewEncoder(std.out).Encode(loaded.Effective())
-	}
-	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-	for _, r := range loaded.Effective() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Value, r.Origin)
-	}
-	return w.Flush()
-}
-
-type versionCmd struct{}
-
-func (*versionCmd) Run(std streams) error {
-	commit := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				commit = s.Value
-			}
-		}
-	}
-	_, err := fmt.Fprintf(std.out, "backstop %s commit %s %s\n", version, commit, runtime.Version())
 	return err
 }

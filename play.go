@@ -1,3 +1,5 @@
+// The commands that play and measure: demo and bench.
+
 package main
 
 import (

@@ -138,6 +138,13 @@ func openPostgres(o Options) (*DB, error) {
 		"idle_in_transaction_session_timeout": "15000", // a stuck node must not hold rows
 		"lock_timeout":                        "500",
 		"statement_timeout":                   "30000",
+		// Every statement here finds a few rows by an index, in tables that grow by
+		// thousands of rows a second. Between two runs of ANALYZE the planner cannot
+		// know that, and scans or hashes a whole table for a batch of 64.
+		"enable_seqscan":   "off",
+		"enable_hashjoin":  "off",
+		"enable_mergejoin": "off",
+		"jit":              "off", // costs of "off" scans would start the compiler
 	}
 	for name, value := range params {
 		if _, set := cfg.RuntimeParams[name]; !set {
