@@ -84,7 +84,7 @@ type benchCmd struct {
 func (b *benchCmd) Run(ctx context.Context, std streams) error {
 	return bench.Run(ctx, bench.Options{
 		Out: std.out, Progress: std.err, JSON: b.JSON, Start: startServer, DatabaseURL: b.Postgres,
-		Orders: b.Orders, Seconds: b.For, Million: b.Million,
+		Orders: b.Orders, Length: b.For, Million: b.Million,
 	})
 }
 

@@ -49,14 +49,14 @@ type Options struct {
 	// left out. All is done in schemas that are dropped at the end.
 	DatabaseURL string
 	Orders      int           // of the burst, per engine; 0 = 20,000
-	Seconds     time.Duration // of each measurement at a fixed rate; 0 = 10 s
+	Length      time.Duration // of each measurement at a fixed rate; 0 = 10 s
 	// Million also holds 1,000,000 open orders, which takes minutes.
 	Million bool
 }
 
 const (
-	defaultOrders  = 20_000
-	defaultSeconds = 10 * time.Second
+	defaultOrders = 20_000
+	defaultLength = 10 * time.Second
 	// longest ends a run that hangs; one with Million gets longestMillion.
 	longest        = 5 * time.Minute
 	longestMillion = 20 * time.Minute
@@ -67,8 +67,8 @@ func Run(ctx context.Context, o Options) error {
 	if o.Orders <= 0 {
 		o.Orders = defaultOrders
 	}
-	if o.Seconds <= 0 {
-		o.Seconds = defaultSeconds
+	if o.Length <= 0 {
+		o.Length = defaultLength
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard

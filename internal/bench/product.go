@@ -49,7 +49,7 @@ type subject struct {
 
 // product runs every phase against one fresh server.
 func (b *bench) product(ctx context.Context, e engine) error {
-	steady := int(b.o.Seconds.Seconds() * steadyRate)
+	steady := int(b.o.Length.Seconds() * steadyRate)
 	total := 2*steady + b.o.Orders
 	all := &subject{bench: b, engine: e, cast: newCast(), calls: make([]post, total)}
 	var err error
