@@ -29,8 +29,7 @@ var layers = [][]string{
 	{"."},
 }
 
-// forTests are packages that only tests may import. The fake merchant also
-// stands in for merchants in demo and bench.
+// forTests are packages that only tests may import.
 var forTests = []string{"internal/db/dbtest", "internal/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "internal/e2e"}
 
 // layer is the line of a package, or -1.

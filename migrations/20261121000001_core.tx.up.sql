@@ -133,7 +133,8 @@ CREATE TABLE payment_attempts (
 );
 CREATE INDEX payment_attempts_order ON payment_attempts (order_id);
 CREATE UNIQUE INDEX payment_attempts_settled ON payment_attempts (order_id) WHERE status = 'succeeded';
-CREATE UNIQUE INDEX payment_attempts_trade ON payment_attempts (account_id, supplier_trade_no)
+-- The trade number stands first: an account's whole history shares the other column.
+CREATE UNIQUE INDEX payment_attempts_trade ON payment_attempts (supplier_trade_no, account_id)
     WHERE status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> '';
 
 CREATE TABLE callbacks (

@@ -99,15 +99,15 @@ func openSQLite(o Options) (*DB, error) {
 	file := filepath.Join(o.Dir, "backstop.db")
 	dsn := func(extra string) string {
 		return "file:" + (&url.URL{Path: file}).EscapedPath() + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)" +
-			"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=cache_size(-32768)&_pragma=temp_store(2)" + extra
+			"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=temp_store(2)" + extra
 	}
-	writer, err := sql.Open("sqlite", dsn("&_txlock=immediate"))
+	writer, err := sql.Open("sqlite", dsn("&_txlock=immediate&_pragma=cache_size(-32768)"))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
 	writer.SetMaxOpenConns(1)
 	writer.SetConnMaxLifetime(0)
-	reader, err := sql.Open("sqlite", dsn("&_pragma=query_only(1)"))
+	reader, err := sql.Open("sqlite", dsn("&_pragma=query_only(1)&_pragma=cache_size(-4096)"))
 	if err != nil {
 		writer.Close()
 		return nil, fmt.Errorf("open %s: %w", file, err)
