@@ -57,6 +57,11 @@ type Operator struct {
 	CreatedAt    int64  `bun:"created_at"`
 	UpdatedAt    int64  `bun:"updated_at"`
 	DisabledAt   *int64 `bun:"disabled_at"`
+
+	// What the operator chose for the console; "" = no choice.
+	Language string `bun:"language"` // "zh" or "en"
+	Theme    string `bun:"theme"`    // "light" or "dark"
+	Zone     string `bun:"zone"`     // "Asia/Shanghai"
 }
 
 // Operators keeps the console's users. It is safe for concurrent use; make one
@@ -223,16 +228,22 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 	if err != nil {
 		return fmt.Errorf("hash the password: %w", err)
 	}
-	res, err := o.db.NewRaw("UPDATE operators SET password_hash = ?, must_change = ?, updated_at = ?"+
-		" WHERE id = ? AND password_hash = ? AND disabled_at IS NULL",
-		hash, mustChange, o.db.Now(), row.ID, row.PasswordHash).Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("set the password of %s: %w", row.Name, err)
-	}
-	if n, _ := res.RowsAffected(); n == 0 {
-		return db.ErrStale
-	}
-	return nil
+	return o.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		res, err := tx.NewRaw("UPDATE operators SET password_hash = ?, must_change = ?, updated_at = ?"+
+			" WHERE id = ? AND password_hash = ? AND disabled_at IS NULL",
+			hash, mustChange, o.db.Now(), row.ID, row.PasswordHash).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("set the password of %s: %w", row.Name, err)
+		}
+		if n, _ := res.RowsAffected(); n == 0 {
+			return db.ErrStale
+		}
+		// Whoever came in with the old password goes.
+		if _, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ?", row.ID).Exec(ctx); err != nil {
+			return fmt.Errorf("end the sessions of %s: %w", row.Name, err)
+		}
+		return nil
+	})
 }
 
 // Login returns the operator of that name and password, or ErrLogin. It takes

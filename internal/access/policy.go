@@ -1,0 +1,83 @@
+package access
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+
+	"github.com/casbin/casbin/v2"
+	"github.com/casbin/casbin/v2/model"
+	stringadapter "github.com/casbin/casbin/v2/persist/string-adapter"
+)
+
+// Permission is what a role may do, as the table of routes names it.
+type Permission string
+
+// Permissions.
+const (
+	UseAccount        Permission = "account.use" // one's own settings and password
+	ViewOverview      Permission = "overview.view"
+	ViewOrders        Permission = "order.view"
+	ViewCallbacks     Permission = "callback.view"
+	ViewNotifications Permission = "notification.view"
+	ViewExceptions    Permission = "exception.view"
+	ViewPersonal      Permission = "personal.view" // what buyers sent of themselves, unmasked
+	InspectQueues     Permission = "queue.inspect"
+)
+
+// Permissions lists all of them.
+var Permissions = []Permission{
+	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
+}
+
+// How the policy is read: a role may do what it is granted, or what a role that it
+// includes is granted. Nothing else is allowed.
+const policyModel = `
+[request_definition]
+r = sub, act
+[policy_definition]
+p = sub, act
+[role_definition]
+g = _, _
+[policy_effect]
+e = some(where (p.eft == allow))
+[matchers]
+m = g(r.sub, p.sub) && r.act == p.act
+`
+
+//go:embed policy.csv
+var policyRules string
+
+// Policy says which role may do what. It is fixed with the binary.
+type Policy struct{ granted map[string][]Permission }
+
+// NewPolicy reads the embedded policy and asks it every question that there is,
+// once: a request then costs a look at a list.
+func NewPolicy() (*Policy, error) {
+	m, err := model.NewModelFromString(policyModel)
+	if err != nil {
+		return nil, fmt.Errorf("read the policy's model: %w", err)
+	}
+	e, err := casbin.NewEnforcer(m, stringadapter.NewAdapter(policyRules))
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	p := &Policy{granted: map[string][]Permission{}}
+	for _, role := range Roles {
+		for _, permission := range Permissions {
+			ok, err := e.Enforce(role, string(permission))
+			if err != nil {
+				return nil, fmt.Errorf("ask the policy: %w", err)
+			}
+			if ok {
+				p.granted[role] = append(p.granted[role], permission)
+			}
+		}
+	}
+	return p, nil
+}
+
+// Allows says whether the role may. Unknown roles may nothing.
+func (p *Policy) Allows(role string, permission Permission) bool {
+	return slices.Contains(p.granted[role], permission)
+}

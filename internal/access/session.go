@@ -1,0 +1,133 @@
+package access
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/seal"
+)
+
+// ErrSession says that a token is none of a running session.
+var ErrSession = errors.New("no running session")
+
+// Limits of sessions that nobody needs to set.
+const (
+	// seenEvery is how exactly the last request of a session is known: each request
+	// would otherwise be a write. It makes the idle limit this much shorter at most.
+	seenEvery = time.Minute
+	// maxSessionToken bounds what is hashed of a cookie; ours have 52 characters.
+	maxSessionToken = 200
+	// prunedAtOnce bounds the work that one login does for sessions long over.
+	prunedAtOnce = 100
+)
+
+// Sessions keeps who is signed in at the console. Only hashes of the tokens are
+// stored: whoever reads the table can be nobody by it.
+type Sessions struct {
+	db        *db.DB
+	idle, max time.Duration
+}
+
+// NewSessions returns the sessions of the database. One without a request for
+// idle is over, and so is one that is older than max.
+func NewSessions(d *db.DB, idle, longest time.Duration) *Sessions {
+	return &Sessions{db: d, idle: idle, max: longest}
+}
+
+// Start begins a session and returns its token, 256 random bits and new at each
+// login: a token that a stranger planted beforehand is worth nothing.
+func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr string) (token string, err error) {
+	token, now := seal.NewToken(""), s.db.Now()
+	_, err = s.db.NewRaw("INSERT INTO sessions (token_hash, operator_id, remote_addr, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
+		seal.HashToken(token), operatorID, remoteAddr, now, now).Exec(ctx)
+	if err != nil {
+		return "", fmt.Errorf("start a session: %w", err)
+	}
+	_, err = s.db.NewRaw("DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE started_at < ? LIMIT ?)",
+		now-s.max.Microseconds(), prunedAtOnce).Exec(ctx)
+	if err != nil {
+		return "", fmt.Errorf("remove sessions that are over: %w", err)
+	}
+	return token, nil
+}
+
+// Find returns whose session it is, as the operator stands now: a role that was
+// taken away or an operator that was disabled counts at once. Errors: ErrSession.
+func (s *Sessions) Find(ctx context.Context, token string) (*Operator, error) {
+	if token == "" || len(token) > maxSessionToken {
+		return nil, ErrSession
+	}
+	var row struct {
+		OperatorID, StartedAt, SeenAt int64
+	}
+	hash, now := seal.HashToken(token), s.db.Now()
+	err := s.db.Read.NewRaw("SELECT operator_id, started_at, seen_at FROM sessions WHERE token_hash = ?", hash).Scan(ctx, &row)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, ErrSession
+	case err != nil:
+		return nil, fmt.Errorf("read the session: %w", err)
+	case now-row.StartedAt >= s.max.Microseconds() || now-row.SeenAt >= s.idle.Microseconds():
+		return nil, ErrSession
+	}
+	op, err := find(ctx, s.db.Read.NewSelect().Model((*Operator)(nil)).Where("op.id = ?", row.OperatorID))
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisabled) {
+		return nil, ErrSession
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Not the last minute of a short limit, or a busy session would end.
+	if now-row.SeenAt > min(seenEvery, s.idle/4).Microseconds() {
+		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash, now).Exec(ctx); err != nil {
+			return nil, fmt.Errorf("keep the session alive: %w", err)
+		}
+	}
+	return op, nil
+}
+
+// End is signing out. A session that is over already is fine.
+func (s *Sessions) End(ctx context.Context, token string) error {
+	if len(token) > maxSessionToken {
+		return nil
+	}
+	if _, err := s.db.NewRaw("DELETE FROM sessions WHERE token_hash = ?", seal.HashToken(token)).Exec(ctx); err != nil {
+		return fmt.Errorf("end the session: %w", err)
+	}
+	return nil
+}
+
+// Languages and Themes are what an operator may choose; "" leaves it to the
+// browser.
+var (
+	Languages = []string{"zh", "en"}
+	Themes    = []string{"light", "dark"}
+)
+
+// ErrChoice says that a choice is none of those that there are.
+var ErrChoice = errors.New("there is no such choice")
+
+// Choose keeps what an operator wants the console to look like; "" takes a choice
+// back. Errors: ErrChoice.
+func (o *Operators) Choose(ctx context.Context, id int64, language, theme, zone string) error {
+	if language != "" && !slices.Contains(Languages, language) || theme != "" && !slices.Contains(Themes, theme) {
+		return ErrChoice
+	}
+	if zone != "" {
+		// "Local" would be the server's zone, whatever that is.
+		if _, err := time.LoadLocation(zone); err != nil || zone == "Local" || len(zone) > 64 {
+			return fmt.Errorf("%w: the time zone %.64q", ErrChoice, zone)
+		}
+	}
+	_, err := o.db.NewRaw("UPDATE operators SET language = ?, theme = ?, zone = ?, updated_at = ? WHERE id = ?",
+		language, theme, zone, o.db.Now(), id).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("keep the settings: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package access
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+)
+
+// signedIn is an operator "li" with a running session.
+func signedIn(t *testing.T, d *db.DB) (o *Operators, s *Sessions, token string) {
+	t.Helper()
+	o, s = NewOperators(d), NewSessions(d, 30*time.Minute, 12*time.Hour)
+	mustAdd(t, o, "li", Ops, password)
+	op, err := o.Login(t.Context(), "li", password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token, err = s.Start(t.Context(), op.ID, "10.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	return o, s, token
+}
+
+// age moves the only session into the past.
+func age(t *testing.T, d *db.DB, started, seen time.Duration) {
+	t.Helper()
+	_, err := d.NewRaw("UPDATE sessions SET started_at = ?, seen_at = ?", d.Now()-started.Microseconds(), d.Now()-seen.Microseconds()).Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSessionsEndByIdlenessAgeAndSigningOut(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		_, s, token := signedIn(t, d)
+		for _, c := range []struct {
+			started, seen time.Duration
+			runs          bool
+		}{
+			{0, 0, true},
+			{29 * time.Minute, 29 * time.Minute, true},
+			{31 * time.Minute, 31 * time.Minute, false},
+			{11*time.Hour + 59*time.Minute, 0, true},
+			{12*time.Hour + time.Minute, 0, false},
+		} {
+			age(t, d, c.started, c.seen)
+			if op, err := s.Find(t.Context(), token); c.runs != (err == nil && op.Name == "li") || !c.runs && !errors.Is(err, ErrSession) {
+				t.Errorf("started %s ago, seen %s ago: %+v, %v", c.started, c.seen, op, err)
+			}
+		}
+		age(t, d, 0, 0)
+		if err := s.End(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Find(t.Context(), token); !errors.Is(err, ErrSession) {
+			t.Errorf("after signing out: %v", err)
+		}
+	})
+}
+
+func TestRequestsKeepASessionAlive(t *testing.T) {
+	d := dbtest.SQLite(t)
+	_, s, token := signedIn(t, d)
+	age(t, d, time.Hour, 29*time.Minute)
+	if _, err := s.Find(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	var seen int64
+	if err := d.NewRaw("SELECT seen_at FROM sessions").Scan(t.Context(), &seen); err != nil || d.Now()-seen > time.Minute.Microseconds() {
+		t.Errorf("last seen %d µs ago, %v", d.Now()-seen, err)
+	}
+}
+
+func TestTheTableOfSessionsOpensNothing(t *testing.T) {
+	d := dbtest.SQLite(t)
+	_, s, token := signedIn(t, d)
+	var stored string
+	if err := d.NewRaw("SELECT token_hash FROM sessions").Scan(t.Context(), &stored); err != nil || strings.Contains(stored, token) {
+		t.Errorf("stored is %q, %v", stored, err)
+	}
+	for _, wrong := range []string{"", stored, token + "A", token[1:], strings.ToLower(token), strings.Repeat("A", 1<<20)} {
+		if _, err := s.Find(t.Context(), wrong); !errors.Is(err, ErrSession) {
+			t.Errorf("a wrong token: %v", err)
+		}
+	}
+	if second, err := s.Start(t.Context(), 1, ""); err != nil || second == token || len(token) < 50 {
+		t.Errorf("tokens %q and %q: want new ones of 256 bits", token, second)
+	}
+}
+
+func TestANewPasswordOrBeingDisabledEndsAllSessions(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o, s, token := signedIn(t, d)
+		if err := o.ChangePassword(t.Context(), "li", password, "another password"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Find(t.Context(), token); !errors.Is(err, ErrSession) {
+			t.Errorf("after a new password: %v", err)
+		}
+		op, err := o.Login(t.Context(), "li", "another password")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token, err = s.Start(t.Context(), op.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		mustAdd(t, o, "boss", Admin, password)
+		if err := o.Disable(t.Context(), "li"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Find(t.Context(), token); !errors.Is(err, ErrSession) {
+			t.Errorf("after being disabled: %v", err)
+		}
+	})
+}
+
+func TestSessionsThatAreOverAreRemoved(t *testing.T) {
+	d := dbtest.SQLite(t)
+	_, s, _ := signedIn(t, d)
+	age(t, d, 13*time.Hour, 13*time.Hour)
+	if _, err := s.Start(t.Context(), 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	var rows int
+	if err := d.NewRaw("SELECT count(*) FROM sessions").Scan(t.Context(), &rows); err != nil || rows != 1 {
+		t.Errorf("%d sessions are kept, %v", rows, err)
+	}
+}
+
+func TestOnlyChoicesThatThereAreAreKept(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o, s, token := signedIn(t, d)
+		op, _ := s.Find(t.Context(), token)
+		if err := o.Choose(t.Context(), op.ID, "en", "dark", "America/New_York"); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range [][3]string{{"fr", "", ""}, {"", "pink", ""}, {"", "", "Local"}, {"", "", "../../etc/passwd"}, {"", "", "Mars/Olympus"}} {
+			if err := o.Choose(t.Context(), op.ID, c[0], c[1], c[2]); !errors.Is(err, ErrChoice) {
+				t.Errorf("%v: %v", c, err)
+			}
+		}
+		op, err := s.Find(t.Context(), token)
+		if err != nil || op.Language != "en" || op.Theme != "dark" || op.Zone != "America/New_York" {
+			t.Errorf("kept is %+v, %v", op, err)
+		}
+	})
+}
+
+func TestGuessingGetsSlowerAndTellsNothing(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	th := NewThrottle()
+	th.now = func() time.Time { return now }
+	waits := map[string][]time.Duration{}
+	for _, name := range []string{"known", "unknown"} {
+		for range 12 {
+			wait := th.Try(name, name+"'s address")
+			waits[name] = append(waits[name], wait)
+			now = now.Add(wait)
+			if wait > 0 && th.Try(name, name+"'s address") != 0 {
+				t.Fatalf("%s may not try after it has waited", name)
+			}
+		}
+	}
+	for i, wait := range waits["known"] {
+		if wait != waits["unknown"][i] {
+			t.Errorf("try %d waits %s and %s: it tells which names there are", i, wait, waits["unknown"][i])
+		}
+		if (i >= freeTriesOfName) != (wait > 0) || i > freeTriesOfName && wait < waits["known"][i-1] {
+			t.Errorf("waits are %v", waits["known"])
+		}
+	}
+	if last := waits["known"][11]; last > longestWaitOfName {
+		t.Errorf("a name waits %s at the end", last)
+	}
+}
+
+func TestOneAddressCannotTryManyNames(t *testing.T) {
+	th := NewThrottle()
+	refused := 0
+	for i := range 50 {
+		if th.Try(strings.Repeat("n", i+1), "10.0.0.1") > 0 {
+			refused++
+		}
+		th.Forgive("an account of his own", "10.0.0.2")
+	}
+	if refused != 50-freeTriesOfAddress {
+		t.Errorf("%d of 50 names are refused", refused)
+	}
+	if th.Try("n", "10.0.0.2") > 0 {
+		t.Error("another address has to wait too")
+	}
+}
+
+func TestTheRightPasswordIsForgiven(t *testing.T) {
+	th := NewThrottle()
+	for range 100 {
+		if wait := th.Try("li", "10.0.0.1"); wait > 0 {
+			t.Fatalf("one who is right each time waits %s", wait)
+		}
+		th.Forgive("li", "10.0.0.1")
+	}
+}
+
+func TestMemoryOfFailuresIsBounded(t *testing.T) {
+	th := NewThrottle()
+	for i := range 3 * throttleKeys {
+		th.Try("name"+string(rune(i)), "address"+string(rune(i)))
+	}
+	if n := len(th.young) + len(th.old); n > throttleKeys+2 {
+		t.Errorf("%d failures are remembered", n)
+	}
+}
+
+// The whole policy, so that a change of a rule is seen with all it grants.
+func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
+	p, err := NewPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions}
+	extra := map[string][]Permission{
+		Ops: {InspectQueues}, Admin: {InspectQueues}, Finance: {ViewPersonal}, Lead: {ViewPersonal}, Auditor: {ViewPersonal},
+	}
+	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {
+		for _, permission := range Permissions {
+			want := false
+			for _, granted := range append(extra[role], views...) {
+				want = want || granted == permission
+			}
+			if role == "" || role == "root" || role == "order.view" {
+				want = false
+			}
+			if p.Allows(role, permission) != want {
+				t.Errorf("%q may %s: %t, want %t", role, permission, !want, want)
+			}
+		}
+	}
+	if p.Allows(Admin, "no.such") {
+		t.Error("a permission that there is not is granted")
+	}
+}
