@@ -3,7 +3,7 @@
 # may (see .ci/setup).
 
 VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
-GO_FILES = $(shell git ls-files '*.go')
+GO_FILES = $(shell git ls-files '*.go' ':!*_templ.go') # those are written by templ
 # Where races matter, the tests run under the race detector too.
 RACED = ./internal/db ./internal/notify/... ./internal/payment ./internal/queue ./internal/callback ./internal/settings ./internal/ledger ./web ./jobs
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -47,6 +48,7 @@ var domainErrors = []struct {
 	answer apiError
 }{
 	{order.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{console.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{payment.ErrConflict, apiError{status: http.StatusConflict, code: "idempotency_conflict"}},
 	{payment.ErrState, apiError{status: http.StatusConflict, code: "wrong_state"}},
 	{stock.ErrOutOfStock, apiError{status: http.StatusConflict, code: "out_of_stock"}},
@@ -113,6 +115,9 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff") // guard did not run where the request could not be read
+	if c.Locals(localPage) != nil {
+		return s.failPage(c, e)
+	}
 	body := errorBody{}
 	body.Error.Code, body.Error.Message, body.Error.Field = e.code, e.message, e.field
 	return c.Status(e.status).JSON(body)

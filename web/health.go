@@ -115,14 +115,6 @@ func (s *Server) isReady(c *fiber.Ctx) error {
 // alive says that the process answers, and nothing else.
 func (s *Server) alive(c *fiber.Ctx) error { return c.SendString("ok\n") }
 
-// front is what stands at the root.
-func (s *Server) front(c *fiber.Ctx) error {
-	return c.SendString("Backstop " + s.o.Version + "\n\n" +
-		"callbacks of suppliers  " + s.o.Config.PublicURL + callbackPath + "{supplier}\n" +
-		"API of merchants        " + s.o.Config.PublicURL + "/api/v1/orders\n" +
-		"health                  /healthz /readyz /metrics\n")
-}
-
 // metrics serves what package metric lists.
 func metrics() fiber.Handler {
 	return adaptor.HTTPHandler(promhttp.HandlerFor(metric.Registry, promhttp.HandlerOpts{DisableCompression: true}))

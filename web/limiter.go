@@ -47,6 +47,9 @@ func (l *limiter[K]) of(key K) *rate.Limiter {
 // every host has 2^64 addresses of its own.
 type senderKey netip.Prefix
 
+// String is the address or network in its usual form.
+func (k senderKey) String() string { return netip.Prefix(k).String() }
+
 func senderOf(addr netip.Addr) senderKey {
 	bits := addr.BitLen()
 	if addr.Is6() {

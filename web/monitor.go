@@ -155,14 +155,17 @@ func (f *filter) limit() int {
 
 // Cursors are opaque to clients: base 36 of an id today.
 
-func (f *filter) cursor() int64 {
-	text := f.text("cursor")
+func (f *filter) cursor() int64 { return f.id("cursor") }
+
+// id reads the cursor of that name, 0 = none.
+func (f *filter) id(name string) int64 {
+	text := f.text(name)
 	if text == "" {
 		return 0
 	}
 	id, err := strconv.ParseInt(text, 36, 64)
 	if err != nil || id < 1 {
-		f.blame("cursor", "use the next of the page before")
+		f.blame(name, "use the next of the page before")
 	}
 	return id
 }

@@ -3,6 +3,9 @@ package web
 import (
 	"net/http"
 
+	"backstop/internal/access"
+	"backstop/views"
+
 	"github.com/gofiber/fiber/v2"
 )
 
@@ -14,52 +17,97 @@ const (
 	supplierDoor             // anybody; the receiver judges by signature and address
 	merchantDoor             // a merchant's API key
 	monitorDoor              // a token with the scope "monitor"
+	loginDoor                // anybody with a browser: pages for signing in and out
+	consoleDoor              // an operator whose role has the route's permission
 )
 
 // route is one line of the table of routes.
 type route struct {
-	method  string
-	path    string
-	door    door
-	handler fiber.Handler
+	method     string
+	path       string
+	door       door
+	handler    fiber.Handler
+	permission access.Permission // of a consoleDoor
+	menu       menu              // where the route stands in the navigation
+}
+
+// menu is a line of the navigation; one without an icon is none.
+type menu struct {
+	icon  string
+	label views.Label
 }
 
 // callbackPath leads every callback's path.
 const callbackPath = "/callback/"
 
-// routes is every route there is; nothing else is reachable.
+// routes is every route there is; nothing else is reachable. A page more is a
+// line here, its file beside this one and its views.
 func (s *Server) routes() []route {
+	return append(s.machineRoutes(), s.consoleRoutes()...)
+}
+
+func (s *Server) machineRoutes() []route {
 	return []route{
-		{http.MethodGet, "/", openDoor, s.front},
-		{http.MethodHead, "/", openDoor, s.front},
-		{http.MethodGet, "/healthz", openDoor, s.alive},
-		{http.MethodHead, "/healthz", openDoor, s.alive},
-		{http.MethodGet, "/readyz", openDoor, s.isReady},
-		{http.MethodHead, "/readyz", openDoor, s.isReady},
-		{http.MethodGet, "/metrics", openDoor, metrics()},
+		{method: http.MethodGet, path: "/healthz", door: openDoor, handler: s.alive},
+		{method: http.MethodHead, path: "/healthz", door: openDoor, handler: s.alive},
+		{method: http.MethodGet, path: "/readyz", door: openDoor, handler: s.isReady},
+		{method: http.MethodHead, path: "/readyz", door: openDoor, handler: s.isReady},
+		{method: http.MethodGet, path: "/metrics", door: openDoor, handler: metrics()},
+		{method: http.MethodGet, path: "/static/*", door: openDoor, handler: s.staticFile},
 
-		{http.MethodGet, callbackPath + ":supplier", supplierDoor, s.callback},
-		{http.MethodPost, callbackPath + ":supplier", supplierDoor, s.callback},
-		{http.MethodOptions, callbackPath + ":supplier", supplierDoor, callbackOptions},
+		{method: http.MethodGet, path: callbackPath + ":supplier", door: supplierDoor, handler: s.callback},
+		{method: http.MethodPost, path: callbackPath + ":supplier", door: supplierDoor, handler: s.callback},
+		{method: http.MethodOptions, path: callbackPath + ":supplier", door: supplierDoor, handler: callbackOptions},
 
-		{http.MethodPost, "/api/v1/orders", merchantDoor, s.createOrder},
-		{http.MethodGet, "/api/v1/orders", merchantDoor, s.findOrder},
-		{http.MethodGet, "/api/v1/orders/:order_no", merchantDoor, s.getOrder},
-		{http.MethodPost, "/api/v1/orders/:order_no/pay", merchantDoor, s.payOrder},
-		{http.MethodPost, "/api/v1/orders/:order_no/cancel", merchantDoor, s.cancelOrder},
+		{method: http.MethodPost, path: "/api/v1/orders", door: merchantDoor, handler: s.createOrder},
+		{method: http.MethodGet, path: "/api/v1/orders", door: merchantDoor, handler: s.findOrder},
+		{method: http.MethodGet, path: "/api/v1/orders/:order_no", door: merchantDoor, handler: s.getOrder},
+		{method: http.MethodPost, path: "/api/v1/orders/:order_no/pay", door: merchantDoor, handler: s.payOrder},
+		{method: http.MethodPost, path: "/api/v1/orders/:order_no/cancel", door: merchantDoor, handler: s.cancelOrder},
 
-		{http.MethodGet, "/api/v1/admin/exceptions", monitorDoor, s.listExceptions},
-		{http.MethodGet, "/api/v1/admin/callbacks", monitorDoor, s.listCallbacks},
+		{method: http.MethodGet, path: "/api/v1/admin/exceptions", door: monitorDoor, handler: s.listExceptions},
+		{method: http.MethodGet, path: "/api/v1/admin/callbacks", door: monitorDoor, handler: s.listCallbacks},
+	}
+}
+
+func (s *Server) consoleRoutes() []route {
+	page := func(path string, p access.Permission, h fiber.Handler, m menu) route {
+		return route{method: http.MethodGet, path: path, door: consoleDoor, permission: p, handler: h, menu: m}
+	}
+	act := func(path string, p access.Permission, h fiber.Handler) route {
+		return route{method: http.MethodPost, path: path, door: consoleDoor, permission: p, handler: h}
+	}
+	return []route{
+		{method: http.MethodGet, path: "/login", door: loginDoor, handler: s.loginPage},
+		{method: http.MethodPost, path: "/login", door: loginDoor, handler: s.login},
+		{method: http.MethodPost, path: "/logout", door: loginDoor, handler: s.logout},
+
+		page("/", access.ViewOverview, s.overview, menu{"layout-dashboard", views.LabelOverview}),
+		{method: http.MethodHead, path: "/", door: consoleDoor, permission: access.ViewOverview, handler: s.overview},
+		page("/orders", access.ViewOrders, s.ordersPage, menu{"receipt-text", views.LabelOrders}),
+		page("/orders/:order_no", access.ViewOrders, s.storyPage, menu{}),
+		page("/callbacks", access.ViewCallbacks, s.callbacksPage, menu{"webhook", views.LabelCallbacks}),
+		page("/notifications", access.ViewNotifications, s.notificationsPage, menu{"bell-ring", views.LabelNotifications}),
+		page("/exceptions", access.ViewExceptions, s.exceptionsPage, menu{"wrench", views.LabelExceptions}),
+		page("/asynqmon/", access.InspectQueues, s.monitorPage, menu{"layers", views.LabelQueues}),
+		page("/asynqmon/*", access.InspectQueues, s.monitorPage, menu{}),
+		page("/me", access.UseAccount, s.accountPage, menu{"settings", views.LabelAccount}),
+		act("/me", access.UseAccount, s.saveAccount),
+		act("/me/password", access.UseAccount, s.changePassword),
 	}
 }
 
 // admit is what stands before a route's handler.
-func (s *Server) admit(d door) []fiber.Handler {
-	switch d {
+func (s *Server) admit(r route) []fiber.Handler {
+	switch r.door {
 	case merchantDoor:
 		return []fiber.Handler{s.admitMerchant}
 	case monitorDoor:
 		return []fiber.Handler{s.admitMonitor}
+	case loginDoor:
+		return []fiber.Handler{s.dressPage}
+	case consoleDoor:
+		return []fiber.Handler{s.dressPage, s.admitOperator(r.permission)}
 	default:
 		return nil
 	}

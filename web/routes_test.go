@@ -32,6 +32,12 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 		if locked && h.api(t, wrong, r.method, path, "").status != http.StatusUnauthorized {
 			t.Errorf("%s %s opens to the key of another door", r.method, path)
 		}
+		if r.door == consoleDoor && r.method != http.MethodPost && (got.status != http.StatusSeeOther || !strings.HasPrefix(got.header.Get("Location"), "/login")) {
+			t.Errorf("%s %s does not lead to the login: %d %s", r.method, path, got.status, got.header.Get("Location"))
+		}
+		if (r.door == consoleDoor) != (r.permission != "") {
+			t.Errorf("%s %s has the permission %q", r.method, path, r.permission)
+		}
 		if got.header.Get("X-Content-Type-Options") != "nosniff" || got.header.Get("X-Request-Id") == "" || got.header.Get("Server") != "" {
 			t.Errorf("%s %s: headers %v", r.method, path, got.header)
 		}

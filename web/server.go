@@ -8,18 +8,22 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"runtime/debug"
 	"strings"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/callback"
 	"backstop/internal/config"
+	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/static"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -45,9 +49,15 @@ type Options struct {
 	Settings  *settings.Store
 	Callbacks Callbacks
 	Payments  Payments
+	Operators *access.Operators
+	Sessions  *access.Sessions
 	Checks    []Check // what /readyz asks
-	Version   string
-	Log       *slog.Logger
+	// QueueEngine names the queue's engine on the overview; see redisd.Engine.
+	QueueEngine string
+	// Monitor is Asynqmon, read-only; nil = this process has none.
+	Monitor http.Handler
+	Version string
+	Log     *slog.Logger
 }
 
 // Limits of the door that nobody needs to set.
@@ -73,11 +83,24 @@ type Server struct {
 	refusals *rate.Limiter       // log lines about refused requests
 	senders  *limiter[senderKey] // callbacks by address
 	keys     *limiter[string]    // API requests by hash of the key
+
+	// The console's.
+	table    []route
+	files    *static.Set
+	console  *console.Book
+	policy   *access.Policy
+	throttle *access.Throttle
 }
 
 // New returns a Server that listens nowhere yet.
 func New(o Options) *Server {
+	policy, err := access.NewPolicy()
+	if err != nil {
+		panic(err) // the policy is part of the binary
+	}
 	s := &Server{
+		files: static.Load(), console: console.New(o.DB, o.Settings), policy: policy, throttle: access.NewThrottle(),
+
 		o: o, tokens: newTokenBook(o.DB), ready: newReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
 		senders: newLimiter[senderKey](int(o.Config.CallbackRate)), keys: newLimiter[string](int(o.Config.APIRate)),
@@ -105,8 +128,9 @@ func New(o Options) *Server {
 	server.SecureErrorLogMessage = true // errors must not repeat headers: they hold keys
 	server.Logger = quietLogger{o.Log}
 	s.app.Use(s.guard)
-	for _, r := range s.routes() {
-		s.app.Add(r.method, r.path, append(s.admit(r.door), r.handler)...)
+	s.table = s.routes()
+	for _, r := range s.table {
+		s.app.Add(r.method, r.path, append(s.admit(r), r.handler)...)
 	}
 	return s
 }
@@ -134,6 +158,8 @@ const (
 	localRequestID local = iota
 	localCaller          // who was let in, for the log
 	localMerchant
+	localOperator
+	localPage // set where errors are for people
 )
 
 // guard stands before every handler.

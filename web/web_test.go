@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/db"
@@ -138,7 +139,8 @@ func open(t *testing.T, environ ...string) *house {
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.Server = New(Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.sender, Payments: h.till,
-		Version: "v0", Log: log,
+		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor,
+		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -57,8 +57,19 @@ func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr strin
 }
 
 // Find returns whose session it is, as the operator stands now: a role that was
-// taken away or an operator that was disabled counts at once. Errors: ErrSession.
+// taken away or an operator that was disabled counts at once. It keeps the session
+// alive. Errors: ErrSession.
 func (s *Sessions) Find(ctx context.Context, token string) (*Operator, error) {
+	return s.find(ctx, token, true)
+}
+
+// Peek is Find for what a page asks by itself: an open page that nobody looks at
+// must not keep its session alive.
+func (s *Sessions) Peek(ctx context.Context, token string) (*Operator, error) {
+	return s.find(ctx, token, false)
+}
+
+func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operator, error) {
 	if token == "" || len(token) > maxSessionToken {
 		return nil, ErrSession
 	}
@@ -83,7 +94,7 @@ func (s *Sessions) Find(ctx context.Context, token string) (*Operator, error) {
 		return nil, err
 	}
 	// Not the last minute of a short limit, or a busy session would end.
-	if now-row.SeenAt > min(seenEvery, s.idle/4).Microseconds() {
+	if touch && now-row.SeenAt > min(seenEvery, s.idle/4).Microseconds() {
 		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash, now).Exec(ctx); err != nil {
 			return nil, fmt.Errorf("keep the session alive: %w", err)
 		}

@@ -66,6 +66,13 @@ func TestRequestsKeepASessionAlive(t *testing.T) {
 	d := dbtest.SQLite(t)
 	_, s, token := signedIn(t, d)
 	age(t, d, time.Hour, 29*time.Minute)
+	var before int64
+	if _, err := s.Peek(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.NewRaw("SELECT seen_at FROM sessions").Scan(t.Context(), &before); err != nil || d.Now()-before < 28*time.Minute.Microseconds() {
+		t.Errorf("a page's own request kept the session alive: %v", err)
+	}
 	if _, err := s.Find(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}

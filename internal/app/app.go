@@ -8,8 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/db"
@@ -25,6 +27,8 @@ import (
 	"backstop/jobs"
 	"backstop/migrations"
 	"backstop/web"
+
+	"github.com/hibiken/asynqmon"
 )
 
 // Roles of a serving process.
@@ -210,9 +214,22 @@ func (a *App) build() {
 		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait})
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Callbacks: receiver, Payments: a.processor,
+			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
+			QueueEngine: string(a.redis.Engine()), Monitor: a.monitor(),
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})
 	}
+}
+
+// monitorPath is where Asynqmon stands, behind the console's login.
+const monitorPath = "/asynqmon"
+
+// monitor is Asynqmon on our Redis, for looking only. Payloads hold ids and no
+// more, and are shown as they are.
+func (a *App) monitor() http.Handler {
+	m := asynqmon.New(asynqmon.Options{RootPath: monitorPath, RedisConnOpt: a.redis.Asynq(), ReadOnly: true})
+	a.closing(func() { _ = m.Close() })
+	return m
 }
 
 // skewMost is the difference between this node's clock and the database's from

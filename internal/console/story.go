@@ -1,0 +1,201 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"backstop/internal/compensation"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/supplier"
+)
+
+// storyRows bounds each kind of event of one story; a supplier may repeat a
+// callback for days.
+const storyRows = 200
+
+// Phase is which kind of event an item of a story is.
+type Phase string
+
+// Phases.
+const (
+	CallbackPhase  Phase = "callback"
+	StatusPhase    Phase = "status"
+	NotifyPhase    Phase = "notify"
+	ExceptionPhase Phase = "exception"
+	PlanPhase      Phase = "plan"
+)
+
+// Item is one event of a story; the one field of its phase is set.
+type Item struct {
+	At        int64 // Unix µs
+	Phase     Phase
+	Callback  *Callback
+	Move      *order.History
+	Queued    *notify.Delivery // the notification was written
+	Attempt   *notify.Attempt
+	Exception *compensation.Item
+	Plan      *Plan
+}
+
+// Callback is one authentic callback with all that it brought.
+type Callback struct {
+	ID         int64           `bun:"id"`
+	Supplier   string          `bun:"supplier"`
+	TradeNo    string          `bun:"trade_no"`
+	EventKey   string          `bun:"event_key"`
+	Outcome    string          `bun:"outcome"`
+	ReceivedAt int64           `bun:"received_at"`
+	RemoteAddr string          `bun:"remote_addr"`
+	Method     string          `bun:"method"`
+	Query      string          `bun:"query"`
+	Headers    string          `bun:"headers"`
+	Body       []byte          `bun:"body"`
+	RawSteps   json.RawMessage `bun:"steps"`
+	Steps      []supplier.Step `bun:"-"`
+}
+
+// StockLine is what the order holds of one SKU.
+type StockLine struct {
+	SKU      string `bun:"sku"`
+	Quantity int64  `bun:"quantity"`
+}
+
+// Story is everything that happened to one order, and what will.
+type Story struct {
+	Order      *order.Order
+	Merchant   Named
+	Supplier   Named
+	Items      []Item // by time, plans last
+	Stock      []StockLine
+	Deliveries []notify.Delivery // newest first
+	Exceptions []compensation.Item
+	Told       string // notify_status
+	Why        Why
+	Callbacks  int
+	Attempts   int
+	// Cut says that there is more of one kind than a story shows.
+	Cut bool
+}
+
+// Story reads one order's story. Errors: ErrNotFound.
+func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
+	o, err := order.ByNo(ctx, b.db.Read, orderNo)
+	if errors.Is(err, order.ErrNotFound) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Story{Order: o}
+	for _, read := range []func(context.Context, *Story) error{
+		b.addNames, b.addStock, b.addCallbacks, b.addHistory, b.addDeliveries, b.addAttempts, b.addExceptions,
+	} {
+		if err := read(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	byTime(s.Items)
+	s.Told = notify.OrderStatus(s.Deliveries)
+	b.explain(s)
+	return s, nil
+}
+
+func (b *Book) addNames(ctx context.Context, s *Story) error {
+	var rows []Named
+	err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id = ? UNION ALL SELECT -id, code, kind FROM suppliers WHERE id = ?",
+		s.Order.MerchantID, s.Order.SupplierID).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("read the order's merchant and supplier: %w", err)
+	}
+	for _, r := range rows {
+		if r.ID == s.Order.MerchantID {
+			s.Merchant = r
+		} else {
+			s.Supplier = r
+		}
+	}
+	return nil
+}
+
+func (b *Book) addStock(ctx context.Context, s *Story) error {
+	if !s.Order.HasItems {
+		return nil
+	}
+	err := b.db.Read.NewRaw("SELECT k.sku, oi.quantity FROM order_items AS oi JOIN skus AS k ON k.id = oi.sku_id"+
+		" WHERE oi.order_id = ? ORDER BY k.sku LIMIT ?", s.Order.ID, storyRows).Scan(ctx, &s.Stock)
+	if err != nil {
+		return fmt.Errorf("read the order's items: %w", err)
+	}
+	return nil
+}
+
+func (b *Book) addHistory(ctx context.Context, s *Story) error {
+	var rows []order.History
+	err := b.db.Read.NewSelect().Model(&rows).Where("oh.order_id = ?", s.Order.ID).OrderExpr("oh.version").Limit(storyRows).Scan(ctx)
+	if err != nil {
+		return fmt.Errorf("read the order's history: %w", err)
+	}
+	for i := range rows {
+		s.Items = append(s.Items, Item{At: rows[i].CreatedAt, Phase: StatusPhase, Move: &rows[i]})
+	}
+	return nil
+}
+
+func (b *Book) addCallbacks(ctx context.Context, s *Story) error {
+	var rows []Callback
+	err := b.db.Read.NewRaw("SELECT c.id, c.trade_no, c.event_key, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps,"+
+		" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier"+
+		" FROM callbacks AS c WHERE c.order_no = ? ORDER BY c.id LIMIT ?", s.Order.OrderNo, storyRows).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("read the order's callbacks: %w", err)
+	}
+	for i := range rows {
+		if err := json.Unmarshal(rows[i].RawSteps, &rows[i].Steps); err != nil {
+			return fmt.Errorf("steps of callback %d: %w", rows[i].ID, err)
+		}
+		s.Items = append(s.Items, Item{At: rows[i].ReceivedAt, Phase: CallbackPhase, Callback: &rows[i]})
+	}
+	s.Callbacks, s.Cut = len(rows), s.Cut || len(rows) == storyRows
+	return nil
+}
+
+func (b *Book) addDeliveries(ctx context.Context, s *Story) (err error) {
+	if s.Deliveries, err = notify.OfSubject(ctx, b.db.Read, s.Order.ID); err != nil {
+		return err
+	}
+	for i := range s.Deliveries {
+		d := &s.Deliveries[i]
+		s.Items = append(s.Items, Item{At: d.CreatedAt, Phase: NotifyPhase, Queued: d})
+	}
+	return nil
+}
+
+func (b *Book) addAttempts(ctx context.Context, s *Story) error {
+	var rows []notify.Attempt
+	err := b.db.Read.NewSelect().Model(&rows).
+		Where("na.delivery_id IN (SELECT d.id FROM deliveries AS d WHERE d.subject_id = ?)", s.Order.ID).
+		OrderExpr("na.id").Limit(storyRows).Scan(ctx)
+	if err != nil {
+		return fmt.Errorf("read the order's attempts: %w", err)
+	}
+	for i := range rows {
+		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: NotifyPhase, Attempt: &rows[i]})
+	}
+	s.Attempts, s.Cut = len(rows), s.Cut || len(rows) == storyRows
+	return nil
+}
+
+func (b *Book) addExceptions(ctx context.Context, s *Story) error {
+	rows, _, err := compensation.List(ctx, b.db.Read, compensation.Query{OrderNo: s.Order.OrderNo, Limit: storyRows})
+	if err != nil {
+		return err
+	}
+	s.Exceptions = rows
+	for i := range rows {
+		s.Items = append(s.Items, Item{At: rows[i].OpenedAt, Phase: ExceptionPhase, Exception: &rows[i]})
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package views
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/internal/order"
+	"backstop/internal/supplier"
+
+	"github.com/a-h/templ"
+)
+
+// Choices are what a list's selects offer.
+type Choices struct {
+	Merchants []console.Named
+	Suppliers []console.Named
+}
+
+// scanRows is how many rows a filter without an index looks at, as pages say it.
+const scanRows = "50,000"
+
+func orderLink(no string) templ.SafeURL { return templ.URL("/orders/" + url.PathEscape(no)) }
+
+// exceptionLink leads to the order's story, or to the exception itself where no
+// order is behind it.
+func exceptionLink(x compensation.Item) templ.SafeURL {
+	if x.OrderID != 0 || x.OrderNo != "" && x.Kind != compensation.UnknownOrder {
+		return orderLink(x.OrderNo)
+	}
+	return templ.URL("/exceptions?kind=" + x.Kind)
+}
+
+// refusal is the check that failed, which is why a callback was refused.
+func refusal(steps []supplier.Step) string {
+	for _, s := range steps {
+		if !s.OK {
+			return s.Name + ": " + s.Detail
+		}
+	}
+	return ""
+}
+
+func passed(steps []supplier.Step) (n int) {
+	for _, s := range steps {
+		if s.OK {
+			n++
+		}
+	}
+	return n
+}
+
+// detailLine is an exception's detail in one line, by name.
+func detailLine(x compensation.Item) string {
+	var fields map[string]any
+	if json.Unmarshal(x.Detail, &fields) != nil {
+		return string(x.Detail)
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value := fields[name]
+		if n, ok := value.(float64); ok {
+			value = fmt.Sprintf("%.0f", n)
+		}
+		parts = append(parts, fmt.Sprintf("%s: %v", name, value))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Values of selects, in the order of a thing's life.
+var (
+	deliveryStatuses = []string{"queued", "sending", "retry_wait", "delivered", "exhausted", "skipped"}
+	eventTypes       = []string{"order.paid", "order.failed", "order.closed"}
+	exceptionOrder   = []string{"open", "assigned", "proposed", "approved", "executing", "resolved", "failed", "ignored"}
+	orderStatuses    = order.Statuses
+)
+
+func kindsInOrder() []string { return slices.Sorted(maps.Keys(exceptionKinds)) }
+
+func outcomesInOrder() []string {
+	return slices.Sorted(maps.Keys(outcomes))
+}

@@ -1,0 +1,308 @@
+package views
+
+// word is one text in every language that the console speaks. The catalog is
+// checked by the compiler (a key that is missing does not compile) and by tests:
+// no key unused, the same placeholders, nothing empty.
+type word struct{ zh, en string }
+
+// Languages are named in themselves.
+const (
+	nameZH = "中文"
+	nameEN = "English"
+)
+
+// The frame of every page.
+var (
+	tProduct       = word{"兜底 Backstop", "Backstop"}
+	tSkip          = word{"跳到正文", "Skip to content"}
+	tMainMenu      = word{"主导航", "Main"}
+	tMonitor       = word{"监控", "Monitor"}
+	tSystem        = word{"系统", "System"}
+	tOverview      = word{"概览", "Overview"}
+	tOrders        = word{"订单", "Orders"}
+	tCallbacks     = word{"回调", "Callbacks"}
+	tNotifications = word{"商户通知", "Notifications"}
+	tExceptions    = word{"异常", "Exceptions"}
+	tQueues        = word{"队列 Asynqmon", "Queues (Asynqmon)"}
+	tAccount       = word{"我的设置", "My settings"}
+	tSignOut       = word{"退出", "Sign out"}
+	tFind          = word{"查找订单", "Find an order"}
+	tFindHint      = word{"订单号或商户单号，回车查找", "Order number or merchant's number, then Enter"}
+	tLight         = word{"浅色", "Light"}
+	tDark          = word{"深色", "Dark"}
+	tOtherTongue   = word{"English", "中文"}
+	tCopy          = word{"复制 %s", "Copy %s"}
+	tVersion       = word{"版本 %s", "Version %s"}
+	tKeys          = word{"键盘快捷键", "Keyboard shortcuts"}
+	tKeySearch     = word{"查找", "Search"}
+	tKeyRows       = word{"上一行 / 下一行", "Previous / next row"}
+	tKeyOpen       = word{"打开 / 复制编号", "Open / copy the id"}
+	tKeyGo         = word{"概览 · 订单 · 回调 · 通知 · 异常", "Overview · orders · callbacks · notifications · exceptions"}
+	tKeyPages      = word{"最新一页 / 更早一页", "Newest / older page"}
+	tClose         = word{"关闭", "Close"}
+	tAgo           = word{"%s前", "%s ago"}
+	tIn            = word{"%s后", "in %s"}
+	tLive          = word{"每 5 秒更新", "Updated every 5 s"}
+	tNone          = word{"–", "–"}
+)
+
+// Signing in.
+var (
+	tSignIn       = word{"登录", "Sign in"}
+	tSignInLong   = word{"登录控制台", "Sign in to the console"}
+	tName         = word{"用户名", "Name"}
+	tPassword     = word{"密码", "Password"}
+	tWrongLogin   = word{"用户名或密码不对。", "The name or the password is wrong."}
+	tTooMany      = word{"尝试太多次，请 %s后再试。", "Too many tries: wait %s and try again."}
+	tForeign      = word{"请求来自别的网站，已拒绝。请在本页重试。", "The request came from another site and was refused. Try again on this page."}
+	tFirstHint    = word{"首次启动时，一次性密码会打印在服务的输出里：admin one-time password。", "At the first start the one-time password is printed by the server: admin one-time password."}
+	tNewPassword  = word{"设置新密码", "Set a new password"}
+	tMustChange   = word{"这是一次性密码。请先设置您自己的密码，才能继续。", "This is a one-time password. Set one of your own to go on."}
+	tOldPassword  = word{"现在的密码", "Current password"}
+	tNewPassword1 = word{"新密码", "New password"}
+	tNewPassword2 = word{"再输一遍新密码", "New password again"}
+	tPasswordRule = word{"12 到 256 个字符。", "12 to 256 characters."}
+	tOldWrong     = word{"现在的密码不对。", "The current password is wrong."}
+	tNewBad       = word{"新密码需要 12 到 256 个字符，且不能与旧密码相同。", "The new password needs 12 to 256 characters and must differ from the old one."}
+	tNotSame      = word{"两次输入的新密码不同。", "The two new passwords differ."}
+	tSave         = word{"保存", "Save"}
+	tSaved        = word{"已保存。", "Saved."}
+	tEndsOthers   = word{"修改密码会结束您的其他登录。", "A new password ends your other sessions."}
+)
+
+// One's own settings.
+var (
+	tLanguage  = word{"语言", "Language"}
+	tTheme     = word{"主题", "Theme"}
+	tZone      = word{"时区", "Time zone"}
+	tByBrowser = word{"跟随浏览器", "As the browser"}
+	tByDefault = word{"默认（%s）", "Default (%s)"}
+	tZoneHint  = word{"IANA 名称，例如 Asia/Shanghai；留空用默认。", "IANA name such as Asia/Shanghai; empty for the default."}
+	tBadChoice = word{"没有这个选项：请检查时区的名称。", "There is no such choice: check the name of the time zone."}
+	tRole      = word{"角色", "Role"}
+)
+
+// Lists.
+var (
+	tFilter      = word{"筛选", "Filter"}
+	tApply       = word{"应用", "Apply"}
+	tClear       = word{"清除", "Clear"}
+	tAny         = word{"全部", "Any"}
+	tNewest      = word{"最新", "Newest"}
+	tOlder       = word{"更早", "Older"}
+	tPerPage     = word{"每页 %d 条，新的在前", "%d a page, newest first"}
+	tScanned     = word{"筛选条件没有索引：每页最多查看 %s 行，点“更早”继续往前找。", "This filter has no index: a page looks at %s rows at most. Older goes on from there."}
+	tNoMatch     = word{"没有符合条件的记录", "Nothing matches"}
+	tNoMatchHow  = word{"去掉一个筛选条件再试。", "Drop a filter and try again."}
+	tNoMore      = word{"到头了", "This is the end"}
+	tNoMoreHow   = word{"没有更早的记录。", "There is nothing older."}
+	tTime        = word{"时间", "Time"}
+	tOrder       = word{"订单", "Order"}
+	tOrderNo     = word{"订单号", "Order number"}
+	tAnyNo       = word{"订单号或商户单号", "Order or merchant's number"}
+	tMerchant    = word{"商户", "Merchant"}
+	tSupplier    = word{"供应商", "Supplier"}
+	tAmount      = word{"金额", "Amount"}
+	tState       = word{"状态", "State"}
+	tTold        = word{"通知商户", "Merchant told"}
+	tOutTradeNo  = word{"商户单号", "Merchant's number"}
+	tSubject     = word{"内容", "Subject"}
+	tOutcome     = word{"结果", "Outcome"}
+	tReason      = word{"原因", "Reason"}
+	tFrom        = word{"来源", "From"}
+	tShow        = word{"显示", "Show"}
+	tTaken       = word{"已收下的", "Taken"}
+	tWithRefused = word{"含被拒绝的", "Refused ones too"}
+	tType        = word{"类型", "Type"}
+	tTries       = word{"次数", "Tries"}
+	tNext        = word{"下次", "Next"}
+	tSeen        = word{"次数", "Seen"}
+	tKind        = word{"类型", "Kind"}
+	tDetail      = word{"详情", "Detail"}
+	tChecks      = word{"验证", "Checks"}
+	tChecksOf    = word{"通过 %d/%d", "%d of %d passed"}
+)
+
+// What an empty list says.
+var (
+	tNoOrders      = word{"还没有订单", "No orders yet"}
+	tNoOrdersHow   = word{"先用 backstop apply 声明供应商和商户，再让商户调用 POST /api/v1/orders；或运行 backstop serve --demo 看它动起来。", "Declare suppliers and merchants with backstop apply, then let a merchant call POST /api/v1/orders; or run backstop serve --demo to see it alive."}
+	tNoCallbacks   = word{"还没有回调", "No callbacks yet"}
+	tNoCallbackHow = word{"供应商的通知地址是 %s，末尾换成供应商代码。", "Give suppliers the address %s with their code at its end."}
+	tNoNotifs      = word{"还没有通知", "No notifications yet"}
+	tNoNotifsHow   = word{"订单付款、失败或关闭后，这里会出现给商户的通知。", "Once an order is paid, fails or closes, the merchant's notification stands here."}
+	tAllClear      = word{"没有异常", "All clear"}
+	tAllClearHow   = word{"金额不符、迟到付款、未知订单、通知用尽都会列在这里。", "Wrong amounts, late money, unknown orders and used-up notifications would stand here."}
+)
+
+// The overview.
+var (
+	tAtRisk        = word{"有风险的钱", "Money at risk"}
+	tUntold        = word{"已付款，商户还不知道", "Paid, merchant not told yet"}
+	tGivenUp       = word{"已付款，通知次数用尽", "Paid, notification given up"}
+	tStuck         = word{"到时未动", "Overdue"}
+	tMismatch      = word{"钱与订单不符", "Money does not fit"}
+	tNoMoney       = word{"无", "None"}
+	tOrdersN       = word{"%s%s 笔", "orders: %s%s"}
+	tBounded       = word{"每项最多统计 %s 行；“+”表示还有更多", "Each part counts %s rows at most; + means that there are more"}
+	tInFlight      = word{"通知", "Notifications"}
+	tOverdueN      = word{"超时未发", "Overdue"}
+	tOldest        = word{"最早到期", "Oldest due"}
+	tEngine        = word{"队列引擎", "Queue engine"}
+	tDatabase      = word{"数据库", "Database"}
+	tEngineChild   = word{"内置 Redis（随服务启动）", "Redis of our own (runs with the server)"}
+	tEngineOutside = word{"外部 Redis", "External Redis"}
+	tEngineMini    = word{"进程内替身", "In-process stand-in"}
+	tMiniWarn      = word{"队列在进程内运行，仅供开发", "The queue runs inside the process: for development only"}
+	tMiniWarnHow   = word{"没有找到 redis-server。它慢，且重启后不保留任务（数据库里的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。", "No redis-server was found. It is slow and keeps no tasks over a restart (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL."}
+	tNeedsYou      = word{"需要人处理", "Needs a person"}
+	tLastCallbacks = word{"最近的回调", "Last callbacks"}
+	tAll           = word{"全部", "All"}
+	tWelcome       = word{"欢迎。还没有声明任何商户", "Welcome. No merchant is declared yet"}
+	tWelcomeHow    = word{"写一个 YAML 声明供应商和商户，运行 backstop apply FILE.yaml，两秒内生效；或运行 backstop serve --demo。", "Write a YAML file with suppliers and merchants and run backstop apply FILE.yaml; it counts within two seconds. Or run backstop serve --demo."}
+)
+
+// One order's story.
+var (
+	tStory        = word{"全过程", "The whole story"}
+	tWhy          = word{"现在怎样，为什么", "Where it stands, and why"}
+	tPhaseAll     = word{"全部", "All"}
+	tPhaseStatus  = word{"状态", "Status"}
+	tPhasePlan    = word{"计划", "Planned"}
+	tCreated      = word{"创建", "Created"}
+	tExpires      = word{"到期", "Expires"}
+	tOrderMade    = word{"下单", "Order created"}
+	tBecame       = word{"状态", "Status"}
+	tByActor      = word{"由 %s", "by %s"}
+	tVersionN     = word{"版本 %d", "version %d"}
+	tCallbackFrom = word{"收到回调", "Callback received"}
+	tFromAddr     = word{"来自 %s", "from %s"}
+	tVerified     = word{"验证通过 %d/%d", "%d of %d checks passed"}
+	tRaw          = word{"原始请求，%d 字节", "Raw request, %d bytes"}
+	tMaskedNote   = word{"个人信息已遮盖", "personal data is masked"}
+	tSameAs       = word{"与第 1 次的差异：%d 行", "Lines that differ from the first: %d"}
+	tNotifMade    = word{"写入通知", "Notification written"}
+	tNotifSkipped = word{"不通知：商户没有通知地址", "Not told: the merchant gave no address"}
+	tAttemptN     = word{"通知第 %d 次", "Attempt %d"}
+	tReqRes       = word{"请求与应答", "Request and answer"}
+	tNode         = word{"节点 %s", "node %s"}
+	tExcOpened    = word{"登记异常", "Exception opened"}
+	tPlanAttempt  = word{"计划：通知第 %d 次（共 %d 次）", "Planned: attempt %d of %d"}
+	tPlanExpire   = word{"计划：付款时限到", "Planned: the time to pay ends"}
+	tPlanClose    = word{"计划：关单确认结束", "Planned: closing ends"}
+	tPlanReclaim  = word{"若第 %d 次没有结果，届时收回重发", "If attempt %d never ends, it is taken over"}
+	tMoneyCheck   = word{"资金核对", "Money check"}
+	tMatch        = word{"相符", "Match"}
+	tDiffers      = word{"不符", "Differs"}
+	tUnpaid       = word{"未付", "Unpaid"}
+	tPayable      = word{"应付", "Payable"}
+	tPaidSum      = word{"实付", "Paid"}
+	tDifference   = word{"差额", "Difference"}
+	tItems        = word{"商品", "Items"}
+	tIDs          = word{"编号", "Identifiers"}
+	tTradeNo      = word{"供应商流水号", "Supplier's number"}
+	tNotifyURL    = word{"通知地址", "Notify address"}
+	tOfMerchant   = word{"商户设置的地址", "the merchant's"}
+	tCloseReason  = word{"关闭原因", "Close reason"}
+	tStoryCut     = word{"每类最多显示 %d 条，此订单还有更多。", "A story shows %d events of a kind; this order has more."}
+	tAttemptsList = word{"通知", "Notifications"}
+)
+
+// The sentence of why.
+var (
+	tWhyException    = word{"有一条异常等人决定：%s", "An exception waits for a decision: %s"}
+	tWhyExceptionHow = word{"它不会自己消失；订单的状态不会因此改变。", "It does not go away by itself, and the order does not change because of it."}
+	tWhyExhausted    = word{"商户没有收到通知，%d 次尝试全部用完", "The merchant was not told, and all %d attempts are used up"}
+	tWhyExhaustedHow = word{"不会再自动发送。最后一次的原因：%s。请联系商户，修好后重发。", "Nothing more is sent by itself. The last reason: %s. Talk to the merchant and send again once it is mended."}
+	tWhyOverdue      = word{"本应在 %s 继续，但没有", "It should have gone on at %s and has not"}
+	tWhyOverdueHow   = word{"工作进程可能没有运行，或该商户的并发已占满。请查看 /readyz 和队列。", "The workers may be down, or this merchant's places are taken. Look at /readyz and at the queues."}
+	tWhyRetrying     = word{"商户还没有确认：第 %d 次失败（%s）", "The merchant has not confirmed: attempt %d failed (%s)"}
+	tWhyRetryingHow  = word{"%s 自动发第 %d 次，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", "Attempt %[2]d of %[3]d goes out at %[1]s by itself. If all fail, they are used up at about %[4]s; only then is a person needed."}
+	tWhySending      = word{"正在通知商户", "The merchant is being told now"}
+	tWhySendingHow   = word{"不需要做什么。", "Nothing needs to be done."}
+	tWhyPending      = word{"等待付款", "Waiting for payment"}
+	tWhyPendingHow   = word{"到 %s 仍未付款就自动关闭，释放库存。", "If nobody has paid by %s, it closes by itself and its stock is free."}
+	tWhyPaying       = word{"已发起支付，等待供应商回调", "A payment was started; the supplier's callback is awaited"}
+	tWhyPayingHow    = word{"到 %s 仍无消息就转为关单中。", "If there is no news by %s, it starts to close."}
+	tWhyClosing      = word{"关单中：钱仍可能到账", "Closing: money may still come"}
+	tWhyClosingHow   = word{"到 %s 仍无消息就关闭。", "If there is no news by %s, it is closed."}
+	tWhyNoAddress    = word{"已结束；商户没有通知地址，所以没有通知", "It is over; the merchant gave no address and was not told"}
+	tWhyNoAddressHow = word{"商户可以用 API 查询订单。", "The merchant can ask for the order with the API."}
+	tWhyDone         = word{"一切正常：已结束，商户已确认", "All is well: it is over, and the merchant knows"}
+	tWhyDoneHow      = word{"不需要做什么。", "Nothing needs to be done."}
+)
+
+// Errors.
+var (
+	tErrNotFound  = word{"没有这个页面或记录", "There is no such page or record"}
+	tErrForbidden = word{"您的角色（%s）不能打开这里", "Your role (%s) may not open this"}
+	tErrBusy      = word{"服务正忙，请稍后再试", "The server is busy: try again in a moment"}
+	tErrInput     = word{"地址里的筛选条件不对", "A filter in the address is wrong"}
+	tErrOurs      = word{"出错了，是我们的问题", "Something went wrong, and it is our fault"}
+	tErrRequest   = word{"请求号", "Request id"}
+	tErrBack      = word{"回到概览", "Back to the overview"}
+)
+
+// States.
+var (
+	tPending          = word{"待支付", "Pending"}
+	tPaying           = word{"支付中", "Paying"}
+	tClosing          = word{"关单中", "Closing"}
+	tPaid             = word{"已支付", "Paid"}
+	tFailed           = word{"失败", "Failed"}
+	tClosed           = word{"已关闭", "Closed"}
+	tToldNone         = word{"无通知", "None"}
+	tQueued           = word{"排队中", "Queued"}
+	tSending          = word{"发送中", "Sending"}
+	tRetrying         = word{"重试中", "Retrying"}
+	tDelivered        = word{"已确认", "Delivered"}
+	tExhausted        = word{"次数用尽", "Exhausted"}
+	tSkipped          = word{"无地址", "No address"}
+	tOpen             = word{"待处理", "Open"}
+	tAssigned         = word{"已分派", "Assigned"}
+	tProposed         = word{"待审批", "Proposed"}
+	tApproved         = word{"已批准", "Approved"}
+	tExecuting        = word{"补偿中", "Executing"}
+	tResolved         = word{"已解决", "Resolved"}
+	tIgnored          = word{"已忽略", "Ignored"}
+	tRepeat           = word{"重复", "Repeat"}
+	tNothingToDo      = word{"无需处理", "Nothing to do"}
+	tFailedTry        = word{"本次未成", "Failed try"}
+	tUnknownSupplier  = word{"未知供应商", "Unknown supplier"}
+	tDisabledSupplier = word{"供应商已停用", "Supplier disabled"}
+	tWrongAddress     = word{"地址不在白名单", "Address not allowed"}
+	tBadSignature     = word{"签名不对", "Bad signature"}
+	tUnparsable       = word{"无法解析", "Unreadable"}
+	tAdapterFailed    = word{"适配器出错", "Adapter failed"}
+	tUnavailable      = word{"暂不可用", "Unavailable"}
+	tUnknownOrder     = word{"未知订单", "Unknown order"}
+	tAmountMismatch   = word{"金额不符", "Amount mismatch"}
+	tCurrencyMismatch = word{"币种不符", "Currency mismatch"}
+	tAccountMismatch  = word{"收款账户不符", "Account mismatch"}
+	tLatePayment      = word{"迟到付款", "Late payment"}
+	tDuplicatePayment = word{"重复付款", "Duplicate payment"}
+	tUnknownRefund    = word{"未知退款", "Unknown refund"}
+	tDecryptFailed    = word{"解密失败", "Decryption failed"}
+	tMalformed        = word{"内容不完整", "Malformed"}
+	tNotifyExhausted  = word{"通知次数用尽", "Notification exhausted"}
+	tStuckPaying      = word{"支付卡住", "Stuck paying"}
+	tCauseCreated     = word{"下单", "created"}
+	tCausePay         = word{"发起支付", "payment started"}
+	tCauseCallback    = word{"供应商回调", "supplier's callback"}
+	tCauseTimeout     = word{"超时", "timeout"}
+	tCauseCancel      = word{"商户取消", "cancelled by the merchant"}
+	tCauseGrace       = word{"等待期满", "grace over"}
+	tCauseImported    = word{"迁入", "imported"}
+	tClassOK          = word{"成功", "success"}
+	tClassBadStatus   = word{"应答不是 2xx", "answer is not 2xx"}
+	tClassBadText     = word{"应答内容不符", "answer has another text"}
+	tClassTimeout     = word{"超时无应答", "no answer in time"}
+	tClassCancelled   = word{"我方停止", "stopped by us"}
+	tClassDNS         = word{"域名解析失败", "name does not resolve"}
+	tClassConnect     = word{"连接失败", "no connection"}
+	tClassTLS         = word{"TLS 握手或证书失败", "TLS handshake or certificate"}
+	tClassBroken      = word{"连接中断", "connection broke"}
+	tClassBlocked     = word{"地址不允许访问", "address may not be reached"}
+	tClassBadAddress  = word{"地址不可用", "address cannot be used"}
+	tClassInternal    = word{"我方故障", "our fault"}
+)

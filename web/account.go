@@ -1,0 +1,89 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"backstop/internal/access"
+	"backstop/internal/db"
+	"backstop/views"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+func (s *Server) accountPage(c *fiber.Ctx) error {
+	problem := views.Problem("")
+	switch {
+	case operator(c).MustChange:
+		problem = views.MustChange
+	case c.Query("kept") == "1":
+		problem = views.ChoicesKept
+	}
+	return s.sendAccount(c, http.StatusOK, problem)
+}
+
+func (s *Server) sendAccount(c *fiber.Ctx, status int, problem views.Problem) error {
+	op := operator(c)
+	return s.render(c, status, views.Me(s.page(c), views.Account{
+		Language: op.Language, Theme: op.Theme, Zone: op.Zone, DefaultZone: s.o.Config.Timezone.String(),
+		Problem: problem, Forced: op.MustChange,
+	}))
+}
+
+// saveAccount keeps language, theme and zone; a field that the form does not have
+// stays as it is, so that the top bar can change one of them.
+func (s *Server) saveAccount(c *fiber.Ctx) error {
+	op := operator(c)
+	chosen := func(name, is string) string {
+		if c.Request().PostArgs().Has(name) {
+			return field(c, name)
+		}
+		return is
+	}
+	ctx, cancel := work()
+	defer cancel()
+	err := s.o.Operators.Choose(ctx, op.ID, chosen("language", op.Language), chosen("theme", op.Theme), chosen("zone", op.Zone))
+	if errors.Is(err, access.ErrChoice) {
+		return s.sendAccount(c, http.StatusUnprocessableEntity, views.BadChoice)
+	}
+	if err != nil {
+		return err
+	}
+	if back := field(c, "back"); back != "" {
+		return c.Redirect(safeNext(back), http.StatusSeeOther)
+	}
+	return c.Redirect("/me?kept=1", http.StatusSeeOther)
+}
+
+// changePassword takes a new password, which ends every session of the operator,
+// and starts a new one for whoever knew the old password.
+func (s *Server) changePassword(c *fiber.Ctx) error {
+	op := operator(c)
+	if field(c, "new") != field(c, "again") {
+		return s.sendAccount(c, http.StatusUnprocessableEntity, views.NotSame)
+	}
+	// A session that somebody left open must not serve to guess the password.
+	if s.throttle.Try(op.Name, "session of "+op.Name) > 0 {
+		return errTooMany
+	}
+	ctx, cancel := work()
+	defer cancel()
+	err := s.o.Operators.ChangePassword(ctx, op.Name, field(c, "old"), field(c, "new"))
+	switch {
+	case errors.Is(err, access.ErrLogin):
+		return s.sendAccount(c, http.StatusUnprocessableEntity, views.OldWrong)
+	case errors.Is(err, access.ErrPassword):
+		s.throttle.Forgive(op.Name, "session of "+op.Name)
+		return s.sendAccount(c, http.StatusUnprocessableEntity, views.NewBad)
+	case errors.Is(err, db.ErrStale):
+		return s.askToSignIn(c)
+	case err != nil:
+		return err
+	}
+	s.throttle.Forgive(op.Name, "session of "+op.Name)
+	if err := s.startSession(ctx, c, op); err != nil {
+		return err
+	}
+	s.o.Log.Info("password changed", "operator", op.Name, "request_id", localRequestID.text(c))
+	return c.Redirect("/me?kept=1", http.StatusSeeOther)
+}

@@ -1,0 +1,315 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/compensation"
+	"backstop/internal/db"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+)
+
+const goodPassword = "correct horse battery"
+
+// fakeMonitor stands for Asynqmon with a page like its own.
+var fakeMonitor = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/asynqmon/api/queues" {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"queues":[]}`)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprint(w, `<html><head><link rel="stylesheet" href="https://fonts.example/css?family=X"/><script>window.A="1"</script></head><body></body></html>`)
+})
+
+// post sends a form as a page of ours does.
+func (h *house) post(t *testing.T, cookie, path string, fields ...string) answer {
+	t.Helper()
+	form := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	return h.call(t, http.MethodPost, path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "Cookie", cookie)
+}
+
+// signIn adds an operator of that role and returns the cookie of its session.
+func (h *house) signIn(t *testing.T, role string) string {
+	t.Helper()
+	name := "the." + role
+	if _, err := h.o.Operators.Add(t.Context(), name, role, goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	got := h.post(t, "", "/login", "name", name, "password", goodPassword)
+	if got.status != http.StatusSeeOther || got.header.Get("Location") != "/" {
+		t.Fatalf("login as %s: %d to %q", role, got.status, got.header.Get("Location"))
+	}
+	return cookieOf(got)
+}
+
+func cookieOf(a answer) string {
+	cookie, _, _ := strings.Cut(a.header.Get("Set-Cookie"), ";")
+	return cookie
+}
+
+// page gets one as a signed-in browser does.
+func (h *house) page(t *testing.T, cookie, path string) answer {
+	t.Helper()
+	return h.call(t, http.MethodGet, path, "", "Cookie", cookie)
+}
+
+// hostile is a text that would do harm where it was not written as text.
+const hostile = `<script>alert(1)</script>"><img src=x onerror=alert(1)>{{.}}`
+
+// seed writes a paid order whose merchant does not answer, with a repeated
+// callback, and what else the pages show. Its number is O1.
+func seed(t *testing.T, d *db.DB) {
+	t.Helper()
+	now := d.Now()
+	at := func(ago time.Duration) int64 { return now - ago.Microseconds() }
+	next, paid := now+90_000_000, at(50*time.Second)
+	orders := []*order.Order{
+		{OrderNo: "O1", OutTradeNo: "GX-88210477", Amount: 349900, Currency: "CNY", Exponent: 2, Subject: "Two tickets " + hostile, Status: order.Paid, Version: 2, PaidAmount: 349900, PaidAt: &paid, SupplierTradeNo: "4200002614202611201428773301", HasItems: true},
+		{OrderNo: "2026112000000002", OutTradeNo: "T2", Amount: 1980, Currency: "JPY", Subject: "Book", Status: order.Pending, Version: 1, NextAt: &next},
+		{OrderNo: "2026112000000003", OutTradeNo: "T3", Amount: 12345, Currency: "KWD", Exponent: 3, Subject: "Chair", Status: order.Closed, Version: 2, CloseReason: "timeout"},
+	}
+	write := func(rows any) {
+		t.Helper()
+		if _, err := d.NewInsert().Model(rows).Exec(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, o := range orders {
+		o.ID, o.MerchantID, o.SupplierID = int64(100+i), 1, 1
+		o.CreatedAt, o.ExpiresAt = at(time.Minute), at(-29*time.Minute)
+	}
+	write(&orders)
+	write(&[]order.History{
+		{ID: 1, OrderID: 100, Version: 1, To: order.Pending, Cause: order.Created, Actor: "merchant:m1", CreatedAt: at(time.Minute)},
+		{ID: 2, OrderID: 100, Version: 2, From: order.Pending, To: order.Paid, Cause: order.ByCallback, Actor: "supplier:wx", SourceID: 1, CreatedAt: paid},
+	})
+	steps, _ := json.Marshal([]map[string]any{
+		{"name": "signature", "ok": true, "detail": "RSA-SHA256"}, {"name": "amount", "ok": true, "detail": "3499.00 CNY as ordered"},
+	})
+	for i, outcome := range []string{"paid", "repeat"} {
+		_, err := d.NewRaw("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
+			" VALUES (?, 1, 100, 'O1', '42', 'e', 'd', ?, ?, '101.226.103.61', 'POST', '', ?, ?, ?)", 201+i, outcome, paid+int64(i)*15_000_000,
+			fmt.Sprintf("Content-Type: application/json\nWechatpay-Timestamp: 179515626%d", i),
+			[]byte(`{"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900}`), string(steps)).Exec(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := d.NewRaw("INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
+		" VALUES (203, 'wx', 'bad_signature', ?, '203.0.113.9', 'POST', '', '', ?, ?)", at(5*time.Second), []byte("x"),
+		`[{"name":"signature","ok":false,"detail":"does not match the body `+`<b>forged</b>"}]`).Exec(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(&notify.Event{ID: 300, MerchantID: 1, SubjectID: 100, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: paid})
+	write(&notify.Delivery{
+		ID: 301, EventID: 300, MerchantID: 1, SubjectID: 100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.RetryWait,
+		Attempts: 2, NextAt: &next, LastClass: notify.BadStatus, LastError: "HTTP 502", CreatedAt: paid,
+	})
+	write(&[]notify.Attempt{
+		{ID: 401, DeliveryID: 301, MerchantID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: paid + 80_000, TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_8c", ResponseHeader: "Server: nginx", ResponseBody: []byte("Bad gateway"), Error: "HTTP 502"},
+		{ID: 402, DeliveryID: 301, MerchantID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.Timeout, StartedAt: paid + 5_000_000, TookUS: 10_000_000, Node: "n1", ResponseBody: []byte{}, Error: "no answer within 10s"},
+	})
+	write(&[]compensation.Item{
+		{ID: 501, Kind: compensation.AmountMismatch, State: "open", SupplierID: 1, OrderNo: "2026112000000003", OrderID: 102, Subject: "t9", Amount: 12300, Currency: "KWD", Detail: compensation.Detail(map[string]any{"paid": 12300, "ordered": 12345}), Seen: 2, OpenedAt: at(20 * time.Second)},
+		{ID: 502, Kind: compensation.UnknownOrder, State: "open", SupplierID: 1, OrderNo: "NO-SUCH-ORDER", Subject: "t8", Amount: 500, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: at(10 * time.Second)},
+	})
+	for _, q := range []string{
+		"INSERT INTO skus (id, sku, stock, locked, sold, applied) VALUES (1, 'SKU-77120', 10, 0, 2, 12)",
+		"INSERT INTO order_items (order_id, sku_id, quantity) VALUES (100, 1, 2)",
+	} {
+		if _, err := d.ExecContext(context.Background(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pages are every page there is to see, with what the seed put on it.
+var pages = []struct{ name, path, holds string }{
+	{"overview", "/", "3,499.00"},
+	{"orders", "/orders", "GX-88210477"},
+	{"order", "/orders/O1", "SKU-77120"},
+	{"order-pending", "/orders/2026112000000002", "1,980"},
+	{"callbacks", "/callbacks", "bad_signature"},
+	{"notifications", "/notifications", "HTTP 502"},
+	{"exceptions", "/exceptions", "12.300"},
+	{"me", "/me", "datalist"},
+	{"orders-none", "/orders?no=nothing", "/orders"},
+}
+
+var (
+	inlineCode = regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script>|javascript:|hx-on`)
+	keyLeak    = regexp.MustCompile(`\bt[A-Z][a-z]+[A-Z]|%!|\bmsg\.`)
+	han        = regexp.MustCompile(`\p{Han}`)
+)
+
+func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	cookie := h.signIn(t, access.Viewer)
+	for _, p := range pages {
+		for _, lang := range []string{"zh", "en"} {
+			join := "?"
+			if strings.Contains(p.path, "?") {
+				join = "&"
+			}
+			got := h.page(t, cookie, p.path+join+"lang="+lang)
+			if got.status != http.StatusOK || !strings.Contains(got.body, p.holds) {
+				t.Errorf("%s in %s: %d without %q", p.path, lang, got.status, p.holds)
+				continue
+			}
+			text := strings.ReplaceAll(got.body, "onerror=alert(1)&gt;", "") // the seed's own, as text
+			if found := inlineCode.FindString(text); found != "" {
+				t.Errorf("%s in %s holds %q, which the policy forbids", p.path, lang, found)
+			}
+			if found := keyLeak.FindString(text); found != "" {
+				t.Errorf("%s in %s shows %q", p.path, lang, found)
+			}
+			if lang == "en" {
+				text = strings.ReplaceAll(text, "中文", "")
+				if found := han.FindString(text); found != "" {
+					t.Errorf("%s in English shows %q", p.path, found)
+				}
+			}
+			if strings.Contains(got.body, "<script>alert") || strings.Contains(got.body, "<img") || strings.Contains(got.body, "<b>forged") {
+				t.Errorf("%s shows a stranger's text as HTML", p.path)
+			}
+			if got.header.Get("Content-Security-Policy") != contentPolicy || got.header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: headers %v", p.path, got.header)
+			}
+		}
+	}
+}
+
+// The story is complete and in the order in which it happened.
+func TestAStoryTellsEverythingInItsOrder(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	cookie := h.signIn(t, access.Finance)
+	body := h.page(t, cookie, "/orders/O1?lang=en").body
+	at := 0
+	for _, event := range []string{
+		"has not confirmed: attempt 2 failed", "Attempt 3 of 13", "Order created", "version 1", "Callback received", "supplier&#39;s callback",
+		"Notification written", "Attempt 1", "Attempt 2", "Repeat", "Lines that differ from the first: 2", "Planned: attempt 3 of 13",
+	} {
+		i := strings.Index(body[at:], event)
+		if i < 0 {
+			t.Fatalf("%q is missing, or not behind the event before it", event)
+		}
+		at += i
+	}
+	for _, sight := range []string{"oUpF8-secret-openid", "3499.00 CNY as ordered", "Server: nginx", "3.204 s", "SKU-77120", "4200002614202611201428773301"} {
+		if !strings.Contains(body, sight) {
+			t.Errorf("the story does not say %q", sight)
+		}
+	}
+}
+
+func TestPersonalDataIsMaskedForThoseWhoMayNotSeeIt(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	for _, role := range access.Roles {
+		body := h.page(t, h.signIn(t, role), "/orders/O1").body
+		if shown := strings.Contains(body, "secret-openid"); shown != h.policy.Allows(role, access.ViewPersonal) {
+			t.Errorf("%s sees the buyer's openid: %t", role, shown)
+		}
+	}
+}
+
+// TestEveryRoleOpensItsRoutesAndNoOther walks role × route.
+func TestEveryRoleOpensItsRoutesAndNoOther(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	refused := 0
+	for _, role := range access.Roles {
+		cookie := h.signIn(t, role)
+		for _, r := range h.table {
+			if r.door != consoleDoor {
+				continue
+			}
+			path := strings.NewReplacer(":order_no", "O1", "*", "x").Replace(r.path)
+			got := h.call(t, r.method, path, "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin")
+			allowed := h.policy.Allows(role, r.permission)
+			if (got.status == http.StatusForbidden) == allowed {
+				t.Errorf("%s %s as %s: %d, allowed is %t", r.method, path, role, got.status, allowed)
+			}
+			if !allowed {
+				refused++
+			}
+			if r.menu.icon != "" && strings.Contains(h.page(t, cookie, "/me").body, `href="`+r.path+`"`) != allowed {
+				t.Errorf("the menu of %s: %s is shown, allowed is %t", role, r.path, allowed)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("nothing was refused to anybody: the walk proves nothing")
+	}
+}
+
+func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	cookie := h.signIn(t, access.Viewer)
+	for _, c := range []struct{ path, holds, not string }{
+		{"/orders?status=pending", "2026112000000002", "GX-88210477"},
+		{"/orders?merchant=m2", "/orders", "GX-88210477"},
+		{"/orders?supplier=wx&status=paid", "GX-88210477", ">T2<"},
+		{"/orders?before=2t", "GX-88210477", ">T2<"}, // 2t is 101 in base 36
+		{"/callbacks?refused=no", "101.226.103.61", "203.0.113.9"},
+		{"/callbacks?outcome=bad_signature", "203.0.113.9", "101.226.103.61"},
+		{"/callbacks?no=O1", "101.226.103.61", "203.0.113.9"},
+		{"/notifications?status=retry_wait&merchant=m1&type=order.paid", "HTTP 502", "nothing"},
+		{"/notifications?status=delivered", "/notifications", "HTTP 502"},
+		{"/notifications?no=O1", "HTTP 502", "nothing"},
+		{"/exceptions?kind=unknown_order", "NO-SUCH-ORDER", "12.300"},
+	} {
+		got := h.page(t, cookie, c.path+"&lang=en")
+		if got.status != http.StatusOK || !strings.Contains(got.body, c.holds) || strings.Contains(got.body, c.not) {
+			t.Errorf("%s: %d, holds %q %t, holds %q %t", c.path, got.status, c.holds, strings.Contains(got.body, c.holds), c.not, strings.Contains(got.body, c.not))
+		}
+	}
+	for _, no := range []string{"O1", "GX-88210477"} {
+		if got := h.page(t, cookie, "/orders?no="+no); got.header.Get("Location") != "/orders/O1" {
+			t.Errorf("the one order of %s: %d to %q", no, got.status, got.header.Get("Location"))
+		}
+	}
+	for path, want := range map[string]int{"/orders?before=!": 422, "/orders/none": 404, "/orders?status=%00": 422, "/exceptions?before=-1": 422} {
+		if got := h.page(t, cookie, path); got.status != want || !strings.Contains(got.body, "</html>") {
+			t.Errorf("%s: %d, want %d as a page", path, got.status, want)
+		}
+	}
+}
+
+func TestAsynqmonHasAPolicyOfItsOwnAndChangesNothing(t *testing.T) {
+	h := open(t)
+	cookie := h.signIn(t, access.Ops)
+	got := h.page(t, cookie, "/asynqmon/")
+	policy := got.header.Get("Content-Security-Policy")
+	if got.status != http.StatusOK || strings.Contains(got.body, "fonts.example") || !strings.Contains(policy, "'sha256-") || strings.Contains(policy, "script-src 'self' 'unsafe-inline'") {
+		t.Errorf("%d %q under %q", got.status, got.body, policy)
+	}
+	if got := h.page(t, cookie, "/asynqmon/api/queues"); got.body != `{"queues":[]}` {
+		t.Errorf("its API answers %d %q", got.status, got.body)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodPut} {
+		if got := h.call(t, method, "/asynqmon/api/queues/notify", "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin"); got.status != http.StatusMethodNotAllowed {
+			t.Errorf("%s: %d", method, got.status)
+		}
+	}
+	if got := h.page(t, h.signIn(t, access.Viewer), "/asynqmon/"); got.status != http.StatusForbidden {
+		t.Errorf("a viewer: %d", got.status)
+	}
+}

@@ -1,0 +1,197 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+)
+
+func TestSigningInAndOut(t *testing.T) {
+	h := open(t)
+	cookie := h.signIn(t, access.Viewer)
+	if got := h.page(t, cookie, "/orders"); got.status != http.StatusOK {
+		t.Fatalf("signed in: %d", got.status)
+	}
+	got := h.post(t, cookie, "/logout")
+	if got.header.Get("Location") != "/login" || !strings.Contains(got.header.Get("Set-Cookie"), "expires=") {
+		t.Errorf("sign out: %d %v", got.status, got.header)
+	}
+	// The cookie may live on in a copy: the session must not.
+	if got := h.page(t, cookie, "/orders?status=paid"); got.header.Get("Location") != "/login?next=%2Forders%3Fstatus%3Dpaid" {
+		t.Errorf("after signing out: %d to %q", got.status, got.header.Get("Location"))
+	}
+}
+
+func TestCookiesAreLockedDown(t *testing.T) {
+	for _, c := range []struct {
+		public, name string
+		secure       bool
+	}{{"http://127.0.0.1:8080", "backstop=", false}, {"https://pay.example", "__Host-backstop=", true}} {
+		h := open(t, "BACKSTOP_PUBLIC_URL="+c.public)
+		if _, err := h.o.Operators.Add(t.Context(), "li", access.Viewer, goodPassword); err != nil {
+			t.Fatal(err)
+		}
+		got := h.post(t, "", "/login", "name", "li", "password", goodPassword)
+		cookie := got.header.Get("Set-Cookie")
+		lower := strings.ToLower(cookie)
+		if !strings.HasPrefix(cookie, c.name) || !strings.Contains(lower, "httponly") || !strings.Contains(lower, "samesite=lax") ||
+			!strings.Contains(lower, "path=/") || strings.Contains(lower, "domain") || strings.Contains(lower, "secure") != c.secure {
+			t.Errorf("at %s: %q", c.public, cookie)
+		}
+		if hsts := got.header.Get("Strict-Transport-Security"); (hsts != "") != c.secure {
+			t.Errorf("at %s: HSTS %q", c.public, hsts)
+		}
+	}
+}
+
+func TestOtherSitesCannotPost(t *testing.T) {
+	h := open(t)
+	cookie := h.signIn(t, access.Viewer)
+	for _, c := range []struct {
+		name   string
+		header []string
+		want   int
+	}{
+		{"our page", []string{"Sec-Fetch-Site", "same-origin"}, http.StatusSeeOther},
+		{"our page in an older browser", []string{"Origin", "http://" + h.addr}, http.StatusSeeOther},
+		{"our page behind a proxy", []string{"Origin", "http://127.0.0.1:8080"}, http.StatusSeeOther},
+		{"another site", []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
+		{"a sister site", []string{"Sec-Fetch-Site", "same-site"}, http.StatusForbidden},
+		{"another site that also says our origin", []string{"Sec-Fetch-Site", "cross-site", "Origin", "http://" + h.addr}, http.StatusForbidden},
+		{"another origin", []string{"Origin", "http://evil.example"}, http.StatusForbidden},
+		{"no origin", []string{"Origin", "null"}, http.StatusForbidden},
+		{"nothing said", nil, http.StatusForbidden},
+	} {
+		for _, path := range []string{"/me", "/login", "/me/password", "/logout"} {
+			want := c.want
+			if want == http.StatusSeeOther && path != "/me" {
+				continue // they would change the session; /me stands for them
+			}
+			header := append([]string{"Content-Type", "application/x-www-form-urlencoded", "Cookie", cookie}, c.header...)
+			if got := h.call(t, http.MethodPost, path, "theme=dark", header...); got.status != want {
+				t.Errorf("%s to %s: %d, want %d", c.name, path, got.status, want)
+			}
+		}
+	}
+}
+
+func TestLoginTellsNothing(t *testing.T) {
+	h := open(t)
+	if _, err := h.o.Operators.Add(t.Context(), "li", access.Viewer, goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		known := h.post(t, "", "/login", "name", "li", "password", "wrong password")
+		unknown := h.post(t, "", "/login", "name", "lo", "password", "wrong password")
+		same := strings.ReplaceAll(unknown.body, `value="lo"`, `value="li"`)
+		if known.status != unknown.status || i < 5 && known.body != same {
+			t.Errorf("try %d: %d for a known name and %d for an unknown one", i, known.status, unknown.status)
+		}
+		if want := http.StatusUnprocessableEntity; i < 5 && known.status != want || i > 5 && known.status != http.StatusTooManyRequests {
+			t.Errorf("try %d: %d", i, known.status)
+		}
+	}
+	// The right password is refused like a wrong one, or guessing could go on.
+	if got := h.post(t, "", "/login", "name", "li", "password", goodPassword); got.status != http.StatusTooManyRequests {
+		t.Errorf("the right password in between: %d", got.status)
+	}
+	if strings.Contains(h.logged(), "wrong password") || strings.Contains(h.logged(), goodPassword) {
+		t.Error("a password is in the log")
+	}
+}
+
+func TestLoginLeadsBackButToNoOtherSite(t *testing.T) {
+	for next, want := range map[string]string{
+		"/orders?status=paid": "/orders?status=paid", "": "/", "//evil.example": "/", "/\\evil.example": "/",
+		"https://evil.example": "/", "javascript:alert(1)": "/", "/\t/evil.example": "/", "/login": "/",
+	} {
+		if got := safeNext(next); got != want {
+			t.Errorf("%q leads to %q, want %q", next, got, want)
+		}
+	}
+}
+
+func TestAOneTimePasswordOpensNothingButItsChange(t *testing.T) {
+	h := open(t)
+	first, err := h.o.Operators.Add(t.Context(), "li", access.Admin, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := h.post(t, "", "/login", "name", "li", "password", first, "next", "/orders")
+	cookie := cookieOf(got)
+	if got.header.Get("Location") != "/me" {
+		t.Fatalf("login: %d to %q", got.status, got.header.Get("Location"))
+	}
+	for _, path := range []string{"/", "/orders", "/orders/O1", "/asynqmon/"} {
+		if got := h.page(t, cookie, path); got.status != http.StatusSeeOther || got.header.Get("Location") != "/me" {
+			t.Errorf("%s before the change: %d to %q", path, got.status, got.header.Get("Location"))
+		}
+	}
+	for _, c := range [][3]string{{"wrong", goodPassword, goodPassword}, {first, "short", "short"}, {first, goodPassword, "something else"}, {first, first, first}} {
+		if got := h.post(t, cookie, "/me/password", "old", c[0], "new", c[1], "again", c[2]); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("change with %v: %d", c, got.status)
+		}
+	}
+	got = h.post(t, cookie, "/me/password", "old", first, "new", goodPassword, "again", goodPassword)
+	if got.status != http.StatusSeeOther || cookieOf(got) == cookie {
+		t.Fatalf("change: %d, cookie %q", got.status, cookieOf(got))
+	}
+	if old := h.page(t, cookie, "/"); old.status != http.StatusSeeOther {
+		t.Errorf("the session of the one-time password: %d", old.status)
+	}
+	if now := h.page(t, cookieOf(got), "/"); now.status != http.StatusOK {
+		t.Errorf("the new session: %d", now.status)
+	}
+}
+
+func TestChoicesAreKept(t *testing.T) {
+	h := open(t)
+	cookie := h.signIn(t, access.Viewer)
+	if got := h.post(t, cookie, "/me", "language", "en", "theme", "dark", "zone", "America/New_York"); got.header.Get("Location") != "/me?kept=1" {
+		t.Fatalf("save: %d", got.status)
+	}
+	body := h.page(t, cookie, "/").body
+	if !strings.Contains(body, `<html lang="en" data-theme="dark">`) || !strings.Contains(body, "America/New_York") {
+		t.Error("the overview does not look as chosen")
+	}
+	// The top bar changes one of them and leaves the others.
+	if got := h.post(t, cookie, "/me", "theme", "light", "back", "/orders?status=paid"); got.header.Get("Location") != "/orders?status=paid" {
+		t.Errorf("back to %q", got.header.Get("Location"))
+	}
+	if body := h.page(t, cookie, "/").body; !strings.Contains(body, `<html lang="en" data-theme="light">`) {
+		t.Error("the language was lost with the theme")
+	}
+	if got := h.post(t, cookie, "/me", "zone", "Mars/Olympus"); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("a zone that there is not: %d", got.status)
+	}
+}
+
+func TestLanguageOfStrangersIsTheirBrowsers(t *testing.T) {
+	h := open(t)
+	for _, c := range []struct {
+		header []string
+		path   string
+		want   string
+	}{
+		{nil, "/login", "zh-CN"},
+		{[]string{"Accept-Language", "en-US,en;q=0.9"}, "/login", "en"},
+		{[]string{"Accept-Language", "zh-CN,zh;q=0.9,en;q=0.8"}, "/login", "zh-CN"},
+		{[]string{"Accept-Language", "fr"}, "/login", "zh-CN"},
+		{[]string{"Accept-Language", "zh-CN", "Cookie", "lang=en"}, "/login", "en"},
+		{[]string{"Cookie", "lang=en"}, "/login?lang=zh", "zh-CN"},
+	} {
+		if got := h.call(t, http.MethodGet, c.path, "", c.header...); !strings.Contains(got.body, `<html lang="`+c.want+`"`) {
+			t.Errorf("%s with %v is not in %s", c.path, c.header, c.want)
+		}
+	}
+}
+
+func TestAPagesOwnRequestIsToldOfTheEndOfItsSession(t *testing.T) {
+	h := open(t)
+	got := h.call(t, http.MethodGet, "/", "", "HX-Request", "true")
+	if got.status != http.StatusUnauthorized || got.header.Get("HX-Redirect") != "/login" {
+		t.Errorf("%d, %v", got.status, got.header)
+	}
+}
