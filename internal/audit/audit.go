@@ -1,0 +1,141 @@
+// Package audit keeps what people did, in an order that cannot be changed
+// unnoticed: every row's hash covers the row before it.
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Act is what somebody did to something. Texts for people are made from Action
+// and Params when it is shown, so that it reads in every language.
+type Act struct {
+	Actor    string         // "operator:wang.min", "token:grafana", "cli"
+	Action   string         // e.g. "notification.resend"
+	Object   string         // kind of thing: "order", "notification", "exception", "merchant", …
+	ObjectID string         // as people see it: order number, ntf_…, code
+	Params   map[string]any // reason and the like; no secrets
+	Remote   string         // address of who did it
+}
+
+// Row is one kept act.
+type Row struct {
+	bun.BaseModel `bun:"table:audit,alias:au"`
+
+	Number     int64  `bun:"number,pk"` // 1, 2, 3 … without a gap
+	At         int64  `bun:"at"`        // Unix µs, the database's clock
+	Actor      string `bun:"actor"`
+	Action     string `bun:"action"`
+	Object     string `bun:"object"`
+	ObjectID   string `bun:"object_id"`
+	Params     string `bun:"params"` // JSON object with sorted keys
+	RemoteAddr string `bun:"remote_addr"`
+	Hash       string `bun:"hash"`
+}
+
+// chain is the hash of a row after the one with the given hash.
+func (r *Row) chain(before string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %q %q %q %q %q %q",
+		before, r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID, r.Params, r.RemoteAddr))
+	return hex.EncodeToString(sum[:])
+}
+
+// lock is the number of PostgreSQL's advisory lock that puts writers in a line:
+// a chain has one end. People act a few times a minute, so the line is short.
+const lock = 0x6261636b73746f70
+
+// Write keeps an act in the transaction of the act itself.
+func Write(ctx context.Context, tx bun.Tx, d *db.DB, a Act) error {
+	params, err := json.Marshal(a.Params)
+	if err != nil {
+		return fmt.Errorf("audit %s: %w", a.Action, err)
+	}
+	if a.Params == nil {
+		params = []byte("{}")
+	}
+	if d.IsPostgres() {
+		if _, err := tx.NewRaw("SELECT pg_advisory_xact_lock(?)", int64(lock)).Exec(ctx); err != nil {
+			return fmt.Errorf("wait for the end of the audit chain: %w", err)
+		}
+	}
+	var last []Row
+	if err := tx.NewSelect().Model(&last).OrderExpr("au.number DESC").Limit(1).Scan(ctx); err != nil {
+		return fmt.Errorf("read the end of the audit chain: %w", err)
+	}
+	r := Row{
+		Number: 1, At: d.Now(), Actor: a.Actor, Action: a.Action, Object: a.Object, ObjectID: a.ObjectID,
+		Params: string(params), RemoteAddr: a.Remote,
+	}
+	before := ""
+	if len(last) > 0 {
+		r.Number, before = last[0].Number+1, last[0].Hash
+	}
+	r.Hash = r.chain(before)
+	if _, err := tx.NewInsert().Model(&r).Exec(ctx); err != nil {
+		return fmt.Errorf("write the audit row: %w", err)
+	}
+	return nil
+}
+
+// Query asks for acts, newest first. Empty fields do not filter.
+type Query struct {
+	Actor            string
+	Object, ObjectID string
+	Before           int64 // Number of the page before, 0 = the newest
+	Limit            int
+}
+
+// List reads acts.
+func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
+	var rows []Row
+	sel := q.NewSelect().Model(&rows).OrderExpr("au.number DESC").Limit(int64(by.Limit))
+	if by.Actor != "" {
+		sel = sel.Where("au.actor = ?", by.Actor)
+	}
+	if by.Object != "" {
+		sel = sel.Where("au.object = ?", by.Object)
+	}
+	if by.ObjectID != "" {
+		sel = sel.Where("au.object_id = ?", by.ObjectID)
+	}
+	if by.Before > 0 {
+		sel = sel.Where("au.number < ?", by.Before)
+	}
+	if err := sel.Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the audit: %w", err)
+	}
+	return rows, nil
+}
+
+// verifyPage is how many rows Verify holds in memory at a time.
+const verifyPage = 1000
+
+// Verify walks the whole chain and returns how many rows it has and the number of
+// the first row that does not follow from the one before, 0 = none.
+func Verify(ctx context.Context, q bun.IDB) (rows, broken int64, err error) {
+	before := ""
+	for {
+		var page []Row
+		err := q.NewSelect().Model(&page).Where("au.number > ?", rows).OrderExpr("au.number").Limit(verifyPage).Scan(ctx)
+		if err != nil {
+			return rows, 0, fmt.Errorf("read the audit chain: %w", err)
+		}
+		if len(page) == 0 {
+			return rows, 0, nil
+		}
+		for i := range page {
+			r := &page[i]
+			if r.Number != rows+1 || r.Hash != r.chain(before) {
+				return rows, rows + 1, nil
+			}
+			rows, before = r.Number, r.Hash
+		}
+	}
+}
