@@ -104,13 +104,13 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 			record(t, d, Event{ExceptionOpened, "late_payment", 100}, Event{ExceptionOpened, "unknown_order", 1})
 		}
 		style := Style{Language: "en", Zone: time.UTC, Console: "https://console.example/"}
-		if n, err := Announce(t.Context(), d, []string{"a", "b"}, style); err != nil || n != 0 {
-			t.Fatalf("announced before its company came: %d, %v", n, err)
+		if n, err := Announce(t.Context(), d, []string{"a", "b"}, style); err != nil || len(n) != 0 {
+			t.Fatalf("announced before its company came: %v, %v", n, err)
 		}
 		due(t, d, "alerts", "announce_at")
 		n, err := Announce(t.Context(), d, []string{"a", "b"}, style)
-		if err != nil || n != 2 {
-			t.Fatalf("%d messages, %v, want one for each target", n, err)
+		if err != nil || len(n) != 2 {
+			t.Fatalf("%v messages, %v, want one for each target", n, err)
 		}
 		messages, err := Messages(t.Context(), d, 0, 10)
 		if err != nil || len(messages) != 2 {
@@ -123,7 +123,7 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 		}
 		record(t, d, Event{ExceptionOpened, "malformed", 1})
 		due(t, d, "alerts", "announce_at")
-		if n, _ := Announce(t.Context(), d, []string{"a"}, style); n != 0 {
+		if n, _ := Announce(t.Context(), d, []string{"a"}, style); len(n) != 0 {
 			t.Error("a second message of the rule within a minute")
 		}
 	})

@@ -31,9 +31,9 @@ type Style struct {
 }
 
 // Announce turns alerts that people have not heard of into messages, one of each
-// rule and target, and returns how many messages it wrote. Without targets alerts
-// are only shown in the console.
-func Announce(ctx context.Context, d *db.DB, targets []string, style Style) (messages int, err error) {
+// rule and target, and returns the messages' ids. Without targets alerts are only
+// shown in the console.
+func Announce(ctx context.Context, d *db.DB, targets []string, style Style) (messages []int64, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		messages, err = announce(ctx, tx, d, targets, style)
 		return err
@@ -41,21 +41,21 @@ func Announce(ctx context.Context, d *db.DB, targets []string, style Style) (mes
 	return messages, err
 }
 
-func announce(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, style Style) (int, error) {
+func announce(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, style Style) ([]int64, error) {
 	now := d.Now()
 	var due []Alert
 	err := tx.NewSelect().Model(&due).Where("al.announce_at <= ?", now).OrderExpr("al.announce_at, al.id").Limit(announceMost).Scan(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("read alerts to announce: %w", err)
+		return nil, fmt.Errorf("read alerts to announce: %w", err)
 	}
 	if len(due) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	rules, err := Rules(ctx, tx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	written := 0
+	var written []int64
 	for _, rule := range rules {
 		var of []Alert
 		for _, a := range due {
@@ -66,44 +66,46 @@ func announce(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, style 
 		if len(of) == 0 || rule.NextMessageAt > now {
 			continue
 		}
-		if err := announceRule(ctx, tx, d, rule, of, targets, style); err != nil {
-			return 0, err
+		ids, err := announceRule(ctx, tx, d, rule, of, targets, style)
+		if err != nil {
+			return nil, err
 		}
-		written += len(targets)
+		written = append(written, ids...)
 	}
 	return written, nil
 }
 
-func announceRule(ctx context.Context, tx bun.Tx, d *db.DB, rule Rule, alerts []Alert, targets []string, style Style) error {
+func announceRule(ctx context.Context, tx bun.Tx, d *db.DB, rule Rule, alerts []Alert, targets []string, style Style) (messages []int64, err error) {
 	now := d.Now()
 	// The rule's row is the guard: of two nodes that announce at once the second
 	// one finds it moved and leaves the alerts to the first.
 	if _, err := tx.NewInsert().Model(&rule).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
-		return fmt.Errorf("keep the rule %s: %w", rule.Name, err)
+		return nil, fmt.Errorf("keep the rule %s: %w", rule.Name, err)
 	}
 	res, err := tx.NewRaw("UPDATE alert_rules SET next_message_at = ? WHERE name = ? AND next_message_at = ?",
 		now+apart.Microseconds(), rule.Name, rule.NextMessageAt).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("take the turn of the rule %s: %w", rule.Name, err)
+		return nil, fmt.Errorf("take the turn of the rule %s: %w", rule.Name, err)
 	}
 	if n, _ := res.RowsAffected(); n == 0 {
-		return nil
+		return nil, nil
 	}
 	ids := make([]int64, len(alerts))
 	for i, a := range alerts {
 		ids[i] = a.ID
 	}
 	if _, err := tx.NewRaw("UPDATE alerts SET announce_at = NULL WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
-		return fmt.Errorf("mark alerts as announced: %w", err)
+		return nil, fmt.Errorf("mark alerts as announced: %w", err)
 	}
 	title, body := style.compose(rule, alerts)
 	for _, target := range targets {
 		m := &Message{ID: d.NewID(), Target: target, Title: title, Body: body, Status: Waiting, NextAt: &now, CreatedAt: now}
 		if _, err := tx.NewInsert().Model(m).Exec(ctx); err != nil {
-			return fmt.Errorf("write a message: %w", err)
+			return nil, fmt.Errorf("write a message: %w", err)
 		}
+		messages = append(messages, m.ID)
 	}
-	return nil
+	return messages, nil
 }
 
 // compose writes one message about alerts of one rule.
