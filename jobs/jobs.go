@@ -32,6 +32,7 @@ type Options struct {
 	Redis      asynq.RedisConnOpt
 	Log        *slog.Logger
 	Retention  Retention
+	Alerts     Alerts
 
 	// Workers runs the task servers and the tick; Scheduler the clean-up and,
 	// on any node, what is done by the clock.
@@ -47,6 +48,7 @@ type Jobs struct {
 	servers []*asynq.Server
 	cron    gocron.Scheduler
 	tick    ticker
+	watcher watcher
 }
 
 // groups are the isolation groups that have work today; each has its own server,
@@ -60,7 +62,7 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the scheduler: %w", err)
 	}
-	j := &Jobs{o: o, cron: cron, tick: ticker{o: o}}
+	j := &Jobs{o: o, cron: cron, tick: ticker{o: o}, watcher: newWatcher(o)}
 	if err := j.schedule(ctx); err != nil {
 		return nil, err
 	}
@@ -71,6 +73,7 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	mux := asynq.NewServeMux()
 	mux.HandleFunc(queue.TaskNotify, j.notify)
 	mux.HandleFunc(queue.TaskExpire, j.expire)
+	mux.HandleFunc(queue.TaskAlert, j.alert)
 	for _, g := range groups {
 		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.Log))
 		go j.serve(ctx, srv, mux)
@@ -145,6 +148,9 @@ func (j *Jobs) schedule(ctx context.Context) error {
 		{j.o.Workers, tickEvery, "tick deliveries", j.tick.deliveries},
 		{j.o.Workers, tickEvery, "tick timeouts", j.tick.timeouts},
 		{j.o.Workers, tickEvery, "fold the ledger", j.fold},
+		{true, watchEvery, "watch", j.watcher.levels},
+		{j.o.Scheduler, announceEvery, "announce alerts", j.watcher.announce},
+		{j.o.Scheduler, resendEvery, "send alerts", j.watcher.send},
 		{j.o.Scheduler, j.o.CleanupEvery, "clean up", j.cleanup},
 	}
 	for _, l := range list {

@@ -204,7 +204,6 @@ func (a *App) build() {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Book: a.settings.Merchants, Channels: channels(out), Nudger: a.nudger,
 			Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
-			Exhausted: func(id int64) { a.o.Log.Warn("a notification ran out of attempts", "delivery", id) },
 		})
 	}
 	metric.RegisterBacklogs(a.backlogs)

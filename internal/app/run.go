@@ -46,10 +46,14 @@ func (a *App) Run(ctx context.Context) error {
 // start begins the work behind the door. It does not end with the signal that
 // stops the program: a start that is cut off half-way would look like a failure.
 func (a *App) start(ctx context.Context) (err error) {
+	alerts, err := a.alerts()
+	if err != nil {
+		return err
+	}
 	a.jobs, err = jobs.Start(ctx, jobs.Options{
 		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Ledger: a.ledger,
 		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
-		CleanupEvery: a.o.Config.CleanupEvery, Fatal: func(err error) { a.fatal <- err },
+		CleanupEvery: a.o.Config.CleanupEvery, Fatal: func(err error) { a.fatal <- err }, Alerts: alerts,
 		Retention: jobs.Retention{
 			Callbacks: a.o.Config.RetentionCallbacks, Attempts: a.o.Config.RetentionAttempts, History: a.o.Config.RetentionHistory,
 		},

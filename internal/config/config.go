@@ -76,7 +76,8 @@ type Config struct {
 	RetentionAttempts  time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long the attempts of notifications are kept."`
 	RetentionHistory   time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of finished orders is kept."`
 
-	AlertURLs []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Accepted, not used by this version yet. Where alerts go."`
+	AlertURLs     []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go: telegram://token@telegram?chats=…, slack://…, smtp://user:password@host:port/?from=…&to=…, generic+https://… . Without any they are only shown in the console."`
+	AlertLanguage string   `env:"ALERT_LANGUAGE" default:"zh" oneof:"zh en" doc:"Language of alerts."`
 
 	origins map[string]Origin
 }

@@ -57,6 +57,12 @@ var (
 	Nudges = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_nudges_total", Help: "Nudges by result: sent, dropped (the database tick finds those).",
 	}, []string{"result"})
+	Alerts = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_alerts_total", Help: "Alerts opened by rule.",
+	}, []string{"rule"})
+	AlertMessages = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_alert_messages_total", Help: "Messages about alerts by what became of a try: sent, retry, failed.",
+	}, []string{"result"})
 )
 
 func init() {

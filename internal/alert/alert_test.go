@@ -1,0 +1,210 @@
+package alert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+
+	"github.com/uptrace/bun"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func observe(t *testing.T, w *Watch, at time.Time, value int64) {
+	t.Helper()
+	if err := w.Observe(t.Context(), at, []Reading{{Rule: QueueLength, Subject: "notify", Value: value}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func all(t *testing.T, d *db.DB) []Alert {
+	t.Helper()
+	rows, err := List(t.Context(), d, Query{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestALevelFiresAfterItsHoldTimeAndEndsBelowItsOwnLimit(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w, start := NewWatch(d, quiet), time.Now()
+		for _, step := range []struct {
+			after time.Duration
+			value int64
+			want  string
+		}{
+			{0, 1001, ""},                       // beyond, but not for long
+			{10 * time.Second, 1000, ""},        // back: the time starts anew
+			{15 * time.Second, 1500, ""},        //
+			{34 * time.Second, 1500, ""},        // 19 s
+			{35 * time.Second, 1500, Firing},    // 20 s
+			{36 * time.Second, 2500, Firing},    // worse
+			{40 * time.Second, 900, Firing},     // below the limit, above the end
+			{50 * time.Second, 800, Resolved},   //
+			{80 * time.Second, 3000, Resolved},  // beyond again
+			{120 * time.Second, 3000, Resolved}, // held, but the subject rang just now
+		} {
+			observe(t, w, start.Add(step.after), step.value)
+			state := ""
+			if rows := all(t, d); len(rows) == 1 {
+				state = rows[0].State
+			} else if len(rows) > 1 {
+				t.Fatalf("after %s: %d alerts", step.after, len(rows))
+			}
+			if state != step.want {
+				t.Fatalf("after %s at %d: %q, want %q", step.after, step.value, state, step.want)
+			}
+		}
+		if a := all(t, d)[0]; a.Value != 2500 {
+			t.Errorf("the worst level = %d, want 2500", a.Value)
+		}
+	})
+}
+
+func TestTwoWatchesOpenOneAlert(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		one, two, start := NewWatch(d, quiet), NewWatch(d, quiet), time.Now()
+		for _, at := range []time.Duration{0, 30 * time.Second} {
+			observe(t, one, start.Add(at), 2000)
+			observe(t, two, start.Add(at), 2000)
+		}
+		if n := len(all(t, d)); n != 1 {
+			t.Errorf("%d alerts, want 1", n)
+		}
+	})
+}
+
+func record(t *testing.T, d *db.DB, events ...Event) {
+	t.Helper()
+	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return Record(ctx, tx, d, events) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// due makes what waits for its moment due.
+func due(t *testing.T, d *db.DB, table, column string) {
+	t.Helper()
+	if _, err := d.NewRaw("UPDATE ? SET ? = 1 WHERE ? IS NOT NULL", bun.Ident(table), bun.Ident(column), bun.Ident(column)).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTenThousandEventsAreOneMessage(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for range 100 {
+			record(t, d, Event{ExceptionOpened, "late_payment", 100}, Event{ExceptionOpened, "unknown_order", 1})
+		}
+		style := Style{Language: "en", Zone: time.UTC, Console: "https://console.example/"}
+		if n, err := Announce(t.Context(), d, []string{"a", "b"}, style); err != nil || len(n) != 0 {
+			t.Fatalf("announced before its company came: %v, %v", n, err)
+		}
+		due(t, d, "alerts", "announce_at")
+		n, err := Announce(t.Context(), d, []string{"a", "b"}, style)
+		if err != nil || len(n) != 2 {
+			t.Fatalf("%v messages, %v, want one for each target", n, err)
+		}
+		messages, err := Messages(t.Context(), d, 0, 10)
+		if err != nil || len(messages) != 2 {
+			t.Fatal(messages, err)
+		}
+		for _, want := range []string{"late_payment: 10000 times", "unknown_order: 100 times", "https://console.example/exceptions"} {
+			if !strings.Contains(messages[0].Body, want) {
+				t.Errorf("%q is missing in %q", want, messages[0].Body)
+			}
+		}
+		record(t, d, Event{ExceptionOpened, "malformed", 1})
+		due(t, d, "alerts", "announce_at")
+		if n, _ := Announce(t.Context(), d, []string{"a"}, style); len(n) != 0 {
+			t.Error("a second message of the rule within a minute")
+		}
+	})
+}
+
+// fickle fails as often as it is told to.
+type fickle struct{ failures, got int }
+
+func (*fickle) Name() string { return "a" }
+func (f *fickle) Send(context.Context, string, string) error {
+	if f.failures > 0 {
+		f.failures--
+		return errors.New("no route")
+	}
+	f.got++
+	return nil
+}
+
+func TestAMessageIsSentAgainUntilItArrivesOrIsGivenUp(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for _, c := range []struct {
+			failures int
+			status   string
+			attempts int64
+		}{{0, Sent, 1}, {3, Sent, 4}, {100, Failed, int64(len(waits)) + 1}} {
+			t.Run(fmt.Sprint(c.failures), func(t *testing.T) {
+				record(t, d, Event{NotifyExhausted, t.Name(), 1})
+				due(t, d, "alerts", "announce_at")
+				if _, err := d.NewRaw("UPDATE alert_rules SET next_message_at = 0").Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Announce(t.Context(), d, []string{"a"}, Style{Zone: time.UTC}); err != nil {
+					t.Fatal(err)
+				}
+				target := &fickle{failures: c.failures}
+				for range len(waits) + 3 {
+					due(t, d, "alert_messages", "next_at")
+					if _, err := Send(t.Context(), d, []Target{target}, quiet); err != nil {
+						t.Fatal(err)
+					}
+				}
+				m, err := Messages(t.Context(), d, 0, 1)
+				if err != nil || m[0].Status != c.status || m[0].Attempts != c.attempts || target.got > 1 {
+					t.Errorf("%+v, arrived %d times, %v", m, target.got, err)
+				}
+			})
+		}
+	})
+}
+
+func TestARuleKeepsTheSideOfItsLimit(t *testing.T) {
+	d := dbtest.SQLite(t)
+	good := Rule{Name: SuccessRate, Enabled: true, Fire: 9000, Clear: 9100, HoldS: 60, QuietS: 60}
+	if err := Save(t.Context(), d, d, good); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := Rules(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := find(rules, SuccessRate); err != nil || r.Fire != 9000 || !r.beyond(8999) || r.beyond(9000) || !r.back(9100) || r.back(9099) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for name, bad := range map[string]Rule{
+		"unknown":      {Name: "no_such_rule"},
+		"other side":   {Name: SuccessRate, Fire: 9100, Clear: 9000},
+		"hold too big": {Name: SuccessRate, Fire: 9000, Clear: 9100, HoldS: 1 << 40},
+	} {
+		if err := Save(t.Context(), d, d, bad); err == nil {
+			t.Errorf("%s: saved", name)
+		}
+	}
+}
+
+func TestEveryRuleHasItsWords(t *testing.T) {
+	for _, r := range defaults {
+		if w := ruleNames[r.Name]; w.zh == "" || w.en == "" || ruleLinks[r.Name] == "" {
+			t.Errorf("rule %s has no name or link", r.Name)
+		}
+	}
+	if len(ruleNames) != len(defaults) || len(ruleLinks) != len(defaults) {
+		t.Error("words of rules that there are not")
+	}
+}

@@ -1,0 +1,148 @@
+package alert
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Limits of messages.
+const (
+	// apart is the least time between two messages of one rule: what comes in
+	// between is gathered into the next.
+	apart = time.Minute
+	// linesMost is how many alerts one message names; it says how many more there
+	// are.
+	linesMost = 15
+	// announceMost bounds the alerts of one round.
+	announceMost = 500
+)
+
+// Style is how messages read.
+type Style struct {
+	Language string // "zh" or "en"
+	Zone     *time.Location
+	Console  string // URL that leads each message's link
+}
+
+// Announce turns alerts that people have not heard of into messages, one of each
+// rule and target, and returns the messages' ids. Without targets alerts are only
+// shown in the console.
+func Announce(ctx context.Context, d *db.DB, targets []string, style Style) (messages []int64, err error) {
+	err = d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		messages, err = announce(ctx, tx, d, targets, style)
+		return err
+	})
+	return messages, err
+}
+
+func announce(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, style Style) ([]int64, error) {
+	now := d.Now()
+	var due []Alert
+	err := tx.NewSelect().Model(&due).Where("al.announce_at <= ?", now).OrderExpr("al.announce_at, al.id").Limit(announceMost).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read alerts to announce: %w", err)
+	}
+	if len(due) == 0 {
+		return nil, nil
+	}
+	rules, err := Rules(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	var written []int64
+	for _, rule := range rules {
+		var of []Alert
+		for _, a := range due {
+			if a.Rule == rule.Name {
+				of = append(of, a)
+			}
+		}
+		if len(of) == 0 || rule.NextMessageAt > now {
+			continue
+		}
+		ids, err := announceRule(ctx, tx, d, rule, of, targets, style)
+		if err != nil {
+			return nil, err
+		}
+		written = append(written, ids...)
+	}
+	return written, nil
+}
+
+func announceRule(ctx context.Context, tx bun.Tx, d *db.DB, rule Rule, alerts []Alert, targets []string, style Style) (messages []int64, err error) {
+	now := d.Now()
+	// The rule's row is the guard: of two nodes that announce at once the second
+	// one finds it moved and leaves the alerts to the first.
+	if _, err := tx.NewInsert().Model(&rule).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
+		return nil, fmt.Errorf("keep the rule %s: %w", rule.Name, err)
+	}
+	res, err := tx.NewRaw("UPDATE alert_rules SET next_message_at = ? WHERE name = ? AND next_message_at = ?",
+		now+apart.Microseconds(), rule.Name, rule.NextMessageAt).Exec(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("take the turn of the rule %s: %w", rule.Name, err)
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		return nil, nil
+	}
+	ids := make([]int64, len(alerts))
+	for i, a := range alerts {
+		ids[i] = a.ID
+	}
+	if _, err := tx.NewRaw("UPDATE alerts SET announce_at = NULL WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("mark alerts as announced: %w", err)
+	}
+	title, body := style.compose(rule, alerts)
+	for _, target := range targets {
+		m := &Message{ID: d.NewID(), Target: target, Title: title, Body: body, Status: Waiting, NextAt: &now, CreatedAt: now}
+		if _, err := tx.NewInsert().Model(m).Exec(ctx); err != nil {
+			return nil, fmt.Errorf("write a message: %w", err)
+		}
+		messages = append(messages, m.ID)
+	}
+	return messages, nil
+}
+
+// compose writes one message about alerts of one rule.
+func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
+	title = "Backstop: " + s.say(ruleNames[rule.Name])
+	var b strings.Builder
+	for i, a := range alerts {
+		if i == linesMost {
+			fmt.Fprintf(&b, s.say(wordMore)+"\n", len(alerts)-linesMost)
+			break
+		}
+		fmt.Fprintf(&b, "%s %s\n", time.UnixMicro(a.OpenedAt).In(s.Zone).Format("15:04:05 MST"), s.line(rule, a))
+	}
+	fmt.Fprint(&b, strings.TrimSuffix(s.Console, "/"), ruleLinks[rule.Name])
+	return title, b.String()
+}
+
+// line says one alert in a sentence.
+func (s Style) line(rule Rule, a Alert) string {
+	switch a.State {
+	case Happened:
+		return fmt.Sprintf(s.say(wordHappened), a.Subject, a.Count)
+	case Resolved:
+		return fmt.Sprintf(s.say(wordResolved), a.Subject, unit(a.Rule, a.Value))
+	}
+	return fmt.Sprintf(s.say(wordFiring), a.Subject, unit(a.Rule, a.Value), unit(a.Rule, rule.Fire))
+}
+
+// unit writes a level in its rule's unit.
+func unit(rule string, v int64) string {
+	switch rule {
+	case SuccessRate, ErrorRate:
+		return fmt.Sprintf("%d.%02d %%", v/100, v%100)
+	case AnswerTime, SlowMerchant, ClockSkew:
+		return (time.Duration(v) * time.Millisecond).String()
+	case SupplierSilent, DatabaseDown, RedisDown:
+		return fmt.Sprintf("%d %%", v)
+	}
+	return fmt.Sprint(v)
+}

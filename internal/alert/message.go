@@ -1,0 +1,134 @@
+package alert
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/metric"
+
+	"github.com/uptrace/bun"
+)
+
+// Statuses of a message.
+const (
+	Waiting = "waiting"
+	Sent    = "sent"
+	Failed  = "failed" // given up; the console shows it
+)
+
+// Message is one text on its way to one target.
+type Message struct {
+	bun.BaseModel `bun:"table:alert_messages,alias:am"`
+
+	ID         int64  `bun:"id,pk"`
+	Target     string `bun:"target"` // Target.Name: no secrets
+	Title      string `bun:"title"`
+	Body       string `bun:"body"`
+	Status     string `bun:"status"`
+	Attempts   int64  `bun:"attempts"`
+	NextAt     *int64 `bun:"next_at"`
+	LastError  string `bun:"last_error"`
+	CreatedAt  int64  `bun:"created_at"`
+	FinishedAt *int64 `bun:"finished_at"`
+}
+
+// Target sends a text to people.
+type Target interface {
+	// Name tells targets apart for people and holds no secret. It stays the same
+	// over restarts: messages are kept under it.
+	Name() string
+	// Send returns an error without secrets when the text did not arrive.
+	Send(ctx context.Context, title, body string) error
+}
+
+// waits between tries of a message; after the last one it is given up. About a
+// day in all: a chat service that is away over night loses nothing.
+var waits = []time.Duration{
+	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
+	2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 8 * time.Hour,
+}
+
+// Limits of sending.
+const (
+	sendMost    = 20               // messages of one round
+	sendTimeout = 15 * time.Second // of one message
+	sendLease   = time.Minute      // a node that dies while sending leaves the message to others after this
+)
+
+// Send sends messages that are due and returns how many arrived. A message is
+// sent again until its target takes it: at least once.
+func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) (arrived int, err error) {
+	by := make(map[string]Target, len(targets))
+	for _, t := range targets {
+		by[t.Name()] = t
+	}
+	now := d.Now()
+	var due []Message
+	err = d.NewRaw("UPDATE alert_messages SET attempts = attempts + 1, next_at = ? WHERE next_at <= ? AND id IN"+
+		" (SELECT id FROM alert_messages WHERE next_at <= ? ORDER BY next_at LIMIT ?) RETURNING *",
+		now+sendLease.Microseconds(), now, now, sendMost).Scan(ctx, &due)
+	if err != nil {
+		return 0, fmt.Errorf("claim messages: %w", err)
+	}
+	for _, m := range due {
+		err := trySend(ctx, by[m.Target], m)
+		if err == nil {
+			arrived++
+		} else {
+			log.Warn("send an alert", "target", m.Target, "attempt", m.Attempts, "error", err)
+		}
+		if err := finish(ctx, d, m, err); err != nil {
+			return arrived, err
+		}
+	}
+	return arrived, nil
+}
+
+func trySend(ctx context.Context, t Target, m Message) error {
+	if t == nil {
+		return fmt.Errorf("the target is no longer among BACKSTOP_ALERT_URLS")
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	return t.Send(ctx, m.Title, m.Body)
+}
+
+// finish writes what became of a try.
+func finish(ctx context.Context, d *db.DB, m Message, failed error) error {
+	now := d.Now()
+	m.Status, m.NextAt, m.FinishedAt, m.LastError = Sent, nil, &now, ""
+	result := "sent"
+	if failed != nil {
+		m.LastError, result = failed.Error(), "retry"
+		m.Status = Failed
+		if n := int(m.Attempts) - 1; n < len(waits) {
+			next := now + waits[n].Microseconds()
+			m.Status, m.NextAt, m.FinishedAt = Waiting, &next, nil
+		} else {
+			result = "failed"
+		}
+	}
+	metric.AlertMessages.WithLabelValues(result).Inc()
+	_, err := d.NewRaw("UPDATE alert_messages SET status = ?, next_at = ?, finished_at = ?, last_error = ? WHERE id = ? AND attempts = ?",
+		m.Status, m.NextAt, m.FinishedAt, m.LastError, m.ID, m.Attempts).Exec(context.WithoutCancel(ctx))
+	if err != nil {
+		return fmt.Errorf("write what became of a message: %w", err)
+	}
+	return nil
+}
+
+// Messages reads messages, newest first.
+func Messages(ctx context.Context, q bun.IDB, before int64, limit int) ([]Message, error) {
+	var rows []Message
+	sel := q.NewSelect().Model(&rows).OrderExpr("am.id DESC").Limit(int64(limit))
+	if before > 0 {
+		sel = sel.Where("am.id < ?", before)
+	}
+	if err := sel.Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read messages: %w", err)
+	}
+	return rows, nil
+}

@@ -1,0 +1,148 @@
+// Package alert tells people of trouble before merchants and suppliers call:
+// rules with hysteresis, one row per thing that is wrong, messages that are
+// grouped, bounded in number and sent again until they arrive.
+package alert
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Names of the rules that watch a level.
+const (
+	QueueLength    = "queue_length"    // tasks and rows that are due, per queue
+	SuccessRate    = "success_rate"    // of attempts, in hundredths of a percent
+	ErrorRate      = "error_rate"      // of attempts, in hundredths of a percent
+	AnswerTime     = "answer_time"     // mean of merchants' answers, in ms
+	SlowMerchant   = "slow_merchant"   // p95 of one merchant's answers, in ms
+	SupplierSilent = "supplier_silent" // callbacks in percent of what is usual at this hour
+	DatabaseDown   = "database_down"   // 100 = a node cannot use it
+	RedisDown      = "redis_down"      // 100 = a node cannot use it
+	ClockSkew      = "clock_skew"      // between two clocks, in ms
+)
+
+// Names of the rules that tell of something that happened.
+const (
+	ExceptionOpened = "exception_opened"
+	NotifyExhausted = "notify_exhausted"
+	BreakerOpened   = "breaker_opened"
+	BreakerClosed   = "breaker_closed"
+	TargetDisabled  = "target_disabled" // an address answered 410
+)
+
+// Rule is when an alert fires and how often it may be heard of.
+type Rule struct {
+	bun.BaseModel `bun:"table:alert_rules,alias:ar"`
+
+	Name    string `bun:"name,pk"`
+	Enabled bool   `bun:"enabled"`
+	// Fire is the level that fires the alert, Clear the one that ends it. Where
+	// Clear is below Fire the alert is about too much, else about too little: the
+	// gap between them keeps a level that swings around one limit from ringing
+	// each time.
+	Fire  int64 `bun:"fire"`
+	Clear int64 `bun:"clear"`
+	// HoldS is for how many seconds the level must stay beyond Fire first.
+	HoldS int64 `bun:"hold_s"`
+	// QuietS is for how many seconds after an alert the same subject does not ring
+	// again.
+	QuietS int64 `bun:"quiet_s"`
+	// NextMessageAt keeps messages of one rule apart (Unix µs).
+	NextMessageAt int64 `bun:"next_message_at"`
+	UpdatedAt     int64 `bun:"updated_at"`
+}
+
+// beyond says whether the level fires the rule.
+func (r Rule) beyond(value int64) bool {
+	if r.Clear < r.Fire {
+		return value > r.Fire
+	}
+	return value < r.Fire
+}
+
+// back says whether the level ends the rule's alert.
+func (r Rule) back(value int64) bool {
+	if r.Clear < r.Fire {
+		return value <= r.Clear
+	}
+	return value >= r.Clear
+}
+
+// defaults is every rule there is.
+var defaults = []Rule{
+	{Name: QueueLength, Fire: 1000, Clear: 800, HoldS: 20, QuietS: 300},
+	{Name: SuccessRate, Fire: 9500, Clear: 9700, HoldS: 30, QuietS: 300},
+	{Name: ErrorRate, Fire: 500, Clear: 300, HoldS: 30, QuietS: 300},
+	{Name: AnswerTime, Fire: 10_000, Clear: 8000, HoldS: 30, QuietS: 300},
+	{Name: SlowMerchant, Fire: 3000, Clear: 2000, HoldS: 30, QuietS: 3600},
+	{Name: SupplierSilent, Fire: 5, Clear: 20, HoldS: 60, QuietS: 1800},
+	{Name: DatabaseDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
+	{Name: RedisDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
+	{Name: ClockSkew, Fire: 2000, Clear: 1000, HoldS: 20, QuietS: 3600},
+	{Name: ExceptionOpened, QuietS: 300},
+	{Name: NotifyExhausted, QuietS: 300},
+	{Name: BreakerOpened, QuietS: 60},
+	{Name: BreakerClosed, QuietS: 60},
+	{Name: TargetDisabled, QuietS: 300},
+}
+
+// Rules are all rules, as people changed them, in the order of the defaults.
+func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
+	var changed []Rule
+	if err := q.NewSelect().Model(&changed).Limit(int64(len(defaults))).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the rules of alerts: %w", err)
+	}
+	by := map[string]Rule{}
+	for _, r := range changed {
+		by[r.Name] = r
+	}
+	all := make([]Rule, len(defaults))
+	for i, r := range defaults {
+		r.Enabled = true
+		if own, ok := by[r.Name]; ok {
+			r = own
+		}
+		all[i] = r
+	}
+	return all, nil
+}
+
+// Save keeps a rule as somebody changed it.
+func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	r.UpdatedAt = d.Now()
+	_, err := q.NewInsert().Model(&r).On("CONFLICT (name) DO UPDATE").Set("enabled = EXCLUDED.enabled").Set("fire = EXCLUDED.fire").
+		Set("clear = EXCLUDED.clear").Set("hold_s = EXCLUDED.hold_s").Set("quiet_s = EXCLUDED.quiet_s").
+		Set("updated_at = EXCLUDED.updated_at").Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("save the rule %s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// longest bounds times of rules: who wants less than one alert a week turns the
+// rule off.
+const longest = 7 * 24 * time.Hour
+
+func (r Rule) check() error {
+	for _, d := range defaults {
+		if d.Name != r.Name {
+			continue
+		}
+		if (d.Clear < d.Fire) != (r.Clear < r.Fire) {
+			return fmt.Errorf("rule %s: clear (%d) must lie on the other side of fire (%d), as in the default %d and %d", r.Name, r.Clear, r.Fire, d.Clear, d.Fire)
+		}
+		if most := int64(longest / time.Second); r.HoldS < 0 || r.QuietS < 0 || r.HoldS > most || r.QuietS > most {
+			return fmt.Errorf("rule %s: hold and quiet must be 0 to %d seconds", r.Name, most)
+		}
+		return nil
+	}
+	return fmt.Errorf("there is no rule %q", r.Name)
+}

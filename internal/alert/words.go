@@ -1,0 +1,53 @@
+package alert
+
+// word is one text in both languages.
+type word struct{ zh, en string }
+
+func (s Style) say(w word) string {
+	if s.Language == "en" {
+		return w.en
+	}
+	return w.zh
+}
+
+var ruleNames = map[string]word{
+	QueueLength:     {"队列过长", "a queue is too long"},
+	SuccessRate:     {"通知成功率过低", "too few notifications succeed"},
+	ErrorRate:       {"通知错误率过高", "too many notification attempts get no answer"},
+	AnswerTime:      {"商户平均响应过慢", "merchants answer too slowly on average"},
+	SlowMerchant:    {"商户响应慢", "a merchant answers slowly"},
+	SupplierSilent:  {"供应商回调静默", "a supplier is silent"},
+	DatabaseDown:    {"数据库不可用", "the database cannot be used"},
+	RedisDown:       {"Redis 不可用", "Redis cannot be used"},
+	ClockSkew:       {"时钟偏差过大", "clocks differ too much"},
+	ExceptionOpened: {"新的异常", "new exceptions"},
+	NotifyExhausted: {"通知重试用尽", "notifications ran out of attempts"},
+	BreakerOpened:   {"熔断器打开", "a breaker opened"},
+	BreakerClosed:   {"熔断器关闭", "a breaker closed"},
+	TargetDisabled:  {"通知地址已停用（410）", "an address was disabled (410)"},
+}
+
+// ruleLinks is where in the console people go on.
+var ruleLinks = map[string]string{
+	QueueLength:     "/",
+	SuccessRate:     "/notifications",
+	ErrorRate:       "/notifications",
+	AnswerTime:      "/notifications",
+	SlowMerchant:    "/notifications",
+	SupplierSilent:  "/callbacks",
+	DatabaseDown:    "/",
+	RedisDown:       "/",
+	ClockSkew:       "/",
+	ExceptionOpened: "/exceptions",
+	NotifyExhausted: "/exceptions?kind=notify_exhausted",
+	BreakerOpened:   "/",
+	BreakerClosed:   "/",
+	TargetDisabled:  "/notifications",
+}
+
+var (
+	wordFiring   = word{"%s：当前 %s，阈值 %s", "%s: now %s, limit %s"}
+	wordResolved = word{"%s：已恢复，最差 %s", "%s: over, the worst was %s"}
+	wordHappened = word{"%s：%d 次", "%s: %d times"}
+	wordMore     = word{"另有 %d 条", "and %d more"}
+)

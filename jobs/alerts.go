@@ -1,0 +1,121 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"backstop/internal/alert"
+	"backstop/internal/compensation"
+
+	"github.com/hibiken/asynq"
+	"github.com/uptrace/bun"
+)
+
+// Alerts is what the watch needs.
+type Alerts struct {
+	Targets []alert.Target
+	Style   alert.Style
+	// Here reads what each node must look at itself, Shared what one node looks
+	// at for all.
+	Here, Shared func(context.Context) []alert.Reading
+}
+
+const (
+	watchEvery = 10 * time.Second
+	// watchLease is how long a node that died keeps the others from watching.
+	watchLease = 25 * time.Second
+	// announceEvery is how soon people hear of events.
+	announceEvery = 2 * time.Second
+	resendEvery   = 5 * time.Second
+)
+
+// watcher compares levels with the rules.
+type watcher struct {
+	o      Options
+	watch  *alert.Watch
+	direct *alert.Direct
+}
+
+func newWatcher(o Options) watcher {
+	return watcher{o: o, watch: alert.NewWatch(o.DB, o.Log), direct: alert.NewDirect(o.Alerts.Targets, o.Alerts.Style)}
+}
+
+// levels looks at this node, and at everything where the lease is ours. A
+// database that cannot be used cannot keep an alert either: that one goes out
+// directly.
+func (w watcher) levels(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, watchEvery)
+	defer cancel()
+	readings := w.o.Alerts.Here(ctx)
+	mine, err := w.o.DB.Lease(ctx, "watch", watchLease)
+	if err == nil && mine {
+		readings = append(readings, w.o.Alerts.Shared(ctx)...)
+	}
+	if err == nil {
+		err = w.watch.Observe(ctx, time.Now(), readings)
+	}
+	if told := w.direct.Say(context.WithoutCancel(ctx), alert.DatabaseDown, w.o.DB.NodeName(), err != nil); told != nil {
+		w.o.Log.Warn("send an alert past the database", "error", told)
+	}
+	return err
+}
+
+// announce gathers what happened and writes the messages; a task sends them.
+func (w watcher) announce(ctx context.Context) error {
+	mine, err := w.o.DB.Lease(ctx, "announce", watchLease)
+	if err != nil || !mine {
+		return err
+	}
+	if err := w.o.DB.Tx(ctx, w.gather); err != nil {
+		return err
+	}
+	messages, err := alert.Announce(ctx, w.o.DB, w.names(), w.o.Alerts.Style)
+	if err != nil || len(messages) == 0 {
+		return err
+	}
+	if err := w.o.Queue.Alert(ctx, messages); err != nil {
+		w.o.Log.Debug("nudge alerts", "error", err) // the net below sends them
+	}
+	return nil
+}
+
+// send is the net below Redis: it sends what a lost task left due, and what is to
+// be tried again.
+func (w watcher) send(ctx context.Context) error {
+	_, err := alert.Send(ctx, w.o.DB, w.o.Alerts.Targets, w.o.Log)
+	return err
+}
+
+// gather turns new exceptions into events.
+func (w watcher) gather(ctx context.Context, tx bun.Tx) error {
+	heard, err := compensation.Unheard(ctx, tx, w.o.DB)
+	if err != nil {
+		return err
+	}
+	var events []alert.Event
+	for _, h := range heard {
+		rule := alert.ExceptionOpened
+		if h.Kind == compensation.NotifyExhausted {
+			rule = alert.NotifyExhausted
+		}
+		events = append(events, alert.Event{Rule: rule, Subject: h.Kind, Count: h.Count})
+	}
+	return alert.Record(ctx, tx, w.o.DB, events)
+}
+
+func (w watcher) names() []string {
+	names := make([]string, len(w.o.Alerts.Targets))
+	for i, t := range w.o.Alerts.Targets {
+		names[i] = t.Name()
+	}
+	return names
+}
+
+// alert sends messages that are due; the task only says that there are some.
+func (j *Jobs) alert(ctx context.Context, _ *asynq.Task) error {
+	if _, err := alert.Send(ctx, j.o.DB, j.o.Alerts.Targets, j.o.Log); err != nil {
+		return fmt.Errorf("send alerts: %w", err)
+	}
+	return nil
+}
