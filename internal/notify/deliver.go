@@ -199,6 +199,12 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	for _, id := range mine {
 		won[id] = true
 	}
+	if len(won) == 0 {
+		return make([]struct{}, len(batch)), nil
+	}
+	if _, err := d.counted(batch, won).Query(tx, d.o.DB).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("count results: %w", err)
+	}
 	return make([]struct{}, len(batch)), d.openExhausted(ctx, tx, batch, won)
 }
 

@@ -16,6 +16,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/queue"
+	"backstop/internal/report"
 	"backstop/internal/stock"
 
 	"github.com/uptrace/bun"
@@ -309,7 +310,7 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 // by read), attempts, stock, accounts.
 func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
 	d := b.p.o.DB
-	writes := []fmt.Stringer{b.tx.NewInsert().Model(&b.records)}
+	writes := []fmt.Stringer{b.tx.NewInsert().Model(&b.records), b.counted().Query(b.tx, d)}
 	if len(b.keys) > 0 {
 		writes = append(writes, b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING"))
 	}
@@ -337,4 +338,13 @@ func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
 	nudges, err := notify.Create(ctx, b.tx, d, b.facts)
 	failpoint.Hit("before_commit")
 	return nudges, err
+}
+
+// counted is what the batch adds to the figures of suppliers.
+func (b *batch) counted() *report.Delta {
+	x := report.NewDelta(b.p.o.DB.Now())
+	for _, r := range b.records {
+		x.Callback(r.SupplierID, r.Outcome)
+	}
+	return x
 }
