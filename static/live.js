@@ -59,10 +59,10 @@
   }
 
   async function poll() {
-    const range = new URL(head.dataset.live, location.href).search;
+    const query = new URL(head.dataset.live, location.href).search;
     try {
       for (const panel of ["risk", "todo", "outcomes", "merchants-health", "queues"]) {
-        const answer = await fetch("/_/" + panel + range, { headers: { "HX-Request": "true" } });
+        const answer = await fetch("/_/" + panel + query, { headers: { "HX-Request": "true" } });
         if (answer.status === 401) { location.href = "/login"; return; }
         if (!answer.ok) throw new Error(answer.status);
         put(await answer.text());

@@ -103,7 +103,7 @@ func (p *Page) drawOutcomes(points []report.Point, span, step time.Duration) cha
 		if drawn {
 			fmt.Fprintf(&line, "L%s %s", px(b.middle), px(y))
 		} else {
-			fmt.Fprintf(&line, "M%s %sh.1", px(b.middle), px(y)) // a lone point is seen too
+			fmt.Fprintf(&line, "M%s %sh4L%s %s", px(b.middle-2), px(y), px(b.middle), px(y)) // a lone point is seen too
 		}
 		drawn = true
 	}
@@ -214,12 +214,12 @@ func aboutText(d time.Duration) string {
 // curve is a small line without axes: x and y within 100 × 30.
 type curve struct{ line, area string }
 
-// drawCurve draws values over times (both in any unit), from 0 to the highest.
-func drawCurve(at []int64, values []float64, from, to int64) curve {
+// drawCurve draws values over times (both in any unit), from 0 to most, or to the
+// highest where that is more.
+func drawCurve(at []int64, values []float64, from, to int64, most float64) curve {
 	if len(values) < 2 || to <= from {
 		return curve{}
 	}
-	most := 0.0
 	for _, v := range values {
 		most = max(most, v)
 	}

@@ -23,6 +23,7 @@ type OverviewData struct {
 	// CallbackURL is where suppliers call, without their code.
 	CallbackURL string
 	APIURL      string
+	Example     Example
 }
 
 // System is what the installation stands on.
@@ -85,8 +86,8 @@ func minorOf(s report.Standing, currency string) int64 {
 	return 0
 }
 
-// riskCurve draws a part's currency over the last day. An instance that is new
-// has a short curve at its right end.
+// riskCurve draws a part's currency over the last day, or since somebody first
+// looked.
 func riskCurve(r *console.Risk, part report.Part, currency string) curve {
 	var at []int64
 	var values []float64
@@ -94,7 +95,7 @@ func riskCurve(r *console.Risk, part report.Part, currency string) curve {
 		at, values = append(at, past.At), append(values, float64(minorOf(past.Parts[part], currency)))
 	}
 	at, values = append(at, r.At), append(values, float64(minorOf(r.Parts[part], currency)))
-	return drawCurve(at, values, r.At-24*time.Hour.Microseconds(), r.At)
+	return drawCurve(at, values, at[0], r.At, 0)
 }
 
 // hourAgo is how much more is at risk in a currency than an hour ago; false where
@@ -155,10 +156,7 @@ func trendCurve(h console.MerchantHealth) curve {
 			at, values = append(at, int64(i)), append(values, r)
 		}
 	}
-	if len(values) > 0 && values[0] == 0 && len(values) == 1 {
-		return curve{}
-	}
-	return drawCurve(at, values, 0, int64(len(h.Trend)-1))
+	return drawCurve(at, values, 0, int64(len(h.Trend)-1), 1)
 }
 
 var laneWords = map[string]word{
@@ -203,25 +201,31 @@ func todoIcon(kind string) string {
 	return "triangle-alert"
 }
 
-// firstYAML is what a newcomer may start with; it uses a supplier of the general
-// kind, for which no account is needed.
-const firstYAML = `suppliers:
+// Example are keys for a newcomer's first declaration: new ones with every look,
+// so that a copied example is no known key.
+type Example struct{ SupplierKey, APIKey, SigningSecret string }
+
+// yaml is what a newcomer may start with; its supplier is of the general kind,
+// for which no account is needed.
+func (e Example) yaml() string {
+	return `suppliers:
   - code: first
     kind: sortedparams
     enabled: true
-    config: {format: form, algorithm: md5, key: change-me, key_append: "&key={key}", sign_field: sign,
+    config: {format: form, algorithm: md5, key: ` + e.SupplierKey + `, key_append: "&key={key}", sign_field: sign,
       order_field: order, trade_field: trade, amount_field: amount, amount_unit: minor, currency: CNY,
       status_field: status, paid_values: [OK], reply: {content_type: text/plain, success: success, failure: fail}}
 merchants:
   - code: m1
     name: First Merchant
-    api_key: sk_live_change-me
-    signing_secret: whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=
+    api_key: ` + e.APIKey + `
+    signing_secret: ` + e.SigningSecret + `
     notify: {urls: [https://merchant.example/notify]}`
+}
 
 // firstCall creates the first order.
 func firstCall(api string) string {
-	return "curl -H 'Authorization: Bearer sk_live_change-me' -H 'Content-Type: application/json' \\\n" +
+	return `curl -H "Authorization: Bearer $API_KEY" -H 'Content-Type: application/json' \` + "\n" +
 		`  -d '{"out_trade_no":"T1","amount":1999,"currency":"CNY","supplier":"first","subject":"Book"}' \` + "\n  " + api + "/api/v1/orders"
 }
 

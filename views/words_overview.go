@@ -92,7 +92,7 @@ var (
 	tStepSupplier = word{"声明第一个供应商和商户", "Declare the first supplier and merchant"}
 	tStepApply    = word{"写入 first.yaml，运行 backstop apply first.yaml，两秒内生效：", "Write first.yaml and run backstop apply first.yaml; it counts within two seconds:"}
 	tStepOrder    = word{"让商户下第一笔订单", "Let the merchant create the first order"}
-	tStepCall     = word{"用商户的 api_key 调用：", "Call with the merchant's api_key:"}
+	tStepCall     = word{"把商户的 api_key 放进 API_KEY，然后调用：", "Put the merchant's api_key into API_KEY and call:"}
 	tStepCallback = word{"让供应商回调", "Let the supplier call back"}
 	tStepAddress  = word{"把这个地址交给供应商，末尾是供应商代码：", "Give this address, which ends in the supplier's code, to the supplier:"}
 	tStepDemo     = word{"或者先看它动起来：停下服务，运行", "Or see it alive first: stop the server and run"}

@@ -1,7 +1,10 @@
 package web
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"net/http"
+	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/console"
@@ -30,9 +33,19 @@ func (s *Server) overview(c *fiber.Ctx) error {
 		panels[t.name] = draw(p, system)
 	}
 	return s.render(c, http.StatusOK, views.Overview(p, views.OverviewData{
-		Range: r, Steps: steps, System: system, APIURL: s.o.Config.PublicURL, CallbackURL: s.o.Config.PublicURL + callbackPath,
+		Range: r, Steps: steps, System: system, APIURL: s.o.Config.PublicURL, Example: example(), CallbackURL: s.o.Config.PublicURL + callbackPath,
 		Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Queues: panels["queues"],
 	}))
+}
+
+// example makes keys that nobody else has.
+func example() views.Example {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return views.Example{
+		SupplierKey: rand.Text(), APIKey: "sk_live_" + strings.ToLower(rand.Text()),
+		SigningSecret: "whsec_" + base64.StdEncoding.EncodeToString(secret),
+	}
 }
 
 // system is what the installation stands on, as far as a role may see it.

@@ -99,6 +99,7 @@ type MerchantHealth struct {
 	report.Health
 	Code, Name string
 	AtRisk     report.Standing
+	Waiting    int64 // paid orders of which it is still to be told
 }
 
 const (
@@ -126,11 +127,11 @@ func (b *Book) Health(ctx context.Context) ([]MerchantHealth, error) {
 	var all []MerchantHealth
 	for _, h := range did {
 		seen[h.Merchant] = true
-		all = append(all, MerchantHealth{Health: h, AtRisk: risk.ByMerchant[h.Merchant]})
+		all = append(all, MerchantHealth{Health: h, AtRisk: risk.ByMerchant[h.Merchant], Waiting: risk.Waiting[h.Merchant]})
 	}
 	for id, s := range risk.ByMerchant {
 		if !seen[id] {
-			all = append(all, MerchantHealth{Health: report.Health{Merchant: id}, AtRisk: s})
+			all = append(all, MerchantHealth{Health: report.Health{Merchant: id}, AtRisk: s, Waiting: risk.Waiting[id]})
 		}
 	}
 	slices.SortFunc(all, func(x, y MerchantHealth) int {

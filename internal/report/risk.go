@@ -67,6 +67,7 @@ type Risk struct {
 	Parts      map[Part]Standing
 	Total      Standing           // the parts together
 	ByMerchant map[int64]Standing // the parts that are about a merchant
+	Waiting    map[int64]int64    // orders that are untold, by merchant
 }
 
 const (
@@ -106,7 +107,7 @@ var reads = []struct {
 // AtRisk reads the money at risk. The counter in it is at most as old as the last
 // fold.
 func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
-	r := &Risk{At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}}
+	r := &Risk{At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}, Waiting: map[int64]int64{}}
 	var rows []riskRow
 	err := d.Read.NewRaw("SELECT merchant_id, currency, orders, amount AS minor, 0 AS since FROM report_untold WHERE orders <> 0 OR amount <> 0 ORDER BY currency").Scan(ctx, &rows)
 	if err != nil {
@@ -143,6 +144,9 @@ func (r *Risk) add(part Part, rows []riskRow) {
 			m := r.ByMerchant[row.MerchantID]
 			m.add(row.Sum)
 			r.ByMerchant[row.MerchantID] = m
+			if part == Untold {
+				r.Waiting[row.MerchantID] += row.Orders
+			}
 		}
 	}
 	s.Cut = part != Untold && s.Orders() >= riskRows
