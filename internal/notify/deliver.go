@@ -228,7 +228,9 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, batch []*outc
 			}),
 		})
 	}
-	return compensation.Open(ctx, tx, d.o.DB, items)
+	w := db.NewWrites(tx)
+	compensation.Open(tx, w, d.o.DB, items)
+	return w.Exec(ctx)
 }
 
 // giveBack returns a claim whose attempt we cut off ourselves, so that shutting
