@@ -210,8 +210,12 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = h.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		_, err := notify.Create(ctx, tx, h.db, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, HasAddress: true}})
-		return err
+		w := db.NewWrites(tx)
+		_, err := notify.Create(tx, w, h.db, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, HasAddress: true}})
+		if err != nil {
+			return err
+		}
+		return w.Exec(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)

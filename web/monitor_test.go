@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
+	"backstop/internal/db"
 
 	"github.com/uptrace/bun"
 )
@@ -45,7 +46,11 @@ func TestExceptionsAreListedAsPromised(t *testing.T) {
 			Amount: int64(100 + i), Currency: "CNY", Detail: compensation.Detail(map[string]any{"trade_no": "W"}),
 		})
 	}
-	err := h.db.Tx(context.Background(), func(ctx context.Context, tx bun.Tx) error { return compensation.Open(ctx, tx, h.db, items) })
+	err := h.db.Tx(context.Background(), func(ctx context.Context, tx bun.Tx) error {
+		w := db.NewWrites(tx)
+		compensation.Open(tx, w, h.db, items)
+		return w.Exec(ctx)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

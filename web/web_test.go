@@ -81,7 +81,9 @@ func (p *till) Create(ctx context.Context, m *merchant.Merchant, r payment.Creat
 		Currency: r.Currency, Exponent: 2, Subject: r.Subject, Status: order.Pending, Version: 1, CreatedAt: now, ExpiresAt: now + 1_800_000_000,
 	}
 	err := p.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		return order.Insert(ctx, tx, p.db, []*order.Order{o}, order.Created, func(*order.Order) string { return "merchant:" + m.Code })
+		w := db.NewWrites(tx)
+		order.Insert(tx, w, p.db, []*order.Order{o}, order.Created, func(*order.Order) string { return "merchant:" + m.Code })
+		return w.Exec(ctx)
 	})
 	return o, true, err
 }

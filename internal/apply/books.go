@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/db"
 	"backstop/internal/ledger"
 	"backstop/internal/stock"
 
@@ -80,7 +81,11 @@ func (w *writer) accounts(ctx context.Context, d *declared) error {
 			w.say("account %s %s unchanged", a.merchant, a.currency)
 		}
 	}
-	return w.env.Ledger.Post(ctx, w.tx, entries)
+	writes := db.NewWrites(w.tx)
+	if err := w.env.Ledger.Post(ctx, w.tx, writes, entries); err != nil {
+		return err
+	}
+	return writes.Exec(ctx)
 }
 
 // ref makes the opening balance unique for good.

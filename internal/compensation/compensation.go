@@ -3,7 +3,6 @@
 package compensation
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -57,11 +56,11 @@ func (i *Item) key() string {
 	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", i.Kind, i.SupplierID, i.Subject, i.OrderNo)
 }
 
-// Open writes the exceptions in the caller's transaction. A fact that is known
+// Open gathers the exceptions among the caller's writes. A fact that is known
 // already is counted again and keeps its state.
-func Open(ctx context.Context, tx bun.Tx, d *db.DB, items []*Item) error {
+func Open(tx bun.Tx, w *db.Writes, d *db.DB, items []*Item) {
 	if len(items) == 0 {
-		return nil
+		return
 	}
 	now := d.Now()
 	seen := map[string]*Item{}
@@ -79,13 +78,8 @@ func Open(ctx context.Context, tx bun.Tx, d *db.DB, items []*Item) error {
 		}
 		rows = append(rows, i)
 	}
-	_, err := tx.NewInsert().Model(&rows).On("CONFLICT (kind, supplier_id, subject, order_no) DO UPDATE").
-		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at").Set("detail = EXCLUDED.detail").
-		Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("open exceptions: %w", err)
-	}
-	return nil
+	w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (kind, supplier_id, subject, order_no) DO UPDATE").
+		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at").Set("detail = EXCLUDED.detail"))
 }
 
 // Detail makes an exception's detail. It is shown to people: no secrets.

@@ -14,7 +14,11 @@ func TestEveryExceptionIsHeardOfOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		open := func(items ...*Item) {
 			t.Helper()
-			if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return Open(ctx, tx, d, items) }); err != nil {
+			if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+				w := db.NewWrites(tx)
+				Open(tx, w, d, items)
+				return w.Exec(ctx)
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}

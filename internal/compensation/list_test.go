@@ -19,7 +19,11 @@ func TestPagesHoldEveryExceptionOnce(t *testing.T) {
 		for i := range items {
 			items[i] = &Item{Kind: []string{LatePayment, UnknownOrder}[i%2], OrderNo: fmt.Sprintf("O%d", i%3), Subject: fmt.Sprint(i)}
 		}
-		err := d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { return Open(ctx, tx, d, items) })
+		err := d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+			w := db.NewWrites(tx)
+			Open(tx, w, d, items)
+			return w.Exec(ctx)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

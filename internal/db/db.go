@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -240,16 +239,4 @@ func randomBoot() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // crypto/rand never fails (Go 1.24)
 	return int64(binary.LittleEndian.Uint64(b[:])>>1) | 1
-}
-
-// ExecAll sends writes whose results nobody reads in one round trip, in order.
-// A batch of group commit spends most of its time on round trips.
-func ExecAll(ctx context.Context, tx bun.Tx, writes ...fmt.Stringer) error {
-	texts := make([]string, len(writes))
-	for i, w := range writes {
-		texts[i] = w.String()
-	}
-	// The text is complete: bun must not look for placeholders inside of literals.
-	_, err := tx.Tx.ExecContext(ctx, strings.Join(texts, ";\n"))
-	return err
 }

@@ -77,9 +77,10 @@ type accountKey struct{ code, currency string }
 // New returns a Book on the database.
 func New(d *db.DB) *Book { return &Book{db: d, ids: map[accountKey]int64{}} }
 
-// Post writes the entries as one journal. Accounts come into being with their
-// first entry. A Ref that is booked already is an error of db.IsUnique.
-func (b *Book) Post(ctx context.Context, tx bun.Tx, entries []Entry) error {
+// Post gathers the entries as one journal. Accounts come into being with their
+// first entry. A Ref that is booked already is an error of db.IsUnique when the
+// writes are sent.
+func (b *Book) Post(ctx context.Context, tx bun.Tx, w *db.Writes, entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -95,10 +96,8 @@ func (b *Book) Post(ctx context.Context, tx bun.Tx, entries []Entry) error {
 			DebitAccount: ids[accountKey{e.Debit, e.Currency}], CreditAccount: ids[accountKey{e.Credit, e.Currency}],
 		}
 	}
-	err = db.ExecAll(ctx, tx, tx.NewRaw("INSERT INTO journals (id, created_at) VALUES (?, ?)", journal, now), tx.NewInsert().Model(&rows))
-	if err != nil {
-		return fmt.Errorf("write transfers: %w", err)
-	}
+	w.Add(tx.NewRaw("INSERT INTO journals (id, created_at) VALUES (?, ?)", journal, now))
+	w.Add(tx.NewInsert().Model(&rows))
 	return nil
 }
 

@@ -202,15 +202,20 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	if len(won) == 0 {
 		return make([]struct{}, len(batch)), nil
 	}
-	if _, err := d.counted(batch, won).Query(tx, d.o.DB).Exec(ctx); err != nil {
+	w := db.NewWrites(tx)
+	w.Add(d.counted(batch, won).Query(tx, d.o.DB))
+	if err := d.openExhausted(ctx, tx, w, batch, won); err != nil {
+		return nil, err
+	}
+	if err := w.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("count results: %w", err)
 	}
-	return make([]struct{}, len(batch)), d.openExhausted(ctx, tx, batch, won)
+	return make([]struct{}, len(batch)), nil
 }
 
 // openExhausted puts notifications that ran out of attempts on the exception
 // desk, in the transaction that ends them.
-func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, batch []*outcome, won map[int64]bool) error {
+func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
 	var items []*compensation.Item
 	for _, o := range batch {
 		if o.status != Exhausted || !won[o.claimed.ID] {
@@ -234,7 +239,8 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, batch []*outc
 			}),
 		})
 	}
-	return compensation.Open(ctx, tx, d.o.DB, items)
+	compensation.Open(tx, w, d.o.DB, items)
+	return nil
 }
 
 // giveBack returns a claim whose attempt we cut off ourselves, so that shutting

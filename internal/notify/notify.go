@@ -121,10 +121,10 @@ func ParsePublicID(id string) (int64, bool) {
 	return n, ok && err == nil && n > 0
 }
 
-// Create writes the events and their deliveries in the transaction of the facts
+// Create gathers the events and their deliveries among the writes of the facts
 // themselves, and returns for each what to nudge after the commit. A fact without
 // an address is kept as skipped; its nudge is zero.
-func Create(ctx context.Context, tx bun.Tx, d *db.DB, facts []Fact) ([]queue.Nudge, error) {
+func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([]queue.Nudge, error) {
 	if len(facts) == 0 {
 		return nil, nil
 	}
@@ -155,12 +155,10 @@ func Create(ctx context.Context, tx bun.Tx, d *db.DB, facts []Fact) ([]queue.Nud
 		untold.Untold(f.MerchantID, f.Currency, 1, f.Amount)
 		nudges[i] = queue.Nudge{Delivery: deliveries[i].ID, Merchant: f.MerchantID}
 	}
-	writes := []fmt.Stringer{tx.NewInsert().Model(&events), tx.NewInsert().Model(&deliveries)}
+	w.Add(tx.NewInsert().Model(&events))
+	w.Add(tx.NewInsert().Model(&deliveries))
 	if !untold.Empty() {
-		writes = append(writes, untold.Query(tx, d))
-	}
-	if err := db.ExecAll(ctx, tx, writes...); err != nil {
-		return nil, fmt.Errorf("write events and deliveries: %w", err)
+		w.Add(untold.Query(tx, d))
 	}
 	return nudges, nil
 }

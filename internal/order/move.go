@@ -42,11 +42,12 @@ type changeRow struct {
 	ClosedAt        *int64 `bun:"closed_at"`
 }
 
-// Move changes the status of each order by compare-and-set on status and version,
-// writes the history, and updates the given orders in memory. Where any of them
-// has moved in between it returns db.ErrStale and the transaction must be rolled
-// back: the caller reads again. An order must not stand twice in changes.
-func Move(ctx context.Context, tx bun.Tx, d *db.DB, changes []Change) error {
+// Move gathers the change of each order's status, by compare-and-set on status and
+// version, with its history, and updates the given orders in memory. Where any of
+// them has moved in between, the writes end with db.ErrStale and the transaction
+// must be rolled back: the caller reads again. An order must not stand twice in
+// changes.
+func Move(tx bun.Tx, w *db.Writes, d *db.DB, changes []Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -71,22 +72,13 @@ func Move(ctx context.Context, tx bun.Tx, d *db.DB, changes []Change) error {
 			Cause: c.Cause, Actor: c.Actor, SourceID: c.SourceID, CreatedAt: now,
 		}
 	}
-	res, err := tx.NewUpdate().With("_c", tx.NewValues(&rows)).Model((*Order)(nil)).TableExpr("_c").
+	w.Add(tx.NewInsert().Model(&history))
+	w.Guard(tx.NewUpdate().With("_c", tx.NewValues(&rows)).Model((*Order)(nil)).TableExpr("_c").
 		Set("status = _c.to_status").Set("version = o.version + 1").
 		Set("supplier_trade_no = _c.supplier_trade_no").Set("paid_amount = _c.paid_amount").
 		Set("close_reason = _c.close_reason").Set("close_tries = _c.close_tries").
 		Set("next_at = _c.next_at").Set("paid_at = _c.paid_at").Set("closed_at = _c.closed_at").
-		Where("o.id = _c.id").Where("o.status = _c.from_status").Where("o.version = _c.from_version").
-		Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("move orders: %w", err)
-	}
-	if n, _ := res.RowsAffected(); n != int64(len(changes)) {
-		return db.ErrStale
-	}
-	if _, err := tx.NewInsert().Model(&history).Exec(ctx); err != nil {
-		return fmt.Errorf("write order history: %w", err)
-	}
+		Where("o.id = _c.id").Where("o.status = _c.from_status").Where("o.version = _c.from_version"), len(changes))
 	for _, c := range changes {
 		c.Order.Status = c.To
 		c.Order.Version++
@@ -94,10 +86,10 @@ func Move(ctx context.Context, tx bun.Tx, d *db.DB, changes []Change) error {
 	return nil
 }
 
-// Insert writes new orders and the first row of their history.
-func Insert(ctx context.Context, tx bun.Tx, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) error {
+// Insert gathers new orders and the first row of their history.
+func Insert(tx bun.Tx, w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) {
 	if len(orders) == 0 {
-		return nil
+		return
 	}
 	history := make([]History, len(orders))
 	for i, o := range orders {
@@ -106,13 +98,8 @@ func Insert(ctx context.Context, tx bun.Tx, d *db.DB, orders []*Order, cause Cau
 			Cause: cause, Actor: actor(o), CreatedAt: o.CreatedAt,
 		}
 	}
-	if _, err := tx.NewInsert().Model(&orders).Exec(ctx); err != nil {
-		return fmt.Errorf("insert orders: %w", err)
-	}
-	if _, err := tx.NewInsert().Model(&history).Exec(ctx); err != nil {
-		return fmt.Errorf("write order history: %w", err)
-	}
-	return nil
+	w.Add(tx.NewInsert().Model(&orders))
+	w.Add(tx.NewInsert().Model(&history))
 }
 
 // ByNo finds one order by its number, or ErrNotFound.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"backstop/internal/db"
 	"backstop/internal/merchant"
 	"backstop/internal/metric"
 	"backstop/internal/notify"
@@ -101,13 +102,14 @@ func (p *Processor) ask(ctx context.Context, tx bun.Tx, items []*ask) ([]answer,
 			answers[i].err = fmt.Errorf("%w: %s is %s", ErrState, o.OrderNo, o.Status)
 		}
 	}
-	if err := order.Move(ctx, tx, p.o.DB, started); err != nil {
+	w := db.NewWrites(tx)
+	if len(attempts) > 0 {
+		w.Add(upsertAttempts(tx, attempts))
+	}
+	if err := order.Move(tx, w, p.o.DB, started); err != nil {
 		return nil, err
 	}
-	if err := saveAttempts(ctx, tx, attempts); err != nil {
-		return nil, err
-	}
-	nudges, err := c.write(ctx, tx)
+	nudges, err := c.write(ctx, tx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -159,14 +161,11 @@ func (c *closing) add(tag int, o *order.Order, actor string) {
 	c.tags = append(c.tags, tag)
 }
 
-// write commits the changes with stock, attempts and notifications, and returns
-// the nudges by the caller's index.
-func (c *closing) write(ctx context.Context, tx bun.Tx) (map[int]queue.Nudge, error) {
-	if len(c.changes) == 0 {
-		return nil, nil
-	}
+// write sends the changes with stock, attempts and notifications, together with
+// what was gathered before, and returns the nudges by the caller's index.
+func (c *closing) write(ctx context.Context, tx bun.Tx, w *db.Writes) (map[int]queue.Nudge, error) {
 	d, now := c.p.o.DB, c.p.o.DB.Now()
-	if err := order.Move(ctx, tx, d, c.changes); err != nil {
+	if err := order.Move(tx, w, d, c.changes); err != nil {
 		return nil, err
 	}
 	var ids, withItems []int64
@@ -183,14 +182,19 @@ func (c *closing) write(ctx context.Context, tx bun.Tx) (map[int]queue.Nudge, er
 		facts = append(facts, c.p.fact(ch.Order, ch.To, ch.Order.Version, now))
 		tags = append(tags, c.tags[i])
 	}
-	if err := closeAttempts(ctx, tx, ids, now); err != nil {
-		return nil, err
+	if len(ids) > 0 {
+		w.Add(closeAttempts(tx, ids, now))
 	}
-	if err := stock.Release(ctx, tx, d, withItems); err != nil {
-		return nil, err
-	}
-	made, err := notify.Create(ctx, tx, d, facts)
+	made, err := notify.Create(tx, w, d, facts)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write the changes of orders: %w", err)
+	}
+	// Stock comes after the orders: it is what many orders share, and is locked
+	// last and for the shortest time.
+	if err := stock.Release(ctx, tx, d, withItems); err != nil {
 		return nil, err
 	}
 	nudges := make(map[int]queue.Nudge, len(made))

@@ -2,7 +2,6 @@ package payment
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
@@ -69,18 +68,7 @@ func (b *batch) attemptFor(r *Received, o *order.Order, status AttemptStatus) *A
 	return a
 }
 
-// saveAttempts writes attempts by their reference.
-func saveAttempts(ctx context.Context, tx bun.Tx, attempts []*Attempt) error {
-	if len(attempts) == 0 {
-		return nil
-	}
-	if _, err := upsertAttempts(tx, attempts).Exec(ctx); err != nil {
-		return fmt.Errorf("write attempts: %w", err)
-	}
-	return nil
-}
-
-// upsertAttempts is the statement of saveAttempts, in the order of the orders:
+// upsertAttempts writes attempts by their reference, in the order of the orders:
 // rows are locked as they are met.
 func upsertAttempts(tx bun.Tx, attempts []*Attempt) *bun.InsertQuery {
 	slices.SortFunc(attempts, func(a, b *Attempt) int { return cmp.Compare(a.OrderID, b.OrderID) })
@@ -90,14 +78,7 @@ func upsertAttempts(tx bun.Tx, attempts []*Attempt) *bun.InsertQuery {
 }
 
 // closeAttempts ends what was still open of orders that are closed.
-func closeAttempts(ctx context.Context, tx bun.Tx, orderIDs []int64, now int64) error {
-	if len(orderIDs) == 0 {
-		return nil
-	}
-	_, err := tx.NewRaw("UPDATE payment_attempts SET status = ?, updated_at = ?"+
-		" WHERE order_id IN (?) AND status IN ('created', 'submitted', 'unknown')", AttemptClosed, now, bun.List(orderIDs)).Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("close attempts: %w", err)
-	}
-	return nil
+func closeAttempts(tx bun.Tx, orderIDs []int64, now int64) fmt.Stringer {
+	return tx.NewRaw("UPDATE payment_attempts SET status = ?, updated_at = ?"+
+		" WHERE order_id IN (?) AND status IN ('created', 'submitted', 'unknown')", AttemptClosed, now, bun.List(orderIDs))
 }

@@ -163,10 +163,7 @@ func (b *batch) read(ctx context.Context) error {
 	if err := b.readByAttempt(ctx, refs); err != nil {
 		return err
 	}
-	if err := b.readAttempts(ctx, trades); err != nil {
-		return err
-	}
-	return b.readKeys(ctx, events)
+	return b.readRest(ctx, trades, events)
 }
 
 // readByAttempt finds the orders of references that are no order numbers: those
@@ -199,9 +196,10 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 	return nil
 }
 
-// readAttempts loads the orders' attempts, and who settled the trade numbers, in
-// one round trip.
-func (b *batch) readAttempts(ctx context.Context, trades []string) error {
+// readRest loads the orders' attempts, who settled the trade numbers, and which
+// messages were taken before: three questions in one round trip, with the keys in
+// the columns of attempts.
+func (b *batch) readRest(ctx context.Context, trades, events []string) error {
 	ids := []int64{0}
 	for _, o := range b.orders {
 		ids = append(ids, o.ID)
@@ -209,15 +207,21 @@ func (b *batch) readAttempts(ctx context.Context, trades []string) error {
 	if len(trades) == 0 {
 		trades = []string{""}
 	}
+	const columns = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at FROM payment_attempts"
 	var rows []*Attempt
-	err := b.tx.NewRaw("SELECT * FROM payment_attempts WHERE order_id IN (?) UNION SELECT * FROM payment_attempts"+
-		" WHERE account_id IN (?) AND supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''",
-		bun.List(ids), bun.List(b.accounts), bun.List(trades)).Scan(ctx, &rows)
+	err := b.tx.NewRaw(columns+" WHERE order_id IN (?) UNION "+columns+
+		" WHERE account_id IN (?) AND supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''"+
+		" UNION ALL SELECT callback_id, 0, account_id, event_key, digest, ?, 0, 0, 0 FROM callback_keys WHERE account_id IN (?) AND event_key IN (?)",
+		bun.List(ids), bun.List(b.accounts), bun.List(trades), takenBefore, bun.List(b.accounts), bun.List(events)).Scan(ctx, &rows)
 	if err != nil {
-		return fmt.Errorf("read attempts: %w", err)
+		return fmt.Errorf("read attempts and keys: %w", err)
 	}
-	b.attempts, b.trades = map[int64][]*Attempt{}, map[tradeKey]int64{}
+	b.attempts, b.trades, b.known = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]bool{}
 	for _, a := range rows {
+		if a.Status == takenBefore {
+			b.known[eventKey{a.AccountID, a.SupplierRef, a.SupplierTradeNo}] = true
+			continue
+		}
 		b.attempts[a.OrderID] = append(b.attempts[a.OrderID], a)
 		if a.settled() && a.SupplierTradeNo != "" {
 			b.trades[tradeKey{a.AccountID, a.SupplierTradeNo}] = a.OrderID
@@ -226,18 +230,8 @@ func (b *batch) readAttempts(ctx context.Context, trades []string) error {
 	return nil
 }
 
-func (b *batch) readKeys(ctx context.Context, events []string) error {
-	var rows []keyRow
-	if err := b.tx.NewSelect().Model(&rows).Where("account_id IN (?)", bun.List(b.accounts)).
-		Where("event_key IN (?)", bun.List(events)).Scan(ctx); err != nil {
-		return fmt.Errorf("read callback keys: %w", err)
-	}
-	b.known = make(map[eventKey]bool, len(rows))
-	for _, k := range rows {
-		b.known[eventKey{k.AccountID, k.EventKey, k.Digest}] = true
-	}
-	return nil
-}
+// takenBefore marks a row of readRest as the key of a message, not an attempt.
+const takenBefore = "key"
 
 // collect turns a decision into rows.
 func (b *batch) collect(i int, r *Received, d decision) Outcome {
@@ -306,22 +300,33 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 	b.facts = append(b.facts, b.p.fact(o, d.to, o.Version+1, now))
 }
 
-// write puts everything down, in the program-wide order of locks: orders (locked
-// by read), attempts, stock, accounts.
+// write puts everything down in one round trip, and then moves the stock of
+// orders that have items. The program-wide order of locks is orders (locked by
+// read), accounts that are new, attempts, stock: what many orders share is locked
+// last.
 func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
-	d := b.p.o.DB
-	writes := []fmt.Stringer{b.tx.NewInsert().Model(&b.records), b.counted().Query(b.tx, d)}
+	d, w := b.p.o.DB, db.NewWrites(b.tx)
+	w.Add(b.tx.NewInsert().Model(&b.records))
+	w.Add(b.counted().Query(b.tx, d))
 	if len(b.keys) > 0 {
-		writes = append(writes, b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING"))
+		w.Add(b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING"))
 	}
 	if len(b.settled) > 0 {
-		writes = append(writes, upsertAttempts(b.tx, b.settled))
+		w.Add(upsertAttempts(b.tx, b.settled))
 	}
-	if err := db.ExecAll(ctx, b.tx, writes...); err != nil {
-		return nil, fmt.Errorf("write callbacks and attempts: %w", err)
-	}
-	if err := order.Move(ctx, b.tx, d, b.changes); err != nil {
+	if err := order.Move(b.tx, w, d, b.changes); err != nil {
 		return nil, err
+	}
+	if err := b.p.o.Ledger.Post(ctx, b.tx, w, b.entries); err != nil {
+		return nil, err
+	}
+	compensation.Open(b.tx, w, d, b.exceptions)
+	nudges, err := notify.Create(b.tx, w, d, b.facts)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write a batch of callbacks: %w", err)
 	}
 	if err := stock.Deduct(ctx, b.tx, d, b.deduct); err != nil {
 		return nil, err
@@ -329,15 +334,8 @@ func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
 	if err := stock.Release(ctx, b.tx, d, b.release); err != nil {
 		return nil, err
 	}
-	if err := b.p.o.Ledger.Post(ctx, b.tx, b.entries); err != nil {
-		return nil, err
-	}
-	if err := compensation.Open(ctx, b.tx, d, b.exceptions); err != nil {
-		return nil, err
-	}
-	nudges, err := notify.Create(ctx, b.tx, d, b.facts)
 	failpoint.Hit("before_commit")
-	return nudges, err
+	return nudges, nil
 }
 
 // counted is what the batch adds to the figures of suppliers.

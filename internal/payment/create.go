@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"backstop/internal/db"
 	"backstop/internal/merchant"
 	"backstop/internal/money"
 	"backstop/internal/order"
@@ -145,13 +146,13 @@ func (p *Processor) create(ctx context.Context, tx bun.Tx, items []*createItem) 
 			lines = append(lines, order.Item{OrderID: it.order.ID, SKUID: sku, Quantity: n})
 		}
 	}
-	if err := order.Insert(ctx, tx, p.o.DB, orders, order.Created, p.actorOf); err != nil {
-		return nil, err
-	}
+	w := db.NewWrites(tx)
+	order.Insert(tx, w, p.o.DB, orders, order.Created, p.actorOf)
 	if len(lines) > 0 {
-		if _, err := tx.NewInsert().Model(&lines).Exec(ctx); err != nil {
-			return nil, fmt.Errorf("write order items: %w", err)
-		}
+		w.Add(tx.NewInsert().Model(&lines))
+	}
+	if err := w.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write orders: %w", err)
 	}
 	return results, nil
 }

@@ -54,7 +54,7 @@ func (p *Processor) expire(ctx context.Context, limit int64) (moved int, err err
 			c.add(i, o, "clock")
 		}
 		moved = len(due)
-		nudges, err = c.write(ctx, tx)
+		nudges, err = c.write(ctx, tx, db.NewWrites(tx))
 		return err
 	})
 	if err != nil {

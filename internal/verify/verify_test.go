@@ -107,7 +107,9 @@ func (s *story) exhaust(o *order.Order) {
 	s.exec("UPDATE deliveries SET status = 'exhausted', attempts = 2, next_at = NULL, last_class = 'timeout', finished_at = ? WHERE subject_id = ?", s.DB.Now(), o.ID)
 	s.attempt(o, "timeout")
 	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
-		return compensation.Open(ctx, tx, s.DB, []*compensation.Item{{Kind: compensation.NotifyExhausted, OrderID: o.ID, OrderNo: o.OrderNo, Subject: "ntf"}})
+		w := db.NewWrites(tx)
+		compensation.Open(tx, w, s.DB, []*compensation.Item{{Kind: compensation.NotifyExhausted, OrderID: o.ID, OrderNo: o.OrderNo, Subject: "ntf"}})
+		return w.Exec(ctx)
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -149,7 +151,11 @@ func (s *story) tell() *order.Order {
 	s.take(s.Callback(closing.OrderNo, "T-amount", 1), compensation.AmountMismatch)
 
 	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
-		return s.Ledger.Post(ctx, tx, []ledger.Entry{{Debit: ledger.Opening, Credit: "merchant:m1", Amount: 5, Currency: "CNY", Ref: "opening:m1:CNY"}})
+		w := db.NewWrites(tx)
+		if err := s.Ledger.Post(ctx, tx, w, []ledger.Entry{{Debit: ledger.Opening, Credit: "merchant:m1", Amount: 5, Currency: "CNY", Ref: "opening:m1:CNY"}}); err != nil {
+			return err
+		}
+		return w.Exec(ctx)
 	})
 	if err != nil {
 		s.t.Fatal(err)
