@@ -42,7 +42,7 @@ var (
 
 	tMerchantHealth = word{"商户健康", "Merchant health"}
 	tByRisk         = word{"按在险笔数排序", "most orders at risk first"}
-	tRateHour       = word{"1h 成功率", "1 h success"}
+	tRateHour       = word{"1h 成功率", "1 h rate"}
 	tTrend          = word{"趋势", "Trend"}
 	tP95            = word{"P95", "p95"}
 	tWaitingN       = word{"等待", "Waiting"}
