@@ -73,35 +73,38 @@ const longestAttempt = 10 * time.Second
 var ErrUsage = errors.New("wrong usage")
 
 // New opens everything, but listens to nobody yet. Close it also after Run.
-func New(ctx context.Context, o Options) (a *App, err error) {
+func New(ctx context.Context, o Options) (*App, error) {
 	if _, embedded := o.Config.Embedded(); embedded && o.Roles != (Roles{true, true, true}) {
 		return nil, fmt.Errorf("%w: a subset of roles needs a Redis that the others share: set BACKSTOP_REDIS_URL", ErrUsage)
 	}
-	a = &App{o: o, fatal: make(chan error, 4), ready: make(chan struct{})}
-	defer func() {
-		if err != nil {
-			a.Close()
-		}
-	}()
-	if a.folder, err = LockFolder(o.Config.Data); err != nil {
-		return nil, err
-	}
-	a.closing(func() { a.folder.Close() })
-	if a.keys, err = Keys(o.Config); err != nil {
-		return nil, err
-	}
-	if err = a.openDB(ctx); err != nil {
-		return nil, err
-	}
-	if err = a.openRedis(ctx); err != nil {
-		return nil, err
-	}
-	a.settings = settings.NewStore(a.db, Kinds(), a.keys, o.Log)
-	if _, err = a.settings.Refresh(ctx); err != nil {
+	a := &App{o: o, fatal: make(chan error, 4), ready: make(chan struct{})}
+	if err := a.open(ctx); err != nil {
+		a.Close()
 		return nil, err
 	}
 	a.build()
 	return a, nil
+}
+
+// open opens what the parts stand on. What it has opened when it fails is closed
+// by Close.
+func (a *App) open(ctx context.Context) (err error) {
+	if a.folder, err = LockFolder(a.o.Config.Data); err != nil {
+		return err
+	}
+	a.closing(func() { a.folder.Close() })
+	if a.keys, err = Keys(a.o.Config); err != nil {
+		return err
+	}
+	if err = a.openDB(ctx); err != nil {
+		return err
+	}
+	if err = a.openRedis(ctx); err != nil {
+		return err
+	}
+	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
+	_, err = a.settings.Refresh(ctx)
+	return err
 }
 
 func (a *App) closing(f func()) { a.closers = append(a.closers, f) }

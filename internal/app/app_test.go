@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"backstop/internal/config"
+)
+
+// A start that fails half-way must say what to mend, not fall over its own
+// clean-up.
+func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		settings []string
+		says     string
+	}{
+		"a data folder that cannot be made": {[]string{"BACKSTOP_DATA=" + filepath.Join(file, "data")}, "BACKSTOP_DATA"},
+		"a database that is not there": {[]string{
+			"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_DATABASE_URL=postgres://nobody:topsecret@127.0.0.1:1/none?sslmode=disable&connect_timeout=1",
+		}, "database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := config.Load(config.Source{Environ: c.settings})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := New(context.Background(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+			if err == nil {
+				a.Close()
+				t.Fatal("it started")
+			}
+			if !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.says)) || strings.Contains(err.Error(), "topsecret") {
+				t.Errorf("it says %q", err)
+			}
+		})
+	}
+}
