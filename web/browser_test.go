@@ -20,11 +20,13 @@ import (
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 var screenshots = flag.Bool("screenshots", false, "write docs/screenshots")
@@ -134,7 +136,7 @@ func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
 func TestPagesInABrowser(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
-	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Finance, goodPassword); err != nil {
+	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Lead, goodPassword); err != nil {
 		t.Fatal(err)
 	}
 	ctx, said := newBrowser(t, h.addr)
@@ -278,12 +280,13 @@ func TestABrowserComplainsWhereThereIsCause(t *testing.T) {
 	}
 }
 
-// TestAnOrderIsFoundByKeyboardAlone goes from the overview to an order's story
-// without a pointer, and checks that shortcuts are silent inside of fields.
-func TestAnOrderIsFoundByKeyboardAlone(t *testing.T) {
+// TestAnOrderIsFoundAndSentAgainByKeyboardAlone goes from the overview to an
+// order's story and sends its notification again without a pointer; shortcuts are
+// silent inside of fields.
+func TestAnOrderIsFoundAndSentAgainByKeyboardAlone(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
-	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Finance, goodPassword); err != nil {
+	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Lead, goodPassword); err != nil {
 		t.Fatal(err)
 	}
 	ctx, said := newBrowser(t, h.addr)
@@ -305,17 +308,45 @@ func TestAnOrderIsFoundByKeyboardAlone(t *testing.T) {
 		chromedp.SendKeys("#name", "wang.min"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitVisible(".panel.risk"))
 	run(t, ctx, chromedp.KeyEvent("go"), at("/orders"))
 	run(t, ctx, chromedp.KeyEvent("gc"), at("/callbacks"))
-	run(t, ctx, chromedp.KeyEvent("/"), chromedp.KeyEvent("GX-88210477"), chromedp.KeyEvent("\r"), at("/orders/2026112000000001"))
+	run(t, ctx, press("/"), chromedp.KeyEvent("GX-88210477"), chromedp.KeyEvent("\r"), at(orderOne))
+	tabTo := func(selector string) chromedp.Action {
+		return chromedp.ActionFunc(func(ctx context.Context) error {
+			for range 60 {
+				var there bool
+				if err := chromedp.Evaluate("document.activeElement.matches("+strconv.Quote(selector)+")", &there).Do(ctx); err != nil || there {
+					return err
+				}
+				if err := chromedp.KeyEvent(kb.Tab).Do(ctx); err != nil {
+					return err
+				}
+			}
+			return fmt.Errorf("60 tabs do not lead to %s", selector)
+		})
+	}
+	run(t, ctx, tabTo(`[data-open="#resend"]`), chromedp.KeyEvent(kb.Enter), tabTo("#resend-reason"),
+		chromedp.KeyEvent("go on the merchant asked by phone"), at(orderOne), // "go" inside of a field leads nowhere
+		tabTo("#resend button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".notice.ok"))
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("the browser said: %s", strings.Join(all, "; "))
 	}
+}
+
+// press is a key as a keyboard sends it: the browser makes the character itself,
+// unless the page has taken the key.
+func press(key string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		if err := input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key).Do(ctx); err != nil {
+			return err
+		}
+		return input.DispatchKeyEvent(input.KeyUp).WithKey(key).Do(ctx)
+	})
 }
 
 // TestPagesAreReadWithoutJavaScript reads, filters and pages with scripts off.
 func TestPagesAreReadWithoutJavaScript(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
-	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Finance, goodPassword); err != nil {
+	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Lead, goodPassword); err != nil {
 		t.Fatal(err)
 	}
 	ctx, _ := newBrowser(t, h.addr)

@@ -147,6 +147,7 @@ var pages = []struct{ name, path, holds string }{
 	{"notifications", "/notifications", "HTTP 502"},
 	{"exceptions", "/exceptions", "12.300"},
 	{"me", "/me", "datalist"},
+	{"audit", "/audit?check=1", "data-row"},
 	{"orders-none", "/orders?no=nothing", "/orders"},
 }
 
@@ -159,7 +160,7 @@ var (
 func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
-	cookie := h.signIn(t, access.Viewer)
+	cookie := h.signIn(t, access.Lead)
 	for _, p := range pages {
 		for _, lang := range []string{"zh", "en"} {
 			join := "?"
@@ -198,7 +199,7 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 func TestAStoryTellsEverythingInItsOrder(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
-	cookie := h.signIn(t, access.Finance)
+	cookie := h.signIn(t, access.Lead)
 	body := h.page(t, cookie, "/orders/2026112000000001?lang=en").body
 	at := 0
 	for _, event := range []string{
