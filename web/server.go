@@ -21,6 +21,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/payment"
+	"backstop/internal/queue"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/static"
@@ -56,6 +57,8 @@ type Options struct {
 	QueueEngine string
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
+	// Nudge tells the workers of notifications that are due, after a commit.
+	Nudge   func([]queue.Nudge)
 	Version string
 	Log     *slog.Logger
 }
