@@ -46,6 +46,7 @@ var (
 	LabelNotifications = Label{tNotifications}
 	LabelExceptions    = Label{tExceptions}
 	LabelQueues        = Label{tQueues}
+	LabelAudit         = Label{tAudit}
 	LabelAccount       = Label{tAccount}
 )
 

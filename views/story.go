@@ -1,18 +1,26 @@
 package views
 
 import (
+	"net/url"
 	"strings"
 	"time"
 
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+
+	"github.com/a-h/templ"
 )
 
 // StoryData is what the page of one order shows.
 type StoryData struct {
 	*console.Story
 	Masked bool // personal data was taken out
+	// CanResend and CanNote say what the person may do; the keys mark this showing
+	// of the forms, Done what was done just now.
+	CanResend, CanNote bool
+	ResendKey, NoteKey string
+	Done               string
 }
 
 // mood is a sentence of why with its colour and icon.
@@ -89,6 +97,8 @@ func dotIcon(i console.Item) string {
 		return "send"
 	case i.Exception != nil:
 		return "triangle-alert"
+	case i.Act != nil:
+		return "user"
 	}
 	return "clock"
 }
@@ -209,6 +219,7 @@ var phases = []struct {
 	{console.StatusPhase, tPhaseStatus},
 	{console.NotifyPhase, tAttemptsList},
 	{console.ExceptionPhase, tExceptions},
+	{console.PeoplePhase, tPhasePeople},
 	{console.PlanPhase, tPhasePlan},
 }
 
@@ -219,4 +230,20 @@ func inPhase(s *console.Story, phase console.Phase) (n int64) {
 		}
 	}
 	return n
+}
+
+// orderPath is a path below an order's.
+func orderPath(no, act string) templ.SafeURL {
+	return templ.URL("/orders/" + url.PathEscape(no) + "/" + act)
+}
+
+// resendable is the public id of the notification that a person would send again:
+// the newest one that is not being sent right now; "" = there is none.
+func resendable(s StoryData) string {
+	for _, d := range s.Deliveries {
+		if d.Status != notify.Sending {
+			return notify.PublicID(d.EventID)
+		}
+	}
+	return ""
 }

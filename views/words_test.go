@@ -20,17 +20,15 @@ import (
 // catalog reads the words as they are written, by key.
 func catalog(t *testing.T) map[string]word {
 	t.Helper()
+	names, err := filepath.Glob("words*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := map[string]word{}
-	names, _ := filepath.Glob("words*.go")
 	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
+		if !strings.HasSuffix(name, "_test.go") {
+			readWords(t, name, all)
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		collect(file, all)
 	}
 	if len(all) < 150 {
 		t.Fatalf("only %d words were read", len(all))
@@ -38,7 +36,13 @@ func catalog(t *testing.T) map[string]word {
 	return all
 }
 
-func collect(file *ast.File, all map[string]word) {
+// readWords adds the words of one file.
+func readWords(t *testing.T, name string, all map[string]word) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"backstop/internal/access"
+	"backstop/internal/audit"
 	"backstop/internal/db"
 	"backstop/views"
 
@@ -82,6 +83,9 @@ func (s *Server) changePassword(c *fiber.Ctx) error {
 	}
 	s.throttle.Forgive(op.Name, "session of "+op.Name)
 	if err := s.startSession(ctx, c, op); err != nil {
+		return err
+	}
+	if err := s.keepAct(ctx, audit.Act{Actor: "operator:" + op.Name, Action: "password.change", Object: "operator", ObjectID: op.Name, Remote: peer(c).String()}); err != nil {
 		return err
 	}
 	s.o.Log.Info("password changed", "operator", op.Name, "request_id", localRequestID.text(c))

@@ -70,14 +70,14 @@ func (h *house) page(t *testing.T, cookie, path string) answer {
 const hostile = `<script>alert(1)</script>"><img src=x onerror=alert(1)>{{.}}`
 
 // seed writes a paid order whose merchant does not answer, with a repeated
-// callback, and what else the pages show. Its number is O1.
+// callback, and what else the pages show. Its number is 2026112000000001.
 func seed(t *testing.T, d *db.DB) {
 	t.Helper()
 	now := d.Now()
 	at := func(ago time.Duration) int64 { return now - ago.Microseconds() }
 	next, paid := now+90_000_000, at(50*time.Second)
 	orders := []*order.Order{
-		{OrderNo: "O1", OutTradeNo: "GX-88210477", Amount: 349900, Currency: "CNY", Exponent: 2, Subject: "Two tickets " + hostile, Status: order.Paid, Version: 2, PaidAmount: 349900, PaidAt: &paid, SupplierTradeNo: "4200002614202611201428773301", HasItems: true},
+		{OrderNo: "2026112000000001", OutTradeNo: "GX-88210477", Amount: 349900, Currency: "CNY", Exponent: 2, Subject: "Two tickets " + hostile, Status: order.Paid, Version: 2, PaidAmount: 349900, PaidAt: &paid, SupplierTradeNo: "4200002614202611201428773301", HasItems: true},
 		{OrderNo: "2026112000000002", OutTradeNo: "T2", Amount: 1980, Currency: "JPY", Subject: "Book", Status: order.Pending, Version: 1, NextAt: &next},
 		{OrderNo: "2026112000000003", OutTradeNo: "T3", Amount: 12345, Currency: "KWD", Exponent: 3, Subject: "Chair", Status: order.Closed, Version: 2, CloseReason: "timeout"},
 	}
@@ -101,7 +101,7 @@ func seed(t *testing.T, d *db.DB) {
 	})
 	for i, outcome := range []string{"paid", "repeat"} {
 		_, err := d.NewRaw("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-			" VALUES (?, 1, 100, 'O1', '42', 'e', 'd', ?, ?, '101.226.103.61', 'POST', '', ?, ?, ?)", 201+i, outcome, paid+int64(i)*15_000_000,
+			" VALUES (?, 1, 100, '2026112000000001', '42', 'e', 'd', ?, ?, '101.226.103.61', 'POST', '', ?, ?, ?)", 201+i, outcome, paid+int64(i)*15_000_000,
 			fmt.Sprintf("Content-Type: application/json\nWechatpay-Timestamp: 179515626%d", i),
 			[]byte(`{"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900}`), string(steps)).Exec(context.Background())
 		if err != nil {
@@ -143,12 +143,13 @@ func seed(t *testing.T, d *db.DB) {
 var pages = []struct{ name, path, holds string }{
 	{"overview", "/", "3,499.00"},
 	{"orders", "/orders", "GX-88210477"},
-	{"order", "/orders/O1", "SKU-77120"},
+	{"order", "/orders/2026112000000001", "SKU-77120"},
 	{"order-pending", "/orders/2026112000000002", "1,980"},
 	{"callbacks", "/callbacks", "bad_signature"},
 	{"notifications", "/notifications", "HTTP 502"},
 	{"exceptions", "/exceptions", "12.300"},
 	{"me", "/me", "datalist"},
+	{"audit", "/audit?check=1", "data-row"},
 	{"orders-none", "/orders?no=nothing", "/orders"},
 }
 
@@ -161,7 +162,7 @@ var (
 func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
-	cookie := h.signIn(t, access.Viewer)
+	cookie := h.signIn(t, access.Lead)
 	for _, p := range pages {
 		for _, lang := range []string{"zh", "en"} {
 			join := "?"
@@ -200,8 +201,8 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 func TestAStoryTellsEverythingInItsOrder(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
-	cookie := h.signIn(t, access.Finance)
-	body := h.page(t, cookie, "/orders/O1?lang=en").body
+	cookie := h.signIn(t, access.Lead)
+	body := h.page(t, cookie, "/orders/2026112000000001?lang=en").body
 	at := 0
 	for _, event := range []string{
 		"has not confirmed: attempt 2 failed", "Attempt 3 of 13", "Order created", "version 1", "Callback received", "supplier&#39;s callback",
@@ -224,7 +225,7 @@ func TestPersonalDataIsMaskedForThoseWhoMayNotSeeIt(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
 	for _, role := range access.Roles {
-		body := h.page(t, h.signIn(t, role), "/orders/O1").body
+		body := h.page(t, h.signIn(t, role), "/orders/2026112000000001").body
 		if shown := strings.Contains(body, "secret-openid"); shown != h.policy.Allows(role, access.ViewPersonal) {
 			t.Errorf("%s sees the buyer's openid: %t", role, shown)
 		}
@@ -242,7 +243,7 @@ func TestEveryRoleOpensItsRoutesAndNoOther(t *testing.T) {
 			if r.door != consoleDoor {
 				continue
 			}
-			path := strings.NewReplacer(":order_no", "O1", "*", "x").Replace(r.path)
+			path := strings.NewReplacer(":order_no", "2026112000000001", "*", "x").Replace(r.path)
 			got := h.call(t, r.method, path, "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin")
 			allowed := h.policy.Allows(role, r.permission)
 			if (got.status == http.StatusForbidden) == allowed {
@@ -272,10 +273,10 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 		{"/orders?before=2t", "GX-88210477", ">T2<"}, // 2t is 101 in base 36
 		{"/callbacks?refused=no", "101.226.103.61", "203.0.113.9"},
 		{"/callbacks?outcome=bad_signature", "203.0.113.9", "101.226.103.61"},
-		{"/callbacks?no=O1", "101.226.103.61", "203.0.113.9"},
+		{"/callbacks?no=2026112000000001", "101.226.103.61", "203.0.113.9"},
 		{"/notifications?status=retry_wait&merchant=m1&type=order.paid", "HTTP 502", "nothing"},
 		{"/notifications?status=delivered", "/notifications", "HTTP 502"},
-		{"/notifications?no=O1", "HTTP 502", "nothing"},
+		{"/notifications?no=2026112000000001", "HTTP 502", "nothing"},
 		{"/exceptions?kind=unknown_order", "NO-SUCH-ORDER", "12.300"},
 	} {
 		got := h.page(t, cookie, c.path+"&lang=en")
@@ -283,8 +284,8 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 			t.Errorf("%s: %d, holds %q %t, holds %q %t", c.path, got.status, c.holds, strings.Contains(got.body, c.holds), c.not, strings.Contains(got.body, c.not))
 		}
 	}
-	for _, no := range []string{"O1", "GX-88210477"} {
-		if got := h.page(t, cookie, "/orders?no="+no); got.header.Get("Location") != "/orders/O1" {
+	for _, no := range []string{"2026112000000001", "GX-88210477"} {
+		if got := h.page(t, cookie, "/orders?no="+no); got.header.Get("Location") != "/orders/2026112000000001" {
 			t.Errorf("the one order of %s: %d to %q", no, got.status, got.header.Get("Location"))
 		}
 	}

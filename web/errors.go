@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/console"
 	"backstop/internal/db"
+	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/stock"
@@ -49,6 +50,8 @@ var domainErrors = []struct {
 }{
 	{order.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{console.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{notify.ErrNoDelivery, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{notify.ErrSending, apiError{status: http.StatusConflict, code: "sending"}},
 	{payment.ErrConflict, apiError{status: http.StatusConflict, code: "idempotency_conflict"}},
 	{payment.ErrState, apiError{status: http.StatusConflict, code: "wrong_state"}},
 	{stock.ErrOutOfStock, apiError{status: http.StatusConflict, code: "out_of_stock"}},

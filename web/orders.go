@@ -51,7 +51,11 @@ func (s *Server) storyPage(c *fiber.Ctx) error {
 	if masked {
 		story.Mask()
 	}
-	return s.render(c, http.StatusOK, views.Story(s.page(c), views.StoryData{Story: story, Masked: masked}))
+	return s.render(c, http.StatusOK, views.Story(s.page(c), views.StoryData{
+		Story: story, Masked: masked, Done: c.Query("done"),
+		CanResend: s.policy.Allows(operator(c).Role, access.Resend), ResendKey: newFormKey(),
+		CanNote: s.policy.Allows(operator(c).Role, access.Comment), NoteKey: newFormKey(),
+	}))
 }
 
 // choices are what the selects of lists offer.

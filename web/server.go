@@ -59,6 +59,8 @@ type Options struct {
 	Queues func(context.Context) (map[string]queue.Size, error)
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
+	// Nudge tells the workers of notifications that are due, after a commit.
+	Nudge   func([]queue.Nudge)
 	Version string
 	Log     *slog.Logger
 }

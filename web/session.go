@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/audit"
 	"backstop/internal/supplier"
 	"backstop/views"
 
@@ -189,6 +190,9 @@ func (s *Server) login(c *fiber.Ctx) error {
 	}
 	s.throttle.Forgive(form.Name, sender.String())
 	if err := s.startSession(ctx, c, op); err != nil {
+		return err
+	}
+	if err := s.keepAct(ctx, audit.Act{Actor: "operator:" + op.Name, Action: "session.start", Object: "operator", ObjectID: op.Name, Remote: addr.String()}); err != nil {
 		return err
 	}
 	s.o.Log.Info("signed in", "operator", op.Name, "remote", addr.String(), "request_id", localRequestID.text(c))

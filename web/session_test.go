@@ -124,7 +124,7 @@ func TestAOneTimePasswordOpensNothingButItsChange(t *testing.T) {
 	if got.header.Get("Location") != "/me" {
 		t.Fatalf("login: %d to %q", got.status, got.header.Get("Location"))
 	}
-	for _, path := range []string{"/", "/orders", "/orders/O1", "/asynqmon/"} {
+	for _, path := range []string{"/", "/orders", "/orders/2026112000000001", "/asynqmon/"} {
 		if got := h.page(t, cookie, path); got.status != http.StatusSeeOther || got.header.Get("Location") != "/me" {
 			t.Errorf("%s before the change: %d to %q", path, got.status, got.header.Get("Location"))
 		}

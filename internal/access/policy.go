@@ -23,11 +23,15 @@ const (
 	ViewExceptions    Permission = "exception.view"
 	ViewPersonal      Permission = "personal.view" // what buyers sent of themselves, unmasked
 	InspectQueues     Permission = "queue.inspect"
+	Resend            Permission = "notification.resend"
+	Comment           Permission = "note.write" // on orders and exceptions
+	ViewAudit         Permission = "audit.view"
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
+	Resend, Comment, ViewAudit,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it

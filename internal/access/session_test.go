@@ -230,7 +230,8 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	}
 	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions}
 	extra := map[string][]Permission{
-		Ops: {InspectQueues}, Admin: {InspectQueues}, Finance: {ViewPersonal}, Lead: {ViewPersonal}, Auditor: {ViewPersonal},
+		Support: {Resend, Comment}, Ops: {InspectQueues, Resend, Comment}, Finance: {ViewPersonal, Resend, Comment},
+		Lead: {ViewPersonal, Resend, Comment, ViewAudit}, Admin: {InspectQueues, ViewAudit}, Auditor: {ViewPersonal, ViewAudit},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {
 		for _, permission := range Permissions {

@@ -3,6 +3,7 @@
 package compensation
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -26,8 +27,11 @@ const (
 	StuckPaying      = "stuck_paying"
 )
 
-// Opened is the state in which every exception starts.
-const Opened = "open"
+// Opened is the state in which every exception starts, Resolved a good end.
+const (
+	Opened   = "open"
+	Resolved = "resolved"
+)
 
 // Item is one exception. One fact is one row, however often it is reported:
 // unique by kind, supplier, subject and order.
@@ -57,7 +61,7 @@ func (i *Item) key() string {
 }
 
 // Open gathers the exceptions among the caller's writes. A fact that is known
-// already is counted again and keeps its state.
+// already is counted again; it keeps its state, unless it was resolved.
 func Open(tx bun.Tx, w *db.Writes, d *db.DB, items []*Item) {
 	if len(items) == 0 {
 		return
@@ -79,7 +83,11 @@ func Open(tx bun.Tx, w *db.Writes, d *db.DB, items []*Item) {
 		rows = append(rows, i)
 	}
 	w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (kind, supplier_id, subject, order_no) DO UPDATE").
-		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at").Set("detail = EXCLUDED.detail"))
+		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at").Set("detail = EXCLUDED.detail").
+		// What was resolved and happens again wants people again.
+		Set("state = CASE WHEN x.state = ? THEN ? ELSE x.state END", Resolved, Opened).
+		Set("resolved_at = CASE WHEN x.state = ? THEN NULL ELSE x.resolved_at END", Resolved).
+		Set("alerted_at = CASE WHEN x.state = ? THEN NULL ELSE x.alerted_at END", Resolved))
 }
 
 // Detail makes an exception's detail. It is shown to people: no secrets.
@@ -89,4 +97,19 @@ func Detail(fields map[string]any) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return raw
+}
+
+// Resolve ends open exceptions of a kind by their subjects: what they were about
+// has come to a good end.
+func Resolve(ctx context.Context, tx bun.Tx, d *db.DB, kind string, subjects []string) error {
+	if len(subjects) == 0 {
+		return nil
+	}
+	now := d.Now()
+	_, err := tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ? WHERE kind = ? AND supplier_id = 0 AND subject IN (?)"+
+		" AND state IN ('open', 'assigned')", Resolved, now, now, kind, bun.List(subjects)).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("resolve exceptions: %w", err)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"backstop/internal/audit"
 	"backstop/internal/compensation"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -25,6 +26,7 @@ const (
 	StatusPhase    Phase = "status"
 	NotifyPhase    Phase = "notify"
 	ExceptionPhase Phase = "exception"
+	PeoplePhase    Phase = "people"
 	PlanPhase      Phase = "plan"
 )
 
@@ -37,6 +39,7 @@ type Item struct {
 	Queued    *notify.Delivery // the notification was written
 	Attempt   *notify.Attempt
 	Exception *compensation.Item
+	Act       *audit.Row
 	Plan      *Plan
 }
 
@@ -91,7 +94,7 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 	}
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
-		b.addNames, b.addStock, b.addCallbacks, b.addHistory, b.addDeliveries, b.addAttempts, b.addExceptions,
+		b.addNames, b.addStock, b.addCallbacks, b.addHistory, b.addDeliveries, b.addAttempts, b.addExceptions, b.addActs,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
@@ -196,6 +199,17 @@ func (b *Book) addExceptions(ctx context.Context, s *Story) error {
 	s.Exceptions = rows
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].OpenedAt, Phase: ExceptionPhase, Exception: &rows[i]})
+	}
+	return nil
+}
+
+func (b *Book) addActs(ctx context.Context, s *Story) error {
+	rows, err := audit.List(ctx, b.db.Read, audit.Query{Object: "order", ObjectID: s.Order.OrderNo, Limit: storyRows})
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		s.Items = append(s.Items, Item{At: rows[i].At, Phase: PeoplePhase, Act: &rows[i]})
 	}
 	return nil
 }

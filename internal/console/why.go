@@ -68,7 +68,7 @@ func (b *Book) explain(s *Story) {
 		if d.NextAt == nil {
 			continue
 		}
-		p := Plan{Kind: PlanAttempt, Number: int(d.Attempts) + 1, Of: b.scheduleOf(d).Attempts()}
+		p := Plan{Kind: PlanAttempt, Number: int(d.Attempts) + 1, Of: b.attemptsOf(d)}
 		if d.Status == notify.Sending {
 			p.Kind, p.Number = PlanReclaim, int(d.Attempts)
 		}
@@ -86,6 +86,11 @@ func (b *Book) explain(s *Story) {
 
 func (b *Book) scheduleOf(d *notify.Delivery) notify.Schedule {
 	return notify.ScheduleOf(b.settings.Merchants().ByID(d.MerchantID))
+}
+
+// attemptsOf is how many attempts the notification gets in all.
+func (b *Book) attemptsOf(d *notify.Delivery) int {
+	return int(d.ScheduleFrom) + b.scheduleOf(d).Attempts()
 }
 
 func (b *Book) whyOrder(s *Story, now int64) Why {
@@ -116,7 +121,7 @@ func (b *Book) whyOrder(s *Story, now int64) Why {
 // whyDelivery says what is open with a notification; nothing where it is over and
 // the merchant knows.
 func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
-	w := Why{Delivery: d, Attempts: b.scheduleOf(d).Attempts()}
+	w := Why{Delivery: d, Attempts: b.attemptsOf(d)}
 	switch {
 	case d.Status == notify.Exhausted:
 		w.Rule = WhyExhausted
@@ -131,7 +136,7 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 	}
 	if d.Status == notify.RetryWait {
 		w.Rule, w.LastAt = WhyRetrying, w.At
-		for n := int(d.Attempts) + 1; ; n++ {
+		for n := int(d.Attempts-d.ScheduleFrom) + 1; ; n++ {
 			wait, more := b.scheduleOf(d).Wait(n)
 			if !more {
 				break

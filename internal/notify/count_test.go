@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
 )
 
 // TestCountersEqualARecount lets two nodes deliver, fail and give up at random,
@@ -61,5 +64,28 @@ func TestCountersEqualARecount(t *testing.T) {
 		if p.Lag.Count() != 80 || p.Retried == 0 {
 			t.Errorf("%d first attempts, %d retried", p.Lag.Count(), p.Retried)
 		}
+		again(t, f, "exhausted", p.Failed)
+		same("sent again by a person")
+		again(t, f, "delivered", p.OK) // the merchant knows of that money
+		same("told twice")
 	})
+}
+
+// again sends all deliveries of a status again; those that were exhausted are
+// untold once more.
+func again(t *testing.T, f *paymenttest.Fixture, status notify.Status, n int64) {
+	t.Helper()
+	var ids []int64
+	if err := f.DB.NewRaw("SELECT id FROM deliveries WHERE status = ?", status).Scan(t.Context(), &ids); err != nil || int64(len(ids)) != n {
+		t.Fatalf("%d are %s, want %d (%v)", len(ids), status, n, err)
+	}
+	for _, id := range ids {
+		err := f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			_, err := notify.Resend(ctx, tx, f.DB, id)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -56,14 +56,17 @@ type Delivery struct {
 	URL        string `bun:"url"` // empty = the merchant's addresses in turn
 	Status     Status `bun:"status"`
 	Attempts   int64  `bun:"attempts"`
-	NextAt     *int64 `bun:"next_at"` // due time, or the lease's end while sending; nil = over
-	LeaseOwner int64  `bun:"lease_owner"`
-	LastClass  Class  `bun:"last_class"`
-	LastError  string `bun:"last_error"`
-	CreatedAt  int64  `bun:"created_at"`
-	FinishedAt *int64 `bun:"finished_at"`
-	Currency   string `bun:"currency"` // of the money that it is about; empty = none
-	Amount     int64  `bun:"amount"`   // minor units
+	// ScheduleFrom is how many attempts there were when somebody sent it again: the
+	// schedule counts from there.
+	ScheduleFrom int64  `bun:"schedule_from"`
+	NextAt       *int64 `bun:"next_at"` // due time, or the lease's end while sending; nil = over
+	LeaseOwner   int64  `bun:"lease_owner"`
+	LastClass    Class  `bun:"last_class"`
+	LastError    string `bun:"last_error"`
+	CreatedAt    int64  `bun:"created_at"`
+	FinishedAt   *int64 `bun:"finished_at"`
+	Currency     string `bun:"currency"` // of the money that it is about; empty = none
+	Amount       int64  `bun:"amount"`   // minor units
 }
 
 // Attempt is one try, kept for people.

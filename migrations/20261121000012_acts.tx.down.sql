@@ -1,0 +1,2 @@
+DROP TABLE form_keys;
+ALTER TABLE deliveries DROP COLUMN schedule_from;

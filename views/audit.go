@@ -1,0 +1,78 @@
+package views
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"backstop/internal/audit"
+
+	"github.com/a-h/templ"
+)
+
+// AuditData is one page of the audit.
+type AuditData struct {
+	Rows []audit.Row
+	Next int64
+	// Checked says that the chain was checked: Length rows, the first wrong one is
+	// Broken, 0 = none.
+	Checked        bool
+	Length, Broken int64
+}
+
+// reasonOf is what somebody gave as the reason of an act.
+func reasonOf(r audit.Row) string {
+	var params map[string]any
+	if json.Unmarshal([]byte(r.Params), &params) != nil {
+		return ""
+	}
+	text, _ := params["reason"].(string)
+	return text
+}
+
+// paramsOf is what else is known of an act, in one line.
+func paramsOf(r audit.Row) string {
+	var params map[string]any
+	if json.Unmarshal([]byte(r.Params), &params) != nil {
+		return ""
+	}
+	delete(params, "reason")
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		parts = append(parts, fmt.Sprintf("%s: %v", name, params[name]))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// whoOf is an actor without its kind.
+func whoOf(actor string) string {
+	_, name, found := strings.Cut(actor, ":")
+	if !found {
+		return actor
+	}
+	return name
+}
+
+func objectLink(r audit.Row) templ.SafeURL {
+	if r.Object == "order" {
+		return orderLink(r.ObjectID)
+	}
+	return ""
+}
+
+// acts are the words of what people do, by the code that the audit keeps.
+var acts = map[string]word{
+	"notification.resend": tActResend,
+	"order.note":          tActNote,
+	"session.start":       tActSignIn,
+	"password.change":     tActPassword,
+}
+
+func actWord(action string) word {
+	if w, ok := acts[action]; ok {
+		return w
+	}
+	return word{action, action}
+}

@@ -1,0 +1,33 @@
+package views
+
+// Acts of people.
+var (
+	tAudit        = word{"审计日志", "Audit"}
+	tActor        = word{"操作人", "Who"}
+	tAct          = word{"操作", "What"}
+	tObject       = word{"对象", "On what"}
+	tActReason    = word{"原因", "Reason"}
+	tReasonAudit  = word{"原因（写入审计，对同事可见）", "Reason (kept in the audit, colleagues can read it)"}
+	tReasonRule   = word{"8 到 1000 个字符", "8 to 1000 characters"}
+	tResend       = word{"重发通知", "Send again"}
+	tResendHow    = word{"不会再次扣款。商户可能收到重复的通知，编号不变，商户据此识别。", "No money moves. The merchant may hear it twice, under the same id by which it knows a repeat."}
+	tResendGo     = word{"重发 1 笔", "Send 1 again"}
+	tNote         = word{"写备注", "Add a note"}
+	tNoteText     = word{"备注（写入审计，对同事可见）", "Note (kept in the audit, colleagues can read it)"}
+	tCancel       = word{"取消", "Cancel"}
+	tRecordedAs   = word{"审计记录：%s", "Recorded as %s"}
+	tDoneResend   = word{"已安排重发，通常几秒内送出。", "It goes out again within seconds."}
+	tDoneNote     = word{"备注已保存。", "The note is kept."}
+	tActResend    = word{"重发通知", "sent a notification again"}
+	tActNote      = word{"备注", "wrote a note"}
+	tActSignIn    = word{"登录", "signed in"}
+	tActPassword  = word{"修改了密码", "changed the password"}
+	tPhasePeople  = word{"人工", "People"}
+	tAuditNone    = word{"还没有人做过什么", "Nobody did anything yet"}
+	tAuditNoneHow = word{"登录、重发、备注都会记在这里。", "Sign-ins, resends and notes are kept here."}
+	tAuditCheck   = word{"校验链条", "Check the chain"}
+	tAuditWhole   = word{"链条完整：%s 条记录，没有被改过或删过。", "The chain is whole: %s rows, none changed or taken out."}
+	tAuditBroken  = word{"链条在第 %s 条断开：这条或它前面的记录被改过或删过。", "The chain breaks at row %s: it, or one before it, was changed or taken out."}
+	tRemoteAddr   = word{"地址", "Address"}
+	tNumber       = word{"编号", "No."}
+)

@@ -1,0 +1,174 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"backstop/internal/audit"
+	"backstop/internal/console"
+	"backstop/internal/db"
+	"backstop/internal/notify"
+	"backstop/internal/queue"
+	"backstop/internal/seal"
+	"backstop/views"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/uptrace/bun"
+)
+
+// Limits of what people write.
+const (
+	// reasonLeast is the least length of a reason: a letter is none.
+	reasonLeast = 8
+	reasonMost  = 1000
+	maxFormKey  = 100
+)
+
+// newFormKey marks one showing of a form.
+func newFormKey() string { return seal.NewToken("") }
+
+// act runs what a person does: once per form, however often it is sent, with its
+// audit row in the same transaction. It reports whether this request was the one
+// that did it.
+func (s *Server) act(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(context.Context, bun.Tx) error) (did bool, err error) {
+	reason := strings.TrimSpace(field(c, "reason"))
+	if n := utf8.RuneCountInString(reason); n < reasonLeast || n > reasonMost || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
+		return false, invalidField("reason", "write a reason of 8 to 1000 characters")
+	}
+	key := field(c, "form_key")
+	if key == "" || len(key) > maxFormKey {
+		return false, invalidField("form_key", "open the page again and send the form from there")
+	}
+	if a.Params == nil {
+		a.Params = map[string]any{}
+	}
+	a.Params["reason"] = reason
+	a.Actor, a.Remote = "operator:"+operator(c).Name, peer(c).String()
+	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		did, err = takeFormKey(ctx, tx, s.o.DB, key)
+		if err != nil || !did {
+			return err
+		}
+		if err := do(ctx, tx); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, s.o.DB, a)
+	})
+	return did && err == nil, err
+}
+
+// keepAct writes an act that has no transaction of its own into the audit.
+func (s *Server) keepAct(ctx context.Context, a audit.Act) error {
+	return s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { return audit.Write(ctx, tx, s.o.DB, a) })
+}
+
+// formKeyAge is how long a form's key is remembered, in µs: a day.
+const formKeyAge = 24 * 3600 * 1_000_000
+
+// takeFormKey says whether the form is sent for the first time.
+func takeFormKey(ctx context.Context, tx bun.Tx, d *db.DB, key string) (bool, error) {
+	now := d.Now()
+	res, err := tx.NewRaw("INSERT INTO form_keys (form_key, at) VALUES (?, ?) ON CONFLICT DO NOTHING", seal.HashToken(key), now).Exec(ctx)
+	if err != nil {
+		return false, err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return false, err
+	}
+	_, err = tx.NewRaw("DELETE FROM form_keys WHERE form_key IN (SELECT form_key FROM form_keys WHERE at < ? LIMIT 100)", now-formKeyAge).Exec(ctx)
+	return true, err
+}
+
+// resend sends one of the order's notifications again.
+func (s *Server) resend(c *fiber.Ctx) error {
+	no, err := orderNo(c)
+	if err != nil {
+		return err
+	}
+	event, ok := notify.ParsePublicID(field(c, "notification"))
+	if !ok {
+		return invalidField("notification", "no notification has this id")
+	}
+	ctx, cancel := work()
+	defer cancel()
+	var nudge queue.Nudge
+	did, err := s.act(ctx, c, audit.Act{Action: "notification.resend", Object: "order", ObjectID: no, Params: map[string]any{"notification": notify.PublicID(event)}},
+		func(ctx context.Context, tx bun.Tx) error {
+			var ids []int64
+			err := tx.NewRaw("SELECT d.id FROM orders AS o JOIN deliveries AS d ON d.subject_id = o.id WHERE o.order_no = ? AND d.event_id = ? ORDER BY d.id LIMIT 1",
+				no, event).Scan(ctx, &ids)
+			if err != nil {
+				return err
+			}
+			if len(ids) == 0 {
+				return notify.ErrNoDelivery
+			}
+			nudge, err = notify.Resend(ctx, tx, s.o.DB, ids[0])
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	if did {
+		s.o.Nudge([]queue.Nudge{nudge})
+	}
+	return c.Redirect("/orders/"+url.PathEscape(no)+"?done=resend", http.StatusSeeOther)
+}
+
+// note keeps what somebody has to say about an order.
+func (s *Server) note(c *fiber.Ctx) error {
+	no, err := orderNo(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	_, err = s.act(ctx, c, audit.Act{Action: "order.note", Object: "order", ObjectID: no}, func(ctx context.Context, tx bun.Tx) error {
+		var ids []int64
+		if err := tx.NewRaw("SELECT id FROM orders WHERE order_no = ?", no).Scan(ctx, &ids); err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return console.ErrNotFound
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.Redirect("/orders/"+url.PathEscape(no)+"?done=note", http.StatusSeeOther)
+}
+
+// auditPage lists what people did.
+func (s *Server) auditPage(c *fiber.Ctx) error {
+	f := readFilter(c)
+	want := audit.Query{Actor: f.text("actor"), Object: f.text("object"), ObjectID: f.text("id"), Before: f.id("before"), Limit: auditRows + 1}
+	check := f.text("check") == "1"
+	if f.err != nil {
+		return f.err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	rows, err := audit.List(ctx, s.o.DB.Read, want)
+	if err != nil {
+		return err
+	}
+	data := views.AuditData{Rows: rows}
+	if len(rows) > auditRows {
+		data.Rows = rows[:auditRows]
+		data.Next = rows[auditRows-1].Number
+	}
+	if check {
+		data.Checked = true
+		if data.Length, data.Broken, err = audit.Verify(ctx, s.o.DB.Read); err != nil {
+			return err
+		}
+	}
+	return s.render(c, http.StatusOK, views.Audit(s.page(c), query(c), data))
+}
+
+// auditRows is how many acts a page shows.
+const auditRows = 50

@@ -1,0 +1,364 @@
+package web
+
+import (
+	"context"
+	_ "embed" // axe
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var screenshots = flag.Bool("screenshots", false, "write docs/screenshots")
+
+// complaints collects what a browser says about pages.
+type complaints struct {
+	mu   sync.Mutex
+	all  []string
+	host string
+}
+
+func (c *complaints) add(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, fmt.Sprintf(format, args...))
+}
+
+// take returns what was said since the last time.
+func (c *complaints) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	said := c.all
+	c.all = nil
+	return said
+}
+
+func (c *complaints) listen(ev any) {
+	switch ev := ev.(type) {
+	case *runtime.EventExceptionThrown:
+		c.add("exception: %s", ev.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		c.add("console.%s", ev.Type)
+	case *log.EventEntryAdded:
+		c.add("log: %s", ev.Entry.Text)
+	case *audits.EventIssueAdded:
+		if ev.Issue.Code == audits.InspectorIssueCodeContentSecurityPolicyIssue {
+			c.add("content security policy: %+v", ev.Issue.Details.ContentSecurityPolicyIssueDetails)
+		}
+	case *network.EventRequestWillBeSent:
+		if !strings.Contains(ev.Request.URL, c.host) && !strings.HasPrefix(ev.Request.URL, "about:") {
+			c.add("a request leaves: %s", ev.Request.URL)
+		}
+	}
+}
+
+// newBrowser starts a headless Chromium with a profile of its own.
+func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("short: no browser")
+	}
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			program = found
+			break
+		}
+	}
+	if program == "" {
+		t.Skip("no chromium on PATH: the pages are not looked at in a browser (Debian: apt-get install chromium)")
+	}
+	profile, err := os.MkdirTemp("", "backstop-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its helpers may still write for a moment after the browser is gone.
+	t.Cleanup(func() { _ = os.RemoveAll(profile) })
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program), chromedp.UserDataDir(profile)}
+	for _, f := range []string{
+		"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+		"disable-component-update", "disable-sync", "hide-scrollbars", "disable-dev-shm-usage",
+	} {
+		options = append(options, chromedp.Flag(f, true))
+	}
+	options = append(options, chromedp.Flag("font-render-hinting", "none"))
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // events newer than the library
+	t.Cleanup(func() {                                                                   // first of all: it takes the process and then the profile can go
+		closing, stop := context.WithTimeout(ctx, 5*time.Second)
+		_ = chromedp.Run(closing, browser.Close())
+		stop()
+		cancel()
+	})
+	c := &complaints{host: host}
+	chromedp.ListenTarget(ctx, c.listen)
+	// The first Run starts the browser, which must outlive a context of this step.
+	started := make(chan error, 1)
+	go func() { started <- chromedp.Run(ctx, network.Enable(), log.Enable(), audits.Enable()) }()
+	select {
+	case err := <-started:
+		if err != nil {
+			t.Fatalf("start %s: %v", program, err)
+		}
+	case <-time.After(30 * time.Second):
+		cancel()
+		t.Fatalf("%s did not start within 30 s", program)
+	}
+	return ctx, c
+}
+
+// TestPagesInABrowser signs in as a person does and looks at each page in both
+// languages and themes: nothing is complained about, nothing leaves our origin,
+// nothing is wider than the window.
+func TestPagesInABrowser(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Lead, goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.addr)
+	base := "http://" + h.addr
+	shot := func(name string) {
+		t.Helper()
+		if complaints := said.take(); len(complaints) > 0 {
+			t.Errorf("%s: %s", name, strings.Join(complaints, "; "))
+		}
+		if *screenshots {
+			takeScreenshot(t, ctx, name)
+		}
+	}
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible("#password"))
+	shot("login-en-light")
+	run(t, ctx,
+		chromedp.SendKeys("#name", "wang.min"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitVisible(".panel.risk"))
+	for _, theme := range []string{"light", "dark"} {
+		for _, lang := range []string{"zh", "en"} {
+			run(t, ctx, chromedp.Navigate(base+"/me"), chromedp.WaitVisible("#language"),
+				chromedp.SetValue("#language", lang), chromedp.SetValue("#theme", theme), chromedp.Submit("#zone"), chromedp.WaitVisible(".notice.ok"))
+			for _, p := range pages {
+				var look struct {
+					Theme, Language string
+					Overflow        int
+					Violations      []string
+				}
+				run(t, ctx, chromedp.Navigate(base+p.path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
+				name := p.name + "-" + lang + "-" + theme
+				look.Violations = append(look.Violations, violations(t, ctx)...)
+				if look.Theme != theme || !strings.HasPrefix(look.Language, lang) || look.Overflow > 0 || len(look.Violations) > 0 {
+					t.Errorf("%s: %+v", name, look)
+				}
+				shot(name)
+			}
+		}
+	}
+	for _, width := range []int64{1280, 1366, 1920} {
+		for _, p := range pages {
+			var look struct{ Overflow int }
+			run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+p.path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
+			if look.Overflow > 0 {
+				t.Errorf("%s at %d is %d px too wide", p.name, width, look.Overflow)
+			}
+		}
+	}
+}
+
+// examine asks a page how it looks, and for what people with a screen reader
+// would miss: fields and buttons without a name, headings, ids given twice.
+const examine = `(() => {
+  const d = document, violations = [];
+  const named = e => e.getAttribute("aria-label") || e.textContent.trim() || (e.labels && e.labels.length) || e.getAttribute("title");
+  for (const e of d.querySelectorAll("a, button, input:not([type=hidden]):not([hidden]), select, textarea")) if (!named(e)) violations.push("no name: " + e.outerHTML.slice(0, 80));
+  for (const e of d.querySelectorAll("[aria-labelledby]")) if (!d.getElementById(e.getAttribute("aria-labelledby"))) violations.push("labelled by nothing: " + e.outerHTML.slice(0, 80));
+  const ids = [...d.querySelectorAll("[id]")].map(e => e.id);
+  for (const id of new Set(ids)) if (ids.filter(x => x === id).length > 1) violations.push("id twice: " + id);
+  if (d.querySelectorAll("h1").length !== 1) violations.push(d.querySelectorAll("h1").length + " h1");
+  return {
+    Theme: d.documentElement.dataset.theme, Language: d.documentElement.lang,
+    Overflow: Math.max(0, d.documentElement.scrollWidth - d.documentElement.clientWidth), Violations: violations,
+  };
+})()`
+
+func run(t *testing.T, ctx context.Context, actions ...chromedp.Action) {
+	t.Helper()
+	step, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if err := chromedp.Run(step, actions...); err != nil {
+		var where string
+		_ = chromedp.Run(ctx, chromedp.Location(&where))
+		t.Fatalf("at %s: %v", where, err)
+	}
+}
+
+func takeScreenshot(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	var picture []byte
+	run(t, ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		picture, err = cdppage.CaptureScreenshot().WithFormat(cdppage.CaptureScreenshotFormatPng).Do(ctx)
+		return err
+	}))
+	folder := filepath.Join("..", "docs", "screenshots")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// axe is the accessibility checker; see testdata/axe/README.md.
+//
+//go:embed testdata/axe/axe.min.js
+var axe string
+
+// violations runs axe on the page that is open and returns what it found: the
+// rules of WCAG 2.2 AA and its best practices. It runs in a world of its own, as
+// an extension would: the page's own policy forbids it there.
+func violations(t *testing.T, ctx context.Context) []string {
+	t.Helper()
+	var found []string
+	run(t, ctx, chromedp.ActionFunc(func(ctx context.Context) error {
+		tree, err := cdppage.GetFrameTree().Do(ctx)
+		if err != nil {
+			return err
+		}
+		world, err := cdppage.CreateIsolatedWorld(tree.Frame.ID).WithWorldName("axe").Do(ctx)
+		if err != nil {
+			return err
+		}
+		if _, thrown, err := runtime.Evaluate(axe).WithContextID(world).Do(ctx); err != nil || thrown != nil {
+			return fmt.Errorf("load axe: %v %v", err, thrown)
+		}
+		const ask = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"]})
+  .then(r => r.violations.map(v => v.id + " (" + v.nodes.length + "): " + v.nodes[0].html.slice(0, 160) + " – " + v.nodes[0].failureSummary.slice(0, 200)))`
+		got, thrown, err := runtime.Evaluate(ask).WithContextID(world).WithAwaitPromise(true).WithReturnByValue(true).Do(ctx)
+		if err != nil || thrown != nil {
+			return fmt.Errorf("run axe: %v %v", err, thrown)
+		}
+		return json.Unmarshal(got.Value, &found)
+	}))
+	return found
+}
+
+// TestABrowserComplainsWhereThereIsCause is the negative control: a page that
+// breaks the policy and leaves our origin is seen.
+func TestABrowserComplainsWhereThereIsCause(t *testing.T) {
+	h := open(t)
+	ctx, said := newBrowser(t, h.addr)
+	script, _ := json.Marshal(`<p style="color:red">x</p><img src="http://127.0.0.1:1/x.png">`)
+	run(t, ctx, chromedp.Navigate("http://"+h.addr+"/login"), chromedp.WaitReady("main"),
+		chromedp.Evaluate("document.body.insertAdjacentHTML('beforeend', "+string(script)+"); new Promise(done => setTimeout(() => done(true), 300))", nil,
+			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if found := violations(t, ctx); !strings.Contains(strings.Join(found, "; "), "image-alt") {
+		t.Errorf("an image without a text was not found: %q", found)
+	}
+	all := strings.Join(said.take(), "; ")
+	if !strings.Contains(strings.ToLower(all), "content security policy") {
+		t.Errorf("the browser said only: %s", all)
+	}
+}
+
+// TestAnOrderIsFoundAndSentAgainByKeyboardAlone goes from the overview to an
+// order's story and sends its notification again without a pointer; shortcuts are
+// silent inside of fields.
+func TestAnOrderIsFoundAndSentAgainByKeyboardAlone(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Lead, goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.addr)
+	// A key may lead to another page, which ends what was asked of this one: ask
+	// again until the page is there.
+	at := func(path string) chromedp.Action {
+		return chromedp.ActionFunc(func(ctx context.Context) error {
+			there := false
+			for !there && ctx.Err() == nil {
+				if err := chromedp.Evaluate("location.pathname === "+strconv.Quote(path)+" && document.readyState === 'complete'", &there).Do(ctx); err != nil {
+					there = false
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			return ctx.Err()
+		})
+	}
+	run(t, ctx, chromedp.Navigate("http://"+h.addr+"/login?lang=en"), chromedp.WaitVisible("#password"),
+		chromedp.SendKeys("#name", "wang.min"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitVisible(".panel.risk"))
+	run(t, ctx, chromedp.KeyEvent("go"), at("/orders"))
+	run(t, ctx, chromedp.KeyEvent("gc"), at("/callbacks"))
+	run(t, ctx, press("/"), chromedp.KeyEvent("GX-88210477"), chromedp.KeyEvent("\r"), at(orderOne))
+	tabTo := func(selector string) chromedp.Action {
+		return chromedp.ActionFunc(func(ctx context.Context) error {
+			for range 60 {
+				var there bool
+				if err := chromedp.Evaluate("document.activeElement.matches("+strconv.Quote(selector)+")", &there).Do(ctx); err != nil || there {
+					return err
+				}
+				if err := chromedp.KeyEvent(kb.Tab).Do(ctx); err != nil {
+					return err
+				}
+			}
+			return fmt.Errorf("60 tabs do not lead to %s", selector)
+		})
+	}
+	run(t, ctx, tabTo(`[data-open="#resend"]`), chromedp.KeyEvent(kb.Enter), tabTo("#resend-reason"),
+		chromedp.KeyEvent("go on the merchant asked by phone"), at(orderOne), // "go" inside of a field leads nowhere
+		tabTo("#resend button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".notice.ok"))
+	if all := said.take(); len(all) > 0 {
+		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+	}
+}
+
+// press is a key as a keyboard sends it: the browser makes the character itself,
+// unless the page has taken the key.
+func press(key string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		if err := input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key).Do(ctx); err != nil {
+			return err
+		}
+		return input.DispatchKeyEvent(input.KeyUp).WithKey(key).Do(ctx)
+	})
+}
+
+// TestPagesAreReadWithoutJavaScript reads, filters and pages with scripts off.
+func TestPagesAreReadWithoutJavaScript(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Lead, goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, _ := newBrowser(t, h.addr)
+	var text string
+	run(t, ctx, emulation.SetScriptExecutionDisabled(true), chromedp.Navigate("http://"+h.addr+"/login?lang=en"), chromedp.WaitReady("#password"),
+		chromedp.SendKeys("#name", "wang.min"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitReady(".panel.risk"),
+		chromedp.Navigate("http://"+h.addr+"/orders?status=paid"), chromedp.WaitReady("main"), chromedp.Text("main", &text, chromedp.ByQuery))
+	if !strings.Contains(text, "3,499.00") || strings.Contains(text, "1,980") {
+		t.Errorf("the list of paid orders shows %q", text)
+	}
+	run(t, ctx, chromedp.Navigate("http://"+h.addr+"/orders/2026112000000001"), chromedp.WaitReady("main"), chromedp.Text("main", &text, chromedp.ByQuery))
+	if !strings.Contains(text, "SKU-77120") {
+		t.Errorf("the story shows %q", text)
+	}
+}
