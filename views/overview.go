@@ -122,6 +122,23 @@ func hourAgo(r *console.Risk, currency string) (int64, bool) {
 	return minorOf(r.Total, currency) - before, true
 }
 
+// clearSince is since when nothing is at risk, as far as somebody looked; 0 where
+// something is, or nobody has looked yet.
+func clearSince(r *console.Risk) (since int64) {
+	if len(r.Total.Sums) > 0 {
+		return 0
+	}
+	for i := len(r.Past) - 1; i >= 0; i-- {
+		for _, s := range r.Past[i].Parts {
+			if s.Orders() > 0 {
+				return since
+			}
+		}
+		since = r.Past[i].At
+	}
+	return since
+}
+
 // signed writes a difference with its sign.
 func signed(minor int64, currency string) string {
 	if minor > 0 {

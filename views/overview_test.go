@@ -109,6 +109,13 @@ func TestMoneyIsComparedWithAnHourAgoInItsCurrency(t *testing.T) {
 	if more, ok := hourAgo(r, "CNY"); !ok || more != 300 {
 		t.Errorf("%d more than an hour ago, want 300", more)
 	}
+	if since := clearSince(r); since != 0 {
+		t.Errorf("money is at risk, and the page says none since %d", since)
+	}
+	clear := &console.Risk{Risk: &report.Risk{At: now}, Past: append(r.Past, report.Past{At: now - 4*minute}, report.Past{At: now - minute})}
+	if since := clearSince(clear); since != now-4*minute {
+		t.Errorf("clear since %d, want %d", since, now-4*minute)
+	}
 	if main, others := lead(r.Total); main.Currency != "CNY" || len(others) != 1 {
 		t.Errorf("the leading currency is %s beside %v", main.Currency, others)
 	}

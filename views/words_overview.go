@@ -19,6 +19,7 @@ var (
 	tStuck       = word{"卡在中间态", "Stuck mid-flow"}
 	tMismatch    = word{"金额不符待裁定", "Amount mismatch"}
 	tNoMoney     = word{"无", "None"}
+	tClearSince  = word{"%s 起没有在险资金", "nothing at risk since %s"}
 	tOrdersN     = word{"%s%s 笔", "orders: %s%s"}
 	tOldestSince = word{"最早", "oldest from"}
 	tHourAgo     = word{"比一小时前", "vs 1 h ago"}
