@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"backstop/internal/db"
+	"backstop/internal/report"
 )
 
 // Retention says how long rows are kept that are only there to be read.
 type Retention struct {
-	Callbacks, Attempts, History time.Duration
+	Callbacks, Attempts, History, Reports time.Duration
 }
 
 const (
@@ -50,6 +51,13 @@ func (j *Jobs) cleanup(ctx context.Context) error {
 		if n > 0 {
 			j.o.Log.Info("clean up", "table", c.table, "rows", n)
 		}
+	}
+	n, err := report.Clean(ctx, j.o.DB, j.o.Retention.Reports)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		j.o.Log.Info("clean up", "report_rows", n)
 	}
 	count, err := j.o.Queue.Orphans(ctx, orphanKeys)
 	if count.Deleted > 0 {

@@ -38,7 +38,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		pay()
 		j := &Jobs{o: Options{
 			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
-			Retention: Retention{Callbacks: 600 * time.Millisecond, Attempts: time.Hour, History: 600 * time.Millisecond},
+			Retention: Retention{Callbacks: 600 * time.Millisecond, Attempts: time.Hour, History: 600 * time.Millisecond, Reports: time.Hour},
 		}}
 		if err := j.cleanup(context.Background()); err != nil {
 			t.Fatal(err)

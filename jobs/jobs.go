@@ -148,6 +148,7 @@ func (j *Jobs) schedule(ctx context.Context) error {
 		{j.o.Workers, tickEvery, "tick deliveries", j.tick.deliveries},
 		{j.o.Workers, tickEvery, "tick timeouts", j.tick.timeouts},
 		{j.o.Workers, tickEvery, "fold the ledger", j.fold},
+		{j.o.Workers, tickEvery, "fold the reports", j.report},
 		{true, watchEvery, "watch", j.watcher.levels},
 		{j.o.Scheduler, announceEvery, "announce alerts", j.watcher.announce},
 		{j.o.Scheduler, resendEvery, "send alerts", j.watcher.send},

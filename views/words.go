@@ -42,7 +42,6 @@ var (
 	tClose         = word{"关闭", "Close"}
 	tAgo           = word{"%s前", "%s ago"}
 	tIn            = word{"%s后", "in %s"}
-	tLive          = word{"每 5 秒更新", "Updated every 5 s"}
 	tNone          = word{"–", "–"}
 )
 
@@ -133,33 +132,6 @@ var (
 	tNoNotifsHow   = word{"订单付款、失败或关闭后，这里会出现给商户的通知。", "Once an order is paid, fails or closes, the merchant's notification stands here."}
 	tAllClear      = word{"没有异常", "All clear"}
 	tAllClearHow   = word{"金额不符、迟到付款、未知订单、通知用尽都会列在这里。", "Wrong amounts, late money, unknown orders and used-up notifications would stand here."}
-)
-
-// The overview.
-var (
-	tAtRisk        = word{"有风险的钱", "Money at risk"}
-	tUntold        = word{"已付款，商户还不知道", "Paid, merchant not told yet"}
-	tGivenUp       = word{"已付款，通知次数用尽", "Paid, notification given up"}
-	tStuck         = word{"到时未动", "Overdue"}
-	tMismatch      = word{"钱与订单不符", "Money does not fit"}
-	tNoMoney       = word{"无", "None"}
-	tOrdersN       = word{"%s%s 笔", "orders: %s%s"}
-	tBounded       = word{"每项最多统计 %s 行；“+”表示还有更多", "Each part counts %s rows at most; + means that there are more"}
-	tInFlight      = word{"通知", "Notifications"}
-	tOverdueN      = word{"超时未发", "Overdue"}
-	tOldest        = word{"最早到期", "Oldest due"}
-	tEngine        = word{"队列引擎", "Queue engine"}
-	tDatabase      = word{"数据库", "Database"}
-	tEngineChild   = word{"内置 Redis（随服务启动）", "Redis of our own (runs with the server)"}
-	tEngineOutside = word{"外部 Redis", "External Redis"}
-	tEngineMini    = word{"进程内替身", "In-process stand-in"}
-	tMiniWarn      = word{"队列在进程内运行，仅供开发", "The queue runs inside the process: for development only"}
-	tMiniWarnHow   = word{"没有找到 redis-server。它慢，且重启后不保留任务（数据库里的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。", "No redis-server was found. It is slow and keeps no tasks over a restart (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL."}
-	tNeedsYou      = word{"需要人处理", "Needs a person"}
-	tLastCallbacks = word{"最近的回调", "Last callbacks"}
-	tAll           = word{"全部", "All"}
-	tWelcome       = word{"欢迎。还没有声明任何商户", "Welcome. No merchant is declared yet"}
-	tWelcomeHow    = word{"写一个 YAML 声明供应商和商户，运行 backstop apply FILE.yaml，两秒内生效；或运行 backstop serve --demo。", "Write a YAML file with suppliers and merchants and run backstop apply FILE.yaml; it counts within two seconds. Or run backstop serve --demo."}
 )
 
 // One order's story.

@@ -118,6 +118,7 @@ func seed(t *testing.T, d *db.DB) {
 	write(&notify.Delivery{
 		ID: 301, EventID: 300, MerchantID: 1, SubjectID: 100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.RetryWait,
 		Attempts: 2, NextAt: &next, LastClass: notify.BadStatus, LastError: "HTTP 502", CreatedAt: paid,
+		Currency: "CNY", Amount: 349900,
 	})
 	write(&[]notify.Attempt{
 		{ID: 401, DeliveryID: 301, MerchantID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: paid + 80_000, TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_8c", ResponseHeader: "Server: nginx", ResponseBody: []byte("Bad gateway"), Error: "HTTP 502"},
@@ -130,6 +131,7 @@ func seed(t *testing.T, d *db.DB) {
 	for _, q := range []string{
 		"INSERT INTO skus (id, sku, stock, locked, sold, applied) VALUES (1, 'SKU-77120', 10, 0, 2, 12)",
 		"INSERT INTO order_items (order_id, sku_id, quantity) VALUES (100, 1, 2)",
+		"INSERT INTO report_untold (merchant_id, currency, orders, amount) VALUES (1, 'CNY', 1, 349900)",
 	} {
 		if _, err := d.ExecContext(context.Background(), q); err != nil {
 			t.Fatal(err)

@@ -77,7 +77,7 @@ func (s *Server) consoleRoutes() []route {
 	act := func(path string, p access.Permission, h fiber.Handler) route {
 		return route{method: http.MethodPost, path: path, door: consoleDoor, permission: p, handler: h}
 	}
-	return []route{
+	list := []route{
 		{method: http.MethodGet, path: "/login", door: loginDoor, handler: s.loginPage},
 		{method: http.MethodPost, path: "/login", door: loginDoor, handler: s.login},
 		{method: http.MethodPost, path: "/logout", door: loginDoor, handler: s.logout},
@@ -97,7 +97,12 @@ func (s *Server) consoleRoutes() []route {
 		page("/me", access.UseAccount, s.accountPage, menu{"settings", views.LabelAccount}),
 		act("/me", access.UseAccount, s.saveAccount),
 		act("/me/password", access.UseAccount, s.changePassword),
+		page("/_/live", access.ViewOverview, s.liveStream, menu{}),
 	}
+	for _, t := range s.board.topics {
+		list = append(list, page("/_/"+t.name, access.ViewOverview, s.panel(t), menu{}))
+	}
+	return list
 }
 
 // admit is what stands before a route's handler.

@@ -55,6 +55,8 @@ type Options struct {
 	Checks    []Check // what /readyz asks
 	// QueueEngine names the queue's engine on the overview; see redisd.Engine.
 	QueueEngine string
+	// Queues asks Redis what its queues hold; nil = it cannot be asked.
+	Queues func(context.Context) (map[string]queue.Size, error)
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
 	// Nudge tells the workers of notifications that are due, after a commit.
@@ -93,6 +95,8 @@ type Server struct {
 	console  *console.Book
 	policy   *access.Policy
 	throttle *access.Throttle
+	board    *board
+	live     *live
 }
 
 // New returns a Server that listens nowhere yet.
@@ -131,6 +135,7 @@ func New(o Options) *Server {
 	server.SecureErrorLogMessage = true // errors must not repeat headers: they hold keys
 	server.Logger = quietLogger{o.Log}
 	s.app.Use(s.guard)
+	s.board, s.live = newBoard(s.topics()), newLive(s)
 	s.table = s.routes()
 	for _, r := range s.table {
 		s.app.Add(r.method, r.path, append(s.admit(r), r.handler)...)
@@ -141,8 +146,12 @@ func New(o Options) *Server {
 // Serve answers on l until Shutdown.
 func (s *Server) Serve(l net.Listener) error { return s.app.Listener(lingerListener{l}) }
 
-// Shutdown takes no new connections and waits for the running requests.
-func (s *Server) Shutdown(ctx context.Context) error { return s.app.ShutdownWithContext(ctx) }
+// Shutdown takes no new connections, ends live streams and waits for the other
+// running requests.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.live.close()
+	return s.app.ShutdownWithContext(ctx)
+}
 
 // bodyLimit is asked as soon as the header is read: the path says how much body
 // may follow.

@@ -101,7 +101,8 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 		ctx, cancel := work()
 		defer cancel()
 		find := s.o.Sessions.Find
-		if c.Get("HX-Request") == "true" {
+		// What a page asks for by itself keeps no session alive.
+		if c.Get("HX-Request") == "true" || strings.HasPrefix(c.Path(), "/_/") {
 			find = s.o.Sessions.Peek
 		}
 		op, err := find(ctx, c.Cookies(s.cookieName()))

@@ -1,120 +1,331 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
-	"backstop/internal/callback"
 	"backstop/internal/compensation"
+	"backstop/internal/notify"
+	"backstop/internal/queue"
+	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
 )
 
-// riskRows bounds what one part of the overview counts; beyond it the page says
-// "+". Counters that the writing transactions keep would lift the bound.
-const riskRows = 5000
-
-// Amount is money of one currency and how many orders it is.
-type Amount struct {
-	Currency string `bun:"currency"`
-	Minor    int64  `bun:"minor"`
-	Orders   int64  `bun:"orders"`
+// Range is how much time the overview's chart covers.
+type Range struct {
+	Name string // as it stands in the address
+	Span time.Duration
+	Step time.Duration // one bar
 }
 
-// Risk is one of the disjoint parts of the money at risk.
-type Risk struct {
-	Amounts []Amount // per currency: currencies are never added up
-	Cut     bool     // there is more than was counted
+// Ranges are all of them; bars stay wide enough to be pointed at.
+var Ranges = []Range{
+	{"1h", time.Hour, time.Minute},
+	{"6h", 6 * time.Hour, 5 * time.Minute},
+	{"24h", 24 * time.Hour, 30 * time.Minute},
+	{"7d", 7 * 24 * time.Hour, 4 * time.Hour},
 }
 
-// Orders is how many orders the part has.
-func (r Risk) Orders() (n int64) {
-	for _, a := range r.Amounts {
-		n += a.Orders
-	}
-	return n
-}
-
-// Overview is what needs to be seen first.
-type Overview struct {
-	Untold       Risk // paid, and the merchant does not know yet
-	GivenUp      Risk // paid, and all attempts to tell the merchant are used up
-	Stuck        Risk // should have gone on by itself
-	Mismatch     Risk // the money does not fit the order
-	Waiting      int64
-	Overdue      int64
-	OldestDue    int64 // Unix µs, 0 = nothing waits
-	WaitingMore  bool  // there is more than was counted
-	Exceptions   []compensation.Item
-	Callbacks    []callback.Row
-	HasMerchants bool
-	HasOrders    bool
-}
-
-// overviewRows is how many exceptions and callbacks the overview shows.
-const overviewRows = 8
-
-// mismatches are exceptions about money that does not fit.
-var mismatches = []string{
-	compensation.AmountMismatch, compensation.CurrencyMismatch, compensation.AccountMismatch,
-	compensation.LatePayment, compensation.DuplicatePayment, compensation.UnknownOrder,
-}
-
-// Overview reads the overview.
-func (b *Book) Overview(ctx context.Context) (*Overview, error) {
-	o, late := new(Overview), b.db.Now()-overdueAfter.Microseconds()
-	var err error
-	for _, part := range []struct {
-		into  *Risk
-		query string
-		args  []any
-	}{
-		{&o.Untold, "SELECT o.currency, o.amount FROM deliveries AS d JOIN orders AS o ON o.id = d.subject_id" +
-			" WHERE d.next_at IS NOT NULL AND d.event_type = 'order.paid'", nil},
-		{&o.GivenUp, "SELECT x.currency, x.amount FROM exceptions AS x JOIN orders AS o ON o.order_no = x.order_no" +
-			" WHERE x.kind = 'notify_exhausted' AND x.state IN (?) AND o.status = 'paid'", []any{bun.List(stillOpen)}},
-		{&o.Stuck, "SELECT currency, amount FROM orders WHERE next_at IS NOT NULL AND next_at < ?", []any{late}},
-		{&o.Mismatch, "SELECT currency, amount FROM exceptions WHERE kind IN (?) AND state IN (?)", []any{bun.List(mismatches), bun.List(stillOpen)}},
-	} {
-		if *part.into, err = b.risk(ctx, part.query, part.args); err != nil {
-			return nil, err
+// RangeOf finds a range by its name; another name is a day.
+func RangeOf(name string) Range {
+	for _, r := range Ranges {
+		if r.Name == name {
+			return r
 		}
 	}
-	var due struct {
-		Waiting, Overdue, Oldest int64
-	}
-	err = b.db.Read.NewRaw("SELECT count(*) AS waiting, COALESCE(sum(CASE WHEN next_at < ? THEN 1 ELSE 0 END), 0) AS overdue,"+
-		" COALESCE(min(next_at), 0) AS oldest FROM (SELECT next_at FROM deliveries WHERE next_at IS NOT NULL LIMIT ?) AS w",
-		late, riskRows).Scan(ctx, &due)
-	if err != nil {
-		return nil, fmt.Errorf("count what waits: %w", err)
-	}
-	o.Waiting, o.Overdue, o.OldestDue, o.WaitingMore = due.Waiting, due.Overdue, due.Oldest, due.Waiting == riskRows
-	if o.Exceptions, _, err = compensation.List(ctx, b.db.Read, compensation.Query{State: compensation.Opened, Limit: overviewRows}); err != nil {
-		return nil, err
-	}
-	if o.Callbacks, _, err = callback.List(ctx, b.db.Read, callback.Query{Refused: true, Limit: overviewRows}); err != nil {
-		return nil, err
-	}
-	o.HasMerchants = b.settings.Merchants().Len() > 0
-	var any []int64
-	if err := b.db.Read.NewRaw("SELECT id FROM orders ORDER BY id DESC LIMIT 1").Scan(ctx, &any); err != nil {
-		return nil, fmt.Errorf("look for orders: %w", err)
-	}
-	o.HasOrders = len(any) > 0
-	return o, nil
+	return Ranges[2]
 }
 
-// stillOpen are the states in which money of an exception is at risk.
-var stillOpen = []string{"open", "assigned", "proposed", "approved", "executing"}
+// Risk is the money at risk now, and within the last day.
+type Risk struct {
+	*report.Risk
+	Past []report.Past
+}
 
-func (b *Book) risk(ctx context.Context, query string, args []any) (Risk, error) {
-	var r Risk
-	err := b.db.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM ("+query+" LIMIT ?) AS w"+
-		" GROUP BY currency ORDER BY orders DESC, currency", append(args, riskRows)...).Scan(ctx, &r.Amounts)
+// curveSpan is how far back the curves of the money at risk go.
+const curveSpan = 24 * time.Hour
+
+// Risk reads the money at risk.
+func (b *Book) Risk(ctx context.Context) (*Risk, error) {
+	now, err := report.AtRisk(ctx, b.db)
 	if err != nil {
-		return r, fmt.Errorf("sum up money at risk: %w", err)
+		return nil, err
 	}
-	r.Cut = r.Orders() >= riskRows
-	return r, nil
+	past, err := report.History(ctx, b.db, now.At-curveSpan.Microseconds())
+	return &Risk{Risk: now, Past: past}, err
+}
+
+// Outcomes is what came of notifications over a range.
+type Outcomes struct {
+	Range  Range
+	Points []report.Point
+	Total  report.Point
+	// PerSecond is how many callbacks came in a second, over the last full minutes.
+	PerSecond float64
+}
+
+// rateMinutes are the full minutes over which callbacks a second are counted.
+const rateMinutes = 5
+
+// Outcomes reads what came of notifications.
+func (b *Book) Outcomes(ctx context.Context, r Range) (*Outcomes, error) {
+	now := b.db.Now()
+	// The step that is running now is the last one of as many as fit the range.
+	points, err := report.Outcomes(ctx, b.db, 0, now-(r.Span-r.Step).Microseconds(), now, r.Step)
+	if err != nil {
+		return nil, err
+	}
+	suppliers, err := report.Suppliers(ctx, b.db, now-rateMinutes*time.Minute.Microseconds())
+	if err != nil {
+		return nil, err
+	}
+	var callbacks int64
+	for _, s := range suppliers {
+		for _, n := range s.PerMinute[:len(s.PerMinute)-1] {
+			callbacks += n
+		}
+	}
+	return &Outcomes{
+		Range: r, Points: points, Total: report.Total(points), PerSecond: float64(callbacks) / (rateMinutes * 60),
+	}, nil
+}
+
+// MerchantHealth is how one merchant does and what it has at risk.
+type MerchantHealth struct {
+	report.Health
+	Code, Name string
+	AtRisk     report.Standing
+	Waiting    int64 // paid orders of which it is still to be told
+}
+
+const (
+	// healthSpan is the time over which merchants are compared.
+	healthSpan = time.Hour
+	// healthShown is how many merchants the overview shows, the worst first.
+	healthShown = 10
+	// healthRead is how many of the lowest rates are looked at.
+	healthRead = 300
+)
+
+// Health returns the merchants that need to be looked at: those with the most
+// money at risk first, then those with the lowest rate. Money of different
+// currencies cannot be compared; orders can.
+func (b *Book) Health(ctx context.Context) ([]MerchantHealth, error) {
+	risk, err := report.AtRisk(ctx, b.db)
+	if err != nil {
+		return nil, err
+	}
+	did, err := report.Merchants(ctx, b.db, b.db.Now()-healthSpan.Microseconds(), healthRead)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[int64]bool{}
+	var all []MerchantHealth
+	for _, h := range did {
+		seen[h.Merchant] = true
+		all = append(all, MerchantHealth{Health: h, AtRisk: risk.ByMerchant[h.Merchant], Waiting: risk.Waiting[h.Merchant]})
+	}
+	for id, s := range risk.ByMerchant {
+		if !seen[id] {
+			all = append(all, MerchantHealth{Health: report.Health{Merchant: id}, AtRisk: s, Waiting: risk.Waiting[id]})
+		}
+	}
+	slices.SortFunc(all, func(x, y MerchantHealth) int {
+		a, okA := x.Rate()
+		c, okC := y.Rate()
+		if !okA {
+			a = 1
+		}
+		if !okC {
+			c = 1
+		}
+		return cmp.Or(cmp.Compare(y.AtRisk.Orders(), x.AtRisk.Orders()), cmp.Compare(a, c), cmp.Compare(x.Merchant, y.Merchant))
+	})
+	all = all[:min(len(all), healthShown)]
+	return all, b.nameMerchants(ctx, all)
+}
+
+func (b *Book) nameMerchants(ctx context.Context, all []MerchantHealth) error {
+	if len(all) == 0 {
+		return nil
+	}
+	ids := make([]int64, len(all))
+	for i, h := range all {
+		ids[i] = h.Merchant
+	}
+	var names []Named
+	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)", bun.List(ids)).Scan(ctx, &names); err != nil {
+		return fmt.Errorf("read the merchants' names: %w", err)
+	}
+	for i := range all {
+		for _, n := range names {
+			if n.ID == all[i].Merchant {
+				all[i].Code, all[i].Name = n.Code, n.Name
+			}
+		}
+	}
+	return nil
+}
+
+// Todo is one kind of exception that waits for a person.
+type Todo struct {
+	Kind   string
+	Count  int64
+	More   bool // there are more than were counted
+	Sums   []report.Sum
+	Oldest int64 // Unix µs
+}
+
+// Kinds are all kinds of exceptions, those about money first.
+var Kinds = []string{
+	compensation.AmountMismatch, compensation.CurrencyMismatch, compensation.AccountMismatch, compensation.DuplicatePayment,
+	compensation.LatePayment, compensation.UnknownOrder, compensation.NotifyExhausted, compensation.StuckPaying,
+	compensation.UnknownRefund, compensation.DecryptFailed, compensation.Malformed,
+}
+
+// Waiting are the states in which an exception waits for a person.
+var Waiting = []string{"open", "assigned", "proposed", "failed"}
+
+// todoRows bounds what is counted of one kind.
+const todoRows = 1000
+
+// Todo returns what waits for a person, by kind, in the order of Kinds.
+func (b *Book) Todo(ctx context.Context) ([]Todo, error) {
+	var all []Todo
+	for _, kind := range Kinds {
+		var rows []struct {
+			report.Sum `bun:",extend"`
+			Oldest     int64
+		}
+		err := b.db.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(opened_at) AS oldest FROM"+
+			" (SELECT currency, amount, opened_at FROM exceptions WHERE kind = ? AND state IN (?) LIMIT ?) AS w GROUP BY currency ORDER BY currency",
+			kind, bun.List(Waiting), todoRows).Scan(ctx, &rows)
+		if err != nil {
+			return nil, fmt.Errorf("count exceptions: %w", err)
+		}
+		t := Todo{Kind: kind}
+		for _, r := range rows {
+			t.Count += r.Orders
+			if t.Oldest == 0 || r.Oldest < t.Oldest {
+				t.Oldest = r.Oldest
+			}
+			if r.Currency != "" && r.Minor != 0 {
+				t.Sums = append(t.Sums, r.Sum)
+			}
+		}
+		if t.More = t.Count >= todoRows; t.Count > 0 {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// Lane is one queue: what the database says waits for it, and what Redis holds.
+type Lane struct {
+	Name    string
+	Kept    bool  // the database has rows for it
+	Rows    int64 // that wait there
+	More    bool  // there are more than were counted
+	Overdue time.Duration
+	InRedis int // tasks; rows are the truth, tasks only nudge
+	Latency time.Duration
+}
+
+// Queues is every queue; RedisDown says that Redis could not be asked.
+type Queues struct {
+	Lanes     []Lane
+	RedisDown bool
+}
+
+const (
+	// laneRows bounds what is counted of one lane.
+	laneRows = 2000
+	// redisTime is how long the overview waits for Redis.
+	redisTime = 300 * time.Millisecond
+)
+
+// Queues reads the length of every queue. sizes asks Redis; the page does without
+// its answer.
+func (b *Book) Queues(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Queues, error) {
+	now := b.db.Now()
+	rows, err := b.waiting(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queues{RedisDown: true}
+	var held map[string]queue.Size
+	if sizes != nil {
+		asked, cancel := context.WithTimeout(ctx, redisTime)
+		defer cancel()
+		held, err = sizes(asked)
+		q.RedisDown = err != nil
+	}
+	for _, name := range queue.Names {
+		l := Lane{Name: name}
+		if r, ok := rows[name]; ok {
+			l.Kept, l.Rows, l.More = true, r.Count, r.Count >= laneRows
+			if r.Oldest > 0 && r.Oldest < now {
+				l.Overdue = time.Duration(now-r.Oldest) * time.Microsecond
+			}
+		}
+		s := held[name]
+		l.InRedis, l.Latency = s.Pending+s.Active+s.Scheduled+s.Retry, s.Latency
+		q.Lanes = append(q.Lanes, l)
+	}
+	return q, nil
+}
+
+type laneCount struct {
+	Status string
+	Count  int64
+	Oldest int64
+}
+
+// waiting counts rows by the queue that works on them.
+func (b *Book) waiting(ctx context.Context, now int64) (map[string]laneCount, error) {
+	lanes := map[string]laneCount{string(queue.Live): {}, string(queue.Retry): {}, queue.TimeoutQueue: {}}
+	var deliveries []laneCount
+	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest FROM"+
+		" (SELECT status, next_at FROM deliveries WHERE next_at IS NOT NULL LIMIT ?) AS w GROUP BY status", laneRows).Scan(ctx, &deliveries)
+	if err != nil {
+		return nil, fmt.Errorf("count waiting notifications: %w", err)
+	}
+	for _, d := range deliveries {
+		switch notify.Status(d.Status) {
+		case notify.Queued:
+			lanes[string(queue.Live)] = d
+		case notify.RetryWait:
+			lanes[string(queue.Retry)] = d
+		}
+	}
+	var due laneCount
+	err = b.db.Read.NewRaw("SELECT count(*) AS count, coalesce(min(next_at), 0) AS oldest FROM"+
+		" (SELECT next_at FROM orders WHERE next_at IS NOT NULL ORDER BY next_at LIMIT ?) AS w", laneRows).Scan(ctx, &due)
+	if err != nil {
+		return nil, fmt.Errorf("count running orders: %w", err)
+	}
+	lanes[queue.TimeoutQueue] = due
+	return lanes, nil
+}
+
+// FirstSteps is what an installation has already.
+type FirstSteps struct{ Suppliers, Merchants, Orders bool }
+
+// FirstSteps says what a newcomer has done.
+func (b *Book) FirstSteps(ctx context.Context) (f FirstSteps, err error) {
+	for _, t := range []struct {
+		table string
+		has   *bool
+	}{{"suppliers", &f.Suppliers}, {"merchants", &f.Merchants}, {"orders", &f.Orders}} {
+		var id []int64
+		if err = b.db.Read.NewRaw("SELECT id FROM ? ORDER BY id DESC LIMIT 1", bun.Ident(t.table)).Scan(ctx, &id); err != nil {
+			return f, fmt.Errorf("look for %s: %w", t.table, err)
+		}
+		*t.has = len(id) > 0
+	}
+	return f, nil
 }

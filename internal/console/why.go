@@ -146,3 +146,6 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 	}
 	return w
 }
+
+// stillOpen are the states in which an exception waits for its end.
+var stillOpen = []string{"open", "assigned", "proposed", "approved", "executing"}

@@ -23,6 +23,9 @@ type claimed struct {
 	Attempts   int64
 	// ScheduleFrom is how many attempts the schedule does not count.
 	ScheduleFrom int64
+	CreatedAt    int64
+	Currency     string
+	Amount       int64
 	Body         string
 }
 
@@ -45,7 +48,7 @@ func (d *Dispatcher) claim(batch []ticket) (map[int64]claimed, error) {
 	var rows []claimed
 	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
 		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+
-		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, attempts, schedule_from,"+
+		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, attempts, schedule_from, created_at, currency, amount,"+
 		" coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body",
 		Sending, d.o.DB.Boot(), lease, bun.List(ids), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
 	if err != nil {

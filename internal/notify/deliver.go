@@ -199,27 +199,23 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	for _, id := range mine {
 		won[id] = true
 	}
-	if err := d.closeDelivered(ctx, tx, batch, won); err != nil {
+	if len(won) == 0 {
+		return make([]struct{}, len(batch)), nil
+	}
+	w := db.NewWrites(tx)
+	w.Add(d.counted(batch, won).Query(tx, d.o.DB))
+	if err := d.openExhausted(ctx, tx, w, batch, won); err != nil {
 		return nil, err
 	}
-	return make([]struct{}, len(batch)), d.openExhausted(ctx, tx, batch, won)
-}
-
-// closeDelivered takes notifications off the exception desk that somebody sent
-// again and that the merchant has taken now.
-func (d *Dispatcher) closeDelivered(ctx context.Context, tx bun.Tx, batch []*outcome, won map[int64]bool) error {
-	var again []string
-	for _, o := range batch {
-		if o.status == Delivered && o.claimed.ScheduleFrom > 0 && won[o.claimed.ID] {
-			again = append(again, PublicID(o.claimed.EventID))
-		}
+	if err := w.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("count results: %w", err)
 	}
-	return compensation.Resolve(ctx, tx, d.o.DB, compensation.NotifyExhausted, again)
+	return make([]struct{}, len(batch)), nil
 }
 
 // openExhausted puts notifications that ran out of attempts on the exception
 // desk, in the transaction that ends them.
-func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, batch []*outcome, won map[int64]bool) error {
+func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
 	var items []*compensation.Item
 	for _, o := range batch {
 		if o.status != Exhausted || !won[o.claimed.ID] {
@@ -243,9 +239,8 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, batch []*outc
 			}),
 		})
 	}
-	w := db.NewWrites(tx)
 	compensation.Open(tx, w, d.o.DB, items)
-	return w.Exec(ctx)
+	return nil
 }
 
 // giveBack returns a claim whose attempt we cut off ourselves, so that shutting

@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/queue"
+	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
 )
@@ -64,6 +65,8 @@ type Delivery struct {
 	LastError    string `bun:"last_error"`
 	CreatedAt    int64  `bun:"created_at"`
 	FinishedAt   *int64 `bun:"finished_at"`
+	Currency     string `bun:"currency"` // of the money that it is about; empty = none
+	Amount       int64  `bun:"amount"`   // minor units
 }
 
 // Attempt is one try, kept for people.
@@ -98,7 +101,9 @@ type Fact struct {
 	At         int64  // Unix µs
 	URL        string // the order's own address; empty = the merchant's
 	HasAddress bool   // whether either of them gave one
-	Data       any    // the body's "data"
+	Currency   string // of the money that the merchant is to be told about; empty = none
+	Amount     int64
+	Data       any // the body's "data"
 }
 
 // envelope is the notification's body (contract §6).
@@ -127,6 +132,7 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([]queue.Nudge, err
 		return nil, nil
 	}
 	now := d.Now()
+	untold := report.NewDelta(now)
 	events := make([]Event, len(facts))
 	deliveries := make([]Delivery, len(facts))
 	nudges := make([]queue.Nudge, len(facts))
@@ -143,15 +149,20 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([]queue.Nudge, err
 		deliveries[i] = Delivery{
 			ID: d.NewID(), EventID: id, MerchantID: f.MerchantID, SubjectID: f.SubjectID, EventType: f.Type,
 			Channel: Webhook, URL: f.URL, Status: Queued, NextAt: &now, CreatedAt: now,
+			Currency: f.Currency, Amount: f.Amount,
 		}
 		if !f.HasAddress {
 			deliveries[i].Status, deliveries[i].NextAt, deliveries[i].FinishedAt = Skipped, nil, &now
 			continue
 		}
+		untold.Untold(f.MerchantID, f.Currency, 1, f.Amount)
 		nudges[i] = queue.Nudge{Delivery: deliveries[i].ID, Merchant: f.MerchantID}
 	}
 	w.Add(tx.NewInsert().Model(&events))
 	w.Add(tx.NewInsert().Model(&deliveries))
+	if !untold.Empty() {
+		w.Add(untold.Query(tx, d))
+	}
 	return nudges, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/queue"
+	"backstop/internal/report"
 	"backstop/internal/stock"
 
 	"github.com/uptrace/bun"
@@ -306,6 +307,7 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
 	d, w := b.p.o.DB, db.NewWrites(b.tx)
 	w.Add(b.tx.NewInsert().Model(&b.records))
+	w.Add(b.counted().Query(b.tx, d))
 	if len(b.keys) > 0 {
 		w.Add(b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING"))
 	}
@@ -334,4 +336,13 @@ func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
 	}
 	failpoint.Hit("before_commit")
 	return nudges, nil
+}
+
+// counted is what the batch adds to the figures of suppliers.
+func (b *batch) counted() *report.Delta {
+	x := report.NewDelta(b.p.o.DB.Now())
+	for _, r := range b.records {
+		x.Callback(r.SupplierID, r.Outcome)
+	}
+	return x
 }

@@ -117,10 +117,14 @@ func (p *Processor) fact(o *order.Order, to order.Status, version, at int64) not
 	if o.ClosedAt != nil {
 		data.ClosedAt = notify.Stamp(*o.ClosedAt)
 	}
-	return notify.Fact{
+	f := notify.Fact{
 		MerchantID: o.MerchantID, SubjectID: o.ID, Type: "order." + string(to), Version: version, At: at,
 		URL: o.NotifyURL, HasAddress: o.NotifyURL != "" || p.hasAddress(o.MerchantID), Data: data,
 	}
+	if to == order.Paid {
+		f.Currency, f.Amount = o.Currency, o.PaidAmount
+	}
+	return f
 }
 
 // hasAddress says whether the merchant can be told at all. One that is unknown

@@ -1,0 +1,34 @@
+package notify
+
+import (
+	"time"
+
+	"backstop/internal/report"
+)
+
+// counted is what a batch of results adds to the figures. Only results that the
+// rows took count: a batch that is committed again after a broken connection
+// must not count twice.
+func (d *Dispatcher) counted(batch []*outcome, won map[int64]bool) *report.Delta {
+	x := report.NewDelta(d.o.DB.Now())
+	for _, o := range batch {
+		if !won[o.claimed.ID] {
+			continue
+		}
+		result := report.Retried
+		switch o.status {
+		case Delivered:
+			result = report.OK
+		case Exhausted:
+			result = report.Failed
+		}
+		x.Attempt(o.claimed.MerchantID, result, time.Duration(o.attempt.TookUS)*time.Microsecond)
+		if o.claimed.Attempts == 1 {
+			x.Lag(o.claimed.MerchantID, time.Duration(o.attempt.StartedAt-o.claimed.CreatedAt)*time.Microsecond)
+		}
+		if o.status != RetryWait {
+			x.Untold(o.claimed.MerchantID, o.claimed.Currency, -1, -o.claimed.Amount)
+		}
+	}
+	return x
+}

@@ -1,0 +1,65 @@
+package notify_test
+
+import (
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/notify"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/report"
+)
+
+// TestCountersEqualARecount lets two nodes deliver, fail and give up at random,
+// and folds meanwhile: whenever one looks, the counter and the tail that is not
+// folded yet are what a recount of the rows says.
+func TestCountersEqualARecount(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{20, 20}, MaxInFlight: 20})
+		ch := &fakeChannel{answer: func(n int, _ notify.Message) notify.Result {
+			if n%7 < 3 {
+				return notify.Result{Class: notify.BadStatus, Status: 500, Took: 30 * time.Millisecond}
+			}
+			return notify.Result{Class: notify.OK, Status: 200, Took: 3 * time.Millisecond}
+		}}
+		same := func(when string) {
+			t.Helper()
+			if wrong, err := report.Recount(t.Context(), d); err != nil || len(wrong) != 0 {
+				t.Errorf("%s: %+v, %v", when, wrong, err)
+			}
+		}
+		a, b := dispatcher(t, f, ch, 20), dispatcher(t, f, ch, 20)
+		nudges := paid(t, f, 80)
+		same("before anything was told")
+		until(t, "all over", func() bool {
+			a.Offer(nudges)
+			b.Offer(nudges)
+			if _, err := report.Fold(t.Context(), d); err != nil && !db.IsConflict(err) {
+				t.Error(err)
+			}
+			same("meanwhile")
+			return f.Count(t, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL") == 0
+		})
+		for {
+			if n, err := report.Fold(t.Context(), d); err != nil || n == 0 {
+				break
+			}
+		}
+		same("at the end")
+		f.Want(t, 0, "SELECT count(*) FROM report_untold WHERE orders <> 0 OR amount <> 0")
+		f.Want(t, 80, "SELECT CAST(sum(n) AS BIGINT) FROM report_callbacks WHERE outcome = 'paid'")
+		points, err := report.Outcomes(t.Context(), d, f.M1.ID, d.Now()-120_000_000, d.Now(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := report.Total(points)
+		f.Want(t, p.Attempts(), "SELECT count(*) FROM notify_attempts")
+		f.Want(t, p.OK, "SELECT count(*) FROM notify_attempts WHERE class = 'ok'")
+		f.Want(t, p.Failed, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
+		f.Want(t, p.TookUS, "SELECT CAST(sum(took_us) AS BIGINT) FROM notify_attempts")
+		if p.Lag.Count() != 80 || p.Retried == 0 {
+			t.Errorf("%d first attempts, %d retried", p.Lag.Count(), p.Retried)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+// Package report keeps the figures that people watch: what came of attempts and
+// callbacks, minute by minute, and how much money merchants still have to be told
+// about. The figures are written by the transactions that write the facts, so
+// that no crash can part them; pages read sums and never scan.
+//
+// A transaction leaves one Delta. Fold adds deltas up every second: a row that
+// every order changed would make all of them wait for each other.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Result is what an attempt came to.
+type Result int
+
+// Results of an attempt: the merchant confirmed, it will be tried again, or it
+// was the last one.
+const (
+	OK Result = iota
+	Retried
+	Failed
+)
+
+// Delta is what one transaction adds to the figures. Its row is read by Fold
+// alone, within seconds; the short names keep it small.
+type Delta struct {
+	Minute    int64         `json:"m"` // Unix µs, begins with the minute
+	Attempts  []attempts    `json:"a,omitempty"`
+	Callbacks []callbackSum `json:"c,omitempty"`
+	Untolds   []untoldSum   `json:"u,omitempty"`
+}
+
+type attempts struct {
+	Merchant int64    `json:"i"`
+	Results  [3]int64 `json:"r"` // by Result
+	TookUS   int64    `json:"t"`
+	Took     string   `json:"h"` // a Histogram as text
+	Lag      string   `json:"l,omitempty"`
+
+	took, lag Histogram
+}
+
+type callbackSum struct {
+	Supplier int64  `json:"i"`
+	Outcome  string `json:"o"`
+	N        int64  `json:"n"`
+}
+
+type untoldSum struct {
+	Merchant int64  `json:"i"`
+	Currency string `json:"c"`
+	Orders   int64  `json:"n"`
+	Amount   int64  `json:"a"`
+}
+
+// NewDelta begins a delta of the minute in which now (Unix µs) lies.
+func NewDelta(now int64) *Delta { return &Delta{Minute: floor(now, time.Minute)} }
+
+// floor is the beginning of the span in which a moment lies.
+func floor(us int64, span time.Duration) int64 { return us - us%span.Microseconds() }
+
+// Attempt counts one attempt and how long the merchant took.
+func (x *Delta) Attempt(merchant int64, r Result, took time.Duration) {
+	a := x.of(merchant)
+	a.Results[r]++
+	a.TookUS += took.Microseconds()
+	a.took.Add(took)
+}
+
+// Lag counts how long after the fact a merchant's first attempt began.
+func (x *Delta) Lag(merchant int64, lag time.Duration) { x.of(merchant).lag.Add(lag) }
+
+// of finds a merchant's sums; a batch has few merchants.
+func (x *Delta) of(merchant int64) *attempts {
+	for i := range x.Attempts {
+		if x.Attempts[i].Merchant == merchant {
+			return &x.Attempts[i]
+		}
+	}
+	x.Attempts = append(x.Attempts, attempts{Merchant: merchant})
+	return &x.Attempts[len(x.Attempts)-1]
+}
+
+// Callback counts one authentic callback.
+func (x *Delta) Callback(supplier int64, outcome string) {
+	for i, c := range x.Callbacks {
+		if c.Supplier == supplier && c.Outcome == outcome {
+			x.Callbacks[i].N++
+			return
+		}
+	}
+	x.Callbacks = append(x.Callbacks, callbackSum{supplier, outcome, 1})
+}
+
+// Untold adds paid orders whose merchant is to be told, or takes them off where
+// orders and amount are negative. It goes with every change of a delivery's
+// next_at from or to NULL; a delivery without a currency is about no money.
+func (x *Delta) Untold(merchant int64, currency string, orders, amount int64) {
+	if currency == "" {
+		return
+	}
+	for i, u := range x.Untolds {
+		if u.Merchant == merchant && u.Currency == currency {
+			x.Untolds[i].Orders += orders
+			x.Untolds[i].Amount += amount
+			return
+		}
+	}
+	x.Untolds = append(x.Untolds, untoldSum{merchant, currency, orders, amount})
+}
+
+// Empty says that the delta adds nothing and need not be written.
+func (x *Delta) Empty() bool { return len(x.Attempts)+len(x.Callbacks)+len(x.Untolds) == 0 }
+
+// Query writes the delta; send it in the transaction of the facts. It is one
+// short row, whatever the transaction's size.
+func (x *Delta) Query(tx bun.Tx, d *db.DB) *bun.RawQuery {
+	for i := range x.Attempts {
+		x.Attempts[i].Took, x.Attempts[i].Lag = x.Attempts[i].took.text(), x.Attempts[i].lag.text()
+	}
+	body, err := json.Marshal(x)
+	if err != nil {
+		panic(fmt.Sprintf("report: a delta of numbers and names cannot be written: %v", err))
+	}
+	return tx.NewRaw("INSERT INTO report_deltas (id, body) VALUES (?, ?)", d.NewID(), string(body))
+}

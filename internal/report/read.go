@@ -1,0 +1,204 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Point is what came of the attempts within one span of time.
+type Point struct {
+	Start               int64 // Unix µs
+	OK, Retried, Failed int64
+	TookUS              int64     // all together
+	Took                Histogram // how long merchants took
+	Lag                 Histogram // from the payment to the first attempt
+}
+
+func (p *Point) merge(o Point) {
+	p.OK, p.Retried, p.Failed, p.TookUS = p.OK+o.OK, p.Retried+o.Retried, p.Failed+o.Failed, p.TookUS+o.TookUS
+	p.Took.merge(o.Took)
+	p.Lag.merge(o.Lag)
+}
+
+// Attempts is how many there were.
+func (p Point) Attempts() int64 { return p.OK + p.Retried + p.Failed }
+
+// Rate is the part of the attempts that the merchant confirmed, 0 to 1; false
+// where there was none.
+func (p Point) Rate() (float64, bool) {
+	if p.Attempts() == 0 {
+		return 0, false
+	}
+	return float64(p.OK) / float64(p.Attempts()), true
+}
+
+// Total is all points in one.
+func Total(points []Point) (t Point) {
+	for _, p := range points {
+		t.merge(p)
+	}
+	return t
+}
+
+// minutesKept is how long figures by the minute are kept: a weekend, so that a
+// person who comes back on Monday sees what happened. Hours are kept for longer.
+const minutesKept = 72 * time.Hour
+
+// Outcomes returns one point for each step from the one in which from lies to the
+// one in which to lies (Unix µs), empty ones too. merchant 0 is all of them. A
+// step is a whole number of minutes; where it is one of hours, hours are read.
+func Outcomes(ctx context.Context, d *db.DB, merchant, from, to int64, step time.Duration) ([]Point, error) {
+	if step < time.Minute || step%time.Minute != 0 || to < from {
+		return nil, fmt.Errorf("no outcomes from %d to %d in steps of %s", from, to, step)
+	}
+	table := "report_minutes"
+	if step%time.Hour == 0 {
+		table = "report_hours"
+	}
+	first := floor(from, step)
+	points := make([]Point, (to-first)/step.Microseconds()+1)
+	for i := range points {
+		points[i].Start = first + int64(i)*step.Microseconds()
+	}
+	var rows []row
+	err := d.Read.NewSelect().Model(&rows).ModelTableExpr("? AS row", bun.Ident(table)).
+		Where("merchant_id = ?", merchant).Where("start >= ? AND start <= ?", first, to).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", table, err)
+	}
+	for _, r := range rows {
+		p, err := r.point()
+		if err != nil {
+			return nil, err
+		}
+		points[(r.Start-first)/step.Microseconds()].merge(p)
+	}
+	return points, nil
+}
+
+// Health is how one merchant did.
+type Health struct {
+	Merchant int64
+	Point            // all of the time
+	Trend    []Point // in trendSteps equal parts
+}
+
+const (
+	trendSteps = 12
+	// healthRows bounds the minutes that are read: 300 merchants for an hour.
+	healthRows = 18_000
+)
+
+// Merchants returns how merchants did since a moment (Unix µs, about an hour
+// ago), those with the lowest rate first, and at most limit of them; with many
+// merchants the oldest minutes are left out.
+func Merchants(ctx context.Context, d *db.DB, since int64, limit int) ([]Health, error) {
+	var rows []row
+	err := d.Read.NewSelect().Model(&rows).ModelTableExpr("report_minutes AS row").Where("start >= ?", floor(since, time.Minute)).
+		OrderExpr("start DESC, merchant_id DESC").Limit(healthRows).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the merchants' figures: %w", err)
+	}
+	first := floor(since, time.Minute)
+	part := max(time.Minute.Microseconds(), (d.Now()-first)/trendSteps+1)
+	index, all := map[int64]int{}, []Health{}
+	for _, r := range rows {
+		if r.MerchantID == everybody {
+			continue
+		}
+		i, ok := index[r.MerchantID]
+		if !ok {
+			i = len(all)
+			index[r.MerchantID] = i
+			all = append(all, Health{Merchant: r.MerchantID, Trend: make([]Point, trendSteps)})
+		}
+		p, err := r.point()
+		if err != nil {
+			return nil, err
+		}
+		all[i].merge(p)
+		all[i].Trend[min(int((r.Start-first)/part), trendSteps-1)].merge(p)
+	}
+	slices.SortFunc(all, func(x, y Health) int {
+		a, _ := x.Rate()
+		b, _ := y.Rate()
+		switch {
+		case a < b:
+			return -1
+		case a > b:
+			return 1
+		}
+		return int(min(1, max(-1, x.Merchant-y.Merchant)))
+	})
+	return all[:min(len(all), limit)], nil
+}
+
+// Supplier is how many authentic callbacks came from one supplier.
+type Supplier struct {
+	ID        int64
+	Callbacks int64
+	PerMinute []int64 // from the first minute asked for; the last one is not over
+	Outcomes  map[string]int64
+}
+
+// Suppliers returns the callbacks since a moment (Unix µs) by supplier and
+// minute, the busiest supplier first.
+func Suppliers(ctx context.Context, d *db.DB, since int64) ([]Supplier, error) {
+	first, now := floor(since, time.Minute), d.Now()
+	minutes := int((now-first)/time.Minute.Microseconds()) + 1
+	if minutes < 1 || time.Duration(minutes)*time.Minute > minutesKept {
+		return nil, fmt.Errorf("no callbacks by the minute since %d", since)
+	}
+	var rows []callbackRow
+	err := d.Read.NewSelect().Model(&rows).Where("rc.start >= ? AND rc.start <= ?", first, now).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the suppliers' figures: %w", err)
+	}
+	index, all := map[int64]int{}, []Supplier{}
+	for _, r := range rows {
+		i, ok := index[r.SupplierID]
+		if !ok {
+			i = len(all)
+			index[r.SupplierID] = i
+			all = append(all, Supplier{ID: r.SupplierID, PerMinute: make([]int64, minutes), Outcomes: map[string]int64{}})
+		}
+		all[i].Callbacks += r.N
+		all[i].PerMinute[(r.Start-first)/time.Minute.Microseconds()] += r.N
+		all[i].Outcomes[r.Outcome] += r.N
+	}
+	slices.SortFunc(all, func(x, y Supplier) int { return int(y.Callbacks - x.Callbacks) })
+	return all, nil
+}
+
+// cleanRows is the rows of one DELETE: short enough that nobody waits.
+const cleanRows = 500
+
+// Clean removes figures that are past their time, a bounded number at a time, and
+// says how many. keep is for hours and for the past of the money at risk.
+func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, err error) {
+	for _, t := range []struct {
+		table, key string
+		keep       time.Duration
+	}{
+		{"report_minutes", "start, merchant_id", min(keep, minutesKept)},
+		{"report_hours", "start, merchant_id", keep},
+		{"report_callbacks", "start, supplier_id, outcome", min(keep, minutesKept)},
+		{"report_risk", "start, part, currency", keep},
+	} {
+		key := bun.Safe(t.key)
+		res, err := d.NewRaw("DELETE FROM ? WHERE (?) IN (SELECT ? FROM ? WHERE start < ? ORDER BY start LIMIT ?)",
+			bun.Ident(t.table), key, key, bun.Ident(t.table), d.Now()-t.keep.Microseconds(), cleanRows).Exec(ctx)
+		if err != nil {
+			return removed, fmt.Errorf("clean up %s: %w", t.table, err)
+		}
+		n, _ := res.RowsAffected()
+		removed += n
+	}
+	return removed, nil
+}

@@ -1,0 +1,288 @@
+package views
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"backstop/internal/console"
+	"backstop/internal/queue"
+	"backstop/internal/report"
+
+	"github.com/a-h/templ"
+)
+
+// OverviewData is what the overview shows.
+type OverviewData struct {
+	Range  console.Range
+	Steps  console.FirstSteps
+	System System
+	// The panels.
+	Risk, Todo, Outcomes, Health, Queues templ.Component
+	// CallbackURL is where suppliers call, without their code.
+	CallbackURL string
+	APIURL      string
+	Example     Example
+}
+
+// System is what the installation stands on.
+type System struct {
+	Engine   string // "external", "child" or "in-process"
+	Database string
+	Inspect  bool // whether the person may open Asynqmon
+}
+
+func (s System) engine() word {
+	switch s.Engine {
+	case "in-process":
+		return tEngineMini
+	case "child":
+		return tEngineChild
+	}
+	return tEngineOut
+}
+
+func (d OverviewData) newcomer() bool {
+	return !d.Steps.Suppliers || !d.Steps.Merchants || !d.Steps.Orders
+}
+
+// riskParts is how the parts of the money at risk look, in the order of
+// report.Parts.
+var riskParts = map[report.Part]struct {
+	kind, icon, href string
+	label            word
+}{
+	report.Untold:      {"bad", "bell-ring", "/notifications?status=retry_wait", tUntold},
+	report.Compensated: {"comp", "wrench", "/exceptions?kind=notify_exhausted&state=open", tCompensated},
+	report.Stuck:       {"warn", "hourglass", "/orders?status=closing", tStuck},
+	report.Mismatch:    {"bad", "scale", "/exceptions?kind=amount_mismatch&state=open", tMismatch},
+}
+
+// lead is the sum of the currency with the most orders; others stand beside it.
+func lead(s report.Standing) (main report.Sum, others []report.Sum) {
+	for _, m := range s.Sums {
+		if m.Orders > main.Orders {
+			main = m
+		}
+	}
+	for _, m := range s.Sums {
+		if m.Currency != main.Currency && m.Orders > 0 {
+			others = append(others, m)
+		}
+	}
+	return main, others
+}
+
+// mostOthers is how many further currencies a panel has room for.
+const mostOthers = 3
+
+func minorOf(s report.Standing, currency string) int64 {
+	for _, m := range s.Sums {
+		if m.Currency == currency {
+			return m.Minor
+		}
+	}
+	return 0
+}
+
+// riskCurve draws a part's currency over the last day, or since somebody first
+// looked.
+func riskCurve(r *console.Risk, part report.Part, currency string) curve {
+	var at []int64
+	var values []float64
+	for _, past := range r.Past {
+		at, values = append(at, past.At), append(values, float64(minorOf(past.Parts[part], currency)))
+	}
+	at, values = append(at, r.At), append(values, float64(minorOf(r.Parts[part], currency)))
+	return drawCurve(at, values, at[0], r.At, 0)
+}
+
+// hourAgo is how much more is at risk in a currency than an hour ago; false where
+// nobody looked then.
+func hourAgo(r *console.Risk, currency string) (int64, bool) {
+	var then *console.Risk
+	for i := len(r.Past) - 1; i >= 0; i-- {
+		p := r.Past[i]
+		if age := r.At - p.At; age < time.Hour.Microseconds() {
+			continue
+		} else if age > (90 * time.Minute).Microseconds() {
+			return 0, false
+		}
+		then = &console.Risk{Risk: &report.Risk{Parts: p.Parts}}
+		break
+	}
+	if then == nil {
+		return 0, false
+	}
+	var before int64
+	for _, part := range report.Parts {
+		before += minorOf(then.Parts[part], currency)
+	}
+	return minorOf(r.Total, currency) - before, true
+}
+
+// signed writes a difference with its sign.
+func signed(minor int64, currency string) string {
+	if minor > 0 {
+		return "+" + amount(minor, currency)
+	}
+	return amount(minor, currency)
+}
+
+// healthState judges a merchant by its last hour.
+func healthState(h console.MerchantHealth) state {
+	rate, ok := h.Rate()
+	p95, _ := h.Took.Quantile(0.95)
+	switch {
+	case !ok:
+		return state{"idle", "clock", tQuiet}
+	case rate < 0.5:
+		return state{"bad", "circle-x", tFailing}
+	case rate < 0.95:
+		return state{"warn", "activity", tDegraded}
+	case p95 > 3*time.Second:
+		return state{"warn", "timer", tSlow}
+	}
+	return state{"ok", "check", tHealthy}
+}
+
+// trendCurve draws a merchant's rate; parts without attempts are left out.
+func trendCurve(h console.MerchantHealth) curve {
+	var at []int64
+	var values []float64
+	for i, p := range h.Trend {
+		if r, ok := p.Rate(); ok {
+			at, values = append(at, int64(i)), append(values, r)
+		}
+	}
+	return drawCurve(at, values, 0, int64(len(h.Trend)-1), 1)
+}
+
+var laneWords = map[string]word{
+	string(queue.Live): tLaneLive, string(queue.Retry): tLaneRetry, string(queue.Delayed): tLaneDelayed, string(queue.Slow): tLaneSlow,
+	queue.CompensateQueue: tLaneComp, queue.TimeoutQueue: tLaneTimeout, queue.SweepQueue: tLaneSweep, queue.AlertQueue: tLaneAlert,
+}
+
+// Waits from which a queue is late; the tick takes up within two seconds what
+// Redis lost.
+const (
+	laneLate  = 5 * time.Second
+	laneStuck = time.Minute
+)
+
+// laneWait is how long the oldest of a queue waits beyond its time.
+func laneWait(l console.Lane) time.Duration { return max(l.Overdue, l.Latency) }
+
+func laneState(l console.Lane) state {
+	switch wait := laneWait(l); {
+	case wait > laneStuck:
+		return state{"bad", "triangle-alert", tLate}
+	case wait > laneLate:
+		return state{"warn", "clock", tLate}
+	case l.Rows == 0 && l.InRedis == 0:
+		return state{"idle", "clock", tIdle}
+	}
+	return state{"ok", "check", tRunning}
+}
+
+// todoIcon is the sign of a kind of exceptions.
+func todoIcon(kind string) string {
+	switch kind {
+	case "notify_exhausted":
+		return "inbox"
+	case "amount_mismatch", "currency_mismatch", "duplicate_payment":
+		return "scale"
+	case "late_payment", "stuck_paying":
+		return "hourglass"
+	case "unknown_order", "account_mismatch", "unknown_refund":
+		return "search"
+	}
+	return "triangle-alert"
+}
+
+// Example are keys for a newcomer's first declaration: new ones with every look,
+// so that a copied example is no known key.
+type Example struct{ SupplierKey, APIKey, SigningSecret string }
+
+// yaml is what a newcomer may start with; its supplier is of the general kind,
+// for which no account is needed.
+func (e Example) yaml() string {
+	return `suppliers:
+  - code: first
+    kind: sortedparams
+    enabled: true
+    config: {format: form, algorithm: md5, key: ` + e.SupplierKey + `, key_append: "&key={key}", sign_field: sign,
+      order_field: order, trade_field: trade, amount_field: amount, amount_unit: minor, currency: CNY,
+      status_field: status, paid_values: [OK], reply: {content_type: text/plain, success: success, failure: fail}}
+merchants:
+  - code: m1
+    name: First Merchant
+    api_key: ` + e.APIKey + `
+    signing_secret: ` + e.SigningSecret + `
+    notify: {urls: [https://merchant.example/notify]}`
+}
+
+// firstCall creates the first order.
+func firstCall(api string) string {
+	return `curl -H "Authorization: Bearer $API_KEY" -H 'Content-Type: application/json' \` + "\n" +
+		`  -d '{"out_trade_no":"T1","amount":1999,"currency":"CNY","supplier":"first","subject":"Book"}' \` + "\n  " + api + "/api/v1/orders"
+}
+
+// current marks the chosen one of several links.
+func current(is bool) templ.Attributes {
+	if is {
+		return templ.Attributes{"aria-current": "true"}
+	}
+	return nil
+}
+
+func newestFirst(points []report.Point) []report.Point {
+	back := slices.Clone(points)
+	slices.Reverse(back)
+	return back
+}
+
+func rateText(p *Page, pt report.Point) string {
+	if r, ok := pt.Rate(); ok {
+		return percent(r, 1)
+	}
+	return p.T(tNone)
+}
+
+// perSecond writes a rate with as many places as it has meaning.
+func perSecond(v float64) string {
+	if v > 0 && v < 0.1 {
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64)
+}
+
+// sparkKind colours a curve like the state beside it.
+func sparkKind(h console.MerchantHealth) string {
+	if kind := healthState(h).kind; kind != "idle" {
+		return kind
+	}
+	return "acc"
+}
+
+// nameOr is a merchant's name; one that is gone has its number alone.
+func nameOr(h console.MerchantHealth) string {
+	switch {
+	case h.Name != "":
+		return h.Name
+	case h.Code != "":
+		return h.Code
+	}
+	return strconv.FormatInt(h.Merchant, 10)
+}
+
+func urlQuery(text string) string { return url.QueryEscape(text) }
+
+// minute is a moment to the minute, with the day where it is not today's.
+func (p *Page) minute(us int64) string {
+	if t := p.at(us); t.Format(time.DateOnly) != p.Now.In(p.Zone).Format(time.DateOnly) {
+		return t.Format("01-02 15:04")
+	}
+	return p.at(us).Format("15:04")
+}

@@ -1,0 +1,164 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"html"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/apply"
+	"backstop/internal/ledger"
+	"backstop/internal/queue"
+	"backstop/internal/report"
+	"backstop/internal/seal"
+	"backstop/internal/supplier"
+	"backstop/internal/supplier/sortedparams"
+
+	"github.com/uptrace/bun"
+)
+
+// happen writes what came of attempts and callbacks, as the engine does, and
+// folds it.
+func (h *house) happen(t *testing.T, change func(x *report.Delta)) {
+	t.Helper()
+	x := report.NewDelta(h.db.Now())
+	change(x)
+	err := h.db.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		_, err := x.Query(tx, h.db).Exec(ctx)
+		return err
+	})
+	if err == nil {
+		_, err = report.Fold(t.Context(), h.db)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	h.happen(t, func(x *report.Delta) {
+		for range 3 {
+			x.Attempt(1, report.OK, 80*time.Millisecond)
+		}
+		x.Attempt(1, report.Failed, 2*time.Second)
+		x.Untold(1, "JPY", 2, 5000)
+		x.Lag(1, 30*time.Millisecond)
+	})
+	cookie := h.signIn(t, access.Ops)
+	for lang, sights := range map[string][]string{
+		"zh": {"在险资金", "¥3,499.00", "KWD", "75.00%", "金额不符 1 笔", "notify_retry", "内置 redis-server", "以表格显示", "Galaxy", "1h 成功率"},
+		"en": {"Money at risk", "¥3,499.00", "JPY", "75.00%", "Amount mismatch: 1", "notify_retry", "own redis-server", "Show as table", "Galaxy", "1 h rate"},
+	} {
+		for _, rng := range []string{"1h", "6h", "24h", "7d", "nonsense"} {
+			got := h.page(t, cookie, "/?lang="+lang+"&range="+rng)
+			if got.status != http.StatusOK {
+				t.Fatalf("%s %s: %d", lang, rng, got.status)
+			}
+			for _, sight := range sights {
+				if !strings.Contains(got.body, sight) {
+					t.Errorf("%s %s does not say %q", lang, rng, sight)
+				}
+			}
+			if found := inlineCode.FindString(got.body); found != "" {
+				t.Errorf("%s %s holds %q", lang, rng, found)
+			}
+		}
+	}
+	if body := h.page(t, h.signIn(t, access.Viewer), "/").body; strings.Contains(body, `href="/asynqmon/"`) {
+		t.Error("a viewer is led to a page that is not theirs")
+	}
+}
+
+func TestPanelsComeAloneToScriptsAndAsAPageToPeople(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	cookie := h.signIn(t, access.Viewer)
+	for _, topic := range h.board.topics {
+		for _, lang := range []string{"zh", "en"} {
+			got := h.call(t, http.MethodGet, "/_/"+topic.name+"?range=6h&lang="+lang, "", "Cookie", cookie, "HX-Request", "true")
+			if got.status != http.StatusOK || !strings.Contains(got.body, `id="`+topic.name+`"`) || strings.Contains(got.body, "<html") {
+				t.Errorf("%s: %d %q", topic.name, got.status, got.body)
+			}
+			if found := inlineCode.FindString(got.body) + keyLeak.FindString(got.body); found != "" {
+				t.Errorf("%s in %s holds %q", topic.name, lang, found)
+			}
+			if lang == "en" && han.MatchString(got.body) {
+				t.Errorf("%s in English: %q", topic.name, han.FindString(got.body))
+			}
+		}
+		if got := h.page(t, cookie, "/_/"+topic.name+"?range=6h"); got.header.Get("Location") != "/?range=6h" {
+			t.Errorf("%s by its address: %d to %q", topic.name, got.status, got.header.Get("Location"))
+		}
+	}
+	if got := h.call(t, http.MethodGet, "/_/risk", "", "HX-Request", "true"); got.status != http.StatusUnauthorized {
+		t.Errorf("without a session: %d", got.status)
+	}
+}
+
+// The queues stand on the database; Redis may be away.
+func TestQueuesAreShownWithoutRedis(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	cookie := h.signIn(t, access.Viewer)
+	asks := 0
+	h.o.Queues = func(context.Context) (map[string]queue.Size, error) {
+		asks++
+		return nil, errors.New("connection refused")
+	}
+	body := h.page(t, cookie, "/?lang=en").body
+	if !strings.Contains(body, "Redis does not answer") || strings.Count(body, `class="mono">notify`) != 4 {
+		t.Error("the page does not show the queues without Redis")
+	}
+	h.o.QueueEngine = "in-process"
+	for range 5 {
+		body = h.page(t, cookie, "/?lang=en").body
+	}
+	if !strings.Contains(body, "for development only") {
+		t.Error("the in-process queue carries no warning")
+	}
+	if asks > 2 {
+		t.Errorf("six looks asked Redis %d times within two seconds", asks)
+	}
+}
+
+func TestAnEmptyConsoleSaysWhatToDoFirst(t *testing.T) {
+	h := open(t)
+	cookie := h.signIn(t, access.Admin)
+	body := h.page(t, cookie, "/?lang=en").body
+	for _, sight := range []string{"Start here", "backstop serve --demo", "/api/v1/orders", "/callback/"} {
+		if !strings.Contains(body, sight) {
+			t.Errorf("a newcomer is not told %q", sight)
+		}
+	}
+	if strings.Contains(body, "kind: sortedparams") {
+		t.Error("the example is shown although supplier and merchants are declared")
+	}
+	if _, err := h.db.ExecContext(t.Context(), "DELETE FROM merchants"); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(h.page(t, cookie, "/?lang=en").body, "<pre")
+	_, rest, _ = strings.Cut(rest, ">")
+	declared, _, _ := strings.Cut(rest, "</pre>")
+	keys, err := seal.NewKeyring([]byte("0123456789abcdef0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := apply.Env{
+		DB: h.db, Keys: keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(h.db),
+		CheckURL: func(string) error { return nil }, Out: io.Discard,
+	}
+	if err := apply.Apply(t.Context(), env, apply.File{Name: "first.yaml", Text: []byte(html.UnescapeString(declared))}); err != nil {
+		t.Errorf("what a newcomer is told to declare: %v\n%s", err, declared)
+	}
+	seed(t, h.db)
+	if body = h.page(t, cookie, "/?lang=en").body; strings.Contains(body, "Start here") {
+		t.Error("a console that is in use still greets a newcomer")
+	}
+}
