@@ -74,7 +74,7 @@ ALTER TABLE deliveries ADD COLUMN amount BIGINT NOT NULL DEFAULT 0;
 UPDATE deliveries SET
     currency = coalesce((SELECT o.currency FROM orders o WHERE o.id = deliveries.subject_id), ''),
     amount = coalesce((SELECT o.paid_amount FROM orders o WHERE o.id = deliveries.subject_id), 0)
-WHERE event_type = 'order.paid' AND status <> 'delivered';
+WHERE next_at IS NOT NULL AND event_type = 'order.paid';
 INSERT INTO report_untold (merchant_id, currency, orders, amount)
     SELECT merchant_id, currency, count(*), CAST(sum(amount) AS BIGINT) FROM deliveries
     WHERE next_at IS NOT NULL AND currency <> '' GROUP BY merchant_id, currency;

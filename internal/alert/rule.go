@@ -17,7 +17,7 @@ import (
 const (
 	QueueLength    = "queue_length"    // tasks and rows that are due, per queue
 	SuccessRate    = "success_rate"    // of attempts, in hundredths of a percent
-	ErrorRate      = "error_rate"      // of attempts, in hundredths of a percent
+	ErrorRate      = "error_rate"      // notifications given up, of those that are over, in hundredths of a percent
 	AnswerTime     = "answer_time"     // mean of merchants' answers, in ms
 	SlowMerchant   = "slow_merchant"   // p95 of one merchant's answers, in ms
 	SupplierSilent = "supplier_silent" // callbacks in percent of what is usual at this hour

@@ -13,7 +13,7 @@ func (s Style) say(w word) string {
 var ruleNames = map[string]word{
 	QueueLength:     {"队列过长", "a queue is too long"},
 	SuccessRate:     {"通知成功率过低", "too few notifications succeed"},
-	ErrorRate:       {"通知错误率过高", "too many notification attempts get no answer"},
+	ErrorRate:       {"通知失败率过高", "too many notifications run out of attempts"},
 	AnswerTime:      {"商户平均响应过慢", "merchants answer too slowly on average"},
 	SlowMerchant:    {"商户响应慢", "a merchant answers slowly"},
 	SupplierSilent:  {"供应商回调静默", "a supplier is silent"},

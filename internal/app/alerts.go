@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"backstop/internal/alert"
 	"backstop/internal/alert/shout"
 	"backstop/internal/notify"
 	"backstop/internal/queue"
+	"backstop/internal/report"
 	"backstop/jobs"
 )
 
@@ -62,6 +64,8 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	if due, err := notify.Overdue(ctx, a.db); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
 	}
+	all = append(all, a.readAttempts(ctx)...)
+	all = append(all, a.readSuppliers(ctx)...)
 	sizes, err := a.queue.Sizes(ctx)
 	if err != nil {
 		return all
@@ -69,6 +73,73 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	for _, name := range queue.Names {
 		// What is scheduled is not late: timeouts of the next hour stand there.
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: name, Value: int64(sizes[name].Pending + sizes[name].Retry)})
+	}
+	return all
+}
+
+const (
+	// attemptsSpan is the window of rates and answer times.
+	attemptsSpan = 5 * time.Minute
+	// attemptsLeast and flowLeast keep a few unlucky attempts from being a rate.
+	attemptsLeast = 20
+	merchantLeast = 5
+	flowLeast     = 20
+	// flowSpan is the window in which a supplier should have called.
+	flowSpan = 10 * time.Minute
+)
+
+// readAttempts reads what came of attempts lately, of all and of each merchant.
+func (a *App) readAttempts(ctx context.Context) []alert.Reading {
+	since := a.db.Now() - attemptsSpan.Microseconds()
+	points, err := report.Outcomes(ctx, a.db, 0, since, a.db.Now(), time.Minute)
+	if err != nil {
+		return nil
+	}
+	var all []alert.Reading
+	if t := report.Total(points); t.Attempts() >= attemptsLeast {
+		all = append(all,
+			alert.Reading{Rule: alert.SuccessRate, Subject: "all", Value: t.OK * 10_000 / t.Attempts()},
+			alert.Reading{Rule: alert.AnswerTime, Subject: "all", Value: t.TookUS / t.Attempts() / 1000})
+		if over := t.OK + t.Failed; over > 0 {
+			all = append(all, alert.Reading{Rule: alert.ErrorRate, Subject: "all", Value: t.Failed * 10_000 / over})
+		}
+	}
+	merchants, err := report.Merchants(ctx, a.db, since, merchantsWatched)
+	if err != nil {
+		return all
+	}
+	for _, m := range merchants {
+		if p95, ok := m.Took.Quantile(.95); ok && m.Attempts() >= merchantLeast {
+			all = append(all, alert.Reading{Rule: alert.SlowMerchant, Subject: a.merchantName(m.Merchant), Value: p95.Milliseconds()})
+		}
+	}
+	return all
+}
+
+// merchantsWatched bounds one look; those that do worst come first.
+const merchantsWatched = 1000
+
+func (a *App) merchantName(id int64) string {
+	if m := a.settings.Merchants().ByID(id); m != nil {
+		return m.Code
+	}
+	return strconv.FormatInt(id, 10)
+}
+
+// readSuppliers compares what suppliers sent lately with what is usual at this
+// hour.
+func (a *App) readSuppliers(ctx context.Context) []alert.Reading {
+	flows, err := report.Flows(ctx, a.db, flowSpan)
+	if err != nil {
+		return nil
+	}
+	var all []alert.Reading
+	for _, f := range flows {
+		s, ok := a.settings.Current().Suppliers.ByID(f.Supplier)
+		if !ok || !s.Enabled || f.Usual < flowLeast {
+			continue
+		}
+		all = append(all, alert.Reading{Rule: alert.SupplierSilent, Subject: s.Code, Value: int64(float64(f.Now) * 100 / f.Usual)})
 	}
 	return all
 }

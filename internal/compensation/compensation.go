@@ -3,7 +3,6 @@
 package compensation
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -99,17 +98,10 @@ func Detail(fields map[string]any) json.RawMessage {
 	return raw
 }
 
-// Resolve ends open exceptions of a kind by their subjects: what they were about
-// has come to a good end.
-func Resolve(ctx context.Context, tx bun.Tx, d *db.DB, kind string, subjects []string) error {
-	if len(subjects) == 0 {
-		return nil
-	}
+// Resolve ends the open exceptions of a kind about one subject: somebody took
+// what they were about in hand. Reported again, they are open again.
+func Resolve(tx bun.Tx, d *db.DB, kind, subject string) *bun.RawQuery {
 	now := d.Now()
-	_, err := tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ? WHERE kind = ? AND supplier_id = 0 AND subject IN (?)"+
-		" AND state IN ('open', 'assigned')", Resolved, now, now, kind, bun.List(subjects)).Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("resolve exceptions: %w", err)
-	}
-	return nil
+	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ? WHERE kind = ? AND supplier_id = 0 AND subject = ?"+
+		" AND state IN ('open', 'assigned')", Resolved, now, now, kind, subject)
 }

@@ -21,11 +21,11 @@ type claimed struct {
 	Channel    string
 	URL        string
 	Attempts   int64
-	CreatedAt  int64
-	Currency   string
-	Amount     int64
 	// ScheduleFrom is how many attempts the schedule does not count.
 	ScheduleFrom int64
+	CreatedAt    int64
+	Currency     string
+	Amount       int64
 	Body         string
 }
 

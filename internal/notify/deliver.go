@@ -202,9 +202,6 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	if len(won) == 0 {
 		return make([]struct{}, len(batch)), nil
 	}
-	if err := d.closeDelivered(ctx, tx, batch, won); err != nil {
-		return nil, err
-	}
 	w := db.NewWrites(tx)
 	w.Add(d.counted(batch, won).Query(tx, d.o.DB))
 	if err := d.openExhausted(ctx, tx, w, batch, won); err != nil {
@@ -214,18 +211,6 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 		return nil, fmt.Errorf("count results: %w", err)
 	}
 	return make([]struct{}, len(batch)), nil
-}
-
-// closeDelivered takes notifications off the exception desk that somebody sent
-// again and that the merchant has taken now.
-func (d *Dispatcher) closeDelivered(ctx context.Context, tx bun.Tx, batch []*outcome, won map[int64]bool) error {
-	var again []string
-	for _, o := range batch {
-		if o.status == Delivered && o.claimed.ScheduleFrom > 0 && won[o.claimed.ID] {
-			again = append(again, PublicID(o.claimed.EventID))
-		}
-	}
-	return compensation.Resolve(ctx, tx, d.o.DB, compensation.NotifyExhausted, again)
 }
 
 // openExhausted puts notifications that ran out of attempts on the exception

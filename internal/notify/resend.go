@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"backstop/internal/compensation"
 	"backstop/internal/db"
 	"backstop/internal/queue"
 	"backstop/internal/report"
@@ -20,8 +21,9 @@ var ErrSending = errors.New("an attempt is running")
 var ErrNoDelivery = errors.New("no such notification")
 
 // Resend makes one notification due at once, whatever became of it, and returns
-// what to nudge after the commit. What was over starts its schedule anew; what
-// waits goes now and keeps its place in the schedule. The notification's id stays
+// what to nudge after the commit. What was over starts its schedule anew and
+// leaves the exception desk, to which it comes back when that schedule is used up
+// too; what waits goes now and keeps its place in the schedule. The notification's id stays
 // the same, so the merchant recognises the repeat. Errors: ErrNoDelivery,
 // ErrSending.
 func Resend(ctx context.Context, tx bun.Tx, d *db.DB, deliveryID int64) (queue.Nudge, error) {
@@ -32,28 +34,27 @@ func Resend(ctx context.Context, tx bun.Tx, d *db.DB, deliveryID int64) (queue.N
 	if len(row) == 0 {
 		return queue.Nudge{}, ErrNoDelivery
 	}
-	now := d.Now()
 	r := row[0]
-	from := r.ScheduleFrom
-	switch r.Status {
-	case Sending:
+	if r.Status == Sending {
 		return queue.Nudge{}, ErrSending
-	case Delivered, Exhausted, Skipped:
-		from = r.Attempts
 	}
 	if r.Status == Delivered {
 		r.Currency, r.Amount = "", 0 // the merchant knows of the money: none is at risk
 	}
-	_, err := tx.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, schedule_from = ?, finished_at = NULL, currency = ?, amount = ? WHERE id = ? AND status = ?",
-		RetryWait, now, from, r.Currency, r.Amount, r.ID, r.Status).Exec(ctx)
-	if err != nil {
-		return queue.Nudge{}, fmt.Errorf("send a notification again: %w", err)
-	}
-	if untold := report.NewDelta(now); r.NextAt == nil && r.Currency != "" {
-		untold.Untold(r.MerchantID, r.Currency, 1, r.Amount)
-		if _, err := untold.Query(tx, d).Exec(ctx); err != nil {
-			return queue.Nudge{}, fmt.Errorf("count a notification again: %w", err)
+	now, from, w := d.Now(), r.ScheduleFrom, db.NewWrites(tx)
+	if r.NextAt == nil { // it was over
+		from = r.Attempts
+		x := report.NewDelta(now)
+		x.Untold(r.MerchantID, r.Currency, 1, r.Amount)
+		if !x.Empty() {
+			w.Add(x.Query(tx, d))
 		}
+		w.Add(compensation.Resolve(tx, d, compensation.NotifyExhausted, PublicID(r.EventID)))
+	}
+	w.Guard(tx.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, schedule_from = ?, finished_at = NULL, currency = ?, amount = ?"+
+		" WHERE id = ? AND status = ?", RetryWait, now, from, r.Currency, r.Amount, r.ID, r.Status), 1)
+	if err := w.Exec(ctx); err != nil {
+		return queue.Nudge{}, fmt.Errorf("send a notification again: %w", err)
 	}
 	return queue.Nudge{Delivery: r.ID, Merchant: r.MerchantID}, nil
 }
