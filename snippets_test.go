@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/egress"
+	"backstop/internal/notify"
+	"backstop/internal/notify/webhook"
+)
+
+// runtimes run the functions of docs/merchants.md: the rest of a program around
+// each, which prints what the function returns. Its arguments are the function's;
+// the body comes by standard input.
+var runtimes = []struct {
+	language, program, file, around string
+	args                            []string
+}{
+	{"python", "python3", "check.py", `
+import sys
+print(str(genuine(*sys.argv[1:5], sys.stdin.buffer.read(), int(sys.argv[5]))).lower())
+`, []string{"check.py"}},
+	{"javascript", "node", "check.js", `
+const a = process.argv.slice(2);
+console.log(genuine(a[0], a[1], a[2], a[3], require("node:fs").readFileSync(0), Number(a[4])));
+`, []string{"check.js"}},
+	{"java", "java", "Check.java", `
+class Check {
+    public static void main(String[] a) throws Exception {
+        System.out.println(Notifications.genuine(a[0], a[1], a[2], a[3], System.in.readAllBytes(), Long.parseLong(a[4])));
+    }
+}
+`, []string{"Check.java"}},
+	{"php", "php", "check.php", `
+echo genuine($argv[1], $argv[2], $argv[3], $argv[4], file_get_contents('php://stdin'), (int) $argv[5]) ? "true\n" : "false\n";
+`, []string{"check.php"}},
+	{"go", "go", "check_main.go", `
+func main() {
+	body, _ := io.ReadAll(os.Stdin)
+	now, _ := strconv.ParseInt(os.Args[5], 10, 64)
+	fmt.Println(Genuine(os.Args[1], os.Args[2], os.Args[3], os.Args[4], body, now))
+}
+`, []string{"run", "check_main.go"}},
+}
+
+// snippet is the page's code in one language, ready to be run.
+func snippet(t *testing.T, page, language, around string) string {
+	t.Helper()
+	m := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(page)
+	if m == nil {
+		t.Fatalf("docs/merchants.md has no %s", language)
+	}
+	code := m[1]
+	switch language {
+	case "go":
+		code = strings.Replace(code, "package verify", "package main", 1)
+		code = strings.Replace(code, "import (", "import (\n\"fmt\"\n\"io\"\n\"os\"", 1)
+	case "java": // the class with main must come first
+		imports, class, _ := strings.Cut(code, "class Notifications")
+		return imports + around + "class Notifications" + class
+	}
+	return code + around
+}
+
+// sent makes our own channel send one notification and returns what arrived.
+func sent(t *testing.T, body string, secrets ...[]byte) (header http.Header) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { header = r.Header }))
+	defer srv.Close()
+	out := egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	defer out.Close()
+	res := webhook.New(out).Send(t.Context(), notify.Message{
+		ID: "ntf_2ht0", Type: "order.paid", Body: []byte(body), URL: srv.URL, At: time.Now(), Secrets: secrets, Ack: "status", Timeout: 5 * time.Second,
+	})
+	if res.Class != notify.OK {
+		t.Fatalf("send: %+v", res)
+	}
+	return header
+}
+
+// TestTheFunctionsForMerchantsTellGenuineFromForged runs each with what our own
+// channel sends, and with what somebody else might.
+func TestTheFunctionsForMerchantsTellGenuineFromForged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: other languages are not run")
+	}
+	const body = `{"id":"ntf_2ht0","type":"order.paid","data":{"subject":"茶 ☕"}}`
+	mine, other := []byte("0123456789abcdef0123456789abcdef"), []byte("another secret, 32 bytes long ..")
+	secret := "whsec_" + base64.StdEncoding.EncodeToString(mine)
+	h, rotated, forged := sent(t, body, mine), sent(t, body, other, mine), sent(t, body, other)
+	id, at, signature := h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature")
+	now, _ := strconv.ParseInt(at, 10, 64)
+	cases := []struct {
+		name, id, at, signature, body string
+		now                           int64
+		want                          bool
+	}{
+		{"genuine", id, at, signature, body, now, true},
+		{"five minutes old", id, at, signature, body, now + 300, true},
+		{"while a secret is replaced", id, rotated.Get("webhook-timestamp"), rotated.Get("webhook-signature"), body, now, true},
+		{"altered body", id, at, signature, strings.Replace(body, "paid", "void", 1), now, false},
+		{"another id", "ntf_other", at, signature, body, now, false},
+		{"another secret", id, forged.Get("webhook-timestamp"), forged.Get("webhook-signature"), body, now, false},
+		{"too old", id, at, signature, body, now + 301, false},
+		{"from the future", id, at, signature, body, now - 301, false},
+		{"another time", id, strconv.FormatInt(now-1, 10), signature, body, now, false},
+		{"no number for a time", id, at + "x", signature, body, now, false},
+		{"no signature", id, at, "", body, now, false},
+		{"another version", id, at, "v2" + strings.TrimPrefix(signature, "v1"), body, now, false},
+	}
+	page := read(t, "docs/merchants.md")
+	for _, r := range runtimes {
+		t.Run(r.language, func(t *testing.T) {
+			t.Parallel()
+			code := snippet(t, page, r.language, r.around)
+			if _, err := exec.LookPath(r.program); err != nil {
+				t.Skipf("%s is not on this machine: its function is not run", r.program)
+			}
+			folder := t.TempDir()
+			if err := os.WriteFile(filepath.Join(folder, r.file), []byte(code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range cases {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				cmd := exec.CommandContext(ctx, r.program, append(r.args[:len(r.args):len(r.args)], secret, c.id, c.at, c.signature, strconv.FormatInt(c.now, 10))...)
+				cmd.Dir, cmd.Stdin = folder, strings.NewReader(c.body)
+				out, err := cmd.CombinedOutput()
+				cancel()
+				if got := strings.TrimSpace(string(out)); err != nil || got != fmt.Sprint(c.want) {
+					t.Errorf("%s: %q, want %t (%v)", c.name, got, c.want, err)
+				}
+			}
+		})
+	}
+}
