@@ -202,8 +202,8 @@ type server struct {
 	ended chan struct{} // closed when it has exited
 }
 
-// start begins a life, with a failpoint armed or "", and waits until it is ready.
-func (w *world) start(point string) {
+// launch begins a life and waits for nothing; out is where it greets.
+func (w *world) launch(point string) (s *server, greeting string) {
 	w.t.Helper()
 	w.starts++
 	log, err := os.Create(filepath.Join(w.folder, fmt.Sprintf("server-%d.log", w.starts)))
@@ -216,7 +216,7 @@ func (w *world) start(point string) {
 		w.t.Fatal(err)
 	}
 	defer out.Close()
-	s := &server{cmd: exec.Command(program, "serve"), log: log.Name(), begun: time.Now(), ended: make(chan struct{})}
+	s = &server{cmd: exec.Command(program, "serve"), log: log.Name(), begun: time.Now(), ended: make(chan struct{})}
 	s.cmd.Env, s.cmd.Dir = w.environ("FAILPOINT="+point), w.folder
 	s.cmd.Stdout, s.cmd.Stderr = out, log
 	if err := s.cmd.Start(); err != nil {
@@ -230,6 +230,19 @@ func (w *world) start(point string) {
 	if w.starts == 1 {
 		w.t.Cleanup(w.end)
 	}
+	return s, out.Name()
+}
+
+// startUnready begins a life that is not going to be ready.
+func (w *world) startUnready() {
+	w.t.Helper()
+	w.launch("")
+}
+
+// start begins a life, with a failpoint armed or "", and waits until it is ready.
+func (w *world) start(point string) {
+	w.t.Helper()
+	s, greeted := w.launch(point)
 	w.within(readyTime, "the server is ready", func() bool {
 		select {
 		case <-s.ended:
@@ -242,7 +255,7 @@ func (w *world) start(point string) {
 		}
 		resp.Body.Close()
 		// The greeting is the last step of a start.
-		greeting, _ := os.ReadFile(out.Name())
+		greeting, _ := os.ReadFile(greeted)
 		return resp.StatusCode == http.StatusOK && bytes.Contains(greeting, []byte("console: "))
 	})
 }

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"backstop/internal/queue/queuetest"
+)
+
+// TestOneOfTwoNodesDiesAndTheOtherGoesOn runs two servers on one PostgreSQL and
+// one Redis behind a balancer, kills one under load for good, and wants
+// everything done by the other.
+func TestOneOfTwoNodesDiesAndTheOtherGoesOn(t *testing.T) {
+	t.Parallel()
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		t.Fatal(err)
+	}
+	one := newWorld(t, options{postgres: true, ownRedis: true, environ: []string{"BACKSTOP_MASTER_KEY=" + base64.StdEncoding.EncodeToString(key)}})
+	second := *one
+	two := &second
+	two.folder, two.address = t.TempDir(), net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
+	one.start("")
+	two.start("")
+
+	var turn atomic.Int64
+	balancer := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", []string{one.address, two.address}[turn.Add(1)%2]
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	})
+	t.Cleanup(balancer.Close)
+	front := *one
+	front.address = balancer.Listener.Addr().String()
+	tr := newTraffic(&front)
+	stop := load(tr, 8)
+	time.Sleep(1500 * time.Millisecond)
+	two.kill()
+	died := time.Now()
+	time.Sleep(time.Second)
+	stop()
+	front.address = one.address
+	// The dead node's claims are free when their leases run out.
+	repeated := tr.settle(30 * time.Second)
+	t.Logf("%d orders, all told %s after the kill, %d more than once", len(tr.made), time.Since(died).Round(time.Millisecond), repeated)
+	if len(tr.made) < 50 {
+		t.Errorf("only %d orders: that was no load", len(tr.made))
+	}
+}
+
+// TestRedisBehindTLS serves with a Redis that speaks TLS only, and is not served
+// by one whose certificate nobody vouches for.
+func TestRedisBehindTLS(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	certificate := selfSigned(t, folder)
+	port := strconv.Itoa(queuetest.FreePort(t))
+	ctx, cancel := context.WithCancel(context.Background())
+	redis := exec.CommandContext(ctx, "redis-server", "--port", "0", "--tls-port", port, "--tls-cert-file", certificate,
+		"--tls-key-file", filepath.Join(folder, "key.pem"), "--tls-auth-clients", "no", "--dir", folder, "--appendonly", "yes", "--bind", "127.0.0.1")
+	if err := redis.Start(); err != nil {
+		t.Skipf("no redis-server on this machine: %v", err)
+	}
+	t.Cleanup(func() { cancel(); _ = redis.Wait() })
+
+	w := newWorld(t, options{environ: []string{"BACKSTOP_REDIS_URL=rediss://127.0.0.1:" + port, "SSL_CERT_FILE=" + certificate}})
+	w.start("")
+	paidAndTold(w)
+	w.terminate()
+
+	w.more = w.more[:1] // nobody vouches for the certificate any more
+	w.startUnready()
+	w.within(10*time.Second, "readyz names Redis as the reason", func() bool {
+		a, err := w.do(http.MethodGet, "/readyz", "", nil, "")
+		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "certificate")
+	})
+}
+
+// selfSigned writes a certificate for 127.0.0.1 that vouches for itself.
+func selfSigned(t *testing.T, folder string) (file string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(folder, "cert.pem")
+	for name, block := range map[string]*pem.Block{file: {Type: "CERTIFICATE", Bytes: der}, filepath.Join(folder, "key.pem"): {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file
+}
