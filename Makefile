@@ -21,7 +21,7 @@ test: ## everything, with real databases and a real Redis
 	go test -race -timeout 15m -short $(RACED)
 
 check: ## what must hold before every commit
-	@test -z "$$(go tool gofumpt -l $(GO_FILES) | tee /dev/stderr)" || { echo "run: go tool gofumpt -w ."; exit 1; }
+	@unformatted=$$(go tool gofumpt -l $(GO_FILES)) && test -z "$$unformatted" || { echo "$$unformatted"; echo "run: go tool gofumpt -w ."; exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
 	@if git ls-files '*.templ' | grep -q .; then go tool templ fmt -fail . && go tool templ generate && git diff --exit-code -- '*_templ.go'; fi
