@@ -40,6 +40,9 @@ type menu struct {
 // callbackPath leads every callback's path.
 const callbackPath = "/callback/"
 
+// monitoringPath leads the paths of the monitoring API.
+const monitoringPath = "/api/v1/admin/merchant-callback-monitor/"
+
 // routes is every route there is; nothing else is reachable. A page more is a
 // line here, its file beside this one and its views.
 func (s *Server) routes() []route {
@@ -67,6 +70,10 @@ func (s *Server) machineRoutes() []route {
 
 		{method: http.MethodGet, path: "/api/v1/admin/exceptions", door: monitorDoor, handler: s.listExceptions},
 		{method: http.MethodGet, path: "/api/v1/admin/callbacks", door: monitorDoor, handler: s.listCallbacks},
+		{method: http.MethodGet, path: monitoringPath + "realtime", door: monitorDoor, handler: s.realtime},
+		{method: http.MethodGet, path: monitoringPath + "merchants", door: monitorDoor, handler: s.merchantStatuses},
+		{method: http.MethodGet, path: monitoringPath + "logs", door: monitorDoor, handler: s.attemptLog},
+		{method: http.MethodGet, path: monitoringPath + "health", door: monitorDoor, handler: s.health},
 	}
 }
 

@@ -57,6 +57,8 @@ type Options struct {
 	QueueEngine string
 	// Queues asks Redis what its queues hold; nil = it cannot be asked.
 	Queues func(context.Context) (map[string]queue.Size, error)
+	// RedisSkew is how far this node's clock is ahead of Redis's; nil = unknown.
+	RedisSkew func(context.Context) (time.Duration, error)
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
 	// Nudge tells the workers of notifications that are due, after a commit.

@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/db"
 
 	"github.com/gofiber/fiber/v2"
@@ -67,7 +69,9 @@ func (b *tokenBook) read(ctx context.Context) error {
 	return nil
 }
 
-// admitMonitor lets tokens with the scope "monitor" in.
+// admitMonitor lets tokens with the scope "monitor" in, and operators by the
+// token of their session. A session is sent by hand here, never by a browser of
+// itself, so that no other site can use it.
 func (s *Server) admitMonitor(c *fiber.Ctx) error {
 	hash := bearer(c)
 	if hash == "" {
@@ -76,15 +80,36 @@ func (s *Server) admitMonitor(c *fiber.Ctx) error {
 	ctx, cancel := work()
 	defer cancel()
 	t, ok, err := s.tokens.find(ctx, hash)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !ok:
-		return errUnauthorized
+	}
+	if !ok {
+		return s.admitMonitoringOperator(ctx, c, hash)
 	}
 	c.Locals(localCaller, "token:"+t.Name)
 	switch {
 	case t.Scope != scopeMonitor:
+		return errForbidden
+	case !s.keys.allow(hash):
+		return errTooMany
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return c.Next()
+}
+
+// admitMonitoringOperator lets a signed-in operator in. Asking keeps no session
+// alive: a script that was left running must not.
+func (s *Server) admitMonitoringOperator(ctx context.Context, c *fiber.Ctx, hash string) error {
+	op, err := s.o.Sessions.Peek(ctx, bearerKey(c))
+	if errors.Is(err, access.ErrSession) {
+		return errUnauthorized
+	}
+	if err != nil {
+		return err
+	}
+	c.Locals(localCaller, "operator:"+op.Name)
+	switch {
+	case op.MustChange || !s.policy.Allows(op.Role, access.ViewNotifications):
 		return errForbidden
 	case !s.keys.allow(hash):
 		return errTooMany

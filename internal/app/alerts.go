@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -48,13 +49,21 @@ func (a *App) readHere(ctx context.Context) []alert.Reading {
 	if redis != nil {
 		return all
 	}
-	start := time.Now()
-	at, err := a.redis.Client().Time(ctx).Result()
-	if err == nil {
-		middle := start.Add(time.Since(start) / 2)
-		all = append(all, alert.Reading{Rule: alert.ClockSkew, Subject: node + " – Redis", Value: middle.Sub(at).Abs().Milliseconds()})
+	if skew, err := a.redisSkew(ctx); err == nil {
+		all = append(all, alert.Reading{Rule: alert.ClockSkew, Subject: node + " – Redis", Value: skew.Abs().Milliseconds()})
 	}
 	return all
+}
+
+// redisSkew is how far this node's clock is ahead of Redis's. The question's way
+// there is taken to be half of the whole.
+func (a *App) redisSkew(ctx context.Context) (time.Duration, error) {
+	start := time.Now()
+	at, err := a.redis.Client().Time(ctx).Result()
+	if err != nil {
+		return 0, fmt.Errorf("ask for redis's clock: %w", err)
+	}
+	return start.Add(time.Since(start) / 2).Sub(at), nil
 }
 
 // readShared reads what is the same from every node. What cannot be read now is

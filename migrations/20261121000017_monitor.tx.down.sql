@@ -1,0 +1,2 @@
+ALTER TABLE deliveries DROP COLUMN trace;
+DROP TABLE report_merchants;
