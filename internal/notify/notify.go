@@ -67,6 +67,8 @@ type Delivery struct {
 	FinishedAt   *int64 `bun:"finished_at"`
 	Currency     string `bun:"currency"` // of the money that it is about; empty = none
 	Amount       int64  `bun:"amount"`   // minor units
+	// Trace is the W3C traceparent of who raised it; empty = not traced.
+	Trace string `bun:"trace,nullzero"`
 }
 
 // Attempt is one try, kept for people.
