@@ -11,3 +11,6 @@ INSERT INTO report_merchants (merchant_id, last_ok_at, last_failed_at)
 
 -- Who raised the delivery, as a W3C traceparent; only where traces are on.
 ALTER TABLE deliveries ADD COLUMN trace TEXT;
+
+-- Over how many seconds a rule's level is measured; 0 = as the rule's default.
+ALTER TABLE alert_rules ADD COLUMN window_s BIGINT NOT NULL DEFAULT 0;

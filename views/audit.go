@@ -68,6 +68,8 @@ var acts = map[string]word{
 	"order.note":          tActNote,
 	"session.start":       tActSignIn,
 	"password.change":     tActPassword,
+	"alert.test":          tActAlertTest,
+	"alert.rule":          tActAlertRule,
 }
 
 func actWord(action string) word {

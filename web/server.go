@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/alert"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/console"
@@ -62,6 +63,8 @@ type Options struct {
 	RedisSkew func(context.Context) (time.Duration, error)
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
+	// Alerts is whom alerts are sent to, by name, and how they read; nil = nobody.
+	Alerts func() (targets []string, style alert.Style)
 	// Nudge tells the workers of notifications that are due, after a commit.
 	Nudge   func([]queue.Nudge)
 	Version string

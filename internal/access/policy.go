@@ -26,12 +26,15 @@ const (
 	Resend            Permission = "notification.resend"
 	Comment           Permission = "note.write" // on orders and exceptions
 	ViewAudit         Permission = "audit.view"
+	ViewAlerts        Permission = "alert.view"
+	TestAlerts        Permission = "alert.test"      // send a message to every target
+	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit,
+	Resend, Comment, ViewAudit, ViewAlerts, TestAlerts, ConfigureAlerts,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it
