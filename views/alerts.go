@@ -16,6 +16,7 @@ type AlertsData struct {
 	Editing               *alert.Rule // open for a change
 	Alerts                []alert.Alert
 	Next                  int64
+	Firing                int64           // how many fire now, whatever the filter says
 	Messages              []alert.Message // the newest
 	Targets               []string        // names, without secrets
 	CanTest, CanConfigure bool

@@ -21,6 +21,7 @@ var (
 	tAbove         = word{"高于 %s", "above %s"}
 	tBelow         = word{"低于 %s", "below %s"}
 	tFiringNow     = word{"告警中", "Firing"}
+	tFiringCount   = word{"正在告警：%s 条", "Firing now: %s"}
 	tOver          = word{"已恢复", "Over"}
 	tHappened      = word{"已发生", "Happened"}
 	tAlertSubject  = word{"对象", "Subject"}

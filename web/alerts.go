@@ -50,6 +50,9 @@ func (s *Server) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool
 	if v.Alerts, err = alert.List(ctx, s.o.DB.Read, want); err != nil {
 		return err
 	}
+	if v.Firing, err = alert.CountFiring(ctx, s.o.DB.Read); err != nil {
+		return err
+	}
 	if len(v.Alerts) > console.PageSize {
 		v.Alerts = v.Alerts[:console.PageSize]
 		v.Next = v.Alerts[console.PageSize-1].ID
