@@ -16,6 +16,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/alert"
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/console"
@@ -65,6 +66,8 @@ type Options struct {
 	Monitor http.Handler
 	// Alerts is whom alerts are sent to, by name, and how they read; nil = nobody.
 	Alerts func() (targets []string, style alert.Style)
+	// Breakers is this node's copy of the merchants' breakers.
+	Breakers *breaker.Book
 	// Nudge tells the workers of notifications that are due, after a commit.
 	Nudge   func([]queue.Nudge)
 	Version string
@@ -115,7 +118,7 @@ func New(o Options) *Server {
 		panic(err) // the policy is part of the binary
 	}
 	s := &Server{
-		files: static.Load(), console: console.New(o.DB, o.Settings), policy: policy, throttle: access.NewThrottle(),
+		files: static.Load(), console: console.New(o.DB, o.Settings, o.Breakers), policy: policy, throttle: access.NewThrottle(),
 
 		o: o, tokens: newTokenBook(o.DB), ready: newReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/queue"
@@ -66,7 +67,7 @@ var readWhole = []string{"report_untold", "nodes", "w", "s", "CONSTANT", "(subqu
 // index.
 func TestTheMonitorNeverScans(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := New(d, nil)
+		b := New(d, nil, breaker.NewBook(d, nil))
 		seen := &statements{}
 		d.Read = d.Read.WithQueryHook(seen)
 		now := d.Now()
@@ -135,7 +136,7 @@ func TestWhatIsSentNowIsCountedApart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		q, err := New(d, nil).Queues(t.Context(), nil)
+		q, err := New(d, nil, breaker.NewBook(d, nil)).Queues(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
