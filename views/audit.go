@@ -70,6 +70,9 @@ var acts = map[string]word{
 	"password.change":     tActPassword,
 	"alert.test":          tActAlertTest,
 	"alert.rule":          tActAlertRule,
+	"breaker.open":        tActBreakerOpen,
+	"breaker.close":       tActBreakerShut,
+	"breaker.probe":       tActBreakerTry,
 }
 
 func actWord(action string) word {

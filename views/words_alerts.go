@@ -47,4 +47,8 @@ var (
 	tBadRule       = word{"规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。", "The rule was not kept: it must end on the other side of where it fires, nothing may be negative, the window is whole minutes up to 3600 seconds, and times are 7 days at most."}
 	tActAlertTest  = word{"发送测试告警", "sent a test alert"}
 	tActAlertRule  = word{"修改告警规则", "changed an alert rule"}
+
+	tActBreakerOpen = word{"打开熔断器", "opened a breaker"}
+	tActBreakerShut = word{"关闭熔断器", "closed a breaker"}
+	tActBreakerTry  = word{"试探商户", "probed a merchant"}
 )

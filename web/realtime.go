@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/report"
@@ -101,6 +102,7 @@ type realtimeView struct {
 	InFlight           int64                  `json:"in_flight"`
 	InFlightCapped     bool                   `json:"in_flight_capped"`
 	RedisReachable     bool                   `json:"redis_reachable"`
+	BreakersOpen       int                    `json:"breakers_open"`
 	Queues             []queueView            `json:"queues"`
 	Untold             []moneyView            `json:"untold"`
 	AtRisk             map[string][]moneyView `json:"at_risk"`
@@ -125,6 +127,11 @@ func (s *Server) realtime(c *fiber.Ctx) error {
 	for _, n := range windows {
 		span := lately(now.Outcomes.Points, n)
 		v.Windows = append(v.Windows, windowView{Minutes: n, From: notify.Stamp(span[0].Start), ratesView: ratesOf(report.Total(span))})
+	}
+	for id := range s.o.Breakers.All() {
+		if s.breakerState(id) != breaker.Closed {
+			v.BreakersOpen++
+		}
 	}
 	for _, part := range report.Parts {
 		v.AtRisk[string(part)] = moneyOf(now.Risk.Parts[part])
@@ -161,12 +168,21 @@ type merchantView struct {
 	Merchant string `json:"merchant"`
 	Name     string `json:"name"`
 	Disabled bool   `json:"disabled"`
+	Breaker  string `json:"breaker"`
 	ratesView
 	LastSuccessAt *string     `json:"last_success_at"`
 	LastFailureAt *string     `json:"last_failure_at"`
 	WaitingOrders int64       `json:"waiting_orders"`
 	OldestDueAt   *string     `json:"oldest_due_at"`
 	AtRisk        []moneyView `json:"at_risk"`
+}
+
+// breakerState is as this node knows it; a merchant without a breaker is well.
+func (s *Server) breakerState(merchant int64) breaker.State {
+	if r := s.o.Breakers.Of(merchant); r != nil {
+		return r.State
+	}
+	return breaker.Closed
 }
 
 // stampOr is a moment, or null where there was none.
@@ -194,7 +210,7 @@ func (s *Server) merchantStatuses(c *fiber.Ctx) error {
 	out := page[merchantView]{Items: make([]merchantView, len(rows)), Next: cursorText(next)}
 	for i, m := range rows {
 		out.Items[i] = merchantView{
-			Merchant: m.Code, Name: m.Name, Disabled: m.Disabled, ratesView: ratesOf(m.Point),
+			Merchant: m.Code, Name: m.Name, Disabled: m.Disabled, Breaker: string(s.breakerState(m.ID)), ratesView: ratesOf(m.Point),
 			LastSuccessAt: stampOr(m.LastOK), LastFailureAt: stampOr(m.LastFailed),
 			WaitingOrders: m.Waiting, OldestDueAt: stampOr(m.DueAt), AtRisk: moneyOf(m.AtRisk),
 		}

@@ -72,48 +72,46 @@ func (b *tokenBook) read(ctx context.Context) error {
 // admitMonitor lets tokens with the scope "monitor" in, and operators by the
 // token of their session. A session is sent by hand here, never by a browser of
 // itself, so that no other site can use it.
-func (s *Server) admitMonitor(c *fiber.Ctx) error {
-	hash := bearer(c)
-	if hash == "" {
-		return errUnauthorized
+func (s *Server) admitMonitor(permission access.Permission) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		hash := bearer(c)
+		if hash == "" {
+			return errUnauthorized
+		}
+		ctx, cancel := work()
+		defer cancel()
+		caller, allowed, err := s.monitorCaller(ctx, hash, bearerKey(c), permission)
+		if err != nil {
+			return err
+		}
+		c.Locals(localCaller, caller)
+		switch {
+		case !allowed:
+			return errForbidden
+		case !s.keys.allow(hash):
+			return errTooMany
+		}
+		c.Set(fiber.HeaderCacheControl, "no-store")
+		return c.Next()
 	}
-	ctx, cancel := work()
-	defer cancel()
-	t, ok, err := s.tokens.find(ctx, hash)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return s.admitMonitoringOperator(ctx, c, hash)
-	}
-	c.Locals(localCaller, "token:"+t.Name)
-	switch {
-	case t.Scope != scopeMonitor:
-		return errForbidden
-	case !s.keys.allow(hash):
-		return errTooMany
-	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
-	return c.Next()
 }
 
-// admitMonitoringOperator lets a signed-in operator in. Asking keeps no session
-// alive: a script that was left running must not.
-func (s *Server) admitMonitoringOperator(ctx context.Context, c *fiber.Ctx, hash string) error {
-	op, err := s.o.Sessions.Peek(ctx, bearerKey(c))
+// monitorCaller says whose key it is and whether it may do this. Asking keeps no
+// session alive: a script that was left running must not.
+func (s *Server) monitorCaller(ctx context.Context, hash, key string, permission access.Permission) (caller string, allowed bool, err error) {
+	t, ok, err := s.tokens.find(ctx, hash)
+	if err != nil {
+		return "", false, err
+	}
+	if ok {
+		return "token:" + t.Name, t.Scope == scopeMonitor, nil
+	}
+	op, err := s.o.Sessions.Peek(ctx, key)
 	if errors.Is(err, access.ErrSession) {
-		return errUnauthorized
+		return "", false, errUnauthorized
 	}
 	if err != nil {
-		return err
+		return "", false, err
 	}
-	c.Locals(localCaller, "operator:"+op.Name)
-	switch {
-	case op.MustChange || !s.policy.Allows(op.Role, access.ViewNotifications):
-		return errForbidden
-	case !s.keys.allow(hash):
-		return errTooMany
-	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
-	return c.Next()
+	return "operator:" + op.Name, !op.MustChange && s.policy.Allows(op.Role, permission), nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"backstop/internal/queue"
 	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
 )
 
 // Realtime is what happens now, in the figures of the overview.
@@ -34,6 +36,7 @@ func (b *Book) Realtime(ctx context.Context, sizes func(context.Context) (map[st
 // MerchantStatus is how one merchant stands.
 type MerchantStatus struct {
 	MerchantHealth
+	ID         int64
 	Disabled   bool
 	LastOK     int64 // Unix µs, 0 = never
 	LastFailed int64
@@ -77,7 +80,7 @@ func (b *Book) MerchantStatuses(ctx context.Context, code string, after int64, l
 			MerchantHealth: MerchantHealth{
 				Health: s.Health[r.ID], Code: r.Code, Name: r.Name, AtRisk: risk.ByMerchant[r.ID], Waiting: risk.Waiting[r.ID],
 			},
-			Disabled: r.DisabledAt != nil, LastOK: s.OKAt[r.ID], LastFailed: s.FailedAt[r.ID], DueAt: s.DueAt[r.ID],
+			ID: r.ID, Disabled: r.DisabledAt != nil, LastOK: s.OKAt[r.ID], LastFailed: s.FailedAt[r.ID], DueAt: s.DueAt[r.ID],
 		})
 	}
 	return all, next, nil
@@ -103,4 +106,32 @@ func (b *Book) Nodes(ctx context.Context) ([]Node, error) {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}
 	return rows, nil
+}
+
+// MerchantID finds a merchant by its code. Errors: ErrNotFound.
+func (b *Book) MerchantID(ctx context.Context, code string) (int64, error) {
+	var ids []int64
+	if err := b.db.Read.NewRaw("SELECT id FROM merchants WHERE code = ?", code).Scan(ctx, &ids); err != nil {
+		return 0, fmt.Errorf("find a merchant: %w", err)
+	}
+	if len(ids) == 0 {
+		return 0, ErrNotFound
+	}
+	return ids[0], nil
+}
+
+// MerchantCodes are the codes of merchants by id.
+func (b *Book) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
+	codes := make(map[int64]string, len(ids))
+	if len(ids) == 0 {
+		return codes, nil
+	}
+	var rows []Named
+	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read the merchants' codes: %w", err)
+	}
+	for _, r := range rows {
+		codes[r.ID] = r.Code
+	}
+	return codes, nil
 }
