@@ -39,7 +39,9 @@ func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })
+	span := d.spanOf(c)
 	res := d.send(c.Channel, msg)
+	endSpan(span, c, msg, res)
 	failpoint.Hit("after_send")
 	late.Stop()
 	if res.Class == Cancelled {

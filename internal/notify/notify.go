@@ -105,7 +105,8 @@ type Fact struct {
 	HasAddress bool   // whether either of them gave one
 	Currency   string // of the money that the merchant is to be told about; empty = none
 	Amount     int64
-	Data       any // the body's "data"
+	Data       any    // the body's "data"
+	Trace      string // names the span that the deliveries go on from; empty = not followed
 }
 
 // envelope is the notification's body (contract §6).
@@ -151,7 +152,7 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([]queue.Nudge, err
 		deliveries[i] = Delivery{
 			ID: d.NewID(), EventID: id, MerchantID: f.MerchantID, SubjectID: f.SubjectID, EventType: f.Type,
 			Channel: Webhook, URL: f.URL, Status: Queued, NextAt: &now, CreatedAt: now,
-			Currency: f.Currency, Amount: f.Amount,
+			Currency: f.Currency, Amount: f.Amount, Trace: f.Trace,
 		}
 		if !f.HasAddress {
 			deliveries[i].Status, deliveries[i].NextAt, deliveries[i].FinishedAt = Skipped, nil, &now
