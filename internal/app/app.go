@@ -218,6 +218,7 @@ func (a *App) build() {
 		})
 	}
 	metric.RegisterBacklogs(a.backlogs)
+	metric.RegisterStanding(a.standing)
 	if a.o.Roles.Web {
 		refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 		a.closing(refusals.Close)
