@@ -217,6 +217,9 @@ func (a *App) build() {
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
 		})
 	}
+	if a.dispatcher != nil {
+		a.nudger.Follow(a.dispatcher.Way)
+	}
 	metric.RegisterBacklogs(a.backlogs)
 	metric.RegisterStanding(a.standing)
 	if a.o.Roles.Web {
