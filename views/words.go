@@ -154,7 +154,7 @@ var (
 	tMaskedNote   = word{"个人信息已遮盖", "personal data is masked"}
 	tSameAs       = word{"与第 1 次的差异：%d 行", "Lines that differ from the first: %d"}
 	tNotifMade    = word{"写入通知", "Notification written"}
-	tNotifSkipped = word{"不通知：商户没有通知地址", "Not told: the merchant gave no address"}
+	tNotifSkipped = word{"不通知：没有接收此类事件的地址，或商户已关闭此类事件", "Not sent: no address takes events of this type, or the merchant has switched them off"}
 	tAttemptN     = word{"通知第 %d 次", "Attempt %d"}
 	tReqRes       = word{"请求与应答", "Request and answer"}
 	tNode         = word{"节点 %s", "node %s"}
@@ -229,7 +229,7 @@ var (
 	tRetrying         = word{"重试中", "Retrying"}
 	tDelivered        = word{"已确认", "Delivered"}
 	tExhausted        = word{"次数用尽", "Exhausted"}
-	tSkipped          = word{"无地址", "No address"}
+	tSkipped          = word{"未发送", "Not sent"}
 	tOpen             = word{"待处理", "Open"}
 	tAssigned         = word{"已分派", "Assigned"}
 	tProposed         = word{"待审批", "Proposed"}
@@ -258,6 +258,7 @@ var (
 	tMalformed        = word{"内容不完整", "Malformed"}
 	tNotifyExhausted  = word{"通知次数用尽", "Notification exhausted"}
 	tStuckPaying      = word{"支付卡住", "Stuck paying"}
+	tSubExhausted     = word{"内部系统通知用尽", "Subscription exhausted"}
 	tCauseCreated     = word{"下单", "created"}
 	tCausePay         = word{"发起支付", "payment started"}
 	tCauseCallback    = word{"供应商回调", "supplier's callback"}

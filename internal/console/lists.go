@@ -105,7 +105,7 @@ func (b *Book) addTold(ctx context.Context, rows []Order) error {
 	of := map[int64][]notify.Delivery{}
 	if len(ids) > 0 {
 		var all []notify.Delivery
-		err := b.db.Read.NewSelect().Model(&all).Column("id", "subject_id", "status").
+		err := b.db.Read.NewSelect().Model(&all).Column("id", "event_id", "subject_id", "status", "house").
 			Where("d.subject_id IN (?)", bun.List(ids)).OrderExpr("d.id DESC").Limit(PageSize * 20).Scan(ctx)
 		if err != nil {
 			return fmt.Errorf("read how merchants were told: %w", err)

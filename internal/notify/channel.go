@@ -4,6 +4,7 @@ package notify
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 )
 
@@ -24,6 +25,14 @@ type Message struct {
 	Ack, AckText string
 	// Timeout bounds the whole attempt, from dial to the last byte read.
 	Timeout time.Duration
+	// Format is how the body is written ("standard", or as the channel says).
+	Format string
+	// Headers are the merchant's own, sent beside ours.
+	Headers map[string]string
+	// ClientCert is shown to the merchant's server (mTLS); nil = none.
+	ClientCert *tls.Certificate
+	// Credentials are what the channel needs to be let in, by its own names.
+	Credentials map[string]string
 }
 
 // Class groups the ways in which an attempt can end.

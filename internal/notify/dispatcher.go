@@ -64,6 +64,7 @@ type Dispatcher struct {
 	sent     int // attempts that are over but not written yet
 	closing  bool
 
+	health  *health
 	results *db.Batcher[*outcome, struct{}]
 	holdNow chan struct{}
 	ctx     context.Context // ends attempts that outlast the shutdown
@@ -92,6 +93,7 @@ func NewDispatcher(o Options) *Dispatcher {
 	d := &Dispatcher{
 		o: o, lanes: map[int64]*lane{}, known: map[int64]struct{}{}, holdNow: make(chan struct{}, 1),
 	}
+	d.health = newHealth(o.DB, o.Log)
 	d.wake = sync.NewCond(&d.mu)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.results = db.NewBatcher(o.DB, db.BatchOptions[*outcome, struct{}]{
@@ -163,6 +165,7 @@ func (d *Dispatcher) Close(ctx context.Context) {
 	stop()
 	d.cancel()
 	d.results.Close()
+	d.health.close()
 }
 
 func (d *Dispatcher) lane(merchantID int64) *lane {
