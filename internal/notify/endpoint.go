@@ -67,6 +67,7 @@ type health struct {
 
 func newHealth(d *db.DB, log *slog.Logger) *health {
 	h := &health{db: d, log: log, failing: map[address]condition{}, okAt: map[address]int64{}, stop: make(chan struct{}), done: make(chan struct{})}
+	h.read() // so that a fresh node does not try first what the others know to fail
 	go h.run()
 	return h
 }
@@ -81,19 +82,18 @@ func (h *health) run() {
 	tick := time.NewTicker(healthEvery)
 	defer tick.Stop()
 	for {
-		if err := h.read(); err != nil {
-			h.log.Error("read the health of addresses", "error", db.Explain(err))
-		}
 		select {
 		case <-tick.C:
+			h.read()
 		case <-h.stop:
 			return
 		}
 	}
 }
 
-// read takes over what all nodes wrote down.
-func (h *health) read() error {
+// read takes over what all nodes wrote down. Where that fails, the choice rests on
+// what was known before.
+func (h *health) read() {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	var rows []struct {
@@ -105,7 +105,8 @@ func (h *health) read() error {
 	err := h.db.Read.NewRaw("SELECT owner_id, endpoint, failures, last_failed_at FROM endpoint_health"+
 		" WHERE failures > 0 AND last_failed_at IS NOT NULL ORDER BY last_failed_at DESC LIMIT ?", healthRows).Scan(ctx, &rows)
 	if err != nil {
-		return err
+		h.log.Error("read the health of addresses", "error", db.Explain(err))
+		return
 	}
 	failing := make(map[address]condition, len(rows))
 	h.mu.Lock()
@@ -115,7 +116,6 @@ func (h *health) read() error {
 		failing[a] = condition{r.Failures, max(r.LastFailedAt+illFor.Microseconds(), h.failing[a].again)}
 	}
 	h.failing = failing
-	return nil
 }
 
 // ill says whether to pass an address over; of one whose time has come, it lets
@@ -316,4 +316,19 @@ func deskPlace(event int64, house bool, owner int64) (kind, subject string) {
 		return compensation.SubscriptionExhausted, PublicID(event) + "/" + strconv.FormatInt(owner, 36)
 	}
 	return compensation.NotifyExhausted, PublicID(event)
+}
+
+// EnableEndpoint lets an address be used again that was disabled, and says
+// whether it was. Every node knows within two seconds.
+func EnableEndpoint(ctx context.Context, tx bun.Tx, owner int64, endpoint string) (bool, error) {
+	if err := settings.Bump(ctx, tx); err != nil {
+		return false, err
+	}
+	res, err := tx.NewRaw("UPDATE endpoint_health SET disabled_at = NULL, reason = '', failures = 0 WHERE owner_id = ? AND endpoint = ? AND disabled_at IS NOT NULL",
+		owner, endpoint).Exec(ctx)
+	if err != nil {
+		return false, fmt.Errorf("enable an address: %w", err)
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
 }
