@@ -72,10 +72,13 @@ func (m *Merchant) Channels(event string) []string {
 	return names
 }
 
-// Addresses are the plain addresses and the named ones as one list.
+// Addresses are the plain addresses, each once, and the named ones as one list.
 func (s Settings) Addresses() []Endpoint {
 	all := make([]Endpoint, 0, len(s.URLs)+len(s.Endpoints))
-	for _, u := range s.URLs {
+	for i, u := range s.URLs {
+		if slices.Contains(s.URLs[:i], u) {
+			continue
+		}
 		all = append(all, Endpoint{Name: u, Channel: WebhookChannel, URL: u, Weight: 1, Format: s.Format})
 	}
 	return append(all, s.Endpoints...)

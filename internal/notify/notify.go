@@ -104,6 +104,11 @@ const Webhook = merchant.WebhookChannel
 // Ping is the type of event by which people try an address.
 const Ping = "ping"
 
+// Types are the events of which a merchant may be told (contract §6).
+var Types = []string{
+	"order.paid", "order.failed", "order.closed", "payout.succeeded", "payout.failed", "refund.succeeded", "refund.failed",
+}
+
 // Fact is what Create needs to tell a merchant something.
 type Fact struct {
 	MerchantID int64
