@@ -67,6 +67,8 @@ func (s *Server) machineRoutes() []route {
 
 		{method: http.MethodGet, path: "/api/v1/admin/exceptions", door: monitorDoor, handler: s.listExceptions},
 		{method: http.MethodGet, path: "/api/v1/admin/callbacks", door: monitorDoor, handler: s.listCallbacks},
+		{method: http.MethodPost, path: "/api/v1/admin/merchants/:code/ping", door: monitorDoor, handler: s.pingMerchant},
+		{method: http.MethodPost, path: "/api/v1/admin/subscriptions/:code/ping", door: monitorDoor, handler: s.pingSubscription},
 	}
 }
 

@@ -60,7 +60,9 @@ type Options struct {
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
 	// Nudge tells the workers of notifications that are due, after a commit.
-	Nudge   func([]queue.Nudge)
+	Nudge func([]queue.Nudge)
+	// Pings tries addresses for people.
+	Pings   Pinger
 	Version string
 	Log     *slog.Logger
 }

@@ -203,9 +203,10 @@ func (a *App) build() {
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
 	})
 	a.closing(a.processor.Close)
+	ways := channels(out)
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
-			DB: a.db, Book: a.settings.Merchants, Channels: channels(out), Nudger: a.nudger,
+			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
 			Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
 		})
 	}
@@ -218,6 +219,7 @@ func (a *App) build() {
 			Config: c, DB: a.db, Settings: a.settings, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, Monitor: a.monitor(), Nudge: a.nudger.Now,
+			Pings:  notify.Pinger{DB: a.db, Channels: ways},
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})
 	}

@@ -103,6 +103,16 @@ func (b *Book) Subscribers(code, event string) []*Merchant {
 	return all
 }
 
+// Subscriber returns the enabled system of the house with the code, or nil.
+func (b *Book) Subscriber(code string) *Merchant {
+	for _, h := range b.house {
+		if h.Code == code {
+			return h
+		}
+	}
+	return nil
+}
+
 // ByID returns the merchant, or the system of the house, or nil.
 func (b *Book) ByID(id int64) *Merchant { return b.byID[id] }
 

@@ -37,7 +37,7 @@ func (d *Dispatcher) deliver(t ticket, c claimed) {
 	p := d.plan(m, c)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
-	res := d.send(c.Channel, p)
+	res := send(d.ctx, d.o.Channels, c.Channel, p)
 	failpoint.Hit("after_send")
 	if res.Class == Cancelled {
 		d.giveBack(t, c)
@@ -64,8 +64,9 @@ func waitsOf(s merchant.Settings) Schedule {
 	return waits
 }
 
-func (d *Dispatcher) send(channel string, p plan) Result {
-	ch, msg := d.o.Channels[channel], p.msg
+// send makes the planned attempt.
+func send(ctx context.Context, channels map[string]Channel, channel string, p plan) Result {
+	ch, msg := channels[channel], p.msg
 	if ch == nil {
 		return Result{Class: Internal, Error: fmt.Sprintf("channel %q is not part of this program", channel)}
 	}
@@ -75,7 +76,7 @@ func (d *Dispatcher) send(channel string, p plan) Result {
 	if len(msg.Body) == 0 {
 		return Result{Class: Internal, Error: "the event behind this notification is gone"}
 	}
-	res := ch.Send(d.ctx, msg)
+	res := ch.Send(ctx, msg)
 	metric.Attempts.WithLabelValues(string(res.Class)).Inc()
 	metric.AttemptSeconds.Observe(res.Took.Seconds())
 	return res
@@ -84,15 +85,7 @@ func (d *Dispatcher) send(channel string, p plan) Result {
 // judge turns a result into the delivery's next state. Waits count from the end
 // of the attempt.
 func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome {
-	o := &outcome{claimed: c, endpoint: p.endpoint, attempt: Attempt{
-		ID: d.o.DB.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: p.msg.URL,
-		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
-		Node: d.o.DB.NodeName(), RequestHeader: text(res.RequestHeader), ResponseHeader: text(res.ResponseHeader),
-		ResponseBody: res.ResponseBody, Error: text(res.Error),
-	}}
-	if o.attempt.ResponseBody == nil {
-		o.attempt.ResponseBody = []byte{}
-	}
+	o := &outcome{claimed: c, endpoint: p.endpoint, attempt: newAttempt(d.o.DB, c, p, start, res)}
 	if p.refused != nil {
 		o.endpoint = "" // nothing was sent: it says nothing of the address
 	}
@@ -110,6 +103,20 @@ func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome 
 		o.status = Exhausted
 	}
 	return o
+}
+
+// newAttempt is the record of an attempt. Its texts come from outside.
+func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
+	a := Attempt{
+		ID: d.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: p.msg.URL,
+		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
+		Node: d.NodeName(), RequestHeader: text(res.RequestHeader), ResponseHeader: text(res.ResponseHeader),
+		ResponseBody: res.ResponseBody, Error: text(res.Error),
+	}
+	if a.ResponseBody == nil {
+		a.ResponseBody = []byte{}
+	}
+	return a
 }
 
 // write commits the result and nudges the retry. A result that cannot be written

@@ -34,12 +34,12 @@ type plan struct {
 
 func (p *plan) refuse(class Class, why string) { p.refused = &Result{Class: class, Error: why} }
 
-// plan puts an attempt together. What cannot be sent fails like any other attempt
-// and ends on the exception desk instead of nowhere.
-func (d *Dispatcher) plan(m *merchant.Merchant, c claimed) plan {
+// newPlan puts an attempt together but for its address. What cannot be sent fails
+// like any other attempt and ends on the exception desk instead of nowhere.
+func newPlan(m *merchant.Merchant, c claimed, longest time.Duration) plan {
 	p := plan{waits: Day(), msg: Message{
 		ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
-		At: time.Now(), Ack: "status", Timeout: d.o.Timeout,
+		At: time.Now(), Ack: "status", Timeout: longest,
 	}}
 	if m == nil || m.Disabled {
 		p.msg.URL = ""
@@ -49,10 +49,16 @@ func (d *Dispatcher) plan(m *merchant.Merchant, c claimed) plan {
 	s := m.Settings
 	p.waits = waitsOf(s)
 	p.msg.Secrets, p.msg.Ack, p.msg.AckText, p.msg.Format = m.Secrets, s.Ack, s.AckText, s.Format
-	if t := m.Timeout(); t > 0 && t < d.o.Timeout {
+	if t := m.Timeout(); t > 0 && t < longest {
 		p.msg.Timeout = t
 	}
-	if c.URL == "" {
+	return p
+}
+
+// plan puts an attempt together.
+func (d *Dispatcher) plan(m *merchant.Merchant, c claimed) plan {
+	p := newPlan(m, c, d.o.Timeout)
+	if c.URL == "" && p.refused == nil {
 		d.choose(&p, m, c)
 	}
 	return p
