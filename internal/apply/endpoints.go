@@ -229,6 +229,8 @@ func notifyChanges(was, is merchant.Settings) (changes []string) {
 		{"schedule", was.Schedule == is.Schedule && slices.Equal(was.WaitsMS, is.WaitsMS)},
 		{"timeout", was.TimeoutMS == is.TimeoutMS},
 		{"max_in_flight", was.MaxInFlight == is.MaxInFlight},
+		{"rate_limit", was.RatePerSecond == is.RatePerSecond},
+		{"breaker", was.Breaker == is.Breaker},
 		{"events", slices.Equal(was.Events, is.Events)},
 		{"balance", was.Balance == is.Balance},
 	} {

@@ -20,6 +20,7 @@ const (
 // toldFields are the fields of how a merchant, or a system of the house, is told.
 var toldFields = []string{
 	"urls", "endpoints", "balance", "events", "ack", "ack_text", "format", "schedule", "timeout", "max_in_flight",
+	"rate_limit", "breaker",
 }
 
 // toldDecl is how somebody is told. The endpoints stand beside the settings until
@@ -42,6 +43,9 @@ func (o object) told(env Env, files *keyFiles) toldDecl {
 		MaxInFlight: int(o.at("max_in_flight").whole(1, maxInFlight, int64(defaults.MaxInFlight))),
 		Events:      o.at("events").eventTypes(),
 		Balance:     o.at("balance").oneOf(merchant.Failover, merchant.Weighted, merchant.All),
+
+		RatePerSecond: o.at("rate_limit").perSecond(),
+		Breaker:       o.at("breaker").breaker(),
 	}
 	if s.AckText == "" {
 		s.AckText = "success"
@@ -80,6 +84,19 @@ func (v value) eventTypes() []string {
 		}
 	}
 	return types
+}
+
+// breaker reads what a merchant's breaker does otherwise than the program's own
+// settings (BACKSTOP_BREAKER_…) say.
+func (v value) breaker() merchant.Breaker {
+	o := v.object("failures", "open", "rate", "window", "slow")
+	return merchant.Breaker{
+		Failures:    int(o.at("failures").whole(1, 1000, 0)),
+		OpenMS:      o.at("open").duration(time.Second, 24*time.Hour, 0).Milliseconds(),
+		RatePercent: int(o.at("rate").whole(1, 100, 0)),
+		WindowMS:    o.at("window").duration(time.Second, time.Hour, 0).Milliseconds(),
+		SlowMS:      o.at("slow").duration(100*time.Millisecond, 10*time.Second, 0).Milliseconds(),
+	}
 }
 
 // schedule is the preset's name, or "list", and the waits in milliseconds.

@@ -234,7 +234,7 @@ func TestAllAddressesAreToldAndTheMoneyCountsOnce(t *testing.T) {
 			if err := d.NewSelect().Model(&rows).Where("d.subject_id = (SELECT max(o.id) FROM orders AS o)").OrderExpr("d.id DESC").Scan(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			return notify.OrderStatus(rows)
+			return notify.OrderStatus(rows, false)
 		}
 		if s := told(); s != "exhausted" {
 			t.Errorf("told one of two: %s", s)

@@ -87,28 +87,29 @@ func reach(m *merchant.Merchant, event string, to Route) []Route {
 	return routes
 }
 
-// standing ranks the ends and states of deliveries: of several, the order shows
-// the highest. What goes on comes before what is over, the worst first.
-var standing = []Status{Delivered, Exhausted, Queued, Sending, RetryWait}
+// standing ranks what becomes of a delivery: of several, the order shows the
+// highest. What goes on comes before what is over, the worst first.
+var standing = []string{"none", "delivered", "exhausted", "queued", "sending", "retrying", "parked"}
 
 // OrderStatus derives an order's notify_status (contract §4) from its deliveries,
-// newest first: none, queued, sending, retrying, delivered or exhausted. The
-// newest event that was sent counts, and of it what the merchant must get.
-func OrderStatus(newestFirst []Delivery) string {
+// newest first: none, queued, sending, retrying, parked, delivered or exhausted.
+// The newest event that was sent counts, and of it what the merchant must get;
+// parked says that the merchant's breaker is not closed.
+func OrderStatus(newestFirst []Delivery, parked bool) string {
 	var event int64
-	worst := -1
+	worst := 0
 	for _, d := range newestFirst {
-		rank := slices.Index(standing, d.Status)
-		if d.House || rank < 0 || event != 0 && d.EventID != event {
+		if d.House || d.Status == Skipped || event != 0 && d.EventID != event {
 			continue
 		}
-		event, worst = d.EventID, max(worst, rank)
+		word := string(d.Status)
+		switch {
+		case parked && (d.Status == Queued || d.Status == RetryWait):
+			word = "parked"
+		case d.Status == RetryWait:
+			word = "retrying"
+		}
+		event, worst = d.EventID, max(worst, slices.Index(standing, word))
 	}
-	switch {
-	case worst < 0:
-		return "none"
-	case standing[worst] == RetryWait:
-		return "retrying"
-	}
-	return string(standing[worst])
+	return standing[worst]
 }
