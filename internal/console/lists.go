@@ -146,7 +146,8 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 	var rows []Delivery
 	q := b.db.Read.NewSelect().Model(&rows).ColumnExpr("d.*").
 		ColumnExpr("COALESCE(o.order_no, '') AS order_no, COALESCE(o.amount, 0) AS amount, COALESCE(o.currency, '') AS currency").
-		ColumnExpr("COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), '') AS merchant").
+		ColumnExpr("COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id)," +
+			" (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant").
 		Join("LEFT JOIN orders AS o ON o.id = d.subject_id").OrderExpr("d.id DESC").Limit(PageSize + 1)
 	var floor int64
 	var err error

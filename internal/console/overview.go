@@ -158,7 +158,8 @@ func (b *Book) nameMerchants(ctx context.Context, all []MerchantHealth) error {
 		ids[i] = h.Merchant
 	}
 	var names []Named
-	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)", bun.List(ids)).Scan(ctx, &names); err != nil {
+	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)"+
+		" UNION ALL SELECT id, code, name FROM subscriptions WHERE id IN (?)", bun.List(ids), bun.List(ids)).Scan(ctx, &names); err != nil {
 		return fmt.Errorf("read the merchants' names: %w", err)
 	}
 	for i := range all {
