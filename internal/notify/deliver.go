@@ -60,7 +60,7 @@ func (d *Dispatcher) deliver(t ticket, c claimed) {
 func (d *Dispatcher) message(m *merchant.Merchant, c claimed) (Message, Schedule) {
 	msg := Message{
 		ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
-		At: time.Now(), Ack: "status", Timeout: d.o.Timeout,
+		MerchantID: c.MerchantID, At: time.Now(), Ack: "status", Timeout: d.o.Timeout,
 	}
 	if m == nil || m.Disabled {
 		msg.URL = ""
@@ -70,7 +70,7 @@ func (d *Dispatcher) message(m *merchant.Merchant, c claimed) (Message, Schedule
 	if msg.URL == "" && len(s.URLs) > 0 {
 		msg.URL = s.URLs[int(c.Attempts-1)%len(s.URLs)]
 	}
-	msg.Secrets, msg.Ack, msg.AckText = m.Secrets, s.Ack, s.AckText
+	msg.Secrets, msg.Ack, msg.AckText, msg.Format = m.Secrets, s.Ack, s.AckText, s.Format
 	if t := m.Timeout(); t > 0 && t < d.o.Timeout {
 		msg.Timeout = t
 	}

@@ -89,8 +89,15 @@ type Attempt struct {
 	Error          string `bun:"error"`
 }
 
-// Webhook is the name of the HTTP channel.
-const Webhook = "webhook"
+// Names of the channels, as merchants choose them.
+const (
+	Webhook   = "webhook"
+	Websocket = "websocket"
+	AMQP      = "amqp"
+	Kafka     = "kafka"
+	Email     = "email"
+	SMS       = "sms"
+)
 
 // Fact is what Create needs to tell a merchant something.
 type Fact struct {

@@ -100,8 +100,13 @@ func dialled(err error) string {
 // private are headers of an answer whose values are the merchant's secrets.
 var private = []string{"Set-Cookie", "Authorization", "Proxy-Authorization", "Authentication-Info"}
 
-// lines writes a header as sorted "Name: value" lines, cut at maxKeep.
-func lines(header http.Header) string {
+// lines writes a header as sorted "Name: value" lines, cut at maxKeep. What the
+// merchant added itself may be a token of its own and stands there as ***.
+func lines(header http.Header, own map[string]string) string {
+	hidden := make(map[string]bool, len(own))
+	for name := range own {
+		hidden[http.CanonicalHeaderKey(name)] = !reserved(http.CanonicalHeaderKey(name))
+	}
 	names := make([]string, 0, len(header))
 	size := 0
 	for name, values := range header {
@@ -115,7 +120,7 @@ func lines(header http.Header) string {
 	b.Grow(min(size, maxKeep))
 	for _, name := range names {
 		for _, value := range header[name] {
-			if slices.Contains(private, name) {
+			if hidden[name] || slices.Contains(private, name) {
 				value = "***"
 			}
 			if b.Len() > 0 {

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,12 +64,19 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 	if err != nil {
 		return notify.Result{Class: unusable(err), Error: oneLine(err.Error())}
 	}
+	contentType := jsonType
+	if m.Format == formMD5 || m.Format == formHMAC {
+		contentType = formType
+		if m.Body, err = form(m); err != nil {
+			return notify.Result{Class: notify.Internal, Error: oneLine(err.Error())}
+		}
+	}
 	ctx, cancel := context.WithTimeout(parent, m.Timeout)
 	defer cancel()
 	var j journey
-	header := headerOf(m)
-	result := notify.Result{RequestHeader: lines(header)}
-	resp, err := c.client.RoundTrip(request(j.watch(ctx), to, header, m.Body))
+	header := headerOf(m, contentType)
+	result := notify.Result{RequestHeader: lines(header, m.Headers)}
+	resp, err := c.client.RoundTripAs(m.ClientCert, request(j.watch(ctx), to, header, m.Body))
 	result.RemoteAddr = j.remote
 	if err != nil {
 		result.Class, result.Error = classify(parent, ctx, &j, err)
@@ -79,7 +87,7 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 	}
 	defer func() { _ = resp.Body.Close() }()
 	result.Status = resp.StatusCode
-	result.ResponseHeader = lines(resp.Header)
+	result.ResponseHeader = lines(resp.Header, nil)
 
 	buffer := buffers.Get().(*[2 * maxKeep]byte)
 	defer buffers.Put(buffer)
@@ -106,6 +114,11 @@ func unsendable(m notify.Message) string {
 		return "the success rule text has no text"
 	case m.ID == "" || len(m.ID) > maxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return "the id cannot be sent in a header"
+	case !slices.Contains([]string{"", standard, formHMAC, formMD5}, m.Format):
+		return "unknown format"
+	}
+	if err := CheckHeaders(m.Headers); err != nil {
+		return err.Error()
 	}
 	for _, secret := range m.Secrets {
 		if len(secret) == 0 {
