@@ -146,9 +146,19 @@ func TestOwnHeadersNeverReplaceOurs(t *testing.T) {
 		t.Errorf("header %v", got)
 	}
 	for _, own := range []map[string]string{
-		{"webhook-id": "x"}, {"Webhook-Signature": "v1,x"}, {"webhook-anything": "x"}, {"content-type": "text/plain"},
-		{"Host": "b.example"}, {"Transfer-Encoding": "chunked"}, {"Proxy-Authorization": "x"}, {"User-Agent": "x"},
-		{"X-Lines": "a\r\nb: c"}, {"bad name": "x"}, {"": "x"}, {"X-Long": strings.Repeat("a", 2000)}, {"X-A": "1", "x-a": "2"},
+		{"webhook-id": "x"},
+		{"Webhook-Signature": "v1,x"},
+		{"webhook-anything": "x"},
+		{"content-type": "text/plain"},
+		{"Host": "b.example"},
+		{"Transfer-Encoding": "chunked"},
+		{"Proxy-Authorization": "x"},
+		{"User-Agent": "x"},
+		{"X-Lines": "a\r\nb: c"},
+		{"bad name": "x"},
+		{"": "x"},
+		{"X-Long": strings.Repeat("a", 2000)},
+		{"X-A": "1", "x-a": "2"},
 	} {
 		msg.Headers = own
 		if r := channel.Send(t.Context(), msg); r.Class != notify.Internal || r.Error == "" {
