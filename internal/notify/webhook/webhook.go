@@ -25,6 +25,7 @@ import (
 
 	"backstop/internal/egress"
 	"backstop/internal/notify"
+	"backstop/internal/notify/outcome"
 )
 
 const (
@@ -62,13 +63,14 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 	}
 	to, err := c.client.Parse(m.URL)
 	if err != nil {
-		return notify.Result{Class: unusable(err), Error: oneLine(err.Error())}
+		class, text := outcome.Unusable(err)
+		return notify.Result{Class: class, Error: text}
 	}
 	contentType := jsonType
 	if m.Format == formMD5 || m.Format == formHMAC {
 		contentType = formType
 		if m.Body, err = form(m); err != nil {
-			return notify.Result{Class: notify.Internal, Error: oneLine(err.Error())}
+			return notify.Result{Class: notify.Internal, Error: outcome.OneLine(err.Error())}
 		}
 	}
 	ctx, cancel := context.WithTimeout(parent, m.Timeout)
@@ -79,9 +81,9 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 	resp, err := c.client.RoundTripAs(m.ClientCert, request(j.watch(ctx), to, header, m.Body))
 	result.RemoteAddr = j.remote
 	if err != nil {
-		result.Class, result.Error = classify(parent, ctx, &j, err)
+		result.Class, result.Error = outcome.Of(parent, ctx, j.answered.Load(), err)
 		if result.RemoteAddr == "" && result.Class != notify.Blocked {
-			result.RemoteAddr = dialled(err)
+			result.RemoteAddr = outcome.Dialled(err)
 		}
 		return result
 	}
@@ -94,7 +96,7 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 	kept, whole, err := read(resp.Body, buffer)
 	result.ResponseBody = storable(kept)
 	if err != nil {
-		result.Class, result.Error = classify(parent, ctx, &j, err)
+		result.Class, result.Error = outcome.Of(parent, ctx, j.answered.Load(), err)
 		return result
 	}
 	result.Class, result.Error = judge(m, resp.StatusCode, kept, whole)
