@@ -140,6 +140,9 @@ var classes = map[notify.Class]word{
 	notify.Blocked:    tClassBlocked,
 	notify.BadAddress: tClassBadAddress,
 	notify.Internal:   tClassInternal,
+
+	notify.Refused:      tClassRefused,
+	notify.NotConnected: tClassNotConnected,
 }
 
 func classWord(c notify.Class) word {

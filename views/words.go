@@ -278,4 +278,7 @@ var (
 	tClassBlocked     = word{"地址不允许访问", "address may not be reached"}
 	tClassBadAddress  = word{"地址不可用", "address cannot be used"}
 	tClassInternal    = word{"我方故障", "our fault"}
+	tClassRefused     = word{"对方拒绝", "refused by the other side"}
+
+	tClassNotConnected = word{"商户未连接", "merchant is not connected"}
 )

@@ -207,6 +207,11 @@ func (a *App) build() {
 	})
 	a.closing(a.processor.Close)
 	ways := channels(out)
+	for _, way := range ways {
+		if c, ok := way.(io.Closer); ok {
+			a.closing(func() { _ = c.Close() })
+		}
+	}
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,

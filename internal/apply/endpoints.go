@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
+	"backstop/internal/notify/webhook"
 	"backstop/internal/settings"
 )
 
@@ -54,7 +55,10 @@ func (v value) endpoints(env Env, files *keyFiles, format string) []endpointDecl
 			}
 		}
 		if o.at("format").given() {
-			e.Format = o.at("format").oneOf("standard", "form")
+			e.Format = o.at("format").oneOf(formats...)
+		}
+		if err := webhook.CheckHeaders(e.Headers); err != nil {
+			o.at("headers").wrong("%v", strings.TrimPrefix(err.Error(), webhook.ErrHeader.Error()+": "))
 		}
 		e.keepsCredentials = !o.at("credentials").given()
 		o.certificate(&e, files)

@@ -77,6 +77,8 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{endpoint("name: crm, url: https://b, weight: 0"), "weight: use a whole number from 1 to 100"},
 		{endpoint("name: crm, url: https://b, credentials: { key: [a] }"), "merchants[0].notify.endpoints[0].credentials.key: a text is wanted here"},
 		{endpoint("name: crm, url: https://b, headers: [a]"), "merchants[0].notify.endpoints[0].headers: a set of named fields"},
+		{endpoint("name: crm, url: https://b, headers: { Host: b }"), "merchants[0].notify.endpoints[0].headers: Host is set by us"},
+		{endpoint("name: crm, url: https://b, format: xml"), "format: \"xml\" is not known; use standard or form or form-md5"},
 		{endpoint("name: crm, url: https://b, client_key: x"), "client_cert: missing: a key needs its certificate"},
 		{endpoint("name: crm, url: https://b, client_cert: x, client_key: " + secretA), "client_cert: certificate and key are not a pair"},
 		{endpoint("name: crm, url: https://b, client_cert: x"), "client_key: missing: none is stored for this address"},

@@ -23,6 +23,10 @@ var toldFields = []string{
 	"rate_limit", "breaker",
 }
 
+// formats are how a webhook's body may be written: as JSON with Standard Webhooks'
+// signature, or as sorted parameters signed with HMAC-SHA256 or MD5.
+var formats = []string{"standard", "form", "form-md5"}
+
 // toldDecl is how somebody is told. The endpoints stand beside the settings until
 // the secrets that the file leaves out are known.
 type toldDecl struct {
@@ -38,7 +42,7 @@ func (o object) told(env Env, files *keyFiles) toldDecl {
 		URLs:        []string{},
 		Ack:         o.at("ack").oneOf("status", "text"),
 		AckText:     o.at("ack_text").text(maxAckText),
-		Format:      o.at("format").oneOf("standard", "form"),
+		Format:      o.at("format").oneOf(formats...),
 		TimeoutMS:   o.at("timeout").duration(time.Second, 10*time.Second, defaults.Timeout).Milliseconds(),
 		MaxInFlight: int(o.at("max_in_flight").whole(1, maxInFlight, int64(defaults.MaxInFlight))),
 		Events:      o.at("events").eventTypes(),
@@ -49,9 +53,6 @@ func (o object) told(env Env, files *keyFiles) toldDecl {
 	}
 	if s.AckText == "" {
 		s.AckText = "success"
-	}
-	if s.Format == "form" {
-		o.at("format").wrong("this version sends only the standard format")
 	}
 	urls := o.at("urls").list()
 	if len(urls) > maxURLs {

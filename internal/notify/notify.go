@@ -98,8 +98,15 @@ type Attempt struct {
 	Error          string `bun:"error"`
 }
 
-// Webhook is the name of the HTTP channel.
-const Webhook = merchant.WebhookChannel
+// Names of the channels, as merchants choose them.
+const (
+	Webhook   = merchant.WebhookChannel
+	Websocket = "websocket"
+	AMQP      = "amqp"
+	Kafka     = "kafka"
+	Email     = "email"
+	SMS       = "sms"
+)
 
 // Ping is the type of event by which people try an address.
 const Ping = "ping"

@@ -39,7 +39,7 @@ func (p *plan) refuse(class Class, why string) { p.refused = &Result{Class: clas
 func newPlan(m *merchant.Merchant, c claimed, longest time.Duration) plan {
 	p := plan{waits: Day(), msg: Message{
 		ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
-		At: time.Now(), Ack: "status", Timeout: longest,
+		MerchantID: c.MerchantID, At: time.Now(), Ack: "status", Timeout: longest,
 	}}
 	if m == nil || m.Disabled {
 		p.msg.URL = ""
