@@ -101,6 +101,9 @@ func (r *routing) failover() {
 	if len(first) != 1 || len(second) != 1 || first[0].ID != second[0].ID {
 		r.t.Fatalf("the failing address heard %d times, the other one %d times", len(first), len(second))
 	}
+	if second[0].Header.Get("X-Tenant") != "seven" {
+		r.t.Errorf("the address's own header: %v", second[0].Header)
+	}
 	r.within(5*time.Second, "the warehouse hears", func() bool { return len(heard(r.warehouse, no)) == 1 })
 	told := heard(r.warehouse, no)[0]
 	if err := fakemerchant.Verify(told, warehouseSecret); err != nil || told.ID != second[0].ID || !bytes.Equal(told.Body, second[0].Body) {
