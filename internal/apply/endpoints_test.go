@@ -190,3 +190,19 @@ func TestWithoutTheMasterKeyAddressesStayAndFail(t *testing.T) {
 		t.Errorf("endpoint %+v", e)
 	}
 }
+
+// TestThePageAboutRoutingCanBeApplied holds docs/routing.md to what apply takes.
+func TestThePageAboutRoutingCanBeApplied(t *testing.T) {
+	page, err := os.ReadFile("../../docs/routing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the page has no example")
+	}
+	env, out := newEnv(t, dbtest.SQLite(t))
+	wantLines(t, mustApply(t, env, out, example), "merchant m1 created", "subscription warehouse created")
+	wantLines(t, mustApply(t, env, out, example), "merchant m1 unchanged", "subscription warehouse unchanged")
+}
