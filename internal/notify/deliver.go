@@ -114,7 +114,7 @@ func (d *Dispatcher) judge(c claimed, url string, waits Schedule, start int64, r
 	if o.attempt.ResponseBody == nil {
 		o.attempt.ResponseBody = []byte{}
 	}
-	wait, again := waits.Wait(int(c.Attempts - c.ScheduleFrom))
+	wait, again := waits.After(c.Attempts, c.ScheduleFrom)
 	switch {
 	case res.Class == OK:
 		o.status = Delivered
