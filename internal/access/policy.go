@@ -26,12 +26,13 @@ const (
 	Resend            Permission = "notification.resend"
 	Comment           Permission = "note.write" // on orders and exceptions
 	ViewAudit         Permission = "audit.view"
+	ExportEvidence    Permission = "evidence.export" // one order's whole story, signed
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit,
+	Resend, Comment, ViewAudit, ExportEvidence,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"backstop/internal/audit"
 	"backstop/internal/compensation"
@@ -76,13 +77,14 @@ type Story struct {
 	Order      *order.Order
 	Merchant   Named
 	Supplier   Named
+	AckText    string // the body that the merchant answers to say that it knows; "" = any
 	Items      []Item // by time, plans last
 	Stock      []StockLine
 	Deliveries []notify.Delivery // newest first
 	Bodies     map[int64]string  // what merchants are sent, by event, as it was frozen
 	Exceptions []compensation.Item
 	Transfers  []ledger.Line // of the order's money, oldest first
-	Told       string // notify_status
+	Told       string        // notify_status
 	Why        Why
 	Callbacks  int
 	Attempts   int
@@ -113,12 +115,30 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 	return s, nil
 }
 
+// Callback finds one of the story's callbacks by its id as addresses write it;
+// nil = the order has none of this id.
+func (s *Story) Callback(id string) *Callback {
+	n, err := strconv.ParseInt(id, 36, 64)
+	if err != nil {
+		return nil
+	}
+	for _, i := range s.Items {
+		if i.Callback != nil && i.Callback.ID == n {
+			return i.Callback
+		}
+	}
+	return nil
+}
+
 func (b *Book) addNames(ctx context.Context, s *Story) error {
 	var rows []Named
 	err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id = ? UNION ALL SELECT -id, code, kind FROM suppliers WHERE id = ?",
 		s.Order.MerchantID, s.Order.SupplierID).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read the order's merchant and supplier: %w", err)
+	}
+	if m := b.settings.Merchants().ByID(s.Order.MerchantID); m != nil && m.Settings.Ack == "text" {
+		s.AckText = m.Settings.AckText
 	}
 	for _, r := range rows {
 		if r.ID == s.Order.MerchantID {

@@ -165,6 +165,8 @@ func evidenceOf(s *Story) (at []int) {
 			proves = item.Attempt.DeliveryID == w.Delivery.ID && item.Attempt.Class != notify.OK && item.Attempt.Number > w.Delivery.ScheduleFrom
 		case w.Delivery != nil && item.Queued != nil:
 			proves = item.Queued.ID == w.Delivery.ID && w.Delivery.Attempts == 0
+		case w.Rule == WhyExhausted && item.Exception != nil:
+			proves = item.Exception.Subject == notify.PublicID(w.Delivery.EventID)
 		case w.Delivery == nil && item.Move != nil:
 			proves = item.Move.Version == s.Order.Version
 		}
