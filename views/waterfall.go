@@ -181,7 +181,7 @@ func (p *Page) drawFall(spans []console.Span) (f fall) {
 			f.cuts = append(f.cuts, box{s.x, fallTop, s.w, f.height - fallTop})
 			continue
 		}
-		if (i == 0 || all[i-1].cut) && s.x-lastLabel >= fallLabel && s.x <= fallRight-fallLabel/2 {
+		if i%2 == 0 && s.x-lastLabel >= fallLabel && s.x <= fallRight-fallLabel/2 {
 			f.marks = append(f.marks, fallMark{s.x, "+" + p.fine(s.from-spans[0].From)})
 			lastLabel = s.x
 		}

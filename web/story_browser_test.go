@@ -14,7 +14,7 @@ import (
 // filters it in place.
 func TestAStoryInABrowser(t *testing.T) {
 	h := open(t)
-	script(t, h.db, h.db.Now()-200_000_000)
+	script(t, h.db, h.db.Now()-200_000_000, "Mall")
 	h.readSettings(t)
 	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Lead, goodPassword); err != nil {
 		t.Fatal(err)
