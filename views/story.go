@@ -23,6 +23,13 @@ type StoryData struct {
 	// ShownUntil is when personal data, which is in this answer alone, is hidden
 	// again (Unix µs); 0 = it is masked.
 	ShownUntil int64
+	Print      bool // for paper: everything is open
+}
+
+// printed is the story for paper.
+func printed(s StoryData) StoryData {
+	s.Print = true
+	return s
 }
 
 // mood is a sentence of why with its colour and icon.

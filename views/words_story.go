@@ -135,4 +135,16 @@ var (
 	tDiffNone    = word{"没有不同。", "They do not differ."}
 	tDiffHow     = word{"每个字段一行，空白和写法的差异不算。", "A field a line; spaces and other ways to write the same do not count."}
 	tEvidenceGet = word{"导出证据", "Export evidence"}
+
+	tEvidence      = word{"证据", "Evidence"}
+	tEvidenceHow   = word{"一笔订单的全部记录，已签名。导出已写入审计。", "All that is recorded of one order, signed. The export is kept in the audit."}
+	tEvidenceJSON  = word{"下载签名文件 JSON", "Download the signed file (JSON)"}
+	tEvidenceSeal  = word{"签名", "Seal"}
+	tEvidenceBy    = word{"导出人", "Exported by"}
+	tEvidenceAt    = word{"导出时间", "Exported at"}
+	tEvidenceSign  = word{"签名值", "Signature"}
+	tEvidenceKey   = word{"公钥", "Public key"}
+	tEvidenceChain = word{"审计链末端", "Head of the audit chain"}
+	tEvidenceFile  = word{"签名文件", "The signed file"}
+	tEvidenceCheck = word{"存成文件后，任何人都可以离线核对：backstop verify-evidence FILE。公钥公布在 /evidence-keys。", "Saved as a file, anybody can check it offline: backstop verify-evidence FILE. Our public keys are published at /evidence-keys."}
 )

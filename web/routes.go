@@ -53,6 +53,7 @@ func (s *Server) machineRoutes() []route {
 		{method: http.MethodGet, path: "/readyz", door: openDoor, handler: s.isReady},
 		{method: http.MethodHead, path: "/readyz", door: openDoor, handler: s.isReady},
 		{method: http.MethodGet, path: "/metrics", door: openDoor, handler: metrics()},
+		{method: http.MethodGet, path: "/evidence-keys", door: openDoor, handler: s.evidenceKeys},
 		{method: http.MethodGet, path: "/static/*", door: openDoor, handler: s.staticFile},
 
 		{method: http.MethodGet, path: callbackPath + ":supplier", door: supplierDoor, handler: s.callback},
@@ -92,6 +93,7 @@ func (s *Server) consoleRoutes() []route {
 		page("/orders/:order_no/_money", access.ViewOrders, s.storyPart(views.StoryMoney), menu{}),
 		page("/orders/:order_no/_diff", access.ViewOrders, s.storyDiff, menu{}),
 		page("/orders/:order_no/events/:event_id/_raw", access.ViewOrders, s.storyRaw, menu{}),
+		page("/orders/:order_no/evidence", access.ExportEvidence, s.evidence, menu{}),
 		act("/orders/:order_no/unmask", access.ViewPersonal, s.unmask),
 		act("/orders/:order_no/resend", access.Resend, s.resend),
 		act("/orders/:order_no/note", access.Comment, s.note),

@@ -60,8 +60,10 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 		{135.5, "repeat", "e903-11fd", "1795156283", "101.226.103.62"},
 	} {
 		steps := []supplier.Step{
-			{Name: "supplier", OK: true, Detail: "wx (wechatpay)", TookUS: 40}, {Name: "address", OK: true, Detail: c.origin + " is in allow_ips", TookUS: 60},
-			{Name: "signature", OK: true, Detail: "RSA-SHA256 " + said, TookUS: 1900}, {Name: "amount", OK: true, Detail: "349900 CNY", TookUS: 100},
+			{Name: "supplier", OK: true, Detail: "wx (wechatpay)", TookUS: 40},
+			{Name: "address", OK: true, Detail: c.origin + " is in allow_ips", TookUS: 60},
+			{Name: "signature", OK: true, Detail: "RSA-SHA256 " + said, TookUS: 1900},
+			{Name: "amount", OK: true, Detail: "349900 CNY", TookUS: 100},
 		}
 		raw, _ := json.Marshal(steps)
 		body := fmt.Sprintf(`{"id":%q,"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900,"attach":%q}`, c.id, said)
