@@ -180,7 +180,7 @@ func rawRequest(c *console.Callback) string {
 	if c.Query != "" {
 		target += "?" + c.Query
 	}
-	return c.Method + " " + target + "\n" + c.Headers + "\n" + string(c.Body)
+	return c.Method + " " + target + "\n" + strings.TrimRight(c.Headers, "\n") + "\n\n" + string(c.Body)
 }
 
 func requestAndAnswer(a *notify.Attempt) string {
