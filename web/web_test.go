@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/db"
@@ -142,7 +143,7 @@ func open(t *testing.T, environ ...string) *house {
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.Server = New(Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.sender, Payments: h.till,
-		Version: "v0", Log: log, QueueEngine: "child", Signer: keys, Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {},
+		Version: "v0", Log: log, QueueEngine: "child", Signer: keys, Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Breakers: breaker.NewBook(d, nil),
 		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -158,8 +159,13 @@ func open(t *testing.T, environ ...string) *house {
 		if err := h.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the server did not end")
 		}
 	})
 	return h
@@ -224,7 +230,9 @@ func (a answer) problem() string {
 // call makes a request; header holds names and values in turn.
 func (h *house) call(t *testing.T, method, path, body string, header ...string) answer {
 	t.Helper()
-	req, err := http.NewRequest(method, "http://"+h.addr+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+h.addr+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (a *App) start(ctx context.Context) (err error) {
 		return err
 	}
 	a.jobs, err = jobs.Start(ctx, jobs.Options{
-		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Ledger: a.ledger,
+		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Breakers: a.breakers, Ledger: a.ledger,
 		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
 		CleanupEvery: a.o.Config.CleanupEvery, Fatal: func(err error) { a.fatal <- err }, Alerts: alerts,
 		Retention: jobs.Retention{

@@ -110,7 +110,7 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 			return nil, err
 		}
 	}
-	s.Told = notify.OrderStatus(s.Deliveries)
+	s.Told = notify.OrderStatus(s.Deliveries, b.breakers.Of(o.MerchantID).Parked())
 	b.explain(s)
 	return s, nil
 }
