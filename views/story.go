@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/notify"
@@ -62,6 +63,10 @@ func whyTexts(p *Page, s StoryData) (what, then string) {
 		return p.T(tWhyDisabled), p.T(tWhyDisabledHow, p.short(w.At), w.Delivery.Attempts+1, w.Attempts, p.short(w.LastAt))
 	case console.WhyNoURL:
 		return p.T(tWhyNoURL), p.T(tWhyDisabledHow, p.short(w.At), w.Delivery.Attempts+1, w.Attempts, p.short(w.LastAt))
+	case console.WhyBreaker:
+		return p.T(tWhyBreaker, w.Breaker.Failures), p.T(tWhyBreakerHow, p.short(w.At))
+	case console.WhyByHand:
+		return p.T(tWhyByHand, p.full(w.Breaker.ChangedAt)), p.T(tWhyByHandHow)
 	case console.WhyQueued:
 		return p.T(tWhyQueued), p.T(tWhyQueuedHow, p.short(w.At), w.Attempts, p.short(w.LastAt))
 	case console.WhyRetrying:
@@ -109,6 +114,8 @@ func line(i console.Item) string {
 		kind = "ok"
 	case i.Attempt != nil, i.Exception != nil:
 		kind = "bad"
+	case i.Breaker != nil:
+		kind = look(breakerStates, string(i.Breaker.To)).kind
 	case i.Settled != nil:
 		kind = look(exceptionStates, i.Settled.State).kind
 	case i.Act != nil:
@@ -133,6 +140,8 @@ func dotIcon(i console.Item) string {
 		return "send"
 	case i.Exception != nil:
 		return "triangle-alert"
+	case i.Breaker != nil:
+		return "zap-off"
 	case i.Settled != nil:
 		return "wrench"
 	case i.Act != nil:
@@ -145,6 +154,8 @@ func planText(p *Page, plan *console.Plan) string {
 	switch plan.Kind {
 	case console.PlanAttempt:
 		return p.T(tPlanAttempt, plan.Number, plan.Of)
+	case console.PlanProbe:
+		return p.T(tPlanProbe)
 	case console.PlanLast:
 		return p.T(tPlanLast, plan.Number)
 	case console.PlanReclaim:
@@ -253,6 +264,30 @@ func moneyState(o *order.Order) state {
 		return state{"ok", "check", tMatch}
 	}
 	return state{"bad", "scale", tDiffers}
+}
+
+// breakerStates are how a breaker looks in a story.
+var breakerStates = map[string]state{
+	string(breaker.Closed):   {"ok", "check", tStoryFlows},
+	string(breaker.Open):     {"bad", "zap-off", tStoryParks},
+	string(breaker.HalfOpen): {"warn", "flask-conical", tStoryProbes},
+}
+
+// breakerCauses are the words of why a breaker changed.
+var breakerCauses = map[string]word{
+	breaker.InARow: tCauseInARow, breaker.FailureRate: tCauseRate, breaker.ProbeDue: tCauseProbeDue,
+	breaker.ProbeTaken: tCauseProbeTaken, breaker.ProbeFailed: tCauseProbeFailed, breaker.ByHand: tCauseByHand,
+}
+
+func breakerCause(p *Page, c *breaker.Change) string {
+	w, ok := breakerCauses[c.Cause]
+	switch {
+	case !ok:
+		return c.Cause
+	case c.Cause == breaker.InARow:
+		return p.T(w, c.Failures)
+	}
+	return p.T(w)
 }
 
 // newDay says whether an event begins a day among those that are shown.

@@ -36,6 +36,17 @@ var lanes = []lane{
 	{tSpanCommit, []console.SpanKind{console.SpanCommit}},
 	{tSpanQueue, []console.SpanKind{console.SpanQueue, console.SpanWait}},
 	{tSpanAttempt, []console.SpanKind{console.SpanAttempt}},
+	{tStoryBreaker, []console.SpanKind{console.SpanBreaker}},
+}
+
+// lanesOf are the lanes that have something: most orders meet no breaker.
+func lanesOf(spans []console.Span) (used []lane) {
+	for _, l := range lanes {
+		if l.word != tStoryBreaker || slices.ContainsFunc(spans, func(s console.Span) bool { return slices.Contains(l.kinds, s.Kind) }) {
+			used = append(used, l)
+		}
+	}
+	return used
 }
 
 // fallSpan is one span ready to be drawn.
@@ -54,6 +65,7 @@ type fallMark struct {
 // fall is the geometry of a waterfall.
 type fall struct {
 	height float64
+	lanes  []lane
 	spans  []fallSpan
 	marks  []fallMark
 	cuts   []box
@@ -73,7 +85,7 @@ type stretch struct {
 func stretches(spans []console.Span) []stretch {
 	var work []stretch
 	for _, s := range spans {
-		if s.Kind == console.SpanWait || s.Kind == console.SpanQueue {
+		if s.Idle() {
 			work = append(work, stretch{from: s.From, to: s.From}, stretch{from: s.To, to: s.To})
 		} else {
 			work = append(work, stretch{from: s.From, to: s.To})
@@ -156,7 +168,8 @@ func (p *Page) drawFall(spans []console.Span) (f fall) {
 		return f
 	}
 	all := stretches(spans)
-	f.height = fallTop + fallLane*float64(len(lanes)) + 4
+	f.lanes = lanesOf(spans)
+	f.height = fallTop + fallLane*float64(len(f.lanes)) + 4
 	callbacks, attempts := 0, 0
 	end := spans[0].From
 	for _, s := range spans {
@@ -168,9 +181,9 @@ func (p *Page) drawFall(spans []console.Span) (f fall) {
 			attempts++
 		}
 		from, to := axis(all, s.From), axis(all, s.To)
-		line := slices.IndexFunc(lanes, func(l lane) bool { return slices.Contains(l.kinds, s.Kind) })
+		line := slices.IndexFunc(f.lanes, func(l lane) bool { return slices.Contains(l.kinds, s.Kind) })
 		b := box{min(from, fallRight-fallTick), fallTop + fallLane*float64(line) + 4, max(to-from, fallTick), fallBar}
-		if s.Kind == console.SpanWait || s.Kind == console.SpanQueue {
+		if s.Idle() {
 			b.y, b.h = b.y+3, fallBar-6
 		}
 		f.spans = append(f.spans, fallSpan{b, spanClass(s), p.spanWord(s) + " · " + p.spanTook(s)})
@@ -209,7 +222,7 @@ func spanClass(s console.Span) string {
 func (p *Page) spanWord(s console.Span) string {
 	words := map[console.SpanKind]word{
 		console.SpanVerify: tSpanVerify, console.SpanCommit: tSpanCommit, console.SpanQueue: tSpanQueue,
-		console.SpanAttempt: tAttemptN, console.SpanWait: tSpanWait,
+		console.SpanAttempt: tAttemptN, console.SpanWait: tSpanWait, console.SpanBreaker: tStoryBreaker,
 	}
 	if s.Kind == console.SpanAttempt {
 		return p.T(tAttemptN, s.Number)

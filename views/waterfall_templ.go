@@ -207,7 +207,7 @@ func waterfall(p *Page, spans []console.Span) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			for i, l := range lanes {
+			for i, l := range f.lanes {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<text x=\"0\" y=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

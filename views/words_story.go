@@ -148,3 +148,23 @@ var (
 	tEvidenceFile  = word{"签名文件", "The signed file"}
 	tEvidenceCheck = word{"存成文件后，任何人都可以离线核对：backstop verify-evidence FILE。公钥公布在 /evidence-keys。", "Saved as a file, anybody can check it offline: backstop verify-evidence FILE. Our public keys are published at /evidence-keys."}
 )
+
+// The merchant's breaker.
+var (
+	tParked           = word{"熔断等待", "Parked"}
+	tStoryBreaker     = word{"熔断", "Breaker"}
+	tStoryFlows       = word{"已合上", "Closed"}
+	tStoryParks       = word{"已断开", "Open"}
+	tStoryProbes      = word{"探测中", "Half-open"}
+	tCauseInARow      = word{"连续失败 %d 次", "failures in a row: %d"}
+	tCauseRate        = word{"失败率过高", "too many of its attempts failed"}
+	tCauseProbeDue    = word{"放行一笔探测", "one notification goes as a probe"}
+	tCauseProbeTaken  = word{"探测成功", "the probe was taken"}
+	tCauseProbeFailed = word{"探测失败", "the probe failed"}
+	tCauseByHand      = word{"人工操作", "by a person"}
+	tPlanProbe        = word{"计划：放行一笔探测", "Planned: one notification goes as a probe"}
+	tWhyBreaker       = word{"商户端点接连失败 %d 次，熔断器已断开，通知在等待", "The merchant failed %d times in a row: its breaker is open, and the notification waits"}
+	tWhyBreakerHow    = word{"%s 自动放行一笔探测：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", "At %s one notification goes as a probe by itself. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
+	tWhyByHand        = word{"有人在 %s 断开了这个商户的熔断器，通知在等待", "A person opened this merchant's breaker at %s, and the notification waits"}
+	tWhyByHandHow     = word{"不会自动恢复：需要人把它合上。等待不消耗次数。", "It does not go on by itself: a person must close the breaker. Waiting uses no attempt."}
+)

@@ -128,7 +128,7 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 	h.readSettings(t)
 	cookie := h.signIn(t, access.Lead)
 	page := h.page(t, cookie, scripted+"?lang=en").body
-	inOrder(t, page, "all 2 attempts are used up", "notify.schedule = 1s: 2", "#s-5", "Step 5", "#s-7", "Step 7", "#s-8", "Step 8",
+	inOrder(t, page, "all 2 attempts are used up", "notify.schedule = 1s; attempts = 2", "#s-5", "Step 5", "#s-7", "Step 7", "#s-8", "Step 8",
 		"14:29:11.204", "Order created", "14:31:08.204", "Callback received", "2.1 ms",
 		"14:31:08.210", "Status", "version 2", "Notification written", "order.paid", "14:31:08.218", "Attempt 1", "- 2xx and the body &#34;success&#34;", "HTTP 502",
 		"14:31:26.704", "Repeat", "Lines that differ from the first: 4", "14:31:28.704", "Attempt 2", "+ HTTP 200, body &#34;failed&#34;",

@@ -124,6 +124,11 @@ func (w evidenceWriter) event(i Item) map[string]any {
 		}
 	case i.Settled != nil:
 		return map[string]any{"kind": "exception_settled", "exception": i.Settled.Kind, "state": i.Settled.State}
+	case i.Breaker != nil:
+		c := i.Breaker
+		return map[string]any{
+			"kind": "breaker", "from": string(c.From), "to": string(c.To), "cause": c.Cause, "failures": c.Failures, "actor": c.Actor, "reason": c.Reason,
+		}
 	case i.Act != nil:
 		return map[string]any{
 			"kind": "act", "action": i.Act.Action, "actor": i.Act.Actor, "params": i.Act.Params, "audit_row": i.Act.Number, "audit_hash": i.Act.Hash,

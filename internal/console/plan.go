@@ -21,6 +21,7 @@ const (
 	PlanLast    PlanKind = "last"    // about when the last attempt comes if all fail
 	PlanExpire  PlanKind = "expire"  // the order's time runs out
 	PlanClose   PlanKind = "close"   // closing ends
+	PlanProbe   PlanKind = "probe"   // the breaker lets one notification through
 	PlanReclaim PlanKind = "reclaim" // an attempt that never ends is taken over
 )
 
@@ -38,11 +39,17 @@ func (b *Book) plans(s *Story) (items []Item) {
 			add(*d.NextAt, Plan{Kind: PlanReclaim, Number: int(d.Attempts)})
 			continue
 		}
+		if r := b.breakers.Of(d.MerchantID); r.Parked() {
+			continue
+		}
 		next, of := d.Attempts+1, b.attemptsOf(d)
 		add(*d.NextAt, Plan{Kind: PlanAttempt, Number: int(next), Of: of})
 		if last := b.scheduleOf(d).LastAt(*d.NextAt, next, d.ScheduleFrom); last > *d.NextAt {
 			add(last, Plan{Kind: PlanLast, Number: of, Of: of})
 		}
+	}
+	if s.Why.Rule == WhyBreaker && s.Why.At > 0 {
+		add(s.Why.At, Plan{Kind: PlanProbe})
 	}
 	if next := s.Order.NextAt; next != nil {
 		kind := PlanExpire

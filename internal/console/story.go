@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"backstop/internal/audit"
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
@@ -45,6 +46,7 @@ type Item struct {
 	Attempt   *notify.Attempt
 	Exception *compensation.Item // it was opened
 	Settled   *compensation.Item // it came to its end
+	Breaker   *breaker.Change    // of the merchant's, while the order's notifications were open
 	Act       *audit.Row
 	Plan      *Plan
 }
@@ -103,7 +105,7 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 	}
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
-		b.addNames, b.addStock, b.addCallbacks, b.addHistory, b.addDeliveries, b.addBodies, b.addAttempts, b.addExceptions,
+		b.addNames, b.addStock, b.addCallbacks, b.addHistory, b.addDeliveries, b.addBodies, b.addAttempts, b.addBreaker, b.addExceptions,
 		b.addTransfers, b.addActs,
 	} {
 		if err := read(ctx, s); err != nil {

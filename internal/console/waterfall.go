@@ -17,6 +17,7 @@ const (
 	SpanQueue   SpanKind = "queue"   // written, until the first attempt began: commit, queue, claim
 	SpanAttempt SpanKind = "attempt" // the merchant was asked
 	SpanWait    SpanKind = "wait"    // the schedule's wait before the next attempt
+	SpanBreaker SpanKind = "breaker" // the merchant's breaker was not closed
 )
 
 // Span is a measured piece of a story: From until To, in Unix µs.
@@ -27,6 +28,9 @@ type Span struct {
 	OK       bool
 	Planned  bool // it ends in the future
 }
+
+// Idle says that nothing was done during the span.
+func (s Span) Idle() bool { return s.Kind == SpanQueue || s.Kind == SpanWait || s.Kind == SpanBreaker }
 
 // Spans are the measured pieces of the story by their beginning. A span whose
 // length nobody measured has none: it ends where it begins.
@@ -56,6 +60,7 @@ func (s *Story) Spans() (spans []Span) {
 	for i := range s.Deliveries {
 		spans = append(spans, s.deliverySpans(&s.Deliveries[i])...)
 	}
+	spans = append(spans, s.breakerSpans()...)
 	slices.SortStableFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	return spans
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -20,6 +21,8 @@ const (
 	WhyOverdue   Rule = "overdue"   // something should have happened by itself and has not
 	WhyDisabled  Rule = "disabled"  // the merchant is disabled: attempts fail until it is enabled
 	WhyNoURL     Rule = "no_url"    // the merchant's address was taken away: the same
+	WhyBreaker   Rule = "breaker"   // parked: the merchant's breaker is not closed
+	WhyByHand    Rule = "by_hand"   // parked: a person opened the breaker
 	WhyRetrying  Rule = "retrying"  // the merchant did not take the notification yet
 	WhyQueued    Rule = "queued"    // the first attempt has not begun
 	WhySending   Rule = "sending"   // the merchant is being told now
@@ -42,6 +45,7 @@ type Why struct {
 	At        int64 // when it goes on by itself, or should have; 0 = never
 	Attempts  int   // that the merchant's schedule allows in all
 	LastAt    int64 // about when the last attempt comes if all fail
+	Breaker   *breaker.Row
 	// Fired is the rule in the words of the configuration; "" = there is none.
 	Fired string
 	// Evidence are the story's events that prove it: places in Items, from 0.
@@ -120,7 +124,7 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 	switch {
 	case d.Status == notify.Exhausted:
 		w.Rule = WhyExhausted
-		w.Fired += fmt.Sprintf(": %d", w.Attempts)
+		w.Fired += fmt.Sprintf("; attempts = %d", w.Attempts)
 		return w
 	case d.NextAt == nil:
 		return Why{}
@@ -130,6 +134,9 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 		w.LastAt = w.At
 	} else {
 		w.LastAt = schedule.LastAt(w.At, d.Attempts+1, d.ScheduleFrom)
+	}
+	if r := b.breakers.Of(d.MerchantID); r.Parked() && d.Status != notify.Sending {
+		return b.whyParked(w, r, now)
 	}
 	m := b.settings.Merchants().ByID(d.MerchantID)
 	switch {
@@ -146,8 +153,22 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 	default:
 		w.Rule = WhyRetrying
 		if wait, ok := schedule.After(d.Attempts, d.ScheduleFrom); ok && d.Attempts > d.ScheduleFrom {
-			w.Fired += fmt.Sprintf("[%d] = %s", d.Attempts-d.ScheduleFrom, wait)
+			w.Fired += fmt.Sprintf("; wait %d = %s", d.Attempts-d.ScheduleFrom, wait)
 		}
+	}
+	return w
+}
+
+// whyParked says why the breaker holds a notification back. A probe waits for a
+// node to take it, but not for long.
+func (b *Book) whyParked(w Why, r *breaker.Row, now int64) Why {
+	w.Breaker, w.LastAt = r, 0
+	w.Rule, w.Fired, w.At = WhyBreaker, fmt.Sprintf("breaker: %s, %d", r.Cause, r.Failures), max(r.OpenUntil, r.ProbeUntil)
+	switch {
+	case r.ByHand:
+		w.Rule, w.Fired, w.At = WhyByHand, "breaker: "+r.Cause, 0
+	case w.At > 0 && late(now, w.At):
+		w.Rule = WhyOverdue
 	}
 	return w
 }
@@ -161,6 +182,8 @@ func evidenceOf(s *Story) (at []int) {
 		case w.Exception != nil:
 			proves = item.Exception == w.Exception ||
 				item.Callback != nil && item.Callback.Outcome == w.Exception.Kind && item.Callback.TradeNo == w.Exception.Subject
+		case w.Breaker != nil && item.Breaker != nil:
+			proves = item.Breaker.Generation <= w.Breaker.Generation
 		case w.Delivery != nil && item.Attempt != nil:
 			proves = item.Attempt.DeliveryID == w.Delivery.ID && item.Attempt.Class != notify.OK && item.Attempt.Number > w.Delivery.ScheduleFrom
 		case w.Delivery != nil && item.Queued != nil:
