@@ -3,7 +3,6 @@ package views
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
@@ -40,6 +39,11 @@ var moods = map[console.Rule]mood{
 	console.WhyException: {"bad", "triangle-alert"},
 	console.WhyExhausted: {"bad", "triangle-alert"},
 	console.WhyOverdue:   {"bad", "timer"},
+	console.WhyDisabled:  {"bad", "ban"},
+	console.WhyNoURL:     {"bad", "ban"},
+	console.WhyBreaker:   {"warn", "zap-off"},
+	console.WhyByHand:    {"bad", "zap-off"},
+	console.WhyQueued:    {"info", "clock"},
 	console.WhyRetrying:  {"warn", "refresh-cw"},
 	console.WhySending:   {"info", "send"},
 	console.WhyPending:   {"info", "clock"},
@@ -64,7 +68,7 @@ func whyTexts(p *Page, s StoryData) (what, then string) {
 	case console.WhyNoURL:
 		return p.T(tWhyNoURL), p.T(tWhyDisabledHow, p.short(w.At), w.Delivery.Attempts+1, w.Attempts, p.short(w.LastAt))
 	case console.WhyBreaker:
-		return p.T(tWhyBreaker, w.Breaker.Failures), p.T(tWhyBreakerHow, p.short(w.At))
+		return p.T(tWhyBreaker, breakerCause(p, w.Breaker.Cause, w.Breaker.Failures)), p.T(tWhyBreakerHow, p.short(w.At))
 	case console.WhyByHand:
 		return p.T(tWhyByHand, p.full(w.Breaker.ChangedAt)), p.T(tWhyByHandHow)
 	case console.WhyQueued:
@@ -170,7 +174,7 @@ func planText(p *Page, plan *console.Plan) string {
 func itemTook(p *Page, i console.Item) string {
 	switch {
 	case i.Attempt != nil:
-		return p.took(time.Duration(i.Attempt.TookUS) * time.Microsecond)
+		return p.fine(i.Attempt.TookUS)
 	case i.Plan != nil:
 		return p.away(i.At)
 	case i.Callback != nil:
@@ -279,13 +283,13 @@ var breakerCauses = map[string]word{
 	breaker.ProbeTaken: tCauseProbeTaken, breaker.ProbeFailed: tCauseProbeFailed, breaker.ByHand: tCauseByHand,
 }
 
-func breakerCause(p *Page, c *breaker.Change) string {
-	w, ok := breakerCauses[c.Cause]
+func breakerCause(p *Page, cause string, failures int64) string {
+	w, ok := breakerCauses[cause]
 	switch {
 	case !ok:
-		return c.Cause
-	case c.Cause == breaker.InARow:
-		return p.T(w, c.Failures)
+		return cause
+	case cause == breaker.InARow:
+		return p.T(w, failures)
 	}
 	return p.T(w)
 }

@@ -163,7 +163,7 @@ var (
 	tCauseProbeFailed = word{"探测失败", "the probe failed"}
 	tCauseByHand      = word{"人工操作", "by a person"}
 	tPlanProbe        = word{"计划：放行一笔探测", "Planned: one notification goes as a probe"}
-	tWhyBreaker       = word{"商户端点接连失败 %d 次，熔断器已断开，通知在等待", "The merchant failed %d times in a row: its breaker is open, and the notification waits"}
+	tWhyBreaker       = word{"商户的熔断器已断开（%s），通知在等待", "The merchant's breaker is open (%s), and the notification waits"}
 	tWhyBreakerHow    = word{"%s 自动放行一笔探测：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", "At %s one notification goes as a probe by itself. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
 	tWhyByHand        = word{"有人在 %s 断开了这个商户的熔断器，通知在等待", "A person opened this merchant's breaker at %s, and the notification waits"}
 	tWhyByHandHow     = word{"不会自动恢复：需要人把它合上。等待不消耗次数。", "It does not go on by itself: a person must close the breaker. Waiting uses no attempt."}

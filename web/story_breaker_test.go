@@ -36,7 +36,7 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 			" VALUES (9900, 1, 1, 'closed', 'open', 'failures_in_a_row', 5, %d), (9000, 1, 0, 'closed', 'open', 'by_hand', 77, %[1]d)", start+140_000_000))
 	h.readSettings(t)
 	page := h.page(t, cookie, scripted+"?lang=en").body
-	inOrder(t, page, "Parked", "failed 5 times in a row: its breaker is open", "breaker: failures_in_a_row, 5", "Evidence",
+	inOrder(t, page, "Parked", "breaker is open (failures in a row: 5)", "breaker: failures_in_a_row, 5", "Evidence",
 		"Breaker 1", "Attempt 2", "failures in a row: 5", "Planned: one notification goes as a probe")
 	for _, wrong := range []string{"Planned: attempt", "by a person"} {
 		if strings.Contains(page, wrong) {

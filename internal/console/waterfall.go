@@ -81,8 +81,9 @@ func (s *Story) deliverySpans(d *notify.Delivery) (spans []Span) {
 		spans = append(spans, Span{Kind: SpanAttempt, From: a.StartedAt, To: end, Number: int(a.Number), OK: a.Class == notify.OK})
 		idle = Span{Kind: SpanWait, From: end, Number: int(a.Number) + 1, OK: true}
 	}
-	if d.NextAt != nil && d.Status != notify.Sending && *d.NextAt > idle.From {
-		idle.To, idle.Planned = *d.NextAt, true
+	// A breaker holds back what the schedule would send.
+	if d.NextAt != nil && d.Status != notify.Sending && *d.NextAt > idle.From && s.Why.Breaker == nil {
+		idle.To, idle.Planned = *d.NextAt, s.Why.Rule != WhyOverdue
 		spans = append(spans, idle)
 	}
 	return spans

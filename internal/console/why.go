@@ -33,6 +33,12 @@ const (
 	WhyDone      Rule = "done"
 )
 
+// Rules lists all rules.
+var Rules = []Rule{
+	WhyException, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
+	WhyPending, WhyPaying, WhyClosing, WhyNoAddress, WhyDone,
+}
+
 // overdueAfter is how late something may be before a person should look: ticks
 // come each second, and a merchant's line may be full for a while.
 const overdueAfter = 30 * time.Second
