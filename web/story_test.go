@@ -303,3 +303,18 @@ func TestASentenceNamesTheMoneyThatDoesNotFit(t *testing.T) {
 		}
 	}
 }
+
+func TestAStoryIsReadInThePersonsZone(t *testing.T) {
+	h := open(t)
+	script(t, h.db, shanghai2026, "plain")
+	cookie := h.signIn(t, access.Lead)
+	for zone, shown := range map[string]string{"Asia/Shanghai": "14:31:08.204", "UTC": "06:31:08.204", "America/New_York": "01:31:08.204"} {
+		if got := h.post(t, cookie, "/me", "language", "en", "theme", "auto", "zone", zone); got.status >= http.StatusBadRequest {
+			t.Fatalf("the zone %s: %d", zone, got.status)
+		}
+		inOrder(t, h.page(t, cookie, scripted).body, zone, shown, "Callback received")
+		if file := h.page(t, cookie, scripted+"/evidence?format=json").body; !strings.Contains(file, `"zone":"`+zone+`"`) || !strings.Contains(file, shown) {
+			t.Errorf("the evidence does not name the zone %s", zone)
+		}
+	}
+}
