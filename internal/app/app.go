@@ -212,6 +212,9 @@ func (a *App) build() {
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
 		})
 	}
+	if a.dispatcher != nil {
+		a.nudger.Follow(a.dispatcher.Way)
+	}
 	metric.RegisterBacklogs(a.backlogs)
 	if a.o.Roles.Web {
 		refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
