@@ -309,7 +309,7 @@ func TestAStoryIsReadInThePersonsZone(t *testing.T) {
 	script(t, h.db, shanghai2026, "plain")
 	cookie := h.signIn(t, access.Lead)
 	for zone, shown := range map[string]string{"Asia/Shanghai": "14:31:08.204", "UTC": "06:31:08.204", "America/New_York": "01:31:08.204"} {
-		if got := h.post(t, cookie, "/me", "language", "en", "theme", "auto", "zone", zone); got.status >= http.StatusBadRequest {
+		if got := h.post(t, cookie, "/me", "language", "en", "zone", zone); got.status >= http.StatusBadRequest {
 			t.Fatalf("the zone %s: %d", zone, got.status)
 		}
 		inOrder(t, h.page(t, cookie, scripted).body, zone, shown, "Callback received")
