@@ -66,6 +66,8 @@ func objectLink(r audit.Row) templ.SafeURL {
 var acts = map[string]word{
 	"notification.resend": tActResend,
 	"order.note":          tActNote,
+	"order.unmask":        tActUnmask,
+	"order.evidence":      tActExport,
 	"session.start":       tActSignIn,
 	"password.change":     tActPassword,
 	"alert.test":          tActAlertTest,

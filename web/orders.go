@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"backstop/internal/access"
 	"backstop/internal/console"
 	"backstop/views"
 
@@ -34,28 +33,6 @@ func (s *Server) ordersPage(c *fiber.Ctx) error {
 		return err
 	}
 	return s.render(c, http.StatusOK, views.Orders(s.page(c), query(c), page, choices))
-}
-
-func (s *Server) storyPage(c *fiber.Ctx) error {
-	no, err := orderNo(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := work()
-	defer cancel()
-	story, err := s.console.Story(ctx, no)
-	if err != nil {
-		return err
-	}
-	masked := !s.policy.Allows(operator(c).Role, access.ViewPersonal)
-	if masked {
-		story.Mask()
-	}
-	return s.render(c, http.StatusOK, views.Story(s.page(c), views.StoryData{
-		Story: story, Masked: masked, Done: c.Query("done"),
-		CanResend: s.policy.Allows(operator(c).Role, access.Resend), ResendKey: newFormKey(),
-		CanNote: s.policy.Allows(operator(c).Role, access.Comment), NoteKey: newFormKey(),
-	}))
 }
 
 // choices are what the selects of lists offer.

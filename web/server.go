@@ -56,6 +56,8 @@ type Options struct {
 	Operators *access.Operators
 	Sessions  *access.Sessions
 	Checks    []Check // what /readyz asks
+	// Signer signs evidence.
+	Signer Signer
 	// QueueEngine names the queue's engine on the overview; see redisd.Engine.
 	QueueEngine string
 	// Queues asks Redis what its queues hold; nil = it cannot be asked.

@@ -147,7 +147,7 @@ func open(t *testing.T, environ ...string) *house {
 	h.Server = New(Options{
 		Pings:  notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: h.lines}},
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.sender, Payments: h.till,
-		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Breakers: breaker.NewBook(d, nil),
+		Version: "v0", Log: log, QueueEngine: "child", Signer: keys, Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Breakers: breaker.NewBook(d, nil),
 		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -30,12 +30,13 @@ const (
 	ViewAlerts        Permission = "alert.view"
 	TestAlerts        Permission = "alert.test"      // send a message to every target
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
+	ExportEvidence    Permission = "evidence.export" // one order's whole story, signed
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit, ControlBreakers, ViewAlerts, TestAlerts, ConfigureAlerts,
+	Resend, Comment, ViewAudit, ControlBreakers, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it

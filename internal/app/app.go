@@ -235,9 +235,10 @@ func (a *App) build() {
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
+			Signer:      a.keys,
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Nudge: a.nudger.Now, Breakers: a.breakers,
-			Pings: notify.Pinger{DB: a.db, Channels: ways},
+			Pings:  notify.Pinger{DB: a.db, Channels: ways},
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})
 	}
