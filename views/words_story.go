@@ -82,7 +82,7 @@ var (
 	tWhyPayingHow    = word{"到 %s 仍无消息就转为关单中。", "If there is no news by %s, it starts to close."}
 	tWhyClosing      = word{"关单中：钱仍可能到账", "Closing: money may still come"}
 	tWhyClosingHow   = word{"到 %s 仍无消息就关闭。", "If there is no news by %s, it is closed."}
-	tWhyNoAddress    = word{"已结束；商户没有通知地址，所以没有通知", "It is over; the merchant gave no address and was not told"}
+	tWhyNoAddress    = word{"已结束；没有接收此类事件的地址，或商户已关闭此类事件，所以没有通知", "It is over; no address takes events of this type, or the merchant switched them off"}
 	tWhyNoAddressHow = word{"商户可以用 API 查询订单。", "The merchant can ask for the order with the API."}
 	tWhyDone         = word{"一切正常：已结束，商户已确认", "All is well: it is over, and the merchant knows"}
 	tWhyDoneHow      = word{"不需要做什么。", "Nothing needs to be done."}
