@@ -60,5 +60,5 @@ document.addEventListener("keydown", e => {
   if (rows[at] && e.key === "Enter") $("a", rows[at])?.click();
   if (rows[at] && e.key === "c") $("[data-copy]", rows[at])?.click();
   if (e.key === "]") $("[data-next]")?.click();
-  if (e.key === "[") $("[data-newest]")?.click();
+  if (e.key === "[") ($("[data-prev]") || $("[data-newest]"))?.click();
 });

@@ -15,7 +15,6 @@ import (
 // AuditData is one page of the audit.
 type AuditData struct {
 	Rows []audit.Row
-	Next int64
 	// Checked says that the chain was checked: Length rows, the first wrong one is
 	// Broken, 0 = none.
 	Checked        bool

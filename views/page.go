@@ -171,9 +171,6 @@ func tail(id string) string {
 	return "…" + id[len(id)-12:]
 }
 
-// cursor is the text of a page's end: opaque to people.
-func cursor(before int64) string { return strconv.FormatInt(before, 36) }
-
 // Query is the filter of a list as it stands in the address.
 type Query struct {
 	Path   string
@@ -185,7 +182,7 @@ type Query struct {
 func (q Query) with(pairs ...string) string {
 	v := url.Values{}
 	for name, values := range q.Values {
-		if name != "before" && len(values) > 0 && values[0] != "" {
+		if name != "cursor" && len(values) > 0 && values[0] != "" {
 			v.Set(name, values[0])
 		}
 	}
@@ -201,13 +198,3 @@ func (q Query) with(pairs ...string) string {
 }
 
 func (q Query) get(name string) string { return q.Values.Get(name) }
-
-// filtered says whether anything but the page is set.
-func (q Query) filtered() bool {
-	for name, values := range q.Values {
-		if name != "before" && len(values) > 0 && values[0] != "" {
-			return true
-		}
-	}
-	return false
-}

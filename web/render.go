@@ -121,6 +121,10 @@ func (s *Server) failPage(c *fiber.Ctx, e *apiError) error {
 	switch {
 	case e == errForeign:
 		return s.render(c, e.status, views.SignIn(s.page(c), views.Login{Next: "/", Problem: views.Foreign}))
+	case e == errSlow:
+		kind = views.TooWide
+	case e == errCursor:
+		kind = views.BadPage
 	case e.status == http.StatusNotFound:
 		kind = views.NotFound
 	case e.status == http.StatusForbidden:

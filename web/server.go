@@ -22,6 +22,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/queue"
+	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/static"
@@ -48,6 +49,7 @@ type Options struct {
 	Config    config.Config
 	DB        *db.DB
 	Settings  *settings.Store
+	Keys      *seal.Keyring // signs the addresses of pages
 	Callbacks Callbacks
 	Payments  Payments
 	Operators *access.Operators
@@ -93,6 +95,7 @@ type Server struct {
 	table    []route
 	files    *static.Set
 	console  *console.Book
+	cursors  cursors
 	policy   *access.Policy
 	throttle *access.Throttle
 	board    *board
@@ -107,6 +110,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		files: static.Load(), console: console.New(o.DB, o.Settings), policy: policy, throttle: access.NewThrottle(),
+		cursors: cursors{o.Keys.Derive("cursors")},
 
 		o: o, tokens: newTokenBook(o.DB), ready: newReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),

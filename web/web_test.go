@@ -141,7 +141,7 @@ func open(t *testing.T, environ ...string) *house {
 	}
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.Server = New(Options{
-		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.sender, Payments: h.till,
+		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Keys: keys, Callbacks: h.sender, Payments: h.till,
 		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {},
 		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
 	})

@@ -215,7 +215,7 @@ func (a *App) build() {
 		a.closing(refusals.Close)
 		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait})
 		a.server = web.New(web.Options{
-			Config: c, DB: a.db, Settings: a.settings, Callbacks: receiver, Payments: a.processor,
+			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, Monitor: a.monitor(), Nudge: a.nudger.Now,
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,

@@ -6,6 +6,7 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -38,6 +39,7 @@ type Place struct{ Table, Row, Field string }
 type Keyring struct {
 	current string // id of the key that seals
 	keys    map[string]cipher.AEAD
+	root    []byte // what Derive makes keys of
 }
 
 // NewKeyring makes a keyring. Keys have 32 bytes each, the current one first.
@@ -62,6 +64,11 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 		}
 		k.keys[keyID(key)] = aead
 	}
+	root, err := hkdf.Extract(sha256.New, keys[0], []byte("backstop derived keys"))
+	if err != nil {
+		return nil, fmt.Errorf("derive from the master key: %w", err)
+	}
+	k.root = root
 	return k, nil
 }
 
