@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"backstop/internal/access"
@@ -84,6 +85,9 @@ const (
 type Server struct {
 	o        Options
 	app      *fiber.App
+	mu       sync.Mutex
+	listener *lingerListener // while it serves
+	down     bool
 	tokens   *tokenBook
 	ready    *readiness
 	misses   *rate.Limiter       // looks for newer settings because of an unknown API key
@@ -147,13 +151,28 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve answers on l until Shutdown.
-func (s *Server) Serve(l net.Listener) error { return s.app.Listener(lingerListener{l}) }
+// Serve answers on l until Shutdown; after it, not at all.
+func (s *Server) Serve(l net.Listener) error {
+	linger := &lingerListener{Listener: l}
+	s.mu.Lock()
+	s.listener = linger
+	if s.down {
+		_ = linger.Close()
+	}
+	s.mu.Unlock()
+	return s.app.Listener(linger)
+}
 
 // Shutdown takes no new connections, ends live streams and waits for the other
 // running requests.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.live.close()
+	s.mu.Lock()
+	s.down = true
+	if s.listener != nil {
+		_ = s.listener.Close() // the server does not know of one that it has not begun to accept from
+	}
+	s.mu.Unlock()
 	return s.app.ShutdownWithContext(ctx)
 }
 

@@ -158,8 +158,13 @@ func open(t *testing.T, environ ...string) *house {
 		if err := h.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the server did not end")
 		}
 	})
 	return h
@@ -224,7 +229,9 @@ func (a answer) problem() string {
 // call makes a request; header holds names and values in turn.
 func (h *house) call(t *testing.T, method, path, body string, header ...string) answer {
 	t.Helper()
-	req, err := http.NewRequest(method, "http://"+h.addr+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+h.addr+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
