@@ -78,7 +78,7 @@ func TestDurationsHaveOneForm(t *testing.T) {
 func TestFiltersKeepTheRestOfTheAddress(t *testing.T) {
 	q := Query{Path: "/orders", Values: url.Values{"status": {"paid"}, "cursor": {"2t"}, "no": {""}}}
 	for got, want := range map[string]string{
-		q.with("cursor", "1z"):                 "/orders?before=1z&status=paid",
+		q.with("cursor", "1z"):                 "/orders?cursor=1z&status=paid",
 		q.with():                               "/orders?status=paid",
 		q.with("status", ""):                   "/orders",
 		q.with("merchant", "a&b=c", "no", "1"): "/orders?merchant=a%26b%3Dc&no=1&status=paid",

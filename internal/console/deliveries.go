@@ -25,18 +25,18 @@ type Delivery struct {
 	notify.Delivery `bun:",extend"`
 
 	OrderNo  string `bun:"order_no"`
-	Amount   int64  `bun:"amount"`
-	Currency string `bun:"currency"`
+	Amount   int64  `bun:"money"`
+	Currency string `bun:"money_currency"`
 	Merchant string `bun:"merchant"`
 	// Of the last attempt; 0 where there was none.
-	HTTPStatus int   `bun:"http_status"`
-	TookUS     int64 `bun:"took_us"`
+	HTTPStatus int   `bun:"-"`
+	TookUS     int64 `bun:"-"`
 }
 
 // deliveryColumns take the money from the notification while it is at risk, and
 // else from the order.
 const deliveryColumns = "COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), '') AS merchant," +
-	" CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END AS amount, COALESCE(NULLIF(d.currency, ''), o.currency, '') AS currency"
+	" CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END AS money, COALESCE(NULLIF(d.currency, ''), o.currency, '') AS money_currency"
 
 // Deliveries is one page of notifications.
 func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery], error) {
@@ -51,7 +51,7 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 		}
 	}
 	var rows []Delivery
-	q := match.apply(b.db.Read.NewSelect().Model(&rows).ExcludeColumn("currency", "amount").ColumnExpr(deliveryColumns).
+	q := match.apply(b.db.Read.NewSelect().Model(&rows).ColumnExpr("d.*").ColumnExpr(deliveryColumns).
 		Join("LEFT JOIN orders AS o ON o.id = d.subject_id"))
 	if err := f.within(q, "d", w).Scan(ctx); err != nil {
 		return Page[Delivery]{}, fmt.Errorf("read notifications: %w", err)
