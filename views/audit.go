@@ -66,7 +66,7 @@ var acts = map[string]word{
 	"notification.resend": tActResend,
 	"order.note":          tActNote,
 	"session.start":       tActSignIn,
-	"password.change":     tActPassword,
+	"session.end_others":  tActEndOthers, "password.change": tActPassword,
 }
 
 func actWord(action string) word {

@@ -26,8 +26,8 @@ var (
 	tQueues        = word{"队列 Asynqmon", "Queues (Asynqmon)"}
 	tAccount       = word{"我的设置", "My settings"}
 	tSignOut       = word{"退出", "Sign out"}
-	tFind          = word{"查找订单", "Find an order"}
-	tFindHint      = word{"订单号或商户单号，回车查找", "Order number or merchant's number, then Enter"}
+	tFind          = word{"查找订单、通知或商户", "Find an order, a notification or a merchant"}
+	tFindHint      = word{"单号、流水号、末尾 6 位、ntf_…、商户代码", "Any number or its last 6 digits, ntf_…, merchant"}
 	tLight         = word{"浅色", "Light"}
 	tDark          = word{"深色", "Dark"}
 	tOtherTongue   = word{"English", "中文"}

@@ -27,3 +27,20 @@ var (
 	tTooWide     = word{"查得太久了：请缩小筛选条件或时间范围", "This takes too long: narrow the filter or the time"}
 	tBadCursor   = word{"翻页地址被改过，或属于另一个筛选：请从最新一页开始", "This page's address was changed or belongs to another filter: begin at the newest page"}
 )
+
+// Searching, and one's own sessions.
+var (
+	tSearch         = word{"查找", "Search"}
+	tSearchHow      = word{"可以查：订单号或它末尾的 6 位以上数字、商户单号、供应商流水号、通知编号 ntf_…、商户代码。", "What can be found: an order number or its last 6 digits or more, a merchant's number, a supplier's number, a notification's id ntf_…, a merchant's code."}
+	tNothingFound   = word{"没有找到", "Nothing found"}
+	tMerchantOrders = word{"这个商户的订单", "orders of this merchant"}
+	tFoundMore      = word{"只列出最新的 %s 笔：请输入更多位数字。", "Only the newest %s are listed: type more digits."}
+	tRowsPerPage    = word{"每页行数", "Rows a page"}
+	tSessions       = word{"我的登录", "My sessions"}
+	tStarted        = word{"登录时间", "Signed in"}
+	tLastSeen       = word{"最近使用", "Last used"}
+	tThisOne        = word{"就是这里", "This one"}
+	tEndOthers      = word{"结束其他登录", "Sign out the others"}
+	tActEndOthers   = word{"结束了其他登录", "ended the other sessions"}
+	tOthersEnded    = word{"其他登录已结束。", "The other sessions are over."}
+)

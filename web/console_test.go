@@ -155,6 +155,7 @@ var pages = []struct{ name, path, holds string }{
 	{"me", "/me", "datalist"},
 	{"audit", "/audit?check=1", "data-row"},
 	{"orders-none", "/orders?no=nothing", "/orders"},
+	{"search", "/search?q=000000", "/search"},
 }
 
 var (
@@ -294,6 +295,18 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 	for _, no := range []string{"2026112000000001", "GX-88210477"} {
 		if got := h.page(t, cookie, "/orders?no="+no); got.header.Get("Location") != "/orders/2026112000000001" {
 			t.Errorf("the one order of %s: %d to %q", no, got.status, got.header.Get("Location"))
+		}
+	}
+	var event int64
+	if err := h.db.NewRaw("SELECT id FROM events").Scan(t.Context(), &event); err != nil {
+		t.Fatal(err)
+	}
+	for q, want := range map[string]string{
+		"2026112000000001": orderOne, "GX-88210477": orderOne, "000001": orderOne, notify.PublicID(event): orderOne, "m1": "/orders?merchant=m1",
+		"NO-SUCH-ORDER": "/exceptions?no=NO-SUCH-ORDER", "nothing at all": "",
+	} {
+		if got := h.page(t, cookie, "/search?q="+url.QueryEscape(q)); got.header.Get("Location") != want || want == "" && got.status != http.StatusOK {
+			t.Errorf("searching %s: %d to %q", q, got.status, got.header.Get("Location"))
 		}
 	}
 	for path, want := range map[string]int{"/orders?cursor=!": 400, "/orders/none": 404, "/orders?status=%00": 422, "/exceptions?cursor=-1": 400, "/orders?window=2y": 422, "/orders?to=today": 422} {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -40,7 +41,7 @@ func (s *Server) list(c *fiber.Ctx, always bool, names ...string) *listing {
 		}
 	}
 	l.readWindow(always)
-	l.span.Rows = console.PageSize
+	l.span.Rows = cmp.Or(operator(c).PageRows, console.PageSize)
 	if l.err != nil {
 		return l
 	}

@@ -97,6 +97,8 @@ func (s *Server) consoleRoutes() []route {
 		page("/me", access.UseAccount, s.accountPage, menu{"settings", views.LabelAccount}),
 		act("/me", access.UseAccount, s.saveAccount),
 		act("/me/password", access.UseAccount, s.changePassword),
+		act("/me/sessions/end", access.UseAccount, s.endSessions),
+		page("/search", access.ViewOrders, s.searchPage, menu{}),
 		page("/_/live", access.ViewOverview, s.liveStream, menu{}),
 	}
 	for _, t := range s.board.topics {

@@ -108,7 +108,7 @@ func (b *Book) scan(ctx context.Context, s Span, w bounds, tables ...string) (bo
 	for _, table := range tables {
 		var at []int64
 		err := b.db.Read.NewSelect().TableExpr("?", bun.Ident(table)).Column("id").Where("id BETWEEN ? AND ?", w.low, w.high).
-			OrderExpr("id ?", bun.Safe(s.order())).Limit(1).Offset(int64(b.scanRows) - 1).Scan(ctx, &at)
+			OrderExpr("id ?", bun.Safe(s.order())).Limit(1).Offset(int64(b.scanRows)-1).Scan(ctx, &at)
 		if err != nil {
 			return w, fmt.Errorf("find the end of the page in %s: %w", table, err)
 		}
