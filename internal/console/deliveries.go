@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"backstop/internal/notify"
@@ -152,4 +153,32 @@ func (b *Book) fewWait(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("count waiting notifications: %w", err)
 	}
 	return n <= waitingMost, nil
+}
+
+// ErrTooMany says that a filter finds more notifications than may be taken up
+// together.
+var ErrTooMany = errors.New("too many notifications match: narrow the filter")
+
+// Matching is every notification of the filter, oldest first: for what is done
+// to all of them. ids narrows it to some of them. Errors: ErrTooMany.
+func (b *Book) Matching(ctx context.Context, f DeliveryFilter, ids []int64, most int) ([]Delivery, error) {
+	match, _, err := b.matchDeliveries(ctx, &f)
+	if err != nil || match == nil {
+		return nil, err
+	}
+	if ids != nil {
+		match.add("d.id IN (?)", bun.List(ids))
+	}
+	w := f.window()
+	var rows []Delivery
+	q := match.apply(b.db.Read.NewSelect().Model(&rows).ColumnExpr("d.*").ColumnExpr(deliveryColumns).
+		Join("LEFT JOIN orders AS o ON o.id = d.subject_id"))
+	err = q.Where("d.id BETWEEN ? AND ?", w.low, w.high).OrderExpr("d.id").Limit(int64(most) + 1).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read all that match: %w", err)
+	}
+	if len(rows) > most {
+		return nil, ErrTooMany
+	}
+	return rows, nil
 }
