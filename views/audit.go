@@ -63,10 +63,14 @@ func objectLink(r audit.Row) templ.SafeURL {
 
 // acts are the words of what people do, by the code that the audit keeps.
 var acts = map[string]word{
-	"notification.resend": tActResend,
-	"order.note":          tActNote,
-	"session.start":       tActSignIn,
-	"session.end_others":  tActEndOthers, "password.change": tActPassword,
+	"notification.resend":      tActResend,
+	"order.note":               tActNote,
+	"session.start":            tActSignIn,
+	"exception.note":           tActNote,
+	"exception.assign":         tActAssign,
+	"exception.settle":         tActSettle,
+	"notification.resend_many": tActMany,
+	"session.end_others":       tActEndOthers, "password.change": tActPassword,
 }
 
 func actWord(action string) word {

@@ -25,6 +25,9 @@ type Page struct {
 	File     func(name string) string
 	Version  string
 	Live     bool // the page keeps itself current
+	// RedisDown and ReadOnly say what is in trouble; Frozen that nobody may act
+	// because of it.
+	RedisDown, ReadOnly, Frozen bool
 }
 
 // MenuItem is one line of the navigation.

@@ -31,21 +31,26 @@ const (
 func newFormKey() string { return seal.NewToken("") }
 
 // act runs what a person does: once per form, however often it is sent, with its
-// audit row in the same transaction. It reports whether this request was the one
-// that did it.
+// reason and its audit row in the same transaction. It reports whether this
+// request was the one that did it.
 func (s *Server) act(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(context.Context, bun.Tx) error) (did bool, err error) {
 	reason := strings.TrimSpace(field(c, "reason"))
 	if n := utf8.RuneCountInString(reason); n < reasonLeast || n > reasonMost || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
 		return false, invalidField("reason", "write a reason of 8 to 1000 characters")
 	}
-	key := field(c, "form_key")
-	if key == "" || len(key) > maxFormKey {
-		return false, invalidField("form_key", "open the page again and send the form from there")
-	}
 	if a.Params == nil {
 		a.Params = map[string]any{}
 	}
 	a.Params["reason"] = reason
+	return s.actPlainly(ctx, c, a, do)
+}
+
+// actPlainly is act for what is easily taken back: it needs no reason.
+func (s *Server) actPlainly(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(context.Context, bun.Tx) error) (did bool, err error) {
+	key := field(c, "form_key")
+	if key == "" || len(key) > maxFormKey {
+		return false, invalidField("form_key", "open the page again and send the form from there")
+	}
 	a.Actor, a.Remote = "operator:"+operator(c).Name, peer(c).String()
 	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		did, err = takeFormKey(ctx, tx, s.o.DB, key)

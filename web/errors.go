@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/notify"
@@ -52,6 +54,12 @@ var domainErrors = []struct {
 	{console.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{notify.ErrNoDelivery, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{notify.ErrSending, apiError{status: http.StatusConflict, code: "sending"}},
+	{compensation.ErrNoException, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{compensation.ErrOver, apiError{status: http.StatusConflict, code: "over"}},
+	{batch.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{batch.ErrExpired, apiError{status: http.StatusConflict, code: "expired"}},
+	{batch.ErrNothing, apiError{status: http.StatusUnprocessableEntity, code: "nothing_matches"}},
+	{console.ErrTooMany, apiError{status: http.StatusUnprocessableEntity, code: "too_many"}},
 	{payment.ErrConflict, apiError{status: http.StatusConflict, code: "idempotency_conflict"}},
 	{payment.ErrState, apiError{status: http.StatusConflict, code: "wrong_state"}},
 	{stock.ErrOutOfStock, apiError{status: http.StatusConflict, code: "out_of_stock"}},

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"backstop/internal/access"
 	"backstop/internal/console"
 	"backstop/views"
 
@@ -85,7 +86,7 @@ func (s *Server) notificationsPage(c *fiber.Ctx) error {
 			return slow(ctx, err)
 		}
 	}
-	return s.render(c, http.StatusOK, views.Notifications(l.p, list, page.Rows, choices))
+	return s.render(c, http.StatusOK, views.Notifications(l.p, list, page.Rows, choices, s.policy.Allows(l.p.Role, access.ResendMany)))
 }
 
 // deliveryFilter is what the list of notifications is asked for.

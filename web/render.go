@@ -71,6 +71,8 @@ func (s *Server) page(c *fiber.Ctx) *views.Page {
 		return p
 	}
 	p.User, p.Role = op.Name, op.Role
+	p.RedisDown, p.ReadOnly = s.ready.failed("redis"), s.ready.failed("database", "writable")
+	p.Frozen = p.RedisDown || p.ReadOnly
 	if op.Language != "" {
 		p.Language = op.Language
 	}
@@ -123,6 +125,14 @@ func (s *Server) failPage(c *fiber.Ctx, e *apiError) error {
 		return s.render(c, e.status, views.SignIn(s.page(c), views.Login{Next: "/", Problem: views.Foreign}))
 	case e == errSlow:
 		kind = views.TooWide
+	case e == errFrozen:
+		kind = views.Off
+	case e.code == "too_many":
+		kind = views.TooMuch
+	case e.code == "nothing_matches":
+		kind = views.NoneFound
+	case e.status == http.StatusConflict:
+		kind = views.Changed
 	case e == errCursor:
 		kind = views.BadPage
 	case e.status == http.StatusNotFound:

@@ -26,12 +26,15 @@ const (
 	Resend            Permission = "notification.resend"
 	Comment           Permission = "note.write" // on orders and exceptions
 	ViewAudit         Permission = "audit.view"
+	ResendMany        Permission = "notification.resend_many"
+	AssignExceptions  Permission = "exception.assign" // to whom it falls to look into it
+	SettleExceptions  Permission = "exception.settle" // to say that it is put right
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit,
+	Resend, Comment, ViewAudit, ResendMany, AssignExceptions, SettleExceptions,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it

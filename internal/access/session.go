@@ -97,7 +97,7 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	}
 	// Not the last minute of a short limit, or a busy session would end.
 	if touch && now-row.SeenAt > min(seenEvery, s.idle/4).Microseconds() {
-		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash, now).Exec(ctx); err != nil {
+		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash, now).Exec(ctx); err != nil && !db.IsReadOnly(err) {
 			return nil, fmt.Errorf("keep the session alive: %w", err)
 		}
 	}

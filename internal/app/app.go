@@ -242,6 +242,7 @@ const skewMost = 2 * time.Second
 func (a *App) checks() []web.Check {
 	return []web.Check{
 		{Name: "database", Run: a.db.Ping},
+		{Name: "writable", Run: a.db.Writable},
 		{Name: "schema", Run: func(ctx context.Context) error {
 			current, err := a.db.SchemaCurrent(ctx, migrations.Files)
 			if err == nil && !current {

@@ -138,4 +138,4 @@ func (b *Book) Exception(ctx context.Context, id int64) (*Exception, error) {
 const ExceptionObject = "exception"
 
 // ExceptionID is an exception's id as people see it.
-func ExceptionID(id int64) string { return strconv.FormatInt(id, 36) }
+func ExceptionID(id int64) string { return strconv.FormatInt(id, 10) }
