@@ -1,7 +1,11 @@
 package views
 
 import (
+	"strconv"
+
 	"backstop/internal/compensation/batch"
+
+	"github.com/a-h/templ"
 )
 
 // PlanData is what the page of a plan shows.
@@ -29,4 +33,8 @@ var planOutcomes = map[batch.Outcome]state{
 	batch.Send:    {"ok", "send", tWillSend},
 	batch.Final:   {"idle", "ban", tSkipFinal},
 	batch.Blocked: {"warn", "hourglass", tSkipBlocked},
+}
+
+func planRun(d PlanData) templ.SafeURL {
+	return templ.URL("/notifications/plans/" + strconv.FormatInt(d.ID, 10) + "/run")
 }

@@ -5,19 +5,16 @@ package views
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-	"time"
-
 	"backstop/internal/audit"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/supplier"
+	"strconv"
+	"time"
 )
 
 func crumb(p *Page, href string, list word) templ.Component {

@@ -5,17 +5,14 @@ package views
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-	"time"
-
 	"backstop/internal/console"
 	"backstop/internal/notify"
+	"strconv"
+	"time"
 )
 
 // Notifications is the list of notifications to merchants. Those who may send
@@ -603,7 +600,7 @@ func notificationTable(p *Page, rows []console.Delivery, pick bool) templ.Compon
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var29 := []any{"num mono small", templ.KV("t-bad", d.LastClass != "" && d.LastClass != notify.OK)}
+			var templ_7745c5c3_Var29 = []any{"num mono small", templ.KV("t-bad", d.LastClass != "" && d.LastClass != notify.OK)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var29...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -638,7 +635,7 @@ func notificationTable(p *Page, rows []console.Delivery, pick bool) templ.Compon
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var32 := []any{"num", templ.KV("t-warn", d.TookUS > slowAnswer)}
+			var templ_7745c5c3_Var32 = []any{"num", templ.KV("t-warn", d.TookUS > slowAnswer)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var32...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -801,7 +798,7 @@ func tries(d console.Delivery) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, kind := range triesOf(d) {
-			templ_7745c5c3_Var42 := []any{kind}
+			var templ_7745c5c3_Var42 = []any{kind}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var42...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

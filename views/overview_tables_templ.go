@@ -5,10 +5,8 @@ package views
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import "backstop/internal/console"
 
@@ -381,7 +379,7 @@ func rectangle(kind string, b box) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if b.h > 0 {
-			templ_7745c5c3_Var18 := []any{kind}
+			var templ_7745c5c3_Var18 = []any{kind}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var18...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

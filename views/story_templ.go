@@ -5,16 +5,13 @@ package views
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-
 	"backstop/internal/console"
 	"backstop/internal/notify"
+	"strconv"
 )
 
 // Story is everything that happened to one order, on one axis of time.
@@ -261,7 +258,7 @@ func Story(p *Page, s StoryData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for i, item := range s.Items {
-				templ_7745c5c3_Var14 := []any{line(item)}
+				var templ_7745c5c3_Var14 = []any{line(item)}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var14...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -897,7 +894,7 @@ func why(p *Page, w console.Why) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		what, then := whyTexts(p, w)
-		templ_7745c5c3_Var48 := []any{"callout", moods[w.Rule].kind}
+		var templ_7745c5c3_Var48 = []any{"callout", moods[w.Rule].kind}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var48...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -1921,7 +1918,7 @@ func storyAside(p *Page, s StoryData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var105 := []any{"strong", templ.KV("t-ok", s.Order.PaidAmount == s.Order.Amount), templ.KV("t-bad", s.Order.PaidAmount != s.Order.Amount)}
+			var templ_7745c5c3_Var105 = []any{"strong", templ.KV("t-ok", s.Order.PaidAmount == s.Order.Amount), templ.KV("t-bad", s.Order.PaidAmount != s.Order.Amount)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var105...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

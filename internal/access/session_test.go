@@ -273,8 +273,11 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	}
 	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions}
 	extra := map[string][]Permission{
-		Support: {Resend, Comment}, Ops: {InspectQueues, Resend, Comment}, Finance: {ViewPersonal, Resend, Comment},
-		Lead: {ViewPersonal, Resend, Comment, ViewAudit}, Admin: {InspectQueues, ViewAudit}, Auditor: {ViewPersonal, ViewAudit},
+		Support: {Resend, Comment, AssignExceptions},
+		Ops:     {InspectQueues, Resend, Comment, AssignExceptions, ResendMany, SettleExceptions},
+		Finance: {ViewPersonal, Resend, Comment, AssignExceptions, SettleExceptions},
+		Lead:    {ViewPersonal, Resend, Comment, ViewAudit, AssignExceptions, ResendMany, SettleExceptions},
+		Admin:   {InspectQueues, ViewAudit}, Auditor: {ViewPersonal, ViewAudit},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {
 		for _, permission := range Permissions {
