@@ -142,6 +142,7 @@ func (l List) filtered() bool {
 func (l List) wider() string {
 	widest := Windows[len(Windows)-1].Name
 	switch {
+	case l.get("no") != "" || l.get("risk") != "": // found however old they are
 	case l.Window.Always && (l.get("window") != "" || l.get("to") != ""):
 		return l.with("window", "", "to", "")
 	case !l.Window.Always && (l.get("window") != widest || l.get("to") != ""):
@@ -164,6 +165,16 @@ const (
 type smallBar struct {
 	all, bad     box
 	title, label string
+}
+
+// quiet says that nothing happened over the list's time, as far as is known.
+func (l List) quiet() bool {
+	for _, b := range l.Bars {
+		if b.Good+b.Bad > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // drawBars computes the chart of bars over a span.

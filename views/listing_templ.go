@@ -649,7 +649,7 @@ func histogram(p *Page, l List, label string) templ.Component {
 			templ_7745c5c3_Var32 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if len(l.Bars) > 0 {
+		if !l.quiet() {
 			bars, says := p.drawBars(l.Bars, l.Window.Span())
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<div class=\"body histogram\"><svg class=\"chart\" viewBox=\"0 0 1180 60\" role=\"img\" aria-label=\"")
 			if templ_7745c5c3_Err != nil {

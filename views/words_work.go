@@ -13,6 +13,7 @@ var (
 	tSays         = word{"通知内容", "What it says"}
 	tSeenN        = word{"报告 %s 次", "reported %s times"}
 	tWhatIsWrong  = word{"问题", "What is wrong"}
+	tReference    = word{"流水号或通知编号", "Supplier's number or notification"}
 	tItsCallbacks = word{"这个编号的全部回调", "All callbacks of this number"}
 	tPeopleSaid   = word{"人工处理记录", "What people said and did"}
 	tNobodyYet    = word{"还没有人处理", "Nobody did anything yet"}

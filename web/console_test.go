@@ -13,6 +13,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/compensation"
+	"backstop/internal/compensation/batch"
+	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -143,8 +145,34 @@ func seed(t *testing.T, d *db.DB) {
 	}
 }
 
-// pages are every page there is to see, with what the seed put on it.
-var pages = []struct{ name, path, holds string }{
+// sight is a page and what the seed put on it.
+type sight struct{ name, path, holds string }
+
+// details are the pages of single things that the seed wrote.
+func (h *house) details(t *testing.T) []sight {
+	t.Helper()
+	id := func(query string) (n int64) {
+		t.Helper()
+		if err := h.db.Read.NewRaw(query).Scan(t.Context(), &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	plan, err := batch.Propose(t.Context(), h.db, h.console, "wang.min", "/notifications", console.DeliveryFilter{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []sight{
+		{"callback", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM callbacks WHERE outcome = 'paid'")), "RSA-SHA256"},
+		{"callback-refused", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM refused_callbacks")), "does not match"},
+		{"notification", "/notifications/" + notify.PublicID(id("SELECT id FROM events")), "HTTP 502"},
+		{"exception", fmt.Sprintf("/exceptions/%d", id("SELECT id FROM exceptions WHERE kind = 'amount_mismatch'")), "12.300"},
+		{"plan", planPath(plan.ID), "3,499.00"},
+	}
+}
+
+// pages are the pages there are to see, beside the details.
+var pages = []sight{
 	{"overview", "/", "3,499.00"},
 	{"orders", "/orders", "GX-88210477"},
 	{"order", "/orders/2026112000000001", "SKU-77120"},
@@ -168,7 +196,7 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
 	cookie := h.signIn(t, access.Lead)
-	for _, p := range pages {
+	for _, p := range append(h.details(t), pages...) {
 		for _, lang := range []string{"zh", "en"} {
 			join := "?"
 			if strings.Contains(p.path, "?") {

@@ -261,4 +261,3 @@ func TestMoreThanAPlanHoldsIsRefused(t *testing.T) {
 		t.Errorf("5,060 notifications: %v", err)
 	}
 }
-
