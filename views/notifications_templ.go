@@ -657,7 +657,7 @@ func notificationTable(p *Page, rows []console.Delivery, pick bool) templ.Compon
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if d.Delivery.Attempts > 0 {
+			if d.TookUS > 0 {
 				var templ_7745c5c3_Var34 string
 				templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(p.took(time.Duration(d.TookUS) * time.Microsecond))
 				if templ_7745c5c3_Err != nil {

@@ -123,7 +123,11 @@ const (
 
 func open(t *testing.T, environ ...string) *house {
 	t.Helper()
-	d := dbtest.SQLite(t)
+	return openOn(t, dbtest.SQLite(t), environ...)
+}
+
+func openOn(t *testing.T, d *db.DB, environ ...string) *house {
+	t.Helper()
 	h := &house{
 		db: d, till: &till{db: d}, log: new(bytes.Buffer),
 		sender: &sender{answer: callback.Receipt{Outcome: "paid", Reply: supplier.Reply{Status: 200, ContentType: "text/plain", Body: []byte("success")}}},
