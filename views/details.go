@@ -110,3 +110,11 @@ func (l List) plan() string {
 	}
 	return "/notifications/plans"
 }
+
+// deliveryState is how a notification stands, a parked one among them.
+func deliveryState(d console.Delivery) state {
+	if d.Parked {
+		return look(toldStates, "parked")
+	}
+	return look(deliveryStates, string(d.Status))
+}

@@ -146,10 +146,12 @@ type errorBody struct {
 func (s *Server) logFailure(c *fiber.Ctx, e *apiError, err error) {
 	level := slog.LevelInfo
 	switch {
-	case e.status >= http.StatusInternalServerError:
+	case e.status >= http.StatusInternalServerError && e.status != http.StatusServiceUnavailable:
 		level = slog.LevelError
 	case !s.refusals.Allow():
 		level = slog.LevelDebug
+	case e.status == http.StatusServiceUnavailable:
+		level = slog.LevelWarn // busy is no fault, and comes in floods
 	}
 	attrs := []slog.Attr{
 		slog.Int("status", e.status), slog.String("code", e.code),

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/console"
@@ -62,6 +63,8 @@ type Options struct {
 	Queues func(context.Context) (map[string]queue.Size, error)
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
+	// Breakers is this node's copy of the merchants' breakers.
+	Breakers *breaker.Book
 	// Nudge tells the workers of notifications that are due, after a commit.
 	Nudge   func([]queue.Nudge)
 	Version string
@@ -113,7 +116,7 @@ func New(o Options) *Server {
 		panic(err) // the policy is part of the binary
 	}
 	s := &Server{
-		files: static.Load(), console: console.New(o.DB, o.Settings), policy: policy, throttle: access.NewThrottle(),
+		files: static.Load(), console: console.New(o.DB, o.Settings, o.Breakers), policy: policy, throttle: access.NewThrottle(),
 		cursors: cursors{o.Keys.Derive("cursors")},
 
 		o: o, tokens: newTokenBook(o.DB), ready: newReadiness(o.Checks),

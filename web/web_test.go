@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/db"
@@ -146,7 +147,7 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *house {
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.Server = New(Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Keys: keys, Callbacks: h.sender, Payments: h.till,
-		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {},
+		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Breakers: breaker.NewBook(d, nil),
 		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -25,6 +25,7 @@ func (a *App) alerts() (jobs.Alerts, error) {
 		Targets: targets,
 		Style:   alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.URL()},
 		Here:    a.readHere, Shared: a.readShared,
+		Merchant: a.merchantName,
 	}, err
 }
 
@@ -61,7 +62,7 @@ func (a *App) readHere(ctx context.Context) []alert.Reading {
 // left out: its alert neither fires nor ends.
 func (a *App) readShared(ctx context.Context) []alert.Reading {
 	var all []alert.Reading
-	if due, err := notify.Overdue(ctx, a.db); err == nil {
+	if due, err := notify.Overdue(ctx, a.db, a.breakers); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
 	}
 	all = append(all, a.readAttempts(ctx)...)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/db"
@@ -56,6 +57,7 @@ type App struct {
 	nudger     *notify.Nudger
 	processor  *payment.Processor
 	dispatcher *notify.Dispatcher
+	breakers   *breaker.Book
 	ledger     *ledger.Book
 	server     *web.Server
 	listener   net.Listener
@@ -194,6 +196,7 @@ func (a *App) build() {
 	c := a.o.Config
 	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs})
 	a.closing(out.Close)
+	a.breakers = breaker.NewBook(a.db, a.breakerPolicy)
 	a.nudger = notify.NewNudger(a.queue, a.db.Now, a.o.Log)
 	a.closing(a.nudger.Close)
 	a.ledger = ledger.New(a.db)
@@ -206,8 +209,11 @@ func (a *App) build() {
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Book: a.settings.Merchants, Channels: channels(out), Nudger: a.nudger,
-			Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
+			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
 		})
+	}
+	if a.dispatcher != nil {
+		a.nudger.Follow(a.dispatcher.Way)
 	}
 	metric.RegisterBacklogs(a.backlogs)
 	if a.o.Roles.Web {
@@ -217,7 +223,7 @@ func (a *App) build() {
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
-			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, Monitor: a.monitor(), Nudge: a.nudger.Now,
+			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, Monitor: a.monitor(), Nudge: a.nudger.Now, Breakers: a.breakers,
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})
 	}

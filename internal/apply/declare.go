@@ -266,7 +266,7 @@ func (o object) secrets() [][]byte {
 // default of the contract.
 func (v value) notify(env Env) merchant.Settings {
 	defaults := env.Defaults.filled()
-	o := v.object("urls", "ack", "ack_text", "format", "schedule", "timeout", "max_in_flight")
+	o := v.object("urls", "ack", "ack_text", "format", "schedule", "timeout", "max_in_flight", "rate_limit", "breaker")
 	s := merchant.Settings{
 		URLs:        []string{},
 		Ack:         o.at("ack").oneOf("status", "text"),
@@ -274,6 +274,9 @@ func (v value) notify(env Env) merchant.Settings {
 		Format:      o.at("format").oneOf("standard", "form"),
 		TimeoutMS:   o.at("timeout").duration(time.Second, 10*time.Second, defaults.Timeout).Milliseconds(),
 		MaxInFlight: int(o.at("max_in_flight").whole(1, maxInFlight, int64(defaults.MaxInFlight))),
+
+		RatePerSecond: o.at("rate_limit").perSecond(),
+		Breaker:       o.at("breaker").breaker(),
 	}
 	if s.AckText == "" {
 		s.AckText = "success"
@@ -296,6 +299,19 @@ func (v value) notify(env Env) merchant.Settings {
 	}
 	s.Schedule, s.WaitsMS = o.at("schedule").schedule(defaults.Schedule)
 	return s
+}
+
+// breaker reads what a merchant's breaker does otherwise than the program's own
+// settings (BACKSTOP_BREAKER_…) say.
+func (v value) breaker() merchant.Breaker {
+	o := v.object("failures", "open", "rate", "window", "slow")
+	return merchant.Breaker{
+		Failures:    int(o.at("failures").whole(1, 1000, 0)),
+		OpenMS:      o.at("open").duration(time.Second, 24*time.Hour, 0).Milliseconds(),
+		RatePercent: int(o.at("rate").whole(1, 100, 0)),
+		WindowMS:    o.at("window").duration(time.Second, time.Hour, 0).Milliseconds(),
+		SlowMS:      o.at("slow").duration(100*time.Millisecond, 10*time.Second, 0).Milliseconds(),
+	}
 }
 
 // schedule is the preset's name, or "list", and the waits in milliseconds.

@@ -59,6 +59,11 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{notify("timeout: 11s"), ":5: merchants[0].notify.timeout: use a duration from 1s to 10s"},
 		{notify("timeout: 0.5s"), "use a duration from 1s to 10s"},
 		{notify("max_in_flight: 0"), "use a whole number from 1 to 1000"},
+		{notify("rate_limit: fast"), "use a rate from 1/s to 100000/s"},
+		{notify("rate_limit: 0/s"), "use a rate from 1/s to 100000/s"},
+		{notify("breaker: {failures: 0}"), "use a whole number from 1 to 1000"},
+		{notify("breaker: {open: 10ms}"), "use a duration from 1s to 24h0m0s"},
+		{notify("breaker: {often: 1}"), "breaker"},
 		{"merchants:\n- { code: a, api_key: " + keyM1 + ", signing_secret: " + secretA + " }\n- { code: b, api_key: " + keyM1 + ", signing_secret: " + secretA + " }", ":3: merchants[1].api_key: the same as in merchants[0].api_key"},
 
 		{"skus: [{ sku: a }]", "skus[0].stock: missing"},

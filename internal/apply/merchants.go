@@ -158,6 +158,8 @@ func (w *writer) merchantChanges(m merchantDecl, row, old *merchant.Row) []strin
 		{"schedule", was.Schedule == is.Schedule && slices.Equal(was.WaitsMS, is.WaitsMS)},
 		{"timeout", was.TimeoutMS == is.TimeoutMS},
 		{"max_in_flight", was.MaxInFlight == is.MaxInFlight},
+		{"rate_limit", was.RatePerSecond == is.RatePerSecond},
+		{"breaker", was.Breaker == is.Breaker},
 	} {
 		if !f.same {
 			changes = append(changes, "notify."+f.name)

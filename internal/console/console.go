@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/settings"
 )
@@ -15,11 +16,14 @@ import (
 type Book struct {
 	db       *db.DB
 	settings *settings.Store
+	breakers *breaker.Book
 	scanRows int // see scanRows; less in tests
 }
 
 // New returns a Book of the database.
-func New(d *db.DB, s *settings.Store) *Book { return &Book{db: d, settings: s, scanRows: scanRows} }
+func New(d *db.DB, s *settings.Store, b *breaker.Book) *Book {
+	return &Book{db: d, settings: s, breakers: b, scanRows: scanRows}
+}
 
 // Named is a merchant or a supplier for a select.
 type Named struct {

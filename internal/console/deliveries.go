@@ -32,6 +32,8 @@ type Delivery struct {
 	// Of the last attempt; 0 where there was none.
 	HTTPStatus int   `bun:"-"`
 	TookUS     int64 `bun:"-"`
+	// Parked says that it waits for its merchant's breaker.
+	Parked bool `bun:"-"`
 }
 
 // deliveryColumns take the money from the notification while it is at risk, and
@@ -56,6 +58,9 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 		Join("LEFT JOIN orders AS o ON o.id = d.subject_id"))
 	if err := f.within(q, "d", w).Scan(ctx); err != nil {
 		return Page[Delivery]{}, fmt.Errorf("read notifications: %w", err)
+	}
+	for i, r := range rows {
+		rows[i].Parked = (r.Status == notify.Queued || r.Status == notify.RetryWait) && b.breakers.Of(r.MerchantID).Parked()
 	}
 	page := cut(f.Span, w, rows, func(d Delivery) int64 { return d.ID })
 	if err := counted(ctx, b, &page, f.Span, scans, "deliveries", "d", match.apply); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
@@ -38,7 +39,7 @@ func newBook(t *testing.T, d *db.DB) *Book {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(d, nil)
+	return New(d, nil, breaker.NewBook(d, nil))
 }
 
 // walk goes through a whole list one way and back, with something happening at

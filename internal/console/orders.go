@@ -135,7 +135,7 @@ func (b *Book) addTold(ctx context.Context, rows []Order) error {
 	of := map[int64][]notify.Delivery{}
 	if len(ids) > 0 {
 		var all []notify.Delivery
-		err := b.db.Read.NewSelect().Model(&all).Column("id", "subject_id", "status").
+		err := b.db.Read.NewSelect().Model(&all).Column("id", "subject_id", "merchant_id", "status").
 			Where("d.subject_id IN (?)", bun.List(ids)).OrderExpr("d.id DESC").Limit(int64(len(ids)) * toldRows).Scan(ctx)
 		if err != nil {
 			return fmt.Errorf("read how merchants were told: %w", err)
@@ -145,7 +145,8 @@ func (b *Book) addTold(ctx context.Context, rows []Order) error {
 		}
 	}
 	for i := range rows {
-		rows[i].Told = notify.OrderStatus(of[rows[i].ID])
+		told := of[rows[i].ID]
+		rows[i].Told = notify.OrderStatus(told, len(told) > 0 && b.breakers.Of(told[0].MerchantID).Parked())
 	}
 	return nil
 }

@@ -34,6 +34,21 @@ type Settings struct {
 	WaitsMS     []int64  `json:"waits_ms"`
 	TimeoutMS   int64    `json:"timeout_ms"`
 	MaxInFlight int      `json:"max_in_flight"`
+	// RatePerSecond bounds the attempts of one node; 0 = no bound.
+	RatePerSecond float64 `json:"rate_per_second,omitempty"`
+	// Breaker holds what differs from the program's own; zero fields do not.
+	Breaker Breaker `json:"breaker,omitzero"`
+}
+
+// Breaker says when a merchant counts as unreachable.
+type Breaker struct {
+	Failures    int   `json:"failures,omitempty"`
+	OpenMS      int64 `json:"open_ms,omitempty"`
+	RatePercent int   `json:"rate_percent,omitempty"`
+	WindowMS    int64 `json:"window_ms,omitempty"`
+	// SlowMS is the answer time from which on an answer counts as a failure; 0 =
+	// none does.
+	SlowMS int64 `json:"slow_ms,omitempty"`
 }
 
 // Merchant is a merchant as this node works with it: secrets open, in memory.

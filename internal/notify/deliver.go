@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/db"
 	"backstop/internal/failpoint"
@@ -22,29 +23,45 @@ const resultWait = 10 * time.Second
 
 // outcome is what one attempt means for its delivery.
 type outcome struct {
-	attempt Attempt
-	claimed claimed
-	status  Status
-	nextAt  *int64 // of RetryWait
+	attempt    Attempt
+	claimed    claimed
+	status     Status
+	nextAt     *int64 // of RetryWait
+	generation int64  // of the breaker under which it began
+	folded     *breaker.Folded
 }
 
-// deliver makes one attempt. The slot is free as soon as the merchant has
-// answered; the row stays leased until the result is committed.
-func (d *Dispatcher) deliver(t ticket, c claimed) {
+// deliver makes one attempt. The slot is free as soon as the merchant has taken
+// it; the row stays leased until the result is committed.
+func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	m := d.o.Book().ByID(c.MerchantID)
 	msg, waits := d.message(m, c)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
+	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })
 	res := d.send(c.Channel, msg)
 	failpoint.Hit("after_send")
+	late.Stop()
 	if res.Class == Cancelled {
 		d.giveBack(t, c)
 		return
 	}
 	o := d.judge(c, msg.URL, waits, start, res)
+	o.generation = t.generation
 
+	if res.Class != OK {
+		// The slot waits for the commit: the breaker must know of a failure before
+		// the next attempt begins.
+		d.write(o)
+		d.mu.Lock()
+		d.answered(t, false, res.Took)
+		d.release(t)
+		d.mu.Unlock()
+		return
+	}
 	d.mu.Lock()
 	d.sent++
+	d.answered(t, true, res.Took)
 	d.release(t)
 	d.mu.Unlock()
 	d.write(o)
@@ -142,16 +159,12 @@ func (d *Dispatcher) write(o *outcome) {
 		d.o.Log.Error("write the result of an attempt", "notification", PublicID(o.claimed.EventID), "error", db.Explain(err))
 		return
 	}
+	d.heed(o.folded)
 	d.o.Log.Info("notify", "notification", PublicID(o.claimed.EventID), "type", o.claimed.EventType, "attempt", o.attempt.Number,
 		"class", o.attempt.Class, "http_status", o.attempt.HTTPStatus, "took_ms", o.attempt.TookUS/1000, "result", o.status)
 	metric.Notifications.WithLabelValues(string(o.status)).Inc()
-	switch o.status {
-	case RetryWait:
+	if o.status == RetryWait {
 		d.o.Nudger.Later(queue.Nudge{Delivery: o.claimed.ID, Merchant: o.claimed.MerchantID, At: *o.nextAt})
-	case Exhausted:
-		if d.o.Exhausted != nil {
-			d.o.Exhausted(o.claimed.ID)
-		}
 	}
 }
 
@@ -194,6 +207,9 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 		Where("d.status = ?", Sending).Returning("id").Scan(ctx, &mine)
 	if err != nil {
 		return nil, fmt.Errorf("write results: %w", err)
+	}
+	if batch[0].folded, err = d.o.Breakers.Fold(ctx, tx, d.samples(batch)); err != nil {
+		return nil, err
 	}
 	won := make(map[int64]bool, len(mine))
 	for _, id := range mine {
@@ -245,7 +261,7 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes,
 
 // giveBack returns a claim whose attempt we cut off ourselves, so that shutting
 // down costs the merchant's schedule nothing.
-func (d *Dispatcher) giveBack(t ticket, c claimed) {
+func (d *Dispatcher) giveBack(t *ticket, c claimed) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0"+

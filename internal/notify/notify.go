@@ -171,13 +171,16 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([]queue.Nudge, err
 func Stamp(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // OrderStatus derives an order's notify_status (contract §4) from its deliveries,
-// newest first: none, queued, sending, retrying, delivered or exhausted.
-func OrderStatus(newestFirst []Delivery) string {
+// newest first: none, queued, sending, retrying, parked, delivered or exhausted.
+// parked says that the merchant's breaker is not closed.
+func OrderStatus(newestFirst []Delivery, parked bool) string {
 	for _, d := range newestFirst {
-		switch d.Status {
-		case Skipped:
+		switch {
+		case d.Status == Skipped:
 			continue
-		case RetryWait:
+		case parked && (d.Status == Queued || d.Status == RetryWait):
+			return "parked"
+		case d.Status == RetryWait:
 			return "retrying"
 		default:
 			return string(d.Status)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
@@ -87,7 +88,7 @@ func runAll(t *testing.T, d *db.DB, book *console.Book, id int64) (nudged int) {
 
 func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		book := console.New(d, nil)
+		book := console.New(d, nil, breaker.NewBook(d, nil))
 		put(t, d, notify.Exhausted, "CNY", 700)
 		put(t, d, notify.RetryWait, "HKD", 3)
 		put(t, d, notify.Delivered, "CNY", 5)
@@ -126,7 +127,7 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 
 func TestRunnersAtOnceSendEachNotificationOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		book := console.New(d, nil)
+		book := console.New(d, nil, breaker.NewBook(d, nil))
 		put(t, d, notify.Exhausted, "CNY", 1200)
 		p, err := Propose(t.Context(), d, book, "li", "", console.DeliveryFilter{}, nil)
 		if err != nil {
@@ -169,7 +170,7 @@ func TestRunnersAtOnceSendEachNotificationOnce(t *testing.T) {
 
 func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		book := console.New(d, nil)
+		book := console.New(d, nil, breaker.NewBook(d, nil))
 		put(t, d, notify.Exhausted, "CNY", 200)
 		plan := func() *Plan {
 			t.Helper()
@@ -212,7 +213,7 @@ func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
 
 func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		book := console.New(d, nil)
+		book := console.New(d, nil, breaker.NewBook(d, nil))
 		if _, err := Propose(t.Context(), d, book, "li", "", console.DeliveryFilter{}, nil); !errors.Is(err, ErrNothing) {
 			t.Errorf("of nothing: %v", err)
 		}
@@ -256,7 +257,7 @@ func TestMoreThanAPlanHoldsIsRefused(t *testing.T) {
 	for range 11 {
 		put(t, d, notify.Exhausted, "CNY", 460)
 	}
-	_, err := Propose(t.Context(), d, console.New(d, nil), "li", "", console.DeliveryFilter{}, nil)
+	_, err := Propose(t.Context(), d, console.New(d, nil, breaker.NewBook(d, nil)), "li", "", console.DeliveryFilter{}, nil)
 	if !errors.Is(err, console.ErrTooMany) || count(t, d, "SELECT count(*) FROM plans") != 0 {
 		t.Errorf("5,060 notifications: %v", err)
 	}
