@@ -41,7 +41,6 @@ var toldStates = map[string]state{
 	"queued":    {"info", "clock", tQueued},
 	"sending":   {"info", "send", tSending},
 	"retrying":  {"warn", "refresh-cw", tRetrying},
-	"parked":    {"idle", "hourglass", tParked},
 	"delivered": {"ok", "check", tDelivered},
 	"exhausted": {"bad", "x", tExhausted},
 }

@@ -226,7 +226,6 @@ var (
 	tQueued           = word{"排队中", "Queued"}
 	tSending          = word{"发送中", "Sending"}
 	tRetrying         = word{"重试中", "Retrying"}
-	tParked           = word{"熔断等待", "Parked"}
 	tDelivered        = word{"已确认", "Delivered"}
 	tExhausted        = word{"次数用尽", "Exhausted"}
 	tSkipped          = word{"无地址", "No address"}
