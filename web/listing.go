@@ -91,7 +91,7 @@ func (l *listing) readWindow(always bool) {
 
 // context bounds the list's queries.
 func (l *listing) context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), listTime)
+	return context.WithTimeout(context.Background(), l.s.listTime)
 }
 
 // slow turns the end of the list's time into what the person can do about it.

@@ -22,7 +22,7 @@ func (s *Server) searchPage(c *fiber.Ctx) error {
 	if q == "" {
 		return s.render(c, http.StatusOK, views.Search(s.page(c), "", nil))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), listTime)
+	ctx, cancel := context.WithTimeout(context.Background(), s.listTime)
 	defer cancel()
 	found, err := s.console.Search(ctx, q)
 	if err != nil {

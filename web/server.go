@@ -103,6 +103,7 @@ type Server struct {
 	files    *static.Set
 	console  *console.Book
 	cursors  cursors
+	listTime time.Duration // see listTime; less in tests
 	policy   *access.Policy
 	throttle *access.Throttle
 	board    *board
@@ -117,7 +118,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		files: static.Load(), console: console.New(o.DB, o.Settings, o.Breakers), policy: policy, throttle: access.NewThrottle(),
-		cursors: cursors{o.Keys.Derive("cursors")},
+		cursors: cursors{o.Keys.Derive("cursors")}, listTime: listTime,
 
 		o: o, tokens: newTokenBook(o.DB), ready: newReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),

@@ -375,3 +375,22 @@ func TestDaysOfAListAreDaysInThePersonsZone(t *testing.T) {
 		}
 	}
 }
+
+func TestAListThatTakesTooLongSaysWhatToDo(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	cookie := h.signIn(t, access.Ops)
+	h.listTime = time.Nanosecond
+	for _, path := range []string{"/orders", "/callbacks?outcome=paid", "/notifications", "/exceptions", "/search?q=123456"} {
+		join := "?"
+		if strings.Contains(path, "?") {
+			join = "&"
+		}
+		if got := h.page(t, cookie, path+join+"lang=en"); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "narrow the filter") {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+	if got := h.page(t, cookie, orderOne); got.status != http.StatusOK {
+		t.Errorf("the rest of the console: %d", got.status)
+	}
+}
