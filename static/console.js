@@ -34,6 +34,45 @@ document.addEventListener("change", e => {
   if (e.target.matches("form.filters select")) e.target.form.requestSubmit();
 });
 
+// Rows are picked one by one, a range with shift, or the whole page.
+const picked = form => {
+  const boxes = $$("input[name=row]", form), n = boxes.filter(b => b.checked).length;
+  for (const b of boxes) b.closest("tr").setAttribute("aria-selected", b.checked);
+  $("[data-picked]", form).hidden = !n;
+  $("[data-n]", form).textContent = n;
+  const all = $("[data-all]", form);
+  all.checked = n > 0 && n === boxes.length;
+  all.indeterminate = n > 0 && n < boxes.length;
+};
+let lastPicked;
+document.addEventListener("click", e => {
+  const form = e.target.closest("form[data-pick]");
+  if (!form || !e.target.matches("input[type=checkbox]")) return;
+  const boxes = $$("input[name=row]", form);
+  if (e.target.matches("[data-all]")) for (const b of boxes) b.checked = e.target.checked;
+  else {
+    if (e.shiftKey && boxes.includes(lastPicked)) {
+      const [from, to] = [boxes.indexOf(lastPicked), boxes.indexOf(e.target)].sort((a, b) => a - b);
+      for (const b of boxes.slice(from, to + 1)) b.checked = e.target.checked;
+    }
+    lastPicked = e.target;
+  }
+  picked(form);
+});
+addEventListener("pageshow", () => $$("form[data-pick]").forEach(picked));
+
+// A form that sends much waits until the amount is typed as it is shown. The
+// server asks for the same.
+const guarded = form => {
+  const typed = $("[data-typed]", form), button = $("button", form);
+  if (typed && !button.dataset.off) button.disabled = typed.value.trim() !== typed.dataset.typed;
+};
+for (const form of $$("form[data-guard]")) {
+  if ($("button", form).disabled) $("button", form).dataset.off = "1";
+  form.addEventListener("input", () => guarded(form));
+  guarded(form);
+}
+
 // Keyboard: none of it works inside inputs or dialogs, nor where it is turned off.
 let g = false, at = -1;
 const go = { d: "/", o: "/orders", c: "/callbacks", n: "/notifications", e: "/exceptions" };
@@ -50,7 +89,8 @@ document.addEventListener("keydown", e => {
     rows[at].focus();
   }
   if (rows[at] && e.key === "Enter") $("a", rows[at])?.click();
+  if (rows[at] && e.key === "x") $("input[name=row]", rows[at])?.click();
   if (rows[at] && e.key === "c") $("[data-copy]", rows[at])?.click();
   if (e.key === "]") $("[data-next]")?.click();
-  if (e.key === "[") $("[data-newest]")?.click();
+  if (e.key === "[") ($("[data-prev]") || $("[data-newest]"))?.click();
 });

@@ -3,6 +3,8 @@ package views
 import (
 	"strings"
 	"time"
+
+	"backstop/internal/access"
 )
 
 // Problem is what was wrong with a form, for its page to say.
@@ -19,6 +21,7 @@ const (
 	BadChoice   Problem = "bad_choice"
 	MustChange  Problem = "must_change"
 	ChoicesKept Problem = "kept" // none: all went well
+	OthersEnded Problem = "ended"
 )
 
 var problems = map[Problem]struct {
@@ -27,6 +30,7 @@ var problems = map[Problem]struct {
 }{
 	WrongLogin: {"bad", tWrongLogin}, Foreign: {"bad", tForeign}, OldWrong: {"bad", tOldWrong}, NewBad: {"bad", tNewBad},
 	NotSame: {"bad", tNotSame}, BadChoice: {"bad", tBadChoice}, MustChange: {"warn", tMustChange}, ChoicesKept: {"ok", tSaved},
+	OthersEnded: {"ok", tOthersEnded},
 }
 
 // Login is what the page for signing in shows.
@@ -46,6 +50,8 @@ func (l Login) wait(p *Page) string {
 type Account struct {
 	Language, Theme, Zone string // as chosen, "" = no choice
 	DefaultZone           string
+	Rows                  int // of lists, a page
+	Sessions              []access.Session
 	Problem               Problem
 	// Forced says that the password must be changed before anything else.
 	Forced bool

@@ -15,7 +15,6 @@ type AlertsData struct {
 	Rules                 []alert.Rule
 	Editing               *alert.Rule // open for a change
 	Alerts                []alert.Alert
-	Next                  int64
 	Firing                int64           // how many fire now, whatever the filter says
 	Messages              []alert.Message // the newest
 	Targets               []string        // names, without secrets

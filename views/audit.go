@@ -15,7 +15,6 @@ import (
 // AuditData is one page of the audit.
 type AuditData struct {
 	Rows []audit.Row
-	Next int64
 	// Checked says that the chain was checked: Length rows, the first wrong one is
 	// Broken, 0 = none.
 	Checked        bool
@@ -64,17 +63,22 @@ func objectLink(r audit.Row) templ.SafeURL {
 
 // acts are the words of what people do, by the code that the audit keeps.
 var acts = map[string]word{
-	"notification.resend": tActResend,
-	"order.note":          tActNote,
-	"order.unmask":        tActUnmask,
-	"order.evidence":      tActExport,
-	"session.start":       tActSignIn,
-	"password.change":     tActPassword,
-	"alert.test":          tActAlertTest,
-	"alert.rule":          tActAlertRule,
-	"breaker.open":        tActBreakerOpen,
-	"breaker.close":       tActBreakerShut,
-	"breaker.probe":       tActBreakerTry,
+	"notification.resend":      tActResend,
+	"order.note":               tActNote,
+	"order.unmask":             tActUnmask,
+	"order.evidence":           tActExport,
+	"session.start":            tActSignIn,
+	"password.change":          tActPassword,
+	"alert.test":               tActAlertTest,
+	"alert.rule":               tActAlertRule,
+	"breaker.open":             tActBreakerOpen,
+	"breaker.close":            tActBreakerShut,
+	"breaker.probe":            tActBreakerTry,
+	"exception.note":           tActNote,
+	"exception.assign":         tActAssign,
+	"exception.settle":         tActSettle,
+	"notification.resend_many": tActMany,
+	"session.end_others":       tActEndOthers,
 }
 
 func actWord(action string) word {

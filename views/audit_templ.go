@@ -11,7 +11,7 @@ import templruntime "github.com/a-h/templ/runtime"
 import "strconv"
 
 // Audit is the list of what people did.
-func Audit(p *Page, q Query, a AuditData) templ.Component {
+func Audit(p *Page, l List, a AuditData) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -93,7 +93,7 @@ func Audit(p *Page, q Query, a AuditData) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = filterText(q, "actor", p.T(tActor)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = filterText(l, "actor", p.T(tActor)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -101,18 +101,18 @@ func Audit(p *Page, q Query, a AuditData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = filterText(q, "id", p.T(tObject)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = filterText(l, "id", p.T(tObject)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = filterBar(p, q).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = filterBar(p, l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if len(a.Rows) == 0 {
-				templ_7745c5c3_Err = nothing(p, q, "scroll-text", p.T(tAuditNone), p.T(tAuditNoneHow)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothing(p, l, "scroll-text", p.T(tAuditNone), p.T(tAuditNoneHow)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -331,7 +331,7 @@ func Audit(p *Page, q Query, a AuditData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = pager(p, q, 50, a.Next, "").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = pager(p, l).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -18,6 +18,12 @@ const (
 	Busy      ErrorKind = "busy"
 	BadInput  ErrorKind = "input"
 	Ours      ErrorKind = "ours"
+	TooWide   ErrorKind = "too_wide"
+	BadPage   ErrorKind = "bad_page"
+	TooMuch   ErrorKind = "too_many"
+	NoneFound ErrorKind = "nothing"
+	Changed   ErrorKind = "changed"
+	Off       ErrorKind = "off"
 )
 
 func (k ErrorKind) text(p *Page) string {
@@ -30,6 +36,18 @@ func (k ErrorKind) text(p *Page) string {
 		return p.T(tErrBusy)
 	case BadInput:
 		return p.T(tErrInput)
+	case TooWide:
+		return p.T(tTooWide)
+	case BadPage:
+		return p.T(tBadCursor)
+	case TooMuch:
+		return p.T(tTooManyMatch)
+	case NoneFound:
+		return p.T(tNothingPicked)
+	case Changed:
+		return p.T(tConflict)
+	case Off:
+		return p.T(tActionsOff)
 	}
 	return p.T(tErrOurs)
 }
@@ -83,7 +101,7 @@ func Error(p *Page, kind ErrorKind, requestID string) templ.Component {
 			var templ_7745c5c3_Var3 string
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(kind.text(p))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/errors.templ`, Line: 35, Col: 22}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/errors.templ`, Line: 53, Col: 22}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
@@ -96,7 +114,7 @@ func Error(p *Page, kind ErrorKind, requestID string) templ.Component {
 			var templ_7745c5c3_Var4 string
 			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tErrRequest))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/errors.templ`, Line: 36, Col: 25}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/errors.templ`, Line: 54, Col: 25}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
@@ -109,7 +127,7 @@ func Error(p *Page, kind ErrorKind, requestID string) templ.Component {
 			var templ_7745c5c3_Var5 string
 			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(requestID)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/errors.templ`, Line: 36, Col: 58}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/errors.templ`, Line: 54, Col: 58}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 			if templ_7745c5c3_Err != nil {
@@ -122,7 +140,7 @@ func Error(p *Page, kind ErrorKind, requestID string) templ.Component {
 			var templ_7745c5c3_Var6 string
 			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tErrBack))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/errors.templ`, Line: 37, Col: 43}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/errors.templ`, Line: 55, Col: 43}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 			if templ_7745c5c3_Err != nil {

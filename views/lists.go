@@ -22,9 +22,6 @@ type Choices struct {
 	Suppliers []console.Named
 }
 
-// scanRows is how many rows a filter without an index looks at, as pages say it.
-const scanRows = "50,000"
-
 func orderLink(no string) templ.SafeURL { return templ.URL("/orders/" + url.PathEscape(no)) }
 
 // exceptionLink leads to the order's story, or to the exception itself where no
@@ -79,6 +76,17 @@ var (
 	exceptionOrder   = []string{"open", "assigned", "proposed", "approved", "executing", "resolved", "failed", "ignored"}
 	orderStatuses    = order.Statuses
 )
+
+// exceptionStateWord names a state of exceptions, or what stands for several.
+func exceptionStateWord(state string) word {
+	switch state {
+	case console.NeedsPerson:
+		return tNeedsPerson
+	case console.Unsettled:
+		return tUnsettled
+	}
+	return look(exceptionStates, state).word
+}
 
 func kindsInOrder() []string { return slices.Sorted(maps.Keys(exceptionKinds)) }
 

@@ -53,10 +53,10 @@ var riskParts = map[report.Part]struct {
 	kind, icon, href string
 	label            word
 }{
-	report.Untold:      {"bad", "bell-ring", "/notifications?status=retry_wait", tUntold},
-	report.Compensated: {"comp", "wrench", "/exceptions?kind=notify_exhausted&state=open", tCompensated},
-	report.Stuck:       {"warn", "hourglass", "/orders?status=closing", tStuck},
-	report.Mismatch:    {"bad", "scale", "/exceptions?kind=amount_mismatch&state=open", tMismatch},
+	report.Untold:      {"bad", "bell-ring", "/notifications?risk=untold", tUntold},
+	report.Compensated: {"comp", "wrench", "/exceptions?risk=compensated", tCompensated},
+	report.Stuck:       {"warn", "hourglass", "/orders?risk=stuck", tStuck},
+	report.Mismatch:    {"bad", "scale", "/exceptions?risk=mismatch", tMismatch},
 }
 
 // lead is the sum of the currency with the most orders; others stand beside it.

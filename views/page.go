@@ -26,6 +26,9 @@ type Page struct {
 	Version  string
 	Live     bool // the page keeps itself current
 	Parts    bool // links of the page change a part of it
+	// RedisDown and ReadOnly say what is in trouble; Frozen that nobody may act
+	// because of it.
+	RedisDown, ReadOnly, Frozen bool
 }
 
 // MenuItem is one line of the navigation.
@@ -173,9 +176,6 @@ func tail(id string) string {
 	return "…" + id[len(id)-12:]
 }
 
-// cursor is the text of a page's end: opaque to people.
-func cursor(before int64) string { return strconv.FormatInt(before, 36) }
-
 // Query is the filter of a list as it stands in the address.
 type Query struct {
 	Path   string
@@ -187,7 +187,7 @@ type Query struct {
 func (q Query) with(pairs ...string) string {
 	v := url.Values{}
 	for name, values := range q.Values {
-		if name != "before" && len(values) > 0 && values[0] != "" {
+		if name != "cursor" && len(values) > 0 && values[0] != "" {
 			v.Set(name, values[0])
 		}
 	}
@@ -203,13 +203,3 @@ func (q Query) with(pairs ...string) string {
 }
 
 func (q Query) get(name string) string { return q.Values.Get(name) }
-
-// filtered says whether anything but the page is set.
-func (q Query) filtered() bool {
-	for name, values := range q.Values {
-		if name != "before" && len(values) > 0 && values[0] != "" {
-			return true
-		}
-	}
-	return false
-}

@@ -77,9 +77,9 @@ func TestDurationsHaveOneForm(t *testing.T) {
 }
 
 func TestFiltersKeepTheRestOfTheAddress(t *testing.T) {
-	q := Query{Path: "/orders", Values: url.Values{"status": {"paid"}, "before": {"2t"}, "no": {""}}}
+	q := Query{Path: "/orders", Values: url.Values{"status": {"paid"}, "cursor": {"2t"}, "no": {""}}}
 	for got, want := range map[string]string{
-		q.with("before", "1z"):                 "/orders?before=1z&status=paid",
+		q.with("cursor", "1z"):                 "/orders?cursor=1z&status=paid",
 		q.with():                               "/orders?status=paid",
 		q.with("status", ""):                   "/orders",
 		q.with("merchant", "a&b=c", "no", "1"): "/orders?merchant=a%26b%3Dc&no=1&status=paid",

@@ -26,8 +26,8 @@ var (
 	tQueues        = word{"队列 Asynqmon", "Queues (Asynqmon)"}
 	tAccount       = word{"我的设置", "My settings"}
 	tSignOut       = word{"退出", "Sign out"}
-	tFind          = word{"查找订单", "Find an order"}
-	tFindHint      = word{"订单号或商户单号，回车查找", "Order number or merchant's number, then Enter"}
+	tFind          = word{"查找订单、通知或商户", "Find an order, a notification or a merchant"}
+	tFindHint      = word{"单号、流水号、末尾 6 位、ntf_…、商户代码", "Any number or its last 6 digits, ntf_…, merchant"}
 	tLight         = word{"浅色", "Light"}
 	tDark          = word{"深色", "Dark"}
 	tOtherTongue   = word{"English", "中文"}
@@ -38,7 +38,7 @@ var (
 	tKeyRows       = word{"上一行 / 下一行", "Previous / next row"}
 	tKeyOpen       = word{"打开 / 复制编号", "Open / copy the id"}
 	tKeyGo         = word{"概览 · 订单 · 回调 · 通知 · 异常", "Overview · orders · callbacks · notifications · exceptions"}
-	tKeyPages      = word{"最新一页 / 更早一页", "Newest / older page"}
+	tKeyPages      = word{"更新一页 / 更早一页", "Newer / older page"}
 	tClose         = word{"关闭", "Close"}
 	tAgo           = word{"%s前", "%s ago"}
 	tIn            = word{"%s后", "in %s"}
@@ -90,9 +90,8 @@ var (
 	tNewest      = word{"最新", "Newest"}
 	tOlder       = word{"更早", "Older"}
 	tPerPage     = word{"每页 %d 条，新的在前", "%d a page, newest first"}
-	tScanned     = word{"筛选条件没有索引：每页最多查看 %s 行，点“更早”继续往前找。", "This filter has no index: a page looks at %s rows at most. Older goes on from there."}
 	tNoMatch     = word{"没有符合条件的记录", "Nothing matches"}
-	tNoMatchHow  = word{"去掉一个筛选条件再试。", "Drop a filter and try again."}
+	tNoMatchHow  = word{"去掉一个筛选条件再试：", "Drop a filter and try again:"}
 	tNoMore      = word{"到头了", "This is the end"}
 	tNoMoreHow   = word{"没有更早的记录。", "There is nothing older."}
 	tTime        = word{"时间", "Time"}

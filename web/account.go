@@ -1,15 +1,20 @@
 package web
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/uptrace/bun"
 )
 
 func (s *Server) accountPage(c *fiber.Ctx) error {
@@ -19,15 +24,23 @@ func (s *Server) accountPage(c *fiber.Ctx) error {
 		problem = views.MustChange
 	case c.Query("kept") == "1":
 		problem = views.ChoicesKept
+	case c.Query("ended") == "1":
+		problem = views.OthersEnded
 	}
 	return s.sendAccount(c, http.StatusOK, problem)
 }
 
 func (s *Server) sendAccount(c *fiber.Ctx, status int, problem views.Problem) error {
 	op := operator(c)
+	ctx, cancel := work()
+	defer cancel()
+	sessions, err := s.o.Sessions.List(ctx, op.ID, c.Cookies(s.cookieName()))
+	if err != nil {
+		return err
+	}
 	return s.render(c, status, views.Me(s.page(c), views.Account{
-		Language: op.Language, Theme: op.Theme, Zone: op.Zone, DefaultZone: s.o.Config.Timezone.String(),
-		Problem: problem, Forced: op.MustChange,
+		Language: op.Language, Theme: op.Theme, Zone: op.Zone, DefaultZone: s.o.Config.Timezone.String(), Rows: cmp.Or(op.PageRows, console.PageSize),
+		Problem: problem, Forced: op.MustChange, Sessions: sessions,
 	}))
 }
 
@@ -43,7 +56,13 @@ func (s *Server) saveAccount(c *fiber.Ctx) error {
 	}
 	ctx, cancel := work()
 	defer cancel()
-	err := s.o.Operators.Choose(ctx, op.ID, chosen("language", op.Language), chosen("theme", op.Theme), chosen("zone", op.Zone))
+	rows, err := strconv.Atoi(chosen("rows", strconv.Itoa(op.PageRows)))
+	if err != nil {
+		return s.sendAccount(c, http.StatusUnprocessableEntity, views.BadChoice)
+	}
+	err = s.o.Operators.Choose(ctx, op.ID, access.Choices{
+		Language: chosen("language", op.Language), Theme: chosen("theme", op.Theme), Zone: chosen("zone", op.Zone), PageRows: rows,
+	})
 	if errors.Is(err, access.ErrChoice) {
 		return s.sendAccount(c, http.StatusUnprocessableEntity, views.BadChoice)
 	}
@@ -90,4 +109,25 @@ func (s *Server) changePassword(c *fiber.Ctx) error {
 	}
 	s.o.Log.Info("password changed", "operator", op.Name, "request_id", localRequestID.text(c))
 	return c.Redirect("/me?kept=1", http.StatusSeeOther)
+}
+
+// endSessions signs the operator out everywhere else.
+func (s *Server) endSessions(c *fiber.Ctx) error {
+	op := operator(c)
+	ctx, cancel := work()
+	defer cancel()
+	err := s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		ended, err := s.o.Sessions.EndOthers(ctx, tx, op.ID, c.Cookies(s.cookieName()))
+		if err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, s.o.DB, audit.Act{
+			Actor: "operator:" + op.Name, Action: "session.end_others", Object: "operator", ObjectID: op.Name,
+			Params: map[string]any{"ended": ended}, Remote: peer(c).String(),
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.Redirect("/me?ended=1", http.StatusSeeOther)
 }

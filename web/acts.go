@@ -30,21 +30,26 @@ const (
 func newFormKey() string { return seal.NewToken("") }
 
 // act runs what a person does: once per form, however often it is sent, with its
-// audit row in the same transaction. It reports whether this request was the one
-// that did it.
+// reason and its audit row in the same transaction. It reports whether this
+// request was the one that did it.
 func (s *Server) act(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(context.Context, bun.Tx) error) (did bool, err error) {
 	reason := strings.TrimSpace(field(c, "reason"))
 	if n := utf8.RuneCountInString(reason); n < reasonLeast || n > reasonMost || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
 		return false, invalidField("reason", "write a reason of 8 to 1000 characters")
 	}
-	key := field(c, "form_key")
-	if key == "" || len(key) > maxFormKey {
-		return false, invalidField("form_key", "open the page again and send the form from there")
-	}
 	if a.Params == nil {
 		a.Params = map[string]any{}
 	}
 	a.Params["reason"] = reason
+	return s.actPlainly(ctx, c, a, do)
+}
+
+// actPlainly is act for what is easily taken back: it needs no reason.
+func (s *Server) actPlainly(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(context.Context, bun.Tx) error) (did bool, err error) {
+	key := field(c, "form_key")
+	if key == "" || len(key) > maxFormKey {
+		return false, invalidField("form_key", "open the page again and send the form from there")
+	}
 	a.Actor, a.Remote = "operator:"+operator(c).Name, peer(c).String()
 	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		did, err = takeFormKey(ctx, tx, s.o.DB, key)
@@ -137,31 +142,24 @@ func (s *Server) note(c *fiber.Ctx) error {
 
 // auditPage lists what people did.
 func (s *Server) auditPage(c *fiber.Ctx) error {
-	f := readFilter(c)
-	want := audit.Query{Actor: f.text("actor"), Object: f.text("object"), ObjectID: f.text("id"), Before: f.id("before"), Limit: auditRows + 1}
-	check := f.text("check") == "1"
-	if f.err != nil {
-		return f.err
+	l := s.list(c, true, "actor", "object", "id")
+	check := l.text("check") == "1"
+	if l.err != nil {
+		return l.err
 	}
-	ctx, cancel := work()
+	ctx, cancel := work() // a check reads the whole chain
 	defer cancel()
-	rows, err := audit.List(ctx, s.o.DB.Read, want)
+	page, err := s.console.Acts(ctx, audit.Query{Actor: l.text("actor"), Object: l.text("object"), ObjectID: l.text("id")}, l.span)
 	if err != nil {
 		return err
 	}
-	data := views.AuditData{Rows: rows}
-	if len(rows) > auditRows {
-		data.Rows = rows[:auditRows]
-		data.Next = rows[auditRows-1].Number
-	}
+	data := views.AuditData{Rows: page.Rows, Checked: check}
 	if check {
-		data.Checked = true
 		if data.Length, data.Broken, err = audit.Verify(ctx, s.o.DB.Read); err != nil {
 			return err
 		}
 	}
-	return s.render(c, http.StatusOK, views.Audit(s.page(c), query(c), data))
+	list := around(l, page)
+	list.Anything = true // whoever reads this has signed in, which is an act
+	return s.render(c, http.StatusOK, views.Audit(l.p, list, data))
 }
-
-// auditRows is how many acts a page shows.
-const auditRows = 50

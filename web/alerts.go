@@ -30,12 +30,12 @@ func (s *Server) alertsPage(c *fiber.Ctx) error {
 // sendAlerts draws the page with one rule open for a change, where the person may
 // change it; wrong says that the change before was none that can be kept.
 func (s *Server) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool) error {
-	f := readFilter(c)
-	want := alert.Query{State: f.text("state"), Before: f.id("before"), Limit: console.PageSize + 1}
-	if f.err != nil {
-		return f.err
+	l := s.list(c, true, "state")
+	if l.err != nil {
+		return l.err
 	}
-	ctx, cancel := work()
+	l.query.Path = "/alerts"
+	ctx, cancel := l.context()
 	defer cancel()
 	role := operator(c).Role
 	v := views.AlertsData{
@@ -47,15 +47,13 @@ func (s *Server) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool
 	if v.Rules, err = alert.Rules(ctx, s.o.DB.Read); err != nil {
 		return err
 	}
-	if v.Alerts, err = alert.List(ctx, s.o.DB.Read, want); err != nil {
-		return err
+	page, err := s.console.Alerts(ctx, l.text("state"), l.span)
+	if err != nil {
+		return slow(ctx, err)
 	}
+	v.Alerts = page.Rows
 	if v.Firing, err = alert.CountFiring(ctx, s.o.DB.Read); err != nil {
 		return err
-	}
-	if len(v.Alerts) > console.PageSize {
-		v.Alerts = v.Alerts[:console.PageSize]
-		v.Next = v.Alerts[console.PageSize-1].ID
 	}
 	if v.Messages, err = alert.Messages(ctx, s.o.DB.Read, 0, messagesShown); err != nil {
 		return err
@@ -63,9 +61,13 @@ func (s *Server) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool
 	if i := slices.IndexFunc(v.Rules, func(r alert.Rule) bool { return r.Name == editing }); i >= 0 && v.CanConfigure {
 		v.Editing = &v.Rules[i]
 	}
-	q := query(c)
-	q.Path = "/alerts"
-	return s.render(c, status, views.Alerts(s.page(c), q, v))
+	list := around(l, page)
+	if list.Anything = !list.Empty; list.Empty {
+		if list.Anything, err = s.console.Anything(ctx, "alerts"); err != nil {
+			return err
+		}
+	}
+	return s.render(c, status, views.Alerts(l.p, list, v))
 }
 
 func (s *Server) alertTargets() ([]string, alert.Style) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/db"
 
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/browser"
@@ -66,7 +67,7 @@ func (c *complaints) listen(ev any) {
 			c.add("content security policy: %+v", ev.Issue.Details.ContentSecurityPolicyIssueDetails)
 		}
 	case *network.EventRequestWillBeSent:
-		if !strings.Contains(ev.Request.URL, c.host) && !strings.HasPrefix(ev.Request.URL, "about:") {
+		if !strings.Contains(ev.Request.URL, c.host) && !strings.HasPrefix(ev.Request.URL, "about:") && !strings.HasPrefix(ev.Request.URL, "data:") {
 			c.add("a request leaves: %s", ev.Request.URL)
 		}
 	}
@@ -141,6 +142,8 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 	ctx, said := newBrowser(t, h.addr)
 	base := "http://" + h.addr
+	all := append(h.details(t), pages...)
+	seedMore(t, h.db)
 	shot := func(name string) {
 		t.Helper()
 		if complaints := said.take(); len(complaints) > 0 {
@@ -158,7 +161,7 @@ func TestPagesInABrowser(t *testing.T) {
 		for _, lang := range []string{"zh", "en"} {
 			run(t, ctx, chromedp.Navigate(base+"/me"), chromedp.WaitVisible("#language"),
 				chromedp.SetValue("#language", lang), chromedp.SetValue("#theme", theme), chromedp.Submit("#zone"), chromedp.WaitVisible(".notice.ok"))
-			for _, p := range pages {
+			for _, p := range all {
 				var look struct {
 					Theme, Language string
 					Overflow        int
@@ -175,13 +178,29 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 	}
 	for _, width := range []int64{1280, 1366, 1920} {
-		for _, p := range pages {
+		for _, p := range all {
 			var look struct{ Overflow int }
 			run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+p.path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
 			if look.Overflow > 0 {
 				t.Errorf("%s at %d is %d px too wide", p.name, width, look.Overflow)
 			}
 		}
+	}
+}
+
+// seedMore writes a busy day, so that pages are looked at as people see them.
+func seedMore(t *testing.T, d *db.DB) {
+	t.Helper()
+	exhaust(t, d, 12)
+	minute := time.Minute.Microseconds()
+	now := d.Now() / minute * minute
+	for i := range int64(24 * 60) {
+		good, bad := 40+(i*i)%37, (i%97)/12
+		if i < 90 {
+			good, bad = 20, 30
+		}
+		change(t, d, "INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '')", now-i*minute, good, bad)
+		change(t, d, "INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, 1, 'paid', ?), (?, 1, 'late_payment', ?)", now-i*minute, good, now-i*minute, bad/3)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/compensation"
+	"backstop/internal/compensation/batch"
+	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -69,12 +71,16 @@ func (h *house) page(t *testing.T, cookie, path string) answer {
 // hostile is a text that would do harm where it was not written as text.
 const hostile = `<script>alert(1)</script>"><img src=x onerror=alert(1)>{{.}}`
 
+// madeAt is what the seed's ids are counted from: those of a minute ago.
+func madeAt(now int64) int64 { return db.IDAt(now - time.Minute.Microseconds()) }
+
 // seed writes a paid order whose merchant does not answer, with a repeated
 // callback, and what else the pages show. Its number is 2026112000000001.
 func seed(t *testing.T, d *db.DB) {
 	t.Helper()
 	now := d.Now()
 	at := func(ago time.Duration) int64 { return now - ago.Microseconds() }
+	made := madeAt(now)
 	next, paid := now+90_000_000, at(50*time.Second)
 	orders := []*order.Order{
 		{OrderNo: "2026112000000001", OutTradeNo: "GX-88210477", Amount: 349900, Currency: "CNY", Exponent: 2, Subject: "Two tickets " + hostile, Status: order.Paid, Version: 2, PaidAmount: 349900, PaidAt: &paid, SupplierTradeNo: "4200002614202611201428773301", HasItems: true},
@@ -88,20 +94,20 @@ func seed(t *testing.T, d *db.DB) {
 		}
 	}
 	for i, o := range orders {
-		o.ID, o.MerchantID, o.SupplierID = int64(100+i), 1, 1
+		o.ID, o.MerchantID, o.SupplierID = made+int64(100+i), 1, 1
 		o.CreatedAt, o.ExpiresAt = at(time.Minute), at(-29*time.Minute)
 	}
 	write(&orders)
 	write(&[]order.History{
-		{ID: 1, OrderID: 100, Version: 1, To: order.Pending, Cause: order.Created, Actor: "merchant:m1", CreatedAt: at(time.Minute)},
-		{ID: 2, OrderID: 100, Version: 2, From: order.Pending, To: order.Paid, Cause: order.ByCallback, Actor: "supplier:wx", SourceID: 1, CreatedAt: paid},
+		{ID: 1, OrderID: made + 100, Version: 1, To: order.Pending, Cause: order.Created, Actor: "merchant:m1", CreatedAt: at(time.Minute)},
+		{ID: 2, OrderID: made + 100, Version: 2, From: order.Pending, To: order.Paid, Cause: order.ByCallback, Actor: "supplier:wx", SourceID: 1, CreatedAt: paid},
 	})
 	steps, _ := json.Marshal([]map[string]any{
 		{"name": "signature", "ok": true, "detail": "RSA-SHA256"}, {"name": "amount", "ok": true, "detail": "3499.00 CNY as ordered"},
 	})
 	for i, outcome := range []string{"paid", "repeat"} {
 		_, err := d.NewRaw("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-			" VALUES (?, 1, 100, '2026112000000001', '42', 'e', 'd', ?, ?, '101.226.103.61', 'POST', '', ?, ?, ?)", 201+i, outcome, paid+int64(i)*15_000_000,
+			" VALUES (?, 1, ?, '2026112000000001', '42', 'e', 'd', ?, ?, '101.226.103.61', 'POST', '', ?, ?, ?)", made+201+int64(i), made+100, outcome, paid+int64(i)*15_000_000,
 			fmt.Sprintf("Content-Type: application/json\nWechatpay-Timestamp: 179515626%d", i),
 			[]byte(`{"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900}`), string(steps)).Exec(context.Background())
 		if err != nil {
@@ -109,28 +115,28 @@ func seed(t *testing.T, d *db.DB) {
 		}
 	}
 	_, err := d.NewRaw("INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-		" VALUES (203, 'wx', 'bad_signature', ?, '203.0.113.9', 'POST', '', '', ?, ?)", at(5*time.Second), []byte("x"),
+		" VALUES (?, 'wx', 'bad_signature', ?, '203.0.113.9', 'POST', '', '', ?, ?)", made+203, at(5*time.Second), []byte("x"),
 		`[{"name":"signature","ok":false,"detail":"does not match the body `+`<b>forged</b>"}]`).Exec(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(&notify.Event{ID: 300, MerchantID: 1, SubjectID: 100, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: paid})
+	write(&notify.Event{ID: made + 300, MerchantID: 1, SubjectID: made + 100, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: paid})
 	write(&notify.Delivery{
-		ID: 301, EventID: 300, MerchantID: 1, SubjectID: 100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.RetryWait,
+		ID: made + 301, EventID: made + 300, MerchantID: 1, SubjectID: made + 100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.RetryWait,
 		Attempts: 2, NextAt: &next, LastClass: notify.BadStatus, LastError: "HTTP 502", CreatedAt: paid,
 		Currency: "CNY", Amount: 349900,
 	})
 	write(&[]notify.Attempt{
-		{ID: 401, DeliveryID: 301, MerchantID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: paid + 80_000, TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_8c", ResponseHeader: "Server: nginx", ResponseBody: []byte("Bad gateway"), Error: "HTTP 502"},
-		{ID: 402, DeliveryID: 301, MerchantID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.Timeout, StartedAt: paid + 5_000_000, TookUS: 10_000_000, Node: "n1", ResponseBody: []byte{}, Error: "no answer within 10s"},
+		{ID: 401, DeliveryID: made + 301, MerchantID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: paid + 80_000, TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_8c", ResponseHeader: "Server: nginx", ResponseBody: []byte("Bad gateway"), Error: "HTTP 502"},
+		{ID: 402, DeliveryID: made + 301, MerchantID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.Timeout, StartedAt: paid + 5_000_000, TookUS: 10_000_000, Node: "n1", ResponseBody: []byte{}, Error: "no answer within 10s"},
 	})
 	write(&[]compensation.Item{
-		{ID: 501, Kind: compensation.AmountMismatch, State: "open", SupplierID: 1, OrderNo: "2026112000000003", OrderID: 102, Subject: "t9", Amount: 12300, Currency: "KWD", Detail: compensation.Detail(map[string]any{"paid": 12300, "ordered": 12345}), Seen: 2, OpenedAt: at(20 * time.Second)},
-		{ID: 502, Kind: compensation.UnknownOrder, State: "open", SupplierID: 1, OrderNo: "NO-SUCH-ORDER", Subject: "t8", Amount: 500, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: at(10 * time.Second)},
+		{ID: made + 501, Kind: compensation.AmountMismatch, State: "open", SupplierID: 1, OrderNo: "2026112000000003", OrderID: made + 102, Subject: "t9", Amount: 12300, Currency: "KWD", Detail: compensation.Detail(map[string]any{"paid": 12300, "ordered": 12345}), Seen: 2, OpenedAt: at(20 * time.Second)},
+		{ID: made + 502, Kind: compensation.UnknownOrder, State: "open", SupplierID: 1, OrderNo: "NO-SUCH-ORDER", Subject: "t8", Amount: 500, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: at(10 * time.Second)},
 	})
 	for _, q := range []string{
 		"INSERT INTO skus (id, sku, stock, locked, sold, applied) VALUES (1, 'SKU-77120', 10, 0, 2, 12)",
-		"INSERT INTO order_items (order_id, sku_id, quantity) VALUES (100, 1, 2)",
+		fmt.Sprintf("INSERT INTO order_items (order_id, sku_id, quantity) VALUES (%d, 1, 2)", made+100),
 		"INSERT INTO report_untold (merchant_id, currency, orders, amount) VALUES (1, 'CNY', 1, 349900)",
 	} {
 		if _, err := d.ExecContext(context.Background(), q); err != nil {
@@ -139,8 +145,34 @@ func seed(t *testing.T, d *db.DB) {
 	}
 }
 
-// pages are every page there is to see, with what the seed put on it.
-var pages = []struct{ name, path, holds string }{
+// sight is a page and what the seed put on it.
+type sight struct{ name, path, holds string }
+
+// details are the pages of single things that the seed wrote.
+func (h *house) details(t *testing.T) []sight {
+	t.Helper()
+	id := func(query string) (n int64) {
+		t.Helper()
+		if err := h.db.Read.NewRaw(query).Scan(t.Context(), &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	plan, err := batch.Propose(t.Context(), h.db, h.console, "wang.min", "/notifications", console.DeliveryFilter{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []sight{
+		{"callback", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM callbacks WHERE outcome = 'paid'")), "RSA-SHA256"},
+		{"callback-refused", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM refused_callbacks")), "does not match"},
+		{"notification", "/notifications/" + notify.PublicID(id("SELECT id FROM events")), "HTTP 502"},
+		{"exception", fmt.Sprintf("/exceptions/%d", id("SELECT id FROM exceptions WHERE kind = 'amount_mismatch'")), "12.300"},
+		{"plan", planPath(plan.ID), "3,499.00"},
+	}
+}
+
+// pages are the pages there are to see, beside the details.
+var pages = []sight{
 	{"overview", "/", "3,499.00"},
 	{"orders", "/orders", "GX-88210477"},
 	{"order", "/orders/2026112000000001", "SKU-77120"},
@@ -151,6 +183,7 @@ var pages = []struct{ name, path, holds string }{
 	{"me", "/me", "datalist"},
 	{"audit", "/audit?check=1", "data-row"},
 	{"orders-none", "/orders?no=nothing", "/orders"},
+	{"search", "/search?q=000000", "/search"},
 }
 
 var (
@@ -163,7 +196,7 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
 	cookie := h.signIn(t, access.Lead)
-	for _, p := range pages {
+	for _, p := range append(h.details(t), pages...) {
 		for _, lang := range []string{"zh", "en"} {
 			join := "?"
 			if strings.Contains(p.path, "?") {
@@ -259,7 +292,10 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 		{"/orders?status=pending", "2026112000000002", "GX-88210477"},
 		{"/orders?merchant=m2", "/orders", "GX-88210477"},
 		{"/orders?supplier=wx&status=paid", "GX-88210477", ">T2<"},
-		{"/orders?before=2t", "GX-88210477", ">T2<"}, // 2t is 101 in base 36
+		{"/orders?risk=stuck", "/orders", "GX-88210477"},
+		{"/notifications?risk=untold", "HTTP 502", "nothing"},
+		{"/exceptions?risk=mismatch", "12.300", "nothing"},
+		{"/exceptions?state=needs", "12.300", "nothing"},
 		{"/callbacks?refused=no", "101.226.103.61", "203.0.113.9"},
 		{"/callbacks?outcome=bad_signature", "203.0.113.9", "101.226.103.61"},
 		{"/callbacks?no=2026112000000001", "101.226.103.61", "203.0.113.9"},
@@ -278,7 +314,19 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 			t.Errorf("the one order of %s: %d to %q", no, got.status, got.header.Get("Location"))
 		}
 	}
-	for path, want := range map[string]int{"/orders?before=!": 422, "/orders/none": 404, "/orders?status=%00": 422, "/exceptions?before=-1": 422} {
+	var event int64
+	if err := h.db.NewRaw("SELECT id FROM events").Scan(t.Context(), &event); err != nil {
+		t.Fatal(err)
+	}
+	for q, want := range map[string]string{
+		"2026112000000001": orderOne, "GX-88210477": orderOne, "000001": orderOne, notify.PublicID(event): orderOne, "m1": "/orders?merchant=m1",
+		"NO-SUCH-ORDER": "/exceptions?no=NO-SUCH-ORDER", "nothing at all": "",
+	} {
+		if got := h.page(t, cookie, "/search?q="+url.QueryEscape(q)); got.header.Get("Location") != want || want == "" && got.status != http.StatusOK {
+			t.Errorf("searching %s: %d to %q", q, got.status, got.header.Get("Location"))
+		}
+	}
+	for path, want := range map[string]int{"/orders?cursor=!": 400, "/orders/none": 404, "/orders?status=%00": 422, "/exceptions?cursor=-1": 400, "/orders?window=2y": 422, "/orders?to=today": 422} {
 		if got := h.page(t, cookie, path); got.status != want || !strings.Contains(got.body, "</html>") {
 			t.Errorf("%s: %d, want %d as a page", path, got.status, want)
 		}

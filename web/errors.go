@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	"backstop/internal/alert"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/notify"
@@ -54,6 +56,12 @@ var domainErrors = []struct {
 	{notify.ErrNoDelivery, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{alert.ErrNoTarget, apiError{status: http.StatusConflict, code: "no_target"}},
 	{notify.ErrSending, apiError{status: http.StatusConflict, code: "sending"}},
+	{compensation.ErrNoException, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{compensation.ErrOver, apiError{status: http.StatusConflict, code: "over"}},
+	{batch.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{batch.ErrExpired, apiError{status: http.StatusConflict, code: "expired"}},
+	{batch.ErrNothing, apiError{status: http.StatusUnprocessableEntity, code: "nothing_matches"}},
+	{console.ErrTooMany, apiError{status: http.StatusUnprocessableEntity, code: "too_many"}},
 	{payment.ErrConflict, apiError{status: http.StatusConflict, code: "idempotency_conflict"}},
 	{payment.ErrState, apiError{status: http.StatusConflict, code: "wrong_state"}},
 	{stock.ErrOutOfStock, apiError{status: http.StatusConflict, code: "out_of_stock"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,8 @@ type readiness struct {
 	mu      sync.Mutex
 	at      time.Time
 	results []checkResult
+	last    atomic.Value // results, for those who do not wait
+	asking  atomic.Bool
 }
 
 func newReadiness(checks []Check) *readiness {
@@ -67,7 +70,35 @@ func (r *readiness) ask() []checkResult {
 	}
 	all.Wait()
 	r.at, r.results = time.Now(), results
+	r.last.Store(results)
 	return results
+}
+
+// knownFor is how old the results may be that pages speak of.
+const knownFor = 2 * time.Second
+
+// known returns the last results without waiting: a page must not hang because
+// something that it tells about does. Older ones are asked for anew behind it.
+func (r *readiness) known() []checkResult {
+	if !r.mu.TryLock() { // being asked
+		last, _ := r.last.Load().([]checkResult)
+		return last
+	}
+	stale := time.Since(r.at) > knownFor
+	r.mu.Unlock()
+	if stale && r.asking.CompareAndSwap(false, true) {
+		go func() {
+			defer r.asking.Store(false)
+			r.ask()
+		}()
+	}
+	last, _ := r.last.Load().([]checkResult)
+	return last
+}
+
+// failed says whether a check of one of the names did not hold lately.
+func (r *readiness) failed(names ...string) bool {
+	return slices.ContainsFunc(r.known(), func(c checkResult) bool { return !c.OK && slices.Contains(names, c.Name) })
 }
 
 // run bounds a check that does not listen to its context, too; as long as it

@@ -71,6 +71,8 @@ func (s *Server) page(c *fiber.Ctx) *views.Page {
 		return p
 	}
 	p.User, p.Role = op.Name, op.Role
+	p.RedisDown, p.ReadOnly = s.ready.failed("redis"), s.ready.failed("database", "writable")
+	p.Frozen = p.RedisDown || p.ReadOnly
 	if op.Language != "" {
 		p.Language = op.Language
 	}
@@ -121,6 +123,18 @@ func (s *Server) failPage(c *fiber.Ctx, e *apiError) error {
 	switch {
 	case e == errForeign:
 		return s.render(c, e.status, views.SignIn(s.page(c), views.Login{Next: "/", Problem: views.Foreign}))
+	case e == errSlow:
+		kind = views.TooWide
+	case e == errFrozen:
+		kind = views.Off
+	case e.code == "too_many":
+		kind = views.TooMuch
+	case e.code == "nothing_matches":
+		kind = views.NoneFound
+	case e.status == http.StatusConflict:
+		kind = views.Changed
+	case e == errCursor:
+		kind = views.BadPage
 	case e.status == http.StatusNotFound:
 		kind = views.NotFound
 	case e.status == http.StatusForbidden:

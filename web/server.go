@@ -25,6 +25,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/queue"
+	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/static"
@@ -51,6 +52,7 @@ type Options struct {
 	Config    config.Config
 	DB        *db.DB
 	Settings  *settings.Store
+	Keys      *seal.Keyring // signs the addresses of pages
 	Callbacks Callbacks
 	Payments  Payments
 	Operators *access.Operators
@@ -109,6 +111,8 @@ type Server struct {
 	table    []route
 	files    *static.Set
 	console  *console.Book
+	cursors  cursors
+	listTime time.Duration // see listTime; less in tests
 	policy   *access.Policy
 	throttle *access.Throttle
 	board    *board
@@ -123,6 +127,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		files: static.Load(), console: console.New(o.DB, o.Settings, o.Breakers), policy: policy, throttle: access.NewThrottle(),
+		cursors: cursors{o.Keys.Derive("cursors")}, listTime: listTime,
 
 		o: o, tokens: newTokenBook(o.DB), ready: newReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),

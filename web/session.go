@@ -120,9 +120,15 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 		if !s.policy.Allows(op.Role, permission) {
 			return errForbidden
 		}
+		if !isSafe(c.Method()) && permission != access.UseAccount && s.ready.failed("redis", "database", "writable") {
+			return errFrozen
+		}
 		return c.Next()
 	}
 }
+
+// errFrozen says that nobody may act while Redis or the database is in trouble.
+var errFrozen = &apiError{status: http.StatusServiceUnavailable, code: "actions_off", message: "actions are off: Redis or the database is in trouble"}
 
 // askToSignIn leads to the login, and from there back.
 func (s *Server) askToSignIn(c *fiber.Ctx) error {

@@ -126,7 +126,11 @@ const (
 
 func open(t *testing.T, environ ...string) *house {
 	t.Helper()
-	d := dbtest.SQLite(t)
+	return openOn(t, dbtest.SQLite(t), environ...)
+}
+
+func openOn(t *testing.T, d *db.DB, environ ...string) *house {
+	t.Helper()
 	h := &house{
 		db: d, till: &till{db: d}, log: new(bytes.Buffer),
 		sender: &sender{answer: callback.Receipt{Outcome: "paid", Reply: supplier.Reply{Status: 200, ContentType: "text/plain", Body: []byte("success")}}},
@@ -147,7 +151,7 @@ func open(t *testing.T, environ ...string) *house {
 	h.Server = New(Options{
 		Pings:  notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: h.lines}},
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.sender, Payments: h.till,
-		Version: "v0", Log: log, QueueEngine: "child", Signer: keys, Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Breakers: breaker.NewBook(d, nil),
+		Version: "v0", Log: log, QueueEngine: "child", Signer: keys, Keys: keys, Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Breakers: breaker.NewBook(d, nil),
 		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")

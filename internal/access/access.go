@@ -62,6 +62,7 @@ type Operator struct {
 	Language string `bun:"language"` // "zh" or "en"
 	Theme    string `bun:"theme"`    // "light" or "dark"
 	Zone     string `bun:"zone"`     // "Asia/Shanghai"
+	PageRows int    `bun:"page_rows"`
 }
 
 // Operators keeps the console's users. It is safe for concurrent use; make one

@@ -10,6 +10,8 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/seal"
+
+	"github.com/uptrace/bun"
 )
 
 // ErrSession says that a token is none of a running session.
@@ -95,7 +97,7 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	}
 	// Not the last minute of a short limit, or a busy session would end.
 	if touch && now-row.SeenAt > min(seenEvery, s.idle/4).Microseconds() {
-		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash, now).Exec(ctx); err != nil {
+		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash, now).Exec(ctx); err != nil && !db.IsReadOnly(err) {
 			return nil, fmt.Errorf("keep the session alive: %w", err)
 		}
 	}
@@ -113,30 +115,77 @@ func (s *Sessions) End(ctx context.Context, token string) error {
 	return nil
 }
 
-// Languages and Themes are what an operator may choose; "" leaves it to the
-// browser.
+// Session is one that an operator may end.
+type Session struct {
+	Hash       string `bun:"token_hash"`
+	RemoteAddr string `bun:"remote_addr"`
+	StartedAt  int64  `bun:"started_at"` // Unix µs
+	SeenAt     int64  `bun:"seen_at"`
+	Here       bool   `bun:"-"` // the one that asks
+}
+
+// sessionsListed bounds the list of one's own sessions.
+const sessionsListed = 50
+
+// List returns an operator's running sessions, the last used one first; token is
+// the session that asks.
+func (s *Sessions) List(ctx context.Context, operatorID int64, token string) ([]Session, error) {
+	now := s.db.Now()
+	var rows []Session
+	err := s.db.Read.NewRaw("SELECT token_hash, remote_addr, started_at, seen_at FROM sessions WHERE operator_id = ? AND started_at > ? AND seen_at > ?"+
+		" ORDER BY seen_at DESC LIMIT ?", operatorID, now-s.max.Microseconds(), now-s.idle.Microseconds(), sessionsListed).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("list the sessions: %w", err)
+	}
+	here := seal.HashToken(token)
+	for i := range rows {
+		rows[i].Here = rows[i].Hash == here
+	}
+	return rows, nil
+}
+
+// EndOthers ends all sessions of an operator but the one of the token, and says
+// how many.
+func (s *Sessions) EndOthers(ctx context.Context, tx bun.Tx, operatorID int64, token string) (int64, error) {
+	res, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ? AND token_hash <> ?", operatorID, seal.HashToken(token)).Exec(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("end the other sessions: %w", err)
+	}
+	return res.RowsAffected()
+}
+
+// Languages, Themes and PageRows are what an operator may choose; "" and 0 leave
+// it to the browser and to the console.
 var (
 	Languages = []string{"zh", "en"}
 	Themes    = []string{"light", "dark"}
+	PageRows  = []int{25, 50, 100}
 )
+
+// Choices are what an operator wants the console to look like.
+type Choices struct {
+	Language, Theme, Zone string
+	PageRows              int
+}
 
 // ErrChoice says that a choice is none of those that there are.
 var ErrChoice = errors.New("there is no such choice")
 
-// Choose keeps what an operator wants the console to look like; "" takes a choice
-// back. Errors: ErrChoice.
-func (o *Operators) Choose(ctx context.Context, id int64, language, theme, zone string) error {
-	if language != "" && !slices.Contains(Languages, language) || theme != "" && !slices.Contains(Themes, theme) {
+// Choose keeps what an operator wants; "" and 0 take a choice back. Errors:
+// ErrChoice.
+func (o *Operators) Choose(ctx context.Context, id int64, c Choices) error {
+	if c.Language != "" && !slices.Contains(Languages, c.Language) || c.Theme != "" && !slices.Contains(Themes, c.Theme) ||
+		c.PageRows != 0 && !slices.Contains(PageRows, c.PageRows) {
 		return ErrChoice
 	}
-	if zone != "" {
+	if zone := c.Zone; zone != "" {
 		// "Local" would be the server's zone, whatever that is.
 		if _, err := time.LoadLocation(zone); err != nil || zone == "Local" || len(zone) > 64 {
 			return fmt.Errorf("%w: the time zone %.64q", ErrChoice, zone)
 		}
 	}
-	_, err := o.db.NewRaw("UPDATE operators SET language = ?, theme = ?, zone = ?, updated_at = ? WHERE id = ?",
-		language, theme, zone, o.db.Now(), id).Exec(ctx)
+	_, err := o.db.NewRaw("UPDATE operators SET language = ?, theme = ?, zone = ?, page_rows = ?, updated_at = ? WHERE id = ?",
+		c.Language, c.Theme, c.Zone, c.PageRows, o.db.Now(), id).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("keep the settings: %w", err)
 	}

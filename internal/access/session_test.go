@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,9 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/internal/seal"
+
+	"github.com/uptrace/bun"
 )
 
 // signedIn is an operator "li" with a running session.
@@ -142,17 +146,56 @@ func TestOnlyChoicesThatThereAreAreKept(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o, s, token := signedIn(t, d)
 		op, _ := s.Find(t.Context(), token)
-		if err := o.Choose(t.Context(), op.ID, "en", "dark", "America/New_York"); err != nil {
+		if err := o.Choose(t.Context(), op.ID, Choices{"en", "dark", "America/New_York", 100}); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range [][3]string{{"fr", "", ""}, {"", "pink", ""}, {"", "", "Local"}, {"", "", "../../etc/passwd"}, {"", "", "Mars/Olympus"}} {
-			if err := o.Choose(t.Context(), op.ID, c[0], c[1], c[2]); !errors.Is(err, ErrChoice) {
+			if err := o.Choose(t.Context(), op.ID, Choices{Language: c[0], Theme: c[1], Zone: c[2]}); !errors.Is(err, ErrChoice) {
 				t.Errorf("%v: %v", c, err)
 			}
 		}
 		op, err := s.Find(t.Context(), token)
-		if err != nil || op.Language != "en" || op.Theme != "dark" || op.Zone != "America/New_York" {
+		if err != nil || op.Language != "en" || op.Theme != "dark" || op.Zone != "America/New_York" || op.PageRows != 100 {
 			t.Errorf("kept is %+v, %v", op, err)
+		}
+	})
+}
+
+func TestEndingTheOtherSessionsKeepsThisOne(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		_, s, here := signedIn(t, d)
+		op, _ := s.Find(t.Context(), here)
+		other, err := s.Start(t.Context(), op.ID, "203.0.113.9")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stranger, err := s.Start(t.Context(), op.ID+1, "203.0.113.10")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.List(t.Context(), op.ID, here)
+		if err != nil || len(all) != 2 || all[0].Here == all[1].Here {
+			t.Fatalf("listed are %+v, %v", all, err)
+		}
+		err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			n, err := s.EndOthers(ctx, tx, op.ID, here)
+			if n != 1 {
+				t.Errorf("%d were ended", n)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Find(t.Context(), here); err != nil {
+			t.Errorf("this one: %v", err)
+		}
+		if _, err := s.Find(t.Context(), other); !errors.Is(err, ErrSession) {
+			t.Errorf("the other one: %v", err)
+		}
+		var left int
+		if err := d.Read.NewRaw("SELECT count(*) FROM sessions WHERE token_hash = ?", seal.HashToken(stranger)).Scan(t.Context(), &left); err != nil || left != 1 {
+			t.Errorf("somebody else's: %d, %v", left, err)
 		}
 	})
 }
@@ -230,8 +273,11 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	}
 	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions}
 	extra := map[string][]Permission{
-		Support: {Resend, Comment}, Ops: {InspectQueues, Resend, Comment, ControlBreakers, ViewAlerts, TestAlerts}, Finance: {ViewPersonal, ExportEvidence, Resend, Comment},
-		Lead: {ViewPersonal, ExportEvidence, Resend, Comment, ViewAudit}, Admin: {InspectQueues, ViewAudit, ViewAlerts, TestAlerts, ConfigureAlerts},
+		Support: {Resend, Comment, AssignExceptions},
+		Ops:     {InspectQueues, Resend, Comment, ControlBreakers, ViewAlerts, TestAlerts, AssignExceptions, ResendMany, SettleExceptions},
+		Finance: {ViewPersonal, ExportEvidence, Resend, Comment, AssignExceptions, SettleExceptions},
+		Lead:    {ViewPersonal, ExportEvidence, Resend, Comment, ViewAudit, AssignExceptions, ResendMany, SettleExceptions},
+		Admin:   {InspectQueues, ViewAudit, ViewAlerts, TestAlerts, ConfigureAlerts},
 		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {

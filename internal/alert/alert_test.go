@@ -26,8 +26,8 @@ func observe(t *testing.T, w *Watch, at time.Time, value int64) {
 
 func all(t *testing.T, d *db.DB) []Alert {
 	t.Helper()
-	rows, err := List(t.Context(), d, Query{Limit: 100})
-	if err != nil {
+	var rows []Alert
+	if err := d.NewSelect().Model(&rows).OrderExpr("al.id DESC").Limit(100).Scan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return rows

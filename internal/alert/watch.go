@@ -249,26 +249,3 @@ func CountFiring(ctx context.Context, q bun.IDB) (n int64, err error) {
 	}
 	return n, nil
 }
-
-// Query asks for alerts, newest first.
-type Query struct {
-	State  string // empty = any
-	Before int64
-	Limit  int
-}
-
-// List reads alerts.
-func List(ctx context.Context, q bun.IDB, by Query) ([]Alert, error) {
-	var rows []Alert
-	sel := q.NewSelect().Model(&rows).OrderExpr("al.id DESC").Limit(int64(by.Limit))
-	if by.State != "" {
-		sel = sel.Where("al.state = ?", by.State)
-	}
-	if by.Before > 0 {
-		sel = sel.Where("al.id < ?", by.Before)
-	}
-	if err := sel.Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read alerts: %w", err)
-	}
-	return rows, nil
-}

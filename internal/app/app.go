@@ -233,7 +233,7 @@ func (a *App) build() {
 		a.closing(refusals.Close)
 		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait, Tracer: a.tracer})
 		a.server = web.New(web.Options{
-			Config: c, DB: a.db, Settings: a.settings, Callbacks: receiver, Payments: a.processor,
+			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
 			Signer:      a.keys,
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
@@ -263,6 +263,7 @@ const skewMost = 2 * time.Second
 func (a *App) checks() []web.Check {
 	return []web.Check{
 		{Name: "database", Run: a.db.Ping},
+		{Name: "writable", Run: a.db.Writable},
 		{Name: "schema", Run: func(ctx context.Context) error {
 			current, err := a.db.SchemaCurrent(ctx, migrations.Files)
 			if err == nil && !current {

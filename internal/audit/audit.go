@@ -97,14 +97,20 @@ func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error)
 type Query struct {
 	Actor            string
 	Object, ObjectID string
-	Before           int64 // Number of the page before, 0 = the newest
-	Limit            int
+	Before, After    int64 // only numbers below and above; 0 = no bound
+	// Oldest takes those nearest to After instead of the newest.
+	Oldest bool
+	Limit  int
 }
 
-// List reads acts.
+// List reads acts, in the order in which they were taken.
 func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	var rows []Row
-	sel := q.NewSelect().Model(&rows).OrderExpr("au.number DESC").Limit(int64(by.Limit))
+	order := "DESC"
+	if by.Oldest {
+		order = "ASC"
+	}
+	sel := q.NewSelect().Model(&rows).OrderExpr("au.number ?", bun.Safe(order)).Limit(int64(by.Limit))
 	if by.Actor != "" {
 		sel = sel.Where("au.actor = ?", by.Actor)
 	}
@@ -116,6 +122,9 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	}
 	if by.Before > 0 {
 		sel = sel.Where("au.number < ?", by.Before)
+	}
+	if by.After > 0 {
+		sel = sel.Where("au.number > ?", by.After)
 	}
 	if err := sel.Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read the audit: %w", err)

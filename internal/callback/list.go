@@ -41,6 +41,9 @@ type Row struct {
 // refusedOutcomes are those that stand in refused_callbacks.
 var refusedOutcomes = []string{UnknownSupplier, DisabledSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed}
 
+// IsRefusal says whether an outcome is one that only refused callbacks have.
+func IsRefusal(outcome string) bool { return slices.Contains(refusedOutcomes, outcome) }
+
 // scanRows bounds what one page may read where no index serves the filter. A
 // page may then hold fewer rows than asked for and still have a next one.
 const scanRows = 50_000

@@ -55,6 +55,7 @@ type Item struct {
 	OpenedAt   int64           `bun:"opened_at"`
 	UpdatedAt  int64           `bun:"updated_at"`
 	ResolvedAt *int64          `bun:"resolved_at"`
+	Assignee   string          `bun:"assignee"` // the operator who has it in hand; empty = nobody
 }
 
 // key is what makes two reports one fact.
@@ -88,6 +89,7 @@ func Open(tx bun.Tx, w *db.Writes, d *db.DB, items []*Item) {
 		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at").Set("detail = EXCLUDED.detail").
 		// What was resolved and happens again wants people again.
 		Set("state = CASE WHEN x.state = ? THEN ? ELSE x.state END", Resolved, Opened).
+		Set("assignee = CASE WHEN x.state = ? THEN '' ELSE x.assignee END", Resolved).
 		Set("resolved_at = CASE WHEN x.state = ? THEN NULL ELSE x.resolved_at END", Resolved).
 		Set("alerted_at = CASE WHEN x.state = ? THEN NULL ELSE x.alerted_at END", Resolved))
 }

@@ -38,9 +38,17 @@ type Attempt struct {
 	Error      string       `bun:"error"`
 }
 
+// AttemptPage is one page of attempts; Next is where the next one begins, 0 =
+// there is none. Cut says that not all older rows were looked at.
+type AttemptPage struct {
+	Rows []Attempt
+	Next int64
+	Cut  bool
+}
+
 // Attempts is one page of attempts, newest first. Ids grow with time, so that a
 // span of time is a range of the primary key.
-func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (Page[Attempt], error) {
+func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (AttemptPage, error) {
 	q := b.db.Read.NewSelect().TableExpr("notify_attempts AS na").
 		ColumnExpr("na.id, na.number, na.url, na.class, na.http_status, na.started_at, na.took_us, na.node, na.error").
 		ColumnExpr("coalesce(d.event_id, 0) AS event_id, coalesce(d.event_type, '') AS event_type, coalesce(o.order_no, '') AS order_no").
@@ -52,13 +60,13 @@ func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (Page[Attempt], er
 	case f.OrderNo != "":
 		ids, err := b.deliveriesOf(ctx, f.OrderNo)
 		if err != nil || len(ids) == 0 {
-			return Page[Attempt]{}, err
+			return AttemptPage{}, err
 		}
 		q = q.Where("na.delivery_id IN (?)", bun.List(ids))
 	case f.Merchant != "" || f.Class != "" || f.HTTPStatus != 0:
 		var err error
 		if floor, err = b.attemptsFloor(ctx, f); err != nil {
-			return Page[Attempt]{}, err
+			return AttemptPage{}, err
 		}
 		q = q.Where("na.id >= ?", floor)
 	}
@@ -76,12 +84,12 @@ func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (Page[Attempt], er
 	}
 	var rows []Attempt
 	if err := q.Scan(ctx, &rows); err != nil {
-		return Page[Attempt]{}, fmt.Errorf("read attempts: %w", err)
+		return AttemptPage{}, fmt.Errorf("read attempts: %w", err)
 	}
 	if len(rows) > f.Limit {
-		return Page[Attempt]{Rows: rows[:f.Limit], Next: rows[f.Limit-1].ID}, nil
+		return AttemptPage{Rows: rows[:f.Limit], Next: rows[f.Limit-1].ID}, nil
 	}
-	return Page[Attempt]{Rows: rows, Next: floor, Cut: floor > 0}, nil
+	return AttemptPage{Rows: rows, Next: floor, Cut: floor > 0}, nil
 }
 
 // deliveriesOf finds an order's deliveries; an order has few.

@@ -10,8 +10,6 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/settings"
-
-	"github.com/uptrace/bun"
 )
 
 // Book reads for the console.
@@ -19,26 +17,12 @@ type Book struct {
 	db       *db.DB
 	settings *settings.Store
 	breakers *breaker.Book
+	scanRows int // see scanRows; less in tests
 }
 
 // New returns a Book of the database.
 func New(d *db.DB, s *settings.Store, b *breaker.Book) *Book {
-	return &Book{db: d, settings: s, breakers: b}
-}
-
-// PageSize is how many rows a list shows.
-const PageSize = 50
-
-// scanRows bounds what one page looks at where no index serves its filter. The
-// page may then hold fewer rows than fit and still have a next one.
-const scanRows = 50_000
-
-// Page is one page of a list, newest first.
-type Page[T any] struct {
-	Rows []T
-	Next int64 // Before of the next page, 0 = there is none
-	// Cut says that not all older rows were looked at: the next page goes on.
-	Cut bool
+	return &Book{db: d, settings: s, breakers: b, scanRows: scanRows}
 }
 
 // Named is a merchant or a supplier for a select.
@@ -69,28 +53,4 @@ func (b *Book) Suppliers(ctx context.Context) ([]Named, error) {
 		return nil, fmt.Errorf("read the suppliers: %w", err)
 	}
 	return rows, nil
-}
-
-// floor is the oldest id that a page of the table may look at, 0 = all of them.
-func (b *Book) floor(ctx context.Context, table string, before int64, rows int) (int64, error) {
-	q := b.db.Read.NewSelect().TableExpr("?", bun.Ident(table)).Column("id").OrderExpr("id DESC").Limit(1).Offset(int64(rows) - 1)
-	if before > 0 {
-		q = q.Where("id < ?", before)
-	}
-	var at []int64
-	if err := q.Scan(ctx, &at); err != nil {
-		return 0, fmt.Errorf("find the end of the page in %s: %w", table, err)
-	}
-	if len(at) == 0 {
-		return 0, nil
-	}
-	return at[0], nil
-}
-
-// cut makes a page of the rows read, one more than fit where there are more.
-func cut[T any](rows []T, floor int64, id func(T) int64) Page[T] {
-	if len(rows) > PageSize {
-		return Page[T]{Rows: rows[:PageSize], Next: id(rows[PageSize-1])}
-	}
-	return Page[T]{Rows: rows, Next: floor, Cut: floor > 0}
 }

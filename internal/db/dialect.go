@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -99,4 +100,38 @@ func Explain(err error) string {
 		s = s[:300] + "…"
 	}
 	return s
+}
+
+// IsReadOnly says that the database takes no writes: a standby, a file without
+// the right to write, a disk that was mounted read-only.
+func IsReadOnly(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "25006"
+	}
+	var lite *sqlitedriver.Error
+	return errors.As(err, &lite) && lite.Code()&0xff == sqlitelib.SQLITE_READONLY
+}
+
+// errReadOnly says so where nothing was tried.
+var errReadOnly = errors.New("the database takes no writes")
+
+// Writable says whether the database takes writes, for readiness. Nothing is
+// written.
+func (d *DB) Writable(ctx context.Context) error {
+	return d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		// To begin is enough on SQLite: it takes the lock for writing.
+		var readOnly string
+		query := "SELECT 'off'"
+		if d.IsPostgres() {
+			query = "SHOW transaction_read_only"
+		}
+		if err := tx.NewRaw(query).Scan(ctx, &readOnly); err != nil {
+			return err
+		}
+		if readOnly != "off" {
+			return errReadOnly
+		}
+		return nil
+	})
 }

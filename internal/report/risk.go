@@ -93,15 +93,16 @@ const (
 // would have to be kept in each of those places and could be wrong. Untold money
 // grows with the traffic and is a counter.
 var reads = []struct {
-	part  Part
-	query string
+	part         Part
+	table, since string
+	where        string
 }{
-	{Compensated, "SELECT x.merchant_id, x.currency, x.amount, x.opened_at AS since FROM exceptions AS x WHERE x.kind IN " + compensatedKinds +
+	{Compensated, "exceptions", "x.opened_at", "x.kind IN " + compensatedKinds +
 		" AND x.state IN " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND o.status IN ('paid', 'paying', 'closing'))" +
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},
-	{Stuck, "SELECT o.merchant_id, o.currency, o.amount, o.next_at AS since FROM orders AS o WHERE o.next_at IS NOT NULL AND o.next_at < ?0" +
+	{Stuck, "orders", "o.next_at", "o.next_at IS NOT NULL AND o.next_at < ?" +
 		" AND o.status IN ('paying', 'closing') AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND x.state IN " + unsettled + ")"},
-	{Mismatch, "SELECT x.merchant_id, x.currency, x.amount, x.opened_at AS since FROM exceptions AS x WHERE x.kind IN " + mismatchKinds + " AND x.state IN " + unsettled},
+	{Mismatch, "exceptions", "x.opened_at", "x.kind IN " + mismatchKinds + " AND x.state IN " + unsettled},
 }
 
 // AtRisk reads the money at risk. The counter in it is at most as old as the last
@@ -116,8 +117,11 @@ func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 	r.add(Untold, rows)
 	for _, part := range reads {
 		rows = nil
-		err := d.Read.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(since) AS since FROM ("+
-			part.query+" LIMIT ?1) AS w GROUP BY merchant_id, currency ORDER BY currency", r.At-stuckAfter.Microseconds(), riskRows).Scan(ctx, &rows)
+		of, _ := RowsOf(part.part, r.At)
+		alias := aliases[part.table]
+		err := d.Read.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(since) AS since FROM (SELECT "+
+			alias+".merchant_id, "+alias+".currency, "+alias+".amount, "+part.since+" AS since FROM "+part.table+" AS "+alias+" WHERE "+of.Where+
+			" LIMIT ?) AS w GROUP BY merchant_id, currency ORDER BY currency", append(of.Args, riskRows)...).Scan(ctx, &rows)
 		if err != nil {
 			return nil, fmt.Errorf("sum up what is %s: %w", part.part, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/ed25519"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -40,6 +41,7 @@ type Keyring struct {
 	current string // id of the key that seals
 	keys    map[string]cipher.AEAD
 	signers map[string]ed25519.PrivateKey
+	root    []byte // what Derive makes keys of
 }
 
 // NewKeyring makes a keyring. Keys have 32 bytes each, the current one first.
@@ -67,6 +69,11 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 			return nil, fmt.Errorf("master key %d: %w", i+1, err)
 		}
 	}
+	root, err := hkdf.Extract(sha256.New, keys[0], []byte("backstop derived keys"))
+	if err != nil {
+		return nil, fmt.Errorf("derive from the master key: %w", err)
+	}
+	k.root = root
 	return k, nil
 }
 

@@ -1,0 +1,70 @@
+package compensation
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+
+	"github.com/uptrace/bun"
+)
+
+func TestAnExceptionIsTakenInHandAndSettledOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		item := &Item{Kind: LatePayment, OrderNo: "1"}
+		report := func() {
+			t.Helper()
+			again := *item
+			err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+				w := db.NewWrites(tx)
+				Open(tx, w, d, []*Item{&again})
+				return w.Exec(ctx)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if item.ID == 0 {
+				item.ID = again.ID
+			}
+		}
+		do := func(f func(context.Context, bun.Tx) error) error { return d.Tx(t.Context(), f) }
+		assign := func(id int64, to string) error {
+			return do(func(ctx context.Context, tx bun.Tx) error { return Assign(ctx, tx, d, id, to) })
+		}
+		settle := func() error {
+			return do(func(ctx context.Context, tx bun.Tx) error { return Settle(ctx, tx, d, item.ID) })
+		}
+		now := func() (i Item) {
+			t.Helper()
+			if err := d.Read.NewSelect().Model(&i).Where("x.id = ?", item.ID).Scan(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return i
+		}
+		report()
+		if err := assign(item.ID, "li.hang"); err != nil || now().State != Assigned || now().Assignee != "li.hang" {
+			t.Fatalf("assigned: %+v, %v", now(), err)
+		}
+		report() // the same fact again: it stays in hand
+		if i := now(); i.State != Assigned || i.Seen != 2 {
+			t.Errorf("reported again: %+v", i)
+		}
+		if err := settle(); err != nil || now().State != Resolved || now().ResolvedAt == nil {
+			t.Fatalf("settled: %+v, %v", now(), err)
+		}
+		for _, err := range []error{settle(), assign(item.ID, "somebody")} {
+			if !errors.Is(err, ErrOver) {
+				t.Errorf("what is over is changed: %v", err)
+			}
+		}
+		if err := assign(item.ID+1, "somebody"); !errors.Is(err, ErrNoException) {
+			t.Errorf("of nothing: %v", err)
+		}
+		report() // it happens again: nobody has it in hand
+		if i := now(); i.State != Opened || i.Assignee != "" || i.ResolvedAt != nil {
+			t.Errorf("after its end: %+v", i)
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"backstop/internal/audit"
+	"backstop/internal/compensation"
+	"backstop/internal/notify"
+)
+
+// detailRows bounds what one page shows of one thing: attempts, acts.
+const detailRows = 200
+
+// CallbackDetail is one callback, refused or not, with all that it brought.
+type CallbackDetail struct {
+	Callback
+	OrderNo string `bun:"order_no"` // what it said itself
+	OrderID int64  `bun:"order_id"` // 0 = there is no such order
+	Refused bool   `bun:"-"`
+}
+
+// CallbackDetail reads one callback. Errors: ErrNotFound.
+func (b *Book) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
+	const raw = "c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps"
+	for _, q := range []string{
+		"SELECT " + raw + ", c.order_no, c.order_id, c.trade_no, c.event_key, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier" +
+			" FROM callbacks AS c WHERE c.id = ?",
+		"SELECT " + raw + ", c.supplier FROM refused_callbacks AS c WHERE c.id = ?",
+	} {
+		var rows []CallbackDetail
+		if err := b.db.Read.NewRaw(q, id).Scan(ctx, &rows); err != nil {
+			return nil, fmt.Errorf("read a callback: %w", err)
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		c := &rows[0]
+		c.Refused = strings.Contains(q, refusedTable)
+		if err := json.Unmarshal(c.RawSteps, &c.Steps); err != nil {
+			return nil, fmt.Errorf("steps of callback %d: %w", id, err)
+		}
+		return c, nil
+	}
+	return nil, ErrNotFound
+}
+
+// Mask hides what the buyer sent of themselves.
+func (c *CallbackDetail) Mask() { c.Body, c.Query = maskBody(c.Body), maskForm(c.Query) }
+
+// keyHeaders hold what opens something; nobody needs to read it.
+var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}
+
+// SafeHeaders are a request's headers without the keys in them.
+func SafeHeaders(headers string) string {
+	lines := strings.Split(headers, "\n")
+	for i, line := range lines {
+		name, _, _ := strings.Cut(line, ":")
+		for _, key := range keyHeaders {
+			if strings.EqualFold(strings.TrimSpace(name), key) {
+				lines[i] = name + ": " + dots
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Notification is one notification with its attempts, oldest first.
+type Notification struct {
+	Delivery
+	Body     string // what the merchant is told
+	Attempts []notify.Attempt
+	Cut      bool // there are more attempts than these
+}
+
+// Notification reads the notification of one event. Errors: ErrNotFound.
+func (b *Book) Notification(ctx context.Context, event int64) (*Notification, error) {
+	var rows []Delivery
+	err := b.db.Read.NewSelect().Model(&rows).ColumnExpr("d.*").ColumnExpr(deliveryColumns).Join("LEFT JOIN orders AS o ON o.id = d.subject_id").
+		Where("d.event_id = ?", event).Where("d.subject_id = (SELECT s.subject_id FROM events AS s WHERE s.id = ?)", event).OrderExpr("d.id DESC").Limit(1).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read a notification: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, ErrNotFound
+	}
+	n := &Notification{Delivery: rows[0]}
+	if err := b.db.Read.NewRaw("SELECT body FROM events WHERE id = ?", event).Scan(ctx, &n.Body); err != nil {
+		return nil, fmt.Errorf("read what a notification says: %w", err)
+	}
+	err = b.db.Read.NewSelect().Model(&n.Attempts).Where("na.delivery_id = ?", n.ID).OrderExpr("na.id").Limit(detailRows + 1).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read a notification's attempts: %w", err)
+	}
+	n.Cut = len(n.Attempts) > detailRows
+	n.Attempts = n.Attempts[:min(len(n.Attempts), detailRows)]
+	return n, nil
+}
+
+// Mask hides what merchants' answers may hold of people.
+func (n *Notification) Mask() {
+	for i := range n.Attempts {
+		n.Attempts[i].ResponseBody = maskBody(n.Attempts[i].ResponseBody)
+	}
+}
+
+// Exception is one exception with what people did about it, newest first.
+type Exception struct {
+	compensation.Item
+	Supplier string // code
+	Merchant string // code
+	Acts     []audit.Row
+}
+
+// Exception reads one exception. Errors: ErrNotFound.
+func (b *Book) Exception(ctx context.Context, id int64) (*Exception, error) {
+	var rows []compensation.Item
+	if err := b.db.Read.NewSelect().Model(&rows).Where("x.id = ?", id).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read an exception: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, ErrNotFound
+	}
+	x := &Exception{Item: rows[0]}
+	err := b.db.Read.NewRaw("SELECT COALESCE((SELECT code FROM suppliers WHERE id = ?), ''), COALESCE((SELECT code FROM merchants WHERE id = ?), '')",
+		x.SupplierID, x.MerchantID).Scan(ctx, &x.Supplier, &x.Merchant)
+	if err != nil {
+		return nil, fmt.Errorf("name an exception's supplier and merchant: %w", err)
+	}
+	x.Acts, err = audit.List(ctx, b.db.Read, audit.Query{Object: ExceptionObject, ObjectID: ExceptionID(id), Limit: detailRows})
+	return x, err
+}
+
+// ExceptionObject is what exceptions are called in the audit.
+const ExceptionObject = "exception"
+
+// ExceptionID is an exception's id as people see it.
+func ExceptionID(id int64) string { return strconv.FormatInt(id, 10) }

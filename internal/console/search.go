@@ -1,0 +1,99 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"backstop/internal/notify"
+
+	"github.com/uptrace/bun"
+)
+
+const (
+	// endingLeast is how much of a number's end must be known.
+	endingLeast = 6
+	// foundMost bounds what one search finds of each kind.
+	foundMost = 50
+)
+
+// Found is what a search found.
+type Found struct {
+	Orders    []Order
+	Merchants []Named
+	// Exceptions says that callbacks came for this number although there is no such
+	// order.
+	Exceptions bool
+	More       bool // there are more orders than these
+}
+
+// Search finds orders by their number, the merchant's number, the supplier's
+// trade number, a notification's id or the end of a number of six digits or
+// more, and merchants by their code. All of it by indexes, however old.
+func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
+	f := &Found{}
+	ids, err := b.numbered(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, look := range []struct {
+		query string
+		args  []any
+		skip  bool
+	}{
+		{"SELECT order_id FROM payment_attempts WHERE supplier_trade_no = ? AND supplier_trade_no <> ''" +
+			" AND status IN ('succeeded', 'succeeded_surplus') LIMIT ?", []any{q, foundMost}, false},
+		{"SELECT subject_id FROM events WHERE id = ?", []any{eventOf(q)}, eventOf(q) == 0},
+		{
+			"SELECT id FROM orders WHERE substr(order_no, length(order_no) - 5) = ? AND substr(order_no, length(order_no) - ?) = ? LIMIT ?",
+			[]any{ending(q), len(q) - 1, q, foundMost + 1},
+			ending(q) == "",
+		},
+	} {
+		if look.skip {
+			continue
+		}
+		var more []int64
+		if err := b.db.Read.NewRaw(look.query, look.args...).Scan(ctx, &more); err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		ids = append(ids, more...)
+	}
+	if len(ids) > 0 {
+		err := b.db.Read.NewSelect().TableExpr("orders AS o").ColumnExpr(orderColumns).Where("o.id IN (?)", bun.List(ids)).
+			OrderExpr("o.id DESC").Limit(foundMost+1).Scan(ctx, &f.Orders)
+		if err != nil {
+			return nil, fmt.Errorf("read the orders that were found: %w", err)
+		}
+		f.More = len(f.Orders) > foundMost
+		f.Orders = f.Orders[:min(len(f.Orders), foundMost)]
+		if err := b.addTold(ctx, f.Orders); err != nil {
+			return nil, err
+		}
+	}
+	err = b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE code = ?", q).Scan(ctx, &f.Merchants)
+	if err != nil {
+		return nil, fmt.Errorf("search merchants: %w", err)
+	}
+	if len(f.Orders) == 0 {
+		var one []int64
+		err = b.db.Read.NewRaw("SELECT id FROM exceptions WHERE order_no = ? LIMIT 1", q).Scan(ctx, &one)
+		f.Exceptions = len(one) > 0
+	}
+	return f, err
+}
+
+// eventOf is the event of a notification's id, 0 where the text is none.
+func eventOf(q string) int64 {
+	id, _ := notify.ParsePublicID(q)
+	return id
+}
+
+// ending is the part of the end of a number that is indexed; "" where the text
+// is no such end.
+func ending(q string) string {
+	if len(q) < endingLeast || strings.Trim(q, "0123456789") != "" {
+		return ""
+	}
+	return q[len(q)-endingLeast:]
+}

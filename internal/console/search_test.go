@@ -1,0 +1,83 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+)
+
+func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		b := newBook(t, d)
+		rows := []*order.Order{
+			{ID: 1, OrderNo: "7263548197123456", OutTradeNo: "GX-1", MerchantID: 1},
+			{ID: 2, OrderNo: "7263548198123456", OutTradeNo: "GX-2", MerchantID: 1},
+			{ID: 3, OrderNo: "PO-654321", OutTradeNo: "GX-1", MerchantID: 2},
+		}
+		for _, o := range rows {
+			o.SupplierID, o.Amount, o.Currency, o.Status, o.Version = 1, 1, "CNY", order.Paid, 1
+		}
+		if _, err := d.NewInsert().Model(&rows).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range []string{
+			"INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at) VALUES (1, 2, 1, 'r', '4200002614', 'succeeded', 1, 0, 0)",
+			"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (77, 1, 3, 'order.paid', 1, '', 0)",
+			"INSERT INTO exceptions (id, kind, state, order_no, detail, opened_at, updated_at) VALUES (1, 'unknown_order', 'open', 'NOBODYS', '{}', 0, 0)",
+		} {
+			if _, err := d.ExecContext(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for q, want := range map[string]string{
+			"7263548197123456":  "7263548197123456", // the whole number
+			"GX-1":              "PO-654321 7263548197123456",
+			"4200002614":        "7263548198123456", // the supplier's
+			notify.PublicID(77): "PO-654321",
+			"123456":            "7263548198123456 7263548197123456",
+			"98123456":          "7263548198123456",
+			"654321":            "PO-654321",
+			"23456":             "", // too short to be an end
+			"12345x":            "",
+			"m1":                "merchant m1",
+			"NOBODYS":           "exceptions",
+			"'; DROP TABLE":     "",
+		} {
+			f, err := b.Search(t.Context(), q)
+			if err != nil {
+				t.Fatalf("%s: %v", q, err)
+			}
+			var got []string
+			for _, o := range f.Orders {
+				got = append(got, o.OrderNo)
+			}
+			for _, m := range f.Merchants {
+				got = append(got, "merchant "+m.Code)
+			}
+			if f.Exceptions {
+				got = append(got, "exceptions")
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s finds %q, want %q", q, got, want)
+			}
+		}
+	})
+}
+
+// The end of a number is found by its index among many orders.
+func TestSearchByTheEndOfANumberScansNothing(t *testing.T) {
+	d := dbtest.SQLite(t)
+	var plan []struct {
+		ID, Parent, Notused int64
+		Detail              string
+	}
+	err := d.Read.NewRaw("EXPLAIN QUERY PLAN SELECT id FROM orders WHERE substr(order_no, length(order_no) - 5) = '123456'").Scan(t.Context(), &plan)
+	if err != nil || !strings.Contains(fmt.Sprint(plan), "orders_ending") {
+		t.Errorf("%v, %v", plan, err)
+	}
+}

@@ -1,0 +1,120 @@
+package views
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"backstop/internal/console"
+	"backstop/internal/notify"
+
+	"github.com/a-h/templ"
+)
+
+// NotificationData is what one notification's page shows.
+type NotificationData struct {
+	*console.Notification
+	Masked    bool
+	CanResend bool
+	Key       string // of the form
+}
+
+// ExceptionData is what one exception's page shows.
+type ExceptionData struct {
+	*console.Exception
+	Done                             string
+	Key                              string // of the one form that is sent
+	CanComment, CanAssign, CanSettle bool
+	People                           []string // who may take it in hand
+}
+
+// open says whether people may still work on it.
+func (x ExceptionData) open() bool { return x.State == "open" || x.State == "assigned" }
+
+func callbackLink(id int64) templ.SafeURL {
+	return templ.URL("/callbacks/" + strconv.FormatInt(id, 10))
+}
+
+func notificationLink(event int64) templ.SafeURL {
+	return templ.URL("/notifications/" + notify.PublicID(event))
+}
+
+func exceptionPageLink(id int64) templ.SafeURL {
+	return templ.URL("/exceptions/" + console.ExceptionID(id))
+}
+
+// rawCallback is a callback as it came, without what opens something.
+func rawCallback(c *console.CallbackDetail) string {
+	safe := c.Callback
+	safe.Headers = console.SafeHeaders(c.Headers)
+	return rawRequest(&safe)
+}
+
+// indented writes JSON over several lines; other text stays as it is.
+func indented(raw string) string {
+	var v any
+	if json.Unmarshal([]byte(raw), &v) != nil {
+		return raw
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if e.Encode(v) != nil {
+		return raw
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// attemptState is how one attempt ended.
+func attemptState(p *Page, a notify.Attempt) state {
+	if a.Class == notify.OK {
+		return state{"ok", "check", tClassOK}
+	}
+	return state{"bad", "x", classWord(a.Class)}
+}
+
+// httpStatus is the merchant's answer in a word of its own; "–" = none came.
+func httpStatus(p *Page, status int) string {
+	if status == 0 {
+		return p.T(tNone)
+	}
+	return strconv.Itoa(status)
+}
+
+// slowAnswer is the time of an answer, in µs, from which a merchant is slow.
+const slowAnswer = 3_000_000
+
+// triesDrawn bounds the bars of one row.
+const triesDrawn = 6
+
+// triesOf are the attempts of a notification as bars: f failed, s succeeded, n
+// still to come.
+func triesOf(d console.Delivery) (bars []string) {
+	for range min(d.Delivery.Attempts, triesDrawn) {
+		bars = append(bars, "f")
+	}
+	if d.Status == notify.Delivered && len(bars) > 0 {
+		bars[len(bars)-1] = "s"
+	}
+	if d.NextAt != nil {
+		bars = append(bars, "n")
+	}
+	return bars
+}
+
+// plan is where the dry run of this list is asked for.
+func (l List) plan() string {
+	if q := l.Values.Encode(); q != "" {
+		return "/notifications/plans?" + q
+	}
+	return "/notifications/plans"
+}
+
+// deliveryState is how a notification stands, a parked one among them.
+func deliveryState(d console.Delivery) state {
+	if d.Parked {
+		return look(toldStates, "parked")
+	}
+	return look(deliveryStates, string(d.Status))
+}

@@ -1,0 +1,205 @@
+package views
+
+import (
+	"slices"
+	"time"
+
+	"backstop/internal/console"
+	"backstop/internal/report"
+)
+
+// List is what every list shows around its rows.
+type List struct {
+	Query
+	Window Window
+	Rows   int  // that fit a page
+	First  bool // the newest page
+	// Older and Newer are the cursors of the pages beside this one; "" = none.
+	Older, Newer string
+	Reached      int64 // how far was searched, where that is short of the window; Unix µs
+	Count        int64 // rows of the whole list, as far as they were counted
+	More         bool
+	Empty        bool // this page has no rows
+	// Anything says that there ever was a row, whatever the filter.
+	Anything bool
+	Bars     []console.Bar // what happened over the window; none = it is not known
+}
+
+// WindowChoice is a length of time that lists may cover: as a span before now,
+// or as whole days before the end of a day.
+type WindowChoice struct {
+	Name string // as it stands in the address
+	Span time.Duration
+	Days int
+	word word
+}
+
+// DayWindow is what a list covers where nobody says otherwise.
+const DayWindow = "24h"
+
+// Windows are all of them. A month is the most that one query may cover.
+var Windows = []WindowChoice{
+	{"1h", time.Hour, 0, tWindow1h},
+	{DayWindow, 24 * time.Hour, 1, tWindow24h},
+	{"7d", 7 * 24 * time.Hour, 7, tWindow7d},
+	{"31d", 31 * 24 * time.Hour, 31, tWindow31d},
+}
+
+// Window is the time that a list covers, Unix µs. From 0 is all of the time.
+type Window struct {
+	Name     string
+	From, To int64
+	// Always says that the list covers all of the time unless a window is chosen.
+	Always bool
+}
+
+// Span is how much time the window covers.
+func (w Window) Span() time.Duration { return time.Duration(w.To-w.From) * time.Microsecond }
+
+// Chip is one filter that is set, and the list without it.
+type Chip struct {
+	Label, Value, Without string
+}
+
+// chipNames are the filters in the order of their chips.
+var chipNames = []string{"no", "status", "state", "kind", "outcome", "refused", "type", "risk", "merchant", "supplier", "actor", "object", "id", "window", "to"}
+
+// chips are the filters that are set.
+func (l List) chips(p *Page) []Chip {
+	var all []Chip
+	for _, name := range chipNames {
+		if value := l.get(name); value != "" && !(name == "window" && value == DayWindow && !l.Window.Always && l.get("to") == "") {
+			label, said := p.filterWords(name, value)
+			all = append(all, Chip{label, said, l.with(name, "")})
+		}
+	}
+	return all
+}
+
+// filterWords says a filter's name and value in the person's language.
+func (p *Page) filterWords(name, value string) (label, said string) {
+	switch name {
+	case "no":
+		return p.T(tNumberWord), value
+	case "status":
+		if s, ok := orderStates[value]; ok {
+			return p.T(tState), p.T(s.word)
+		}
+		return p.T(tState), p.T(look(deliveryStates, value).word)
+	case "state":
+		return p.T(tState), p.T(exceptionStateWord(value))
+	case "kind":
+		return p.T(tKind), p.T(kindWord(value))
+	case "outcome":
+		return p.T(tOutcome), p.T(outcomeState(value).word)
+	case "refused":
+		return p.T(tShow), p.T(tTaken)
+	case "type":
+		return p.T(tType), value
+	case "risk":
+		return p.T(tAtRisk), p.T(riskWord(value))
+	case "merchant":
+		return p.T(tMerchant), value
+	case "supplier":
+		return p.T(tSupplier), value
+	case "actor":
+		return p.T(tActor), value
+	case "window":
+		return p.T(tTime), p.T(windowWord(value))
+	case "to":
+		return p.T(tUntilDay), value
+	}
+	return p.T(tObject), value
+}
+
+func windowWord(name string) word {
+	if i := slices.IndexFunc(Windows, func(w WindowChoice) bool { return w.Name == name }); i >= 0 {
+		return Windows[i].word
+	}
+	return tAllTime
+}
+
+// riskWord is what a part of the money at risk is called on the overview.
+func riskWord(part string) word {
+	if r, ok := riskParts[report.Part(part)]; ok {
+		return r.label
+	}
+	return word{part, part}
+}
+
+// filtered says whether anything but the page and its time is set.
+func (l List) filtered() bool {
+	for name, values := range l.Values {
+		if name != "window" && name != "to" && len(values) > 0 && values[0] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// wider is the list over the longest time, or over all where it has that; ""
+// where it covers that already.
+func (l List) wider() string {
+	widest := Windows[len(Windows)-1].Name
+	switch {
+	case l.get("no") != "" || l.get("risk") != "": // found however old they are
+	case l.Window.Always && (l.get("window") != "" || l.get("to") != ""):
+		return l.with("window", "", "to", "")
+	case !l.Window.Always && (l.get("window") != widest || l.get("to") != ""):
+		return l.with("window", widest, "to", "")
+	}
+	return ""
+}
+
+// Measures of the small chart above a list, in units of its viewBox.
+const (
+	smallWidth  = 1180.0
+	smallTop    = 4.0
+	smallBottom = 44.0
+	smallLabels = 57.0
+	// smallLabelEvery is the least distance of two labels.
+	smallLabelEvery = 90.0
+)
+
+// smallBar is one bar of it.
+type smallBar struct {
+	all, bad     box
+	title, label string
+}
+
+// quiet says that nothing happened over the list's time, as far as is known.
+func (l List) quiet() bool {
+	for _, b := range l.Bars {
+		if b.Good+b.Bad > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// drawBars computes the chart of bars over a span.
+func (p *Page) drawBars(bars []console.Bar, span time.Duration) (drawn []smallBar, says string) {
+	var most, good, bad int64
+	for _, b := range bars {
+		most, good, bad = max(most, b.Good+b.Bad), good+b.Good, bad+b.Bad
+	}
+	slot := smallWidth / float64(max(1, len(bars)))
+	scale := (smallBottom - smallTop) / float64(max(1, most))
+	last := -smallLabelEvery
+	for i, b := range bars {
+		x := float64(i)*slot + slot*0.07
+		height, failed := float64(b.Good+b.Bad)*scale, float64(b.Bad)*scale
+		if b.Bad > 0 {
+			failed = max(failed, 1.5) // one failure among thousands is seen too
+		}
+		d := smallBar{
+			all: box{x, smallBottom - height, slot * 0.86, height}, bad: box{x, smallBottom - failed, slot * 0.86, failed},
+			title: p.T(tSmallBar, p.spanName(b.Start, span), count(b.Good), count(b.Bad)),
+		}
+		if x-last >= smallLabelEvery && x+40 < smallWidth {
+			d.label, last = p.spanName(b.Start, span), x
+		}
+		drawn = append(drawn, d)
+	}
+	return drawn, p.T(tSmallSays, count(good), count(bad))
+}

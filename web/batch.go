@@ -1,0 +1,131 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/audit"
+	"backstop/internal/compensation/batch"
+	"backstop/internal/money"
+	"backstop/internal/report"
+	"backstop/views"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/uptrace/bun"
+)
+
+const (
+	// typedFrom is the number of notifications above which the amount must be typed.
+	typedFrom = 20
+	// runTime is how long one request works on a plan; the page offers to go on.
+	runTime = 8 * time.Second
+)
+
+// proposePlan freezes the rows that were picked, or all that the list's filter
+// finds, and shows what would be done. The filter stands in the address.
+func (s *Server) proposePlan(c *fiber.Ctx) error {
+	l := s.list(c, false, "no", "status", "merchant", "type", "risk")
+	if l.err != nil {
+		return l.err
+	}
+	var ids []int64
+	if field(c, "pick") != "all" {
+		ids = []int64{}
+		for _, text := range c.Request().PostArgs().PeekMulti("row") {
+			id, err := strconv.ParseInt(string(text), 10, 64)
+			if err != nil || len(ids) == batch.Most {
+				return invalidField("row", "pick rows of the list")
+			}
+			ids = append(ids, id)
+		}
+		if len(ids) == 0 {
+			return batch.ErrNothing
+		}
+	}
+	ctx, cancel := l.context()
+	defer cancel()
+	address := "/notifications"
+	if len(l.query.Values) > 0 {
+		address += "?" + l.query.Values.Encode()
+	}
+	p, err := batch.Propose(ctx, s.o.DB, s.console, operator(c).Name, address, l.deliveryFilter(), ids)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	return c.Redirect(planPath(p.ID), http.StatusSeeOther)
+}
+
+func planPath(id int64) string { return "/notifications/plans/" + strconv.FormatInt(id, 10) }
+
+func (s *Server) planPage(c *fiber.Ctx) error {
+	id, err := idOf(c, "plan")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	p, err := batch.Find(ctx, s.o.DB.Read, id)
+	if err != nil {
+		return err
+	}
+	return s.render(c, http.StatusOK, views.PlanPage(s.page(c), views.PlanData{
+		Plan: p, Key: newFormKey(), Typed: mustType(p), Mine: p.MadeBy == operator(c).Name,
+	}))
+}
+
+// mustType is the amount that has to be typed before a plan is run: that of the
+// currency with the most orders. "" = none has to be.
+func mustType(p *batch.Plan) string {
+	if p.Shown.Count(batch.Send) <= typedFrom {
+		return ""
+	}
+	var most report.Sum
+	for _, sum := range p.Shown[batch.Send] {
+		if sum.Orders > most.Orders {
+			most = sum
+		}
+	}
+	return money.Format(most.Minor, most.Currency)
+}
+
+// runPlan begins a plan, or goes on with one that was interrupted, and works on
+// it for as long as a request may take.
+func (s *Server) runPlan(c *fiber.Ctx) error {
+	id, err := idOf(c, "plan")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	p, err := batch.Find(ctx, s.o.DB.Read, id)
+	if err != nil {
+		return err
+	}
+	if typed := mustType(p); typed != "" && strings.TrimSpace(field(c, "amount")) != typed {
+		return invalidField("amount", "type the amount that is shown")
+	}
+	act := audit.Act{Action: "notification.resend_many", Object: "plan", ObjectID: strconv.FormatInt(id, 10), Params: map[string]any{
+		"filter": p.Filter, "notifications": p.Shown.Count(batch.Send), "amounts": p.Shown[batch.Send],
+	}}
+	did, err := s.act(ctx, c, act, func(ctx context.Context, tx bun.Tx) error {
+		_, err := batch.Start(ctx, tx, s.o.DB, id, operator(c).Name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(runTime); did && time.Now().Before(end); {
+		nudges, more, err := batch.Step(ctx, s.o.DB, s.console, id)
+		if err != nil {
+			return err
+		}
+		s.o.Nudge(nudges)
+		if !more {
+			break
+		}
+	}
+	return c.Redirect(planPath(id), http.StatusSeeOther)
+}

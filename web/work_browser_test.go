@@ -1,0 +1,47 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestManyAreSentAgainInABrowser picks a page of notifications, looks at the dry
+// run, and finds the button shut until reason and amount are written.
+func TestManyAreSentAgainInABrowser(t *testing.T) {
+	h := open(t)
+	exhaust(t, h.db, 25)
+	if _, err := h.o.Operators.Add(t.Context(), "li.hang", access.Ops, goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.addr)
+	var picked string
+	var shut, open bool
+	const button = "document.querySelector('form[data-guard] button').disabled"
+	run(t, ctx, chromedp.Navigate("http://"+h.addr+"/login?lang=en&next=/notifications"), chromedp.WaitVisible("#password"),
+		chromedp.SendKeys("#name", "li.hang"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitVisible("[data-all]"))
+	run(t, ctx, chromedp.KeyEvent("jx"), chromedp.Text("[data-n]", &picked))
+	if picked != "1" {
+		t.Errorf("the key x picks %q rows", picked)
+	}
+	run(t, ctx, chromedp.Click("[data-all]"), chromedp.Text("[data-n]", &picked))
+	if picked != "25" {
+		t.Errorf("the page has %q picked rows", picked)
+	}
+	run(t, ctx, chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-amount"), chromedp.Evaluate(button, &shut),
+		chromedp.SendKeys("#run-reason", "their server is back"), chromedp.SendKeys("#run-amount", "250.00"), chromedp.Evaluate("!"+button, &open))
+	if !shut || !open {
+		t.Errorf("the button is shut before %t, open after the amount %t", shut, open)
+	}
+	run(t, ctx, chromedp.Click("form[data-guard] button"), chromedp.WaitVisible(".notice.ok"))
+	if n := number(t, h.db, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait'"); n != 25 {
+		t.Errorf("%d are sent again", n)
+	}
+	run(t, ctx, chromedp.Reload(), chromedp.WaitVisible(".notice.ok"))
+	if all := said.take(); len(all) > 0 {
+		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+	}
+}

@@ -1,0 +1,396 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"maps"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/compensation"
+	"backstop/internal/db"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/queue"
+	"backstop/internal/report"
+)
+
+func number(t *testing.T, d *db.DB, query string) (n int64) {
+	t.Helper()
+	if err := d.Read.NewRaw(query).Scan(t.Context(), &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func change(t *testing.T, d *db.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := d.NewRaw(query, args...).Exec(context.Background()); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	change(t, h.db, "UPDATE callbacks SET headers = 'Authorization: Bearer sk_live_secret' || char(10) || 'X-Plain: seen'"+
+		" WHERE outcome = 'paid'")
+	taken := fmt.Sprintf("/callbacks/%d", number(t, h.db, "SELECT id FROM callbacks WHERE outcome = 'paid'"))
+	refused := fmt.Sprintf("/callbacks/%d", number(t, h.db, "SELECT id FROM refused_callbacks"))
+	viewer, lead := h.signIn(t, access.Viewer), h.signIn(t, access.Lead)
+	for _, c := range []struct {
+		cookie, path string
+		holds, not   []string
+	}{
+		{viewer, taken, []string{"RSA-SHA256", orderOne, "SUCCESS", "X-Plain: seen"}, []string{"secret-openid", "sk_live_secret"}},
+		{lead, taken, []string{"secret-openid"}, []string{"sk_live_secret"}},
+		{viewer, refused, []string{"does not match the body", "refused at the door"}, []string{"<b>forged"}},
+	} {
+		got := h.page(t, c.cookie, c.path+"?lang=en")
+		for _, text := range c.holds {
+			if !strings.Contains(got.body, text) {
+				t.Errorf("%s: %d without %q", c.path, got.status, text)
+			}
+		}
+		for _, text := range c.not {
+			if strings.Contains(got.body, text) {
+				t.Errorf("%s shows %q", c.path, text)
+			}
+		}
+	}
+	for _, path := range []string{"/callbacks/1", "/callbacks/x", "/exceptions/1", "/notifications/ntf_zz", "/notifications/x", "/notifications/plans/1"} {
+		if got := h.page(t, lead, path); got.status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+}
+
+func TestOneNotificationShowsEachAttempt(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	path := "/notifications/" + notify.PublicID(number(t, h.db, "SELECT id FROM events"))
+	cookie := h.signIn(t, access.Support)
+	body := h.page(t, cookie, path+"?lang=en").body
+	for _, text := range []string{"Attempt 1", "Attempt 2", "HTTP 502", "10.000 s", "Server: nginx", orderOne, "no answer in time", "3,499.00"} {
+		if !strings.Contains(body, text) {
+			t.Errorf("the page does not say %q", text)
+		}
+	}
+	form := append(formOf(t, body, orderOne+"/resend"), "reason", "asked for by phone")
+	if got := h.post(t, cookie, orderOne+"/resend", form...); got.status != http.StatusSeeOther {
+		t.Errorf("sending again from its page: %d", got.status)
+	}
+}
+
+// exhaust writes orders whose notifications are used up.
+func exhaust(t *testing.T, d *db.DB, n int) {
+	t.Helper()
+	now := d.Now()
+	for range n {
+		o, id := d.NewID(), d.NewID()
+		row := order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 2, SupplierID: 1, Amount: 1000, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, CreatedAt: now}
+		told := notify.Delivery{ID: id, EventID: id, MerchantID: 2, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1000}
+		gone := compensation.Item{ID: d.NewID(), Kind: compensation.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.PublicID(id), Amount: 1000, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: now}
+		event := notify.Event{ID: id, MerchantID: 2, SubjectID: o, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: now}
+		for _, r := range []any{&row, &told, &gone, &event} {
+			if _, err := d.NewInsert().Model(r).Exec(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestManyAreSentAgainAfterADryRunAReasonAndTheAmount(t *testing.T) {
+	nudged := 0
+	h := open(t)
+	h.o.Nudge = func(n []queue.Nudge) { nudged += len(n) }
+	exhaust(t, h.db, 30)
+	cookie := h.signIn(t, access.Ops)
+	got := h.post(t, cookie, "/notifications/plans?status=exhausted&merchant=m2", "pick", "all")
+	plan := got.header.Get("Location")
+	if got.status != http.StatusSeeOther || !strings.HasPrefix(plan, "/notifications/plans/") {
+		t.Fatalf("the dry run: %d to %q %s", got.status, plan, got.body)
+	}
+	exhaust(t, h.db, 2) // after the plan
+	if nudged != 0 || number(t, h.db, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") != 32 {
+		t.Error("the dry run sent something")
+	}
+	page := h.page(t, cookie, plan+"?lang=en").body
+	if !strings.Contains(page, `data-typed="300.00"`) || !strings.Contains(page, "Will send") {
+		t.Error("the plan does not ask for its amount")
+	}
+	form := formOf(t, h.page(t, cookie, plan).body, plan+"/run")
+	run := func(cookie string, fields ...string) int {
+		t.Helper()
+		return h.post(t, cookie, plan+"/run", append(append([]string{}, form...), fields...)...).status
+	}
+	if got := run(cookie, "reason", "their server is back", "amount", "300"); got != http.StatusUnprocessableEntity {
+		t.Errorf("with another amount: %d", got)
+	}
+	if got := run(cookie, "reason", "short", "amount", "300.00"); got != http.StatusUnprocessableEntity {
+		t.Errorf("without a reason: %d", got)
+	}
+	if got := run(h.signIn(t, access.Lead), "reason", "their server is back", "amount", "300.00"); got != http.StatusConflict {
+		t.Errorf("by somebody else: %d", got)
+	}
+	if got := run(h.signIn(t, access.Support), "reason", "their server is back", "amount", "300.00"); got != http.StatusForbidden {
+		t.Errorf("by support: %d", got)
+	}
+	if nudged != 0 {
+		t.Fatalf("%d were sent by what was refused", nudged)
+	}
+	for range 2 { // a double click
+		if got := run(cookie, "reason", "their server is back", "amount", "300.00"); got != http.StatusSeeOther {
+			t.Fatalf("the run: %d", got)
+		}
+	}
+	if left := number(t, h.db, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'"); nudged != 30 || left != 2 {
+		t.Errorf("%d were sent, %d left, want 30 and 2", nudged, left)
+	}
+	if page := h.page(t, cookie, plan+"?lang=en").body; !strings.Contains(page, "30 notifications go out again") {
+		t.Error("the plan does not say what was done")
+	}
+	if n := number(t, h.db, "SELECT count(*) FROM audit WHERE action = 'notification.resend_many'"); n != 1 {
+		t.Errorf("%d rows of the audit", n)
+	}
+	if n := number(t, h.db, "SELECT count(*) FROM exceptions WHERE state = 'resolved'"); n != 30 {
+		t.Errorf("%d left the exception desk", n)
+	}
+}
+
+func TestPickedRowsAreSentWithoutTyping(t *testing.T) {
+	nudged := 0
+	h := open(t)
+	h.o.Nudge = func(n []queue.Nudge) { nudged += len(n) }
+	exhaust(t, h.db, 5)
+	cookie := h.signIn(t, access.Ops)
+	boxes := regexp.MustCompile(`name="row" value="(\d+)"`).FindAllStringSubmatch(h.page(t, cookie, "/notifications").body, -1)
+	if len(boxes) != 5 {
+		t.Fatalf("%d rows can be picked", len(boxes))
+	}
+	plan := h.post(t, cookie, "/notifications/plans", "pick", "rows", "row", boxes[1][1]).header.Get("Location")
+	form := append(formOf(t, h.page(t, cookie, plan).body, plan+"/run"), "reason", "asked for by phone")
+	if got := h.post(t, cookie, plan+"/run", form...); got.status != http.StatusSeeOther || nudged != 1 {
+		t.Errorf("%d, %d sent", got.status, nudged)
+	}
+	for _, fields := range [][]string{{"pick", "rows"}, {"pick", "rows", "row", "x"}} {
+		if got := h.post(t, cookie, "/notifications/plans", fields...); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("%v: %d", fields, got.status)
+		}
+	}
+	if page := h.page(t, h.signIn(t, access.Viewer), "/notifications").body; strings.Contains(page, `name="row"`) || strings.Contains(page, "/notifications/plans") {
+		t.Error("somebody who may not send many is offered it")
+	}
+}
+
+func TestAnExceptionIsDiscussedTakenInHandAndSettled(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	path := fmt.Sprintf("/exceptions/%d", number(t, h.db, "SELECT id FROM exceptions WHERE kind = 'amount_mismatch'"))
+	support, ops := h.signIn(t, access.Support), h.signIn(t, access.Ops)
+	do := func(cookie, what string, want int, fields ...string) {
+		t.Helper()
+		page := h.page(t, cookie, path).body
+		form := []string{"form_key", "none"}
+		if strings.Contains(page, path+"/"+what) {
+			form = formOf(t, page, path+"/"+what)
+		}
+		for range 2 {
+			if got := h.post(t, cookie, path+"/"+what, append(form[:2:2], fields...)...); got.status != want {
+				t.Errorf("%s: %d, want %d", what, got.status, want)
+			}
+		}
+	}
+	do(support, "comment", http.StatusSeeOther, "reason", "the supplier looks into it <b>")
+	do(support, "assign", http.StatusSeeOther, "person", "the.ops")
+	do(support, "assign", http.StatusUnprocessableEntity, "person", "the.viewer")
+	do(support, "settle", http.StatusForbidden, "reason", "put right by hand")
+	do(ops, "settle", http.StatusUnprocessableEntity, "reason", "short")
+	do(ops, "settle", http.StatusSeeOther, "reason", "the rest was refunded by hand")
+	page := h.page(t, ops, path+"?lang=en").body
+	for _, text := range []string{"the supplier looks into it &lt;b&gt;", "the.ops", "the rest was refunded by hand", "marked it as put right", "Resolved"} {
+		if strings.Count(page, text) < 1 {
+			t.Errorf("the page does not say %q", text)
+		}
+	}
+	if strings.Contains(page, path+"/settle") {
+		t.Error("what is over can be settled again")
+	}
+	if n := number(t, h.db, "SELECT count(*) FROM audit WHERE object = 'exception'"); n != 3 {
+		t.Errorf("%d acts are kept, want 3", n)
+	}
+}
+
+// sumsOf adds up the money of a list over all of its pages.
+func (h *house) sumsOf(t *testing.T, cookie, path string) (orders int64, minor map[string]int64) {
+	t.Helper()
+	minor = map[string]int64{}
+	money := regexp.MustCompile(`class="money" value="(-?\d+) ([A-Z]{3})"`)
+	for pages := 0; path != "" && pages < 100; pages++ {
+		body := h.page(t, cookie, path).body
+		for _, row := range strings.Split(body, "<tr data-row")[1:] {
+			orders++
+			row, _, _ = strings.Cut(row, "</tr>")
+			if m := money.FindStringSubmatch(row); m != nil {
+				n, _ := strconv.ParseInt(m[1], 10, 64)
+				minor[m[2]] += n
+			}
+		}
+		path = links(body)["next"]
+	}
+	return orders, minor
+}
+
+// The parts of the money at risk sum up to the total, and each of its links and
+// of those to what needs a person leads to exactly what it counts.
+func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	exhaust(t, h.db, 60)
+	old := h.db.Now() - 60*24*3600*1_000_000
+	for i, status := range []order.Status{order.Paying, order.Closing, order.Paid} {
+		id, due := db.IDAt(old)+int64(i), old
+		o := order.Order{ID: id, OrderNo: fmt.Sprint("STUCK", i), OutTradeNo: fmt.Sprint(id), MerchantID: 1, SupplierID: 1, Amount: 700, Currency: "USD", Exponent: 2, Status: status, Version: 1, NextAt: &due, CreatedAt: old}
+		if _, err := h.db.NewInsert().Model(&o).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(t, h.db, "UPDATE exceptions SET state = 'assigned' WHERE kind = 'unknown_order'")
+	risk, err := report.AtRisk(t.Context(), h.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := map[string]int64{}
+	cookie := h.signIn(t, access.Viewer)
+	overview := h.page(t, cookie, "/").body
+	for part, path := range map[report.Part]string{
+		report.Untold: "/notifications?risk=untold", report.Compensated: "/exceptions?risk=compensated", report.Stuck: "/orders?risk=stuck", report.Mismatch: "/exceptions?risk=mismatch",
+	} {
+		if !strings.Contains(overview, `href="`+path+`"`) {
+			t.Errorf("the overview does not lead to %s", path)
+		}
+		want := map[string]int64{}
+		for _, s := range risk.Parts[part].Sums {
+			want[s.Currency] = s.Minor
+			total[s.Currency] += s.Minor
+		}
+		orders, minor := h.sumsOf(t, cookie, path)
+		if orders != risk.Parts[part].Orders() || orders == 0 || !maps.Equal(minor, want) {
+			t.Errorf("%s lists %d orders with %v; counted are %d with %v", path, orders, minor, risk.Parts[part].Orders(), want)
+		}
+	}
+	for _, s := range risk.Total.Sums {
+		if total[s.Currency] != s.Minor {
+			t.Errorf("the parts sum up to %d %s, the total is %d", total[s.Currency], s.Currency, s.Minor)
+		}
+	}
+	todo, err := h.console.Todo(t.Context())
+	if err != nil || len(todo) < 3 {
+		t.Fatalf("to do are %v, %v", todo, err)
+	}
+	for _, x := range todo {
+		path := "/exceptions?kind=" + x.Kind + "&state=needs"
+		if !strings.Contains(overview, html.EscapeString(path)) {
+			t.Errorf("the overview does not lead to %s", path)
+		}
+		want := map[string]int64{}
+		for _, s := range x.Sums {
+			want[s.Currency] = s.Minor
+		}
+		if n, minor := h.sumsOf(t, cookie, path); n != x.Count || !maps.Equal(minor, want) {
+			t.Errorf("%s lists %d with %v; counted are %d with %v", path, n, minor, x.Count, want)
+		}
+	}
+}
+
+func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	cookie := h.signIn(t, access.Support)
+	form := append(formOf(t, h.page(t, cookie, orderOne).body, orderOne+"/note"), "reason", "long enough to read")
+	down := ""
+	check := func(name string) Check {
+		return Check{Name: name, Run: func(context.Context) error {
+			if name == down {
+				return errors.New("it is down")
+			}
+			return nil
+		}}
+	}
+	for name, says := range map[string]string{"redis": "Redis cannot be reached", "writable": "read-only", "database": "read-only"} {
+		down = name
+		h.ready = newReadiness([]Check{check("database"), check("writable"), check("redis")})
+		h.ready.ask()
+		for _, p := range pages {
+			if got := h.page(t, cookie, p.path); p.name != "audit" && (got.status != http.StatusOK || !strings.Contains(h.page(t, cookie, "/orders?lang=en").body, says)) {
+				t.Errorf("%s with %s down: %d", p.path, name, got.status)
+			}
+		}
+		if got := h.post(t, cookie, orderOne+"/note", form...); got.status != http.StatusServiceUnavailable {
+			t.Errorf("an act with %s down: %d", name, got.status)
+		}
+		if got := h.post(t, cookie, "/me", "theme", "dark"); got.status != http.StatusSeeOther {
+			t.Errorf("one's own settings with %s down: %d", name, got.status)
+		}
+	}
+	down = ""
+	h.ready = newReadiness([]Check{check("redis")})
+	h.ready.ask()
+	if got := h.post(t, cookie, orderOne+"/note", form...); got.status != http.StatusSeeOther {
+		t.Errorf("an act once all is well: %d", got.status)
+	}
+}
+
+func TestDaysOfAListAreDaysInThePersonsZone(t *testing.T) {
+	h := open(t)
+	cookie := h.signIn(t, access.Viewer)
+	shanghai, _ := time.LoadLocation("Asia/Shanghai")
+	late := time.Date(2026, 11, 8, 23, 59, 59, 900_000_000, shanghai)
+	id := db.IDAt(late.UnixMicro()) + 1
+	o := order.Order{ID: id, OrderNo: "LATE-ORDER", OutTradeNo: "L", MerchantID: 1, SupplierID: 1, Amount: 1, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 1, CreatedAt: late.UnixMicro()}
+	if _, err := h.db.NewInsert().Model(&o).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		zone, day string
+		there     bool
+	}{
+		{"Asia/Shanghai", "2026-11-08", true},
+		{"Asia/Shanghai", "2026-11-09", false},
+		{"UTC", "2026-11-08", true}, // 15:59
+		{"America/New_York", "2026-11-08", true},
+		{"Asia/Tokyo", "2026-11-08", false}, // 00:59 of the next day
+		{"Asia/Tokyo", "2026-11-09", true},
+	} {
+		h.post(t, cookie, "/me", "zone", c.zone)
+		if got := h.page(t, cookie, "/orders?window=24h&to="+c.day); strings.Contains(got.body, "LATE-ORDER") != c.there {
+			t.Errorf("in %s on %s: %d, there is %t", c.zone, c.day, got.status, !c.there)
+		}
+	}
+}
+
+func TestAListThatTakesTooLongSaysWhatToDo(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	cookie := h.signIn(t, access.Ops)
+	h.listTime = time.Nanosecond
+	for _, path := range []string{"/orders", "/callbacks?outcome=paid", "/notifications", "/exceptions", "/search?q=123456"} {
+		join := "?"
+		if strings.Contains(path, "?") {
+			join = "&"
+		}
+		if got := h.page(t, cookie, path+join+"lang=en"); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "narrow the filter") {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+	if got := h.page(t, cookie, orderOne); got.status != http.StatusOK {
+		t.Errorf("the rest of the console: %d", got.status)
+	}
+}
