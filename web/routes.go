@@ -79,6 +79,8 @@ func (s *Server) machineRoutes() []route {
 		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/close", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.CloseIt)},
 		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/probe", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.ProbeIt)},
 		{method: http.MethodGet, path: monitoringPath + "health", door: monitorDoor, permission: access.ViewNotifications, handler: s.health},
+		{method: http.MethodPost, path: "/api/v1/admin/merchants/:code/ping", door: monitorDoor, permission: access.ControlBreakers, handler: s.pingMerchant},
+		{method: http.MethodPost, path: "/api/v1/admin/subscriptions/:code/ping", door: monitorDoor, permission: access.ControlBreakers, handler: s.pingSubscription},
 	}
 }
 

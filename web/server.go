@@ -69,7 +69,9 @@ type Options struct {
 	// Breakers is this node's copy of the merchants' breakers.
 	Breakers *breaker.Book
 	// Nudge tells the workers of notifications that are due, after a commit.
-	Nudge   func([]queue.Nudge)
+	Nudge func([]queue.Nudge)
+	// Pings tries addresses for people.
+	Pings   Pinger
 	Version string
 	Log     *slog.Logger
 }

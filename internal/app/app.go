@@ -211,9 +211,15 @@ func (a *App) build() {
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
 	})
 	a.closing(a.processor.Close)
+	ways := channels(out)
+	for _, way := range ways {
+		if c, ok := way.(io.Closer); ok {
+			a.closing(func() { _ = c.Close() })
+		}
+	}
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
-			DB: a.db, Book: a.settings.Merchants, Channels: channels(out), Nudger: a.nudger,
+			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
 		})
 	}
@@ -231,6 +237,7 @@ func (a *App) build() {
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Nudge: a.nudger.Now, Breakers: a.breakers,
+			Pings: notify.Pinger{DB: a.db, Channels: ways},
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})
 	}

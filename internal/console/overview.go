@@ -158,7 +158,8 @@ func (b *Book) nameMerchants(ctx context.Context, all []MerchantHealth) error {
 		ids[i] = h.Merchant
 	}
 	var names []Named
-	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)", bun.List(ids)).Scan(ctx, &names); err != nil {
+	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)"+
+		" UNION ALL SELECT id, code, name FROM subscriptions WHERE id IN (?)", bun.List(ids), bun.List(ids)).Scan(ctx, &names); err != nil {
 		return fmt.Errorf("read the merchants' names: %w", err)
 	}
 	for i := range all {
@@ -183,7 +184,7 @@ type Todo struct {
 // Kinds are all kinds of exceptions, those about money first.
 var Kinds = []string{
 	compensation.AmountMismatch, compensation.CurrencyMismatch, compensation.AccountMismatch, compensation.DuplicatePayment,
-	compensation.LatePayment, compensation.UnknownOrder, compensation.NotifyExhausted, compensation.StuckPaying,
+	compensation.LatePayment, compensation.UnknownOrder, compensation.NotifyExhausted, compensation.StuckPaying, compensation.SubscriptionExhausted,
 	compensation.UnknownRefund, compensation.DecryptFailed, compensation.Malformed,
 }
 

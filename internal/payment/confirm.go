@@ -67,7 +67,7 @@ func (p *Processor) Confirm(ctx context.Context, tx bun.Tx, items []*Received) (
 		return nil, err
 	}
 	for n, i := range b.factOf {
-		outs[i].nudge = nudges[n]
+		outs[i].nudges = nudges[n]
 	}
 	return outs, nil
 }
@@ -306,7 +306,7 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 // orders that have items. The program-wide order of locks is orders (locked by
 // read), accounts that are new, attempts, stock: what many orders share is locked
 // last.
-func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
+func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	d, w := b.p.o.DB, db.NewWrites(b.tx)
 	w.Add(b.tx.NewInsert().Model(&b.records))
 	w.Add(b.counted().Query(b.tx, d))

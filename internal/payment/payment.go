@@ -93,9 +93,7 @@ func (p *Processor) confirmed(_ []*Received, outs []Outcome) {
 	failpoint.Hit("after_commit")
 	var nudges []queue.Nudge
 	for _, out := range outs {
-		if out.nudge.Delivery != 0 {
-			nudges = append(nudges, out.nudge)
-		}
+		nudges = append(nudges, out.nudges...)
 		switch out.Name {
 		case Paid:
 			metric.OrdersMoved.WithLabelValues(string(order.Paid)).Inc()
@@ -151,7 +149,7 @@ type Outcome struct {
 	// Result is what the supplier is answered.
 	Result supplier.Result
 
-	nudge queue.Nudge
+	nudges []queue.Nudge
 }
 
 // Outcomes that are no exceptions.
