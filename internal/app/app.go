@@ -237,7 +237,7 @@ func (a *App) build() {
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Nudge: a.nudger.Now, Breakers: a.breakers,
-			Pings: notify.Pinger{DB: a.db, Channels: ways},
+			Pings:  notify.Pinger{DB: a.db, Channels: ways},
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})
 	}
