@@ -211,12 +211,7 @@ func (a *App) build() {
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
 	})
 	a.closing(a.processor.Close)
-	ways := channels(out)
-	for _, way := range ways {
-		if c, ok := way.(io.Closer); ok {
-			a.closing(func() { _ = c.Close() })
-		}
-	}
+	ways := a.openChannels(out)
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
