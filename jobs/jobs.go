@@ -41,6 +41,9 @@ type Options struct {
 	// on any node, what is done by the clock.
 	Workers, Scheduler bool
 	CleanupEvery       time.Duration
+	// Nightly is when each day, in Zone, figures are counted anew.
+	Nightly gocron.AtTime
+	Zone    *time.Location
 	// Fatal hears that this process must end (its node slot is lost).
 	Fatal func(error)
 }
@@ -62,7 +65,7 @@ var groups = []queue.Group{queue.LiveGroup, queue.WaitingGroup, queue.WorkGroup}
 // Start begins to take tasks. Redis need not be there: the servers keep trying,
 // and the tick does the work meanwhile.
 func Start(ctx context.Context, o Options) (*Jobs, error) {
-	cron, err := gocron.NewScheduler(gocron.WithStopTimeout(5*time.Second), gocron.WithLocation(time.UTC))
+	cron, err := gocron.NewScheduler(gocron.WithStopTimeout(5*time.Second), gocron.WithLocation(o.Zone))
 	if err != nil {
 		return nil, fmt.Errorf("make the scheduler: %w", err)
 	}
@@ -168,7 +171,10 @@ func (j *Jobs) schedule(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if !j.o.Scheduler {
+		return nil
+	}
+	return j.nightly(j.o.Nightly)
 }
 
 func (j *Jobs) refresh(ctx context.Context) error {

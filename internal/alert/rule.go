@@ -33,6 +33,7 @@ const (
 	BreakerOpened   = "breaker_opened"
 	BreakerClosed   = "breaker_closed"
 	TargetDisabled  = "target_disabled" // an address answered 410
+	CountersDiffer  = "counters_differ" // a figure did not agree with the rows that it counts
 )
 
 // Rule is when an alert fires and how often it may be heard of.
@@ -89,6 +90,7 @@ var defaults = []Rule{
 	{Name: BreakerOpened, QuietS: 60},
 	{Name: BreakerClosed, QuietS: 60},
 	{Name: TargetDisabled, QuietS: 300},
+	{Name: CountersDiffer, QuietS: 300},
 }
 
 // Rules are all rules, as people changed them, in the order of the defaults.

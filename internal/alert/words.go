@@ -25,6 +25,7 @@ var ruleNames = map[string]word{
 	BreakerOpened:   {"熔断器打开", "a breaker opened"},
 	BreakerClosed:   {"熔断器关闭", "a breaker closed"},
 	TargetDisabled:  {"通知地址已停用（410）", "an address was disabled (410)"},
+	CountersDiffer:  {"统计与明细不符，已更正", "figures did not agree with their rows, and were put right"},
 }
 
 // ruleLinks is where in the console people go on.
@@ -43,6 +44,7 @@ var ruleLinks = map[string]string{
 	BreakerOpened:   "/",
 	BreakerClosed:   "/",
 	TargetDisabled:  "/notifications",
+	CountersDiffer:  "/",
 }
 
 var (

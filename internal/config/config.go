@@ -72,7 +72,7 @@ type Config struct {
 	BreakerWindow     time.Duration  `env:"BREAKER_WINDOW" default:"60s" min:"1s" max:"1h" doc:"Window of BREAKER_RATE."`
 	BreakerLeast      int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Results within BREAKER_WINDOW below which BREAKER_RATE says nothing."`
 
-	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Accepted, not used by this version yet. Start of the deep scan, at low peak."`
+	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"When each day, at low peak, the figures are counted anew from their rows."`
 	Timezone           *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Zone of SWEEP_AT and of the days in reports."`
 	CleanupEvery       time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
 	RetentionCallbacks time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long the text of callbacks is kept. That a callback was seen is remembered for ever."`
