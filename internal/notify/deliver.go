@@ -41,7 +41,9 @@ func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })
+	span := d.spanOf(c)
 	res := send(d.ctx, d.o.Channels, c.Channel, p)
+	endSpan(span, c, p.msg, res)
 	failpoint.Hit("after_send")
 	late.Stop()
 	if res.Class == Cancelled {
@@ -155,6 +157,9 @@ func (d *Dispatcher) write(o *outcome) {
 	d.o.Log.Info("notify", "notification", PublicID(o.claimed.EventID), "type", o.claimed.EventType, "attempt", o.attempt.Number,
 		"class", o.attempt.Class, "http_status", o.attempt.HTTPStatus, "took_ms", o.attempt.TookUS/1000, "result", o.status)
 	metric.Notifications.WithLabelValues(string(o.status)).Inc()
+	if o.claimed.Attempts == 1 {
+		metric.FirstSeconds.Observe(float64(o.attempt.StartedAt-o.claimed.CreatedAt) / 1e6)
+	}
 	if o.status == RetryWait {
 		d.o.Nudger.Later(queue.Nudge{Delivery: o.claimed.ID, Merchant: o.claimed.MerchantID, At: *o.nextAt})
 	}

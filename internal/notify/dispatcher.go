@@ -12,6 +12,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/metric"
 	"backstop/internal/queue"
+	"backstop/internal/trace"
 )
 
 // Limits of one node's dispatcher.
@@ -41,6 +42,7 @@ type Options struct {
 	Concurrency int           // attempts in flight on this node
 	Timeout     time.Duration // the longest that any merchant's attempt may take
 	Log         *slog.Logger
+	Tracer      *trace.Tracer // nil = nothing is followed
 }
 
 // Dispatcher sends what is due, one merchant's cap and the node's cap in mind.

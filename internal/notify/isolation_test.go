@@ -250,3 +250,49 @@ func TestSlowMerchantHasSlotsOfItsOwn(t *testing.T) {
 		t.Error("quick again, but still in the slow pool")
 	}
 }
+
+// lanes records which lane each merchant's nudges took.
+type lanes struct {
+	mu sync.Mutex
+	of map[int64]queue.Lane
+}
+
+func (l *lanes) Notify(_ context.Context, lane queue.Lane, nudges []queue.Nudge) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range nudges {
+		l.of[n.Merchant] = lane
+	}
+	return nil
+}
+
+func (l *lanes) NotifyAt(ctx context.Context, lane queue.Lane, _ time.Time, nudges []queue.Nudge) error {
+	return l.Notify(ctx, lane, nudges)
+}
+
+func (l *lanes) Expire(context.Context, time.Time) error { return nil }
+
+func TestNudgesOfSlowMerchantsTakeTheirOwnLane(t *testing.T) {
+	tasks := &lanes{of: map[int64]queue.Lane{}}
+	n := notify.NewNudger(tasks, func() int64 { return 0 }, slog.New(slog.DiscardHandler))
+	n.Follow(func(merchant int64) (queue.Lane, bool) {
+		switch merchant {
+		case 2:
+			return queue.Slow, true
+		case 3:
+			return "", false // parked
+		}
+		return "", true
+	})
+	n.Now([]queue.Nudge{{Delivery: 1, Merchant: 1}, {Delivery: 2, Merchant: 2}, {Delivery: 3, Merchant: 3}})
+	n.Later(queue.Nudge{Delivery: 4, Merchant: 4, At: 1})
+	until(t, "nudged", func() bool {
+		tasks.mu.Lock()
+		defer tasks.mu.Unlock()
+		return len(tasks.of) == 3
+	})
+	n.Close()
+	if tasks.of[1] != queue.Live || tasks.of[2] != queue.Slow || tasks.of[4] != queue.Retry {
+		t.Errorf("%v", tasks.of)
+	}
+}

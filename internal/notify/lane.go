@@ -8,6 +8,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/merchant"
 	"backstop/internal/metric"
+	"backstop/internal/queue"
 
 	"golang.org/x/time/rate"
 )
@@ -50,6 +51,17 @@ type lane struct {
 	generation int64 // of the breaker, for the attempts that begin now
 	probed     int64 // the generation whose probe has been sent
 	leasing    bool
+}
+
+// Way is the lane for nudges of a merchant as this node knows it.
+func (d *Dispatcher) Way(merchantID int64) (queue.Lane, bool) {
+	if g := d.o.Breakers.Gate(merchantID); !g.Flow && !g.Probe && !g.Due {
+		return "", false
+	}
+	if d.IsSlow(merchantID) {
+		return queue.Slow, true
+	}
+	return "", true
 }
 
 // ticket is a slot given to one delivery.

@@ -71,6 +71,8 @@ type Delivery struct {
 	FinishedAt   *int64 `bun:"finished_at"`
 	Currency     string `bun:"currency"` // of the money that it is about; empty = none
 	Amount       int64  `bun:"amount"`   // minor units
+	// Trace is the W3C traceparent of who raised it; empty = not traced.
+	Trace string `bun:"trace,nullzero"`
 	// House says that MerchantID is one of the house's own systems.
 	House bool `bun:"house"`
 	// Shared says that the event has several deliveries that the merchant must
@@ -126,7 +128,8 @@ type Fact struct {
 	Routes     []Route
 	Currency   string // of the money that the merchant is to be told about; empty = none
 	Amount     int64
-	Data       any // the body's "data"
+	Data       any    // the body's "data"
+	Trace      string // names the span that the deliveries go on from; empty = not followed
 }
 
 // envelope is the notification's body (contract §6).

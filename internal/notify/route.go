@@ -25,7 +25,7 @@ type Route struct {
 func (r Route) delivery(f *Fact, now int64) Delivery {
 	x := Delivery{
 		MerchantID: r.To, SubjectID: f.SubjectID, EventType: f.Type, Channel: r.Channel, URL: r.URL, Endpoint: r.Endpoint,
-		House: r.House, Status: Queued, NextAt: &now, CreatedAt: now,
+		House: r.House, Status: Queued, NextAt: &now, CreatedAt: now, Trace: f.Trace,
 	}
 	if !r.House {
 		x.Currency, x.Amount = f.Currency, f.Amount

@@ -297,7 +297,9 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 	b.changes = append(b.changes, order.Change{
 		Order: o, To: d.to, Cause: order.ByCallback, Actor: "supplier:" + r.Supplier.Code, SourceID: callbackID,
 	})
-	b.facts = append(b.facts, b.p.fact(o, d.to, o.Version+1, now))
+	fact := b.p.fact(o, d.to, o.Version+1, now)
+	fact.Trace = r.Trace
+	b.facts = append(b.facts, fact)
 }
 
 // write puts everything down in one round trip, and then moves the stock of

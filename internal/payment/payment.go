@@ -126,6 +126,7 @@ type Received struct {
 	// understood; Callback is then what could be read of it.
 	Unreadable *supplier.Unreadable
 	Record     Record
+	Trace      string // names the span of the commit; empty = not followed
 }
 
 // Record is the raw call as it is kept for people, secrets masked by the caller.
