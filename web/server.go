@@ -60,7 +60,10 @@ type Options struct {
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
 	// Nudge tells the workers of notifications that are due, after a commit.
-	Nudge   func([]queue.Nudge)
+	Nudge func([]queue.Nudge)
+	// Sockets keeps the connections of merchants who are told over them; nil = this
+	// process sends no notifications.
+	Sockets Sockets
 	Version string
 	Log     *slog.Logger
 }

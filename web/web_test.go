@@ -22,6 +22,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/merchant"
+	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/queue"
@@ -113,6 +114,8 @@ type house struct {
 	addr   string
 	log    *bytes.Buffer
 	logMu  sync.Mutex
+
+	sockets *websocket.Hub
 }
 
 const (
@@ -125,7 +128,7 @@ func open(t *testing.T, environ ...string) *house {
 	t.Helper()
 	d := dbtest.SQLite(t)
 	h := &house{
-		db: d, till: &till{db: d}, log: new(bytes.Buffer),
+		db: d, till: &till{db: d}, log: new(bytes.Buffer), sockets: websocket.New(),
 		sender: &sender{answer: callback.Receipt{Outcome: "paid", Reply: supplier.Reply{Status: 200, ContentType: "text/plain", Body: []byte("success")}}},
 	}
 	h.declare(t)
@@ -142,7 +145,7 @@ func open(t *testing.T, environ ...string) *house {
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.Server = New(Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.sender, Payments: h.till,
-		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {},
+		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Sockets: h.sockets,
 		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -155,6 +158,7 @@ func open(t *testing.T, environ ...string) *house {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
+		_ = h.sockets.Close()
 		if err := h.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}

@@ -19,6 +19,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/metric"
 	"backstop/internal/notify"
+	"backstop/internal/notify/websocket"
 	"backstop/internal/payment"
 	"backstop/internal/queue"
 	"backstop/internal/redisd"
@@ -56,6 +57,7 @@ type App struct {
 	nudger     *notify.Nudger
 	processor  *payment.Processor
 	dispatcher *notify.Dispatcher
+	sockets    *websocket.Hub // of a worker
 	ledger     *ledger.Book
 	server     *web.Server
 	listener   net.Listener
@@ -205,11 +207,12 @@ func (a *App) build() {
 	a.closing(a.processor.Close)
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
-			DB: a.db, Book: a.settings.Merchants, Channels: channels(out), Nudger: a.nudger,
+			DB: a.db, Book: a.settings.Merchants, Channels: a.openChannels(out), Nudger: a.nudger,
 			Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
 		})
+		a.onConnect(a.dispatcher)
 	}
-	metric.RegisterBacklogs(a.backlogs)
+		metric.RegisterBacklogs(a.backlogs)
 	if a.o.Roles.Web {
 		refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 		a.closing(refusals.Close)
@@ -217,7 +220,7 @@ func (a *App) build() {
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
-			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, Monitor: a.monitor(), Nudge: a.nudger.Now,
+			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.socketDoor(),
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})
 	}

@@ -3,7 +3,10 @@ package app
 import (
 	"backstop/internal/egress"
 	"backstop/internal/notify"
+	"backstop/internal/notify/amqp"
+	"backstop/internal/notify/kafka"
 	"backstop/internal/notify/webhook"
+	"backstop/internal/notify/websocket"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/alipay"
 	"backstop/internal/supplier/sortedparams"
@@ -18,6 +21,11 @@ func Kinds() supplier.Kinds {
 }
 
 // channels are the ways in which merchants are told.
-func channels(out *egress.Client) map[string]notify.Channel {
-	return map[string]notify.Channel{notify.Webhook: webhook.New(out)}
+func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Channel {
+	return map[string]notify.Channel{
+		notify.Webhook:   webhook.New(out),
+		notify.Websocket: sockets,
+		notify.AMQP:      amqp.New(out),
+		notify.Kafka:     kafka.New(out),
+	}
 }
