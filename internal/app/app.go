@@ -212,7 +212,7 @@ func (a *App) build() {
 		})
 		a.onConnect(a.dispatcher)
 	}
-		metric.RegisterBacklogs(a.backlogs)
+	metric.RegisterBacklogs(a.backlogs)
 	if a.o.Roles.Web {
 		refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 		a.closing(refusals.Close)
