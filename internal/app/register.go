@@ -4,6 +4,7 @@ import (
 	"backstop/internal/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/amqp"
+	"backstop/internal/notify/email"
 	"backstop/internal/notify/kafka"
 	"backstop/internal/notify/webhook"
 	"backstop/internal/notify/websocket"
@@ -27,5 +28,6 @@ func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Chan
 		notify.Websocket: sockets,
 		notify.AMQP:      amqp.New(out),
 		notify.Kafka:     kafka.New(out),
+		notify.Email:     email.New(out),
 	}
 }
