@@ -95,7 +95,9 @@ func deliver(ctx context.Context, dial *dialer, credentials map[string]string, m
 		options = append(options, mail.WithTLSPolicy(mail.TLSOpportunistic))
 	}
 	if end, ok := ctx.Deadline(); ok {
-		options = append(options, mail.WithTimeout(max(time.Until(end), time.Millisecond)))
+		// The context ends it; the library's own bound comes later, so that there is
+		// one who says that the time is over.
+		options = append(options, mail.WithTimeout(max(time.Until(end), 0)+time.Second))
 	}
 	if user := credentials["username"]; user != "" {
 		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user), mail.WithPassword(credentials["password"]))
