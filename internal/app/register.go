@@ -6,6 +6,7 @@ import (
 	"backstop/internal/notify/amqp"
 	"backstop/internal/notify/email"
 	"backstop/internal/notify/kafka"
+	"backstop/internal/notify/sms"
 	"backstop/internal/notify/webhook"
 	"backstop/internal/notify/websocket"
 	"backstop/internal/supplier"
@@ -29,5 +30,6 @@ func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Chan
 		notify.AMQP:      amqp.New(out),
 		notify.Kafka:     kafka.New(out),
 		notify.Email:     email.New(out),
+		notify.SMS:       sms.New(out),
 	}
 }
