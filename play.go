@@ -74,6 +74,7 @@ func (g *globals) applyDemo(std streams) func(context.Context, []byte) error {
 }
 
 type benchCmd struct {
+	Part     string        `arg:"" optional:"" enum:"all,isolation" default:"all" help:"all, or isolation: what merchants feel of two that are sick."`
 	JSON     bool          `help:"Write JSON."`
 	Postgres string        `help:"A PostgreSQL on this machine to measure too; schemas are made in it and dropped again." placeholder:"URL"`
 	Orders   int           `default:"20000" help:"Orders of the burst."`
@@ -84,7 +85,7 @@ type benchCmd struct {
 func (b *benchCmd) Run(ctx context.Context, std streams) error {
 	return bench.Run(ctx, bench.Options{
 		Out: std.out, Progress: std.err, JSON: b.JSON, Start: startServer, DatabaseURL: b.Postgres,
-		Orders: b.Orders, Length: b.For, Million: b.Million,
+		Orders: b.Orders, Length: b.For, Million: b.Million, Isolation: b.Part == "isolation",
 	})
 }
 

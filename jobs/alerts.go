@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 
 	"github.com/hibiken/asynq"
@@ -19,6 +20,8 @@ type Alerts struct {
 	// Here reads what each node must look at itself, Shared what one node looks
 	// at for all.
 	Here, Shared func(context.Context) []alert.Reading
+	// Merchant names a merchant.
+	Merchant func(id int64) string
 }
 
 const (
@@ -87,7 +90,7 @@ func (w watcher) send(ctx context.Context) error {
 	return err
 }
 
-// gather turns new exceptions into events.
+// gather turns new exceptions and changes of breakers into events.
 func (w watcher) gather(ctx context.Context, tx bun.Tx) error {
 	heard, err := compensation.Unheard(ctx, tx, w.o.DB)
 	if err != nil {
@@ -100,6 +103,17 @@ func (w watcher) gather(ctx context.Context, tx bun.Tx) error {
 			rule = alert.NotifyExhausted
 		}
 		events = append(events, alert.Event{Rule: rule, Subject: h.Kind, Count: h.Count})
+	}
+	changes, err := breaker.Unheard(ctx, tx, w.o.DB)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		rule := alert.BreakerOpened
+		if c.To == breaker.Closed {
+			rule = alert.BreakerClosed
+		}
+		events = append(events, alert.Event{Rule: rule, Subject: w.o.Alerts.Merchant(c.MerchantID), Count: 1})
 	}
 	return alert.Record(ctx, tx, w.o.DB, events)
 }

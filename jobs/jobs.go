@@ -10,8 +10,10 @@ import (
 	"log/slog"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/ledger"
+	"backstop/internal/metric"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/queue"
@@ -27,6 +29,7 @@ type Options struct {
 	Settings   *settings.Store
 	Processor  *payment.Processor
 	Dispatcher *notify.Dispatcher
+	Breakers   *breaker.Book
 	Ledger     *ledger.Book
 	Queue      *queue.Client
 	Redis      asynq.RedisConnOpt
@@ -38,6 +41,9 @@ type Options struct {
 	// on any node, what is done by the clock.
 	Workers, Scheduler bool
 	CleanupEvery       time.Duration
+	// Nightly is when each day, in Zone, figures are counted anew.
+	Nightly gocron.AtTime
+	Zone    *time.Location
 	// Fatal hears that this process must end (its node slot is lost).
 	Fatal func(error)
 }
@@ -49,6 +55,7 @@ type Jobs struct {
 	cron    gocron.Scheduler
 	tick    ticker
 	watcher watcher
+	waker   *notify.Waker
 }
 
 // groups are the isolation groups that have work today; each has its own server,
@@ -58,11 +65,11 @@ var groups = []queue.Group{queue.LiveGroup, queue.WaitingGroup, queue.WorkGroup}
 // Start begins to take tasks. Redis need not be there: the servers keep trying,
 // and the tick does the work meanwhile.
 func Start(ctx context.Context, o Options) (*Jobs, error) {
-	cron, err := gocron.NewScheduler(gocron.WithStopTimeout(5*time.Second), gocron.WithLocation(time.UTC))
+	cron, err := gocron.NewScheduler(gocron.WithStopTimeout(5*time.Second), gocron.WithLocation(o.Zone))
 	if err != nil {
 		return nil, fmt.Errorf("make the scheduler: %w", err)
 	}
-	j := &Jobs{o: o, cron: cron, tick: ticker{o: o}, watcher: newWatcher(o)}
+	j := &Jobs{o: o, cron: cron, tick: ticker{o: o}, watcher: newWatcher(o), waker: notify.NewWaker(o.DB, o.Breakers, o.Queue)}
 	if err := j.schedule(ctx); err != nil {
 		return nil, err
 	}
@@ -144,6 +151,8 @@ func (j *Jobs) schedule(ctx context.Context) error {
 		run   func(context.Context) error
 	}{
 		{true, settingsEvery, "refresh settings", j.refresh},
+		{true, breaker.RefreshEvery, "refresh breakers", j.refreshBreakers},
+		{j.o.Workers, tickEvery, "wake for probes", j.waker.Wake},
 		{true, beatEvery, "beat", j.beat},
 		{j.o.Workers, tickEvery, "tick deliveries", j.tick.deliveries},
 		{j.o.Workers, tickEvery, "tick timeouts", j.tick.timeouts},
@@ -162,12 +171,30 @@ func (j *Jobs) schedule(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if !j.o.Scheduler {
+		return nil
+	}
+	return j.nightly(j.o.Nightly)
 }
 
 func (j *Jobs) refresh(ctx context.Context) error {
 	_, err := j.o.Settings.Refresh(ctx)
 	return err
+}
+
+// refreshBreakers reads what other nodes and people did to breakers.
+func (j *Jobs) refreshBreakers(ctx context.Context) error {
+	if err := j.o.Breakers.Refresh(ctx); err != nil {
+		return err
+	}
+	states := map[breaker.State]int{}
+	for _, r := range j.o.Breakers.All() {
+		states[r.State]++
+	}
+	for _, s := range []breaker.State{breaker.Open, breaker.HalfOpen} {
+		metric.Breakers.WithLabelValues(string(s)).Set(float64(states[s]))
+	}
+	return nil
 }
 
 func (j *Jobs) beat(ctx context.Context) error {

@@ -68,6 +68,11 @@ var acts = map[string]word{
 	"order.note":          tActNote,
 	"session.start":       tActSignIn,
 	"password.change":     tActPassword,
+	"alert.test":          tActAlertTest,
+	"alert.rule":          tActAlertRule,
+	"breaker.open":        tActBreakerOpen,
+	"breaker.close":       tActBreakerShut,
+	"breaker.probe":       tActBreakerTry,
 }
 
 func actWord(action string) word {

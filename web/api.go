@@ -27,6 +27,13 @@ const maxKey = 512
 
 // bearer is the hash of the key that a request brings, or "".
 func bearer(c *fiber.Ctx) string {
+	if key := bearerKey(c); key != "" {
+		return seal.HashToken(key)
+	}
+	return ""
+}
+
+func bearerKey(c *fiber.Ctx) string {
 	var lines []string
 	c.Request().Header.VisitAllInOrder(func(key, value []byte) {
 		if strings.EqualFold(string(key), fiber.HeaderAuthorization) {
@@ -41,7 +48,7 @@ func bearer(c *fiber.Ctx) string {
 	if !strings.EqualFold(scheme, "Bearer") || key == "" || len(key) > maxKey {
 		return ""
 	}
-	return seal.HashToken(key)
+	return key
 }
 
 // admitMerchant lets a merchant's API key in. Keys are found by their hash, so
@@ -232,7 +239,7 @@ func (s *Server) viewOrder(ctx context.Context, o *order.Order, m *merchant.Merc
 	}
 	return orderView{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: m.Code, Supplier: code,
-		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(told),
+		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(told, s.o.Breakers.Of(o.MerchantID).Parked()),
 		SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount,
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
 		PaidAt: stamp(o.PaidAt), ClosedAt: stamp(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,

@@ -87,6 +87,7 @@ func TestATooLargeCallbackIsToldSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", c.path, c.header)
 		if c.header == "Transfer-Encoding: chunked" {
 			fmt.Fprintf(conn, "100000\r\n")
@@ -249,6 +250,7 @@ func overwritten(t *testing.T, calls int, number func(int) string) (broken int) 
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 	in := bufio.NewReader(conn)
 	for i := range calls {
 		fmt.Fprintf(conn, "POST /callback/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", number(i), len(number(i)), number(i))

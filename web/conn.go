@@ -3,6 +3,7 @@ package web
 import (
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,10 +18,18 @@ const (
 	lingerBytes = 4 << 20 // the largest body limit that can be set
 )
 
-// lingerListener makes connections that can linger.
-type lingerListener struct{ net.Listener }
+// lingerListener makes connections that can linger. It may be closed twice.
+type lingerListener struct {
+	net.Listener
+	once sync.Once
+}
 
-func (l lingerListener) Accept() (net.Conn, error) {
+func (l *lingerListener) Close() (err error) {
+	l.once.Do(func() { err = l.Listener.Close() })
+	return err
+}
+
+func (l *lingerListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if tcp, ok := c.(*net.TCPConn); ok {
 		return &lingerConn{TCPConn: tcp}, err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"backstop/internal/alert"
 	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/notify"
@@ -51,6 +52,7 @@ var domainErrors = []struct {
 	{order.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{console.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{notify.ErrNoDelivery, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{alert.ErrNoTarget, apiError{status: http.StatusConflict, code: "no_target"}},
 	{notify.ErrSending, apiError{status: http.StatusConflict, code: "sending"}},
 	{payment.ErrConflict, apiError{status: http.StatusConflict, code: "idempotency_conflict"}},
 	{payment.ErrState, apiError{status: http.StatusConflict, code: "wrong_state"}},
@@ -138,10 +140,12 @@ type errorBody struct {
 func (s *Server) logFailure(c *fiber.Ctx, e *apiError, err error) {
 	level := slog.LevelInfo
 	switch {
-	case e.status >= http.StatusInternalServerError:
+	case e.status >= http.StatusInternalServerError && e.status != http.StatusServiceUnavailable:
 		level = slog.LevelError
 	case !s.refusals.Allow():
 		level = slog.LevelDebug
+	case e.status == http.StatusServiceUnavailable:
+		level = slog.LevelWarn // busy is no fault, and comes in floods
 	}
 	attrs := []slog.Attr{
 		slog.Int("status", e.status), slog.String("code", e.code),

@@ -11,9 +11,12 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/alert"
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/console"
@@ -57,13 +60,21 @@ type Options struct {
 	QueueEngine string
 	// Queues asks Redis what its queues hold; nil = it cannot be asked.
 	Queues func(context.Context) (map[string]queue.Size, error)
+	// RedisSkew is how far this node's clock is ahead of Redis's; nil = unknown.
+	RedisSkew func(context.Context) (time.Duration, error)
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
+	// Alerts is whom alerts are sent to, by name, and how they read; nil = nobody.
+	Alerts func() (targets []string, style alert.Style)
+	// Breakers is this node's copy of the merchants' breakers.
+	Breakers *breaker.Book
 	// Nudge tells the workers of notifications that are due, after a commit.
 	Nudge func([]queue.Nudge)
 	// Sockets keeps the connections of merchants who are told over them; nil = this
 	// process sends no notifications.
 	Sockets Sockets
+	// Pings tries addresses for people.
+	Pings   Pinger
 	Version string
 	Log     *slog.Logger
 }
@@ -85,6 +96,9 @@ const (
 type Server struct {
 	o        Options
 	app      *fiber.App
+	mu       sync.Mutex
+	listener *lingerListener // while it serves
+	down     bool
 	tokens   *tokenBook
 	ready    *readiness
 	misses   *rate.Limiter       // looks for newer settings because of an unknown API key
@@ -109,7 +123,7 @@ func New(o Options) *Server {
 		panic(err) // the policy is part of the binary
 	}
 	s := &Server{
-		files: static.Load(), console: console.New(o.DB, o.Settings), policy: policy, throttle: access.NewThrottle(),
+		files: static.Load(), console: console.New(o.DB, o.Settings, o.Breakers), policy: policy, throttle: access.NewThrottle(),
 
 		o: o, tokens: newTokenBook(o.DB), ready: newReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
@@ -146,13 +160,28 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve answers on l until Shutdown.
-func (s *Server) Serve(l net.Listener) error { return s.app.Listener(lingerListener{l}) }
+// Serve answers on l until Shutdown; after it, not at all.
+func (s *Server) Serve(l net.Listener) error {
+	linger := &lingerListener{Listener: l}
+	s.mu.Lock()
+	s.listener = linger
+	if s.down {
+		_ = linger.Close()
+	}
+	s.mu.Unlock()
+	return s.app.Listener(linger)
+}
 
 // Shutdown takes no new connections, ends live streams and waits for the other
 // running requests.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.live.close()
+	s.mu.Lock()
+	s.down = true
+	if s.listener != nil {
+		_ = s.listener.Close() // the server does not know of one that it has not begun to accept from
+	}
+	s.mu.Unlock()
 	return s.app.ShutdownWithContext(ctx)
 }
 

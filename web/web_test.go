@@ -17,11 +17,13 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/merchant"
+	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -111,6 +113,7 @@ type house struct {
 	db     *db.DB
 	sender *sender
 	till   *till
+	lines  *lines
 	addr   string
 	log    *bytes.Buffer
 	logMu  sync.Mutex
@@ -143,9 +146,11 @@ func open(t *testing.T, environ ...string) *house {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	h.lines = &lines{}
 	h.Server = New(Options{
+		Pings:  notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: h.lines}},
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.sender, Payments: h.till,
-		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Sockets: h.sockets,
+		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Sockets: h.sockets, Breakers: breaker.NewBook(d, nil),
 		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -162,8 +167,13 @@ func open(t *testing.T, environ ...string) *house {
 		if err := h.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the server did not end")
 		}
 	})
 	return h
@@ -228,7 +238,9 @@ func (a answer) problem() string {
 // call makes a request; header holds names and values in turn.
 func (h *house) call(t *testing.T, method, path, body string, header ...string) answer {
 	t.Helper()
-	req, err := http.NewRequest(method, "http://"+h.addr+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+h.addr+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

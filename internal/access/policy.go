@@ -26,12 +26,16 @@ const (
 	Resend            Permission = "notification.resend"
 	Comment           Permission = "note.write" // on orders and exceptions
 	ViewAudit         Permission = "audit.view"
+	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
+	ViewAlerts        Permission = "alert.view"
+	TestAlerts        Permission = "alert.test"      // send a message to every target
+	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit,
+	Resend, Comment, ViewAudit, ControlBreakers, ViewAlerts, TestAlerts, ConfigureAlerts,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it

@@ -10,6 +10,14 @@ func (s Style) say(w word) string {
 	return w.zh
 }
 
+// Title is what a rule is about, in "zh" or "en".
+func Title(rule, language string) string {
+	if w, ok := ruleNames[rule]; ok {
+		return Style{Language: language}.say(w)
+	}
+	return rule
+}
+
 var ruleNames = map[string]word{
 	QueueLength:     {"队列过长", "a queue is too long"},
 	SuccessRate:     {"通知成功率过低", "too few notifications succeed"},
@@ -25,6 +33,7 @@ var ruleNames = map[string]word{
 	BreakerOpened:   {"熔断器打开", "a breaker opened"},
 	BreakerClosed:   {"熔断器关闭", "a breaker closed"},
 	TargetDisabled:  {"通知地址已停用（410）", "an address was disabled (410)"},
+	CountersDiffer:  {"统计与明细不符，已更正", "figures did not agree with their rows, and were put right"},
 }
 
 // ruleLinks is where in the console people go on.
@@ -43,11 +52,14 @@ var ruleLinks = map[string]string{
 	BreakerOpened:   "/",
 	BreakerClosed:   "/",
 	TargetDisabled:  "/notifications",
+	CountersDiffer:  "/",
 }
 
 var (
 	wordFiring   = word{"%s：当前 %s，阈值 %s", "%s: now %s, limit %s"}
 	wordResolved = word{"%s：已恢复，最差 %s", "%s: over, the worst was %s"}
 	wordHappened = word{"%s：%d 次", "%s: %d times"}
+	wordTest     = word{"测试告警：收到即表示此目标可用。发出者：%s", "A test alert: whoever reads it knows that this target works. Sent by %s"}
+	wordTested   = word{"测试告警", "a test alert"}
 	wordMore     = word{"另有 %d 条", "and %d more"}
 )

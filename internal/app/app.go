@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
 	"backstop/internal/db"
@@ -25,6 +26,7 @@ import (
 	"backstop/internal/redisd"
 	"backstop/internal/seal"
 	"backstop/internal/settings"
+	"backstop/internal/trace"
 	"backstop/jobs"
 	"backstop/migrations"
 	"backstop/web"
@@ -57,7 +59,9 @@ type App struct {
 	nudger     *notify.Nudger
 	processor  *payment.Processor
 	dispatcher *notify.Dispatcher
-	sockets    *websocket.Hub // of a worker
+	sockets    *websocket.Hub
+	breakers   *breaker.Book
+	tracer     *trace.Tracer // nil = nothing is followed
 	ledger     *ledger.Book
 	server     *web.Server
 	listener   net.Listener
@@ -99,6 +103,9 @@ func (a *App) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err = a.openDB(ctx); err != nil {
+		return err
+	}
+	if err = a.openTraces(ctx); err != nil {
 		return err
 	}
 	if err = a.openRedis(ctx); err != nil {
@@ -196,6 +203,7 @@ func (a *App) build() {
 	c := a.o.Config
 	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs})
 	a.closing(out.Close)
+	a.breakers = breaker.NewBook(a.db, a.breakerPolicy)
 	a.nudger = notify.NewNudger(a.queue, a.db.Now, a.o.Log)
 	a.closing(a.nudger.Close)
 	a.ledger = ledger.New(a.db)
@@ -205,22 +213,29 @@ func (a *App) build() {
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
 	})
 	a.closing(a.processor.Close)
+	ways := a.openChannels(out)
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
-			DB: a.db, Book: a.settings.Merchants, Channels: a.openChannels(out), Nudger: a.nudger,
-			Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
+			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
+			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
 		})
 		a.onConnect(a.dispatcher)
 	}
+	if a.dispatcher != nil {
+		a.nudger.Follow(a.dispatcher.Way)
+	}
 	metric.RegisterBacklogs(a.backlogs)
+	metric.RegisterStanding(a.standing)
 	if a.o.Roles.Web {
 		refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 		a.closing(refusals.Close)
-		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait})
+		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait, Tracer: a.tracer})
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
-			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.socketDoor(),
+			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
+			Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.socketDoor(), Breakers: a.breakers,
+			Pings:  notify.Pinger{DB: a.db, Channels: ways},
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})
 	}

@@ -12,9 +12,20 @@ import (
 // left out: the database's figure is the one that counts.
 func (a *App) backlogs(ctx context.Context) []metric.Backlog {
 	var all []metric.Backlog
-	if due, err := notify.Overdue(ctx, a.db); err == nil {
+	if due, err := notify.Overdue(ctx, a.db, a.breakers); err == nil {
 		all = append(all, metric.Backlog{Queue: "due", Tasks: float64(due.Count), Oldest: due.Oldest})
 	}
+	var parked metric.Backlog
+	parked.Queue = "parked"
+	for _, id := range notify.MerchantsParked(a.breakers) {
+		due, err := notify.Parked(ctx, a.db, id)
+		if err != nil {
+			return all
+		}
+		parked.Tasks += float64(due.Count)
+		parked.Oldest = max(parked.Oldest, due.Oldest)
+	}
+	all = append(all, parked)
 	sizes, err := a.queue.Sizes(ctx)
 	if err != nil {
 		return all

@@ -46,7 +46,7 @@ func (a *App) connected(d *notify.Dispatcher, merchantID int64) {
 
 // socketDoor is where merchants connect; nil on a node that sends nothing.
 func (a *App) socketDoor() web.Sockets {
-	if a.sockets == nil {
+	if a.dispatcher == nil {
 		return nil
 	}
 	return a.sockets

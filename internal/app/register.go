@@ -33,3 +33,14 @@ func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Chan
 		notify.SMS:       sms.New(out),
 	}
 }
+
+// Targets say of each channel beside webhooks which addresses it can use.
+func Targets() map[string]func(url string) error {
+	return map[string]func(string) error{
+		notify.Websocket: websocket.CheckTarget,
+		notify.AMQP:      amqp.CheckTarget,
+		notify.Kafka:     kafka.CheckTarget,
+		notify.Email:     email.CheckTarget,
+		notify.SMS:       sms.CheckTarget,
+	}
+}

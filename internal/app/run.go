@@ -12,6 +12,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/config"
 	"backstop/jobs"
+
+	"github.com/go-co-op/gocron/v2"
 )
 
 // Run serves until ctx ends, then stops within the shutdown time: no new
@@ -51,9 +53,11 @@ func (a *App) start(ctx context.Context) (err error) {
 		return err
 	}
 	a.jobs, err = jobs.Start(ctx, jobs.Options{
-		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Ledger: a.ledger,
+		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Breakers: a.breakers, Ledger: a.ledger,
 		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
-		CleanupEvery: a.o.Config.CleanupEvery, Fatal: func(err error) { a.fatal <- err }, Alerts: alerts,
+		CleanupEvery: a.o.Config.CleanupEvery, Zone: a.o.Config.Timezone,
+		Nightly: gocron.NewAtTime(uint(a.o.Config.SweepAt.Hour), uint(a.o.Config.SweepAt.Minute), 0),
+		Fatal:   func(err error) { a.fatal <- err }, Alerts: alerts,
 		Retention: jobs.Retention{
 			Callbacks: a.o.Config.RetentionCallbacks, Attempts: a.o.Config.RetentionAttempts, History: a.o.Config.RetentionHistory,
 			Reports: a.o.Config.RetentionReports,

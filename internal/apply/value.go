@@ -214,6 +214,23 @@ func (v value) duration(least, most, otherwise time.Duration) time.Duration {
 	return d
 }
 
+// maxRate is more than one node can send.
+const maxRate = 100_000
+
+// perSecond reads a rate such as 50/s; nothing = no limit.
+func (v value) perSecond() float64 {
+	if !v.given() {
+		return 0
+	}
+	digits, ok := strings.CutSuffix(v.node.Value, "/s")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if v.node.Kind != yaml.ScalarNode || !ok || err != nil || n < 1 || n > maxRate {
+		v.wrong("use a rate from 1/s to %d/s", maxRate)
+		return 0
+	}
+	return float64(n)
+}
+
 func join(path, name string) string {
 	if path == "" {
 		return name

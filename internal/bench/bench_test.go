@@ -114,7 +114,7 @@ func TestSinkTellsFirstArrivalsFromRepeats(t *testing.T) {
 }
 
 func TestTheAdapterBelievesTheLoad(t *testing.T) {
-	c := newCast()
+	c := newCast(0)
 	text, err := c.declaration()
 	if err != nil {
 		t.Fatal(err)

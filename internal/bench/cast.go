@@ -30,9 +30,10 @@ type cast struct {
 	keys        []string // of the API, by merchant
 }
 
-func newCast() *cast {
+// newCast makes the merchants, and so many more.
+func newCast(more int) *cast {
 	c := &cast{supplierKey: secret()}
-	for range merchants {
+	for range merchants + more {
 		c.keys = append(c.keys, "sk_bench_"+secret())
 	}
 	return c
@@ -72,6 +73,10 @@ func (c *cast) declaration() ([]byte, error) {
 
 // wish is the request for order number i, of merchant i modulo merchants.
 func (c *cast) wish(i int, notifyURL string) (post, error) {
+	return c.wishOf(i%merchants, i, notifyURL)
+}
+
+func (c *cast) wishOf(merchant, i int, notifyURL string) (post, error) {
 	body, err := json.Marshal(map[string]any{
 		"out_trade_no": fmt.Sprintf("b%d", i), "amount": amount, "currency": "CNY", "supplier": supplierCode,
 		"subject": "bench", "notify_url": notifyURL,
@@ -80,7 +85,7 @@ func (c *cast) wish(i int, notifyURL string) (post, error) {
 	if err != nil {
 		return post{}, fmt.Errorf("write an order: %w", err)
 	}
-	return post{path: "/api/v1/orders", contentType: "application/json", key: c.keys[i%merchants], body: body}, nil
+	return post{path: "/api/v1/orders", contentType: "application/json", key: c.keys[merchant], body: body}, nil
 }
 
 // callback is the supplier's signed message about an order.

@@ -51,7 +51,7 @@ type subject struct {
 func (b *bench) product(ctx context.Context, e engine) error {
 	steady := int(b.o.Length.Seconds() * steadyRate)
 	total := 2*steady + b.o.Orders
-	all := &subject{bench: b, engine: e, cast: newCast(), calls: make([]post, total)}
+	all := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, total)}
 	var err error
 	if all.sink, err = openSink(total); err != nil {
 		return err
@@ -200,7 +200,11 @@ func (s *subject) create(ctx context.Context, total, steadyEnd int) (int, error)
 func hangs(i int) bool { return i%merchants < hanging }
 
 func (s *subject) makeOrder(i int, notifyURL string) error {
-	p, err := s.cast.wish(i, notifyURL)
+	return s.makeOrderOf(i%merchants, i, notifyURL)
+}
+
+func (s *subject) makeOrderOf(merchant, i int, notifyURL string) error {
+	p, err := s.cast.wishOf(merchant, i, notifyURL)
 	if err != nil {
 		return err
 	}

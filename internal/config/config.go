@@ -66,10 +66,13 @@ type Config struct {
 	NotifySchedule    string         `env:"NOTIFY_SCHEDULE" default:"day" form:"schedule" doc:"Waits before the tries after the first, each from the end of the try before, where the merchant sets none. day = 1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h, quick = 1s 3s 5s."`
 	NotifyTimeout     time.Duration  `env:"NOTIFY_TIMEOUT" default:"10s" min:"1s" max:"10s" doc:"Time for one attempt, from dial to the last byte, where the merchant sets none."`
 	NotifyWindow      int            `env:"NOTIFY_WINDOW" default:"20000" min:"100" max:"1000000" doc:"Most ids held in Redis per queue; the rest waits in the database, so that a backlog cannot fill Redis."`
-	BreakerFailures   int            `env:"BREAKER_FAILURES" default:"5" min:"1" max:"1000" doc:"Accepted, not used by this version yet. Failures in a row that open a merchant's breaker."`
-	BreakerOpen       time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"Accepted, not used by this version yet. How long a breaker stays open; notifications are parked until then."`
+	BreakerFailures   int            `env:"BREAKER_FAILURES" default:"5" min:"1" max:"1000" doc:"Failures in a row that open a merchant's breaker, where the merchant sets none."`
+	BreakerOpen       time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"How long a breaker stays open before one notification is tried; all others are parked until that one is taken."`
+	BreakerRate       int            `env:"BREAKER_RATE" default:"80" min:"0" max:"100" doc:"Percentage of failures within BREAKER_WINDOW that opens a breaker too; 0 = none does."`
+	BreakerWindow     time.Duration  `env:"BREAKER_WINDOW" default:"60s" min:"1s" max:"1h" doc:"Window of BREAKER_RATE."`
+	BreakerLeast      int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Results within BREAKER_WINDOW below which BREAKER_RATE says nothing."`
 
-	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Accepted, not used by this version yet. Start of the deep scan, at low peak."`
+	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"When each day, at low peak, the figures are counted anew from their rows."`
 	Timezone           *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Zone of SWEEP_AT and of the days in reports."`
 	CleanupEvery       time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
 	RetentionCallbacks time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long the text of callbacks is kept. That a callback was seen is remembered for ever."`
@@ -79,6 +82,9 @@ type Config struct {
 
 	AlertURLs     []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go: telegram://token@telegram?chats=…, slack://…, smtp://user:password@host:port/?from=…&to=…, generic+https://… . Without any they are only shown in the console."`
 	AlertLanguage string   `env:"ALERT_LANGUAGE" default:"zh" oneof:"zh en" doc:"Language of alerts."`
+
+	OTLPEndpoint string `env:"OTLP_ENDPOINT" default:"" empty:"OTEL_EXPORTER_OTLP_ENDPOINT, else none" form:"public" group:"Traces" doc:"OpenTelemetry collector (OTLP over HTTP, http://127.0.0.1:4318) that gets the way of payments: callback, commit, delivery. Headers and certificates come from the OTEL_EXPORTER_OTLP_* variables."`
+	TraceOneIn   int    `env:"TRACE_ONE_IN" default:"1" min:"1" max:"1000000" doc:"One payment in so many is followed."`
 
 	origins map[string]Origin
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/settings"
 
@@ -17,10 +18,13 @@ import (
 type Book struct {
 	db       *db.DB
 	settings *settings.Store
+	breakers *breaker.Book
 }
 
 // New returns a Book of the database.
-func New(d *db.DB, s *settings.Store) *Book { return &Book{db: d, settings: s} }
+func New(d *db.DB, s *settings.Store, b *breaker.Book) *Book {
+	return &Book{db: d, settings: s, breakers: b}
+}
 
 // PageSize is how many rows a list shows.
 const PageSize = 50

@@ -101,7 +101,7 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 		}
 	}
 	byTime(s.Items)
-	s.Told = notify.OrderStatus(s.Deliveries)
+	s.Told = notify.OrderStatus(s.Deliveries, b.breakers.Of(o.MerchantID).Parked())
 	b.explain(s)
 	return s, nil
 }

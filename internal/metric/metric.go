@@ -32,12 +32,25 @@ var (
 	AttemptSeconds = factory.NewHistogram(prometheus.HistogramOpts{
 		Name: "backstop_notify_attempt_seconds", Help: "Answer time of merchants.", Buckets: seconds,
 	})
-	Notifications = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "backstop_notifications_total", Help: "Notifications by what became of an attempt: delivered, retry, exhausted.",
-	}, []string{"result"})
-	InFlight = factory.NewGauge(prometheus.GaugeOpts{
-		Name: "backstop_notify_in_flight", Help: "Notification attempts running on this node.",
+	FirstSeconds = factory.NewHistogram(prometheus.HistogramOpts{
+		Name: "backstop_notify_first_attempt_seconds", Help: "Time from the payment's commit to the first attempt to tell its merchant.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 	})
+	Notifications = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_notifications_total", Help: "Notifications by what became of an attempt: delivered, retry_wait, exhausted.",
+	}, []string{"result"})
+	InFlight = factory.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "backstop_notify_in_flight", Help: "Notification attempts running on this node by pool: quick, slow.",
+	}, []string{"pool"})
+	SlowMerchants = factory.NewGauge(prometheus.GaugeOpts{
+		Name: "backstop_notify_slow_merchants", Help: "Merchants that this node tells in the slow pool.",
+	})
+	Breakers = factory.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "backstop_breakers", Help: "Merchants whose breaker is not closed by its state, as this node knows them.",
+	}, []string{"state"})
+	BreakerChanges = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_breaker_changes_total", Help: "Changes of merchants' breakers by the new state.",
+	}, []string{"to"})
 	BatchItems = factory.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "backstop_commit_batch_items", Help: "Items of one transaction of group commit.",
 		Buckets: []float64{1, 2, 4, 8, 16, 32, 64},

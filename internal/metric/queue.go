@@ -29,7 +29,7 @@ type backlogs struct {
 func RegisterBacklogs(ask func(context.Context) []Backlog) {
 	c := &backlogs{
 		ask:    ask,
-		tasks:  prometheus.NewDesc("backstop_queue_tasks", "Tasks that wait per queue; \"due\" counts notifications overdue in the database, up to 10,000.", []string{"queue"}, nil),
+		tasks:  prometheus.NewDesc("backstop_queue_tasks", "Tasks that wait per queue; \"due\" counts notifications overdue in the database, up to 10,000; \"parked\" those that wait for a breaker, up to 10,000 per merchant.", []string{"queue"}, nil),
 		oldest: prometheus.NewDesc("backstop_queue_oldest_seconds", "Age of the oldest that waits per queue.", []string{"queue"}, nil),
 	}
 	Registry.Unregister(c)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/queue"
 
@@ -20,6 +21,9 @@ type claimed struct {
 	EventType  string
 	Channel    string
 	URL        string
+	Endpoint   string
+	House      bool
+	Shared     bool
 	Attempts   int64
 	// ScheduleFrom is how many attempts the schedule does not count.
 	ScheduleFrom int64
@@ -27,6 +31,7 @@ type claimed struct {
 	Currency     string
 	Amount       int64
 	Body         string
+	Trace        string // names the span that the attempt goes on from
 }
 
 // claimTimeout bounds one claim or pull.
@@ -36,7 +41,7 @@ const claimTimeout = 5 * time.Second
 // lease before any call goes out, so that a crash costs one attempt and never a
 // notification. Rows of an attempt that never ended (its lease is over) are due
 // again. Who else claims at the same moment gets other rows or none.
-func (d *Dispatcher) claim(batch []ticket) (map[int64]claimed, error) {
+func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	ids := make([]int64, len(batch))
@@ -48,7 +53,7 @@ func (d *Dispatcher) claim(batch []ticket) (map[int64]claimed, error) {
 	var rows []claimed
 	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
 		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+
-		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, attempts, schedule_from, created_at, currency, amount,"+
+		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from, created_at, currency, amount, trace,"+
 		" coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body",
 		Sending, d.o.DB.Boot(), lease, bun.List(ids), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
 	if err != nil {
@@ -79,9 +84,6 @@ func (d *Dispatcher) pull(l *lane) {
 		l.more = l.more || len(nudges) == laneWaiting
 		d.mu.Unlock()
 		d.Offer(nudges)
-		d.mu.Lock()
-		d.forget(l)
-		d.mu.Unlock()
 	})
 }
 
@@ -150,12 +152,16 @@ type Due struct {
 // overdueMost bounds the count: a figure on a page must not scan a backlog.
 const overdueMost = 10_000
 
-// Overdue counts deliveries that are due now.
-func Overdue(ctx context.Context, d *db.DB) (Due, error) {
+// Overdue counts deliveries that are due now; what is parked waits for its
+// merchant and is not late.
+func Overdue(ctx context.Context, d *db.DB, b *breaker.Book) (Due, error) {
 	now := d.Now()
+	q := d.Read.NewSelect().Table("deliveries").Column("next_at").Where("next_at <= ?", now).Limit(overdueMost)
+	if parked := MerchantsParked(b); len(parked) > 0 {
+		q = q.Where("merchant_id NOT IN (?)", bun.List(parked))
+	}
 	var row struct{ Count, Oldest int64 }
-	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(next_at), ?) AS oldest FROM"+
-		" (SELECT next_at FROM deliveries WHERE next_at <= ? LIMIT ?) AS due", now, now, overdueMost).Scan(ctx, &row)
+	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(next_at), ?) AS oldest FROM (?) AS due", now, q).Scan(ctx, &row)
 	if err != nil {
 		return Due{}, fmt.Errorf("count overdue deliveries: %w", err)
 	}

@@ -7,10 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/merchant"
 	"backstop/internal/metric"
 	"backstop/internal/queue"
+	"backstop/internal/trace"
 )
 
 // Limits of one node's dispatcher.
@@ -36,12 +38,11 @@ type Options struct {
 	Book        func() *merchant.Book // the current snapshot
 	Channels    map[string]Channel
 	Nudger      *Nudger
+	Breakers    *breaker.Book
 	Concurrency int           // attempts in flight on this node
 	Timeout     time.Duration // the longest that any merchant's attempt may take
 	Log         *slog.Logger
-	// Exhausted hears of each notification that ran out of attempts, after the
-	// commit (the alert hook). Optional.
-	Exhausted func(deliveryID int64)
+	Tracer      *trace.Tracer // nil = nothing is followed
 }
 
 // Dispatcher sends what is due, one merchant's cap and the node's cap in mind.
@@ -56,14 +57,16 @@ type Dispatcher struct {
 	mu       sync.Mutex
 	wake     *sync.Cond // something to claim, or the end
 	lanes    map[int64]*lane
-	ready    []*lane // lanes that wait and have a slot, in turn
-	toClaim  []ticket
+	quick    pool
+	slow     pool
+	toClaim  []*ticket
 	known    map[int64]struct{} // ids that wait, are held or being claimed here
 	held     holdHeap
-	inFlight int
+	inFlight int // of both pools
 	sent     int // attempts that are over but not written yet
 	closing  bool
 
+	health  *health
 	results *db.Batcher[*outcome, struct{}]
 	holdNow chan struct{}
 	ctx     context.Context // ends attempts that outlast the shutdown
@@ -72,26 +75,13 @@ type Dispatcher struct {
 	calls   sync.WaitGroup
 }
 
-// lane is one merchant's line on this node.
-type lane struct {
-	merchant int64
-	waiting  []int64
-	inFlight int
-	inReady  bool
-	more     bool // rows may be due that nobody holds here
-	pulling  bool
-}
-
-type ticket struct {
-	id   int64
-	lane *lane
-}
-
 // NewDispatcher starts the node's dispatcher.
 func NewDispatcher(o Options) *Dispatcher {
 	d := &Dispatcher{
 		o: o, lanes: map[int64]*lane{}, known: map[int64]struct{}{}, holdNow: make(chan struct{}, 1),
 	}
+	d.health = newHealth(o.DB, o.Log)
+	d.quick, d.slow = newPools(o.Concurrency)
 	d.wake = sync.NewCond(&d.mu)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.results = db.NewBatcher(o.DB, db.BatchOptions[*outcome, struct{}]{
@@ -135,11 +125,17 @@ func (d *Dispatcher) Offer(nudges []queue.Nudge) {
 func (d *Dispatcher) Pull(merchants []int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.age(time.Now())
 	for _, id := range merchants {
+		if g := d.o.Breakers.Gate(id); !g.Flow && !g.Probe && !g.Due {
+			continue
+		}
 		l := d.lane(id)
 		l.more = true
 		d.pull(l)
+		d.makeReady(l)
 	}
+	d.pump()
 }
 
 // InFlight is how many attempts run on this node.
@@ -147,6 +143,14 @@ func (d *Dispatcher) InFlight() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.inFlight
+}
+
+// IsSlow says whether this node tells a merchant in the slow pool.
+func (d *Dispatcher) IsSlow(merchantID int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lanes[merchantID]
+	return l != nil && l.slow
 }
 
 // Close stops taking work, waits for running attempts until ctx ends, and then
@@ -163,79 +167,51 @@ func (d *Dispatcher) Close(ctx context.Context) {
 	stop()
 	d.cancel()
 	d.results.Close()
-}
-
-func (d *Dispatcher) lane(merchantID int64) *lane {
-	l := d.lanes[merchantID]
-	if l == nil {
-		l = &lane{merchant: merchantID}
-		d.lanes[merchantID] = l
-	}
-	return l
-}
-
-// enqueue puts an id into its merchant's line, or leaves it to its row where the
-// line is long enough.
-func (d *Dispatcher) enqueue(id int64, l *lane) {
-	if len(l.waiting) >= laneWaiting {
-		l.more = true
-		return
-	}
-	d.known[id] = struct{}{}
-	l.waiting = append(l.waiting, id)
-	d.makeReady(l)
-}
-
-func (d *Dispatcher) makeReady(l *lane) {
-	if !l.inReady && len(l.waiting) > 0 && l.inFlight < d.cap(l.merchant) {
-		l.inReady = true
-		d.ready = append(d.ready, l)
-	}
-}
-
-// cap is how many attempts of one merchant may run on this node.
-func (d *Dispatcher) cap(merchantID int64) int {
-	if m := d.o.Book().ByID(merchantID); m != nil && m.Settings.MaxInFlight > 0 {
-		return m.Settings.MaxInFlight
-	}
-	return 1
+	d.health.close()
 }
 
 // pump hands out free slots, one per merchant in turn. Called with d.mu held.
 func (d *Dispatcher) pump() {
-	for d.inFlight < d.o.Concurrency && d.sent < unwrittenMost && len(d.ready) > 0 && !d.closing {
-		l := d.ready[0]
-		d.ready = d.ready[1:]
-		l.inReady = false
-		id := l.waiting[0]
-		l.waiting = l.waiting[1:]
-		l.inFlight++
-		d.inFlight++
-		d.toClaim = append(d.toClaim, ticket{id, l})
-		d.makeReady(l)
-		d.wake.Signal()
+	for !d.closing && d.sent < unwrittenMost && d.inFlight < d.o.Concurrency {
+		l := d.next(false)
+		if l == nil {
+			l = d.next(true)
+		}
+		if l == nil {
+			break
+		}
+		d.start(l)
 	}
-	metric.InFlight.Set(float64(d.inFlight))
+	metric.InFlight.WithLabelValues("quick").Set(float64(d.quick.inFlight))
+	metric.InFlight.WithLabelValues("slow").Set(float64(d.slow.inFlight))
+}
+
+// start gives a slot to the next id of a lane. Called with d.mu held.
+func (d *Dispatcher) start(l *lane) {
+	t := &ticket{id: l.waiting[0], lane: l, slow: l.slow, generation: l.generation}
+	l.waiting = l.waiting[1:]
+	if t.probe = d.o.Breakers.Gate(l.merchant).Probe; t.probe {
+		l.probed = l.generation
+	}
+	l.inFlight++
+	l.used = time.Now()
+	d.count(t, 1)
+	d.toClaim = append(d.toClaim, t)
+	d.makeReady(l)
+	d.wake.Signal()
 }
 
 // release gives a slot back and pulls the merchant's next rows where its line
 // has run out. Called with d.mu held.
-func (d *Dispatcher) release(t ticket) {
+func (d *Dispatcher) release(t *ticket) {
 	delete(d.known, t.id)
+	t.over = true
 	t.lane.inFlight--
-	d.inFlight--
+	t.lane.used = time.Now()
+	d.count(t, -1)
 	d.makeReady(t.lane)
 	d.pull(t.lane)
-	d.forget(t.lane)
 	d.pump()
-}
-
-// forget drops an idle lane: lanes of merchants that left must not pile up.
-// Called with d.mu held.
-func (d *Dispatcher) forget(l *lane) {
-	if l.inFlight == 0 && len(l.waiting) == 0 && !l.pulling && !l.more {
-		delete(d.lanes, l.merchant)
-	}
 }
 
 // claimLoop claims what pump gave a slot to, as many as wait.
@@ -250,7 +226,7 @@ func (d *Dispatcher) claimLoop() {
 			return
 		}
 		n := min(len(d.toClaim), claimBatch)
-		batch := append([]ticket(nil), d.toClaim[:n]...)
+		batch := append([]*ticket(nil), d.toClaim[:n]...)
 		d.toClaim = append(d.toClaim[:0], d.toClaim[n:]...)
 		d.mu.Unlock()
 
@@ -261,6 +237,9 @@ func (d *Dispatcher) claimLoop() {
 		d.mu.Lock()
 		for _, t := range batch {
 			if _, ok := claimed[t.id]; !ok {
+				if t.probe {
+					t.lane.probed = 0 // nothing was tried
+				}
 				d.release(t)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/notify"
@@ -23,6 +24,7 @@ type fakeChannel struct {
 	mu       sync.Mutex
 	sent     []notify.Message
 	times    []time.Time
+	results  []notify.Result
 	running  map[string]int
 	overlaps int
 	most     int // most calls at a time
@@ -43,6 +45,7 @@ func (c *fakeChannel) Send(ctx context.Context, m notify.Message) notify.Result 
 	c.sent = append(c.sent, m)
 	c.times = append(c.times, time.Now())
 	n := len(c.sent)
+	c.results = append(c.results, notify.Result{})
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -50,10 +53,14 @@ func (c *fakeChannel) Send(ctx context.Context, m notify.Message) notify.Result 
 		c.now--
 		c.mu.Unlock()
 	}()
-	if c.answer == nil {
-		return notify.Result{Class: notify.OK, Status: 200}
+	res := notify.Result{Class: notify.OK, Status: 200}
+	if c.answer != nil {
+		res = c.answer(n, m)
 	}
-	return c.answer(n, m)
+	c.mu.Lock()
+	c.results[n-1] = res
+	c.mu.Unlock()
+	return res
 }
 
 func (c *fakeChannel) count() int {
@@ -62,9 +69,16 @@ func (c *fakeChannel) count() int {
 	return len(c.sent)
 }
 
+// never opens a breaker: tests of other things may fail as often as they like.
+var never = breaker.Policy{Failures: 1 << 30, Open: time.Minute, Window: time.Minute}
+
 func dispatcher(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int) *notify.Dispatcher {
+	return dispatcherWith(t, f, ch, concurrency, breaker.NewBook(f.DB, func(int64) breaker.Policy { return never }))
+}
+
+func dispatcherWith(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int, b *breaker.Book) *notify.Dispatcher {
 	d := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Book: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch},
+		DB: f.DB, Breakers: b, Book: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch},
 		Nudger: f.Nudger, Concurrency: concurrency, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	t.Cleanup(func() { stop(d, 5*time.Second) })
@@ -338,7 +352,7 @@ func TestShutdownGivesTheAttemptBack(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000}})
 	started := make(chan struct{})
 	disp := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Book: f.Settings.Merchants, Nudger: f.Nudger, Concurrency: 5, Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		DB: f.DB, Book: f.Settings.Merchants, Nudger: f.Nudger, Breakers: breaker.NewBook(f.DB, func(int64) breaker.Policy { return never }), Concurrency: 5, Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Channels: map[string]notify.Channel{notify.Webhook: hanging{started}},
 	})
 	disp.Offer(paid(t, f, 1))

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"backstop/internal/failpoint"
@@ -40,7 +41,15 @@ type Nudger struct {
 	expiring chan int64
 	stop     chan struct{}
 	done     chan struct{}
+	way      atomic.Pointer[Way]
 }
+
+// Way says in which lane a merchant's nudges go; none where its notifications
+// are parked.
+type Way func(merchantID int64) (lane queue.Lane, ok bool)
+
+// Follow makes the Nudger ask way; without one all go the way that they came.
+func (n *Nudger) Follow(way Way) { n.way.Store(&way) }
 
 // NewNudger starts a Nudger; now is the database's clock.
 func NewNudger(tasks Tasks, now func() int64, log *slog.Logger) *Nudger {
@@ -133,14 +142,39 @@ func (n *Nudger) sendNow(nudges []queue.Nudge) {
 			more = false
 		}
 	}
-	err := n.tasks.Notify(context.Background(), queue.Live, nudges)
-	failpoint.Hit("after_enqueue")
-	n.count(len(nudges), err)
+	for lane, part := range n.lanes(queue.Live, nudges) {
+		err := n.tasks.Notify(context.Background(), lane, part)
+		failpoint.Hit("after_enqueue")
+		n.count(len(part), err)
+	}
+}
+
+// lanes divides nudges by their lane: those of slow merchants have one of their
+// own, and what is parked needs none.
+func (n *Nudger) lanes(usual queue.Lane, nudges []queue.Nudge) map[queue.Lane][]queue.Nudge {
+	way := n.way.Load()
+	if way == nil {
+		return map[queue.Lane][]queue.Nudge{usual: nudges}
+	}
+	parts := map[queue.Lane][]queue.Nudge{}
+	for _, nudge := range nudges {
+		lane, ok := (*way)(nudge.Merchant)
+		if !ok {
+			continue
+		}
+		if lane == "" {
+			lane = usual
+		}
+		parts[lane] = append(parts[lane], nudge)
+	}
+	return parts
 }
 
 func (n *Nudger) sendBuckets(buckets map[int64][]queue.Nudge) {
 	for second, nudges := range buckets {
-		n.count(len(nudges), n.tasks.NotifyAt(context.Background(), queue.Retry, time.Unix(second, 0), nudges))
+		for lane, part := range n.lanes(queue.Retry, nudges) {
+			n.count(len(part), n.tasks.NotifyAt(context.Background(), lane, time.Unix(second, 0), part))
+		}
 		delete(buckets, second)
 	}
 }

@@ -1,0 +1,106 @@
+package breaker
+
+import (
+	"testing"
+	"time"
+)
+
+var policy = Policy{Failures: 3, Open: 300 * time.Second, RatePercent: 50, Window: time.Minute, Least: 10}
+
+const second = int64(1_000_000)
+
+// run folds a text of results (s taken, f failed, u unclear), each one second
+// after the last, under the row's own generation, and returns the changes.
+func run(r *Row, now *int64, results string) (changes []*Change) {
+	for _, c := range results {
+		*now += second
+		res := map[rune]Result{'s': Taken, 'f': Failed, 'u': Unclear}[c]
+		if ch := r.fold(*now, r.Generation, res, policy); ch != nil {
+			changes = append(changes, ch)
+		}
+	}
+	return changes
+}
+
+func TestOpensAfterFailuresInARow(t *testing.T) {
+	for _, c := range []struct {
+		results string
+		state   State
+		cause   string
+	}{
+		{"ff", Closed, ""},
+		{"fff", Open, InARow},
+		{"ffsff", Closed, ""},             // a success begins anew
+		{"ffuf", Open, InARow},            // what proves nothing neither counts nor resets
+		{"uuuuu", Closed, ""},             // and never opens
+		{"sfsffsffsf", Open, FailureRate}, // 6 of 10
+		{"ssssssssff", Closed, ""},
+	} {
+		r, now := &Row{State: Closed}, int64(1000*second)
+		run(r, &now, c.results)
+		if r.State != c.state || r.Cause != c.cause {
+			t.Errorf("%s: %s by %q, want %s by %q", c.results, r.State, r.Cause, c.state, c.cause)
+		}
+	}
+}
+
+func TestRateLooksAtItsWindowOnly(t *testing.T) {
+	r, now := &Row{State: Closed}, int64(1000*second)
+	run(r, &now, "ffsffsff") // 6 of 8: not enough results yet
+	now += 61 * second
+	run(r, &now, "sf")
+	if r.State != Closed || r.WindowFailed != 1 || r.WindowOK != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestProbeDecides(t *testing.T) {
+	r, now := &Row{State: Closed}, int64(1000*second)
+	run(r, &now, "fff")
+	if r.OpenUntil != now+300*second {
+		t.Errorf("open until %d, want 300 s after %d", r.OpenUntil, now)
+	}
+	opened := r.Generation
+	if c := r.fold(now, opened-1, Taken, policy); c != nil || r.State != Open {
+		t.Error("a result from before the breaker opened closed it")
+	}
+	for _, c := range []struct {
+		result string
+		state  State
+		cause  string
+	}{{"f", Open, ProbeFailed}, {"u", Open, ProbeFailed}, {"s", Closed, ProbeTaken}} {
+		r.move(now, HalfOpen, ProbeDue, policy)
+		run(r, &now, c.result)
+		if r.State != c.state || r.Cause != c.cause {
+			t.Errorf("probe %s: %s by %s", c.result, r.State, r.Cause)
+		}
+	}
+	if r.Failures != 0 || r.Generation != opened+6 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestGate(t *testing.T) {
+	const me, other = 7, 8
+	now := int64(1000 * second)
+	for name, c := range map[string]struct {
+		row  *Row
+		want Gate
+	}{
+		"well":               {nil, Gate{Flow: true}},
+		"failed a little":    {&Row{State: Closed, Failures: 2}, Gate{Flow: true}},
+		"open":               {&Row{State: Open, OpenUntil: now + 1}, Gate{}},
+		"open long enough":   {&Row{State: Open, OpenUntil: now}, Gate{Due: true}},
+		"open by a person":   {&Row{State: Open, ByHand: true}, Gate{}},
+		"my probe":           {&Row{State: HalfOpen, ProbeOwner: me, ProbeUntil: now + 1}, Gate{Probe: true}},
+		"another's probe":    {&Row{State: HalfOpen, ProbeOwner: other, ProbeUntil: now + 1}, Gate{}},
+		"a dead node's":      {&Row{State: HalfOpen, ProbeOwner: other, ProbeUntil: now}, Gate{Due: true}},
+		"just closed":        {&Row{State: Closed, Cause: ProbeTaken, ChangedAt: now}, Gate{Flow: true, Release: Release{10}}},
+		"closed 5 s ago":     {&Row{State: Closed, Cause: ProbeTaken, ChangedAt: now - 5*second}, Gate{Flow: true, Release: Release{40}}},
+		"closed a while ago": {&Row{State: Closed, Cause: ProbeTaken, ChangedAt: now - 20*second}, Gate{Flow: true}},
+	} {
+		if got := c.row.Gate(now, me); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Act is what a person does to a breaker.
+type Act string
+
+// Acts of people.
+const (
+	// OpenIt parks everything until somebody closes it.
+	OpenIt Act = "open"
+	// CloseIt lets notifications flow again, slowly at first.
+	CloseIt Act = "close"
+	// ProbeIt makes the next notification the probe, now.
+	ProbeIt Act = "probe"
+)
+
+// ErrAlready means that the breaker is in the state that was asked for.
+var ErrAlready = errors.New("the breaker is in that state already")
+
+// ByPerson carries out a person's act, in the transaction that also writes the
+// audit row. Committed must be called with what it returns.
+func (b *Book) ByPerson(ctx context.Context, tx bun.Tx, merchantID int64, act Act, actor, reason string) (*Folded, error) {
+	p := b.policy(merchantID)
+	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) (c *Change) {
+		switch {
+		case act == OpenIt && !(r.State == Open && r.ByHand):
+			c = r.move(now, Open, ByHand, p)
+			r.ByHand, r.OpenUntil = true, 0
+		case act == CloseIt && r.State != Closed:
+			c = r.move(now, Closed, ByHand, p)
+		case act == ProbeIt && r.State == Open:
+			c = r.move(now, Open, ByHand, p)
+			r.OpenUntil = now
+		default:
+			return nil
+		}
+		c.Actor, c.Reason = actor, reason
+		return c
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(done.Changes) == 0 {
+		return nil, ErrAlready
+	}
+	return done, nil
+}
+
+// heardMost bounds the changes of one announcement.
+const heardMost = 1000
+
+// Unheard returns changes that no alert has told of yet, and marks them in the
+// same transaction: none is told twice and none is left out.
+func Unheard(ctx context.Context, tx bun.Tx, d *db.DB) ([]Change, error) {
+	var all []Change
+	err := tx.NewRaw("UPDATE breaker_history SET alerted_at = ? WHERE alerted_at IS NULL AND id IN"+
+		" (SELECT id FROM breaker_history WHERE alerted_at IS NULL ORDER BY id LIMIT ?) RETURNING *", d.Now(), heardMost).Scan(ctx, &all)
+	if err != nil {
+		return nil, fmt.Errorf("mark breaker changes as told: %w", err)
+	}
+	return all, nil
+}
+
+// History reads a merchant's changes, newest first; before bounds it (0 = all).
+func History(ctx context.Context, d *db.DB, merchantID, before int64, limit int) ([]Change, error) {
+	var all []Change
+	q := d.Read.NewSelect().Model(&all).Where("bh.merchant_id = ?", merchantID).OrderExpr("bh.id DESC").Limit(int64(limit))
+	if before > 0 {
+		q = q.Where("bh.id < ?", before)
+	}
+	if err := q.Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the breaker's history: %w", err)
+	}
+	return all, nil
+}
+
+// List reads the breakers that are not closed, and those that were changed
+// lately, by merchant; after bounds it (0 = from the first).
+func List(ctx context.Context, d *db.DB, after int64, limit int) ([]Row, error) {
+	var rows []Row
+	err := d.Read.NewSelect().Model(&rows).Where("b.merchant_id > ?", after).OrderExpr("b.merchant_id").Limit(int64(limit)).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list breakers: %w", err)
+	}
+	return rows, nil
+}

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"backstop/internal/notify/fakemerchant"
+)
+
+// TestBreakerParksThroughACrashAndReleases lets a merchant refuse everything:
+// what waits is parked, stays so over a kill -9, and is told when the merchant is
+// back. People hear of both.
+func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var heard strings.Builder
+			chat := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				mu.Lock()
+				defer mu.Unlock()
+				heard.Write(body)
+			}))
+			t.Cleanup(chat.Close)
+			w := newWorld(t, options{postgres: engine == "postgres", environ: []string{
+				"BACKSTOP_BREAKER_FAILURES=3", "BACKSTOP_BREAKER_OPEN=6s",
+				"BACKSTOP_ALERT_URLS=generic+" + chat.URL + "/room?template=json", "BACKSTOP_ALERT_LANGUAGE=en",
+			}})
+			w.merchant.Behave(fakemerchant.Answer(http.StatusServiceUnavailable, "down"))
+			w.start("")
+			var orders []string
+			for i := range 8 {
+				no := w.create(fmt.Sprintf("b%d", i), nil)
+				w.wantTaken(callbackForm("sp-main", no, "t-"+no, 1999))
+				orders = append(orders, no)
+			}
+			all := func(status string) func() bool {
+				return func() bool {
+					for _, no := range orders {
+						if w.order(no).json("notify_status") != status {
+							return false
+						}
+					}
+					return true
+				}
+			}
+			w.within(10*time.Second, "all are parked", all("parked"))
+			sent := w.merchant.Count()
+			w.kill()
+			w.start("")
+			w.within(5*time.Second, "all are parked after the crash", all("parked"))
+			late := w.create("late", nil)
+			w.wantTaken(callbackForm("sp-main", late, "t-late", 1999))
+			orders = append(orders, late)
+			w.within(2*time.Second, "a new one is parked at once", all("parked"))
+			if more := w.merchant.Count() - sent; more > 1 { // a probe, where the start took long
+				t.Errorf("%d attempts while the breaker was open", more)
+			}
+			w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
+			w.within(30*time.Second, "all are told", all("delivered"))
+			w.within(15*time.Second, "people hear of it", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return strings.Contains(heard.String(), "m1") && strings.Count(heard.String(), "breaker") >= 2
+			})
+			w.books()
+		})
+	}
+}
+
+// TestTerminatedWhileItStarts ends starts at every stage; none leaves anything
+// that the next one trips over.
+func TestTerminatedWhileItStarts(t *testing.T) {
+	each(t, options{}, func(t *testing.T, w *world) {
+		for after := 5 * time.Millisecond; after < 250*time.Millisecond; after += 15 * time.Millisecond {
+			w.startUnready()
+			time.Sleep(after)
+			if err := w.server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-w.server.ended:
+			case <-time.After(stopTime):
+				t.Fatalf("a start that was ended after %s still runs\n%s", after, w.server.tail())
+			}
+			status := w.server.cmd.ProcessState.Sys().(syscall.WaitStatus)
+			// Before the program listens to signals, the signal itself ends it.
+			if !(status.Exited() && status.ExitStatus() == 0) && !(status.Signaled() && status.Signal() == syscall.SIGTERM && after < 100*time.Millisecond) {
+				t.Errorf("ended after %s: %s\n%s", after, w.server.cmd.ProcessState, w.server.tail())
+			}
+		}
+		w.start("")
+		paidAndTold(w)
+		w.books()
+	})
+}

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestANewcomersFirstMinute starts serve --demo in an empty folder, as somebody
+// who has never heard of us: it comes alive within ten seconds, of every supplier
+// kind something is taken, and what should go wrong stands on the desk.
+func TestANewcomersFirstMinute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	w.folder = t.TempDir() // nothing was applied there
+	cmd := exec.Command(program, "serve", "--demo")
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = w.environ(), w.folder, out, out
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	said := func() string {
+		text, _ := os.ReadFile(out.Name())
+		return string(text)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		if t.Failed() {
+			t.Logf("it said:\n%.6000s", said())
+		}
+	})
+	w.within(10*time.Second, "the URL and the one-time password are printed", func() bool {
+		return strings.Contains(said(), "admin one-time password: ") && strings.Contains(said(), "console: http://"+w.address)
+	})
+	w.within(10*time.Second, "money arrives", func() bool {
+		resp, err := client.Get("http://" + w.address + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		raw, _ := io.ReadAll(resp.Body)
+		text := string(raw)
+		return strings.Contains(text, `backstop_orders_moved_total{status="paid"}`) && strings.Contains(text, `backstop_notifications_total{result="delivered"}`)
+	})
+	t.Logf("alive after %s", time.Since(start).Round(10*time.Millisecond))
+	w.token = strings.TrimSpace(w.run("token", "add", "desk", "--scope", "monitor"))
+	kinds := map[string]bool{}
+	suppliers := map[string]bool{}
+	w.within(50*time.Second, "every kind of trouble is to be seen, of every supplier", func() bool {
+		for _, kind := range w.exceptions("") {
+			kinds[kind] = true
+		}
+		a := w.ask(http.MethodGet, "/api/v1/admin/callbacks?limit=100", w.token, "")
+		var page struct {
+			Items []struct{ Supplier, Outcome string }
+		}
+		if err := json.Unmarshal([]byte(a.body), &page); err != nil {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		for _, item := range page.Items {
+			suppliers[item.Supplier] = true
+			kinds["callback:"+item.Outcome] = true
+		}
+		return len(suppliers) >= 4 && kinds["amount_mismatch"] && kinds["late_payment"]
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(stopTime):
+		t.Fatal("it does not stop")
+	}
+	if code := cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("ended with %d", code)
+	}
+	w.books()
+	t.Logf("seen: %v of %v", kinds, suppliers)
+}

@@ -1,0 +1,132 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"backstop/internal/breaker"
+	"backstop/internal/db"
+	"backstop/internal/metric"
+	"backstop/internal/queue"
+)
+
+// samples is what a batch of attempts tells the breakers.
+func (d *Dispatcher) samples(batch []*outcome) []breaker.Sample {
+	all := make([]breaker.Sample, len(batch))
+	for i, o := range batch {
+		all[i] = breaker.Sample{MerchantID: o.claimed.MerchantID, Generation: o.generation, Result: d.tells(o)}
+	}
+	return all
+}
+
+// tells what an attempt says about the merchant. What failed on our side, or for
+// want of an address, says nothing; nor does one that is gone, as it is disabled.
+func (d *Dispatcher) tells(o *outcome) breaker.Result {
+	if gone(o) {
+		return breaker.Unclear
+	}
+	switch o.attempt.Class {
+	case OK:
+		s := d.settingsOf(o.claimed.MerchantID)
+		if s != nil && s.Breaker.SlowMS > 0 && o.attempt.TookUS >= s.Breaker.SlowMS*1000 {
+			return breaker.Failed
+		}
+		return breaker.Taken
+	case Internal, Blocked, BadAddress, Cancelled:
+		return breaker.Unclear
+	}
+	return breaker.Failed
+}
+
+// heed makes known what committed results did to breakers, and fetches what was
+// parked for a merchant that can be told again.
+func (d *Dispatcher) heed(f *breaker.Folded) {
+	if f == nil {
+		return
+	}
+	d.o.Breakers.Committed(f)
+	var well []int64
+	for _, c := range f.Changes {
+		metric.BreakerChanges.WithLabelValues(string(c.To)).Inc()
+		d.o.Log.Warn("breaker", "merchant_id", c.MerchantID, "from", c.From, "to", c.To, "cause", c.Cause, "failures", c.Failures)
+		if c.To == breaker.Closed {
+			well = append(well, c.MerchantID)
+		}
+	}
+	if len(well) > 0 {
+		d.Pull(well)
+	}
+}
+
+// parkedMost bounds the count of one merchant's parked notifications.
+const parkedMost = 10_000
+
+// Parked counts what waits for a merchant, up to 10,000, and says how old the
+// oldest is. It is parked while the merchant's breaker is not closed.
+func Parked(ctx context.Context, d *db.DB, merchantID int64) (Due, error) {
+	now := d.Now()
+	var row struct{ Count, Oldest int64 }
+	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(created_at), ?) AS oldest FROM"+
+		" (SELECT created_at FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL LIMIT ?) AS waiting",
+		now, merchantID, parkedMost).Scan(ctx, &row)
+	if err != nil {
+		return Due{}, fmt.Errorf("count parked deliveries: %w", err)
+	}
+	return Due{Count: row.Count, Oldest: time.Duration(now-row.Oldest) * time.Microsecond}, nil
+}
+
+// Waker nudges the first parked notification of each merchant for the moment at
+// which its breaker may be probed, through the delayed lane. Like every nudge it
+// may be lost: the tick probes too.
+type Waker struct {
+	db     *db.DB
+	book   *breaker.Book
+	tasks  Tasks
+	nudged map[int64]int64 // generation by merchant
+}
+
+// NewWaker makes a Waker.
+func NewWaker(d *db.DB, b *breaker.Book, tasks Tasks) *Waker {
+	return &Waker{db: d, book: b, tasks: tasks, nudged: map[int64]int64{}}
+}
+
+// Wake nudges for the probes of the next minute.
+func (w *Waker) Wake(ctx context.Context) error {
+	now := w.db.Now()
+	all := w.book.All()
+	for id, generation := range w.nudged {
+		if r := all[id]; r == nil || r.Generation != generation {
+			delete(w.nudged, id)
+		}
+	}
+	for id, r := range all {
+		if r.State != breaker.Open || r.ByHand || r.OpenUntil <= now || r.OpenUntil-now > retryAhead.Microseconds() || w.nudged[id] == r.Generation {
+			continue
+		}
+		w.nudged[id] = r.Generation
+		var ids []int64
+		err := w.db.Read.NewRaw("SELECT id FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL ORDER BY next_at LIMIT 1", id).Scan(ctx, &ids)
+		if err != nil {
+			return fmt.Errorf("find what to probe with: %w", err)
+		}
+		if len(ids) > 0 {
+			// Best effort, like every nudge.
+			_ = w.tasks.NotifyAt(ctx, queue.Delayed, time.UnixMicro(r.OpenUntil), []queue.Nudge{{Delivery: ids[0], Merchant: id, At: r.OpenUntil}})
+		}
+	}
+	return nil
+}
+
+// MerchantsParked are the merchants whose notifications are parked.
+func MerchantsParked(b *breaker.Book) []int64 {
+	var ids []int64
+	for id, r := range b.All() {
+		if r.Parked() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

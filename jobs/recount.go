@@ -1,0 +1,55 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"backstop/internal/alert"
+	"backstop/internal/db"
+	"backstop/internal/report"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/uptrace/bun"
+)
+
+// recountLease keeps the other nodes from counting the same night.
+const recountLease = 30 * time.Minute
+
+// nightly counts at low peak what the figures say, from the rows themselves.
+func (j *Jobs) nightly(at gocron.AtTime) error {
+	task := func(ctx context.Context) {
+		mine, err := j.o.DB.Lease(ctx, "recount", recountLease)
+		if err == nil && mine {
+			err = j.recount(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			j.o.Log.Error("count anew", "error", db.Explain(err))
+		}
+	}
+	_, err := j.cron.NewJob(gocron.DailyJob(1, gocron.NewAtTimes(at)), gocron.NewTask(task), gocron.WithName("count anew"),
+		gocron.WithSingletonMode(gocron.LimitModeReschedule))
+	if err != nil {
+		return fmt.Errorf("schedule the recount: %w", err)
+	}
+	return nil
+}
+
+// recount puts figures right that do not agree with their rows, and lets people
+// know: somebody changed rows by hand, or the program is wrong.
+func (j *Jobs) recount(ctx context.Context) error {
+	wrong, err := report.Recount(ctx, j.o.DB)
+	if err != nil || len(wrong) == 0 {
+		return err
+	}
+	for _, w := range wrong {
+		j.o.Log.Error("figures differ from their rows", "merchant_id", w.Merchant, "currency", w.Currency,
+			"orders", w.Orders, "counted", w.Counted, "amount", w.Amount, "amount_counted", w.CountedM)
+	}
+	if err := report.Mend(ctx, j.o.DB, wrong); err != nil {
+		return err
+	}
+	return j.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		return alert.Record(ctx, tx, j.o.DB, []alert.Event{{Rule: alert.CountersDiffer, Subject: "untold", Count: int64(len(wrong))}})
+	})
+}

@@ -1,0 +1,49 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"backstop/internal/alert"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
+)
+
+func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		j := &Jobs{o: Options{DB: d, Log: slog.New(slog.DiscardHandler)}}
+		if err := j.recount(t.Context()); err != nil { // nothing is wrong
+			t.Fatal(err)
+		}
+		// Somebody deleted a row by hand: the counter knows of money that is not there.
+		x := report.NewDelta(d.Now())
+		x.Untold(7, "CNY", 1, 1999)
+		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			_, err := x.Query(tx, d).Exec(ctx)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second night finds nothing
+			if err := j.recount(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wrong, err := report.Recount(t.Context(), d)
+		if err != nil || len(wrong) != 0 {
+			t.Errorf("still wrong: %+v, %v", wrong, err)
+		}
+		var rules []string
+		if err := d.NewRaw("SELECT rule FROM alerts").Scan(t.Context(), &rules); err != nil {
+			t.Fatal(err)
+		}
+		if len(rules) != 1 || rules[0] != alert.CountersDiffer {
+			t.Errorf("alerts %v, want one %s", rules, alert.CountersDiffer)
+		}
+	})
+}

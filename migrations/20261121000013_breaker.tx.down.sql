@@ -1,0 +1,2 @@
+DROP TABLE breaker_history;
+DROP TABLE breakers;
