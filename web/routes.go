@@ -69,6 +69,7 @@ func (s *Server) machineRoutes() []route {
 		{method: http.MethodGet, path: "/api/v1/orders/:order_no", door: merchantDoor, handler: s.getOrder},
 		{method: http.MethodPost, path: "/api/v1/orders/:order_no/pay", door: merchantDoor, handler: s.payOrder},
 		{method: http.MethodPost, path: "/api/v1/orders/:order_no/cancel", door: merchantDoor, handler: s.cancelOrder},
+		{method: http.MethodGet, path: "/api/v1/notify/ws", door: merchantDoor, handler: s.notifySocket},
 
 		{method: http.MethodGet, path: "/api/v1/admin/exceptions", door: monitorDoor, permission: access.ViewExceptions, handler: s.listExceptions},
 		{method: http.MethodGet, path: "/api/v1/admin/callbacks", door: monitorDoor, permission: access.ViewCallbacks, handler: s.listCallbacks},

@@ -74,6 +74,9 @@ type Options struct {
 	Breakers *breaker.Book
 	// Nudge tells the workers of notifications that are due, after a commit.
 	Nudge func([]queue.Nudge)
+	// Sockets keeps the connections of merchants who are told over them; nil = this
+	// process sends no notifications.
+	Sockets Sockets
 	// Pings tries addresses for people.
 	Pings   Pinger
 	Version string
