@@ -70,6 +70,11 @@ var acts = map[string]word{
 	"order.evidence":      tActExport,
 	"session.start":       tActSignIn,
 	"password.change":     tActPassword,
+	"alert.test":          tActAlertTest,
+	"alert.rule":          tActAlertRule,
+	"breaker.open":        tActBreakerOpen,
+	"breaker.close":       tActBreakerShut,
+	"breaker.probe":       tActBreakerTry,
 }
 
 func actWord(action string) word {

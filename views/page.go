@@ -48,6 +48,7 @@ var (
 	LabelExceptions    = Label{tExceptions}
 	LabelQueues        = Label{tQueues}
 	LabelAudit         = Label{tAudit}
+	LabelAlerts        = Label{tAlerts}
 	LabelAccount       = Label{tAccount}
 )
 

@@ -159,7 +159,7 @@ var (
 	tRetrying         = word{"重试中", "Retrying"}
 	tDelivered        = word{"已确认", "Delivered"}
 	tExhausted        = word{"次数用尽", "Exhausted"}
-	tSkipped          = word{"无地址", "No address"}
+	tSkipped          = word{"未发送", "Not sent"}
 	tOpen             = word{"待处理", "Open"}
 	tAssigned         = word{"已分派", "Assigned"}
 	tProposed         = word{"待审批", "Proposed"}
@@ -188,6 +188,7 @@ var (
 	tMalformed        = word{"内容不完整", "Malformed"}
 	tNotifyExhausted  = word{"通知次数用尽", "Notification exhausted"}
 	tStuckPaying      = word{"支付卡住", "Stuck paying"}
+	tSubExhausted     = word{"内部系统通知用尽", "Subscription exhausted"}
 	tCauseCreated     = word{"下单", "created"}
 	tCausePay         = word{"发起支付", "payment started"}
 	tCauseCallback    = word{"供应商回调", "supplier's callback"}
@@ -207,4 +208,7 @@ var (
 	tClassBlocked     = word{"地址不允许访问", "address may not be reached"}
 	tClassBadAddress  = word{"地址不可用", "address cannot be used"}
 	tClassInternal    = word{"我方故障", "our fault"}
+	tClassRefused     = word{"对方拒绝", "refused by the other side"}
+
+	tClassNotConnected = word{"商户未连接", "merchant is not connected"}
 )

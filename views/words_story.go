@@ -33,7 +33,7 @@ var (
 	tExcSettled   = word{"异常结束", "Exception settled"}
 	tPlanLast     = word{"若都失败：最后第 %d 次，之后进入异常，需要人", "If all fail: attempt %d is the last; then a person is needed"}
 	tNotifMade    = word{"写入通知", "Notification written"}
-	tNotifSkipped = word{"不通知：商户没有通知地址", "Not told: the merchant gave no address"}
+	tNotifSkipped = word{"不通知：没有接收此类事件的地址，或商户已关闭此类事件", "Not sent: no address takes events of this type, or the merchant has switched them off"}
 	tAttemptN     = word{"通知第 %d 次", "Attempt %d"}
 	tReqRes       = word{"请求与应答", "Request and answer"}
 	tNode         = word{"节点 %s", "node %s"}
@@ -71,7 +71,7 @@ var (
 	tWhyQueuedHow    = word{"%s 起随时发送，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", "It goes out at %s or right after, %d attempts in all. If all fail, they are used up at about %s; only then is a person needed."}
 	tWhyDisabled     = word{"商户已停用：每次通知都会失败，不会真的发出", "The merchant is disabled: each attempt fails and nothing is sent"}
 	tWhyDisabledHow  = word{"%s 自动再试第 %d 次，共 %d 次，约在 %s 用尽。需要人：启用商户，或让它用尽后再处理。", "Attempt %[2]d of %[3]d comes at %[1]s by itself; they are used up at about %[4]s. A person is needed: enable the merchant, or settle it once they are used up."}
-	tWhyNoURL        = word{"商户的通知地址被去掉了：每次通知都会失败", "The merchant's notify address was taken away: each attempt fails"}
+	tWhyNoURL        = word{"商户已没有可用的通知地址：每次通知都会失败", "No address of the merchant is left to be told: each attempt fails"}
 	tWhyRetrying     = word{"商户还没有确认：第 %d 次失败（%s）", "The merchant has not confirmed: attempt %d failed (%s)"}
 	tWhyRetryingHow  = word{"%s 自动发第 %d 次，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", "Attempt %[2]d of %[3]d goes out at %[1]s by itself. If all fail, they are used up at about %[4]s; only then is a person needed."}
 	tWhySending      = word{"正在通知商户", "The merchant is being told now"}
@@ -82,7 +82,7 @@ var (
 	tWhyPayingHow    = word{"到 %s 仍无消息就转为关单中。", "If there is no news by %s, it starts to close."}
 	tWhyClosing      = word{"关单中：钱仍可能到账", "Closing: money may still come"}
 	tWhyClosingHow   = word{"到 %s 仍无消息就关闭。", "If there is no news by %s, it is closed."}
-	tWhyNoAddress    = word{"已结束；商户没有通知地址，所以没有通知", "It is over; the merchant gave no address and was not told"}
+	tWhyNoAddress    = word{"已结束；没有接收此类事件的地址，或商户已关闭此类事件，所以没有通知", "It is over; no address takes events of this type, or the merchant switched them off"}
 	tWhyNoAddressHow = word{"商户可以用 API 查询订单。", "The merchant can ask for the order with the API."}
 	tWhyDone         = word{"一切正常：已结束，商户已确认", "All is well: it is over, and the merchant knows"}
 	tWhyDoneHow      = word{"不需要做什么。", "Nothing needs to be done."}

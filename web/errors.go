@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"backstop/internal/alert"
 	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/notify"
@@ -51,6 +52,7 @@ var domainErrors = []struct {
 	{order.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{console.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{notify.ErrNoDelivery, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{alert.ErrNoTarget, apiError{status: http.StatusConflict, code: "no_target"}},
 	{notify.ErrSending, apiError{status: http.StatusConflict, code: "sending"}},
 	{payment.ErrConflict, apiError{status: http.StatusConflict, code: "idempotency_conflict"}},
 	{payment.ErrState, apiError{status: http.StatusConflict, code: "wrong_state"}},

@@ -27,12 +27,16 @@ const (
 	Comment           Permission = "note.write" // on orders and exceptions
 	ViewAudit         Permission = "audit.view"
 	ExportEvidence    Permission = "evidence.export" // one order's whole story, signed
+	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
+	ViewAlerts        Permission = "alert.view"
+	TestAlerts        Permission = "alert.test"      // send a message to every target
+	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit, ExportEvidence,
+	Resend, Comment, ViewAudit, ExportEvidence, ControlBreakers, ViewAlerts, TestAlerts, ConfigureAlerts,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it

@@ -230,8 +230,8 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	}
 	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions}
 	extra := map[string][]Permission{
-		Support: {Resend, Comment}, Ops: {InspectQueues, Resend, Comment}, Finance: {ViewPersonal, ExportEvidence, Resend, Comment},
-		Lead: {ViewPersonal, ExportEvidence, Resend, Comment, ViewAudit}, Admin: {InspectQueues, ViewAudit}, Auditor: {ViewPersonal, ExportEvidence, ViewAudit},
+		Support: {Resend, Comment}, Ops: {InspectQueues, Resend, Comment, ControlBreakers, ViewAlerts, TestAlerts}, Finance: {ViewPersonal, ExportEvidence, Resend, Comment},
+		Lead: {ViewPersonal, ExportEvidence, Resend, Comment, ViewAudit}, Admin: {InspectQueues, ViewAudit, ViewAlerts, TestAlerts, ConfigureAlerts}, Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {
 		for _, permission := range Permissions {

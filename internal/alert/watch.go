@@ -238,6 +238,18 @@ func find(rules []Rule, name string) (Rule, error) {
 	return Rule{}, fmt.Errorf("there is no rule %q", name)
 }
 
+// firingCounted bounds the count of firing alerts.
+const firingCounted = 1000
+
+// CountFiring is how many alerts are firing, at most firingCounted.
+func CountFiring(ctx context.Context, q bun.IDB) (n int64, err error) {
+	err = q.NewRaw("SELECT count(*) FROM (SELECT rule FROM alerts WHERE state = 'firing' LIMIT ?) AS f", firingCounted).Scan(ctx, &n)
+	if err != nil {
+		return 0, fmt.Errorf("count firing alerts: %w", err)
+	}
+	return n, nil
+}
+
 // Query asks for alerts, newest first.
 type Query struct {
 	State  string // empty = any

@@ -105,7 +105,7 @@ func (b *Book) addTold(ctx context.Context, rows []Order) error {
 	of := map[int64][]notify.Delivery{}
 	if len(ids) > 0 {
 		var all []notify.Delivery
-		err := b.db.Read.NewSelect().Model(&all).Column("id", "subject_id", "merchant_id", "status").
+		err := b.db.Read.NewSelect().Model(&all).Column("id", "event_id", "subject_id", "merchant_id", "status", "house").
 			Where("d.subject_id IN (?)", bun.List(ids)).OrderExpr("d.id DESC").Limit(PageSize * 20).Scan(ctx)
 		if err != nil {
 			return fmt.Errorf("read how merchants were told: %w", err)
@@ -116,7 +116,8 @@ func (b *Book) addTold(ctx context.Context, rows []Order) error {
 	}
 	for i := range rows {
 		told := of[rows[i].ID]
-		rows[i].Told = notify.OrderStatus(told, len(told) > 0 && b.breakers.Of(told[0].MerchantID).Parked())
+		own := slices.IndexFunc(told, func(d notify.Delivery) bool { return !d.House })
+		rows[i].Told = notify.OrderStatus(told, own >= 0 && b.breakers.Of(told[own].MerchantID).Parked())
 	}
 	return nil
 }
@@ -145,7 +146,8 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 	var rows []Delivery
 	q := b.db.Read.NewSelect().Model(&rows).ColumnExpr("d.*").
 		ColumnExpr("COALESCE(o.order_no, '') AS order_no, COALESCE(o.amount, 0) AS amount, COALESCE(o.currency, '') AS currency").
-		ColumnExpr("COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), '') AS merchant").
+		ColumnExpr("COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id)," +
+			" (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant").
 		Join("LEFT JOIN orders AS o ON o.id = d.subject_id").OrderExpr("d.id DESC").Limit(PageSize + 1)
 	var floor int64
 	var err error
