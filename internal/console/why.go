@@ -154,7 +154,7 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 	case m != nil && m.Disabled:
 		w.Rule, w.Fired = WhyDisabled, "merchant.disabled"
 	case m != nil && !notify.Reachable(m, d):
-		w.Rule, w.Fired = WhyNoURL, "notify.urls, notify.addresses"
+		w.Rule, w.Fired = WhyNoURL, "notify.urls, notify.endpoints"
 	case d.Status == notify.Queued:
 		w.Rule = WhyQueued
 	case d.Status == notify.Sending:
