@@ -1,6 +1,7 @@
 package views
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -227,7 +228,8 @@ func pretty(text string) string { return strings.Join(bodyLines([]byte(text)), "
 // expectation is what the merchant's rule for success wanted of an attempt that
 // was answered, and what it got; "" where the rule is not why it failed.
 func expectation(p *Page, s StoryData, a *notify.Attempt) (want, got string) {
-	if a.Class != notify.BadStatus && a.Class != notify.BadText {
+	house := slices.ContainsFunc(s.Deliveries, func(d notify.Delivery) bool { return d.ID == a.DeliveryID && d.House })
+	if house || a.Class != notify.BadStatus && a.Class != notify.BadText {
 		return "", ""
 	}
 	if s.AckText == "" {

@@ -269,6 +269,16 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 	if body := h.page(t, cookie, scripted+"?lang=en").body; !strings.Contains(body, "The merchant is disabled") {
 		t.Error("the page does not say that the merchant is disabled")
 	}
+	exec = "UPDATE merchants SET disabled_at = NULL, notify = REPLACE(notify, '\"urls\":[\"https://pay.galaxymall.example/notify\"]', '\"urls\":[]') WHERE id = 1"
+	for _, q := range []string{exec, "UPDATE settings SET value = value + 1 WHERE name = 'config_version'"} {
+		if _, err := h.db.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.readSettings(t)
+	if body := h.page(t, cookie, scripted+"?lang=en").body; !strings.Contains(body, "No address of the merchant is left") {
+		t.Error("the page does not say that the merchant has no address")
+	}
 }
 
 // Money that does not fit its order is named with both sums, exactly.

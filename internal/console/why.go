@@ -20,7 +20,7 @@ const (
 	WhyExhausted Rule = "exhausted" // the merchant was not told, and all attempts are used up
 	WhyOverdue   Rule = "overdue"   // something should have happened by itself and has not
 	WhyDisabled  Rule = "disabled"  // the merchant is disabled: attempts fail until it is enabled
-	WhyNoURL     Rule = "no_url"    // the merchant's address was taken away: the same
+	WhyNoURL     Rule = "no_url"    // no address of the merchant is left: the same
 	WhyBreaker   Rule = "breaker"   // parked: the merchant's breaker is not closed
 	WhyByHand    Rule = "by_hand"   // parked: a person opened the breaker
 	WhyRetrying  Rule = "retrying"  // the merchant did not take the notification yet
@@ -153,8 +153,8 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 		w.Rule, w.Fired = WhyOverdue, "next_at"
 	case m != nil && m.Disabled:
 		w.Rule, w.Fired = WhyDisabled, "merchant.disabled"
-	case m != nil && d.URL == "" && len(m.Settings.URLs) == 0:
-		w.Rule, w.Fired = WhyNoURL, "notify.urls = []"
+	case m != nil && !notify.Reachable(m, d):
+		w.Rule, w.Fired = WhyNoURL, "notify.urls, notify.endpoints"
 	case d.Status == notify.Queued:
 		w.Rule = WhyQueued
 	case d.Status == notify.Sending:

@@ -68,17 +68,7 @@ func (d *Dispatcher) plan(m *merchant.Merchant, c claimed) plan {
 // is for, or the next of its channel that is enabled and, as long as there is
 // one, well.
 func (d *Dispatcher) choose(p *plan, m *merchant.Merchant, c claimed) {
-	var declared, usable []*merchant.Endpoint
-	for i := range m.Endpoints {
-		e := &m.Endpoints[i]
-		if e.Channel != c.Channel || c.Endpoint != "" && e.Name != c.Endpoint || c.Endpoint == "" && !e.Takes(c.EventType) {
-			continue
-		}
-		declared = append(declared, e)
-		if !e.Disabled {
-			usable = append(usable, e)
-		}
-	}
+	declared, usable := addresses(m, c.Channel, c.Endpoint, c.EventType)
 	switch {
 	case len(declared) == 0:
 		p.refuse(BadAddress, "there is no address any more for events of this type: mend notify and resend")
@@ -94,6 +84,28 @@ func (d *Dispatcher) choose(p *plan, m *merchant.Merchant, c claimed) {
 	p.last = len(usable) == 1
 	e := usable[next(usable, c.Attempts, func(e *merchant.Endpoint) bool { return d.health.ill(m.ID, e.Name, d.o.DB.Now()) })]
 	p.address(e)
+}
+
+// addresses are those of the merchant that a delivery may go to, and of them those
+// that are not disabled.
+func addresses(m *merchant.Merchant, channel, endpoint, eventType string) (declared, usable []*merchant.Endpoint) {
+	for i := range m.Endpoints {
+		e := &m.Endpoints[i]
+		if e.Channel != channel || endpoint != "" && e.Name != endpoint || endpoint == "" && !e.Takes(eventType) {
+			continue
+		}
+		declared = append(declared, e)
+		if !e.Disabled {
+			usable = append(usable, e)
+		}
+	}
+	return declared, usable
+}
+
+// Reachable says whether there is any address left for a delivery to the merchant.
+func Reachable(m *merchant.Merchant, d *Delivery) bool {
+	_, usable := addresses(m, d.Channel, d.Endpoint, d.EventType)
+	return d.URL != "" || len(usable) > 0
 }
 
 func (p *plan) address(e *merchant.Endpoint) {
