@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/report"
 )
@@ -165,6 +166,15 @@ const (
 type smallBar struct {
 	all, bad     box
 	title, label string
+}
+
+// clear says that an empty list is good news: nothing of it waits.
+func (l List) clear() bool {
+	if !l.First || l.get("no") != "" || l.get("kind") != "" {
+		return false
+	}
+	state := l.get("state")
+	return l.get("risk") != "" || state == console.NeedsPerson || state == console.Unsettled || state == compensation.Opened
 }
 
 // quiet says that nothing happened over the list's time, as far as is known.

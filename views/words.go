@@ -36,7 +36,7 @@ var (
 	tKeys          = word{"键盘快捷键", "Keyboard shortcuts"}
 	tKeySearch     = word{"查找", "Search"}
 	tKeyRows       = word{"上一行 / 下一行", "Previous / next row"}
-	tKeyOpen       = word{"打开 / 复制编号", "Open / copy the id"}
+	tKeyOpen       = word{"选中 / 打开 / 复制编号", "Select / open / copy the id"}
 	tKeyGo         = word{"概览 · 订单 · 回调 · 通知 · 异常", "Overview · orders · callbacks · notifications · exceptions"}
 	tKeyPages      = word{"更新一页 / 更早一页", "Newer / older page"}
 	tClose         = word{"关闭", "Close"}

@@ -394,3 +394,27 @@ func TestAListThatTakesTooLongSaysWhatToDo(t *testing.T) {
 		t.Errorf("the rest of the console: %d", got.status)
 	}
 }
+
+func TestEmptyListsSayWhyTheyAreEmpty(t *testing.T) {
+	h := open(t)
+	cookie := h.signIn(t, access.Viewer)
+	holds := func(path string, texts ...string) {
+		t.Helper()
+		body := h.page(t, cookie, path).body
+		for _, text := range texts {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s does not say %q", path, text)
+			}
+		}
+	}
+	holds("/orders?lang=en", "No orders yet", "backstop apply")
+	holds("/exceptions?lang=en", "All clear")
+	seed(t, h.db)
+	holds("/orders?lang=en&status=failed&merchant=m2", "Nothing matches", `href="/orders?merchant=m2"`, `href="/orders?status=failed"`, "Look further back")
+	holds("/orders?lang=en&to=2026-01-01", "Nothing in this time", `href="/orders?window=31d"`)
+	holds("/exceptions?lang=en&kind=decrypt_failed", "Nothing matches", `href="/exceptions"`)
+	change(t, h.db, "UPDATE exceptions SET state = 'resolved'")
+	for _, path := range []string{"/exceptions?lang=en&state=needs", "/exceptions?lang=en&risk=mismatch", "/orders?lang=en&risk=stuck"} {
+		holds(path, "All clear")
+	}
+}

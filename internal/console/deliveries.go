@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"backstop/internal/notify"
 	"backstop/internal/report"
@@ -43,19 +44,23 @@ const deliveryColumns = "COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT 
 
 // Deliveries is one page of notifications.
 func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery], error) {
-	match, scans, err := b.matchDeliveries(ctx, &f)
-	if err != nil || match == nil {
+	m, err := b.matchDeliveries(ctx, &f)
+	if err != nil || m == nil {
 		return Page[Delivery]{}, err
 	}
 	w := f.ids()
-	if scans {
+	if m.scans {
 		if w, err = b.scan(ctx, f.Slice, w, "deliveries"); err != nil {
 			return Page[Delivery]{}, err
 		}
 	}
 	var rows []Delivery
-	q := match.apply(b.db.Read.NewSelect().Model(&rows).ColumnExpr("d.*").ColumnExpr(deliveryColumns).
-		Join("LEFT JOIN orders AS o ON o.id = d.subject_id"))
+	q := b.selectDeliveries(&rows)
+	if m.gathered {
+		q = q.Where("d.id IN (?)", bun.List(f.nearest(m.ids, w)))
+	} else {
+		q = m.apply(q)
+	}
 	if err := f.within(q, "d", w).Scan(ctx); err != nil {
 		return Page[Delivery]{}, fmt.Errorf("read notifications: %w", err)
 	}
@@ -63,10 +68,33 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 		rows[i].Parked = (r.Status == notify.Queued || r.Status == notify.RetryWait) && b.breakers.Of(r.MerchantID).Parked()
 	}
 	page := cut(f.Slice, w, rows, func(d Delivery) int64 { return d.ID })
-	if err := counted(ctx, b, &page, f.Slice, scans, "deliveries", "d", match.apply); err != nil {
+	if m.gathered {
+		page.Count = int64(len(m.ids))
+	} else if err := counted(ctx, b, &page, f.Slice, m.scans, "deliveries", "d", m.apply); err != nil {
 		return page, err
 	}
 	return page, b.addLast(ctx, page.Rows)
+}
+
+func (b *Book) selectDeliveries(rows *[]Delivery) *bun.SelectQuery {
+	return b.db.Read.NewSelect().Model(rows).ColumnExpr("d.*").ColumnExpr(deliveryColumns).Join("LEFT JOIN orders AS o ON o.id = d.subject_id")
+}
+
+// nearest are the ids, of all in ascending order, that a page is made of, and one
+// more.
+func (s Slice) nearest(ids []int64, w bounds) []int64 {
+	from, _ := slices.BinarySearch(ids, w.low)
+	to, found := slices.BinarySearch(ids, w.high)
+	if found {
+		to++
+	}
+	ids = ids[from:max(from, to)]
+	if most := s.size() + 1; len(ids) > most && s.At.Newer {
+		return ids[:most]
+	} else if len(ids) > most {
+		return ids[len(ids)-most:]
+	}
+	return ids
 }
 
 // addLast reads the last attempts of a page of notifications at once.
@@ -98,48 +126,68 @@ func (b *Book) addLast(ctx context.Context, rows []Delivery) error {
 // Where more wait, they are many among the newest, and the scan finds them soon.
 const waitingMost = 20_000
 
-// matchDeliveries is the filter as conditions; nil = nothing can match. scans
-// says that no index serves them.
-func (b *Book) matchDeliveries(ctx context.Context, f *DeliveryFilter) (c conditions, scans bool, err error) {
-	c = conditions{}
-	const waits = "d.next_at IS NOT NULL"
+// deliveryMatch is a filter of notifications, ready to be asked for.
+type deliveryMatch struct {
+	conditions
+	scans bool // no index serves it
+	// gathered says that ids are all that match, oldest first.
+	gathered bool
+	ids      []int64
+}
+
+// matchDeliveries reads a filter; nil = nothing can match.
+func (b *Book) matchDeliveries(ctx context.Context, f *DeliveryFilter) (*deliveryMatch, error) {
+	m := &deliveryMatch{}
 	switch {
 	case f.OrderNo != "":
-		c.add("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)", f.OrderNo)
+		m.add("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)", f.OrderNo)
 		f.From, f.To = 0, 0
 	case f.Risk != "":
 		rows, ok := report.RowsOf(report.Part(f.Risk), b.db.Now())
 		if !ok || rows.Table != "deliveries" {
-			return nil, false, nil
+			return nil, nil
 		}
-		c.add(rows.Where, rows.Args...)
+		m.add(rows.Where, rows.Args...)
 		f.From, f.To = 0, 0
-		scans = true
+		m.scans = true
 	default:
-		scans = f.Status != "" || f.Merchant != "" || f.Type != ""
+		m.scans = f.Status != "" || f.Merchant != "" || f.Type != ""
 	}
-	c.equal("d.status", f.Status)
-	c.equal("d.event_type", f.Type)
+	m.equal("d.status", f.Status)
+	m.equal("d.event_type", f.Type)
 	if f.Merchant != "" {
 		id, err := b.MerchantID(ctx, f.Merchant)
 		if err != nil || id == 0 {
-			return nil, false, err
+			return nil, err
 		}
-		c.add("d.merchant_id = ?", id)
+		m.add("d.merchant_id = ?", id)
 	}
-	if scans && (f.Risk != "" || isWaiting(f.Status)) {
-		few, err := b.fewWait(ctx)
-		if err != nil {
-			return nil, false, err
-		}
-		if few {
-			c.add("d.id IN (SELECT w.id FROM deliveries AS w WHERE w.next_at IS NOT NULL LIMIT ?)", waitingMost)
-			scans = false
-		} else {
-			c.add(waits)
-		}
+	if m.scans && (f.Risk != "" || isWaiting(f.Status)) {
+		m.add("d.next_at IS NOT NULL")
+		return m, b.gather(ctx, m, f.window())
 	}
-	return c, scans, nil
+	return m, nil
+}
+
+// gather finds all that match among the waiting notifications, unless too many
+// wait.
+func (b *Book) gather(ctx context.Context, m *deliveryMatch, w bounds) error {
+	var n int
+	err := b.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE next_at IS NOT NULL LIMIT ?) AS w", waitingMost+1).Scan(ctx, &n)
+	if err != nil {
+		return fmt.Errorf("count waiting notifications: %w", err)
+	}
+	if n > waitingMost {
+		return nil
+	}
+	// Not by id, or the planner would walk all notifications in its order.
+	q := b.db.Read.NewSelect().TableExpr("(SELECT * FROM deliveries WHERE next_at IS NOT NULL LIMIT ?) AS d", waitingMost).ColumnExpr("d.id")
+	if err := m.apply(q).Where("d.id BETWEEN ? AND ?", w.low, w.high).Scan(ctx, &m.ids); err != nil {
+		return fmt.Errorf("gather waiting notifications: %w", err)
+	}
+	slices.Sort(m.ids)
+	m.gathered, m.scans = true, false
+	return nil
 }
 
 // isWaiting says whether a notification of that status is still on its way.
@@ -151,15 +199,6 @@ func isWaiting(status string) bool {
 	return false
 }
 
-func (b *Book) fewWait(ctx context.Context) (bool, error) {
-	var n int
-	err := b.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE next_at IS NOT NULL LIMIT ?) AS w", waitingMost+1).Scan(ctx, &n)
-	if err != nil {
-		return false, fmt.Errorf("count waiting notifications: %w", err)
-	}
-	return n <= waitingMost, nil
-}
-
 // ErrTooMany says that a filter finds more notifications than may be taken up
 // together.
 var ErrTooMany = errors.New("too many notifications match: narrow the filter")
@@ -167,17 +206,22 @@ var ErrTooMany = errors.New("too many notifications match: narrow the filter")
 // Matching is every notification of the filter, oldest first: for what is done
 // to all of them. ids narrows it to some of them. Errors: ErrTooMany.
 func (b *Book) Matching(ctx context.Context, f DeliveryFilter, ids []int64, most int) ([]Delivery, error) {
-	match, _, err := b.matchDeliveries(ctx, &f)
-	if err != nil || match == nil {
+	m, err := b.matchDeliveries(ctx, &f)
+	if err != nil || m == nil {
 		return nil, err
 	}
 	if ids != nil {
-		match.add("d.id IN (?)", bun.List(ids))
+		m.add("d.id IN (?)", bun.List(ids))
+	}
+	if m.gathered {
+		if ids == nil && len(m.ids) > most {
+			return nil, ErrTooMany
+		}
+		m.add("d.id IN (?)", bun.List(m.ids))
 	}
 	w := f.window()
 	var rows []Delivery
-	q := match.apply(b.db.Read.NewSelect().Model(&rows).ColumnExpr("d.*").ColumnExpr(deliveryColumns).
-		Join("LEFT JOIN orders AS o ON o.id = d.subject_id"))
+	q := m.apply(b.selectDeliveries(&rows))
 	err = q.Where("d.id BETWEEN ? AND ?", w.low, w.high).OrderExpr("d.id").Limit(int64(most) + 1).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read all that match: %w", err)

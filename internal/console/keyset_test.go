@@ -10,6 +10,7 @@ import (
 	"backstop/internal/callback"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/internal/notify"
 	"backstop/internal/order"
 )
 
@@ -215,6 +216,48 @@ func TestAListEndsWithItsTime(t *testing.T) {
 		page, err = b.Orders(t.Context(), OrderFilter{No: oldest, Slice: Slice{From: now - hour, Rows: 25}})
 		if err != nil || len(page.Rows) != 1 {
 			t.Errorf("a whole number finds %d orders outside of the time, %v", len(page.Rows), err)
+		}
+	})
+}
+
+// Waiting notifications are gathered by their own index, however old they are.
+func TestAWalkThroughWhatWaitsMeetsItOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		b := newBook(t, d)
+		now := d.Now()
+		put := func(n int) {
+			for range n {
+				id := d.NewID()
+				status, next := notify.Delivered, (*int64)(nil)
+				if id%4 == 0 {
+					status, next = notify.RetryWait, &now
+				}
+				r := notify.Delivery{ID: id, EventID: id, SubjectID: id, MerchantID: 1 + id%2, EventType: "order.paid", Channel: notify.Webhook, Status: status, NextAt: next, CreatedAt: now, Currency: "CNY", Amount: 5}
+				if _, err := d.NewInsert().Model(&r).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		put(600)
+		if page, err := b.Deliveries(t.Context(), DeliveryFilter{Status: "sending"}); err != nil || len(page.Rows) != 0 || page.Count != 0 {
+			t.Errorf("of none: %d rows, %v", len(page.Rows), err)
+		}
+		for name, f := range map[string]DeliveryFilter{"next_at IS NOT NULL": {Risk: "untold"}, "status = 'retry_wait' AND merchant_id = 1": {Status: "retry_wait", Merchant: "m1"}} {
+			want, newest := idsOf(t, d, "SELECT id FROM deliveries WHERE "+name)
+			f.Rows = 25
+			forth, back := walk(t, f.Slice, func(s Slice) (Page[Delivery], error) {
+				f.Slice = s
+				page, err := b.Deliveries(t.Context(), f)
+				if page.Count < int64(len(want)) || page.More {
+					t.Errorf("%s: %d counted, there are %d", name, page.Count, len(want))
+				}
+				return page, err
+			}, func(r Delivery) int64 { return r.ID }, func() { put(2) })
+			wantOnce(t, name, forth, want, newest)
+			for _, id := range forth[len(forth)-(len(forth)-1)%25-1:] {
+				delete(want, id)
+			}
+			wantOnce(t, name+", back", back, want, newest)
 		}
 	})
 }
