@@ -43,7 +43,7 @@ func CheckServer(credentials map[string]string) error {
 func parse(raw string) ([]string, error) {
 	list, ok := strings.CutPrefix(raw, "mailto:")
 	if !ok {
-		return nil, fmt.Errorf("%w: must begin with mailto:", ErrTarget)
+		return nil, fmt.Errorf("%w: the scheme must be mailto", ErrTarget)
 	}
 	recipients := strings.Split(list, ",")
 	if len(recipients) > maxRecipients {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -198,6 +199,26 @@ func TestGatewaysAndNumbersAreChecked(t *testing.T) {
 		if err := CheckTarget(url); (err == nil) != good {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+func TestTheExampleForMerchantsWorks(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/merchants.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "### Text messages")
+	_, after, _ = strings.Cut(after, "```json\n")
+	example, _, _ := strings.Cut(after, "```")
+	m := newGateway(t)
+	m.Behave(fakemerchant.Answer(200, `{"code":0}`))
+	msg := message(Gateway{})
+	msg.Credentials["gateway"] = strings.Replace(example, "https://sms.example/send", m.URL(), 1)
+	if r := newChannel(t).Send(t.Context(), msg); r.Class != notify.OK {
+		t.Fatalf("%q (%s)", r.Class, r.Error)
+	}
+	if got := string(m.Requests()[0].Body); got != `{"text": "Paid 19.99 CNY"}` {
+		t.Errorf("sent %s", got)
 	}
 }
 

@@ -3,8 +3,9 @@
 // answers {"ack":"ntf_…"} once it has stored it, or {"nack":"ntf_…"} to be told
 // again later. An attempt lasts until that answer, or its timeout.
 //
-// A merchant's connections are those of one node. What another node holds for it
-// waits in its row: the node with the connection takes it from there.
+// A merchant's connections are those of one node. No other node takes its rows for
+// a minute (see notify.Linked): the one with the connection finds them within a
+// second by the tick. Nothing has to be passed from node to node.
 package websocket
 
 import (
@@ -75,10 +76,21 @@ type answer struct {
 	raw   []byte
 }
 
-var _ notify.Channel = (*Hub)(nil)
+var (
+	_ notify.Channel = (*Hub)(nil)
+	_ notify.Linked  = (*Hub)(nil)
+)
 
 // New returns a Hub without connections.
 func New() *Hub { return &Hub{pingEvery: pingEvery, merchants: map[int64]*merchant{}} }
+
+// Linked says whether a merchant has a connection to this node.
+func (h *Hub) Linked(merchantID int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.merchants[merchantID]
+	return m != nil && len(m.links) > 0
+}
 
 // Connected lists the merchants with a connection to this node.
 func (h *Hub) Connected() []int64 {
