@@ -97,7 +97,7 @@ func (b *Book) Post(ctx context.Context, tx bun.Tx, w *db.Writes, entries []Entr
 		}
 	}
 	w.Add(tx.NewRaw("INSERT INTO journals (id, created_at) VALUES (?, ?)", journal, now))
-	w.Add(tx.NewInsert().Model(&rows))
+	w.Insert(&rows, "")
 	return nil
 }
 

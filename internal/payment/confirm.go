@@ -319,13 +319,13 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 // last.
 func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	d, w := b.p.o.DB, db.NewWrites(b.tx)
-	w.Add(b.tx.NewInsert().Model(&b.records))
+	w.Insert(&b.records, "")
 	w.Add(b.counted().Query(b.tx, d))
 	if len(b.keys) > 0 {
-		w.Add(b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING"))
+		w.Insert(&b.keys, "CONFLICT DO NOTHING")
 	}
 	if len(b.settled) > 0 {
-		w.Add(upsertAttempts(b.tx, b.settled))
+		upsertAttempts(w, b.settled)
 	}
 	if err := order.Move(b.tx, w, d, b.changes); err != nil {
 		return nil, err
