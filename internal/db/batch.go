@@ -52,9 +52,9 @@ type Batcher[In, Out any] struct {
 	// held counts items that writers took and put off because of their key.
 	held atomic.Int64
 	// turn lets one writer gather at a time: two would halve each other's batches.
-	turn sync.Mutex
-	load load
-	stop chan struct{}
+	turn   sync.Mutex
+	load   load
+	stop   chan struct{}
 	closed sync.Once
 	done   sync.WaitGroup
 }

@@ -18,28 +18,35 @@ import (
 type set struct {
 	table   string // with its alias
 	names   string // of the columns, quoted
-	rows    string // a query for the rows
-	columns []any  // its arguments
+	types   []string
+	columns []any
 	len     int
 }
 
+// from is a query for the rows, whose first column is the argument of that number.
+func (s *set) from(number int) string {
+	arrays := make([]string, len(s.types))
+	for i, t := range s.types {
+		arrays[i] = fmt.Sprintf("$%d::%s[]", number+i, t)
+	}
+	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")"
+}
+
 // newSet takes a pointer to a slice of models.
-func newSet(tx bun.Tx, models any) set {
+func newSet(q bun.IDB, models any) set {
 	slice := reflect.Indirect(reflect.ValueOf(models))
 	model := slice.Type().Elem()
 	if model.Kind() == reflect.Pointer {
 		model = model.Elem()
 	}
-	table := tx.Dialect().Tables().Get(model)
+	table := q.Dialect().Tables().Get(model)
 	s := set{table: string(table.SQLName) + " AS " + string(table.SQLAlias), len: slice.Len()}
-	names, arrays := make([]string, len(table.Fields)), make([]string, len(table.Fields))
+	names := make([]string, len(table.Fields))
 	for i, f := range table.Fields {
 		column, sqlType := columnOf(slice, f)
-		names[i], arrays[i] = string(f.SQLName), fmt.Sprintf("$%d::%s[]", i+1, sqlType)
-		s.columns = append(s.columns, column)
+		names[i], s.types, s.columns = string(f.SQLName), append(s.types, sqlType), append(s.columns, column)
 	}
 	s.names = strings.Join(names, ", ")
-	s.rows = "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")"
 	return s
 }
 

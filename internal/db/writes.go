@@ -52,7 +52,7 @@ func (w *Writes) Insert(models any, conflict string) {
 		return
 	}
 	s := newSet(w.tx, models)
-	text := "INSERT INTO " + s.table + " (" + s.names + ") " + s.rows
+	text := "INSERT INTO " + s.table + " (" + s.names + ") " + s.from(1)
 	if conflict != "" {
 		text += " ON " + conflict
 	}
@@ -64,7 +64,7 @@ func (w *Writes) Insert(models any, conflict string) {
 func (w *Writes) GuardEach(models any, update string) {
 	s := newSet(w.tx, models)
 	if w.postgres() {
-		w.list = append(w.list, write{"WITH _v (" + s.names + ") AS (" + s.rows + ") " + update, s.columns, int64(s.len)})
+		w.list = append(w.list, write{"WITH _v (" + s.names + ") AS (" + s.from(1) + ") " + update, s.columns, int64(s.len)})
 		return
 	}
 	w.Guard(w.tx.NewRaw("WITH _v ("+s.names+") AS (?) "+update, w.tx.NewValues(models)), s.len)

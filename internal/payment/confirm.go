@@ -209,17 +209,17 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	if len(trades) == 0 {
 		trades = []string{""}
 	}
-	keys := make([]bun.TupleValues, len(b.items))
+	keys := make([]askedKey, len(b.items))
 	for i, r := range b.items {
-		keys[i] = bun.Tuple([]any{r.Supplier.AccountID, r.Callback.EventKey})
+		keys[i] = askedKey{r.Supplier.AccountID, r.Callback.EventKey}
 	}
 	const columns = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at FROM payment_attempts"
 	var rows []*Attempt
-	err := b.tx.NewRaw(columns+" WHERE order_id IN (?) UNION ALL "+columns+
+	err := b.p.o.DB.Prepared(ctx, b.tx, &rows, "WITH _k ? "+columns+" WHERE order_id IN (?) UNION ALL "+columns+
 		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''"+
-		" UNION ALL SELECT callback_id, 0, account_id, event_key, digest, ?, 0, 0, 0 FROM callback_keys, (VALUES ?) AS _k"+
-		" WHERE account_id = _k.column1 AND event_key = _k.column2",
-		bun.List(ids), bun.List(trades), takenBefore, bun.List(keys)).Scan(ctx, &rows)
+		" UNION ALL SELECT callback_id, 0, k.account_id, k.event_key, digest, '"+takenBefore+"', 0, 0, 0 FROM callback_keys AS k, _k"+
+		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key",
+		db.Each{Models: &keys}, ids, trades)
 	if err != nil {
 		return fmt.Errorf("read attempts and keys: %w", err)
 	}
@@ -239,6 +239,12 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 		}
 	}
 	return nil
+}
+
+// askedKey is a row of the keys that readRest asks for.
+type askedKey struct {
+	AccountID int64
+	EventKey  string
 }
 
 // takenBefore marks a row of readRest as the key of a message, not an attempt.
