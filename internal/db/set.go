@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -50,6 +51,8 @@ func newSet(q bun.IDB, models any) set {
 	return s
 }
 
+var jsonText = reflect.TypeFor[json.RawMessage]()
+
 // columnOf is one field of all rows, and its type in SQL.
 func columnOf(slice reflect.Value, f *schema.Field) (column any, sqlType string) {
 	switch kind := f.IndirectType.Kind(); {
@@ -66,10 +69,10 @@ func columnOf(slice reflect.Value, f *schema.Field) (column any, sqlType string)
 			}
 			return nil
 		}), "text"
-	case kind == reflect.String && strings.EqualFold(f.UserSQLType, "jsonb"):
-		return gather(slice, f, reflect.Value.String), "jsonb"
 	case kind == reflect.String:
 		return gather(slice, f, reflect.Value.String), "text"
+	case f.IndirectType == jsonText:
+		return gather(slice, f, func(v reflect.Value) string { return string(v.Bytes()) }), "jsonb"
 	case kind == reflect.Slice && f.IndirectType.Elem().Kind() == reflect.Uint8:
 		return gather(slice, f, reflect.Value.Bytes), "bytea"
 	}

@@ -112,21 +112,21 @@ type eventKey struct {
 type callbackRow struct {
 	bun.BaseModel `bun:"table:callbacks"`
 
-	ID         int64  `bun:"id,pk"`
-	SupplierID int64  `bun:"supplier_id"`
-	OrderID    int64  `bun:"order_id"`
-	OrderNo    string `bun:"order_no"`
-	TradeNo    string `bun:"trade_no"`
-	EventKey   string `bun:"event_key"`
-	Digest     string `bun:"digest"`
-	Outcome    string `bun:"outcome"`
-	ReceivedAt int64  `bun:"received_at"`
-	RemoteAddr string `bun:"remote_addr"`
-	Method     string `bun:"method"`
-	Query      string `bun:"query"`
-	Headers    string `bun:"headers"`
-	Body       []byte `bun:"body"`
-	Steps      string `bun:"steps,type:jsonb"`
+	ID         int64           `bun:"id,pk"`
+	SupplierID int64           `bun:"supplier_id"`
+	OrderID    int64           `bun:"order_id"`
+	OrderNo    string          `bun:"order_no"`
+	TradeNo    string          `bun:"trade_no"`
+	EventKey   string          `bun:"event_key"`
+	Digest     string          `bun:"digest"`
+	Outcome    string          `bun:"outcome"`
+	ReceivedAt int64           `bun:"received_at"`
+	RemoteAddr string          `bun:"remote_addr"`
+	Method     string          `bun:"method"`
+	Query      string          `bun:"query"`
+	Headers    string          `bun:"headers"`
+	Body       []byte          `bun:"body"`
+	Steps      json.RawMessage `bun:"steps,type:jsonb"`
 }
 
 type keyRow struct {
@@ -271,7 +271,7 @@ func (b *batch) collect(i int, r *Received, d decision) Outcome {
 		ID: out.CallbackID, SupplierID: r.Supplier.ID, OrderID: orderID, OrderNo: out.OrderNo, TradeNo: c.TradeNo,
 		EventKey: c.EventKey, Digest: r.digest(), Outcome: d.outcome, ReceivedAt: r.Record.ReceivedAt,
 		RemoteAddr: r.Record.RemoteAddr, Method: r.Record.Method, Query: r.Record.Query, Headers: r.Record.Header,
-		Body: body, Steps: string(raw),
+		Body: body, Steps: raw,
 	})
 	if d.outcome != Repeat && r.Unreadable == nil {
 		b.keys = append(b.keys, keyRow{AccountID: r.Supplier.AccountID, EventKey: c.EventKey, Digest: r.digest(), CallbackID: out.CallbackID})
