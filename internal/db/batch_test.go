@@ -12,66 +12,77 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// gate runs transactions that end when they are told to.
-type gate struct {
-	begun chan int // items of each transaction
-	end   chan struct{}
+// stage is a Batcher whose transactions end when they are told to.
+type stage struct {
+	*db.Batcher[int, int]
+	t       *testing.T
+	begun   chan []int
+	ends    [64]chan struct{} // by a transaction's first item
+	callers sync.WaitGroup
 }
 
-func (g *gate) batcher(t *testing.T, d *db.DB) *db.Batcher[int, int] {
-	b := db.NewBatcher(d, db.BatchOptions[int, int]{Size: 64, Writers: 4, Queue: 256, Wait: 20 * time.Second},
+func newStage(t *testing.T) *stage {
+	s := &stage{t: t, begun: make(chan []int, 64)}
+	for i := range s.ends {
+		s.ends[i] = make(chan struct{})
+	}
+	s.Batcher = db.NewBatcher(dbtest.Postgres(t), db.BatchOptions[int, int]{Size: 64, Writers: 4, Queue: 64, Wait: 30 * time.Second},
 		func(_ context.Context, _ bun.Tx, items []int) ([]int, error) {
-			g.begun <- len(items)
-			<-g.end
+			s.begun <- items
+			<-s.ends[items[0]]
 			return items, nil
 		})
-	t.Cleanup(b.Close)
-	return b
+	t.Cleanup(s.Close)
+	return s
 }
 
-func TestATransactionBesideOthersCarriesAsMuchOrItsPatienceEnds(t *testing.T) {
-	d := dbtest.Postgres(t)
-	g := &gate{begun: make(chan int, 64), end: make(chan struct{})}
-	b := g.batcher(t, d)
-	var callers sync.WaitGroup
-	for i := range 40 {
-		callers.Go(func() {
-			if out, err := b.Do(t.Context(), i); err != nil || out != i {
-				t.Errorf("item %d: %d, %v", i, out, err)
+func (s *stage) submit(items ...int) {
+	for _, i := range items {
+		s.callers.Go(func() {
+			if out, err := s.Do(context.Background(), i); err != nil || out != i {
+				s.t.Errorf("item %d: %d, %v", i, out, err)
 			}
 		})
 	}
-	// The first item to come goes alone; nothing is held up for ever behind it.
-	sum, transactions := 0, 0
-	for sum < 40 {
-		select {
-		case n := <-g.begun:
-			sum, transactions = sum+n, transactions+1
-		case g.end <- struct{}{}:
-		case <-time.After(10 * time.Second):
-			t.Fatalf("%d items after %d transactions, and nothing goes on", sum, transactions)
-		}
-	}
-	close(g.end)
-	callers.Wait()
 }
 
-func TestALoneItemDoesNotWaitBehindAnother(t *testing.T) {
-	d := dbtest.Postgres(t)
-	g := &gate{begun: make(chan int, 4), end: make(chan struct{})}
-	b := g.batcher(t, d)
-	var callers sync.WaitGroup
+// next is the transaction that begins now, of so many items.
+func (s *stage) next(items int) (first int) {
+	s.t.Helper()
+	select {
+	case got := <-s.begun:
+		if len(got) != items {
+			s.t.Errorf("a transaction of %d items, want %d", len(got), items)
+		}
+		return got[0]
+	case <-time.After(10 * time.Second):
+		s.t.Fatal("no transaction begins")
+		return 0
+	}
+}
+
+func TestItemsGoTogetherAndNoneIsHeldUpByOthers(t *testing.T) {
+	s := newStage(t)
+	// A lone item never waits for one that runs.
 	for i := range 4 {
-		callers.Go(func() { _, _ = b.Do(t.Context(), i) })
-		select {
-		case n := <-g.begun:
-			if n != 1 {
-				t.Errorf("%d items", n)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("item %d waits for transactions that do not end", i)
+		s.submit(i)
+		s.next(1)
+	}
+	// All writers are busy. What comes meanwhile goes together.
+	s.submit(10, 11, 12, 13, 14, 15, 16, 17)
+	for begun := time.Now(); s.Waiting() < 8; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("%d items wait", s.Waiting())
 		}
 	}
-	close(g.end)
-	callers.Wait()
+	close(s.ends[0])
+	many := s.next(8)
+	for i := 1; i < 4; i++ {
+		close(s.ends[i])
+	}
+	// A transaction of eight is held up: the next item has patience, not for ever.
+	s.submit(20)
+	close(s.ends[s.next(1)])
+	close(s.ends[many])
+	s.callers.Wait()
 }
