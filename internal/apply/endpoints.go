@@ -61,6 +61,11 @@ func (v value) endpoints(env Env, files *keyFiles, format string) []endpointDecl
 			o.at("headers").wrong("%v", strings.TrimPrefix(err.Error(), webhook.ErrHeader.Error()+": "))
 		}
 		e.keepsCredentials = !o.at("credentials").given()
+		if check := env.Credentials[e.Channel]; check != nil && e.Credentials != nil {
+			if err := check(e.Credentials); err != nil {
+				o.at("credentials").wrong("%v", err)
+			}
+		}
 		o.certificate(&e, files)
 		all = append(all, e)
 	}
