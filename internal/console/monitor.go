@@ -79,6 +79,7 @@ func (b *Book) MerchantStatuses(ctx context.Context, code string, after int64, l
 		all = append(all, MerchantStatus{
 			MerchantHealth: MerchantHealth{
 				Health: s.Health[r.ID], Code: r.Code, Name: r.Name, AtRisk: risk.ByMerchant[r.ID], Waiting: risk.Waiting[r.ID],
+				Breaker: b.breakers.Of(r.ID),
 			},
 			ID: r.ID, Disabled: r.DisabledAt != nil, LastOK: s.OKAt[r.ID], LastFailed: s.FailedAt[r.ID], DueAt: s.DueAt[r.ID],
 		})
