@@ -70,7 +70,13 @@ var acts = map[string]word{
 	"exception.assign":         tActAssign,
 	"exception.settle":         tActSettle,
 	"notification.resend_many": tActMany,
-	"session.end_others":       tActEndOthers, "password.change": tActPassword,
+	"session.end_others":       tActEndOthers,
+	"password.change":          tActPassword,
+	"alert.test":               tActAlertTest,
+	"alert.rule":               tActAlertRule,
+	"breaker.open":             tActBreakerOpen,
+	"breaker.close":            tActBreakerShut,
+	"breaker.probe":            tActBreakerTry,
 }
 
 func actWord(action string) word {

@@ -50,6 +50,7 @@ var (
 	LabelExceptions    = Label{tExceptions}
 	LabelQueues        = Label{tQueues}
 	LabelAudit         = Label{tAudit}
+	LabelAlerts        = Label{tAlerts}
 	LabelAccount       = Label{tAccount}
 )
 

@@ -66,17 +66,18 @@ var exceptionStates = map[string]state{
 }
 
 var exceptionKinds = map[string]word{
-	compensation.UnknownOrder:     tUnknownOrder,
-	compensation.AmountMismatch:   tAmountMismatch,
-	compensation.CurrencyMismatch: tCurrencyMismatch,
-	compensation.AccountMismatch:  tAccountMismatch,
-	compensation.LatePayment:      tLatePayment,
-	compensation.DuplicatePayment: tDuplicatePayment,
-	compensation.UnknownRefund:    tUnknownRefund,
-	compensation.DecryptFailed:    tDecryptFailed,
-	compensation.Malformed:        tMalformed,
-	compensation.NotifyExhausted:  tNotifyExhausted,
-	compensation.StuckPaying:      tStuckPaying,
+	compensation.UnknownOrder:          tUnknownOrder,
+	compensation.AmountMismatch:        tAmountMismatch,
+	compensation.CurrencyMismatch:      tCurrencyMismatch,
+	compensation.AccountMismatch:       tAccountMismatch,
+	compensation.LatePayment:           tLatePayment,
+	compensation.DuplicatePayment:      tDuplicatePayment,
+	compensation.UnknownRefund:         tUnknownRefund,
+	compensation.DecryptFailed:         tDecryptFailed,
+	compensation.Malformed:             tMalformed,
+	compensation.NotifyExhausted:       tNotifyExhausted,
+	compensation.StuckPaying:           tStuckPaying,
+	compensation.SubscriptionExhausted: tSubExhausted,
 }
 
 func kindWord(kind string) word {
@@ -139,6 +140,9 @@ var classes = map[notify.Class]word{
 	notify.Blocked:    tClassBlocked,
 	notify.BadAddress: tClassBadAddress,
 	notify.Internal:   tClassInternal,
+
+	notify.Refused:      tClassRefused,
+	notify.NotConnected: tClassNotConnected,
 }
 
 func classWord(c notify.Class) word {

@@ -153,7 +153,7 @@ var (
 	tMaskedNote   = word{"个人信息已遮盖", "personal data is masked"}
 	tSameAs       = word{"与第 1 次的差异：%d 行", "Lines that differ from the first: %d"}
 	tNotifMade    = word{"写入通知", "Notification written"}
-	tNotifSkipped = word{"不通知：商户没有通知地址", "Not told: the merchant gave no address"}
+	tNotifSkipped = word{"不通知：没有接收此类事件的地址，或商户已关闭此类事件", "Not sent: no address takes events of this type, or the merchant has switched them off"}
 	tAttemptN     = word{"通知第 %d 次", "Attempt %d"}
 	tReqRes       = word{"请求与应答", "Request and answer"}
 	tNode         = word{"节点 %s", "node %s"}
@@ -197,7 +197,7 @@ var (
 	tWhyPayingHow    = word{"到 %s 仍无消息就转为关单中。", "If there is no news by %s, it starts to close."}
 	tWhyClosing      = word{"关单中：钱仍可能到账", "Closing: money may still come"}
 	tWhyClosingHow   = word{"到 %s 仍无消息就关闭。", "If there is no news by %s, it is closed."}
-	tWhyNoAddress    = word{"已结束；商户没有通知地址，所以没有通知", "It is over; the merchant gave no address and was not told"}
+	tWhyNoAddress    = word{"已结束；没有接收此类事件的地址，或商户已关闭此类事件，所以没有通知", "It is over; no address takes events of this type, or the merchant switched them off"}
 	tWhyNoAddressHow = word{"商户可以用 API 查询订单。", "The merchant can ask for the order with the API."}
 	tWhyDone         = word{"一切正常：已结束，商户已确认", "All is well: it is over, and the merchant knows"}
 	tWhyDoneHow      = word{"不需要做什么。", "Nothing needs to be done."}
@@ -228,7 +228,7 @@ var (
 	tRetrying         = word{"重试中", "Retrying"}
 	tDelivered        = word{"已确认", "Delivered"}
 	tExhausted        = word{"次数用尽", "Exhausted"}
-	tSkipped          = word{"无地址", "No address"}
+	tSkipped          = word{"未发送", "Not sent"}
 	tOpen             = word{"待处理", "Open"}
 	tAssigned         = word{"已分派", "Assigned"}
 	tProposed         = word{"待审批", "Proposed"}
@@ -257,6 +257,7 @@ var (
 	tMalformed        = word{"内容不完整", "Malformed"}
 	tNotifyExhausted  = word{"通知次数用尽", "Notification exhausted"}
 	tStuckPaying      = word{"支付卡住", "Stuck paying"}
+	tSubExhausted     = word{"内部系统通知用尽", "Subscription exhausted"}
 	tCauseCreated     = word{"下单", "created"}
 	tCausePay         = word{"发起支付", "payment started"}
 	tCauseCallback    = word{"供应商回调", "supplier's callback"}
@@ -276,4 +277,7 @@ var (
 	tClassBlocked     = word{"地址不允许访问", "address may not be reached"}
 	tClassBadAddress  = word{"地址不可用", "address cannot be used"}
 	tClassInternal    = word{"我方故障", "our fault"}
+	tClassRefused     = word{"对方拒绝", "refused by the other side"}
+
+	tClassNotConnected = word{"商户未连接", "merchant is not connected"}
 )

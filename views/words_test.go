@@ -151,7 +151,7 @@ func TestEveryStateHasAWordAndAnIcon(t *testing.T) {
 	}
 	for _, kind := range []string{
 		compensation.UnknownOrder, compensation.AmountMismatch, compensation.CurrencyMismatch, compensation.AccountMismatch, compensation.LatePayment,
-		compensation.DuplicatePayment, compensation.UnknownRefund, compensation.DecryptFailed, compensation.Malformed, compensation.NotifyExhausted, compensation.StuckPaying,
+		compensation.DuplicatePayment, compensation.UnknownRefund, compensation.DecryptFailed, compensation.Malformed, compensation.NotifyExhausted, compensation.StuckPaying, compensation.SubscriptionExhausted,
 	} {
 		if _, ok := exceptionKinds[kind]; !ok {
 			t.Errorf("an exception %s has no word", kind)

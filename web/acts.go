@@ -103,7 +103,10 @@ func (s *Server) resend(c *fiber.Ctx) error {
 	did, err := s.act(ctx, c, audit.Act{Action: "notification.resend", Object: "order", ObjectID: no, Params: map[string]any{"notification": notify.PublicID(event)}},
 		func(ctx context.Context, tx bun.Tx) error {
 			var ids []int64
-			err := tx.NewRaw("SELECT d.id FROM orders AS o JOIN deliveries AS d ON d.subject_id = o.id WHERE o.order_no = ? AND d.event_id = ? ORDER BY d.id LIMIT 1",
+			// Of several deliveries, the one that needs it most: one that was given up,
+			// the merchant's before those of the house.
+			err := tx.NewRaw("SELECT d.id FROM orders AS o JOIN deliveries AS d ON d.subject_id = o.id WHERE o.order_no = ? AND d.event_id = ?"+
+				" ORDER BY CASE d.status WHEN 'exhausted' THEN 0 WHEN 'retry_wait' THEN 1 WHEN 'queued' THEN 1 WHEN 'sending' THEN 1 ELSE 2 END, d.house, d.id LIMIT 1",
 				no, event).Scan(ctx, &ids)
 			if err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"backstop/internal/alert"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
@@ -53,6 +54,7 @@ var domainErrors = []struct {
 	{order.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{console.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{notify.ErrNoDelivery, apiError{status: http.StatusNotFound, code: "not_found"}},
+	{alert.ErrNoTarget, apiError{status: http.StatusConflict, code: "no_target"}},
 	{notify.ErrSending, apiError{status: http.StatusConflict, code: "sending"}},
 	{compensation.ErrNoException, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{compensation.ErrOver, apiError{status: http.StatusConflict, code: "over"}},

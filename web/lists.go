@@ -34,7 +34,7 @@ func (s *Server) ordersPage(c *fiber.Ctx) error {
 		return slow(ctx, err)
 	}
 	if want.Merchant == "" && want.No == "" && want.Risk == "" {
-		if list.Bars, err = s.callbackBars(ctx, want.Supplier, l.span); err != nil {
+		if list.Bars, err = s.console.CallbackBars(ctx, want.Supplier, l.span); err != nil {
 			return slow(ctx, err)
 		}
 	}
@@ -58,7 +58,7 @@ func (s *Server) callbacksPage(c *fiber.Ctx) error {
 		return slow(ctx, err)
 	}
 	if want.OrderNo == "" {
-		if list.Bars, err = s.callbackBars(ctx, want.Supplier, l.span); err != nil {
+		if list.Bars, err = s.console.CallbackBars(ctx, want.Supplier, l.span); err != nil {
 			return slow(ctx, err)
 		}
 	}
@@ -82,7 +82,7 @@ func (s *Server) notificationsPage(c *fiber.Ctx) error {
 		return slow(ctx, err)
 	}
 	if want.OrderNo == "" && want.Risk == "" {
-		if list.Bars, err = s.attemptBars(ctx, want.Merchant, l.span); err != nil {
+		if list.Bars, err = s.console.AttemptBars(ctx, want.Merchant, l.span); err != nil {
 			return slow(ctx, err)
 		}
 	}
@@ -131,29 +131,4 @@ func decorate[T any](ctx context.Context, l *listing, page console.Page[T], tabl
 	}
 	choices, err := l.s.choices(ctx)
 	return list, choices, err
-}
-
-// callbackBars is what came of callbacks over a list's time; none of a supplier
-// that does not exist.
-func (s *Server) callbackBars(ctx context.Context, supplier string, span console.Span) ([]console.Bar, error) {
-	id := int64(0)
-	if supplier != "" {
-		var err error
-		if id, err = s.console.SupplierID(ctx, supplier); err != nil || id == 0 {
-			return nil, err
-		}
-	}
-	return s.console.CallbackBars(ctx, id, span)
-}
-
-// attemptBars is what came of attempts over a list's time.
-func (s *Server) attemptBars(ctx context.Context, merchant string, span console.Span) ([]console.Bar, error) {
-	id := int64(0)
-	if merchant != "" {
-		var err error
-		if id, err = s.console.MerchantID(ctx, merchant); err != nil || id == 0 {
-			return nil, err
-		}
-	}
-	return s.console.AttemptBars(ctx, id, span)
 }

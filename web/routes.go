@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"backstop/internal/access"
+	"backstop/internal/breaker"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
@@ -16,7 +17,7 @@ const (
 	openDoor     door = iota // anybody
 	supplierDoor             // anybody; the receiver judges by signature and address
 	merchantDoor             // a merchant's API key
-	monitorDoor              // a token with the scope "monitor"
+	monitorDoor              // a token with the scope "monitor", or an operator whose role has the route's permission
 	loginDoor                // anybody with a browser: pages for signing in and out
 	consoleDoor              // an operator whose role has the route's permission
 )
@@ -27,7 +28,7 @@ type route struct {
 	path       string
 	door       door
 	handler    fiber.Handler
-	permission access.Permission // of a consoleDoor
+	permission access.Permission // of an operator; a merchant's key and a service's token need none
 	menu       menu              // where the route stands in the navigation
 }
 
@@ -39,6 +40,9 @@ type menu struct {
 
 // callbackPath leads every callback's path.
 const callbackPath = "/callback/"
+
+// monitoringPath leads the paths of the monitoring API.
+const monitoringPath = "/api/v1/admin/merchant-callback-monitor/"
 
 // routes is every route there is; nothing else is reachable. A page more is a
 // line here, its file beside this one and its views.
@@ -65,8 +69,18 @@ func (s *Server) machineRoutes() []route {
 		{method: http.MethodPost, path: "/api/v1/orders/:order_no/pay", door: merchantDoor, handler: s.payOrder},
 		{method: http.MethodPost, path: "/api/v1/orders/:order_no/cancel", door: merchantDoor, handler: s.cancelOrder},
 
-		{method: http.MethodGet, path: "/api/v1/admin/exceptions", door: monitorDoor, handler: s.listExceptions},
-		{method: http.MethodGet, path: "/api/v1/admin/callbacks", door: monitorDoor, handler: s.listCallbacks},
+		{method: http.MethodGet, path: "/api/v1/admin/exceptions", door: monitorDoor, permission: access.ViewExceptions, handler: s.listExceptions},
+		{method: http.MethodGet, path: "/api/v1/admin/callbacks", door: monitorDoor, permission: access.ViewCallbacks, handler: s.listCallbacks},
+		{method: http.MethodGet, path: monitoringPath + "realtime", door: monitorDoor, permission: access.ViewNotifications, handler: s.realtime},
+		{method: http.MethodGet, path: monitoringPath + "merchants", door: monitorDoor, permission: access.ViewNotifications, handler: s.merchantStatuses},
+		{method: http.MethodGet, path: monitoringPath + "logs", door: monitorDoor, permission: access.ViewNotifications, handler: s.attemptLog},
+		{method: http.MethodGet, path: monitoringPath + "breakers", door: monitorDoor, permission: access.ViewNotifications, handler: s.breakers},
+		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/open", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.OpenIt)},
+		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/close", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.CloseIt)},
+		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/probe", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.ProbeIt)},
+		{method: http.MethodGet, path: monitoringPath + "health", door: monitorDoor, permission: access.ViewNotifications, handler: s.health},
+		{method: http.MethodPost, path: "/api/v1/admin/merchants/:code/ping", door: monitorDoor, permission: access.ControlBreakers, handler: s.pingMerchant},
+		{method: http.MethodPost, path: "/api/v1/admin/subscriptions/:code/ping", door: monitorDoor, permission: access.ControlBreakers, handler: s.pingSubscription},
 	}
 }
 
@@ -100,6 +114,9 @@ func (s *Server) consoleRoutes() []route {
 		act("/exceptions/:exception/comment", access.Comment, s.commentException),
 		act("/exceptions/:exception/assign", access.AssignExceptions, s.assignException),
 		act("/exceptions/:exception/settle", access.SettleExceptions, s.settleException),
+		page("/alerts", access.ViewAlerts, s.alertsPage, menu{"shield-alert", views.LabelAlerts}),
+		act("/alerts/test", access.TestAlerts, s.testAlert),
+		act("/alerts/rules/:rule", access.ConfigureAlerts, s.changeRule),
 		page("/asynqmon/", access.InspectQueues, s.monitorPage, menu{"layers", views.LabelQueues}),
 		page("/asynqmon/*", access.InspectQueues, s.monitorPage, menu{}),
 		page("/audit", access.ViewAudit, s.auditPage, menu{"scroll-text", views.LabelAudit}),
@@ -122,7 +139,7 @@ func (s *Server) admit(r route) []fiber.Handler {
 	case merchantDoor:
 		return []fiber.Handler{s.admitMerchant}
 	case monitorDoor:
-		return []fiber.Handler{s.admitMonitor}
+		return []fiber.Handler{s.admitMonitor(r.permission)}
 	case loginDoor:
 		return []fiber.Handler{s.dressPage}
 	case consoleDoor:

@@ -19,7 +19,7 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 	var table, reachable []string
 	for _, r := range h.routes() {
 		table = append(table, r.method+" "+r.path)
-		path := strings.NewReplacer(":supplier", "wx", ":order_no", "1").Replace(r.path)
+		path := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1").Replace(r.path)
 		got := h.call(t, r.method, path, "")
 		locked := got.status == http.StatusUnauthorized
 		if want := r.door == merchantDoor || r.door == monitorDoor; locked != want {
@@ -35,7 +35,7 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 		if r.door == consoleDoor && r.method != http.MethodPost && (got.status != http.StatusSeeOther || !strings.HasPrefix(got.header.Get("Location"), "/login")) {
 			t.Errorf("%s %s does not lead to the login: %d %s", r.method, path, got.status, got.header.Get("Location"))
 		}
-		if (r.door == consoleDoor) != (r.permission != "") {
+		if (r.door == consoleDoor || r.door == monitorDoor) != (r.permission != "") {
 			t.Errorf("%s %s has the permission %q", r.method, path, r.permission)
 		}
 		if got.header.Get("X-Content-Type-Options") != "nosniff" || got.header.Get("X-Request-Id") == "" || got.header.Get("Server") != "" {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/alert"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
@@ -61,12 +62,18 @@ type Options struct {
 	QueueEngine string
 	// Queues asks Redis what its queues hold; nil = it cannot be asked.
 	Queues func(context.Context) (map[string]queue.Size, error)
+	// RedisSkew is how far this node's clock is ahead of Redis's; nil = unknown.
+	RedisSkew func(context.Context) (time.Duration, error)
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
+	// Alerts is whom alerts are sent to, by name, and how they read; nil = nobody.
+	Alerts func() (targets []string, style alert.Style)
 	// Breakers is this node's copy of the merchants' breakers.
 	Breakers *breaker.Book
 	// Nudge tells the workers of notifications that are due, after a commit.
-	Nudge   func([]queue.Nudge)
+	Nudge func([]queue.Nudge)
+	// Pings tries addresses for people.
+	Pings   Pinger
 	Version string
 	Log     *slog.Logger
 }

@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/db"
 
 	"github.com/gofiber/fiber/v2"
@@ -67,28 +69,49 @@ func (b *tokenBook) read(ctx context.Context) error {
 	return nil
 }
 
-// admitMonitor lets tokens with the scope "monitor" in.
-func (s *Server) admitMonitor(c *fiber.Ctx) error {
-	hash := bearer(c)
-	if hash == "" {
-		return errUnauthorized
+// admitMonitor lets tokens with the scope "monitor" in, and operators by the
+// token of their session. A session is sent by hand here, never by a browser of
+// itself, so that no other site can use it.
+func (s *Server) admitMonitor(permission access.Permission) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		hash := bearer(c)
+		if hash == "" {
+			return errUnauthorized
+		}
+		ctx, cancel := work()
+		defer cancel()
+		caller, allowed, err := s.monitorCaller(ctx, hash, bearerKey(c), permission)
+		if err != nil {
+			return err
+		}
+		c.Locals(localCaller, caller)
+		switch {
+		case !allowed:
+			return errForbidden
+		case !s.keys.allow(hash):
+			return errTooMany
+		}
+		c.Set(fiber.HeaderCacheControl, "no-store")
+		return c.Next()
 	}
-	ctx, cancel := work()
-	defer cancel()
+}
+
+// monitorCaller says whose key it is and whether it may do this. Asking keeps no
+// session alive: a script that was left running must not.
+func (s *Server) monitorCaller(ctx context.Context, hash, key string, permission access.Permission) (caller string, allowed bool, err error) {
 	t, ok, err := s.tokens.find(ctx, hash)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return errUnauthorized
+	if err != nil {
+		return "", false, err
 	}
-	c.Locals(localCaller, "token:"+t.Name)
-	switch {
-	case t.Scope != scopeMonitor:
-		return errForbidden
-	case !s.keys.allow(hash):
-		return errTooMany
+	if ok {
+		return "token:" + t.Name, t.Scope == scopeMonitor, nil
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
-	return c.Next()
+	op, err := s.o.Sessions.Peek(ctx, key)
+	if errors.Is(err, access.ErrSession) {
+		return "", false, errUnauthorized
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return "operator:" + op.Name, !op.MustChange && s.policy.Allows(op.Role, permission), nil
 }

@@ -23,6 +23,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/merchant"
+	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/queue"
@@ -111,6 +112,7 @@ type house struct {
 	db     *db.DB
 	sender *sender
 	till   *till
+	lines  *lines
 	addr   string
 	log    *bytes.Buffer
 	logMu  sync.Mutex
@@ -145,7 +147,9 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *house {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	h.lines = &lines{}
 	h.Server = New(Options{
+		Pings:  notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: h.lines}},
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Keys: keys, Callbacks: h.sender, Payments: h.till,
 		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Breakers: breaker.NewBook(d, nil),
 		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),

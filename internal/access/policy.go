@@ -29,12 +29,16 @@ const (
 	ResendMany        Permission = "notification.resend_many"
 	AssignExceptions  Permission = "exception.assign" // to whom it falls to look into it
 	SettleExceptions  Permission = "exception.settle" // to say that it is put right
+	ControlBreakers   Permission = "breaker.control"  // open and close merchants' breakers
+	ViewAlerts        Permission = "alert.view"
+	TestAlerts        Permission = "alert.test"      // send a message to every target
+	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit, ResendMany, AssignExceptions, SettleExceptions,
+	Resend, Comment, ViewAudit, ResendMany, AssignExceptions, SettleExceptions, ControlBreakers, ViewAlerts, TestAlerts, ConfigureAlerts,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it

@@ -274,10 +274,12 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions}
 	extra := map[string][]Permission{
 		Support: {Resend, Comment, AssignExceptions},
-		Ops:     {InspectQueues, Resend, Comment, AssignExceptions, ResendMany, SettleExceptions},
+		Ops: {
+			InspectQueues, Resend, Comment, AssignExceptions, ResendMany, SettleExceptions, ControlBreakers, ViewAlerts, TestAlerts,
+		},
 		Finance: {ViewPersonal, Resend, Comment, AssignExceptions, SettleExceptions},
 		Lead:    {ViewPersonal, Resend, Comment, ViewAudit, AssignExceptions, ResendMany, SettleExceptions},
-		Admin:   {InspectQueues, ViewAudit}, Auditor: {ViewPersonal, ViewAudit},
+		Admin:   {InspectQueues, ViewAudit, ViewAlerts, TestAlerts, ConfigureAlerts}, Auditor: {ViewPersonal, ViewAudit, ViewAlerts},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {
 		for _, permission := range Permissions {

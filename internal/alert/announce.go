@@ -129,13 +129,13 @@ func (s Style) line(rule Rule, a Alert) string {
 	case Happened:
 		return fmt.Sprintf(s.say(wordHappened), a.Subject, a.Count)
 	case Resolved:
-		return fmt.Sprintf(s.say(wordResolved), a.Subject, unit(a.Rule, a.Value))
+		return fmt.Sprintf(s.say(wordResolved), a.Subject, Level(a.Rule, a.Value))
 	}
-	return fmt.Sprintf(s.say(wordFiring), a.Subject, unit(a.Rule, a.Value), unit(a.Rule, rule.Fire))
+	return fmt.Sprintf(s.say(wordFiring), a.Subject, Level(a.Rule, a.Value), Level(a.Rule, rule.Fire))
 }
 
-// unit writes a level in its rule's unit.
-func unit(rule string, v int64) string {
+// Level writes a level in its rule's unit.
+func Level(rule string, v int64) string {
 	switch rule {
 	case SuccessRate, ErrorRate:
 		return fmt.Sprintf("%d.%02d %%", v/100, v%100)

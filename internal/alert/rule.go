@@ -5,6 +5,7 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,9 +54,18 @@ type Rule struct {
 	// QuietS is for how many seconds after an alert the same subject does not ring
 	// again.
 	QuietS int64 `bun:"quiet_s"`
+	// WindowS is over how many seconds the level is measured, whole minutes; 0
+	// where it is a level of the moment.
+	WindowS int64 `bun:"window_s"`
 	// NextMessageAt keeps messages of one rule apart (Unix µs).
 	NextMessageAt int64 `bun:"next_message_at"`
 	UpdatedAt     int64 `bun:"updated_at"`
+}
+
+// Watches says whether the rule watches a level that people may set; the others
+// tell of what happened, or of what either works or does not.
+func (r Rule) Watches() bool {
+	return r.Fire != r.Clear && r.Name != DatabaseDown && r.Name != RedisDown
 }
 
 // beyond says whether the level fires the rule.
@@ -77,11 +87,11 @@ func (r Rule) back(value int64) bool {
 // defaults is every rule there is.
 var defaults = []Rule{
 	{Name: QueueLength, Fire: 1000, Clear: 800, HoldS: 20, QuietS: 300},
-	{Name: SuccessRate, Fire: 9500, Clear: 9700, HoldS: 30, QuietS: 300},
-	{Name: ErrorRate, Fire: 500, Clear: 300, HoldS: 30, QuietS: 300},
-	{Name: AnswerTime, Fire: 10_000, Clear: 8000, HoldS: 30, QuietS: 300},
-	{Name: SlowMerchant, Fire: 3000, Clear: 2000, HoldS: 30, QuietS: 3600},
-	{Name: SupplierSilent, Fire: 5, Clear: 20, HoldS: 60, QuietS: 1800},
+	{Name: SuccessRate, Fire: 9500, Clear: 9700, HoldS: 30, QuietS: 300, WindowS: 300},
+	{Name: ErrorRate, Fire: 500, Clear: 300, HoldS: 30, QuietS: 300, WindowS: 300},
+	{Name: AnswerTime, Fire: 10_000, Clear: 8000, HoldS: 30, QuietS: 300, WindowS: 300},
+	{Name: SlowMerchant, Fire: 3000, Clear: 2000, HoldS: 30, QuietS: 3600, WindowS: 300},
+	{Name: SupplierSilent, Fire: 5, Clear: 20, HoldS: 60, QuietS: 1800, WindowS: 600},
 	{Name: DatabaseDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
 	{Name: RedisDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
 	{Name: ClockSkew, Fire: 2000, Clear: 1000, HoldS: 20, QuietS: 3600},
@@ -107,6 +117,9 @@ func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
 	for i, r := range defaults {
 		r.Enabled = true
 		if own, ok := by[r.Name]; ok {
+			if own.WindowS == 0 {
+				own.WindowS = r.WindowS
+			}
 			r = own
 		}
 		all[i] = r
@@ -122,6 +135,7 @@ func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
 	r.UpdatedAt = d.Now()
 	_, err := q.NewInsert().Model(&r).On("CONFLICT (name) DO UPDATE").Set("enabled = EXCLUDED.enabled").Set("fire = EXCLUDED.fire").
 		Set("clear = EXCLUDED.clear").Set("hold_s = EXCLUDED.hold_s").Set("quiet_s = EXCLUDED.quiet_s").
+		Set("window_s = EXCLUDED.window_s").
 		Set("updated_at = EXCLUDED.updated_at").Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("save the rule %s: %w", r.Name, err)
@@ -133,7 +147,21 @@ func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
 // rule off.
 const longest = 7 * 24 * time.Hour
 
+// windowMost bounds windows: they are read minute by minute.
+const windowMost = time.Hour
+
+// check says what is wrong with a rule, as an ErrRule.
 func (r Rule) check() error {
+	if err := r.problem(); err != nil {
+		return fmt.Errorf("%w: %w", ErrRule, err)
+	}
+	return nil
+}
+
+// ErrRule says that a rule cannot be kept as it is.
+var ErrRule = errors.New("the rule cannot be kept")
+
+func (r Rule) problem() error {
 	for _, d := range defaults {
 		if d.Name != r.Name {
 			continue
@@ -143,6 +171,9 @@ func (r Rule) check() error {
 		}
 		if most := int64(longest / time.Second); r.HoldS < 0 || r.QuietS < 0 || r.HoldS > most || r.QuietS > most {
 			return fmt.Errorf("rule %s: hold and quiet must be 0 to %d seconds", r.Name, most)
+		}
+		if d.WindowS == 0 && r.WindowS != 0 || r.WindowS%60 != 0 || r.WindowS < 0 || r.WindowS > int64(windowMost/time.Second) {
+			return fmt.Errorf("rule %s: the window must be whole minutes, at most %s", r.Name, windowMost)
 		}
 		return nil
 	}

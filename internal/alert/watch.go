@@ -238,17 +238,44 @@ func find(rules []Rule, name string) (Rule, error) {
 	return Rule{}, fmt.Errorf("there is no rule %q", name)
 }
 
+// firingCounted bounds the count of firing alerts.
+const firingCounted = 1000
+
+// CountFiring is how many alerts are firing, at most firingCounted.
+func CountFiring(ctx context.Context, q bun.IDB) (n int64, err error) {
+	err = q.NewRaw("SELECT count(*) FROM (SELECT rule FROM alerts WHERE state = 'firing' LIMIT ?) AS f", firingCounted).Scan(ctx, &n)
+	if err != nil {
+		return 0, fmt.Errorf("count firing alerts: %w", err)
+	}
+	return n, nil
+}
+
 // Query asks for alerts, newest first.
 type Query struct {
-	State  string // empty = any
-	Before int64
+	State         string // empty = any
+	From, To      int64  // when it was opened, Unix µs, To not included; 0 = no bound
+	Before, After int64  // only ids below and above; 0 = no bound
+	// Oldest takes those nearest to After instead of the newest.
+	Oldest bool
 	Limit  int
 }
 
 // List reads alerts.
 func List(ctx context.Context, q bun.IDB, by Query) ([]Alert, error) {
 	var rows []Alert
-	sel := q.NewSelect().Model(&rows).OrderExpr("al.id DESC").Limit(int64(by.Limit))
+	order := "DESC"
+	if by.Oldest {
+		order = "ASC"
+	}
+	sel := q.NewSelect().Model(&rows).OrderExpr("al.id ?", bun.Safe(order)).Limit(int64(by.Limit))
+	for _, bound := range []struct {
+		query string
+		at    int64
+	}{{"al.opened_at >= ?", by.From}, {"al.opened_at < ?", by.To}, {"al.id > ?", by.After}} {
+		if bound.at > 0 {
+			sel = sel.Where(bound.query, bound.at)
+		}
+	}
 	if by.State != "" {
 		sel = sel.Where("al.state = ?", by.State)
 	}

@@ -10,6 +10,14 @@ func (s Style) say(w word) string {
 	return w.zh
 }
 
+// Title is what a rule is about, in "zh" or "en".
+func Title(rule, language string) string {
+	if w, ok := ruleNames[rule]; ok {
+		return Style{Language: language}.say(w)
+	}
+	return rule
+}
+
 var ruleNames = map[string]word{
 	QueueLength:     {"队列过长", "a queue is too long"},
 	SuccessRate:     {"通知成功率过低", "too few notifications succeed"},
@@ -51,5 +59,7 @@ var (
 	wordFiring   = word{"%s：当前 %s，阈值 %s", "%s: now %s, limit %s"}
 	wordResolved = word{"%s：已恢复，最差 %s", "%s: over, the worst was %s"}
 	wordHappened = word{"%s：%d 次", "%s: %d times"}
+	wordTest     = word{"测试告警：收到即表示此目标可用。发出者：%s", "A test alert: whoever reads it knows that this target works. Sent by %s"}
+	wordTested   = word{"测试告警", "a test alert"}
 	wordMore     = word{"另有 %d 条", "and %d more"}
 )

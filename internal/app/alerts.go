@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -29,6 +30,17 @@ func (a *App) alerts() (jobs.Alerts, error) {
 	}, err
 }
 
+// alertTargets is whom alerts are sent to and how they read, for the console. URLs
+// that cannot be read end the program before anybody can ask.
+func (a *App) alertTargets() ([]string, alert.Style) {
+	alerts, _ := a.alerts()
+	names := make([]string, len(alerts.Targets))
+	for i, t := range alerts.Targets {
+		names[i] = t.Name()
+	}
+	return names, alerts.Style
+}
+
 // down is a level of a thing that either works or does not.
 func down(err error) int64 {
 	if err != nil {
@@ -49,13 +61,21 @@ func (a *App) readHere(ctx context.Context) []alert.Reading {
 	if redis != nil {
 		return all
 	}
-	start := time.Now()
-	at, err := a.redis.Client().Time(ctx).Result()
-	if err == nil {
-		middle := start.Add(time.Since(start) / 2)
-		all = append(all, alert.Reading{Rule: alert.ClockSkew, Subject: node + " – Redis", Value: middle.Sub(at).Abs().Milliseconds()})
+	if skew, err := a.redisSkew(ctx); err == nil {
+		all = append(all, alert.Reading{Rule: alert.ClockSkew, Subject: node + " – Redis", Value: skew.Abs().Milliseconds()})
 	}
 	return all
+}
+
+// redisSkew is how far this node's clock is ahead of Redis's. The question's way
+// there is taken to be half of the whole.
+func (a *App) redisSkew(ctx context.Context) (time.Duration, error) {
+	start := time.Now()
+	at, err := a.redis.Client().Time(ctx).Result()
+	if err != nil {
+		return 0, fmt.Errorf("ask for redis's clock: %w", err)
+	}
+	return start.Add(time.Since(start) / 2).Sub(at), nil
 }
 
 // readShared reads what is the same from every node. What cannot be read now is
@@ -65,8 +85,11 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	if due, err := notify.Overdue(ctx, a.db, a.breakers); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
 	}
-	all = append(all, a.readAttempts(ctx)...)
-	all = append(all, a.readSuppliers(ctx)...)
+	if rules, err := alert.Rules(ctx, a.db.Read); err == nil {
+		over := windows(rules)
+		all = append(all, a.readAttempts(ctx, over)...)
+		all = append(all, a.readSuppliers(ctx, over[alert.SupplierSilent])...)
+	}
 	sizes, err := a.queue.Sizes(ctx)
 	if err != nil {
 		return all
@@ -79,33 +102,47 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 }
 
 const (
-	// attemptsSpan is the window of rates and answer times.
-	attemptsSpan = 5 * time.Minute
-	// attemptsLeast and flowLeast keep a few unlucky attempts from being a rate.
+	// attemptsLeast, merchantLeast and flowLeast keep a few unlucky attempts from
+	// being a rate.
 	attemptsLeast = 20
 	merchantLeast = 5
 	flowLeast     = 20
-	// flowSpan is the window in which a supplier should have called.
-	flowSpan = 10 * time.Minute
 )
 
-// readAttempts reads what came of attempts lately, of all and of each merchant.
-func (a *App) readAttempts(ctx context.Context) []alert.Reading {
-	since := a.db.Now() - attemptsSpan.Microseconds()
-	points, err := report.Outcomes(ctx, a.db, 0, since, a.db.Now(), time.Minute)
-	if err != nil {
-		return nil
+// windows are over how long the rules' levels are measured.
+func windows(rules []alert.Rule) map[string]time.Duration {
+	by := make(map[string]time.Duration, len(rules))
+	for _, r := range rules {
+		by[r.Name] = time.Duration(r.WindowS) * time.Second
 	}
+	return by
+}
+
+// readAttempts reads what came of attempts lately, of all and of each merchant.
+func (a *App) readAttempts(ctx context.Context, over map[string]time.Duration) []alert.Reading {
+	now := a.db.Now()
 	var all []alert.Reading
-	if t := report.Total(points); t.Attempts() >= attemptsLeast {
-		all = append(all,
-			alert.Reading{Rule: alert.SuccessRate, Subject: "all", Value: t.OK * 10_000 / t.Attempts()},
-			alert.Reading{Rule: alert.AnswerTime, Subject: "all", Value: t.TookUS / t.Attempts() / 1000})
-		if over := t.OK + t.Failed; over > 0 {
-			all = append(all, alert.Reading{Rule: alert.ErrorRate, Subject: "all", Value: t.Failed * 10_000 / over})
+	for _, rate := range []struct {
+		rule  string
+		level func(report.Point) (int64, bool)
+	}{
+		{alert.SuccessRate, func(t report.Point) (int64, bool) { return t.OK * 10_000 / t.Attempts(), true }},
+		{alert.AnswerTime, func(t report.Point) (int64, bool) { return t.TookUS / t.Attempts() / 1000, true }},
+		{alert.ErrorRate, func(t report.Point) (int64, bool) {
+			return t.Failed * 10_000 / max(1, t.OK+t.Failed), t.OK+t.Failed > 0
+		}},
+	} {
+		points, err := report.Outcomes(ctx, a.db, 0, now-over[rate.rule].Microseconds(), now, time.Minute)
+		if err != nil {
+			return nil
+		}
+		if t := report.Total(points); t.Attempts() >= attemptsLeast {
+			if v, known := rate.level(t); known {
+				all = append(all, alert.Reading{Rule: rate.rule, Subject: "all", Value: v})
+			}
 		}
 	}
-	merchants, err := report.Merchants(ctx, a.db, since, merchantsWatched)
+	merchants, err := report.Merchants(ctx, a.db, now-over[alert.SlowMerchant].Microseconds(), merchantsWatched)
 	if err != nil {
 		return all
 	}
@@ -129,8 +166,8 @@ func (a *App) merchantName(id int64) string {
 
 // readSuppliers compares what suppliers sent lately with what is usual at this
 // hour.
-func (a *App) readSuppliers(ctx context.Context) []alert.Reading {
-	flows, err := report.Flows(ctx, a.db, flowSpan)
+func (a *App) readSuppliers(ctx context.Context, over time.Duration) []alert.Reading {
+	flows, err := report.Flows(ctx, a.db, over)
 	if err != nil {
 		return nil
 	}

@@ -25,6 +25,7 @@ import (
 	"backstop/internal/redisd"
 	"backstop/internal/seal"
 	"backstop/internal/settings"
+	"backstop/internal/trace"
 	"backstop/jobs"
 	"backstop/migrations"
 	"backstop/web"
@@ -58,6 +59,7 @@ type App struct {
 	processor  *payment.Processor
 	dispatcher *notify.Dispatcher
 	breakers   *breaker.Book
+	tracer     *trace.Tracer // nil = nothing is followed
 	ledger     *ledger.Book
 	server     *web.Server
 	listener   net.Listener
@@ -99,6 +101,9 @@ func (a *App) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err = a.openDB(ctx); err != nil {
+		return err
+	}
+	if err = a.openTraces(ctx); err != nil {
 		return err
 	}
 	if err = a.openRedis(ctx); err != nil {
@@ -206,24 +211,33 @@ func (a *App) build() {
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
 	})
 	a.closing(a.processor.Close)
+	ways := channels(out)
+	for _, way := range ways {
+		if c, ok := way.(io.Closer); ok {
+			a.closing(func() { _ = c.Close() })
+		}
+	}
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
-			DB: a.db, Book: a.settings.Merchants, Channels: channels(out), Nudger: a.nudger,
-			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log,
+			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
+			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
 		})
 	}
 	if a.dispatcher != nil {
 		a.nudger.Follow(a.dispatcher.Way)
 	}
 	metric.RegisterBacklogs(a.backlogs)
+	metric.RegisterStanding(a.standing)
 	if a.o.Roles.Web {
 		refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 		a.closing(refusals.Close)
-		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait})
+		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait, Tracer: a.tracer})
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
-			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, Monitor: a.monitor(), Nudge: a.nudger.Now, Breakers: a.breakers,
+			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
+			Monitor: a.monitor(), Nudge: a.nudger.Now, Breakers: a.breakers,
+			Pings:  notify.Pinger{DB: a.db, Channels: ways},
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})
 	}

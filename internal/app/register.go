@@ -3,6 +3,7 @@ package app
 import (
 	"backstop/internal/egress"
 	"backstop/internal/notify"
+	"backstop/internal/notify/amqp"
 	"backstop/internal/notify/webhook"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/alipay"
@@ -19,5 +20,10 @@ func Kinds() supplier.Kinds {
 
 // channels are the ways in which merchants are told.
 func channels(out *egress.Client) map[string]notify.Channel {
-	return map[string]notify.Channel{notify.Webhook: webhook.New(out)}
+	return map[string]notify.Channel{notify.Webhook: webhook.New(out), notify.AMQP: amqp.New(out)}
+}
+
+// Targets say of each channel beside webhooks which addresses it can use.
+func Targets() map[string]func(url string) error {
+	return map[string]func(string) error{notify.AMQP: amqp.CheckTarget}
 }

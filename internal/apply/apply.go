@@ -1,5 +1,5 @@
 // Package apply brings the database to what a file declares: suppliers,
-// merchants, stock and opening balances.
+// merchants, stock, opening balances and who else is told of events.
 //
 // A file is read and checked as a whole, then written in one transaction: an
 // invalid one changes nothing. Applying the same file again changes nothing
@@ -32,6 +32,9 @@ type Env struct {
 	Ledger *ledger.Book
 	// CheckURL says whether a notification may be sent to an address at all.
 	CheckURL func(string) error
+	// Channels are the ways to reach somebody beside webhooks, by name: each says
+	// whether it can use an address.
+	Channels map[string]func(url string) error
 	// Defaults are used where a merchant says nothing.
 	Defaults Defaults
 	// Out gets one line per entry: created, changed, opened or unchanged.
@@ -126,6 +129,8 @@ type writer struct {
 	now     int64
 	lines   []string
 	changed bool // whether running servers must read the settings again
+	// disabled are the addresses that are disabled, by owner.
+	disabled map[int64][]string
 }
 
 func (w *writer) write(ctx context.Context, d *declared) error {
@@ -136,10 +141,17 @@ func (w *writer) write(ctx context.Context, d *declared) error {
 	if err := w.env.DB.ForUpdate(lock).Scan(ctx, &version); err != nil {
 		return fmt.Errorf("lock the settings: %w", err)
 	}
+	var err error
+	if w.disabled, err = w.disabledAddresses(ctx); err != nil {
+		return err
+	}
 	if err := w.suppliers(ctx, d.suppliers); err != nil {
 		return err
 	}
 	if err := w.merchants(ctx, d); err != nil {
+		return err
+	}
+	if err := w.subscriptions(ctx, d); err != nil {
 		return err
 	}
 	if err := w.skus(ctx, d.skus); err != nil {

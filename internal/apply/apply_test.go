@@ -188,7 +188,7 @@ func TestARunningNodeSeesWhatWasApplied(t *testing.T) {
 		}
 		want := merchant.Settings{
 			URLs: []string{"https://a.example/notify"}, Ack: "status", AckText: "success", Format: "standard",
-			Schedule: "list", WaitsMS: []int64{1000, 2000}, TimeoutMS: 5000, MaxInFlight: 10,
+			Schedule: "list", WaitsMS: []int64{1000, 2000}, TimeoutMS: 5000, MaxInFlight: 10, Balance: merchant.Failover,
 		}
 		if fmt.Sprint(m.Settings) != fmt.Sprint(want) {
 			t.Errorf("settings = %+v, want %+v", m.Settings, want)

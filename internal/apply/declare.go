@@ -2,16 +2,12 @@ package apply
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
 	"strings"
-	"time"
 
-	"backstop/internal/merchant"
 	"backstop/internal/money"
-	"backstop/internal/notify"
 	"backstop/internal/notify/webhook"
 	"backstop/internal/seal"
 	"backstop/internal/supplier"
@@ -24,18 +20,14 @@ const (
 	maxEntries  = 10_000
 	maxText     = 200
 	maxAllowIPs = 1000
-	maxURLs     = 10 // addresses of one merchant, tried in turn
-	maxURL      = 2048
-	maxAckText  = 256 // an acknowledgement is a word; longer ones are pages
 	// minAPIKey: keys are stored as a fast hash, which is safe for long random
 	// texts only.
 	minAPIKey = 20
 	maxAPIKey = 200
 	// maxSecrets: the new signing secret and the one before it.
-	maxSecrets  = 2
-	maxSecret   = 200
-	maxInFlight = 1000
-	maxStock    = 1_000_000_000_000
+	maxSecrets = 2
+	maxSecret  = 200
+	maxStock   = 1_000_000_000_000
 )
 
 // code is what suppliers and merchants are called in addresses and in the API.
@@ -47,6 +39,7 @@ type declared struct {
 	merchants []merchantDecl
 	skus      []skuDecl
 	accounts  []accountDecl
+	house     []subscriptionDecl
 	problems  *problems
 }
 
@@ -60,12 +53,12 @@ type supplierDecl struct {
 }
 
 type merchantDecl struct {
-	at       object
-	code     string
-	name     string
-	keyHash  string   // of the API key; "" where the file gives none
-	secrets  [][]byte // newest first; nil where the file gives none
-	settings merchant.Settings
+	at      object
+	code    string
+	name    string
+	keyHash string   // of the API key; "" where the file gives none
+	secrets [][]byte // newest first; nil where the file gives none
+	told    toldDecl
 }
 
 type skuDecl struct {
@@ -82,10 +75,10 @@ type accountDecl struct {
 // declare reads the whole file and reports everything wrong with it at once.
 func declare(env Env, f File) (*declared, error) {
 	d := &declared{problems: &problems{file: f.Name}}
-	top := parse(string(f.Text), d.problems).object("suppliers", "merchants", "skus", "accounts")
+	top := parse(string(f.Text), d.problems).object("suppliers", "merchants", "skus", "accounts", "subscriptions")
 	if !top.given() {
 		if len(d.problems.found) == 0 {
-			top.wrong("the file declares nothing: it wants suppliers, merchants, skus or accounts")
+			top.wrong("the file declares nothing: it wants suppliers, merchants, skus, accounts or subscriptions")
 		}
 		return nil, d.problems.err()
 	}
@@ -96,9 +89,10 @@ func declare(env Env, f File) (*declared, error) {
 		read func(value)
 	}{
 		{"suppliers", func(v value) { d.supplier(env, v, files, seen) }},
-		{"merchants", func(v value) { d.merchant(env, v, seen) }},
+		{"merchants", func(v value) { d.merchant(env, v, files, seen) }},
 		{"skus", func(v value) { d.sku(v, seen) }},
 		{"accounts", func(v value) { d.account(v, seen) }},
+		{"subscriptions", func(v value) { d.subscription(env, v, files, seen) }},
 	} {
 		list := top.at(section.name).list()
 		if entries += len(list); entries > maxEntries {
@@ -196,7 +190,7 @@ func (v value) prefixes() json.RawMessage {
 	return raw
 }
 
-func (d *declared) merchant(env Env, v value, seen names) {
+func (d *declared) merchant(env Env, v value, files *keyFiles, seen names) {
 	o := v.object("code", "name", "api_key", "signing_secret", "signing_secrets", "notify")
 	m := merchantDecl{at: o, code: o.at("code").code(), name: o.at("name").text(maxText)}
 	seen.once(o.at("code"), "merchant", m.code)
@@ -208,7 +202,7 @@ func (d *declared) merchant(env Env, v value, seen names) {
 		seen.once(o.at("api_key"), "api_key", m.keyHash)
 	}
 	m.secrets = o.secrets()
-	m.settings = o.at("notify").notify(env)
+	m.told = o.at("notify").object(toldFields...).told(env, files)
 	d.merchants = append(d.merchants, m)
 }
 
@@ -260,79 +254,6 @@ func (o object) secrets() [][]byte {
 		keys = append(keys, key)
 	}
 	return keys
-}
-
-// notify reads how the merchant wants to be told; what is left out has the
-// default of the contract.
-func (v value) notify(env Env) merchant.Settings {
-	defaults := env.Defaults.filled()
-	o := v.object("urls", "ack", "ack_text", "format", "schedule", "timeout", "max_in_flight", "rate_limit", "breaker")
-	s := merchant.Settings{
-		URLs:        []string{},
-		Ack:         o.at("ack").oneOf("status", "text"),
-		AckText:     o.at("ack_text").text(maxAckText),
-		Format:      o.at("format").oneOf("standard", "form"),
-		TimeoutMS:   o.at("timeout").duration(time.Second, 10*time.Second, defaults.Timeout).Milliseconds(),
-		MaxInFlight: int(o.at("max_in_flight").whole(1, maxInFlight, int64(defaults.MaxInFlight))),
-
-		RatePerSecond: o.at("rate_limit").perSecond(),
-		Breaker:       o.at("breaker").breaker(),
-	}
-	if s.AckText == "" {
-		s.AckText = "success"
-	}
-	if s.Format == "form" {
-		o.at("format").wrong("this version sends only the standard format")
-	}
-	urls := o.at("urls").list()
-	if len(urls) > maxURLs {
-		o.at("urls").wrong("at most %d addresses fit here", maxURLs)
-		urls = nil
-	}
-	for _, u := range urls {
-		before := len(v.all.found)
-		text := u.required(maxURL)
-		if err := env.CheckURL(text); err != nil && len(v.all.found) == before {
-			u.wrong("%v", err)
-		}
-		s.URLs = append(s.URLs, text)
-	}
-	s.Schedule, s.WaitsMS = o.at("schedule").schedule(defaults.Schedule)
-	return s
-}
-
-// breaker reads what a merchant's breaker does otherwise than the program's own
-// settings (BACKSTOP_BREAKER_…) say.
-func (v value) breaker() merchant.Breaker {
-	o := v.object("failures", "open", "rate", "window", "slow")
-	return merchant.Breaker{
-		Failures:    int(o.at("failures").whole(1, 1000, 0)),
-		OpenMS:      o.at("open").duration(time.Second, 24*time.Hour, 0).Milliseconds(),
-		RatePercent: int(o.at("rate").whole(1, 100, 0)),
-		WindowMS:    o.at("window").duration(time.Second, time.Hour, 0).Milliseconds(),
-		SlowMS:      o.at("slow").duration(100*time.Millisecond, 10*time.Second, 0).Milliseconds(),
-	}
-}
-
-// schedule is the preset's name, or "list", and the waits in milliseconds.
-func (v value) schedule(s notify.Schedule) (name string, waits []int64) {
-	if v.given() {
-		if err := v.node.Decode(&s); err != nil {
-			problem := "use a preset (day, quick) or a list of waits such as [1s, 3s, 5s]"
-			if errors.Is(err, notify.ErrSchedule) {
-				problem = strings.TrimPrefix(err.Error(), notify.ErrSchedule.Error()+": ")
-			}
-			v.wrong("%s", problem)
-			return "", nil
-		}
-	}
-	for _, wait := range s {
-		waits = append(waits, wait.Milliseconds())
-	}
-	if name = s.String(); name != "day" && name != "quick" {
-		name = "list"
-	}
-	return name, waits
 }
 
 func (d *declared) sku(v value, seen names) {

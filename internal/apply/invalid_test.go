@@ -19,11 +19,13 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		return "merchants:\n- code: m\n  signing_secret: " + secretA + "\n  " + rest
 	}
 	notify := func(rest string) string { return merchant("notify:\n    " + rest) }
+	endpoint := func(rest string) string { return notify("endpoints:\n    - { " + rest + " }") }
+	env.Channels = map[string]func(string) error{"bus": func(string) error { return errors.New("a bus has no https") }}
 	for _, c := range []struct{ file, want string }{
 		{"", ":1: the file declares nothing"},
 		{"merchants: [", "not valid YAML"},
 		{"a: 1\n---\nb: 2", "more than one document"},
-		{"merchant: []", ":1: merchant: unknown field; known are suppliers, merchants, skus, accounts"},
+		{"merchant: []", ":1: merchant: unknown field; known are suppliers, merchants, skus, accounts, subscriptions"},
 		{"skus: []\nskus: []", ":2: skus: set twice"},
 		{"skus: { sku: a }", ":1: skus: a list is wanted here"},
 		{"skus: [a]", ":1: skus[0]: a set of named fields is wanted here: sku, stock"},
@@ -65,6 +67,28 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{notify("breaker: {open: 10ms}"), "use a duration from 1s to 24h0m0s"},
 		{notify("breaker: {often: 1}"), "breaker"},
 		{"merchants:\n- { code: a, api_key: " + keyM1 + ", signing_secret: " + secretA + " }\n- { code: b, api_key: " + keyM1 + ", signing_secret: " + secretA + " }", ":3: merchants[1].api_key: the same as in merchants[0].api_key"},
+
+		{notify("balance: random"), `:5: merchants[0].notify.balance: "random" is not known; use failover or weighted or all`},
+		{notify("events: [order.paid, order.eaten]"), `:5: merchants[0].notify.events[1]: "order.eaten" is not known; use order.paid or`},
+		{endpoint("name: crm, url: ftp://b"), ":6: merchants[0].notify.endpoints[0].url: only https is reached"},
+		{endpoint("name: crm, url: https://b, channel: pigeon"), `merchants[0].notify.endpoints[0].channel: "pigeon" is not known; use webhook or bus`},
+		{endpoint("name: crm, url: https://b, channel: bus"), "merchants[0].notify.endpoints[0].url: a bus has no https"},
+		{endpoint("url: https://b"), "merchants[0].notify.endpoints[0].name: missing"},
+		{endpoint("name: crm, url: https://b, weight: 0"), "weight: use a whole number from 1 to 100"},
+		{endpoint("name: crm, url: https://b, credentials: { key: [a] }"), "merchants[0].notify.endpoints[0].credentials.key: a text is wanted here"},
+		{endpoint("name: crm, url: https://b, headers: [a]"), "merchants[0].notify.endpoints[0].headers: a set of named fields"},
+		{endpoint("name: crm, url: https://b, headers: { Host: b }"), "merchants[0].notify.endpoints[0].headers: Host is set by us"},
+		{endpoint("name: crm, url: https://b, format: xml"), "format: \"xml\" is not known; use standard or form or form-md5"},
+		{endpoint("name: crm, url: https://b, client_key: x"), "client_cert: missing: a key needs its certificate"},
+		{endpoint("name: crm, url: https://b, client_cert: x, client_key: " + secretA), "client_cert: certificate and key are not a pair"},
+		{endpoint("name: crm, url: https://b, client_cert: x"), "client_key: missing: none is stored for this address"},
+		{endpoint("name: crm, url: https://b }\n    - { name: crm, url: https://c"), ":7: merchants[0].notify.endpoints[1].name: the same as in"},
+
+		{"subscriptions: [{ code: crm, signing_secret: " + secretA + " }]", "subscriptions[0].endpoints: missing: where it is told"},
+		{"subscriptions: [{ code: crm, urls: [https://a] }]", "subscriptions[0].signing_secret: missing: webhooks are signed with it"},
+		{"subscriptions:\n- code: crm\n  signing_secret: " + secretA + "\n  urls: [https://a]\n  merchants: [nobody]", `:5: subscriptions[0].merchants[0]: there is no merchant "nobody"`},
+		{"subscriptions: [{ code: crm, urls: [https://a], merchants: some }]", "subscriptions[0].merchants: a list is wanted here"},
+		{"subscriptions: [{ code: crm, urls: [https://a], merchants: [] }]", "subscriptions[0].merchants: use all, or a list of merchants"},
 
 		{"skus: [{ sku: a }]", "skus[0].stock: missing"},
 		{"skus: [{ sku: a, stock: -1 }]", "skus[0].stock: use a whole number"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"backstop/internal/merchant"
+	"backstop/internal/seal"
 	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
@@ -36,7 +37,7 @@ func (w *writer) merchants(ctx context.Context, d *declared) error {
 			return fmt.Errorf("merchant %s: %w", m.code, err)
 		}
 	}
-	return nil
+	return d.problems.err()
 }
 
 // checkMerchants finds what only the database can tell: a new merchant without a
@@ -86,11 +87,17 @@ func (w *writer) merchant(ctx context.Context, m merchantDecl, old *merchant.Row
 	if m.keyHash != "" {
 		row.APIKeyHash = &m.keyHash
 	}
-	var err error
-	if row.Notify, err = json.Marshal(m.settings); err != nil {
+	owner := settings.EndpointOwner{Table: settings.MerchantsTable, Code: m.code}
+	var stored json.RawMessage
+	if old != nil {
+		stored = old.Notify
+	}
+	raw, told, err := w.notify(owner, m.told, stored)
+	if err != nil {
 		return err
 	}
-	if row.SigningSecrets, err = w.sealSecrets(m); err != nil {
+	row.Notify = raw
+	if row.SigningSecrets, err = w.sealSecrets(settings.SecretPlace(m.code), m.secrets); err != nil {
 		return err
 	}
 	if old == nil {
@@ -107,7 +114,11 @@ func (w *writer) merchant(ctx context.Context, m merchantDecl, old *merchant.Row
 	if m.secrets == nil {
 		row.SigningSecrets = old.SigningSecrets
 	}
-	changes := w.merchantChanges(m, &row, old)
+	enabled, err := w.enable(ctx, old.ID, m.told)
+	if err != nil {
+		return err
+	}
+	changes := slices.Concat(w.merchantChanges(m, &row, old), told, enabled)
 	if len(changes) == 0 {
 		w.say("merchant %s unchanged", m.code)
 		return nil
@@ -119,15 +130,20 @@ func (w *writer) merchant(ctx context.Context, m merchantDecl, old *merchant.Row
 	return err
 }
 
-func (w *writer) sealSecrets(m merchantDecl) (json.RawMessage, error) {
-	sealed := make([]string, len(m.secrets))
-	for i, key := range m.secrets {
-		sealed[i] = w.env.Keys.Seal(settings.SecretPlace(m.code), key)
+func (w *writer) sealSecrets(place seal.Place, secrets [][]byte) (json.RawMessage, error) {
+	sealed := make([]string, len(secrets))
+	for i, key := range secrets {
+		sealed[i] = w.env.Keys.Seal(place, key)
 	}
 	return json.Marshal(sealed)
 }
 
-// merchantChanges names the fields that differ from what is stored.
+// sameSecrets says whether the stored secrets open and are those of the file.
+func sameSecrets(stored [][]byte, err error, secrets [][]byte) bool {
+	return err == nil && slices.EqualFunc(stored, secrets, func(a, b []byte) bool { return string(a) == string(b) })
+}
+
+// merchantChanges names the fields beside notify that differ from what is stored.
 func (w *writer) merchantChanges(m merchantDecl, row, old *merchant.Row) []string {
 	var changes []string
 	if row.Name != old.Name {
@@ -137,32 +153,8 @@ func (w *writer) merchantChanges(m merchantDecl, row, old *merchant.Row) []strin
 		changes = append(changes, "api_key")
 	}
 	if m.secrets != nil {
-		stored, err := settings.OpenSecrets(w.env.Keys, *old)
-		if err != nil || !slices.EqualFunc(stored, m.secrets, func(a, b []byte) bool { return string(a) == string(b) }) {
+		if stored, err := settings.OpenSecrets(w.env.Keys, *old); !sameSecrets(stored, err, m.secrets) {
 			changes = append(changes, "signing_secret")
-		}
-	}
-	var was merchant.Settings
-	if err := json.Unmarshal(old.Notify, &was); err != nil {
-		return append(changes, "notify")
-	}
-	is := m.settings
-	for _, f := range []struct {
-		name string
-		same bool
-	}{
-		{"urls", slices.Equal(was.URLs, is.URLs)},
-		{"ack", was.Ack == is.Ack},
-		{"ack_text", was.AckText == is.AckText},
-		{"format", was.Format == is.Format},
-		{"schedule", was.Schedule == is.Schedule && slices.Equal(was.WaitsMS, is.WaitsMS)},
-		{"timeout", was.TimeoutMS == is.TimeoutMS},
-		{"max_in_flight", was.MaxInFlight == is.MaxInFlight},
-		{"rate_limit", was.RatePerSecond == is.RatePerSecond},
-		{"breaker", was.Breaker == is.Breaker},
-	} {
-		if !f.same {
-			changes = append(changes, "notify."+f.name)
 		}
 	}
 	return changes

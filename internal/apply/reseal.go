@@ -23,7 +23,7 @@ import (
 func Reseal(ctx context.Context, env Env, progress func(looked int)) (changed int, err error) {
 	var wrong []error
 	looked := 0
-	for _, table := range []string{"suppliers", "merchants"} {
+	for _, table := range []string{"suppliers", settings.MerchantsTable, settings.SubscriptionsTable} {
 		var ids []int64
 		if err := env.DB.Read.NewRaw("SELECT id FROM ? ORDER BY id", bun.Ident(table)).Scan(ctx, &ids); err != nil {
 			return changed, fmt.Errorf("read %s: %w", table, err)
@@ -48,48 +48,95 @@ func Reseal(ctx context.Context, env Env, progress func(looked int)) (changed in
 	return changed, errors.Join(wrong...)
 }
 
+// sealed is a column that holds secrets, as it is and under the current key.
+type sealed struct {
+	column       string
+	old, renewed json.RawMessage
+}
+
 // reseal does one row by compare-and-set: somebody who applies at the same
 // moment wins, with the current key.
 func (env Env) reseal(ctx context.Context, table string, id int64) (changed bool, err error) {
 	err = env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		column, old, renewed, err := env.renew(ctx, tx, table, id)
-		if err != nil || slices.Equal(old, renewed) {
+		changed = false
+		columns, err := env.renew(ctx, tx, table, id)
+		if err != nil {
 			return err
 		}
-		res, err := tx.NewRaw("UPDATE ? SET ? = ? WHERE id = ? AND ? = ?",
-			bun.Ident(table), bun.Ident(column), string(renewed), id, bun.Ident(column), string(old)).Exec(ctx)
-		if err != nil {
-			return fmt.Errorf("%s %d: %w", table, id, err)
+		for _, c := range columns {
+			if slices.Equal(c.old, c.renewed) {
+				continue
+			}
+			res, err := tx.NewRaw("UPDATE ? SET ? = ? WHERE id = ? AND ? = ?",
+				bun.Ident(table), bun.Ident(c.column), string(c.renewed), id, bun.Ident(c.column), string(c.old)).Exec(ctx)
+			if err != nil {
+				return fmt.Errorf("%s %d: %w", table, id, err)
+			}
+			n, _ := res.RowsAffected()
+			changed = changed || n == 1
 		}
-		n, _ := res.RowsAffected()
-		changed = n == 1
 		return nil
 	})
 	return changed, err
 }
 
 // renew reads a row and seals anew what needs it.
-func (env Env) renew(ctx context.Context, tx bun.Tx, table string, id int64) (column string, old, renewed json.RawMessage, err error) {
-	if table == "suppliers" {
-		var r settings.SupplierRow
-		if err := env.DB.ForUpdate(tx.NewSelect().Model(&r).Where("su.id = ?", id)).Scan(ctx); err != nil {
-			return "", nil, nil, fmt.Errorf("read supplier %d: %w", id, err)
+func (env Env) renew(ctx context.Context, tx bun.Tx, table string, id int64) ([]sealed, error) {
+	switch table {
+	case settings.MerchantsTable:
+		var r merchant.Row
+		if err := env.DB.ForUpdate(tx.NewSelect().Model(&r).Where("m.id = ?", id)).Scan(ctx); err != nil {
+			return nil, fmt.Errorf("read merchant %d: %w", id, err)
 		}
-		renewed, err = env.renewConfig(r)
+		columns, err := env.renewTold(settings.EndpointOwner{Table: table, Code: r.Code}, settings.SecretPlace(r.Code), r.SigningSecrets, r.Notify)
 		if err != nil {
-			err = fmt.Errorf("supplier %s: %w", r.Code, err)
+			return nil, fmt.Errorf("merchant %s: %w", r.Code, err)
 		}
-		return "config", r.Config, renewed, err
+		return columns, nil
+	case settings.SubscriptionsTable:
+		var r settings.SubscriptionRow
+		if err := env.DB.ForUpdate(tx.NewSelect().Model(&r).Where("sb.id = ?", id)).Scan(ctx); err != nil {
+			return nil, fmt.Errorf("read subscription %d: %w", id, err)
+		}
+		columns, err := env.renewTold(settings.EndpointOwner{Table: table, Code: r.Code}, settings.SubscriptionSecretPlace(r.Code), r.SigningSecrets, r.Notify)
+		if err != nil {
+			return nil, fmt.Errorf("subscription %s: %w", r.Code, err)
+		}
+		return columns, nil
 	}
-	var r merchant.Row
-	if err := env.DB.ForUpdate(tx.NewSelect().Model(&r).Where("m.id = ?", id)).Scan(ctx); err != nil {
-		return "", nil, nil, fmt.Errorf("read merchant %d: %w", id, err)
+	var r settings.SupplierRow
+	if err := env.DB.ForUpdate(tx.NewSelect().Model(&r).Where("su.id = ?", id)).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read supplier %d: %w", id, err)
 	}
-	renewed, err = env.renewSecrets(r)
+	renewed, err := env.renewConfig(r)
 	if err != nil {
-		err = fmt.Errorf("merchant %s: %w", r.Code, err)
+		return nil, fmt.Errorf("supplier %s: %w", r.Code, err)
 	}
-	return "signing_secrets", r.SigningSecrets, renewed, err
+	return []sealed{{"config", r.Config, renewed}}, nil
+}
+
+// renewTold does the secrets of how somebody is told: those that sign, and those
+// of its addresses.
+func (env Env) renewTold(owner settings.EndpointOwner, place seal.Place, secrets, notify json.RawMessage) ([]sealed, error) {
+	signing, err := env.renewSecrets(place, secrets)
+	if err != nil {
+		return nil, err
+	}
+	columns := []sealed{{"signing_secrets", secrets, signing}}
+	var s merchant.Settings
+	if err := json.Unmarshal(notify, &s); err != nil {
+		return nil, fmt.Errorf("notify: %w", err)
+	}
+	if !settings.AnySecret(s.Endpoints, env.Keys.NeedsReseal) {
+		return columns, nil
+	}
+	open, err := settings.OpenEndpoints(env.Keys, owner, s.Endpoints)
+	if err != nil {
+		return nil, errors.Join(err, hint(err))
+	}
+	s.Endpoints = settings.SealEndpoints(env.Keys, owner, open)
+	renewed, err := json.Marshal(s)
+	return append(columns, sealed{"notify", notify, renewed}), err
 }
 
 func (env Env) renewConfig(r settings.SupplierRow) (json.RawMessage, error) {
@@ -122,23 +169,22 @@ func (env Env) renewConfig(r settings.SupplierRow) (json.RawMessage, error) {
 	return settings.SealConfig(kind, env.Keys, r.Code, plain)
 }
 
-func (env Env) renewSecrets(r merchant.Row) (json.RawMessage, error) {
-	var sealed []string
-	if err := json.Unmarshal(r.SigningSecrets, &sealed); err != nil {
+func (env Env) renewSecrets(place seal.Place, stored json.RawMessage) (json.RawMessage, error) {
+	var texts []string
+	if err := json.Unmarshal(stored, &texts); err != nil {
 		return nil, fmt.Errorf("signing secrets: %w", err)
 	}
-	if !slices.ContainsFunc(sealed, env.Keys.NeedsReseal) {
-		return r.SigningSecrets, nil
+	if !slices.ContainsFunc(texts, env.Keys.NeedsReseal) {
+		return stored, nil
 	}
-	place := settings.SecretPlace(r.Code)
-	for i, text := range sealed {
+	for i, text := range texts {
 		plain, err := env.Keys.Open(place, text)
 		if err != nil {
 			return nil, errors.Join(err, hint(err))
 		}
-		sealed[i] = env.Keys.Seal(place, plain)
+		texts[i] = env.Keys.Seal(place, plain)
 	}
-	return json.Marshal(sealed)
+	return json.Marshal(texts)
 }
 
 // hint says how to mend what seal's error only names.

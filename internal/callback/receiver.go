@@ -17,6 +17,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/internal/trace"
 
 	"golang.org/x/time/rate"
 )
@@ -47,6 +48,7 @@ type Options struct {
 	Payments Payments
 	Refusals *Refusals
 	Wait     time.Duration // longest stay of one callback (CALLBACK_WAIT)
+	Tracer   *trace.Tracer // nil = nothing is followed
 }
 
 // Receiver is the way of every callback from the door to its answer.
@@ -84,7 +86,12 @@ func (r *Receiver) Receive(ctx context.Context, code string, req *supplier.Reque
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, r.o.Wait)
 	defer cancel()
-	receipt := r.receive(ctx, code, req, addrErr)
+	span := r.o.Tracer.Begin("callback")
+	receipt := r.receive(trace.With(ctx, span), code, req, addrErr)
+	span.Set("backstop.supplier", code)
+	span.Set("backstop.outcome", receipt.Outcome)
+	span.Set("backstop.order_no", receipt.OrderNo)
+	span.End()
 	metric.Callbacks.WithLabelValues(receipt.Outcome).Inc()
 	metric.CallbackSeconds.Observe(time.Since(start).Seconds())
 	return receipt
@@ -133,7 +140,13 @@ func (r *Receiver) take(ctx context.Context, received *payment.Received, req *su
 		Steps: storableSteps(steps.Steps),
 	}
 	adapter := received.Supplier.Adapter
+	commit := trace.Of(ctx).Child("commit")
+	received.Trace = commit.Parent()
 	outcome, err := r.o.Payments.Take(ctx, received)
+	if err != nil {
+		commit.Fail(Unavailable)
+	}
+	commit.End()
 	if err != nil {
 		return Receipt{
 			Reply: adapter.Reply(supplier.Unavailable), Outcome: Unavailable, OrderNo: received.Callback.OrderRef,

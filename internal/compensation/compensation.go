@@ -24,6 +24,9 @@ const (
 	Malformed        = "malformed"
 	NotifyExhausted  = "notify_exhausted"
 	StuckPaying      = "stuck_paying"
+	// SubscriptionExhausted: one of the house's own systems was not told. The
+	// merchant's money is not at risk by that.
+	SubscriptionExhausted = "subscription_exhausted"
 )
 
 // Opened is the state in which every exception starts, Resolved a good end.

@@ -83,6 +83,9 @@ type Config struct {
 	AlertURLs     []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go: telegram://token@telegram?chats=…, slack://…, smtp://user:password@host:port/?from=…&to=…, generic+https://… . Without any they are only shown in the console."`
 	AlertLanguage string   `env:"ALERT_LANGUAGE" default:"zh" oneof:"zh en" doc:"Language of alerts."`
 
+	OTLPEndpoint string `env:"OTLP_ENDPOINT" default:"" empty:"OTEL_EXPORTER_OTLP_ENDPOINT, else none" form:"public" group:"Traces" doc:"OpenTelemetry collector (OTLP over HTTP, http://127.0.0.1:4318) that gets the way of payments: callback, commit, delivery. Headers and certificates come from the OTEL_EXPORTER_OTLP_* variables."`
+	TraceOneIn   int    `env:"TRACE_ONE_IN" default:"1" min:"1" max:"1000000" doc:"One payment in so many is followed."`
+
 	origins map[string]Origin
 }
 

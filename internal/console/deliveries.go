@@ -39,7 +39,8 @@ type Delivery struct {
 
 // deliveryColumns take the money from the notification while it is at risk, and
 // else from the order.
-const deliveryColumns = "COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), '') AS merchant," +
+const deliveryColumns = "COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id)," +
+	" (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant," +
 	" CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END AS money, COALESCE(NULLIF(d.currency, ''), o.currency, '') AS money_currency"
 
 // Deliveries is one page of notifications.
@@ -70,7 +71,7 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 	page := cut(f.Span, w, rows, func(d Delivery) int64 { return d.ID })
 	if m.gathered {
 		page.Count = int64(len(m.ids))
-	} else if err := counted(ctx, b, &page, f.Span, m.scans, "deliveries", "d", m.apply); err != nil {
+	} else if err := counted(ctx, b, &page, f.Span, w, m.scans, "deliveries", "d", m.apply); err != nil {
 		return page, err
 	}
 	return page, b.addLast(ctx, page.Rows)
@@ -156,7 +157,7 @@ func (b *Book) matchDeliveries(ctx context.Context, f *DeliveryFilter) (*deliver
 	m.equal("d.status", f.Status)
 	m.equal("d.event_type", f.Type)
 	if f.Merchant != "" {
-		id, err := b.MerchantID(ctx, f.Merchant)
+		id, err := b.coded(ctx, "merchants", f.Merchant)
 		if err != nil || id == 0 {
 			return nil, err
 		}

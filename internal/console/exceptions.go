@@ -64,5 +64,5 @@ func (b *Book) Exceptions(ctx context.Context, f ExceptionFilter) (Page[compensa
 		return Page[compensation.Item]{}, fmt.Errorf("read exceptions: %w", err)
 	}
 	page := cut(f.Span, w, rows, func(i compensation.Item) int64 { return i.ID })
-	return page, counted(ctx, b, &page, f.Span, false, "exceptions", "x", c.apply)
+	return page, counted(ctx, b, &page, f.Span, w, false, "exceptions", "x", c.apply)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/alert"
 	"backstop/internal/audit"
 
 	"github.com/uptrace/bun"
@@ -25,16 +26,7 @@ func (b *Book) Anything(ctx context.Context, table string) (bool, error) {
 	return len(id) > 0, nil
 }
 
-// MerchantID finds a merchant by its code; 0 = there is none.
-func (b *Book) MerchantID(ctx context.Context, code string) (int64, error) {
-	return b.coded(ctx, "merchants", code)
-}
-
-// SupplierID finds a supplier by its code; 0 = there is none.
-func (b *Book) SupplierID(ctx context.Context, code string) (int64, error) {
-	return b.coded(ctx, "suppliers", code)
-}
-
+// coded finds a merchant or a supplier by its code; 0 = there is none.
 func (b *Book) coded(ctx context.Context, table, code string) (int64, error) {
 	var id []int64
 	if err := b.db.Read.NewRaw("SELECT id FROM ? WHERE code = ?", bun.Ident(table), code).Scan(ctx, &id); err != nil {
@@ -78,7 +70,7 @@ func byTime(items []Item) {
 
 // Acts is one page of what people did, newest first. Its cursors are numbers.
 func (b *Book) Acts(ctx context.Context, q audit.Query, s Span) (Page[audit.Row], error) {
-	q.Limit, q.Oldest = s.size()+1, s.At.Newer
+	q.From, q.To, q.Limit, q.Oldest = s.From, s.To, s.size()+1, s.At.Newer
 	if s.At.Newer {
 		q.After = s.At.ID
 	} else {
@@ -89,4 +81,19 @@ func (b *Book) Acts(ctx context.Context, q audit.Query, s Span) (Page[audit.Row]
 		return Page[audit.Row]{}, err
 	}
 	return cut(s, bounds{}, rows, func(r audit.Row) int64 { return r.Number }), nil
+}
+
+// Alerts is one page of alerts, newest first.
+func (b *Book) Alerts(ctx context.Context, q alert.Query, s Span) (Page[alert.Alert], error) {
+	q.From, q.To, q.Limit, q.Oldest = s.From, s.To, s.size()+1, s.At.Newer
+	if s.At.Newer {
+		q.After = s.At.ID
+	} else {
+		q.Before = s.At.ID
+	}
+	rows, err := alert.List(ctx, b.db.Read, q)
+	if err != nil {
+		return Page[alert.Alert]{}, err
+	}
+	return cut(s, bounds{}, rows, func(a alert.Alert) int64 { return a.ID }), nil
 }

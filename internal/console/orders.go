@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -61,7 +62,7 @@ func (b *Book) Orders(ctx context.Context, f OrderFilter) (Page[Order], error) {
 		return Page[Order]{}, fmt.Errorf("read orders: %w", err)
 	}
 	page := cut(f.Span, w, rows, func(o Order) int64 { return o.ID })
-	if err := counted(ctx, b, &page, f.Span, scans, "orders", "o", match.apply); err != nil {
+	if err := counted(ctx, b, &page, f.Span, w, scans, "orders", "o", match.apply); err != nil {
 		return page, err
 	}
 	return page, b.addTold(ctx, page.Rows)
@@ -92,14 +93,14 @@ func (b *Book) matchOrders(ctx context.Context, f *OrderFilter) (c conditions, s
 	c.equal("o.status", f.Status)
 	c.equal("o.currency", f.Currency)
 	if f.Merchant != "" {
-		id, err := b.MerchantID(ctx, f.Merchant)
+		id, err := b.coded(ctx, "merchants", f.Merchant)
 		if err != nil || id == 0 {
 			return nil, false, err
 		}
 		c.add("o.merchant_id = ?", id)
 	}
 	if f.Supplier != "" {
-		id, err := b.SupplierID(ctx, f.Supplier)
+		id, err := b.coded(ctx, "suppliers", f.Supplier)
 		if err != nil || id == 0 {
 			return nil, false, err
 		}
@@ -135,7 +136,7 @@ func (b *Book) addTold(ctx context.Context, rows []Order) error {
 	of := map[int64][]notify.Delivery{}
 	if len(ids) > 0 {
 		var all []notify.Delivery
-		err := b.db.Read.NewSelect().Model(&all).Column("id", "subject_id", "merchant_id", "status").
+		err := b.db.Read.NewSelect().Model(&all).Column("id", "event_id", "subject_id", "merchant_id", "status", "house").
 			Where("d.subject_id IN (?)", bun.List(ids)).OrderExpr("d.id DESC").Limit(int64(len(ids)) * toldRows).Scan(ctx)
 		if err != nil {
 			return fmt.Errorf("read how merchants were told: %w", err)
@@ -146,7 +147,8 @@ func (b *Book) addTold(ctx context.Context, rows []Order) error {
 	}
 	for i := range rows {
 		told := of[rows[i].ID]
-		rows[i].Told = notify.OrderStatus(told, len(told) > 0 && b.breakers.Of(told[0].MerchantID).Parked())
+		own := slices.IndexFunc(told, func(d notify.Delivery) bool { return !d.House })
+		rows[i].Told = notify.OrderStatus(told, own >= 0 && b.breakers.Of(told[own].MerchantID).Parked())
 	}
 	return nil
 }

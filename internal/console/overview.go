@@ -158,7 +158,8 @@ func (b *Book) nameMerchants(ctx context.Context, all []MerchantHealth) error {
 		ids[i] = h.Merchant
 	}
 	var names []Named
-	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)", bun.List(ids)).Scan(ctx, &names); err != nil {
+	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)"+
+		" UNION ALL SELECT id, code, name FROM subscriptions WHERE id IN (?)", bun.List(ids), bun.List(ids)).Scan(ctx, &names); err != nil {
 		return fmt.Errorf("read the merchants' names: %w", err)
 	}
 	for i := range all {
@@ -183,7 +184,7 @@ type Todo struct {
 // Kinds are all kinds of exceptions, those about money first.
 var Kinds = []string{
 	compensation.AmountMismatch, compensation.CurrencyMismatch, compensation.AccountMismatch, compensation.DuplicatePayment,
-	compensation.LatePayment, compensation.UnknownOrder, compensation.NotifyExhausted, compensation.StuckPaying,
+	compensation.LatePayment, compensation.UnknownOrder, compensation.NotifyExhausted, compensation.StuckPaying, compensation.SubscriptionExhausted,
 	compensation.UnknownRefund, compensation.DecryptFailed, compensation.Malformed,
 }
 
@@ -239,6 +240,9 @@ type Lane struct {
 type Queues struct {
 	Lanes     []Lane
 	RedisDown bool
+	// InFlight is how many notifications are on their way now, on all nodes.
+	InFlight     int64
+	InFlightMore bool // there are more than were counted
 }
 
 const (
@@ -264,10 +268,11 @@ func (b *Book) Queues(ctx context.Context, sizes func(context.Context) (map[stri
 		held, err = sizes(asked)
 		q.RedisDown = err != nil
 	}
+	q.InFlight, q.InFlightMore = rows[inFlightRows].Count, rows[inFlightRows].Cut
 	for _, name := range queue.Names {
 		l := Lane{Name: name}
 		if r, ok := rows[name]; ok {
-			l.Kept, l.Rows, l.More = true, r.Count, r.Count >= laneRows
+			l.Kept, l.Rows, l.More = true, r.Count, r.Cut
 			if r.Oldest > 0 && r.Oldest < now {
 				l.Overdue = time.Duration(now-r.Oldest) * time.Microsecond
 			}
@@ -283,19 +288,35 @@ type laneCount struct {
 	Status string
 	Count  int64
 	Oldest int64
+	Cut    bool // there may be more than were counted
 }
+
+// inFlightRows is the lane of rows that are being sent, which no queue holds.
+const inFlightRows = "in flight"
 
 // waiting counts rows by the queue that works on them.
 func (b *Book) waiting(ctx context.Context, now int64) (map[string]laneCount, error) {
-	lanes := map[string]laneCount{string(queue.Live): {}, string(queue.Retry): {}, queue.TimeoutQueue: {}}
+	lanes := map[string]laneCount{string(queue.Live): {}, string(queue.Retry): {}, inFlightRows: {}, queue.TimeoutQueue: {}}
 	var deliveries []laneCount
 	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest FROM"+
 		" (SELECT status, next_at FROM deliveries WHERE next_at IS NOT NULL LIMIT ?) AS w GROUP BY status", laneRows).Scan(ctx, &deliveries)
 	if err != nil {
 		return nil, fmt.Errorf("count waiting notifications: %w", err)
 	}
+	var counted int64
 	for _, d := range deliveries {
+		counted += d.Count
+	}
+	cut := counted >= laneRows
+	for name, l := range lanes {
+		l.Cut = cut
+		lanes[name] = l
+	}
+	for _, d := range deliveries {
+		d.Cut = cut
 		switch notify.Status(d.Status) {
+		case notify.Sending:
+			lanes[inFlightRows] = d
 		case notify.Queued:
 			lanes[string(queue.Live)] = d
 		case notify.RetryWait:
@@ -308,6 +329,7 @@ func (b *Book) waiting(ctx context.Context, now int64) (map[string]laneCount, er
 	if err != nil {
 		return nil, fmt.Errorf("count running orders: %w", err)
 	}
+	due.Cut = due.Count >= laneRows
 	lanes[queue.TimeoutQueue] = due
 	return lanes, nil
 }

@@ -100,6 +100,9 @@ func (b *Book) whyOrder(s *Story, now int64) Why {
 		}
 	}
 	for i := range s.Deliveries {
+		if s.Deliveries[i].House {
+			continue // the merchant's order does not wait for the house
+		}
 		if w := b.whyDelivery(&s.Deliveries[i], now); w.Rule != "" {
 			return w
 		}

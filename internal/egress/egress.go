@@ -60,12 +60,14 @@ type Client struct {
 	Rules
 	transport     *http.Transport
 	plain, secure *net.Dialer
+	resolver      *net.Resolver
 	tls           *tls.Config
+	identities    identities
 }
 
 // New returns a client of its own connection pool: make one and share it.
 func New(config Config) *Client {
-	c := &Client{Rules: NewRules(config.Allow)}
+	c := &Client{Rules: NewRules(config.Allow), resolver: config.Resolver}
 	c.plain = c.dialer("http", config.Resolver)
 	c.secure = c.dialer("https", config.Resolver)
 	c.tls = &tls.Config{
@@ -74,12 +76,20 @@ func New(config Config) *Client {
 		NextProtos:         []string{"h2", "http/1.1"},
 		ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
 	}
+	c.transport = c.newTransport(c.tls)
+	return c
+}
+
+// newTransport returns a pool of connections that shake hands by a configuration.
+func (c *Client) newTransport(config *tls.Config) *http.Transport {
 	// Two dial functions, as the transport tells a dial nothing of the scheme,
 	// and whether http is allowed depends on the address.
-	c.transport = &http.Transport{
-		Proxy:                  nil,
-		DialContext:            c.plain.DialContext,
-		DialTLSContext:         c.dialTLS,
+	return &http.Transport{
+		Proxy:       nil,
+		DialContext: c.plain.DialContext,
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dialTLS(ctx, c.secure, config, network, address)
+		},
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		DisableCompression:     true, // a small answer must not unfold into a large one
@@ -88,7 +98,6 @@ func New(config Config) *Client {
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
-	return c
 }
 
 // RoundTrip sends one request and returns the answer's head. It is a plain
@@ -102,7 +111,10 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // Close drops the idle connections. Requests under way are not touched.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.transport.CloseIdleConnections()
+	c.identities.close()
+}
 
 func (c *Client) dialer(scheme string, resolver *net.Resolver) *net.Dialer {
 	return &net.Dialer{
@@ -127,8 +139,8 @@ func (c *Client) checkDial(scheme, network, address string) error {
 	return c.CheckAddr(scheme, to)
 }
 
-func (c *Client) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
-	raw, err := c.secure.DialContext(ctx, network, address)
+func dialTLS(ctx context.Context, dialer *net.Dialer, base *tls.Config, network, address string) (net.Conn, error) {
+	raw, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +149,7 @@ func (c *Client) dialTLS(ctx context.Context, network, address string) (net.Conn
 		_ = raw.Close()
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
-	config := c.tls.Clone()
+	config := base.Clone()
 	config.ServerName = host
 	conn := tls.Client(raw, config)
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)

@@ -26,14 +26,24 @@ const (
 	maxName, maxLabel = 253, 63
 )
 
-// publicPorts are the ports on which public hosts are reached: https and its
-// usual second port. Other services of a host (mail, databases, Redis) speak on
-// other ports and must never be fed a request of ours.
-var publicPorts = []uint16{443, 8443}
+// publicPorts are the ports on which public hosts are reached, by scheme. Other
+// services of a host (databases, Redis) speak on other ports and must never be
+// fed a request of ours. A scheme that does not stand here speaks in plain text:
+// no public host is reached by it.
+var publicPorts = map[string][]uint16{
+	"https": {443, 8443}, // and its usual second port
+	"amqps": {5671},
+	// Hosted Kafka hands out several: 9092 to 9098 for SASL and client
+	// certificates, 9194 to 9198 for brokers that are reached from outside.
+	"kafkas": {443, 9092, 9093, 9094, 9096, 9098, 9194, 9196, 9198},
+	"smtps":  {465},
+	// The submission port, whose callers demand STARTTLS before they say anything.
+	"smtp+starttls": {587},
+}
 
-// Rules say what may be reached: public hosts over https on publicPorts, and
-// the allowed ranges over http and https on any port. The zero value allows no
-// range. Rules are immutable and cheap to copy.
+// Rules say what may be reached: public hosts over encrypted schemes on their
+// publicPorts, and the allowed ranges over any scheme on any port. The zero value
+// allows no range. Rules are immutable and cheap to copy.
 type Rules struct{ allow []netip.Prefix }
 
 // NewRules allows the given ranges beside the public Internet. An allowed range
@@ -88,8 +98,8 @@ func (r Rules) Parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// CheckAddr says whether an address may be dialled for a scheme ("http" or
-// "https"). It is the check that counts: it runs after DNS, on the very address
+// CheckAddr says whether an address may be dialled for a scheme ("http", "https"
+// or another of publicPorts). It is the check that counts: it runs after DNS, on the very address
 // that is about to be connected.
 func (r Rules) CheckAddr(scheme string, to netip.AddrPort) error {
 	addr := to.Addr().Unmap().WithZone("")
@@ -111,13 +121,29 @@ func (r Rules) allows(addr netip.Addr) bool {
 
 // checkPublic holds what is asked of every host outside the allowed ranges.
 func checkPublic(scheme string, port uint16) error {
-	if scheme != "https" {
-		return fmt.Errorf("%w: plain http is only for ranges in BACKSTOP_NOTIFY_ALLOW_CIDRS; use https", ErrBlocked)
+	ports, encrypted := publicPorts[scheme]
+	if !encrypted {
+		return fmt.Errorf("%w: plain %s is only for ranges in BACKSTOP_NOTIFY_ALLOW_CIDRS; use %ss", ErrBlocked, scheme, scheme)
 	}
-	if !slices.Contains(publicPorts, port) {
-		return fmt.Errorf("%w: port %d of a public host; use 443 or 8443", ErrBlocked, port)
+	if !slices.Contains(ports, port) {
+		return fmt.Errorf("%w: port %d of a public host; use %s", ErrBlocked, port, listed(ports))
 	}
 	return nil
+}
+
+// listed writes ports as "443, 8443 or 9000".
+func listed(ports []uint16) string {
+	var b strings.Builder
+	for i, p := range ports {
+		switch {
+		case i > 0 && i == len(ports)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(int(p)))
+	}
+	return b.String()
 }
 
 func portOf(u *url.URL) (uint16, error) {

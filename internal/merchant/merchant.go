@@ -38,6 +38,11 @@ type Settings struct {
 	RatePerSecond float64 `json:"rate_per_second,omitempty"`
 	// Breaker holds what differs from the program's own; zero fields do not.
 	Breaker Breaker `json:"breaker,omitzero"`
+	// Events are the types that are sent; empty = all. The others are skipped.
+	Events  []string `json:"events,omitempty"`
+	Balance string   `json:"balance,omitempty"` // Failover (also where empty), Weighted or All
+	// Endpoints are the addresses beside URLs.
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 
 // Breaker says when a merchant counts as unreachable.
@@ -60,6 +65,13 @@ type Merchant struct {
 	// Secrets sign notifications, newest first.
 	Secrets  [][]byte
 	Disabled bool
+	// Endpoints are all addresses, the plain ones first, with their secrets open.
+	Endpoints []Endpoint
+	// House marks one of the house's own systems: it is told like a merchant, but
+	// sells nothing and is found by id alone. Follows are the merchants whose
+	// events it is told; empty = all.
+	House   bool
+	Follows []string
 }
 
 // Timeout is the longest that one notification attempt may take.
@@ -72,13 +84,21 @@ type Book struct {
 	byID   map[int64]*Merchant
 	byCode map[string]*Merchant
 	byKey  map[string]*Merchant // by hash of the API key
+	house  []*Merchant          // enabled ones
 }
 
 // NewBook makes a Book; keyHashes holds a merchant's API key hash by its id.
 func NewBook(all []*Merchant, keyHashes map[int64]string) *Book {
 	b := &Book{byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{}}
 	for _, m := range all {
-		b.byID[m.ID], b.byCode[m.Code] = m, m
+		b.byID[m.ID] = m
+		if m.House {
+			if !m.Disabled {
+				b.house = append(b.house, m)
+			}
+			continue
+		}
+		b.byCode[m.Code] = m
 		if h := keyHashes[m.ID]; h != "" && !m.Disabled {
 			b.byKey[h] = m
 		}
@@ -86,7 +106,29 @@ func NewBook(all []*Merchant, keyHashes map[int64]string) *Book {
 	return b
 }
 
-// ByID returns the merchant, or nil.
+// Subscribers are the house's own systems that are told of a merchant's events of
+// a type.
+func (b *Book) Subscribers(code, event string) []*Merchant {
+	var all []*Merchant
+	for _, h := range b.house {
+		if takes(h.Follows, code) && h.Wants(event) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// Subscriber returns the enabled system of the house with the code, or nil.
+func (b *Book) Subscriber(code string) *Merchant {
+	for _, h := range b.house {
+		if h.Code == code {
+			return h
+		}
+	}
+	return nil
+}
+
+// ByID returns the merchant, or the system of the house, or nil.
 func (b *Book) ByID(id int64) *Merchant { return b.byID[id] }
 
 // ByCode returns the merchant, or nil.
@@ -96,4 +138,4 @@ func (b *Book) ByCode(code string) *Merchant { return b.byCode[code] }
 func (b *Book) ByKeyHash(hash string) *Merchant { return b.byKey[hash] }
 
 // Len is the number of merchants.
-func (b *Book) Len() int { return len(b.byID) }
+func (b *Book) Len() int { return len(b.byCode) }

@@ -32,8 +32,12 @@ var (
 	AttemptSeconds = factory.NewHistogram(prometheus.HistogramOpts{
 		Name: "backstop_notify_attempt_seconds", Help: "Answer time of merchants.", Buckets: seconds,
 	})
+	FirstSeconds = factory.NewHistogram(prometheus.HistogramOpts{
+		Name: "backstop_notify_first_attempt_seconds", Help: "Time from the payment's commit to the first attempt to tell its merchant.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+	})
 	Notifications = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "backstop_notifications_total", Help: "Notifications by what became of an attempt: delivered, retry, exhausted.",
+		Name: "backstop_notifications_total", Help: "Notifications by what became of an attempt: delivered, retry_wait, exhausted.",
 	}, []string{"result"})
 	InFlight = factory.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "backstop_notify_in_flight", Help: "Notification attempts running on this node by pool: quick, slow.",

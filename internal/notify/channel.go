@@ -4,6 +4,7 @@ package notify
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 )
 
@@ -16,10 +17,23 @@ type Message struct {
 	// Body is frozen when the fact happens and sent byte for byte.
 	Body []byte
 	URL  string
+	// MerchantID is whom it is for; a channel that merchants connect to finds their
+	// connections by it.
+	MerchantID int64
 	// At is the time of this attempt (the node's clock: the receiver judges it).
 	At time.Time
 	// Secrets are the signing keys, newest first; more than one during rotation.
 	Secrets [][]byte
+	// Format is how the webhook writes the body: "standard" (or empty), "form"
+	// (HMAC-SHA256) or "form-md5".
+	Format string
+	// Headers are the merchant's own, beside ours and never instead of them.
+	Headers map[string]string
+	// ClientCert is shown to servers that ask for one (mTLS); nil = none.
+	ClientCert *tls.Certificate
+	// Credentials are the address's own secrets, opened: user name, password, ….
+	// They never stand in a Result.
+	Credentials map[string]string
 	// Ack is "status" (any 2xx) or "text" (2xx and a body equal to AckText).
 	Ack, AckText string
 	// Timeout bounds the whole attempt, from dial to the last byte read.
@@ -43,6 +57,11 @@ const (
 	Blocked    Class = "blocked"     // the address is not one we may reach (SSRF)
 	BadAddress Class = "bad_address" // the URL cannot be used at all
 	Internal   Class = "internal"    // our fault, e.g. no usable signing secret
+	// Refused: the other side understood and said no in words other than HTTP's: a
+	// broker's nack or return, a mail server's 5xx, a wrong password.
+	Refused Class = "refused"
+	// NotConnected: the merchant must connect to us and has not.
+	NotConnected Class = "not_connected"
 )
 
 // Result is what one attempt came to. Its texts are stored and shown, so they
@@ -59,8 +78,9 @@ type Result struct {
 	RemoteAddr   string // the address that was dialled, if any
 }
 
-// Channel sends a message one way (webhook, …). Send returns when the attempt is
-// over or ctx is; it never panics and keeps nothing of the message.
+// Channel sends a message one way (webhook, amqp, …). Send returns when the
+// attempt is over or ctx is; it never panics and keeps nothing of the message. A
+// channel that holds connections is an io.Closer too.
 type Channel interface {
 	Send(ctx context.Context, m Message) Result
 }

@@ -21,6 +21,9 @@ type claimed struct {
 	EventType  string
 	Channel    string
 	URL        string
+	Endpoint   string
+	House      bool
+	Shared     bool
 	Attempts   int64
 	// ScheduleFrom is how many attempts the schedule does not count.
 	ScheduleFrom int64
@@ -28,6 +31,7 @@ type claimed struct {
 	Currency     string
 	Amount       int64
 	Body         string
+	Trace        string // names the span that the attempt goes on from
 }
 
 // claimTimeout bounds one claim or pull.
@@ -49,7 +53,7 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	var rows []claimed
 	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
 		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+
-		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, attempts, schedule_from, created_at, currency, amount,"+
+		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from, created_at, currency, amount, trace,"+
 		" coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body",
 		Sending, d.o.DB.Boot(), lease, bun.List(ids), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
 	if err != nil {

@@ -26,7 +26,7 @@ func (d *Dispatcher) counted(batch []*outcome, won map[int64]bool) *report.Delta
 		if o.claimed.Attempts == 1 {
 			x.Lag(o.claimed.MerchantID, time.Duration(o.attempt.StartedAt-o.claimed.CreatedAt)*time.Microsecond)
 		}
-		if o.status != RetryWait {
+		if o.status != RetryWait && !o.claimed.Shared { // of those that share see settle
 			x.Untold(o.claimed.MerchantID, o.claimed.Currency, -1, -o.claimed.Amount)
 		}
 	}

@@ -29,24 +29,28 @@ type outcome struct {
 	nextAt     *int64 // of RetryWait
 	generation int64  // of the breaker under which it began
 	folded     *breaker.Folded
+	// endpoint is the merchant's address whose health the attempt tells, if any.
+	endpoint string
 }
 
 // deliver makes one attempt. The slot is free as soon as the merchant has taken
 // it; the row stays leased until the result is committed.
 func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	m := d.o.Book().ByID(c.MerchantID)
-	msg, waits := d.message(m, c)
+	p := d.plan(m, c)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })
-	res := d.send(c.Channel, msg)
+	span := d.spanOf(c)
+	res := send(d.ctx, d.o.Channels, c.Channel, p)
+	endSpan(span, c, p.msg, res)
 	failpoint.Hit("after_send")
 	late.Stop()
 	if res.Class == Cancelled {
 		d.giveBack(t, c)
 		return
 	}
-	o := d.judge(c, msg.URL, waits, start, res)
+	o := d.judge(c, p, start, res)
 	o.generation = t.generation
 
 	if res.Class != OK {
@@ -71,29 +75,6 @@ func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	d.mu.Unlock()
 }
 
-// message puts the attempt together. A merchant that is gone or has no address
-// any more gives a message without a URL: it fails like any other and ends on
-// the exception desk instead of nowhere.
-func (d *Dispatcher) message(m *merchant.Merchant, c claimed) (Message, Schedule) {
-	msg := Message{
-		ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
-		At: time.Now(), Ack: "status", Timeout: d.o.Timeout,
-	}
-	if m == nil || m.Disabled {
-		msg.URL = ""
-		return msg, Day()
-	}
-	s := m.Settings
-	if msg.URL == "" && len(s.URLs) > 0 {
-		msg.URL = s.URLs[int(c.Attempts-1)%len(s.URLs)]
-	}
-	msg.Secrets, msg.Ack, msg.AckText = m.Secrets, s.Ack, s.AckText
-	if t := m.Timeout(); t > 0 && t < d.o.Timeout {
-		msg.Timeout = t
-	}
-	return msg, waitsOf(s)
-}
-
 func waitsOf(s merchant.Settings) Schedule {
 	waits := make(Schedule, len(s.WaitsMS))
 	for i, ms := range s.WaitsMS {
@@ -102,18 +83,19 @@ func waitsOf(s merchant.Settings) Schedule {
 	return waits
 }
 
-func (d *Dispatcher) send(channel string, msg Message) Result {
-	ch := d.o.Channels[channel]
+// send makes the planned attempt.
+func send(ctx context.Context, channels map[string]Channel, channel string, p plan) Result {
+	ch, msg := channels[channel], p.msg
 	if ch == nil {
 		return Result{Class: Internal, Error: fmt.Sprintf("channel %q is not part of this program", channel)}
 	}
-	if msg.URL == "" {
-		return Result{Class: BadAddress, Error: "the merchant is gone, disabled or has no address: mend notify.urls and resend"}
+	if p.refused != nil {
+		return *p.refused
 	}
 	if len(msg.Body) == 0 {
 		return Result{Class: Internal, Error: "the event behind this notification is gone"}
 	}
-	res := ch.Send(d.ctx, msg)
+	res := ch.Send(ctx, msg)
 	metric.Attempts.WithLabelValues(string(res.Class)).Inc()
 	metric.AttemptSeconds.Observe(res.Took.Seconds())
 	return res
@@ -121,17 +103,15 @@ func (d *Dispatcher) send(channel string, msg Message) Result {
 
 // judge turns a result into the delivery's next state. Waits count from the end
 // of the attempt.
-func (d *Dispatcher) judge(c claimed, url string, waits Schedule, start int64, res Result) *outcome {
-	o := &outcome{claimed: c, attempt: Attempt{
-		ID: d.o.DB.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: url,
-		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
-		Node: d.o.DB.NodeName(), RequestHeader: text(res.RequestHeader), ResponseHeader: text(res.ResponseHeader),
-		ResponseBody: res.ResponseBody, Error: text(res.Error),
-	}}
-	if o.attempt.ResponseBody == nil {
-		o.attempt.ResponseBody = []byte{}
+func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome {
+	o := &outcome{claimed: c, endpoint: p.endpoint, attempt: newAttempt(d.o.DB, c, p, start, res)}
+	if p.refused != nil {
+		o.endpoint = "" // nothing was sent: it says nothing of the address
 	}
-	wait, again := waits.Wait(int(c.Attempts - c.ScheduleFrom))
+	wait, again := p.waits.Wait(int(c.Attempts - c.ScheduleFrom))
+	if p.final || p.last && gone(o) {
+		again = false
+	}
 	switch {
 	case res.Class == OK:
 		o.status = Delivered
@@ -142,6 +122,20 @@ func (d *Dispatcher) judge(c claimed, url string, waits Schedule, start int64, r
 		o.status = Exhausted
 	}
 	return o
+}
+
+// newAttempt is the record of an attempt. Its texts come from outside.
+func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
+	a := Attempt{
+		ID: d.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: p.msg.URL,
+		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
+		Node: d.NodeName(), RequestHeader: text(res.RequestHeader), ResponseHeader: text(res.ResponseHeader),
+		ResponseBody: res.ResponseBody, Error: text(res.Error),
+	}
+	if a.ResponseBody == nil {
+		a.ResponseBody = []byte{}
+	}
+	return a
 }
 
 // write commits the result and nudges the retry. A result that cannot be written
@@ -163,6 +157,9 @@ func (d *Dispatcher) write(o *outcome) {
 	d.o.Log.Info("notify", "notification", PublicID(o.claimed.EventID), "type", o.claimed.EventType, "attempt", o.attempt.Number,
 		"class", o.attempt.Class, "http_status", o.attempt.HTTPStatus, "took_ms", o.attempt.TookUS/1000, "result", o.status)
 	metric.Notifications.WithLabelValues(string(o.status)).Inc()
+	if o.claimed.Attempts == 1 {
+		metric.FirstSeconds.Observe(float64(o.attempt.StartedAt-o.claimed.CreatedAt) / 1e6)
+	}
 	if o.status == RetryWait {
 		d.o.Nudger.Later(queue.Nudge{Delivery: o.claimed.ID, Merchant: o.claimed.MerchantID, At: *o.nextAt})
 	}
@@ -220,6 +217,9 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	}
 	w := db.NewWrites(tx)
 	w.Add(d.counted(batch, won).Query(tx, d.o.DB))
+	if err := d.settle(ctx, tx, w, batch, won); err != nil {
+		return nil, err
+	}
 	if err := d.openExhausted(ctx, tx, w, batch, won); err != nil {
 		return nil, err
 	}
@@ -246,10 +246,11 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes,
 		if err != nil {
 			return fmt.Errorf("read the order of an exhausted notification: %w", err)
 		}
-		metric.Exceptions.WithLabelValues(compensation.NotifyExhausted).Inc()
+		kind, subject := deskPlace(o.claimed.EventID, o.claimed.House, o.claimed.MerchantID)
+		metric.Exceptions.WithLabelValues(kind).Inc()
 		items = append(items, &compensation.Item{
-			Kind: compensation.NotifyExhausted, MerchantID: o.claimed.MerchantID, OrderID: o.claimed.SubjectID,
-			OrderNo: order.OrderNo, Subject: PublicID(o.claimed.EventID), Amount: order.Amount, Currency: order.Currency,
+			Kind: kind, MerchantID: o.claimed.MerchantID, OrderID: o.claimed.SubjectID,
+			OrderNo: order.OrderNo, Subject: subject, Amount: order.Amount, Currency: order.Currency,
 			Detail: compensation.Detail(map[string]any{
 				"type": o.claimed.EventType, "attempts": o.attempt.Number, "last_class": o.attempt.Class, "last_error": o.attempt.Error,
 			}),

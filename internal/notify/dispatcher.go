@@ -12,6 +12,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/metric"
 	"backstop/internal/queue"
+	"backstop/internal/trace"
 )
 
 // Limits of one node's dispatcher.
@@ -41,6 +42,7 @@ type Options struct {
 	Concurrency int           // attempts in flight on this node
 	Timeout     time.Duration // the longest that any merchant's attempt may take
 	Log         *slog.Logger
+	Tracer      *trace.Tracer // nil = nothing is followed
 }
 
 // Dispatcher sends what is due, one merchant's cap and the node's cap in mind.
@@ -64,6 +66,7 @@ type Dispatcher struct {
 	sent     int // attempts that are over but not written yet
 	closing  bool
 
+	health  *health
 	results *db.Batcher[*outcome, struct{}]
 	holdNow chan struct{}
 	ctx     context.Context // ends attempts that outlast the shutdown
@@ -77,6 +80,7 @@ func NewDispatcher(o Options) *Dispatcher {
 	d := &Dispatcher{
 		o: o, lanes: map[int64]*lane{}, known: map[int64]struct{}{}, holdNow: make(chan struct{}, 1),
 	}
+	d.health = newHealth(o.DB, o.Log)
 	d.quick, d.slow = newPools(o.Concurrency)
 	d.wake = sync.NewCond(&d.mu)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -163,6 +167,7 @@ func (d *Dispatcher) Close(ctx context.Context) {
 	stop()
 	d.cancel()
 	d.results.Close()
+	d.health.close()
 }
 
 // pump hands out free slots, one per merchant in turn. Called with d.mu held.

@@ -171,6 +171,7 @@ func TestMostMerchantsHangAndTheOthersAreTold(t *testing.T) {
 		m := *f.M1
 		m.ID, m.Code = int64(i+1), string(rune('a'+i))
 		m.Settings.URLs = []string{"http://" + m.Code + ".test/n"}
+		m.Endpoints = m.Settings.Addresses()
 		m.Settings.TimeoutMS = 10_000
 		merchants = append(merchants, &m)
 	}

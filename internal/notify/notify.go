@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"backstop/internal/db"
+	"backstop/internal/merchant"
 	"backstop/internal/queue"
 	"backstop/internal/report"
 
@@ -26,7 +27,7 @@ const (
 	RetryWait Status = "retry_wait"
 	Delivered Status = "delivered"
 	Exhausted Status = "exhausted"
-	Skipped   Status = "skipped" // the merchant gave no address
+	Skipped   Status = "skipped" // nothing is sent; its class says why
 )
 
 // Event is one fact that a merchant is to be told, with its body frozen when the
@@ -53,9 +54,12 @@ type Delivery struct {
 	SubjectID  int64  `bun:"subject_id"`
 	EventType  string `bun:"event_type"`
 	Channel    string `bun:"channel"`
-	URL        string `bun:"url"` // empty = the merchant's addresses in turn
-	Status     Status `bun:"status"`
-	Attempts   int64  `bun:"attempts"`
+	URL        string `bun:"url"` // the order's own; empty = the merchant's
+	// Endpoint names the one address that this is for; empty = the channel's
+	// addresses in turn.
+	Endpoint string `bun:"endpoint"`
+	Status   Status `bun:"status"`
+	Attempts int64  `bun:"attempts"`
 	// ScheduleFrom is how many attempts there were when somebody sent it again: the
 	// schedule counts from there.
 	ScheduleFrom int64  `bun:"schedule_from"`
@@ -67,6 +71,13 @@ type Delivery struct {
 	FinishedAt   *int64 `bun:"finished_at"`
 	Currency     string `bun:"currency"` // of the money that it is about; empty = none
 	Amount       int64  `bun:"amount"`   // minor units
+	// Trace is the W3C traceparent of who raised it; empty = not traced.
+	Trace string `bun:"trace,nullzero"`
+	// House says that MerchantID is one of the house's own systems.
+	House bool `bun:"house"`
+	// Shared says that the event has several deliveries that the merchant must
+	// get: their money counts once, until the last of them is over.
+	Shared bool `bun:"shared"`
 }
 
 // Attempt is one try, kept for people.
@@ -89,8 +100,23 @@ type Attempt struct {
 	Error          string `bun:"error"`
 }
 
-// Webhook is the name of the HTTP channel.
-const Webhook = "webhook"
+// Names of the channels, as merchants choose them.
+const (
+	Webhook   = merchant.WebhookChannel
+	Websocket = "websocket"
+	AMQP      = "amqp"
+	Kafka     = "kafka"
+	Email     = "email"
+	SMS       = "sms"
+)
+
+// Ping is the type of event by which people try an address.
+const Ping = "ping"
+
+// Types are the events of which a merchant may be told (contract §6).
+var Types = []string{
+	"order.paid", "order.failed", "order.closed", "payout.succeeded", "payout.failed", "refund.succeeded", "refund.failed",
+}
 
 // Fact is what Create needs to tell a merchant something.
 type Fact struct {
@@ -98,12 +124,12 @@ type Fact struct {
 	SubjectID  int64
 	Type       string // "order.paid", …
 	Version    int64
-	At         int64  // Unix µs
-	URL        string // the order's own address; empty = the merchant's
-	HasAddress bool   // whether either of them gave one
+	At         int64 // Unix µs
+	Routes     []Route
 	Currency   string // of the money that the merchant is to be told about; empty = none
 	Amount     int64
-	Data       any // the body's "data"
+	Data       any    // the body's "data"
+	Trace      string // names the span that the deliveries go on from; empty = not followed
 }
 
 // envelope is the notification's body (contract §6).
@@ -125,17 +151,17 @@ func ParsePublicID(id string) (int64, bool) {
 }
 
 // Create gathers the events and their deliveries among the writes of the facts
-// themselves, and returns for each what to nudge after the commit. A fact without
-// an address is kept as skipped; its nudge is zero.
-func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([]queue.Nudge, error) {
+// themselves, and returns for each fact what to nudge after the commit. What is
+// not sent is kept as skipped and nudges nothing.
+func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([][]queue.Nudge, error) {
 	if len(facts) == 0 {
 		return nil, nil
 	}
 	now := d.Now()
 	untold := report.NewDelta(now)
 	events := make([]Event, len(facts))
-	deliveries := make([]Delivery, len(facts))
-	nudges := make([]queue.Nudge, len(facts))
+	deliveries := make([]Delivery, 0, len(facts))
+	nudges := make([][]queue.Nudge, len(facts))
 	for i, f := range facts {
 		id := d.NewID()
 		body, err := json.Marshal(envelope{ID: PublicID(id), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
@@ -146,20 +172,28 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([]queue.Nudge, err
 			ID: id, MerchantID: f.MerchantID, SubjectID: f.SubjectID, Type: f.Type, Version: f.Version,
 			Body: string(body), CreatedAt: now,
 		}
-		deliveries[i] = Delivery{
-			ID: d.NewID(), EventID: id, MerchantID: f.MerchantID, SubjectID: f.SubjectID, EventType: f.Type,
-			Channel: Webhook, URL: f.URL, Status: Queued, NextAt: &now, CreatedAt: now,
-			Currency: f.Currency, Amount: f.Amount,
+		must := 0 // deliveries that the merchant must get
+		for _, r := range f.Routes {
+			if !r.House && r.Skip == "" {
+				must++
+			}
 		}
-		if !f.HasAddress {
-			deliveries[i].Status, deliveries[i].NextAt, deliveries[i].FinishedAt = Skipped, nil, &now
-			continue
+		if must > 0 {
+			untold.Untold(f.MerchantID, f.Currency, 1, f.Amount)
 		}
-		untold.Untold(f.MerchantID, f.Currency, 1, f.Amount)
-		nudges[i] = queue.Nudge{Delivery: deliveries[i].ID, Merchant: f.MerchantID}
+		for _, r := range f.Routes {
+			x := r.delivery(&f, now)
+			x.ID, x.EventID, x.Shared = d.NewID(), id, must > 1 && !r.House
+			if x.NextAt != nil {
+				nudges[i] = append(nudges[i], queue.Nudge{Delivery: x.ID, Merchant: x.MerchantID})
+			}
+			deliveries = append(deliveries, x)
+		}
 	}
 	w.Add(tx.NewInsert().Model(&events))
-	w.Add(tx.NewInsert().Model(&deliveries))
+	if len(deliveries) > 0 {
+		w.Add(tx.NewInsert().Model(&deliveries))
+	}
 	if !untold.Empty() {
 		w.Add(untold.Query(tx, d))
 	}
@@ -169,25 +203,6 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([]queue.Nudge, err
 // Stamp writes a moment (Unix µs) as the contract wants it: RFC 3339, UTC, to
 // the millisecond.
 func Stamp(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000Z") }
-
-// OrderStatus derives an order's notify_status (contract §4) from its deliveries,
-// newest first: none, queued, sending, retrying, parked, delivered or exhausted.
-// parked says that the merchant's breaker is not closed.
-func OrderStatus(newestFirst []Delivery, parked bool) string {
-	for _, d := range newestFirst {
-		switch {
-		case d.Status == Skipped:
-			continue
-		case parked && (d.Status == Queued || d.Status == RetryWait):
-			return "parked"
-		case d.Status == RetryWait:
-			return "retrying"
-		default:
-			return string(d.Status)
-		}
-	}
-	return "none"
-}
 
 // OfSubject reads an order's deliveries, newest first.
 func OfSubject(ctx context.Context, q bun.IDB, subjectID int64) ([]Delivery, error) {

@@ -22,8 +22,11 @@ func (d *Dispatcher) samples(batch []*outcome) []breaker.Sample {
 }
 
 // tells what an attempt says about the merchant. What failed on our side, or for
-// want of an address, says nothing.
+// want of an address, says nothing; nor does one that is gone, as it is disabled.
 func (d *Dispatcher) tells(o *outcome) breaker.Result {
+	if gone(o) {
+		return breaker.Unclear
+	}
 	switch o.attempt.Class {
 	case OK:
 		s := d.settingsOf(o.claimed.MerchantID)

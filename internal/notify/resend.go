@@ -35,7 +35,10 @@ func Resend(ctx context.Context, tx bun.Tx, d *db.DB, deliveryID int64) (queue.N
 		return queue.Nudge{}, ErrNoDelivery
 	}
 	r := row[0]
-	if r.Status == Sending {
+	switch {
+	case r.EventType == Ping:
+		return queue.Nudge{}, ErrNoDelivery // a ping is sent while somebody waits, or not at all
+	case r.Status == Sending:
 		return queue.Nudge{}, ErrSending
 	}
 	if r.Status == Delivered {
@@ -44,12 +47,9 @@ func Resend(ctx context.Context, tx bun.Tx, d *db.DB, deliveryID int64) (queue.N
 	now, from, w := d.Now(), r.ScheduleFrom, db.NewWrites(tx)
 	if r.NextAt == nil { // it was over
 		from = r.Attempts
-		x := report.NewDelta(now)
-		x.Untold(r.MerchantID, r.Currency, 1, r.Amount)
-		if !x.Empty() {
-			w.Add(x.Query(tx, d))
+		if err := reopen(ctx, tx, d, w, r); err != nil {
+			return queue.Nudge{}, err
 		}
-		w.Add(compensation.Resolve(tx, d, compensation.NotifyExhausted, PublicID(r.EventID)))
 	}
 	w.Guard(tx.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, schedule_from = ?, finished_at = NULL, currency = ?, amount = ?"+
 		" WHERE id = ? AND status = ?", RetryWait, now, from, r.Currency, r.Amount, r.ID, r.Status), 1)
@@ -57,4 +57,37 @@ func Resend(ctx context.Context, tx bun.Tx, d *db.DB, deliveryID int64) (queue.N
 		return queue.Nudge{}, fmt.Errorf("send a notification again: %w", err)
 	}
 	return queue.Nudge{Delivery: r.ID, Merchant: r.MerchantID}, nil
+}
+
+// reopen counts the money of a delivery that was over as untold again, unless
+// another delivery of the event stands for it already, and takes the event off
+// the exception desk, unless another one has run out of attempts as well.
+func reopen(ctx context.Context, tx bun.Tx, d *db.DB, w *db.Writes, r Delivery) error {
+	counted, stays := false, false
+	if r.Shared {
+		open, err := openShares(ctx, tx, d, []int64{r.EventID}, []int64{r.SubjectID})
+		if err != nil {
+			return err
+		}
+		counted = len(open) > 0
+		var others []int64
+		err = tx.NewRaw("SELECT id FROM deliveries WHERE subject_id = ? AND event_id = ? AND id <> ? AND status = ? AND NOT house",
+			r.SubjectID, r.EventID, r.ID, Exhausted).Scan(ctx, &others)
+		if err != nil {
+			return fmt.Errorf("read the deliveries of an event: %w", err)
+		}
+		stays = len(others) > 0
+	}
+	x := report.NewDelta(d.Now())
+	if !counted {
+		x.Untold(r.MerchantID, r.Currency, 1, r.Amount)
+	}
+	if !x.Empty() {
+		w.Add(x.Query(tx, d))
+	}
+	if !stays {
+		kind, subject := deskPlace(r.EventID, r.House, r.MerchantID)
+		w.Add(compensation.Resolve(tx, d, kind, subject))
+	}
+	return nil
 }

@@ -26,10 +26,10 @@ type ask struct {
 func (a *ask) key() string { return a.orderNo }
 
 type answer struct {
-	order *order.Order
-	err   error // of this item alone
-	moved bool
-	nudge queue.Nudge
+	order  *order.Order
+	err    error // of this item alone
+	moved  bool
+	nudges []queue.Nudge
 }
 
 // Pay notes a payment attempt: from now on money may come, and the timeout knows
@@ -56,9 +56,7 @@ func (p *Processor) asksFor(ctx context.Context, a *ask) (*order.Order, error) {
 func (p *Processor) asked(_ []*ask, answers []answer) {
 	var nudges []queue.Nudge
 	for _, a := range answers {
-		if a.nudge.Delivery != 0 {
-			nudges = append(nudges, a.nudge)
-		}
+		nudges = append(nudges, a.nudges...)
 		if a.moved {
 			metric.OrdersMoved.WithLabelValues(string(a.order.Status)).Inc()
 		}
@@ -114,7 +112,7 @@ func (p *Processor) ask(ctx context.Context, tx bun.Tx, items []*ask) ([]answer,
 		return nil, err
 	}
 	for i, n := range nudges {
-		answers[i].nudge = n
+		answers[i].nudges = n
 	}
 	return answers, nil
 }
@@ -163,7 +161,7 @@ func (c *closing) add(tag int, o *order.Order, actor string) {
 
 // write sends the changes with stock, attempts and notifications, together with
 // what was gathered before, and returns the nudges by the caller's index.
-func (c *closing) write(ctx context.Context, tx bun.Tx, w *db.Writes) (map[int]queue.Nudge, error) {
+func (c *closing) write(ctx context.Context, tx bun.Tx, w *db.Writes) (map[int][]queue.Nudge, error) {
 	d, now := c.p.o.DB, c.p.o.DB.Now()
 	if err := order.Move(tx, w, d, c.changes); err != nil {
 		return nil, err
@@ -197,7 +195,7 @@ func (c *closing) write(ctx context.Context, tx bun.Tx, w *db.Writes) (map[int]q
 	if err := stock.Release(ctx, tx, d, withItems); err != nil {
 		return nil, err
 	}
-	nudges := make(map[int]queue.Nudge, len(made))
+	nudges := make(map[int][]queue.Nudge, len(made))
 	for i, n := range made {
 		nudges[tags[i]] = n
 	}

@@ -67,7 +67,7 @@ func (p *Processor) Confirm(ctx context.Context, tx bun.Tx, items []*Received) (
 		return nil, err
 	}
 	for n, i := range b.factOf {
-		outs[i].nudge = nudges[n]
+		outs[i].nudges = nudges[n]
 	}
 	return outs, nil
 }
@@ -297,14 +297,16 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 	b.changes = append(b.changes, order.Change{
 		Order: o, To: d.to, Cause: order.ByCallback, Actor: "supplier:" + r.Supplier.Code, SourceID: callbackID,
 	})
-	b.facts = append(b.facts, b.p.fact(o, d.to, o.Version+1, now))
+	fact := b.p.fact(o, d.to, o.Version+1, now)
+	fact.Trace = r.Trace
+	b.facts = append(b.facts, fact)
 }
 
 // write puts everything down in one round trip, and then moves the stock of
 // orders that have items. The program-wide order of locks is orders (locked by
 // read), accounts that are new, attempts, stock: what many orders share is locked
 // last.
-func (b *batch) write(ctx context.Context) ([]queue.Nudge, error) {
+func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	d, w := b.p.o.DB, db.NewWrites(b.tx)
 	w.Add(b.tx.NewInsert().Model(&b.records))
 	w.Add(b.counted().Query(b.tx, d))

@@ -40,7 +40,7 @@ func (p *Processor) Expire(ctx context.Context) (moved int, err error) {
 }
 
 func (p *Processor) expire(ctx context.Context, limit int64) (moved int, err error) {
-	var nudges map[int]queue.Nudge
+	var nudges map[int][]queue.Nudge
 	var due []*order.Order
 	err = p.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		due = nil
@@ -65,9 +65,7 @@ func (p *Processor) expire(ctx context.Context, limit int64) (moved int, err err
 	}
 	flat := make([]queue.Nudge, 0, len(nudges))
 	for _, n := range nudges {
-		if n.Delivery != 0 {
-			flat = append(flat, n)
-		}
+		flat = append(flat, n...)
 	}
 	p.o.Nudger.Now(flat)
 	return moved, nil
@@ -119,17 +117,11 @@ func (p *Processor) fact(o *order.Order, to order.Status, version, at int64) not
 	}
 	f := notify.Fact{
 		MerchantID: o.MerchantID, SubjectID: o.ID, Type: "order." + string(to), Version: version, At: at,
-		URL: o.NotifyURL, HasAddress: o.NotifyURL != "" || p.hasAddress(o.MerchantID), Data: data,
+		Data: data,
 	}
+	f.Routes = notify.Routes(p.o.Settings.Merchants(), o.MerchantID, f.Type, o.NotifyURL)
 	if to == order.Paid {
 		f.Currency, f.Amount = o.Currency, o.PaidAmount
 	}
 	return f
-}
-
-// hasAddress says whether the merchant can be told at all. One that is unknown
-// to this node is tried: the row must not be lost to a stale snapshot.
-func (p *Processor) hasAddress(merchantID int64) bool {
-	m := p.o.Settings.Merchants().ByID(merchantID)
-	return m == nil || len(m.Settings.URLs) > 0
 }

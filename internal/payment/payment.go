@@ -93,9 +93,7 @@ func (p *Processor) confirmed(_ []*Received, outs []Outcome) {
 	failpoint.Hit("after_commit")
 	var nudges []queue.Nudge
 	for _, out := range outs {
-		if out.nudge.Delivery != 0 {
-			nudges = append(nudges, out.nudge)
-		}
+		nudges = append(nudges, out.nudges...)
 		switch out.Name {
 		case Paid:
 			metric.OrdersMoved.WithLabelValues(string(order.Paid)).Inc()
@@ -128,6 +126,7 @@ type Received struct {
 	// understood; Callback is then what could be read of it.
 	Unreadable *supplier.Unreadable
 	Record     Record
+	Trace      string // names the span of the commit; empty = not followed
 }
 
 // Record is the raw call as it is kept for people, secrets masked by the caller.
@@ -150,7 +149,7 @@ type Outcome struct {
 	// Result is what the supplier is answered.
 	Result supplier.Result
 
-	nudge queue.Nudge
+	nudges []queue.Nudge
 }
 
 // Outcomes that are no exceptions.

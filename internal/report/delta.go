@@ -35,6 +35,8 @@ type Delta struct {
 	Attempts  []attempts    `json:"a,omitempty"`
 	Callbacks []callbackSum `json:"c,omitempty"`
 	Untolds   []untoldSum   `json:"u,omitempty"`
+
+	now int64 // Unix µs
 }
 
 type attempts struct {
@@ -43,6 +45,8 @@ type attempts struct {
 	TookUS   int64    `json:"t"`
 	Took     string   `json:"h"` // a Histogram as text
 	Lag      string   `json:"l,omitempty"`
+	OKAt     int64    `json:"s,omitempty"` // of the last attempt that the merchant confirmed, Unix µs
+	FailedAt int64    `json:"f,omitempty"` // of the last one that it did not
 
 	took, lag Histogram
 }
@@ -61,7 +65,7 @@ type untoldSum struct {
 }
 
 // NewDelta begins a delta of the minute in which now (Unix µs) lies.
-func NewDelta(now int64) *Delta { return &Delta{Minute: floor(now, time.Minute)} }
+func NewDelta(now int64) *Delta { return &Delta{Minute: floor(now, time.Minute), now: now} }
 
 // floor is the beginning of the span in which a moment lies.
 func floor(us int64, span time.Duration) int64 { return us - us%span.Microseconds() }
@@ -72,6 +76,11 @@ func (x *Delta) Attempt(merchant int64, r Result, took time.Duration) {
 	a.Results[r]++
 	a.TookUS += took.Microseconds()
 	a.took.Add(took)
+	if r == OK {
+		a.OKAt = x.now
+	} else {
+		a.FailedAt = x.now
+	}
 }
 
 // Lag counts how long after the fact a merchant's first attempt began.

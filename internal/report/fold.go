@@ -86,10 +86,11 @@ type sums struct {
 	attempts  [2]map[spanKey]*Point // by spans
 	callbacks map[callbackKey]int64
 	untold    map[moneyKey]*Sum
+	last      map[int64]lastRow // by merchant
 }
 
 func sumUp(bodies []string) (*sums, error) {
-	s := &sums{attempts: [2]map[spanKey]*Point{{}, {}}, callbacks: map[callbackKey]int64{}, untold: map[moneyKey]*Sum{}}
+	s := &sums{attempts: [2]map[spanKey]*Point{{}, {}}, callbacks: map[callbackKey]int64{}, untold: map[moneyKey]*Sum{}, last: map[int64]lastRow{}}
 	for _, body := range bodies {
 		var x Delta
 		if err := json.Unmarshal([]byte(body), &x); err != nil {
@@ -99,6 +100,7 @@ func sumUp(bodies []string) (*sums, error) {
 			if err := s.addAttempts(x.Minute, a); err != nil {
 				return nil, err
 			}
+			s.addLast(a)
 		}
 		for _, c := range x.Callbacks {
 			s.callbacks[callbackKey{x.Minute, c.Supplier, c.Outcome}] += c.N
@@ -164,7 +166,7 @@ func (s *sums) write(ctx context.Context, tx bun.Tx) error {
 			return fmt.Errorf("add untold money: %w", err)
 		}
 	}
-	return nil
+	return writeLast(ctx, tx, s.last)
 }
 
 type callbackRow struct {

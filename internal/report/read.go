@@ -106,25 +106,9 @@ func Merchants(ctx context.Context, d *db.DB, since int64, limit int) ([]Health,
 	if err != nil {
 		return nil, fmt.Errorf("read the merchants' figures: %w", err)
 	}
-	first := floor(since, time.Minute)
-	part := max(time.Minute.Microseconds(), (d.Now()-first)/trendSteps+1)
-	index, all := map[int64]int{}, []Health{}
-	for _, r := range rows {
-		if r.MerchantID == everybody {
-			continue
-		}
-		i, ok := index[r.MerchantID]
-		if !ok {
-			i = len(all)
-			index[r.MerchantID] = i
-			all = append(all, Health{Merchant: r.MerchantID, Trend: make([]Point, trendSteps)})
-		}
-		p, err := r.point()
-		if err != nil {
-			return nil, err
-		}
-		all[i].merge(p)
-		all[i].Trend[min(int((r.Start-first)/part), trendSteps-1)].merge(p)
+	all, err := healthOf(rows, floor(since, time.Minute), d.Now())
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(all, func(x, y Health) int {
 		a, _ := x.Rate()

@@ -244,8 +244,10 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 		o.Isolation = sql.LevelRepeatableRead // SQLite's readers have a snapshot anyway
 	}
 	err := d.Read.RunInTx(ctx, o, func(ctx context.Context, tx bun.Tx) error {
-		if err := tx.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM deliveries"+
-			" WHERE next_at IS NOT NULL AND currency <> '' GROUP BY merchant_id, currency").Scan(ctx, &rows); err != nil {
+		if err := tx.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
+			// Money that several deliveries of an event stand for counts once.
+			" (SELECT DISTINCT merchant_id, currency, event_id, amount FROM deliveries WHERE next_at IS NOT NULL AND currency <> '') AS w"+
+			" GROUP BY merchant_id, currency").Scan(ctx, &rows); err != nil {
 			return err
 		}
 		if err := tx.NewSelect().Model(&counted).Scan(ctx); err != nil {

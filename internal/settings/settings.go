@@ -205,6 +205,10 @@ func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 	if err := s.db.Read.NewSelect().Model(&rows).OrderExpr("m.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read merchants: %w", err)
 	}
+	disabled, err := s.disabled(ctx)
+	if err != nil {
+		return nil, err
+	}
 	all := make([]*merchant.Merchant, 0, len(rows))
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
@@ -212,28 +216,41 @@ func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 		if err := json.Unmarshal(r.Notify, &m.Settings); err != nil {
 			return nil, fmt.Errorf("merchant %s: notify settings: %w", r.Code, err)
 		}
-		var err error
 		if m.Secrets, err = OpenSecrets(s.keys, r); err != nil {
 			s.log.Error("a merchant's signing secrets cannot be opened", "merchant", r.Code, "error", err)
 		}
 		if r.APIKeyHash != nil {
 			hashes[r.ID] = *r.APIKeyHash
 		}
+		s.address(m, EndpointOwner{MerchantsTable, r.Code}, disabled)
 		all = append(all, m)
 	}
-	return merchant.NewBook(all, hashes), nil
+	house, err := s.house(ctx, disabled)
+	if err != nil {
+		return nil, err
+	}
+	return merchant.NewBook(append(all, house...), hashes), nil
 }
 
 // OpenSecrets returns a merchant's signing keys, newest first.
 func OpenSecrets(keys *seal.Keyring, r merchant.Row) ([][]byte, error) {
+	return openSecrets(keys, SecretPlace(r.Code), r.SigningSecrets)
+}
+
+// OpenSubscriptionSecrets returns a subscription's signing keys, newest first.
+func OpenSubscriptionSecrets(keys *seal.Keyring, r SubscriptionRow) ([][]byte, error) {
+	return openSecrets(keys, SubscriptionSecretPlace(r.Code), r.SigningSecrets)
+}
+
+func openSecrets(keys *seal.Keyring, place seal.Place, stored json.RawMessage) ([][]byte, error) {
 	var sealed []string
-	if err := json.Unmarshal(r.SigningSecrets, &sealed); err != nil {
+	if err := json.Unmarshal(stored, &sealed); err != nil {
 		return nil, fmt.Errorf("signing secrets: %w", err)
 	}
 	open := make([][]byte, len(sealed))
 	for i, text := range sealed {
 		var err error
-		if open[i], err = keys.Open(SecretPlace(r.Code), text); err != nil {
+		if open[i], err = keys.Open(place, text); err != nil {
 			return nil, err
 		}
 	}

@@ -41,19 +41,22 @@ func callbackClaims() []claim {
 const overdue = time.Minute
 
 // notifyClaims: of each payment the merchant was told or will be, or people know
-// that it was not. What was imported as paid was told elsewhere.
+// that it was not, or the merchant has switched such events off: at each of its
+// addresses that must get it. What was imported as paid was told elsewhere. The
+// house's own systems do not count.
 func notifyClaims(now int64) []claim {
-	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid'"
+	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid' AND NOT d.house"
+	const known = "(d.status = ?" +
+		" OR (d.status IN (?) AND d.next_at >= ?)" +
+		" OR (d.status = ? AND (d.last_class = ? OR (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1))" +
+		" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0))"
 	return []claim{{
 		table: "order_history",
 		where: is("x.to_status", order.Paid) + " AND NOT (" + is("x.cause", order.Imported) + ")",
-		wrong: "NOT EXISTS (SELECT 1 " + paid + " AND (d.status = ?" +
-			" OR (d.status IN (?) AND d.next_at >= ?)" +
-			" OR (d.status = ? AND (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1)" +
-			" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0)))",
+		wrong: "NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known + " IS NOT TRUE)",
 		args: []any{
 			notify.Delivered, bun.List([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), now - overdue.Microseconds(),
-			notify.Skipped, notify.Exhausted, compensation.NotifyExhausted,
+			notify.Skipped, notify.SwitchedOff, notify.Exhausted, compensation.NotifyExhausted,
 		},
 		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " + paid + "), 'missing')" +
 			" || coalesce(' since ' || CAST((SELECT min(d.next_at) " + paid + ") / 1000000 AS TEXT) || ' (Unix s)', '')",
@@ -163,8 +166,10 @@ func eventClaims() []claim {
 		},
 		{
 			table: "deliveries",
-			wrong: "NOT EXISTS (SELECT 1 FROM events e WHERE e.id = x.event_id AND e.merchant_id = x.merchant_id AND e.subject_id = x.subject_id AND e.type = x.event_type)",
-			what:  "'delivery ' || CAST(x.id AS TEXT) || ' has no event'",
+			// One to a system of the house is of a merchant's event.
+			wrong: "NOT EXISTS (SELECT 1 FROM events e WHERE e.id = x.event_id AND (x.house OR e.merchant_id = x.merchant_id) AND e.subject_id = x.subject_id AND e.type = x.event_type)" +
+				" OR x.house AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.merchant_id)",
+			what: "'delivery ' || CAST(x.id AS TEXT) || ' has no event, or is for nobody'",
 		},
 		{
 			table: "notify_attempts",

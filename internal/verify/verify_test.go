@@ -116,6 +116,15 @@ func (s *story) exhaust(o *order.Order) {
 	}
 }
 
+// house lets a system of the house give an event of the order up.
+func (s *story) house(o *order.Order) {
+	s.t.Helper()
+	id := s.DB.NewID()
+	s.exec("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (?, 'crm', 'crm', 'null', '[]', '{}', 1, 1)", id)
+	s.exec("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, attempts, last_class, created_at, finished_at, house)"+
+		" SELECT ?, e.id, ?, e.subject_id, e.type, 'webhook', '', 'exhausted', 0, 'timeout', 1, 1, TRUE FROM events e WHERE e.subject_id = ? AND e.type = 'order.paid'", s.DB.NewID(), id, o.ID)
+}
+
 // tell goes through everything that may become of an order and returns one that
 // is paid and whose merchant was told.
 func (s *story) tell() *order.Order {
@@ -132,6 +141,11 @@ func (s *story) tell() *order.Order {
 	given := s.create(s.M1, 0)
 	s.pay(given)
 	s.exhaust(given)
+
+	off := s.create(s.M1, 0) // a merchant that wants no such events
+	s.exec("UPDATE orders SET notify_url = 'https://b.example' WHERE id = ?", off.ID)
+	s.pay(off)
+	s.exec("UPDATE deliveries SET status = 'skipped', next_at = NULL, last_class = 'switched_off' WHERE subject_id = ?", off.ID)
 
 	late := s.create(s.M1, 2)
 	s.cancel(late)
@@ -163,6 +177,7 @@ func (s *story) tell() *order.Order {
 	if _, err := s.Ledger.Fold(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
+	s.house(told)
 	s.pay(s.create(s.M1, 5)) // neither folded nor told yet
 	s.create(s.M1, 6)
 	return told
@@ -214,7 +229,11 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I2", "delivery forgotten", "UPDATE deliveries SET next_at = next_at - 120000000 WHERE status = 'queued' AND event_type = 'order.paid'"},
 		{"I2", "delivery stopped", "UPDATE deliveries SET next_at = NULL WHERE status = 'queued' AND event_type = 'order.paid'"},
 		{"I2", "exhausted unseen", "DELETE FROM exceptions WHERE kind = 'notify_exhausted'"},
-		{"I2", "skipped in spite of an address", "UPDATE orders SET notify_url = 'https://b.example' WHERE id IN (SELECT subject_id FROM deliveries WHERE status = 'skipped')"},
+		{"I2", "skipped in spite of an address", "UPDATE orders SET notify_url = 'https://b.example' WHERE id IN (SELECT subject_id FROM deliveries WHERE status = 'skipped' AND last_class = 'no_address')"},
+		{"I2", "one of two addresses forgotten", "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at, endpoint)" +
+			" SELECT id + 1, event_id, merchant_id, subject_id, event_type, channel, url, 'queued', 1, created_at, 'b' FROM deliveries WHERE status = 'delivered'"},
+		{"I2", "only the house was told", "UPDATE deliveries SET house = TRUE, merchant_id = (SELECT s.id FROM subscriptions AS s) WHERE status = 'queued' AND event_type = 'order.paid'"},
+		{"I8", "delivery of the house for nobody", "UPDATE deliveries SET merchant_id = 5 WHERE house"},
 		{"I3", "no settling attempt", "UPDATE payment_attempts SET status = 'failed' WHERE order_id = ?"},
 		{"I3", "attempt of an unpaid order", "UPDATE payment_attempts SET status = 'succeeded' WHERE supplier_trade_no = 'T-late'"},
 		{"I3", "other amount", "UPDATE orders SET paid_amount = 1 WHERE id = ?"},

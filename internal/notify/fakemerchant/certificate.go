@@ -25,6 +25,10 @@ const (
 	OtherTLS               // for another name
 )
 
+// Issue makes a certificate for 127.0.0.1 and localhost, which its owner may show
+// as a server or as a client, and the pool that trusts it.
+func Issue() (tls.Certificate, *x509.CertPool, error) { return issue(ValidTLS) }
+
 // issue makes a certificate and the pool that trusts it.
 func issue(kind Certificate) (tls.Certificate, *x509.CertPool, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -37,7 +41,7 @@ func issue(kind Certificate) (tls.Certificate, *x509.CertPool, error) {
 		Subject:      pkix.Name{CommonName: "merchant of a test"},
 		NotBefore:    now.Add(-48 * time.Hour), NotAfter: now.Add(24 * time.Hour),
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 		BasicConstraintsValid: true, IsCA: true,
 	}

@@ -37,6 +37,9 @@ type Options struct {
 	Addr string
 	// TLS makes the merchant speak https (HTTP/2 too) with such a certificate.
 	TLS Certificate
+	// ClientCAs, with TLS, makes the merchant demand a certificate of one of these
+	// authorities from whoever calls.
+	ClientCAs *x509.CertPool
 	// Keep is how many requests are remembered, the newest ones: 0 means 4096,
 	// below 0 none (they are only counted, and Request.Attempt is 0).
 	Keep int
@@ -111,6 +114,9 @@ func Open(options Options) (*Merchant, error) {
 		}
 		m.scheme, m.roots = "https", roots
 		m.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+		if options.ClientCAs != nil {
+			m.server.TLSConfig.ClientCAs, m.server.TLSConfig.ClientAuth = options.ClientCAs, tls.RequireAndVerifyClientCert
+		}
 		serve = func(l net.Listener) error { return m.server.ServeTLS(l, "", "") }
 	}
 	go func() { _ = serve(m.listener) }()

@@ -16,21 +16,30 @@ const userAgent = "Backstop/1"
 // The header values that never change. The transport does not write to them.
 var jsonType, agent = []string{"application/json"}, []string{userAgent}
 
-// headerOf signs the message and returns the header of its request.
-func headerOf(m notify.Message) http.Header {
+// headerOf signs the message and returns the header of its request: ours,
+// and of the merchant's own lines those that are none of ours.
+func headerOf(m notify.Message, contentType []string) http.Header {
 	timestamp := strconv.FormatInt(m.At.Unix(), 10)
-	values := []string{m.ID, timestamp, signatures(m.Secrets, m.ID, timestamp, m.Body)}
-	return http.Header{
-		"Content-Type":      jsonType,
+	values := []string{m.ID, timestamp, Sign(m.Secrets, m.ID, timestamp, m.Body)}
+	header := http.Header{
+		"Content-Type":      contentType,
 		"User-Agent":        agent,
 		"Webhook-Id":        values[0:1:1],
 		"Webhook-Timestamp": values[1:2:2],
 		"Webhook-Signature": values[2:3:3],
 	}
+	for name, value := range m.Headers {
+		if name = http.CanonicalHeaderKey(name); !reserved(name) {
+			header[name] = []string{value}
+		}
+	}
+	return header
 }
 
-// signatures signs id.timestamp.body with each secret, in their order.
-func signatures(secrets [][]byte, id, timestamp string, body []byte) string {
+// Sign signs id.timestamp.body as Standard Webhooks asks for, with each secret in
+// their order. Other channels sign the same way, so that one function of a
+// merchant checks all.
+func Sign(secrets [][]byte, id, timestamp string, body []byte) string {
 	const version = "v1,"
 	signed := make([]byte, 0, len(id)+len(timestamp)+2)
 	signed = append(signed, id...)

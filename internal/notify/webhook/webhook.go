@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,7 @@ import (
 
 	"backstop/internal/egress"
 	"backstop/internal/notify"
+	"backstop/internal/notify/outcome"
 )
 
 const (
@@ -61,32 +63,40 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 	}
 	to, err := c.client.Parse(m.URL)
 	if err != nil {
-		return notify.Result{Class: unusable(err), Error: oneLine(err.Error())}
+		class, text := outcome.Unusable(err)
+		return notify.Result{Class: class, Error: text}
+	}
+	contentType := jsonType
+	if m.Format == formMD5 || m.Format == formHMAC {
+		contentType = formType
+		if m.Body, err = form(m); err != nil {
+			return notify.Result{Class: notify.Internal, Error: outcome.OneLine(err.Error())}
+		}
 	}
 	ctx, cancel := context.WithTimeout(parent, m.Timeout)
 	defer cancel()
 	var j journey
-	header := headerOf(m)
-	result := notify.Result{RequestHeader: lines(header)}
-	resp, err := c.client.RoundTrip(request(j.watch(ctx), to, header, m.Body))
+	header := headerOf(m, contentType)
+	result := notify.Result{RequestHeader: lines(header, m.Headers)}
+	resp, err := c.client.RoundTripAs(m.ClientCert, request(j.watch(ctx), to, header, m.Body))
 	result.RemoteAddr = j.remote
 	if err != nil {
-		result.Class, result.Error = classify(parent, ctx, &j, err)
+		result.Class, result.Error = outcome.Of(parent, ctx, j.answered.Load(), err)
 		if result.RemoteAddr == "" && result.Class != notify.Blocked {
-			result.RemoteAddr = dialled(err)
+			result.RemoteAddr = outcome.Dialled(err)
 		}
 		return result
 	}
 	defer func() { _ = resp.Body.Close() }()
 	result.Status = resp.StatusCode
-	result.ResponseHeader = lines(resp.Header)
+	result.ResponseHeader = lines(resp.Header, nil)
 
 	buffer := buffers.Get().(*[2 * maxKeep]byte)
 	defer buffers.Put(buffer)
 	kept, whole, err := read(resp.Body, buffer)
 	result.ResponseBody = storable(kept)
 	if err != nil {
-		result.Class, result.Error = classify(parent, ctx, &j, err)
+		result.Class, result.Error = outcome.Of(parent, ctx, j.answered.Load(), err)
 		return result
 	}
 	result.Class, result.Error = judge(m, resp.StatusCode, kept, whole)
@@ -106,6 +116,11 @@ func unsendable(m notify.Message) string {
 		return "the success rule text has no text"
 	case m.ID == "" || len(m.ID) > maxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return "the id cannot be sent in a header"
+	case !slices.Contains([]string{"", standard, formHMAC, formMD5}, m.Format):
+		return "unknown format"
+	}
+	if err := CheckHeaders(m.Headers); err != nil {
+		return err.Error()
 	}
 	for _, secret := range m.Secrets {
 		if len(secret) == 0 {

@@ -80,6 +80,8 @@ func TestConformance(t *testing.T) {
 			switch c {
 			case channeltest.Failing:
 				m.Behave(fakemerchant.Answer(http.StatusInternalServerError, "try later"))
+			case channeltest.Rejecting:
+				m.Behave(fakemerchant.Answer(http.StatusGone, "no such shop"))
 			case channeltest.Stalling:
 				m.Behave(fakemerchant.Hang())
 			}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+var (
+	madeBy     = regexp.MustCompile(`New(Counter|Gauge|Histogram)(?:Vec)?\(prometheus\.\w+Opts\{\s*Name: "(backstop_\w+)"(?s:[^\n]*\n(?:\s+Buckets:[^\n]*\n)?)\s*\}(?:, \[\]string\{([^}]*)\})?`)
+	describes  = regexp.MustCompile(`NewDesc\("(backstop_\w+)", "[^\n]*", (?:nil|\[\]string\{([^}]*)\}), nil\)`)
+	usesMetric = regexp.MustCompile(`backstop_[a-z_]+`)
+	usesLabel  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)\s*"`)
+	groupsBy   = regexp.MustCompile(`\bby \(([^)]*)\)`)
+	legends    = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?([a-z_]+)\s*\}\}`)
+)
+
+// exported is every metric with its labels, as package metric makes it. A
+// histogram stands for its three series.
+func exported(t *testing.T) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob("internal/metric/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	labels := func(list string) []string {
+		out := []string{"instance", "job"} // Prometheus adds them
+		for _, l := range strings.Split(list, ",") {
+			if l = strings.Trim(l, ` "`); l != "" {
+				out = append(out, l)
+			}
+		}
+		return out
+	}
+	for _, file := range files {
+		text := read(t, file)
+		for _, m := range madeBy.FindAllStringSubmatch(text, -1) {
+			if m[1] != "Histogram" {
+				all[m[2]] = labels(m[3])
+				continue
+			}
+			for _, series := range []string{"_sum", "_count", "_bucket"} {
+				all[m[2]+series] = append(labels(m[3]), "le")
+			}
+		}
+		for _, m := range describes.FindAllStringSubmatch(text, -1) {
+			all[m[1]] = labels(m[2])
+		}
+	}
+	if len(all) < 30 {
+		t.Fatalf("only %d series seen in package metric: the pattern misses them", len(all))
+	}
+	return all
+}
+
+// holdsTo says what of an expression no metric of ours has.
+func holdsTo(series map[string][]string, expr string) (wrong []string) {
+	labels := map[string]bool{}
+	for _, name := range usesMetric.FindAllString(expr, -1) {
+		if series[name] == nil {
+			wrong = append(wrong, "there is no "+name)
+		}
+		for _, l := range series[name] {
+			labels[l] = true
+		}
+	}
+	used := usesLabel.FindAllStringSubmatch(expr, -1)
+	for _, m := range groupsBy.FindAllStringSubmatch(expr, -1) {
+		for _, l := range strings.Split(m[1], ",") {
+			used = append(used, []string{"", strings.TrimSpace(l)})
+		}
+	}
+	for _, m := range used {
+		if len(labels) > 0 && !labels[m[1]] {
+			wrong = append(wrong, "it has no label "+m[1])
+		}
+	}
+	return wrong
+}
+
+func TestTheDashboardShowsWhatIsExported(t *testing.T) {
+	series := exported(t)
+	var board struct {
+		Panels []struct {
+			Type, Title string
+			GridPos     struct{ X, Y, W, H int }
+			Targets     []struct{ Expr, LegendFormat string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "deploy/grafana/backstop.json")), &board); err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, p := range board.Panels {
+		if !slices.Contains([]string{"row", "stat", "timeseries"}, p.Type) {
+			t.Errorf("%s: a panel of the kind %s may need a plugin", p.Title, p.Type)
+		}
+		if p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("%s stands beyond the dashboard", p.Title)
+		}
+		for _, target := range p.Targets {
+			expr := target.Expr
+			for _, m := range legends.FindAllStringSubmatch(target.LegendFormat, -1) {
+				expr += " by (" + m[1] + ")"
+			}
+			for _, w := range holdsTo(series, expr) {
+				t.Errorf("%s: %s: %s", p.Title, target.Expr, w)
+			}
+			for _, name := range usesMetric.FindAllString(target.Expr, -1) {
+				shown[name] = true
+			}
+		}
+	}
+	if len(shown) < 20 {
+		t.Errorf("only %v are shown", slices.Sorted(maps.Keys(shown)))
+	}
+}
+
+func TestThePrometheusRulesAskForWhatIsExported(t *testing.T) {
+	series := exported(t)
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr         string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/rules.yml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	rules := 0
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			rules++
+			for _, w := range holdsTo(series, r.Expr) {
+				t.Errorf("%s: %s", r.Alert, w)
+			}
+			if r.Alert == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" {
+				t.Errorf("%s lacks a severity or a summary", r.Alert)
+			}
+		}
+	}
+	if rules < 10 {
+		t.Errorf("only %d rules seen", rules)
+	}
+	var scrape struct {
+		Scrape []struct {
+			Job string `yaml:"job_name"`
+		} `yaml:"scrape_configs"`
+		Rules []string `yaml:"rule_files"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/scrape.yml")), &scrape); err != nil {
+		t.Fatal(err)
+	}
+	if len(scrape.Scrape) != 1 || scrape.Scrape[0].Job != "backstop" || len(scrape.Rules) != 1 {
+		t.Errorf("scrape.yml: %+v", scrape)
+	}
+}
+
+// The negative control: what is not exported is seen.
+func TestAWrongExpressionIsSeen(t *testing.T) {
+	series := exported(t)
+	for _, expr := range []string{
+		"rate(backstop_nothing_total[5m])", `backstop_queue_tasks{merchant="m1"}`, "sum by (merchant) (backstop_queue_tasks)",
+		"backstop_callback_seconds", "backstop_queue_tasks_bucket",
+	} {
+		if len(holdsTo(series, expr)) == 0 {
+			t.Errorf("%s passes", expr)
+		}
+	}
+	if wrong := holdsTo(series, `max by (queue) (backstop_queue_tasks{queue!="timeout",instance="a"}) > 1`); len(wrong) > 0 {
+		t.Errorf("a good one does not: %v", wrong)
+	}
+}

@@ -1,0 +1,45 @@
+package alert
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// scaleOf is by how much a rule's level is finer than what people write: rates
+// are kept in hundredths of a percent.
+func scaleOf(rule string) float64 {
+	if rule == SuccessRate || rule == ErrorRate {
+		return 100
+	}
+	return 1
+}
+
+// Unit is the unit in which people write a rule's level, "" = a count.
+func Unit(rule string) string {
+	switch rule {
+	case SuccessRate, ErrorRate, SupplierSilent, DatabaseDown, RedisDown:
+		return "%"
+	case AnswerTime, SlowMerchant, ClockSkew:
+		return "ms"
+	}
+	return ""
+}
+
+// Write is a level as people write it, without its unit.
+func Write(rule string, level int64) string {
+	return strconv.FormatFloat(float64(level)/scaleOf(rule), 'f', -1, 64)
+}
+
+// levelMost bounds levels: a day in ms, and more than any queue holds.
+const levelMost = 100_000_000
+
+// Read is Write's inverse. Its error is an ErrRule.
+func Read(rule, text string) (int64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	v = math.Round(v * scaleOf(rule))
+	if err != nil || math.IsNaN(v) || v < 0 || v > levelMost {
+		return 0, fmt.Errorf("%w: %s: a level is a number of 0 or more", ErrRule, rule)
+	}
+	return int64(v), nil
+}

@@ -1,0 +1,122 @@
+package apply
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+)
+
+// Limits of how somebody is told.
+const (
+	maxURLs     = 10 // plain addresses, tried in turn
+	maxURL      = 2048
+	maxAckText  = 256 // an acknowledgement is a word; longer ones are pages
+	maxInFlight = 1000
+)
+
+// toldFields are the fields of how a merchant, or a system of the house, is told.
+var toldFields = []string{
+	"urls", "endpoints", "balance", "events", "ack", "ack_text", "format", "schedule", "timeout", "max_in_flight",
+	"rate_limit", "breaker",
+}
+
+// formats are how a webhook's body may be written: as JSON with Standard Webhooks'
+// signature, or as sorted parameters signed with HMAC-SHA256 or MD5.
+var formats = []string{"standard", "form", "form-md5"}
+
+// toldDecl is how somebody is told. The endpoints stand beside the settings until
+// the secrets that the file leaves out are known.
+type toldDecl struct {
+	settings  merchant.Settings
+	endpoints []endpointDecl
+}
+
+// told reads how somebody wants to be told; what is left out has the default of
+// the contract.
+func (o object) told(env Env, files *keyFiles) toldDecl {
+	defaults := env.Defaults.filled()
+	s := merchant.Settings{
+		URLs:        []string{},
+		Ack:         o.at("ack").oneOf("status", "text"),
+		AckText:     o.at("ack_text").text(maxAckText),
+		Format:      o.at("format").oneOf(formats...),
+		TimeoutMS:   o.at("timeout").duration(time.Second, 10*time.Second, defaults.Timeout).Milliseconds(),
+		MaxInFlight: int(o.at("max_in_flight").whole(1, maxInFlight, int64(defaults.MaxInFlight))),
+		Events:      o.at("events").eventTypes(),
+		Balance:     o.at("balance").oneOf(merchant.Failover, merchant.Weighted, merchant.All),
+
+		RatePerSecond: o.at("rate_limit").perSecond(),
+		Breaker:       o.at("breaker").breaker(),
+	}
+	if s.AckText == "" {
+		s.AckText = "success"
+	}
+	urls := o.at("urls").list()
+	if len(urls) > maxURLs {
+		o.at("urls").wrong("at most %d addresses fit here", maxURLs)
+		urls = nil
+	}
+	for _, u := range urls {
+		before := len(o.all.found)
+		text := u.required(maxURL)
+		if err := env.CheckURL(text); err != nil && len(o.all.found) == before {
+			u.wrong("%v", err)
+		}
+		s.URLs = append(s.URLs, text)
+	}
+	s.Schedule, s.WaitsMS = o.at("schedule").schedule(defaults.Schedule)
+	return toldDecl{settings: s, endpoints: o.at("endpoints").endpoints(env, files, s.Format)}
+}
+
+// reached says whether there is any address.
+func (t toldDecl) reached() bool { return len(t.settings.URLs)+len(t.endpoints) > 0 }
+
+// eventTypes reads a list of types of events; an empty one stands for all.
+func (v value) eventTypes() []string {
+	var types []string
+	seen := names{}
+	for _, e := range v.list() {
+		if t := e.oneOf(notify.Types...); e.given() {
+			seen.once(e, "event", t)
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+// breaker reads what a merchant's breaker does otherwise than the program's own
+// settings (BACKSTOP_BREAKER_…) say.
+func (v value) breaker() merchant.Breaker {
+	o := v.object("failures", "open", "rate", "window", "slow")
+	return merchant.Breaker{
+		Failures:    int(o.at("failures").whole(1, 1000, 0)),
+		OpenMS:      o.at("open").duration(time.Second, 24*time.Hour, 0).Milliseconds(),
+		RatePercent: int(o.at("rate").whole(1, 100, 0)),
+		WindowMS:    o.at("window").duration(time.Second, time.Hour, 0).Milliseconds(),
+		SlowMS:      o.at("slow").duration(100*time.Millisecond, 10*time.Second, 0).Milliseconds(),
+	}
+}
+
+// schedule is the preset's name, or "list", and the waits in milliseconds.
+func (v value) schedule(s notify.Schedule) (name string, waits []int64) {
+	if v.given() {
+		if err := v.node.Decode(&s); err != nil {
+			problem := "use a preset (day, quick) or a list of waits such as [1s, 3s, 5s]"
+			if errors.Is(err, notify.ErrSchedule) {
+				problem = strings.TrimPrefix(err.Error(), notify.ErrSchedule.Error()+": ")
+			}
+			v.wrong("%s", problem)
+			return "", nil
+		}
+	}
+	for _, wait := range s {
+		waits = append(waits, wait.Milliseconds())
+	}
+	if name = s.String(); name != "day" && name != "quick" {
+		name = "list"
+	}
+	return name, waits
+}

@@ -1,0 +1,137 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"backstop/internal/queue"
+	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
+)
+
+// Realtime is what happens now, in the figures of the overview.
+type Realtime struct {
+	At       int64 // Unix µs
+	Outcomes *Outcomes
+	Queues   *Queues
+	Risk     *report.Risk
+}
+
+// Realtime reads the figures of the last hour, as the overview shows them.
+func (b *Book) Realtime(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Realtime, error) {
+	r := &Realtime{At: b.db.Now()}
+	var err error
+	if r.Outcomes, err = b.Outcomes(ctx, RangeOf("1h")); err != nil {
+		return nil, err
+	}
+	if r.Queues, err = b.Queues(ctx, sizes); err != nil {
+		return nil, err
+	}
+	r.Risk, err = report.AtRisk(ctx, b.db)
+	return r, err
+}
+
+// MerchantStatus is how one merchant stands.
+type MerchantStatus struct {
+	MerchantHealth
+	ID         int64
+	Disabled   bool
+	LastOK     int64 // Unix µs, 0 = never
+	LastFailed int64
+	DueAt      int64 // when what waits longest was or is due, 0 = nothing waits
+}
+
+// MerchantStatuses is one page of merchants by id, after the given one, over the
+// same hour and with the same figures as on the overview.
+func (b *Book) MerchantStatuses(ctx context.Context, code string, after int64, limit int) (all []MerchantStatus, next int64, err error) {
+	var rows []struct {
+		ID         int64
+		Code, Name string
+		DisabledAt *int64
+	}
+	q := b.db.Read.NewSelect().TableExpr("merchants").Column("id", "code", "name", "disabled_at").
+		Where("id > ?", after).OrderExpr("id").Limit(int64(limit) + 1)
+	if code != "" {
+		q = q.Where("code = ?", code)
+	}
+	if err := q.Scan(ctx, &rows); err != nil {
+		return nil, 0, fmt.Errorf("read merchants: %w", err)
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next = rows[limit-1].ID
+	}
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	s, err := report.Of(ctx, b.db, ids, b.db.Now()-healthSpan.Microseconds())
+	if err != nil {
+		return nil, 0, err
+	}
+	risk, err := report.AtRisk(ctx, b.db)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, r := range rows {
+		all = append(all, MerchantStatus{
+			MerchantHealth: MerchantHealth{
+				Health: s.Health[r.ID], Code: r.Code, Name: r.Name, AtRisk: risk.ByMerchant[r.ID], Waiting: risk.Waiting[r.ID],
+			},
+			ID: r.ID, Disabled: r.DisabledAt != nil, LastOK: s.OKAt[r.ID], LastFailed: s.FailedAt[r.ID], DueAt: s.DueAt[r.ID],
+		})
+	}
+	return all, next, nil
+}
+
+// Node is one process that says that it lives.
+type Node struct {
+	Name      string
+	StartedAt int64 // Unix µs
+	SeenAt    int64
+}
+
+// nodeGone is how long after its last beat a process counts as gone: three beats.
+const nodeGone = 30 * time.Second
+
+// Alive says whether the node was seen lately.
+func (n Node) Alive(now int64) bool { return now-n.SeenAt < nodeGone.Microseconds() }
+
+// Nodes are the processes of the last hour; one that ended in order is left out.
+func (b *Book) Nodes(ctx context.Context) ([]Node, error) {
+	var rows []Node
+	if err := b.db.Read.NewRaw("SELECT name, started_at, seen_at FROM nodes ORDER BY slot").Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read the nodes: %w", err)
+	}
+	return rows, nil
+}
+
+// MerchantID finds a merchant by its code. Errors: ErrNotFound.
+func (b *Book) MerchantID(ctx context.Context, code string) (int64, error) {
+	var ids []int64
+	if err := b.db.Read.NewRaw("SELECT id FROM merchants WHERE code = ?", code).Scan(ctx, &ids); err != nil {
+		return 0, fmt.Errorf("find a merchant: %w", err)
+	}
+	if len(ids) == 0 {
+		return 0, ErrNotFound
+	}
+	return ids[0], nil
+}
+
+// MerchantCodes are the codes of merchants by id.
+func (b *Book) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
+	codes := make(map[int64]string, len(ids))
+	if len(ids) == 0 {
+		return codes, nil
+	}
+	var rows []Named
+	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read the merchants' codes: %w", err)
+	}
+	for _, r := range rows {
+		codes[r.ID] = r.Code
+	}
+	return codes, nil
+}

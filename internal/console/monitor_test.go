@@ -1,0 +1,147 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/breaker"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/queue"
+
+	"github.com/uptrace/bun"
+)
+
+// statements records what is sent to the database.
+type statements struct{ texts []string }
+
+func (s *statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
+	s.texts = append(s.texts, e.Query)
+}
+
+// scans is the lines of a statement's plan that read a whole table.
+func scans(t *testing.T, d *db.DB, query string) (found []string) {
+	t.Helper()
+	explain, word := "EXPLAIN QUERY PLAN ", "SCAN "
+	if d.IsPostgres() {
+		explain, word = "EXPLAIN ", "Seq Scan on "
+	}
+	rows, err := d.Read.QueryContext(t.Context(), strings.ReplaceAll(explain+query, "?", "??"))
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		cells := make([]any, len(columns))
+		var line string
+		for i := range cells {
+			cells[i] = new(any)
+		}
+		cells[len(cells)-1] = &line
+		if err := rows.Scan(cells...); err != nil {
+			t.Fatal(err)
+		}
+		// A scan in the order of an index that ends at a limit reads as little as it
+		// is asked for; bounded says which statements are of that kind.
+		if _, rest, ok := strings.Cut(line, word); ok && !strings.Contains(rest, "USING") {
+			found = append(found, rest)
+		}
+	}
+	return found
+}
+
+// readWhole are the tables that are small by their nature: counters by merchant,
+// processes, and what SQLite calls a query within a query.
+var readWhole = []string{"report_untold", "nodes", "w", "s", "CONSTANT", "(subquery", "rr"}
+
+// TestTheMonitorNeverScans holds every statement of the monitoring API to its
+// index.
+func TestTheMonitorNeverScans(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		b := New(d, nil, breaker.NewBook(d, nil))
+		seen := &statements{}
+		d.Read = d.Read.WithQueryHook(seen)
+		now := d.Now()
+		day := AttemptFilter{From: now - 24*time.Hour.Microseconds(), To: now, Limit: 50}
+		with := func(change func(*AttemptFilter)) AttemptFilter {
+			f := day
+			change(&f)
+			return f
+		}
+		insert := func(query string) {
+			t.Helper()
+			if _, err := d.NewRaw(query).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		insert("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (1, 'm1', 'M', '[]', '{}', 0, 0)")
+		insert("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)" +
+			" VALUES (1, 'O1', 1, 'T1', 1, 1, 'CNY', 2, '', '', 'paid', 2, 0, 0)")
+		insert("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, created_at) VALUES (1, 1, 1, 1, 'order.paid', 'webhook', '', 'delivered', 0)")
+		for _, f := range []AttemptFilter{
+			day, with(func(f *AttemptFilter) { f.OrderNo = "O1" }), with(func(f *AttemptFilter) { f.Merchant = "m1" }),
+			with(func(f *AttemptFilter) { f.Class, f.HTTPStatus = "ok", 200 }), with(func(f *AttemptFilter) { f.Before = db.IDAt(now) }),
+		} {
+			if _, _, err := b.Attempts(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := b.Realtime(t.Context(), func(context.Context) (map[string]queue.Size, error) { return nil, nil }); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.MerchantStatuses(t.Context(), "", 0, 50); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Nodes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		texts := seen.texts
+		for _, q := range texts {
+			for _, table := range scans(t, d, q) {
+				name, _, _ := strings.Cut(table, " ")
+				if !slices.Contains(readWhole, name) {
+					t.Errorf("%s\n\tscans %s", q, table)
+				}
+			}
+		}
+		if len(texts) < 15 {
+			t.Errorf("only %d statements seen", len(texts))
+		}
+		if found := scans(t, d, "SELECT id FROM orders WHERE subject = 'x'"); len(found) == 0 {
+			t.Error("a scan is not seen: the test cannot fail")
+		}
+	})
+}
+
+// TestWhatIsSentNowIsCountedApart: rows on their way are no queue's.
+func TestWhatIsSentNowIsCountedApart(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for i, status := range []string{"sending", "sending", "queued", "retry_wait", "delivered"} {
+			var next any = d.Now()
+			if status == "delivered" {
+				next = nil
+			}
+			_, err := d.NewRaw("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at)"+
+				" VALUES (?, 1, 1, 1, 'order.paid', 'webhook', '', ?, ?, 0)", i+1, status, next).Exec(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		q, err := New(d, nil, breaker.NewBook(d, nil)).Queues(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.InFlight != 2 || q.InFlightMore || q.Lanes[0].Rows != 1 {
+			t.Errorf("in flight %d, first lane %+v", q.InFlight, q.Lanes[0])
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package merchant
+
+import (
+	"crypto/tls"
+	"slices"
+)
+
+// Ways to choose among the addresses of one channel.
+const (
+	Failover = "failover" // in their order; the next one where one fails
+	Weighted = "weighted" // by weight, then as with failover
+	All      = "all"      // each of them is told
+)
+
+// WebhookChannel is the channel of plain addresses.
+const WebhookChannel = "webhook"
+
+// Endpoint is one address of a merchant: where, over which channel, and how it
+// wants to be met. The values of Headers and Credentials and the ClientKey are
+// sealed texts as stored, and readable in a Book.
+type Endpoint struct {
+	Name        string            `json:"name"` // a plain address is named by its URL
+	Channel     string            `json:"channel"`
+	URL         string            `json:"url"`
+	Events      []string          `json:"events,omitempty"` // types that go here; empty = all
+	Weight      int               `json:"weight"`
+	Format      string            `json:"format"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	Credentials map[string]string `json:"credentials,omitempty"`
+	ClientCert  string            `json:"client_cert,omitempty"` // PEM
+	ClientKey   string            `json:"client_key,omitempty"`
+
+	// Certificate is ClientCert and ClientKey, in a Book; nil = none.
+	Certificate *tls.Certificate `json:"-"`
+	// Disabled says that nothing is sent here until somebody enables it again.
+	Disabled bool `json:"-"`
+	// Locked says that its secrets do not open here: attempts fail, and are
+	// repeated, until the master key is back.
+	Locked bool `json:"-"`
+}
+
+// takes says whether a list of event types has one; an empty list has all.
+func takes(events []string, event string) bool {
+	return len(events) == 0 || slices.Contains(events, event)
+}
+
+// Takes says whether events of the type go to the endpoint.
+func (e *Endpoint) Takes(event string) bool { return takes(e.Events, event) }
+
+// Wants says whether the merchant is told of events of the type at all.
+func (m *Merchant) Wants(event string) bool { return takes(m.Settings.Events, event) }
+
+// Endpoint finds an address by its name, or nil.
+func (m *Merchant) Endpoint(name string) *Endpoint {
+	for i := range m.Endpoints {
+		if m.Endpoints[i].Name == name {
+			return &m.Endpoints[i]
+		}
+	}
+	return nil
+}
+
+// Channels are the channels by which events of a type reach the merchant, in the
+// order of its addresses.
+func (m *Merchant) Channels(event string) []string {
+	var names []string
+	for i := range m.Endpoints {
+		if e := &m.Endpoints[i]; e.Takes(event) && !slices.Contains(names, e.Channel) {
+			names = append(names, e.Channel)
+		}
+	}
+	return names
+}
+
+// Addresses are the plain addresses, each once, and the named ones as one list.
+func (s Settings) Addresses() []Endpoint {
+	all := make([]Endpoint, 0, len(s.URLs)+len(s.Endpoints))
+	for i, u := range s.URLs {
+		if slices.Contains(s.URLs[:i], u) {
+			continue
+		}
+		all = append(all, Endpoint{Name: u, Channel: WebhookChannel, URL: u, Weight: 1, Format: s.Format})
+	}
+	return append(all, s.Endpoints...)
+}

@@ -1,0 +1,334 @@
+package notify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"backstop/internal/alert"
+	"backstop/internal/compensation"
+	"backstop/internal/db"
+	"backstop/internal/report"
+	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
+)
+
+const (
+	// illAfter failures in a row an address is passed over where there is another,
+	// for illFor; then one attempt at a time finds out whether it is well again.
+	illAfter = 3
+	illFor   = 30 * time.Second
+	illProbe = 12 * time.Second // longer than an attempt takes
+	// okEvery is how often the last success of a healthy address is written down.
+	okEvery = time.Minute
+	// healthEvery is how soon a node knows what the others met.
+	healthEvery = 2 * time.Second
+	healthRows  = 10_000
+)
+
+// address names one address of a merchant or a system of the house.
+type address struct {
+	owner    int64
+	endpoint string
+}
+
+func byAddress(a, b address) int {
+	return cmp.Or(cmp.Compare(a.owner, b.owner), cmp.Compare(a.endpoint, b.endpoint))
+}
+
+// condition is how an address does, as far as this node knows.
+type condition struct {
+	failures int64 // in a row
+	again    int64 // Unix µs from which on it is tried although it is ill
+}
+
+// health is what a node knows of addresses: what it met itself at once, what the
+// others met within seconds. It only chooses between addresses; a wrong guess
+// costs one attempt.
+type health struct {
+	db  *db.DB
+	log *slog.Logger
+
+	mu      sync.Mutex
+	failing map[address]condition
+	okAt    map[address]int64 // when this node last wrote a success down
+
+	stop chan struct{}
+	done chan struct{}
+}
+
+func newHealth(d *db.DB, log *slog.Logger) *health {
+	h := &health{db: d, log: log, failing: map[address]condition{}, okAt: map[address]int64{}, stop: make(chan struct{}), done: make(chan struct{})}
+	h.read() // so that a fresh node does not try first what the others know to fail
+	go h.run()
+	return h
+}
+
+func (h *health) close() {
+	close(h.stop)
+	<-h.done
+}
+
+func (h *health) run() {
+	defer close(h.done)
+	tick := time.NewTicker(healthEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			h.read()
+		case <-h.stop:
+			return
+		}
+	}
+}
+
+// read takes over what all nodes wrote down. Where that fails, the choice rests on
+// what was known before.
+func (h *health) read() {
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	var rows []struct {
+		OwnerID      int64
+		Endpoint     string
+		Failures     int64
+		LastFailedAt int64
+	}
+	err := h.db.Read.NewRaw("SELECT owner_id, endpoint, failures, last_failed_at FROM endpoint_health"+
+		" WHERE failures > 0 AND last_failed_at IS NOT NULL ORDER BY last_failed_at DESC LIMIT ?", healthRows).Scan(ctx, &rows)
+	if err != nil {
+		h.log.Error("read the health of addresses", "error", db.Explain(err))
+		return
+	}
+	failing := make(map[address]condition, len(rows))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range rows {
+		a := address{r.OwnerID, r.Endpoint}
+		failing[a] = condition{r.Failures, max(r.LastFailedAt+illFor.Microseconds(), h.failing[a].again)}
+	}
+	h.failing = failing
+}
+
+// ill says whether to pass an address over; of one whose time has come, it lets
+// one attempt through.
+func (h *health) ill(owner int64, endpoint string, now int64) bool {
+	a := address{owner, endpoint}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.failing[a]
+	if c.failures < illAfter {
+		return false
+	}
+	if now < c.again {
+		return true
+	}
+	c.again = now + illProbe.Microseconds()
+	h.failing[a] = c
+	return false
+}
+
+// healthRow is what a batch of results says of one address.
+type healthRow struct {
+	bun.BaseModel `bun:"table:endpoint_health,alias:eh"`
+
+	OwnerID      int64  `bun:"owner_id,pk"`
+	Endpoint     string `bun:"endpoint,pk"`
+	Failures     int64  `bun:"failures"`
+	LastOKAt     *int64 `bun:"last_ok_at"`
+	LastFailedAt *int64 `bun:"last_failed_at"`
+	LastError    string `bun:"last_error"`
+	Reason       string `bun:"reason"`
+}
+
+// note adds a batch up by address and says what is worth writing down: failures,
+// the first success after them, and now and then that all is well.
+func (h *health) note(batch []*outcome, won map[int64]bool, now int64) []healthRow {
+	rows := map[address]*healthRow{}
+	for _, o := range batch {
+		if o.endpoint == "" || !won[o.claimed.ID] || o.attempt.Class == Internal {
+			continue
+		}
+		a := address{o.claimed.MerchantID, o.endpoint}
+		r := rows[a]
+		if r == nil {
+			r = &healthRow{OwnerID: a.owner, Endpoint: a.endpoint}
+			rows[a] = r
+		}
+		if o.attempt.Class == OK {
+			r.Failures, r.LastOKAt, r.LastError = 0, &now, ""
+			continue
+		}
+		r.Failures, r.LastFailedAt, r.LastError = r.Failures+1, &now, o.attempt.Error
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var worth []healthRow
+	for a, r := range rows {
+		before := h.failing[a]
+		if r.LastFailedAt == nil && before.failures == 0 && now-h.okAt[a] < okEvery.Microseconds() {
+			continue
+		}
+		if r.LastOKAt != nil {
+			before.failures, h.okAt[a] = 0, now
+		}
+		if before.failures += r.Failures; before.failures == 0 {
+			delete(h.failing, a)
+		} else {
+			h.failing[a] = condition{before.failures, now + illFor.Microseconds()}
+		}
+		worth = append(worth, *r)
+	}
+	// One order for everybody: two nodes must not wait for each other in a circle.
+	slices.SortFunc(worth, func(a, b healthRow) int {
+		return byAddress(address{a.OwnerID, a.Endpoint}, address{b.OwnerID, b.Endpoint})
+	})
+	return worth
+}
+
+// settle does what a batch of results means beside its deliveries: the health of
+// addresses, those that are gone, and money that several deliveries share.
+func (d *Dispatcher) settle(ctx context.Context, tx bun.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
+	if rows := d.health.note(batch, won, d.o.DB.Now()); len(rows) > 0 {
+		w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (owner_id, endpoint) DO UPDATE").
+			Set("failures = CASE WHEN EXCLUDED.last_ok_at IS NULL THEN eh.failures + EXCLUDED.failures ELSE EXCLUDED.failures END").
+			Set("last_ok_at = coalesce(EXCLUDED.last_ok_at, eh.last_ok_at)").
+			Set("last_failed_at = coalesce(EXCLUDED.last_failed_at, eh.last_failed_at)").
+			Set("last_error = EXCLUDED.last_error"))
+	}
+	if err := d.disableGone(ctx, tx, batch, won); err != nil {
+		return err
+	}
+	return d.settleShared(ctx, tx, w, batch, won)
+}
+
+// gone says that the address itself answered that it is to be left alone
+// (Standard Webhooks: 410 Gone disables the endpoint).
+func gone(o *outcome) bool { return o.endpoint != "" && o.attempt.HTTPStatus == http.StatusGone }
+
+// disableGone disables addresses that answered 410, for all nodes, with an alert.
+func (d *Dispatcher) disableGone(ctx context.Context, tx bun.Tx, batch []*outcome, won map[int64]bool) error {
+	var all []address
+	for _, o := range batch {
+		if a := (address{o.claimed.MerchantID, o.endpoint}); gone(o) && won[o.claimed.ID] && !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, byAddress)
+	// The settings' version is locked before addresses are, as apply does it.
+	if err := settings.Bump(ctx, tx); err != nil {
+		return err
+	}
+	var events []alert.Event
+	for _, a := range all {
+		res, err := tx.NewRaw("INSERT INTO endpoint_health AS eh (owner_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, 0, '', ?, ?)"+
+			" ON CONFLICT (owner_id, endpoint) DO UPDATE SET disabled_at = EXCLUDED.disabled_at, reason = EXCLUDED.reason WHERE eh.disabled_at IS NULL",
+			a.owner, a.endpoint, d.o.DB.Now(), "answered 410").Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("disable an address: %w", err)
+		}
+		if n, _ := res.RowsAffected(); n > 0 {
+			events = append(events, alert.Event{Rule: alert.TargetDisabled, Subject: d.addressName(a), Count: 1})
+		}
+	}
+	return alert.Record(ctx, tx, d.o.DB, events)
+}
+
+// addressName is an address for people: whose, and its name or its host. The path
+// of a URL may be a secret.
+func (d *Dispatcher) addressName(a address) string {
+	owner, name := strconv.FormatInt(a.owner, 10), a.endpoint
+	if m := d.o.Book().ByID(a.owner); m != nil {
+		owner = m.Code
+	}
+	if u, err := url.Parse(name); err == nil && u.Host != "" {
+		name = u.Host
+	}
+	return owner + " – " + name
+}
+
+// settleShared takes the money of events off the totals whose last delivery that
+// the merchant must get is over. The events are locked: of two transactions that
+// end the last two deliveries, the second one sees the first.
+func (d *Dispatcher) settleShared(ctx context.Context, tx bun.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
+	ended := map[int64]claimed{} // by event
+	var events, subjects []int64
+	for _, o := range batch {
+		c := o.claimed
+		if _, seen := ended[c.EventID]; seen || o.status == RetryWait || !won[c.ID] || !c.Shared || c.Currency == "" {
+			continue
+		}
+		ended[c.EventID] = c
+		events, subjects = append(events, c.EventID), append(subjects, c.SubjectID)
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	open, err := openShares(ctx, tx, d.o.DB, events, subjects)
+	if err != nil {
+		return err
+	}
+	x := report.NewDelta(d.o.DB.Now())
+	for id, c := range ended {
+		if !slices.Contains(open, id) {
+			x.Untold(c.MerchantID, c.Currency, -1, -c.Amount)
+		}
+	}
+	if !x.Empty() {
+		w.Add(x.Query(tx, d.o.DB))
+	}
+	return nil
+}
+
+// openShares locks the events and returns those of which a delivery with money
+// waits or is on its way.
+func openShares(ctx context.Context, tx bun.Tx, d *db.DB, events, subjects []int64) (open []int64, err error) {
+	slices.Sort(events)
+	var locked []int64
+	lock := tx.NewSelect().Table("events").Column("id").Where("id IN (?)", bun.List(events)).OrderExpr("id")
+	if err := d.ForUpdate(lock).Scan(ctx, &locked); err != nil {
+		return nil, fmt.Errorf("lock events: %w", err)
+	}
+	err = tx.NewRaw("SELECT DISTINCT event_id FROM deliveries WHERE subject_id IN (?) AND event_id IN (?)"+
+		" AND next_at IS NOT NULL AND currency <> ''", bun.List(subjects), bun.List(events)).Scan(ctx, &open)
+	if err != nil {
+		return nil, fmt.Errorf("read the deliveries of an event: %w", err)
+	}
+	return open, nil
+}
+
+// deskPlace is the kind and subject of the exception for a notification that ran
+// out of attempts. A merchant's event is one exception, however many addresses it
+// had; each system of the house has its own.
+func deskPlace(event int64, house bool, owner int64) (kind, subject string) {
+	if house {
+		return compensation.SubscriptionExhausted, PublicID(event) + "/" + strconv.FormatInt(owner, 36)
+	}
+	return compensation.NotifyExhausted, PublicID(event)
+}
+
+// EnableEndpoint lets an address be used again that was disabled, and says
+// whether it was. Every node knows within two seconds.
+func EnableEndpoint(ctx context.Context, tx bun.Tx, owner int64, endpoint string) (bool, error) {
+	if err := settings.Bump(ctx, tx); err != nil {
+		return false, err
+	}
+	res, err := tx.NewRaw("UPDATE endpoint_health SET disabled_at = NULL, reason = '', failures = 0 WHERE owner_id = ? AND endpoint = ? AND disabled_at IS NOT NULL",
+		owner, endpoint).Exec(ctx)
+	if err != nil {
+		return false, fmt.Errorf("enable an address: %w", err)
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}

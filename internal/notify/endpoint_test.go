@@ -1,0 +1,355 @@
+package notify_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/report"
+	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
+)
+
+// routed changes how m1 is told and lets the fixture's node know.
+func routed(t *testing.T, f *paymenttest.Fixture, change func(*merchant.Settings)) {
+	t.Helper()
+	s := f.Settings.Merchants().ByCode("m1").Settings
+	change(&s)
+	raw, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reconfigure(t, f, "UPDATE merchants SET notify = ? WHERE code = 'm1'", string(raw))
+}
+
+// reconfigure changes a settings row and lets the fixture's node know.
+func reconfigure(t *testing.T, f *paymenttest.Fixture, query string, args ...any) {
+	t.Helper()
+	err := f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		if _, err := tx.NewRaw(query, args...).Exec(ctx); err != nil {
+			return err
+		}
+		return settings.Bump(ctx, tx)
+	})
+	if err == nil {
+		_, err = f.Settings.Refresh(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// subscribe makes a system of the house that follows all merchants.
+func subscribe(t *testing.T, f *paymenttest.Fixture, code string, events ...string) {
+	t.Helper()
+	raw, err := json.Marshal(merchant.Settings{
+		URLs: []string{"http://" + code + ".test/e"}, Ack: "status", WaitsMS: []int64{10}, TimeoutMS: 2000, MaxInFlight: 5, Events: events,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reconfigure(t, f, "INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at)"+
+		" VALUES (?, ?, ?, 'null', '[]', ?, 0, 0)", f.DB.NewID(), code, code, string(raw))
+}
+
+// hosts is a fake channel of several addresses: what each answers and got.
+type hosts struct {
+	fakeChannel
+	mu     sync.Mutex
+	status map[string]int
+}
+
+func newHosts() *hosts {
+	h := &hosts{status: map[string]int{}}
+	h.answer = func(_ int, m notify.Message) notify.Result {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for part, status := range h.status {
+			if strings.Contains(m.URL, part) && status >= 300 {
+				return notify.Result{Class: notify.BadStatus, Status: status, Error: "no"}
+			}
+		}
+		return notify.Result{Class: notify.OK, Status: 200}
+	}
+	return h
+}
+
+func (h *hosts) set(part string, status int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status[part] = status
+}
+
+// got counts what addresses that contain the part were sent.
+func (h *hosts) got(part string) (n int) {
+	h.fakeChannel.mu.Lock()
+	defer h.fakeChannel.mu.Unlock()
+	for _, m := range h.sent {
+		if strings.Contains(m.URL, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// drain delivers until nothing is due any more.
+func drain(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher) {
+	t.Helper()
+	until(t, "all over", func() bool {
+		var owners []int64
+		if err := f.DB.NewRaw("SELECT DISTINCT merchant_id FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(), &owners); err != nil {
+			t.Fatal(err)
+		}
+		disp.Pull(owners)
+		if wrong, err := report.Recount(t.Context(), f.DB); err != nil || len(wrong) > 0 {
+			t.Fatalf("untold money: %+v, %v", wrong, err)
+		}
+		return len(owners) == 0
+	})
+}
+
+var twoAddresses = []string{"http://a.test/n", "http://b.test/n"}
+
+func TestAFailingAddressIsPassedOver(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10, 10}})
+		routed(t, f, func(s *merchant.Settings) { s.URLs = twoAddresses })
+		ch := newHosts()
+		ch.set("a.test", 500)
+		disp := dispatcher(t, f, ch, 1)
+		for range 6 { // one after the other: each sees what became of the one before
+			paid(t, f, 1)
+			drain(t, f, disp)
+		}
+		f.Want(t, 6, "SELECT count(*) FROM deliveries WHERE status = 'delivered'")
+		if a, b := ch.got("a.test"), ch.got("b.test"); a != 3 || b != 6 {
+			t.Errorf("%d attempts at the failing address and %d at the other one, want 3 and 6", a, b)
+		}
+		f.Want(t, 3, "SELECT failures FROM endpoint_health WHERE endpoint = ? AND last_error = 'no'", twoAddresses[0])
+		f.Want(t, 0, "SELECT failures FROM endpoint_health WHERE endpoint = ? AND last_ok_at > 0", twoAddresses[1])
+
+		ch.set("a.test", 200)
+		other := dispatcher(t, f, ch, 1) // a node that starts later knows it too
+		paid(t, f, 1)
+		drain(t, f, other)
+		if a := ch.got("a.test"); a != 3 {
+			t.Error("a fresh node tries the failing address first")
+		}
+		// Half a minute later it is tried again, and the first success is written down.
+		if _, err := d.NewRaw("UPDATE endpoint_health SET last_failed_at = last_failed_at - 60000000").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		third := dispatcher(t, f, ch, 1)
+		paid(t, f, 1)
+		drain(t, f, third)
+		f.Want(t, 0, "SELECT failures FROM endpoint_health WHERE endpoint = ? AND last_ok_at > 0", twoAddresses[0])
+	})
+}
+
+func TestAnAddressThatIsGoneIsDisabled(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10, 10}})
+		routed(t, f, func(s *merchant.Settings) { s.URLs = twoAddresses })
+		ch := newHosts()
+		ch.set("a.test", 410)
+		disp := dispatcher(t, f, ch, 20)
+		paid(t, f, 5)
+		drain(t, f, disp)
+		f.Want(t, 5, "SELECT count(*) FROM deliveries WHERE status = 'delivered'")
+		f.Want(t, 1, "SELECT count(*) FROM endpoint_health WHERE endpoint = ? AND disabled_at > 0 AND reason = 'answered 410'", twoAddresses[0])
+		f.Want(t, 1, "SELECT count FROM alerts WHERE rule = 'target_disabled' AND subject = 'm1 – a.test'")
+		refresh(t, f)
+		asked := ch.got("a.test")
+		paid(t, f, 3)
+		drain(t, f, disp)
+		if n := ch.got("a.test"); n != asked {
+			t.Errorf("a disabled address was sent %d more", n-asked)
+		}
+
+		// The last one gone as well, what comes goes to the desk at once.
+		ch.set("b.test", 410)
+		paid(t, f, 1)
+		drain(t, f, disp)
+		f.Want(t, 1, "SELECT attempts FROM deliveries WHERE status = 'exhausted'")
+		refresh(t, f)
+		paid(t, f, 1)
+		drain(t, f, disp)
+		f.Want(t, 1, "SELECT count(*) FROM notify_attempts WHERE class = 'bad_address' AND url = ''")
+		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open'")
+
+		// Enabled again, what is sent again arrives.
+		ch.set("b.test", 200)
+		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			did, err := notify.EnableEndpoint(ctx, tx, f.M1.ID, twoAddresses[1])
+			if err == nil && !did {
+				t.Error("nothing was enabled")
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		refresh(t, f)
+		again(t, f, notify.Exhausted, 2)
+		drain(t, f, disp)
+		f.Want(t, 0, "SELECT count(*) FROM deliveries WHERE status <> 'delivered'")
+	})
+}
+
+func refresh(t *testing.T, f *paymenttest.Fixture) {
+	t.Helper()
+	if changed, err := f.Settings.Refresh(t.Context()); err != nil || !changed {
+		t.Fatalf("the settings did not move: %v", err)
+	}
+}
+
+// TestAllAddressesAreToldAndTheMoneyCountsOnce has one address that never
+// answers well: the order is told when both are.
+func TestAllAddressesAreToldAndTheMoneyCountsOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
+		routed(t, f, func(s *merchant.Settings) { s.URLs, s.Balance = twoAddresses, merchant.All })
+		ch := newHosts()
+		ch.set("b.test", 500)
+		one, two := dispatcher(t, f, ch, 20), dispatcher(t, f, ch, 20)
+		nudges := paid(t, f, 20)
+		f.Want(t, 40, "SELECT count(*) FROM deliveries WHERE shared AND currency = 'CNY' AND amount = 10")
+		one.Offer(nudges)
+		two.Offer(nudges)
+		drain(t, f, one)
+		f.Want(t, 20, "SELECT count(*) FROM deliveries WHERE status = 'delivered' AND endpoint = ?", twoAddresses[0])
+		f.Want(t, 20, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND endpoint = ?", twoAddresses[1])
+		f.Want(t, 20, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
+		told := func() string {
+			var rows []notify.Delivery
+			if err := d.NewSelect().Model(&rows).Where("d.subject_id = (SELECT max(o.id) FROM orders AS o)").OrderExpr("d.id DESC").Scan(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return notify.OrderStatus(rows, false)
+		}
+		if s := told(); s != "exhausted" {
+			t.Errorf("told one of two: %s", s)
+		}
+		ch.set("b.test", 200)
+		again(t, f, notify.Exhausted, 20)
+		if s := told(); s != "retrying" {
+			t.Errorf("sent again: %s", s)
+		}
+		drain(t, f, one)
+		f.Want(t, 20, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'resolved'")
+		if s := told(); s != "delivered" {
+			t.Errorf("told both: %s", s)
+		}
+		if a, b := ch.got("a.test"), ch.got("b.test"); a != 20 || b != 60 {
+			t.Errorf("%d and %d attempts, want 20 and 60", a, b)
+		}
+	})
+}
+
+func TestTheDeskKeepsAnEventUntilItsLastAddressIsSentAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{})
+		routed(t, f, func(s *merchant.Settings) { s.URLs, s.Balance, s.WaitsMS = twoAddresses, merchant.All, nil })
+		ch := newHosts()
+		ch.set(".test", 500)
+		disp := dispatcher(t, f, ch, 20)
+		nudges := paid(t, f, 1)
+		drain(t, f, disp)
+		f.Want(t, 2, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'")
+		ch.set(".test", 200)
+		for i, open := range []int64{1, 0} {
+			if _, err := resend(t, d, nudges[i].Delivery); err != nil {
+				t.Fatal(err)
+			}
+			f.Want(t, open, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open'")
+		}
+		drain(t, f, disp)
+	})
+}
+
+func TestWhatIsSwitchedOffIsSkippedAndVisible(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
+		routed(t, f, func(s *merchant.Settings) { s.URLs, s.Events = twoAddresses, []string{"order.closed"} })
+		ch := newHosts()
+		disp := dispatcher(t, f, ch, 20)
+		paid(t, f, 1)
+		drain(t, f, disp)
+		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'skipped' AND last_class = 'switched_off' AND finished_at > 0 AND next_at IS NULL")
+		f.Want(t, 0, "SELECT count(*) FROM exceptions")
+		if n := ch.count(); n != 0 {
+			t.Fatalf("%d attempts of what is switched off", n)
+		}
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: "closed", Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Processor.Cancel(t.Context(), f.M1, o.OrderNo); err != nil {
+			t.Fatal(err)
+		}
+		drain(t, f, disp)
+		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'delivered' AND event_type = 'order.closed'")
+	})
+}
+
+// TestTheHouseHearsThroughTheSameRows has a warehouse that wants paid orders and
+// is down at first, and a data lake that wants everything.
+func TestTheHouseHearsThroughTheSameRows(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
+		subscribe(t, f, "warehouse", "order.paid")
+		subscribe(t, f, "lake")
+		if f.Settings.Merchants().ByCode("lake") != nil {
+			t.Fatal("a system of the house is found as a merchant")
+		}
+		ch := newHosts()
+		ch.set("warehouse", 500)
+		disp := dispatcher(t, f, ch, 20)
+		paid(t, f, 3)
+		f.Want(t, 6, "SELECT count(*) FROM deliveries WHERE house AND currency = '' AND merchant_id IN (SELECT s.id FROM subscriptions AS s)")
+		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE NOT house AND NOT shared AND currency = 'CNY'")
+		drain(t, f, disp)
+		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE house AND status = 'exhausted'")
+		f.Want(t, 3, "SELECT count(*) FROM exceptions WHERE kind = 'subscription_exhausted'")
+		risk, err := report.AtRisk(t.Context(), d)
+		if err != nil || risk.Total.Orders() != 0 {
+			t.Errorf("money at risk: %+v, %v", risk.Total, err)
+		}
+		ch.set("warehouse", 200)
+		again(t, f, notify.Exhausted, 3)
+		f.Want(t, 3, "SELECT count(*) FROM exceptions WHERE kind = 'subscription_exhausted' AND state = 'resolved'")
+		drain(t, f, disp)
+		if w, l, m := ch.got("warehouse"), ch.got("lake"), ch.got("m1.test"); w != 9 || l != 3 || m != 3 {
+			t.Errorf("warehouse %d, lake %d, merchant %d attempts", w, l, m)
+		}
+	})
+}
+
+func TestWeightsShareTheLoad(t *testing.T) {
+	d := dbtest.SQLite(t)
+	f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
+	routed(t, f, func(s *merchant.Settings) {
+		s.Balance = merchant.Weighted
+		for name, weight := range map[string]int{"light": 1, "heavy": 3} {
+			s.Endpoints = append(s.Endpoints, merchant.Endpoint{Name: name, Channel: notify.Webhook, URL: "http://" + name + ".test", Weight: weight})
+		}
+	})
+	ch := newHosts()
+	disp := dispatcher(t, f, ch, 50)
+	paid(t, f, 400)
+	drain(t, f, disp)
+	// 300 on average; the chance of being 40 off (more than four deviations) is one
+	// in ten thousand, and the ids are not the same in two runs.
+	if n := ch.got("heavy"); n < 260 || n > 340 || n+ch.got("light") != 400 {
+		t.Errorf("%d of 400 went to the address with three quarters of the weight", n)
+	}
+}

@@ -1,0 +1,119 @@
+// Package outcome puts the end of an attempt into words: its class, and a line
+// that can be stored and shown. Every channel uses it, so that the same trouble
+// has the same name however the merchant is reached.
+package outcome
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"backstop/internal/egress"
+	"backstop/internal/notify"
+)
+
+// maxError bounds an error's text: part of it may quote the other side.
+const maxError = 300
+
+// Of says how an attempt broke off. What stopped it from outside comes first, as
+// everything else may only be its consequence. parent is Send's own context, ctx
+// the one that the attempt's timeout ends; answered says that the other side had
+// begun to speak.
+func Of(parent, ctx context.Context, answered bool, err error) (notify.Class, string) {
+	var unknown *net.DNSError
+	switch {
+	case errors.Is(parent.Err(), context.Canceled):
+		return notify.Cancelled, "stopped by us"
+	case errors.Is(err, egress.ErrBlocked):
+		return notify.Blocked, OneLine(reason(err))
+	case errors.Is(err, egress.ErrTLS):
+		return notify.TLS, OneLine(reason(err))
+	case ctx.Err() != nil:
+		return notify.Timeout, "no complete answer in time"
+	case errors.As(err, &unknown):
+		return notify.DNS, OneLine(unknown.Error())
+	case dialError(err) != nil:
+		return notify.Connect, OneLine(err.Error())
+	case !answered && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
+		return notify.Connect, "the connection was reset before an answer"
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return notify.Broken, "the connection was closed before the answer was complete"
+	}
+	return notify.Broken, OneLine(err.Error())
+}
+
+// Unusable classes what is wrong with an address before anything was sent.
+func Unusable(err error) (notify.Class, string) {
+	if errors.Is(err, egress.ErrBlocked) {
+		return notify.Blocked, OneLine(err.Error())
+	}
+	return notify.BadAddress, OneLine(err.Error())
+}
+
+// reason leaves out the dialer's words around an error of egress, which names
+// the address itself.
+func reason(err error) string {
+	if dial := dialError(err); dial != nil && dial.Err != nil {
+		return dial.Err.Error()
+	}
+	return err.Error()
+}
+
+// dialError is the failed dial in err's chain, or nil.
+func dialError(err error) *net.OpError {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return op
+	}
+	return nil
+}
+
+// Dialled is the address that a failed dial tried, or "".
+func Dialled(err error) string {
+	if dial := dialError(err); dial != nil && dial.Addr != nil {
+		return dial.Addr.String()
+	}
+	return ""
+}
+
+// Clean makes text valid UTF-8 without NUL, which PostgreSQL refuses, and cuts it
+// at limit bytes, between characters.
+func Clean(text string, limit int) string {
+	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
+		text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	}
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}
+
+// OneLine makes an error's text short and safe to print.
+func OneLine(text string) string {
+	return Clean(strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, text), maxError)
+}
+
+// Hide replaces the values of credentials wherever a text from outside repeats
+// them: a server's refusal may quote what it refuses.
+func Hide(text string, credentials map[string]string) string {
+	const shortest = 4 // shorter ones would blot out ordinary words
+	for _, value := range credentials {
+		if len(value) >= shortest {
+			text = strings.ReplaceAll(text, value, "***")
+		}
+	}
+	return text
+}

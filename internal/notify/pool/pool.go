@@ -1,0 +1,207 @@
+// Package pool keeps connections to merchants' own systems (brokers) open between
+// notifications: one per address and login, bounded in number, closed when idle.
+package pool
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Errors of Take.
+var (
+	// ErrFull says that every connection is in use and no more may be opened.
+	ErrFull = errors.New("too many connections to merchants' systems are in use on this node")
+	// ErrClosed says that we are shutting down.
+	ErrClosed = errors.New("the channel is closed")
+)
+
+// Options of a Pool.
+type Options[T any] struct {
+	Max  int           // connections, in use or idle
+	Idle time.Duration // how long an unused one stays open
+	// Close ends a connection. It may take a while: nobody waits for it but
+	// Pool.Close.
+	Close func(T)
+}
+
+// Pool hands out shared connections. The zero value is not usable; see New.
+type Pool[T any] struct {
+	o       Options[T]
+	mu      sync.Mutex
+	entries map[string]*entry[T]
+	sweep   *time.Timer
+	closed  bool
+	closing sync.WaitGroup
+}
+
+// entry is one connection. Who wants to open it holds opening, so that a burst of
+// messages opens one and not many, and everybody waits by his own patience.
+type entry[T any] struct {
+	opening chan struct{}
+	conn    T
+	open    bool
+	dropped bool // no longer in the pool; closed when the last user leaves
+	users   int
+	used    time.Time
+}
+
+// New returns an empty Pool.
+func New[T any](o Options[T]) *Pool[T] { return &Pool[T]{o: o, entries: map[string]*entry[T]{}} }
+
+// Lease is the use of a connection. Every lease is given back once.
+type Lease[T any] struct {
+	Conn T
+	pool *Pool[T]
+	key  string
+	e    *entry[T]
+}
+
+// Take returns the key's connection, opened by open where there is none. An error
+// is that of open, ctx, ErrFull or ErrClosed.
+func (p *Pool[T]) Take(ctx context.Context, key string, open func(context.Context) (T, error)) (*Lease[T], error) {
+	e, err := p.enter(key)
+	if err != nil {
+		return nil, err
+	}
+	lease := &Lease[T]{pool: p, key: key, e: e}
+	select {
+	case e.opening <- struct{}{}:
+	case <-ctx.Done():
+		lease.GiveBack()
+		return nil, ctx.Err()
+	}
+	defer func() { <-e.opening }()
+	if !e.open {
+		conn, err := open(ctx)
+		if err != nil {
+			lease.GiveBack()
+			return nil, err
+		}
+		p.mu.Lock()
+		e.conn, e.open = conn, true
+		p.mu.Unlock()
+	}
+	lease.Conn = e.conn
+	return lease, nil
+}
+
+func (p *Pool[T]) enter(key string) (*entry[T], error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	e := p.entries[key]
+	if e == nil {
+		if len(p.entries) >= p.o.Max && !p.evict() {
+			return nil, ErrFull
+		}
+		e = &entry[T]{opening: make(chan struct{}, 1)}
+		p.entries[key] = e
+		if p.sweep == nil {
+			p.sweep = time.AfterFunc(p.o.Idle, p.expire)
+		}
+	}
+	e.users++
+	return e, nil
+}
+
+// GiveBack ends the use.
+func (l *Lease[T]) GiveBack() {
+	p, e := l.pool, l.e
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.users--
+	e.used = time.Now()
+	switch {
+	case e.users > 0:
+	case e.dropped:
+		p.end(e)
+	case !e.open: // what could not be opened takes no place
+		delete(p.entries, l.key)
+	}
+}
+
+// Drop takes a connection that is no good any more out of the pool: the next one
+// who wants it opens another. It is closed when its last user has left.
+func (l *Lease[T]) Drop() {
+	p := l.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.entries[l.key] == l.e {
+		delete(p.entries, l.key)
+	}
+	l.e.dropped = true
+}
+
+// end closes an entry's connection beside the caller. Called with p.mu held.
+func (p *Pool[T]) end(e *entry[T]) {
+	if e.open {
+		e.open = false
+		p.closing.Go(func() { p.o.Close(e.conn) })
+	}
+}
+
+// evict makes room by the connection that was not used for longest. Called with
+// p.mu held.
+func (p *Pool[T]) evict() bool {
+	var key string
+	var oldest *entry[T]
+	for k, e := range p.entries {
+		if e.users == 0 && (oldest == nil || e.used.Before(oldest.used)) {
+			key, oldest = k, e
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	delete(p.entries, key)
+	p.end(oldest)
+	return true
+}
+
+// expire closes what was not used for a while, and looks again later where
+// something is left.
+func (p *Pool[T]) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := time.Now().Add(-p.o.Idle)
+	for key, e := range p.entries {
+		if e.users == 0 && !e.used.After(before) {
+			delete(p.entries, key)
+			p.end(e)
+		}
+	}
+	p.sweep = nil
+	if len(p.entries) > 0 && !p.closed {
+		p.sweep = time.AfterFunc(p.o.Idle/2, p.expire)
+	}
+}
+
+// Len is the number of connections.
+func (p *Pool[T]) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.entries)
+}
+
+// Close closes all connections and waits until they are. Connections in use are
+// closed when they are given back.
+func (p *Pool[T]) Close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.sweep != nil {
+		p.sweep.Stop()
+	}
+	for key, e := range p.entries {
+		delete(p.entries, key)
+		e.dropped = true
+		if e.users == 0 {
+			p.end(e)
+		}
+	}
+	p.mu.Unlock()
+	p.closing.Wait()
+}

@@ -1,0 +1,115 @@
+package notify
+
+import (
+	"slices"
+
+	"backstop/internal/merchant"
+)
+
+// Why a delivery is skipped, kept as its class.
+const (
+	NoAddress   Class = "no_address"   // the merchant gave none for this type of event
+	SwitchedOff Class = "switched_off" // the merchant does not want this type of event
+)
+
+// Route is one delivery that an event is to have.
+type Route struct {
+	To       int64 // the merchant, or the system of the house
+	House    bool
+	Channel  string
+	URL      string // the order's own address, if it gave one
+	Endpoint string // the one address that this is for; empty = the channel's in turn
+	Skip     Class  // why nothing is sent; empty = it is sent
+}
+
+func (r Route) delivery(f *Fact, now int64) Delivery {
+	x := Delivery{
+		MerchantID: r.To, SubjectID: f.SubjectID, EventType: f.Type, Channel: r.Channel, URL: r.URL, Endpoint: r.Endpoint,
+		House: r.House, Status: Queued, NextAt: &now, CreatedAt: now, Trace: f.Trace,
+	}
+	if !r.House {
+		x.Currency, x.Amount = f.Currency, f.Amount
+	}
+	if r.Skip != "" {
+		x.Status, x.LastClass, x.NextAt, x.FinishedAt = Skipped, r.Skip, nil, &now
+	}
+	return x
+}
+
+// Routes says which deliveries an event of a merchant has: its own, and those of
+// the house's systems that follow it. own is the order's own address, which
+// stands in for the merchant's webhook addresses. A merchant that is unknown to
+// this node is tried: the row must not be lost to a stale snapshot.
+func Routes(book *merchant.Book, merchantID int64, event, own string) []Route {
+	m := book.ByID(merchantID)
+	if m == nil {
+		return []Route{{To: merchantID, Channel: Webhook, URL: own}}
+	}
+	routes := ownRoutes(m, event, own)
+	for _, h := range book.Subscribers(m.Code, event) {
+		routes = append(routes, reach(h, event, Route{To: h.ID, House: true})...)
+	}
+	return routes
+}
+
+func ownRoutes(m *merchant.Merchant, event, own string) []Route {
+	to := Route{To: m.ID}
+	if !m.Wants(event) {
+		return []Route{{To: m.ID, Channel: Webhook, URL: own, Skip: SwitchedOff}}
+	}
+	routes := reach(m, event, to)
+	if own != "" {
+		routes = slices.DeleteFunc(routes, func(r Route) bool { return r.Channel == Webhook })
+		routes = slices.Insert(routes, 0, Route{To: m.ID, Channel: Webhook, URL: own})
+	}
+	if len(routes) == 0 {
+		return []Route{{To: m.ID, Channel: Webhook, Skip: NoAddress}}
+	}
+	return routes
+}
+
+// reach is one route per channel that takes the event, or one per address where
+// all are told.
+func reach(m *merchant.Merchant, event string, to Route) []Route {
+	var routes []Route
+	if m.Settings.Balance != merchant.All {
+		for _, to.Channel = range m.Channels(event) {
+			routes = append(routes, to)
+		}
+		return routes
+	}
+	for i := range m.Endpoints {
+		if e := &m.Endpoints[i]; e.Takes(event) {
+			to.Channel, to.Endpoint = e.Channel, e.Name
+			routes = append(routes, to)
+		}
+	}
+	return routes
+}
+
+// standing ranks what becomes of a delivery: of several, the order shows the
+// highest. What goes on comes before what is over, the worst first.
+var standing = []string{"none", "delivered", "exhausted", "queued", "sending", "retrying", "parked"}
+
+// OrderStatus derives an order's notify_status (contract §4) from its deliveries,
+// newest first: none, queued, sending, retrying, parked, delivered or exhausted.
+// The newest event that was sent counts, and of it what the merchant must get;
+// parked says that the merchant's breaker is not closed.
+func OrderStatus(newestFirst []Delivery, parked bool) string {
+	var event int64
+	worst := 0
+	for _, d := range newestFirst {
+		if d.House || d.Status == Skipped || event != 0 && d.EventID != event {
+			continue
+		}
+		word := string(d.Status)
+		switch {
+		case parked && (d.Status == Queued || d.Status == RetryWait):
+			word = "parked"
+		case d.Status == RetryWait:
+			word = "retrying"
+		}
+		event, worst = d.EventID, max(worst, slices.Index(standing, word))
+	}
+	return standing[worst]
+}

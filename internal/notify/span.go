@@ -1,0 +1,33 @@
+package notify
+
+import (
+	"net/url"
+
+	"backstop/internal/trace"
+)
+
+// spanOf begins to follow one attempt, where the payment behind it is followed.
+func (d *Dispatcher) spanOf(c claimed) *trace.Span { return d.o.Tracer.Continue(c.Trace, "delivery") }
+
+// endSpan says what came of the attempt. Of the address only the host is said: the
+// rest may hold a secret of the merchant's.
+func endSpan(span *trace.Span, c claimed, msg Message, res Result) {
+	if span == nil {
+		return
+	}
+	if u, err := url.Parse(msg.URL); err == nil {
+		span.Set("server.address", u.Hostname())
+	}
+	span.Set("backstop.notification", msg.ID)
+	span.Set("backstop.event_type", c.EventType)
+	span.Set("backstop.channel", c.Channel)
+	span.Set("backstop.class", string(res.Class))
+	span.SetInt("backstop.attempt", c.Attempts)
+	if res.Status != 0 {
+		span.SetInt("http.response.status_code", int64(res.Status))
+	}
+	if res.Class != OK {
+		span.Fail(string(res.Class))
+	}
+	span.End()
+}

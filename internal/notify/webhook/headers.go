@@ -1,0 +1,58 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Limits of a merchant's own headers: enough for tokens and routing of a gateway,
+// and below what common servers take in all (8 KiB).
+const (
+	maxHeaders     = 20
+	maxHeaderValue = 1 << 10
+)
+
+// ErrHeader says that a header of the merchant's own cannot be sent. Its text
+// never holds the value, which may be a token.
+var ErrHeader = errors.New("bad header")
+
+// ours are the headers that say what a request is or how it is carried. A
+// merchant's own may stand in for none of them.
+var ours = []string{
+	"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+}
+
+// reserved says whether a header's canonical name is not the merchant's to set.
+func reserved(name string) bool {
+	return strings.HasPrefix(name, "Webhook-") || strings.HasPrefix(name, "Proxy-") || slices.Contains(ours, name)
+}
+
+// CheckHeaders says what is wrong with a merchant's own headers. Errors are
+// ErrHeader.
+func CheckHeaders(own map[string]string) error {
+	if len(own) > maxHeaders {
+		return fmt.Errorf("%w: %d of them, at most %d", ErrHeader, len(own), maxHeaders)
+	}
+	seen := make(map[string]bool, len(own))
+	for name, value := range own {
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			return fmt.Errorf("%w: %.60q is not a header's name", ErrHeader, name)
+		case reserved(canonical):
+			return fmt.Errorf("%w: %s is set by us", ErrHeader, canonical)
+		case seen[canonical]:
+			return fmt.Errorf("%w: %s stands there twice", ErrHeader, canonical)
+		case len(value) > maxHeaderValue || !httpguts.ValidHeaderFieldValue(value):
+			return fmt.Errorf("%w: the value of %s must be one line of at most %d bytes", ErrHeader, canonical, maxHeaderValue)
+		}
+		seen[canonical] = true
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// lastRow is when a merchant last confirmed and when an attempt at it last
+// failed.
+type lastRow struct {
+	bun.BaseModel `bun:"table:report_merchants,alias:rl"`
+
+	MerchantID int64 `bun:"merchant_id,pk"`
+	OKAt       int64 `bun:"last_ok_at"`
+	FailedAt   int64 `bun:"last_failed_at"`
+}
+
+func (s *sums) addLast(a attempts) {
+	l := s.last[a.Merchant]
+	s.last[a.Merchant] = lastRow{MerchantID: a.Merchant, OKAt: max(l.OKAt, a.OKAt), FailedAt: max(l.FailedAt, a.FailedAt)}
+}
+
+// writeLast moves the moments on; deltas are not folded in the order of their
+// moments, so that an older one must not put them back.
+func writeLast(ctx context.Context, tx bun.Tx, last map[int64]lastRow) error {
+	if len(last) == 0 {
+		return nil
+	}
+	rows := make([]lastRow, 0, len(last))
+	for _, l := range last {
+		rows = append(rows, l)
+	}
+	q := tx.NewInsert().Model(&rows).On("CONFLICT (merchant_id) DO UPDATE")
+	for _, column := range []string{"last_ok_at", "last_failed_at"} {
+		c := bun.Ident(column)
+		q = q.Set("? = CASE WHEN EXCLUDED.? > rl.? THEN EXCLUDED.? ELSE rl.? END", c, c, c, c, c)
+	}
+	if _, err := q.Exec(ctx); err != nil {
+		return fmt.Errorf("keep when merchants last answered: %w", err)
+	}
+	return nil
+}
+
+// Standings is how a few merchants do now.
+type Standings struct {
+	Health   map[int64]Health // without those that had no attempt
+	OKAt     map[int64]int64  // when it last confirmed, Unix µs
+	FailedAt map[int64]int64  // when an attempt at it last failed
+	DueAt    map[int64]int64  // when the notification that waits longest was or is due
+}
+
+// Of reads how the merchants do: attempts since a moment (Unix µs, about an hour
+// ago) and what their last ones were. Each merchant costs a few index probes.
+func Of(ctx context.Context, d *db.DB, merchants []int64, since int64) (*Standings, error) {
+	s := &Standings{Health: map[int64]Health{}, OKAt: map[int64]int64{}, FailedAt: map[int64]int64{}, DueAt: map[int64]int64{}}
+	if len(merchants) == 0 {
+		return s, nil
+	}
+	first := floor(since, time.Minute)
+	var rows []row
+	err := d.Read.NewSelect().Model(&rows).ModelTableExpr("report_minutes AS row").
+		Where("merchant_id IN (?) AND start >= ?", bun.List(merchants), first).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read merchants' figures: %w", err)
+	}
+	health, err := healthOf(rows, first, d.Now())
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range health {
+		s.Health[h.Merchant] = h
+	}
+	var last []lastRow
+	if err := d.Read.NewSelect().Model(&last).Where("rl.merchant_id IN (?)", bun.List(merchants)).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read when merchants last answered: %w", err)
+	}
+	for _, l := range last {
+		s.OKAt[l.MerchantID], s.FailedAt[l.MerchantID] = l.OKAt, l.FailedAt
+	}
+	// One probe a merchant: a group would read all that waits.
+	var due []struct{ ID, DueAt int64 }
+	err = d.Read.NewRaw("SELECT m.id, coalesce((SELECT w.next_at FROM deliveries AS w WHERE w.merchant_id = m.id AND w.next_at IS NOT NULL"+
+		" ORDER BY w.next_at LIMIT 1), 0) AS due_at FROM merchants AS m WHERE m.id IN (?)", bun.List(merchants)).Scan(ctx, &due)
+	if err != nil {
+		return nil, fmt.Errorf("read what merchants wait for: %w", err)
+	}
+	for _, w := range due {
+		s.DueAt[w.ID] = w.DueAt
+	}
+	return s, nil
+}
+
+// healthOf sums minutes up by merchant, from the minute first on.
+func healthOf(rows []row, first, now int64) ([]Health, error) {
+	part := max(time.Minute.Microseconds(), (now-first)/trendSteps+1)
+	index, all := map[int64]int{}, []Health{}
+	for _, r := range rows {
+		if r.MerchantID == everybody {
+			continue
+		}
+		i, ok := index[r.MerchantID]
+		if !ok {
+			i = len(all)
+			index[r.MerchantID] = i
+			all = append(all, Health{Merchant: r.MerchantID, Trend: make([]Point, trendSteps)})
+		}
+		p, err := r.point()
+		if err != nil {
+			return nil, err
+		}
+		all[i].merge(p)
+		all[i].Trend[min(int((r.Start-first)/part), trendSteps-1)].merge(p)
+	}
+	return all, nil
+}

@@ -1,0 +1,3 @@
+ALTER TABLE alert_rules DROP COLUMN window_s;
+ALTER TABLE deliveries DROP COLUMN trace;
+DROP TABLE report_merchants;

@@ -1,0 +1,82 @@
+package views
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"backstop/internal/alert"
+
+	"github.com/a-h/templ"
+)
+
+// AlertsData is the page of alerts.
+type AlertsData struct {
+	Rules                 []alert.Rule
+	Editing               *alert.Rule // open for a change
+	Alerts                []alert.Alert
+	Firing                int64           // how many fire now, whatever the filter says
+	Messages              []alert.Message // the newest
+	Targets               []string        // names, without secrets
+	CanTest, CanConfigure bool
+	FormKey               string
+	Done                  string // what the person just did
+	Wrong                 bool   // the change of a rule was none that can be kept
+}
+
+var alertStates = map[string]state{
+	alert.Firing:   {"bad", "triangle-alert", tFiringNow},
+	alert.Resolved: {"ok", "check", tOver},
+	alert.Happened: {"warn", "zap-off", tHappened},
+}
+
+var alertStatesInOrder = []string{alert.Firing, alert.Resolved, alert.Happened}
+
+var messageStates = map[string]state{
+	alert.Waiting: {"info", "clock", tMsgWaiting},
+	alert.Sent:    {"ok", "check", tMsgSent},
+	alert.Failed:  {"bad", "x", tMsgFailed},
+}
+
+func ruleLink(name string) templ.SafeURL {
+	return templ.URL("/alerts?rule=" + url.QueryEscape(name) + "#change")
+}
+
+func rulePath(name string) templ.SafeURL { return templ.URL("/alerts/rules/" + url.PathEscape(name)) }
+
+// limitOf says at which level a rule fires; one about nothing to measure has none.
+func (p *Page) limitOf(r alert.Rule) string {
+	if !r.Watches() {
+		return p.T(tNone)
+	}
+	if r.Clear < r.Fire {
+		return p.T(tAbove, alert.Level(r.Name, r.Fire))
+	}
+	return p.T(tBelow, alert.Level(r.Name, r.Fire))
+}
+
+func (p *Page) clearOf(r alert.Rule) string {
+	if !r.Watches() {
+		return p.T(tNone)
+	}
+	return alert.Level(r.Name, r.Clear)
+}
+
+// span writes seconds, or nothing where there are none.
+func (p *Page) span(seconds int64) string {
+	if seconds == 0 {
+		return p.T(tNone)
+	}
+	if seconds < 60 {
+		return strconv.FormatInt(seconds, 10) + " s"
+	}
+	return p.took(time.Duration(seconds) * time.Second)
+}
+
+// levelOf is an alert's worst level; one that only happened has none.
+func (p *Page) levelOf(a alert.Alert) string {
+	if a.State == alert.Happened {
+		return p.T(tNone)
+	}
+	return alert.Level(a.Rule, a.Value)
+}

@@ -1,0 +1,186 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"backstop/internal/audit"
+	"backstop/internal/breaker"
+	"backstop/internal/console"
+	"backstop/internal/metric"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/uptrace/bun"
+)
+
+// changeView is one change of a breaker, kept for people.
+type changeView struct {
+	At       string `json:"at"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Cause    string `json:"cause"`
+	Failures int64  `json:"failures"`
+	Actor    string `json:"actor"`
+	Reason   string `json:"reason"`
+}
+
+// breakerView is one merchant's breaker. A merchant without one is well.
+type breakerView struct {
+	Merchant  string  `json:"merchant"`
+	State     string  `json:"state"`
+	Cause     string  `json:"cause"`
+	ByHand    bool    `json:"by_hand"`
+	Failures  int64   `json:"failures"` // in a row
+	ChangedAt *string `json:"changed_at"`
+	OpenUntil *string `json:"open_until"` // then one notification is tried; null where a person has to close it
+	// History is the newest changes, given where one merchant is asked for.
+	History []changeView `json:"history,omitempty"`
+}
+
+// historyShown is how many changes of one breaker are given.
+const historyShown = 20
+
+func (s *Server) viewBreaker(code string, r breaker.Row) breakerView {
+	return breakerView{
+		Merchant: code, State: string(r.State), Cause: r.Cause, ByHand: r.ByHand, Failures: r.Failures,
+		ChangedAt: stampOr(r.ChangedAt), OpenUntil: stampOr(r.OpenUntil),
+	}
+}
+
+// breakers lists the breakers of merchants that ever failed, or one merchant's
+// with what happened to it.
+func (s *Server) breakers(c *fiber.Ctx) error {
+	f := readFilter(c)
+	code, after, limit := f.text("merchant"), f.cursor(), f.limit()
+	if f.err != nil {
+		return f.err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	if code != "" {
+		return s.oneBreaker(ctx, c, code)
+	}
+	rows, err := breaker.List(ctx, s.o.DB, after, limit+1)
+	if err != nil {
+		return err
+	}
+	out := page[breakerView]{Items: []breakerView{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		out.Next = cursorText(rows[limit-1].MerchantID)
+	}
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.MerchantID
+	}
+	codes, err := s.console.MerchantCodes(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		out.Items = append(out.Items, s.viewBreaker(codes[r.MerchantID], r))
+	}
+	return c.JSON(out)
+}
+
+func (s *Server) oneBreaker(ctx context.Context, c *fiber.Ctx, code string) error {
+	id, err := s.console.MerchantID(ctx, code)
+	if errors.Is(err, console.ErrNotFound) {
+		return c.JSON(page[breakerView]{Items: []breakerView{}})
+	}
+	if err != nil {
+		return err
+	}
+	v, err := s.breakerNow(ctx, id, code)
+	if err != nil {
+		return err
+	}
+	changes, err := breaker.History(ctx, s.o.DB, id, 0, historyShown)
+	if err != nil {
+		return err
+	}
+	for _, x := range changes {
+		v.History = append(v.History, changeView{
+			At: *stampOr(x.At), From: string(x.From), To: string(x.To), Cause: x.Cause, Failures: x.Failures, Actor: x.Actor, Reason: x.Reason,
+		})
+	}
+	return c.JSON(page[breakerView]{Items: []breakerView{v}})
+}
+
+// breakerNow reads a merchant's breaker from its row; one without a row is well.
+func (s *Server) breakerNow(ctx context.Context, id int64, code string) (breakerView, error) {
+	rows, err := breaker.List(ctx, s.o.DB, id-1, 1)
+	if err != nil {
+		return breakerView{}, err
+	}
+	if len(rows) == 0 || rows[0].MerchantID != id {
+		return s.viewBreaker(code, breaker.Row{State: breaker.Closed}), nil
+	}
+	return s.viewBreaker(code, rows[0]), nil
+}
+
+// breakerAct opens, closes or probes a merchant's breaker, on the record. One that
+// is in that state already stays so: asking twice is no error.
+func (s *Server) breakerAct(act breaker.Act) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		code, err := url.PathUnescape(c.Params("merchant"))
+		if err != nil {
+			return invalidField("merchant", "no merchant has this code")
+		}
+		reason, err := readReason(c)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := work()
+		defer cancel()
+		id, err := s.console.MerchantID(ctx, code)
+		if err != nil {
+			return err
+		}
+		var done *breaker.Folded
+		err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+			caller := localCaller.text(c)
+			if done, err = s.o.Breakers.ByPerson(ctx, tx, id, act, caller, reason); err != nil {
+				return err
+			}
+			return audit.Write(ctx, tx, s.o.DB, audit.Act{
+				Actor: caller, Action: "breaker." + string(act), Object: "merchant", ObjectID: code,
+				Params: map[string]any{"reason": reason}, Remote: peer(c).String(),
+			})
+		})
+		if err != nil && !errors.Is(err, breaker.ErrAlready) {
+			return err
+		}
+		if err == nil {
+			s.o.Breakers.Committed(done)
+			for _, x := range done.Changes {
+				metric.BreakerChanges.WithLabelValues(string(x.To)).Inc()
+			}
+		}
+		v, err := s.breakerNow(ctx, id, code)
+		if err != nil {
+			return err
+		}
+		return c.Status(http.StatusOK).JSON(v)
+	}
+}
+
+// readReason reads {"reason": "…"} from the body.
+func readReason(c *fiber.Ctx) (string, error) {
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if err := json.Unmarshal(c.Body(), &body); err != nil {
+		return "", badRequest(`send {"reason": "…"} as JSON`)
+	}
+	reason := strings.TrimSpace(body.Reason)
+	if n := utf8.RuneCountInString(reason); n < reasonLeast || n > reasonMost || strings.ContainsRune(reason, 0) {
+		return "", invalidField("reason", "write a reason of 8 to 1000 characters")
+	}
+	return reason, nil
+}

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/breaker"
+)
+
+func TestABreakerIsOpenedAndClosedByHandOnTheRecord(t *testing.T) {
+	h := open(t)
+	h.o.Breakers = breaker.NewBook(h.db, func(int64) breaker.Policy { return breaker.Policy{Failures: 5, Open: time.Minute} })
+	act := func(key, path, body string) answer { return h.api(t, key, "POST", monitoring+"breakers/"+path, body) }
+	const reason = `{"reason":"they moved to a new address"}`
+	for path, want := range map[string]string{
+		"m1/open":   "422 invalid_field reason",
+		"none/open": "404 not_found",
+		"m1/burn":   "404 not_found",
+	} {
+		body := reason
+		if path == "m1/open" {
+			body = `{"reason":"why"}`
+		}
+		if got := act(monitorToken, path, body).problem(); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	for range 2 { // asking twice is no error, and one act
+		got := act(monitorToken, "m1/open", reason).object(t)
+		if got["state"] != "open" || got["by_hand"] != true || got["open_until"] != nil {
+			t.Errorf("opened: %v", got)
+		}
+	}
+	if !h.o.Breakers.Of(1).Parked() {
+		t.Error("this node does not know of it")
+	}
+	if got := h.pages(t, monitoring+"merchants?merchant=m1")[0]["breaker"]; got != "open" {
+		t.Errorf("among the merchants: %v", got)
+	}
+	if got := h.api(t, monitorToken, "GET", monitoring+"realtime", "").object(t)["breakers_open"]; got != 1.0 {
+		t.Errorf("in realtime: %v", got)
+	}
+	ops := bearerOf(h.signIn(t, access.Ops))
+	if got := act(ops, "m1/close", reason).object(t); got["state"] != "closed" {
+		t.Errorf("closed: %v", got)
+	}
+	if got := act(bearerOf(h.signIn(t, access.Viewer)), "m1/open", reason).problem(); got != "403 forbidden" {
+		t.Errorf("a viewer: %s", got)
+	}
+	one := h.pages(t, monitoring+"breakers?merchant=m1")[0]
+	var history []string
+	for _, x := range one["history"].([]any) {
+		x := x.(map[string]any)
+		history = append(history, fmt.Sprint(x["from"], ">", x["to"], " ", x["actor"]))
+	}
+	if strings.Join(history, ", ") != "open>closed operator:the.ops, closed>open token:grafana" {
+		t.Errorf("history %v", history)
+	}
+	if all := h.pages(t, monitoring+"breakers?limit=1"); len(all) != 1 || all[0]["merchant"] != "m1" || all[0]["history"] != nil {
+		t.Errorf("list %v", all)
+	}
+	if well := h.pages(t, monitoring+"breakers?merchant=m2"); len(well) != 1 || well[0]["state"] != "closed" || well[0]["changed_at"] != nil {
+		t.Errorf("a merchant without a breaker is well: %v", well)
+	}
+	acts, err := audit.List(t.Context(), h.db.Read, audit.Query{Object: "merchant", ObjectID: "m1", Limit: 9})
+	if err != nil || len(acts) != 2 || acts[1].Action != "breaker.open" || !strings.Contains(acts[1].Params, "new address") {
+		t.Errorf("on the record: %+v, %v", acts, err)
+	}
+}
+
+// bearerOf is a session's token without the cookie around it.
+func bearerOf(cookie string) string {
+	_, token, _ := strings.Cut(cookie, "=")
+	return token
+}

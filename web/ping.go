@@ -1,0 +1,85 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"backstop/internal/audit"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/uptrace/bun"
+)
+
+// Pinger tries an address; see notify.Pinger.
+type Pinger interface {
+	Ping(ctx context.Context, m *merchant.Merchant, endpoint string, with func(context.Context, bun.Tx, notify.Answer) error) (notify.Answer, error)
+}
+
+// pingView is what a ping came to.
+type pingView struct {
+	ID             string `json:"id"`
+	Endpoint       string `json:"endpoint"`
+	Channel        string `json:"channel"`
+	URL            string `json:"url"`
+	OK             bool   `json:"ok"`
+	Class          string `json:"class"`
+	HTTPStatus     int    `json:"http_status"`
+	TookMS         int64  `json:"took_ms"`
+	ResponseHeader string `json:"response_header"`
+	ResponseBody   string `json:"response_body"`
+	Error          string `json:"error"`
+	StartedAt      string `json:"started_at"`
+}
+
+// maxEndpointName fits every name that apply takes: a plain address is its own.
+const maxEndpointName = 2048
+
+func (s *Server) pingMerchant(c *fiber.Ctx) error {
+	return s.ping(c, "merchant", s.o.Settings.Merchants().ByCode(c.Params("code")))
+}
+
+func (s *Server) pingSubscription(c *fiber.Ctx) error {
+	return s.ping(c, "subscription", s.o.Settings.Merchants().Subscriber(c.Params("code")))
+}
+
+// ping tries one address and answers with what it said. A repeat of the request
+// is another ping: it changes nothing.
+func (s *Server) ping(c *fiber.Ctx, object string, m *merchant.Merchant) error {
+	var endpoint string
+	if body := c.Request().Body(); len(body) > 0 {
+		f, err := readForm(body, "endpoint")
+		if err != nil {
+			return err
+		}
+		if endpoint = f.text("endpoint", false, maxEndpointName); f.err != nil {
+			return f.err
+		}
+	}
+	if m == nil {
+		return &apiError{status: fiber.StatusNotFound, code: "not_found", message: fmt.Sprintf("there is no such %s", object)}
+	}
+	ctx, cancel := work()
+	defer cancel()
+	by, from := localCaller.text(c), peer(c).String()
+	answer, err := s.o.Pings.Ping(ctx, m, endpoint, func(ctx context.Context, tx bun.Tx, a notify.Answer) error {
+		return audit.Write(ctx, tx, s.o.DB, audit.Act{
+			Actor: by, Action: object + ".ping", Object: object, ObjectID: m.Code, Remote: from,
+			Params: map[string]any{"endpoint": a.Endpoint.Name, "notification": a.Notification, "class": a.Attempt.Class},
+		})
+	})
+	if errors.Is(err, notify.ErrNoEndpoint) {
+		return invalidField("endpoint", err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	a := answer.Attempt
+	return c.JSON(pingView{
+		ID: answer.Notification, Endpoint: answer.Endpoint.Name, Channel: answer.Endpoint.Channel, URL: a.URL,
+		OK: a.Class == notify.OK, Class: string(a.Class), HTTPStatus: a.HTTPStatus, TookMS: a.TookUS / 1000,
+		ResponseHeader: a.ResponseHeader, ResponseBody: string(a.ResponseBody), Error: a.Error, StartedAt: notify.Stamp(a.StartedAt),
+	})
+}
