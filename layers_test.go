@@ -18,7 +18,7 @@ import (
 var layers = [][]string{
 	{"migrations", "static", "internal/config", "internal/money", "internal/metric", "internal/failpoint", "internal/redisd", "internal/queue", "internal/seal", "internal/egress", "internal/trace"},
 	{"internal/db", "internal/supplier"},
-	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report"},
+	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence"},
 	{"internal/fund", "internal/alert/*", "internal/compensation", "internal/approval", "internal/settings"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment"},

@@ -47,18 +47,19 @@ type globals struct {
 type cli struct {
 	globals
 
-	Serve    serveCmd    `cmd:"" default:"withargs" help:"Serve callbacks, API and workers (the default)."`
-	Migrate  migrateCmd  `cmd:"" help:"Change the schema only."`
-	Apply    applyCmd    `cmd:"" help:"Create or update what a file declares."`
-	Import   importCmd   `cmd:"" help:"Take over orders from another system, all or nothing."`
-	Token    tokenCmd    `cmd:"" help:"API tokens of services."`
-	Operator operatorCmd `cmd:"" help:"Console users."`
-	Verify   verifyCmd   `cmd:"" help:"Check the books; exit 1 on any violation."`
-	Reseal   resealCmd   `cmd:"" help:"Seal all secrets under the current master key again."`
-	Settings configCmd   `cmd:"" name:"config" help:"The effective configuration and where each value comes from."`
-	Demo     demoCmd     `cmd:"" help:"Play buyers, suppliers and merchants against a running server."`
-	Bench    benchCmd    `cmd:"" help:"Measure this machine and the product on it."`
-	Version  versionCmd  `cmd:"" help:"Version, commit and Go version."`
+	Serve    serveCmd          `cmd:"" default:"withargs" help:"Serve callbacks, API and workers (the default)."`
+	Migrate  migrateCmd        `cmd:"" help:"Change the schema only."`
+	Apply    applyCmd          `cmd:"" help:"Create or update what a file declares."`
+	Import   importCmd         `cmd:"" help:"Take over orders from another system, all or nothing."`
+	Token    tokenCmd          `cmd:"" help:"API tokens of services."`
+	Operator operatorCmd       `cmd:"" help:"Console users."`
+	Verify   verifyCmd         `cmd:"" help:"Check the books; exit 1 on any violation."`
+	Evidence verifyEvidenceCmd `cmd:"" name:"verify-evidence" help:"Check a signed evidence file, offline."`
+	Reseal   resealCmd         `cmd:"" help:"Seal all secrets under the current master key again."`
+	Settings configCmd         `cmd:"" name:"config" help:"The effective configuration and where each value comes from."`
+	Demo     demoCmd           `cmd:"" help:"Play buyers, suppliers and merchants against a running server."`
+	Bench    benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
+	Version  versionCmd        `cmd:"" help:"Version, commit and Go version."`
 }
 
 func main() {

@@ -73,14 +73,6 @@ for (const form of $$("form[data-guard]")) {
   guarded(form);
 }
 
-// The story shows one kind of events at a time.
-document.addEventListener("click", e => {
-  const b = e.target.closest("[data-phase]");
-  if (!b) return;
-  for (const o of $$("[data-phase]", b.parentElement)) o.setAttribute("aria-pressed", o === b);
-  for (const li of $$(".story > li")) li.hidden = b.dataset.phase !== "all" && !li.classList.contains("ph-" + b.dataset.phase);
-});
-
 // Keyboard: none of it works inside inputs or dialogs, nor where it is turned off.
 let g = false, at = -1;
 const go = { d: "/", o: "/orders", c: "/callbacks", n: "/notifications", e: "/exceptions" };

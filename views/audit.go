@@ -65,18 +65,20 @@ func objectLink(r audit.Row) templ.SafeURL {
 var acts = map[string]word{
 	"notification.resend":      tActResend,
 	"order.note":               tActNote,
+	"order.unmask":             tActUnmask,
+	"order.evidence":           tActExport,
 	"session.start":            tActSignIn,
-	"exception.note":           tActNote,
-	"exception.assign":         tActAssign,
-	"exception.settle":         tActSettle,
-	"notification.resend_many": tActMany,
-	"session.end_others":       tActEndOthers,
 	"password.change":          tActPassword,
 	"alert.test":               tActAlertTest,
 	"alert.rule":               tActAlertRule,
 	"breaker.open":             tActBreakerOpen,
 	"breaker.close":            tActBreakerShut,
 	"breaker.probe":            tActBreakerTry,
+	"exception.note":           tActNote,
+	"exception.assign":         tActAssign,
+	"exception.settle":         tActSettle,
+	"notification.resend_many": tActMany,
+	"session.end_others":       tActEndOthers,
 }
 
 func actWord(action string) word {

@@ -25,6 +25,7 @@ type Page struct {
 	File     func(name string) string
 	Version  string
 	Live     bool // the page keeps itself current
+	Parts    bool // links of the page change a part of it
 	// RedisDown and ReadOnly say what is in trouble; Frozen that nobody may act
 	// because of it.
 	RedisDown, ReadOnly, Frozen bool

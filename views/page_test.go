@@ -2,6 +2,7 @@ package views
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -90,8 +91,8 @@ func TestFiltersKeepTheRestOfTheAddress(t *testing.T) {
 }
 
 func TestADiffHasExactlyTheLinesThatChanged(t *testing.T) {
-	got := diff("a\nb\nc\nd", "a\nx\nc\nd\ne")
-	want := []change{{false, "b"}, {true, "x"}, {true, "e"}}
+	got := changed(diff(strings.Split("a b c d", " "), strings.Split("a x c d e", " ")))
+	want := []change{{'-', "b"}, {'+', "x"}, {'+', "e"}}
 	if len(got) != len(want) {
 		t.Fatalf("%v", got)
 	}
@@ -100,7 +101,7 @@ func TestADiffHasExactlyTheLinesThatChanged(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	if len(diff("a\nb", "a\nb")) != 0 {
+	if len(changed(diff([]string{"a", "b"}, []string{"a", "b"}))) != 0 {
 		t.Error("two equal texts differ")
 	}
 }

@@ -4,7 +4,7 @@ import "strings"
 
 // htmxConfig keeps htmx within the content security policy: it must not write
 // styles of its own nor evaluate anything.
-const htmxConfig = `{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"historyCacheSize":0}`
+const htmxConfig = `{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"historyCacheSize":0,"refreshOnHistoryMiss":true}`
 
 // other is the one of two that is not there.
 func other(is, a, b string) string {

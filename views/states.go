@@ -41,6 +41,7 @@ var toldStates = map[string]state{
 	"queued":    {"info", "clock", tQueued},
 	"sending":   {"info", "send", tSending},
 	"retrying":  {"warn", "refresh-cw", tRetrying},
+	"parked":    {"warn", "zap-off", tParked},
 	"delivered": {"ok", "check", tDelivered},
 	"exhausted": {"bad", "x", tExhausted},
 }

@@ -1,26 +1,36 @@
 package views
 
 import (
-	"net/url"
+	"slices"
+	"strconv"
 	"strings"
-	"time"
 
+	"backstop/internal/breaker"
+	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/order"
-
-	"github.com/a-h/templ"
 )
 
 // StoryData is what the page of one order shows.
 type StoryData struct {
 	*console.Story
-	Masked bool // personal data was taken out
-	// CanResend and CanNote say what the person may do; the keys mark this showing
-	// of the forms, Done what was done just now.
-	CanResend, CanNote bool
-	ResendKey, NoteKey string
-	Done               string
+	Phase console.Phase // of the events that are shown; "" = all
+	// What the person may do; the keys mark this showing of the forms, Done what
+	// was done just now.
+	CanResend, CanNote, CanUnmask, CanExport bool
+	ResendKey, NoteKey, UnmaskKey            string
+	Done                                     string
+	// ShownUntil is when personal data, which is in this answer alone, is hidden
+	// again (Unix µs); 0 = it is masked.
+	ShownUntil int64
+	Print      bool // for paper: everything is open
+}
+
+// printed is the story for paper.
+func printed(s StoryData) StoryData {
+	s.Print = true
+	return s
 }
 
 // mood is a sentence of why with its colour and icon.
@@ -30,6 +40,11 @@ var moods = map[console.Rule]mood{
 	console.WhyException: {"bad", "triangle-alert"},
 	console.WhyExhausted: {"bad", "triangle-alert"},
 	console.WhyOverdue:   {"bad", "timer"},
+	console.WhyDisabled:  {"bad", "ban"},
+	console.WhyNoURL:     {"bad", "ban"},
+	console.WhyBreaker:   {"warn", "zap-off"},
+	console.WhyByHand:    {"bad", "zap-off"},
+	console.WhyQueued:    {"info", "clock"},
 	console.WhyRetrying:  {"warn", "refresh-cw"},
 	console.WhySending:   {"info", "send"},
 	console.WhyPending:   {"info", "clock"},
@@ -40,19 +55,30 @@ var moods = map[console.Rule]mood{
 }
 
 // whyTexts are the sentence and what goes on by itself.
-func whyTexts(p *Page, w console.Why) (what, then string) {
+func whyTexts(p *Page, s StoryData) (what, then string) {
+	w := s.Why
 	switch w.Rule {
 	case console.WhyException:
-		return p.T(tWhyException, p.T(kindWord(w.Exception.Kind))), p.T(tWhyExceptionHow)
+		return exceptionText(p, s.Order, w.Exception)
 	case console.WhyExhausted:
 		return p.T(tWhyExhausted, w.Delivery.Attempts), p.T(tWhyExhaustedHow, p.T(classWord(w.Delivery.LastClass)))
 	case console.WhyOverdue:
 		return p.T(tWhyOverdue, p.full(w.At)), p.T(tWhyOverdueHow)
+	case console.WhyDisabled:
+		return p.T(tWhyDisabled), p.T(tWhyDisabledHow, p.short(w.At), w.Delivery.Attempts+1, w.Attempts, p.short(w.LastAt))
+	case console.WhyNoURL:
+		return p.T(tWhyNoURL), p.T(tWhyDisabledHow, p.short(w.At), w.Delivery.Attempts+1, w.Attempts, p.short(w.LastAt))
+	case console.WhyBreaker:
+		return p.T(tWhyBreaker, breakerCause(p, w.Breaker.Cause, w.Breaker.Failures)), p.T(tWhyBreakerHow, p.short(w.At))
+	case console.WhyByHand:
+		return p.T(tWhyByHand, p.full(w.Breaker.ChangedAt)), p.T(tWhyByHandHow)
+	case console.WhyQueued:
+		return p.T(tWhyQueued), p.T(tWhyQueuedHow, p.short(w.At), w.Attempts, p.short(w.LastAt))
 	case console.WhyRetrying:
 		return p.T(tWhyRetrying, w.Delivery.Attempts, p.T(classWord(w.Delivery.LastClass))),
 			p.T(tWhyRetryingHow, p.short(w.At), w.Delivery.Attempts+1, w.Attempts, p.short(w.LastAt))
 	case console.WhySending:
-		return p.T(tWhySending), p.T(tWhySendingHow)
+		return p.T(tWhySending), p.T(tWhySendingHow, w.Delivery.Attempts, p.short(w.At))
 	case console.WhyPending:
 		return p.T(tWhyPending), p.T(tWhyPendingHow, p.short(w.At))
 	case console.WhyPaying:
@@ -64,6 +90,22 @@ func whyTexts(p *Page, w console.Why) (what, then string) {
 	}
 	return p.T(tWhyDone), p.T(tWhyDoneHow)
 }
+
+// exceptionText says what came of money that does not fit its order.
+func exceptionText(p *Page, o *order.Order, x *compensation.Item) (what, then string) {
+	switch x.Kind {
+	case compensation.AmountMismatch:
+		return p.T(tWhyAmount, sum(o.Amount, o.Currency), sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
+	case compensation.LatePayment:
+		return p.T(tWhyLate, strings.ToLower(p.T(look(orderStates, string(o.Status)).word)), sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
+	case compensation.DuplicatePayment:
+		return p.T(tWhyDuplicate, sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
+	}
+	return p.T(tWhyException, p.T(kindWord(x.Kind))), p.T(tWhyExceptionHow)
+}
+
+// sum is an amount within a sentence: its code stands behind it.
+func sum(minor int64, currency string) string { return amount(minor, currency) + " " + currency }
 
 // line is the class of an item: its mood and its phase.
 func line(i console.Item) string {
@@ -77,6 +119,12 @@ func line(i console.Item) string {
 		kind = "ok"
 	case i.Attempt != nil, i.Exception != nil:
 		kind = "bad"
+	case i.Breaker != nil:
+		kind = look(breakerStates, string(i.Breaker.To)).kind
+	case i.Settled != nil:
+		kind = look(exceptionStates, i.Settled.State).kind
+	case i.Act != nil:
+		kind = "info"
 	case i.Plan != nil:
 		kind = "next"
 	}
@@ -97,6 +145,10 @@ func dotIcon(i console.Item) string {
 		return "send"
 	case i.Exception != nil:
 		return "triangle-alert"
+	case i.Breaker != nil:
+		return "zap-off"
+	case i.Settled != nil:
+		return "wrench"
 	case i.Act != nil:
 		return "user"
 	}
@@ -107,6 +159,10 @@ func planText(p *Page, plan *console.Plan) string {
 	switch plan.Kind {
 	case console.PlanAttempt:
 		return p.T(tPlanAttempt, plan.Number, plan.Of)
+	case console.PlanProbe:
+		return p.T(tPlanProbe)
+	case console.PlanLast:
+		return p.T(tPlanLast, plan.Number)
 	case console.PlanReclaim:
 		return p.T(tPlanReclaim, plan.Number)
 	case console.PlanClose:
@@ -115,8 +171,23 @@ func planText(p *Page, plan *console.Plan) string {
 	return p.T(tPlanExpire)
 }
 
-func attemptTook(p *Page, a *notify.Attempt) string {
-	return p.took(time.Duration(a.TookUS) * time.Microsecond)
+// itemTook is how long an event took, or how far a plan is away.
+func itemTook(p *Page, i console.Item) string {
+	switch {
+	case i.Attempt != nil:
+		return p.fine(i.Attempt.TookUS)
+	case i.Plan != nil:
+		return p.away(i.At)
+	case i.Callback != nil:
+		var took int64
+		for _, step := range i.Callback.Steps {
+			took += step.TookUS
+		}
+		if took > 0 {
+			return p.fine(took)
+		}
+	}
+	return ""
 }
 
 // rawRequest is a callback as it came: line, headers, body.
@@ -125,7 +196,7 @@ func rawRequest(c *console.Callback) string {
 	if c.Query != "" {
 		target += "?" + c.Query
 	}
-	return c.Method + " " + target + "\n" + c.Headers + "\n" + string(c.Body)
+	return c.Method + " " + target + "\n" + strings.TrimRight(c.Headers, "\n") + "\n\n" + string(c.Body)
 }
 
 func requestAndAnswer(a *notify.Attempt) string {
@@ -134,6 +205,47 @@ func requestAndAnswer(a *notify.Attempt) string {
 		parts = append(parts, strings.TrimSpace(a.ResponseHeader)+"\n\n"+string(a.ResponseBody))
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// maxRaw is how much of a raw request the story shows, in bytes: with hundreds of
+// callbacks of 256 KiB the page would not open.
+const maxRaw = 8 << 10
+
+// clipRaw cuts a raw text for the story; whole says that nothing was cut.
+func clipRaw(text string) (shown string, whole bool) {
+	if len(text) <= maxRaw {
+		return text, true
+	}
+	return strings.ToValidUTF8(text[:maxRaw], ""), false
+}
+
+// mostShown is up to how many lines a difference stands open.
+const mostShown = 12
+
+// pretty writes JSON a field a line, and anything else as it came.
+func pretty(text string) string { return strings.Join(bodyLines([]byte(text)), "\n") }
+
+// expectation is what the merchant's rule for success wanted of an attempt that
+// was answered, and what it got; "" where the rule is not why it failed.
+func expectation(p *Page, s StoryData, a *notify.Attempt) (want, got string) {
+	house := slices.ContainsFunc(s.Deliveries, func(d notify.Delivery) bool { return d.ID == a.DeliveryID && d.House })
+	if house || a.Class != notify.BadStatus && a.Class != notify.BadText {
+		return "", ""
+	}
+	if s.AckText == "" {
+		return p.T(tExpectStatus), p.T(tGotStatus, a.HTTPStatus)
+	}
+	body, _ := cutText(string(a.ResponseBody))
+	return p.T(tExpectText, strconv.Quote(s.AckText)), p.T(tGotText, a.HTTPStatus, strconv.Quote(body))
+}
+
+// cutText bounds an answer for a line.
+func cutText(text string) (shown string, whole bool) {
+	const most = 120
+	if len(text) <= most {
+		return text, true
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…", false
 }
 
 // repeatOf is the first callback of the order, for one that is not it.
@@ -149,49 +261,6 @@ func repeatOf(s *console.Story, c *console.Callback) *console.Callback {
 	return nil
 }
 
-// change is one line of a difference.
-type change struct {
-	added bool
-	text  string
-}
-
-// maxDiffLines bounds the work of comparing two requests: it grows with the
-// product of their lines.
-const maxDiffLines = 300
-
-// diff is the lines in which b differs from a (longest common subsequence).
-func diff(a, b string) []change {
-	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
-	x, y = x[:min(len(x), maxDiffLines)], y[:min(len(y), maxDiffLines)]
-	common := make([][]int, len(x)+1)
-	for i := range common {
-		common[i] = make([]int, len(y)+1)
-	}
-	for i := len(x) - 1; i >= 0; i-- {
-		for j := len(y) - 1; j >= 0; j-- {
-			common[i][j] = max(common[i+1][j], common[i][j+1])
-			if x[i] == y[j] {
-				common[i][j] = common[i+1][j+1] + 1
-			}
-		}
-	}
-	var out []change
-	i, j := 0, 0
-	for i < len(x) || j < len(y) {
-		switch {
-		case i < len(x) && j < len(y) && x[i] == y[j]:
-			i, j = i+1, j+1
-		case j == len(y) || i < len(x) && common[i+1][j] >= common[i][j+1]:
-			out = append(out, change{false, x[i]})
-			i++
-		default:
-			out = append(out, change{true, y[j]})
-			j++
-		}
-	}
-	return out
-}
-
 // moneyState compares what was paid with what was asked for.
 func moneyState(o *order.Order) state {
 	switch {
@@ -203,21 +272,50 @@ func moneyState(o *order.Order) state {
 	return state{"bad", "scale", tDiffers}
 }
 
-func newDay(p *Page, items []console.Item, i int) bool {
-	return i == 0 || p.day(items[i-1].At) != p.day(items[i].At)
+// breakerStates are how a breaker looks in a story.
+var breakerStates = map[string]state{
+	string(breaker.Closed):   {"ok", "check", tStoryFlows},
+	string(breaker.Open):     {"bad", "zap-off", tStoryParks},
+	string(breaker.HalfOpen): {"warn", "flask-conical", tStoryProbes},
+}
+
+// breakerCauses are the words of why a breaker changed.
+var breakerCauses = map[string]word{
+	breaker.InARow: tCauseInARow, breaker.FailureRate: tCauseRate, breaker.ProbeDue: tCauseProbeDue,
+	breaker.ProbeTaken: tCauseProbeTaken, breaker.ProbeFailed: tCauseProbeFailed, breaker.ByHand: tCauseByHand,
+}
+
+func breakerCause(p *Page, cause string, failures int64) string {
+	w, ok := breakerCauses[cause]
+	switch {
+	case !ok:
+		return cause
+	case cause == breaker.InARow:
+		return p.T(w, failures)
+	}
+	return p.T(w)
+}
+
+// newDay says whether an event begins a day among those that are shown.
+func newDay(p *Page, s StoryData, i int) bool {
+	for before := i - 1; before >= 0; before-- {
+		if s.Phase == "" || s.Items[before].Phase == s.Phase {
+			return p.day(s.Items[before].At) != p.day(s.Items[i].At)
+		}
+	}
+	return true
 }
 
 // storyRows is how many events of a kind a story shows.
 const storyRows = 200
 
-// phases are the buttons above a story.
+// phases are the filters above a story.
 var phases = []struct {
 	phase console.Phase
 	word  word
 }{
-	{console.CallbackPhase, tCallbacks},
-	{console.StatusPhase, tPhaseStatus},
-	{console.NotifyPhase, tAttemptsList},
+	{console.PaymentPhase, tPhasePayment},
+	{console.DeliveryPhase, tPhaseDeliver},
 	{console.ExceptionPhase, tExceptions},
 	{console.PeoplePhase, tPhasePeople},
 	{console.PlanPhase, tPhasePlan},
@@ -230,20 +328,4 @@ func inPhase(s *console.Story, phase console.Phase) (n int64) {
 		}
 	}
 	return n
-}
-
-// orderPath is a path below an order's.
-func orderPath(no, act string) templ.SafeURL {
-	return templ.URL("/orders/" + url.PathEscape(no) + "/" + act)
-}
-
-// resendable is the public id of the notification that a person would send again:
-// the newest one that is not being sent right now; "" = there is none.
-func resendable(s StoryData) string {
-	for _, d := range s.Deliveries {
-		if d.Status != notify.Sending {
-			return notify.PublicID(d.EventID)
-		}
-	}
-	return ""
 }

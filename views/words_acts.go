@@ -22,6 +22,13 @@ var (
 	tActNote      = word{"备注", "wrote a note"}
 	tActSignIn    = word{"登录", "signed in"}
 	tActPassword  = word{"修改了密码", "changed the password"}
+	tActUnmask    = word{"查看了个人信息", "looked at personal data"}
+	tActExport    = word{"导出了证据", "exported the evidence"}
+	tUnmask       = word{"显示个人信息", "Show personal data"}
+	tUnmaskHow    = word{"只在这一次的页面里显示 60 秒，您的名字和原因会写入审计。", "It is shown in this one answer for 60 s; your name and the reason are kept in the audit."}
+	tUnmaskGo     = word{"显示 60 秒", "Show for 60 s"}
+	tDoneUnmask   = word{"个人信息已经显示过，现在又遮盖了。要再看，请再写一次原因。", "The personal data was shown and is masked again. To see it once more, give a reason once more."}
+	tShownUntil   = word{"个人信息显示到 %s，之后本页自动遮盖。", "Personal data is shown until %s; then this page masks it by itself."}
 	tPhasePeople  = word{"人工", "People"}
 	tAuditNone    = word{"还没有人做过什么", "Nobody did anything yet"}
 	tAuditNoneHow = word{"登录、重发、备注都会记在这里。", "Sign-ins, resends and notes are kept here."}

@@ -11,9 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/internal/notify"
 	"backstop/internal/order"
 )
 
@@ -194,5 +198,22 @@ func TestEveryIconIsInTheSprite(t *testing.T) {
 	}
 	if seen < 20 {
 		t.Errorf("only %d icons seen", seen)
+	}
+}
+
+// Every rule by which an order may stand has a sentence with a mood and an icon.
+func TestEveryRuleHasASentence(t *testing.T) {
+	p := &Page{Language: "en", Zone: time.UTC, Now: time.UnixMicro(0)}
+	for _, rule := range console.Rules {
+		s := StoryData{Story: &console.Story{Order: &order.Order{}, Why: console.Why{
+			Rule: rule, Exception: &compensation.Item{}, Delivery: &notify.Delivery{}, Breaker: &breaker.Row{},
+		}}}
+		what, then := whyTexts(p, s)
+		if m := moods[rule]; what == "" || then == "" || m.kind == "" || m.icon == "" {
+			t.Errorf("%s looks like %+v and says %q, %q", rule, m, what, then)
+		}
+		if done := p.T(tWhyDone); what == done && rule != console.WhyDone {
+			t.Errorf("%s has no sentence of its own", rule)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/audit"
-	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/notify"
 	"backstop/internal/queue"
@@ -134,16 +133,7 @@ func (s *Server) note(c *fiber.Ctx) error {
 	}
 	ctx, cancel := work()
 	defer cancel()
-	_, err = s.act(ctx, c, audit.Act{Action: "order.note", Object: "order", ObjectID: no}, func(ctx context.Context, tx bun.Tx) error {
-		var ids []int64
-		if err := tx.NewRaw("SELECT id FROM orders WHERE order_no = ?", no).Scan(ctx, &ids); err != nil {
-			return err
-		}
-		if len(ids) == 0 {
-			return console.ErrNotFound
-		}
-		return nil
-	})
+	_, err = s.act(ctx, c, audit.Act{Action: "order.note", Object: "order", ObjectID: no}, s.orderExists(no))
 	if err != nil {
 		return err
 	}

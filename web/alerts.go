@@ -34,7 +34,8 @@ func (s *Server) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool
 	if l.err != nil {
 		return l.err
 	}
-	ctx, cancel := work()
+	l.query.Path = "/alerts"
+	ctx, cancel := l.context()
 	defer cancel()
 	role := operator(c).Role
 	v := views.AlertsData{
@@ -46,9 +47,9 @@ func (s *Server) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool
 	if v.Rules, err = alert.Rules(ctx, s.o.DB.Read); err != nil {
 		return err
 	}
-	page, err := s.console.Alerts(ctx, alert.Query{State: l.text("state")}, l.span)
+	page, err := s.console.Alerts(ctx, l.text("state"), l.span)
 	if err != nil {
-		return err
+		return slow(ctx, err)
 	}
 	v.Alerts = page.Rows
 	if v.Firing, err = alert.CountFiring(ctx, s.o.DB.Read); err != nil {
@@ -60,9 +61,12 @@ func (s *Server) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool
 	if i := slices.IndexFunc(v.Rules, func(r alert.Rule) bool { return r.Name == editing }); i >= 0 && v.CanConfigure {
 		v.Editing = &v.Rules[i]
 	}
-	l.query.Path = "/alerts" // also where a change of a rule is answered
 	list := around(l, page)
-	list.Anything = !list.Empty || l.text("state") != ""
+	if list.Anything = !list.Empty; list.Empty {
+		if list.Anything, err = s.console.Anything(ctx, "alerts"); err != nil {
+			return err
+		}
+	}
 	return s.render(c, status, views.Alerts(l.p, list, v))
 }
 

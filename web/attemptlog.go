@@ -50,12 +50,12 @@ func (s *Server) attemptLog(c *fiber.Ctx) error {
 	}
 	ctx, cancel := work()
 	defer cancel()
-	rows, next, err := s.console.Attempts(ctx, want)
+	rows, err := s.console.Attempts(ctx, want)
 	if err != nil {
 		return err
 	}
-	out := page[attemptView]{Items: make([]attemptView, len(rows)), Next: logCursor(want, next)}
-	for i, a := range rows {
+	out := page[attemptView]{Items: make([]attemptView, len(rows.Rows)), Next: logCursor(want, rows.Next)}
+	for i, a := range rows.Rows {
 		out.Items[i] = attemptView{
 			ID: strconv.FormatInt(a.ID, 10), Notification: notify.PublicID(a.EventID), Type: a.EventType, OrderNo: a.OrderNo,
 			Merchant: a.Merchant, Attempt: a.Number, URL: withoutQuery(a.URL), Class: string(a.Class), Status: a.HTTPStatus,

@@ -90,11 +90,11 @@ func (s *Server) breakers(c *fiber.Ctx) error {
 
 func (s *Server) oneBreaker(ctx context.Context, c *fiber.Ctx, code string) error {
 	id, err := s.console.MerchantID(ctx, code)
-	if errors.Is(err, console.ErrNotFound) {
-		return c.JSON(page[breakerView]{Items: []breakerView{}})
-	}
 	if err != nil {
 		return err
+	}
+	if id == 0 {
+		return c.JSON(page[breakerView]{Items: []breakerView{}})
 	}
 	v, err := s.breakerNow(ctx, id, code)
 	if err != nil {
@@ -139,6 +139,9 @@ func (s *Server) breakerAct(act breaker.Act) fiber.Handler {
 		ctx, cancel := work()
 		defer cancel()
 		id, err := s.console.MerchantID(ctx, code)
+		if err == nil && id == 0 {
+			err = console.ErrNotFound
+		}
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ type listing struct {
 	s     *Server
 	p     *views.Page
 	query views.Query
-	span  console.Span
+	span  console.Slice
 	view  views.Window
 }
 

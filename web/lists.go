@@ -18,7 +18,7 @@ func (s *Server) ordersPage(c *fiber.Ctx) error {
 		return l.err
 	}
 	want := console.OrderFilter{
-		No: l.text("no"), Status: l.text("status"), Merchant: l.text("merchant"), Supplier: l.text("supplier"), Risk: l.text("risk"), Span: l.span,
+		No: l.text("no"), Status: l.text("status"), Merchant: l.text("merchant"), Supplier: l.text("supplier"), Risk: l.text("risk"), Slice: l.span,
 	}
 	ctx, cancel := l.context()
 	defer cancel()
@@ -34,7 +34,7 @@ func (s *Server) ordersPage(c *fiber.Ctx) error {
 		return slow(ctx, err)
 	}
 	if want.Merchant == "" && want.No == "" && want.Risk == "" {
-		if list.Bars, err = s.console.CallbackBars(ctx, want.Supplier, l.span); err != nil {
+		if list.Bars, err = s.callbackBars(ctx, want.Supplier, l.span); err != nil {
 			return slow(ctx, err)
 		}
 	}
@@ -46,7 +46,7 @@ func (s *Server) callbacksPage(c *fiber.Ctx) error {
 	if l.err != nil {
 		return l.err
 	}
-	want := console.CallbackFilter{OrderNo: l.text("no"), Supplier: l.text("supplier"), Outcome: l.text("outcome"), Taken: l.text("refused") == "no", Span: l.span}
+	want := console.CallbackFilter{OrderNo: l.text("no"), Supplier: l.text("supplier"), Outcome: l.text("outcome"), Taken: l.text("refused") == "no", Slice: l.span}
 	ctx, cancel := l.context()
 	defer cancel()
 	page, err := s.console.Callbacks(ctx, want)
@@ -58,7 +58,7 @@ func (s *Server) callbacksPage(c *fiber.Ctx) error {
 		return slow(ctx, err)
 	}
 	if want.OrderNo == "" {
-		if list.Bars, err = s.console.CallbackBars(ctx, want.Supplier, l.span); err != nil {
+		if list.Bars, err = s.callbackBars(ctx, want.Supplier, l.span); err != nil {
 			return slow(ctx, err)
 		}
 	}
@@ -82,7 +82,7 @@ func (s *Server) notificationsPage(c *fiber.Ctx) error {
 		return slow(ctx, err)
 	}
 	if want.OrderNo == "" && want.Risk == "" {
-		if list.Bars, err = s.console.AttemptBars(ctx, want.Merchant, l.span); err != nil {
+		if list.Bars, err = s.attemptBars(ctx, want.Merchant, l.span); err != nil {
 			return slow(ctx, err)
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Server) notificationsPage(c *fiber.Ctx) error {
 // deliveryFilter is what the list of notifications is asked for.
 func (l *listing) deliveryFilter() console.DeliveryFilter {
 	return console.DeliveryFilter{
-		OrderNo: l.text("no"), Status: l.text("status"), Merchant: l.text("merchant"), Type: l.text("type"), Risk: l.text("risk"), Span: l.span,
+		OrderNo: l.text("no"), Status: l.text("status"), Merchant: l.text("merchant"), Type: l.text("type"), Risk: l.text("risk"), Slice: l.span,
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *Server) exceptionsPage(c *fiber.Ctx) error {
 	if l.err != nil {
 		return l.err
 	}
-	want := console.ExceptionFilter{OrderNo: l.text("no"), Kind: l.text("kind"), State: l.text("state"), Risk: l.text("risk"), Span: l.span}
+	want := console.ExceptionFilter{OrderNo: l.text("no"), Kind: l.text("kind"), State: l.text("state"), Risk: l.text("risk"), Slice: l.span}
 	ctx, cancel := l.context()
 	defer cancel()
 	page, err := s.console.Exceptions(ctx, want)
@@ -131,4 +131,29 @@ func decorate[T any](ctx context.Context, l *listing, page console.Page[T], tabl
 	}
 	choices, err := l.s.choices(ctx)
 	return list, choices, err
+}
+
+// callbackBars is what came of callbacks over a list's time; none of a supplier
+// that does not exist.
+func (s *Server) callbackBars(ctx context.Context, supplier string, span console.Slice) ([]console.Bar, error) {
+	id := int64(0)
+	if supplier != "" {
+		var err error
+		if id, err = s.console.SupplierID(ctx, supplier); err != nil || id == 0 {
+			return nil, err
+		}
+	}
+	return s.console.CallbackBars(ctx, id, span)
+}
+
+// attemptBars is what came of attempts over a list's time.
+func (s *Server) attemptBars(ctx context.Context, merchant string, span console.Slice) ([]console.Bar, error) {
+	id := int64(0)
+	if merchant != "" {
+		var err error
+		if id, err = s.console.MerchantID(ctx, merchant); err != nil || id == 0 {
+			return nil, err
+		}
+	}
+	return s.console.AttemptBars(ctx, id, span)
 }

@@ -98,7 +98,7 @@ func (s *Server) listCallbacks(c *fiber.Ctx) error {
 	for i, r := range rows {
 		steps := make([]stepView, len(r.Steps))
 		for j, step := range r.Steps {
-			steps[j] = stepView(step)
+			steps[j] = stepView{Name: step.Name, OK: step.OK, Detail: step.Detail}
 		}
 		out.Items[i] = callbackView{
 			ID: strconv.FormatInt(r.ID, 10), Supplier: r.Supplier, ReceivedAt: notify.Stamp(r.ReceivedAt),

@@ -58,6 +58,8 @@ type Options struct {
 	Operators *access.Operators
 	Sessions  *access.Sessions
 	Checks    []Check // what /readyz asks
+	// Signer signs evidence.
+	Signer Signer
 	// QueueEngine names the queue's engine on the overview; see redisd.Engine.
 	QueueEngine string
 	// Queues asks Redis what its queues hold; nil = it cannot be asked.
@@ -72,6 +74,9 @@ type Options struct {
 	Breakers *breaker.Book
 	// Nudge tells the workers of notifications that are due, after a commit.
 	Nudge func([]queue.Nudge)
+	// Sockets keeps the connections of merchants who are told over them; nil = this
+	// process sends no notifications.
+	Sockets Sockets
 	// Pings tries addresses for people.
 	Pings   Pinger
 	Version string

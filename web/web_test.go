@@ -24,6 +24,7 @@ import (
 	"backstop/internal/db/dbtest"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
+	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/queue"
@@ -116,6 +117,8 @@ type house struct {
 	addr   string
 	log    *bytes.Buffer
 	logMu  sync.Mutex
+
+	sockets *websocket.Hub
 }
 
 const (
@@ -132,7 +135,7 @@ func open(t *testing.T, environ ...string) *house {
 func openOn(t *testing.T, d *db.DB, environ ...string) *house {
 	t.Helper()
 	h := &house{
-		db: d, till: &till{db: d}, log: new(bytes.Buffer),
+		db: d, till: &till{db: d}, log: new(bytes.Buffer), sockets: websocket.New(),
 		sender: &sender{answer: callback.Receipt{Outcome: "paid", Reply: supplier.Reply{Status: 200, ContentType: "text/plain", Body: []byte("success")}}},
 	}
 	h.declare(t)
@@ -150,8 +153,8 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *house {
 	h.lines = &lines{}
 	h.Server = New(Options{
 		Pings:  notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: h.lines}},
-		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Keys: keys, Callbacks: h.sender, Payments: h.till,
-		Version: "v0", Log: log, QueueEngine: "child", Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Breakers: breaker.NewBook(d, nil),
+		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.sender, Payments: h.till,
+		Version: "v0", Log: log, QueueEngine: "child", Signer: keys, Keys: keys, Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Sockets: h.sockets, Breakers: breaker.NewBook(d, nil),
 		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -164,6 +167,7 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *house {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
+		_ = h.sockets.Close()
 		if err := h.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}

@@ -418,3 +418,14 @@ func TestEmptyListsSayWhyTheyAreEmpty(t *testing.T) {
 		holds(path, "All clear")
 	}
 }
+
+func TestTheAuditIsReadByDayToo(t *testing.T) {
+	h := open(t)
+	cookie := h.signIn(t, access.Auditor) // which is an act
+	if got := h.page(t, cookie, "/audit"); !strings.Contains(got.body, "data-row") {
+		t.Errorf("all of the time: %d", got.status)
+	}
+	if got := h.page(t, cookie, "/audit?window=31d&to=2026-01-31"); got.status != http.StatusOK || strings.Contains(got.body, "data-row") {
+		t.Errorf("January: %d, there are rows", got.status)
+	}
+}

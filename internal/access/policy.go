@@ -26,19 +26,21 @@ const (
 	Resend            Permission = "notification.resend"
 	Comment           Permission = "note.write" // on orders and exceptions
 	ViewAudit         Permission = "audit.view"
-	ResendMany        Permission = "notification.resend_many"
-	AssignExceptions  Permission = "exception.assign" // to whom it falls to look into it
-	SettleExceptions  Permission = "exception.settle" // to say that it is put right
-	ControlBreakers   Permission = "breaker.control"  // open and close merchants' breakers
+	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
 	ViewAlerts        Permission = "alert.view"
 	TestAlerts        Permission = "alert.test"      // send a message to every target
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
+	ExportEvidence    Permission = "evidence.export" // one order's whole story, signed
+	ResendMany        Permission = "notification.resend_many"
+	AssignExceptions  Permission = "exception.assign" // to whom it falls to look into it
+	SettleExceptions  Permission = "exception.settle" // to say that it is put right
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit, ResendMany, AssignExceptions, SettleExceptions, ControlBreakers, ViewAlerts, TestAlerts, ConfigureAlerts,
+	Resend, Comment, ViewAudit, ControlBreakers, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
+	ResendMany, AssignExceptions, SettleExceptions,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it

@@ -274,12 +274,11 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions}
 	extra := map[string][]Permission{
 		Support: {Resend, Comment, AssignExceptions},
-		Ops: {
-			InspectQueues, Resend, Comment, AssignExceptions, ResendMany, SettleExceptions, ControlBreakers, ViewAlerts, TestAlerts,
-		},
-		Finance: {ViewPersonal, Resend, Comment, AssignExceptions, SettleExceptions},
-		Lead:    {ViewPersonal, Resend, Comment, ViewAudit, AssignExceptions, ResendMany, SettleExceptions},
-		Admin:   {InspectQueues, ViewAudit, ViewAlerts, TestAlerts, ConfigureAlerts}, Auditor: {ViewPersonal, ViewAudit, ViewAlerts},
+		Ops:     {InspectQueues, Resend, Comment, ControlBreakers, ViewAlerts, TestAlerts, AssignExceptions, ResendMany, SettleExceptions},
+		Finance: {ViewPersonal, ExportEvidence, Resend, Comment, AssignExceptions, SettleExceptions},
+		Lead:    {ViewPersonal, ExportEvidence, Resend, Comment, ViewAudit, AssignExceptions, ResendMany, SettleExceptions},
+		Admin:   {InspectQueues, ViewAudit, ViewAlerts, TestAlerts, ConfigureAlerts},
+		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {
 		for _, permission := range Permissions {

@@ -26,8 +26,8 @@ func observe(t *testing.T, w *Watch, at time.Time, value int64) {
 
 func all(t *testing.T, d *db.DB) []Alert {
 	t.Helper()
-	rows, err := List(t.Context(), d, Query{Limit: 100})
-	if err != nil {
+	var rows []Alert
+	if err := d.NewSelect().Model(&rows).OrderExpr("al.id DESC").Limit(100).Scan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return rows
@@ -206,5 +206,58 @@ func TestEveryRuleHasItsWords(t *testing.T) {
 	}
 	if len(ruleNames) != len(defaults) || len(ruleLinks) != len(defaults) {
 		t.Error("words of rules that there are not")
+	}
+}
+
+func TestARuleKeptBeforeWindowsWereHasItsDefaultWindow(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx := t.Context()
+		if _, err := d.NewRaw("INSERT INTO alert_rules (name, enabled, fire, clear, hold_s, quiet_s, updated_at) VALUES (?, TRUE, 9000, 9500, 30, 300, 0)", SuccessRate).Exec(ctx); err != nil {
+			t.Fatal(err)
+		}
+		window := func() int64 {
+			t.Helper()
+			rules, err := Rules(ctx, d.Read)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := find(rules, SuccessRate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.WindowS
+		}
+		if got := window(); got != 300 {
+			t.Errorf("the window is %d s", got)
+		}
+		if err := Save(ctx, d, d, Rule{Name: SuccessRate, Enabled: true, Fire: 9000, Clear: 9500, WindowS: 600}); err != nil || window() != 600 {
+			t.Errorf("after a change: %d s, %v", window(), err)
+		}
+		for _, wrong := range []Rule{
+			{Name: SuccessRate, Fire: 9000, Clear: 9500, WindowS: 90},
+			{Name: SuccessRate, Fire: 9000, Clear: 9500, WindowS: 7200},
+			{Name: QueueLength, Fire: 10, Clear: 5, WindowS: 60},
+		} {
+			if err := Save(ctx, d, d, wrong); !errors.Is(err, ErrRule) {
+				t.Errorf("%+v: %v", wrong, err)
+			}
+		}
+	})
+}
+
+func TestLevelsAreReadAsTheyAreWritten(t *testing.T) {
+	for _, r := range defaults {
+		got, err := Read(r.Name, Write(r.Name, r.Fire))
+		if err != nil || got != r.Fire {
+			t.Errorf("%s: %d becomes %q and %d, %v", r.Name, r.Fire, Write(r.Name, r.Fire), got, err)
+		}
+		if Title(r.Name, "zh") == Title(r.Name, "en") {
+			t.Errorf("%s has no title in both languages", r.Name)
+		}
+	}
+	for _, wrong := range []string{"", "x", "-1", "NaN", "1e300", "+Inf"} {
+		if _, err := Read(QueueLength, wrong); !errors.Is(err, ErrRule) {
+			t.Errorf("%q is read: %v", wrong, err)
+		}
 	}
 }

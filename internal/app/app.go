@@ -20,6 +20,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/metric"
 	"backstop/internal/notify"
+	"backstop/internal/notify/websocket"
 	"backstop/internal/payment"
 	"backstop/internal/queue"
 	"backstop/internal/redisd"
@@ -58,6 +59,7 @@ type App struct {
 	nudger     *notify.Nudger
 	processor  *payment.Processor
 	dispatcher *notify.Dispatcher
+	sockets    *websocket.Hub
 	breakers   *breaker.Book
 	tracer     *trace.Tracer // nil = nothing is followed
 	ledger     *ledger.Book
@@ -211,17 +213,13 @@ func (a *App) build() {
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
 	})
 	a.closing(a.processor.Close)
-	ways := channels(out)
-	for _, way := range ways {
-		if c, ok := way.(io.Closer); ok {
-			a.closing(func() { _ = c.Close() })
-		}
-	}
+	ways := a.openChannels(out)
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
 		})
+		a.onConnect(a.dispatcher)
 	}
 	if a.dispatcher != nil {
 		a.nudger.Follow(a.dispatcher.Way)
@@ -235,8 +233,9 @@ func (a *App) build() {
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
+			Signer:      a.keys,
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
-			Monitor: a.monitor(), Nudge: a.nudger.Now, Breakers: a.breakers,
+			Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.socketDoor(), Breakers: a.breakers,
 			Pings:  notify.Pinger{DB: a.db, Channels: ways},
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})

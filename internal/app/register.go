@@ -4,7 +4,11 @@ import (
 	"backstop/internal/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/amqp"
+	"backstop/internal/notify/email"
+	"backstop/internal/notify/kafka"
+	"backstop/internal/notify/sms"
 	"backstop/internal/notify/webhook"
+	"backstop/internal/notify/websocket"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/alipay"
 	"backstop/internal/supplier/sortedparams"
@@ -19,11 +23,24 @@ func Kinds() supplier.Kinds {
 }
 
 // channels are the ways in which merchants are told.
-func channels(out *egress.Client) map[string]notify.Channel {
-	return map[string]notify.Channel{notify.Webhook: webhook.New(out), notify.AMQP: amqp.New(out)}
+func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Channel {
+	return map[string]notify.Channel{
+		notify.Webhook:   webhook.New(out),
+		notify.Websocket: sockets,
+		notify.AMQP:      amqp.New(out),
+		notify.Kafka:     kafka.New(out),
+		notify.Email:     email.New(out),
+		notify.SMS:       sms.New(out),
+	}
 }
 
 // Targets say of each channel beside webhooks which addresses it can use.
 func Targets() map[string]func(url string) error {
-	return map[string]func(string) error{notify.AMQP: amqp.CheckTarget}
+	return map[string]func(string) error{
+		notify.Websocket: websocket.CheckTarget,
+		notify.AMQP:      amqp.CheckTarget,
+		notify.Kafka:     kafka.CheckTarget,
+		notify.Email:     email.CheckTarget,
+		notify.SMS:       sms.CheckTarget,
+	}
 }

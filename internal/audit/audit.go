@@ -65,23 +65,32 @@ func Write(ctx context.Context, tx bun.Tx, d *db.DB, a Act) error {
 			return fmt.Errorf("wait for the end of the audit chain: %w", err)
 		}
 	}
-	var last []Row
-	if err := tx.NewSelect().Model(&last).OrderExpr("au.number DESC").Limit(1).Scan(ctx); err != nil {
-		return fmt.Errorf("read the end of the audit chain: %w", err)
+	number, before, err := Head(ctx, tx)
+	if err != nil {
+		return err
 	}
 	r := Row{
-		Number: 1, At: d.Now(), Actor: a.Actor, Action: a.Action, Object: a.Object, ObjectID: a.ObjectID,
+		Number: number + 1, At: d.Now(), Actor: a.Actor, Action: a.Action, Object: a.Object, ObjectID: a.ObjectID,
 		Params: string(params), RemoteAddr: a.Remote,
-	}
-	before := ""
-	if len(last) > 0 {
-		r.Number, before = last[0].Number+1, last[0].Hash
 	}
 	r.Hash = r.chain(before)
 	if _, err := tx.NewInsert().Model(&r).Exec(ctx); err != nil {
 		return fmt.Errorf("write the audit row: %w", err)
 	}
 	return nil
+}
+
+// Head returns how many acts the chain has and the hash of the newest one, which
+// stands for all of them; 0 and "" where nobody did anything yet.
+func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error) {
+	var last []Row
+	if err := q.NewSelect().Model(&last).OrderExpr("au.number DESC").Limit(1).Scan(ctx); err != nil {
+		return 0, "", fmt.Errorf("read the end of the audit chain: %w", err)
+	}
+	if len(last) == 0 {
+		return 0, "", nil
+	}
+	return last[0].Number, last[0].Hash, nil
 }
 
 // Query asks for acts, newest first. Empty fields do not filter.

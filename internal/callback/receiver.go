@@ -98,7 +98,7 @@ func (r *Receiver) Receive(ctx context.Context, code string, req *supplier.Reque
 }
 
 func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Request, addrErr error) Receipt {
-	steps := &supplier.Trace{}
+	steps := supplier.NewTrace()
 	s, known := r.lookup(ctx, code)
 	switch {
 	case !known:
@@ -135,7 +135,7 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 // take waits for the commit; only then may the supplier hear that we have it.
 func (r *Receiver) take(ctx context.Context, received *payment.Received, req *supplier.Request, steps *supplier.Trace) Receipt {
 	received.Record = payment.Record{
-		ReceivedAt: r.o.DB.Now(), RemoteAddr: addrText(req), Method: req.Method,
+		ReceivedAt: r.o.DB.Now() - steps.Took().Microseconds(), RemoteAddr: addrText(req), Method: req.Method,
 		Query: storableQuery(req.RawQuery), Header: storableHeader(req.Header), Body: req.Body,
 		Steps: storableSteps(steps.Steps),
 	}

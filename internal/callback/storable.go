@@ -58,7 +58,7 @@ func storableQuery(raw string) string {
 func storableSteps(steps []supplier.Step) []supplier.Step {
 	clean := make([]supplier.Step, len(steps))
 	for i, s := range steps {
-		clean[i] = supplier.Step{Name: storableText(s.Name), OK: s.OK, Detail: storableText(s.Detail)}
+		clean[i] = supplier.Step{Name: storableText(s.Name), OK: s.OK, Detail: storableText(s.Detail), TookUS: s.TookUS}
 	}
 	return clean
 }

@@ -38,10 +38,17 @@ type Attempt struct {
 	Error      string       `bun:"error"`
 }
 
-// Attempts is one page of attempts, newest first, and the Before of the next page,
-// 0 = there is none. Ids grow with time, so that a span of time is a range of the
-// primary key.
-func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (rows []Attempt, next int64, err error) {
+// AttemptPage is one page of attempts; Next is where the next one begins, 0 =
+// there is none. Cut says that not all older rows were looked at.
+type AttemptPage struct {
+	Rows []Attempt
+	Next int64
+	Cut  bool
+}
+
+// Attempts is one page of attempts, newest first. Ids grow with time, so that a
+// span of time is a range of the primary key.
+func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (AttemptPage, error) {
 	q := b.db.Read.NewSelect().TableExpr("notify_attempts AS na").
 		ColumnExpr("na.id, na.number, na.url, na.class, na.http_status, na.started_at, na.took_us, na.node, na.error").
 		ColumnExpr("coalesce(d.event_id, 0) AS event_id, coalesce(d.event_type, '') AS event_type, coalesce(o.order_no, '') AS order_no").
@@ -53,13 +60,13 @@ func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (rows []Attempt, n
 	case f.OrderNo != "":
 		ids, err := b.deliveriesOf(ctx, f.OrderNo)
 		if err != nil || len(ids) == 0 {
-			return nil, 0, err
+			return AttemptPage{}, err
 		}
 		q = q.Where("na.delivery_id IN (?)", bun.List(ids))
 	case f.Merchant != "" || f.Class != "" || f.HTTPStatus != 0:
 		var err error
 		if floor, err = b.attemptsFloor(ctx, f); err != nil {
-			return nil, 0, err
+			return AttemptPage{}, err
 		}
 		q = q.Where("na.id >= ?", floor)
 	}
@@ -75,13 +82,14 @@ func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (rows []Attempt, n
 	if f.Before > 0 {
 		q = q.Where("na.id < ?", f.Before)
 	}
+	var rows []Attempt
 	if err := q.Scan(ctx, &rows); err != nil {
-		return nil, 0, fmt.Errorf("read attempts: %w", err)
+		return AttemptPage{}, fmt.Errorf("read attempts: %w", err)
 	}
 	if len(rows) > f.Limit {
-		return rows[:f.Limit], rows[f.Limit-1].ID, nil
+		return AttemptPage{Rows: rows[:f.Limit], Next: rows[f.Limit-1].ID}, nil
 	}
-	return rows, floor, nil
+	return AttemptPage{Rows: rows, Next: floor, Cut: floor > 0}, nil
 }
 
 // deliveriesOf finds an order's deliveries; an order has few.

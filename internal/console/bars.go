@@ -34,16 +34,11 @@ func barStep(span, age time.Duration) time.Duration {
 // figuresByMinute is for how long figures by the minute are surely there.
 const figuresByMinute = 70 * time.Hour
 
-// AttemptBars is what came of telling a merchant (its code; "" = all of them) over
-// a span; what was tried again counts as bad, as it did not work that time. There
-// are none of a merchant that does not exist.
-func (b *Book) AttemptBars(ctx context.Context, merchant string, s Span) ([]Bar, error) {
-	id, err := b.coded(ctx, "merchants", merchant)
-	if err != nil || id == 0 && merchant != "" {
-		return nil, err
-	}
+// AttemptBars is what came of telling a merchant (0 = all of them) over a span;
+// what was tried again counts as bad, as it did not work that time.
+func (b *Book) AttemptBars(ctx context.Context, merchant int64, s Slice) ([]Bar, error) {
 	from, to, step := b.barsOf(s)
-	points, err := report.Outcomes(ctx, b.db, id, from, to, step)
+	points, err := report.Outcomes(ctx, b.db, merchant, from, to, step)
 	if err != nil {
 		return nil, err
 	}
@@ -54,15 +49,11 @@ func (b *Book) AttemptBars(ctx context.Context, merchant string, s Span) ([]Bar,
 	return bars, nil
 }
 
-// CallbackBars is what came of a supplier's callbacks (its code; "" = all of them)
-// over a span; none where figures are not kept for so long.
-func (b *Book) CallbackBars(ctx context.Context, supplier string, s Span) ([]Bar, error) {
-	id, err := b.coded(ctx, "suppliers", supplier)
-	if err != nil || id == 0 && supplier != "" {
-		return nil, err
-	}
+// CallbackBars is what came of a supplier's callbacks (0 = all of them) over a
+// span; none where figures are not kept for so long.
+func (b *Book) CallbackBars(ctx context.Context, supplier int64, s Slice) ([]Bar, error) {
 	from, to, step := b.barsOf(s)
-	flowed, kept, err := report.Callbacks(ctx, b.db, id, from, to, step)
+	flowed, kept, err := report.Callbacks(ctx, b.db, supplier, from, to, step)
 	if err != nil || !kept {
 		return nil, err
 	}
@@ -83,7 +74,7 @@ func (b *Book) CallbackBars(ctx context.Context, supplier string, s Span) ([]Bar
 	return bars, nil
 }
 
-func (b *Book) barsOf(s Span) (from, to int64, step time.Duration) {
+func (b *Book) barsOf(s Slice) (from, to int64, step time.Duration) {
 	now := b.db.Now()
 	if to = s.To; to == 0 || to > now {
 		to = now

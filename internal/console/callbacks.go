@@ -18,7 +18,7 @@ type CallbackFilter struct {
 	Supplier string // code
 	Outcome  string
 	Taken    bool // leaves out those that were refused
-	Span
+	Slice
 }
 
 // callbackTables are the two tables with one kind of ids, so that one cursor
@@ -57,7 +57,7 @@ func (b *Book) Callbacks(ctx context.Context, f CallbackFilter) (Page[callback.R
 	supplier := int64(0)
 	if f.Supplier != "" {
 		var err error
-		if supplier, err = b.coded(ctx, "suppliers", f.Supplier); err != nil {
+		if supplier, err = b.SupplierID(ctx, f.Supplier); err != nil {
 			return Page[callback.Row]{}, err
 		}
 	}
@@ -75,7 +75,7 @@ func (b *Book) Callbacks(ctx context.Context, f CallbackFilter) (Page[callback.R
 	}
 	w, err := f.ids(), error(nil)
 	if scans {
-		if w, err = b.scan(ctx, f.Span, w, f.tables()...); err != nil {
+		if w, err = b.scan(ctx, f.Slice, w, f.tables()...); err != nil {
 			return Page[callback.Row]{}, err
 		}
 	}
@@ -94,7 +94,7 @@ func (b *Book) Callbacks(ctx context.Context, f CallbackFilter) (Page[callback.R
 		}
 		return cmp.Compare(y.ID, x.ID)
 	})
-	page := cut(f.Span, w, rows, func(r callback.Row) int64 { return r.ID })
+	page := cut(f.Slice, w, rows, func(r callback.Row) int64 { return r.ID })
 	for i := range page.Rows {
 		if err := json.Unmarshal(page.Rows[i].RawSteps, &page.Rows[i].Steps); err != nil {
 			return page, fmt.Errorf("steps of callback %d: %w", page.Rows[i].ID, err)
@@ -102,7 +102,7 @@ func (b *Book) Callbacks(ctx context.Context, f CallbackFilter) (Page[callback.R
 	}
 	for _, table := range f.tables() {
 		part := page
-		if err := counted(ctx, b, &part, f.Span, w, scans, table, "c", match[table].apply); err != nil {
+		if err := counted(ctx, b, &part, f.Slice, w, scans, table, "c", match[table].apply); err != nil {
 			return page, err
 		}
 		if f.At.ID == 0 && (page.Older.ID == 0 || page.Reached > 0) {

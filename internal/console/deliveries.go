@@ -19,7 +19,7 @@ type DeliveryFilter struct {
 	Merchant string // code
 	Type     string
 	Risk     string // a part of the money at risk; then the span's window does not count
-	Span
+	Slice
 }
 
 // Delivery is one line of the list of notifications.
@@ -39,8 +39,7 @@ type Delivery struct {
 
 // deliveryColumns take the money from the notification while it is at risk, and
 // else from the order.
-const deliveryColumns = "COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id)," +
-	" (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant," +
+const deliveryColumns = "COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant," +
 	" CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END AS money, COALESCE(NULLIF(d.currency, ''), o.currency, '') AS money_currency"
 
 // Deliveries is one page of notifications.
@@ -51,7 +50,7 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 	}
 	w := f.ids()
 	if m.scans {
-		if w, err = b.scan(ctx, f.Span, w, "deliveries"); err != nil {
+		if w, err = b.scan(ctx, f.Slice, w, "deliveries"); err != nil {
 			return Page[Delivery]{}, err
 		}
 	}
@@ -68,10 +67,10 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 	for i, r := range rows {
 		rows[i].Parked = (r.Status == notify.Queued || r.Status == notify.RetryWait) && b.breakers.Of(r.MerchantID).Parked()
 	}
-	page := cut(f.Span, w, rows, func(d Delivery) int64 { return d.ID })
+	page := cut(f.Slice, w, rows, func(d Delivery) int64 { return d.ID })
 	if m.gathered {
 		page.Count = int64(len(m.ids))
-	} else if err := counted(ctx, b, &page, f.Span, w, m.scans, "deliveries", "d", m.apply); err != nil {
+	} else if err := counted(ctx, b, &page, f.Slice, w, m.scans, "deliveries", "d", m.apply); err != nil {
 		return page, err
 	}
 	return page, b.addLast(ctx, page.Rows)
@@ -83,7 +82,7 @@ func (b *Book) selectDeliveries(rows *[]Delivery) *bun.SelectQuery {
 
 // nearest are the ids, of all in ascending order, that a page is made of, and one
 // more.
-func (s Span) nearest(ids []int64, w bounds) []int64 {
+func (s Slice) nearest(ids []int64, w bounds) []int64 {
 	from, _ := slices.BinarySearch(ids, w.low)
 	to, found := slices.BinarySearch(ids, w.high)
 	if found {
@@ -157,7 +156,7 @@ func (b *Book) matchDeliveries(ctx context.Context, f *DeliveryFilter) (*deliver
 	m.equal("d.status", f.Status)
 	m.equal("d.event_type", f.Type)
 	if f.Merchant != "" {
-		id, err := b.coded(ctx, "merchants", f.Merchant)
+		id, err := b.MerchantID(ctx, f.Merchant)
 		if err != nil || id == 0 {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ type ExceptionFilter struct {
 	Kind    string
 	State   string // a state, or NeedsPerson or Unsettled
 	Risk    string // a part of the money at risk
-	Span
+	Slice
 }
 
 // Exceptions is one page of exceptions. Nobody made many of them by being busy,
@@ -63,6 +63,6 @@ func (b *Book) Exceptions(ctx context.Context, f ExceptionFilter) (Page[compensa
 	if err := f.within(q, "x", w).Scan(ctx); err != nil {
 		return Page[compensation.Item]{}, fmt.Errorf("read exceptions: %w", err)
 	}
-	page := cut(f.Span, w, rows, func(i compensation.Item) int64 { return i.ID })
-	return page, counted(ctx, b, &page, f.Span, w, false, "exceptions", "x", c.apply)
+	page := cut(f.Slice, w, rows, func(i compensation.Item) int64 { return i.ID })
+	return page, counted(ctx, b, &page, f.Slice, w, false, "exceptions", "x", c.apply)
 }

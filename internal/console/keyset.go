@@ -28,8 +28,8 @@ type Cursor struct {
 	Newer bool // the rows newer than ID that are nearest to it; else those older
 }
 
-// Span is the part of a list that one page is taken from.
-type Span struct {
+// Slice is the part of a list that one page is taken from.
+type Slice struct {
 	// From and To bound when rows were made (Unix µs), To not included; 0 = no
 	// bound. An order that was imported counts from its import.
 	From, To int64
@@ -55,7 +55,7 @@ type bounds struct {
 	cut       bool // short of the span's end
 }
 
-func (s Span) size() int {
+func (s Slice) size() int {
 	if s.Rows <= 0 {
 		return PageSize
 	}
@@ -63,7 +63,7 @@ func (s Span) size() int {
 }
 
 // ids are the bounds that the span itself sets.
-func (s Span) ids() bounds {
+func (s Slice) ids() bounds {
 	w := s.window()
 	switch {
 	case s.At.ID == 0:
@@ -76,7 +76,7 @@ func (s Span) ids() bounds {
 }
 
 // window is the span without its cursor.
-func (s Span) window() bounds {
+func (s Slice) window() bounds {
 	w := bounds{high: math.MaxInt64}
 	if s.From > 0 {
 		w.low = db.IDAt(s.From)
@@ -88,7 +88,7 @@ func (s Span) window() bounds {
 }
 
 // order is the direction in which rows are read.
-func (s Span) order() string {
+func (s Slice) order() string {
 	if s.At.Newer {
 		return "ASC"
 	}
@@ -97,14 +97,14 @@ func (s Span) order() string {
 
 // within narrows a query to the bounds and reads one row more than fit, to know
 // whether there is a page beside this one.
-func (s Span) within(q *bun.SelectQuery, alias string, w bounds) *bun.SelectQuery {
+func (s Slice) within(q *bun.SelectQuery, alias string, w bounds) *bun.SelectQuery {
 	id := bun.Safe(alias + ".id")
 	return q.Where("? BETWEEN ? AND ?", id, w.low, w.high).OrderExpr("? ?", id, bun.Safe(s.order())).Limit(int64(s.size()) + 1)
 }
 
 // scan shortens bounds to as many rows as one page may look at in each of the
 // tables: for filters that no index serves.
-func (b *Book) scan(ctx context.Context, s Span, w bounds, tables ...string) (bounds, error) {
+func (b *Book) scan(ctx context.Context, s Slice, w bounds, tables ...string) (bounds, error) {
 	for _, table := range tables {
 		var at []int64
 		err := b.db.Read.NewSelect().TableExpr("?", bun.Ident(table)).Column("id").Where("id BETWEEN ? AND ?", w.low, w.high).
@@ -126,7 +126,7 @@ func (b *Book) scan(ctx context.Context, s Span, w bounds, tables ...string) (bo
 }
 
 // cut makes a page of what was read in the span's direction.
-func cut[T any](s Span, w bounds, rows []T, id func(T) int64) Page[T] {
+func cut[T any](s Slice, w bounds, rows []T, id func(T) int64) Page[T] {
 	var p Page[T]
 	more := len(rows) > s.size()
 	rows = rows[:min(len(rows), s.size())]
@@ -169,13 +169,13 @@ func cut[T any](s Span, w bounds, rows []T, id func(T) int64) Page[T] {
 // counted adds how many rows the list has, as far as countRows. A list that is
 // on one page is counted already; match finds the list's rows by its filter. w is
 // what the page looked at.
-func counted[T any](ctx context.Context, b *Book, p *Page[T], s Span, w bounds, scans bool, table, alias string, match func(*bun.SelectQuery) *bun.SelectQuery) error {
+func counted[T any](ctx context.Context, b *Book, p *Page[T], s Slice, w bounds, scans bool, table, alias string, match func(*bun.SelectQuery) *bun.SelectQuery) error {
 	if s.At.ID == 0 && (p.Older.ID == 0 || p.Reached > 0) {
 		p.Count, p.More = int64(len(p.Rows)), p.Reached > 0
 		return nil
 	}
 	if s.At.ID != 0 {
-		whole := Span{From: s.From, To: s.To}
+		whole := Slice{From: s.From, To: s.To}
 		w = whole.window()
 		if scans {
 			var err error

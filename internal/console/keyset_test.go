@@ -45,7 +45,7 @@ func newBook(t *testing.T, d *db.DB) *Book {
 
 // walk goes through a whole list one way and back, with something happening at
 // each page, and returns the ids as they were met.
-func walk[T any](t *testing.T, s Span, read func(Span) (Page[T], error), id func(T) int64, between func()) (forth, back []int64) {
+func walk[T any](t *testing.T, s Slice, read func(Slice) (Page[T], error), id func(T) int64, between func()) (forth, back []int64) {
 	t.Helper()
 	page, err := read(s)
 	for ; ; page, err = read(s) {
@@ -116,7 +116,7 @@ func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
 		b := newBook(t, d)
 		putOrders(t, d, 10_000)
 		want, newest := idsOf(t, d, "SELECT id FROM orders")
-		forth, back := walk(t, Span{Rows: 100}, func(s Span) (Page[Order], error) { return b.Orders(t.Context(), OrderFilter{Span: s}) },
+		forth, back := walk(t, Slice{Rows: 100}, func(s Slice) (Page[Order], error) { return b.Orders(t.Context(), OrderFilter{Slice: s}) },
 			func(o Order) int64 { return o.ID }, func() { putOrders(t, d, 3) })
 		wantOnce(t, "forth", forth, want, newest)
 		// The way back begins before the last page.
@@ -138,8 +138,8 @@ func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
 		putOrders(t, d, 1000)
 		want, newest := idsOf(t, d, "SELECT id FROM orders WHERE status = 'paid' AND merchant_id = 2")
 		reached := 0
-		forth, _ := walk(t, Span{Rows: 25}, func(s Span) (Page[Order], error) {
-			page, err := b.Orders(t.Context(), OrderFilter{Status: "paid", Merchant: "m2", Span: s})
+		forth, _ := walk(t, Slice{Rows: 25}, func(s Slice) (Page[Order], error) {
+			page, err := b.Orders(t.Context(), OrderFilter{Status: "paid", Merchant: "m2", Slice: s})
 			if page.Reached > 0 {
 				reached++
 			}
@@ -150,8 +150,8 @@ func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
 			t.Error("no page says how far it searched")
 		}
 		var back []int64
-		for s := (Span{Rows: 25, At: Cursor{ID: 1, Newer: true}}); ; {
-			page, err := b.Orders(t.Context(), OrderFilter{Status: "paid", Merchant: "m2", Span: s})
+		for s := (Slice{Rows: 25, At: Cursor{ID: 1, Newer: true}}); ; {
+			page, err := b.Orders(t.Context(), OrderFilter{Status: "paid", Merchant: "m2", Slice: s})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,8 +185,8 @@ func TestCallbacksOfBothTablesAreOneList(t *testing.T) {
 		}
 		put(230)
 		want, newest := idsOf(t, d, "SELECT id FROM callbacks UNION ALL SELECT id FROM refused_callbacks")
-		forth, back := walk(t, Span{Rows: 25}, func(s Span) (Page[callback.Row], error) {
-			return b.Callbacks(t.Context(), CallbackFilter{Span: s})
+		forth, back := walk(t, Slice{Rows: 25}, func(s Slice) (Page[callback.Row], error) {
+			return b.Callbacks(t.Context(), CallbackFilter{Slice: s})
 		}, func(r callback.Row) int64 { return r.ID }, func() { put(1) })
 		wantOnce(t, "forth", forth, want, newest)
 		for _, id := range forth[len(forth)-(len(forth)-1)%25-1:] {
@@ -208,12 +208,12 @@ func TestAListEndsWithItsTime(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		page, err := b.Orders(t.Context(), OrderFilter{Span: Span{From: now - 20*hour - hour/2, To: now - 10*hour - hour/2}})
+		page, err := b.Orders(t.Context(), OrderFilter{Slice: Slice{From: now - 20*hour - hour/2, To: now - 10*hour - hour/2}})
 		if err != nil || len(page.Rows) != 10 || page.Count != 10 || page.Older != (Cursor{}) {
 			t.Errorf("ten hours have %d orders, %d counted, then %+v, %v", len(page.Rows), page.Count, page.Older, err)
 		}
 		oldest := fmt.Sprint(db.IDAt(now-47*hour) + 1)
-		page, err = b.Orders(t.Context(), OrderFilter{No: oldest, Span: Span{From: now - hour, Rows: 25}})
+		page, err = b.Orders(t.Context(), OrderFilter{No: oldest, Slice: Slice{From: now - hour, Rows: 25}})
 		if err != nil || len(page.Rows) != 1 {
 			t.Errorf("a whole number finds %d orders outside of the time, %v", len(page.Rows), err)
 		}
@@ -245,8 +245,8 @@ func TestAWalkThroughWhatWaitsMeetsItOnce(t *testing.T) {
 		for name, f := range map[string]DeliveryFilter{"next_at IS NOT NULL": {Risk: "untold"}, "status = 'retry_wait' AND merchant_id = 1": {Status: "retry_wait", Merchant: "m1"}} {
 			want, newest := idsOf(t, d, "SELECT id FROM deliveries WHERE "+name)
 			f.Rows = 25
-			forth, back := walk(t, f.Span, func(s Span) (Page[Delivery], error) {
-				f.Span = s
+			forth, back := walk(t, f.Slice, func(s Slice) (Page[Delivery], error) {
+				f.Slice = s
 				page, err := b.Deliveries(t.Context(), f)
 				if page.Count < int64(len(want)) || page.More {
 					t.Errorf("%s: %d counted, there are %d", name, page.Count, len(want))

@@ -26,7 +26,16 @@ func (b *Book) Anything(ctx context.Context, table string) (bool, error) {
 	return len(id) > 0, nil
 }
 
-// coded finds a merchant or a supplier by its code; 0 = there is none.
+// MerchantID finds a merchant by its code; 0 = there is none.
+func (b *Book) MerchantID(ctx context.Context, code string) (int64, error) {
+	return b.coded(ctx, "merchants", code)
+}
+
+// SupplierID finds a supplier by its code; 0 = there is none.
+func (b *Book) SupplierID(ctx context.Context, code string) (int64, error) {
+	return b.coded(ctx, "suppliers", code)
+}
+
 func (b *Book) coded(ctx context.Context, table, code string) (int64, error) {
 	var id []int64
 	if err := b.db.Read.NewRaw("SELECT id FROM ? WHERE code = ?", bun.Ident(table), code).Scan(ctx, &id); err != nil {
@@ -68,8 +77,22 @@ func byTime(items []Item) {
 	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.At, b.At) })
 }
 
+// Alerts is one page of alerts, newest first; state "" is any.
+func (b *Book) Alerts(ctx context.Context, state string, s Slice) (Page[alert.Alert], error) {
+	var rows []alert.Alert
+	w := s.ids()
+	q := s.within(b.db.Read.NewSelect().Model(&rows), "al", w)
+	if state != "" {
+		q = q.Where("al.state = ?", state)
+	}
+	if err := q.Scan(ctx); err != nil {
+		return Page[alert.Alert]{}, fmt.Errorf("read alerts: %w", err)
+	}
+	return cut(s, w, rows, func(a alert.Alert) int64 { return a.ID }), nil
+}
+
 // Acts is one page of what people did, newest first. Its cursors are numbers.
-func (b *Book) Acts(ctx context.Context, q audit.Query, s Span) (Page[audit.Row], error) {
+func (b *Book) Acts(ctx context.Context, q audit.Query, s Slice) (Page[audit.Row], error) {
 	q.From, q.To, q.Limit, q.Oldest = s.From, s.To, s.size()+1, s.At.Newer
 	if s.At.Newer {
 		q.After = s.At.ID
@@ -81,19 +104,4 @@ func (b *Book) Acts(ctx context.Context, q audit.Query, s Span) (Page[audit.Row]
 		return Page[audit.Row]{}, err
 	}
 	return cut(s, bounds{}, rows, func(r audit.Row) int64 { return r.Number }), nil
-}
-
-// Alerts is one page of alerts, newest first.
-func (b *Book) Alerts(ctx context.Context, q alert.Query, s Span) (Page[alert.Alert], error) {
-	q.From, q.To, q.Limit, q.Oldest = s.From, s.To, s.size()+1, s.At.Newer
-	if s.At.Newer {
-		q.After = s.At.ID
-	} else {
-		q.Before = s.At.ID
-	}
-	rows, err := alert.List(ctx, b.db.Read, q)
-	if err != nil {
-		return Page[alert.Alert]{}, err
-	}
-	return cut(s, bounds{}, rows, func(a alert.Alert) int64 { return a.ID }), nil
 }

@@ -108,18 +108,6 @@ func (b *Book) Nodes(ctx context.Context) ([]Node, error) {
 	return rows, nil
 }
 
-// MerchantID finds a merchant by its code. Errors: ErrNotFound.
-func (b *Book) MerchantID(ctx context.Context, code string) (int64, error) {
-	var ids []int64
-	if err := b.db.Read.NewRaw("SELECT id FROM merchants WHERE code = ?", code).Scan(ctx, &ids); err != nil {
-		return 0, fmt.Errorf("find a merchant: %w", err)
-	}
-	if len(ids) == 0 {
-		return 0, ErrNotFound
-	}
-	return ids[0], nil
-}
-
 // MerchantCodes are the codes of merchants by id.
 func (b *Book) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
 	codes := make(map[int64]string, len(ids))

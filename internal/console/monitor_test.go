@@ -67,7 +67,14 @@ var readWhole = []string{"report_untold", "nodes", "w", "s", "CONSTANT", "(subqu
 // index.
 func TestTheMonitorNeverScans(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := New(d, nil, breaker.NewBook(d, nil))
+		breakers := breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
+		if _, err := d.NewRaw("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now()).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := breakers.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b := New(d, nil, breakers)
 		seen := &statements{}
 		d.Read = d.Read.WithQueryHook(seen)
 		now := d.Now()
@@ -91,7 +98,7 @@ func TestTheMonitorNeverScans(t *testing.T) {
 			day, with(func(f *AttemptFilter) { f.OrderNo = "O1" }), with(func(f *AttemptFilter) { f.Merchant = "m1" }),
 			with(func(f *AttemptFilter) { f.Class, f.HTTPStatus = "ok", 200 }), with(func(f *AttemptFilter) { f.Before = db.IDAt(now) }),
 		} {
-			if _, _, err := b.Attempts(t.Context(), f); err != nil {
+			if _, err := b.Attempts(t.Context(), f); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -122,26 +129,44 @@ func TestTheMonitorNeverScans(t *testing.T) {
 	})
 }
 
-// TestWhatIsSentNowIsCountedApart: rows on their way are no queue's.
-func TestWhatIsSentNowIsCountedApart(t *testing.T) {
+// TestEachRowStandsInOneLane: rows on their way are no queue's, and those of a
+// merchant with an open breaker wait in the delayed lane and are not late.
+func TestEachRowStandsInOneLane(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		for i, status := range []string{"sending", "sending", "queued", "retry_wait", "delivered"} {
-			var next any = d.Now()
-			if status == "delivered" {
-				next = nil
-			}
-			_, err := d.NewRaw("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at)"+
-				" VALUES (?, 1, 1, 1, 'order.paid', 'webhook', '', ?, ?, 0)", i+1, status, next).Exec(t.Context())
-			if err != nil {
+		run := func(query string, args ...any) {
+			t.Helper()
+			if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		q, err := New(d, nil, breaker.NewBook(d, nil)).Queues(t.Context(), nil)
+		for i, status := range []string{"sending", "sending", "queued", "retry_wait", "delivered"} {
+			for merchant := range 2 {
+				var next any = d.Now() - 1_000_000
+				if status == "delivered" {
+					next = nil
+				}
+				run("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at)"+
+					" VALUES (?, 1, ?, 1, 'order.paid', 'webhook', '', ?, ?, 0)", 10*merchant+i+1, merchant+1, status, next)
+			}
+		}
+		run("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now())
+		breakers := breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
+		if err := breakers.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		q, err := New(d, nil, breakers).Queues(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q.InFlight != 2 || q.InFlightMore || q.Lanes[0].Rows != 1 {
-			t.Errorf("in flight %d, first lane %+v", q.InFlight, q.Lanes[0])
+		rows := map[string]int64{}
+		for _, l := range q.Lanes {
+			rows[l.Name] = l.Rows
+			if late := l.Overdue > 0; late != (l.Name == "notify" || l.Name == "notify_retry") || l.More {
+				t.Errorf("%s: %+v", l.Name, l)
+			}
+		}
+		if q.InFlight != 2 || q.InFlightMore || rows["notify"] != 1 || rows["notify_retry"] != 1 || rows["notify_delayed"] != 4 {
+			t.Errorf("in flight %d, lanes %v", q.InFlight, rows)
 		}
 	})
 }

@@ -20,7 +20,7 @@ type OrderFilter struct {
 	Supplier string // code
 	Currency string
 	Risk     string // a part of the money at risk; then the span's window does not count
-	Span
+	Slice
 }
 
 // Order is one line of the list of orders.
@@ -52,7 +52,7 @@ func (b *Book) Orders(ctx context.Context, f OrderFilter) (Page[Order], error) {
 	}
 	w := f.ids()
 	if scans {
-		if w, err = b.scan(ctx, f.Span, w, "orders"); err != nil {
+		if w, err = b.scan(ctx, f.Slice, w, "orders"); err != nil {
 			return Page[Order]{}, err
 		}
 	}
@@ -61,8 +61,8 @@ func (b *Book) Orders(ctx context.Context, f OrderFilter) (Page[Order], error) {
 	if err := f.within(q, "o", w).Scan(ctx, &rows); err != nil {
 		return Page[Order]{}, fmt.Errorf("read orders: %w", err)
 	}
-	page := cut(f.Span, w, rows, func(o Order) int64 { return o.ID })
-	if err := counted(ctx, b, &page, f.Span, w, scans, "orders", "o", match.apply); err != nil {
+	page := cut(f.Slice, w, rows, func(o Order) int64 { return o.ID })
+	if err := counted(ctx, b, &page, f.Slice, w, scans, "orders", "o", match.apply); err != nil {
 		return page, err
 	}
 	return page, b.addTold(ctx, page.Rows)
@@ -93,14 +93,14 @@ func (b *Book) matchOrders(ctx context.Context, f *OrderFilter) (c conditions, s
 	c.equal("o.status", f.Status)
 	c.equal("o.currency", f.Currency)
 	if f.Merchant != "" {
-		id, err := b.coded(ctx, "merchants", f.Merchant)
+		id, err := b.MerchantID(ctx, f.Merchant)
 		if err != nil || id == 0 {
 			return nil, false, err
 		}
 		c.add("o.merchant_id = ?", id)
 	}
 	if f.Supplier != "" {
-		id, err := b.coded(ctx, "suppliers", f.Supplier)
+		id, err := b.SupplierID(ctx, f.Supplier)
 		if err != nil || id == 0 {
 			return nil, false, err
 		}

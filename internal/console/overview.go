@@ -296,10 +296,21 @@ const inFlightRows = "in flight"
 
 // waiting counts rows by the queue that works on them.
 func (b *Book) waiting(ctx context.Context, now int64) (map[string]laneCount, error) {
-	lanes := map[string]laneCount{string(queue.Live): {}, string(queue.Retry): {}, inFlightRows: {}, queue.TimeoutQueue: {}}
+	lanes := map[string]laneCount{string(queue.Live): {}, string(queue.Retry): {}, string(queue.Delayed): {}, inFlightRows: {}, queue.TimeoutQueue: {}}
+	sample := b.db.Read.NewSelect().Table("deliveries").Column("status", "next_at").Where("next_at IS NOT NULL").Limit(laneRows)
+	if parked := notify.MerchantsParked(b.breakers); len(parked) > 0 {
+		sample = sample.Where("merchant_id NOT IN (?)", bun.List(parked))
+		// They wait for their merchants, and are not late.
+		l := laneCount{}
+		err := b.db.Read.NewRaw("SELECT count(*) AS count FROM (SELECT id FROM deliveries WHERE next_at IS NOT NULL AND merchant_id IN (?) LIMIT ?) AS w",
+			bun.List(parked), laneRows).Scan(ctx, &l)
+		if err != nil {
+			return nil, fmt.Errorf("count parked notifications: %w", err)
+		}
+		lanes[string(queue.Delayed)] = l
+	}
 	var deliveries []laneCount
-	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest FROM"+
-		" (SELECT status, next_at FROM deliveries WHERE next_at IS NOT NULL LIMIT ?) AS w GROUP BY status", laneRows).Scan(ctx, &deliveries)
+	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest FROM (?) AS w GROUP BY status", sample).Scan(ctx, &deliveries)
 	if err != nil {
 		return nil, fmt.Errorf("count waiting notifications: %w", err)
 	}
@@ -309,7 +320,7 @@ func (b *Book) waiting(ctx context.Context, now int64) (map[string]laneCount, er
 	}
 	cut := counted >= laneRows
 	for name, l := range lanes {
-		l.Cut = cut
+		l.Cut = cut || l.Count >= laneRows
 		lanes[name] = l
 	}
 	for _, d := range deliveries {

@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"backstop/internal/audit"
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
+	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/payment"
 	"backstop/internal/supplier"
 )
 
@@ -22,13 +26,15 @@ type Phase string
 
 // Phases.
 const (
-	CallbackPhase  Phase = "callback"
-	StatusPhase    Phase = "status"
-	NotifyPhase    Phase = "notify"
+	PaymentPhase   Phase = "payment"  // callbacks and the order's status
+	DeliveryPhase  Phase = "delivery" // the merchant is told
 	ExceptionPhase Phase = "exception"
 	PeoplePhase    Phase = "people"
 	PlanPhase      Phase = "plan"
 )
+
+// Phases lists all phases as a page offers them.
+var Phases = []Phase{PaymentPhase, DeliveryPhase, ExceptionPhase, PeoplePhase, PlanPhase}
 
 // Item is one event of a story; the one field of its phase is set.
 type Item struct {
@@ -38,7 +44,9 @@ type Item struct {
 	Move      *order.History
 	Queued    *notify.Delivery // the notification was written
 	Attempt   *notify.Attempt
-	Exception *compensation.Item
+	Exception *compensation.Item // it was opened
+	Settled   *compensation.Item // it came to its end
+	Breaker   *breaker.Change    // of the merchant's, while the order's notifications were open
 	Act       *audit.Row
 	Plan      *Plan
 }
@@ -71,11 +79,14 @@ type Story struct {
 	Order      *order.Order
 	Merchant   Named
 	Supplier   Named
+	AckText    string // the body that the merchant answers to say that it knows; "" = any
 	Items      []Item // by time, plans last
 	Stock      []StockLine
 	Deliveries []notify.Delivery // newest first
+	Bodies     map[int64]string  // what merchants are sent, by event, as it was frozen
 	Exceptions []compensation.Item
-	Told       string // notify_status
+	Transfers  []ledger.Line // of the order's money, oldest first
+	Told       string        // notify_status
 	Why        Why
 	Callbacks  int
 	Attempts   int
@@ -94,16 +105,31 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 	}
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
-		b.addNames, b.addStock, b.addCallbacks, b.addHistory, b.addDeliveries, b.addAttempts, b.addExceptions, b.addActs,
+		b.addNames, b.addStock, b.addCallbacks, b.addHistory, b.addDeliveries, b.addBodies, b.addAttempts, b.addBreaker, b.addExceptions,
+		b.addTransfers, b.addActs,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
 		}
 	}
-	byTime(s.Items)
 	s.Told = notify.OrderStatus(s.Deliveries, b.breakers.Of(o.MerchantID).Parked())
 	b.explain(s)
 	return s, nil
+}
+
+// Callback finds one of the story's callbacks by its id as addresses write it;
+// nil = the order has none of this id.
+func (s *Story) Callback(id string) *Callback {
+	n, err := strconv.ParseInt(id, 36, 64)
+	if err != nil {
+		return nil
+	}
+	for _, i := range s.Items {
+		if i.Callback != nil && i.Callback.ID == n {
+			return i.Callback
+		}
+	}
+	return nil
 }
 
 func (b *Book) addNames(ctx context.Context, s *Story) error {
@@ -112,6 +138,9 @@ func (b *Book) addNames(ctx context.Context, s *Story) error {
 		s.Order.MerchantID, s.Order.SupplierID).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read the order's merchant and supplier: %w", err)
+	}
+	if m := b.settings.Merchants().ByID(s.Order.MerchantID); m != nil && m.Settings.Ack == "text" {
+		s.AckText = m.Settings.AckText
 	}
 	for _, r := range rows {
 		if r.ID == s.Order.MerchantID {
@@ -142,7 +171,7 @@ func (b *Book) addHistory(ctx context.Context, s *Story) error {
 		return fmt.Errorf("read the order's history: %w", err)
 	}
 	for i := range rows {
-		s.Items = append(s.Items, Item{At: rows[i].CreatedAt, Phase: StatusPhase, Move: &rows[i]})
+		s.Items = append(s.Items, Item{At: rows[i].CreatedAt, Phase: PaymentPhase, Move: &rows[i]})
 	}
 	return nil
 }
@@ -159,7 +188,7 @@ func (b *Book) addCallbacks(ctx context.Context, s *Story) error {
 		if err := json.Unmarshal(rows[i].RawSteps, &rows[i].Steps); err != nil {
 			return fmt.Errorf("steps of callback %d: %w", rows[i].ID, err)
 		}
-		s.Items = append(s.Items, Item{At: rows[i].ReceivedAt, Phase: CallbackPhase, Callback: &rows[i]})
+		s.Items = append(s.Items, Item{At: rows[i].ReceivedAt, Phase: PaymentPhase, Callback: &rows[i]})
 	}
 	s.Callbacks, s.Cut = len(rows), s.Cut || len(rows) == storyRows
 	return nil
@@ -171,9 +200,27 @@ func (b *Book) addDeliveries(ctx context.Context, s *Story) (err error) {
 	}
 	for i := range s.Deliveries {
 		d := &s.Deliveries[i]
-		s.Items = append(s.Items, Item{At: d.CreatedAt, Phase: NotifyPhase, Queued: d})
+		s.Items = append(s.Items, Item{At: d.CreatedAt, Phase: DeliveryPhase, Queued: d})
 	}
 	return nil
+}
+
+func (b *Book) addBodies(ctx context.Context, s *Story) error {
+	var rows []notify.Event
+	err := b.db.Read.NewSelect().Model(&rows).Where("e.subject_id = ?", s.Order.ID).OrderExpr("e.version").Limit(storyRows).Scan(ctx)
+	if err != nil {
+		return fmt.Errorf("read the order's events: %w", err)
+	}
+	s.Bodies = make(map[int64]string, len(rows))
+	for _, e := range rows {
+		s.Bodies[e.ID] = e.Body
+	}
+	return nil
+}
+
+func (b *Book) addTransfers(ctx context.Context, s *Story) (err error) {
+	s.Transfers, err = ledger.Lines(ctx, b.db.Read, payment.LedgerRefs(s.Order.ID))
+	return err
 }
 
 func (b *Book) addAttempts(ctx context.Context, s *Story) error {
@@ -185,7 +232,7 @@ func (b *Book) addAttempts(ctx context.Context, s *Story) error {
 		return fmt.Errorf("read the order's attempts: %w", err)
 	}
 	for i := range rows {
-		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: NotifyPhase, Attempt: &rows[i]})
+		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: DeliveryPhase, Attempt: &rows[i]})
 	}
 	s.Attempts, s.Cut = len(rows), s.Cut || len(rows) == storyRows
 	return nil
@@ -199,6 +246,9 @@ func (b *Book) addExceptions(ctx context.Context, s *Story) error {
 	s.Exceptions = rows
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].OpenedAt, Phase: ExceptionPhase, Exception: &rows[i]})
+		if end := rows[i].ResolvedAt; end != nil {
+			s.Items = append(s.Items, Item{At: *end, Phase: ExceptionPhase, Settled: &rows[i]})
+		}
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -17,7 +19,12 @@ const (
 	WhyException Rule = "exception" // an exception waits for a decision
 	WhyExhausted Rule = "exhausted" // the merchant was not told, and all attempts are used up
 	WhyOverdue   Rule = "overdue"   // something should have happened by itself and has not
+	WhyDisabled  Rule = "disabled"  // the merchant is disabled: attempts fail until it is enabled
+	WhyNoURL     Rule = "no_url"    // no address of the merchant is left: the same
+	WhyBreaker   Rule = "breaker"   // parked: the merchant's breaker is not closed
+	WhyByHand    Rule = "by_hand"   // parked: a person opened the breaker
 	WhyRetrying  Rule = "retrying"  // the merchant did not take the notification yet
+	WhyQueued    Rule = "queued"    // the first attempt has not begun
 	WhySending   Rule = "sending"   // the merchant is being told now
 	WhyPending   Rule = "pending"   // nobody has paid yet
 	WhyPaying    Rule = "paying"    // a payment was started
@@ -25,6 +32,12 @@ const (
 	WhyNoAddress Rule = "no_address"
 	WhyDone      Rule = "done"
 )
+
+// Rules lists all rules.
+var Rules = []Rule{
+	WhyException, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
+	WhyPending, WhyPaying, WhyClosing, WhyNoAddress, WhyDone,
+}
 
 // overdueAfter is how late something may be before a person should look: ticks
 // come each second, and a merchant's line may be full for a while.
@@ -38,50 +51,20 @@ type Why struct {
 	At        int64 // when it goes on by itself, or should have; 0 = never
 	Attempts  int   // that the merchant's schedule allows in all
 	LastAt    int64 // about when the last attempt comes if all fail
+	Breaker   *breaker.Row
+	// Fired is the rule in the words of the configuration; "" = there is none.
+	Fired string
+	// Evidence are the story's events that prove it: places in Items, from 0.
+	Evidence []int
 }
 
-// Plan is what will happen by itself.
-type Plan struct {
-	Kind   PlanKind
-	Number int // of the attempt
-	Of     int // attempts that the schedule allows
-}
-
-// PlanKind is a kind of plan.
-type PlanKind string
-
-// Kinds of plans.
-const (
-	PlanAttempt PlanKind = "attempt"
-	PlanExpire  PlanKind = "expire"  // the order's time runs out
-	PlanClose   PlanKind = "close"   // closing ends
-	PlanReclaim PlanKind = "reclaim" // an attempt that never ends is taken over
-)
-
-// explain computes the plans and the sentence from the same rows and the same
+// explain computes the sentence and the plans from the same rows and the same
 // schedule by which the workers go on, so that they cannot disagree.
 func (b *Book) explain(s *Story) {
-	now := b.db.Now()
-	s.Why = b.whyOrder(s, now)
-	for i := range s.Deliveries {
-		d := &s.Deliveries[i]
-		if d.NextAt == nil {
-			continue
-		}
-		p := Plan{Kind: PlanAttempt, Number: int(d.Attempts) + 1, Of: b.attemptsOf(d)}
-		if d.Status == notify.Sending {
-			p.Kind, p.Number = PlanReclaim, int(d.Attempts)
-		}
-		s.Items = append(s.Items, Item{At: *d.NextAt, Phase: PlanPhase, Plan: &p})
-	}
-	if next := s.Order.NextAt; next != nil {
-		kind := PlanExpire
-		if s.Order.Status == order.Closing {
-			kind = PlanClose
-		}
-		s.Items = append(s.Items, Item{At: *next, Phase: PlanPhase, Plan: &Plan{Kind: kind}})
-	}
 	byTime(s.Items)
+	s.Why = b.whyOrder(s, b.db.Now())
+	s.Why.Evidence = evidenceOf(s)
+	s.Items = append(s.Items, b.plans(s)...)
 }
 
 func (b *Book) scheduleOf(d *notify.Delivery) notify.Schedule {
@@ -96,7 +79,7 @@ func (b *Book) attemptsOf(d *notify.Delivery) int {
 func (b *Book) whyOrder(s *Story, now int64) Why {
 	for i := range s.Exceptions {
 		if x := &s.Exceptions[i]; slices.Contains(stillOpen, x.State) && x.Kind != compensation.NotifyExhausted {
-			return Why{Rule: WhyException, Exception: x}
+			return Why{Rule: WhyException, Exception: x, Fired: firedBy[x.Kind]}
 		}
 	}
 	for i := range s.Deliveries {
@@ -107,48 +90,130 @@ func (b *Book) whyOrder(s *Story, now int64) Why {
 			return w
 		}
 	}
-	rule := map[order.Status]Rule{order.Pending: WhyPending, order.Paying: WhyPaying, order.Closing: WhyClosing}[s.Order.Status]
-	switch {
-	case rule == "" && s.Told == "none":
-		return Why{Rule: WhyNoAddress}
-	case rule == "":
-		return Why{Rule: WhyDone}
-	case s.Order.NextAt == nil:
-		return Why{Rule: rule}
-	case now-*s.Order.NextAt > overdueAfter.Microseconds():
-		return Why{Rule: WhyOverdue, At: *s.Order.NextAt}
+	w := Why{Rule: WhyDone}
+	switch s.Order.Status {
+	case order.Pending:
+		w.Rule, w.Fired = WhyPending, "expires_at"
+	case order.Paying:
+		w.Rule, w.Fired = WhyPaying, "expires_at"
+	case order.Closing:
+		w.Rule, w.Fired = WhyClosing, "BACKSTOP_CLOSING_GRACE"
+	default:
+		if s.Told == "none" {
+			w.Rule = WhyNoAddress
+		}
+		return w
 	}
-	return Why{Rule: rule, At: *s.Order.NextAt}
+	if s.Order.NextAt == nil {
+		return w
+	}
+	w.At = *s.Order.NextAt
+	if late(now, w.At) {
+		w.Rule = WhyOverdue
+	}
+	return w
+}
+
+func late(now, at int64) bool { return now-at > overdueAfter.Microseconds() }
+
+// firedBy are the checks behind exceptions, as the core makes them.
+var firedBy = map[string]string{
+	compensation.AmountMismatch:   "callback.amount ≠ order.amount",
+	compensation.CurrencyMismatch: "callback.currency ≠ order.currency",
+	compensation.AccountMismatch:  "callback.account ≠ supplier.account",
+	compensation.LatePayment:      "order.status ∈ {closed, failed}",
+	compensation.DuplicatePayment: "order.status = paid",
 }
 
 // whyDelivery says what is open with a notification; nothing where it is over and
 // the merchant knows.
 func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
-	w := Why{Delivery: d, Attempts: b.attemptsOf(d)}
+	schedule := b.scheduleOf(d)
+	w := Why{Delivery: d, Attempts: b.attemptsOf(d), Fired: "notify.schedule = " + schedule.String()}
 	switch {
 	case d.Status == notify.Exhausted:
 		w.Rule = WhyExhausted
+		w.Fired += fmt.Sprintf("; attempts = %d", w.Attempts)
 		return w
 	case d.NextAt == nil:
 		return Why{}
 	}
-	w.At, w.Rule = *d.NextAt, WhySending
-	if now-w.At > overdueAfter.Microseconds() {
-		w.Rule = WhyOverdue
-		return w
+	w.At = *d.NextAt
+	if d.Status == notify.Sending {
+		w.LastAt = w.At
+	} else {
+		w.LastAt = schedule.LastAt(w.At, d.Attempts+1, d.ScheduleFrom)
 	}
-	if d.Status == notify.RetryWait {
-		w.Rule, w.LastAt = WhyRetrying, w.At
-		for n := int(d.Attempts-d.ScheduleFrom) + 1; ; n++ {
-			wait, more := b.scheduleOf(d).Wait(n)
-			if !more {
-				break
-			}
-			w.LastAt += wait.Microseconds()
+	if r := b.breakers.Of(d.MerchantID); r.Parked() && d.Status != notify.Sending {
+		return b.whyParked(w, r, now)
+	}
+	m := b.settings.Merchants().ByID(d.MerchantID)
+	switch {
+	case late(now, w.At):
+		w.Rule, w.Fired = WhyOverdue, "next_at"
+	case m != nil && m.Disabled:
+		w.Rule, w.Fired = WhyDisabled, "merchant.disabled"
+	case m != nil && !notify.Reachable(m, d):
+		w.Rule, w.Fired = WhyNoURL, "notify.urls, notify.endpoints"
+	case d.Status == notify.Queued:
+		w.Rule = WhyQueued
+	case d.Status == notify.Sending:
+		w.Rule, w.Fired = WhySending, "notify.timeout"
+	default:
+		w.Rule = WhyRetrying
+		if wait, ok := schedule.After(d.Attempts, d.ScheduleFrom); ok && d.Attempts > d.ScheduleFrom {
+			w.Fired += fmt.Sprintf("; wait %d = %s", d.Attempts-d.ScheduleFrom, wait)
 		}
 	}
 	return w
 }
+
+// whyParked says why the breaker holds a notification back. A probe waits for a
+// node to take it, but not for long.
+func (b *Book) whyParked(w Why, r *breaker.Row, now int64) Why {
+	w.Breaker, w.LastAt = r, 0
+	w.Rule, w.Fired, w.At = WhyBreaker, fmt.Sprintf("breaker: %s, %d", r.Cause, r.Failures), max(r.OpenUntil, r.ProbeUntil)
+	switch {
+	case r.ByHand:
+		w.Rule, w.Fired, w.At = WhyByHand, "breaker: "+r.Cause, 0
+	case w.At > 0 && late(now, w.At):
+		w.Rule = WhyOverdue
+	}
+	return w
+}
+
+// evidenceOf finds the events that prove what the sentence says.
+func evidenceOf(s *Story) (at []int) {
+	w := &s.Why
+	for i, item := range s.Items {
+		proves := false
+		switch {
+		case w.Exception != nil:
+			proves = item.Exception == w.Exception ||
+				item.Callback != nil && item.Callback.Outcome == w.Exception.Kind && item.Callback.TradeNo == w.Exception.Subject
+		case w.Breaker != nil && item.Breaker != nil:
+			proves = item.Breaker.Generation <= w.Breaker.Generation
+		case w.Delivery != nil && item.Attempt != nil:
+			proves = item.Attempt.DeliveryID == w.Delivery.ID && item.Attempt.Class != notify.OK && item.Attempt.Number > w.Delivery.ScheduleFrom
+		case w.Delivery != nil && item.Queued != nil:
+			proves = item.Queued.ID == w.Delivery.ID && w.Delivery.Attempts == 0
+		case w.Rule == WhyExhausted && item.Exception != nil:
+			proves = item.Exception.Subject == notify.PublicID(w.Delivery.EventID)
+		case w.Delivery == nil && item.Move != nil:
+			proves = item.Move.Version == s.Order.Version
+		}
+		if w.Rule == WhyDone {
+			proves = item.Attempt != nil && item.Attempt.Class == notify.OK
+		}
+		if proves {
+			at = append(at, i)
+		}
+	}
+	return at[max(0, len(at)-mostEvidence):]
+}
+
+// mostEvidence bounds the list: the newest events say enough.
+const mostEvidence = 5
 
 // stillOpen are the states in which an exception waits for its end.
 var stillOpen = []string{"open", "assigned", "proposed", "approved", "executing"}

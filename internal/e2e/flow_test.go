@@ -33,6 +33,7 @@ func TestFlows(t *testing.T) {
 		{"stock is sold once", stockIsSoldOnce},
 		{"apply takes effect within two seconds", applyTakesEffect},
 		{"another's order does not exist", othersOrders},
+		{"the monitoring API tells of it", monitored},
 	}
 	each(t, options{}, func(t *testing.T, w *world) {
 		w.start("")

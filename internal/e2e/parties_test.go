@@ -32,10 +32,16 @@ type answer struct {
 	body   string
 }
 
-// json reads one field of the answer; texts come without quotes.
+// json reads one field of the answer; a number leads into a list, texts come
+// without quotes.
 func (a answer) json(path ...string) string {
 	raw := json.RawMessage(a.body)
 	for _, name := range path {
+		var list []json.RawMessage
+		if i, err := strconv.Atoi(name); err == nil && json.Unmarshal(raw, &list) == nil && i < len(list) {
+			raw = list[i]
+			continue
+		}
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(raw, &fields) != nil {
 			return ""

@@ -44,18 +44,19 @@ const claimTimeout = 5 * time.Second
 func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	ids := make([]int64, len(batch))
+	ids, merchants := make([]int64, len(batch)), make([]int64, len(batch))
 	for i, t := range batch {
-		ids[i] = t.id
+		ids[i], merchants[i] = t.id, t.lane.merchant
 	}
 	now := d.o.DB.Now()
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	var rows []claimed
 	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
-		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+
+		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?) AND "+within+
 		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from, created_at, currency, amount, trace,"+
 		" coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body",
-		Sending, d.o.DB.Boot(), lease, bun.List(ids), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
+		Sending, d.o.DB.Boot(), lease, bun.List(ids), now, Queued, RetryWait, Sending,
+		Websocket, bun.List(d.linked(merchants)), now-alone).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +96,9 @@ func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	var rows []struct{ ID, NextAt int64 }
-	err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? ORDER BY next_at LIMIT ?",
-		merchantID, d.o.DB.Now()+lookAhead.Microseconds(), laneWaiting).Scan(ctx, &rows)
+	now := d.o.DB.Now()
+	err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND "+within+" ORDER BY next_at LIMIT ?",
+		merchantID, now+lookAhead.Microseconds(), Websocket, bun.List(d.linked([]int64{merchantID})), now-alone, laneWaiting).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}

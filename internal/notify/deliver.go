@@ -108,7 +108,7 @@ func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome 
 	if p.refused != nil {
 		o.endpoint = "" // nothing was sent: it says nothing of the address
 	}
-	wait, again := p.waits.Wait(int(c.Attempts - c.ScheduleFrom))
+	wait, again := p.waits.After(c.Attempts, c.ScheduleFrom)
 	if p.final || p.last && gone(o) {
 		again = false
 	}

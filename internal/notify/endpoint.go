@@ -204,10 +204,11 @@ func (d *Dispatcher) settle(ctx context.Context, tx bun.Tx, w *db.Writes, batch 
 			Set("last_failed_at = coalesce(EXCLUDED.last_failed_at, eh.last_failed_at)").
 			Set("last_error = EXCLUDED.last_error"))
 	}
-	if err := d.disableGone(ctx, tx, batch, won); err != nil {
+	// Events are locked before addresses, which w locks last of all.
+	if err := d.settleShared(ctx, tx, w, batch, won); err != nil {
 		return err
 	}
-	return d.settleShared(ctx, tx, w, batch, won)
+	return d.disableGone(ctx, tx, batch, won)
 }
 
 // gone says that the address itself answered that it is to be left alone

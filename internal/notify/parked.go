@@ -22,7 +22,8 @@ func (d *Dispatcher) samples(batch []*outcome) []breaker.Sample {
 }
 
 // tells what an attempt says about the merchant. What failed on our side, or for
-// want of an address, says nothing; nor does one that is gone, as it is disabled.
+// want of an address, says nothing; nor does one that is gone, as it is disabled, or
+// a merchant that has not connected: it is released the moment it does.
 func (d *Dispatcher) tells(o *outcome) breaker.Result {
 	if gone(o) {
 		return breaker.Unclear
@@ -34,7 +35,7 @@ func (d *Dispatcher) tells(o *outcome) breaker.Result {
 			return breaker.Failed
 		}
 		return breaker.Taken
-	case Internal, Blocked, BadAddress, Cancelled:
+	case Internal, Blocked, BadAddress, Cancelled, NotConnected:
 		return breaker.Unclear
 	}
 	return breaker.Failed

@@ -68,17 +68,7 @@ func (d *Dispatcher) plan(m *merchant.Merchant, c claimed) plan {
 // is for, or the next of its channel that is enabled and, as long as there is
 // one, well.
 func (d *Dispatcher) choose(p *plan, m *merchant.Merchant, c claimed) {
-	var declared, usable []*merchant.Endpoint
-	for i := range m.Endpoints {
-		e := &m.Endpoints[i]
-		if e.Channel != c.Channel || c.Endpoint != "" && e.Name != c.Endpoint || c.Endpoint == "" && !e.Takes(c.EventType) {
-			continue
-		}
-		declared = append(declared, e)
-		if !e.Disabled {
-			usable = append(usable, e)
-		}
-	}
+	declared, usable := addresses(m, c.Channel, c.Endpoint, c.EventType)
 	switch {
 	case len(declared) == 0:
 		p.refuse(BadAddress, "there is no address any more for events of this type: mend notify and resend")
@@ -94,6 +84,28 @@ func (d *Dispatcher) choose(p *plan, m *merchant.Merchant, c claimed) {
 	p.last = len(usable) == 1
 	e := usable[next(usable, c.Attempts, func(e *merchant.Endpoint) bool { return d.health.ill(m.ID, e.Name, d.o.DB.Now()) })]
 	p.address(e)
+}
+
+// addresses are those of the merchant that a delivery may go to, and of them those
+// that are not disabled.
+func addresses(m *merchant.Merchant, channel, endpoint, eventType string) (declared, usable []*merchant.Endpoint) {
+	for i := range m.Endpoints {
+		e := &m.Endpoints[i]
+		if e.Channel != channel || endpoint != "" && e.Name != endpoint || endpoint == "" && !e.Takes(eventType) {
+			continue
+		}
+		declared = append(declared, e)
+		if !e.Disabled {
+			usable = append(usable, e)
+		}
+	}
+	return declared, usable
+}
+
+// Reachable says whether there is any address left for a delivery to the merchant.
+func Reachable(m *merchant.Merchant, d *Delivery) bool {
+	_, usable := addresses(m, d.Channel, d.Endpoint, d.EventType)
+	return d.URL != "" || len(usable) > 0
 }
 
 func (p *plan) address(e *merchant.Endpoint) {
@@ -150,4 +162,24 @@ func mixed(name string, n int64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
+}
+
+// After is the wait after the given attempt of a delivery whose schedule counts
+// from attempt scheduleFrom on; false means that the schedule is used up. What is
+// sent and what people are told both come from here.
+func (s Schedule) After(attempt, scheduleFrom int64) (time.Duration, bool) {
+	return s.Wait(int(attempt - scheduleFrom))
+}
+
+// LastAt is about when the last attempt begins if all fail: the given attempt
+// begins at the moment at (Unix µs), and how long attempts take is not known.
+func (s Schedule) LastAt(at, attempt, scheduleFrom int64) int64 {
+	for {
+		wait, more := s.After(attempt, scheduleFrom)
+		if !more {
+			return at
+		}
+		at += wait.Microseconds()
+		attempt++
+	}
 }

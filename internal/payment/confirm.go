@@ -284,7 +284,7 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 		o.PaidAt, o.PaidAmount, o.SupplierTradeNo = &at, r.Callback.Amount, r.Callback.TradeNo
 		b.entries = append(b.entries, ledger.Entry{
 			Debit: ledger.SupplierAccount(r.Supplier.Code), Credit: ledger.MerchantAccount(b.p.merchantCode(o.MerchantID)),
-			Amount: o.PaidAmount, Currency: o.Currency, Ref: "paid:" + strconv.FormatInt(o.ID, 10),
+			Amount: o.PaidAmount, Currency: o.Currency, Ref: paidRef(o.ID),
 		})
 	}
 	if o.HasItems {

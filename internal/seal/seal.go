@@ -6,6 +6,7 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -39,6 +40,7 @@ type Place struct{ Table, Row, Field string }
 type Keyring struct {
 	current string // id of the key that seals
 	keys    map[string]cipher.AEAD
+	signers map[string]ed25519.PrivateKey
 	root    []byte // what Derive makes keys of
 }
 
@@ -47,7 +49,7 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no master key: at least one is needed")
 	}
-	k := &Keyring{current: keyID(keys[0]), keys: map[string]cipher.AEAD{}}
+	k := &Keyring{current: keyID(keys[0]), keys: map[string]cipher.AEAD{}, signers: map[string]ed25519.PrivateKey{}}
 	for i, key := range keys {
 		if len(key) != keySize {
 			return nil, fmt.Errorf("master key %d has %d bytes: use %d", i+1, len(key), keySize)
@@ -63,6 +65,9 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 			return nil, fmt.Errorf("master key %d: %w", i+1, err)
 		}
 		k.keys[keyID(key)] = aead
+		if k.signers[keyID(key)], err = signingKey(key); err != nil {
+			return nil, fmt.Errorf("master key %d: %w", i+1, err)
+		}
 	}
 	root, err := hkdf.Extract(sha256.New, keys[0], []byte("backstop derived keys"))
 	if err != nil {

@@ -142,11 +142,30 @@ type Step struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
+	TookUS int64  `json:"took_us,omitempty"` // µs since the step before; 0 = not measured
 }
 
 // Trace collects the verification steps of one callback. Details are shown to
 // people and stored: they must not hold secrets.
-type Trace struct{ Steps []Step }
+type Trace struct {
+	Steps []Step
+	// began is when the callback was there, last when the newest step was done.
+	began, last time.Time
+}
+
+// NewTrace begins a Trace that measures its steps; the zero Trace does not.
+func NewTrace() *Trace {
+	now := time.Now()
+	return &Trace{began: now, last: now}
+}
+
+// Took is how long the verification has taken so far.
+func (t *Trace) Took() time.Duration {
+	if t == nil || t.began.IsZero() {
+		return 0
+	}
+	return time.Since(t.began)
+}
 
 // maxDetail bounds one step's text: part of it may come from outside.
 const maxDetail = 300
@@ -166,7 +185,12 @@ func (t *Trace) add(name string, ok bool, format string, args ...any) {
 		// The cut may split a character, and PostgreSQL refuses half of one.
 		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
 	}
-	t.Steps = append(t.Steps, Step{Name: name, OK: ok, Detail: detail})
+	var took int64
+	if !t.last.IsZero() {
+		now := time.Now()
+		took, t.last = now.Sub(t.last).Microseconds(), now
+	}
+	t.Steps = append(t.Steps, Step{Name: name, OK: ok, Detail: detail, TookUS: took})
 }
 
 // Kind describes one kind of supplier to the registry.

@@ -2,8 +2,10 @@ package trace
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"testing"
+	"time"
 )
 
 func TestOffCostsNothing(t *testing.T) {
@@ -42,6 +44,64 @@ func TestTheCollectorsAddressLeadsToItsTraces(t *testing.T) {
 	} {
 		if got, err := tracesURL(base); err != nil || got != want {
 			t.Errorf("%s: %s, %v", base, got, err)
+		}
+	}
+}
+
+func open(t *testing.T, oneIn int) *Tracer {
+	t.Helper()
+	// A port that nobody listens on: the collector is away.
+	tracer, err := Open(t.Context(), Config{Endpoint: "http://127.0.0.1:1", OneIn: oneIn, Node: "n1", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_ = tracer.Close(ctx) // some spans are lost: the collector is away
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("closing took %s", took)
+		}
+	})
+	return tracer
+}
+
+func TestACollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
+	tracer := open(t, 1)
+	start := time.Now()
+	for range 10_000 { // more than wait
+		span := tracer.Begin("callback")
+		span.Child("commit").End()
+		span.End()
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("10,000 spans took %s", took)
+	}
+}
+
+func TestOnePaymentInSoManyIsFollowed(t *testing.T) {
+	tracer := open(t, 10)
+	followed := 0
+	for range 5000 {
+		span := tracer.Begin("callback")
+		if span == nil {
+			continue
+		}
+		followed++
+		commit := span.Child("commit")
+		delivery := tracer.Continue(commit.Parent(), "delivery")
+		if delivery == nil || delivery.span.SpanContext().TraceID() != span.span.SpanContext().TraceID() {
+			t.Fatal("what is followed is followed to its end")
+		}
+		delivery.End()
+	}
+	if followed < 350 || followed > 650 {
+		t.Errorf("%d of 5000 are followed, not about 500", followed)
+	}
+	for _, parent := range []string{"", "x", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"} {
+		if tracer.Continue(parent, "delivery") != nil {
+			t.Errorf("%q is followed", parent)
 		}
 	}
 }

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"backstop/internal/app"
+	"backstop/internal/evidence"
+)
+
+type verifyEvidenceCmd struct {
+	File string `arg:"" type:"existingfile" help:"The signed file as the console gave it out."`
+	Key  string `help:"Public key that must have signed it, as the installation publishes it at /evidence-keys." placeholder:"BASE64"`
+}
+
+// Run needs no installation: whoever was handed the file can check it.
+func (v *verifyEvidenceCmd) Run(std streams) error {
+	var trusted ed25519.PublicKey
+	if v.Key != "" {
+		key, err := base64.StdEncoding.DecodeString(v.Key)
+		if err != nil || len(key) != ed25519.PublicKeySize {
+			return fmt.Errorf("%w: --key must be %d bytes as base64", app.ErrUsage, ed25519.PublicKeySize)
+		}
+		trusted = key
+	}
+	text, err := os.ReadFile(v.File)
+	if err != nil {
+		return err
+	}
+	f, err := evidence.Check(text, trusted)
+	if err != nil {
+		return err
+	}
+	var says struct {
+		ExportedAt string `json:"exported_at"`
+		ExportedBy string `json:"exported_by"`
+		Order      struct {
+			OrderNo string `json:"order_no"`
+		} `json:"order"`
+	}
+	if err := json.Unmarshal(f.Evidence, &says); err != nil {
+		return errors.New("the file is whole, but this version does not know its form: use a newer one")
+	}
+	fmt.Fprintf(std.out, "whole and signed: order %q, exported %s by %q\nsha256 %s\nkey %s %s\n",
+		says.Order.OrderNo, says.ExportedAt, says.ExportedBy, f.SHA256, f.Signature.KeyID, f.Signature.PublicKey)
+	if trusted == nil {
+		fmt.Fprintln(std.out, "compare the key with the one published at /evidence-keys, or give it with --key")
+	}
+	return nil
+}

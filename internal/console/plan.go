@@ -1,0 +1,63 @@
+package console
+
+import (
+	"backstop/internal/notify"
+	"backstop/internal/order"
+)
+
+// Plan is what will happen by itself.
+type Plan struct {
+	Kind   PlanKind
+	Number int // of the attempt
+	Of     int // attempts that the schedule allows
+}
+
+// PlanKind is a kind of plan.
+type PlanKind string
+
+// Kinds of plans.
+const (
+	PlanAttempt PlanKind = "attempt"
+	PlanLast    PlanKind = "last"    // about when the last attempt comes if all fail
+	PlanExpire  PlanKind = "expire"  // the order's time runs out
+	PlanClose   PlanKind = "close"   // closing ends
+	PlanProbe   PlanKind = "probe"   // the breaker lets one notification through
+	PlanReclaim PlanKind = "reclaim" // an attempt that never ends is taken over
+)
+
+// plans reads the future of the order from the rows that bring it about.
+func (b *Book) plans(s *Story) (items []Item) {
+	add := func(at int64, p Plan) {
+		items = append(items, Item{At: at, Phase: PlanPhase, Plan: &p})
+	}
+	for i := range s.Deliveries {
+		d := &s.Deliveries[i]
+		if d.NextAt == nil {
+			continue
+		}
+		if d.Status == notify.Sending {
+			add(*d.NextAt, Plan{Kind: PlanReclaim, Number: int(d.Attempts)})
+			continue
+		}
+		if r := b.breakers.Of(d.MerchantID); r.Parked() {
+			continue
+		}
+		next, of := d.Attempts+1, b.attemptsOf(d)
+		add(*d.NextAt, Plan{Kind: PlanAttempt, Number: int(next), Of: of})
+		if last := b.scheduleOf(d).LastAt(*d.NextAt, next, d.ScheduleFrom); last > *d.NextAt {
+			add(last, Plan{Kind: PlanLast, Number: of, Of: of})
+		}
+	}
+	if s.Why.Rule == WhyBreaker && s.Why.At > 0 {
+		add(s.Why.At, Plan{Kind: PlanProbe})
+	}
+	if next := s.Order.NextAt; next != nil {
+		kind := PlanExpire
+		if s.Order.Status == order.Closing {
+			kind = PlanClose
+		}
+		add(*next, Plan{Kind: kind})
+	}
+	byTime(items)
+	return items
+}

@@ -1,0 +1,115 @@
+package console
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"backstop/internal/breaker"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/stock"
+	"backstop/internal/supplier"
+)
+
+func kindsOf(s *Story) (kinds []SpanKind) {
+	for _, span := range s.Spans() {
+		kinds = append(kinds, span.Kind)
+	}
+	return kinds
+}
+
+// An order that the real machinery paid has its money, its measured steps and its
+// next attempt in the story, on both databases.
+func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/notify", WaitsMS: []int64{1000, 3000}})
+		f.AddSKU(t, "SKU-1", 5)
+		book := New(d, f.Settings, breaker.NewBook(d, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		o, _, err := f.Processor.Create(ctx, f.M1, payment.CreateRequest{
+			OutTradeNo: f.Out(), Amount: 999_999_999_999_999, Currency: paymenttest.Currency, Supplier: "sp-main", Subject: "x",
+			Items: []stock.Line{{SKU: "SKU-1", Quantity: 2}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := book.Story(ctx, o.OrderNo)
+		if err != nil || s.Why.Rule != WhyPending || s.Why.At != o.ExpiresAt || len(s.Transfers) != 0 || s.Items[len(s.Items)-1].Plan.Kind != PlanExpire {
+			t.Fatalf("pending: %+v, %v", s, err)
+		}
+		r := f.Callback(o.OrderNo, "T1", o.Amount)
+		r.Record.ReceivedAt -= 5000
+		r.Record.Steps = []supplier.Step{{Name: "signature", OK: true, TookUS: 1500}}
+		for range 2 {
+			if _, err := f.Processor.Take(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err = book.Story(ctx, o.OrderNo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Transfers) != 1 || s.Transfers[0].Amount != 999_999_999_999_999 || s.Transfers[0].Debit != "supplier:sp-main" || s.Transfers[0].Credit != "merchant:m1" {
+			t.Errorf("transfers %+v", s.Transfers)
+		}
+		if kinds := kindsOf(s); len(kinds) < 3 || kinds[0] != SpanVerify || s.Spans()[0].To-s.Spans()[0].From != 1500 {
+			t.Errorf("spans %v", kinds)
+		}
+		if s.Order.Status != order.Paid || s.Why.Rule != WhyQueued || s.Why.Attempts != 3 || s.Why.LastAt != s.Why.At+4_000_000 {
+			t.Errorf("stands as %+v", s.Why)
+		}
+		if len(s.Bodies) != 1 || len(s.Stock) != 1 || s.Callbacks != 2 {
+			t.Errorf("%d bodies, %d items, %d callbacks", len(s.Bodies), len(s.Stock), s.Callbacks)
+		}
+		fail(t, d, s, notify.Timeout)
+		s, err = book.Story(ctx, o.OrderNo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans := s.Items[len(s.Items)-2:]
+		if s.Why.Rule != WhyRetrying || s.Why.Fired != "notify.schedule = 1s 3s; wait 1 = 1s" || len(s.Why.Evidence) != 1 || s.Items[s.Why.Evidence[0]].Attempt == nil {
+			t.Errorf("after a failure it stands as %+v", s.Why)
+		}
+		if p := plans[0].Plan; p == nil || p.Kind != PlanAttempt || p.Number != 2 || p.Of != 3 || plans[0].At != s.Why.At || plans[1].Plan.Kind != PlanLast || plans[1].At != s.Why.LastAt {
+			t.Errorf("plans %+v", plans)
+		}
+	})
+}
+
+// fail writes what the dispatcher writes of a first attempt that failed.
+func fail(t *testing.T, d *db.DB, s *Story, class notify.Class) {
+	t.Helper()
+	now := d.Now()
+	a := notify.Attempt{
+		ID: d.NewID(), DeliveryID: s.Deliveries[0].ID, MerchantID: s.Order.MerchantID, Number: 1, URL: "http://127.0.0.1:1/notify",
+		Class: class, StartedAt: now, TookUS: 100, Node: "n", ResponseBody: []byte{},
+	}
+	if _, err := d.NewInsert().Model(&a).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.NewRaw("UPDATE deliveries SET status = 'retry_wait', attempts = 1, next_at = ?, last_class = ? WHERE id = ?", now+1_000_000, class, s.Deliveries[0].ID).Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is written for a dispute covers each body as it came and shows none of what
+// buyers sent of themselves.
+func TestEvidenceMasksAndStillProvesTheBody(t *testing.T) {
+	body := []byte(`{"payer":{"openid":"o-secret"}}`)
+	s := &Story{
+		Order: &order.Order{OrderNo: "1", Amount: 9007199254740993, Currency: "CNY"},
+		Items: []Item{{At: 1, Phase: PaymentPhase, Callback: &Callback{ID: 1, Body: body}}},
+	}
+	e := s.Evidence(time.UTC)
+	got := e.Events[0]
+	if got["body"] != "{\n  \"payer\": {\n    \"openid\": \"•••\"\n  }\n}" || got["body_sha256"] != "7f311c6e9de2e786bd9b38f33b6eb4a0b49e1271cc3988f8855f661cd43b5645" || e.Order["amount"] != "9007199254740993" {
+		t.Errorf("%v of %v", got, e.Order)
+	}
+}

@@ -1,0 +1,90 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+
+	"backstop/internal/notify"
+)
+
+// SpanKind is what went on during a span of a story.
+type SpanKind string
+
+// Kinds of spans, in the order in which money and news travel.
+const (
+	SpanVerify  SpanKind = "verify"  // the callback came in and was verified
+	SpanCommit  SpanKind = "commit"  // verified, until the transaction had written it
+	SpanQueue   SpanKind = "queue"   // written, until the first attempt began: commit, queue, claim
+	SpanAttempt SpanKind = "attempt" // the merchant was asked
+	SpanWait    SpanKind = "wait"    // the schedule's wait before the next attempt
+	SpanBreaker SpanKind = "breaker" // the merchant's breaker was not closed
+)
+
+// Span is a measured piece of a story: From until To, in Unix µs.
+type Span struct {
+	Kind     SpanKind
+	From, To int64
+	Number   int // of the callback or the attempt
+	OK       bool
+	Planned  bool // it ends in the future
+}
+
+// Idle says that nothing was done during the span.
+func (s Span) Idle() bool { return s.Kind == SpanQueue || s.Kind == SpanWait || s.Kind == SpanBreaker }
+
+// Spans are the measured pieces of the story by their beginning. A span whose
+// length nobody measured has none: it ends where it begins.
+func (s *Story) Spans() (spans []Span) {
+	written := map[int64]int64{} // by callback
+	for _, i := range s.Items {
+		if i.Move != nil && i.Move.SourceID != 0 {
+			written[i.Move.SourceID] = i.Move.CreatedAt
+		}
+	}
+	callbacks := 0
+	for _, i := range s.Items {
+		c := i.Callback
+		if c == nil {
+			continue
+		}
+		callbacks++
+		verified := c.ReceivedAt
+		for _, step := range c.Steps {
+			verified += step.TookUS
+		}
+		spans = append(spans, Span{Kind: SpanVerify, From: c.ReceivedAt, To: verified, Number: callbacks, OK: true})
+		if at := written[c.ID]; at > verified {
+			spans = append(spans, Span{Kind: SpanCommit, From: verified, To: at, Number: callbacks, OK: true})
+		}
+	}
+	for i := range s.Deliveries {
+		spans = append(spans, s.deliverySpans(&s.Deliveries[i])...)
+	}
+	spans = append(spans, s.breakerSpans()...)
+	slices.SortStableFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	return spans
+}
+
+// deliverySpans follows one notification from where it was written to its end, or
+// to its next attempt.
+func (s *Story) deliverySpans(d *notify.Delivery) (spans []Span) {
+	idle := Span{Kind: SpanQueue, From: d.CreatedAt, Number: 1, OK: true}
+	for _, i := range s.Items {
+		a := i.Attempt
+		if a == nil || a.DeliveryID != d.ID {
+			continue
+		}
+		if idle.To = a.StartedAt; idle.To > idle.From {
+			spans = append(spans, idle)
+		}
+		end := a.StartedAt + a.TookUS
+		spans = append(spans, Span{Kind: SpanAttempt, From: a.StartedAt, To: end, Number: int(a.Number), OK: a.Class == notify.OK})
+		idle = Span{Kind: SpanWait, From: end, Number: int(a.Number) + 1, OK: true}
+	}
+	// A breaker holds back what the schedule would send.
+	if d.NextAt != nil && d.Status != notify.Sending && *d.NextAt > idle.From && s.Why.Breaker == nil {
+		idle.To, idle.Planned = *d.NextAt, s.Why.Rule != WhyOverdue
+		spans = append(spans, idle)
+	}
+	return spans
+}

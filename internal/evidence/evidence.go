@@ -1,0 +1,124 @@
+// Package evidence signs what an installation hands out for a dispute, and checks
+// such a file: offline, with nothing but the public key.
+package evidence
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"backstop/internal/seal"
+	"backstop/internal/supplier"
+)
+
+// Format names the form of a file.
+const Format = "backstop-evidence/1"
+
+// algorithm is the only one there is.
+const algorithm = "Ed25519"
+
+// File is what is handed out. The signature covers the canonical form (RFC 8785)
+// of Evidence; SHA256 is the hash of the same bytes, in hex.
+type File struct {
+	Format    string          `json:"format"`
+	Evidence  json.RawMessage `json:"evidence"`
+	SHA256    string          `json:"sha256"`
+	Signature Signature       `json:"signature"`
+}
+
+// Signature says who signed.
+type Signature struct {
+	Algorithm string `json:"algorithm"`
+	KeyID     string `json:"key_id"`
+	PublicKey string `json:"public_key"` // base64 of 32 bytes
+	Value     string `json:"value"`      // base64 of 64 bytes
+}
+
+// Signer signs in the installation's name; it is seal.Keyring.
+type Signer interface {
+	Sign(message []byte) (seal.SigningKey, []byte)
+}
+
+// Sign makes a File of what content writes as JSON.
+func Sign(content any, by Signer) (*File, error) {
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("write the evidence: %w", err)
+	}
+	canonical, err := Canonical(raw)
+	if err != nil {
+		return nil, err
+	}
+	key, signature := by.Sign(canonical)
+	sum := sha256.Sum256(canonical)
+	return &File{
+		Format: Format, Evidence: canonical, SHA256: hex.EncodeToString(sum[:]),
+		Signature: Signature{
+			Algorithm: algorithm, KeyID: key.ID, PublicKey: base64.StdEncoding.EncodeToString(key.Public),
+			Value: base64.StdEncoding.EncodeToString(signature),
+		},
+	}, nil
+}
+
+// Bytes is the file as it is written.
+func (f *File) Bytes() ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(f); err != nil {
+		return nil, fmt.Errorf("write the evidence: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// Errors of Check.
+var (
+	ErrFile      = errors.New("this is no evidence file")
+	ErrChanged   = errors.New("the evidence was changed after it was signed")
+	ErrSignature = errors.New("the signature does not fit")
+	ErrOtherKey  = errors.New("signed by another key than the one given")
+)
+
+// Check reads a file and verifies it. trusted is the public key to which it must
+// be signed; nil takes the file's own word for whose key it is, which proves that
+// the file is whole and not who made it. Errors: ErrFile, ErrChanged,
+// ErrSignature, ErrOtherKey.
+func Check(text []byte, trusted ed25519.PublicKey) (*File, error) {
+	// Two readers must not see two files: a name that stands there twice is one.
+	if err := supplier.CheckJSON(text); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var f File
+	if err := d.Decode(&f); err != nil || f.Format != Format || f.Signature.Algorithm != algorithm {
+		return nil, ErrFile
+	}
+	public, err := base64.StdEncoding.DecodeString(f.Signature.PublicKey)
+	if err != nil || len(public) != ed25519.PublicKeySize {
+		return nil, ErrFile
+	}
+	signature, err := base64.StdEncoding.DecodeString(f.Signature.Value)
+	if err != nil {
+		return nil, ErrFile
+	}
+	canonical, err := Canonical(f.Evidence)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	if sum := sha256.Sum256(canonical); hex.EncodeToString(sum[:]) != f.SHA256 {
+		return nil, ErrChanged
+	}
+	if trusted != nil && !trusted.Equal(ed25519.PublicKey(public)) {
+		return nil, ErrOtherKey
+	}
+	if f.Signature.KeyID != seal.SigningKeyID(public) || !ed25519.Verify(public, canonical, signature) {
+		return nil, ErrSignature
+	}
+	return &f, nil
+}

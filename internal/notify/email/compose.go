@@ -1,0 +1,68 @@
+package email
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"backstop/internal/notify"
+	"backstop/internal/notify/outcome"
+
+	"github.com/wneessen/go-mail"
+)
+
+// maxField bounds one field of the text; the attachment has all of it.
+const maxField = 500
+
+// compose writes the mail and returns it with the lines that people may see of it.
+// Its Message-ID is made of the notification's id, so that a repeat can be told
+// from another event.
+func compose(m notify.Message, from string, recipients []string) (*mail.Msg, string, error) {
+	msg := mail.NewMsg()
+	if err := msg.From(from); err != nil {
+		return nil, "", fmt.Errorf("from: %w", err)
+	}
+	if err := msg.To(recipients...); err != nil {
+		return nil, "", fmt.Errorf("to: %w", err)
+	}
+	fields := fieldsOf(m.Body)
+	subject := outcome.OneLine(strings.TrimSpace(m.Type + " " + fields["order_no"]))
+	id := m.ID + "@" + from[strings.LastIndex(from, "@")+1:]
+	msg.Subject(subject)
+	msg.SetMessageIDWithValue(id)
+	msg.SetDateWithValue(m.At)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no holiday answers
+
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n\n", subject)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		fmt.Fprintf(&text, "%s: %s\n", name, fields[name])
+	}
+	fmt.Fprintf(&text, "\nid: %s\nThe same id means the same event, sent again.\n", m.ID)
+	msg.SetBodyString(mail.TypeTextPlain, text.String())
+	msg.AttachReadSeeker(m.ID+".json", bytes.NewReader(m.Body), mail.WithFileContentType("application/json"))
+	return msg, "To: " + strings.Join(recipients, ", ") + "\nFrom: " + from + "\nSubject: " + subject + "\nMessage-ID: <" + id + ">", nil
+}
+
+// fieldsOf reads the body's data for people: one line each.
+func fieldsOf(body []byte) map[string]string {
+	var frozen struct {
+		Data map[string]json.RawMessage `json:"data"`
+	}
+	// What cannot be read is attached all the same.
+	_ = json.Unmarshal(body, &frozen)
+	fields := make(map[string]string, len(frozen.Data))
+	for name, raw := range frozen.Data {
+		value := string(raw)
+		if strings.HasPrefix(value, `"`) {
+			_ = json.Unmarshal(raw, &value)
+		}
+		if value != "null" && value != "" {
+			fields[outcome.OneLine(name)] = outcome.Clean(outcome.OneLine(value), maxField)
+		}
+	}
+	return fields
+}

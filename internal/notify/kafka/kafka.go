@@ -1,0 +1,196 @@
+// Package kafka tells merchants through their Kafka: written by all in-sync
+// replicas before it counts, by an idempotent producer, so that no retry inside an
+// attempt writes a message twice. Messages of one order have the order's number as
+// their key and therefore keep their order in the topic.
+//
+// Credentials: "username" and "password". They stand in no log and no result.
+package kafka
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/egress"
+	"backstop/internal/notify"
+	"backstop/internal/notify/outcome"
+	"backstop/internal/notify/pool"
+	"backstop/internal/notify/webhook"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	// maxClients is far above the merchants of one node who use a Kafka of their
+	// own; each client holds a connection to every broker that it writes to.
+	maxClients = 128
+	// idleTimeout lets a merchant's quiet minutes pass without a new handshake.
+	idleTimeout = 5 * time.Minute
+	// maxID bounds the id in a header; ours have about 20 bytes.
+	maxID = 256
+)
+
+// Channel writes notifications. It is safe for concurrent use.
+type Channel struct {
+	client *egress.Client
+	links  *pool.Pool[*link]
+}
+
+var _ notify.Channel = (*Channel)(nil)
+
+// New returns a channel that calls out through client. Close it.
+func New(client *egress.Client) *Channel {
+	return &Channel{client: client, links: pool.New(pool.Options[*link]{
+		Max: maxClients, Idle: idleTimeout, Close: (*link).close,
+	})}
+}
+
+// Close ends the connections.
+func (c *Channel) Close() error {
+	c.links.Close()
+	return nil
+}
+
+// Send writes the message once and waits until all in-sync replicas have it.
+func (c *Channel) Send(parent context.Context, m notify.Message) notify.Result {
+	start := time.Now()
+	result := c.attempt(parent, m)
+	result.Error = outcome.Hide(result.Error, m.Credentials)
+	result.Took = time.Since(start)
+	return result
+}
+
+func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Result {
+	if problem := unsendable(m); problem != "" {
+		return notify.Result{Class: notify.Internal, Error: problem}
+	}
+	to, err := parse(m.URL)
+	if err != nil {
+		class, text := outcome.Unusable(err)
+		return notify.Result{Class: class, Error: text}
+	}
+	ctx, cancel := context.WithTimeout(parent, m.Timeout)
+	defer cancel()
+	record := recordOf(to, m)
+	result := notify.Result{RequestHeader: shown(record)}
+	if parent.Err() != nil { // a standing connection would still take it
+		result.Class, result.Error = outcome.Of(parent, ctx, false, parent.Err())
+		return result
+	}
+	lease, err := c.links.Take(ctx, keyOf(to, m), func(ctx context.Context) (*link, error) { return open(ctx, c.client, to, m) })
+	if err != nil {
+		result.Class, result.Error = classify(parent, ctx, err)
+		result.RemoteAddr = outcome.Dialled(err)
+		return result
+	}
+	defer lease.GiveBack()
+	if err := write(ctx, lease.Conn.client, record); err != nil {
+		if !isRefusal(err) {
+			lease.Drop() // the record may still lie in the client: it goes with it
+		}
+		result.Class, result.Error = classify(parent, ctx, err)
+		return result
+	}
+	result.Class = notify.OK
+	result.ResponseHeader = fmt.Sprintf("partition: %d\noffset: %d", record.Partition, record.Offset)
+	return result
+}
+
+// write produces one record. The client's own promise may come later than the
+// context ends: it may not give up a record that a broker could already have.
+func write(ctx context.Context, client *kgo.Client, record *kgo.Record) error {
+	written := make(chan error, 1)
+	client.Produce(ctx, record, func(_ *kgo.Record, err error) { written <- err })
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// keyOf tells clients apart: by a digest, so that no list of keys holds a password.
+func keyOf(to target, m notify.Message) string {
+	parts := append([]string{to.scheme, to.sasl, m.Credentials["username"], m.Credentials["password"]}, to.brokers...)
+	if m.ClientCert != nil && len(m.ClientCert.Certificate) > 0 {
+		parts = append(parts, string(m.ClientCert.Certificate[0]))
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return string(sum[:])
+}
+
+// unsendable finds what is wrong with a message on our own side.
+func unsendable(m notify.Message) string {
+	switch {
+	case m.Timeout <= 0:
+		return "no timeout"
+	case m.ID == "" || len(m.ID) > maxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' }):
+		return "the id cannot be sent in a header"
+	}
+	return ""
+}
+
+// recordOf copies the body: a record that a broker may already have stays in the
+// client after the attempt is over.
+func recordOf(to target, m notify.Message) *kgo.Record {
+	timestamp := strconv.FormatInt(m.At.Unix(), 10)
+	header := func(name, value string) kgo.RecordHeader { return kgo.RecordHeader{Key: name, Value: []byte(value)} }
+	r := &kgo.Record{
+		Topic: to.topic, Key: []byte(orderOf(m)), Value: bytes.Clone(m.Body), Timestamp: m.At,
+		Headers: []kgo.RecordHeader{
+			header("content-type", "application/json"), header("type", m.Type), header("webhook-id", m.ID), header("webhook-timestamp", timestamp),
+		},
+	}
+	if len(m.Secrets) > 0 {
+		r.Headers = append(r.Headers, header("webhook-signature", webhook.Sign(m.Secrets, m.ID, timestamp, m.Body)))
+	}
+	return r
+}
+
+// orderOf is the number of the order that a message is about, or the message's own
+// id.
+func orderOf(m notify.Message) string {
+	var body struct {
+		Data struct {
+			OrderNo string `json:"order_no"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(m.Body, &body); err != nil || body.Data.OrderNo == "" {
+		return m.ID
+	}
+	return body.Data.OrderNo
+}
+
+// shown is what people see of a record beside its value.
+func shown(r *kgo.Record) string {
+	lines := []string{"topic: " + r.Topic, "key: " + outcome.OneLine(string(r.Key))}
+	for _, h := range r.Headers {
+		lines = append(lines, h.Key+": "+string(h.Value))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// isRefusal says whether a broker has answered, and said no.
+func isRefusal(err error) bool {
+	var said *kerr.Error
+	return errors.As(err, &said)
+}
+
+func classify(parent, ctx context.Context, err error) (notify.Class, string) {
+	var said *kerr.Error
+	switch {
+	case parent.Err() != nil:
+	case errors.Is(err, pool.ErrFull), errors.Is(err, pool.ErrClosed):
+		return notify.Internal, err.Error()
+	case errors.As(err, &said):
+		return notify.Refused, outcome.OneLine("the broker says: " + said.Message + ": " + said.Description)
+	}
+	return outcome.Of(parent, ctx, false, err)
+}

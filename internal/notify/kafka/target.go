@@ -1,0 +1,106 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"backstop/internal/egress"
+)
+
+// ErrTarget says what is wrong with an address. Its text never holds the address,
+// which somebody may have written with a password.
+var ErrTarget = errors.New("bad kafka address")
+
+const (
+	// maxBrokers is enough to find the others by: brokers name each other.
+	maxBrokers = 10
+	// maxTopic is Kafka's own limit.
+	maxTopic     = 249
+	standardPort = "9092"
+)
+
+// target is where a message goes.
+type target struct {
+	scheme  string // kafka or kafkas (TLS)
+	brokers []string
+	topic   string
+	sasl    string // mechanism, used where there is a user name
+}
+
+// mechanisms are the logins that we speak.
+var mechanisms = map[string]bool{"plain": true, "scram-sha-256": true, "scram-sha-512": true}
+
+// CheckTarget says what is wrong with an address, nil if nothing is:
+// kafkas://broker[:port][,broker[:port]…]/topic[?sasl=plain|scram-sha-256|scram-sha-512].
+// Errors are ErrTarget.
+func CheckTarget(raw string) error {
+	_, err := parse(raw)
+	return err
+}
+
+// parse reads the address by hand: a URL's host holds one broker only.
+func parse(raw string) (target, error) {
+	wrong := func(format string, args ...any) (target, error) {
+		return target{}, fmt.Errorf("%w: %s", ErrTarget, fmt.Sprintf(format, args...))
+	}
+	scheme, rest, _ := strings.Cut(raw, "://")
+	if scheme != "kafka" && scheme != "kafkas" {
+		return wrong("must begin with kafkas:// (or kafka:// inside an allowed range)")
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	hosts, topic, _ := strings.Cut(rest, "/")
+	t := target{scheme: scheme, topic: topic, sasl: "plain"}
+	if strings.Contains(hosts, "@") {
+		return wrong("the login belongs into the credentials, not into the address")
+	}
+	list := strings.Split(hosts, ",")
+	if len(list) > maxBrokers {
+		return wrong("at most %d brokers fit here", maxBrokers)
+	}
+	for _, broker := range list {
+		address, err := addressOf(broker)
+		if err != nil {
+			return wrong("%v", err)
+		}
+		t.brokers = append(t.brokers, address)
+	}
+	if topic == "" || topic == "." || topic == ".." || len(topic) > maxTopic || strings.ContainsFunc(topic, notInTopic) {
+		return wrong("the path is the topic: 1 to %d letters, digits, dots, hyphens and underscores", maxTopic)
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return wrong("the part behind ? cannot be read")
+	}
+	for name, v := range values {
+		if name != "sasl" || len(v) != 1 || !mechanisms[v[0]] {
+			return wrong("behind ? stands sasl=plain, sasl=scram-sha-256 or sasl=scram-sha-512 only")
+		}
+		t.sasl = v[0]
+	}
+	return t, nil
+}
+
+// addressOf completes a broker by the standard port.
+func addressOf(broker string) (string, error) {
+	host, port, err := net.SplitHostPort(broker)
+	if err != nil {
+		host, port = strings.Trim(broker, "[]"), standardPort
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", errors.New("a broker's port must be 1 to 65535")
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return net.JoinHostPort(host, port), nil
+	}
+	return net.JoinHostPort(host, port), egress.CheckHost(host)
+}
+
+func notInTopic(c rune) bool {
+	letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return !letter && (c < '0' || c > '9') && !strings.ContainsRune("._-", c)
+}

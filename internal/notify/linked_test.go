@@ -1,0 +1,89 @@
+package notify_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"backstop/internal/breaker"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/notify"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/queue"
+)
+
+// line is a node's end of a channel that merchants connect to.
+type line struct {
+	connected atomic.Bool
+	asked     atomic.Int64
+}
+
+func (l *line) Linked(int64) bool { return l.connected.Load() }
+
+func (l *line) Send(context.Context, notify.Message) notify.Result {
+	l.asked.Add(1)
+	if l.connected.Load() {
+		return notify.Result{Class: notify.OK}
+	}
+	return notify.Result{Class: notify.NotConnected, Error: "the merchant is not connected to this node"}
+}
+
+func nodeWith(t *testing.T, f *paymenttest.Fixture, l *line) *notify.Dispatcher {
+	d := notify.NewDispatcher(notify.Options{
+		DB: f.DB, Breakers: breaker.NewBook(f.DB, func(int64) breaker.Policy { return never }), Book: f.Settings.Merchants,
+		Channels: map[string]notify.Channel{notify.Websocket: l, notify.Webhook: l}, Nudger: f.Nudger, Concurrency: 10, Timeout: 2 * time.Second,
+		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	t.Cleanup(func() { stop(d, 5*time.Second) })
+	return d
+}
+
+func TestOnlyTheNodeWithTheConnectionTakesItsRows(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		nudges := paid(t, f, 2)
+		over, here := nudges[0], nudges[1]
+		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:' WHERE id = ?", here.Delivery).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var without, with line
+		with.connected.Store(true)
+		other, node := nodeWith(t, f, &without), nodeWith(t, f, &with)
+		// The node without the connection takes what needs none, in the same claim.
+		other.Offer([]queue.Nudge{here, over})
+		until(t, "the other row delivered or tried", func() bool { return without.asked.Load() == 1 })
+		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND attempts = 0 AND status = 'queued'", here.Delivery)
+		until(t, "delivered by the node with the connection", func() bool {
+			other.Pull([]int64{here.Merchant})
+			node.Pull([]int64{here.Merchant})
+			return f.Count(t, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered' AND attempts = 1", here.Delivery) == 1
+		})
+	})
+}
+
+// Nobody is told of a merchant that never connects unless somebody tries.
+func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
+		n := paid(t, f, 1)[0]
+		late := func() {
+			if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:', next_at = ? WHERE id = ? AND next_at IS NOT NULL",
+				d.Now()-time.Minute.Microseconds()-1, n.Delivery).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var l line
+		node := nodeWith(t, f, &l)
+		until(t, "exhausted", func() bool {
+			if f.Count(t, "SELECT count(*) FROM deliveries WHERE status <> 'sending' AND next_at IS NOT NULL") == 1 {
+				late()
+			}
+			node.Pull([]int64{n.Merchant})
+			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = 2 AND last_class = 'not_connected'") == 1
+		})
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
+	})
+}

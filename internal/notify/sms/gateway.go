@@ -1,0 +1,123 @@
+package sms
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"text/template"
+
+	"backstop/internal/notify/webhook"
+)
+
+var (
+	// ErrTarget says what is wrong with an address.
+	ErrTarget = errors.New("bad sms address")
+	// ErrGateway says what is wrong with a gateway. Its text holds no secret.
+	ErrGateway = errors.New("bad sms gateway")
+)
+
+// Gateway is how a provider of text messages wants to be asked, as JSON in the
+// credential "gateway". URL, headers and body are templates.
+type Gateway struct {
+	Method  string            `json:"method"` // POST (default) or GET
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+	// Success is an answer with one of these statuses (any 2xx by default) that
+	// holds OKText, where there is one: many gateways say 200 to everything.
+	OKStatus []int  `json:"ok_status"`
+	OKText   string `json:"ok_text"`
+}
+
+// maxDigits is E.164's own limit.
+const minDigits, maxDigits = 5, 15
+
+// CheckTarget says what is wrong with an address, nil if nothing is:
+// sms:+8613800000000. Errors are ErrTarget.
+func CheckTarget(raw string) error {
+	_, err := numberOf(raw)
+	return err
+}
+
+func numberOf(raw string) (string, error) {
+	number, ok := strings.CutPrefix(raw, "sms:")
+	digits := strings.TrimPrefix(number, "+")
+	if !ok || len(digits) < minDigits || len(digits) > maxDigits || strings.ContainsFunc(digits, func(c rune) bool { return c < '0' || c > '9' }) {
+		return "", fmt.Errorf("%w: must be sms: and a number of %d to %d digits, best with + and the country", ErrTarget, minDigits, maxDigits)
+	}
+	return number, nil
+}
+
+// CheckGateway says what is wrong with a gateway's JSON. Errors are ErrGateway.
+func CheckGateway(text string) error {
+	_, err := parseGateway(text)
+	return err
+}
+
+// gateway is a Gateway with its templates read.
+type gateway struct {
+	Gateway
+	url, body *template.Template
+	headers   map[string]*template.Template
+}
+
+func parseGateway(text string) (*gateway, error) {
+	wrong := func(format string, args ...any) (*gateway, error) {
+		return nil, fmt.Errorf("%w: %s", ErrGateway, fmt.Sprintf(format, args...))
+	}
+	g := &gateway{headers: map[string]*template.Template{}}
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&g.Gateway); err != nil {
+		return wrong("must be JSON with method, url, headers, body, ok_status and ok_text only")
+	}
+	if g.Method == "" {
+		g.Method = http.MethodPost
+	}
+	if !slices.Contains([]string{http.MethodGet, http.MethodPost}, g.Method) {
+		return wrong("method must be GET or POST")
+	}
+	// The host is fixed: what a message holds must not choose whom we call.
+	if host := hostPart(g.URL); host == "" || strings.Contains(host, "{{") {
+		return wrong("url must begin with https://, a host without templates, and a path")
+	}
+	for _, status := range g.OKStatus {
+		if status < 200 || status > 599 {
+			return wrong("ok_status holds HTTP statuses")
+		}
+	}
+	var err error
+	if g.url, err = parseTemplate(g.URL); err != nil {
+		return wrong("url %v", err)
+	}
+	if g.body, err = parseTemplate(g.Body); err != nil {
+		return wrong("body %v", err)
+	}
+	plain := map[string]string{}
+	for name, value := range g.Headers {
+		if g.headers[name], err = parseTemplate(value); err != nil {
+			return wrong("the header %.60q %v", name, err)
+		}
+		if !strings.EqualFold(name, "Content-Type") { // the body's own matter
+			plain[name] = ""
+		}
+	}
+	if err := webhook.CheckHeaders(plain); err != nil {
+		return wrong("%v", err)
+	}
+	return g, nil
+}
+
+// hostPart is the URL up to its path, or "".
+func hostPart(url string) string {
+	scheme, rest, ok := strings.Cut(url, "://")
+	end := strings.IndexAny(rest, "/?")
+	if !ok || end < 1 {
+		return ""
+	}
+	return scheme + "://" + rest[:end]
+}

@@ -1,0 +1,36 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
+)
+
+// wakeMost bounds how many waiting notifications one connection releases at once;
+// what is more comes at its own time, or with the next connection.
+const wakeMost = 1000
+
+// Wake makes a merchant's notifications due that wait only because it was not
+// connected, and says how many. Those that wait for another reason keep their
+// time.
+func Wake(ctx context.Context, d *db.DB, merchantID int64) (int64, error) {
+	var woken int64
+	err := d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		now := d.Now()
+		res, err := tx.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (SELECT id FROM deliveries WHERE merchant_id = ? AND next_at > ?"+
+			" AND status = ? AND last_class = ? ORDER BY next_at LIMIT ?) AND status = ?",
+			now, merchantID, now, RetryWait, NotConnected, wakeMost, RetryWait).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		woken, err = res.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("wake a merchant's notifications: %w", err)
+	}
+	return woken, nil
+}

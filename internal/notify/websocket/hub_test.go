@@ -1,0 +1,317 @@
+package websocket
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	ws "github.com/fasthttp/websocket"
+	"go.uber.org/goleak"
+
+	"backstop/internal/notify"
+	"backstop/internal/notify/channeltest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// host is a hub behind a real server. The path names the merchant.
+type host struct {
+	*Hub
+	t       testing.TB
+	addr    string
+	allowed atomic.Bool
+}
+
+func newHost(t testing.TB) *host {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{Hub: New(), t: t, addr: l.Addr().String()}
+	h.allowed.Store(true)
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, _ := strconv.ParseInt(strings.TrimPrefix(r.URL.Path, "/"), 10, 64)
+		if conn, err := (&ws.Upgrader{}).Upgrade(w, r, nil); err == nil {
+			h.Serve(id, conn, h.allowed.Load)
+		}
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		_ = h.Close()
+		_ = server.Close()
+		<-served
+	})
+	return h
+}
+
+// client is a merchant's connection.
+type client struct {
+	*ws.Conn
+	t    testing.TB
+	done chan error
+}
+
+// connect opens a connection that does with each frame what the merchant does.
+func (h *host) connect(merchantID int64, each func(c *client, id string, body []byte)) *client {
+	h.t.Helper()
+	before := h.count(merchantID)
+	conn, _, err := ws.DefaultDialer.Dial("ws://"+h.addr+"/"+strconv.FormatInt(merchantID, 10), nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c := &client{conn, h.t, make(chan error, 1)}
+	go func() {
+		for {
+			_, body, err := conn.ReadMessage()
+			if err != nil {
+				c.done <- err
+				return
+			}
+			var frame struct{ ID string }
+			_ = json.Unmarshal(body, &frame)
+			each(c, frame.ID, body)
+		}
+	}()
+	h.t.Cleanup(func() { _ = conn.Close() })
+	for end := time.Now().Add(5 * time.Second); h.count(merchantID) == before && len(c.done) == 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	return c
+}
+
+func (h *host) count(merchantID int64) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m := h.merchants[merchantID]; m != nil {
+		return len(m.links)
+	}
+	return 0
+}
+
+func (c *client) say(text string) { _ = c.WriteMessage(ws.TextMessage, []byte(text)) }
+
+// closedWith is the code with which the server ended the connection.
+func (c *client) closedWith() int {
+	c.t.Helper()
+	select {
+	case err := <-c.done:
+		var closed *ws.CloseError
+		if errors.As(err, &closed) {
+			return closed.Code
+		}
+		return 0
+	case <-time.After(10 * time.Second):
+		c.t.Fatal("the connection is still open")
+		return 0
+	}
+}
+
+func ack(c *client, id string, _ []byte)  { c.say(`{"ack":"` + id + `"}`) }
+func nack(c *client, id string, _ []byte) { c.say(`{"nack":"` + id + `"}`) }
+func nothing(*client, string, []byte)     {}
+
+func message(merchantID int64) notify.Message {
+	return notify.Message{
+		ID: "ntf_0198c2", Type: "order.paid", URL: Target, MerchantID: merchantID, At: time.Now(), Timeout: 5 * time.Second,
+		Body: []byte(`{"id":"ntf_0198c2", "type":"order.paid","data":{"order_no":"20260101"}}`),
+	}
+}
+
+func TestConformance(t *testing.T) {
+	hosts := map[*testing.T]*host{}
+	hostOf := func(t *testing.T) *host {
+		if hosts[t] == nil {
+			hosts[t] = newHost(t)
+		}
+		return hosts[t]
+	}
+	merchants := map[channeltest.Condition]int64{
+		channeltest.Taking: 1, channeltest.Failing: 2, channeltest.Rejecting: 3, channeltest.Refusing: 4, channeltest.Stalling: 5,
+	}
+	behaviours := map[channeltest.Condition]func(*client, string, []byte){
+		channeltest.Taking: ack, channeltest.Failing: nack, channeltest.Stalling: nothing,
+		channeltest.Rejecting: func(c *client, _ string, _ []byte) { _ = c.Close() },
+	}
+	channeltest.Run(t, channeltest.Suite{
+		New: func(t *testing.T) notify.Channel { return hostOf(t) },
+		Peer: func(t *testing.T, c channeltest.Condition) string {
+			h := hostOf(t)
+			if each := behaviours[c]; each != nil {
+				h.connect(merchants[c], each)
+			}
+			if c == channeltest.Impossible {
+				return "https://a.example/"
+			}
+			return string(c)
+		},
+		Prepare: func(m *notify.Message) {
+			if id := merchants[channeltest.Condition(m.URL)]; id != 0 {
+				m.MerchantID, m.URL = id, Target
+			}
+		},
+		Wants: map[channeltest.Condition]notify.Class{
+			channeltest.Failing: notify.Refused, channeltest.Rejecting: notify.Broken, channeltest.Refusing: notify.NotConnected,
+		},
+	})
+}
+
+func TestFramesAreTheFrozenBodies(t *testing.T) {
+	h := newHost(t)
+	got := make(chan string, 1)
+	h.connect(1, func(c *client, id string, body []byte) { got <- string(body); ack(c, id, body) })
+	r := h.Send(t.Context(), message(1))
+	if r.Class != notify.OK || string(r.ResponseBody) != `{"ack":"ntf_0198c2"}` || r.RemoteAddr == "" {
+		t.Errorf("result %+v", r)
+	}
+	if body := <-got; body != string(message(1).Body) {
+		t.Errorf("frame %s", body)
+	}
+	if r := h.Send(t.Context(), message(2)); r.Class != notify.NotConnected {
+		t.Errorf("another merchant's: %q", r.Class)
+	}
+}
+
+// What another one acknowledges, or another id, is no acknowledgement.
+func TestOnlyTheMerchantsOwnAckOfThatIDCounts(t *testing.T) {
+	h := newHost(t)
+	h.connect(1, func(c *client, _ string, _ []byte) { c.say(`{"ack":"ntf_other"}`) })
+	stranger := h.connect(2, nothing)
+	msg := message(1)
+	msg.Timeout = 300 * time.Millisecond
+	stranger.say(`{"ack":"ntf_0198c2"}`)
+	if r := h.Send(t.Context(), msg); r.Class != notify.Timeout {
+		t.Errorf("%q (%s)", r.Class, r.Error)
+	}
+	if h.waits(1) != 0 {
+		t.Error("somebody still waits")
+	}
+}
+
+func TestConnectionsOfOneMerchantTakeTurns(t *testing.T) {
+	h := newHost(t)
+	var told [2]atomic.Int64
+	for i := range told {
+		h.connect(1, func(c *client, id string, body []byte) { told[i].Add(1); ack(c, id, body) })
+	}
+	for range 10 {
+		if r := h.Send(t.Context(), message(1)); r.Class != notify.OK {
+			t.Fatalf("%q (%s)", r.Class, r.Error)
+		}
+	}
+	if told[0].Load() != 5 || told[1].Load() != 5 {
+		t.Errorf("told %d and %d times", told[0].Load(), told[1].Load())
+	}
+}
+
+func TestOneMerchantMayNotTakeAllConnections(t *testing.T) {
+	h := newHost(t)
+	for range maxEach {
+		h.connect(1, nothing)
+	}
+	if code := h.connect(1, nothing).closedWith(); code != ws.CloseTryAgainLater {
+		t.Errorf("closed with %d", code)
+	}
+	h.connect(2, ack)
+	if r := h.Send(t.Context(), message(2)); r.Class != notify.OK {
+		t.Errorf("another merchant: %q (%s)", r.Class, r.Error)
+	}
+}
+
+func TestWhatIsNoAnswerEndsTheConnection(t *testing.T) {
+	h := newHost(t)
+	for text, code := range map[string]int{
+		"hello": ws.ClosePolicyViolation, `{"ack":""}`: ws.ClosePolicyViolation, `{"ack":"a","nack":"a"}`: ws.ClosePolicyViolation,
+		`{"ack":"` + strings.Repeat("a", maxFrame) + `"}`: ws.CloseMessageTooBig,
+	} {
+		c := h.connect(1, nothing)
+		c.say(text)
+		if got := c.closedWith(); got != code {
+			t.Errorf("%.20s: closed with %d, want %d", text, got, code)
+		}
+	}
+}
+
+func TestARevokedKeyEndsItsConnections(t *testing.T) {
+	h := newHost(t)
+	h.pingEvery = 10 * time.Millisecond
+	c := h.connect(1, ack)
+	if r := h.Send(t.Context(), message(1)); r.Class != notify.OK {
+		t.Fatalf("%q (%s)", r.Class, r.Error)
+	}
+	h.allowed.Store(false)
+	if code := c.closedWith(); code != ws.ClosePolicyViolation {
+		t.Errorf("closed with %d", code)
+	}
+}
+
+func TestStoppingSaysGoodbye(t *testing.T) {
+	h := newHost(t)
+	clients := []*client{h.connect(1, nothing), h.connect(2, nothing)}
+	result := make(chan notify.Result, 1)
+	go func() { result <- h.Send(t.Context(), message(1)) }()
+	for h.waits(1) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	_ = h.Close()
+	for _, c := range clients {
+		if code := c.closedWith(); code != ws.CloseGoingAway {
+			t.Errorf("closed with %d", code)
+		}
+	}
+	if r := <-result; r.Class != notify.Broken {
+		t.Errorf("the attempt under way: %q (%s)", r.Class, r.Error)
+	}
+	if len(h.Connected()) != 0 || len(h.merchants) != 0 {
+		t.Errorf("%v are still connected, %d known", h.Connected(), len(h.merchants))
+	}
+}
+
+func (h *host) waits(merchantID int64) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.merchants[merchantID].waiting)
+}
+
+func TestEachConnectionIsAnnounced(t *testing.T) {
+	h := newHost(t)
+	var mu sync.Mutex
+	var announced []int64
+	h.OnConnect = func(id int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		announced = append(announced, id)
+	}
+	h.connect(1, nothing)
+	h.connect(2, nothing)
+	if ids := h.Connected(); len(ids) != 2 || !slices.Contains(ids, 2) {
+		t.Errorf("connected %v", ids)
+	}
+	_ = h.Close() // waits for the announcements too
+	slices.Sort(announced)
+	if !slices.Equal(announced, []int64{1, 2}) {
+		t.Errorf("announced %v", announced)
+	}
+}
+
+func TestOrdinaryRequestsAreNotUpgraded(t *testing.T) {
+	h := newHost(t)
+	resp, err := http.Get("http://" + h.addr + "/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if resp.StatusCode != http.StatusBadRequest || h.count(1) != 0 {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}

@@ -1,0 +1,186 @@
+package websocket
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	ws "github.com/fasthttp/websocket"
+	"golang.org/x/time/rate"
+)
+
+// Limits of one connection.
+const (
+	// pingEvery keeps proxies from cutting what is silent for a minute; silence is
+	// how long a merchant may say nothing at all, pongs included.
+	pingEvery, silence = 20 * time.Second, 50 * time.Second
+	// writeTime is how long one frame may take to leave us.
+	writeTime = 5 * time.Second
+	// maxFrame is far above an answer.
+	maxFrame = 4 << 10
+	// queued frames wait for a slow reader; more of them wait in their rows.
+	queued = 64
+	// answersPerSecond is above what a merchant is told; who says more is slowed
+	// down, not cut off.
+	answersPerSecond, answersBurst = 500, 1000
+)
+
+// errGone says that the connection ended before the answer.
+var errGone = errors.New("the connection is gone")
+
+// link is one connection of a merchant.
+type link struct {
+	hub      *Hub
+	merchant int64
+	conn     *ws.Conn
+	remote   string
+	allowed  func() bool
+	frames   chan frame
+	gone     chan struct{} // closed when nothing is read or written any more
+	ending   sync.Once
+	goodbye  chan ending
+}
+
+// frame is a message on its way; one whose attempt is over is not written.
+type frame struct {
+	ctx  context.Context
+	body []byte
+}
+
+type ending struct {
+	code   int
+	reason string
+}
+
+func newLink(h *Hub, merchantID int64, conn *ws.Conn, allowed func() bool) *link {
+	return &link{
+		hub: h, merchant: merchantID, conn: conn, remote: conn.RemoteAddr().String(), allowed: allowed,
+		frames: make(chan frame, queued), gone: make(chan struct{}), goodbye: make(chan ending, 1),
+	}
+}
+
+// tell hands a body to the writer and waits for the answer.
+func (l *link) tell(ctx context.Context, body []byte, answers <-chan answer) (answer, error) {
+	select {
+	case l.frames <- frame{ctx, body}:
+	case <-l.gone:
+		return answer{}, errGone
+	case <-ctx.Done():
+		return answer{}, ctx.Err()
+	}
+	select {
+	case a := <-answers:
+		return a, nil
+	case <-ctx.Done():
+		return answer{}, ctx.Err()
+	case <-l.gone:
+		select {
+		case a := <-answers: // it was the last thing that it said
+			return a, nil
+		default:
+			return answer{}, errGone
+		}
+	}
+}
+
+// run reads and writes until the connection ends.
+func (l *link) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		l.write(ctx)
+		_ = l.conn.Close() // ends the reader
+	})
+	l.read(ctx)
+	cancel()
+	_ = l.conn.Close()
+	writer.Wait()
+	close(l.gone)
+}
+
+// read takes answers. The first frame that is none ends the connection.
+func (l *link) read(ctx context.Context) {
+	l.conn.SetReadLimit(maxFrame)
+	alive := func() error { return l.conn.SetReadDeadline(time.Now().Add(silence)) }
+	l.conn.SetPongHandler(func(string) error { return alive() })
+	limiter := rate.NewLimiter(answersPerSecond, answersBurst)
+	for alive() == nil {
+		kind, reader, err := l.conn.NextReader()
+		if err != nil {
+			return
+		}
+		text, err := io.ReadAll(reader)
+		if err != nil {
+			return
+		}
+		var said struct{ Ack, Nack string }
+		if kind != ws.TextMessage || json.Unmarshal(text, &said) != nil || (said.Ack == "") == (said.Nack == "") {
+			l.end(ws.ClosePolicyViolation, `say {"ack":"ntf_..."} or {"nack":"ntf_..."}`)
+			l.drain()
+			return
+		}
+		if said.Ack != "" {
+			l.hub.heard(l.merchant, said.Ack, answer{true, []byte(`{"ack":"` + clipped(said.Ack) + `"}`)})
+		} else {
+			l.hub.heard(l.merchant, said.Nack, answer{false, []byte(`{"nack":"` + clipped(said.Nack) + `"}`)})
+		}
+		if limiter.Wait(ctx) != nil {
+			return
+		}
+	}
+}
+
+// drain reads until the writer has said good-bye and closed the connection.
+func (l *link) drain() {
+	for {
+		if _, _, err := l.conn.NextReader(); err != nil {
+			return
+		}
+	}
+}
+
+// clipped is an id as it can be stored: only ids of ours find somebody who waits.
+func clipped(id string) string { return id[:min(len(id), maxID)] }
+
+// write is the only one who writes.
+func (l *link) write(ctx context.Context) {
+	ping := time.NewTicker(l.hub.pingEvery)
+	defer ping.Stop()
+	for {
+		select {
+		case f := <-l.frames:
+			if f.ctx.Err() != nil {
+				continue
+			}
+			if l.conn.SetWriteDeadline(time.Now().Add(writeTime)) != nil || l.conn.WriteMessage(ws.TextMessage, f.body) != nil {
+				return
+			}
+		case <-ping.C:
+			if !l.allowed() {
+				l.end(ws.ClosePolicyViolation, "the API key no longer holds")
+				continue
+			}
+			if l.conn.WriteControl(ws.PingMessage, nil, time.Now().Add(writeTime)) != nil {
+				return
+			}
+		case e := <-l.goodbye:
+			l.sayGoodbye(e.code, e.reason)
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end asks the writer to say good-bye.
+func (l *link) end(code int, reason string) {
+	l.ending.Do(func() { l.goodbye <- ending{code, reason} })
+}
+
+func (l *link) sayGoodbye(code int, reason string) {
+	_ = l.conn.WriteControl(ws.CloseMessage, ws.FormatCloseMessage(code, reason), time.Now().Add(writeTime))
+	_ = l.conn.Close()
+}

@@ -1,0 +1,54 @@
+package seal
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// SigningKey is the public half of a key that signs for this installation. It is
+// derived from a master key, so that there is nothing more to be kept or lost.
+type SigningKey struct {
+	ID     string
+	Public ed25519.PublicKey
+}
+
+// signingKey derives the key pair of a master key. The label keeps it apart from
+// every other use of that key.
+func signingKey(master []byte) (ed25519.PrivateKey, error) {
+	seed, err := hkdf.Key(sha256.New, master, nil, "backstop evidence signing v1", ed25519.SeedSize)
+	if err != nil {
+		return nil, fmt.Errorf("derive the signing key: %w", err)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// SigningKeyID names a public key: the start of its hash.
+func SigningKeyID(public ed25519.PublicKey) string {
+	sum := sha256.Sum256(public)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Sign signs with the key of the current master key (Ed25519).
+func (k *Keyring) Sign(message []byte) (SigningKey, []byte) {
+	private := k.signers[k.current]
+	public, _ := private.Public().(ed25519.PublicKey)
+	return SigningKey{SigningKeyID(public), public}, ed25519.Sign(private, message)
+}
+
+// SigningKeys are all keys under which this installation has signed, as far as the
+// keyring still holds their master keys; the current one is first.
+func (k *Keyring) SigningKeys() (keys []SigningKey) {
+	for _, id := range append([]string{k.current}, slices.Sorted(maps.Keys(k.signers))...) {
+		public, _ := k.signers[id].Public().(ed25519.PublicKey)
+		key := SigningKey{SigningKeyID(public), public}
+		if !slices.ContainsFunc(keys, func(have SigningKey) bool { return have.ID == key.ID }) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

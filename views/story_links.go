@@ -1,0 +1,90 @@
+package views
+
+import (
+	"net/url"
+	"strconv"
+
+	"backstop/internal/console"
+	"backstop/internal/ledger"
+	"backstop/internal/notify"
+
+	"github.com/a-h/templ"
+)
+
+// orderPath is a path below an order's.
+func orderPath(no, act string) templ.SafeURL {
+	return templ.URL("/orders/" + url.PathEscape(no) + "/" + act)
+}
+
+// resendable is the public id of the notification that a person would send again:
+// the newest one that is not being sent right now; "" = there is none.
+func resendable(s StoryData) string {
+	for _, d := range s.Deliveries {
+		if d.Status != notify.Sending {
+			return notify.PublicID(d.EventID)
+		}
+	}
+	return ""
+}
+
+// phasePath is the story, or a part of it, with the events of one phase.
+func phasePath(s StoryData, part string, phase console.Phase) templ.SafeURL {
+	path := "/orders/" + url.PathEscape(s.Order.OrderNo) + part
+	if phase != "" {
+		path += "?phase=" + url.QueryEscape(string(phase))
+	}
+	return templ.URL(path)
+}
+
+// stepLink leads to one event; where it is filtered out, to the whole story.
+func stepLink(s StoryData, i int) templ.SafeURL {
+	anchor := "#s-" + strconv.Itoa(i+1)
+	if s.Phase == "" || s.Items[i].Phase == s.Phase {
+		return templ.URL(anchor)
+	}
+	return phasePath(s, "", "") + templ.SafeURL(anchor)
+}
+
+func diffPath(no string, a, b *console.Callback) templ.SafeURL {
+	return orderPath(no, "_diff?a="+strconv.FormatInt(a.ID, 36)+"&b="+strconv.FormatInt(b.ID, 36))
+}
+
+func rawPath(no string, c *console.Callback) templ.SafeURL {
+	return orderPath(no, "events/"+strconv.FormatInt(c.ID, 36)+"/_raw")
+}
+
+// ledgerSum is what an order's transfers make of one account: credits minus
+// debits.
+type ledgerSum struct {
+	account, currency string
+	minor             int64
+}
+
+// ledgerSums adds up both sides of the order's transfers; the sums of one
+// currency make zero.
+func ledgerSums(s *console.Story) (sums []ledgerSum) {
+	add := func(account, currency string, minor int64) {
+		for i := range sums {
+			if sums[i].account == account && sums[i].currency == currency {
+				sums[i].minor += minor
+				return
+			}
+		}
+		sums = append(sums, ledgerSum{account, currency, minor})
+	}
+	for _, t := range s.Transfers {
+		add(t.Debit, t.Currency, -t.Amount)
+		add(t.Credit, t.Currency, t.Amount)
+	}
+	return sums
+}
+
+// ledgerState compares what the merchant was credited with what was paid.
+func ledgerState(s *console.Story) state {
+	for _, sum := range ledgerSums(s) {
+		if sum.account == ledger.MerchantAccount(s.Merchant.Code) && sum.currency == s.Order.Currency && sum.minor == s.Order.PaidAmount {
+			return state{"ok", "check", tLedgerRight}
+		}
+	}
+	return state{"bad", "scale", tLedgerWrong}
+}

@@ -1,0 +1,61 @@
+package views
+
+import (
+	"testing"
+	"time"
+
+	"backstop/internal/console"
+)
+
+// A wait of hours leaves the milliseconds before it to be seen, and nothing is
+// drawn outside of the axis or in another order than it happened.
+func TestAWaterfallCutsLongWaits(t *testing.T) {
+	ms := func(n int64) int64 { return n * 1000 }
+	hour := int64(time.Hour / time.Microsecond)
+	spans := []console.Span{
+		{Kind: console.SpanVerify, From: 0, To: ms(2), Number: 1, OK: true},
+		{Kind: console.SpanCommit, From: ms(2), To: ms(6), Number: 1, OK: true},
+		{Kind: console.SpanQueue, From: ms(6), To: ms(8), Number: 1, OK: true},
+		{Kind: console.SpanAttempt, From: ms(8), To: ms(108), Number: 1},
+		{Kind: console.SpanWait, From: ms(108), To: 8 * hour, Number: 2, OK: true},
+		{Kind: console.SpanAttempt, From: 8 * hour, To: 8*hour + ms(100), Number: 2, OK: true},
+	}
+	p := &Page{Language: "en", Zone: time.UTC, Now: time.UnixMicro(0)}
+	f := p.drawFall(spans)
+	if len(f.spans) != len(spans) || len(f.cuts) != 1 {
+		t.Fatalf("%d spans with %d cuts", len(f.spans), len(f.cuts))
+	}
+	before := 0.0
+	for i, s := range f.spans {
+		if s.x < fallLeft || s.x+s.w > fallRight+0.1 || s.x < before {
+			t.Errorf("span %d stands at %.1f to %.1f, behind %.1f", i, s.x, s.x+s.w, before)
+		}
+		before = s.x
+	}
+	if a, b := f.spans[3].w, f.spans[5].w; a < 250 || a-b > 0.1 || b-a > 0.1 {
+		t.Errorf("two attempts of 100 ms are %.1f and %.1f wide", a, b)
+	}
+}
+
+// Where nothing was measured, or all at one moment, nothing breaks.
+func TestAWaterfallOfNothing(t *testing.T) {
+	p := &Page{Language: "en", Zone: time.UTC, Now: time.UnixMicro(0)}
+	if f := p.drawFall(nil); len(f.spans) != 0 {
+		t.Errorf("%+v", f)
+	}
+	same := []console.Span{{Kind: console.SpanVerify, From: 5, To: 5}, {Kind: console.SpanVerify, From: 5, To: 5}, {Kind: console.SpanAttempt, From: 9_000_000, To: 9_000_000}}
+	for _, s := range p.drawFall(same).spans {
+		if s.x < fallLeft || s.x+s.w > fallRight+0.1 || s.w != s.w {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestADurationIsFineWhereItIsShort(t *testing.T) {
+	p := &Page{Language: "en"}
+	for us, want := range map[int64]string{0: "0 s", 412: "412 µs", 2100: "2.1 ms", 3000: "3 ms", 184_000: "184 ms", 3_204_000: "3.204 s", 192_000_000: "3 m 12 s"} {
+		if got := p.fine(us); got != want {
+			t.Errorf("%d µs is %q, want %q", us, got, want)
+		}
+	}
+}

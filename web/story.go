@@ -1,0 +1,163 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/console"
+	"backstop/views"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+	"github.com/uptrace/bun"
+)
+
+// unmaskedFor is how long personal data stays on the screen of who asked for it.
+const unmaskedFor = time.Minute
+
+func (s *Server) storyPage(c *fiber.Ctx) error {
+	story, err := s.readStory(c)
+	if err != nil {
+		return err
+	}
+	story.Done = c.Query("done")
+	return s.render(c, http.StatusOK, views.Story(s.storyFrame(c), story))
+}
+
+// storyPart answers a piece of the story to a script that asks for it, and leads
+// everybody else to the page.
+func (s *Server) storyPart(draw func(*views.Page, views.StoryData) templ.Component) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if c.Get("HX-Request") != "true" {
+			to := "/orders/" + url.PathEscape(c.Params("order_no"))
+			if phase := c.Query("phase"); phase != "" {
+				to += "?phase=" + url.QueryEscape(phase)
+			}
+			return c.Redirect(to, http.StatusSeeOther)
+		}
+		story, err := s.readStory(c)
+		if err != nil {
+			return err
+		}
+		return s.render(c, http.StatusOK, draw(s.page(c), story))
+	}
+}
+
+// readStory reads the order's story, masked, for the person who asks.
+func (s *Server) readStory(c *fiber.Ctx) (views.StoryData, error) {
+	no, err := orderNo(c)
+	if err != nil {
+		return views.StoryData{}, err
+	}
+	phase := console.Phase(c.Query("phase"))
+	if phase != "" && !slices.Contains(console.Phases, phase) {
+		return views.StoryData{}, invalidField("phase", "no phase of a story has this name")
+	}
+	ctx, cancel := work()
+	defer cancel()
+	story, err := s.console.Story(ctx, no)
+	if err != nil {
+		return views.StoryData{}, err
+	}
+	story.Mask()
+	return s.storyData(c, story, phase), nil
+}
+
+func (s *Server) storyData(c *fiber.Ctx, story *console.Story, phase console.Phase) views.StoryData {
+	may := func(p access.Permission) bool { return s.policy.Allows(operator(c).Role, p) }
+	return views.StoryData{
+		Story: story, Phase: phase,
+		CanResend: may(access.Resend), ResendKey: newFormKey(), CanNote: may(access.Comment), NoteKey: newFormKey(),
+		CanUnmask: may(access.ViewPersonal), UnmaskKey: newFormKey(), CanExport: may(access.ExportEvidence),
+	}
+}
+
+// storyFrame is the page around a story, whose links change a part of it.
+func (s *Server) storyFrame(c *fiber.Ctx) *views.Page {
+	p := s.page(c)
+	p.Parts = true
+	return p
+}
+
+// unmask shows personal data in this one answer, to who may see it and says why.
+// The audit row is committed first. The browser leaves the answer by itself; sent
+// a second time, the form shows nothing.
+func (s *Server) unmask(c *fiber.Ctx) error {
+	no, err := orderNo(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	did, err := s.act(ctx, c, audit.Act{Action: "order.unmask", Object: "order", ObjectID: no}, s.orderExists(no))
+	if err != nil {
+		return err
+	}
+	page := "/orders/" + url.PathEscape(no)
+	if !did {
+		return c.Redirect(page+"?done=unmask", http.StatusSeeOther)
+	}
+	story, err := s.console.Story(ctx, no)
+	if err != nil {
+		return err
+	}
+	data := s.storyData(c, story, "")
+	data.ShownUntil = s.o.DB.Now() + unmaskedFor.Microseconds()
+	// The header needs no script, and a page that is left open shows nothing.
+	c.Set("Refresh", strconv.Itoa(int(unmaskedFor/time.Second))+"; url="+page)
+	return s.render(c, http.StatusOK, views.Story(s.storyFrame(c), data))
+}
+
+// orderExists keeps acts from being written about orders that there are not.
+func (s *Server) orderExists(no string) func(context.Context, bun.Tx) error {
+	return func(ctx context.Context, tx bun.Tx) error {
+		var ids []int64
+		if err := tx.NewRaw("SELECT id FROM orders WHERE order_no = ?", no).Scan(ctx, &ids); err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return console.ErrNotFound
+		}
+		return nil
+	}
+}
+
+// storyDiff compares two callbacks of the order, ?a= and ?b=.
+func (s *Server) storyDiff(c *fiber.Ctx) error {
+	story, err := s.readStory(c)
+	if err != nil {
+		return err
+	}
+	a, b := story.Callback(c.Query("a")), story.Callback(c.Query("b"))
+	if a == nil || b == nil {
+		return console.ErrNotFound
+	}
+	return s.pageOrPart(c, views.Diff(s.page(c), story.Order.OrderNo, a, b), views.DiffPanel(s.page(c), story.Order.OrderNo, a, b))
+}
+
+// storyRaw shows one callback of the order as it came.
+func (s *Server) storyRaw(c *fiber.Ctx) error {
+	story, err := s.readStory(c)
+	if err != nil {
+		return err
+	}
+	one := story.Callback(c.Params("event_id"))
+	if one == nil {
+		return console.ErrNotFound
+	}
+	return s.pageOrPart(c, views.Raw(s.page(c), story.Order.OrderNo, one), views.RawPanel(s.page(c), story.Order.OrderNo, one))
+}
+
+// pageOrPart answers a page, or the part of it that a script asks for.
+func (s *Server) pageOrPart(c *fiber.Ctx, page, part templ.Component) error {
+	if c.Get("HX-Request") == "true" {
+		page = part
+	}
+	return s.render(c, http.StatusOK, page)
+}

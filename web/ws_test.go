@@ -1,0 +1,94 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"backstop/internal/notify"
+	"backstop/internal/notify/websocket"
+
+	ws "github.com/fasthttp/websocket"
+	"github.com/gofiber/fiber/v2"
+)
+
+// dial opens a merchant's connection with a key.
+func (h *house) dial(key string) (*ws.Conn, int, error) {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
+	conn, resp, err := ws.DefaultDialer.Dial("ws://"+h.addr+"/api/v1/notify/ws", header)
+	if resp == nil {
+		return conn, 0, err
+	}
+	return conn, resp.StatusCode, err
+}
+
+func TestMerchantsConnectWithTheirKeyAndAreTold(t *testing.T) {
+	h := open(t)
+	for _, key := range []string{"", "sk_live_wrong", monitorToken} {
+		if _, status, err := h.dial(key); err == nil || status != http.StatusUnauthorized {
+			t.Errorf("with the key %q: %d, %v", key, status, err)
+		}
+	}
+	conn, _, err := h.dial(keyOfGalaxy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	go func() {
+		for {
+			var frame struct{ ID string }
+			_, body, err := conn.ReadMessage()
+			if err != nil || json.Unmarshal(body, &frame) != nil {
+				return
+			}
+			_ = conn.WriteJSON(map[string]string{"ack": frame.ID})
+		}
+	}()
+	message := notify.Message{
+		ID: "ntf_1", URL: websocket.Target, MerchantID: 1, At: time.Now(), Timeout: 5 * time.Second, Body: []byte(`{"id":"ntf_1"}`),
+	}
+	waitFor(t, func() bool { return len(h.sockets.Connected()) == 1 })
+	if r := h.sockets.Send(t.Context(), message); r.Class != notify.OK {
+		t.Errorf("%q (%s)", r.Class, r.Error)
+	}
+	message.MerchantID = 2
+	if r := h.sockets.Send(t.Context(), message); r.Class != notify.NotConnected {
+		t.Errorf("the other merchant: %q", r.Class)
+	}
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not come")
+		}
+	}
+}
+
+func TestWhatIsNoWebSocketIsNotUpgraded(t *testing.T) {
+	h := open(t)
+	if got := h.api(t, keyOfGalaxy, http.MethodGet, "/api/v1/notify/ws", ""); got.problem() != "400 bad_request" {
+		t.Errorf("%s", got.problem())
+	}
+}
+
+// A process without workers would keep merchants waiting on a line that nobody
+// speaks into.
+func TestANodeThatSendsNothingTakesNoConnections(t *testing.T) {
+	var got error
+	app := fiber.New(fiber.Config{ErrorHandler: func(_ *fiber.Ctx, err error) error { got = err; return nil }})
+	app.Get("/", (&Server{}).notifySocket)
+	if _, err := app.Test(httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(got, errNoSockets) {
+		t.Errorf("%v", got)
+	}
+}
