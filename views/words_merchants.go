@@ -11,10 +11,11 @@ var (
 	tBreakerOpen     = word{"熔断断开", "Breaker open"}
 	tBreakerTitle    = word{"熔断器", "Breaker"}
 	tBreakerWell     = word{"通知正常发送。", "Notifications flow."}
+	tBreakerWhy      = word{"断开原因：%s。", "It opened: %s."}
 	tBreakerUntil    = word{"%s 放行一笔探测。", "One notification goes as a probe at %s."}
 	tBreakerHand     = word{"由人断开，需要人合上。", "A person opened it, and a person must close it."}
 	tBreakerProbing  = word{"正在用一笔通知探测。", "One notification is being tried."}
-	tParkedCount     = word{"%s 笔在等待", "%s are parked"}
+	tParkedCount     = word{"%s 笔在等待", "%s parked"}
 	tOpenBreaker     = word{"断开", "Open"}
 	tCloseBreaker    = word{"合上", "Close"}
 	tProbeBreaker    = word{"立即探测", "Probe now"}
