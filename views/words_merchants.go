@@ -52,6 +52,7 @@ var (
 	tScheduleWord    = word{"重试计划", "Schedule"}
 	tInFlightMost    = word{"并发上限", "In flight at most"}
 	tRateMost        = word{"速率上限", "Rate at most"}
+	tInAll           = word{"%s（所有节点合计）", "%s, all nodes together"}
 	tPerNode         = word{"%s（每节点）", "%s per node"}
 	tDoneBreaker     = word{"已记录，各节点半秒内生效。", "Done. Every node follows within half a second."}
 	tDoneEnable      = word{"地址已恢复。", "The address is in use again."}

@@ -62,7 +62,7 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 		return got.body
 	}
 	page := see(ops, "/merchants/m1?lang=en")
-	for _, want := range []string{"failures in a row: 5", "One notification goes as a probe at", "https://gone.test", "answered 410", "50/s per node", "2xx and the text success"} {
+	for _, want := range []string{"failures in a row: 5", "One notification goes as a probe at", "https://gone.test", "answered 410", "50/s, all nodes together", "2xx and the text success"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
