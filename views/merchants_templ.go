@@ -741,7 +741,7 @@ func breakerPanel(p *Page, d MerchantData) templ.Component {
 		}
 		if d.CanControl {
 			if d.state() == breaker.Open {
-				templ_7745c5c3_Err = askDialog(p, "probe", d.act("breaker/probe"), d.FormKey, tProbeBreakerT, tProbeBreakerHow, tProbeBreaker).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = askDialog(p, "probe", d.act("breaker/probe"), d.FormKey, tProbeBreakerT, tReasonAudit, tProbeBreakerHow, tProbeBreaker).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -751,12 +751,12 @@ func breakerPanel(p *Page, d MerchantData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.state() != breaker.Closed {
-				templ_7745c5c3_Err = askDialog(p, "close", d.act("breaker/close"), d.FormKey, tCloseBreakerT, tCloseBreakerHow, tCloseBreaker).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = askDialog(p, "close", d.act("breaker/close"), d.FormKey, tCloseBreakerT, tReasonAudit, tCloseBreakerHow, tCloseBreaker).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = askDialog(p, "open", d.act("breaker/open"), d.FormKey, tOpenBreakerT, tOpenBreakerHow, tOpenBreaker).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = askDialog(p, "open", d.act("breaker/open"), d.FormKey, tOpenBreakerT, tReasonAudit, tOpenBreakerHow, tOpenBreaker).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1179,7 +1179,7 @@ func addressList(p *Page, d MerchantData) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = askDialog(p, "ping-"+strconv.Itoa(i), d.act("ping"), d.FormKey+strconv.Itoa(i), tPingT, tPingHow, tPing).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = askDialog(p, "ping-"+strconv.Itoa(i), d.act("ping"), d.FormKey+strconv.Itoa(i), tPingT, tReasonAudit, tPingHow, tPing).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1219,7 +1219,7 @@ func addressList(p *Page, d MerchantData) templ.Component {
 							}
 							return nil
 						})
-						templ_7745c5c3_Err = askDialog(p, "enable-"+strconv.Itoa(i), d.act("enable"), d.FormKey+"e"+strconv.Itoa(i), tEnableT, tEnableHow, tEnable).Render(templ.WithChildren(ctx, templ_7745c5c3_Var59), templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = askDialog(p, "enable-"+strconv.Itoa(i), d.act("enable"), d.FormKey+"e"+strconv.Itoa(i), tEnableT, tReasonAudit, tEnableHow, tEnable).Render(templ.WithChildren(ctx, templ_7745c5c3_Var59), templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
