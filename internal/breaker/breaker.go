@@ -98,7 +98,9 @@ type Change struct {
 // fold takes one result of an attempt that began under the given generation and
 // says what changed, if anything.
 func (r *Row) fold(now, generation int64, res Result, p Policy) *Change {
-	if generation != r.Generation {
+	// Without a generation it began while no breaker was known: the merchant was
+	// well, perhaps for so long that its closed row had left the copy.
+	if generation != r.Generation && (generation != 0 || r.State != Closed) {
 		return nil
 	}
 	switch r.State {
