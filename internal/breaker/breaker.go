@@ -217,3 +217,6 @@ func (r *Row) release(now int64) Release {
 
 // Parked says whether what waits for this merchant is parked.
 func (r *Row) Parked() bool { return r != nil && r.State != Closed }
+
+// IsByHand says whether a person opened it: then nothing but a person closes it.
+func (r *Row) IsByHand() bool { return r != nil && r.ByHand }
