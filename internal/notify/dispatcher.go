@@ -127,7 +127,7 @@ func (d *Dispatcher) Pull(merchants []int64) {
 	defer d.mu.Unlock()
 	d.age(time.Now())
 	for _, id := range merchants {
-		if g := d.o.Breakers.Gate(id); !g.Flow && !g.Probe && !g.Due {
+		if g := d.gate(id); !g.Flow && !g.Probe && !g.Due {
 			continue
 		}
 		l := d.lane(id)
@@ -190,7 +190,7 @@ func (d *Dispatcher) pump() {
 func (d *Dispatcher) start(l *lane) {
 	t := &ticket{id: l.waiting[0], lane: l, slow: l.slow, generation: l.generation}
 	l.waiting = l.waiting[1:]
-	if t.probe = d.o.Breakers.Gate(l.merchant).Probe; t.probe {
+	if t.probe = d.gate(l.merchant).Probe; t.probe {
 		l.probed = l.generation
 	}
 	l.inFlight++
