@@ -28,7 +28,6 @@ type outcome struct {
 	status     Status
 	nextAt     *int64 // of RetryWait
 	generation int64  // of the breaker under which it began
-	folded     *breaker.Folded
 	// endpoint is the merchant's address whose health the attempt tells, if any.
 	endpoint string
 }
@@ -142,9 +141,10 @@ func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
 // leaves the row leased: it is sent again after the lease, which is what "at
 // least once" means.
 func (d *Dispatcher) write(o *outcome) {
+	var folded *breaker.Folded
 	var err error
 	for try := range 5 {
-		if _, err = d.results.Do(context.Background(), o); err == nil {
+		if folded, err = d.results.Do(context.Background(), o); err == nil {
 			break
 		}
 		time.Sleep(time.Duration(try+1) * 100 * time.Millisecond)
@@ -153,7 +153,7 @@ func (d *Dispatcher) write(o *outcome) {
 		d.o.Log.Error("write the result of an attempt", "notification", PublicID(o.claimed.EventID), "error", db.Explain(err))
 		return
 	}
-	d.heed(o.folded)
+	d.heed(folded)
 	d.o.Log.Info("notify", "notification", PublicID(o.claimed.EventID), "type", o.claimed.EventType, "attempt", o.attempt.Number,
 		"class", o.attempt.Class, "http_status", o.attempt.HTTPStatus, "took_ms", o.attempt.TookUS/1000, "result", o.status)
 	metric.Notifications.WithLabelValues(string(o.status)).Inc()
@@ -179,7 +179,9 @@ type resultRow struct {
 // writeResults commits a batch: the attempts for people, the deliveries by
 // compare-and-set on owner and attempt. Of a row that was leased again in between
 // only the attempt is kept: there is one success mark per delivery.
-func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outcome) ([]struct{}, error) {
+//
+// What the batch did to breakers is told once, with its first outcome.
+func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outcome) ([]*breaker.Folded, error) {
 	now := d.o.DB.Now()
 	rows := make([]resultRow, len(batch))
 	attempts := make([]Attempt, len(batch))
@@ -205,7 +207,8 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	if err != nil {
 		return nil, fmt.Errorf("write results: %w", err)
 	}
-	if batch[0].folded, err = d.o.Breakers.Fold(ctx, tx, d.samples(batch)); err != nil {
+	did := make([]*breaker.Folded, len(batch))
+	if did[0], err = d.o.Breakers.Fold(ctx, tx, d.samples(batch)); err != nil {
 		return nil, err
 	}
 	won := make(map[int64]bool, len(mine))
@@ -213,7 +216,7 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 		won[id] = true
 	}
 	if len(won) == 0 {
-		return make([]struct{}, len(batch)), nil
+		return did, nil
 	}
 	w := db.NewWrites(tx)
 	w.Add(d.counted(batch, won).Query(tx, d.o.DB))
@@ -226,7 +229,7 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	if err := w.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("count results: %w", err)
 	}
-	return make([]struct{}, len(batch)), nil
+	return did, nil
 }
 
 // openExhausted puts notifications that ran out of attempts on the exception
