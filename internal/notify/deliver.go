@@ -126,7 +126,7 @@ func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome 
 // newAttempt is the record of an attempt. Its texts come from outside.
 func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
 	a := Attempt{
-		ID: d.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: p.msg.URL,
+		ID: d.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: Shown(p.msg.URL),
 		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
 		Node: d.NodeName(), RequestHeader: text(res.RequestHeader), ResponseHeader: text(res.ResponseHeader),
 		ResponseBody: res.ResponseBody, Error: text(res.Error),
