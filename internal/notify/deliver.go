@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -41,7 +42,7 @@ func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })
 	span := d.spanOf(c)
-	res := send(d.ctx, d.o.Channels, c.Channel, p)
+	res := d.send(c, p)
 	endSpan(span, c, p.msg, res)
 	failpoint.Hit("after_send")
 	late.Stop()
@@ -80,6 +81,20 @@ func waitsOf(s merchant.Settings) Schedule {
 		waits[i] = time.Duration(ms) * time.Millisecond
 	}
 	return waits
+}
+
+// send makes the planned attempt. A channel that panics costs the attempt and not
+// the node: it would take everybody's attempts with it, and do so again after each
+// start. Its words may hold what was sent, and stay unsaid.
+func (d *Dispatcher) send(c claimed, p plan) (res Result) {
+	start := time.Now()
+	defer func() {
+		if recover() != nil {
+			res = Result{Class: Internal, Took: time.Since(start), Error: "the channel " + c.Channel + " broke down"}
+			d.o.Log.Error("a channel panicked", "channel", c.Channel, "notification", p.msg.ID, "stack", string(debug.Stack()))
+		}
+	}()
+	return send(d.ctx, d.o.Channels, c.Channel, p)
 }
 
 // send makes the planned attempt.
