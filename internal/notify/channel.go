@@ -17,6 +17,8 @@ type Message struct {
 	Type string // event type, e.g. "order.paid"
 	// Body is frozen when the fact happens and sent byte for byte.
 	Body []byte
+	// More are the other events of a digest; only channels that gather get some.
+	More []Part
 	URL  string
 	// MerchantID is whom it is for; a channel that merchants connect to finds their
 	// connections by it.
@@ -39,6 +41,12 @@ type Message struct {
 	Ack, AckText string
 	// Timeout bounds the whole attempt, from dial to the last byte read.
 	Timeout time.Duration
+}
+
+// Part is one more event of a digest.
+type Part struct {
+	ID, Type string
+	Body     []byte
 }
 
 // Class groups the ways in which an attempt can end.

@@ -38,6 +38,7 @@ type outcome struct {
 func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	m := d.o.Book().ByID(c.MerchantID)
 	p := d.plan(m, c)
+	gathered := d.gather(c, &p)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })
@@ -47,9 +48,13 @@ func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	failpoint.Hit("after_send")
 	late.Stop()
 	if res.Class == Cancelled {
-		d.giveBack(t, c)
+		d.giveBack(append(gathered, c))
+		d.mu.Lock()
+		d.release(t)
+		d.mu.Unlock()
 		return
 	}
+	defer d.writeGathered(gathered, p, start, res)
 	o := d.judge(c, p, start, res)
 	o.generation = t.generation
 
@@ -280,18 +285,17 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes,
 
 // giveBack returns a claim whose attempt we cut off ourselves, so that shutting
 // down costs the merchant's schedule nothing.
-func (d *Dispatcher) giveBack(t *ticket, c claimed) {
+func (d *Dispatcher) giveBack(all []claimed) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0"+
-		" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
-		RetryWait, d.o.DB.Now(), c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
-	if err != nil {
-		d.o.Log.Error("give a claim back", "error", db.Explain(err))
+	for _, c := range all {
+		_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0"+
+			" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
+			RetryWait, d.o.DB.Now(), c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
+		if err != nil {
+			d.o.Log.Error("give a claim back", "error", db.Explain(err))
+		}
 	}
-	d.mu.Lock()
-	d.release(t)
-	d.mu.Unlock()
 }
 
 // text makes a text from outside fit for both databases: valid UTF-8 without

@@ -213,8 +213,11 @@ func (d *Dispatcher) mayStart(l *lane) bool {
 // when there will be.
 func (d *Dispatcher) inRate(l *lane, r breaker.Release) bool {
 	perSecond, burst := r.PerSecond, 1
-	if s := d.settingsOf(l.merchant); s != nil && s.RatePerSecond > 0 && (perSecond == 0 || s.RatePerSecond < perSecond) {
-		perSecond, burst = s.RatePerSecond, max(1, int(s.RatePerSecond))
+	if s := d.settingsOf(l.merchant); s != nil && s.RatePerSecond > 0 {
+		// Each node has its share.
+		if own := s.RatePerSecond / float64(d.o.DB.Nodes()); perSecond == 0 || own < perSecond {
+			perSecond, burst = own, max(1, int(own))
+		}
 	}
 	if perSecond == 0 {
 		l.limiter = nil

@@ -373,9 +373,11 @@ func TestReadsPassOverLittleBehindADayOfFigures(t *testing.T) {
 			"at risk":   {1, func(d *db.DB) error { _, err := AtRisk(t.Context(), d); return err }},
 		} {
 			t.Run(name, func(t *testing.T) {
-				seen, watched := &statements{}, *d
-				watched.Read = d.Read.WithQueryHook(seen)
-				if err := c.read(&watched); err != nil {
+				seen, plain := &statements{}, d.Read
+				d.Read = plain.WithQueryHook(seen)
+				err := c.read(d)
+				d.Read = plain
+				if err != nil {
 					t.Fatal(err)
 				}
 				if len(seen.texts) == 0 {
