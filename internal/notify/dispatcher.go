@@ -67,7 +67,7 @@ type Dispatcher struct {
 	closing  bool
 
 	health  *health
-	results *db.Batcher[*outcome, struct{}]
+	results *db.Batcher[*outcome, *breaker.Folded]
 	holdNow chan struct{}
 	ctx     context.Context // ends attempts that outlast the shutdown
 	cancel  context.CancelFunc
@@ -84,7 +84,7 @@ func NewDispatcher(o Options) *Dispatcher {
 	d.quick, d.slow = newPools(o.Concurrency)
 	d.wake = sync.NewCond(&d.mu)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.results = db.NewBatcher(o.DB, db.BatchOptions[*outcome, struct{}]{
+	d.results = db.NewBatcher(o.DB, db.BatchOptions[*outcome, *breaker.Folded]{
 		Size: claimBatch, Writers: 2, Queue: unwrittenMost * 2, Wait: resultWait, Observe: metric.ObserveBatch("results"),
 	}, d.writeResults)
 	claimers := 1

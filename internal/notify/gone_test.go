@@ -66,3 +66,26 @@ func TestWhoCannotBeToldIsNotParked(t *testing.T) {
 		})
 	}
 }
+
+// An attempt that brings the code of its channel down ends like any other: the
+// node, and with it everybody else's notifications, goes on.
+func TestAChannelThatPanicsFailsItsAttemptOnly(t *testing.T) {
+	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
+	nudges := paid(t, f, 20)
+	poisoned := notify.PublicID(f.Count(t, "SELECT min(event_id) FROM deliveries"))
+	ch := &fakeChannel{answer: func(_ int, m notify.Message) notify.Result {
+		if m.ID == poisoned {
+			panic("secret-canary")
+		}
+		return notify.Result{Class: notify.OK, Status: 200}
+	}}
+	disp := dispatcher(t, f, ch, 10)
+	disp.Offer(nudges)
+	until(t, "all others are told", func() bool { return delivered(f, t) == 19 })
+	until(t, "it stands on the desk", func() bool {
+		disp.Pull([]int64{f.M1.ID})
+		return f.Count(t, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'") == 1
+	})
+	f.Want(t, 2, "SELECT count(*) FROM notify_attempts WHERE class = 'internal' AND error NOT LIKE '%canary%'")
+	until(t, "nothing is left", func() bool { return notify.Left(disp) == "" })
+}

@@ -231,7 +231,7 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I1", "repeat of nothing", "UPDATE callbacks SET outcome = 'repeat', digest = 'x' WHERE outcome = 'ignored'"},
 		{"I1", "exception lost", "DELETE FROM exceptions WHERE kind = 'late_payment'"},
 		{"I2", "delivery lost", "DELETE FROM deliveries WHERE status = 'queued' AND event_type = 'order.paid'"},
-		{"I2", "delivery forgotten", "UPDATE deliveries SET next_at = next_at - 120000000 WHERE status = 'queued' AND event_type = 'order.paid'"},
+		{"I2", "delivery forgotten", "UPDATE deliveries SET next_at = next_at - 180000000 WHERE status = 'queued' AND event_type = 'order.paid'"},
 		{"I2", "delivery stopped", "UPDATE deliveries SET next_at = NULL WHERE status = 'queued' AND event_type = 'order.paid'"},
 		{"I2", "exhausted unseen", "DELETE FROM exceptions WHERE kind = 'notify_exhausted'"},
 		{"I2", "skipped in spite of an address", "UPDATE orders SET notify_url = 'https://b.example' WHERE id IN (SELECT subject_id FROM deliveries WHERE status = 'skipped' AND last_class = 'no_address')"},
@@ -284,6 +284,43 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 					if report.OK() || !strings.Contains(explain(report), "NOT in order") {
 						t.Error("the report says that all is well")
 					}
+				}
+			})
+		})
+	}
+}
+
+// What waits for long is forgotten only where nobody would ever come back to it.
+func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		late       time.Duration
+		prepare    string
+		violations int64
+	}{
+		"nobody comes back":           {10 * time.Minute, "UPDATE orders SET subject = subject", 1},
+		"the merchant is parked":      {10 * time.Hour, "UPDATE breakers SET state = 'open'", 0},
+		"its probe is out":            {10 * time.Hour, "UPDATE breakers SET state = 'half_open'", 0},
+		"it was parked":               {10 * time.Minute, "UPDATE breakers SET state = 'closed'", 1},
+		"the merchant is being told":  {10 * time.Minute, "UPDATE report_merchants SET last_ok_at = ?", 0},
+		"the merchant fails":          {10 * time.Minute, "UPDATE report_merchants SET last_failed_at = ?", 0},
+		"others were told for hours":  {2 * time.Hour, "UPDATE report_merchants SET last_ok_at = ?", 1},
+		"left to a node for a minute": {70 * time.Second, "UPDATE orders SET subject = subject", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				s := newStory(t, d)
+				s.pay(s.create(s.M1, 0))
+				s.exec("INSERT INTO breakers (merchant_id, state, updated_at) VALUES (?, 'closed', 1)", s.M1.ID)
+				s.exec("INSERT INTO report_merchants (merchant_id, last_ok_at, last_failed_at) VALUES (?, 1, 1)", s.M1.ID)
+				s.exec("UPDATE deliveries SET next_at = ?", d.Now()-c.late.Microseconds())
+				if strings.Contains(c.prepare, "?") {
+					s.exec(c.prepare, d.Now())
+				} else {
+					s.exec(c.prepare)
+				}
+				report := s.verify(time.Minute)
+				if i := report.Invariants[1]; i.ID != "I2" || i.Violations != c.violations {
+					t.Errorf("%d violations, want %d:\n%s", i.Violations, c.violations, explain(report))
 				}
 			})
 		})
