@@ -227,7 +227,7 @@ func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() 
 	}
 	return apply.Env{
 		DB: d, Keys: keys, Kinds: app.Kinds(), Ledger: ledger.New(d),
-		CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, Channels: app.Targets(), Out: std.out,
+		CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, Channels: app.Targets(), Credentials: app.Credentials(), Out: std.out,
 		Defaults: apply.Defaults{Schedule: schedule, Timeout: c.NotifyTimeout, MaxInFlight: c.NotifyMaxInFlight},
 	}, d.Close, nil
 }

@@ -116,7 +116,7 @@ func Alerts(p *Page, l List, v AlertsData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.CanTest && len(v.Targets) > 0 {
-				templ_7745c5c3_Err = reasonDialog(p, "test", "/alerts/test", v.FormKey, "", tTestAlert, tReasonAudit, tTestAlert, tTestAlertHow).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = askDialog(p, "test", "/alerts/test", v.FormKey, tTestAlert, tReasonAudit, tTestAlertHow, tTestAlert).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -71,6 +71,8 @@ var acts = map[string]word{
 	"password.change":          tActPassword,
 	"alert.test":               tActAlertTest,
 	"alert.rule":               tActAlertRule,
+	"merchant.ping":            tActPing,
+	"merchant.enable_address":  tActEnable,
 	"breaker.open":             tActBreakerOpen,
 	"breaker.close":            tActBreakerShut,
 	"breaker.probe":            tActBreakerTry,

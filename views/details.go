@@ -35,8 +35,14 @@ func callbackLink(id int64) templ.SafeURL {
 	return templ.URL("/callbacks/" + strconv.FormatInt(id, 10))
 }
 
-func notificationLink(event int64) templ.SafeURL {
-	return templ.URL("/notifications/" + notify.PublicID(event))
+// notificationLink leads to a notification; one of a subscriber shares its event
+// with the merchant's.
+func notificationLink(d console.Delivery) templ.SafeURL {
+	link := "/notifications/" + notify.PublicID(d.EventID)
+	if d.House {
+		link += "?delivery=" + strconv.FormatInt(d.ID, 10)
+	}
+	return templ.URL(link)
 }
 
 func exceptionPageLink(id int64) templ.SafeURL {

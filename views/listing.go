@@ -88,6 +88,9 @@ func (p *Page) filterWords(name, value string) (label, said string) {
 		}
 		return p.T(tState), p.T(look(deliveryStates, value).word)
 	case "state":
+		if s, ok := alertStates[value]; ok {
+			return p.T(tState), p.T(s.word)
+		}
 		return p.T(tState), p.T(exceptionStateWord(value))
 	case "kind":
 		return p.T(tKind), p.T(kindWord(value))

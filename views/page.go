@@ -52,6 +52,7 @@ var (
 	LabelQueues        = Label{tQueues}
 	LabelAudit         = Label{tAudit}
 	LabelAlerts        = Label{tAlerts}
+	LabelMerchants     = Label{tMerchants}
 	LabelAccount       = Label{tAccount}
 )
 

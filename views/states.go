@@ -1,6 +1,7 @@
 package views
 
 import (
+	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
 	"backstop/internal/notify"
@@ -44,6 +45,12 @@ var toldStates = map[string]state{
 	"parked":    {"warn", "zap-off", tParked},
 	"delivered": {"ok", "check", tDelivered},
 	"exhausted": {"bad", "x", tExhausted},
+}
+
+var breakerStates = map[string]state{
+	string(breaker.Closed):   {"ok", "check", tStoryFlows},
+	string(breaker.Open):     {"bad", "zap-off", tStoryParks},
+	string(breaker.HalfOpen): {"warn", "flask-conical", tStoryProbes},
 }
 
 var deliveryStates = map[string]state{

@@ -272,13 +272,6 @@ func moneyState(o *order.Order) state {
 	return state{"bad", "scale", tDiffers}
 }
 
-// breakerStates are how a breaker looks in a story.
-var breakerStates = map[string]state{
-	string(breaker.Closed):   {"ok", "check", tStoryFlows},
-	string(breaker.Open):     {"bad", "zap-off", tStoryParks},
-	string(breaker.HalfOpen): {"warn", "flask-conical", tStoryProbes},
-}
-
 // breakerCauses are the words of why a breaker changed.
 var breakerCauses = map[string]word{
 	breaker.InARow: tCauseInARow, breaker.FailureRate: tCauseRate, breaker.ProbeDue: tCauseProbeDue,

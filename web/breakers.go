@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -173,8 +174,15 @@ func (s *Server) breakerAct(act breaker.Act) fiber.Handler {
 	}
 }
 
-// readReason reads {"reason": "…"} from the body.
+// noReason stands for a reason that a program did not give.
+const noReason = "through the API, without a reason"
+
+// readReason reads {"reason": "…"} from the body. A call without a body is a
+// program's: what it has to say stands in its own log.
 func readReason(c *fiber.Ctx) (string, error) {
+	if len(bytes.TrimSpace(c.Body())) == 0 {
+		return noReason, nil
+	}
 	var body struct {
 		Reason string `json:"reason"`
 	}

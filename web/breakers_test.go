@@ -4,16 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
-	"backstop/internal/breaker"
 )
 
 func TestABreakerIsOpenedAndClosedByHandOnTheRecord(t *testing.T) {
 	h := open(t)
-	h.o.Breakers = breaker.NewBook(h.db, func(int64) breaker.Policy { return breaker.Policy{Failures: 5, Open: time.Minute} })
 	act := func(key, path, body string) answer { return h.api(t, key, "POST", monitoring+"breakers/"+path, body) }
 	const reason = `{"reason":"they moved to a new address"}`
 	for path, want := range map[string]string{

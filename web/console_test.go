@@ -162,7 +162,9 @@ func (h *house) details(t *testing.T) []sight {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.inTrouble(t)
 	return []sight{
+		{"merchant", "/merchants/m1", "https://gone.test"},
 		{"callback", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM callbacks WHERE outcome = 'paid'")), "RSA-SHA256"},
 		{"callback-refused", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM refused_callbacks")), "does not match"},
 		{"notification", "/notifications/" + notify.PublicID(id("SELECT id FROM events")), "HTTP 502"},
@@ -180,6 +182,7 @@ var pages = []sight{
 	{"callbacks", "/callbacks", "bad_signature"},
 	{"notifications", "/notifications", "HTTP 502"},
 	{"exceptions", "/exceptions", "12.300"},
+	{"merchants", "/merchants", "m1"},
 	{"me", "/me", "datalist"},
 	{"audit", "/audit?check=1", "data-row"},
 	{"orders-none", "/orders?no=nothing", "/orders"},

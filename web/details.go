@@ -48,9 +48,13 @@ func (s *Server) notificationPage(c *fiber.Ctx) error {
 	if !ok {
 		return notify.ErrNoDelivery
 	}
+	delivery, err := strconv.ParseInt(c.Query("delivery", "0"), 10, 64)
+	if err != nil {
+		return notify.ErrNoDelivery
+	}
 	ctx, cancel := work()
 	defer cancel()
-	n, err := s.console.Notification(ctx, event)
+	n, err := s.console.Notification(ctx, event, delivery)
 	if err != nil {
 		return err
 	}
@@ -60,7 +64,7 @@ func (s *Server) notificationPage(c *fiber.Ctx) error {
 		n.Mask()
 	}
 	return s.render(c, http.StatusOK, views.NotificationPage(s.page(c), views.NotificationData{
-		Notification: n, Masked: masked, CanResend: s.policy.Allows(role, access.Resend) && n.OrderNo != "", Key: newFormKey(),
+		Notification: n, Masked: masked, CanResend: s.policy.Allows(role, access.Resend) && n.OrderNo != "" && !n.House, Key: newFormKey(),
 	}))
 }
 

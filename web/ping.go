@@ -67,7 +67,7 @@ func (s *Server) ping(c *fiber.Ctx, object string, m *merchant.Merchant) error {
 	answer, err := s.o.Pings.Ping(ctx, m, endpoint, func(ctx context.Context, tx bun.Tx, a notify.Answer) error {
 		return audit.Write(ctx, tx, s.o.DB, audit.Act{
 			Actor: by, Action: object + ".ping", Object: object, ObjectID: m.Code, Remote: from,
-			Params: map[string]any{"endpoint": a.Endpoint.Name, "notification": a.Notification, "class": a.Attempt.Class},
+			Params: map[string]any{"endpoint": notify.Shown(a.Endpoint.Name), "notification": a.Notification, "class": a.Attempt.Class},
 		})
 	})
 	if errors.Is(err, notify.ErrNoEndpoint) {
@@ -78,7 +78,7 @@ func (s *Server) ping(c *fiber.Ctx, object string, m *merchant.Merchant) error {
 	}
 	a := answer.Attempt
 	return c.JSON(pingView{
-		ID: answer.Notification, Endpoint: answer.Endpoint.Name, Channel: answer.Endpoint.Channel, URL: a.URL,
+		ID: answer.Notification, Endpoint: notify.Shown(answer.Endpoint.Name), Channel: answer.Endpoint.Channel, URL: a.URL,
 		OK: a.Class == notify.OK, Class: string(a.Class), HTTPStatus: a.HTTPStatus, TookMS: a.TookUS / 1000,
 		ResponseHeader: a.ResponseHeader, ResponseBody: string(a.ResponseBody), Error: a.Error, StartedAt: notify.Stamp(a.StartedAt),
 	})

@@ -81,8 +81,8 @@ func (s *Server) machineRoutes() []route {
 		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/close", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.CloseIt)},
 		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/probe", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.ProbeIt)},
 		{method: http.MethodGet, path: monitoringPath + "health", door: monitorDoor, permission: access.ViewNotifications, handler: s.health},
-		{method: http.MethodPost, path: "/api/v1/admin/merchants/:code/ping", door: monitorDoor, permission: access.ControlBreakers, handler: s.pingMerchant},
-		{method: http.MethodPost, path: "/api/v1/admin/subscriptions/:code/ping", door: monitorDoor, permission: access.ControlBreakers, handler: s.pingSubscription},
+		{method: http.MethodPost, path: "/api/v1/admin/merchants/:code/ping", door: monitorDoor, permission: access.ControlAddresses, handler: s.pingMerchant},
+		{method: http.MethodPost, path: "/api/v1/admin/subscriptions/:code/ping", door: monitorDoor, permission: access.ControlAddresses, handler: s.pingSubscription},
 	}
 }
 
@@ -120,6 +120,13 @@ func (s *Server) consoleRoutes() []route {
 		act("/notifications/plans/:plan/run", access.ResendMany, s.runPlan),
 		page("/notifications/:notification", access.ViewNotifications, s.notificationPage, menu{}),
 		page("/exceptions", access.ViewExceptions, s.exceptionsPage, menu{"wrench", views.LabelExceptions}),
+		page("/merchants", access.ViewNotifications, s.merchantsPage, menu{"store", views.LabelMerchants}),
+		page("/merchants/:merchant", access.ViewNotifications, s.merchantPage, menu{}),
+		act("/merchants/:merchant/breaker/open", access.ControlBreakers, s.moveBreaker(breaker.OpenIt)),
+		act("/merchants/:merchant/breaker/close", access.ControlBreakers, s.moveBreaker(breaker.CloseIt)),
+		act("/merchants/:merchant/breaker/probe", access.ControlBreakers, s.moveBreaker(breaker.ProbeIt)),
+		act("/merchants/:merchant/ping", access.ControlAddresses, s.tryAddress),
+		act("/merchants/:merchant/enable", access.ControlAddresses, s.enableAddress),
 		page("/alerts", access.ViewAlerts, s.alertsPage, menu{"shield-alert", views.LabelAlerts}),
 		act("/alerts/test", access.TestAlerts, s.testAlert),
 		act("/alerts/rules/:rule", access.ConfigureAlerts, s.changeRule),

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"backstop/internal/access"
 	"backstop/internal/db"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -49,6 +51,49 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 	slices.Sort(reachable)
 	if !slices.Equal(table, reachable) {
 		t.Errorf("the table says\n%v\nreachable are\n%v", table, reachable)
+	}
+}
+
+// Whatever changes something is closed to pages of other sites, which send the
+// person's cookie but not our origin, and to the keys of other doors.
+func TestEveryActIsClosedToOtherSitesAndOtherKeys(t *testing.T) {
+	h := open(t)
+	cookie := h.signIn(t, access.Admin)
+	name, _, _ := strings.Cut(cookie, "=")
+	acts := 0
+	for _, r := range h.routes() {
+		if isSafe(r.method) || r.method == http.MethodOptions {
+			continue
+		}
+		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.path, "1")
+		try := func(want int, what string, header ...string) {
+			t.Helper()
+			got := h.call(t, r.method, path, "reason=because+I+say+so&form_key="+what, append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
+			if got.status != want || want == http.StatusSeeOther && !strings.HasPrefix(got.header.Get("Location"), "/login") {
+				t.Errorf("%s %s %s: %d %s, want %d", r.method, path, what, got.status, got.header.Get("Location"), want)
+			}
+		}
+		switch r.door {
+		case consoleDoor, loginDoor:
+			acts++
+			try(http.StatusForbidden, "from another site", "Cookie", cookie, "Sec-Fetch-Site", "cross-site")
+			try(http.StatusForbidden, "from a sister site", "Cookie", cookie, "Sec-Fetch-Site", "same-site", "Origin", "https://sister.example")
+			try(http.StatusForbidden, "from another origin", "Cookie", cookie, "Origin", "https://other.example")
+			try(http.StatusForbidden, "from a sandbox", "Cookie", cookie, "Origin", "null")
+			try(http.StatusForbidden, "from nowhere", "Cookie", cookie)
+		case merchantDoor, monitorDoor:
+			try(http.StatusUnauthorized, "with a cookie", "Cookie", cookie, "Sec-Fetch-Site", "same-origin")
+		}
+		if r.door != consoleDoor {
+			continue
+		}
+		for _, key := range []string{monitorToken, keyOfGalaxy} {
+			try(http.StatusSeeOther, "with another door's key", "Authorization", "Bearer "+key, "Sec-Fetch-Site", "same-origin")
+			try(http.StatusSeeOther, "with another door's key as a cookie", "Cookie", name+"="+key, "Sec-Fetch-Site", "same-origin")
+		}
+	}
+	if acts < 15 {
+		t.Errorf("only %d acts were tried", acts)
 	}
 }
 

@@ -27,6 +27,7 @@ const (
 	Comment           Permission = "note.write" // on orders and exceptions
 	ViewAudit         Permission = "audit.view"
 	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
+	ControlAddresses  Permission = "address.control" // try and enable merchants' addresses
 	ViewAlerts        Permission = "alert.view"
 	TestAlerts        Permission = "alert.test"      // send a message to every target
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
@@ -39,7 +40,7 @@ const (
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit, ControlBreakers, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
+	Resend, Comment, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
 	ResendMany, AssignExceptions, SettleExceptions,
 }
 

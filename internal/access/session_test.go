@@ -274,10 +274,10 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions}
 	extra := map[string][]Permission{
 		Support: {Resend, Comment, AssignExceptions},
-		Ops:     {InspectQueues, Resend, Comment, ControlBreakers, ViewAlerts, TestAlerts, AssignExceptions, ResendMany, SettleExceptions},
+		Ops:     {InspectQueues, Resend, Comment, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, AssignExceptions, ResendMany, SettleExceptions},
 		Finance: {ViewPersonal, ExportEvidence, Resend, Comment, AssignExceptions, SettleExceptions},
 		Lead:    {ViewPersonal, ExportEvidence, Resend, Comment, ViewAudit, AssignExceptions, ResendMany, SettleExceptions},
-		Admin:   {InspectQueues, ViewAudit, ViewAlerts, TestAlerts, ConfigureAlerts},
+		Admin:   {InspectQueues, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts},
 		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {

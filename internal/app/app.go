@@ -112,8 +112,12 @@ func (a *App) open(ctx context.Context) (err error) {
 		return err
 	}
 	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
-	_, err = a.settings.Refresh(ctx)
-	return err
+	if _, err = a.settings.Refresh(ctx); err != nil {
+		return err
+	}
+	// Tasks come in before the first tick: what is parked must be known by then.
+	a.breakers = breaker.NewBook(a.db, a.breakerPolicy)
+	return a.breakers.Refresh(ctx)
 }
 
 func (a *App) closing(f func()) { a.closers = append(a.closers, f) }
@@ -203,7 +207,6 @@ func (a *App) build() {
 	c := a.o.Config
 	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs})
 	a.closing(out.Close)
-	a.breakers = breaker.NewBook(a.db, a.breakerPolicy)
 	a.nudger = notify.NewNudger(a.queue, a.db.Now, a.o.Log)
 	a.closing(a.nudger.Close)
 	a.ledger = ledger.New(a.db)

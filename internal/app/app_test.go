@@ -44,3 +44,31 @@ func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 		})
 	}
 }
+
+// What a person has parked, or a breaker, stays parked through a start: nothing is
+// sent before this node knows of it.
+func TestAStartKnowsWhatIsParked(t *testing.T) {
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() *App {
+		t.Helper()
+		a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	a := start()
+	_, err = a.db.NewRaw("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (7, 'open', TRUE, 1)").Exec(t.Context())
+	a.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a = start()
+	defer a.Close()
+	if _, ok := a.dispatcher.Way(7); ok {
+		t.Error("a merchant whose breaker is open would be told")
+	}
+}

@@ -44,3 +44,11 @@ func Targets() map[string]func(url string) error {
 		notify.SMS:       sms.CheckTarget,
 	}
 }
+
+// Credentials say of each channel that needs some what is wrong with them.
+func Credentials() map[string]func(map[string]string) error {
+	return map[string]func(map[string]string) error{
+		notify.Email: email.CheckServer,
+		notify.SMS:   sms.CheckCredentials,
+	}
+}

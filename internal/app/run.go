@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	}
 	close(a.ready)
+	debug.FreeOSMemory() // what only the start needed: parsed policies, templates, settings
 	select {
 	case <-ctx.Done():
 		a.o.Log.Info("stop", "reason", "signal")

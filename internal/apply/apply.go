@@ -35,6 +35,9 @@ type Env struct {
 	// Channels are the ways to reach somebody beside webhooks, by name: each says
 	// whether it can use an address.
 	Channels map[string]func(url string) error
+	// Credentials say, by channel, what is wrong with an address's credentials.
+	// Their errors hold none.
+	Credentials map[string]func(map[string]string) error
 	// Defaults are used where a merchant says nothing.
 	Defaults Defaults
 	// Out gets one line per entry: created, changed, opened or unchanged.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -22,6 +23,8 @@ const (
 	maxWeight    = 100
 	maxHeaders   = 20
 	maxHeader    = 4096 // bytes of one value: a token is a tenth of it
+	minDigest    = 10 * time.Second
+	maxDigest    = 24 * time.Hour
 )
 
 // endpointDecl is one address as the file has it, with secrets readable.
@@ -42,7 +45,7 @@ func (v value) endpoints(env Env, files *keyFiles, format string) []endpointDecl
 	seen := names{}
 	var all []endpointDecl
 	for _, entry := range entries {
-		o := entry.object("name", "channel", "url", "events", "weight", "headers", "credentials", "client_cert", "client_key", "format")
+		o := entry.object("name", "channel", "url", "events", "weight", "headers", "credentials", "client_cert", "client_key", "format", "digest")
 		e := endpointDecl{at: o, Endpoint: merchant.Endpoint{
 			Name: o.at("name").code(), Channel: o.at("channel").channel(env), Events: o.at("events").eventTypes(),
 			URL: o.at("url").text(maxURL), Weight: int(o.at("weight").whole(1, maxWeight, 1)), Format: format,
@@ -61,6 +64,14 @@ func (v value) endpoints(env Env, files *keyFiles, format string) []endpointDecl
 			o.at("headers").wrong("%v", strings.TrimPrefix(err.Error(), webhook.ErrHeader.Error()+": "))
 		}
 		e.keepsCredentials = !o.at("credentials").given()
+		if check := env.Credentials[e.Channel]; check != nil && e.Credentials != nil {
+			if err := check(e.Credentials); err != nil {
+				o.at("credentials").wrong("%v", err)
+			}
+		}
+		if e.DigestMS = o.at("digest").duration(minDigest, maxDigest, 0).Milliseconds(); e.DigestMS > 0 && e.Channel != notify.Email {
+			o.at("digest").wrong("only mails (channel: email) are gathered")
+		}
 		o.certificate(&e, files)
 		all = append(all, e)
 	}

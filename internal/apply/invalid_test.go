@@ -20,7 +20,13 @@ func TestProblemsNameLineAndField(t *testing.T) {
 	}
 	notify := func(rest string) string { return merchant("notify:\n    " + rest) }
 	endpoint := func(rest string) string { return notify("endpoints:\n    - { " + rest + " }") }
-	env.Channels = map[string]func(string) error{"bus": func(string) error { return errors.New("a bus has no https") }}
+	env.Channels = map[string]func(string) error{"bus": func(url string) error {
+		if url == "bus:7" {
+			return nil
+		}
+		return errors.New("a bus has no https")
+	}}
+	env.Credentials = map[string]func(map[string]string) error{"bus": func(map[string]string) error { return errors.New("a bus wants a ticket") }}
 	for _, c := range []struct{ file, want string }{
 		{"", ":1: the file declares nothing"},
 		{"merchants: [", "not valid YAML"},
@@ -73,6 +79,9 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{endpoint("name: crm, url: ftp://b"), ":6: merchants[0].notify.endpoints[0].url: only https is reached"},
 		{endpoint("name: crm, url: https://b, channel: pigeon"), `merchants[0].notify.endpoints[0].channel: "pigeon" is not known; use webhook or bus`},
 		{endpoint("name: crm, url: https://b, channel: bus"), "merchants[0].notify.endpoints[0].url: a bus has no https"},
+		{endpoint("name: crm, url: bus:7, channel: bus, credentials: { key: a }"), "merchants[0].notify.endpoints[0].credentials: a bus wants a ticket"},
+		{endpoint("name: crm, url: https://b, digest: 1h"), "merchants[0].notify.endpoints[0].digest: only mails"},
+		{endpoint("name: crm, url: https://b, digest: 1s"), "merchants[0].notify.endpoints[0].digest: use a duration from 10s to 24h"},
 		{endpoint("url: https://b"), "merchants[0].notify.endpoints[0].name: missing"},
 		{endpoint("name: crm, url: https://b, weight: 0"), "weight: use a whole number from 1 to 100"},
 		{endpoint("name: crm, url: https://b, credentials: { key: [a] }"), "merchants[0].notify.endpoints[0].credentials.key: a text is wanted here"},

@@ -36,6 +36,11 @@ func (d *declared) subscription(env Env, v value, files *keyFiles, seen names) {
 	if o.given() && !s.told.reached() {
 		o.at("endpoints").wrong("missing: where it is told")
 	}
+	for _, e := range s.told.endpoints {
+		if e.Channel == notify.Websocket {
+			e.at.at("channel").wrong("a system of the house has no API key to connect with: use another channel")
+		}
+	}
 	d.house = append(d.house, s)
 }
 

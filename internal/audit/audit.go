@@ -97,6 +97,7 @@ func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error)
 type Query struct {
 	Actor            string
 	Object, ObjectID string
+	From, To         int64 // Unix µs, To not included; 0 = no bound
 	Before, After    int64 // only numbers below and above; 0 = no bound
 	// Oldest takes those nearest to After instead of the newest.
 	Oldest bool
@@ -122,6 +123,12 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	}
 	if by.Before > 0 {
 		sel = sel.Where("au.number < ?", by.Before)
+	}
+	if by.From > 0 {
+		sel = sel.Where("au.at >= ?", by.From)
+	}
+	if by.To > 0 {
+		sel = sel.Where("au.at < ?", by.To)
 	}
 	if by.After > 0 {
 		sel = sel.Where("au.number > ?", by.After)

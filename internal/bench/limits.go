@@ -1,8 +1,11 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -33,6 +36,9 @@ func (b *bench) limits(ctx context.Context, r *redisServer) error {
 	if err := b.direct(ctx); err != nil {
 		return fmt.Errorf("measure direct posts: %w", err)
 	}
+	if err := b.plain(ctx); err != nil {
+		return fmt.Errorf("measure direct posts by net/http: %w", err)
+	}
 	if r != nil {
 		if err := b.asynq(ctx, r); err != nil {
 			return fmt.Errorf("measure asynq: %w", err)
@@ -60,6 +66,45 @@ func (b *bench) limits(ctx context.Context, r *redisServer) error {
 	return nil
 }
 
+// message is a notification as merchants get it.
+var message = []byte(`{"id":"ntf_0000000000","type":"order.paid","timestamp":"2026-01-01T00:00:00Z","data":{"order_no":"0000000000000000000","out_trade_no":"0000","merchant":"m1","amount":1999,"currency":"CNY","status":"paid","supplier":"wx-main","supplier_trade_no":"0000","paid_amount":1999,"version":3}}`)
+
+// plain posts straight to a sink with the standard library on both sides, as
+// most suppliers and merchants do.
+func (b *bench) plain(ctx context.Context) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("open the sink: %w", err)
+	}
+	sink := &http.Server{ReadHeaderTimeout: limitTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "success")
+	})}
+	go func() { _ = sink.Serve(l) }()
+	defer sink.Close()
+	url := "http://" + l.Addr().String()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, MaxConnsPerHost: connections}}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, limitTime)
+	defer cancel()
+	const most = 1_000_000
+	start := time.Now()
+	took, err := closedLoop(ctx, connections, most, func(int) error {
+		res, err := client.Post(url, "application/json", bytes.NewReader(message))
+		if err != nil {
+			return err
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		return res.Body.Close()
+	})
+	if err != nil {
+		return err
+	}
+	b.report.plain = float64(len(took)) / time.Since(start).Seconds()
+	b.report.add(b.rate("limits", "direct POST by net/http, 64 connections", len(took), time.Since(start)))
+	return nil
+}
+
 // direct posts straight to the sink: the ceiling of whatever is measured here.
 func (b *bench) direct(ctx context.Context) error {
 	s, err := openSink(0)
@@ -69,7 +114,7 @@ func (b *bench) direct(ctx context.Context) error {
 	defer s.close()
 	c := newCaller(s.host(), connections)
 	defer c.close()
-	p := post{path: "/n", contentType: "application/json", body: []byte(`{"id":"ntf_0000000000","type":"order.paid","timestamp":"2026-01-01T00:00:00Z","data":{"order_no":"0000000000000000000","out_trade_no":"0000","merchant":"m1","amount":1999,"currency":"CNY","status":"paid","supplier":"wx-main","supplier_trade_no":"0000","paid_amount":1999,"version":3}}`)}
+	p := post{path: "/n", contentType: "application/json", body: message}
 	ctx, cancel := context.WithTimeout(ctx, limitTime)
 	defer cancel()
 	const most = 1_000_000 // more than any machine posts within limitTime

@@ -98,7 +98,9 @@ type Change struct {
 // fold takes one result of an attempt that began under the given generation and
 // says what changed, if anything.
 func (r *Row) fold(now, generation int64, res Result, p Policy) *Change {
-	if generation != r.Generation {
+	// Without a generation it began while no breaker was known: the merchant was
+	// well, perhaps for so long that its closed row had left the copy.
+	if generation != r.Generation && (generation != 0 || r.State != Closed) {
 		return nil
 	}
 	switch r.State {
@@ -215,3 +217,6 @@ func (r *Row) release(now int64) Release {
 
 // Parked says whether what waits for this merchant is parked.
 func (r *Row) Parked() bool { return r != nil && r.State != Closed }
+
+// IsByHand says whether a person opened it: then nothing but a person closes it.
+func (r *Row) IsByHand() bool { return r != nil && r.ByHand }

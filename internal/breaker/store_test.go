@@ -234,3 +234,35 @@ func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 		}
 	})
 }
+
+// A breaker that has been closed for a while leaves the nodes' copies. What fails
+// from then on counts from the first failure, as for a merchant without a row.
+func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		b := newBook(d, time.Millisecond)
+		fold(t, d, b, results(b, 1, breaker.Failed, 3)...)
+		time.Sleep(2 * time.Millisecond)
+		if ok, err := b.LeaseProbe(t.Context(), 1, time.Second); !ok || err != nil {
+			t.Fatalf("%t, %v", ok, err)
+		}
+		fold(t, d, b, results(b, 1, breaker.Taken, 1)...)
+		if _, err := d.NewRaw("UPDATE breakers SET updated_at = 1, changed_at = 1").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fresh := newBook(d, time.Hour)
+		refresh(t, fresh)
+		if r := fresh.Of(1); r != nil {
+			t.Fatalf("it is still in the copy: %+v", r)
+		}
+		early := results(fresh, 1, breaker.Failed, 3) // they all began before any was known
+		fold(t, d, fresh, early...)
+		if r := fresh.Of(1); r.State != breaker.Open {
+			t.Errorf("after three failures in a row: %+v", r)
+		}
+		// What began as early and comes in later changes nothing any more.
+		fold(t, d, fresh, early...)
+		if n := count(t, d, "SELECT count(*) FROM breaker_history WHERE to_state = 'open'"); n != 2 {
+			t.Errorf("opened %d times", n)
+		}
+	})
+}

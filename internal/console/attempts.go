@@ -52,7 +52,7 @@ func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (AttemptPage, erro
 	q := b.db.Read.NewSelect().TableExpr("notify_attempts AS na").
 		ColumnExpr("na.id, na.number, na.url, na.class, na.http_status, na.started_at, na.took_us, na.node, na.error").
 		ColumnExpr("coalesce(d.event_id, 0) AS event_id, coalesce(d.event_type, '') AS event_type, coalesce(o.order_no, '') AS order_no").
-		ColumnExpr("coalesce((SELECT m.code FROM merchants AS m WHERE m.id = na.merchant_id), '') AS merchant").
+		ColumnExpr("coalesce((SELECT m.code FROM merchants AS m WHERE m.id = na.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = na.merchant_id), '') AS merchant").
 		Join("LEFT JOIN deliveries AS d ON d.id = na.delivery_id").Join("LEFT JOIN orders AS o ON o.id = d.subject_id").
 		Where("na.id >= ? AND na.id < ?", db.IDAt(f.From), db.IDAt(f.To)).OrderExpr("na.id DESC").Limit(int64(f.Limit) + 1)
 	var floor int64

@@ -102,11 +102,11 @@ func (b *Book) Callbacks(ctx context.Context, f CallbackFilter) (Page[callback.R
 	}
 	for _, table := range f.tables() {
 		part := page
-		if err := counted(ctx, b, &part, f.Slice, scans, table, "c", match[table].apply); err != nil {
+		if err := counted(ctx, b, &part, f.Slice, w, scans, table, "c", match[table].apply); err != nil {
 			return page, err
 		}
-		if f.At.ID == 0 && page.Older.ID == 0 {
-			page.Count = part.Count // both tables are on the one page
+		if f.At.ID == 0 && (page.Older.ID == 0 || page.Reached > 0) {
+			page.Count, page.More = part.Count, part.More // the page has rows of both tables
 			break
 		}
 		page.Count, page.More = min(page.Count+part.Count, countRows), page.More || part.More || page.Count+part.Count > countRows

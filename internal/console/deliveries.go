@@ -70,7 +70,7 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 	page := cut(f.Slice, w, rows, func(d Delivery) int64 { return d.ID })
 	if m.gathered {
 		page.Count = int64(len(m.ids))
-	} else if err := counted(ctx, b, &page, f.Slice, m.scans, "deliveries", "d", m.apply); err != nil {
+	} else if err := counted(ctx, b, &page, f.Slice, w, m.scans, "deliveries", "d", m.apply); err != nil {
 		return page, err
 	}
 	return page, b.addLast(ctx, page.Rows)

@@ -76,11 +76,16 @@ type Notification struct {
 	Cut      bool // there are more attempts than these
 }
 
-// Notification reads the notification of one event. Errors: ErrNotFound.
-func (b *Book) Notification(ctx context.Context, event int64) (*Notification, error) {
+// Notification reads the notification of one event: the merchant's, or the one of
+// the delivery that is given (0 = none), as others may subscribe to the event.
+// Errors: ErrNotFound.
+func (b *Book) Notification(ctx context.Context, event, delivery int64) (*Notification, error) {
 	var rows []Delivery
-	err := b.db.Read.NewSelect().Model(&rows).ColumnExpr("d.*").ColumnExpr(deliveryColumns).Join("LEFT JOIN orders AS o ON o.id = d.subject_id").
-		Where("d.event_id = ?", event).Where("d.subject_id = (SELECT s.subject_id FROM events AS s WHERE s.id = ?)", event).OrderExpr("d.id DESC").Limit(1).Scan(ctx)
+	q := b.selectDeliveries(&rows).Where("d.event_id = ?", event)
+	if delivery != 0 {
+		q = q.Where("d.id = ?", delivery)
+	}
+	err := q.Where("d.subject_id = (SELECT s.subject_id FROM events AS s WHERE s.id = ?)", event).OrderExpr("d.house, d.id DESC").Limit(1).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read a notification: %w", err)
 	}

@@ -64,5 +64,5 @@ func (b *Book) Exceptions(ctx context.Context, f ExceptionFilter) (Page[compensa
 		return Page[compensation.Item]{}, fmt.Errorf("read exceptions: %w", err)
 	}
 	page := cut(f.Slice, w, rows, func(i compensation.Item) int64 { return i.ID })
-	return page, counted(ctx, b, &page, f.Slice, false, "exceptions", "x", c.apply)
+	return page, counted(ctx, b, &page, f.Slice, w, false, "exceptions", "x", c.apply)
 }

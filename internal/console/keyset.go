@@ -167,18 +167,21 @@ func cut[T any](s Slice, w bounds, rows []T, id func(T) int64) Page[T] {
 }
 
 // counted adds how many rows the list has, as far as countRows. A list that is
-// on one page is counted already; match finds the list's rows by its filter.
-func counted[T any](ctx context.Context, b *Book, p *Page[T], s Slice, scans bool, table, alias string, match func(*bun.SelectQuery) *bun.SelectQuery) error {
-	if s.At.ID == 0 && p.Older.ID == 0 {
-		p.Count = int64(len(p.Rows))
+// on one page is counted already; match finds the list's rows by its filter. w is
+// what the page looked at.
+func counted[T any](ctx context.Context, b *Book, p *Page[T], s Slice, w bounds, scans bool, table, alias string, match func(*bun.SelectQuery) *bun.SelectQuery) error {
+	if s.At.ID == 0 && (p.Older.ID == 0 || p.Reached > 0) {
+		p.Count, p.More = int64(len(p.Rows)), p.Reached > 0
 		return nil
 	}
-	whole := Slice{From: s.From, To: s.To}
-	w := whole.window()
-	if scans {
-		var err error
-		if w, err = b.scan(ctx, whole, w, table); err != nil {
-			return err
+	if s.At.ID != 0 {
+		whole := Slice{From: s.From, To: s.To}
+		w = whole.window()
+		if scans {
+			var err error
+			if w, err = b.scan(ctx, whole, w, table); err != nil {
+				return err
+			}
 		}
 	}
 	in := b.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(table), bun.Ident(alias)).ColumnExpr("1").

@@ -93,7 +93,7 @@ func (b *Book) Alerts(ctx context.Context, state string, s Slice) (Page[alert.Al
 
 // Acts is one page of what people did, newest first. Its cursors are numbers.
 func (b *Book) Acts(ctx context.Context, q audit.Query, s Slice) (Page[audit.Row], error) {
-	q.Limit, q.Oldest = s.size()+1, s.At.Newer
+	q.From, q.To, q.Limit, q.Oldest = s.From, s.To, s.size()+1, s.At.Newer
 	if s.At.Newer {
 		q.After = s.At.ID
 	} else {

@@ -79,6 +79,7 @@ func (b *Book) MerchantStatuses(ctx context.Context, code string, after int64, l
 		all = append(all, MerchantStatus{
 			MerchantHealth: MerchantHealth{
 				Health: s.Health[r.ID], Code: r.Code, Name: r.Name, AtRisk: risk.ByMerchant[r.ID], Waiting: risk.Waiting[r.ID],
+				Breaker: b.breakers.Of(r.ID),
 			},
 			ID: r.ID, Disabled: r.DisabledAt != nil, LastOK: s.OKAt[r.ID], LastFailed: s.FailedAt[r.ID], DueAt: s.DueAt[r.ID],
 		})
@@ -108,14 +109,15 @@ func (b *Book) Nodes(ctx context.Context) ([]Node, error) {
 	return rows, nil
 }
 
-// MerchantCodes are the codes of merchants by id.
+// MerchantCodes are the codes of merchants, and of the house's systems, by id.
 func (b *Book) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
 	codes := make(map[int64]string, len(ids))
 	if len(ids) == 0 {
 		return codes, nil
 	}
 	var rows []Named
-	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)"+
+		" UNION ALL SELECT id, code, name FROM subscriptions WHERE id IN (?)", bun.List(ids), bun.List(ids)).Scan(ctx, &rows); err != nil {
 		return nil, fmt.Errorf("read the merchants' codes: %w", err)
 	}
 	for _, r := range rows {

@@ -62,7 +62,7 @@ func (b *Book) Orders(ctx context.Context, f OrderFilter) (Page[Order], error) {
 		return Page[Order]{}, fmt.Errorf("read orders: %w", err)
 	}
 	page := cut(f.Slice, w, rows, func(o Order) int64 { return o.ID })
-	if err := counted(ctx, b, &page, f.Slice, scans, "orders", "o", match.apply); err != nil {
+	if err := counted(ctx, b, &page, f.Slice, w, scans, "orders", "o", match.apply); err != nil {
 		return page, err
 	}
 	return page, b.addTold(ctx, page.Rows)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/notify"
 	"backstop/internal/queue"
@@ -100,6 +101,7 @@ type MerchantHealth struct {
 	Code, Name string
 	AtRisk     report.Standing
 	Waiting    int64 // paid orders of which it is still to be told
+	Breaker    *breaker.Row
 }
 
 const (
@@ -146,6 +148,9 @@ func (b *Book) Health(ctx context.Context) ([]MerchantHealth, error) {
 		return cmp.Or(cmp.Compare(y.AtRisk.Orders(), x.AtRisk.Orders()), cmp.Compare(a, c), cmp.Compare(x.Merchant, y.Merchant))
 	})
 	all = all[:min(len(all), healthShown)]
+	for i := range all {
+		all[i].Breaker = b.breakers.Of(all[i].Merchant)
+	}
 	return all, b.nameMerchants(ctx, all)
 }
 

@@ -82,7 +82,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	d.log = o.Log
-	d.node = node{name: o.Node, boot: randomBoot()}
+	d.node.name, d.node.boot = o.Node, randomBoot()
 	d.ids.slot.Store(-1)
 	if err := d.measure(ctx); err != nil {
 		d.Close()

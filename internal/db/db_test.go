@@ -131,8 +131,14 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 	if a.NewID()>>12&1023 == b.NewID()>>12&1023 {
 		t.Error("two processes share a slot")
 	}
+	if err := b.Beat(t.Context()); err != nil || b.Nodes() != 2 {
+		t.Errorf("%d processes live, %v; want 2", b.Nodes(), err)
+	}
 	if err := b.Forget(t.Context(), earlier); err != nil {
 		t.Fatal(err)
+	}
+	if err := b.Beat(t.Context()); err != nil || b.Nodes() != 1 {
+		t.Errorf("%d processes live, %v; want 1", b.Nodes(), err)
 	}
 	if err := a.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
 		t.Errorf("the evicted process was told %v", err)

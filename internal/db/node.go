@@ -33,8 +33,9 @@ type ids struct {
 
 // node is this process in the nodes table.
 type node struct {
-	name string
-	boot int64
+	name  string
+	boot  int64
+	alive atomic.Int64 // processes, as of the last beat
 }
 
 // NewID returns a fresh id. It panics before Join: an id without a slot could
@@ -160,8 +161,20 @@ func (d *DB) Beat(ctx context.Context) error {
 	if n, _ := res.RowsAffected(); n == 0 {
 		return ErrEvicted
 	}
+	var alive int64
+	if err := d.Read.NewRaw("SELECT count(*) FROM nodes WHERE seen_at > ?", d.Now()-nodeGone.Microseconds()).Scan(ctx, &alive); err != nil {
+		return fmt.Errorf("count the nodes: %w", err)
+	}
+	d.node.alive.Store(alive)
 	return nil
 }
+
+// nodeGone is how long after its last beat a process counts as gone.
+const nodeGone = 30 * time.Second
+
+// Nodes is how many processes of the installation live, this one among them, as
+// of the last beat.
+func (d *DB) Nodes() int { return int(max(d.node.alive.Load(), 1)) }
 
 func (d *DB) leave(ctx context.Context) error {
 	if d.ids.slot.Load() < 0 {

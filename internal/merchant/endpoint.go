@@ -3,6 +3,7 @@ package merchant
 import (
 	"crypto/tls"
 	"slices"
+	"time"
 )
 
 // Ways to choose among the addresses of one channel.
@@ -19,13 +20,16 @@ const WebhookChannel = "webhook"
 // wants to be met. The values of Headers and Credentials and the ClientKey are
 // sealed texts as stored, and readable in a Book.
 type Endpoint struct {
-	Name        string            `json:"name"` // a plain address is named by its URL
-	Channel     string            `json:"channel"`
-	URL         string            `json:"url"`
-	Events      []string          `json:"events,omitempty"` // types that go here; empty = all
-	Weight      int               `json:"weight"`
-	Format      string            `json:"format"`
-	Headers     map[string]string `json:"headers,omitempty"`
+	Name    string            `json:"name"` // a plain address is named by its URL
+	Channel string            `json:"channel"`
+	URL     string            `json:"url"`
+	Events  []string          `json:"events,omitempty"` // types that go here; empty = all
+	Weight  int               `json:"weight"`
+	Format  string            `json:"format"`
+	Headers map[string]string `json:"headers,omitempty"`
+	// DigestMS gathers what happens within so much time into one message; 0 = each
+	// event is sent at once.
+	DigestMS    int64             `json:"digest_ms,omitempty"`
 	Credentials map[string]string `json:"credentials,omitempty"`
 	ClientCert  string            `json:"client_cert,omitempty"` // PEM
 	ClientKey   string            `json:"client_key,omitempty"`
@@ -71,6 +75,20 @@ func (m *Merchant) Channels(event string) []string {
 	}
 	return names
 }
+
+// Digest is how long events of the type are gathered for a channel, as its first
+// address says.
+func (m *Merchant) Digest(channel, event string) time.Duration {
+	for i := range m.Endpoints {
+		if e := &m.Endpoints[i]; e.Channel == channel && e.Takes(event) {
+			return e.Digest()
+		}
+	}
+	return 0
+}
+
+// Digest is how long events are gathered before they are sent; 0 = not at all.
+func (e *Endpoint) Digest() time.Duration { return time.Duration(e.DigestMS) * time.Millisecond }
 
 // Addresses are the plain addresses, each once, and the named ones as one list.
 func (s Settings) Addresses() []Endpoint {

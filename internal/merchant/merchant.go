@@ -34,7 +34,7 @@ type Settings struct {
 	WaitsMS     []int64  `json:"waits_ms"`
 	TimeoutMS   int64    `json:"timeout_ms"`
 	MaxInFlight int      `json:"max_in_flight"`
-	// RatePerSecond bounds the attempts of one node; 0 = no bound.
+	// RatePerSecond bounds the attempts of all nodes together; 0 = no bound.
 	RatePerSecond float64 `json:"rate_per_second,omitempty"`
 	// Breaker holds what differs from the program's own; zero fields do not.
 	Breaker Breaker `json:"breaker,omitzero"`

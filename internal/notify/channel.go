@@ -5,6 +5,7 @@ package notify
 import (
 	"context"
 	"crypto/tls"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,8 @@ type Message struct {
 	Type string // event type, e.g. "order.paid"
 	// Body is frozen when the fact happens and sent byte for byte.
 	Body []byte
+	// More are the other events of a digest; only channels that gather get some.
+	More []Part
 	URL  string
 	// MerchantID is whom it is for; a channel that merchants connect to finds their
 	// connections by it.
@@ -38,6 +41,12 @@ type Message struct {
 	Ack, AckText string
 	// Timeout bounds the whole attempt, from dial to the last byte read.
 	Timeout time.Duration
+}
+
+// Part is one more event of a digest.
+type Part struct {
+	ID, Type string
+	Body     []byte
 }
 
 // Class groups the ways in which an attempt can end.
@@ -83,4 +92,22 @@ type Result struct {
 // channel that holds connections is an io.Closer too.
 type Channel interface {
 	Send(ctx context.Context, m Message) Result
+}
+
+// Shown is an address as people may see it. What stands behind the question mark
+// of a web address, or before its host, may be a token of the merchant's.
+func Shown(address string) string {
+	if !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://") {
+		return address // those of other channels hold no secrets: see their targets
+	}
+	end := strings.IndexAny(address, "?#")
+	if end >= 0 {
+		address = address[:end] + "?***"
+	}
+	scheme, rest, _ := strings.Cut(address, "://")
+	host, path, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		return scheme + "://***" + strings.TrimSuffix(host[at:]+"/"+path, "/")
+	}
+	return address
 }

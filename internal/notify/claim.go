@@ -34,6 +34,10 @@ type claimed struct {
 	Trace        string // names the span that the attempt goes on from
 }
 
+// claimedColumns are what a claim returns.
+const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from," +
+	" created_at, currency, amount, trace, coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body"
+
 // claimTimeout bounds one claim or pull.
 const claimTimeout = 5 * time.Second
 
@@ -53,8 +57,7 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	var rows []claimed
 	err := d.o.DB.Prepared(ctx, d.o.DB.Relaxed, &rows, "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
 		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?) AND "+within+
-		" RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from, created_at, currency, amount, trace,"+
-		" coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body",
+		claimedColumns,
 		Sending, d.o.DB.Boot(), lease, ids, now, Queued, RetryWait, Sending,
 		Websocket, d.linked(merchants), now-alone)
 	if err != nil {

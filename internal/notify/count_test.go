@@ -44,6 +44,9 @@ func TestCountersEqualARecount(t *testing.T) {
 			same("meanwhile")
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL") == 0
 		})
+		// What was offered last may still be on its way to a claim: it would take a row
+		// that is sent again below.
+		until(t, "both nodes rest", func() bool { return a.InFlight()+b.InFlight() == 0 })
 		for {
 			if n, err := report.Fold(t.Context(), d); err != nil || n == 0 {
 				break

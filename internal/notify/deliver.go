@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -28,7 +29,6 @@ type outcome struct {
 	status     Status
 	nextAt     *int64 // of RetryWait
 	generation int64  // of the breaker under which it began
-	folded     *breaker.Folded
 	// endpoint is the merchant's address whose health the attempt tells, if any.
 	endpoint string
 }
@@ -38,18 +38,23 @@ type outcome struct {
 func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	m := d.o.Book().ByID(c.MerchantID)
 	p := d.plan(m, c)
+	gathered := d.gather(c, &p)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })
 	span := d.spanOf(c)
-	res := send(d.ctx, d.o.Channels, c.Channel, p)
+	res := d.send(c, p)
 	endSpan(span, c, p.msg, res)
 	failpoint.Hit("after_send")
 	late.Stop()
 	if res.Class == Cancelled {
-		d.giveBack(t, c)
+		d.giveBack(append(gathered, c))
+		d.mu.Lock()
+		d.release(t)
+		d.mu.Unlock()
 		return
 	}
+	defer d.writeGathered(gathered, p, start, res)
 	o := d.judge(c, p, start, res)
 	o.generation = t.generation
 
@@ -81,6 +86,20 @@ func waitsOf(s merchant.Settings) Schedule {
 		waits[i] = time.Duration(ms) * time.Millisecond
 	}
 	return waits
+}
+
+// send makes the planned attempt. A channel that panics costs the attempt and not
+// the node: it would take everybody's attempts with it, and do so again after each
+// start. Its words may hold what was sent, and stay unsaid.
+func (d *Dispatcher) send(c claimed, p plan) (res Result) {
+	start := time.Now()
+	defer func() {
+		if recover() != nil {
+			res = Result{Class: Internal, Took: time.Since(start), Error: "the channel " + c.Channel + " broke down"}
+			d.o.Log.Error("a channel panicked", "channel", c.Channel, "notification", p.msg.ID, "stack", string(debug.Stack()))
+		}
+	}()
+	return send(d.ctx, d.o.Channels, c.Channel, p)
 }
 
 // send makes the planned attempt.
@@ -127,7 +146,7 @@ func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome 
 // newAttempt is the record of an attempt. Its texts come from outside.
 func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
 	a := Attempt{
-		ID: d.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: p.msg.URL,
+		ID: d.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: Shown(p.msg.URL),
 		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
 		Node: d.NodeName(), RequestHeader: text(res.RequestHeader), ResponseHeader: text(res.ResponseHeader),
 		ResponseBody: res.ResponseBody, Error: text(res.Error),
@@ -142,9 +161,10 @@ func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
 // leaves the row leased: it is sent again after the lease, which is what "at
 // least once" means.
 func (d *Dispatcher) write(o *outcome) {
+	var folded *breaker.Folded
 	var err error
 	for try := range 5 {
-		if _, err = d.results.Do(context.Background(), o); err == nil {
+		if folded, err = d.results.Do(context.Background(), o); err == nil {
 			break
 		}
 		time.Sleep(time.Duration(try+1) * 100 * time.Millisecond)
@@ -153,7 +173,7 @@ func (d *Dispatcher) write(o *outcome) {
 		d.o.Log.Error("write the result of an attempt", "notification", PublicID(o.claimed.EventID), "error", db.Explain(err))
 		return
 	}
-	d.heed(o.folded)
+	d.heed(folded)
 	d.o.Log.Info("notify", "notification", PublicID(o.claimed.EventID), "type", o.claimed.EventType, "attempt", o.attempt.Number,
 		"class", o.attempt.Class, "http_status", o.attempt.HTTPStatus, "took_ms", o.attempt.TookUS/1000, "result", o.status)
 	metric.Notifications.WithLabelValues(string(o.status)).Inc()
@@ -179,7 +199,9 @@ type resultRow struct {
 // writeResults commits a batch: the attempts for people, the deliveries by
 // compare-and-set on owner and attempt. Of a row that was leased again in between
 // only the attempt is kept: there is one success mark per delivery.
-func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outcome) ([]struct{}, error) {
+//
+// What the batch did to breakers is told once, with its first outcome.
+func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outcome) ([]*breaker.Folded, error) {
 	now := d.o.DB.Now()
 	rows := make([]resultRow, len(batch))
 	attempts := make([]Attempt, len(batch))
@@ -201,7 +223,8 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	if err != nil {
 		return nil, fmt.Errorf("write results: %w", err)
 	}
-	if batch[0].folded, err = d.o.Breakers.Fold(ctx, tx, d.samples(batch)); err != nil {
+	did := make([]*breaker.Folded, len(batch))
+	if did[0], err = d.o.Breakers.Fold(ctx, tx, d.samples(batch)); err != nil {
 		return nil, err
 	}
 	won := make(map[int64]bool, len(mine))
@@ -222,7 +245,7 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	if err := w.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("write attempts: %w", err)
 	}
-	return make([]struct{}, len(batch)), nil
+	return did, nil
 }
 
 // openExhausted puts notifications that ran out of attempts on the exception
@@ -258,18 +281,17 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes,
 
 // giveBack returns a claim whose attempt we cut off ourselves, so that shutting
 // down costs the merchant's schedule nothing.
-func (d *Dispatcher) giveBack(t *ticket, c claimed) {
+func (d *Dispatcher) giveBack(all []claimed) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0"+
-		" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
-		RetryWait, d.o.DB.Now(), c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
-	if err != nil {
-		d.o.Log.Error("give a claim back", "error", db.Explain(err))
+	for _, c := range all {
+		_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0"+
+			" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
+			RetryWait, d.o.DB.Now(), c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
+		if err != nil {
+			d.o.Log.Error("give a claim back", "error", db.Explain(err))
+		}
 	}
-	d.mu.Lock()
-	d.release(t)
-	d.mu.Unlock()
 }
 
 // text makes a text from outside fit for both databases: valid UTF-8 without

@@ -67,7 +67,7 @@ type Dispatcher struct {
 	closing  bool
 
 	health  *health
-	results *db.Batcher[*outcome, struct{}]
+	results *db.Batcher[*outcome, *breaker.Folded]
 	holdNow chan struct{}
 	ctx     context.Context // ends attempts that outlast the shutdown
 	cancel  context.CancelFunc
@@ -84,7 +84,7 @@ func NewDispatcher(o Options) *Dispatcher {
 	d.quick, d.slow = newPools(o.Concurrency)
 	d.wake = sync.NewCond(&d.mu)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.results = db.NewBatcher(o.DB, db.BatchOptions[*outcome, struct{}]{
+	d.results = db.NewBatcher(o.DB, db.BatchOptions[*outcome, *breaker.Folded]{
 		Size: claimBatch, Writers: 2, Queue: unwrittenMost * 2, Wait: resultWait, Observe: metric.ObserveBatch("results"),
 	}, d.writeResults)
 	claimers := 1
@@ -127,7 +127,7 @@ func (d *Dispatcher) Pull(merchants []int64) {
 	defer d.mu.Unlock()
 	d.age(time.Now())
 	for _, id := range merchants {
-		if g := d.o.Breakers.Gate(id); !g.Flow && !g.Probe && !g.Due {
+		if g := d.gate(id); !g.Flow && !g.Probe && !g.Due {
 			continue
 		}
 		l := d.lane(id)
@@ -190,7 +190,7 @@ func (d *Dispatcher) pump() {
 func (d *Dispatcher) start(l *lane) {
 	t := &ticket{id: l.waiting[0], lane: l, slow: l.slow, generation: l.generation}
 	l.waiting = l.waiting[1:]
-	if t.probe = d.o.Breakers.Gate(l.merchant).Probe; t.probe {
+	if t.probe = d.gate(l.merchant).Probe; t.probe {
 		l.probed = l.generation
 	}
 	l.inFlight++

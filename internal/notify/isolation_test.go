@@ -152,9 +152,13 @@ func TestRateLimitSpreadsAttempts(t *testing.T) {
 }
 
 func crowd(t testing.TB, f *paymenttest.Fixture, book *merchant.Book, ch notify.Channel, slots int, p breaker.Policy) *notify.Dispatcher {
+	return crowdWith(t, f, func() *merchant.Book { return book }, ch, slots, newBook(f, p))
+}
+
+func crowdWith(t testing.TB, f *paymenttest.Fixture, book func() *merchant.Book, ch notify.Channel, slots int, b *breaker.Book) *notify.Dispatcher {
 	d := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Book: func() *merchant.Book { return book }, Channels: map[string]notify.Channel{notify.Webhook: ch}, Nudger: f.Nudger,
-		Breakers: newBook(f, p), Concurrency: slots, Timeout: 10 * time.Second,
+		DB: f.DB, Book: book, Channels: map[string]notify.Channel{notify.Webhook: ch}, Nudger: f.Nudger,
+		Breakers: b, Concurrency: slots, Timeout: 10 * time.Second,
 		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	t.Cleanup(func() { stop(d, 100*time.Millisecond) })

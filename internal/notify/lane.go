@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"backstop/internal/breaker"
@@ -55,13 +56,33 @@ type lane struct {
 
 // Way is the lane for nudges of a merchant as this node knows it.
 func (d *Dispatcher) Way(merchantID int64) (queue.Lane, bool) {
-	if g := d.o.Breakers.Gate(merchantID); !g.Flow && !g.Probe && !g.Due {
+	if g := d.gate(merchantID); !g.Flow && !g.Probe && !g.Due {
 		return "", false
 	}
 	if d.IsSlow(merchantID) {
 		return queue.Slow, true
 	}
 	return "", true
+}
+
+// gate is what a merchant's breaker allows. Who cannot be told at all needs no
+// protection: its attempts end here, without a call, and then on the desk, instead
+// of being parked for as long as there are probes. What a person opened stays so.
+func (d *Dispatcher) gate(merchantID int64) breaker.Gate {
+	g := d.o.Breakers.Gate(merchantID)
+	if !g.Flow && !canBeTold(d.o.Book().ByID(merchantID)) && !d.o.Breakers.Of(merchantID).IsByHand() {
+		return breaker.Gate{Flow: true, Generation: g.Generation}
+	}
+	return g
+}
+
+// canBeTold says whether an attempt at a merchant can end in a call.
+func canBeTold(m *merchant.Merchant) bool {
+	if m == nil || m.Disabled {
+		return false
+	}
+	inUse := func(e merchant.Endpoint) bool { return !e.Disabled }
+	return len(m.Endpoints) == 0 || slices.ContainsFunc(m.Endpoints, inUse)
 }
 
 // ticket is a slot given to one delivery.
@@ -108,7 +129,7 @@ func (d *Dispatcher) limitOf(l *lane) int {
 // enqueue puts an id into its merchant's line, or leaves it to its row where the
 // line is long enough or the breaker is open.
 func (d *Dispatcher) enqueue(id int64, l *lane) {
-	if g := d.o.Breakers.Gate(l.merchant); !g.Flow && !g.Probe && !g.Due {
+	if g := d.gate(l.merchant); !g.Flow && !g.Probe && !g.Due {
 		return
 	}
 	if len(l.waiting) >= laneWaiting {
@@ -170,7 +191,7 @@ func (d *Dispatcher) next(slow bool) *lane {
 // mayStart asks the merchant's breaker and its rate. What is parked is dropped
 // here and stays in its rows.
 func (d *Dispatcher) mayStart(l *lane) bool {
-	g := d.o.Breakers.Gate(l.merchant)
+	g := d.gate(l.merchant)
 	l.generation = g.Generation
 	switch {
 	case g.Flow:
@@ -192,8 +213,11 @@ func (d *Dispatcher) mayStart(l *lane) bool {
 // when there will be.
 func (d *Dispatcher) inRate(l *lane, r breaker.Release) bool {
 	perSecond, burst := r.PerSecond, 1
-	if s := d.settingsOf(l.merchant); s != nil && s.RatePerSecond > 0 && (perSecond == 0 || s.RatePerSecond < perSecond) {
-		perSecond, burst = s.RatePerSecond, max(1, int(s.RatePerSecond))
+	if s := d.settingsOf(l.merchant); s != nil && s.RatePerSecond > 0 {
+		// Each node has its share.
+		if own := s.RatePerSecond / float64(d.o.DB.Nodes()); perSecond == 0 || own < perSecond {
+			perSecond, burst = own, max(1, int(own))
+		}
 	}
 	if perSecond == 0 {
 		l.limiter = nil

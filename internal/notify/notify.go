@@ -184,7 +184,7 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([][]queue.Nudge, e
 		for _, r := range f.Routes {
 			x := r.delivery(&f, now)
 			x.ID, x.EventID, x.Shared = d.NewID(), id, must > 1 && !r.House
-			if x.NextAt != nil {
+			if x.NextAt != nil && *x.NextAt <= now {
 				nudges[i] = append(nudges[i], queue.Nudge{Delivery: x.ID, Merchant: x.MerchantID})
 			}
 			deliveries = append(deliveries, x)

@@ -25,6 +25,8 @@ type plan struct {
 	// endpoint is the merchant's address whose health the attempt tells; empty = the
 	// order's own, or none.
 	endpoint string
+	// gathers says that what else is due for the address goes along.
+	gathers bool
 	// last says that no other address is left to be tried instead.
 	last bool
 	// refused is set where nothing is sent; final, where a repeat would not help.
@@ -109,7 +111,7 @@ func Reachable(m *merchant.Merchant, d *Delivery) bool {
 }
 
 func (p *plan) address(e *merchant.Endpoint) {
-	p.endpoint = e.Name
+	p.endpoint, p.gathers = e.Name, e.DigestMS > 0
 	p.msg.URL, p.msg.Format = e.URL, e.Format
 	p.msg.Headers, p.msg.Credentials, p.msg.ClientCert = e.Headers, e.Credentials, e.Certificate
 	if e.Locked {

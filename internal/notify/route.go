@@ -2,6 +2,7 @@ package notify
 
 import (
 	"slices"
+	"time"
 
 	"backstop/internal/merchant"
 )
@@ -17,15 +18,20 @@ type Route struct {
 	To       int64 // the merchant, or the system of the house
 	House    bool
 	Channel  string
-	URL      string // the order's own address, if it gave one
-	Endpoint string // the one address that this is for; empty = the channel's in turn
-	Skip     Class  // why nothing is sent; empty = it is sent
+	URL      string        // the order's own address, if it gave one
+	Endpoint string        // the one address that this is for; empty = the channel's in turn
+	Skip     Class         // why nothing is sent; empty = it is sent
+	Digest   time.Duration // for how long events are gathered first
 }
 
 func (r Route) delivery(f *Fact, now int64) Delivery {
 	x := Delivery{
 		MerchantID: r.To, SubjectID: f.SubjectID, EventType: f.Type, Channel: r.Channel, URL: r.URL, Endpoint: r.Endpoint,
 		House: r.House, Status: Queued, NextAt: &now, CreatedAt: now, Trace: f.Trace,
+	}
+	if r.Digest > 0 {
+		due := nextDigest(now, r.Digest)
+		x.NextAt = &due
 	}
 	if !r.House {
 		x.Currency, x.Amount = f.Currency, f.Amount
@@ -74,13 +80,14 @@ func reach(m *merchant.Merchant, event string, to Route) []Route {
 	var routes []Route
 	if m.Settings.Balance != merchant.All {
 		for _, to.Channel = range m.Channels(event) {
+			to.Digest = m.Digest(to.Channel, event)
 			routes = append(routes, to)
 		}
 		return routes
 	}
 	for i := range m.Endpoints {
 		if e := &m.Endpoints[i]; e.Takes(event) {
-			to.Channel, to.Endpoint = e.Channel, e.Name
+			to.Channel, to.Endpoint, to.Digest = e.Channel, e.Name, e.Digest()
 			routes = append(routes, to)
 		}
 	}

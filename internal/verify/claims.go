@@ -36,9 +36,21 @@ func callbackClaims() []claim {
 	}
 }
 
-// overdue is how late an unfinished delivery may be before it counts as
-// forgotten: the tick finds lost nudges within seconds.
-const overdue = time.Minute
+const (
+	// overdue is how late an unfinished delivery may be before it counts as
+	// forgotten: the tick finds lost nudges within seconds, and what is left to the
+	// node that its merchant is connected to within little more than a minute.
+	overdue = 2 * time.Minute
+	// behind is how late it may be where its merchant is being told all the while,
+	// slowly or at a rate of its own. The oldest go first: none stays behind.
+	behind = time.Hour
+)
+
+// comesBack says that somebody comes back to a delivery d that is late: its
+// merchant's breaker is not closed, or has just been, or it was told something
+// lately and d is not too late for that.
+const comesBack = "((SELECT count(*) FROM breakers b WHERE b.merchant_id = d.merchant_id AND (b.state <> 'closed' OR b.changed_at >= ?)) > 0" +
+	" OR (d.next_at >= ? AND (SELECT count(*) FROM report_merchants r WHERE r.merchant_id = d.merchant_id AND (r.last_ok_at >= ? OR r.last_failed_at >= ?)) > 0))"
 
 // notifyClaims: of each payment the merchant was told or will be, or people know
 // that it was not, or the merchant has switched such events off: at each of its
@@ -47,15 +59,16 @@ const overdue = time.Minute
 func notifyClaims(now int64) []claim {
 	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid' AND NOT d.house"
 	const known = "(d.status = ?" +
-		" OR (d.status IN (?) AND d.next_at >= ?)" +
+		" OR (d.status IN (?) AND (d.next_at >= ? OR " + comesBack + "))" +
 		" OR (d.status = ? AND (d.last_class = ? OR (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1))" +
 		" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0))"
+	late := now - overdue.Microseconds()
 	return []claim{{
 		table: "order_history",
 		where: is("x.to_status", order.Paid) + " AND NOT (" + is("x.cause", order.Imported) + ")",
 		wrong: "NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known + " IS NOT TRUE)",
 		args: []any{
-			notify.Delivered, bun.List([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), now - overdue.Microseconds(),
+			notify.Delivered, bun.List([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), late, late, now - behind.Microseconds(), late, late,
 			notify.Skipped, notify.SwitchedOff, notify.Exhausted, compensation.NotifyExhausted,
 		},
 		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " + paid + "), 'missing')" +

@@ -98,12 +98,12 @@ type Progress struct {
 // Run checks every invariant. An error means that the database could not be read;
 // violations are no error. Progress may be nil.
 func Run(ctx context.Context, d *db.DB, progress func(Progress)) (Report, error) {
-	return (&run{db: d, settled: settled, progress: progress}).all(ctx)
+	return (&run{db: d, cut: cutBefore(d, settled), progress: progress}).all(ctx)
 }
 
 type run struct {
 	db       *db.DB
-	settled  time.Duration
+	cut      func() int64 // the largest id of what is settled
 	progress func(Progress)
 }
 
@@ -148,8 +148,10 @@ func (r *run) tell(i *Invariant) {
 	}
 }
 
-// cut is the largest id of what is settled.
-func (r *run) cut() int64 { return db.IDAt(r.db.Now()-r.settled.Microseconds()) - 1 }
+// cutBefore is the largest id of what is older than the given time.
+func cutBefore(d *db.DB, age time.Duration) func() int64 {
+	return func() int64 { return db.IDAt(d.Now()-age.Microseconds()) - 1 }
+}
 
 // never is an id or version that none reaches.
 const never = math.MaxInt64

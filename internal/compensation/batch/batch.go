@@ -46,7 +46,7 @@ type Outcome string
 // Outcomes.
 const (
 	Send    Outcome = "send"
-	Final   Outcome = "final"   // the merchant knows, or gave no address
+	Final   Outcome = "final"   // the merchant knows, or gave no address; or it is a ping
 	Blocked Outcome = "blocked" // it is on its way already
 )
 
@@ -104,9 +104,13 @@ type Plan struct {
 	Shown, Result Tally   `bun:"-"`
 }
 
-// judge says what a plan does with a notification as it stands.
-func judge(s notify.Status) Outcome {
-	switch s {
+// judge says what a plan does with a notification as it stands. A ping is never
+// sent again: nobody waits for its answer any more.
+func judge(x *notify.Delivery) Outcome {
+	if x.EventType == notify.Ping {
+		return Final
+	}
+	switch x.Status {
 	case notify.Exhausted, notify.RetryWait:
 		return Send
 	case notify.Delivered, notify.Skipped:
@@ -130,11 +134,12 @@ func Propose(ctx context.Context, d *db.DB, book *console.Book, by, filter strin
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		if r.ID >= p.Below {
 			continue
 		}
-		o := judge(r.Status)
+		o := judge(&r.Delivery)
 		p.Shown.add(o, r.Currency, r.Amount)
 		if o == Send {
 			p.IDs = append(p.IDs, r.ID)

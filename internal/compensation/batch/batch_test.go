@@ -252,6 +252,34 @@ func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 	})
 }
 
+// A ping that failed stands among the notifications that were given up. It is sent
+// while somebody waits, or not at all, and must not keep a plan from its end.
+func TestAPlanLeavesPingsAlone(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		book := console.New(d, nil, breaker.NewBook(d, nil))
+		put(t, d, notify.Exhausted, "CNY", 3)
+		id, now := d.NewID(), d.Now()
+		ping := notify.Delivery{ID: id, EventID: id, MerchantID: 1, SubjectID: id, EventType: notify.Ping, Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 1, CreatedAt: now, FinishedAt: &now}
+		if _, err := d.NewInsert().Model(&ping).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		put(t, d, notify.Exhausted, "CNY", 2)
+		p, err := Propose(t.Context(), d, book, "li", "", console.DeliveryFilter{Status: "exhausted"}, nil)
+		if err != nil || p.Shown.Count(Send) != 5 || p.Shown.Count(Final) != 1 {
+			t.Fatalf("planned: %+v, %v", p.Shown, err)
+		}
+		if err := start(t, d, p.ID, "li"); err != nil {
+			t.Fatal(err)
+		}
+		if n := runAll(t, d, book, p.ID); n != 5 {
+			t.Errorf("%d were nudged, want 5", n)
+		}
+		if p, _ := Find(t.Context(), d.Read, p.ID); p.State != Done {
+			t.Errorf("it ended %s", p.State)
+		}
+	})
+}
+
 func TestMoreThanAPlanHoldsIsRefused(t *testing.T) {
 	d := dbtest.SQLite(t)
 	for range 11 {

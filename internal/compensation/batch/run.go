@@ -77,8 +77,8 @@ const driftParts = 100
 // amount than was shown, in any currency.
 func (p *Plan) drifted(now []console.Delivery) bool {
 	all := Tally{Send: append([]report.Sum{}, p.Result[Send]...)}
-	for _, r := range now {
-		if judge(r.Status) == Send {
+	for i := range now {
+		if r := &now[i]; judge(&r.Delivery) == Send {
 			all.add(Send, r.Currency, r.Amount)
 		}
 	}
@@ -114,13 +114,13 @@ func (p *Plan) step(ctx context.Context, d *db.DB, now []console.Delivery) (nudg
 	}
 	err = d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		var locked []notify.Delivery
-		q := d.ForUpdate(tx.NewSelect().Model(&locked).Column("id", "status").Where("d.id IN (?)", bun.List(todo)).OrderExpr("d.id"))
+		q := d.ForUpdate(tx.NewSelect().Model(&locked).Column("id", "status", "event_type").Where("d.id IN (?)", bun.List(todo)).OrderExpr("d.id"))
 		if err := q.Scan(ctx); err != nil {
 			return fmt.Errorf("lock the notifications of a step: %w", err)
 		}
 		outcome := map[int64]Outcome{}
-		for _, l := range locked {
-			outcome[l.ID] = judge(l.Status)
+		for i := range locked {
+			outcome[locked[i].ID] = judge(&locked[i])
 		}
 		for _, id := range todo {
 			r := at[id]

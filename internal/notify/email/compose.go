@@ -28,8 +28,10 @@ func compose(m notify.Message, from string, recipients []string) (*mail.Msg, str
 	if err := msg.To(recipients...); err != nil {
 		return nil, "", fmt.Errorf("to: %w", err)
 	}
-	fields := fieldsOf(m.Body)
-	subject := outcome.OneLine(strings.TrimSpace(m.Type + " " + fields["order_no"]))
+	subject := outcome.OneLine(strings.TrimSpace(m.Type + " " + fieldsOf(m.Body)["order_no"]))
+	if n := len(m.More); n > 0 {
+		subject = fmt.Sprintf("%d notifications: %s, …", n+1, subject)
+	}
 	id := m.ID + "@" + from[strings.LastIndex(from, "@")+1:]
 	msg.Subject(subject)
 	msg.SetMessageIDWithValue(id)
@@ -37,13 +39,17 @@ func compose(m notify.Message, from string, recipients []string) (*mail.Msg, str
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no holiday answers
 
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s\n\n", subject)
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		fmt.Fprintf(&text, "%s: %s\n", name, fields[name])
+	for _, part := range append([]notify.Part{{ID: m.ID, Type: m.Type, Body: m.Body}}, m.More...) {
+		fields := fieldsOf(part.Body)
+		fmt.Fprintf(&text, "%s\n\n", outcome.OneLine(strings.TrimSpace(part.Type+" "+fields["order_no"])))
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			fmt.Fprintf(&text, "%s: %s\n", name, fields[name])
+		}
+		fmt.Fprintf(&text, "\nid: %s\n\n", part.ID)
+		msg.AttachReadSeeker(part.ID+".json", bytes.NewReader(part.Body), mail.WithFileContentType("application/json"))
 	}
-	fmt.Fprintf(&text, "\nid: %s\nThe same id means the same event, sent again.\n", m.ID)
+	text.WriteString("The same id means the same event, sent again.\n")
 	msg.SetBodyString(mail.TypeTextPlain, text.String())
-	msg.AttachReadSeeker(m.ID+".json", bytes.NewReader(m.Body), mail.WithFileContentType("application/json"))
 	return msg, "To: " + strings.Join(recipients, ", ") + "\nFrom: " + from + "\nSubject: " + subject + "\nMessage-ID: <" + id + ">", nil
 }
 

@@ -106,6 +106,27 @@ func TestMailsAreWhatIsPromised(t *testing.T) {
 	}
 }
 
+func TestADigestIsOneMailWithEveryEvent(t *testing.T) {
+	s := newMailServer(t, false)
+	m := message("smtp://" + s.addr)
+	m.More = []notify.Part{
+		{ID: "ntf_2", Type: "order.closed", Body: []byte(`{"data":{"order_no":"20260102","amount":5}}`)},
+		{ID: "ntf_3", Type: "order.paid", Body: []byte(`{"data":{"order_no":"20260103","amount":7}}`)},
+	}
+	if r := newChannel(t, s.roots).Send(t.Context(), m); r.Class != notify.OK || !strings.Contains(r.RequestHeader, "3 notifications") {
+		t.Fatalf("%+v", r)
+	}
+	mails := s.got(&s.mails)
+	if len(mails) != 1 {
+		t.Fatalf("%d mails", len(mails))
+	}
+	for _, want := range []string{"ntf_0198c2.json", "ntf_2.json", "ntf_3.json", "20260102", "20260103"} {
+		if !strings.Contains(mails[0], want) {
+			t.Errorf("the mail does not hold %s", want)
+		}
+	}
+}
+
 func checkMail(t *testing.T, raw string) {
 	t.Helper()
 	m, err := mail.ReadMessage(strings.NewReader(raw))

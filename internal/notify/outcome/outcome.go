@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode"
@@ -110,7 +112,10 @@ func OneLine(text string) string {
 // them: a server's refusal may quote what it refuses.
 func Hide(text string, credentials map[string]string) string {
 	const shortest = 4 // shorter ones would blot out ordinary words
-	for _, value := range credentials {
+	// The longest first: one may be a part of another, whose rest would stay.
+	values := slices.Collect(maps.Values(credentials))
+	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
+	for _, value := range values {
 		if len(value) >= shortest {
 			text = strings.ReplaceAll(text, value, "***")
 		}

@@ -52,9 +52,10 @@ func numberOf(raw string) (string, error) {
 	return number, nil
 }
 
-// CheckGateway says what is wrong with a gateway's JSON. Errors are ErrGateway.
-func CheckGateway(text string) error {
-	_, err := parseGateway(text)
+// CheckCredentials says what is wrong with an address's credentials. Errors are
+// ErrGateway.
+func CheckCredentials(credentials map[string]string) error {
+	_, err := parseGateway(credentials[gatewayCredential])
 	return err
 }
 

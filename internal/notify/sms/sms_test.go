@@ -162,7 +162,7 @@ func TestTemplatesThatCouldRunWildAreRefused(t *testing.T) {
 		"{{.To":                                         false,
 		strings.Repeat("a", maxTemplate+1):              false,
 	} {
-		err := CheckGateway(credentials(Gateway{URL: "https://sms.example/send", Body: body})["gateway"])
+		err := CheckCredentials(credentials(Gateway{URL: "https://sms.example/send", Body: body}))
 		if (err == nil) != good {
 			t.Errorf("%.40s: %v", body, err)
 		}
@@ -188,7 +188,7 @@ func TestGatewaysAndNumbersAreChecked(t *testing.T) {
 		`{"url":"https://sms.example/","retries":5}`:                          false,
 		`{}`: false, ``: false, `[]`: false,
 	} {
-		if err := CheckGateway(text); (err == nil) != good {
+		if err := CheckCredentials(map[string]string{"gateway": text}); (err == nil) != good {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -69,10 +69,26 @@ func lines(header http.Header, own map[string]string) string {
 }
 
 // storable copies a body's beginning as text that every database takes:
-// PostgreSQL refuses NUL and broken UTF-8.
-func storable(body []byte) []byte {
+// PostgreSQL refuses NUL and broken UTF-8. Secrets that it quotes are hidden.
+func storable(body []byte, secrets map[string]string) []byte {
 	if len(body) == 0 {
 		return nil
 	}
-	return []byte(outcome.Clean(string(body), maxKeep))
+	return []byte(outcome.Clean(outcome.Hide(string(body), secrets), maxKeep))
+}
+
+// secretsOf is what an answer must not show of a request: the merchant's own
+// headers, whole and without the word for their kind ("Bearer").
+func secretsOf(m notify.Message) map[string]string {
+	if len(m.Headers) == 0 {
+		return nil
+	}
+	secrets := make(map[string]string, 2*len(m.Headers))
+	for name, value := range m.Headers {
+		secrets[name] = value
+		if _, token, ok := strings.Cut(value, " "); ok {
+			secrets[name+" "] = token // no header has such a name
+		}
+	}
+	return secrets
 }

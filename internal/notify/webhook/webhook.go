@@ -89,12 +89,13 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 	}
 	defer func() { _ = resp.Body.Close() }()
 	result.Status = resp.StatusCode
-	result.ResponseHeader = lines(resp.Header, nil)
+	own := secretsOf(m)
+	result.ResponseHeader = outcome.Hide(lines(resp.Header, nil), own)
 
 	buffer := buffers.Get().(*[2 * maxKeep]byte)
 	defer buffers.Put(buffer)
 	kept, whole, err := read(resp.Body, buffer)
-	result.ResponseBody = storable(kept)
+	result.ResponseBody = storable(kept, own)
 	if err != nil {
 		result.Class, result.Error = outcome.Of(parent, ctx, j.answered.Load(), err)
 		return result

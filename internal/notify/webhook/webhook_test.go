@@ -241,6 +241,26 @@ func TestAnswersAreMadeStorable(t *testing.T) {
 	}
 }
 
+// A gateway that refuses a token may quote it. What is kept of the answer is shown
+// to people who may not know it.
+func TestOwnSecretsInAnswersAreHidden(t *testing.T) {
+	m := newMerchant(t, fakemerchant.Options{})
+	channel := newChannel(t, nil)
+	msg := message(m.URL())
+	msg.Headers = map[string]string{"Authorization": "Bearer canary-token", "X-Route": "canary-route"}
+	m.Behave(fakemerchant.AnswerHeader(http.Header{"X-Got": {"Bearer canary-token"}}, fakemerchant.Answer(401, `{"bad":"canary-token","via":"canary-route"}`)))
+	r := channel.Send(t.Context(), msg)
+	if r.Class != notify.BadStatus || string(r.ResponseBody) != `{"bad":"***","via":"***"}` || !strings.Contains(r.ResponseHeader, "X-Got: ***") {
+		t.Errorf("%s, header %q, body %q", r.Class, r.ResponseHeader, r.ResponseBody)
+	}
+	// The rule judges what was really said.
+	msg.Ack, msg.AckText = "text", "canary-route taken"
+	m.Behave(fakemerchant.Answer(200, "canary-route taken"))
+	if r := channel.Send(t.Context(), msg); r.Class != notify.OK || string(r.ResponseBody) != "*** taken" {
+		t.Errorf("%s, body %q", r.Class, r.ResponseBody)
+	}
+}
+
 func TestConnectionsAreReused(t *testing.T) {
 	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)

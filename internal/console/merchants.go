@@ -1,0 +1,117 @@
+package console
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/breaker"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+)
+
+// Merchant is one merchant with all that stands between it and us.
+type Merchant struct {
+	MerchantStatus
+	Parked    notify.Due
+	History   []breaker.Change // of the breaker, newest first
+	Addresses []Address
+	Settings  merchant.Settings
+	Pinged    *Pinged // the answer to a ping that was asked for
+}
+
+// Address is one address of a merchant and how it does. Secrets are left out.
+type Address struct {
+	Name, Channel, URL string
+	Events             []string // types that go here; empty = all
+	Weight             int
+	Failures           int64  `bun:"failures"` // in a row
+	OKAt               *int64 `bun:"last_ok_at"`
+	FailedAt           *int64 `bun:"last_failed_at"`
+	LastError          string `bun:"last_error"`
+	DisabledAt         *int64 `bun:"disabled_at"`
+	Reason             string `bun:"reason"` // why it is disabled
+}
+
+// Pinged is what came of one ping.
+type Pinged struct {
+	Class          notify.Class `bun:"class"`
+	HTTPStatus     int          `bun:"http_status"`
+	TookUS         int64        `bun:"took_us"`
+	URL            string       `bun:"url"`
+	ResponseHeader string       `bun:"response_header"`
+	ResponseBody   []byte       `bun:"response_body"`
+	Error          string       `bun:"error"`
+}
+
+// historyShown is how many changes of a breaker a page shows.
+const historyShown = 20
+
+// Merchant reads one merchant by its code; pinged is the id of a ping to show, or
+// empty. Errors: ErrNotFound.
+func (b *Book) Merchant(ctx context.Context, code, pinged string) (*Merchant, error) {
+	rows, _, err := b.MerchantStatuses(ctx, code, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	if code == "" || len(rows) == 0 {
+		return nil, ErrNotFound
+	}
+	m := &Merchant{MerchantStatus: rows[0]}
+	if m.Breaker.Parked() {
+		if m.Parked, err = notify.Parked(ctx, b.db, m.ID); err != nil {
+			return nil, err
+		}
+	}
+	if m.History, err = breaker.History(ctx, b.db, m.ID, 0, historyShown); err != nil {
+		return nil, err
+	}
+	if err := b.addAddresses(ctx, m); err != nil {
+		return nil, err
+	}
+	return m, b.addPing(ctx, m, pinged)
+}
+
+func (b *Book) addAddresses(ctx context.Context, m *Merchant) error {
+	var health []struct {
+		Endpoint string
+		Address  `bun:",extend"`
+	}
+	err := b.db.Read.NewRaw("SELECT endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason FROM endpoint_health WHERE owner_id = ?", m.ID).
+		Scan(ctx, &health)
+	if err != nil {
+		return fmt.Errorf("read how addresses do: %w", err)
+	}
+	known := b.settings.Merchants().ByID(m.ID)
+	if known == nil {
+		return nil // a merchant that another node has just declared
+	}
+	m.Settings = known.Settings
+	for _, e := range known.Endpoints {
+		a := Address{Name: e.Name, Channel: e.Channel, URL: e.URL, Events: e.Events, Weight: e.Weight}
+		for _, h := range health {
+			if h.Endpoint == e.Name {
+				a.Failures, a.OKAt, a.FailedAt, a.LastError, a.DisabledAt, a.Reason = h.Failures, h.OKAt, h.FailedAt, h.LastError, h.DisabledAt, h.Reason
+			}
+		}
+		m.Addresses = append(m.Addresses, a)
+	}
+	return nil
+}
+
+func (b *Book) addPing(ctx context.Context, m *Merchant, pinged string) error {
+	event, ok := notify.ParsePublicID(pinged)
+	if !ok {
+		return nil
+	}
+	var rows []Pinged
+	err := b.db.Read.NewRaw("SELECT a.class, a.http_status, a.took_us, a.url, a.response_header, a.response_body, a.error"+
+		" FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
+		" WHERE d.subject_id = ? AND d.event_type = ? AND d.merchant_id = ? LIMIT 1", event, notify.Ping, m.ID).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("read the answer to a ping: %w", err)
+	}
+	if len(rows) > 0 {
+		m.Pinged = &rows[0]
+	}
+	return nil
+}

@@ -1,0 +1,25 @@
+package notify
+
+import (
+	"fmt"
+	"time"
+)
+
+// Left says what a dispatcher still holds once it has been idle for long enough to
+// forget everybody: empty where that is nothing.
+func Left(d *Dispatcher) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.age(time.Now().Add(2 * laneForget))
+	if len(d.lanes)+len(d.known)+len(d.held)+len(d.toClaim)+d.inFlight+d.sent+d.quick.inFlight+d.slow.inFlight == 0 &&
+		len(d.quick.ready)+len(d.slow.ready) == 0 {
+		return ""
+	}
+	lanes := ""
+	for id, l := range d.lanes {
+		lanes += fmt.Sprintf(" %d:%+v", id, *l)
+	}
+	return fmt.Sprintf("%d known, %d held, %d to claim, %d in flight (quick %d, slow %d), %d unwritten, %d+%d ready, lanes%s",
+		len(d.known), len(d.held), len(d.toClaim), d.inFlight, d.quick.inFlight, d.slow.inFlight, d.sent,
+		len(d.quick.ready), len(d.slow.ready), lanes)
+}

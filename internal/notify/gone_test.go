@@ -1,0 +1,91 @@
+package notify_test
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"backstop/internal/breaker"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+	"backstop/internal/payment/paymenttest"
+)
+
+// What waits for a merchant whose breaker is open, and who then is disabled or has
+// no address left, cannot be told: it goes to the desk instead of being parked, one
+// notification for each probe, for ever.
+func TestWhoCannotBeToldIsNotParked(t *testing.T) {
+	for name, change := range map[string]func(*merchant.Merchant){
+		"disabled": func(m *merchant.Merchant) { m.Disabled = true },
+		"no address left": func(m *merchant.Merchant) {
+			for i := range m.Endpoints {
+				m.Endpoints[i].Disabled = true
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+				well := *f.M1
+				well.Settings.WaitsMS = []int64{10}
+				well.Endpoints = well.Settings.Addresses()
+				changed := well
+				changed.Endpoints = slices.Clone(well.Endpoints)
+				change(&changed)
+				var book atomic.Pointer[merchant.Book]
+				book.Store(merchant.NewBook([]*merchant.Merchant{&well}, nil))
+				nudges := paid(t, f, 8)
+				b := newBook(f, breaker.Policy{Failures: 1, Open: time.Hour, Window: time.Minute})
+				ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.BadStatus, Status: 500} }}
+				disp := crowdWith(t, f, book.Load, ch, 10, b)
+				disp.Offer(nudges)
+				until(t, "it opens", func() bool { return b.Of(well.ID).Parked() && disp.InFlight() == 0 })
+				sent := ch.count()
+				disp.Pull([]int64{well.ID})
+				time.Sleep(50 * time.Millisecond)
+				if ch.count() != sent {
+					t.Fatal("the breaker is open, but does not park")
+				}
+				book.Store(merchant.NewBook([]*merchant.Merchant{&changed}, nil))
+				until(t, "all stand on the desk", func() bool {
+					// A merchant that is disabled has the schedule of a day: time flies.
+					if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status = 'retry_wait'", d.Now()).Exec(t.Context()); err != nil {
+						t.Error(err)
+					}
+					disp.Pull([]int64{well.ID})
+					return f.Count(t, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL") == 0
+				})
+				f.Want(t, 8, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open'")
+				if ch.count() != sent {
+					t.Errorf("%d were sent", ch.count()-sent)
+				}
+			})
+		})
+	}
+}
+
+// An attempt that brings the code of its channel down ends like any other: the
+// node, and with it everybody else's notifications, goes on.
+func TestAChannelThatPanicsFailsItsAttemptOnly(t *testing.T) {
+	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
+	nudges := paid(t, f, 20)
+	poisoned := notify.PublicID(f.Count(t, "SELECT min(event_id) FROM deliveries"))
+	ch := &fakeChannel{answer: func(_ int, m notify.Message) notify.Result {
+		if m.ID == poisoned {
+			panic("secret-canary")
+		}
+		return notify.Result{Class: notify.OK, Status: 200}
+	}}
+	disp := dispatcher(t, f, ch, 10)
+	disp.Offer(nudges)
+	until(t, "all others are told", func() bool { return delivered(f, t) == 19 })
+	until(t, "it stands on the desk", func() bool {
+		disp.Pull([]int64{f.M1.ID})
+		return f.Count(t, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'") == 1
+	})
+	f.Want(t, 2, "SELECT count(*) FROM notify_attempts WHERE class = 'internal' AND error NOT LIKE '%canary%'")
+	until(t, "nothing is left", func() bool { return notify.Left(disp) == "" })
+}

@@ -1,0 +1,44 @@
+package notify_test
+
+import (
+	"testing"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/notify"
+	"backstop/internal/payment/paymenttest"
+)
+
+func TestAddressesAreShownWithoutTheirSecrets(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://m.example/hook":                  "https://m.example/hook",
+		"https://m.example/hook?token=canary":     "https://m.example/hook?***",
+		"https://m.example?canary":                "https://m.example?***",
+		"https://m.example/#canary":               "https://m.example/?***",
+		"https://u:canary@m.example:8443/hook":    "https://***@m.example:8443/hook",
+		"https://u:canary@m.example":              "https://***@m.example",
+		"https://m.example/@canary-is-no-secret":  "https://m.example/@canary-is-no-secret",
+		"http://u:canary@m.example/hook?a=canary": "http://***@m.example/hook?***",
+		"amqps://mq.example/shop?exchange=orders": "amqps://mq.example/shop?exchange=orders",
+		"websocket:": "websocket:",
+		"":           "",
+	} {
+		if got := notify.Shown(address); got != want {
+			t.Errorf("%s is shown as %s, want %s", address, got, want)
+		}
+	}
+}
+
+// The attempt is made at the whole address, and kept for people without its token.
+func TestAttemptsKeepNoTokenOfTheAddress(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://m1.test/n?token=canary"})
+		ch := &fakeChannel{}
+		dispatcher(t, f, ch, 5).Offer(paid(t, f, 1))
+		until(t, "delivered", func() bool { return delivered(f, t) == 1 })
+		if ch.sent[0].URL != "https://m1.test/n?token=canary" {
+			t.Errorf("sent to %s", ch.sent[0].URL)
+		}
+		f.Want(t, 1, "SELECT count(*) FROM notify_attempts WHERE url = 'https://m1.test/n?***'")
+	})
+}

@@ -1,0 +1,63 @@
+package views
+
+// Merchants and their breakers.
+var (
+	tMerchants       = word{"商户", "Merchants"}
+	tMerchantsNone   = word{"还没有商户", "No merchants yet"}
+	tMerchantsHow    = word{"在 YAML 文件中声明商户，再运行 backstop apply。", "Declare them in a YAML file and run backstop apply."}
+	tLastOK          = word{"最近成功", "Last taken"}
+	tLastFailed      = word{"最近失败", "Last failed"}
+	tDisabledWord    = word{"已停用", "Disabled"}
+	tBreakerOpen     = word{"熔断断开", "Breaker open"}
+	tBreakerTitle    = word{"熔断器", "Breaker"}
+	tBreakerWell     = word{"通知正常发送。", "Notifications flow."}
+	tBreakerWhy      = word{"断开原因：%s。", "It opened: %s."}
+	tBreakerUntil    = word{"%s 放行一笔探测。", "One notification goes as a probe at %s."}
+	tBreakerHand     = word{"由人断开，需要人合上。", "A person opened it, and a person must close it."}
+	tBreakerProbing  = word{"正在用一笔通知探测。", "One notification is being tried."}
+	tParkedCount     = word{"%s 笔在等待", "%s parked"}
+	tOpenBreaker     = word{"断开", "Open"}
+	tCloseBreaker    = word{"合上", "Close"}
+	tProbeBreaker    = word{"立即探测", "Probe now"}
+	tOpenBreakerT    = word{"断开熔断器", "Open the breaker"}
+	tCloseBreakerT   = word{"合上熔断器", "Close the breaker"}
+	tProbeBreakerT   = word{"立即放行一笔探测", "Try one notification now"}
+	tOpenBreakerHow  = word{"这个商户的所有通知都会等待，直到有人合上。", "All notifications of this merchant wait until somebody closes it."}
+	tCloseBreakerHow = word{"等待的通知会陆续发出，先慢后快。", "What waits is sent, slowly at first."}
+	tProbeBreakerHow = word{"发一笔等待中的通知；成功就陆续补发其余的。", "One parked notification is sent. If it is taken, the others follow."}
+	tHistoryTitle    = word{"熔断经过", "What the breaker did"}
+	tHistoryNone     = word{"从未断开", "It has never been open"}
+	tHistoryNoneHow  = word{"连续失败或失败率过高时会断开。", "It opens when too many attempts fail."}
+	tBecameWord      = word{"变为", "Became"}
+	tCause           = word{"原因", "Cause"}
+	tAddresses       = word{"通知地址", "Addresses"}
+	tAddressesNone   = word{"没有通知地址", "No address"}
+	tAddressesHow    = word{"在 notify.urls 或 notify.endpoints 里声明。没有地址时，事件记为未发送。", "Declare some under notify.urls or notify.endpoints. Without one, events are kept as not sent."}
+	tAddress         = word{"地址", "Address"}
+	tChannel         = word{"方式", "Channel"}
+	tAllEvents       = word{"全部", "all"}
+	tAddressDisabled = word{"已停用", "Disabled"}
+	tAddressFailing  = word{"连续失败", "Failing"}
+	tEnable          = word{"恢复", "Enable"}
+	tEnableT         = word{"恢复这个地址", "Use this address again"}
+	tEnableHow       = word{"各节点在两秒内恢复向它发送。", "Every node sends to it again within two seconds."}
+	tPing            = word{"测试", "Ping"}
+	tPingT           = word{"发送测试通知", "Send a ping"}
+	tPingHow         = word{"向这个地址发一条类型为 ping 的签名通知，马上显示它的应答。", "A signed notification of the type ping goes to this address, and its answer is shown at once."}
+	tPinged          = word{"测试通知的应答", "The answer to the ping"}
+	tHowTold         = word{"通知设置", "How it is told"}
+	tAckRule         = word{"成功标准", "Counts as taken"}
+	tAckStatus       = word{"任意 2xx", "any 2xx"}
+	tAckText         = word{"2xx 且正文为 %s", "2xx and the text %s"}
+	tScheduleWord    = word{"重试计划", "Schedule"}
+	tInFlightMost    = word{"并发上限", "In flight at most"}
+	tRateMost        = word{"速率上限", "Rate at most"}
+	tInAll           = word{"%s（所有节点合计）", "%s, all nodes together"}
+	tPerNode         = word{"%s（每节点）", "%s per node"}
+	tDoneBreaker     = word{"已记录，各节点半秒内生效。", "Done. Every node follows within half a second."}
+	tDoneEnable      = word{"地址已恢复。", "The address is in use again."}
+	tNotChanged      = word{"熔断器已处于这个状态。", "The breaker was in that state already."}
+	tItsNotifs       = word{"这个商户的通知", "Its notifications"}
+	tActPing         = word{"发送测试通知", "sent a ping"}
+	tActEnable       = word{"恢复通知地址", "enabled an address"}
+)

@@ -1,0 +1,163 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/breaker"
+	"backstop/internal/console"
+	"backstop/internal/merchant"
+	"backstop/internal/metric"
+	"backstop/internal/notify"
+	"backstop/views"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/uptrace/bun"
+)
+
+// merchantsPage lists the merchants by the order in which they were declared.
+func (s *Server) merchantsPage(c *fiber.Ctx) error {
+	l := s.list(c, true)
+	if l.err != nil {
+		return l.err
+	}
+	ctx, cancel := l.context()
+	defer cancel()
+	rows, next, err := s.console.MerchantStatuses(ctx, "", l.span.At.ID, console.PageSize)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	page := console.Page[console.MerchantStatus]{Rows: rows, Count: int64(len(rows)), More: next > 0}
+	if next > 0 {
+		page.Older = console.Cursor{ID: next}
+	}
+	list := around(l, page)
+	list.Anything = len(rows) > 0
+	return s.render(c, http.StatusOK, views.Merchants(l.p, list, rows))
+}
+
+// merchantPage shows one merchant.
+func (s *Server) merchantPage(c *fiber.Ctx) error {
+	f := readFilter(c)
+	pinged, done := f.text("pinged"), f.text("done")
+	code, err := url.PathUnescape(c.Params("merchant"))
+	if f.err != nil || err != nil {
+		return errors.Join(f.err, console.ErrNotFound)
+	}
+	ctx, cancel := work()
+	defer cancel()
+	m, err := s.console.Merchant(ctx, code, pinged)
+	if err != nil {
+		return err
+	}
+	role := operator(c).Role
+	return s.render(c, http.StatusOK, views.MerchantPage(s.page(c), views.MerchantData{
+		Merchant: m, FormKey: newFormKey(), Done: done,
+		CanControl: s.policy.Allows(role, access.ControlBreakers), CanPing: s.policy.Allows(role, access.ControlAddresses),
+	}))
+}
+
+// declared is the merchant that a form is about.
+func (s *Server) declared(c *fiber.Ctx) (*merchant.Merchant, error) {
+	code, err := url.PathUnescape(c.Params("merchant"))
+	if err != nil {
+		return nil, console.ErrNotFound
+	}
+	m := s.o.Settings.Merchants().ByCode(code)
+	if m == nil {
+		return nil, console.ErrNotFound
+	}
+	return m, nil
+}
+
+func toMerchant(c *fiber.Ctx, m *merchant.Merchant, query string) error {
+	return c.Redirect("/merchants/"+url.PathEscape(m.Code)+"?"+query, http.StatusSeeOther)
+}
+
+// moveBreaker opens, closes or probes a merchant's breaker by hand.
+func (s *Server) moveBreaker(act breaker.Act) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		m, err := s.declared(c)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := work()
+		defer cancel()
+		var done *breaker.Folded
+		did, err := s.act(ctx, c, audit.Act{Action: "breaker." + string(act), Object: "merchant", ObjectID: m.Code}, func(ctx context.Context, tx bun.Tx) (err error) {
+			done, err = s.o.Breakers.ByPerson(ctx, tx, m.ID, act, "operator:"+operator(c).Name, field(c, "reason"))
+			return err
+		})
+		if errors.Is(err, breaker.ErrAlready) {
+			return toMerchant(c, m, "done=already")
+		}
+		if err != nil {
+			return err
+		}
+		if did {
+			s.o.Breakers.Committed(done)
+			metric.BreakerChanges.WithLabelValues(string(done.Changes[0].To)).Inc()
+		}
+		return toMerchant(c, m, "done=breaker")
+	}
+}
+
+// tryAddress sends a ping to one of a merchant's addresses and shows what it
+// answers.
+func (s *Server) tryAddress(c *fiber.Ctx) error {
+	m, name, err := s.addressOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	// The act is kept before anything leaves: a form that is sent twice pings once.
+	did, err := s.act(ctx, c, audit.Act{Action: "merchant.ping", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"endpoint": name}},
+		func(context.Context, bun.Tx) error { return nil })
+	if err != nil {
+		return err
+	}
+	if !did {
+		return toMerchant(c, m, "")
+	}
+	answer, err := s.o.Pings.Ping(ctx, m, name, func(context.Context, bun.Tx, notify.Answer) error { return nil })
+	if err != nil {
+		return err
+	}
+	return toMerchant(c, m, "pinged="+answer.Notification)
+}
+
+// enableAddress lets an address be used again that was disabled.
+func (s *Server) enableAddress(c *fiber.Ctx) error {
+	m, name, err := s.addressOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	_, err = s.act(ctx, c, audit.Act{Action: "merchant.enable_address", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"endpoint": name}},
+		func(ctx context.Context, tx bun.Tx) error {
+			_, err := notify.EnableEndpoint(ctx, tx, m.ID, name)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	return toMerchant(c, m, "done=enable")
+}
+
+func (s *Server) addressOf(c *fiber.Ctx) (*merchant.Merchant, string, error) {
+	m, err := s.declared(c)
+	if err != nil {
+		return nil, "", err
+	}
+	name := field(c, "endpoint")
+	if m.Endpoint(name) == nil {
+		return nil, "", invalidField("endpoint", notify.ErrNoEndpoint.Error())
+	}
+	return m, name, nil
+}
