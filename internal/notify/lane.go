@@ -198,7 +198,7 @@ func (d *Dispatcher) mayStart(l *lane) bool {
 		return d.inRate(l, g.Release)
 	case g.Probe:
 		return l.probed != g.Generation
-	case g.Due:
+	case g.Due && d.mayProbe(l.merchant):
 		d.leaseProbe(l)
 		return false
 	}

@@ -3,6 +3,8 @@ package notify
 import (
 	"slices"
 	"time"
+
+	"backstop/internal/merchant"
 )
 
 // Linked is an optional ability of the channel to which merchants connect: it says
@@ -34,4 +36,17 @@ func (d *Dispatcher) linked(merchants []int64) []int64 {
 		}
 	}
 	return here
+}
+
+// mayProbe leaves the probe of a merchant that connects to the node that it is
+// connected to, for as long as rows are: any other would find nobody, and the
+// breaker stay open for another round.
+func (d *Dispatcher) mayProbe(merchantID int64) bool {
+	m, hub := d.o.Book().ByID(merchantID), d.o.Channels[Websocket]
+	connects := m != nil && slices.ContainsFunc(m.Endpoints, func(e merchant.Endpoint) bool { return e.Channel == Websocket && !e.Disabled })
+	if l, ok := hub.(Linked); !connects || !ok || l.Linked(merchantID) {
+		return true
+	}
+	r := d.o.Breakers.Of(merchantID)
+	return r == nil || d.o.DB.Now()-max(r.OpenUntil, r.ProbeUntil) > alone
 }
