@@ -1,7 +1,9 @@
 package breaker
 
 import (
+	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -103,4 +105,42 @@ func TestGate(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
+}
+
+// The whole life of a breaker by the clock: open for its time to the microsecond,
+// one probe, and a release that doubles every two seconds until nothing holds.
+func TestBreakerByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const me = 7
+		now := func() int64 { return time.Now().UnixMicro() }
+		r := &Row{State: Closed}
+		for range policy.Failures {
+			r.fold(now(), r.Generation, Failed, policy)
+		}
+		time.Sleep(policy.Open - time.Microsecond)
+		if g := r.Gate(now(), me); g.Due || g.Flow || g.Probe {
+			t.Errorf("a microsecond before its time: %+v", g)
+		}
+		time.Sleep(time.Microsecond)
+		if g := r.Gate(now(), me); !g.Due {
+			t.Errorf("at its time: %+v", g)
+		}
+		r.move(now(), HalfOpen, ProbeDue, policy)
+		r.ProbeOwner, r.ProbeUntil = me, now()+15*second
+		time.Sleep(15 * time.Second) // the node that probes has died
+		if g := r.Gate(now(), me); g.Probe || !g.Due {
+			t.Errorf("after the probe's lease: %+v", g)
+		}
+		r.fold(now(), r.Generation, Taken, policy)
+		for at := range 30 {
+			want := math.Pow(2, float64(at/2)) * releaseFirst
+			if at >= 20 {
+				want = 0
+			}
+			if g := r.Gate(now(), me); !g.Flow || g.Release.PerSecond != want {
+				t.Errorf("%d s after it closed: %+v, want %.0f/s", at, g, want)
+			}
+			time.Sleep(time.Second)
+		}
+	})
 }
