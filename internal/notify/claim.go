@@ -56,10 +56,10 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	var rows []claimed
 	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
-		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?) AND "+within+
+		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?) AND ?"+
 		claimedColumns,
 		Sending, d.o.DB.Boot(), lease, bun.List(ids), now, Queued, RetryWait, Sending,
-		Websocket, bun.List(d.linked(merchants)), now-alone).Scan(ctx, &rows)
+		d.within(merchants, now)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
 	defer cancel()
 	var rows []struct{ ID, NextAt int64 }
 	now := d.o.DB.Now()
-	err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND "+within+" ORDER BY next_at LIMIT ?",
-		merchantID, now+lookAhead.Microseconds(), Websocket, bun.List(d.linked([]int64{merchantID})), now-alone, laneWaiting).Scan(ctx, &rows)
+	err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND ? ORDER BY next_at LIMIT ?",
+		merchantID, now+lookAhead.Microseconds(), d.within([]int64{merchantID}, now), laneWaiting).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"backstop/internal/merchant"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 )
 
 // Linked is an optional ability of the channel to which merchants connect: it says
@@ -13,15 +16,25 @@ type Linked interface {
 	Linked(merchantID int64) bool
 }
 
-// alone is how long (µs) a row of a merchant that must connect is left to the node
-// that it is connected to. After it anybody tries: where nobody has the
-// connection, the attempt says so, counts, and the schedule goes on to the
-// exception desk.
-const alone = int64(time.Minute / time.Microsecond)
+// How long (µs) a row of a merchant that must connect is left to the node that it
+// is connected to.
+const (
+	// alone is for one that nobody tells. After it anybody tries: where nobody has
+	// the connection, the attempt says so, counts, and the schedule goes on to the
+	// exception desk.
+	alone = int64(time.Minute / time.Microsecond)
+	// busy is for one that was told something within that minute: it has a line, and
+	// who has no connection would only use up attempts of what stands in it. Whether
+	// it was told over its connection is not asked, hence an end to it.
+	busy = 50 * alone
+)
 
-// within limits a query to the rows that this node should send. Its parameters are
-// Websocket, the merchants that are linked to this node, and now - alone.
-const within = "(channel <> ? OR merchant_id IN (?) OR next_at <= ?)"
+// within limits a query for deliveries to the rows that this node should send.
+func (d *Dispatcher) within(merchants []int64, now int64) schema.QueryWithArgs {
+	return bun.SafeQuery("(channel <> ? OR merchant_id IN (?) OR next_at <= ? OR (next_at <= ? AND NOT EXISTS"+
+		" (SELECT 1 FROM report_merchants AS r WHERE r.merchant_id = deliveries.merchant_id AND r.last_ok_at > ?)))",
+		Websocket, bun.List(d.linked(merchants)), now-busy, now-alone, now-alone)
+}
 
 // linked are those of the merchants who are connected to this node.
 func (d *Dispatcher) linked(merchants []int64) []int64 {

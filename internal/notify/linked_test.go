@@ -134,3 +134,40 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 		})
 	})
 }
+
+// A merchant that is told slowly, by the node of its connection, has rows that are
+// long due. They are not taken by nodes that would only find nobody.
+func TestABacklogIsLeftToTheNodeThatWorksOnIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		late, told time.Duration // ago
+		tries      bool
+	}{
+		"it is being told":                    {10 * time.Minute, 10 * time.Second, false},
+		"nobody tells it":                     {10 * time.Minute, 10 * time.Minute, true},
+		"it is told, but this for very long ": {2 * time.Hour, 10 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{60_000}})
+				n := paid(t, f, 1)
+				if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:', next_at = ?", d.Now()-c.late.Microseconds()).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.NewRaw("INSERT INTO report_merchants (merchant_id, last_ok_at, last_failed_at) VALUES (?, ?, 0)", f.M1.ID, d.Now()-c.told.Microseconds()).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				var l line
+				node := nodeWith(t, f, &l)
+				for range 20 {
+					node.Pull([]int64{f.M1.ID})
+					node.Offer(n)
+					time.Sleep(5 * time.Millisecond)
+				}
+				until(t, "claims are over", func() bool { return node.InFlight() == 0 })
+				if tried := l.asked.Load() > 0; tried != c.tries {
+					t.Errorf("tried: %t", tried)
+				}
+			})
+		})
+	}
+}
