@@ -55,11 +55,11 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	now := d.o.DB.Now()
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	var rows []claimed
-	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
+	err := d.o.DB.Prepared(ctx, d.o.DB.Relaxed, &rows, "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
 		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?) AND "+within+
 		claimedColumns,
-		Sending, d.o.DB.Boot(), lease, bun.List(ids), now, Queued, RetryWait, Sending,
-		Websocket, bun.List(d.linked(merchants)), now-alone).Scan(ctx, &rows)
+		Sending, d.o.DB.Boot(), lease, ids, now, Queued, RetryWait, Sending,
+		Websocket, d.linked(merchants), now-alone)
 	if err != nil {
 		return nil, err
 	}
