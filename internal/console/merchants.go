@@ -21,8 +21,8 @@ type Merchant struct {
 
 // Address is one address of a merchant and how it does. Secrets are left out.
 type Address struct {
-	Key                string // names it in forms
-	Name, Channel, URL string // as they may be shown
+	Key                string   // names it in forms
+	Name, Channel, URL string   // as they may be shown
 	Events             []string // types that go here; empty = all
 	Weight             int
 	Failures           int64  `bun:"failures"` // in a row

@@ -37,8 +37,10 @@ type BatchOptions[In, Out any] struct {
 }
 
 // Batcher is group commit: what waits when a writer is free becomes one
-// transaction, and each caller is answered by its own item. There is no timer: a
-// lone item commits at once, and under load batches grow by themselves.
+// transaction, and each caller is answered by its own item. A lone item commits at
+// once. Beside transactions that run, a further one begins when as many items wait
+// as those carry each: under load batches grow by themselves, and none is spent on
+// the first item to come.
 //
 // Where a transaction fails, its items run again one by one, so that one bad
 // item cannot stop the others.
@@ -48,7 +50,10 @@ type Batcher[In, Out any] struct {
 	run   func(context.Context, bun.Tx, []In) ([]Out, error)
 	queue chan *batchItem[In, Out]
 	// held counts items that writers took and put off because of their key.
-	held   atomic.Int64
+	held atomic.Int64
+	// turn lets one writer gather at a time: two would halve each other's batches.
+	turn   sync.Mutex
+	load   load
 	stop   chan struct{}
 	closed sync.Once
 	done   sync.WaitGroup
@@ -68,7 +73,10 @@ func NewBatcher[In, Out any](d *DB, o BatchOptions[In, Out], run func(context.Co
 	if !d.IsPostgres() || o.Writers < 1 {
 		o.Writers = 1
 	}
-	b := &Batcher[In, Out]{db: d, o: o, run: run, queue: make(chan *batchItem[In, Out], o.Queue), stop: make(chan struct{})}
+	b := &Batcher[In, Out]{
+		db: d, o: o, run: run, queue: make(chan *batchItem[In, Out], o.Queue), stop: make(chan struct{}),
+		load: load{ended: make(chan struct{}, 1)},
+	}
 	for range o.Writers {
 		b.done.Go(b.write)
 	}
@@ -119,13 +127,20 @@ func (b *Batcher[In, Out]) write() {
 		if batch == nil {
 			return
 		}
+		b.load.begin(len(batch))
 		b.commit(batch)
+		b.load.end(len(batch))
 	}
 }
 
 // gather blocks for one item and takes what else waits. It returns nil when the
 // Batcher is closed and nothing waits.
 func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, Out] {
+	// What was held has waited for one transaction already: it takes no turn.
+	if len(*held) == 0 {
+		b.turn.Lock()
+		defer b.turn.Unlock()
+	}
 	var batch []*batchItem[In, Out]
 	keys := map[string]bool{}
 	var later []*batchItem[In, Out]
@@ -161,12 +176,30 @@ func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, 
 	}
 	// later is bounded too: a flood of repeats of one key must not be drained into
 	// memory past the queue's own limit.
+	var patience <-chan time.Time
 	for len(batch) < b.o.Size && len(later) < b.o.Size {
 		select {
 		case it := <-b.queue:
 			take(it)
 			continue
 		default:
+		}
+		if len(*held) > 0 || b.load.carries(len(batch)) {
+			break
+		}
+		if patience == nil {
+			timer := time.NewTimer(gatherMost)
+			defer timer.Stop()
+			patience = timer.C
+		}
+		select {
+		case it := <-b.queue:
+			take(it)
+			continue
+		case <-b.load.ended:
+			continue
+		case <-patience:
+		case <-b.stop:
 		}
 		break
 	}

@@ -97,7 +97,7 @@ func (b *Book) Post(ctx context.Context, tx bun.Tx, w *db.Writes, entries []Entr
 		}
 	}
 	w.Add(tx.NewRaw("INSERT INTO journals (id, created_at) VALUES (?, ?)", journal, now))
-	w.Add(tx.NewInsert().Model(&rows))
+	w.Insert(&rows, "")
 	return nil
 }
 
@@ -126,7 +126,11 @@ func (b *Book) accounts(ctx context.Context, tx bun.Tx, entries []Entry) (map[ac
 	for k := range missing {
 		rows = append(rows, Account{ID: b.db.NewID(), Code: k.code, Currency: k.currency})
 	}
-	slices.SortFunc(rows, func(x, y Account) int { return cmp.Compare(x.ID, y.ID) })
+	// Every writer makes accounts in the same order, or two of them would wait for
+	// each other in a circle.
+	slices.SortFunc(rows, func(x, y Account) int {
+		return cmp.Or(cmp.Compare(x.Code, y.Code), cmp.Compare(x.Currency, y.Currency))
+	})
 	if _, err := tx.NewInsert().Model(&rows).On("CONFLICT (code, currency) DO NOTHING").Exec(ctx); err != nil {
 		return nil, fmt.Errorf("open accounts: %w", err)
 	}

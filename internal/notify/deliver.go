@@ -215,15 +215,11 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 			rows[i].FinishedAt = &now
 		}
 	}
-	if _, err := tx.NewInsert().Model(&attempts).On("CONFLICT (id) DO NOTHING").Exec(ctx); err != nil {
-		return nil, fmt.Errorf("write attempts: %w", err)
-	}
 	var mine []int64
-	err := tx.NewUpdate().With("_r", tx.NewValues(&rows)).Model((*Delivery)(nil)).TableExpr("_r").
-		Set("status = _r.status").Set("next_at = _r.next_at").Set("lease_owner = 0").
-		Set("last_class = _r.last_class").Set("last_error = _r.last_error").Set("finished_at = _r.finished_at").
-		Where("d.id = _r.delivery").Where("d.attempts = _r.attempts").Where("d.lease_owner = ?", d.o.DB.Boot()).
-		Where("d.status = ?", Sending).Returning("id").Scan(ctx, &mine)
+	err := d.o.DB.Prepared(ctx, tx, &mine, "WITH _r ? UPDATE deliveries SET status = _r.status, next_at = _r.next_at, lease_owner = 0,"+
+		" last_class = _r.last_class, last_error = _r.last_error, finished_at = _r.finished_at FROM _r"+
+		" WHERE deliveries.id = _r.delivery AND deliveries.attempts = _r.attempts AND deliveries.lease_owner = ?"+
+		" AND deliveries.status = ? RETURNING id", db.Each{Models: &rows}, d.o.DB.Boot(), Sending)
 	if err != nil {
 		return nil, fmt.Errorf("write results: %w", err)
 	}
@@ -235,19 +231,19 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	for _, id := range mine {
 		won[id] = true
 	}
-	if len(won) == 0 {
-		return did, nil
-	}
 	w := db.NewWrites(tx)
-	w.Add(d.counted(batch, won).Query(tx, d.o.DB))
-	if err := d.settle(ctx, tx, w, batch, won); err != nil {
-		return nil, err
-	}
-	if err := d.openExhausted(ctx, tx, w, batch, won); err != nil {
-		return nil, err
+	w.Insert(&attempts, "CONFLICT (id) DO NOTHING")
+	if len(won) > 0 {
+		w.Add(d.counted(batch, won).Query(tx, d.o.DB))
+		if err := d.settle(ctx, tx, w, batch, won); err != nil {
+			return nil, err
+		}
+		if err := d.openExhausted(ctx, tx, w, batch, won); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("count results: %w", err)
+		return nil, fmt.Errorf("write attempts: %w", err)
 	}
 	return did, nil
 }

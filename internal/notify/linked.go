@@ -5,9 +5,6 @@ import (
 	"time"
 
 	"backstop/internal/merchant"
-
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/schema"
 )
 
 // Linked is an optional ability of the channel to which merchants connect: it says
@@ -29,11 +26,13 @@ const (
 	busy = 50 * alone
 )
 
-// within limits a query for deliveries to the rows that this node should send.
-func (d *Dispatcher) within(merchants []int64, now int64) schema.QueryWithArgs {
-	return bun.SafeQuery("(channel <> ? OR merchant_id IN (?) OR next_at <= ? OR (next_at <= ? AND NOT EXISTS"+
-		" (SELECT 1 FROM report_merchants AS r WHERE r.merchant_id = deliveries.merchant_id AND r.last_ok_at > ?)))",
-		Websocket, bun.List(d.linked(merchants)), now-busy, now-alone, now-alone)
+// within limits a query for deliveries to the rows that this node should send. Its
+// parameters are withinArgs, of the merchants that are linked to it.
+const within = "(channel <> ? OR merchant_id IN (?) OR next_at <= ? OR (next_at <= ? AND NOT EXISTS" +
+	" (SELECT 1 FROM report_merchants AS r WHERE r.merchant_id = deliveries.merchant_id AND r.last_ok_at > ?)))"
+
+func withinArgs(linked any, now int64) []any {
+	return []any{Websocket, linked, now - busy, now - alone, now - alone}
 }
 
 // linked are those of the merchants who are connected to this node.

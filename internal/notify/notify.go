@@ -190,9 +190,9 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([][]queue.Nudge, e
 			deliveries = append(deliveries, x)
 		}
 	}
-	w.Add(tx.NewInsert().Model(&events))
+	w.Insert(&events, "")
 	if len(deliveries) > 0 {
-		w.Add(tx.NewInsert().Model(&deliveries))
+		w.Insert(&deliveries, "")
 	}
 	if !untold.Empty() {
 		w.Add(untold.Query(tx, d))

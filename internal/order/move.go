@@ -72,13 +72,12 @@ func Move(tx bun.Tx, w *db.Writes, d *db.DB, changes []Change) error {
 			Cause: c.Cause, Actor: c.Actor, SourceID: c.SourceID, CreatedAt: now,
 		}
 	}
-	w.Add(tx.NewInsert().Model(&history))
-	w.Guard(tx.NewUpdate().With("_c", tx.NewValues(&rows)).Model((*Order)(nil)).TableExpr("_c").
-		Set("status = _c.to_status").Set("version = o.version + 1").
-		Set("supplier_trade_no = _c.supplier_trade_no").Set("paid_amount = _c.paid_amount").
-		Set("close_reason = _c.close_reason").Set("close_tries = _c.close_tries").
-		Set("next_at = _c.next_at").Set("paid_at = _c.paid_at").Set("closed_at = _c.closed_at").
-		Where("o.id = _c.id").Where("o.status = _c.from_status").Where("o.version = _c.from_version"), len(changes))
+	w.Insert(&history, "")
+	w.GuardEach(&rows, "UPDATE orders AS o SET status = _v.to_status, version = o.version + 1,"+
+		" supplier_trade_no = _v.supplier_trade_no, paid_amount = _v.paid_amount,"+
+		" close_reason = _v.close_reason, close_tries = _v.close_tries,"+
+		" next_at = _v.next_at, paid_at = _v.paid_at, closed_at = _v.closed_at"+
+		" FROM _v WHERE o.id = _v.id AND o.status = _v.from_status AND o.version = _v.from_version")
 	for _, c := range changes {
 		c.Order.Status = c.To
 		c.Order.Version++
@@ -98,8 +97,8 @@ func Insert(tx bun.Tx, w *db.Writes, d *db.DB, orders []*Order, cause Cause, act
 			Cause: cause, Actor: actor(o), CreatedAt: o.CreatedAt,
 		}
 	}
-	w.Add(tx.NewInsert().Model(&orders))
-	w.Add(tx.NewInsert().Model(&history))
+	w.Insert(&orders, "")
+	w.Insert(&history, "")
 }
 
 // ByNo finds one order by its number, or ErrNotFound.

@@ -102,7 +102,7 @@ func (p *Processor) ask(ctx context.Context, tx bun.Tx, items []*ask) ([]answer,
 	}
 	w := db.NewWrites(tx)
 	if len(attempts) > 0 {
-		w.Add(upsertAttempts(tx, attempts))
+		upsertAttempts(w, attempts)
 	}
 	if err := order.Move(tx, w, p.o.DB, started); err != nil {
 		return nil, err

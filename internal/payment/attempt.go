@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/db"
 	"backstop/internal/order"
 
 	"github.com/uptrace/bun"
@@ -70,11 +71,10 @@ func (b *batch) attemptFor(r *Received, o *order.Order, status AttemptStatus) *A
 
 // upsertAttempts writes attempts by their reference, in the order of the orders:
 // rows are locked as they are met.
-func upsertAttempts(tx bun.Tx, attempts []*Attempt) *bun.InsertQuery {
+func upsertAttempts(w *db.Writes, attempts []*Attempt) {
 	slices.SortFunc(attempts, func(a, b *Attempt) int { return cmp.Compare(a.OrderID, b.OrderID) })
-	return tx.NewInsert().Model(&attempts).On("CONFLICT (account_id, supplier_ref) DO UPDATE").
-		Set("status = EXCLUDED.status").Set("supplier_trade_no = EXCLUDED.supplier_trade_no").
-		Set("updated_at = EXCLUDED.updated_at")
+	w.Insert(&attempts, "CONFLICT (account_id, supplier_ref) DO UPDATE"+
+		" SET status = EXCLUDED.status, supplier_trade_no = EXCLUDED.supplier_trade_no, updated_at = EXCLUDED.updated_at")
 }
 
 // closeAttempts ends what was still open of orders that are closed.

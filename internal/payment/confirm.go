@@ -142,7 +142,6 @@ type keyRow struct {
 // id, so that two transactions never wait for each other in a circle.
 func (b *batch) read(ctx context.Context) error {
 	refs := make([]string, 0, len(b.items))
-	events := make([]string, 0, len(b.items))
 	trades := make([]string, 0, len(b.items))
 	for _, r := range b.items {
 		if r.Callback.OrderRef != "" {
@@ -151,7 +150,6 @@ func (b *batch) read(ctx context.Context) error {
 		if r.Callback.TradeNo != "" {
 			trades = append(trades, r.Callback.TradeNo)
 		}
-		events = append(events, r.Callback.EventKey)
 		if !slices.Contains(b.accounts, r.Supplier.AccountID) {
 			b.accounts = append(b.accounts, r.Supplier.AccountID)
 		}
@@ -163,7 +161,7 @@ func (b *batch) read(ctx context.Context) error {
 	if err := b.readByAttempt(ctx, refs); err != nil {
 		return err
 	}
-	return b.readRest(ctx, trades, events)
+	return b.readRest(ctx, trades)
 }
 
 // readByAttempt finds the orders of references that are no order numbers: those
@@ -199,7 +197,11 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 // readRest loads the orders' attempts, who settled the trade numbers, and which
 // messages were taken before: three questions in one round trip, with the keys in
 // the columns of attempts.
-func (b *batch) readRest(ctx context.Context, trades, events []string) error {
+//
+// Trade numbers are looked up without their account, and keys one by one: as long
+// as the planner knows nothing of a table, it would rather read all that ever came
+// by an account.
+func (b *batch) readRest(ctx context.Context, trades []string) error {
 	ids := []int64{0}
 	for _, o := range b.orders {
 		ids = append(ids, o.ID)
@@ -207,12 +209,17 @@ func (b *batch) readRest(ctx context.Context, trades, events []string) error {
 	if len(trades) == 0 {
 		trades = []string{""}
 	}
+	keys := make([]askedKey, len(b.items))
+	for i, r := range b.items {
+		keys[i] = askedKey{r.Supplier.AccountID, r.Callback.EventKey}
+	}
 	const columns = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at FROM payment_attempts"
 	var rows []*Attempt
-	err := b.tx.NewRaw(columns+" WHERE order_id IN (?) UNION "+columns+
-		" WHERE account_id IN (?) AND supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''"+
-		" UNION ALL SELECT callback_id, 0, account_id, event_key, digest, ?, 0, 0, 0 FROM callback_keys WHERE account_id IN (?) AND event_key IN (?)",
-		bun.List(ids), bun.List(b.accounts), bun.List(trades), takenBefore, bun.List(b.accounts), bun.List(events)).Scan(ctx, &rows)
+	err := b.p.o.DB.Prepared(ctx, b.tx, &rows, "WITH _k ? "+columns+" WHERE order_id IN (?) UNION ALL "+columns+
+		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''"+
+		" UNION ALL SELECT callback_id, 0, k.account_id, k.event_key, digest, '"+takenBefore+"', 0, 0, 0 FROM callback_keys AS k, _k"+
+		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key",
+		db.Each{Models: &keys}, ids, trades)
 	if err != nil {
 		return fmt.Errorf("read attempts and keys: %w", err)
 	}
@@ -222,12 +229,22 @@ func (b *batch) readRest(ctx context.Context, trades, events []string) error {
 			b.known[eventKey{a.AccountID, a.SupplierRef, a.SupplierTradeNo}] = true
 			continue
 		}
-		b.attempts[a.OrderID] = append(b.attempts[a.OrderID], a)
 		if a.settled() && a.SupplierTradeNo != "" {
 			b.trades[tradeKey{a.AccountID, a.SupplierTradeNo}] = a.OrderID
 		}
+		// An attempt may be found by both of its keys.
+		same := func(x *Attempt) bool { return x.ID == a.ID }
+		if !slices.ContainsFunc(b.attempts[a.OrderID], same) {
+			b.attempts[a.OrderID] = append(b.attempts[a.OrderID], a)
+		}
 	}
 	return nil
+}
+
+// askedKey is a row of the keys that readRest asks for.
+type askedKey struct {
+	AccountID int64
+	EventKey  string
 }
 
 // takenBefore marks a row of readRest as the key of a message, not an attempt.
@@ -308,13 +325,13 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 // last.
 func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	d, w := b.p.o.DB, db.NewWrites(b.tx)
-	w.Add(b.tx.NewInsert().Model(&b.records))
+	w.Insert(&b.records, "")
 	w.Add(b.counted().Query(b.tx, d))
 	if len(b.keys) > 0 {
-		w.Add(b.tx.NewInsert().Model(&b.keys).On("CONFLICT DO NOTHING"))
+		w.Insert(&b.keys, "CONFLICT DO NOTHING")
 	}
 	if len(b.settled) > 0 {
-		w.Add(upsertAttempts(b.tx, b.settled))
+		upsertAttempts(w, b.settled)
 	}
 	if err := order.Move(b.tx, w, d, b.changes); err != nil {
 		return nil, err

@@ -161,17 +161,15 @@ func (p *Processor) create(ctx context.Context, tx bun.Tx, items []*createItem) 
 // commits in between makes the insert fail as not unique; the items then run
 // again one by one and find it here.
 func (p *Processor) existing(ctx context.Context, tx bun.Tx, items []*createItem) (map[string]*order.Order, error) {
-	nos := make([]string, len(items))
+	keys := make([]bun.TupleValues, len(items))
 	for i, it := range items {
-		nos[i] = it.order.OutTradeNo
-	}
-	merchants := make([]int64, len(items))
-	for i, it := range items {
-		merchants[i] = it.order.MerchantID
+		keys[i] = bun.Tuple([]any{it.order.MerchantID, it.order.OutTradeNo})
 	}
 	var rows []*order.Order
-	err := tx.NewSelect().Model(&rows).Where("o.merchant_id IN (?)", bun.List(merchants)).
-		Where("o.out_trade_no IN (?)", bun.List(nos)).Scan(ctx)
+	// One by one: asked for all merchants and all numbers, the planner tries each
+	// pair of them, or reads all that the merchants ever ordered.
+	err := tx.NewSelect().Model(&rows).TableExpr("(VALUES ?) AS _k", bun.List(keys)).
+		Where("o.merchant_id = _k.column1").Where("o.out_trade_no = _k.column2").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find orders by out_trade_no: %w", err)
 	}

@@ -1,0 +1,127 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
+)
+
+// set is rows as PostgreSQL takes them in a statement that is the same for any
+// number of them: one array per column. Written as literals, each batch was a new
+// text to read, analyse and plan.
+type set struct {
+	table   string // with its alias
+	names   string // of the columns, quoted
+	types   []string
+	columns []any
+	len     int
+}
+
+// from is a query for the rows, whose first column is the argument of that number.
+func (s *set) from(number int) string {
+	arrays := make([]string, len(s.types))
+	for i, t := range s.types {
+		arrays[i] = fmt.Sprintf("$%d::%s[]", number+i, t)
+	}
+	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")"
+}
+
+// newSet takes a pointer to a slice of models.
+func newSet(q bun.IDB, models any) set {
+	slice := reflect.Indirect(reflect.ValueOf(models))
+	model := slice.Type().Elem()
+	if model.Kind() == reflect.Pointer {
+		model = model.Elem()
+	}
+	table := q.Dialect().Tables().Get(model)
+	s := set{table: string(table.SQLName) + " AS " + string(table.SQLAlias), len: slice.Len()}
+	names := make([]string, len(table.Fields))
+	for i, f := range table.Fields {
+		column, sqlType := columnOf(slice, f)
+		names[i], s.types, s.columns = string(f.SQLName), append(s.types, sqlType), append(s.columns, column)
+	}
+	s.names = strings.Join(names, ", ")
+	return s
+}
+
+var jsonText = reflect.TypeFor[json.RawMessage]()
+
+// columnOf is one field of all rows, and its type in SQL.
+func columnOf(slice reflect.Value, f *schema.Field) (column any, sqlType string) {
+	switch kind := f.IndirectType.Kind(); {
+	case f.IsPtr && kind == reflect.Int64:
+		return gather(slice, f, func(v reflect.Value) *int64 { return v.Interface().(*int64) }), "bigint"
+	case kind == reflect.Int64 || kind == reflect.Int:
+		return gather(slice, f, reflect.Value.Int), "bigint"
+	case kind == reflect.Bool:
+		return gather(slice, f, reflect.Value.Bool), "boolean"
+	case kind == reflect.String && f.NullZero:
+		return gather(slice, f, func(v reflect.Value) *string {
+			if text := v.String(); text != "" {
+				return &text
+			}
+			return nil
+		}), "text"
+	case kind == reflect.String:
+		return gather(slice, f, reflect.Value.String), "text"
+	case f.IndirectType == jsonText:
+		return gather(slice, f, func(v reflect.Value) string { return string(v.Bytes()) }), "jsonb"
+	case kind == reflect.Slice && f.IndirectType.Elem().Kind() == reflect.Uint8:
+		return gather(slice, f, reflect.Value.Bytes), "bytea"
+	}
+	panic(fmt.Sprintf("%s.%s: no array of %s is known", f.Table.TypeName, f.GoName, f.IndirectType)) // our own model is wrong
+}
+
+func gather[T any](slice reflect.Value, f *schema.Field, of func(reflect.Value) T) []T {
+	column := make([]T, slice.Len())
+	for i := range column {
+		column[i] = of(reflect.Indirect(slice.Index(i)).FieldByIndex(f.Index))
+	}
+	return column
+}
+
+// pipeline sends statements together and reads their results together. It is
+// handed to pgx as the way to rewrite a query, which is how a driver behind
+// database/sql lends out its connection inside of a transaction; the query
+// itself is empty.
+type pipeline []write
+
+// RewriteQuery sends the statements.
+func (p pipeline) RewriteQuery(ctx context.Context, conn *pgx.Conn, query string, args []any) (string, []any, error) {
+	batch := &pgconn.Batch{}
+	for _, x := range p {
+		if x.columns == nil {
+			batch.ExecParams(x.text, nil, nil, nil, nil)
+			continue
+		}
+		prepared, err := conn.Prepare(ctx, x.text, x.text) // once per connection
+		if err != nil {
+			return "", nil, err
+		}
+		var values pgx.ExtendedQueryBuilder
+		if err := values.Build(conn.TypeMap(), prepared, x.columns); err != nil {
+			return "", nil, err
+		}
+		batch.ExecPrepared(prepared.Name, values.ParamValues, values.ParamFormats, values.ResultFormats)
+	}
+	results := conn.PgConn().ExecBatch(ctx, batch)
+	stale := false
+	for i := 0; results.NextResult(); i++ {
+		tag, err := results.ResultReader().Close()
+		stale = stale || err == nil && p[i].guard >= 0 && tag.RowsAffected() != p[i].guard
+	}
+	if err := results.Close(); err != nil {
+		return "", nil, err
+	}
+	if stale {
+		return "", nil, ErrStale
+	}
+	return query, args, nil
+}
