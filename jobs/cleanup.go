@@ -37,6 +37,7 @@ func (j *Jobs) cleanup(ctx context.Context) error {
 	}{
 		{"callbacks", "id", j.o.Retention.Callbacks},
 		{"notify_attempts", "id", j.o.Retention.Attempts},
+		{"breaker_history", "id", j.o.Retention.Attempts},
 		{"order_history", "order_id", j.o.Retention.History},
 	} {
 		if c.table == "order_history" {

@@ -116,7 +116,7 @@ func (s *Server) tryAddress(c *fiber.Ctx) error {
 	ctx, cancel := work()
 	defer cancel()
 	// The act is kept before anything leaves: a form that is sent twice pings once.
-	did, err := s.act(ctx, c, audit.Act{Action: "merchant.ping", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"endpoint": name}},
+	did, err := s.act(ctx, c, audit.Act{Action: "merchant.ping", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"endpoint": notify.Shown(name)}},
 		func(context.Context, bun.Tx) error { return nil })
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *Server) enableAddress(c *fiber.Ctx) error {
 	}
 	ctx, cancel := work()
 	defer cancel()
-	_, err = s.act(ctx, c, audit.Act{Action: "merchant.enable_address", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"endpoint": name}},
+	_, err = s.act(ctx, c, audit.Act{Action: "merchant.enable_address", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"endpoint": notify.Shown(name)}},
 		func(ctx context.Context, tx bun.Tx) error {
 			_, err := notify.EnableEndpoint(ctx, tx, m.ID, name)
 			return err
@@ -155,9 +155,11 @@ func (s *Server) addressOf(c *fiber.Ctx) (*merchant.Merchant, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	name := field(c, "endpoint")
-	if m.Endpoint(name) == nil {
-		return nil, "", invalidField("endpoint", notify.ErrNoEndpoint.Error())
+	key := field(c, "endpoint")
+	for i := range m.Endpoints {
+		if m.Endpoints[i].Key() == key {
+			return m, m.Endpoints[i].Name, nil
+		}
 	}
-	return m, name, nil
+	return nil, "", invalidField("endpoint", notify.ErrNoEndpoint.Error())
 }

@@ -132,3 +132,41 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 		t.Error("a viewer is offered acts")
 	}
 }
+
+// A plain address may hold a token. The page shows none of it, nor does the audit,
+// and its ping still finds it.
+func TestMerchantPagesShowNoTokenOfAnAddress(t *testing.T) {
+	h := open(t)
+	h.inTrouble(t)
+	for _, q := range []string{
+		`UPDATE merchants SET notify = '{"urls":["https://127.0.0.1:1/n?token=canary"],"ack":"status","schedule":"day","max_in_flight":10}' WHERE code = 'm1'`,
+		"UPDATE settings SET value = value + 1 WHERE name = 'config_version'",
+	} {
+		if _, err := h.db.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.o.Settings.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lead := h.signIn(t, access.Ops)
+	page := h.page(t, lead, "/merchants/m1").body
+	if strings.Contains(page, "canary") || !strings.Contains(page, "https://127.0.0.1:1/n?***") {
+		t.Errorf("the page shows a token: %t", strings.Contains(page, "canary"))
+	}
+	key := h.o.Settings.Merchants().ByCode("m1").Endpoints[0].Key()
+	if !strings.Contains(page, `value="`+key+`"`) {
+		t.Error("the page does not name the address in its form")
+	}
+	got := h.post(t, lead, "/merchants/m1/ping", "reason", "is it there again?", "form_key", "k9", "endpoint", key)
+	if got.status != http.StatusSeeOther || !strings.Contains(got.header.Get("Location"), "pinged=") {
+		t.Errorf("ping: %d to %s", got.status, got.header.Get("Location"))
+	}
+	if page := h.page(t, lead, got.header.Get("Location")).body; strings.Contains(page, "canary") {
+		t.Error("the answer shows a token")
+	}
+	var kept int
+	if err := h.db.NewRaw("SELECT count(*) FROM audit WHERE params LIKE '%canary%'").Scan(t.Context(), &kept); err != nil || kept != 0 {
+		t.Errorf("%d audit rows hold a token, %v", kept, err)
+	}
+}

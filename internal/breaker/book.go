@@ -30,6 +30,11 @@ type tally struct{ from, n int64 }
 // after this time.
 const RefreshEvery = 500 * time.Millisecond
 
+// writeTime is longer than a transaction takes: a row that is newer and was not
+// read may have been committed since. What is read is older than that by far
+// before it is left out.
+const writeTime = 15 * time.Second
+
 // NewBook makes an empty Book; policy gives a merchant's own rules.
 func NewBook(d *db.DB, policy func(merchantID int64) Policy) *Book {
 	b := &Book{db: d, policy: policy, taken: map[int64]tally{}}
@@ -66,6 +71,12 @@ func (b *Book) Refresh(ctx context.Context) error {
 	old, fresh := *b.rows.Load(), make(map[int64]*Row, len(rows))
 	for _, r := range rows {
 		fresh[r.MerchantID] = newer(old[r.MerchantID], r)
+	}
+	for id, r := range old {
+		// A row that this node wrote while it was reading.
+		if fresh[id] == nil && r.UpdatedAt > now-writeTime.Microseconds() {
+			fresh[id] = r
+		}
 	}
 	b.rows.Store(&fresh)
 	for id, t := range b.taken {

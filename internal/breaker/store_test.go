@@ -266,3 +266,34 @@ func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
 		}
 	})
 }
+
+// after runs something once, when the next query is over.
+type after struct {
+	once sync.Once
+	do   func()
+}
+
+func (a *after) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+func (a *after) AfterQuery(context.Context, *bun.QueryEvent) {
+	a.once.Do(a.do)
+}
+
+// What this node writes down while it reads is in its copy after that: a breaker
+// that has just opened must not flow until the next look.
+func TestARefreshLosesNothingThatIsWrittenMeanwhile(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		b := newBook(d, time.Hour)
+		read := d.Read
+		d.Read = d.Read.WithQueryHook(&after{do: func() { fold(t, d, b, results(b, 1, breaker.Failed, 3)...) }})
+		refresh(t, b)
+		if b.Gate(1).Flow {
+			t.Error("it has opened, and flows")
+		}
+		d.Read = read
+		refresh(t, b)
+		if b.Gate(1).Flow {
+			t.Error("it is open, and flows")
+		}
+	})
+}

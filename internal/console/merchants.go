@@ -21,7 +21,8 @@ type Merchant struct {
 
 // Address is one address of a merchant and how it does. Secrets are left out.
 type Address struct {
-	Name, Channel, URL string
+	Key                string   // names it in forms
+	Name, Channel, URL string   // as they may be shown
 	Events             []string // types that go here; empty = all
 	Weight             int
 	Failures           int64  `bun:"failures"` // in a row
@@ -86,8 +87,9 @@ func (b *Book) addAddresses(ctx context.Context, m *Merchant) error {
 		return nil // a merchant that another node has just declared
 	}
 	m.Settings = known.Settings
-	for _, e := range known.Endpoints {
-		a := Address{Name: e.Name, Channel: e.Channel, URL: e.URL, Events: e.Events, Weight: e.Weight}
+	for i := range known.Endpoints {
+		e := &known.Endpoints[i]
+		a := Address{Key: e.Key(), Name: notify.Shown(e.Name), Channel: e.Channel, URL: notify.Shown(e.URL), Events: e.Events, Weight: e.Weight}
 		for _, h := range health {
 			if h.Endpoint == e.Name {
 				a.Failures, a.OKAt, a.FailedAt, a.LastError, a.DisabledAt, a.Reason = h.Failures, h.OKAt, h.FailedAt, h.LastError, h.DisabledAt, h.Reason

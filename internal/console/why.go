@@ -144,10 +144,11 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 	} else {
 		w.LastAt = schedule.LastAt(w.At, d.Attempts+1, d.ScheduleFrom)
 	}
-	if r := b.breakers.Of(d.MerchantID); r.Parked() && d.Status != notify.Sending {
+	m := b.settings.Merchants().ByID(d.MerchantID)
+	// Who cannot be told at all is not parked, except by a person.
+	if r := b.breakers.Of(d.MerchantID); r.Parked() && d.Status != notify.Sending && (m == nil || r.ByHand || notify.CanBeTold(m)) {
 		return b.whyParked(w, r, now)
 	}
-	m := b.settings.Merchants().ByID(d.MerchantID)
 	switch {
 	case late(now, w.At):
 		w.Rule, w.Fired = WhyOverdue, "next_at"

@@ -1,7 +1,9 @@
 package merchant
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"slices"
 	"time"
 )
@@ -62,6 +64,16 @@ func (m *Merchant) Endpoint(name string) *Endpoint {
 		}
 	}
 	return nil
+}
+
+// Key names the address to people: by its name, or where that is the URL, which
+// may hold a token, by a digest of it.
+func (e *Endpoint) Key() string {
+	if e.Name != e.URL {
+		return e.Name
+	}
+	sum := sha256.Sum256([]byte(e.URL))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Channels are the channels by which events of a type reach the merchant, in the

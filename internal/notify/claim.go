@@ -55,11 +55,9 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	now := d.o.DB.Now()
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	var rows []claimed
+	args := append([]any{Sending, d.o.DB.Boot(), lease, ids, now, Queued, RetryWait, Sending}, withinArgs(d.linked(merchants), now)...)
 	err := d.o.DB.Prepared(ctx, d.o.DB.Relaxed, &rows, "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
-		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?) AND "+within+
-		claimedColumns,
-		Sending, d.o.DB.Boot(), lease, ids, now, Queued, RetryWait, Sending,
-		Websocket, d.linked(merchants), now-alone)
+		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?) AND "+within+claimedColumns, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +98,9 @@ func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
 	defer cancel()
 	var rows []struct{ ID, NextAt int64 }
 	now := d.o.DB.Now()
-	err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND "+within+" ORDER BY next_at LIMIT ?",
-		merchantID, now+lookAhead.Microseconds(), Websocket, bun.List(d.linked([]int64{merchantID})), now-alone, laneWaiting).Scan(ctx, &rows)
+	here := bun.SafeQuery(within, withinArgs(bun.List(d.linked([]int64{merchantID})), now)...)
+	err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND ? ORDER BY next_at LIMIT ?",
+		merchantID, now+lookAhead.Microseconds(), here, laneWaiting).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}

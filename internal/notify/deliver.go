@@ -38,7 +38,7 @@ type outcome struct {
 func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	m := d.o.Book().ByID(c.MerchantID)
 	p := d.plan(m, c)
-	gathered := d.gather(c, &p)
+	gathered := d.gather(t, c, &p)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"backstop/internal/db"
+
+	"github.com/uptrace/bun"
 )
 
 // digestMost bounds the events of one message; what is more makes another one.
@@ -20,9 +22,9 @@ func nextDigest(now int64, every time.Duration) int64 {
 
 // gather claims what else is due for the same address of the same merchant, to go
 // with the delivery in one message. Whoever claims it at the same moment sends it
-// apart, which is as good.
-func (d *Dispatcher) gather(c claimed, p *plan) []claimed {
-	if !p.gathers || p.refused != nil {
+// apart, which is as good. A probe goes alone: if it fails, it costs one attempt.
+func (d *Dispatcher) gather(t *ticket, c claimed, p *plan) []claimed {
+	if len(p.gathers) == 0 || p.refused != nil || t.probe {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, claimTimeout)
@@ -30,8 +32,8 @@ func (d *Dispatcher) gather(c claimed, p *plan) []claimed {
 	now := d.o.DB.Now()
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	due := d.o.DB.NewSelect().Table("deliveries").Column("id").
-		Where("merchant_id = ? AND next_at <= ? AND channel = ? AND endpoint = ? AND url = '' AND status IN (?, ?)",
-			c.MerchantID, now, c.Channel, c.Endpoint, Queued, RetryWait).
+		Where("merchant_id = ? AND next_at <= ? AND channel = ? AND endpoint = ? AND url = '' AND status IN (?, ?) AND event_type IN (?)",
+			c.MerchantID, now, c.Channel, c.Endpoint, Queued, RetryWait, bun.List(p.gathers)).
 		OrderExpr("next_at").Limit(digestMost - 1)
 	var rows []claimed
 	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/queue"
 )
 
 func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
@@ -88,6 +89,78 @@ func TestEventsOfADigestWaitForItsEnd(t *testing.T) {
 		const hour = int64(3600) * 1_000_000
 		if len(due) != 1 || due[0]%hour != 0 || due[0] <= d.Now() || due[0] > d.Now()+hour {
 			t.Errorf("due at %v, want the end of this hour", due)
+		}
+	})
+}
+
+// mails starts a dispatcher for a merchant with these addresses and n paid orders,
+// to be told by mail.
+func mails(t *testing.T, d *db.DB, n int, p breaker.Policy, ch notify.Channel, addresses ...merchant.Endpoint) (*paymenttest.Fixture, *notify.Dispatcher, *breaker.Book, []queue.Nudge) {
+	f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+	m := *f.M1
+	m.Endpoints = addresses
+	m.Settings.WaitsMS = []int64{10, 10, 10, 10, 10, 10, 10, 10, 10, 10}
+	book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
+	nudges := paid(t, f, n)
+	if _, err := d.NewRaw("UPDATE deliveries SET channel = 'email', url = ''").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := newBook(f, p)
+	disp := notify.NewDispatcher(notify.Options{
+		DB: d, Book: func() *merchant.Book { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
+		Breakers: b, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	t.Cleanup(func() { stop(disp, time.Second) })
+	return f, disp, b, nudges
+}
+
+// An address gets the events that it takes: what goes elsewhere does not ride along.
+func TestADigestHoldsWhatItsAddressTakes(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ch := &fakeChannel{}
+		f, disp, _, nudges := mails(t, d, 6, never, ch,
+			merchant.Endpoint{Name: "sales", Channel: notify.Email, URL: "mailto:sales@m1.test", Events: []string{"order.paid"}, DigestMS: 60_000},
+			merchant.Endpoint{Name: "finance", Channel: notify.Email, URL: "mailto:finance@m1.test", Events: []string{"refund.succeeded"}},
+		)
+		if _, err := d.NewRaw("UPDATE deliveries SET event_type = 'refund.succeeded' WHERE id = ?", nudges[3].Delivery).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		disp.Offer(nudges[:1])
+		until(t, "the digest is sent", func() bool { return delivered(f, t) >= 5 })
+		disp.Offer(nudges)
+		until(t, "all are told", func() bool { return delivered(f, t) == 6 })
+		for _, m := range ch.sent {
+			types := []string{m.Type}
+			for _, p := range m.More {
+				types = append(types, p.Type)
+			}
+			for _, kind := range types {
+				if (kind == "order.paid") != (m.URL == "mailto:sales@m1.test") {
+					t.Errorf("%s went to %s", kind, m.URL)
+				}
+			}
+		}
+	})
+}
+
+// A breaker tries one notification, and not a digest's worth: what waits uses up no
+// attempts.
+func TestAProbeIsNoDigest(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.Connect, Error: "refused"} }}
+		f, disp, b, nudges := mails(t, d, 12, breaker.Policy{Failures: 1, Open: 50 * time.Millisecond, Window: time.Minute}, ch,
+			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
+		disp.Offer(nudges[:1])
+		until(t, "it opens", func() bool { return b.Of(f.M1.ID).Parked() && disp.InFlight() == 0 })
+		until(t, "all wait", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'sending'") == 0 })
+		before := f.Count(t, "SELECT sum(attempts) FROM deliveries")
+		until(t, "three probes fail", func() bool {
+			disp.Pull([]int64{f.M1.ID})
+			return f.Count(t, "SELECT count(*) FROM breaker_history WHERE cause = 'probe_failed'") >= 3
+		})
+		probes := f.Count(t, "SELECT count(*) FROM breaker_history WHERE to_state = 'half_open'")
+		if spent := f.Count(t, "SELECT sum(attempts) FROM deliveries") - before; spent > probes {
+			t.Errorf("%d attempts for %d probes", spent, probes)
 		}
 	})
 }

@@ -70,14 +70,14 @@ func (d *Dispatcher) Way(merchantID int64) (queue.Lane, bool) {
 // of being parked for as long as there are probes. What a person opened stays so.
 func (d *Dispatcher) gate(merchantID int64) breaker.Gate {
 	g := d.o.Breakers.Gate(merchantID)
-	if !g.Flow && !canBeTold(d.o.Book().ByID(merchantID)) && !d.o.Breakers.Of(merchantID).IsByHand() {
+	if !g.Flow && !CanBeTold(d.o.Book().ByID(merchantID)) && !d.o.Breakers.Of(merchantID).IsByHand() {
 		return breaker.Gate{Flow: true, Generation: g.Generation}
 	}
 	return g
 }
 
-// canBeTold says whether an attempt at a merchant can end in a call.
-func canBeTold(m *merchant.Merchant) bool {
+// CanBeTold says whether an attempt at a merchant can end in a call.
+func CanBeTold(m *merchant.Merchant) bool {
 	if m == nil || m.Disabled {
 		return false
 	}
@@ -198,7 +198,7 @@ func (d *Dispatcher) mayStart(l *lane) bool {
 		return d.inRate(l, g.Release)
 	case g.Probe:
 		return l.probed != g.Generation
-	case g.Due:
+	case g.Due && d.mayProbe(l.merchant):
 		d.leaseProbe(l)
 		return false
 	}

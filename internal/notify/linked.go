@@ -3,6 +3,8 @@ package notify
 import (
 	"slices"
 	"time"
+
+	"backstop/internal/merchant"
 )
 
 // Linked is an optional ability of the channel to which merchants connect: it says
@@ -11,15 +13,27 @@ type Linked interface {
 	Linked(merchantID int64) bool
 }
 
-// alone is how long (µs) a row of a merchant that must connect is left to the node
-// that it is connected to. After it anybody tries: where nobody has the
-// connection, the attempt says so, counts, and the schedule goes on to the
-// exception desk.
-const alone = int64(time.Minute / time.Microsecond)
+// How long (µs) a row of a merchant that must connect is left to the node that it
+// is connected to.
+const (
+	// alone is for one that nobody tells. After it anybody tries: where nobody has
+	// the connection, the attempt says so, counts, and the schedule goes on to the
+	// exception desk.
+	alone = int64(time.Minute / time.Microsecond)
+	// busy is for one that was told something within that minute: it has a line, and
+	// who has no connection would only use up attempts of what stands in it. Whether
+	// it was told over its connection is not asked, hence an end to it.
+	busy = 50 * alone
+)
 
-// within limits a query to the rows that this node should send. Its parameters are
-// Websocket, the merchants that are linked to this node, and now - alone.
-const within = "(channel <> ? OR merchant_id IN (?) OR next_at <= ?)"
+// within limits a query for deliveries to the rows that this node should send. Its
+// parameters are withinArgs, of the merchants that are linked to it.
+const within = "(channel <> ? OR merchant_id IN (?) OR next_at <= ? OR (next_at <= ? AND NOT EXISTS" +
+	" (SELECT 1 FROM report_merchants AS r WHERE r.merchant_id = deliveries.merchant_id AND r.last_ok_at > ?)))"
+
+func withinArgs(linked any, now int64) []any {
+	return []any{Websocket, linked, now - busy, now - alone, now - alone}
+}
 
 // linked are those of the merchants who are connected to this node.
 func (d *Dispatcher) linked(merchants []int64) []int64 {
@@ -34,4 +48,17 @@ func (d *Dispatcher) linked(merchants []int64) []int64 {
 		}
 	}
 	return here
+}
+
+// mayProbe leaves the probe of a merchant that connects to the node that it is
+// connected to, for as long as rows are: any other would find nobody, and the
+// breaker stay open for another round.
+func (d *Dispatcher) mayProbe(merchantID int64) bool {
+	m, hub := d.o.Book().ByID(merchantID), d.o.Channels[Websocket]
+	connects := m != nil && slices.ContainsFunc(m.Endpoints, func(e merchant.Endpoint) bool { return e.Channel == Websocket && !e.Disabled })
+	if l, ok := hub.(Linked); !connects || !ok || l.Linked(merchantID) {
+		return true
+	}
+	r := d.o.Breakers.Of(merchantID)
+	return r == nil || d.o.DB.Now()-max(r.OpenUntil, r.ProbeUntil) > alone
 }

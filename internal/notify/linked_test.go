@@ -10,6 +10,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/queue"
@@ -86,4 +87,87 @@ func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
 		})
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
 	})
+}
+
+// The probe of a merchant that connects falls to the node that it is connected to:
+// any other would find nobody, and leave it parked for another round.
+func TestTheNodeWithTheConnectionProbes(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		m := *f.M1
+		m.Endpoints = []merchant.Endpoint{{Name: "line", Channel: notify.Websocket, URL: "websocket:", Weight: 1}}
+		book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
+		paid(t, f, 1)
+		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', next_at = ?", d.Now()-10*time.Minute.Microseconds()).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		row := breaker.Row{MerchantID: m.ID, State: breaker.Open, Generation: 1, OpenUntil: d.Now() - 1, UpdatedAt: d.Now()}
+		if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		node := func(l *line) *notify.Dispatcher {
+			b := newBook(f, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute})
+			if err := b.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			n := notify.NewDispatcher(notify.Options{
+				DB: d, Breakers: b, Book: func() *merchant.Book { return book }, Channels: map[string]notify.Channel{notify.Websocket: l},
+				Nudger: f.Nudger, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
+			})
+			t.Cleanup(func() { stop(n, 5*time.Second) })
+			return n
+		}
+		var without, with line
+		with.connected.Store(true)
+		other := node(&without)
+		for range 20 {
+			other.Pull([]int64{m.ID})
+			time.Sleep(5 * time.Millisecond)
+		}
+		if without.asked.Load() != 0 || f.Count(t, "SELECT count(*) FROM breaker_history") != 0 {
+			t.Fatal("a node without the connection took the probe")
+		}
+		here := node(&with)
+		until(t, "delivered", func() bool {
+			here.Pull([]int64{m.ID})
+			return delivered(f, t) == 1
+		})
+	})
+}
+
+// A merchant that is told slowly, by the node of its connection, has rows that are
+// long due. They are not taken by nodes that would only find nobody.
+func TestABacklogIsLeftToTheNodeThatWorksOnIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		late, told time.Duration // ago
+		tries      bool
+	}{
+		"it is being told":                    {10 * time.Minute, 10 * time.Second, false},
+		"nobody tells it":                     {10 * time.Minute, 10 * time.Minute, true},
+		"it is told, but this for very long ": {2 * time.Hour, 10 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{60_000}})
+				n := paid(t, f, 1)
+				if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:', next_at = ?", d.Now()-c.late.Microseconds()).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.NewRaw("INSERT INTO report_merchants (merchant_id, last_ok_at, last_failed_at) VALUES (?, ?, 0)", f.M1.ID, d.Now()-c.told.Microseconds()).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				var l line
+				node := nodeWith(t, f, &l)
+				for range 20 {
+					node.Pull([]int64{f.M1.ID})
+					node.Offer(n)
+					time.Sleep(5 * time.Millisecond)
+				}
+				until(t, "claims are over", func() bool { return node.InFlight() == 0 })
+				if tried := l.asked.Load() > 0; tried != c.tries {
+					t.Errorf("tried: %t", tried)
+				}
+			})
+		})
+	}
 }

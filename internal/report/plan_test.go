@@ -1,0 +1,127 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+
+	"github.com/uptrace/bun"
+)
+
+// statements records what a test sends to the database.
+type statements struct{ texts []string }
+
+func (s *statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
+	s.texts = append(s.texts, e.Query)
+}
+
+// Behind a day of figures the page's reads go to their rows by an index and pass
+// over few others: that, and not the speed of a machine, keeps them quick.
+func TestReadsPassOverLittleBehindADayOfFigures(t *testing.T) {
+	const merchants = 10
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		now := d.Now()
+		for m := range 24 * 60 {
+			x := NewDelta(now - int64(m)*minuteUS)
+			for merchant := range int64(merchants) {
+				x.Attempt(1+merchant, Result(rand.IntN(3)), time.Duration(rand.IntN(3000))*time.Millisecond)
+			}
+			x.Callback(1, "paid")
+			put(t, d, x)
+		}
+		foldAll(t, d)
+		exec(t, d, "ANALYZE")
+		for name, c := range map[string]struct {
+			most int // rows
+			read func(d *db.DB) error
+		}{
+			"outcomes of a day": {24*60 + 30, func(d *db.DB) error {
+				_, err := Outcomes(t.Context(), d, 0, now-24*60*minuteUS, now, 30*time.Minute)
+				return err
+			}},
+			"outcomes of a week": {25, func(d *db.DB) error {
+				_, err := Outcomes(t.Context(), d, 0, now-7*24*60*minuteUS, now, 4*time.Hour)
+				return err
+			}},
+			"merchants": {62 * (1 + merchants), func(d *db.DB) error {
+				_, err := Merchants(t.Context(), d, now-60*minuteUS, 12)
+				return err
+			}},
+			"suppliers": {6, func(d *db.DB) error { _, err := Suppliers(t.Context(), d, now-5*minuteUS); return err }},
+			"at risk":   {1, func(d *db.DB) error { _, err := AtRisk(t.Context(), d); return err }},
+		} {
+			t.Run(name, func(t *testing.T) {
+				seen, plain := &statements{}, d.Read
+				d.Read = plain.WithQueryHook(seen)
+				err := c.read(d)
+				d.Read = plain
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(seen.texts) == 0 {
+					t.Fatal("no statement seen")
+				}
+				for _, q := range seen.texts {
+					passesOver(t, d, q, c.most)
+				}
+			})
+		}
+	})
+}
+
+// passesOver fails where a query returns or passes over more rows than it may, or
+// scans a table.
+func passesOver(t *testing.T, d *db.DB, query string, most int) {
+	t.Helper()
+	query = strings.ReplaceAll(query, "?", "??")
+	var rows int
+	if err := d.Read.NewRaw("SELECT count(*) FROM ("+query+") AS x").Scan(t.Context(), &rows); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	if rows > most {
+		t.Errorf("%d rows, at most %d are needed: %s", rows, most, query)
+	}
+	for _, line := range plan(t, d, query) {
+		var removed int
+		if i := strings.Index(line, "Rows Removed by Filter: "); i >= 0 {
+			if _, err := fmt.Sscanf(line[i:], "Rows Removed by Filter: %d", &removed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The counter of untold money is read whole: it has one row a merchant and currency.
+		scan := (strings.Contains(line, "Seq Scan") || strings.HasPrefix(line, "SCAN")) && !strings.Contains(line, "report_untold")
+		if removed > most || scan && !strings.HasPrefix(line, "SCAN w") {
+			t.Errorf("%s\n\t%s", query, line)
+		}
+	}
+}
+
+// plan is how the database finds the rows of a query, line by line.
+func plan(t *testing.T, d *db.DB, query string) (lines []string) {
+	t.Helper()
+	if d.IsPostgres() {
+		if err := d.Read.NewRaw("EXPLAIN (ANALYZE, TIMING OFF) "+query).Scan(t.Context(), &lines); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		return lines
+	}
+	var steps []struct {
+		ID, Parent, Notused int64
+		Detail              string
+	}
+	if err := d.Read.NewRaw("EXPLAIN QUERY PLAN "+query).Scan(t.Context(), &steps); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	for _, s := range steps {
+		lines = append(lines, s.Detail)
+	}
+	return lines
+}
