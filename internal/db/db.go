@@ -123,7 +123,8 @@ func openSQLite(o Options) (*DB, error) {
 
 // openPostgres uses pgx behind database/sql. bun writes literals into the text,
 // so each statement is new to the server: the simple protocol saves the round
-// trip that would prepare it.
+// trip that would prepare it. The statements of the hot path do not come by bun and
+// stay prepared (Writes, Prepared).
 func openPostgres(o Options) (*DB, error) {
 	cfg, err := pgx.ParseConfig(o.URL)
 	if err != nil {
