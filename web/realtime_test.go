@@ -183,13 +183,15 @@ func TestACursorOfTheLogIsGoodForItsFilterAlone(t *testing.T) {
 		t.Fatal("no next page")
 	}
 	for query, want := range map[string]string{
-		"merchant=m1&cursor=" + next:                        "200",
-		"merchant=m2&cursor=" + next:                        "422 invalid_field cursor",
-		"merchant=m1&cursor=A" + next[1:]:                   "422 invalid_field cursor",
-		"merchant=m1&cursor=" + next[:8]:                    "422 invalid_field cursor",
-		"cursor=!":                                          "422 invalid_field cursor",
-		"status=99":                                         "422 invalid_field status",
-		"from=yesterday":                                    "422 invalid_field from",
+		"merchant=m1&cursor=" + next:      "200",
+		"merchant=m2&cursor=" + next:      "422 invalid_field cursor",
+		"merchant=m1&cursor=A" + next[1:]: "422 invalid_field cursor",
+		"merchant=m1&cursor=" + next[:8]:  "422 invalid_field cursor",
+		"cursor=!":                        "422 invalid_field cursor",
+		"status=99":                       "422 invalid_field status",
+		"from=yesterday":                  "422 invalid_field from",
+
+		// Turned round, too long, too many.
 		"to=2026-01-01T00:00:00Z&from=2026-01-02T00:00:00Z": "422 invalid_field from",
 		"from=2024-01-01T00:00:00Z":                         "422 invalid_field from",
 		"limit=201":                                         "422 invalid_field limit",
