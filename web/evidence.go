@@ -9,18 +9,11 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/console"
 	"backstop/internal/evidence"
-	"backstop/internal/seal"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/uptrace/bun"
 )
-
-// Signer signs what is handed out; it is seal.Keyring.
-type Signer interface {
-	evidence.Signer
-	SigningKeys() []seal.SigningKey
-}
 
 // evidence hands out one order's whole story, signed: as a page to be printed, or
 // with ?format=json as a file. Each export stands in the audit with the hash of
@@ -53,7 +46,7 @@ func (s *Server) evidence(c *fiber.Ctx) error {
 		if e.AuditRows, e.AuditHead, err = audit.Head(ctx, tx); err != nil {
 			return err
 		}
-		if file, err = evidence.Sign(e, s.o.Signer); err != nil {
+		if file, err = evidence.Sign(e, s.o.Keys); err != nil {
 			return err
 		}
 		return audit.Write(ctx, tx, s.o.DB, audit.Act{
@@ -95,7 +88,7 @@ func (s *Server) evidenceKeys(c *fiber.Ctx) error {
 		Public    string `json:"public_key"`
 	}
 	keys := []key{}
-	for _, k := range s.o.Signer.SigningKeys() {
+	for _, k := range s.o.Keys.SigningKeys() {
 		keys = append(keys, key{k.ID, "Ed25519", base64.StdEncoding.EncodeToString(k.Public)})
 	}
 	return c.JSON(map[string]any{"keys": keys})

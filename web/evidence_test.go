@@ -26,7 +26,7 @@ func TestEvidenceIsSignedWholeAndAudited(t *testing.T) {
 	if got.status != http.StatusOK || got.header.Get("Content-Disposition") != `attachment; filename="evidence-`+scriptedNo+`.json"` {
 		t.Fatalf("%d %v", got.status, got.header)
 	}
-	f, err := evidence.Check([]byte(got.body), h.o.Signer.SigningKeys()[0].Public)
+	f, err := evidence.Check([]byte(got.body), h.o.Keys.SigningKeys()[0].Public)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,14 +52,12 @@ type Options struct {
 	Config    config.Config
 	DB        *db.DB
 	Settings  *settings.Store
-	Keys      *seal.Keyring // signs the addresses of pages
+	Keys      *seal.Keyring // signs the addresses of pages, and evidence
 	Callbacks Callbacks
 	Payments  Payments
 	Operators *access.Operators
 	Sessions  *access.Sessions
 	Checks    []Check // what /readyz asks
-	// Signer signs evidence.
-	Signer Signer
 	// QueueEngine names the queue's engine on the overview; see redisd.Engine.
 	QueueEngine string
 	// Queues asks Redis what its queues hold; nil = it cannot be asked.

@@ -236,7 +236,6 @@ func (a *App) build() {
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
-			Signer:      a.keys,
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.socketDoor(), Breakers: a.breakers,
 			Pings:  notify.Pinger{DB: a.db, Channels: ways},

@@ -170,6 +170,10 @@ type Gate struct {
 	Generation int64
 }
 
+// Shut says that nothing may be sent, and that nobody may probe yet: what waits is
+// parked.
+func (g Gate) Shut() bool { return !g.Flow && !g.Probe && !g.Due }
+
 // Release bounds how fast a merchant whose breaker has just closed is told again;
 // the zero value bounds nothing.
 type Release struct {

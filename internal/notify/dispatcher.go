@@ -127,7 +127,7 @@ func (d *Dispatcher) Pull(merchants []int64) {
 	defer d.mu.Unlock()
 	d.age(time.Now())
 	for _, id := range merchants {
-		if g := d.gate(id); !g.Flow && !g.Probe && !g.Due {
+		if g := d.gate(id); g.Shut() {
 			continue
 		}
 		l := d.lane(id)

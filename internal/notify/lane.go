@@ -56,7 +56,7 @@ type lane struct {
 
 // Way is the lane for nudges of a merchant as this node knows it.
 func (d *Dispatcher) Way(merchantID int64) (queue.Lane, bool) {
-	if g := d.gate(merchantID); !g.Flow && !g.Probe && !g.Due {
+	if g := d.gate(merchantID); g.Shut() {
 		return "", false
 	}
 	if d.IsSlow(merchantID) {
@@ -129,7 +129,7 @@ func (d *Dispatcher) limitOf(l *lane) int {
 // enqueue puts an id into its merchant's line, or leaves it to its row where the
 // line is long enough or the breaker is open.
 func (d *Dispatcher) enqueue(id int64, l *lane) {
-	if g := d.gate(l.merchant); !g.Flow && !g.Probe && !g.Due {
+	if g := d.gate(l.merchant); g.Shut() {
 		return
 	}
 	if len(l.waiting) >= laneWaiting {
