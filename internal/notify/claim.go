@@ -38,6 +38,11 @@ type claimed struct {
 const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from," +
 	" created_at, currency, amount, trace, coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body"
 
+// claimUpdate finds its rows by id alone. Where the planner sees that only what is
+// due can match, it also walks all that is due, as it believes that this is little.
+const claimUpdate = "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?" +
+	" WHERE id IN (?) AND coalesce(next_at, 9223372036854775807) <= ? AND status IN (?, ?, ?) AND " + within + claimedColumns
+
 // claimTimeout bounds one claim or pull.
 const claimTimeout = 5 * time.Second
 
@@ -55,9 +60,8 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	now := d.o.DB.Now()
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	var rows []claimed
-	args := append([]any{Sending, d.o.DB.Boot(), lease, ids, now, Queued, RetryWait, Sending}, withinArgs(d.linked(merchants), now)...)
-	err := d.o.DB.Prepared(ctx, d.o.DB.Relaxed, &rows, "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
-		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?) AND "+within+claimedColumns, args...)
+	args := claimArgs(d.o.DB, lease, ids, d.linked(merchants), now)
+	err := d.o.DB.Prepared(ctx, d.o.DB.Relaxed, &rows, claimUpdate, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +70,10 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 		got[r.ID] = r
 	}
 	return got, nil
+}
+
+func claimArgs(d *db.DB, lease int64, ids, linked []int64, now int64) []any {
+	return append([]any{Sending, d.Boot(), lease, ids, now, Queued, RetryWait, Sending}, withinArgs(linked, now)...)
 }
 
 // pull fetches a merchant's next due rows when its line has run out and more may
