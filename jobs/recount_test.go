@@ -23,8 +23,9 @@ func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
 		x := report.NewDelta(d.Now())
 		x.Untold(7, "CNY", 1, 1999)
 		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			_, err := x.Query(tx, d).Exec(ctx)
-			return err
+			w := db.NewWrites(tx)
+			x.Write(w, d)
+			return w.Exec(ctx)
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/apply"
+	"backstop/internal/db"
 	"backstop/internal/ledger"
 	"backstop/internal/queue"
 	"backstop/internal/report"
@@ -29,8 +30,9 @@ func (h *house) happen(t *testing.T, change func(x *report.Delta)) {
 	x := report.NewDelta(h.db.Now())
 	change(x)
 	err := h.db.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-		_, err := x.Query(tx, h.db).Exec(ctx)
-		return err
+		w := db.NewWrites(tx)
+		x.Write(w, h.db)
+		return w.Exec(ctx)
 	})
 	if err == nil {
 		_, err = report.Fold(t.Context(), h.db)

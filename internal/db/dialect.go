@@ -51,6 +51,14 @@ func (d *DB) ForUpdate(q *bun.SelectQuery) *bun.SelectQuery {
 	return q
 }
 
+// ForUpdateText is ForUpdate as the end of a text.
+func (d *DB) ForUpdateText() string {
+	if d.dialect == postgres {
+		return " FOR UPDATE"
+	}
+	return ""
+}
+
 // SkipLocked passes over rows that another node is claiming, for speed only.
 func (d *DB) SkipLocked(q *bun.SelectQuery) *bun.SelectQuery {
 	if d.dialect == postgres {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,16 @@ func (d *DB) Prepared(ctx context.Context, q bun.IDB, dest any, text string, arg
 	}
 	defer rows.Close()
 	return d.ScanRows(ctx, rows, dest)
+}
+
+// Columns are those of a model, for the text of a question. A prepared one must name
+// them: "*" would fail when a newer program adds one.
+func (d *DB) Columns(model any) string {
+	var names []string
+	for _, f := range d.Table(reflect.TypeOf(model).Elem()).Fields {
+		names = append(names, string(f.SQLName))
+	}
+	return strings.Join(names, ", ")
 }
 
 // Each is rows to join, a pointer to a slice of models: "WITH _v ?".

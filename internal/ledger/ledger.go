@@ -57,6 +57,13 @@ type Transfer struct {
 	CreatedAt     int64  `bun:"created_at"`
 }
 
+type journalRow struct {
+	bun.BaseModel `bun:"table:journals"`
+
+	ID        int64 `bun:"id,pk"`
+	CreatedAt int64 `bun:"created_at"`
+}
+
 // Entry asks for one transfer.
 type Entry struct {
 	Debit, Credit string // account codes
@@ -96,7 +103,7 @@ func (b *Book) Post(ctx context.Context, tx bun.Tx, w *db.Writes, entries []Entr
 			DebitAccount: ids[accountKey{e.Debit, e.Currency}], CreditAccount: ids[accountKey{e.Credit, e.Currency}],
 		}
 	}
-	w.Add(tx.NewRaw("INSERT INTO journals (id, created_at) VALUES (?, ?)", journal, now))
+	w.Insert(&[]journalRow{{ID: journal, CreatedAt: now}}, "")
 	w.Insert(&rows, "")
 	return nil
 }

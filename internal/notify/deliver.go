@@ -234,7 +234,7 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	w := db.NewWrites(tx)
 	w.Insert(&attempts, "CONFLICT (id) DO NOTHING")
 	if len(won) > 0 {
-		w.Add(d.counted(batch, won).Query(tx, d.o.DB))
+		d.counted(batch, won).Write(w, d.o.DB)
 		if err := d.settle(ctx, tx, w, batch, won); err != nil {
 			return nil, err
 		}

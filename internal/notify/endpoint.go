@@ -286,9 +286,7 @@ func (d *Dispatcher) settleShared(ctx context.Context, tx bun.Tx, w *db.Writes, 
 			x.Untold(c.MerchantID, c.Currency, -1, -c.Amount)
 		}
 	}
-	if !x.Empty() {
-		w.Add(x.Query(tx, d.o.DB))
-	}
+	x.Write(w, d.o.DB)
 	return nil
 }
 

@@ -194,9 +194,7 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([][]queue.Nudge, e
 	if len(deliveries) > 0 {
 		w.Insert(&deliveries, "")
 	}
-	if !untold.Empty() {
-		w.Add(untold.Query(tx, d))
-	}
+	untold.Write(w, d)
 	return nudges, nil
 }
 

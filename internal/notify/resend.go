@@ -82,9 +82,7 @@ func reopen(ctx context.Context, tx bun.Tx, d *db.DB, w *db.Writes, r Delivery) 
 	if !counted {
 		x.Untold(r.MerchantID, r.Currency, 1, r.Amount)
 	}
-	if !x.Empty() {
-		w.Add(x.Query(tx, d))
-	}
+	x.Write(w, d)
 	if !stays {
 		kind, subject := deskPlace(r.EventID, r.House, r.MerchantID)
 		w.Add(compensation.Resolve(tx, d, kind, subject))

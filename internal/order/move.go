@@ -116,21 +116,21 @@ func ByOutTradeNo(ctx context.Context, q bun.IDB, merchantID int64, outTradeNo s
 // ByNos reads and locks the orders of the given numbers, by id: every writer
 // locks in that order, so that none waits for another in a circle.
 func ByNos(ctx context.Context, tx bun.Tx, d *db.DB, nos []string) (map[string]*Order, error) {
-	return locked(ctx, d, tx, "o.order_no IN (?)", nos, func(o *Order) string { return o.OrderNo })
+	return locked(ctx, d, tx, "order_no", nos, func(o *Order) string { return o.OrderNo })
 }
 
 // ByIDs is ByNos by id.
 func ByIDs(ctx context.Context, tx bun.Tx, d *db.DB, ids []int64) (map[int64]*Order, error) {
-	return locked(ctx, d, tx, "o.id IN (?)", ids, func(o *Order) int64 { return o.ID })
+	return locked(ctx, d, tx, "id", ids, func(o *Order) int64 { return o.ID })
 }
 
-func locked[K comparable](ctx context.Context, d *db.DB, tx bun.Tx, where string, keys []K, key func(*Order) K) (map[K]*Order, error) {
+func locked[K int64 | string](ctx context.Context, d *db.DB, tx bun.Tx, column string, keys []K, key func(*Order) K) (map[K]*Order, error) {
 	found := make(map[K]*Order, len(keys))
 	if len(keys) == 0 {
 		return found, nil
 	}
 	var rows []*Order
-	if err := d.ForUpdate(tx.NewSelect().Model(&rows).Where(where, bun.List(keys)).OrderExpr("o.id")).Scan(ctx); err != nil {
+	if err := d.Prepared(ctx, tx, &rows, "SELECT "+d.Columns((*Order)(nil))+" FROM orders WHERE "+column+" IN (?) ORDER BY id"+d.ForUpdateText(), keys); err != nil {
 		return nil, fmt.Errorf("read orders: %w", err)
 	}
 	for _, o := range rows {

@@ -326,7 +326,7 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	d, w := b.p.o.DB, db.NewWrites(b.tx)
 	w.Insert(&b.records, "")
-	w.Add(b.counted().Query(b.tx, d))
+	b.counted().Write(w, d)
 	if len(b.keys) > 0 {
 		w.Insert(&b.keys, "CONFLICT DO NOTHING")
 	}

@@ -161,15 +161,15 @@ func (p *Processor) create(ctx context.Context, tx bun.Tx, items []*createItem) 
 // commits in between makes the insert fail as not unique; the items then run
 // again one by one and find it here.
 func (p *Processor) existing(ctx context.Context, tx bun.Tx, items []*createItem) (map[string]*order.Order, error) {
-	keys := make([]bun.TupleValues, len(items))
+	keys := make([]askedOrder, len(items))
 	for i, it := range items {
-		keys[i] = bun.Tuple([]any{it.order.MerchantID, it.order.OutTradeNo})
+		keys[i] = askedOrder{it.order.MerchantID, it.order.OutTradeNo}
 	}
 	var rows []*order.Order
 	// One by one: asked for all merchants and all numbers, the planner tries each
 	// pair of them, or reads all that the merchants ever ordered.
-	err := tx.NewSelect().Model(&rows).TableExpr("(VALUES ?) AS _k", bun.List(keys)).
-		Where("o.merchant_id = _k.column1").Where("o.out_trade_no = _k.column2").Scan(ctx)
+	err := p.o.DB.Prepared(ctx, tx, &rows, "WITH _k ? SELECT "+p.o.DB.Columns((*order.Order)(nil))+" FROM orders, _k"+
+		" WHERE merchant_id = _k.asked_merchant AND out_trade_no = _k.asked_no", db.Each{Models: &keys})
 	if err != nil {
 		return nil, fmt.Errorf("find orders by out_trade_no: %w", err)
 	}
@@ -178,6 +178,12 @@ func (p *Processor) existing(ctx context.Context, tx bun.Tx, items []*createItem
 		found[(&createItem{order: o}).key()] = o
 	}
 	return found, nil
+}
+
+// askedOrder is a row of the keys that existing asks for.
+type askedOrder struct {
+	Merchant int64  `bun:"asked_merchant"`
+	No       string `bun:"asked_no"`
 }
 
 func (p *Processor) actorOf(o *order.Order) string { return "merchant:" + p.merchantCode(o.MerchantID) }

@@ -125,12 +125,19 @@ func (x *Delta) Untold(merchant int64, currency string, orders, amount int64) {
 	x.Untolds = append(x.Untolds, untoldSum{merchant, currency, orders, amount})
 }
 
-// Empty says that the delta adds nothing and need not be written.
-func (x *Delta) Empty() bool { return len(x.Attempts)+len(x.Callbacks)+len(x.Untolds) == 0 }
+type deltaRow struct {
+	bun.BaseModel `bun:"table:report_deltas"`
 
-// Query writes the delta; send it in the transaction of the facts. It is one
-// short row, whatever the transaction's size.
-func (x *Delta) Query(tx bun.Tx, d *db.DB) *bun.RawQuery {
+	ID   int64  `bun:"id,pk"`
+	Body string `bun:"body"`
+}
+
+// Write puts the delta among the writes of the facts. It is one short row, whatever
+// the transaction's size; none where it adds nothing.
+func (x *Delta) Write(w *db.Writes, d *db.DB) {
+	if len(x.Attempts)+len(x.Callbacks)+len(x.Untolds) == 0 {
+		return
+	}
 	for i := range x.Attempts {
 		x.Attempts[i].Took, x.Attempts[i].Lag = x.Attempts[i].took.text(), x.Attempts[i].lag.text()
 	}
@@ -138,5 +145,5 @@ func (x *Delta) Query(tx bun.Tx, d *db.DB) *bun.RawQuery {
 	if err != nil {
 		panic(fmt.Sprintf("report: a delta of numbers and names cannot be written: %v", err))
 	}
-	return tx.NewRaw("INSERT INTO report_deltas (id, body) VALUES (?, ?)", d.NewID(), string(body))
+	w.Insert(&[]deltaRow{{ID: d.NewID(), Body: string(body)}}, "")
 }

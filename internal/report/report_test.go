@@ -15,11 +15,16 @@ import (
 
 const minuteUS = 60_000_000
 
+func write(ctx context.Context, tx bun.Tx, d *db.DB, x *Delta) error {
+	w := db.NewWrites(tx)
+	x.Write(w, d)
+	return w.Exec(ctx)
+}
+
 func put(t testing.TB, d *db.DB, x *Delta) {
 	t.Helper()
 	err := d.Tx(context.Background(), func(ctx context.Context, tx bun.Tx) error {
-		_, err := x.Query(tx, d).Exec(ctx)
-		return err
+		return write(ctx, tx, d, x)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +107,7 @@ func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 					x.Callback(7, "paid")
 					x.Untold(int64(1+w), "CNY", 1, 100)
 					err := d.Tx(context.Background(), func(ctx context.Context, tx bun.Tx) error {
-						_, err := x.Query(tx, d).Exec(ctx)
-						return err
+						return write(ctx, tx, d, x)
 					})
 					if err != nil {
 						t.Error(err)
@@ -144,7 +148,7 @@ func TestWhatRollsBackIsNotCounted(t *testing.T) {
 		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
 			x := NewDelta(d.Now())
 			x.Untold(1, "CNY", 1, 5)
-			if _, err := x.Query(tx, d).Exec(ctx); err != nil {
+			if err := write(ctx, tx, d, x); err != nil {
 				return err
 			}
 			return failed

@@ -302,7 +302,9 @@ func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {
 		for _, f := range wrong {
 			x.Untold(f.Merchant, f.Currency, f.Orders-f.Counted, f.Amount-f.CountedM)
 		}
-		if _, err := x.Query(tx, d).Exec(ctx); err != nil {
+		w := db.NewWrites(tx)
+		x.Write(w, d)
+		if err := w.Exec(ctx); err != nil {
 			return fmt.Errorf("mend the counter of untold money: %w", err)
 		}
 		return nil
