@@ -211,7 +211,7 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 	}
 	err = h.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		w := db.NewWrites(tx)
-		_, err := notify.Create(tx, w, h.db, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, Routes: []notify.Route{{To: 1, Channel: notify.Webhook}}}})
+		_, err := notify.Create(t.Context(), w, h.db, nil, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, Routes: []notify.Route{{To: 1, Channel: notify.Webhook}}}})
 		if err != nil {
 			return err
 		}

@@ -210,12 +210,6 @@ func (a *App) build() {
 	a.nudger = notify.NewNudger(a.queue, a.db.Now, a.o.Log)
 	a.closing(a.nudger.Close)
 	a.ledger = ledger.New(a.db)
-	a.processor = payment.New(payment.Options{
-		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Log: a.o.Log, CheckURL: out.CheckURL,
-		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
-		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
-	})
-	a.closing(a.processor.Close)
 	ways := a.openChannels(out)
 	if a.o.Roles.Worker {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
@@ -223,10 +217,14 @@ func (a *App) build() {
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
 		})
 		a.onConnect(a.dispatcher)
-	}
-	if a.dispatcher != nil {
 		a.nudger.Follow(a.dispatcher.Way)
 	}
+	a.processor = payment.New(payment.Options{
+		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, Log: a.o.Log, CheckURL: out.CheckURL,
+		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
+		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
+	})
+	a.closing(a.processor.Close)
 	metric.RegisterBacklogs(a.backlogs)
 	metric.RegisterStanding(a.standing)
 	if a.o.Roles.Web {

@@ -177,10 +177,34 @@ func (d *DB) Close() error {
 }
 
 // Tx runs fn in one writing transaction: committed when fn returns nil, rolled
-// back otherwise, also when fn panics.
+// back otherwise, also when fn panics. What OnEnd was given runs before Tx returns.
 func (d *DB) Tx(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
-	return d.DB.RunInTx(ctx, nil, fn)
+	ends := &ends{}
+	err := errors.New("the transaction panicked")
+	defer func() {
+		for _, f := range ends.list {
+			f(err)
+		}
+	}()
+	err = d.DB.RunInTx(context.WithValue(ctx, endsKey{}, ends), nil, fn)
+	return err
 }
+
+// ends is what waits for the end of a transaction.
+type ends struct{ list []func(error) }
+
+// OnEnd runs f once when the transaction of the context that Tx gave is over. Its
+// error is that of Tx: with one, the transaction is not known to be committed. f
+// must not block. OnEnd says false, and f never runs, where the context has none.
+func OnEnd(ctx context.Context, f func(error)) bool {
+	e, ok := ctx.Value(endsKey{}).(*ends)
+	if ok {
+		e.list = append(e.list, f)
+	}
+	return ok
+}
+
+type endsKey struct{}
 
 // Ping says whether the database answers, for readiness.
 func (d *DB) Ping(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,6 +32,9 @@ func TestKilledAtAnyPointNothingIsLost(t *testing.T) {
 						rounds = 5
 					}
 					w := newWorld(t, options{postgres: engine == "postgres", ownRedis: flush})
+					if point == "after_enqueue" { // what is rationed goes through the queue
+						w.apply(strings.Replace(w.config(""), "max_in_flight: 20", "max_in_flight: 20, rate_limit: 1000/s", 1))
+					}
 					tr := newTraffic(w)
 					for round := range rounds {
 						dieAt(w, tr, point, flush, round)

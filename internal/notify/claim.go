@@ -32,11 +32,12 @@ type claimed struct {
 	Amount       int64
 	Body         string
 	Trace        string // names the span that the attempt goes on from
+	Lease        int64  // Unix µs: from then on others may claim it
 }
 
 // claimedColumns are what a claim returns.
 const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from," +
-	" created_at, currency, amount, trace, coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body"
+	" created_at, currency, amount, trace, next_at AS lease, coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body"
 
 // claimUpdate finds its rows by id alone. Where the planner sees that only what is
 // due can match, it also walks all that is due, as it believes that this is little.

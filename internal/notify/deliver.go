@@ -36,6 +36,16 @@ type outcome struct {
 // deliver makes one attempt. The slot is free as soon as the merchant has taken
 // it; the row stays leased until the result is committed.
 func (d *Dispatcher) deliver(t *ticket, c claimed) {
+	if d.o.DB.Now()+d.o.Timeout.Microseconds() > c.Lease {
+		// This process stood still, or the database was slow: the attempt could outlast
+		// the lease.
+		d.giveBack([]claimed{c})
+		d.mu.Lock()
+		t.lane.more = true
+		d.release(t)
+		d.mu.Unlock()
+		return
+	}
 	m := d.o.Book().ByID(c.MerchantID)
 	p := d.plan(m, c)
 	gathered := d.gather(t, c, &p)

@@ -48,7 +48,7 @@ type Options struct {
 // Dispatcher sends what is due, one merchant's cap and the node's cap in mind.
 //
 // A delivery passes three gates in this order: a slot of its merchant, the claim
-// of its row, the call. The claim is a compare-and-set in SQL and the only thing
+// of its row (or its birth as one, see hand), the call. The claim is a compare-and-set in SQL and the only thing
 // that decides who sends, so it does not matter how often, or by whom, an id is
 // offered. What finds no slot is dropped here and stays in its row.
 type Dispatcher struct {
@@ -193,12 +193,17 @@ func (d *Dispatcher) start(l *lane) {
 	if t.probe = d.gate(l.merchant).Probe; t.probe {
 		l.probed = l.generation
 	}
-	l.inFlight++
-	l.used = time.Now()
-	d.count(t, 1)
+	d.occupy(t)
 	d.toClaim = append(d.toClaim, t)
 	d.makeReady(l)
 	d.wake.Signal()
+}
+
+// occupy takes the ticket's slot. Called with d.mu held.
+func (d *Dispatcher) occupy(t *ticket) {
+	t.lane.inFlight++
+	t.lane.used = time.Now()
+	d.count(t, 1)
 }
 
 // release gives a slot back and pulls the merchant's next rows where its line

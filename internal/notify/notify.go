@@ -152,8 +152,10 @@ func ParsePublicID(id string) (int64, bool) {
 
 // Create gathers the events and their deliveries among the writes of the facts
 // themselves, and returns for each fact what to nudge after the commit. What is
-// not sent is kept as skipped and nudges nothing.
-func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([][]queue.Nudge, error) {
+// not sent is kept as skipped and nudges nothing; nor does what here, the
+// dispatcher of this process, has a slot for: it is created as its claim. ctx is
+// that of the transaction; here may be nil.
+func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts []Fact) ([][]queue.Nudge, error) {
 	if len(facts) == 0 {
 		return nil, nil
 	}
@@ -162,6 +164,7 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([][]queue.Nudge, e
 	events := make([]Event, len(facts))
 	deliveries := make([]Delivery, 0, len(facts))
 	nudges := make([][]queue.Nudge, len(facts))
+	hand := here.open(ctx)
 	for i, f := range facts {
 		id := d.NewID()
 		body, err := json.Marshal(envelope{ID: PublicID(id), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
@@ -184,7 +187,7 @@ func Create(tx bun.Tx, w *db.Writes, d *db.DB, facts []Fact) ([][]queue.Nudge, e
 		for _, r := range f.Routes {
 			x := r.delivery(&f, now)
 			x.ID, x.EventID, x.Shared = d.NewID(), id, must > 1 && !r.House
-			if x.NextAt != nil && *x.NextAt <= now {
+			if x.NextAt != nil && *x.NextAt <= now && !hand.take(&x, events[i].Body) {
 				nudges[i] = append(nudges[i], queue.Nudge{Delivery: x.ID, Merchant: x.MerchantID})
 			}
 			deliveries = append(deliveries, x)

@@ -183,7 +183,7 @@ func (c *closing) write(ctx context.Context, tx bun.Tx, w *db.Writes) (map[int][
 	if len(ids) > 0 {
 		w.Add(closeAttempts(tx, ids, now))
 	}
-	made, err := notify.Create(tx, w, d, facts)
+	made, err := notify.Create(ctx, w, d, c.p.o.Here, facts)
 	if err != nil {
 		return nil, err
 	}

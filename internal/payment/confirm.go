@@ -340,7 +340,7 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 		return nil, err
 	}
 	compensation.Open(b.tx, w, d, b.exceptions)
-	nudges, err := notify.Create(b.tx, w, d, b.facts)
+	nudges, err := notify.Create(ctx, w, d, b.p.o.Here, b.facts)
 	if err != nil {
 		return nil, err
 	}

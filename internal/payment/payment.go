@@ -39,7 +39,9 @@ type Options struct {
 	Settings *settings.Store
 	Ledger   *ledger.Book
 	Nudger   *notify.Nudger
-	Log      *slog.Logger
+	// Here is the dispatcher of this process, nil where it has none.
+	Here *notify.Dispatcher
+	Log  *slog.Logger
 	// CheckURL says whether a notification may be sent to an address at all.
 	CheckURL func(string) error
 

@@ -46,7 +46,8 @@ type Options struct {
 	ClosingGrace time.Duration
 	Tasks        notify.Tasks // nil = nudges go nowhere: the tick's way is tested
 	Batch        int
-	Shared       bool // the rows exist already: another node on the same database
+	Here         func(*Fixture) *notify.Dispatcher // nil = who pays does not tell
+	Shared       bool                              // the rows exist already: another node on the same database
 }
 
 // New makes the rows and starts a Processor; it ends with the test.
@@ -79,8 +80,12 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		o.Batch = 64
 	}
 	f.Nudger = notify.NewNudger(o.Tasks, d.Now, slog.New(slog.DiscardHandler))
+	var here *notify.Dispatcher
+	if o.Here != nil {
+		here = o.Here(f)
+	}
 	f.Processor = payment.New(payment.Options{
-		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Log: slog.New(slog.DiscardHandler),
+		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here, Log: slog.New(slog.DiscardHandler),
 		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
 		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
 	})
