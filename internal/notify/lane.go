@@ -214,8 +214,8 @@ func (d *Dispatcher) mayStart(l *lane) bool {
 func (d *Dispatcher) inRate(l *lane, r breaker.Release) bool {
 	perSecond, burst := r.PerSecond, 1
 	if s := d.settingsOf(l.merchant); s != nil && s.RatePerSecond > 0 {
-		// Each node has its share.
-		if own := s.RatePerSecond / float64(d.o.DB.Nodes()); perSecond == 0 || own < perSecond {
+		// Each node that sends has its share.
+		if own := s.RatePerSecond / float64(d.o.DB.Senders()); perSecond == 0 || own < perSecond {
 			perSecond, burst = own, max(1, int(own))
 		}
 	}
