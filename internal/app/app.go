@@ -130,7 +130,8 @@ func (a *App) openDB(ctx context.Context) error {
 		return err
 	}
 	a.db, err = db.Open(ctx, db.Options{
-		URL: a.o.Config.DatabaseURL.Reveal(), Dir: a.o.Config.Data, Pool: a.o.Config.DatabasePool, Node: name, Log: a.o.Log,
+		URL: a.o.Config.DatabaseURL.Reveal(), Dir: a.o.Config.Data, Pool: a.o.Config.DatabasePool, Node: name,
+		Sends: a.o.Roles.Worker, Log: a.o.Log,
 	})
 	if err != nil {
 		return err
@@ -154,7 +155,11 @@ func (a *App) openDB(ctx context.Context) error {
 	if released > 0 {
 		a.o.Log.Info("recover", "released_leases", released)
 	}
-	return a.db.Forget(ctx, earlier)
+	if err := a.db.Forget(ctx, earlier); err != nil {
+		return err
+	}
+	// How many others send must be known before this process does.
+	return a.db.Beat(ctx)
 }
 
 // openRedis connects or starts Redis. One that is away is no reason not to

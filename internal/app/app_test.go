@@ -72,3 +72,31 @@ func TestAStartKnowsWhatIsParked(t *testing.T) {
 		t.Error("a merchant whose breaker is open would be told")
 	}
 }
+
+// A process says whether it sends, and knows how many do before it begins.
+func TestAProcessSaysWhetherItSends(t *testing.T) {
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(r Roles, senders int) {
+		t.Helper()
+		a, err := New(t.Context(), Options{Config: cfg, Roles: r, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		if n := a.db.Senders(); n != senders {
+			t.Errorf("roles %s: %d processes send, want %d", r, n, senders)
+		}
+		// Two more that live on beside the next one.
+		_, err = a.db.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (7, '', 7, 1, ?0), (8, '', 8, 1, ?0)"+
+			" ON CONFLICT DO NOTHING", a.db.Now()).Exec(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(Roles{Web: true, Scheduler: true}, 1) // one at least
+	start(Roles{Web: true, Scheduler: true}, 2)
+	start(Roles{Worker: true}, 3)
+}

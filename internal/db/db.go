@@ -38,7 +38,10 @@ type Options struct {
 	// Node is this installation's lasting name; nodes of one name that are gone
 	// hand their leases back (Boot). Empty for commands beside a server.
 	Node string
-	Log  *slog.Logger
+	// Sends says that this process sends notifications. Those that do share what
+	// a merchant may be told in a second.
+	Sends bool
+	Log   *slog.Logger
 }
 
 // DB is the open database. The embedded *bun.DB writes; Read may be a snapshot
@@ -82,7 +85,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	d.log = o.Log
-	d.node.name, d.node.boot = o.Node, randomBoot()
+	d.node.name, d.node.boot, d.node.sends = o.Node, randomBoot(), o.Sends
 	d.ids.slot.Store(-1)
 	if err := d.measure(ctx); err != nil {
 		d.Close()

@@ -117,9 +117,9 @@ func TestIDsAreUniqueAndGrow(t *testing.T) {
 
 func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 	url := dbtest.PostgresURL(t)
-	a := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
+	a := dbtest.Open(t, db.Options{URL: url, Node: "n1", Sends: true})
 	crashed := a.Boot()
-	b, err := db.Open(t.Context(), db.Options{URL: url, Node: "n1"})
+	b, err := db.Open(t.Context(), db.Options{URL: url, Node: "n1", Sends: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,17 +131,56 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 	if a.NewID()>>12&1023 == b.NewID()>>12&1023 {
 		t.Error("two processes share a slot")
 	}
-	if err := b.Beat(t.Context()); err != nil || b.Nodes() != 2 {
-		t.Errorf("%d processes live, %v; want 2", b.Nodes(), err)
+	if err := b.Beat(t.Context()); err != nil || b.Senders() != 2 {
+		t.Errorf("%d processes send, %v; want 2", b.Senders(), err)
 	}
 	if err := b.Forget(t.Context(), earlier); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Beat(t.Context()); err != nil || b.Nodes() != 1 {
-		t.Errorf("%d processes live, %v; want 1", b.Nodes(), err)
+	if err := b.Beat(t.Context()); err != nil || b.Senders() != 1 {
+		t.Errorf("%d processes send, %v; want 1", b.Senders(), err)
 	}
 	if err := a.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
 		t.Errorf("the evicted process was told %v", err)
+	}
+}
+
+// Those who share a rate are the living processes that send, and those of an older
+// program, which do not say.
+func TestSendersAreTheProcessesThatSend(t *testing.T) {
+	for name, o := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t)}} {
+		t.Run(name, func(t *testing.T) {
+			open := func(sends bool) *db.DB {
+				o.Sends = sends
+				return dbtest.Open(t, o)
+			}
+			web := open(false)
+			want := func(n int, when string) {
+				t.Helper()
+				if err := web.Beat(t.Context()); err != nil || web.Senders() != n {
+					t.Errorf("%s: %d processes send, %v; want %d", when, web.Senders(), err, n)
+				}
+			}
+			want(1, "nobody sends, and a share is a share of one at least")
+			worker := open(true)
+			open(true)
+			want(2, "two workers")
+			open(false)
+			want(2, "another that does not send")
+			row := "INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (?, '', ?, 1, ?)"
+			if _, err := web.NewRaw(row, 77, 77, web.Now()).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want(3, "one of an older program")
+			if _, err := web.NewRaw(row, 78, 78, web.Now()-60_000_000).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want(3, "one that is gone")
+			if err := worker.Close(); err != nil {
+				t.Fatal(err)
+			}
+			want(2, "a worker ended")
+		})
 	}
 }
 

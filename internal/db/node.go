@@ -33,9 +33,10 @@ type ids struct {
 
 // node is this process in the nodes table.
 type node struct {
-	name  string
-	boot  int64
-	alive atomic.Int64 // processes, as of the last beat
+	name    string
+	boot    int64
+	sends   bool
+	senders atomic.Int64 // as of the last beat
 }
 
 // NewID returns a fresh id. It panics before Join: an id without a slot could
@@ -88,8 +89,8 @@ func (d *DB) Join(ctx context.Context) (earlier []int64, err error) {
 			return nil, err
 		}
 		now := d.Now()
-		_, err = d.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
-			slot, d.node.name, d.node.boot, now, now).Exec(ctx)
+		_, err = d.NewRaw("INSERT INTO nodes (slot, name, boot, sends, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
+			slot, d.node.name, d.node.boot, d.node.sends, now, now).Exec(ctx)
 		if IsUnique(err) {
 			continue // another process was faster
 		}
@@ -148,8 +149,8 @@ func (d *DB) Forget(ctx context.Context, boots []int64) error {
 // seen for an hour (a stopped machine, say). It must end: its ids may collide.
 var ErrEvicted = errors.New("this process was not seen for an hour and lost its node slot: restart it")
 
-// Beat measures the clock again and says that this process lives. Call it every
-// 10 seconds.
+// Beat measures the clock again, says that this process lives and counts those
+// that send. Call it every 10 seconds.
 func (d *DB) Beat(ctx context.Context) error {
 	if err := d.measure(ctx); err != nil {
 		return fmt.Errorf("measure the database clock: %w", err)
@@ -161,20 +162,20 @@ func (d *DB) Beat(ctx context.Context) error {
 	if n, _ := res.RowsAffected(); n == 0 {
 		return ErrEvicted
 	}
-	var alive int64
-	if err := d.Read.NewRaw("SELECT count(*) FROM nodes WHERE seen_at > ?", d.Now()-nodeGone.Microseconds()).Scan(ctx, &alive); err != nil {
-		return fmt.Errorf("count the nodes: %w", err)
+	var senders int64
+	if err := d.Read.NewRaw("SELECT count(*) FROM nodes WHERE sends AND seen_at > ?", d.Now()-nodeGone.Microseconds()).Scan(ctx, &senders); err != nil {
+		return fmt.Errorf("count the senders: %w", err)
 	}
-	d.node.alive.Store(alive)
+	d.node.senders.Store(senders)
 	return nil
 }
 
 // nodeGone is how long after its last beat a process counts as gone.
 const nodeGone = 30 * time.Second
 
-// Nodes is how many processes of the installation live, this one among them, as
-// of the last beat.
-func (d *DB) Nodes() int { return int(max(d.node.alive.Load(), 1)) }
+// Senders is how many processes of the installation live and send notifications,
+// as of the last beat; 1 at least.
+func (d *DB) Senders() int { return int(max(d.node.senders.Load(), 1)) }
 
 func (d *DB) leave(ctx context.Context) error {
 	if d.ids.slot.Load() < 0 {

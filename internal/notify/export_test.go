@@ -23,3 +23,18 @@ func Left(d *Dispatcher) string {
 		len(d.known), len(d.held), len(d.toClaim), d.inFlight, d.quick.inFlight, d.slow.inFlight, d.sent,
 		len(d.quick.ready), len(d.slow.ready), lanes)
 }
+
+// Paced says whether a merchant's lane waits for a token.
+func Paced(d *Dispatcher, merchantID int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lane(merchantID).paced
+}
+
+// Bucket is a merchant's rate on this node and what may go at once.
+func Bucket(d *Dispatcher, merchantID int64) (perSecond float64, burst int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lane(merchantID).limiter
+	return float64(l.Limit()), l.Burst()
+}

@@ -30,6 +30,9 @@ const (
 	holdAfter = time.Second
 	// quickAgain answers in a row below slowAfter make it quick again.
 	quickAgain = 3
+	// askAgain is how long a lane without a token waits at most before it asks
+	// again: its rate, or its share of it, may have grown meanwhile.
+	askAgain = time.Second
 )
 
 // lane is one merchant's line on this node. All of it belongs to d.mu.
@@ -209,16 +212,24 @@ func (d *Dispatcher) mayStart(l *lane) bool {
 	return false
 }
 
-// inRate takes a token of the merchant's bucket. Without one the lane comes back
-// when there will be.
-func (d *Dispatcher) inRate(l *lane, r breaker.Release) bool {
-	perSecond, burst := r.PerSecond, 1
+// rateOf is how fast this node may tell a merchant, and how many at once after a
+// pause; 0 = no bound. Each node that sends has its share of the merchant's rate:
+// together they send one second's worth at once, or one each where that is more,
+// as a bucket that holds less than one would never let any through.
+func (d *Dispatcher) rateOf(l *lane, r breaker.Release) (perSecond float64, burst int) {
+	perSecond, burst = r.PerSecond, 1
 	if s := d.settingsOf(l.merchant); s != nil && s.RatePerSecond > 0 {
-		// Each node has its share.
-		if own := s.RatePerSecond / float64(d.o.DB.Nodes()); perSecond == 0 || own < perSecond {
+		if own := s.RatePerSecond / float64(d.o.DB.Senders()); perSecond == 0 || own < perSecond {
 			perSecond, burst = own, max(1, int(own))
 		}
 	}
+	return perSecond, burst
+}
+
+// inRate takes a token of the merchant's bucket. Without one the lane comes back
+// when there will be, and asks on its way whether its rate is still the same.
+func (d *Dispatcher) inRate(l *lane, r breaker.Release) bool {
+	perSecond, burst := d.rateOf(l, r)
 	if perSecond == 0 {
 		l.limiter = nil
 		return true
@@ -226,10 +237,9 @@ func (d *Dispatcher) inRate(l *lane, r breaker.Release) bool {
 	now := time.Now()
 	if l.limiter == nil {
 		l.limiter = rate.NewLimiter(rate.Limit(perSecond), burst)
-	} else if l.limiter.Limit() != rate.Limit(perSecond) {
-		l.limiter.SetLimitAt(now, rate.Limit(perSecond))
-		l.limiter.SetBurstAt(now, burst)
 	}
+	l.limiter.SetLimitAt(now, rate.Limit(perSecond))
+	l.limiter.SetBurstAt(now, burst)
 	token := l.limiter.ReserveN(now, 1)
 	wait := token.DelayFrom(now)
 	if wait == 0 {
@@ -237,7 +247,7 @@ func (d *Dispatcher) inRate(l *lane, r breaker.Release) bool {
 	}
 	token.CancelAt(now)
 	l.paced = true
-	time.AfterFunc(wait, func() {
+	time.AfterFunc(min(wait, askAgain), func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		l.paced = false

@@ -1,0 +1,147 @@
+package notify_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+	"backstop/internal/payment/paymenttest"
+)
+
+// rated is a dispatcher for m1 alone, whose rate the returned function sets.
+func rated(t *testing.T, f *paymenttest.Fixture, ch notify.Channel, perSecond float64) (*notify.Dispatcher, func(float64)) {
+	var book atomic.Pointer[merchant.Book]
+	set := func(perSecond float64) {
+		m := *f.M1
+		m.Settings.RatePerSecond = perSecond
+		book.Store(merchant.NewBook([]*merchant.Merchant{&m}, nil))
+	}
+	set(perSecond)
+	return crowdWith(t, f, book.Load, ch, 50, newBook(f, never)), set
+}
+
+// others puts n more living processes beside this one, of a program that does not
+// say whether it sends.
+func others(t *testing.T, d *db.DB, n int) {
+	t.Helper()
+	for i := range n {
+		_, err := d.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (?, '', ?, 1, ?)", 100+i, 100+i, d.Now()).Exec(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	beat(t, d)
+}
+
+func beat(t *testing.T, d *db.DB) {
+	t.Helper()
+	if err := d.Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProcessesThatDoNotSendTakeNoShareOfARate(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		others(t, d, 99)
+		if _, err := d.NewRaw("UPDATE nodes SET sends = FALSE").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		beat(t, d)
+		disp, _ := rated(t, f, &fakeChannel{}, 20)
+		disp.Offer(paid(t, f, 20)) // a second's worth; a hundredth of it would take a minute and a half
+		until(t, "all delivered", func() bool { return delivered(f, t) == 20 })
+	})
+}
+
+func TestOlderProcessesTakeTheirShareOfARate(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		others(t, d, 99)
+		disp, _ := rated(t, f, &fakeChannel{}, 5)
+		disp.Offer(paid(t, f, 3))
+		until(t, "the first is delivered", func() bool { return delivered(f, t) == 1 })
+		until(t, "the others wait", func() bool { return notify.Paced(disp, f.M1.ID) })
+		if rate, burst := notify.Bucket(disp, f.M1.ID); rate > 0.06 || burst != 1 {
+			t.Errorf("%v a second and %d at once, five a second shared with 99 others", rate, burst)
+		}
+		f.Want(t, 1, "SELECT sum(attempts) FROM deliveries")
+	})
+}
+
+// What waits for a token does not wait for the rate of yesterday.
+func TestAGrownRateIsFeltByWhatWaits(t *testing.T) {
+	for name, grow := range map[string]func(t *testing.T, d *db.DB, set func(float64)){
+		"raised": func(_ *testing.T, _ *db.DB, set func(float64)) { set(1000) },
+		"lifted": func(_ *testing.T, _ *db.DB, set func(float64)) { set(0) },
+		"shared with nobody any more": func(t *testing.T, d *db.DB, _ func(float64)) {
+			if _, err := d.NewRaw("DELETE FROM nodes WHERE slot >= 100").Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			beat(t, d)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+				others(t, d, 200)
+				disp, set := rated(t, f, &fakeChannel{}, 2) // one in a hundred seconds
+				disp.Offer(paid(t, f, 3))
+				until(t, "the first is delivered", func() bool { return delivered(f, t) == 1 })
+				until(t, "the others wait", func() bool { return notify.Paced(disp, f.M1.ID) })
+				grow(t, d, set)
+				until(t, "the others are delivered", func() bool { return delivered(f, t) == 3 })
+			})
+		})
+	}
+}
+
+// A lane asks several times before its token is there: that neither costs a token
+// nor gives one.
+func TestAskingAgainKeepsTheRate(t *testing.T) {
+	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
+	ch := &fakeChannel{}
+	disp, set := rated(t, f, ch, 100)
+	disp.Offer(paid(t, f, 100))
+	until(t, "a second's worth is delivered", func() bool { return delivered(f, t) == 100 })
+	set(0.4) // what the bucket gathered meanwhile is more than it may hold from now on
+	disp.Offer(paid(t, f, 3))
+	until(t, "all delivered", func() bool { return delivered(f, t) == 103 })
+	// Two waits of 2.5 s, less what a claim takes on a busy machine.
+	if took := ch.times[102].Sub(ch.times[100]); took < 4*time.Second {
+		t.Errorf("three went out in %s at 0.4 a second", took)
+	}
+}
+
+// After a breaker closed its merchant is told one by one for a while; then its own
+// rate holds in full, also where the two are the same for a moment.
+func TestAMerchantsOwnBurstReturnsAfterARelease(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		m := *f.M1
+		m.Settings.RatePerSecond = 10
+		b := newBook(f, never)
+		disp := crowdWith(t, f, func() *merchant.Book { return merchant.NewBook([]*merchant.Merchant{&m}, nil) }, &fakeChannel{}, 50, b)
+		for i, query := range []string{
+			"INSERT INTO breakers (merchant_id, state, cause, changed_at, updated_at) VALUES (?0, 'closed', 'probe_taken', ?1, ?1)",
+			"UPDATE breakers SET changed_at = 0, updated_at = ?1 WHERE merchant_id = ?0",
+		} {
+			if _, err := d.NewRaw(query, m.ID, d.Now()).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			disp.Offer(paid(t, f, 1))
+			until(t, "delivered", func() bool { return delivered(f, t) == int64(i+1) })
+		}
+		if rate, burst := notify.Bucket(disp, m.ID); rate != 10 || burst != 10 {
+			t.Errorf("%v a second and %d at once, want ten", rate, burst)
+		}
+	})
+}
