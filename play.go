@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -74,19 +75,27 @@ func (g *globals) applyDemo(std streams) func(context.Context, []byte) error {
 }
 
 type benchCmd struct {
-	Part     string        `arg:"" optional:"" enum:"all,isolation" default:"all" help:"all, or isolation: what merchants feel of two that are sick."`
+	Part     string        `arg:"" optional:"" enum:"all,product,isolation" default:"all" help:"all, product (without the raw limits), or isolation: what merchants feel of two that are sick."`
 	JSON     bool          `help:"Write JSON."`
 	Postgres string        `help:"A PostgreSQL on this machine to measure too; schemas are made in it and dropped again." placeholder:"URL"`
+	Engine   string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`
 	Orders   int           `default:"20000" help:"Orders of the burst."`
-	For      time.Duration `default:"10s" help:"Length of each measurement at a fixed rate."`
+	For      time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
 	Million  bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
+	Ill      []string      `help:"Isolation: these ways of being sick only: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = the control alone." placeholder:"LIST"`
+	Rate     []int         `default:"200,500" help:"Isolation: orders per second." placeholder:"LIST"`
+	Rounds   int           `default:"5" help:"Isolation: rounds of a phase with sick merchants and one without."`
 }
 
 func (b *benchCmd) Run(ctx context.Context, std streams) error {
-	return bench.Run(ctx, bench.Options{
-		Out: std.out, Progress: std.err, JSON: b.JSON, Start: startServer, DatabaseURL: b.Postgres,
-		Orders: b.Orders, Length: b.For, Million: b.Million, Isolation: b.Part == "isolation",
+	err := bench.Run(ctx, bench.Options{
+		Out: std.out, Progress: std.err, JSON: b.JSON, Start: startServer, DatabaseURL: b.Postgres, Engine: bench.Engine(b.Engine),
+		Part: bench.Part(b.Part), Orders: b.Orders, Length: b.For, Million: b.Million, Ills: b.Ill, Rates: b.Rate, Rounds: b.Rounds,
 	})
+	if errors.Is(err, bench.ErrOptions) {
+		return fmt.Errorf("%w: %w", app.ErrUsage, err)
+	}
+	return err
 }
 
 // startServer runs this program as a server of its own in a temporary folder.

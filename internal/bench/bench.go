@@ -49,36 +49,91 @@ type Options struct {
 	// left out. All is done in schemas that are dropped at the end.
 	DatabaseURL string
 	Orders      int           // of the burst, per engine; 0 = 20,000
-	Length      time.Duration // of each measurement at a fixed rate; 0 = 10 s
+	Length      time.Duration // of each measurement at a fixed rate; 0 = 10 s, 3 s for a phase of isolation
 	// Million also holds 1,000,000 open orders, which takes minutes.
 	Million bool
-	// Isolation measures what merchants feel of two that are sick, and nothing
-	// else.
-	Isolation bool
+	Part    Part // empty = All
+	Engine  Engine
+	// Of the isolation part:
+	Ills   []string // keys of illnesses; none = all of them
+	Rates  []int    // orders per second; none = 200 and 500
+	Rounds int      // of every pair of phases; 0 = 5
 }
+
+// Part is what a run measures.
+type Part string
+
+// Parts of a measurement.
+const (
+	All       Part = "all"       // raw limits and the product
+	Product   Part = "product"   // the product without the raw limits
+	Isolation Part = "isolation" // what merchants feel of two that are sick
+)
+
+// Engine is what the product is measured on. Without one it is SQLite, and
+// PostgreSQL where there is a database.
+type Engine string
+
+// Engines to measure.
+const (
+	SQLite   Engine = "sqlite"
+	Postgres Engine = "postgres"
+	Both     Engine = "both"
+)
+
+// ErrOptions marks a wish for a measurement that does not exist.
+var ErrOptions = errors.New("bench")
 
 const (
 	defaultOrders = 20_000
 	defaultLength = 10 * time.Second
-	// longest ends a run that hangs; one with Million gets longestMillion.
+	// longest ends a run that hangs; one with Million gets longestMillion. The
+	// isolation part gets twice what it should take, and longest.
 	longest        = 10 * time.Minute
 	longestMillion = 20 * time.Minute
 )
+
+// engines says which to measure.
+func (o Options) engines() (sqlite, postgres bool, err error) {
+	given := o.DatabaseURL != ""
+	switch {
+	case o.Engine == "":
+		return true, given, nil
+	case o.Engine == SQLite:
+		return true, false, nil
+	case o.Engine != Postgres && o.Engine != Both:
+		return false, false, fmt.Errorf("%w: the engine is sqlite, postgres or both", ErrOptions)
+	case !given:
+		return false, false, fmt.Errorf("%w: a PostgreSQL to measure is missing", ErrOptions)
+	}
+	return o.Engine == Both, true, nil
+}
 
 // Run measures and writes the report.
 func Run(ctx context.Context, o Options) error {
 	if o.Orders <= 0 {
 		o.Orders = defaultOrders
 	}
+	b := &bench{report: newReport()}
+	var err error
+	if b.sqlite, b.postgres, err = o.engines(); err != nil {
+		return err
+	}
+	limit := longest
+	switch {
+	case o.Part == Isolation:
+		if b.plan, err = newPlan(o); err != nil {
+			return err
+		}
+		limit += 4 * b.plan.takes() // two engines
+	case o.Million:
+		limit = longestMillion
+	}
 	if o.Length <= 0 {
 		o.Length = defaultLength
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard
-	}
-	limit := longest
-	if o.Million {
-		limit = longestMillion
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -87,7 +142,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("make a folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{o: o, dir: dir, report: newReport()}
+	b.o, b.dir = o, dir
 	if err := b.measure(ctx); err != nil {
 		return err
 	}
@@ -102,6 +157,9 @@ type bench struct {
 	o      Options
 	dir    string
 	report *report
+	// What to measure.
+	sqlite, postgres bool
+	plan             plan // of the isolation part
 }
 
 func (b *bench) measure(ctx context.Context) error {
@@ -110,23 +168,36 @@ func (b *bench) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	redis, err := b.openRedis(ctx)
-	if err != nil {
-		return err
+	limits := b.o.Part == "" || b.o.Part == All
+	var redis *redisServer
+	if limits || b.postgres {
+		var err error
+		if redis, err = b.openRedis(ctx); err != nil {
+			return err
+		}
+		defer redis.close()
 	}
-	defer redis.close()
+	if limits {
+		if err := b.limits(ctx, redis); err != nil {
+			return err
+		}
+	} else {
+		b.report.skip("the raw limits, and what is set against them")
+	}
 	run := b.product
-	if b.o.Isolation {
+	if b.o.Part == Isolation {
 		run = b.isolation
-	} else if err := b.limits(ctx, redis); err != nil {
-		return err
 	}
-	b.progress("the product on SQLite with its own Redis")
-	if err := run(ctx, engine{name: "embedded"}); err != nil {
-		return fmt.Errorf("measure the product on SQLite: %w", err)
+	if b.sqlite {
+		b.progress("the product on SQLite with its own Redis")
+		if err := run(ctx, engine{name: "embedded"}); err != nil {
+			return fmt.Errorf("measure the product on SQLite: %w", err)
+		}
 	}
-	if b.o.DatabaseURL == "" {
-		b.report.skip("the product on PostgreSQL: no database given")
+	if !b.postgres {
+		if b.o.DatabaseURL == "" {
+			b.report.skip("the product on PostgreSQL: no database given")
+		}
 		return nil
 	}
 	b.progress("the product on PostgreSQL")

@@ -234,8 +234,11 @@ func (b *bench) commits(ctx context.Context, name string, o db.Options) error {
 	return nil
 }
 
-// rate is a figure per second, as a share of direct.
+// rate is a figure per second, as a share of direct where that was measured.
 func (b *bench) rate(group, name string, n int, spent time.Duration) figure {
-	v := float64(n) / spent.Seconds()
-	return figure{Group: group, Name: name, Unit: "/s", Value: v, Ratio: v / b.report.direct}
+	f := figure{Group: group, Name: name, Unit: "/s", Value: float64(n) / spent.Seconds()}
+	if b.report.direct > 0 {
+		f.Ratio = f.Value / b.report.direct
+	}
+	return f
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 )
 
@@ -249,28 +250,69 @@ func (s *subject) call(i int) error {
 // took from when a callback was due until its merchant was told, for merchants
 // that answer.
 func (s *subject) steady(ctx context.Context, from, to int) (latencies, error) {
-	dues := make([]time.Time, to-from)
-	err := openLoop(ctx, steadyRate, to-from, func(i int, due time.Time) error {
-		dues[i] = due
+	p, err := s.told(ctx, steadyRate, from, to-from, func(i int) bool { return from > 0 && hangs(i) })
+	return sorted(p.took), err
+}
+
+// phase is what a time at a fixed rate showed.
+type phase struct {
+	took  latencies // from when a callback was due until its merchant was told, in that order
+	early int       // how many of them were due in the first second
+	late  latencies // from when a callback was due until the load generator began with it
+	// CPU time of both processes, and the time that it was used in.
+	server, generator, lasted time.Duration
+}
+
+// told calls back n orders at a rate and waits until their merchants were told,
+// without those that are skipped.
+func (s *subject) told(ctx context.Context, rate, from, n int, skip func(i int) bool) (phase, error) {
+	var p phase
+	before, err := s.cpu()
+	if err != nil {
+		return p, err
+	}
+	begun := time.Now()
+	dues := make([]time.Time, n)
+	p.late = make(latencies, n)
+	err = openLoop(ctx, float64(rate), n, func(i int, due time.Time) error {
+		dues[i], p.late[i] = due, time.Since(due)
 		return s.call(from + i)
 	})
 	if err != nil {
-		return nil, err
+		return p, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTime)
+	telling, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
-	var took latencies
-	for i := from; i < to; i++ {
-		if from > 0 && hangs(i) {
+	for i := range n {
+		if skip(from + i) {
 			continue
 		}
-		if _, err := s.sink.wait(ctx, i, i+1); err != nil {
-			return nil, err
+		if _, err := s.sink.wait(telling, from+i, from+i+1); err != nil {
+			return p, err
 		}
-		at, _ := s.sink.at(i)
-		took = append(took, at.Sub(dues[i-from]))
+		at, _ := s.sink.at(from + i)
+		p.took = append(p.took, at.Sub(dues[i]))
+		if i < rate {
+			p.early++
+		}
 	}
-	return sorted(took), nil
+	p.lasted = time.Since(begun)
+	after, err := s.cpu()
+	p.server, p.generator = after.server-before.server, after.generator-before.generator
+	return p, err
+}
+
+// used is CPU time.
+type used struct{ server, generator time.Duration }
+
+// cpu is what both processes used so far. The load generator's holds the
+// merchants, those that are sick too.
+func (s *subject) cpu() (u used, err error) {
+	if u.server, err = cpuTime(s.process.PID); err != nil {
+		return u, err
+	}
+	u.generator, err = cpuTime(os.Getpid())
+	return u, err
 }
 
 // burst calls everything back as fast as 64 connections can, and waits for the
@@ -323,6 +365,9 @@ func (s *subject) endToEnd(n int, spent time.Duration) figure {
 		if embedded := s.report.find("embedded", name); embedded > 0 {
 			share := figure{Group: s.name, Name: "embedded end to end, share of this", Unit: "", Value: embedded / f.Value}
 			s.report.add(share.atLeast(0.5, "≥ 1/2"))
+		}
+		if s.report.plain == 0 {
+			return f // it is not measured without the raw limits
 		}
 		return f.atLeast(s.report.plain/5, "≥ 1/5 of direct by net/http")
 	}

@@ -40,6 +40,8 @@ type report struct {
 	plain   float64 // the same by the standard library
 	figures []figure
 	skipped []string
+
+	comparisons []comparison // of the isolation part
 }
 
 func newReport() *report { return &report{} }
@@ -61,11 +63,14 @@ func (r *report) find(group, name string) float64 {
 func (r *report) writeJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	err := e.Encode(map[string]any{
+	all := map[string]any{
 		"measured_at": time.Now().UTC().Format(time.RFC3339), "cores": runtime.NumCPU(), "go": runtime.Version(),
 		"load_shares_cores": true, "figures": r.figures, "skipped": r.skipped,
-	})
-	if err != nil {
+	}
+	if r.comparisons != nil {
+		all["isolation"] = r.comparisons
+	}
+	if err := e.Encode(all); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
@@ -91,6 +96,9 @@ func (r *report) writeText(w io.Writer) error {
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("write the report: %w", err)
+	}
+	if err := writeComparisons(w, r.comparisons); err != nil {
+		return err
 	}
 	for _, what := range r.skipped {
 		_, _ = fmt.Fprintf(w, "left out: %s\n", what)

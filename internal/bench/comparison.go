@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// pairs are the phases of one way of being sick at one rate, by round.
+type pairs struct{ well, sick []phase }
+
+// comparison is what they show.
+type comparison struct {
+	Group   string  `json:"group"` // embedded or postgresql
+	Rate    int     `json:"rate"`  // orders per second
+	Ill     string  `json:"ill"`   // "nobody" = the control
+	Rounds  int     `json:"rounds"`
+	Well    side    `json:"well"`
+	Sick    side    `json:"sick"`
+	P50     float64 `json:"p50_ratio"` // sick to well, as the others
+	P99     float64 `json:"p99_ratio"`
+	Early   float64 `json:"p99_ratio_first_second"`
+	ByRound spread  `json:"p99_ratio_by_round"`
+	Goal    string  `json:"goal,omitempty"`
+	Met     *bool   `json:"goal_met,omitempty"`
+
+	name string
+}
+
+// side is all phases of one kind as one.
+type side struct {
+	Samples int     `json:"samples"`
+	P50     float64 `json:"p50_ms"`
+	P99     float64 `json:"p99_ms"`
+	Late    float64 `json:"sent_late_p99_ms"` // the load generator's own doing
+	// CPU time per time, of one core.
+	Server    float64 `json:"server_cores"`
+	Generator float64 `json:"generator_cores"`
+}
+
+// spread is where the rounds lie.
+type spread struct {
+	Median  float64 `json:"median"`
+	Lowest  float64 `json:"lowest"`
+	Highest float64 `json:"highest"`
+}
+
+// compare sets the phases with sick merchants against those without.
+func compare(group string, rate int, ill illness, both pairs) comparison {
+	c := comparison{
+		Group: group, Rate: rate, Ill: ill.key, name: ill.name, Rounds: len(both.well),
+		Well: sideOf(both.well), Sick: sideOf(both.sick),
+		P50:   ratio(pool(both.sick, tookOf).at(0.5), pool(both.well, tookOf).at(0.5)),
+		P99:   ratio(pool(both.sick, tookOf).at(0.99), pool(both.well, tookOf).at(0.99)),
+		Early: ratio(pool(both.sick, earlyOf).at(0.99), pool(both.well, earlyOf).at(0.99)),
+	}
+	var rounds []float64
+	for i := range both.well {
+		rounds = append(rounds, ratio(pool(both.sick[i:i+1], tookOf).at(0.99), pool(both.well[i:i+1], tookOf).at(0.99)))
+	}
+	c.ByRound = spreadOf(rounds)
+	if ill.behave != nil {
+		met := c.P99 <= isolationMost
+		c.Goal, c.Met = fmt.Sprintf("≤ %.2f ×", isolationMost), &met
+	}
+	return c
+}
+
+// What pool takes of a phase.
+func tookOf(p phase) latencies  { return p.took }
+func earlyOf(p phase) latencies { return p.took[:p.early] }
+func lateOf(p phase) latencies  { return p.late }
+
+// pool is the samples of all phases as those of one. A percentile of many samples
+// is steadier than the mean of percentiles of few.
+func pool(phases []phase, of func(phase) latencies) latencies {
+	var l latencies
+	for _, p := range phases {
+		l = append(l, of(p)...)
+	}
+	return sorted(l)
+}
+
+func sideOf(phases []phase) side {
+	took := pool(phases, tookOf)
+	s := side{Samples: len(took), P50: ms(took.at(0.5)), P99: ms(took.at(0.99)), Late: ms(pool(phases, lateOf).at(0.99))}
+	var server, generator, lasted time.Duration
+	for _, p := range phases {
+		server, generator, lasted = server+p.server, generator+p.generator, lasted+p.lasted
+	}
+	s.Server, s.Generator = ratio(server, lasted), ratio(generator, lasted)
+	return s
+}
+
+// ratio is 0 where there is nothing to compare with.
+func ratio(a, b time.Duration) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+func spreadOf(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	v := slices.Sorted(slices.Values(values))
+	n := len(v)
+	return spread{Median: (v[(n-1)/2] + v[n/2]) / 2, Lowest: v[0], Highest: v[n-1]}
+}
+
+// writeComparisons writes two tables per engine and rate: what the others felt,
+// and what that says about the measurement itself.
+func writeComparisons(w io.Writer, list []comparison) error {
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].Group == list[0].Group && list[n].Rate == list[0].Rate {
+			n++
+		}
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintf(t, "\n%s, %d/s: 18 of 20 while 2\tp50 ms\tp99 ms\tp99\t%d rounds\t1st second\tgoal\t\n", list[0].Group, list[0].Rate, list[0].Rounds)
+		for _, c := range list[:n] {
+			met := ""
+			if c.Met != nil {
+				met = map[bool]string{true: "met", false: "missed"}[*c.Met]
+			}
+			_, _ = fmt.Fprintf(t, "  %s\t%.2f → %.2f\t%.2f → %.2f\t%.2f ×\t%.2f × (%.2f–%.2f)\t%.2f ×\t%s\t%s\n", c.name,
+				c.Well.P50, c.Sick.P50, c.Well.P99, c.Sick.P99, c.P99, c.ByRound.Median, c.ByRound.Lowest, c.ByRound.Highest, c.Early, c.Goal, met)
+		}
+		_, _ = fmt.Fprintf(t, "  … of the measurement itself\tserver, cores\tload, cores\tsent late, p99 ms\t\n")
+		for _, c := range list[:n] {
+			_, _ = fmt.Fprintf(t, "  %s\t%.2f → %.2f\t%.2f → %.2f\t%.2f → %.2f\t\n", c.name,
+				c.Well.Server, c.Sick.Server, c.Well.Generator, c.Sick.Generator, c.Well.Late, c.Sick.Late)
+		}
+		if err := t.Flush(); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		list = list[n:]
+	}
+	return nil
+}

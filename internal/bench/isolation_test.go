@@ -1,0 +1,229 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPlanFollowsItsFilters(t *testing.T) {
+	keys := func(p plan) (list []string) {
+		for _, ill := range p.ills {
+			list = append(list, ill.key)
+		}
+		return list
+	}
+	p, err := newPlan(Options{Ills: []string{"redirect", "hang", "hang"}, Rates: []int{500, 50, 500}, Rounds: 3, Length: time.Second})
+	if err != nil || !slices.Equal(keys(p), []string{"nobody", "hang", "redirect"}) || !slices.Equal(p.rates, []int{50, 500}) {
+		t.Errorf("plan %v at %v: %v", keys(p), p.rates, err)
+	}
+	if p.all() != 3*2*3 || p.sickMerchants() != 3*2*2*hanging {
+		t.Errorf("%d pairs, %d sick merchants", p.all(), p.sickMerchants())
+	}
+	// 50/s in whole rows of merchants is 60; and one phase to warm up.
+	if p.ordersOf(50) != 60 || p.ordersOf(500) != 500 || p.orders() != 60+2*3*3*(60+500) {
+		t.Errorf("%d and %d orders, %d in all", p.ordersOf(50), p.ordersOf(500), p.orders())
+	}
+	if p, err = newPlan(Options{Ills: []string{"nobody"}}); err != nil || !slices.Equal(keys(p), []string{"nobody"}) {
+		t.Errorf("the control alone is %v: %v", keys(p), err)
+	}
+	for _, o := range []Options{
+		{Ills: []string{"hang", "bored"}},
+		{Rates: []int{200, 0}},
+		{Rates: []int{mostRate + 1}},
+		{Rounds: -1},
+		{Rounds: mostRounds + 1},
+	} {
+		if _, err := newPlan(o); !errors.Is(err, ErrOptions) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+func TestDefaultPlanOfTwoEnginesIsBelow25Minutes(t *testing.T) {
+	p, err := newPlan(Options{})
+	if err != nil || len(p.ills) != 1+len(illnesses) || len(p.rates) != 2 || p.rounds != 5 {
+		t.Fatalf("plan %+v, %v", p, err)
+	}
+	if both := 2 * p.takes(); both > 25*time.Minute {
+		t.Errorf("takes %s", both)
+	}
+}
+
+func TestEnginesAreThoseAskedFor(t *testing.T) {
+	const url = "postgres://127.0.0.1/test"
+	for _, c := range []struct {
+		engine           Engine
+		url              string
+		sqlite, postgres bool
+		wrong            bool
+	}{
+		{"", "", true, false, false},
+		{"", url, true, true, false},
+		{SQLite, url, true, false, false},
+		{Postgres, url, false, true, false},
+		{Both, url, true, true, false},
+		{Postgres, "", false, false, true},
+		{Both, "", false, false, true},
+		{"oracle", url, false, false, true},
+	} {
+		sqlite, postgres, err := Options{Engine: c.engine, DatabaseURL: c.url}.engines()
+		if sqlite != c.sqlite || postgres != c.postgres || errors.Is(err, ErrOptions) != c.wrong {
+			t.Errorf("%q with %q: %t, %t, %v", c.engine, c.url, sqlite, postgres, err)
+		}
+	}
+}
+
+func TestWrongOptionsStartNothing(t *testing.T) {
+	for _, o := range []Options{
+		{Part: Isolation, Ills: []string{"bored"}},
+		{Part: Product, Engine: Postgres},
+	} {
+		o.Out = new(bytes.Buffer)
+		o.Start = func(context.Context, Server) (*Process, error) {
+			t.Error("started a server")
+			return nil, errors.New("no server in this test")
+		}
+		if err := Run(t.Context(), o); !errors.Is(err, ErrOptions) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// phaseOf has these milliseconds, the first of them in the first second.
+func phaseOf(early int, took ...int) phase {
+	p := phase{early: early, server: time.Second, generator: time.Second / 2, lasted: 2 * time.Second}
+	for _, n := range took {
+		p.took = append(p.took, time.Duration(n)*time.Millisecond)
+		p.late = append(p.late, time.Duration(n)*time.Microsecond)
+	}
+	return p
+}
+
+func TestPoolKeepsThePhasesAsTheyWere(t *testing.T) {
+	phases := []phase{phaseOf(2, 9, 1, 5), phaseOf(1, 2, 8, 3)}
+	if got := pool(phases, tookOf); len(got) != 6 || !slices.IsSorted(got) || got[0] != time.Millisecond || got[5] != 9*time.Millisecond {
+		t.Errorf("all: %v", got)
+	}
+	// Sorting the first pool must not change who was due in the first second.
+	if got := pool(phases, earlyOf); !slices.Equal(got, latencies{time.Millisecond, 2 * time.Millisecond, 9 * time.Millisecond}) {
+		t.Errorf("first second: %v", got)
+	}
+}
+
+func TestComparisonSetsPoolAgainstPool(t *testing.T) {
+	var both pairs
+	// Three rounds of 100 samples. In the second one the sick phase met a hiccup in
+	// its last sample, which is the p99 of that round and not of all 300.
+	for round := range 3 {
+		well, sick := make([]int, 100), make([]int, 100)
+		for i := range 100 {
+			well[i], sick[i] = 10, 11
+		}
+		well[98], well[99] = 20, 20
+		sick[98], sick[99] = 22, 22
+		if round == 1 {
+			sick[99] = 2000
+		}
+		both.well = append(both.well, phaseOf(10, well...))
+		both.sick = append(both.sick, phaseOf(10, sick...))
+	}
+	c := compare("embedded", 200, illnesses[0], both)
+	if c.P99 != 1.1 || c.P50 != 1.1 || c.Early != 1.1 || c.Rounds != 3 || c.Met == nil || !*c.Met {
+		t.Errorf("%+v", c)
+	}
+	if c.ByRound != (spread{Median: 1.1, Lowest: 1.1, Highest: 100}) {
+		t.Errorf("by round %+v", c.ByRound)
+	}
+	if w := c.Well; w.Samples != 300 || w.P50 != 10 || w.P99 != 20 || w.Late != 0.02 || w.Server != 0.5 || w.Generator != 0.25 {
+		t.Errorf("well %+v", w)
+	}
+	if c.Sick.P99 != 22 {
+		t.Errorf("sick %+v", c.Sick)
+	}
+	both.well, both.sick = both.sick[:1], []phase{phaseOf(1, 1000)}
+	if c = compare("embedded", 200, illnesses[0], both); *c.Met {
+		t.Errorf("%.1f × is within the goal", c.P99)
+	}
+	if c = compare("embedded", 200, nobody, both); c.Met != nil || c.Goal != "" {
+		t.Error("the control has a goal")
+	}
+}
+
+func TestSpreadOfRounds(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   spread
+	}{
+		{nil, spread{}},
+		{[]float64{2}, spread{2, 2, 2}},
+		{[]float64{3, 1, 2}, spread{2, 1, 3}},
+		{[]float64{4, 1, 3, 2}, spread{2.5, 1, 4}},
+	} {
+		if got := spreadOf(c.values); got != c.want {
+			t.Errorf("%v: %+v", c.values, got)
+		}
+	}
+	if ratio(time.Second, 0) != 0 {
+		t.Error("a ratio to nothing is not 0")
+	}
+}
+
+func TestComparisonsAreInBothReports(t *testing.T) {
+	r := newReport()
+	both := pairs{well: []phase{phaseOf(1, 10)}, sick: []phase{phaseOf(1, 30)}}
+	for _, rate := range []int{200, 500} {
+		for _, ill := range []illness{nobody, illnesses[1]} {
+			r.comparisons = append(r.comparisons, compare("embedded", rate, ill, both))
+		}
+	}
+	var text, raw bytes.Buffer
+	if err := errors.Join(r.writeText(&text), r.writeJSON(&raw)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"embedded, 200/s", "embedded, 500/s", "nobody is sick (control)", "answer after 5 s", "10.00 → 30.00", "3.00 × (3.00–3.00)", "≤ 1.20 ×", "missed"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &text)
+		}
+	}
+	var back struct{ Isolation []comparison }
+	if err := json.Unmarshal(raw.Bytes(), &back); err != nil || len(back.Isolation) != 4 || back.Isolation[1].P99 != 3 || *back.Isolation[1].Met {
+		t.Errorf("%v: %s", err, &raw)
+	}
+}
+
+// Calm is read from the server's metrics: a name that is not there must not be
+// taken for calm.
+func TestSumOfAMetric(t *testing.T) {
+	const text = "# TYPE in_flight gauge\nin_flight{pool=\"quick\"} 3\nin_flight{pool=\"slow\"} 2\nin_flight_more 9\nplain 1e+02\n"
+	if got, err := sumOf(text, "in_flight"); err != nil || got != 5 {
+		t.Errorf("%g, %v", got, err)
+	}
+	if got, err := sumOf(text, "plain"); err != nil || got != 100 {
+		t.Errorf("%g, %v", got, err)
+	}
+	if _, err := sumOf(text, "in"); err == nil {
+		t.Error("a metric was found that is not there")
+	}
+	if _, err := sumOf("x many\n", "x"); err == nil {
+		t.Error("a word was read as a number")
+	}
+}
+
+// Without the raw limits there is nothing to set the product against: no ratio,
+// and no goal that anything would meet.
+func TestProductAloneIsNotSetAgainstDirect(t *testing.T) {
+	s := &subject{bench: &bench{report: newReport()}, engine: engine{name: "postgresql", databaseURL: "x"}}
+	if f := s.endToEnd(100, time.Second); f.Value != 100 || f.Ratio != 0 || f.Met != nil || f.Goal != "" {
+		t.Errorf("%+v", f)
+	}
+	s.report.direct, s.report.plain = 1000, 400
+	if f := s.endToEnd(100, time.Second); f.Ratio != 0.1 || f.Met == nil || !*f.Met {
+		t.Errorf("%+v", f)
+	}
+}

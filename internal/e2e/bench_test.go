@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"backstop/internal/db/dbtest"
+)
+
+// TestIsolationIsMeasured runs the smallest isolation part there is, and looks at
+// what it claims to have measured, not at the figures.
+func TestIsolationIsMeasured(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"bench", "isolation", "--json", "--engine", engine, "--ill", "redirect", "--rate", "100", "--rounds", "2", "--for", "400ms"}
+			if engine == "postgres" {
+				database := dbtest.PostgresURL(t)
+				if u, err := url.Parse(database); err != nil || u.Hostname() != "127.0.0.1" {
+					t.Skip("bench measures a PostgreSQL of this machine only")
+				}
+				args = append(args, "--postgres", database)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, program, args...)
+			cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}, t.TempDir()
+			// It stops the server that it has started.
+			cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 30*time.Second
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			type side struct {
+				Samples int
+				Server  float64 `json:"server_cores"`
+			}
+			var report struct {
+				Isolation []struct {
+					Group, Ill string
+					Rounds     int
+					Well, Sick side
+					Ratio      float64 `json:"p99_ratio"`
+					Met        *bool   `json:"goal_met"`
+				}
+			}
+			if err := json.Unmarshal(out, &report); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if len(report.Isolation) != 2 || report.Isolation[0].Ill != "nobody" || report.Isolation[1].Ill != "redirect" {
+				t.Fatalf("measured\n%s", out)
+			}
+			group := map[string]string{"sqlite": "embedded", "postgres": "postgresql"}[engine]
+			for _, c := range report.Isolation {
+				// 40 orders a phase, two rounds, eighteen merchants of twenty.
+				if c.Group != group || c.Rounds != 2 || c.Well.Samples != 2*36 || c.Sick.Samples != 2*36 || c.Ratio <= 0 {
+					t.Errorf("%+v", c)
+				}
+				if c.Well.Server <= 0 || c.Sick.Server <= 0 {
+					t.Errorf("the server used no CPU time: %+v", c)
+				}
+				if (c.Met != nil) != (c.Ill == "redirect") {
+					t.Errorf("%s has a goal: %t", c.Ill, c.Met != nil)
+				}
+			}
+		})
+	}
+}
