@@ -61,6 +61,8 @@ type DB struct {
 	ids     ids
 	node    node
 	log     *slog.Logger
+
+	statements statements
 }
 
 // Open connects and checks that the database answers. It neither migrates
@@ -84,7 +86,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.log = o.Log
+	d.log, d.statements.list = o.Log, map[statementKey]*sql.Stmt{}
 	d.node.name, d.node.boot, d.node.sends = o.Node, randomBoot(), o.Sends
 	d.ids.slot.Store(-1)
 	if err := d.measure(ctx); err != nil {
@@ -182,32 +184,35 @@ func (d *DB) Close() error {
 // Tx runs fn in one writing transaction: committed when fn returns nil, rolled
 // back otherwise, also when fn panics. What OnEnd was given runs before Tx returns.
 func (d *DB) Tx(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
-	ends := &ends{}
+	in := &inTx{db: d}
 	err := errors.New("the transaction panicked")
 	defer func() {
-		for _, f := range ends.list {
+		for _, f := range in.ends {
 			f(err)
 		}
 	}()
-	err = d.DB.RunInTx(context.WithValue(ctx, endsKey{}, ends), nil, fn)
+	err = d.DB.RunInTx(context.WithValue(ctx, txKey{}, in), nil, fn)
 	return err
 }
 
-// ends is what waits for the end of a transaction.
-type ends struct{ list []func(error) }
+// inTx is what the context of a transaction carries.
+type inTx struct {
+	db   *DB
+	ends []func(error)
+}
+
+type txKey struct{}
 
 // OnEnd runs f once when the transaction of the context that Tx gave is over. Its
 // error is that of Tx: with one, the transaction is not known to be committed. f
 // must not block. OnEnd says false, and f never runs, where the context has none.
 func OnEnd(ctx context.Context, f func(error)) bool {
-	e, ok := ctx.Value(endsKey{}).(*ends)
+	in, ok := ctx.Value(txKey{}).(*inTx)
 	if ok {
-		e.list = append(e.list, f)
+		in.ends = append(in.ends, f)
 	}
 	return ok
 }
-
-type endsKey struct{}
 
 // Ping says whether the database answers, for readiness.
 func (d *DB) Ping(ctx context.Context) error {

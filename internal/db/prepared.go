@@ -6,27 +6,33 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/uptrace/bun"
 )
 
-// Prepared asks a question of the hot path, whose text is the same for any values:
-// PostgreSQL keeps it prepared. A slice of numbers or texts stands for the list in
-// "IN (?)"; Each, in "WITH _v ?", for rows to join. q is a bun.Tx or a *bun.DB.
+// Prepared asks a question of the hot path, whose text is the same for any values
+// and stays prepared. A slice of numbers or texts stands for the list in "IN (?)";
+// Each, in "WITH _v ?", for rows to join. q is a bun.Tx or a *bun.DB. It goes behind
+// bun, which would write the values into the text.
 func (d *DB) Prepared(ctx context.Context, q bun.IDB, dest any, text string, args ...any) error {
-	if !d.IsPostgres() {
-		return q.NewRaw(text, literals(q, args)...).Scan(ctx, dest)
-	}
-	text, args = numbered(q, text, args)
+	text, values := d.numbered(q, text, args)
 	var rows *sql.Rows
 	var err error
-	// Behind bun, which would write the values into the text.
 	switch q := q.(type) {
 	case bun.Tx:
-		rows, err = q.Tx.QueryContext(ctx, text, args...)
+		if s := d.statement(d.DB.DB, text); s != nil {
+			rows, err = q.Tx.StmtContext(ctx, s).QueryContext(ctx, values...)
+		} else {
+			rows, err = q.Tx.QueryContext(ctx, text, values...)
+		}
 	case *bun.DB:
-		rows, err = q.DB.QueryContext(ctx, text, args...)
+		if s := d.statement(q.DB, text); s != nil {
+			rows, err = s.QueryContext(ctx, values...)
+		} else {
+			rows, err = q.DB.QueryContext(ctx, text, values...)
+		}
 	default:
 		err = fmt.Errorf("a prepared question to %T", q)
 	}
@@ -50,45 +56,108 @@ func (d *DB) Columns(model any) string {
 // Each is rows to join, a pointer to a slice of models: "WITH _v ?".
 type Each struct{ Models any }
 
-// literals are the arguments for bun.
-func literals(q bun.IDB, args []any) []any {
-	out := make([]any, len(args))
-	for i, arg := range args {
-		switch arg := arg.(type) {
-		case []int64, []string:
-			out[i] = bun.List(arg)
-		case Each:
-			out[i] = bun.SafeQuery("("+newSet(q, arg.Models).names+") AS (?)", q.NewValues(arg.Models))
-		default:
-			out[i] = arg
-		}
-	}
-	return out
-}
-
-// numbered turns a text into PostgreSQL's own placeholders, with one array for
-// each list and for each column of rows.
-func numbered(q bun.IDB, text string, args []any) (string, []any) {
+// numbered turns a text into what the engine prepares: lists and rows are arrays on
+// PostgreSQL, and JSON on SQLite.
+func (d *DB) numbered(q bun.IDB, text string, args []any) (string, []any) {
 	parts := strings.Split(text, "?")
 	if len(parts) != len(args)+1 {
 		panic(fmt.Sprintf("%d values for %q", len(args), text))
 	}
 	var b strings.Builder
-	values := []any{pgx.QueryExecModeCacheStatement}
+	var values []any
+	if d.IsPostgres() {
+		values = append(values, pgx.QueryExecModeCacheStatement)
+	}
 	for i, arg := range args {
 		part := parts[i]
 		switch arg := arg.(type) {
 		case Each:
 			s := newSet(q, arg.Models)
-			fmt.Fprintf(&b, "%s(%s) AS (%s)", part, s.names, s.from(len(values)))
-			values = append(values, s.columns...)
+			from, columns := s.from(max(len(values), 1))
+			fmt.Fprintf(&b, "%s(%s) AS (%s)", part, s.names, from)
+			values = append(values, columns...)
 			continue
 		case []int64, []string:
+			if !d.IsPostgres() {
+				b.WriteString(part + "SELECT value FROM json_each(?)")
+				values = append(values, jsonOf(arg))
+				continue
+			}
 			part = strings.TrimSuffix(part, "IN (") + "= ANY ("
 		}
-		fmt.Fprintf(&b, "%s$%d", part, len(values))
+		b.WriteString(part)
+		if d.IsPostgres() {
+			fmt.Fprintf(&b, "$%d", len(values))
+		} else {
+			b.WriteByte('?')
+		}
 		values = append(values, arg)
 	}
 	b.WriteString(parts[len(args)])
 	return b.String(), values
+}
+
+// statements are those that SQLite has prepared; pgx keeps its own. An engine inside
+// of the process has no round trips to spare, but to read a text costs it more than
+// to carry it out.
+type statements struct {
+	mu   sync.Mutex
+	list map[statementKey]*sql.Stmt // nil while it is being prepared
+}
+
+type statementKey struct {
+	pool *sql.DB
+	text string
+}
+
+// Statements are the texts that SQLite keeps prepared: the hot path, for those who
+// want to see how it is planned.
+func (d *DB) Statements() []string {
+	d.statements.mu.Lock()
+	defer d.statements.mu.Unlock()
+	var texts []string
+	for key := range d.statements.list {
+		texts = append(texts, key.text)
+	}
+	return texts
+}
+
+// statement is the prepared text, nil where there is none yet. It is prepared
+// beside: the connection that would do it is the one that asks.
+func (d *DB) statement(pool *sql.DB, text string) *sql.Stmt {
+	if d.IsPostgres() {
+		return nil
+	}
+	key := statementKey{pool, text}
+	d.statements.mu.Lock()
+	defer d.statements.mu.Unlock()
+	s, asked := d.statements.list[key]
+	if !asked {
+		d.statements.list[key] = nil
+		go d.prepare(key)
+	}
+	return s
+}
+
+func (d *DB) prepare(key statementKey) {
+	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
+	defer cancel()
+	s, err := key.pool.PrepareContext(ctx, key.text)
+	d.statements.mu.Lock()
+	defer d.statements.mu.Unlock()
+	if err != nil {
+		delete(d.statements.list, key) // the next one asks again
+		return
+	}
+	d.statements.list[key] = s
+}
+
+// execPrepared carries out a text that stays prepared, in a transaction.
+func execPrepared(ctx context.Context, tx *sql.Tx, text string, values ...any) (sql.Result, error) {
+	if in, ok := ctx.Value(txKey{}).(*inTx); ok {
+		if s := in.db.statement(in.db.DB.DB, text); s != nil {
+			return tx.StmtContext(ctx, s).ExecContext(ctx, values...)
+		}
+	}
+	return tx.ExecContext(ctx, text, values...)
 }

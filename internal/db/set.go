@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -10,27 +11,86 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/uptrace/bun"
+	bundialect "github.com/uptrace/bun/dialect"
 	"github.com/uptrace/bun/schema"
 )
 
-// set is rows as PostgreSQL takes them in a statement that is the same for any
-// number of them: one array per column. Written as literals, each batch was a new
-// text to read, analyse and plan.
+// set is rows as an engine takes them in a statement that is the same for any number
+// of them. Written as literals, each batch was a new text to read, analyse and plan.
 type set struct {
-	table   string // with its alias
-	names   string // of the columns, quoted
-	types   []string
-	columns []any
-	len     int
+	postgres bool
+	table    string // with its alias
+	names    string // of the columns, quoted
+	types    []string
+	columns  []any // a slice each
+	len      int
 }
 
-// from is a query for the rows, whose first column is the argument of that number.
-func (s *set) from(number int) string {
-	arrays := make([]string, len(s.types))
-	for i, t := range s.types {
-		arrays[i] = fmt.Sprintf("$%d::%s[]", number+i, t)
+// from is a query for the rows and its arguments, of which the first has that
+// number: an array per column on PostgreSQL, one JSON text on SQLite.
+func (s *set) from(number int) (query string, args []any) {
+	columns := make([]string, len(s.types))
+	if s.postgres {
+		for i, t := range s.types {
+			columns[i] = fmt.Sprintf("$%d::%s[]", number+i, t)
+		}
+		return "SELECT * FROM unnest(" + strings.Join(columns, ", ") + ")", s.columns
 	}
-	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")"
+	for i, t := range s.types {
+		columns[i] = fmt.Sprintf("value->>%d", i)
+		if t == "bytea" {
+			columns[i] = "unhex(" + columns[i] + ")"
+		}
+	}
+	return "SELECT " + strings.Join(columns, ", ") + " FROM json_each(?)", []any{s.json()}
+}
+
+// json is an array of rows, each of them an array.
+func (s *set) json() string {
+	rows := make([][]any, s.len)
+	for i := range rows {
+		rows[i] = s.row(i)
+		for j, v := range rows[i] {
+			if b, ok := v.([]byte); ok {
+				rows[i][j] = hex.EncodeToString(b)
+			}
+		}
+	}
+	return jsonOf(rows)
+}
+
+func jsonOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("db: numbers and texts cannot be written: %v", err))
+	}
+	return string(text)
+}
+
+// row is the values of one row.
+func (s *set) row(i int) []any {
+	values := make([]any, len(s.columns))
+	for j, column := range s.columns {
+		switch column := column.(type) {
+		case []int64:
+			values[j] = column[i]
+		case []*int64:
+			if column[i] != nil {
+				values[j] = *column[i]
+			}
+		case []string:
+			values[j] = column[i]
+		case []*string:
+			if column[i] != nil {
+				values[j] = *column[i]
+			}
+		case []bool:
+			values[j] = column[i]
+		case [][]byte:
+			values[j] = column[i]
+		}
+	}
+	return values
 }
 
 // newSet takes a pointer to a slice of models.
@@ -41,7 +101,7 @@ func newSet(q bun.IDB, models any) set {
 		model = model.Elem()
 	}
 	table := q.Dialect().Tables().Get(model)
-	s := set{table: string(table.SQLName) + " AS " + string(table.SQLAlias), len: slice.Len()}
+	s := set{postgres: q.Dialect().Name() == bundialect.PG, table: string(table.SQLName) + " AS " + string(table.SQLAlias), len: slice.Len()}
 	names := make([]string, len(table.Fields))
 	for i, f := range table.Fields {
 		column, sqlType := columnOf(slice, f)

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 
@@ -18,11 +19,14 @@ type Writes struct {
 }
 
 // write is one statement. columns are its values where it stays prepared; a
-// statement without them is complete in its text.
+// statement without them is complete in its text. Where rows is given, text is what
+// stands before the rows to insert, and after what stands behind them.
 type write struct {
 	text    string
 	columns []any
 	guard   int64 // rows that it must change; negative = any number
+	rows    *set
+	after   string
 }
 
 // NewWrites starts to gather writes of a transaction.
@@ -43,31 +47,25 @@ func (w *Writes) Guard(q fmt.Stringer, rows int) {
 // them. conflict is what follows ON, as in "CONFLICT DO NOTHING"; empty = a
 // conflict is an error.
 func (w *Writes) Insert(models any, conflict string) {
-	if !w.postgres() {
-		q := w.tx.NewInsert().Model(models)
-		if conflict != "" {
-			q = q.On(conflict)
-		}
-		w.Add(q)
+	s := newSet(w.tx, models)
+	if conflict != "" {
+		conflict = " ON " + conflict
+	}
+	text := "INSERT INTO " + s.table + " (" + s.names + ") "
+	if w.postgres() {
+		from, columns := s.from(1)
+		w.list = append(w.list, write{text: text + from + conflict, columns: columns, guard: -1})
 		return
 	}
-	s := newSet(w.tx, models)
-	text := "INSERT INTO " + s.table + " (" + s.names + ") " + s.from(1)
-	if conflict != "" {
-		text += " ON " + conflict
-	}
-	w.list = append(w.list, write{text, s.columns, -1})
+	w.list = append(w.list, write{text: text, rows: &s, after: conflict, guard: -1})
 }
 
 // GuardEach gathers a compare-and-set that joins models, a pointer to a slice, as _v
 // and must change one row for each. update is the statement, the same for any values.
 func (w *Writes) GuardEach(models any, update string) {
 	s := newSet(w.tx, models)
-	if w.postgres() {
-		w.list = append(w.list, write{"WITH _v (" + s.names + ") AS (" + s.from(1) + ") " + update, s.columns, int64(s.len)})
-		return
-	}
-	w.Guard(w.tx.NewRaw("WITH _v ("+s.names+") AS (?) "+update, w.tx.NewValues(models)), s.len)
+	from, columns := s.from(1)
+	w.list = append(w.list, write{text: "WITH _v (" + s.names + ") AS (" + from + ") " + update, columns: columns, guard: int64(s.len)})
 }
 
 // Exec sends what was gathered. ErrStale means that a guard met other rows than
@@ -82,29 +80,60 @@ func (w *Writes) Exec(ctx context.Context) error {
 		_, err := w.tx.Tx.ExecContext(ctx, "", pipeline(list))
 		return err
 	}
-	var plain []string
-	for _, x := range list {
-		if x.guard < 0 {
-			plain = append(plain, x.text)
+	for _, guards := range []bool{false, true} {
+		for _, x := range list {
+			if x.guard >= 0 != guards {
+				continue
+			}
+			if err := x.exec(ctx, w.tx.Tx); err != nil {
+				return err
+			}
 		}
 	}
-	if len(plain) > 0 {
+	return nil
+}
+
+// exec carries out one statement on an engine that needs no round trip for it.
+func (x write) exec(ctx context.Context, tx *sql.Tx) error {
+	var res sql.Result
+	var err error
+	switch {
+	case x.rows != nil:
+		return x.insert(ctx, tx)
+	case x.columns != nil:
+		res, err = execPrepared(ctx, tx, x.text, x.columns...)
+	default:
 		// The text is complete: bun must not look for placeholders inside of literals.
-		if _, err := w.tx.Tx.ExecContext(ctx, strings.Join(plain, ";\n")); err != nil {
-			return err
-		}
+		res, err = tx.ExecContext(ctx, x.text)
 	}
-	for _, x := range list {
-		if x.guard < 0 {
-			continue
+	if err != nil || x.guard < 0 {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n != x.guard {
+		return ErrStale
+	}
+	return nil
+}
+
+// insert writes the rows by a few statements that stay prepared, the same for any
+// number of rows.
+func (x write) insert(ctx context.Context, tx *sql.Tx) error {
+	// Nothing here waits for anything: to watch the context costs more than it saves.
+	ctx = context.WithoutCancel(ctx)
+	one := "(?" + strings.Repeat(", ?", len(x.rows.columns)-1) + ")"
+	for at := 0; at < x.rows.len; {
+		n := 1
+		for n*4 <= min(x.rows.len-at, 16) {
+			n *= 4
 		}
-		res, err := w.tx.Tx.ExecContext(ctx, x.text)
-		if err != nil {
+		values := make([]any, 0, n*len(x.rows.columns))
+		for i := range n {
+			values = append(values, x.rows.row(at+i)...)
+		}
+		if _, err := execPrepared(ctx, tx, x.text+"VALUES "+one+strings.Repeat(", "+one, n-1)+x.after, values...); err != nil {
 			return err
 		}
-		if n, err := res.RowsAffected(); err != nil || n != x.guard {
-			return ErrStale
-		}
+		at += n
 	}
 	return nil
 }
