@@ -277,7 +277,7 @@ func (b *Batcher[In, Out]) attempt(batch []*batchItem[In, Out]) (outs []Out, err
 	for i, it := range batch {
 		ins[i] = it.in
 	}
-	err = b.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = b.db.SharedTx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		var err error
 		outs, err = b.run(ctx, tx, ins)
 		if err == nil && len(outs) != len(ins) {

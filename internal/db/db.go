@@ -50,10 +50,6 @@ type Options struct {
 type DB struct {
 	*bun.DB
 	Read *bun.DB
-	// Relaxed commits without waiting for the disk on PostgreSQL
-	// (synchronous_commit=off): only for claims, where a lost commit costs a
-	// repeat and nothing else. On SQLite it is the writer.
-	Relaxed *bun.DB
 
 	dialect dialect
 	pools   []*sql.DB
@@ -62,7 +58,9 @@ type DB struct {
 	node    node
 	log     *slog.Logger
 
+	relaxed    *bun.DB // PostgreSQL, with synchronous_commit off
 	statements statements
+	shared     shared
 }
 
 // Open connects and checks that the database answers. It neither migrates
@@ -122,7 +120,6 @@ func openSQLite(o Options) (*DB, error) {
 		DB: bun.NewDB(writer, sqlitedialect.New()), Read: bun.NewDB(reader, sqlitedialect.New()),
 		dialect: sqlite, pools: []*sql.DB{writer, reader},
 	}
-	d.Relaxed = d.DB
 	return d, nil
 }
 
@@ -166,7 +163,7 @@ func openPostgres(o Options) (*DB, error) {
 	relaxed.SetMaxIdleConns(4)
 	d := &DB{DB: bun.NewDB(pool, pgdialect.New()), dialect: postgres, pools: []*sql.DB{pool, relaxed}}
 	d.Read = d.DB
-	d.Relaxed = bun.NewDB(relaxed, pgdialect.New())
+	d.relaxed = bun.NewDB(relaxed, pgdialect.New())
 	return d, nil
 }
 
@@ -186,11 +183,7 @@ func (d *DB) Close() error {
 func (d *DB) Tx(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
 	in := &inTx{db: d}
 	err := errors.New("the transaction panicked")
-	defer func() {
-		for _, f := range in.ends {
-			f(err)
-		}
-	}()
+	defer func() { in.end(err) }()
 	err = d.DB.RunInTx(context.WithValue(ctx, txKey{}, in), nil, fn)
 	return err
 }
@@ -199,6 +192,12 @@ func (d *DB) Tx(ctx context.Context, fn func(context.Context, bun.Tx) error) err
 type inTx struct {
 	db   *DB
 	ends []func(error)
+}
+
+func (in *inTx) end(err error) {
+	for _, f := range in.ends {
+		f(err)
+	}
 }
 
 type txKey struct{}

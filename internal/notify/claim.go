@@ -62,7 +62,9 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	var rows []claimed
 	args := claimArgs(d.o.DB, lease, ids, d.linked(merchants), now)
-	err := d.o.DB.Prepared(ctx, d.o.DB.Relaxed, &rows, claimUpdate, args...)
+	err := d.o.DB.Relaxed(ctx, func(ctx context.Context, q bun.IDB) error {
+		return d.o.DB.Prepared(ctx, q, &rows, claimUpdate, args...)
+	})
 	if err != nil {
 		return nil, err
 	}

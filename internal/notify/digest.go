@@ -36,9 +36,11 @@ func (d *Dispatcher) gather(t *ticket, c claimed, p *plan) []claimed {
 			c.MerchantID, now, c.Channel, c.Endpoint, Queued, RetryWait, bun.List(p.gathers)).
 		OrderExpr("next_at").Limit(digestMost - 1)
 	var rows []claimed
-	err := d.o.DB.Relaxed.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
-		" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?)"+claimedColumns,
-		Sending, d.o.DB.Boot(), lease, due, now, Queued, RetryWait).Scan(ctx, &rows)
+	err := d.o.DB.Relaxed(ctx, func(ctx context.Context, q bun.IDB) error {
+		return q.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
+			" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?)"+claimedColumns,
+			Sending, d.o.DB.Boot(), lease, due, now, Queued, RetryWait).Scan(ctx, &rows)
+	})
 	if err != nil {
 		d.o.Log.Error("gather a digest", "error", db.Explain(err))
 		return nil // they are sent apart

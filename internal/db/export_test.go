@@ -1,0 +1,8 @@
+package db
+
+// SharedWaiting is how many parts wait for the next shared transaction.
+func (d *DB) SharedWaiting() int {
+	d.shared.mu.Lock()
+	defer d.shared.mu.Unlock()
+	return len(d.shared.waiting)
+}

@@ -1,0 +1,137 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/uptrace/bun"
+)
+
+// shared lets transactions of group commit share one commit on SQLite, whose only
+// writer would otherwise wait for the disk once for each kind of batch: what waits
+// while a commit is under way becomes one transaction, each part behind a savepoint
+// of its own.
+type shared struct {
+	mu      sync.Mutex
+	waiting []*part
+	led     bool
+}
+
+// part is what one caller does in a shared transaction.
+type part struct {
+	patience context.Context // of the caller
+	ctx      context.Context
+	fn       func(context.Context, bun.Tx) error
+	err      error
+	done     chan struct{} // closed when it is committed or has failed
+	lead     chan struct{} // receives when its caller is to run all that waits
+}
+
+// SharedTx is Tx for short transactions. On SQLite it may be committed together with
+// others; one that fails takes nothing back but its own.
+func (d *DB) SharedTx(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
+	if d.IsPostgres() {
+		return d.Tx(ctx, fn)
+	}
+	in := &inTx{db: d}
+	// A statement that is cut off takes the whole transaction with it on SQLite, so
+	// that none is: they are short, and wait for nobody.
+	inside := context.WithValue(context.WithoutCancel(ctx), txKey{}, in)
+	p := &part{patience: ctx, ctx: inside, fn: fn, done: make(chan struct{}), lead: make(chan struct{}, 1)}
+	d.shared.join(p, d.runParts)
+	in.end(p.err)
+	return p.err
+}
+
+// join returns when the part is over. One caller at a time runs what waits.
+func (s *shared) join(p *part, run func([]*part)) {
+	s.mu.Lock()
+	s.waiting = append(s.waiting, p)
+	if s.led {
+		s.mu.Unlock()
+		select {
+		case <-p.done:
+			return
+		case <-p.lead:
+		}
+		s.mu.Lock()
+	}
+	s.led = true
+	parts := s.waiting
+	s.waiting = nil
+	s.mu.Unlock()
+	run(parts)
+	s.mu.Lock()
+	if len(s.waiting) > 0 {
+		s.waiting[0].lead <- struct{}{}
+	} else {
+		s.led = false
+	}
+	s.mu.Unlock()
+	for _, p := range parts {
+		close(p.done)
+	}
+}
+
+// Relaxed is SharedTx for what costs no more than a repeat where a crash undoes it:
+// on PostgreSQL it does not wait for the disk.
+func (d *DB) Relaxed(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
+	if d.IsPostgres() {
+		return fn(ctx, d.relaxed)
+	}
+	return d.SharedTx(ctx, func(ctx context.Context, tx bun.Tx) error { return fn(ctx, tx) })
+}
+
+// runParts runs parts as one transaction, and leaves in each what became of it.
+func (d *DB) runParts(parts []*part) {
+	// No caller's patience ends the transaction of the others.
+	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
+	defer cancel()
+	err := d.RunInTx(ctx, nil, func(_ context.Context, tx bun.Tx) error {
+		if len(parts) == 1 {
+			parts[0].err = parts[0].try(tx)
+			return parts[0].err
+		}
+		for _, p := range parts {
+			if err := p.behindSavepoint(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, p := range parts {
+		if err != nil && p.err == nil {
+			p.err = err
+		}
+	}
+}
+
+// behindSavepoint runs the part; its own failure is kept in it, and the
+// transaction's is returned.
+func (p *part) behindSavepoint(tx bun.Tx) error {
+	if _, err := execPrepared(p.ctx, tx.Tx, "SAVEPOINT part"); err != nil {
+		return err
+	}
+	if p.err = p.try(tx); p.err != nil {
+		if _, err := tx.Tx.ExecContext(p.ctx, "ROLLBACK TO part"); err != nil {
+			return err
+		}
+	}
+	_, err := execPrepared(p.ctx, tx.Tx, "RELEASE part")
+	return err
+}
+
+// try runs the part where a panic of its own is its own failure.
+func (p *part) try(tx bun.Tx) (err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			err = fmt.Errorf("panicked: %v\n%s", what, debug.Stack())
+		}
+	}()
+	if err := p.patience.Err(); err != nil {
+		return err
+	}
+	return p.fn(p.ctx, tx)
+}

@@ -1,0 +1,138 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+
+	"github.com/uptrace/bun"
+)
+
+// A part that fails takes back its own writes and no others', whether it shares a
+// transaction or not.
+func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY)"); err != nil {
+			t.Fatal(err)
+		}
+		no := errors.New("no")
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		heard := map[int]error{}
+		const n = 300
+		for i := range n {
+			wg.Go(func() {
+				err := d.SharedTx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+					if !db.OnEnd(ctx, func(err error) {
+						mu.Lock()
+						defer mu.Unlock()
+						heard[i] = err
+					}) {
+						t.Error("the context of a shared transaction is not known as one")
+					}
+					if _, err := tx.NewRaw("INSERT INTO parts (id) VALUES (?)", i).Exec(ctx); err != nil {
+						return err
+					}
+					switch i % 3 {
+					case 1:
+						return no
+					case 2: // the database refuses
+						_, err := tx.NewRaw("INSERT INTO parts (id) VALUES (?)", i).Exec(ctx)
+						return err
+					}
+					return nil
+				})
+				if ok := i%3 == 0; (err == nil) != ok || i%3 == 1 && !errors.Is(err, no) || i%3 == 2 && !db.IsUnique(err) {
+					t.Errorf("part %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+		var kept []int
+		if err := d.NewRaw("SELECT id FROM parts ORDER BY id").Scan(t.Context(), &kept); err != nil {
+			t.Fatal(err)
+		}
+		if len(kept) != n/3 {
+			t.Fatalf("%d rows are kept, want %d", len(kept), n/3)
+		}
+		for i, id := range kept {
+			if id != 3*i {
+				t.Fatalf("row %d is kept", id)
+			}
+		}
+		for i := range n {
+			if (heard[i] == nil) != (i%3 == 0) {
+				t.Errorf("part %d heard %v at its end", i, heard[i])
+			}
+		}
+	})
+}
+
+// What waits while one transaction runs is the next transaction, together. On
+// PostgreSQL each has its own.
+func TestWhatWaitsSharesOneTransaction(t *testing.T) {
+	d := dbtest.SQLite(t)
+	running, free := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = d.SharedTx(t.Context(), func(context.Context, bun.Tx) error {
+			close(running)
+			<-free
+			return nil
+		})
+	})
+	<-running
+	var mu sync.Mutex
+	together := map[string]int{}
+	const n = 5
+	for range n {
+		wg.Go(func() {
+			err := d.SharedTx(t.Context(), func(_ context.Context, tx bun.Tx) error {
+				mu.Lock()
+				defer mu.Unlock()
+				together[fmt.Sprintf("%p", tx.Tx)]++
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for deadline := time.Now().Add(10 * time.Second); d.SharedWaiting() < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d wait", d.SharedWaiting(), n)
+		}
+	}
+	close(free)
+	wg.Wait()
+	if len(together) != 1 {
+		t.Errorf("%d parts ran in %d transactions", n, len(together))
+	}
+}
+
+func TestAPanicInASharedTransactionIsItsOwn(t *testing.T) {
+	d := dbtest.SQLite(t)
+	err := d.SharedTx(t.Context(), func(context.Context, bun.Tx) error { panic("ouch") })
+	if err == nil || !strings.Contains(err.Error(), "ouch") || !strings.Contains(err.Error(), "shared_test.go") {
+		t.Errorf("a panic became %v", err)
+	}
+	if err := d.SharedTx(t.Context(), func(context.Context, bun.Tx) error { return nil }); err != nil {
+		t.Errorf("after a panic: %v", err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = d.SharedTx(gone, func(context.Context, bun.Tx) error {
+		t.Error("it ran for a caller who is gone")
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("for a caller who is gone: %v", err)
+	}
+}
