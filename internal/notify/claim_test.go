@@ -56,15 +56,15 @@ func TestAClaimThatIsTooOldIsGivenBack(t *testing.T) {
 			Breakers:    breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{} }),
 			Concurrency: 4, Timeout: time.Second, Log: slog.New(slog.DiscardHandler),
 		})
-		defer node.Close(t.Context())
 		lease := d.Now() + leaseMargin.Microseconds()/5
 		row := Delivery{ID: 1, EventID: 2, MerchantID: 3, Channel: Webhook, Status: Sending, Attempts: 1, NextAt: &lease, LeaseOwner: d.Boot()}
 		if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		node.Close(t.Context()) // nobody takes it up again
 		node.mu.Lock()
 		ticket := &ticket{id: 1, lane: node.lane(3)}
-		node.occupy(ticket)
+		ticket.lane.inFlight++
 		node.mu.Unlock()
 		node.deliver(ticket, claimed{ID: 1, EventID: 2, MerchantID: 3, Channel: Webhook, Attempts: 1, Body: "{}", Lease: lease})
 		if err := d.NewSelect().Model(&row).Scan(t.Context()); err != nil {

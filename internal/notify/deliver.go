@@ -39,11 +39,7 @@ func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	if d.o.DB.Now()+d.o.Timeout.Microseconds() > c.Lease {
 		// This process stood still, or the database was slow: the attempt could outlast
 		// the lease.
-		d.giveBack([]claimed{c})
-		d.mu.Lock()
-		t.lane.more = true
-		d.release(t)
-		d.mu.Unlock()
+		d.handBack(t, c)
 		return
 	}
 	m := d.o.Book().ByID(c.MerchantID)
@@ -58,10 +54,7 @@ func (d *Dispatcher) deliver(t *ticket, c claimed) {
 	failpoint.Hit("after_send")
 	late.Stop()
 	if res.Class == Cancelled {
-		d.giveBack(append(gathered, c))
-		d.mu.Lock()
-		d.release(t)
-		d.mu.Unlock()
+		d.handBack(t, append(gathered, c)...)
 		return
 	}
 	defer d.writeGathered(gathered, p, start, res)

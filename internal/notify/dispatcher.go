@@ -60,6 +60,8 @@ type Dispatcher struct {
 	quick    pool
 	slow     pool
 	toClaim  []*ticket
+	pledged  int                // slots promised to what is about to be created
+	toSend   []taken            // created, claimed, and not sent yet
 	known    map[int64]struct{} // ids that wait, are held or being claimed here
 	held     holdHeap
 	inFlight int // of both pools
@@ -154,11 +156,16 @@ func (d *Dispatcher) IsSlow(merchantID int64) bool {
 }
 
 // Close stops taking work, waits for running attempts until ctx ends, and then
-// cuts them off; their results are written either way.
+// cuts them off; their results are written either way. Again it does nothing.
 func (d *Dispatcher) Close(ctx context.Context) {
 	d.mu.Lock()
+	if d.closing {
+		d.mu.Unlock()
+		return
+	}
 	d.closing = true
 	d.wake.Broadcast()
+	d.sendTaken()
 	d.mu.Unlock()
 	close(d.holdNow)
 	d.workers.Wait()
@@ -170,9 +177,15 @@ func (d *Dispatcher) Close(ctx context.Context) {
 	d.health.close()
 }
 
+// free says that one more attempt may run on this node.
+func (d *Dispatcher) free() bool {
+	return d.sent < unwrittenMost && d.inFlight < d.o.Concurrency
+}
+
 // pump hands out free slots, one per merchant in turn. Called with d.mu held.
 func (d *Dispatcher) pump() {
-	for !d.closing && d.sent < unwrittenMost && d.inFlight < d.o.Concurrency {
+	d.sendTaken()
+	for !d.closing && d.free() {
 		l := d.next(false)
 		if l == nil {
 			l = d.next(true)
@@ -193,17 +206,13 @@ func (d *Dispatcher) start(l *lane) {
 	if t.probe = d.gate(l.merchant).Probe; t.probe {
 		l.probed = l.generation
 	}
-	d.occupy(t)
+	l.inFlight++
+	l.used = time.Now()
+	t.counted = true
+	d.count(t, 1)
 	d.toClaim = append(d.toClaim, t)
 	d.makeReady(l)
 	d.wake.Signal()
-}
-
-// occupy takes the ticket's slot. Called with d.mu held.
-func (d *Dispatcher) occupy(t *ticket) {
-	t.lane.inFlight++
-	t.lane.used = time.Now()
-	d.count(t, 1)
 }
 
 // release gives a slot back and pulls the merchant's next rows where its line
@@ -213,7 +222,9 @@ func (d *Dispatcher) release(t *ticket) {
 	t.over = true
 	t.lane.inFlight--
 	t.lane.used = time.Now()
-	d.count(t, -1)
+	if t.counted {
+		d.count(t, -1)
+	}
 	d.makeReady(t.lane)
 	d.pull(t.lane)
 	d.pump()

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"time"
 
 	"backstop/internal/db"
 )
@@ -53,30 +54,67 @@ func (h *hand) take(x *Delivery, body string) bool {
 	return true
 }
 
-// end sends what was taken, or gives the slots back. Where it is not known whether
-// the transaction was committed, its rows wait for the end of their lease.
+// end sends what was taken as soon as there are slots, or forgets it. Where it is not
+// known whether the transaction was committed, its rows wait for the end of their
+// lease.
 func (h *hand) end(err error) {
-	for _, x := range h.taken {
-		if err == nil {
+	if len(h.taken) == 0 {
+		return
+	}
+	d := h.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pledged -= len(h.taken)
+	if err == nil {
+		d.toSend = append(d.toSend, h.taken...)
+	} else {
+		for _, x := range h.taken {
+			d.release(x.ticket)
+			d.calls.Done()
+		}
+	}
+	d.pump()
+}
+
+// sendTaken gives the node's slots to what was born claimed: it has waited for its
+// commit, and its lease runs. At the end of the process it is given back. Called with
+// d.mu held.
+func (d *Dispatcher) sendTaken() {
+	for len(d.toSend) > 0 && (d.closing || d.free() && d.quick.inFlight < d.quick.most) {
+		x := d.toSend[0]
+		d.toSend = d.toSend[1:]
+		if d.closing {
 			go func() {
-				defer h.d.calls.Done()
-				h.d.deliver(x.ticket, x.claimed)
+				defer d.calls.Done()
+				d.handBack(x.ticket, x.claimed)
 			}()
 			continue
 		}
-		h.d.mu.Lock()
-		h.d.release(x.ticket)
-		h.d.mu.Unlock()
-		h.d.calls.Done()
+		x.ticket.counted = true
+		d.count(x.ticket, 1)
+		go func() {
+			defer d.calls.Done()
+			d.deliver(x.ticket, x.claimed)
+		}()
 	}
 }
 
-// reserve gives a slot to a delivery that is about to be created, if the merchant
-// may have one and nobody waits for it. calls counts it until it is over.
+// handBack makes a claim due again, for anybody.
+func (d *Dispatcher) handBack(t *ticket, all ...claimed) {
+	d.giveBack(all)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.lane.more = true
+	d.release(t)
+}
+
+// reserve promises a slot to a delivery that is about to be created, if its merchant
+// may have one and nobody waits for it. It counts as the merchant's from now on, and
+// as the node's when it is sent; calls counts it until it is over.
 func (d *Dispatcher) reserve(x *Delivery) *ticket {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closing || d.sent >= unwrittenMost || d.inFlight >= d.o.Concurrency || d.quick.inFlight >= d.quick.most || len(d.quick.ready) > 0 {
+	if d.closing || !d.free() || d.quick.inFlight >= d.quick.most || len(d.quick.ready) > 0 || d.pledged+len(d.toSend) >= d.o.Concurrency {
 		return nil
 	}
 	l, g, s := d.lane(x.MerchantID), d.gate(x.MerchantID), d.settingsOf(x.MerchantID)
@@ -90,7 +128,9 @@ func (d *Dispatcher) reserve(x *Delivery) *ticket {
 	}
 	t := &ticket{id: x.ID, lane: l, generation: g.Generation}
 	l.generation = g.Generation
-	d.occupy(t)
+	l.inFlight++
+	l.used = time.Now()
+	d.pledged++
 	d.known[x.ID] = struct{}{}
 	d.calls.Add(1)
 	return t

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"backstop/internal/breaker"
 	"backstop/internal/db"
@@ -23,6 +24,15 @@ func together(t *testing.T, d *db.DB, o paymenttest.Options, ch notify.Channel, 
 		return here
 	}
 	return paymenttest.New(t, d, o), here
+}
+
+// taken counts what a transaction has created as claimed.
+func taken(t *testing.T, ctx context.Context, tx bun.Tx) (n int) {
+	t.Helper()
+	if err := tx.NewRaw("SELECT count(*) FROM deliveries WHERE status = 'sending'").Scan(ctx, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func forgiving(d *db.DB) *breaker.Book {
@@ -97,8 +107,8 @@ func TestATransactionThatFailsGivesItsSlotsBack(t *testing.T) {
 				if _, err := f.Processor.Confirm(ctx, tx, []*payment.Received{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
 					return err
 				}
-				if here.InFlight() != 1 {
-					t.Error("nothing was taken: this test tests nothing")
+				if n := taken(t, ctx, tx); n != 1 {
+					t.Errorf("%d taken: this test tests nothing", n)
 				}
 				return failed
 			})
@@ -150,4 +160,51 @@ func TestNothingIsTakenPastALineABreakerOrARate(t *testing.T) {
 			t.Errorf("%d wait: an open breaker was passed", n)
 		}
 	})
+}
+
+// What is committed while all slots are in use keeps its claim and waits for one; at
+// the end of the process it is given back as if it had never been tried.
+func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsGivenBack(t *testing.T) {
+	for _, ending := range []bool{false, true} {
+		d := dbtest.Postgres(t) // two transactions at a time
+		answer, asked := make(chan struct{}), make(chan struct{}, 2)
+		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
+			asked <- struct{}{}
+			<-answer
+			return notify.Result{Class: notify.OK, Status: 200}
+		}}
+		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n"}, ch, 1, forgiving(d))
+		others := paid(t, paymenttest.New(t, d, paymenttest.Options{Shared: true}), 1)
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			if _, err := f.Processor.Confirm(ctx, tx, []*payment.Received{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
+				return err
+			}
+			if n := taken(t, ctx, tx); n != 1 {
+				t.Errorf("%d taken: this test tests nothing", n)
+			}
+			here.Offer(others)
+			<-asked // the only slot is the other's
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'sending'"); n != 2 || ch.count() != 1 {
+			t.Errorf("%d are claimed, %d were sent, with one slot", n, ch.count())
+		}
+		if !ending {
+			close(answer)
+			until(t, "both are told", func() bool { return delivered(f, t) == 2 })
+			continue
+		}
+		time.AfterFunc(100*time.Millisecond, func() { close(answer) })
+		stop(here, 10*time.Second)
+		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 0 AND lease_owner = 0"); n != 1 || ch.count() != 1 {
+			t.Errorf("%d are given back, %d were sent", n, ch.count())
+		}
+	}
 }

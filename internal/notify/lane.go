@@ -94,6 +94,7 @@ type ticket struct {
 	lane *lane
 	// slow says which pool the slot is counted in; under d.mu.
 	slow       bool
+	counted    bool // it holds one of the node's slots
 	over       bool
 	probe      bool
 	generation int64
