@@ -23,3 +23,6 @@ func Left(d *Dispatcher) string {
 		len(d.known), len(d.held), len(d.toClaim), d.inFlight, d.quick.inFlight, d.slow.inFlight, d.sent,
 		len(d.quick.ready), len(d.slow.ready), lanes)
 }
+
+// FindTime is how long a ping waits to be found.
+const FindTime = findTime
