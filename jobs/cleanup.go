@@ -21,6 +21,8 @@ const (
 	cleanupTime = 20 * time.Second
 	// cleanupRest lets others write between two steps.
 	cleanupRest = 5 * time.Millisecond
+	// pingsKept is long past the time in which somebody waits for an asked ping.
+	pingsKept = time.Minute
 	// orphanKeys is how many keys of Redis one run passes by.
 	orphanKeys = 20_000
 )
@@ -38,6 +40,7 @@ func (j *Jobs) cleanup(ctx context.Context) error {
 		{"callbacks", "id", j.o.Retention.Callbacks},
 		{"notify_attempts", "id", j.o.Retention.Attempts},
 		{"breaker_history", "id", j.o.Retention.Attempts},
+		{"pings", "id", pingsKept},
 		{"order_history", "order_id", j.o.Retention.History},
 	} {
 		if c.table == "order_history" {

@@ -40,9 +40,15 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
 			Retention: Retention{Callbacks: 600 * time.Millisecond, Attempts: time.Hour, History: 600 * time.Millisecond, Reports: time.Hour},
 		}}
+		for _, id := range []int64{db.IDAt(d.Now() - 2*time.Minute.Microseconds()), d.NewID()} { // who asked the first one died
+			if _, err := d.NewRaw("INSERT INTO pings (id, merchant_id, endpoint, body, until) VALUES (?, 1, '', '', 0)", id).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := j.cleanup(context.Background()); err != nil {
 			t.Fatal(err)
 		}
+		f.Want(t, 1, "SELECT count(*) FROM pings")
 		f.Want(t, 3, "SELECT count(*) FROM callbacks")
 		f.Want(t, 6, "SELECT count(*) FROM callback_keys")
 		f.Want(t, 6, "SELECT count(*) FROM order_history")

@@ -155,6 +155,7 @@ func (j *Jobs) schedule(ctx context.Context) error {
 		{j.o.Workers, tickEvery, "wake for probes", j.waker.Wake},
 		{true, beatEvery, "beat", j.beat},
 		{j.o.Workers, tickEvery, "tick deliveries", j.tick.deliveries},
+		{j.o.Workers, tickEvery, "tick pings", j.tick.pings},
 		{j.o.Workers, tickEvery, "tick timeouts", j.tick.timeouts},
 		{j.o.Workers, tickEvery, "fold the ledger", j.fold},
 		{j.o.Workers, tickEvery, "fold the reports", j.report},

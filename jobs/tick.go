@@ -34,6 +34,9 @@ func (t *ticker) deliveries(ctx context.Context) error {
 	return nil
 }
 
+// pings sends what was asked on nodes to which the merchant is not connected.
+func (t *ticker) pings(ctx context.Context) error { return t.o.Dispatcher.AnswerPings(ctx) }
+
 // timeouts closes orders whose task was lost, or that run out so far ahead that
 // they never had one.
 func (t *ticker) timeouts(ctx context.Context) error {

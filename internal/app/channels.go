@@ -47,6 +47,7 @@ func (a *App) connected(d *notify.Dispatcher, merchantID int64) {
 // socketDoor is where merchants connect; nil on a node that sends nothing.
 func (a *App) socketDoor() web.Sockets {
 	if a.dispatcher == nil {
+		a.o.Log.Info("merchants cannot connect to this node: a WebSocket needs the roles web and worker in one process")
 		return nil
 	}
 	return a.sockets

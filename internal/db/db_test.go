@@ -134,8 +134,14 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 	if err := b.Beat(t.Context()); err != nil || b.Senders() != 2 {
 		t.Errorf("%d processes send, %v; want 2", b.Senders(), err)
 	}
+	if alone, err := b.Alone(t.Context()); err != nil || alone {
+		t.Errorf("alone beside another process: %t, %v", alone, err)
+	}
 	if err := b.Forget(t.Context(), earlier); err != nil {
 		t.Fatal(err)
+	}
+	if alone, err := b.Alone(t.Context()); err != nil || !alone {
+		t.Errorf("alone without another process: %t, %v", alone, err)
 	}
 	if err := b.Beat(t.Context()); err != nil || b.Senders() != 1 {
 		t.Errorf("%d processes send, %v; want 1", b.Senders(), err)

@@ -177,6 +177,16 @@ const nodeGone = 30 * time.Second
 // as of the last beat; 1 at least.
 func (d *DB) Senders() int { return int(max(d.node.senders.Load(), 1)) }
 
+// Alone says that no other process of the installation lives, as of now.
+func (d *DB) Alone(ctx context.Context) (bool, error) {
+	var others bool
+	err := d.Read.NewRaw("SELECT EXISTS (SELECT 1 FROM nodes WHERE boot <> ? AND seen_at > ?)", d.node.boot, d.Now()-nodeGone.Microseconds()).Scan(ctx, &others)
+	if err != nil {
+		return false, fmt.Errorf("look for other nodes: %w", err)
+	}
+	return !others, nil
+}
+
 func (d *DB) leave(ctx context.Context) error {
 	if d.ids.slot.Load() < 0 {
 		return nil

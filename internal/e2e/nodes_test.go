@@ -31,28 +31,11 @@ import (
 // everything done by the other.
 func TestOneOfTwoNodesDiesAndTheOtherGoesOn(t *testing.T) {
 	t.Parallel()
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		t.Fatal(err)
-	}
-	one := newWorld(t, options{postgres: true, ownRedis: true, environ: []string{"BACKSTOP_MASTER_KEY=" + base64.StdEncoding.EncodeToString(key)}})
-	second := *one
-	two := &second
-	two.folder, two.address = t.TempDir(), net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
+	one, two := twoNodes(t)
 	one.start("")
 	two.start("")
-
-	var turn atomic.Int64
-	balancer := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host = "http", []string{one.address, two.address}[turn.Add(1)%2]
-		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	})
-	t.Cleanup(balancer.Close)
-	front := *one
-	front.address = balancer.Listener.Addr().String()
-	tr := newTraffic(&front)
+	front := balanced(one, two)
+	tr := newTraffic(front)
 	stop := load(tr, 8)
 	time.Sleep(1500 * time.Millisecond)
 	two.kill()
@@ -66,6 +49,40 @@ func TestOneOfTwoNodesDiesAndTheOtherGoesOn(t *testing.T) {
 	if len(tr.made) < 50 {
 		t.Errorf("only %d orders: that was no load", len(tr.made))
 	}
+}
+
+// twoNodes are two installations of one database, one Redis and one master key.
+func twoNodes(t *testing.T) (one, two *world) {
+	t.Helper()
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		t.Fatal(err)
+	}
+	one = newWorld(t, options{postgres: true, ownRedis: true, environ: []string{"BACKSTOP_MASTER_KEY=" + base64.StdEncoding.EncodeToString(key)}})
+	return one, one.beside()
+}
+
+// beside is another node of the same installation, with its own data folder.
+func (w *world) beside() *world {
+	other := *w
+	other.folder, other.address = w.t.TempDir(), net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(w.t)))
+	return &other
+}
+
+// balanced is what the outside sees of two nodes: each request goes to the other
+// one of them.
+func balanced(one, two *world) *world {
+	var turn atomic.Int64
+	balancer := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", []string{one.address, two.address}[turn.Add(1)%2]
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	})
+	one.t.Cleanup(balancer.Close)
+	front := *one
+	front.address = balancer.Listener.Addr().String()
+	return &front
 }
 
 // TestRedisBehindTLS serves with a Redis that speaks TLS only, and is not served

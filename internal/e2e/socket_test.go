@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,8 +20,7 @@ import (
 // the merchant connects, and the server says good-bye when it stops.
 func TestAMerchantThatConnectsIsTold(t *testing.T) {
 	each(t, options{}, func(t *testing.T, w *world) {
-		w.apply(strings.Replace(w.config(""), `urls: ["`+w.merchant.URL()+`"]`,
-			`endpoints: [{name: line, channel: websocket, url: "websocket:"}]`, 1))
+		w.apply(connecting(w))
 		w.start("")
 		pay := func(out string) (no string) {
 			no = w.create(out, nil)
@@ -49,11 +51,125 @@ func TestAMerchantThatConnectsIsTold(t *testing.T) {
 	})
 }
 
-// caller is a merchant at its end of the line. It acknowledges everything.
+// TestAMerchantMovesToTheOtherNodeWhenItsOwnDies has a merchant connected to one of
+// two nodes while suppliers and people come to either. Then its node dies with
+// notifications in its hands, and the merchant connects to the other.
+func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
+	t.Parallel()
+	one, two := twoNodes(t)
+	// Longer than it takes to kill a node that waits for an answer.
+	one.apply(strings.Replace(connecting(one), "timeout: 2s", "timeout: 8s", 1))
+	door := two.beside() // takes callbacks and requests, and sends nothing itself
+	door.args = []string{"--roles", "web"}
+	for _, node := range []*world{one, two, door} {
+		node.start("")
+	}
+	tr := newTraffic(balanced(one, two))
+	pay := func(out string) string {
+		no, ok := tr.create(out)
+		if ok {
+			tr.pay(no)
+		}
+		return no
+	}
+	heard := func(m *caller, most time.Duration, orders ...string) {
+		t.Helper()
+		for _, no := range orders {
+			two.wantOrder(no, most, map[string]string{"status": "paid", "notify_status": "delivered"})
+			if n := m.heard(no); n != 1 {
+				t.Errorf("order %s was told %d times over this connection", no, n)
+			}
+		}
+	}
+
+	if a := ping(two); a.json("class") != "not_connected" || a.json("ok") != "false" {
+		t.Errorf("a ping of a merchant that is nowhere connected: %d %s", a.status, a.body)
+	}
+	if a := door.ask(http.MethodGet, "/api/v1/notify/ws", apiKey, ""); a.status != http.StatusServiceUnavailable || a.json("error", "code") != "no_worker" {
+		t.Errorf("a line to a node that sends nothing: %d %s", a.status, a.body)
+	}
+	if log, err := os.ReadFile(door.server.log); err != nil || !strings.Contains(string(log), "merchants cannot connect to this node") {
+		t.Errorf("the node does not say that merchants cannot connect to it: %v\n%s", err, log)
+	}
+	m := connectTo(t, one)
+	for name, w := range map[string]*world{"its own node": one, "the other node": two, "one that sends nothing": door} {
+		if a := ping(w); a.json("class") != "ok" || a.json("response_body") != `{"ack":"`+a.json("id")+`"}` {
+			t.Errorf("a ping through %s: %d %s", name, a.status, a.body)
+		}
+	}
+	if n := m.heard(""); n != 3 { // pings are about no order
+		t.Errorf("three pings were heard %d times", n)
+	}
+	var told []string
+	for i := range 30 {
+		told = append(told, pay("told-"+strconv.Itoa(i)))
+	}
+	heard(m, 10*time.Second, told...)
+
+	// It hears, and says nothing: its node dies waiting for its answers.
+	m.silent.Store(true)
+	held := []string{pay("held-0"), pay("held-1"), pay("held-2")}
+	one.within(5*time.Second, "the node has sent them", func() bool {
+		return m.heard(held[0])+m.heard(held[1])+m.heard(held[2]) == 3
+	})
+	asked := make(chan answer, 1)
+	go func() {
+		a, err := two.do(http.MethodPost, "/api/v1/admin/merchants/m1/ping", two.token, nil, "")
+		if err != nil {
+			a.body = err.Error()
+		}
+		asked <- a
+	}()
+	one.within(5*time.Second, "the node has sent the ping", func() bool { return m.heard("") == 4 })
+	one.kill()
+	died := time.Now()
+	<-m.ended
+	var late []string // while it is nowhere connected
+	for i := range 10 {
+		late = append(late, pay("late-"+strconv.Itoa(i)))
+	}
+	for _, no := range late {
+		two.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "notify_status": "queued"})
+	}
+	if a := <-asked; a.status != http.StatusOK || a.json("class") != "internal" {
+		t.Errorf("a ping whose node died: %d %s", a.status, a.body)
+	}
+
+	m = connectTo(t, two)
+	heard(m, 5*time.Second, late...)
+	// The dead node's claims are free when their leases run out.
+	heard(m, 30*time.Second, held...)
+	t.Logf("all told %s after the kill", time.Since(died).Round(time.Millisecond))
+	if a := ping(two); a.json("class") != "ok" {
+		t.Errorf("a ping after the move: %d %s", a.status, a.body)
+	}
+	if kinds := two.exceptions(""); len(kinds) != 0 {
+		t.Errorf("exceptions %v", kinds)
+	}
+	for _, what := range tr.odd {
+		t.Errorf("strange answer: %s", what)
+	}
+	two.books()
+}
+
+// connecting is a configuration whose merchant connects to us.
+func connecting(w *world) string {
+	return strings.Replace(w.config(""), `urls: ["`+w.merchant.URL()+`"]`, `endpoints: [{name: line, channel: websocket, url: "websocket:"}]`, 1)
+}
+
+// ping tries the merchant's line through a node.
+func ping(w *world) answer {
+	w.t.Helper()
+	return w.ask(http.MethodPost, "/api/v1/admin/merchants/m1/ping", w.token, "")
+}
+
+// caller is a merchant at its end of the line. It acknowledges everything, unless
+// it is silent.
 type caller struct {
-	mu    sync.Mutex
-	told  map[string]int // by order number
-	ended chan error
+	mu     sync.Mutex
+	told   map[string]int // by order number; "" = pings
+	silent atomic.Bool
+	ended  chan error
 }
 
 func connectTo(t *testing.T, w *world) *caller {
@@ -84,7 +200,9 @@ func connectTo(t *testing.T, w *world) *caller {
 			c.mu.Lock()
 			c.told[frame.Data.OrderNo]++
 			c.mu.Unlock()
-			_ = conn.WriteJSON(map[string]string{"ack": frame.ID})
+			if !c.silent.Load() {
+				_ = conn.WriteJSON(map[string]string{"ack": frame.ID})
+			}
 		}
 	}()
 	return c

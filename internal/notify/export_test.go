@@ -11,7 +11,7 @@ func Left(d *Dispatcher) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.age(time.Now().Add(2 * laneForget))
-	if len(d.lanes)+len(d.known)+len(d.held)+len(d.toClaim)+d.inFlight+d.sent+d.quick.inFlight+d.slow.inFlight == 0 &&
+	if len(d.lanes)+len(d.known)+len(d.held)+len(d.toClaim)+len(d.toSend)+d.pledged+d.inFlight+d.sent+d.quick.inFlight+d.slow.inFlight == 0 &&
 		len(d.quick.ready)+len(d.slow.ready) == 0 {
 		return ""
 	}
@@ -38,3 +38,6 @@ func Bucket(d *Dispatcher, merchantID int64) (perSecond float64, burst int) {
 	l := d.lane(merchantID).limiter
 	return float64(l.Limit()), l.Burst()
 }
+
+// FindTime is how long a ping waits to be found.
+const FindTime = findTime

@@ -20,7 +20,8 @@ var ErrNoEndpoint = errors.New("no such address: use the name of one that is dec
 const pingTime = 8 * time.Second
 
 // Pinger tries addresses for people, past lanes, schedules and health: they want
-// to see what the address says now.
+// to see what the address says now. A merchant that connects to us is tried over
+// its connection, to whichever node that is.
 type Pinger struct {
 	DB       *db.DB
 	Channels map[string]Channel
@@ -58,17 +59,46 @@ func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, name string, wit
 	if err != nil {
 		return Answer{}, fmt.Errorf("freeze a ping: %w", err)
 	}
-	c := claimed{ID: p.DB.NewID(), EventID: id, MerchantID: m.ID, EventType: Ping, Attempts: 1, Body: string(body)}
-	attempt := newPlan(m, c, pingTime)
-	if attempt.refused == nil {
-		attempt.address(e)
+	c := claimed{ID: p.DB.NewID(), EventID: id, MerchantID: m.ID, EventType: Ping, Channel: e.Channel, Attempts: 1, Body: string(body)}
+	attempt, err := p.try(ctx, c, pingPlan(m, c, e.Name, pingTime), now)
+	if err != nil {
+		return Answer{}, err
 	}
-	res := send(ctx, p.Channels, e.Channel, attempt)
-	if res.Class == Cancelled {
-		return Answer{}, context.Canceled
-	}
-	answer := Answer{Notification: PublicID(id), Endpoint: *e, Attempt: newAttempt(p.DB, c, attempt, now, res)}
+	answer := Answer{Notification: PublicID(id), Endpoint: *e, Attempt: attempt}
 	return answer, p.keep(ctx, m, c, answer, with)
+}
+
+// pingPlan puts a ping together.
+func pingPlan(m *merchant.Merchant, c claimed, endpoint string, longest time.Duration) plan {
+	p := newPlan(m, c, longest)
+	if p.refused != nil {
+		return p
+	}
+	if e := m.Endpoint(endpoint); e != nil {
+		p.address(e)
+	} else {
+		p.refuse(BadAddress, ErrNoEndpoint.Error())
+	}
+	return p
+}
+
+// try makes the attempt here, or has it made where the merchant is connected.
+func (p Pinger) try(ctx context.Context, c claimed, attempt plan, start int64) (a Attempt, err error) {
+	elsewhere := false
+	if attempt.refused == nil {
+		if elsewhere, err = p.elsewhere(ctx, c.Channel, c.MerchantID); err != nil {
+			return a, err
+		}
+	}
+	if elsewhere {
+		a, err = p.ask(ctx, c, attempt, start)
+	} else {
+		a = newAttempt(p.DB, c, attempt, start, send(ctx, p.Channels, c.Channel, attempt))
+	}
+	if err == nil && a.Class == Cancelled {
+		err = context.Canceled
+	}
+	return a, err
 }
 
 // keep writes a ping down. It is its own subject: it is about no order.

@@ -5,7 +5,8 @@
 //
 // A merchant's connections are those of one node. No other node takes its rows for
 // a minute (see notify.Linked): the one with the connection finds them within a
-// second by the tick. Nothing has to be passed from node to node.
+// second by the tick, and in the same way the pings that people ask for elsewhere.
+// Nothing has to be passed from node to node.
 package websocket
 
 import (
