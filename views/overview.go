@@ -152,7 +152,7 @@ func healthState(h console.MerchantHealth) state {
 	rate, ok := h.Rate()
 	p95, _ := h.Took.Quantile(0.95)
 	switch {
-	case h.Breaker.Parked():
+	case h.Breaker.Tripped():
 		return state{"bad", "zap-off", tBreakerOpen}
 	case !ok:
 		return state{"idle", "clock", tQuiet}

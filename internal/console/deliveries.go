@@ -65,7 +65,7 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 		return Page[Delivery]{}, fmt.Errorf("read notifications: %w", err)
 	}
 	for i, r := range rows {
-		rows[i].Parked = (r.Status == notify.Queued || r.Status == notify.RetryWait) && b.breakers.Of(r.MerchantID).Parked()
+		rows[i].Parked = (r.Status == notify.Queued || r.Status == notify.RetryWait) && b.isParked(r.MerchantID)
 	}
 	page := cut(f.Slice, w, rows, func(d Delivery) int64 { return d.ID })
 	if m.gathered {

@@ -12,6 +12,8 @@ import (
 // Merchant is one merchant with all that stands between it and us.
 type Merchant struct {
 	MerchantStatus
+	// Held says that the breaker holds back what waits; Parked is how much that is.
+	Held      bool
 	Parked    notify.Due
 	History   []breaker.Change // of the breaker, newest first
 	Addresses []Address
@@ -58,7 +60,7 @@ func (b *Book) Merchant(ctx context.Context, code, pinged string) (*Merchant, er
 		return nil, ErrNotFound
 	}
 	m := &Merchant{MerchantStatus: rows[0]}
-	if m.Breaker.Parked() {
+	if m.Held = b.isParked(m.ID); m.Held {
 		if m.Parked, err = notify.Parked(ctx, b.db, m.ID); err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/queue"
+	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
 )
@@ -74,7 +75,7 @@ func TestTheMonitorNeverScans(t *testing.T) {
 		if err := breakers.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b := New(d, nil, breakers)
+		b := New(d, settings.NewStore(d, nil, nil, nil), breakers)
 		seen := &statements{}
 		d.Read = d.Read.WithQueryHook(seen)
 		now := d.Now()
@@ -154,7 +155,7 @@ func TestEachRowStandsInOneLane(t *testing.T) {
 		if err := breakers.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		q, err := New(d, nil, breakers).Queues(t.Context(), nil)
+		q, err := New(d, settings.NewStore(d, nil, nil, nil), breakers).Queues(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -303,7 +303,7 @@ const inFlightRows = "in flight"
 func (b *Book) waiting(ctx context.Context, now int64) (map[string]laneCount, error) {
 	lanes := map[string]laneCount{string(queue.Live): {}, string(queue.Retry): {}, string(queue.Delayed): {}, inFlightRows: {}, queue.TimeoutQueue: {}}
 	sample := b.db.Read.NewSelect().Table("deliveries").Column("status", "next_at").Where("next_at IS NOT NULL").Limit(laneRows)
-	if parked := notify.MerchantsParked(b.breakers); len(parked) > 0 {
+	if parked := notify.MerchantsParked(b.breakers, b.settings.Merchants()); len(parked) > 0 {
 		sample = sample.Where("merchant_id NOT IN (?)", bun.List(parked))
 		// They wait for their merchants, and are not late.
 		l := laneCount{}

@@ -112,7 +112,7 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 			return nil, err
 		}
 	}
-	s.Told = notify.OrderStatus(s.Deliveries, b.breakers.Of(o.MerchantID).Parked())
+	s.Told = notify.OrderStatus(s.Deliveries, b.isParked(o.MerchantID))
 	b.explain(s)
 	return s, nil
 }
