@@ -162,15 +162,15 @@ func (d *DB) Beat(ctx context.Context) error {
 		return ErrEvicted
 	}
 	var alive int64
-	if err := d.Read.NewRaw("SELECT count(*) FROM nodes WHERE seen_at > ?", d.Now()-nodeGone.Microseconds()).Scan(ctx, &alive); err != nil {
+	if err := d.Read.NewRaw("SELECT count(*) FROM nodes WHERE seen_at > ?", d.Now()-NodeGone.Microseconds()).Scan(ctx, &alive); err != nil {
 		return fmt.Errorf("count the nodes: %w", err)
 	}
 	d.node.alive.Store(alive)
 	return nil
 }
 
-// nodeGone is how long after its last beat a process counts as gone.
-const nodeGone = 30 * time.Second
+// NodeGone is how long after its last beat a process counts as gone: three beats.
+const NodeGone = 30 * time.Second
 
 // Nodes is how many processes of the installation live, this one among them, as
 // of the last beat.

@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/notify/fakemerchant"
 	"backstop/internal/queue/queuetest"
 )
 
@@ -65,6 +67,35 @@ func TestOneOfTwoNodesDiesAndTheOtherGoesOn(t *testing.T) {
 	t.Logf("%d orders, all told %s after the kill, %d more than once", len(tr.made), time.Since(died).Round(time.Millisecond), repeated)
 	if len(tr.made) < 50 {
 		t.Errorf("only %d orders: that was no load", len(tr.made))
+	}
+}
+
+// TestEachNodeKnowsWhoIsSlowForAnother asks two servers how much waits for a
+// merchant that answers slowly; one of them tells nobody anything.
+func TestEachNodeKnowsWhoIsSlowForAnother(t *testing.T) {
+	t.Parallel()
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		t.Fatal(err)
+	}
+	one := newWorld(t, options{postgres: true, ownRedis: true, environ: []string{"BACKSTOP_MASTER_KEY=" + base64.StdEncoding.EncodeToString(key)}})
+	second := *one
+	two := &second
+	two.folder, two.address = t.TempDir(), net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
+	one.apply(strings.Replace(one.config(""), "timeout: 2s", "timeout: 10s", 1))
+	one.merchant.Behave(fakemerchant.Sleep(4*time.Second, fakemerchant.Answer(http.StatusOK, "success")))
+	two.args = []string{"--roles", "web"}
+	one.start("")
+	two.start("")
+	for i := range 30 {
+		no := one.create(fmt.Sprintf("s%d", i), nil)
+		one.wantTaken(callbackForm("sp-main", no, "t-"+no, 1999))
+	}
+	for _, w := range []*world{one, two} {
+		w.within(15*time.Second, "it is known as slow, and what waits for it stands in its queue", func() bool {
+			a := w.ask(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/realtime", w.token, "")
+			return a.json("slow_merchants") == "1" && a.json("queues", "3", "queue") == "notify_slow" && a.json("queues", "3", "rows") != "0"
+		})
 	}
 }
 

@@ -78,6 +78,7 @@ type world struct {
 	server   *server
 	starts   int
 	more     []string // of the environment
+	args     []string // of serve
 }
 
 // options of a world.
@@ -216,7 +217,7 @@ func (w *world) launch(point string) (s *server, greeting string) {
 		w.t.Fatal(err)
 	}
 	defer out.Close()
-	s = &server{cmd: exec.Command(program, "serve"), log: log.Name(), begun: time.Now(), ended: make(chan struct{})}
+	s = &server{cmd: exec.Command(program, append([]string{"serve"}, w.args...)...), log: log.Name(), begun: time.Now(), ended: make(chan struct{})}
 	s.cmd.Env, s.cmd.Dir = w.environ("FAILPOINT="+point), w.folder
 	s.cmd.Stdout, s.cmd.Stderr = out, log
 	if err := s.cmd.Start(); err != nil {
