@@ -71,12 +71,19 @@ func saysOfParked(t *testing.T, b *Book, orderNo, told string, plan PlanKind) {
 	if err != nil || len(sent.Rows) != 1 || sent.Rows[0].Parked != parked {
 		t.Errorf("the list of notifications: %+v, %v", sent.Rows, err)
 	}
+	n, err := b.Notification(t.Context(), sent.Rows[0].EventID, 0)
+	if err != nil || n.Parked != parked {
+		t.Errorf("the notification's page: %+v, %v", n, err)
+	}
 	s, err := b.Story(t.Context(), orderNo)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var planned PlanKind
 	for _, i := range s.Items {
+		if i.Queued != nil && s.Parked[i.Queued.ID] != parked {
+			t.Errorf("the story's notification: %+v", i)
+		}
 		if i.Plan != nil {
 			planned = i.Plan.Kind
 			break
