@@ -18,7 +18,7 @@ type Merchant struct {
 	History   []breaker.Change // of the breaker, newest first
 	Addresses []Address
 	Settings  merchant.Settings
-	Pinged    *Pinged // the answer to a ping that was asked for
+	Pinged    *notify.Attempt // the answer to a ping that was asked for
 }
 
 // Address is one address of a merchant and how it does. Secrets are left out.
@@ -33,17 +33,6 @@ type Address struct {
 	LastError          string `bun:"last_error"`
 	DisabledAt         *int64 `bun:"disabled_at"`
 	Reason             string `bun:"reason"` // why it is disabled
-}
-
-// Pinged is what came of one ping.
-type Pinged struct {
-	Class          notify.Class `bun:"class"`
-	HTTPStatus     int          `bun:"http_status"`
-	TookUS         int64        `bun:"took_us"`
-	URL            string       `bun:"url"`
-	ResponseHeader string       `bun:"response_header"`
-	ResponseBody   []byte       `bun:"response_body"`
-	Error          string       `bun:"error"`
 }
 
 // historyShown is how many changes of a breaker a page shows.
@@ -107,13 +96,13 @@ func (b *Book) addPing(ctx context.Context, m *Merchant, pinged string) error {
 	if !ok {
 		return nil
 	}
-	var rows []Pinged
-	err := b.db.Read.NewRaw("SELECT a.class, a.http_status, a.took_us, a.url, a.response_header, a.response_body, a.error"+
-		" FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
+	var rows []notify.Attempt
+	err := b.db.Read.NewRaw("SELECT a.* FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
 		" WHERE d.subject_id = ? AND d.event_type = ? AND d.merchant_id = ? LIMIT 1", event, notify.Ping, m.ID).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read the answer to a ping: %w", err)
 	}
+	showAttempts(rows)
 	if len(rows) > 0 {
 		m.Pinged = &rows[0]
 	}

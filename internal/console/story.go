@@ -234,6 +234,7 @@ func (b *Book) addAttempts(ctx context.Context, s *Story) error {
 	if err != nil {
 		return fmt.Errorf("read the order's attempts: %w", err)
 	}
+	showAttempts(rows)
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: DeliveryPhase, Attempt: &rows[i]})
 	}
