@@ -157,6 +157,7 @@ func (j *Jobs) schedule(ctx context.Context) error {
 		{j.o.Workers, tickEvery, "tick deliveries", j.tick.deliveries},
 		{j.o.Workers, tickEvery, "tick pings", j.tick.pings},
 		{j.o.Workers, tickEvery, "tick timeouts", j.tick.timeouts},
+		{j.o.Workers, tickEvery, "tell of slow merchants", j.slow},
 		{j.o.Workers, tickEvery, "fold the ledger", j.fold},
 		{j.o.Workers, tickEvery, "fold the reports", j.report},
 		{true, watchEvery, "watch", j.watcher.levels},
@@ -197,6 +198,8 @@ func (j *Jobs) refreshBreakers(ctx context.Context) error {
 	}
 	return nil
 }
+
+func (j *Jobs) slow(ctx context.Context) error { return j.o.Dispatcher.TellSlow(ctx) }
 
 func (j *Jobs) beat(ctx context.Context) error {
 	err := j.o.DB.Beat(ctx)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"backstop/internal/audit"
+	"backstop/internal/notify"
 
 	"github.com/a-h/templ"
 )
@@ -31,7 +32,8 @@ func reasonOf(r audit.Row) string {
 	return text
 }
 
-// paramsOf is what else is known of an act, in one line.
+// paramsOf is what else is known of an act, in one line. Acts of earlier versions
+// name an address whole.
 func paramsOf(r audit.Row) string {
 	var params map[string]any
 	if json.Unmarshal([]byte(r.Params), &params) != nil {
@@ -40,7 +42,7 @@ func paramsOf(r audit.Row) string {
 	delete(params, "reason")
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		parts = append(parts, fmt.Sprintf("%s: %v", name, params[name]))
+		parts = append(parts, name+": "+notify.Shown(fmt.Sprint(params[name])))
 	}
 	return strings.Join(parts, " · ")
 }

@@ -118,9 +118,9 @@ func (l List) plan() string {
 }
 
 // deliveryState is how a notification stands, a parked one among them.
-func deliveryState(d console.Delivery) state {
-	if d.Parked {
+func deliveryState(status notify.Status, parked bool) state {
+	if parked {
 		return look(toldStates, "parked")
 	}
-	return look(deliveryStates, string(d.Status))
+	return look(deliveryStates, string(status))
 }

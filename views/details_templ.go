@@ -612,7 +612,7 @@ func NotificationPage(p *Page, n NotificationData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = pill(p, look(deliveryStates, string(n.Status))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = pill(p, deliveryState(n.Status, n.Parked)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

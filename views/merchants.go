@@ -6,6 +6,7 @@ import (
 
 	"backstop/internal/breaker"
 	"backstop/internal/console"
+	"backstop/internal/notify"
 
 	"github.com/a-h/templ"
 )
@@ -53,7 +54,7 @@ func addressState(a console.Address) state {
 
 func millis(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
-func pingState(a *console.Pinged) state {
+func pingState(a *notify.Attempt) state {
 	if a.Class == "ok" {
 		return state{"ok", "check", classWord(a.Class)}
 	}

@@ -584,7 +584,7 @@ func notificationTable(p *Page, rows []console.Delivery, pick bool) templ.Compon
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = pill(p, deliveryState(d)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = pill(p, deliveryState(d.Status, d.Parked)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -147,21 +147,21 @@ func signed(minor int64, currency string) string {
 	return amount(minor, currency)
 }
 
-// healthState judges a merchant by its last hour.
+// healthState judges a merchant by its last hour, and by now where it is slow.
 func healthState(h console.MerchantHealth) state {
 	rate, ok := h.Rate()
 	p95, _ := h.Took.Quantile(0.95)
 	switch {
-	case h.Breaker.Parked():
+	case h.Breaker.Tripped():
 		return state{"bad", "zap-off", tBreakerOpen}
+	case ok && rate < 0.5:
+		return state{"bad", "circle-x", tFailing}
+	case ok && rate < 0.95:
+		return state{"warn", "activity", tDegraded}
+	case h.Slow || p95 > 3*time.Second:
+		return state{"warn", "timer", tSlow}
 	case !ok:
 		return state{"idle", "clock", tQuiet}
-	case rate < 0.5:
-		return state{"bad", "circle-x", tFailing}
-	case rate < 0.95:
-		return state{"warn", "activity", tDegraded}
-	case p95 > 3*time.Second:
-		return state{"warn", "timer", tSlow}
 	}
 	return state{"ok", "check", tHealthy}
 }

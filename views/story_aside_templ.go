@@ -557,7 +557,7 @@ func storyAside(p *Page, s StoryData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = pill(p, look(deliveryStates, string(d.Status))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = pill(p, deliveryState(d.Status, s.Parked[d.ID])).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -266,7 +266,7 @@ func storyItem(p *Page, s StoryData, i console.Item) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = pill(p, look(deliveryStates, string(i.Queued.Status))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = pill(p, deliveryState(i.Queued.Status, s.Parked[i.Queued.ID])).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

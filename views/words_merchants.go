@@ -13,6 +13,7 @@ var (
 	tBreakerWell     = word{"通知正常发送。", "Notifications flow."}
 	tBreakerWhy      = word{"断开原因：%s。", "It opened: %s."}
 	tBreakerUntil    = word{"%s 放行一笔探测。", "One notification goes as a probe at %s."}
+	tBreakerIdle     = word{"该商户已无处可通知，熔断器不拦截：通知直接转为异常。", "It holds nothing back: there is nowhere to tell this merchant, and its notifications become exceptions."}
 	tBreakerHand     = word{"由人断开，需要人合上。", "A person opened it, and a person must close it."}
 	tBreakerProbing  = word{"正在用一笔通知探测。", "One notification is being tried."}
 	tParkedCount     = word{"%s 笔在等待", "%s parked"}

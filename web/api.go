@@ -237,9 +237,10 @@ func (s *Server) viewOrder(ctx context.Context, o *order.Order, m *merchant.Merc
 			return orderView{}, err
 		}
 	}
+	parked := notify.IsParked(s.o.Breakers, s.o.Settings.Merchants(), o.MerchantID)
 	return orderView{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: m.Code, Supplier: code,
-		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(told, s.o.Breakers.Of(o.MerchantID).Parked()),
+		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(told, parked),
 		SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount,
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
 		PaidAt: stamp(o.PaidAt), ClosedAt: stamp(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,

@@ -9,6 +9,31 @@ import (
 	"backstop/internal/audit"
 )
 
+// The merchant is told that its notifications are parked only where they are: not
+// while none of its addresses is in use.
+func TestTheAPISaysParkedOfWhatIsParked(t *testing.T) {
+	h := open(t)
+	h.inTrouble(t)
+	h.tell(t, "O1", 1)
+	says := func(want string) {
+		t.Helper()
+		if got := h.api(t, keyOfGalaxy, "GET", "/api/v1/orders/O1", "").object(t)["notify_status"]; got != want {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+	says("parked")
+	for _, q := range []string{"UPDATE endpoint_health SET disabled_at = 1", "UPDATE settings SET value = value + 1 WHERE name = 'config_version'"} {
+		if _, err := h.db.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.readSettings(t)
+	says("retrying")
+	if page := h.page(t, h.signIn(t, access.Viewer), "/merchants/m1?lang=en").body; !strings.Contains(page, "It holds nothing back") || strings.Contains(page, "as a probe at") {
+		t.Error("the merchant's page says that its breaker holds something back")
+	}
+}
+
 func TestABreakerIsOpenedAndClosedByHandOnTheRecord(t *testing.T) {
 	h := open(t)
 	act := func(key, path, body string) answer { return h.api(t, key, "POST", monitoring+"breakers/"+path, body) }
@@ -32,7 +57,7 @@ func TestABreakerIsOpenedAndClosedByHandOnTheRecord(t *testing.T) {
 			t.Errorf("opened: %v", got)
 		}
 	}
-	if !h.o.Breakers.Of(1).Parked() {
+	if !h.o.Breakers.Of(1).Tripped() {
 		t.Error("this node does not know of it")
 	}
 	if got := h.pages(t, monitoring+"merchants?merchant=m1")[0]["breaker"]; got != "open" {

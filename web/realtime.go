@@ -103,6 +103,7 @@ type realtimeView struct {
 	InFlightCapped     bool                   `json:"in_flight_capped"`
 	RedisReachable     bool                   `json:"redis_reachable"`
 	BreakersOpen       int                    `json:"breakers_open"`
+	SlowMerchants      int                    `json:"slow_merchants"`
 	Queues             []queueView            `json:"queues"`
 	Untold             []moneyView            `json:"untold"`
 	AtRisk             map[string][]moneyView `json:"at_risk"`
@@ -121,7 +122,7 @@ func (s *Server) realtime(c *fiber.Ctx) error {
 	}
 	v := realtimeView{
 		At: notify.Stamp(now.At), CallbacksPerSecond: now.Outcomes.PerSecond, InFlight: now.Queues.InFlight,
-		InFlightCapped: now.Queues.InFlightMore, RedisReachable: !now.Queues.RedisDown,
+		InFlightCapped: now.Queues.InFlightMore, RedisReachable: !now.Queues.RedisDown, SlowMerchants: now.Queues.Slow,
 		Untold: moneyOf(now.Risk.Parts[report.Untold]), AtRisk: map[string][]moneyView{},
 	}
 	for _, n := range windows {
@@ -169,6 +170,7 @@ type merchantView struct {
 	Name     string `json:"name"`
 	Disabled bool   `json:"disabled"`
 	Breaker  string `json:"breaker"`
+	Slow     bool   `json:"slow"` // some node tells it in its slow pool now
 	ratesView
 	LastSuccessAt *string     `json:"last_success_at"`
 	LastFailureAt *string     `json:"last_failure_at"`
@@ -210,7 +212,7 @@ func (s *Server) merchantStatuses(c *fiber.Ctx) error {
 	out := page[merchantView]{Items: make([]merchantView, len(rows)), Next: cursorText(next)}
 	for i, m := range rows {
 		out.Items[i] = merchantView{
-			Merchant: m.Code, Name: m.Name, Disabled: m.Disabled, Breaker: string(s.breakerState(m.ID)), ratesView: ratesOf(m.Point),
+			Merchant: m.Code, Name: m.Name, Disabled: m.Disabled, Breaker: string(s.breakerState(m.ID)), Slow: m.Slow, ratesView: ratesOf(m.Point),
 			LastSuccessAt: stampOr(m.LastOK), LastFailureAt: stampOr(m.LastFailed),
 			WaitingOrders: m.Waiting, OldestDueAt: stampOr(m.DueAt), AtRisk: moneyOf(m.AtRisk),
 		}

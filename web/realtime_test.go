@@ -62,6 +62,8 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 	ago(30*time.Minute, report.Retried, 8*time.Second)
 	h.happen(t, func(x *report.Delta) { x.Untold(1, "JPY", 2, 5000) })
 	h.tell(t, "O1", 1)
+	h.tell(t, "O2", 2)
+	h.slowElsewhere(t, 2)
 
 	got := h.api(t, monitorToken, "GET", monitoring+"realtime", "").object(t)
 	shown, err := h.console.Outcomes(t.Context(), console.RangeOf("1h"))
@@ -86,7 +88,7 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 	if one := byMinutes[1]; one["attempts"] != 1.0 || one["error_rate"] != 1.0 {
 		t.Errorf("the last whole minute: %v", one)
 	}
-	if got["in_flight"] != 0.0 || got["redis_reachable"] != true || fmt.Sprint(got["untold"]) != "[map[amount:5000 currency:JPY orders:2]]" {
+	if got["in_flight"] != 0.0 || got["slow_merchants"] != 1.0 || got["redis_reachable"] != true || fmt.Sprint(got["untold"]) != "[map[amount:5000 currency:JPY orders:2]]" {
 		t.Errorf("realtime %v", got)
 	}
 	for _, q := range got["queues"].([]any) {
@@ -94,9 +96,20 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 		switch {
 		case q["queue"] == "notify" && fmt.Sprint(q["tasks"], q["oldest_seconds"], q["rows"]) != "7 2 0":
 			t.Errorf("notify: %v", q)
+		case q["queue"] == "notify_slow" && (q["rows"] != 1.0 || q["tasks"] != 0.0 || q["overdue_seconds"].(float64) < 5):
+			t.Errorf("notify_slow: %v", q)
 		case q["queue"] == "notify_retry" && (q["rows"] != 1.0 || q["overdue_seconds"].(float64) < 5):
 			t.Errorf("notify_retry: %v", q)
 		}
+	}
+}
+
+// slowElsewhere lets another node have the merchant among its slow ones.
+func (h *house) slowElsewhere(t *testing.T, merchant int64) {
+	t.Helper()
+	_, err := h.db.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at, slow) VALUES (9, 'other', 1, 1, ?, ?)", h.db.Now(), fmt.Sprintf("[%d]", merchant)).Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -127,6 +140,19 @@ func TestMerchantsStandAPageAtATime(t *testing.T) {
 	}
 	if m2["attempts"] != 0.0 || m2["success_rate"] != nil || m2["last_success_at"] != nil || m2["oldest_due_at"] != nil {
 		t.Errorf("of m2 nothing is known, and it says %v", m2)
+	}
+	if m1["slow"] != false || m2["slow"] != false {
+		t.Errorf("nobody is slow: %v, %v", m1, m2)
+	}
+	h.slowElsewhere(t, 2)
+	if m2 = h.pages(t, monitoring+"merchants?merchant=m2")[0]; m2["slow"] != true {
+		t.Errorf("another node has m2 among its slow merchants: %v", m2)
+	}
+	cookie := h.signIn(t, access.Viewer)
+	for path, want := range map[string]int{"/merchants?lang=en": 1, "/merchants/m2?lang=en": 1, "/merchants/m1?lang=en": 0} {
+		if page := h.page(t, cookie, path).body; strings.Count(page, "</svg>Slow") != want {
+			t.Errorf("%s says slow other than %d times", path, want)
+		}
 	}
 	if one := h.pages(t, monitoring+"merchants?merchant=m2"); len(one) != 1 || one[0]["merchant"] != "m2" {
 		t.Errorf("by code: %v", one)

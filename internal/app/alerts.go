@@ -82,7 +82,7 @@ func (a *App) redisSkew(ctx context.Context) (time.Duration, error) {
 // left out: its alert neither fires nor ends.
 func (a *App) readShared(ctx context.Context) []alert.Reading {
 	var all []alert.Reading
-	if due, err := notify.Overdue(ctx, a.db, a.breakers); err == nil {
+	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
 	}
 	if rules, err := alert.Rules(ctx, a.db.Read); err == nil {

@@ -100,3 +100,38 @@ func TestAProcessSaysWhetherItSends(t *testing.T) {
 	start(Roles{Web: true, Scheduler: true}, 2)
 	start(Roles{Worker: true}, 3)
 }
+
+// Nobody knows merchant 7: its breaker holds nothing back unless a person opened
+// it, and what is due is late.
+func TestMetricsCountAsParkedWhatIsHeldBack(t *testing.T) {
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	run := func(query string) {
+		t.Helper()
+		if _, err := a.db.NewRaw(query).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.breakers.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(due, parked float64) {
+		t.Helper()
+		all := a.backlogs(t.Context())
+		if len(all) < 2 || all[0].Queue != "due" || all[0].Tasks != due || all[1].Queue != "parked" || all[1].Tasks != parked {
+			t.Errorf("%+v, want %v due and %v parked", all, due, parked)
+		}
+	}
+	run("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at) VALUES (1, 1, 7, 1, 'order.paid', 'webhook', '', 'retry_wait', 1, 1)")
+	run("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (7, 'open', FALSE, 1)")
+	count(1, 0)
+	run("UPDATE breakers SET by_hand = TRUE, generation = 1")
+	count(0, 1)
+}

@@ -8,16 +8,19 @@ import (
 	"backstop/internal/queue"
 )
 
+// parked are the merchants whose notifications are parked.
+func (a *App) parked() []int64 { return notify.MerchantsParked(a.breakers, a.settings.Merchants()) }
+
 // backlogs is what waits in Redis and in the database. A Redis that is away is
 // left out: the database's figure is the one that counts.
 func (a *App) backlogs(ctx context.Context) []metric.Backlog {
 	var all []metric.Backlog
-	if due, err := notify.Overdue(ctx, a.db, a.breakers); err == nil {
+	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
 		all = append(all, metric.Backlog{Queue: "due", Tasks: float64(due.Count), Oldest: due.Oldest})
 	}
 	var parked metric.Backlog
 	parked.Queue = "parked"
-	for _, id := range notify.MerchantsParked(a.breakers) {
+	for _, id := range a.parked() {
 		due, err := notify.Parked(ctx, a.db, id)
 		if err != nil {
 			return all

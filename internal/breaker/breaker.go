@@ -20,7 +20,7 @@ type State string
 // States of a breaker.
 const (
 	Closed   State = "closed"    // notifications flow
-	Open     State = "open"      // notifications are parked
+	Open     State = "open"      // notifications wait
 	HalfOpen State = "half_open" // one of them is tried, by one node
 )
 
@@ -170,8 +170,7 @@ type Gate struct {
 	Generation int64
 }
 
-// Shut says that nothing may be sent, and that nobody may probe yet: what waits is
-// parked.
+// Shut says that nothing may be sent, and that nobody may probe yet.
 func (g Gate) Shut() bool { return !g.Flow && !g.Probe && !g.Due }
 
 // Release bounds how fast a merchant whose breaker has just closed is told again;
@@ -219,8 +218,6 @@ func (r *Row) release(now int64) Release {
 	return Release{PerSecond: rate}
 }
 
-// Parked says whether what waits for this merchant is parked.
-func (r *Row) Parked() bool { return r != nil && r.State != Closed }
-
-// IsByHand says whether a person opened it: then nothing but a person closes it.
-func (r *Row) IsByHand() bool { return r != nil && r.ByHand }
+// Tripped says that it is not closed. Whether it holds back what waits for the
+// merchant, notify.IsParked knows.
+func (r *Row) Tripped() bool { return r != nil && r.State != Closed }

@@ -85,11 +85,11 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 		if len(changes) != 1 || changes[0].To != breaker.Open || changes[0].Failures != 3 {
 			t.Fatalf("changes %+v", changes)
 		}
-		if a.Of(1).Parked() {
+		if a.Of(1).Tripped() {
 			t.Fatal("the first node cannot know yet")
 		}
 		refresh(t, a)
-		if !a.Of(1).Parked() || a.Gate(1) != (breaker.Gate{Generation: 1}) {
+		if !a.Of(1).Tripped() || a.Gate(1) != (breaker.Gate{Generation: 1}) {
 			t.Fatalf("the first node does not park: %+v", a.Gate(1))
 		}
 		fold(t, d, a, breaker.Sample{MerchantID: 1, Generation: 0, Result: breaker.Taken}) // began before it opened

@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/breaker"
 	"backstop/internal/db"
+	"backstop/internal/notify"
 	"backstop/internal/settings"
 )
 
@@ -23,6 +24,11 @@ type Book struct {
 // New returns a Book of the database.
 func New(d *db.DB, s *settings.Store, b *breaker.Book) *Book {
 	return &Book{db: d, settings: s, breakers: b, scanRows: scanRows}
+}
+
+// isParked says whether what waits for the merchant is parked.
+func (b *Book) isParked(merchantID int64) bool {
+	return notify.IsParked(b.breakers, b.settings.Merchants(), merchantID)
 }
 
 // Named is a merchant or a supplier for a select.

@@ -64,8 +64,8 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 	if err := f.within(q, "d", w).Scan(ctx); err != nil {
 		return Page[Delivery]{}, fmt.Errorf("read notifications: %w", err)
 	}
-	for i, r := range rows {
-		rows[i].Parked = (r.Status == notify.Queued || r.Status == notify.RetryWait) && b.breakers.Of(r.MerchantID).Parked()
+	for i := range rows {
+		rows[i].Parked = b.holds(&rows[i].Delivery)
 	}
 	page := cut(f.Slice, w, rows, func(d Delivery) int64 { return d.ID })
 	if m.gathered {
@@ -74,6 +74,11 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 		return page, err
 	}
 	return page, b.addLast(ctx, page.Rows)
+}
+
+// holds says whether a notification is parked.
+func (b *Book) holds(d *notify.Delivery) bool {
+	return (d.Status == notify.Queued || d.Status == notify.RetryWait) && b.isParked(d.MerchantID)
 }
 
 func (b *Book) selectDeliveries(rows *[]Delivery) *bun.SelectQuery {

@@ -100,6 +100,9 @@ func (b *Book) Notification(ctx context.Context, event, delivery int64) (*Notifi
 	if err != nil {
 		return nil, fmt.Errorf("read a notification's attempts: %w", err)
 	}
+	showAttempts(n.Attempts)
+	n.Body = notify.ShownBody(n.EventType, n.Body)
+	n.Parked = b.holds(&n.Delivery.Delivery)
 	n.Cut = len(n.Attempts) > detailRows
 	n.Attempts = n.Attempts[:min(len(n.Attempts), detailRows)]
 	return n, nil

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/db/dbtest"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/settings"
 )
 
 func putOrders(t *testing.T, d *db.DB, n int) {
@@ -40,7 +41,7 @@ func newBook(t *testing.T, d *db.DB) *Book {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(d, nil, breaker.NewBook(d, nil))
+	return New(d, settings.NewStore(d, nil, nil, nil), breaker.NewBook(d, nil))
 }
 
 // walk goes through a whole list one way and back, with something happening at

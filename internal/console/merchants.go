@@ -12,11 +12,13 @@ import (
 // Merchant is one merchant with all that stands between it and us.
 type Merchant struct {
 	MerchantStatus
+	// Held says that the breaker holds back what waits; Parked is how much that is.
+	Held      bool
 	Parked    notify.Due
 	History   []breaker.Change // of the breaker, newest first
 	Addresses []Address
 	Settings  merchant.Settings
-	Pinged    *Pinged // the answer to a ping that was asked for
+	Pinged    *notify.Attempt // the answer to a ping that was asked for
 }
 
 // Address is one address of a merchant and how it does. Secrets are left out.
@@ -33,17 +35,6 @@ type Address struct {
 	Reason             string `bun:"reason"` // why it is disabled
 }
 
-// Pinged is what came of one ping.
-type Pinged struct {
-	Class          notify.Class `bun:"class"`
-	HTTPStatus     int          `bun:"http_status"`
-	TookUS         int64        `bun:"took_us"`
-	URL            string       `bun:"url"`
-	ResponseHeader string       `bun:"response_header"`
-	ResponseBody   []byte       `bun:"response_body"`
-	Error          string       `bun:"error"`
-}
-
 // historyShown is how many changes of a breaker a page shows.
 const historyShown = 20
 
@@ -58,7 +49,7 @@ func (b *Book) Merchant(ctx context.Context, code, pinged string) (*Merchant, er
 		return nil, ErrNotFound
 	}
 	m := &Merchant{MerchantStatus: rows[0]}
-	if m.Breaker.Parked() {
+	if m.Held = b.isParked(m.ID); m.Held {
 		if m.Parked, err = notify.Parked(ctx, b.db, m.ID); err != nil {
 			return nil, err
 		}
@@ -105,13 +96,13 @@ func (b *Book) addPing(ctx context.Context, m *Merchant, pinged string) error {
 	if !ok {
 		return nil
 	}
-	var rows []Pinged
-	err := b.db.Read.NewRaw("SELECT a.class, a.http_status, a.took_us, a.url, a.response_header, a.response_body, a.error"+
-		" FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
+	var rows []notify.Attempt
+	err := b.db.Read.NewRaw("SELECT a.* FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
 		" WHERE d.subject_id = ? AND d.event_type = ? AND d.merchant_id = ? LIMIT 1", event, notify.Ping, m.ID).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read the answer to a ping: %w", err)
 	}
+	showAttempts(rows)
 	if len(rows) > 0 {
 		m.Pinged = &rows[0]
 	}

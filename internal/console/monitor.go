@@ -3,8 +3,10 @@ package console
 import (
 	"context"
 	"fmt"
-	"time"
+	"slices"
 
+	"backstop/internal/db"
+	"backstop/internal/notify"
 	"backstop/internal/queue"
 	"backstop/internal/report"
 
@@ -75,11 +77,15 @@ func (b *Book) MerchantStatuses(ctx context.Context, code string, after int64, l
 	if err != nil {
 		return nil, 0, err
 	}
+	slow, err := notify.SlowMerchants(ctx, b.db)
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, r := range rows {
 		all = append(all, MerchantStatus{
 			MerchantHealth: MerchantHealth{
 				Health: s.Health[r.ID], Code: r.Code, Name: r.Name, AtRisk: risk.ByMerchant[r.ID], Waiting: risk.Waiting[r.ID],
-				Breaker: b.breakers.Of(r.ID),
+				Breaker: b.breakers.Of(r.ID), Slow: slices.Contains(slow, r.ID),
 			},
 			ID: r.ID, Disabled: r.DisabledAt != nil, LastOK: s.OKAt[r.ID], LastFailed: s.FailedAt[r.ID], DueAt: s.DueAt[r.ID],
 		})
@@ -94,11 +100,8 @@ type Node struct {
 	SeenAt    int64
 }
 
-// nodeGone is how long after its last beat a process counts as gone: three beats.
-const nodeGone = 30 * time.Second
-
 // Alive says whether the node was seen lately.
-func (n Node) Alive(now int64) bool { return now-n.SeenAt < nodeGone.Microseconds() }
+func (n Node) Alive(now int64) bool { return now-n.SeenAt < db.NodeGone.Microseconds() }
 
 // Nodes are the processes of the last hour; one that ended in order is left out.
 func (b *Book) Nodes(ctx context.Context) ([]Node, error) {

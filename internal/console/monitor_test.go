@@ -11,6 +11,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/queue"
+	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
 )
@@ -71,10 +72,13 @@ func TestTheMonitorNeverScans(t *testing.T) {
 		if _, err := d.NewRaw("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := d.NewRaw("UPDATE nodes SET slow = '[3]'").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if err := breakers.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b := New(d, nil, breakers)
+		b := New(d, settings.NewStore(d, nil, nil, nil), breakers)
 		seen := &statements{}
 		d.Read = d.Read.WithQueryHook(seen)
 		now := d.Now()
@@ -130,7 +134,8 @@ func TestTheMonitorNeverScans(t *testing.T) {
 }
 
 // TestEachRowStandsInOneLane: rows on their way are no queue's, and those of a
-// merchant with an open breaker wait in the delayed lane and are not late.
+// merchant with an open breaker wait in the delayed lane and are not late. Those of
+// a merchant that another node knows as slow wait in the slow one.
 func TestEachRowStandsInOneLane(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		run := func(query string, args ...any) {
@@ -140,7 +145,7 @@ func TestEachRowStandsInOneLane(t *testing.T) {
 			}
 		}
 		for i, status := range []string{"sending", "sending", "queued", "retry_wait", "delivered"} {
-			for merchant := range 2 {
+			for merchant := range 3 {
 				var next any = d.Now() - 1_000_000
 				if status == "delivered" {
 					next = nil
@@ -150,22 +155,23 @@ func TestEachRowStandsInOneLane(t *testing.T) {
 			}
 		}
 		run("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now())
+		run("INSERT INTO nodes (slot, name, boot, started_at, seen_at, slow) VALUES (9, 'other', 1, 1, ?, '[2,3]')", d.Now())
 		breakers := breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if err := breakers.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		q, err := New(d, nil, breakers).Queues(t.Context(), nil)
+		q, err := New(d, settings.NewStore(d, nil, nil, nil), breakers).Queues(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rows := map[string]int64{}
 		for _, l := range q.Lanes {
 			rows[l.Name] = l.Rows
-			if late := l.Overdue > 0; late != (l.Name == "notify" || l.Name == "notify_retry") || l.More {
+			if late := l.Overdue > 0; late != (rows[l.Name] > 0 && l.Name != "notify_delayed") || l.More {
 				t.Errorf("%s: %+v", l.Name, l)
 			}
 		}
-		if q.InFlight != 2 || q.InFlightMore || rows["notify"] != 1 || rows["notify_retry"] != 1 || rows["notify_delayed"] != 4 {
+		if q.InFlight != 4 || q.InFlightMore || q.Slow != 2 || rows["notify_slow"] != 2 || rows["notify"] != 1 || rows["notify_retry"] != 1 || rows["notify_delayed"] != 4 {
 			t.Errorf("in flight %d, lanes %v", q.InFlight, rows)
 		}
 	})

@@ -148,7 +148,7 @@ func (b *Book) addTold(ctx context.Context, rows []Order) error {
 	for i := range rows {
 		told := of[rows[i].ID]
 		own := slices.IndexFunc(told, func(d notify.Delivery) bool { return !d.House })
-		rows[i].Told = notify.OrderStatus(told, own >= 0 && b.breakers.Of(told[own].MerchantID).Parked())
+		rows[i].Told = notify.OrderStatus(told, own >= 0 && b.isParked(told[own].MerchantID))
 	}
 	return nil
 }

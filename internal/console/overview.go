@@ -102,6 +102,7 @@ type MerchantHealth struct {
 	AtRisk     report.Standing
 	Waiting    int64 // paid orders of which it is still to be told
 	Breaker    *breaker.Row
+	Slow       bool // some node has it among its slow merchants now
 }
 
 const (
@@ -148,8 +149,12 @@ func (b *Book) Health(ctx context.Context) ([]MerchantHealth, error) {
 		return cmp.Or(cmp.Compare(y.AtRisk.Orders(), x.AtRisk.Orders()), cmp.Compare(a, c), cmp.Compare(x.Merchant, y.Merchant))
 	})
 	all = all[:min(len(all), healthShown)]
+	slow, err := notify.SlowMerchants(ctx, b.db)
+	if err != nil {
+		return nil, err
+	}
 	for i := range all {
-		all[i].Breaker = b.breakers.Of(all[i].Merchant)
+		all[i].Breaker, all[i].Slow = b.breakers.Of(all[i].Merchant), slices.Contains(slow, all[i].Merchant)
 	}
 	return all, b.nameMerchants(ctx, all)
 }
@@ -248,6 +253,8 @@ type Queues struct {
 	// InFlight is how many notifications are on their way now, on all nodes.
 	InFlight     int64
 	InFlightMore bool // there are more than were counted
+	// Slow is how many merchants any node has among its slow ones.
+	Slow int
 }
 
 const (
@@ -261,11 +268,15 @@ const (
 // its answer.
 func (b *Book) Queues(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Queues, error) {
 	now := b.db.Now()
-	rows, err := b.waiting(ctx, now)
+	slow, err := notify.SlowMerchants(ctx, b.db)
 	if err != nil {
 		return nil, err
 	}
-	q := &Queues{RedisDown: true}
+	rows, err := b.waiting(ctx, slow)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queues{RedisDown: true, Slow: len(slow)}
 	var held map[string]queue.Size
 	if sizes != nil {
 		asked, cancel := context.WithTimeout(ctx, redisTime)
@@ -289,56 +300,49 @@ func (b *Book) Queues(ctx context.Context, sizes func(context.Context) (map[stri
 	return q, nil
 }
 
+// laneCount is how many rows wait, and when the first of them was or is due.
 type laneCount struct {
-	Status string
+	Status notify.Status
 	Count  int64
 	Oldest int64
 	Cut    bool // there may be more than were counted
 }
 
+// and adds what waits elsewhere.
+func (l laneCount) and(m laneCount) laneCount {
+	if l.Count == 0 || m.Count > 0 && m.Oldest < l.Oldest {
+		l.Oldest = m.Oldest
+	}
+	l.Count, l.Cut = l.Count+m.Count, l.Cut || m.Cut
+	return l
+}
+
 // inFlightRows is the lane of rows that are being sent, which no queue holds.
 const inFlightRows = "in flight"
 
-// waiting counts rows by the queue that works on them.
-func (b *Book) waiting(ctx context.Context, now int64) (map[string]laneCount, error) {
-	lanes := map[string]laneCount{string(queue.Live): {}, string(queue.Retry): {}, string(queue.Delayed): {}, inFlightRows: {}, queue.TimeoutQueue: {}}
-	sample := b.db.Read.NewSelect().Table("deliveries").Column("status", "next_at").Where("next_at IS NOT NULL").Limit(laneRows)
-	if parked := notify.MerchantsParked(b.breakers); len(parked) > 0 {
-		sample = sample.Where("merchant_id NOT IN (?)", bun.List(parked))
-		// They wait for their merchants, and are not late.
-		l := laneCount{}
-		err := b.db.Read.NewRaw("SELECT count(*) AS count FROM (SELECT id FROM deliveries WHERE next_at IS NOT NULL AND merchant_id IN (?) LIMIT ?) AS w",
-			bun.List(parked), laneRows).Scan(ctx, &l)
-		if err != nil {
-			return nil, fmt.Errorf("count parked notifications: %w", err)
-		}
-		lanes[string(queue.Delayed)] = l
-	}
-	var deliveries []laneCount
-	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest FROM (?) AS w GROUP BY status", sample).Scan(ctx, &deliveries)
+// waiting counts rows by the queue that works on them. slow merchants have a queue
+// of their own, and so have those that are parked.
+func (b *Book) waiting(ctx context.Context, slow []int64) (map[string]laneCount, error) {
+	parked := notify.MerchantsParked(b.breakers, b.settings.Merchants())
+	slow = slices.DeleteFunc(slices.Clone(slow), func(id int64) bool { return slices.Contains(parked, id) })
+	lanes := map[string]laneCount{}
+	rest, err := b.byStatus(ctx, "NOT IN", append(slices.Clone(parked), slow...))
 	if err != nil {
-		return nil, fmt.Errorf("count waiting notifications: %w", err)
+		return nil, err
 	}
-	var counted int64
-	for _, d := range deliveries {
-		counted += d.Count
+	lanes[string(queue.Live)], lanes[string(queue.Retry)], lanes[inFlightRows] = rest[notify.Queued], rest[notify.RetryWait], rest[notify.Sending]
+	of, err := b.byStatus(ctx, "IN", slow)
+	if err != nil {
+		return nil, err
 	}
-	cut := counted >= laneRows
-	for name, l := range lanes {
-		l.Cut = cut || l.Count >= laneRows
-		lanes[name] = l
+	lanes[string(queue.Slow)] = of[notify.Queued].and(of[notify.RetryWait])
+	lanes[inFlightRows] = lanes[inFlightRows].and(of[notify.Sending])
+	if of, err = b.byStatus(ctx, "IN", parked); err != nil {
+		return nil, err
 	}
-	for _, d := range deliveries {
-		d.Cut = cut
-		switch notify.Status(d.Status) {
-		case notify.Sending:
-			lanes[inFlightRows] = d
-		case notify.Queued:
-			lanes[string(queue.Live)] = d
-		case notify.RetryWait:
-			lanes[string(queue.Retry)] = d
-		}
-	}
+	delayed := of[notify.Queued].and(of[notify.RetryWait]).and(of[notify.Sending])
+	delayed.Oldest = 0 // they wait for their merchants, and are not late
+	lanes[string(queue.Delayed)] = delayed
 	var due laneCount
 	err = b.db.Read.NewRaw("SELECT count(*) AS count, coalesce(min(next_at), 0) AS oldest FROM"+
 		" (SELECT next_at FROM orders WHERE next_at IS NOT NULL ORDER BY next_at LIMIT ?) AS w", laneRows).Scan(ctx, &due)
@@ -348,6 +352,35 @@ func (b *Book) waiting(ctx context.Context, now int64) (map[string]laneCount, er
 	due.Cut = due.Count >= laneRows
 	lanes[queue.TimeoutQueue] = due
 	return lanes, nil
+}
+
+// byStatus counts what waits for the merchants, or for all but them, by where it
+// stands.
+func (b *Book) byStatus(ctx context.Context, which string, merchants []int64) (map[notify.Status]laneCount, error) {
+	of := map[notify.Status]laneCount{}
+	sample := b.db.Read.NewSelect().Table("deliveries").Column("status", "next_at").Where("next_at IS NOT NULL").Limit(laneRows)
+	switch {
+	case len(merchants) > 0:
+		sample = sample.Where("merchant_id ? (?)", bun.Safe(which), bun.List(merchants))
+	case which == "IN":
+		return of, nil
+	}
+	var rows []laneCount
+	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest FROM (?) AS w GROUP BY status", sample).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("count waiting notifications: %w", err)
+	}
+	var counted int64
+	for _, r := range rows {
+		of[r.Status] = r
+		counted += r.Count
+	}
+	for _, s := range []notify.Status{notify.Queued, notify.RetryWait, notify.Sending} {
+		l := of[s]
+		l.Cut = counted >= laneRows
+		of[s] = l
+	}
+	return of, nil
 }
 
 // FirstSteps is what an installation has already.

@@ -39,7 +39,7 @@ func (b *Book) plans(s *Story) (items []Item) {
 			add(*d.NextAt, Plan{Kind: PlanReclaim, Number: int(d.Attempts)})
 			continue
 		}
-		if r := b.breakers.Of(d.MerchantID); r.Parked() {
+		if b.isParked(d.MerchantID) {
 			continue
 		}
 		next, of := d.Attempts+1, b.attemptsOf(d)

@@ -83,6 +83,7 @@ type Story struct {
 	Items      []Item // by time, plans last
 	Stock      []StockLine
 	Deliveries []notify.Delivery // newest first
+	Parked     map[int64]bool    // the deliveries that wait for a breaker
 	Bodies     map[int64]string  // what merchants are sent, by event, as it was frozen
 	Exceptions []compensation.Item
 	Transfers  []ledger.Line // of the order's money, oldest first
@@ -112,7 +113,7 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 			return nil, err
 		}
 	}
-	s.Told = notify.OrderStatus(s.Deliveries, b.breakers.Of(o.MerchantID).Parked())
+	s.Told = notify.OrderStatus(s.Deliveries, b.isParked(o.MerchantID))
 	b.explain(s)
 	return s, nil
 }
@@ -198,8 +199,10 @@ func (b *Book) addDeliveries(ctx context.Context, s *Story) (err error) {
 	if s.Deliveries, err = notify.OfSubject(ctx, b.db.Read, s.Order.ID); err != nil {
 		return err
 	}
+	s.Parked = map[int64]bool{}
 	for i := range s.Deliveries {
 		d := &s.Deliveries[i]
+		s.Parked[d.ID] = b.holds(d)
 		s.Items = append(s.Items, Item{At: d.CreatedAt, Phase: DeliveryPhase, Queued: d})
 	}
 	return nil
@@ -231,6 +234,7 @@ func (b *Book) addAttempts(ctx context.Context, s *Story) error {
 	if err != nil {
 		return fmt.Errorf("read the order's attempts: %w", err)
 	}
+	showAttempts(rows)
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: DeliveryPhase, Attempt: &rows[i]})
 	}

@@ -145,8 +145,7 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 		w.LastAt = schedule.LastAt(w.At, d.Attempts+1, d.ScheduleFrom)
 	}
 	m := b.settings.Merchants().ByID(d.MerchantID)
-	// Who cannot be told at all is not parked, except by a person.
-	if r := b.breakers.Of(d.MerchantID); r.Parked() && d.Status != notify.Sending && (m == nil || r.ByHand || notify.CanBeTold(m)) {
+	if r := b.breakers.Of(d.MerchantID); r.Tripped() && d.Status != notify.Sending && b.isParked(d.MerchantID) {
 		return b.whyParked(w, r, now)
 	}
 	switch {

@@ -163,15 +163,15 @@ func (d *DB) Beat(ctx context.Context) error {
 		return ErrEvicted
 	}
 	var senders int64
-	if err := d.Read.NewRaw("SELECT count(*) FROM nodes WHERE sends AND seen_at > ?", d.Now()-nodeGone.Microseconds()).Scan(ctx, &senders); err != nil {
+	if err := d.Read.NewRaw("SELECT count(*) FROM nodes WHERE sends AND seen_at > ?", d.Now()-NodeGone.Microseconds()).Scan(ctx, &senders); err != nil {
 		return fmt.Errorf("count the senders: %w", err)
 	}
 	d.node.senders.Store(senders)
 	return nil
 }
 
-// nodeGone is how long after its last beat a process counts as gone.
-const nodeGone = 30 * time.Second
+// NodeGone is how long after its last beat a process counts as gone: three beats.
+const NodeGone = 30 * time.Second
 
 // Senders is how many processes of the installation live and send notifications,
 // as of the last beat; 1 at least.
@@ -180,7 +180,7 @@ func (d *DB) Senders() int { return int(max(d.node.senders.Load(), 1)) }
 // Alone says that no other process of the installation lives, as of now.
 func (d *DB) Alone(ctx context.Context) (bool, error) {
 	var others bool
-	err := d.Read.NewRaw("SELECT EXISTS (SELECT 1 FROM nodes WHERE boot <> ? AND seen_at > ?)", d.node.boot, d.Now()-nodeGone.Microseconds()).Scan(ctx, &others)
+	err := d.Read.NewRaw("SELECT EXISTS (SELECT 1 FROM nodes WHERE boot <> ? AND seen_at > ?)", d.node.boot, d.Now()-NodeGone.Microseconds()).Scan(ctx, &others)
 	if err != nil {
 		return false, fmt.Errorf("look for other nodes: %w", err)
 	}

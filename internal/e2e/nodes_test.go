@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/notify/fakemerchant"
 	"backstop/internal/queue/queuetest"
 )
 
@@ -48,6 +50,28 @@ func TestOneOfTwoNodesDiesAndTheOtherGoesOn(t *testing.T) {
 	t.Logf("%d orders, all told %s after the kill, %d more than once", len(tr.made), time.Since(died).Round(time.Millisecond), repeated)
 	if len(tr.made) < 50 {
 		t.Errorf("only %d orders: that was no load", len(tr.made))
+	}
+}
+
+// TestEachNodeKnowsWhoIsSlowForAnother asks two servers how much waits for a
+// merchant that answers slowly; one of them tells nobody anything.
+func TestEachNodeKnowsWhoIsSlowForAnother(t *testing.T) {
+	t.Parallel()
+	one, two := twoNodes(t)
+	one.apply(strings.Replace(one.config(""), "timeout: 2s", "timeout: 10s", 1))
+	one.merchant.Behave(fakemerchant.Sleep(4*time.Second, fakemerchant.Answer(http.StatusOK, "success")))
+	two.args = []string{"--roles", "web"}
+	one.start("")
+	two.start("")
+	for i := range 30 {
+		no := one.create(fmt.Sprintf("s%d", i), nil)
+		one.wantTaken(callbackForm("sp-main", no, "t-"+no, 1999))
+	}
+	for _, w := range []*world{one, two} {
+		w.within(15*time.Second, "it is known as slow, and what waits for it stands in its queue", func() bool {
+			a := w.ask(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/realtime", w.token, "")
+			return a.json("slow_merchants") == "1" && a.json("queues", "3", "queue") == "notify_slow" && a.json("queues", "3", "rows") != "0"
+		})
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/queue"
 
@@ -167,12 +166,12 @@ type Due struct {
 // overdueMost bounds the count: a figure on a page must not scan a backlog.
 const overdueMost = 10_000
 
-// Overdue counts deliveries that are due now; what is parked waits for its
-// merchant and is not late.
-func Overdue(ctx context.Context, d *db.DB, b *breaker.Book) (Due, error) {
+// Overdue counts deliveries that are due now; what waits for the merchants that
+// are parked is not late.
+func Overdue(ctx context.Context, d *db.DB, parked []int64) (Due, error) {
 	now := d.Now()
 	q := d.Read.NewSelect().Table("deliveries").Column("next_at").Where("next_at <= ?", now).Limit(overdueMost)
-	if parked := MerchantsParked(b); len(parked) > 0 {
+	if len(parked) > 0 {
 		q = q.Where("merchant_id NOT IN (?)", bun.List(parked))
 	}
 	var row struct{ Count, Oldest int64 }

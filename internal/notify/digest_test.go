@@ -151,7 +151,7 @@ func TestAProbeIsNoDigest(t *testing.T) {
 		f, disp, b, nudges := mails(t, d, 12, breaker.Policy{Failures: 1, Open: 50 * time.Millisecond, Window: time.Minute}, ch,
 			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
 		disp.Offer(nudges[:1])
-		until(t, "it opens", func() bool { return b.Of(f.M1.ID).Parked() && disp.InFlight() == 0 })
+		until(t, "it opens", func() bool { return b.Of(f.M1.ID).Tripped() && disp.InFlight() == 0 })
 		until(t, "all wait", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'sending'") == 0 })
 		before := f.Count(t, "SELECT sum(attempts) FROM deliveries")
 		until(t, "three probes fail", func() bool {

@@ -68,6 +68,7 @@ type Dispatcher struct {
 	sent     int // attempts that are over but not written yet
 	closing  bool
 
+	told    []int64 // slow merchants, as the other nodes know them
 	health  *health
 	results *db.Batcher[*outcome, *breaker.Folded]
 	holdNow chan struct{}

@@ -42,7 +42,7 @@ func TestWhoCannotBeToldIsNotParked(t *testing.T) {
 				ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.BadStatus, Status: 500} }}
 				disp := crowdWith(t, f, book.Load, ch, 10, b)
 				disp.Offer(nudges)
-				until(t, "it opens", func() bool { return b.Of(well.ID).Parked() && disp.InFlight() == 0 })
+				until(t, "it opens", func() bool { return b.Of(well.ID).Tripped() && disp.InFlight() == 0 })
 				sent := ch.count()
 				disp.Pull([]int64{well.ID})
 				time.Sleep(50 * time.Millisecond)

@@ -63,7 +63,7 @@ func TestOpenBreakerParksProbesAndReleases(t *testing.T) {
 		disp := dispatcherWith(t, f, ch, 50, b)
 		tick(t, f, b, disp)
 		disp.Offer(paid(t, f, 30))
-		until(t, "the breaker opens", func() bool { return b.Of(f.M1.ID).Parked() })
+		until(t, "the breaker opens", func() bool { return b.Of(f.M1.ID).Tripped() })
 		until(t, "running attempts end", func() bool { return disp.InFlight() == 0 })
 		atOpen := ch.count()
 		if atOpen > 2*5 {
@@ -77,7 +77,7 @@ func TestOpenBreakerParksProbesAndReleases(t *testing.T) {
 		if spent := f.Count(t, "SELECT sum(attempts) FROM deliveries") - before; spent > probes {
 			t.Errorf("%d attempts while it was open, %d probes: waiting must cost none", spent, probes)
 		}
-		due, err := notify.Overdue(t.Context(), f.DB, b)
+		due, err := notify.Overdue(t.Context(), f.DB, notify.MerchantsParked(b, merchant.NewBook([]*merchant.Merchant{f.M1}, nil)))
 		if err != nil || due.Count != 0 {
 			t.Errorf("%d of the parked count as late, %v", due.Count, err)
 		}
@@ -121,7 +121,7 @@ func TestOneNodeOpensTheOtherParks(t *testing.T) {
 		b1, b2 := newBook(f, p), newBook(f, p)
 		one, two := dispatcherWith(t, f, failing, 50, b1), dispatcherWith(t, f, other, 50, b2)
 		one.Offer(paid(t, f, 5))
-		until(t, "the first node opens it", func() bool { return b1.Of(f.M1.ID).Parked() })
+		until(t, "the first node opens it", func() bool { return b1.Of(f.M1.ID).Tripped() })
 		until(t, "its attempts are over", func() bool { return one.InFlight() == 0 })
 		if err := b2.Refresh(t.Context()); err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"backstop/internal/breaker"
@@ -68,24 +67,13 @@ func (d *Dispatcher) Way(merchantID int64) (queue.Lane, bool) {
 	return "", true
 }
 
-// gate is what a merchant's breaker allows. Who cannot be told at all needs no
-// protection: its attempts end here, without a call, and then on the desk, instead
-// of being parked for as long as there are probes. What a person opened stays so.
+// gate is what a merchant's breaker allows; all, where it does not park.
 func (d *Dispatcher) gate(merchantID int64) breaker.Gate {
 	g := d.o.Breakers.Gate(merchantID)
-	if !g.Flow && !CanBeTold(d.o.Book().ByID(merchantID)) && !d.o.Breakers.Of(merchantID).IsByHand() {
+	if !g.Flow && !IsParked(d.o.Breakers, d.o.Book(), merchantID) {
 		return breaker.Gate{Flow: true, Generation: g.Generation}
 	}
 	return g
-}
-
-// CanBeTold says whether an attempt at a merchant can end in a call.
-func CanBeTold(m *merchant.Merchant) bool {
-	if m == nil || m.Disabled {
-		return false
-	}
-	inUse := func(e merchant.Endpoint) bool { return !e.Disabled }
-	return len(m.Endpoints) == 0 || slices.ContainsFunc(m.Endpoints, inUse)
 }
 
 // ticket is a slot given to one delivery.

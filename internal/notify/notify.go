@@ -17,7 +17,7 @@ import (
 )
 
 // Status is where one delivery stands. "parked" is not stored: it is a delivery
-// that waits while its merchant's breaker is open.
+// that waits while its merchant IsParked.
 type Status string
 
 // Statuses of a delivery.

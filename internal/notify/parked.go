@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/breaker"
 	"backstop/internal/db"
+	"backstop/internal/merchant"
 	"backstop/internal/metric"
 	"backstop/internal/queue"
 )
@@ -61,11 +62,41 @@ func (d *Dispatcher) heed(f *breaker.Folded) {
 	}
 }
 
+// IsParked says whether what waits for a merchant is parked: its breaker is not
+// closed. Who cannot be told at all needs no protection: its attempts end here,
+// without a call, and then on the desk, instead of being parked for as long as
+// there are probes. What a person opened stays so.
+func IsParked(b *breaker.Book, merchants *merchant.Book, merchantID int64) bool {
+	r := b.Of(merchantID)
+	return r.Tripped() && (r.ByHand || canBeTold(merchants.ByID(merchantID)))
+}
+
+// canBeTold says whether an attempt at a merchant can end in a call.
+func canBeTold(m *merchant.Merchant) bool {
+	if m == nil || m.Disabled {
+		return false
+	}
+	inUse := func(e merchant.Endpoint) bool { return !e.Disabled }
+	return len(m.Endpoints) == 0 || slices.ContainsFunc(m.Endpoints, inUse)
+}
+
+// MerchantsParked are the merchants whose notifications are parked.
+func MerchantsParked(b *breaker.Book, merchants *merchant.Book) []int64 {
+	var ids []int64
+	for id := range b.All() {
+		if IsParked(b, merchants, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // parkedMost bounds the count of one merchant's parked notifications.
 const parkedMost = 10_000
 
 // Parked counts what waits for a merchant, up to 10,000, and says how old the
-// oldest is. It is parked while the merchant's breaker is not closed.
+// oldest is. Whether it is parked, IsParked says.
 func Parked(ctx context.Context, d *db.DB, merchantID int64) (Due, error) {
 	now := d.Now()
 	var row struct{ Count, Oldest int64 }
@@ -118,16 +149,4 @@ func (w *Waker) Wake(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// MerchantsParked are the merchants whose notifications are parked.
-func MerchantsParked(b *breaker.Book) []int64 {
-	var ids []int64
-	for id, r := range b.All() {
-		if r.Parked() {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
 }

@@ -40,6 +40,21 @@ type pingData struct {
 	Endpoint string `json:"endpoint"`
 }
 
+// ShownBody is an event's body as people may see it: a ping's names its address.
+func ShownBody(eventType, body string) string {
+	var data pingData
+	e := envelope{Data: &data}
+	if eventType != Ping || json.Unmarshal([]byte(body), &e) != nil {
+		return body
+	}
+	data.Endpoint = Shown(data.Endpoint)
+	shown, err := json.Marshal(e)
+	if err != nil {
+		return ""
+	}
+	return string(shown)
+}
+
 // Ping sends one ping to the address, or to the first one where the name is
 // empty, and keeps it as a notification with its one attempt. with runs in the
 // transaction that keeps it. A ping is not repeated and opens no exception.

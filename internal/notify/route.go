@@ -101,7 +101,7 @@ var standing = []string{"none", "delivered", "exhausted", "queued", "sending", "
 // OrderStatus derives an order's notify_status (contract §4) from its deliveries,
 // newest first: none, queued, sending, retrying, parked, delivered or exhausted.
 // The newest event that was sent counts, and of it what the merchant must get;
-// parked says that the merchant's breaker is not closed.
+// parked is what IsParked says of the merchant.
 func OrderStatus(newestFirst []Delivery, parked bool) string {
 	var event int64
 	worst := 0

@@ -47,16 +47,16 @@ const (
 )
 
 // comesBack says that somebody comes back to a delivery d that is late: its
-// merchant's breaker is not closed, or has just been, or it was told something
+// merchant is parked, or its breaker has just changed, or it was told something
 // lately and d is not too late for that.
-const comesBack = "((SELECT count(*) FROM breakers b WHERE b.merchant_id = d.merchant_id AND (b.state <> 'closed' OR b.changed_at >= ?)) > 0" +
+const comesBack = "(d.merchant_id IN (?) OR (SELECT count(*) FROM breakers b WHERE b.merchant_id = d.merchant_id AND b.changed_at >= ?) > 0" +
 	" OR (d.next_at >= ? AND (SELECT count(*) FROM report_merchants r WHERE r.merchant_id = d.merchant_id AND (r.last_ok_at >= ? OR r.last_failed_at >= ?)) > 0))"
 
 // notifyClaims: of each payment the merchant was told or will be, or people know
 // that it was not, or the merchant has switched such events off: at each of its
 // addresses that must get it. What was imported as paid was told elsewhere. The
 // house's own systems do not count.
-func notifyClaims(now int64) []claim {
+func notifyClaims(now int64, parked []int64) []claim {
 	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid' AND NOT d.house"
 	const known = "(d.status = ?" +
 		" OR (d.status IN (?) AND (d.next_at >= ? OR " + comesBack + "))" +
@@ -68,7 +68,7 @@ func notifyClaims(now int64) []claim {
 		where: is("x.to_status", order.Paid) + " AND NOT (" + is("x.cause", order.Imported) + ")",
 		wrong: "NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known + " IS NOT TRUE)",
 		args: []any{
-			notify.Delivered, bun.List([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), late, late, now - behind.Microseconds(), late, late,
+			notify.Delivered, bun.List([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), late, bun.List(parked), late, now - behind.Microseconds(), late, late,
 			notify.Skipped, notify.SwitchedOff, notify.Exhausted, compensation.NotifyExhausted,
 		},
 		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " + paid + "), 'missing')" +

@@ -299,6 +299,8 @@ func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 	}{
 		"nobody comes back":           {10 * time.Minute, "UPDATE orders SET subject = subject", 1},
 		"the merchant is parked":      {10 * time.Hour, "UPDATE breakers SET state = 'open'", 0},
+		"no breaker holds the gone":   {10 * time.Hour, "UPDATE breakers SET state = 'open'", 1},
+		"but a person does":           {10 * time.Hour, "UPDATE breakers SET state = 'open', by_hand = TRUE", 0},
 		"its probe is out":            {10 * time.Hour, "UPDATE breakers SET state = 'half_open'", 0},
 		"it was parked":               {10 * time.Minute, "UPDATE breakers SET state = 'closed'", 1},
 		"the merchant is being told":  {10 * time.Minute, "UPDATE report_merchants SET last_ok_at = ?", 0},
@@ -310,6 +312,9 @@ func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				s := newStory(t, d)
 				s.pay(s.create(s.M1, 0))
+				if strings.Contains(name, "gone") || strings.Contains(name, "a person") {
+					s.exec("UPDATE merchants SET disabled_at = 1")
+				}
 				s.exec("INSERT INTO breakers (merchant_id, state, updated_at) VALUES (?, 'closed', 1)", s.M1.ID)
 				s.exec("INSERT INTO report_merchants (merchant_id, last_ok_at, last_failed_at) VALUES (?, 1, 1)", s.M1.ID)
 				s.exec("UPDATE deliveries SET next_at = ?", d.Now()-c.late.Microseconds())

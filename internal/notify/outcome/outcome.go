@@ -9,7 +9,9 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode"
@@ -106,6 +108,24 @@ func OneLine(text string) string {
 		}
 		return c
 	}, text), maxError)
+}
+
+// InAddress are what an answer must not repeat of a web address, like credentials:
+// what stands behind its question mark, as a whole and each value that is no word.
+func InAddress(address string) map[string]string {
+	const shortest = 8 // of a token
+	_, query, found := strings.Cut(address, "?")
+	if !found {
+		return nil
+	}
+	secrets := map[string]string{"?": query}
+	for i, pair := range strings.Split(query, "&") {
+		_, value, _ := strings.Cut(pair, "=")
+		if plain, err := url.QueryUnescape(value); err == nil && len(plain) >= shortest {
+			secrets["?"+strconv.Itoa(i)], secrets["&"+strconv.Itoa(i)] = value, plain
+		}
+	}
+	return secrets
 }
 
 // Hide replaces the values of credentials wherever a text from outside repeats

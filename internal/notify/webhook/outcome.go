@@ -77,13 +77,17 @@ func storable(body []byte, secrets map[string]string) []byte {
 	return []byte(outcome.Clean(outcome.Hide(string(body), secrets), maxKeep))
 }
 
-// secretsOf is what an answer must not show of a request: the merchant's own
-// headers, whole and without the word for their kind ("Bearer").
+// secretsOf is what an answer must not show of a request: what is secret of its
+// address, and the merchant's own headers, whole and without the word for their
+// kind ("Bearer").
 func secretsOf(m notify.Message) map[string]string {
+	secrets := outcome.InAddress(m.URL)
 	if len(m.Headers) == 0 {
-		return nil
+		return secrets
 	}
-	secrets := make(map[string]string, 2*len(m.Headers))
+	if secrets == nil {
+		secrets = make(map[string]string, 2*len(m.Headers))
+	}
 	for name, value := range m.Headers {
 		secrets[name] = value
 		if _, token, ok := strings.Cut(value, " "); ok {

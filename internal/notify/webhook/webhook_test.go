@@ -253,6 +253,12 @@ func TestOwnSecretsInAnswersAreHidden(t *testing.T) {
 	if r.Class != notify.BadStatus || string(r.ResponseBody) != `{"bad":"***","via":"***"}` || !strings.Contains(r.ResponseHeader, "X-Got: ***") {
 		t.Errorf("%s, header %q, body %q", r.Class, r.ResponseHeader, r.ResponseBody)
 	}
+	// A redirect repeats the token of the address; "b" is a word.
+	msg.URL += "?token=canary%2Btoken&b=2"
+	m.Behave(fakemerchant.AnswerHeader(http.Header{"Location": {"/notify/?token=canary%2Btoken&b=2"}}, fakemerchant.Answer(301, "no canary+token, b")))
+	if r := channel.Send(t.Context(), msg); string(r.ResponseBody) != "no ***, b" || !strings.Contains(r.ResponseHeader, "Location: /notify/?***") {
+		t.Errorf("header %q, body %q", r.ResponseHeader, r.ResponseBody)
+	}
 	// The rule judges what was really said.
 	msg.Ack, msg.AckText = "text", "canary-route taken"
 	m.Behave(fakemerchant.Answer(200, "canary-route taken"))

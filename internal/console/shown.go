@@ -1,0 +1,21 @@
+package console
+
+import (
+	"backstop/internal/notify"
+	"backstop/internal/notify/outcome"
+)
+
+// Attempts of earlier versions hold their addresses whole. What reads them hides
+// the secrets of the address, also where the answer repeats them.
+
+func showAttempts(all []notify.Attempt) {
+	for i := range all {
+		a := &all[i]
+		if shown := notify.Shown(a.URL); shown != a.URL {
+			secrets := outcome.InAddress(a.URL)
+			a.ResponseHeader = outcome.Hide(a.ResponseHeader, secrets)
+			a.ResponseBody = []byte(outcome.Hide(string(a.ResponseBody), secrets))
+			a.URL = shown
+		}
+	}
+}
