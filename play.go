@@ -75,22 +75,23 @@ func (g *globals) applyDemo(std streams) func(context.Context, []byte) error {
 }
 
 type benchCmd struct {
-	Part     string        `arg:"" optional:"" enum:"all,product,isolation" default:"all" help:"all, product (without the raw limits), or isolation: what merchants feel of two that are sick."`
-	JSON     bool          `help:"Write JSON."`
-	Postgres string        `help:"A PostgreSQL on this machine to measure too; schemas are made in it and dropped again." placeholder:"URL"`
-	Engine   string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`
-	Orders   int           `default:"20000" help:"Orders of the burst."`
-	For      time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
-	Million  bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
-	Ill      []string      `help:"Isolation: these ways of being sick only: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = the control alone." placeholder:"LIST"`
-	Rate     []int         `default:"200,500" help:"Isolation: orders per second." placeholder:"LIST"`
-	Rounds   int           `default:"5" help:"Isolation: rounds of a phase with sick merchants and one without."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation" default:"all" help:"all, product (without the raw limits), or isolation: what merchants feel of two that are sick."`
+	JSON        bool          `help:"Write JSON."`
+	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are made in it and dropped again." placeholder:"URL"`
+	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`
+	Orders      int           `default:"20000" help:"Orders of the burst."`
+	Connections int           `default:"64" help:"Connections of the burst, at most 1024."`
+	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
+	Million     bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
+	Ill         []string      `help:"Isolation: these ways of being sick only: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = the control alone." placeholder:"LIST"`
+	Rate        []int         `default:"200,500" help:"Isolation: orders per second." placeholder:"LIST"`
+	Rounds      int           `default:"5" help:"Isolation: rounds of a phase with sick merchants and one without."`
 }
 
 func (b *benchCmd) Run(ctx context.Context, std streams) error {
 	err := bench.Run(ctx, bench.Options{
 		Out: std.out, Progress: std.err, JSON: b.JSON, Start: startServer, DatabaseURL: b.Postgres, Engine: bench.Engine(b.Engine),
-		Part: bench.Part(b.Part), Orders: b.Orders, Length: b.For, Million: b.Million, Ills: b.Ill, Rates: b.Rate, Rounds: b.Rounds,
+		Part: bench.Part(b.Part), Orders: b.Orders, Connections: b.Connections, Length: b.For, Million: b.Million, Ills: b.Ill, Rates: b.Rate, Rounds: b.Rounds,
 	})
 	if errors.Is(err, bench.ErrOptions) {
 		return fmt.Errorf("%w: %w", app.ErrUsage, err)

@@ -49,6 +49,7 @@ type Options struct {
 	// left out. All is done in schemas that are dropped at the end.
 	DatabaseURL string
 	Orders      int           // of the burst, per engine; 0 = 20,000
+	Connections int           // of the burst; 0 = 64
 	Length      time.Duration // of each measurement at a fixed rate; 0 = 10 s, 3 s for a phase of isolation
 	// Million also holds 1,000,000 open orders, which takes minutes.
 	Million bool
@@ -113,6 +114,12 @@ func (o Options) engines() (sqlite, postgres bool, err error) {
 func Run(ctx context.Context, o Options) error {
 	if o.Orders <= 0 {
 		o.Orders = defaultOrders
+	}
+	if o.Connections <= 0 {
+		o.Connections = connections
+	}
+	if o.Connections > calls {
+		return fmt.Errorf("%w: at most %d connections", ErrOptions, calls)
 	}
 	b := &bench{report: newReport()}
 	var err error
