@@ -33,7 +33,7 @@ var (
 	tCause           = word{"原因", "Cause"}
 	tAddresses       = word{"通知地址", "Addresses"}
 	tAddressesNone   = word{"没有通知地址", "No address"}
-	tAddressesHow    = word{"在 notify.urls 或 notify.endpoints 里声明。没有地址时，事件记为未发送。", "Declare some under notify.urls or notify.endpoints. Without one, events are kept as not sent."}
+	tAddressesHow    = word{"在 notify.urls 或 notify.endpoints 里声明。没有地址时，只有订单自带地址的事件会发送，其余记为未发送。", "Declare some under notify.urls or notify.endpoints. Without one, only orders that name an address of their own are told; all else is kept as not sent."}
 	tAddress         = word{"地址", "Address"}
 	tChannel         = word{"方式", "Channel"}
 	tAllEvents       = word{"全部", "all"}
