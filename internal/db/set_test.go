@@ -132,3 +132,30 @@ func TestPreparedTakesListsAndRows(t *testing.T) {
 		}
 	})
 }
+
+// What goes through a list or through joined rows arrives as it is: numbers beyond
+// what a float holds, and texts that some encoding of them would escape.
+func TestListsAndRowsKeepTheirValues(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		rows := things(t, d)[:1]
+		rows[0].ID, rows[0].Kind = 1<<62+1, "<a&b>\u2028\\u0041 \\ \" '?' $1 收据 🧾"
+		if err := write(t, d, func(w *db.Writes) { w.Insert(&rows, "") }); err != nil {
+			t.Fatal(err)
+		}
+		const update = "UPDATE things AS th SET count = th.count + 1, body = _v.body, detail = _v.detail, trace = _v.trace FROM _v WHERE th.id = _v.id AND th.kind = _v.kind"
+		for range 2 { // the second time it is prepared
+			if err := write(t, d, func(w *db.Writes) { w.GuardEach(&rows, update) }); err != nil {
+				t.Fatal(err)
+			}
+			rows[0].Count++
+			if got := stored(t, d); !reflect.DeepEqual(got, rows) {
+				t.Errorf("got  %+v\nwant %+v", got, rows)
+			}
+			var ids []int64
+			err := d.Prepared(t.Context(), d.DB, &ids, "SELECT id FROM things WHERE id IN (?) AND kind IN (?)", []int64{1, rows[0].ID}, []string{"x", string(rows[0].Kind)})
+			if err != nil || len(ids) != 1 || ids[0] != rows[0].ID {
+				t.Errorf("found %v, %v", ids, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// burst calls everything back as fast as its connections can, and waits for the
+// last merchant to be told.
+func (s *subject) burst(ctx context.Context, from, to int) error {
+	cpu, err := cpuTime(s.process.PID)
+	if err != nil {
+		return err
+	}
+	n := to - from
+	start := time.Now()
+	took, err := closedLoop(ctx, s.o.Connections, n, func(i int) error { return s.call(from + i) })
+	if err != nil {
+		return err
+	}
+	answered := time.Now()
+	telling, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	last, err := s.sink.wait(telling, from, to)
+	if err != nil {
+		return err
+	}
+	cpuAfter, err := cpuTime(s.process.PID)
+	if err != nil {
+		return err
+	}
+	after, err := memory(s.process.PID)
+	if err != nil {
+		return err
+	}
+	took = sorted(took)
+	s.report.add(s.endToEnd(n, last.Sub(start)))
+	s.report.add(s.rate(s.name, "callbacks answered", n, answered.Sub(start)))
+	answer := fmt.Sprintf("callback answered, concurrency %d, ", s.o.Connections)
+	goals := [2]float64{} // there are none but for the usual concurrency
+	if s.o.Connections == connections {
+		goals = [2]float64{8, 25}
+	}
+	s.add(answer+"p50", "ms", ms(took.at(0.50)), goals[0])
+	s.add(answer+"p99", "ms", ms(took.at(0.99)), goals[1])
+	s.add(fmt.Sprintf("burst of %d: last merchant told after", n), "s", last.Sub(start).Seconds(), 0)
+	s.add("… of that, after the last callback's answer", "s", max(last.Sub(answered), 0).Seconds(), 0)
+	s.add("CPU seconds per 1,000 orders, server only", "s", (cpuAfter-cpu).Seconds()/float64(n)*1000, 0.4)
+	s.add("memory after the burst", "MB", float64(after)/mb, 100)
+	s.add("notifications sent twice", "", float64(s.sink.repeats.Load()), 0)
+	return nil
+}
+
+// endToEnd is the figure that counts: signature verified, order and ledger
+// committed, merchant told.
+func (s *subject) endToEnd(n int, spent time.Duration) figure {
+	const name = "orders end to end"
+	f := s.rate(s.name, name, n, spent)
+	if s.databaseURL != "" {
+		if embedded := s.report.find("embedded", name); embedded > 0 {
+			share := figure{Group: s.name, Name: "embedded end to end, share of this", Unit: "", Value: embedded / f.Value}
+			s.report.add(share.atLeast(0.5, "≥ 1/2"))
+		}
+		if s.report.plain == 0 {
+			return f // it is not measured without the raw limits
+		}
+		return f.atLeast(s.report.plain/5, "≥ 1/5 of direct by net/http")
+	}
+	return f
+}

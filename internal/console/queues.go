@@ -1,0 +1,161 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"backstop/internal/notify"
+	"backstop/internal/queue"
+
+	"github.com/uptrace/bun"
+)
+
+// Lane is one queue: what the database says waits for it, and what Redis holds.
+type Lane struct {
+	Name    string
+	Kept    bool  // the database has rows for it
+	Rows    int64 // that wait there
+	More    bool  // there are more than were counted
+	Overdue time.Duration
+	InRedis int // tasks; rows are the truth, tasks only nudge
+	Latency time.Duration
+}
+
+// Queues is every queue; RedisDown says that Redis could not be asked.
+type Queues struct {
+	Lanes     []Lane
+	RedisDown bool
+	// InFlight is how many notifications are on their way now, on all nodes.
+	InFlight     int64
+	InFlightMore bool // there are more than were counted
+	// Slow is how many merchants any node has among its slow ones.
+	Slow int
+}
+
+const (
+	// laneRows bounds what is counted of one lane.
+	laneRows = 2000
+	// redisTime is how long the overview waits for Redis.
+	redisTime = 300 * time.Millisecond
+)
+
+// Queues reads the length of every queue. sizes asks Redis; the page does without
+// its answer.
+func (b *Book) Queues(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Queues, error) {
+	now := b.db.Now()
+	slow, err := notify.SlowMerchants(ctx, b.db)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := b.waiting(ctx, slow)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queues{RedisDown: true, Slow: len(slow)}
+	var held map[string]queue.Size
+	if sizes != nil {
+		asked, cancel := context.WithTimeout(ctx, redisTime)
+		defer cancel()
+		held, err = sizes(asked)
+		q.RedisDown = err != nil
+	}
+	q.InFlight, q.InFlightMore = rows[inFlightRows].Count, rows[inFlightRows].Cut
+	for _, name := range queue.Names {
+		l := Lane{Name: name}
+		if r, ok := rows[name]; ok {
+			l.Kept, l.Rows, l.More = true, r.Count, r.Cut
+			if r.Oldest > 0 && r.Oldest < now {
+				l.Overdue = time.Duration(now-r.Oldest) * time.Microsecond
+			}
+		}
+		s := held[name]
+		l.InRedis, l.Latency = s.Pending+s.Active+s.Scheduled+s.Retry, s.Latency
+		q.Lanes = append(q.Lanes, l)
+	}
+	return q, nil
+}
+
+// laneCount is how many rows wait, and when the first of them was or is due.
+type laneCount struct {
+	Status notify.Status
+	Count  int64
+	Oldest int64
+	Cut    bool // there may be more than were counted
+}
+
+// and adds what waits elsewhere.
+func (l laneCount) and(m laneCount) laneCount {
+	if l.Count == 0 || m.Count > 0 && m.Oldest < l.Oldest {
+		l.Oldest = m.Oldest
+	}
+	l.Count, l.Cut = l.Count+m.Count, l.Cut || m.Cut
+	return l
+}
+
+// inFlightRows is the lane of rows that are being sent, which no queue holds.
+const inFlightRows = "in flight"
+
+// waiting counts rows by the queue that works on them. slow merchants have a queue
+// of their own, and so have those that are parked.
+func (b *Book) waiting(ctx context.Context, slow []int64) (map[string]laneCount, error) {
+	parked := notify.MerchantsParked(b.breakers, b.settings.Merchants())
+	slow = slices.DeleteFunc(slices.Clone(slow), func(id int64) bool { return slices.Contains(parked, id) })
+	lanes := map[string]laneCount{}
+	rest, err := b.byStatus(ctx, "NOT IN", append(slices.Clone(parked), slow...))
+	if err != nil {
+		return nil, err
+	}
+	lanes[string(queue.Live)], lanes[string(queue.Retry)], lanes[inFlightRows] = rest[notify.Queued], rest[notify.RetryWait], rest[notify.Sending]
+	of, err := b.byStatus(ctx, "IN", slow)
+	if err != nil {
+		return nil, err
+	}
+	lanes[string(queue.Slow)] = of[notify.Queued].and(of[notify.RetryWait])
+	lanes[inFlightRows] = lanes[inFlightRows].and(of[notify.Sending])
+	if of, err = b.byStatus(ctx, "IN", parked); err != nil {
+		return nil, err
+	}
+	delayed := of[notify.Queued].and(of[notify.RetryWait]).and(of[notify.Sending])
+	delayed.Oldest = 0 // they wait for their merchants, and are not late
+	lanes[string(queue.Delayed)] = delayed
+	var due laneCount
+	err = b.db.Read.NewRaw("SELECT count(*) AS count, coalesce(min(next_at), 0) AS oldest FROM"+
+		" (SELECT next_at FROM orders WHERE next_at IS NOT NULL ORDER BY next_at LIMIT ?) AS w", laneRows).Scan(ctx, &due)
+	if err != nil {
+		return nil, fmt.Errorf("count running orders: %w", err)
+	}
+	due.Cut = due.Count >= laneRows
+	lanes[queue.TimeoutQueue] = due
+	return lanes, nil
+}
+
+// byStatus counts what waits for the merchants, or for all but them, by where it
+// stands.
+func (b *Book) byStatus(ctx context.Context, which string, merchants []int64) (map[notify.Status]laneCount, error) {
+	of := map[notify.Status]laneCount{}
+	sample := b.db.Read.NewSelect().Table("deliveries").Column("status", "next_at").Where("next_at IS NOT NULL").Limit(laneRows)
+	switch {
+	case len(merchants) > 0:
+		sample = sample.Where("merchant_id ? (?)", bun.Safe(which), bun.List(merchants))
+	case which == "IN":
+		return of, nil
+	}
+	var rows []laneCount
+	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest FROM (?) AS w GROUP BY status", sample).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("count waiting notifications: %w", err)
+	}
+	var counted int64
+	for _, r := range rows {
+		of[r.Status] = r
+		counted += r.Count
+	}
+	for _, s := range []notify.Status{notify.Queued, notify.RetryWait, notify.Sending} {
+		l := of[s]
+		l.Cut = counted >= laneRows
+		of[s] = l
+	}
+	return of, nil
+}
