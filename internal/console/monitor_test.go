@@ -12,18 +12,7 @@ import (
 	"backstop/internal/db/dbtest"
 	"backstop/internal/queue"
 	"backstop/internal/settings"
-
-	"github.com/uptrace/bun"
 )
-
-// statements records what is sent to the database.
-type statements struct{ texts []string }
-
-func (s *statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
-
-func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
-	s.texts = append(s.texts, e.Query)
-}
 
 // scans is the lines of a statement's plan that read a whole table.
 func scans(t *testing.T, d *db.DB, query string) (found []string) {
@@ -79,7 +68,7 @@ func TestTheMonitorNeverScans(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := New(d, settings.NewStore(d, nil, nil, nil), breakers)
-		seen := &statements{}
+		seen := &dbtest.Statements{}
 		d.Read = d.Read.WithQueryHook(seen)
 		now := d.Now()
 		day := AttemptFilter{From: now - 24*time.Hour.Microseconds(), To: now, Limit: 50}
@@ -115,7 +104,7 @@ func TestTheMonitorNeverScans(t *testing.T) {
 		if _, err := b.Nodes(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		texts := seen.texts
+		texts := seen.Texts
 		for _, q := range texts {
 			for _, table := range scans(t, d, q) {
 				name, _, _ := strings.Cut(table, " ")

@@ -1,24 +1,12 @@
 package payment_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"backstop/internal/db/dbtest"
 	"backstop/internal/payment/paymenttest"
-
-	"github.com/uptrace/bun"
 )
-
-// statements records what a test sends to the database.
-type statements struct{ texts []string }
-
-func (s *statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
-
-func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
-	s.texts = append(s.texts, e.Query)
-}
 
 // Every statement of the hot path must find its rows by an index, or it slows
 // down as the tables grow: one that scanned them took a quarter of the CPU at
@@ -26,12 +14,12 @@ func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
 func TestConfirmNeverScansATable(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://127.0.0.1:1/n", Batch: 1})
 	o := create(t, f, nil)
-	seen := &statements{}
+	seen := &dbtest.Statements{}
 	f.DB.DB = f.DB.DB.WithQueryHook(seen)
 	take(t, f, f.Callback(o.OrderNo, "T1", 1999))
 	take(t, f, f.Callback("unknown", "T2", 1999))
 	checked := 0
-	for _, q := range append(seen.texts, f.DB.Statements()...) {
+	for _, q := range append(seen.Texts, f.DB.Statements()...) {
 		if !strings.HasPrefix(q, "SELECT") && !strings.HasPrefix(q, "UPDATE") && !strings.HasPrefix(q, "WITH") {
 			continue
 		}

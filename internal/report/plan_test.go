@@ -1,7 +1,6 @@
 package report
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -10,18 +9,7 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
-
-	"github.com/uptrace/bun"
 )
-
-// statements records what a test sends to the database.
-type statements struct{ texts []string }
-
-func (s *statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
-
-func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
-	s.texts = append(s.texts, e.Query)
-}
 
 // Behind a day of figures the page's reads go to their rows by an index and pass
 // over few others: that, and not the speed of a machine, keeps them quick.
@@ -59,17 +47,17 @@ func TestReadsPassOverLittleBehindADayOfFigures(t *testing.T) {
 			"at risk":   {1, func(d *db.DB) error { _, err := AtRisk(t.Context(), d); return err }},
 		} {
 			t.Run(name, func(t *testing.T) {
-				seen, plain := &statements{}, d.Read
+				seen, plain := &dbtest.Statements{}, d.Read
 				d.Read = plain.WithQueryHook(seen)
 				err := c.read(d)
 				d.Read = plain
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(seen.texts) == 0 {
+				if len(seen.Texts) == 0 {
 					t.Fatal("no statement seen")
 				}
-				for _, q := range seen.texts {
+				for _, q := range seen.Texts {
 					passesOver(t, d, q, c.most)
 				}
 			})

@@ -1,0 +1,19 @@
+package dbtest
+
+import (
+	"context"
+
+	"github.com/uptrace/bun"
+)
+
+// Statements records what goes by bun to a database: give it to WithQueryHook. It is
+// for one goroutine.
+type Statements struct{ Texts []string }
+
+// BeforeQuery implements bun.QueryHook.
+func (s *Statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+// AfterQuery implements bun.QueryHook.
+func (s *Statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
+	s.Texts = append(s.Texts, e.Query)
+}
