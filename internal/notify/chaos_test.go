@@ -236,7 +236,11 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int) (all 
 	if c.world.overlaps > 0 {
 		say("%d attempts ran beside another of the same delivery", c.world.overlaps)
 	}
-	if left := notify.Left(survivor); left != "" {
+	left := notify.Left(survivor)
+	for end := time.Now().Add(5 * time.Second); left != "" && time.Now().Before(end); left = notify.Left(survivor) {
+		time.Sleep(10 * time.Millisecond) // a last look at the rows may be on its way
+	}
+	if left != "" {
 		say("the dispatcher holds %s", left)
 	}
 	if wrong, err := report.Recount(t.Context(), c.DB); err != nil || len(wrong) > 0 {

@@ -92,10 +92,16 @@ func (d *Dispatcher) pull(l *lane) {
 		}
 		d.mu.Lock()
 		l.pulling = false
+		again := l.more // asked for meanwhile, about rows that this query may not have seen
 		// A full page means that there may be more behind it.
-		l.more = l.more || len(nudges) == laneWaiting
+		l.more = again || len(nudges) == laneWaiting
 		d.mu.Unlock()
 		d.Offer(nudges)
+		if again {
+			d.mu.Lock()
+			d.pull(l)
+			d.mu.Unlock()
+		}
 	})
 }
 

@@ -348,6 +348,19 @@ func TestBacklogBeyondTheWindowIsPulledFromSQL(t *testing.T) {
 	})
 }
 
+// A tick that comes while rows are being fetched may know of one more: they are
+// fetched again, and then nothing is left to do for this merchant.
+func TestAPullDuringAPullIsNotForgotten(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		disp := dispatcherWith(t, f, &fakeChannel{}, 10, forgiving(d))
+		for range 20 {
+			disp.Pull([]int64{f.M1.ID, f.M1.ID})
+			until(t, "nothing is left of it", func() bool { return notify.Left(disp) == "" })
+		}
+	})
+}
+
 func TestShutdownGivesTheAttemptBack(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000}})
 	started := make(chan struct{})
