@@ -38,7 +38,8 @@ type Options struct {
 	Alerts     Alerts
 
 	// Workers runs the task servers and the tick; Scheduler the clean-up and,
-	// on any node, what is done by the clock.
+	// on any node, what is done by the clock. A process with a Dispatcher and no
+	// workers looks for what it alone can send.
 	Workers, Scheduler bool
 	CleanupEvery       time.Duration
 	// Nightly is when each day, in Zone, figures are counted anew.
@@ -154,10 +155,10 @@ func (j *Jobs) schedule(ctx context.Context) error {
 		{true, breaker.RefreshEvery, "refresh breakers", j.refreshBreakers},
 		{j.o.Workers, tickEvery, "wake for probes", j.waker.Wake},
 		{true, beatEvery, "beat", j.beat},
-		{j.o.Workers, tickEvery, "tick deliveries", j.tick.deliveries},
-		{j.o.Workers, tickEvery, "tick pings", j.tick.pings},
+		{j.o.Dispatcher != nil, tickEvery, "tick deliveries", j.tick.deliveries},
+		{j.o.Dispatcher != nil, tickEvery, "tick pings", j.tick.pings},
 		{j.o.Workers, tickEvery, "tick timeouts", j.tick.timeouts},
-		{j.o.Workers, tickEvery, "tell of slow merchants", j.slow},
+		{j.o.Dispatcher != nil, tickEvery, "tell of slow merchants", j.slow},
 		{j.o.Workers, tickEvery, "fold the ledger", j.fold},
 		{j.o.Workers, tickEvery, "fold the reports", j.report},
 		{true, watchEvery, "watch", j.watcher.levels},

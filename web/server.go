@@ -72,8 +72,7 @@ type Options struct {
 	Breakers *breaker.Book
 	// Nudge tells the workers of notifications that are due, after a commit.
 	Nudge func([]queue.Nudge)
-	// Sockets keeps the connections of merchants who are told over them; nil = this
-	// process sends no notifications.
+	// Sockets keeps the connections of merchants who are told over them.
 	Sockets Sockets
 	// Pings tries addresses for people.
 	Pings   Pinger

@@ -19,9 +19,6 @@ const (
 // The connection belongs to the merchant whose key opened it, for as long as that
 // key holds.
 func (s *Server) notifySocket(c *fiber.Ctx) error {
-	if s.o.Sockets == nil {
-		return errNoSockets
-	}
 	m, hash := asMerchant(c), bearer(c)
 	upgrader := ws.FastHTTPUpgrader{ReadBufferSize: socketRead, WriteBufferSize: socketWrite}
 	err := upgrader.Upgrade(c.Context(), func(conn *ws.Conn) {
@@ -36,11 +33,7 @@ func (s *Server) notifySocket(c *fiber.Ctx) error {
 	return nil
 }
 
-// Answers of the socket's door.
-var (
-	errNoSockets = &apiError{status: http.StatusServiceUnavailable, code: "no_worker", message: "this node sends nothing: connect to one with the roles web and worker"}
-	errNotSocket = &apiError{status: http.StatusBadRequest, code: "bad_request", message: "open a WebSocket here (RFC 6455, version 13)"}
-)
+var errNotSocket = &apiError{status: http.StatusBadRequest, code: "bad_request", message: "open a WebSocket here (RFC 6455, version 13)"}
 
 // Sockets keeps merchants' connections; it is websocket.Hub.
 type Sockets interface {

@@ -2,9 +2,7 @@ package web
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 	"backstop/internal/notify/websocket"
 
 	ws "github.com/fasthttp/websocket"
-	"github.com/gofiber/fiber/v2"
 )
 
 // dial opens a merchant's connection with a key.
@@ -76,19 +73,5 @@ func TestWhatIsNoWebSocketIsNotUpgraded(t *testing.T) {
 	h := open(t)
 	if got := h.api(t, keyOfGalaxy, http.MethodGet, "/api/v1/notify/ws", ""); got.problem() != "400 bad_request" {
 		t.Errorf("%s", got.problem())
-	}
-}
-
-// A process without workers would keep merchants waiting on a line that nobody
-// speaks into.
-func TestANodeThatSendsNothingTakesNoConnections(t *testing.T) {
-	var got error
-	app := fiber.New(fiber.Config{ErrorHandler: func(_ *fiber.Ctx, err error) error { got = err; return nil }})
-	app.Get("/", (&Server{}).notifySocket)
-	if _, err := app.Test(httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
-		t.Fatal(err)
-	}
-	if !errors.Is(got, errNoSockets) {
-		t.Errorf("%v", got)
 	}
 }

@@ -216,10 +216,11 @@ func (a *App) build() {
 	a.closing(a.nudger.Close)
 	a.ledger = ledger.New(a.db)
 	ways := a.openChannels(out)
-	if a.o.Roles.Worker {
+	if a.o.Roles.Worker || a.o.Roles.Web {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
+			LinkedOnly: !a.o.Roles.Worker,
 		})
 		a.onConnect(a.dispatcher)
 		a.nudger.Follow(a.dispatcher.Way)
@@ -240,7 +241,7 @@ func (a *App) build() {
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Callbacks: receiver, Payments: a.processor,
 			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
-			Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.socketDoor(), Breakers: a.breakers,
+			Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.sockets, Breakers: a.breakers,
 			Pings:  notify.Pinger{DB: a.db, Channels: ways},
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		})

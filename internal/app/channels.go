@@ -8,7 +8,6 @@ import (
 	"backstop/internal/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
-	"backstop/web"
 )
 
 // wakeTime bounds the release of what waited for a merchant's connection.
@@ -42,13 +41,4 @@ func (a *App) connected(d *notify.Dispatcher, merchantID int64) {
 	}
 	a.o.Log.Info("connect", "merchant_id", merchantID, "released", woken)
 	d.Pull([]int64{merchantID})
-}
-
-// socketDoor is where merchants connect; nil on a node that sends nothing.
-func (a *App) socketDoor() web.Sockets {
-	if a.dispatcher == nil {
-		a.o.Log.Info("merchants cannot connect to this node: a WebSocket needs the roles web and worker in one process")
-		return nil
-	}
-	return a.sockets
 }

@@ -41,7 +41,7 @@ const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_
 // claimUpdate finds its rows by id alone. Where the planner sees that only what is
 // due can match, it also walks all that is due, as it believes that this is little.
 const claimUpdate = "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?" +
-	" WHERE id IN (?) AND coalesce(next_at, 9223372036854775807) <= ? AND status IN (?, ?, ?) AND " + within + claimedColumns
+	" WHERE id IN (?) AND coalesce(next_at, 9223372036854775807) <= ? AND status IN (?, ?, ?) AND "
 
 // claimTimeout bounds one claim or pull.
 const claimTimeout = 5 * time.Second
@@ -60,9 +60,9 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	now := d.o.DB.Now()
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	var rows []claimed
-	args := claimArgs(d.o.DB, lease, ids, d.linked(merchants), now)
+	args := d.claimArgs(lease, ids, d.linked(merchants), now)
 	err := d.o.DB.Relaxed(ctx, func(ctx context.Context, q bun.IDB) error {
-		return d.o.DB.Prepared(ctx, q, &rows, claimUpdate, args...)
+		return d.o.DB.Prepared(ctx, q, &rows, d.claimText(), args...)
 	})
 	if err != nil {
 		return nil, err
@@ -74,8 +74,10 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	return got, nil
 }
 
-func claimArgs(d *db.DB, lease int64, ids, linked []int64, now int64) []any {
-	return append([]any{Sending, d.Boot(), lease, ids, now, Queued, RetryWait, Sending}, withinArgs(linked, now)...)
+func (d *Dispatcher) claimText() string { return claimUpdate + d.within() + claimedColumns }
+
+func (d *Dispatcher) claimArgs(lease int64, ids, linked []int64, now int64) []any {
+	return append([]any{Sending, d.o.DB.Boot(), lease, ids, now, Queued, RetryWait, Sending}, d.withinArgs(linked, now)...)
 }
 
 // pull fetches a merchant's next due rows when its line has run out and more may
@@ -114,7 +116,7 @@ func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
 	defer cancel()
 	var rows []struct{ ID, NextAt int64 }
 	now := d.o.DB.Now()
-	here := bun.SafeQuery(within, withinArgs(bun.List(d.linked([]int64{merchantID})), now)...)
+	here := bun.SafeQuery(d.within(), d.withinArgs(bun.List(d.linked([]int64{merchantID})), now)...)
 	err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND ? ORDER BY next_at LIMIT ?",
 		merchantID, now+lookAhead.Microseconds(), here, laneWaiting).Scan(ctx, &rows)
 	if err != nil {

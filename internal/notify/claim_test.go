@@ -28,19 +28,20 @@ func TestAClaimDoesNotWalkTheBacklog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	node := &Dispatcher{o: Options{DB: d}}
 	plan := func(text string) string {
 		var lines []string
-		args := claimArgs(d, 2, []int64{5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, []int64{0}, d.Now())
+		args := node.claimArgs(2, []int64{5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, []int64{0}, d.Now())
 		if err := d.Prepared(t.Context(), d.DB, &lines, "EXPLAIN "+text, args...); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(lines, "\n")
 	}
-	if got := plan(claimUpdate); !strings.Contains(got, "deliveries_pkey") || strings.Contains(got, "deliveries_due") {
+	if got := plan(node.claimText()); !strings.Contains(got, "deliveries_pkey") || strings.Contains(got, "deliveries_due") {
 		t.Errorf("a claim is planned as\n%s", got)
 	}
 	// The control: what the planner makes of the same question asked plainly.
-	if got := plan(strings.Replace(claimUpdate, "coalesce(next_at, 9223372036854775807)", "next_at", 1)); !strings.Contains(got, "deliveries_due") {
+	if got := plan(strings.Replace(node.claimText(), "coalesce(next_at, 9223372036854775807)", "next_at", 1)); !strings.Contains(got, "deliveries_due") {
 		t.Errorf("the plain question is planned well too, the trap is gone:\n%s", got)
 	}
 }

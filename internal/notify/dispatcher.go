@@ -43,6 +43,9 @@ type Options struct {
 	Timeout     time.Duration // the longest that any merchant's attempt may take
 	Log         *slog.Logger
 	Tracer      *trace.Tracer // nil = nothing is followed
+	// LinkedOnly sends to merchants only who are connected to this process: it is one
+	// without workers, and they cannot be told by any other.
+	LinkedOnly bool
 }
 
 // Dispatcher sends what is due, one merchant's cap and the node's cap in mind.
@@ -130,7 +133,7 @@ func (d *Dispatcher) Pull(merchants []int64) {
 	defer d.mu.Unlock()
 	d.age(time.Now())
 	for _, id := range merchants {
-		if g := d.gate(id); g.Shut() {
+		if g := d.gate(id); g.Shut() || d.o.LinkedOnly && !d.mine(id, Websocket) {
 			continue
 		}
 		l := d.lane(id)

@@ -123,7 +123,7 @@ func (d *Dispatcher) reserve(x *Delivery) *ticket {
 		return nil // what is rationed stands in line
 	case l.slow || l.more || l.pulling || len(l.waiting) > 0 || l.inFlight >= d.limitOf(l):
 		return nil
-	case x.Channel == Websocket && len(d.linked([]int64{x.MerchantID})) < 2:
+	case !d.mine(x.MerchantID, x.Channel):
 		return nil
 	}
 	t := &ticket{id: x.ID, lane: l, generation: g.Generation}

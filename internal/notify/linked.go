@@ -26,13 +26,36 @@ const (
 	busy = 50 * alone
 )
 
-// within limits a query for deliveries to the rows that this node should send. Its
-// parameters are withinArgs, of the merchants that are linked to it.
-const within = "(channel <> ? OR merchant_id IN (?) OR next_at <= ? OR (next_at <= ? AND NOT EXISTS" +
-	" (SELECT 1 FROM report_merchants AS r WHERE r.merchant_id = deliveries.merchant_id AND r.last_ok_at > ?)))"
+// within limits a query for deliveries to the rows that a node with workers should
+// send, and withinLinked to those of one without. Their parameters are withinArgs, of
+// the merchants that are linked to it.
+const (
+	within = "(channel <> ? OR merchant_id IN (?) OR next_at <= ? OR (next_at <= ? AND NOT EXISTS" +
+		" (SELECT 1 FROM report_merchants AS r WHERE r.merchant_id = deliveries.merchant_id AND r.last_ok_at > ?)))"
+	withinLinked = "(channel = ? AND merchant_id IN (?))"
+)
 
-func withinArgs(linked any, now int64) []any {
+func (d *Dispatcher) within() string {
+	if d.o.LinkedOnly {
+		return withinLinked
+	}
+	return within
+}
+
+func (d *Dispatcher) withinArgs(linked any, now int64) []any {
+	if d.o.LinkedOnly {
+		return []any{Websocket, linked}
+	}
 	return []any{Websocket, linked, now - busy, now - alone, now - alone}
+}
+
+// mine says whether this node may send over a channel to a merchant now, or should
+// leave that to another.
+func (d *Dispatcher) mine(merchantID int64, channel string) bool {
+	if channel != Websocket {
+		return !d.o.LinkedOnly
+	}
+	return len(d.linked([]int64{merchantID})) > 1
 }
 
 // linked are those of the merchants who are connected to this node.

@@ -32,12 +32,16 @@ func (l *line) Send(context.Context, notify.Message) notify.Result {
 	return notify.Result{Class: notify.NotConnected, Error: "the merchant is not connected to this node"}
 }
 
-func nodeWith(t *testing.T, f *paymenttest.Fixture, l *line) *notify.Dispatcher {
-	d := notify.NewDispatcher(notify.Options{
+func nodeWith(t *testing.T, f *paymenttest.Fixture, l *line, change ...func(*notify.Options)) *notify.Dispatcher {
+	o := notify.Options{
 		DB: f.DB, Breakers: breaker.NewBook(f.DB, func(int64) breaker.Policy { return never }), Book: f.Settings.Merchants,
 		Channels: map[string]notify.Channel{notify.Websocket: l, notify.Webhook: l}, Nudger: f.Nudger, Concurrency: 10, Timeout: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	d := notify.NewDispatcher(o)
 	t.Cleanup(func() { stop(d, 5*time.Second) })
 	return d
 }
@@ -62,6 +66,38 @@ func TestOnlyTheNodeWithTheConnectionTakesItsRows(t *testing.T) {
 			node.Pull([]int64{here.Merchant})
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered' AND attempts = 1", here.Delivery) == 1
 		})
+	})
+}
+
+// A process without workers tells who is connected to it, and leaves everything else
+// to those that have some.
+func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		nudges := paid(t, f, 2)
+		over, here := nudges[0], nudges[1]
+		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:' WHERE id = ?", here.Delivery).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// For ages nobody has come for them.
+		if _, err := d.NewRaw("UPDATE deliveries SET next_at = ?", d.Now()-2*time.Hour.Microseconds()).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var l line
+		door := nodeWith(t, f, &l, func(o *notify.Options) { o.LinkedOnly = true })
+		door.Pull([]int64{here.Merchant})
+		door.Offer([]queue.Nudge{here, over})
+		until(t, "it has looked at them", func() bool { return notify.Left(door) == "" })
+		f.Want(t, 2, "SELECT count(*) FROM deliveries WHERE attempts = 0 AND status = 'queued'")
+
+		l.connected.Store(true)
+		door.Offer([]queue.Nudge{over})
+		door.Pull([]int64{here.Merchant})
+		until(t, "what goes over the connection is delivered", func() bool {
+			return f.Count(t, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered' AND attempts = 1", here.Delivery) == 1
+		})
+		until(t, "it has looked at them", func() bool { return notify.Left(door) == "" })
+		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND attempts = 0 AND status = 'queued'", over.Delivery)
 	})
 }
 
