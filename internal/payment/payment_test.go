@@ -185,6 +185,48 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 	})
 }
 
+// Neither the account nor the order is part of what a message says of the money:
+// without them in its digest, the right message after a wrong one was a repeat,
+// and the order stayed unpaid for ever.
+func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		want := func(r *payment.Received, outcomes ...string) {
+			t.Helper()
+			for _, outcome := range outcomes {
+				if out := take(t, f, r); out.Name != outcome || out.Result != supplier.Taken {
+					t.Errorf("outcome %q (%v), want %q taken", out.Name, out.Result, outcome)
+				}
+			}
+		}
+		o := create(t, f, nil)
+		f.Supplier.Adapter = ours{f.Supplier.Adapter}
+		right, wrong := f.Callback(o.OrderNo, "T-1", 1999), f.Callback(o.OrderNo, "T-1", 1999)
+		right.Callback.Identity = f.Supplier.Adapter.Identity()
+		wrong.Callback.Identity = map[string]string{"app": "A-9", "seller": "S-9"}
+		want(wrong, compensation.AccountMismatch, payment.Repeat)
+		want(right, payment.Paid, payment.Repeat)
+		want(wrong, payment.Repeat)
+		if got := reload(t, f, o); got.Status != order.Paid || got.Version != 2 {
+			t.Errorf("%s, version %d", got.Status, got.Version)
+		}
+
+		early := f.Callback("taken-over", "T-early", 1999)
+		early.Callback.Identity = right.Callback.Identity
+		want(early, compensation.UnknownOrder, payment.Repeat)
+		o = create(t, f, nil)
+		if _, err := f.DB.NewRaw("UPDATE orders SET order_no = 'taken-over' WHERE id = ?", o.ID).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want(early, payment.Paid, payment.Repeat)
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_order'")
+	})
+}
+
+// ours is an adapter whose messages must name an application and a seller.
+type ours struct{ supplier.Adapter }
+
+func (ours) Identity() map[string]string { return map[string]string{"app": "A-1", "seller": "S-1"} }
+
 func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		a, b := create(t, f, nil), create(t, f, nil)
