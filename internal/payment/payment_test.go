@@ -15,6 +15,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/settings"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
 
@@ -313,6 +314,39 @@ func TestCreateIsIdempotentByOutTradeNo(t *testing.T) {
 		}
 		if _, created, err := f.Processor.Create(t.Context(), f.M2, r); err != nil || !created {
 			t.Errorf("another merchant's same number: %v, %v", created, err)
+		}
+	})
+}
+
+func TestCreateFindsItsOrderAfterTheSupplierWasDisabled(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		r := payment.CreateRequest{OutTradeNo: "A-1", Amount: 5, Currency: "CNY", Supplier: "sp-main", Subject: "s"}
+		first, _, err := f.Processor.Create(t.Context(), f.M1, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			if _, err := tx.NewRaw("UPDATE suppliers SET enabled = FALSE").Exec(ctx); err != nil {
+				return err
+			}
+			return settings.Bump(ctx, tx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Settings.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if again, created, err := f.Processor.Create(t.Context(), f.M1, r); err != nil || created || again.OrderNo != first.OrderNo {
+			t.Errorf("the same again: %v, %v", created, err)
+		}
+		var field *payment.FieldError
+		for _, out := range []string{"A-1", "A-2"} {
+			other := r
+			other.OutTradeNo, other.Amount = out, 6
+			if _, _, err := f.Processor.Create(t.Context(), f.M1, other); !errors.As(err, &field) || field.Field != "supplier" {
+				t.Errorf("%s with another amount: %v", out, err)
+			}
 		}
 	})
 }
