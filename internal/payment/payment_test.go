@@ -2,6 +2,8 @@ package payment_test
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -255,6 +257,36 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 		}
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'decrypt_failed' AND seen = 3")
 		f.Want(t, 3, "SELECT count(*) FROM callbacks")
+	})
+}
+
+// What is longer than Callback.Bound leaves is refused by PostgreSQL's indexes at
+// every commit: the supplier heard 503 for a day, and nobody saw why.
+func TestLongestTextsCanBeKept(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		long := func() string {
+			random := make([]byte, 2000) // what repeats would be compressed
+			_, _ = rand.Read(random)
+			return hex.EncodeToString(random)
+		}
+		o := create(t, f, nil)
+		for _, change := range []func(*supplier.Callback){
+			func(c *supplier.Callback) { c.TradeNo = long() }, // first: the order is still unpaid
+			func(c *supplier.Callback) { c.TradeNo = long() }, // surplus
+			func(c *supplier.Callback) { c.OrderRef, c.TradeNo = long(), long() },
+			func(c *supplier.Callback) { c.OrderRef, c.TradeNo = long(), "" },
+			func(c *supplier.Callback) { c.Status, c.RefundNo = supplier.Refunded, long() },
+			func(c *supplier.Callback) { c.Currency, c.RawStatus = long(), long() },
+		} {
+			r := f.Callback(o.OrderNo, "T", 1999)
+			r.Callback.EventKey = long()
+			change(&r.Callback)
+			if r.Callback.Bound() == "" {
+				t.Errorf("nothing was too long: %+v", r.Callback)
+			}
+			take(t, f, r)
+		}
+		f.Want(t, 5, "SELECT count(*) FROM exceptions")
 	})
 }
 
