@@ -43,6 +43,7 @@ var (
 	errForbidden    = &apiError{status: http.StatusForbidden, code: "forbidden", message: "this key may not do that"}
 	errTooMany      = &apiError{status: http.StatusTooManyRequests, code: "rate_limited", message: "too many requests: slow down"}
 	errEncoded      = &apiError{status: http.StatusUnsupportedMediaType, code: "unsupported_encoding", message: "send the body without Content-Encoding"}
+	errAway         = &apiError{status: http.StatusServiceUnavailable, code: "unavailable", message: "the database is away: try again"}
 	errInternal     = &apiError{status: http.StatusInternalServerError, code: "internal", message: "this is our fault; the request id helps us to find it"}
 )
 
@@ -101,6 +102,9 @@ func answerTo(err error) *apiError {
 	}
 	if db.IsConflict(err) {
 		return &apiError{status: http.StatusServiceUnavailable, code: "busy", message: db.ErrBusy.Error()}
+	}
+	if db.IsAway(err) {
+		return errAway
 	}
 	var library *fiber.Error
 	if errors.As(err, &library) && library.Code < http.StatusInternalServerError {

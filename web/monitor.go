@@ -82,7 +82,7 @@ type stepView struct {
 func (s *Server) listCallbacks(c *fiber.Ctx) error {
 	f := readFilter(c)
 	q := callback.Query{
-		OrderNo: f.text("order_no"), Supplier: f.text("supplier"), Outcome: f.text("outcome"), Refused: f.yes("refused"),
+		OrderNo: f.text("order_no"), Supplier: f.text("supplier"), Outcome: f.text("outcome"), Refused: f.yes("refused", true),
 		Before: f.cursor(), Limit: f.limit(),
 	}
 	if f.err != nil {
@@ -130,11 +130,13 @@ func (f *filter) text(name string) string {
 	return text
 }
 
-func (f *filter) yes(name string) bool {
+func (f *filter) yes(name string, otherwise bool) bool {
 	switch f.text(name) {
+	case "":
+		return otherwise
 	case "true", "1":
 		return true
-	case "", "false", "0":
+	case "false", "0":
 	default:
 		f.blame(name, "use true or false")
 	}

@@ -93,7 +93,7 @@ func TestCallbacksAreListedAsPromised(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"?order_no=O1": "paid", "?refused=true": "bad_signature paid", "?": "paid", "?supplier=wx&refused=1&limit=1": "bad_signature paid",
+		"?order_no=O1": "paid", "?refused=true": "bad_signature paid", "?refused=false": "paid", "?": "bad_signature paid", "?supplier=wx&refused=1&limit=1": "bad_signature paid",
 		"?outcome=" + callback.BadSignature: "bad_signature", "?order_no=O2": "", "?supplier=none": "",
 	} {
 		var got []string

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/http"
@@ -132,6 +133,7 @@ func TestEveryErrorHasOneAnswer(t *testing.T) {
 		{db.ErrBusy, "503 busy "},
 		{db.ErrStale, "503 busy "},
 		{db.ErrCommitUnknown, "503 unknown_outcome "},
+		{fmt.Errorf("hunter2: %w", driver.ErrBadConn), "503 unavailable "},
 		{errors.New("password is hunter2"), "500 internal "},
 	} {
 		for _, err := range []error{c.err, fmt.Errorf("doing it: %w", c.err)} {

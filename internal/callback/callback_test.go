@@ -40,6 +40,12 @@ func (spoken) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback
 		return supplier.Callback{}, &supplier.Unreadable{
 			Kind: "decrypt_failed", Result: supplier.InternalFailed, Callback: supplier.Callback{OrderRef: ref},
 		}
+	case "long":
+		said := supplier.Callback{EventKey: "E", OrderRef: "O1", TradeNo: strings.Repeat("T", 600), Status: supplier.Paid, Amount: 1, Currency: "CNY"}
+		if ref == "unreadable" {
+			return supplier.Callback{}, &supplier.Unreadable{Kind: "decrypt_failed", Result: supplier.InternalFailed, Callback: said}
+		}
+		return said, nil
 	case "panic":
 		panic("an adapter's mistake")
 	case "odd":
@@ -156,6 +162,8 @@ func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
 		{"wx", "paid O1", payment.Paid, 200, true},
 		{"listed", "paid O1", payment.Paid, 200, true},
 		{"wx", "locked O1", "decrypt_failed", 500, true},
+		{"wx", "long", "malformed", 400, true},
+		{"wx", "long unreadable", "decrypt_failed", 500, true},
 		{"wx", "forged O1", BadSignature, 401, false},
 		{"wx", "garbage", Unparsable, 400, false},
 		{"wx", "panic", AdapterFailed, 500, false},
@@ -172,6 +180,8 @@ func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
 		}
 		if taken := len(h.till.took) == 1; taken != c.taken {
 			t.Errorf("%s %q: given to the payment = %v", c.code, c.body, taken)
+		} else if taken && len(h.till.took[0].Callback.TradeNo) > 512 {
+			t.Errorf("%s %q: no database can index the trade number", c.code, c.body)
 		}
 		if (got.Err != nil) != (c.outcome == AdapterFailed) {
 			t.Errorf("%s %q: error %v", c.code, c.body, got.Err)

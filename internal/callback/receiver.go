@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"backstop/internal/compensation"
 	"backstop/internal/db"
 	"backstop/internal/failpoint"
 	"backstop/internal/metric"
@@ -195,7 +196,30 @@ func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (sa
 			err = fmt.Errorf("the adapter panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return a.Parse(req, steps)
+	said, err = a.Parse(req, steps)
+	return bound(said, err, steps)
+}
+
+// bound keeps texts that no database could index out of the way of money: such a
+// message would fail at every commit, and nobody would see it.
+func bound(said supplier.Callback, err error, steps *supplier.Trace) (supplier.Callback, error) {
+	var unreadable *supplier.Unreadable
+	if errors.As(err, &unreadable) {
+		unreadable.Callback.Bound()
+	}
+	if err != nil {
+		return said, err
+	}
+	field := said.Bound()
+	if field == "" {
+		return said, nil
+	}
+	reason := "the " + field + " is too long"
+	steps.Fail("content", "%s", reason)
+	said.Status, said.Final = supplier.Other, false
+	return supplier.Callback{}, &supplier.Unreadable{
+		Kind: compensation.Malformed, Result: supplier.Malformed, Reason: reason, Callback: said,
+	}
 }
 
 // refuse hands the call to the recorder, which works after the answer.

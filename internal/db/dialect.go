@@ -2,7 +2,10 @@ package db
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -99,6 +102,23 @@ func IsConflict(err error) bool {
 		return lite.Code()&0xff == sqlitelib.SQLITE_BUSY
 	}
 	return false
+}
+
+// IsAway says that the database could not be reached, or left in the middle of
+// the work. Of a commit that was under way this says nothing; see
+// ErrCommitUnknown.
+func IsAway(err error) bool {
+	var pg *pgconn.PgError
+	var connect *pgconn.ConnectError
+	var network net.Error
+	switch {
+	case errors.As(err, &connect), errors.Is(err, driver.ErrBadConn), errors.Is(err, io.ErrUnexpectedEOF):
+		return true
+	case errors.As(err, &pg): // connections, too many of them, and ended by an operator
+		return strings.HasPrefix(pg.Code, "08") || pg.Code == "53300" || strings.HasPrefix(pg.Code, "57P")
+	default:
+		return errors.As(err, &network)
+	}
 }
 
 // Explain shortens a database error for people; it may be stored and shown.

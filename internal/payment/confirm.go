@@ -38,10 +38,15 @@ func (r *Received) key() string {
 	return strconv.FormatInt(r.Supplier.AccountID, 36) + " " + ref
 }
 
-// digest is what makes two messages of one event key the same message.
-func (r *Received) digest() string {
+// digest is what makes two messages of one event key the same message: what it
+// says, and what it missed, if anything (see isRepeat).
+func (r *Received) digest(missed string) string {
 	c := r.Callback
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q %q", c.OrderRef, c.TradeNo, c.Amount, c.Currency, c.Status))
+	text := fmt.Appendf(nil, "%q %q %d %q %q", c.OrderRef, c.TradeNo, c.Amount, c.Currency, c.Status)
+	if missed != "" {
+		text = fmt.Appendf(text, " %q", missed)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -269,12 +274,12 @@ func (b *batch) collect(i int, r *Received, d decision) Outcome {
 	}
 	b.records = append(b.records, callbackRow{
 		ID: out.CallbackID, SupplierID: r.Supplier.ID, OrderID: orderID, OrderNo: out.OrderNo, TradeNo: c.TradeNo,
-		EventKey: c.EventKey, Digest: r.digest(), Outcome: d.outcome, ReceivedAt: r.Record.ReceivedAt,
+		EventKey: c.EventKey, Digest: d.digest, Outcome: d.outcome, ReceivedAt: r.Record.ReceivedAt,
 		RemoteAddr: r.Record.RemoteAddr, Method: r.Record.Method, Query: r.Record.Query, Headers: r.Record.Header,
 		Body: body, Steps: raw,
 	})
 	if d.outcome != Repeat && r.Unreadable == nil {
-		b.keys = append(b.keys, keyRow{AccountID: r.Supplier.AccountID, EventKey: c.EventKey, Digest: r.digest(), CallbackID: out.CallbackID})
+		b.keys = append(b.keys, keyRow{AccountID: r.Supplier.AccountID, EventKey: c.EventKey, Digest: d.digest, CallbackID: out.CallbackID})
 	}
 	if d.attempt != nil {
 		b.settled = append(b.settled, d.attempt)

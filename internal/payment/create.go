@@ -60,6 +60,9 @@ type createResult struct {
 // db.ErrBusy.
 func (p *Processor) Create(ctx context.Context, m *merchant.Merchant, r CreateRequest) (o *order.Order, created bool, err error) {
 	if o, err = p.newOrder(m, r); err != nil {
+		if old := p.made(ctx, m, r); old != nil {
+			return old, false, nil
+		}
 		return nil, false, err
 	}
 	res, err := p.creates.Do(ctx, &createItem{order: o, lines: r.Items})
@@ -70,6 +73,17 @@ func (p *Processor) Create(ctx context.Context, m *merchant.Merchant, r CreateRe
 		return nil, false, &FieldError{"items", res.err.Error()}
 	}
 	return res.order, res.created, res.err
+}
+
+// made is the order that the same request made when it was still acceptable: its
+// supplier may have been disabled since, and a merchant that never got the answer
+// must not believe that there is no order.
+func (p *Processor) made(ctx context.Context, m *merchant.Merchant, r CreateRequest) *order.Order {
+	old, err := order.ByOutTradeNo(ctx, p.o.DB.Read, m.ID, r.OutTradeNo)
+	if err != nil || old.RequestDigest != r.digest() {
+		return nil
+	}
+	return old
 }
 
 // newOrder checks what the request means and makes the order that it asks for.

@@ -2,6 +2,8 @@ package payment
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"backstop/internal/compensation"
 	"backstop/internal/order"
@@ -12,6 +14,7 @@ import (
 type decision struct {
 	outcome   string
 	result    supplier.Result
+	digest    string // under which a repeat of the message is known
 	order     *order.Order
 	to        order.Status // "" = no change
 	attempt   *Attempt     // to save
@@ -31,15 +34,15 @@ func (d *decision) fail(name, format string, args ...any) {
 // decide reads a message against the order: first the order, then the account,
 // the currency, the amount, and the state last (docs/states.md has the table).
 func (b *batch) decide(r *Received) decision {
-	d := decision{outcome: Ignored, result: supplier.Taken}
 	c := r.Callback
-	d.order = b.orders[c.OrderRef]
+	d := decision{outcome: Ignored, result: supplier.Taken, digest: r.digest(""), order: b.orders[c.OrderRef]}
 	if r.Unreadable != nil {
 		d.result = r.Unreadable.Result
 		d.except(r, r.Unreadable.Kind, map[string]any{"reason": r.Unreadable.Reason})
 		return d
 	}
-	if b.known[eventKey{r.Supplier.AccountID, c.EventKey, r.digest()}] {
+	account := b.wrongAccount(r, d.order)
+	if b.isRepeat(r, &d, account) {
 		d.outcome = Repeat
 		d.pass("repeat", "the same message was taken before")
 		return d
@@ -54,9 +57,9 @@ func (b *batch) decide(r *Received) decision {
 		return d
 	}
 	d.pass("order", "%s is %s, version %d", d.order.OrderNo, d.order.Status, d.order.Version)
-	if name, got, want := b.wrongAccount(r, d.order); name != "" {
-		d.fail("account", "%s is %q, not %q", name, got, want)
-		d.except(r, compensation.AccountMismatch, map[string]any{"field": name, "got": got, "want": want})
+	if account != nil {
+		d.fail("account", "%s is %q, not %q", account.field, account.got, account.want)
+		d.except(r, compensation.AccountMismatch, map[string]any{"field": account.field, "got": account.got, "want": account.want})
 		return d
 	}
 	d.pass("account", "the message is for our account")
@@ -72,27 +75,55 @@ func (b *batch) decide(r *Received) decision {
 	return d
 }
 
-// wrongAccount names the first field by which the message is not for the account
-// that the order was made for. A payment must say all that is configured; other
-// messages say less (a refund names no application) and must not contradict it.
-func (b *batch) wrongAccount(r *Received, o *order.Order) (name, got, want string) {
-	for field, want := range r.Supplier.Adapter.Identity() {
+// isRepeat says whether the same message was taken before, and chooses the digest
+// of its record. What found no order, or was for another account, was not taken
+// for what it says: the order may have been imported since, the account put right
+// in the settings or in the message, and then it is the money that we wait for.
+func (b *batch) isRepeat(r *Received, d *decision, wrong *mismatch) bool {
+	known := func() bool { return b.known[eventKey{r.Supplier.AccountID, r.Callback.EventKey, d.digest}] }
+	switch {
+	case known():
+		return true
+	case d.order == nil:
+		d.digest = r.digest("order")
+	case wrong != nil:
+		d.digest = r.digest(wrong.field + " " + wrong.got)
+	default:
+		return false
+	}
+	return known()
+}
+
+// mismatch is a field by which a message is not for the account that the order
+// was made for.
+type mismatch struct{ field, got, want string }
+
+// wrongAccount is the first such field, or nil. A payment must say all that is
+// configured; other messages say less (a refund names no application) and must not
+// contradict it.
+func (b *batch) wrongAccount(r *Received, o *order.Order) *mismatch {
+	if o == nil {
+		return nil
+	}
+	identity := r.Supplier.Adapter.Identity()
+	for _, field := range slices.Sorted(maps.Keys(identity)) { // of two, always the same: it is part of the digest
+		want := identity[field]
 		got, said := r.Callback.Identity[field]
 		if want != "" && got != want && (said || r.Callback.Status == supplier.Paid) {
-			return field, got, want
+			return &mismatch{field, got, want}
 		}
 	}
 	if o.SupplierID == r.Supplier.ID {
-		return "", "", ""
+		return nil
 	}
 	made, ok := b.p.o.Settings.Current().Suppliers.ByID(o.SupplierID)
 	if !ok {
-		return "supplier", r.Supplier.Code, "the supplier that the order was made for"
+		return &mismatch{"supplier", r.Supplier.Code, "the supplier that the order was made for"}
 	}
 	if made.AccountID != r.Supplier.AccountID {
-		return "supplier", r.Supplier.Code, made.Code
+		return &mismatch{"supplier", r.Supplier.Code, made.Code}
 	}
-	return "", "", ""
+	return nil
 }
 
 func (b *batch) decidePaid(r *Received, d *decision) {

@@ -2,6 +2,8 @@ package payment_test
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/settings"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
 
@@ -185,6 +188,48 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 	})
 }
 
+// Neither the account nor the order is part of what a message says of the money:
+// without them in its digest, the right message after a wrong one was a repeat,
+// and the order stayed unpaid for ever.
+func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		want := func(r *payment.Received, outcomes ...string) {
+			t.Helper()
+			for _, outcome := range outcomes {
+				if out := take(t, f, r); out.Name != outcome || out.Result != supplier.Taken {
+					t.Errorf("outcome %q (%v), want %q taken", out.Name, out.Result, outcome)
+				}
+			}
+		}
+		o := create(t, f, nil)
+		f.Supplier.Adapter = ours{f.Supplier.Adapter}
+		right, wrong := f.Callback(o.OrderNo, "T-1", 1999), f.Callback(o.OrderNo, "T-1", 1999)
+		right.Callback.Identity = f.Supplier.Adapter.Identity()
+		wrong.Callback.Identity = map[string]string{"app": "A-9", "seller": "S-9"}
+		want(wrong, compensation.AccountMismatch, payment.Repeat)
+		want(right, payment.Paid, payment.Repeat)
+		want(wrong, payment.Repeat)
+		if got := reload(t, f, o); got.Status != order.Paid || got.Version != 2 {
+			t.Errorf("%s, version %d", got.Status, got.Version)
+		}
+
+		early := f.Callback("taken-over", "T-early", 1999)
+		early.Callback.Identity = right.Callback.Identity
+		want(early, compensation.UnknownOrder, payment.Repeat)
+		o = create(t, f, nil)
+		if _, err := f.DB.NewRaw("UPDATE orders SET order_no = 'taken-over' WHERE id = ?", o.ID).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want(early, payment.Paid, payment.Repeat)
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_order'")
+	})
+}
+
+// ours is an adapter whose messages must name an application and a seller.
+type ours struct{ supplier.Adapter }
+
+func (ours) Identity() map[string]string { return map[string]string{"app": "A-1", "seller": "S-1"} }
+
 func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		a, b := create(t, f, nil), create(t, f, nil)
@@ -212,6 +257,36 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 		}
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'decrypt_failed' AND seen = 3")
 		f.Want(t, 3, "SELECT count(*) FROM callbacks")
+	})
+}
+
+// What is longer than Callback.Bound leaves is refused by PostgreSQL's indexes at
+// every commit: the supplier heard 503 for a day, and nobody saw why.
+func TestLongestTextsCanBeKept(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		long := func() string {
+			random := make([]byte, 2000) // what repeats would be compressed
+			_, _ = rand.Read(random)
+			return hex.EncodeToString(random)
+		}
+		o := create(t, f, nil)
+		for _, change := range []func(*supplier.Callback){
+			func(c *supplier.Callback) { c.TradeNo = long() }, // first: the order is still unpaid
+			func(c *supplier.Callback) { c.TradeNo = long() }, // surplus
+			func(c *supplier.Callback) { c.OrderRef, c.TradeNo = long(), long() },
+			func(c *supplier.Callback) { c.OrderRef, c.TradeNo = long(), "" },
+			func(c *supplier.Callback) { c.Status, c.RefundNo = supplier.Refunded, long() },
+			func(c *supplier.Callback) { c.Currency, c.RawStatus = long(), long() },
+		} {
+			r := f.Callback(o.OrderNo, "T", 1999)
+			r.Callback.EventKey = long()
+			change(&r.Callback)
+			if r.Callback.Bound() == "" {
+				t.Errorf("nothing was too long: %+v", r.Callback)
+			}
+			take(t, f, r)
+		}
+		f.Want(t, 5, "SELECT count(*) FROM exceptions")
 	})
 }
 
@@ -271,6 +346,39 @@ func TestCreateIsIdempotentByOutTradeNo(t *testing.T) {
 		}
 		if _, created, err := f.Processor.Create(t.Context(), f.M2, r); err != nil || !created {
 			t.Errorf("another merchant's same number: %v, %v", created, err)
+		}
+	})
+}
+
+func TestCreateFindsItsOrderAfterTheSupplierWasDisabled(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		r := payment.CreateRequest{OutTradeNo: "A-1", Amount: 5, Currency: "CNY", Supplier: "sp-main", Subject: "s"}
+		first, _, err := f.Processor.Create(t.Context(), f.M1, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			if _, err := tx.NewRaw("UPDATE suppliers SET enabled = FALSE").Exec(ctx); err != nil {
+				return err
+			}
+			return settings.Bump(ctx, tx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Settings.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if again, created, err := f.Processor.Create(t.Context(), f.M1, r); err != nil || created || again.OrderNo != first.OrderNo {
+			t.Errorf("the same again: %v, %v", created, err)
+		}
+		var field *payment.FieldError
+		for _, out := range []string{"A-1", "A-2"} {
+			other := r
+			other.OutTradeNo, other.Amount = out, 6
+			if _, _, err := f.Processor.Create(t.Context(), f.M1, other); !errors.As(err, &field) || field.Field != "supplier" {
+				t.Errorf("%s with another amount: %v", out, err)
+			}
 		}
 	})
 }

@@ -48,6 +48,8 @@ func TestParseFormRefusesWhatTwoReadersReadDifferently(t *testing.T) {
 		"raw NUL":           "a\x00=1",
 		"semicolon":         "a=1;b=2",
 		"no name":           "=1",
+		"& in a name":       "a%26b=1",
+		"= in a name":       "a%3Db=1",
 		"too many":          strings.Repeat("&", 3) + manyFields(MaxFields+1),
 	} {
 		if got, err := ParseForm(raw); err == nil {

@@ -1,6 +1,7 @@
 package supplier
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -13,9 +14,10 @@ const MaxFields = 200
 // ParseForm reads application/x-www-form-urlencoded text, be it a query or a
 // body, so that only one reading is possible: a name that occurs twice, a broken
 // percent escape, a semicolon outside an escape (net/url refuses it as well;
-// others take it for a separator), a parameter without a name, invalid UTF-8,
-// NUL and more than MaxFields parameters are *Refused as malformed. "+" is a
-// space; "a" without "=" is an empty value; empty pieces ("a=1&&b=2") are
+// others take it for a separator), a parameter without a name or with an escaped
+// "&" or "=" in it (parameters are signed as name=value&name=value), invalid
+// UTF-8, NUL and more than MaxFields parameters are *Refused as malformed. "+" is
+// a space; "a" without "=" is an empty value; empty pieces ("a=1&&b=2") are
 // skipped.
 func ParseForm(raw string) (map[string]string, error) {
 	fields := make(map[string]string)
@@ -40,6 +42,9 @@ func ParseForm(raw string) (map[string]string, error) {
 		if name == "" {
 			return nil, RefuseMalformed("a parameter has no name")
 		}
+		if strings.ContainsAny(name, "&=") {
+			return nil, RefuseMalformed("a parameter's name holds & or =")
+		}
 		if _, twice := fields[name]; twice {
 			return nil, RefuseMalformed("parameter %q occurs more than once", clip(name))
 		}
@@ -49,6 +54,22 @@ func ParseForm(raw string) (map[string]string, error) {
 		fields[name] = value
 	}
 	return fields, nil
+}
+
+// CheckCut finds in a signed value what makes the signed text
+// (name=value&name=value) say another thing when it is cut at another "&". Values
+// are not escaped before they are signed, so a buyer whose remark is
+// "x&total=1&zz=" could move the real total into a parameter of his own and keep
+// the supplier's signature. A parameter that is read can only get lost like that
+// inside another value, and there it is seen. Other "&" and "=" in values
+// (addresses, remarks) do no harm; in names there must be none.
+func CheckCut(value string, read []string) error {
+	for _, name := range read {
+		if strings.Contains(value, "&"+name+"=") {
+			return fmt.Errorf("the value of a parameter holds %q: the signature allows another reading", "&"+name+"=")
+		}
+	}
+	return nil
 }
 
 func unescape(s string) (string, error) {

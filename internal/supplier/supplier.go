@@ -71,6 +71,43 @@ type Callback struct {
 	OccurredAt time.Time
 }
 
+// Longest texts of a callback in bytes. Suppliers stay far below; more than about
+// 2,600 in one key, and PostgreSQL cannot index the row.
+const (
+	maxNumber   = 512
+	maxEventKey = 1024 // two numbers may stand in it
+	maxCurrency = 16
+)
+
+// Bound cuts what is too long to be kept and names it; "" = nothing was that
+// decides anything.
+func (c *Callback) Bound() (field string) {
+	c.RawStatus = cut(c.RawStatus, maxNumber)
+	for _, f := range []struct {
+		name string
+		text *string
+		most int
+	}{
+		{"currency", &c.Currency, maxCurrency},
+		{"refund number", &c.RefundNo, maxNumber},
+		{"event key", &c.EventKey, maxEventKey},
+		{"trade number", &c.TradeNo, maxNumber},
+		{"order number", &c.OrderRef, maxNumber},
+	} {
+		if len(*f.text) > f.most {
+			*f.text, field = cut(*f.text, f.most), f.name
+		}
+	}
+	return field
+}
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}
+
 // Adapter speaks one supplier's protocol with one supplier's keys. It is
 // immutable and safe for concurrent use; keys are parsed when it is made.
 type Adapter interface {

@@ -7,6 +7,7 @@
 package alipay
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -87,6 +88,9 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	}
 	t.Pass("signature", "RSA2 holds over %d parameters", len(fields)-2)
 	got, err := translate(fields)
+	for _, value := range fields {
+		err = cmp.Or(err, supplier.CheckCut(value, read))
+	}
 	if err != nil {
 		t.Fail("content", "%v", err)
 		got.Status, got.Final = supplier.Other, false

@@ -255,6 +255,41 @@ func TestOnlyRSA2Counts(t *testing.T) {
 	}
 }
 
+// A buyer chooses words that a shop puts into the body; Alipay signs them. Cut at
+// other places, the same signed text pays another order. Neither reading counts.
+func TestSignedTextThatCanBeReadAnotherWayMovesNothing(t *testing.T) {
+	key := loadKey(t, "test-only-alipay.pem")
+	cheap := map[string]string{"body": "x&out_trade_no=VICTIM&total_amount=100.00&trade_no=T-2&trade_status=TRADE_SUCCESS&zz=", "out_trade_no": "CHEAP", "total_amount": "0.01", "trade_no": "T-1", "trade_status": "TRADE_SUCCESS"}
+	const hidden = "&out_trade_no=CHEAP&total_amount=0.01&trade_no=T-1&trade_status=TRADE_SUCCESS"
+	inValue := map[string]string{"body": "x", "out_trade_no": "VICTIM", "total_amount": "100.00", "trade_no": "T-2", "trade_status": "TRADE_SUCCESS", "zz": hidden}
+	inName := map[string]string{"body": "x", "out_trade_no": "VICTIM", "total_amount": "100.00", "trade_no": "T-2", "trade_status": "TRADE_SUCCESS", "zz=" + strings.TrimSuffix(hidden, "=TRADE_SUCCESS"): "TRADE_SUCCESS"}
+	genuine := sign(key, form(cheap), nil)
+	for name, fields := range map[string]map[string]string{"genuine": cheap, "in a value": inValue, "in a name": inName} {
+		if signedText(fields) != signedText(cheap) {
+			t.Fatalf("%s: the control no longer shows the attack: the texts differ", name)
+		}
+		f := form(fields)
+		f.Set("sign", genuine.Get("sign"))
+		f.Set("sign_type", "RSA2")
+		if got, err := newTest(t, key).Parse(post(f), nil); err == nil {
+			t.Errorf("%s: believed: %+v", name, got)
+		}
+	}
+	harmless := trade(suppliertest.Change{})
+	harmless.Set("body", "Tom & Jerry, https://m.example/n?a=1&b=2&x_total_amount=3")
+	if got, err := newTest(t, key).Parse(post(sign(key, harmless, nil)), nil); err != nil || got.Status != supplier.Paid {
+		t.Errorf("an address in the body: %v", err)
+	}
+}
+
+func form(fields map[string]string) url.Values {
+	f := url.Values{}
+	for name, value := range fields {
+		f.Set(name, value)
+	}
+	return f
+}
+
 // What trims values before it verifies reads " ORDER" as the signed "ORDER".
 func TestUnsignedSpaceIsNoticed(t *testing.T) {
 	f := sign(loadKey(t, "test-only-alipay.pem"), trade(suppliertest.Change{}), nil)

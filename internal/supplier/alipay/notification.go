@@ -15,6 +15,12 @@ const currency = "CNY"
 // beijing is the zone of every gmt_… time, whatever the name says.
 var beijing = time.FixedZone("UTC+8", 8*60*60)
 
+// read lists the parameters that a callback is made of.
+var read = []string{
+	"notify_id", "app_id", "seller_id", "out_trade_no", "trade_no", "trade_status", "total_amount",
+	"refund_fee", "gmt_refund", "out_biz_no",
+}
+
 // translate reads authentic parameters. Beside an error it returns what could be
 // read.
 func translate(f map[string]string) (supplier.Callback, error) {

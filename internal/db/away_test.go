@@ -1,0 +1,35 @@
+package db_test
+
+import (
+	"net"
+	"net/url"
+	"testing"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+)
+
+// A merchant whose request met a restart of the database shall ask again, not
+// call its operator.
+func TestAwayIsKnownFromAMistake(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		if _, err := d.ExecContext(t.Context(), "NOT SQL"); err == nil || db.IsAway(err) {
+			t.Errorf("a mistake: %v", err)
+		}
+		if !d.IsPostgres() {
+			return
+		}
+		if _, err := d.ExecContext(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())"); !db.IsAway(err) {
+			t.Errorf("ended by the server: %v", err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+		nobody := url.URL{Scheme: "postgres", Host: l.Addr().String(), User: url.User("x")}
+		if _, err := db.Open(t.Context(), db.Options{URL: nobody.String()}); !db.IsAway(err) {
+			t.Errorf("nobody listens: %v", err)
+		}
+	})
+}
