@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -180,5 +181,38 @@ func TestThePasswordIsPrintedBeforeTheServerIsReady(t *testing.T) {
 	}
 	if !strings.Contains(out.text.String(), "admin one-time password: ") || out.served {
 		t.Errorf("printed %q, served before = %v", out.text.String(), out.served)
+	}
+}
+
+// A Redis that takes connections and never answers must not hold up the stop.
+func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() // nobody accepts: the kernel takes the connections
+	cfg, err := config.Load(config.Source{Environ: []string{
+		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_SHUTDOWN_TIMEOUT=3s",
+		"BACKSTOP_REDIS_URL=redis://" + silent.Addr().String(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx); a.Close() }()
+	<-a.Ready()
+	time.Sleep(500 * time.Millisecond) // the workers have begun to ask
+	start := time.Now()
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("the stop took %s", took)
 	}
 }

@@ -134,7 +134,9 @@ func (a *App) shutdown(stopWork context.CancelFunc) {
 		}
 	}
 	if a.jobs != nil {
-		a.jobs.Stop()
+		half, cancel := context.WithTimeout(ctx, a.o.Config.ShutdownTimeout/2)
+		defer cancel()
+		a.jobs.Stop(half) // the other half belongs to the attempts
 	}
 	if a.dispatcher != nil {
 		a.dispatcher.Close(ctx)
