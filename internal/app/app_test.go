@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -181,6 +182,17 @@ func TestThePasswordIsPrintedBeforeTheServerIsReady(t *testing.T) {
 	}
 	if !strings.Contains(out.text.String(), "admin one-time password: ") || out.served {
 		t.Errorf("printed %q, served before = %v", out.text.String(), out.served)
+	}
+}
+
+func TestAWrongRedisURLIsWrongUsageAndNamed(t *testing.T) {
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis://:topsecret@127.0.0.1/x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "BACKSTOP_REDIS_URL") || strings.Contains(err.Error(), "topsecret") {
+		t.Errorf("it says %v", err)
 	}
 }
 
