@@ -30,8 +30,12 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// version is set by the release build.
-var version = "dev"
+// Set by the release build; commit only where the compiler does not see the
+// repository, as in the image.
+var (
+	version = "dev"
+	commit  string
+)
 
 // Exit codes (contract): done; it failed or found violations; wrong usage.
 const (
