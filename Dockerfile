@@ -7,12 +7,14 @@ FROM ${GO_IMAGE} AS build
 ARG GOPROXY
 ARG GOSUMDB
 ARG VERSION=dev
+# The repository itself is not copied: git rev-parse HEAD, for `backstop version`.
+ARG COMMIT
 WORKDIR /src
 # The modules are a layer of their own: a change of code does not load them again.
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /backstop .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o /backstop .
 
 FROM ${BASE_IMAGE}
 # redis-server is the embedded queue, curl asks for the health, and the roots of

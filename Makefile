@@ -3,6 +3,7 @@
 # may (see .ci/setup).
 
 VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 GO_FILES = $(shell git ls-files '*.go' ':!*_templ.go') # those are written by templ
 # Where races matter, the tests run under the race detector too.
 RACED = ./internal/db ./internal/notify/... ./internal/payment ./internal/queue ./internal/callback ./internal/settings ./internal/ledger ./web ./jobs
@@ -13,7 +14,7 @@ run: ## serve with embedded database and queue; merchants on this machine may be
 	BACKSTOP_NOTIFY_ALLOW_CIDRS=$${BACKSTOP_NOTIFY_ALLOW_CIDRS:-127.0.0.0/8,::1/128} go run . serve
 
 build: ## the binary, without paths of this machine
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o backstop .
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o backstop .
 
 test: ## everything, with real databases and a real Redis
 	./.ci/setup

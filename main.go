@@ -11,9 +11,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/app"
 	"backstop/internal/apply"
 	"backstop/internal/config"
@@ -27,8 +30,12 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// version is set by the release build.
-var version = "dev"
+// Set by the release build; commit only where the compiler does not see the
+// repository, as in the image.
+var (
+	version = "dev"
+	commit  string
+)
 
 // Exit codes (contract): done; it failed or found violations; wrong usage.
 const (
@@ -98,11 +105,34 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case errors.Is(err, errViolations):
 		return exitFailed
 	}
-	fmt.Fprintf(errOut, "backstop: %v\n", err)
-	if errors.Is(err, app.ErrUsage) {
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = errors.New("interrupted: run it again")
+	}
+	fmt.Fprintf(errOut, "backstop: %s\n", message(err))
+	if wrongUsage(err) {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// wrongUsage says that the command line or the configuration is to blame.
+func wrongUsage(err error) bool {
+	return slices.ContainsFunc([]error{app.ErrUsage, access.ErrName, access.ErrRole, access.ErrScope}, func(e error) bool { return errors.Is(err, e) })
+}
+
+// message is an error in one line, whatever a library says in several. Only what
+// is wrong with a file has a line for each problem.
+func message(err error) string {
+	var file *apply.Invalid
+	var orders *takeover.Invalid
+	if errors.As(err, &file) || errors.As(err, &orders) {
+		return err.Error()
+	}
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
 // load reads the configuration; a mistake in it is wrong usage.
@@ -295,7 +325,11 @@ func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer done()
-	n, err := apply.Reseal(ctx, env, func(looked int) { progress(std.err, "%d rows", looked) })
+	n, err := apply.Reseal(ctx, env, func(looked int) {
+		if looked%1000 == 0 {
+			progress(std.err, "%d rows", looked)
+		}
+	})
 	if err != nil {
 		return err
 	}
@@ -332,7 +366,10 @@ func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	case "down":
 		name, err := d.Rollback(ctx, migrations.Files)
-		if err == nil {
+		switch {
+		case err == nil && name == "":
+			fmt.Fprintln(std.out, "unchanged")
+		case err == nil:
 			fmt.Fprintln(std.out, "rolled back", name)
 		}
 		return err

@@ -180,14 +180,20 @@ func (c *configCmd) Run(g *globals, std streams) error {
 type versionCmd struct{}
 
 func (*versionCmd) Run(std streams) error {
-	commit := "unknown"
+	_, err := fmt.Fprintf(std.out, "backstop %s commit %s %s\n", version, builtFrom(), runtime.Version())
+	return err
+}
+
+func builtFrom() string {
+	if commit != "" {
+		return commit
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				commit = s.Value
+				return s.Value
 			}
 		}
 	}
-	_, err := fmt.Fprintf(std.out, "backstop %s commit %s %s\n", version, commit, runtime.Version())
-	return err
+	return "unknown"
 }

@@ -35,6 +35,10 @@ type demoCmd struct {
 }
 
 func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
+	// Looked at first: the demo changes settings before it plays.
+	if !(d.Rate > 0 && d.Rate <= demo.MaxRate) || d.For < 0 { // NaN is neither
+		return fmt.Errorf("%w: --rate is more than 0 and at most %d, --for is not negative", app.ErrUsage, demo.MaxRate)
+	}
 	c, err := g.load()
 	if err != nil {
 		return err

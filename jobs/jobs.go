@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"backstop/internal/breaker"
@@ -223,16 +224,27 @@ func (j *Jobs) fold(ctx context.Context) error {
 	return nil
 }
 
-// Stop takes no more tasks and waits for running ones, within Asynq's own
-// shutdown time.
-func (j *Jobs) Stop() {
+// Stop takes no more tasks and waits for running ones, at most until ctx ends:
+// with a Redis that takes connections and does not answer, Asynq needs half a
+// minute. Tasks are hints, so nothing depends on its good-bye.
+func (j *Jobs) Stop(ctx context.Context) {
+	var ending sync.WaitGroup
 	for _, s := range j.servers {
-		s.Stop() // no new tasks while the others shut down
+		ending.Go(func() {
+			s.Stop() // no new tasks while the others shut down
+			s.Shutdown()
+		})
 	}
-	if err := j.cron.Shutdown(); err != nil {
-		j.o.Log.Warn("stop the scheduler", "error", err)
-	}
-	for _, s := range j.servers {
-		s.Shutdown()
+	ending.Go(func() {
+		if err := j.cron.Shutdown(); err != nil {
+			j.o.Log.Warn("stop the scheduler", "error", err)
+		}
+	})
+	ended := make(chan struct{})
+	go func() { ending.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		j.o.Log.Warn("the queue does not let go in time; what it holds is found in the database")
 	}
 }

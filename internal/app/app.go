@@ -165,6 +165,11 @@ func (a *App) openDB(ctx context.Context) error {
 // openRedis connects or starts Redis. One that is away is no reason not to
 // start: callbacks are taken without it. One that may evict tasks is.
 func (a *App) openRedis(ctx context.Context) (err error) {
+	if url := a.o.Config.RedisURL.Reveal(); url != "" {
+		if _, err := redisd.Parse(url); err != nil {
+			return fmt.Errorf("%w: BACKSTOP_REDIS_URL: %w", ErrUsage, err)
+		}
+	}
 	a.redis, err = redisd.Open(ctx, redisd.Config{URL: a.o.Config.RedisURL.Reveal(), DataDir: a.o.Config.Data, Logger: a.o.Log})
 	if err != nil {
 		return err

@@ -2,12 +2,16 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"backstop/internal/config"
 )
@@ -134,4 +138,93 @@ func TestMetricsCountAsParkedWhatIsHeldBack(t *testing.T) {
 	count(1, 0)
 	run("UPDATE breakers SET by_hand = TRUE, generation = 1")
 	count(0, 1)
+}
+
+// firstWords takes what is printed and finds out whether somebody was served
+// before it.
+type firstWords struct {
+	a      *App
+	text   strings.Builder
+	served bool
+}
+
+func (f *firstWords) Write(p []byte) (int, error) {
+	client := http.Client{Timeout: 200 * time.Millisecond}
+	if resp, err := client.Get("http://" + f.a.listener.Addr().String() + "/healthz"); err == nil {
+		resp.Body.Close()
+		f.served = true
+	}
+	return f.text.Write(p)
+}
+
+// Whoever waits for /readyz and then reads the output finds the password in it.
+func TestThePasswordIsPrintedBeforeTheServerIsReady(t *testing.T) {
+	cfg, err := config.Load(config.Source{Environ: []string{
+		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_REDIS_URL=redis://127.0.0.1:1",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := new(firstWords)
+	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	out.a = a
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	<-a.Ready()
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.text.String(), "admin one-time password: ") || out.served {
+		t.Errorf("printed %q, served before = %v", out.text.String(), out.served)
+	}
+}
+
+func TestAWrongRedisURLIsWrongUsageAndNamed(t *testing.T) {
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis://:topsecret@127.0.0.1/x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "BACKSTOP_REDIS_URL") || strings.Contains(err.Error(), "topsecret") {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// A Redis that takes connections and never answers must not hold up the stop.
+func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() // nobody accepts: the kernel takes the connections
+	cfg, err := config.Load(config.Source{Environ: []string{
+		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_SHUTDOWN_TIMEOUT=3s",
+		"BACKSTOP_REDIS_URL=redis://" + silent.Addr().String(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx); a.Close() }()
+	<-a.Ready()
+	time.Sleep(500 * time.Millisecond) // the workers have begun to ask
+	start := time.Now()
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
 }

@@ -28,6 +28,13 @@ func (a *App) Run(ctx context.Context) error {
 			stopWork()
 			return err
 		}
+	}
+	// Whoever finds the server ready finds the password printed, too.
+	if err := a.greet(work); err != nil {
+		stopWork()
+		return err
+	}
+	if a.server != nil {
 		go func() { served <- a.server.Serve(a.listener) }()
 	}
 	// From here on callbacks come in: whatever happens, the way out is shutdown.
@@ -68,7 +75,9 @@ func (a *App) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.greet(ctx)
+	a.o.Log.Info("serve", "url", a.URL(), "roles", a.o.Roles.String(), "database", a.db.Engine(), "redis", string(a.redis.Engine()),
+		"node", a.db.NodeName())
+	return nil
 }
 
 // Ready is closed when Run serves.
@@ -80,6 +89,7 @@ func (a *App) listen() (err error) {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w: is another server running there? set BACKSTOP_LISTEN", a.o.Config.Listen, err)
 	}
+	a.closing(func() { a.listener.Close() }) // where nobody came to serve it
 	return nil
 }
 
@@ -106,8 +116,6 @@ func (a *App) greet(ctx context.Context) error {
 	if a.server != nil {
 		fmt.Fprintf(a.o.Out, "console: %s\n", a.URL())
 	}
-	a.o.Log.Info("serve", "url", a.URL(), "roles", a.o.Roles.String(), "database", a.db.Engine(), "redis", string(a.redis.Engine()),
-		"node", a.db.NodeName())
 	return nil
 }
 
@@ -126,7 +134,9 @@ func (a *App) shutdown(stopWork context.CancelFunc) {
 		}
 	}
 	if a.jobs != nil {
-		a.jobs.Stop()
+		half, cancel := context.WithTimeout(ctx, a.o.Config.ShutdownTimeout/2)
+		defer cancel()
+		a.jobs.Stop(half) // the other half belongs to the attempts
 	}
 	if a.dispatcher != nil {
 		a.dispatcher.Close(ctx)

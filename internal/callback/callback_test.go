@@ -198,6 +198,22 @@ func TestABrokenForwardedChainIsDeniedWithAnEmptyList(t *testing.T) {
 	}
 }
 
+// A supplier whose key no longer opens is our fault: told 404, it may give up.
+func TestASupplierThatCannotBeUsedIsAskedToSendAgain(t *testing.T) {
+	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	if _, err := h.db.NewRaw("UPDATE suppliers SET kind = 'forgotten'").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := h.receive("wx", "paid O1")
+	if got.Reply.Status != 503 || got.Outcome != AdapterFailed || got.Err == nil {
+		t.Errorf("%s, %d, %v; want 503", got.Outcome, got.Reply.Status, got.Err)
+	}
+	if got := h.receive("nobody", "paid O1"); got.Reply.Status != 404 {
+		t.Errorf("one that does not exist: %d", got.Reply.Status)
+	}
+}
+
 func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
 	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")

@@ -101,7 +101,13 @@ func (r *Receiver) Receive(ctx context.Context, code string, req *supplier.Reque
 func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Request, addrErr error) Receipt {
 	steps := supplier.NewTrace()
 	s, known := r.lookup(ctx, code)
+	broken, isBroken := r.o.Settings.Current().Suppliers.Broken(code)
 	switch {
+	case !known && isBroken:
+		steps.Fail("supplier", "%s cannot be used here: the log says why", code)
+		receipt := r.refuse(broken, code, AdapterFailed, req, steps, unusable)
+		receipt.Err = errors.New("the supplier cannot be used on this node")
+		return receipt
 	case !known:
 		steps.Fail("supplier", "no supplier has this code")
 		return r.refuse(0, code, UnknownSupplier, req, steps, notFound)
@@ -232,6 +238,8 @@ func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.
 
 // Answers where no adapter has a say.
 var (
+	// A supplier that is told there is no such address may give up for good.
+	unusable  = plain(http.StatusServiceUnavailable, "not available, send it again\n")
 	notFound  = plain(http.StatusNotFound, "no such supplier\n")
 	forbidden = plain(http.StatusForbidden, "address not allowed\n")
 )

@@ -89,6 +89,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.ids.slot.Store(-1)
 	if err := d.measure(ctx); err != nil {
 		d.Close()
+		if o.URL != "" {
+			return nil, fmt.Errorf("reach the database of BACKSTOP_DATABASE_URL: %w", err)
+		}
 		return nil, fmt.Errorf("reach the database: %w", err)
 	}
 	return d, nil

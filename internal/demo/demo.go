@@ -28,9 +28,11 @@ type Options struct {
 	Seed   uint64 // of what happens to which order; 0 = another one each time
 }
 
+// MaxRate is the most orders per second.
+const MaxRate = 100
+
 const (
 	defaultRate   = 5
-	maxRate       = 100
 	defaultOrders = 100_000
 	// maxPlays bounds the stories under way: at the highest rate, the longest
 	// stories (late money) fill a fifth of it.
@@ -54,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Rate <= 0 {
 		o.Rate = defaultRate
 	}
-	o.Rate = min(o.Rate, maxRate)
+	o.Rate = min(o.Rate, MaxRate)
 	if o.Orders <= 0 {
 		o.Orders = defaultOrders
 	}

@@ -113,16 +113,17 @@ func (s *Store) suppliers(ctx context.Context) (*supplier.Registry, error) {
 	if err := s.db.Read.NewSelect().Model(&rows).OrderExpr("su.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read suppliers: %w", err)
 	}
-	entries := make([]supplier.Entry, 0, len(rows))
+	entries, broken := make([]supplier.Entry, 0, len(rows)), map[string]int64{}
 	for _, r := range rows {
 		e, err := s.entry(r)
 		if err != nil {
 			s.log.Error("a supplier cannot be used", "supplier", r.Code, "error", err)
+			broken[r.Code] = r.ID
 			continue
 		}
 		entries = append(entries, e)
 	}
-	return supplier.NewRegistry(entries)
+	return supplier.NewRegistry(entries, broken)
 }
 
 func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {

@@ -61,11 +61,13 @@ func (e Entry) Allowed(addr netip.Addr) bool {
 type Registry struct {
 	byCode map[string]Entry
 	byID   map[int64]Entry
+	broken map[string]int64 // suppliers that cannot be used: ids by code
 }
 
-// NewRegistry makes a registry. Two entries of one code or id are an error.
-func NewRegistry(entries []Entry) (*Registry, error) {
-	r := &Registry{make(map[string]Entry, len(entries)), make(map[int64]Entry, len(entries))}
+// NewRegistry makes a registry. Two entries of one code or id are an error. Broken
+// are the ids, by code, of suppliers that there are but that cannot be used.
+func NewRegistry(entries []Entry, broken map[string]int64) (*Registry, error) {
+	r := &Registry{make(map[string]Entry, len(entries)), make(map[int64]Entry, len(entries)), broken}
 	for _, e := range entries {
 		if other, twice := r.byCode[e.Code]; twice {
 			return nil, fmt.Errorf("suppliers %d and %d have the same code %q", other.ID, e.ID, e.Code)
@@ -94,4 +96,14 @@ func (r *Registry) ByID(id int64) (Entry, bool) {
 	}
 	e, ok := r.byID[id]
 	return e, ok
+}
+
+// Broken returns the id of a supplier that is known but cannot be used: that is
+// our fault, and its callbacks must come again.
+func (r *Registry) Broken(code string) (int64, bool) {
+	if r == nil {
+		return 0, false
+	}
+	id, ok := r.broken[code]
+	return id, ok
 }

@@ -41,7 +41,7 @@ func TestAllowlistHoldsWhatItSays(t *testing.T) {
 }
 
 func TestRegistryFindsByCodeAndID(t *testing.T) {
-	r, err := NewRegistry([]Entry{{ID: 1, Code: "wx-main"}, {ID: 2, Code: "ali", Enabled: true}})
+	r, err := NewRegistry([]Entry{{ID: 1, Code: "wx-main"}, {ID: 2, Code: "ali", Enabled: true}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +59,10 @@ func TestRegistryFindsByCodeAndID(t *testing.T) {
 	if _, ok := r.ByID(3); ok {
 		t.Error("3 was found")
 	}
-	if _, err := NewRegistry([]Entry{{ID: 1, Code: "a"}, {ID: 2, Code: "a"}}); err == nil {
+	if _, err := NewRegistry([]Entry{{ID: 1, Code: "a"}, {ID: 2, Code: "a"}}, nil); err == nil {
 		t.Error("two suppliers share a code")
 	}
-	if _, err := NewRegistry([]Entry{{ID: 1, Code: "a"}, {ID: 1, Code: "b"}}); err == nil {
+	if _, err := NewRegistry([]Entry{{ID: 1, Code: "a"}, {ID: 1, Code: "b"}}, nil); err == nil {
 		t.Error("two suppliers share an id")
 	}
 	var none *Registry

@@ -157,13 +157,17 @@ func historyClaims() []claim {
 }
 
 // markClaims: a delivered notification carries the one mark of its last attempt.
-// An attempt that came back after its lease was lost may be recorded beside it.
+// An attempt that came back after its lease was lost may be recorded beside it,
+// with a lower number; none succeeded after it.
 func markClaims() []claim {
-	const last = "(SELECT count(*) FROM notify_attempts a WHERE a.delivery_id = x.id AND a.number = x.attempts AND a.class %s 'ok')"
+	const (
+		last  = "(SELECT count(*) FROM notify_attempts a WHERE a.delivery_id = x.id AND a.number = x.attempts AND a.class %s 'ok')"
+		later = "(SELECT count(*) FROM notify_attempts a WHERE a.delivery_id = x.id AND a.number > x.attempts AND a.class = 'ok')"
+	)
 	return []claim{{
 		table: "deliveries", where: is("x.status", notify.Delivered),
 		wrong: "x.finished_at IS NULL OR x.next_at IS NOT NULL OR x.attempts < 1 OR x.last_class <> 'ok' OR " +
-			fmt.Sprintf(last, "=") + " > 1 OR " + fmt.Sprintf(last, "<>") + " > 0",
+			fmt.Sprintf(last, "=") + " > 1 OR " + fmt.Sprintf(last, "<>") + " > 0 OR " + later + " > 0",
 		what: "'delivery ' || CAST(x.id AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is delivered, but its attempts say otherwise'",
 	}}
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+)
+
+// backstop runs a command in the environment of the test.
+func backstop(ctx context.Context, args ...string) (code int, out, errOut string) {
+	var o, e bytes.Buffer
+	code = run(ctx, args, strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestWhatIsTypedWrongIsWrongUsage(t *testing.T) {
+	t.Setenv("BACKSTOP_DATA", t.TempDir())
+	for _, args := range []string{
+		"token add x --scope everything", "token add X! --scope monitor", "operator add x --role king", "operator add X! --role viewer",
+		"demo --rate=0", "demo --rate=101", "demo --rate=NaN", "demo --for=-1s",
+	} {
+		code, out, said := backstop(t.Context(), strings.Fields(args)...)
+		if code != exitUsage || out != "" || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+		}
+	}
+}
+
+func TestALibrarysManyLinesAreOneError(t *testing.T) {
+	t.Setenv("BACKSTOP_DATA", t.TempDir())
+	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none?connect_timeout=1")
+	code, _, said := backstop(t.Context(), "verify")
+	if code != exitFailed || strings.Count(said, "\n") != 1 || !strings.Contains(said, "BACKSTOP_DATABASE_URL") || strings.Contains(said, "topsecret") {
+		t.Errorf("exit %d, %q", code, said)
+	}
+}
+
+func TestAnInterruptedCommandSaysSo(t *testing.T) {
+	t.Setenv("BACKSTOP_DATA", t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if code, _, said := backstop(ctx, "verify"); code != exitFailed || !strings.Contains(said, "interrupted") {
+		t.Errorf("exit %d, %q", code, said)
+	}
+}
+
+func TestTheLastMigrationIsTakenBackOnce(t *testing.T) {
+	t.Setenv("BACKSTOP_DATA", t.TempDir())
+	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
+		t.Fatal(said)
+	}
+	for range 100 {
+		code, out, said := backstop(t.Context(), "migrate", "down")
+		if code != exitDone {
+			t.Fatal(said)
+		}
+		if out == "unchanged\n" {
+			return
+		}
+		if len(strings.Fields(out)) != 3 {
+			t.Fatalf("it says %q", out)
+		}
+	}
+	t.Error("there is no end")
+}
