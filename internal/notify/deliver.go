@@ -33,18 +33,18 @@ type outcome struct {
 	endpoint string
 }
 
-// deliver makes one attempt. The slot is free as soon as the merchant has taken
+// deliver makes one attempt, more of a digest with it. The slot is free as soon as the merchant has taken
 // it; the row stays leased until the result is committed.
-func (d *Dispatcher) deliver(t *ticket, c claimed) {
+func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	if d.o.DB.Now()+d.o.Timeout.Microseconds() > c.Lease {
 		// This process stood still, or the database was slow: the attempt could outlast
 		// the lease.
-		d.handBack(t, c)
+		d.handBack(t, append(more, c)...)
 		return
 	}
 	m := d.o.Book().ByID(c.MerchantID)
 	p := d.plan(m, c)
-	gathered := d.gather(t, c, &p)
+	gathered := d.gather(t, c, &p, more)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })

@@ -67,6 +67,21 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 	})
 }
 
+// All of a digest are due at the same moment, and claimed together.
+func TestWhatIsClaimedTogetherIsOneMessage(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.OK} }}
+		f, disp, _, nudges := mails(t, d, 4, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute}, ch,
+			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
+		disp.Offer(nudges)
+		until(t, "all are told", func() bool { return delivered(f, t) == 4 })
+		if ch.count() != 1 || len(ch.sent[0].More) != 3 {
+			t.Errorf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))
+		}
+		f.Want(t, 4, "SELECT count(*) FROM notify_attempts WHERE class = 'ok'")
+	})
+}
+
 func TestEventsOfADigestWaitForItsEnd(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})

@@ -263,11 +263,10 @@ func (d *Dispatcher) claimLoop() {
 				d.release(t)
 			}
 		}
+		loads := d.loads(batch, claimed)
 		d.mu.Unlock()
-		for _, t := range batch {
-			if c, ok := claimed[t.id]; ok {
-				d.calls.Go(func() { d.deliver(t, c) })
-			}
+		for _, l := range loads {
+			d.calls.Go(func() { d.deliver(l.ticket, l.claimed, l.more...) })
 		}
 	}
 }

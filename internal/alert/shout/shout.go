@@ -25,6 +25,9 @@ type target struct {
 	name    string
 	secrets []string // parts of the URL that must not come out in errors
 	router  *router.ServiceRouter
+	// untitled says that the service sends the body alone: what rings is then said in
+	// its first line.
+	untitled bool
 }
 
 // Targets reads the URLs. An error names the place in the list and never the URL,
@@ -36,7 +39,7 @@ func Targets(urls []string) ([]alert.Target, error) {
 		if err != nil {
 			return nil, fmt.Errorf("alert URL %d cannot be read: write it as scheme://…", i+1)
 		}
-		t := &target{name: name(u, raw), secrets: secrets(u)}
+		t := &target{name: name(u, raw), secrets: secrets(u), untitled: untitled(u)}
 		if t.router, err = shoutrrr.CreateSender(raw); err != nil {
 			return nil, fmt.Errorf("alert URL %d (%s) cannot be used: %s", i+1, u.Scheme, t.clean(err.Error()))
 		}
@@ -51,6 +54,17 @@ func Targets(urls []string) ([]alert.Target, error) {
 func name(u *url.URL, raw string) string {
 	sum := sha256.Sum256([]byte(raw))
 	return u.Scheme + "-" + hex.EncodeToString(sum[:3])
+}
+
+// untitled knows the plain HTTP target, which has a place for a title only where it
+// sends JSON (template=json).
+func untitled(u *url.URL) bool {
+	for key := range u.Query() {
+		if strings.EqualFold(key, "template") {
+			return false
+		}
+	}
+	return strings.HasPrefix(u.Scheme, "generic")
 }
 
 func secrets(u *url.URL) []string {
@@ -87,6 +101,9 @@ func (t *target) Name() string { return t.name }
 
 // Send implements alert.Target.
 func (t *target) Send(ctx context.Context, title, body string) error {
+	if t.untitled {
+		body = title + "\n" + body
+	}
 	done := make(chan error, 1)
 	go func() {
 		defer func() {

@@ -31,6 +31,13 @@ func TestATextArrivesAndAnErrorGivesNothingAway(t *testing.T) {
 	if !strings.Contains(got, "notify: now 2000") || !strings.Contains(got, "queue") {
 		t.Errorf("arrived: %q", got)
 	}
+	plain, err := Targets([]string{"generic+" + srv.URL + "/hook"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plain[0].Send(t.Context(), "queue", "notify: now 2000"); err != nil || got != "queue\nnotify: now 2000" {
+		t.Errorf("without a template arrived %q, %v", got, err)
+	}
 	fail = true
 	if err := targets[0].Send(t.Context(), "queue", "x"); err == nil || strings.Contains(err.Error(), "s3cr3t") {
 		t.Errorf("refused: %v", err)

@@ -90,6 +90,8 @@ func startBroker() (*broker, error) {
 		"RABBITMQ_NODENAME=backstop" + strconv.Itoa(os.Getpid()) + "@localhost", "RABBITMQ_DIST_PORT=" + strconv.Itoa(ports[2]),
 		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"), "RABBITMQ_CONF_ENV_FILE=" + filepath.Join(dir, "none"),
 		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq.conf"), "RABBITMQ_PID_FILE=" + filepath.Join(dir, "pid"),
+		// Erlang's own port, too, is for loopback alone.
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
 		"ERL_EPMD_PORT=" + strconv.Itoa(b.epmd), "ERL_EPMD_ADDRESS=127.0.0.1", "ERL_EPMD_RELAXED_COMMAND_CHECK=true",
 	}
 	if err := b.command.Start(); err != nil {

@@ -37,6 +37,8 @@ func Of(parent, ctx context.Context, answered bool, err error) (notify.Class, st
 		return notify.Blocked, OneLine(reason(err))
 	case errors.Is(err, egress.ErrTLS):
 		return notify.TLS, OneLine(reason(err))
+	case alert(err):
+		return notify.TLS, OneLine(err.Error())
 	case ctx.Err() != nil:
 		return notify.Timeout, "no complete answer in time"
 	case errors.As(err, &unknown):
@@ -75,6 +77,13 @@ func dialError(err error) *net.OpError {
 		return op
 	}
 	return nil
+}
+
+// alert says that the other side ended the TLS connection with an alert. Since TLS
+// 1.3 a server that misses a client's certificate says so behind the handshake.
+func alert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 // Dialled is the address that a failed dial tried, or "".

@@ -259,7 +259,8 @@ func (h *Hub) leave(l *link) {
 	h.drop(l.merchant, m)
 }
 
-// Close says good-bye to all and waits until they are gone.
+// Close says good-bye to all and waits until they are gone. Who does not go, or
+// does not read, is cut off.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -271,6 +272,12 @@ func (h *Hub) Close() error {
 	for _, l := range links {
 		l.end(ws.CloseGoingAway, "this node is stopping")
 	}
+	late := time.AfterFunc(goodbyeTime, func() {
+		for _, l := range links {
+			l.cut()
+		}
+	})
+	defer late.Stop()
 	h.running.Wait()
 	return nil
 }

@@ -14,13 +14,17 @@ import (
 	"time"
 
 	ws "github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
 
 	"backstop/internal/notify"
 	"backstop/internal/notify/channeltest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// fasthttp keeps a clock for the header Date, once and for ever.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
+}
 
 // host is a hub behind a real server. The path names the merchant.
 type host struct {
@@ -38,17 +42,21 @@ func newHost(t testing.TB) *host {
 	}
 	h := &host{Hub: New(), t: t, addr: l.Addr().String()}
 	h.allowed.Store(true)
-	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, _ := strconv.ParseInt(strings.TrimPrefix(r.URL.Path, "/"), 10, 64)
-		if conn, err := (&ws.Upgrader{}).Upgrade(w, r, nil); err == nil {
-			h.Serve(id, conn, h.allowed.Load)
-		}
-	})}
+	upgrader := ws.FastHTTPUpgrader{}
+	// As the door does it: this server closes a connection only after its handler. The
+	// settings behind its time-out leave as few goroutines of its own as can be.
+	server := &fasthttp.Server{
+		ReadTimeout: 5 * time.Second, MaxIdleWorkerDuration: 10 * time.Millisecond, NoDefaultDate: true,
+		Handler: func(c *fasthttp.RequestCtx) {
+			id, _ := strconv.ParseInt(strings.TrimPrefix(string(c.Path()), "/"), 10, 64)
+			_ = upgrader.Upgrade(c, func(conn *ws.Conn) { h.Serve(id, conn, h.allowed.Load) })
+		},
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
 		_ = h.Close()
-		_ = server.Close()
+		_ = l.Close()
 		<-served
 	})
 	return h
@@ -274,6 +282,37 @@ func TestStoppingSaysGoodbye(t *testing.T) {
 	if len(h.Connected()) != 0 || len(h.merchants) != 0 {
 		t.Errorf("%v are still connected, %d known", h.Connected(), len(h.merchants))
 	}
+}
+
+// A client that never reads, and so never says good-bye, holds up nobody's stop;
+// nor does one that goes on talking.
+func TestStoppingWaitsForNobody(t *testing.T) {
+	h := newHost(t)
+	var conns []*ws.Conn
+	for range 2 {
+		conn, _, err := ws.DefaultDialer.Dial("ws://"+h.addr+"/1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		conns = append(conns, conn)
+	}
+	for end := time.Now().Add(5 * time.Second); h.count(1) < len(conns) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	talking := make(chan struct{})
+	go func() {
+		defer close(talking)
+		for conns[1].WriteMessage(ws.TextMessage, []byte(`{"ack":"ntf_other"}`)) == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	start := time.Now()
+	_ = h.Close()
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("stopped after %s", took)
+	}
+	<-talking // its connection is closed, too
 }
 
 func (h *host) waits(merchantID int64) int {

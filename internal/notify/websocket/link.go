@@ -19,6 +19,9 @@ const (
 	pingEvery, silence = 20 * time.Second, 50 * time.Second
 	// writeTime is how long one frame may take to leave us.
 	writeTime = 5 * time.Second
+	// goodbyeTime is how long a connection that we end is still read: the other side
+	// may have an answer on its way, and says good-bye itself. A stop waits for it.
+	goodbyeTime = 500 * time.Millisecond
 	// maxFrame is far above an answer.
 	maxFrame = 4 << 10
 	// queued frames wait for a slow reader; more of them wait in their rows.
@@ -42,6 +45,10 @@ type link struct {
 	gone     chan struct{} // closed when nothing is read or written any more
 	ending   sync.Once
 	goodbye  chan ending
+
+	mu    sync.Mutex
+	over  bool // the read deadline is final
+	ended bool // conn is the web server's again
 }
 
 // frame is a message on its way; one whose attempt is over is not written.
@@ -92,22 +99,53 @@ func (l *link) run() {
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		l.write(ctx)
-		_ = l.conn.Close() // ends the reader
+		l.hangUp(goodbyeTime)
 	})
 	l.read(ctx)
 	cancel()
-	_ = l.conn.Close()
 	writer.Wait()
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
+	_ = l.conn.Close()
 	close(l.gone)
+}
+
+// alive lets the reader wait for another while.
+func (l *link) alive() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return nil
+	}
+	return l.conn.SetReadDeadline(time.Now().Add(silence))
+}
+
+// hangUp ends the reader after at most wait, whatever the other side does. To close
+// the connection would not: the web server does that, when its handler has returned.
+func (l *link) hangUp(wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	_ = l.conn.SetReadDeadline(time.Now().Add(wait))
+}
+
+// cut ends what is being read and written now.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	if !l.ended {
+		_ = l.conn.UnderlyingConn().SetDeadline(time.Now())
+	}
 }
 
 // read takes answers. The first frame that is none ends the connection.
 func (l *link) read(ctx context.Context) {
 	l.conn.SetReadLimit(maxFrame)
-	alive := func() error { return l.conn.SetReadDeadline(time.Now().Add(silence)) }
-	l.conn.SetPongHandler(func(string) error { return alive() })
+	l.conn.SetPongHandler(func(string) error { return l.alive() })
 	limiter := rate.NewLimiter(answersPerSecond, answersBurst)
-	for alive() == nil {
+	for l.alive() == nil {
 		kind, reader, err := l.conn.NextReader()
 		if err != nil {
 			return
@@ -133,7 +171,7 @@ func (l *link) read(ctx context.Context) {
 	}
 }
 
-// drain reads until the writer has said good-bye and closed the connection.
+// drain reads until the writer has said good-bye and hung up.
 func (l *link) drain() {
 	for {
 		if _, _, err := l.conn.NextReader(); err != nil {
