@@ -33,8 +33,9 @@ type outcome struct {
 	endpoint string
 }
 
-// deliver makes one attempt, more of a digest with it. The slot is free as soon as the merchant has taken
-// it; the row stays leased until the result is committed.
+// deliver makes one attempt, with what goes in the same digest. The slot is free as
+// soon as the merchant has taken it; the row stays leased until the result is
+// committed.
 func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	if d.o.DB.Now()+d.o.Timeout.Microseconds() > c.Lease {
 		// This process stood still, or the database was slow: the attempt could outlast
