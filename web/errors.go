@@ -64,6 +64,7 @@ var domainErrors = []struct {
 	{batch.ErrNothing, apiError{status: http.StatusUnprocessableEntity, code: "nothing_matches"}},
 	{console.ErrTooMany, apiError{status: http.StatusUnprocessableEntity, code: "too_many"}},
 	{payment.ErrConflict, apiError{status: http.StatusConflict, code: "idempotency_conflict"}},
+	{payment.ErrSupplier, apiError{status: http.StatusServiceUnavailable, code: "unavailable"}},
 	{payment.ErrState, apiError{status: http.StatusConflict, code: "wrong_state"}},
 	{stock.ErrOutOfStock, apiError{status: http.StatusConflict, code: "out_of_stock"}},
 	{stock.ErrUnknownSKU, apiError{status: http.StatusUnprocessableEntity, code: "invalid_field", field: "items"}},

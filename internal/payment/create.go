@@ -95,7 +95,11 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 	if r.Amount < 1 || r.Amount > money.MaxMinor {
 		return nil, &FieldError{"amount", fmt.Sprintf("must be a whole number of minor units from 1 to %d", int64(money.MaxMinor))}
 	}
-	s, ok := p.o.Settings.Current().Suppliers.Lookup(r.Supplier)
+	suppliers := p.o.Settings.Current().Suppliers
+	if _, broken := suppliers.Broken(r.Supplier); broken {
+		return nil, ErrSupplier
+	}
+	s, ok := suppliers.Lookup(r.Supplier)
 	if !ok || !s.Enabled {
 		return nil, &FieldError{"supplier", fmt.Sprintf("no enabled supplier has the code %q", r.Supplier)}
 	}

@@ -25,6 +25,10 @@ import (
 // content (contract §4: 409 idempotency_conflict).
 var ErrConflict = errors.New("out_trade_no was used for an order with other content")
 
+// ErrSupplier says that the supplier's secrets cannot be read on this node: the
+// fault is ours, and the same request will do once it is mended.
+var ErrSupplier = errors.New("the supplier cannot be used at the moment: try again")
+
 // ErrState says that the order's status does not allow what was asked for.
 var ErrState = errors.New("the order's status does not allow this")
 

@@ -402,6 +402,37 @@ func TestCreateNamesTheWrongField(t *testing.T) {
 	}
 }
 
+// A merchant that is told that there is no such supplier looks for a mistake of its
+// own; this one is ours, and may be mended in a minute.
+func TestCreateBlamesNobodyForASupplierThatCannotBeRead(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		r := payment.CreateRequest{OutTradeNo: "A-1", Amount: 5, Currency: "CNY", Supplier: "sp-main"}
+		first, _, err := f.Processor.Create(t.Context(), f.M1, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			if _, err := tx.NewRaw("UPDATE suppliers SET config = ?", `{"key":"not sealed by us"}`).Exec(ctx); err != nil {
+				return err
+			}
+			return settings.Bump(ctx, tx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Settings.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if again, created, err := f.Processor.Create(t.Context(), f.M1, r); err != nil || created || again.OrderNo != first.OrderNo {
+			t.Errorf("the same again: %v, %v", created, err)
+		}
+		r.OutTradeNo = "A-2"
+		if _, _, err := f.Processor.Create(t.Context(), f.M1, r); !errors.Is(err, payment.ErrSupplier) {
+			t.Errorf("another one: %v", err)
+		}
+	})
+}
+
 func TestStockIsNeverOversold(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "a", 20)
