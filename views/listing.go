@@ -2,6 +2,7 @@ package views
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"backstop/internal/compensation"
@@ -17,13 +18,22 @@ type List struct {
 	First  bool // the newest page
 	// Older and Newer are the cursors of the pages beside this one; "" = none.
 	Older, Newer string
-	Reached      int64 // how far was searched, where that is short of the window; Unix µs
-	Count        int64 // rows of the whole list, as far as they were counted
+	News         string // the cursor of rows that are not there yet; "" = none can come
+	Reached      int64  // how far was searched, where that is short of the window; Unix µs
+	Count        int64  // rows of the whole list, as far as they were counted
 	More         bool
 	Empty        bool // this page has no rows
 	// Anything says that there ever was a row, whatever the filter.
 	Anything bool
 	Bars     []console.Bar // what happened over the window; none = it is not known
+}
+
+// NewsPath ends the address that says how many rows came since a list was drawn.
+const NewsPath = "/_new"
+
+// news is where a script asks how many rows came since.
+func (l List) news() string {
+	return l.Path + NewsPath + strings.TrimPrefix(l.with("cursor", l.News), l.Path)
 }
 
 // WindowChoice is a length of time that lists may cover: as a span before now,

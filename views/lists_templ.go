@@ -49,7 +49,7 @@ func Orders(p *Page, l List, rows []console.Order, c Choices) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = head(p, tOrders).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = listHead(p, l, tOrders).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -597,7 +597,7 @@ func Callbacks(p *Page, l List, rows []callback.Row, c Choices, publicURL string
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = head(p, tCallbacks).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = listHead(p, l, tCallbacks).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1057,7 +1057,7 @@ func Exceptions(p *Page, l List, items []compensation.Item) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = head(p, tExceptions).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = listHead(p, l, tExceptions).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -50,7 +50,7 @@ func Notifications(p *Page, l List, rows []console.Delivery, c Choices, bulk boo
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = head(p, tNotifications).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = listHead(p, l, tNotifications).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -14,6 +14,7 @@ var (
 	tMatching    = word{"共 %s%s 条", "%s%s match"}
 	tReached     = word{"没有索引可用，这一页没有查到早于或晚于此刻的记录，翻页会继续找：", "No index serves this filter. Not searched further than, and the next page goes on from:"}
 	tWindowEnds  = word{"没有查找更早的记录，早于：", "Not searched further than"}
+	tNewRows     = word{"有 %d%s 条新记录，显示", "%d%s new, show"}
 	tPages       = word{"翻页", "Pages"}
 	tNewer       = word{"更新", "Newer"}
 	tNothingThen = word{"这段时间里没有记录", "Nothing in this time"}

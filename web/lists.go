@@ -26,6 +26,9 @@ func (s *Server) ordersPage(c *fiber.Ctx) error {
 	if err != nil {
 		return slow(ctx, err)
 	}
+	if l.news {
+		return sayNews(c, l, page)
+	}
 	if want.No != "" && len(page.Rows) == 1 && len(l.query.Values) == 1 {
 		return c.Redirect("/orders/"+url.PathEscape(page.Rows[0].OrderNo), http.StatusSeeOther)
 	}
@@ -53,6 +56,9 @@ func (s *Server) callbacksPage(c *fiber.Ctx) error {
 	if err != nil {
 		return slow(ctx, err)
 	}
+	if l.news {
+		return sayNews(c, l, page)
+	}
 	list, choices, err := decorate(ctx, l, page, "callbacks", "refused_callbacks")
 	if err != nil {
 		return slow(ctx, err)
@@ -76,6 +82,9 @@ func (s *Server) notificationsPage(c *fiber.Ctx) error {
 	page, err := s.console.Deliveries(ctx, want)
 	if err != nil {
 		return slow(ctx, err)
+	}
+	if l.news {
+		return sayNews(c, l, page)
 	}
 	list, choices, err := decorate(ctx, l, page, "deliveries")
 	if err != nil {
@@ -107,6 +116,9 @@ func (s *Server) exceptionsPage(c *fiber.Ctx) error {
 	page, err := s.console.Exceptions(ctx, want)
 	if err != nil {
 		return slow(ctx, err)
+	}
+	if l.news {
+		return sayNews(c, l, page)
 	}
 	list, _, err := decorate(ctx, l, page, "exceptions")
 	if err != nil {
