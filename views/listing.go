@@ -1,6 +1,7 @@
 package views
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,12 @@ type List struct {
 	// Anything says that there ever was a row, whatever the filter.
 	Anything bool
 	Bars     []console.Bar // what happened over the window; none = it is not known
+}
+
+// AmountLink leads to the orders of an amount, as far back as one query covers.
+func AmountLink(amount string) string {
+	q := Query{Path: "/orders", Values: url.Values{}}
+	return q.with("amount", amount, "window", Windows[len(Windows)-1].Name)
 }
 
 // NewsPath ends the address that says how many rows came since a list was drawn.
@@ -73,7 +80,7 @@ type Chip struct {
 }
 
 // chipNames are the filters in the order of their chips.
-var chipNames = []string{"no", "status", "state", "kind", "outcome", "refused", "type", "risk", "merchant", "supplier", "actor", "object", "id", "window", "to"}
+var chipNames = []string{"no", "status", "state", "kind", "outcome", "refused", "type", "risk", "merchant", "supplier", "amount", "actor", "object", "id", "window", "to"}
 
 // chips are the filters that are set.
 func (l List) chips(p *Page) []Chip {
@@ -116,6 +123,8 @@ func (p *Page) filterWords(name, value string) (label, said string) {
 		return p.T(tMerchant), value
 	case "supplier":
 		return p.T(tSupplier), value
+	case "amount":
+		return p.T(tAmount), value
 	case "actor":
 		return p.T(tActor), value
 	case "window":

@@ -27,7 +27,7 @@ var (
 	tAccount       = word{"我的设置", "My settings"}
 	tSignOut       = word{"退出", "Sign out"}
 	tFind          = word{"查找订单、通知或商户", "Find an order, a notification or a merchant"}
-	tFindHint      = word{"单号、流水号、末尾 6 位、ntf_…、商户代码", "Any number or its last 6 digits, ntf_…, merchant"}
+	tFindHint      = word{"单号、流水号、末尾 6 位、ntf_…、商户代码、金额", "Any number or its last 6 digits, ntf_…, merchant, amount"}
 	tLight         = word{"浅色", "Light"}
 	tDark          = word{"深色", "Dark"}
 	tOtherTongue   = word{"English", "中文"}

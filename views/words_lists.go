@@ -32,9 +32,10 @@ var (
 // Searching, and one's own sessions.
 var (
 	tSearch         = word{"查找", "Search"}
-	tSearchHow      = word{"可以查：订单号或它末尾的 6 位以上数字、商户单号、供应商流水号、通知编号 ntf_…、商户代码。", "What can be found: an order number or its last 6 digits or more, a merchant's number, a supplier's number, a notification's id ntf_…, a merchant's code."}
+	tSearchHow      = word{"可以查：订单号或它末尾的 6 位以上数字、商户单号、供应商流水号、通知编号 ntf_…、商户代码、金额。", "What can be found: an order number or its last 6 digits or more, a merchant's number, a supplier's number, a notification's id ntf_…, a merchant's code, an amount."}
 	tNothingFound   = word{"没有找到", "Nothing found"}
 	tMerchantOrders = word{"这个商户的订单", "orders of this merchant"}
+	tOfAmount       = word{"金额为 %s 的订单", "Orders of the amount %s"}
 	tFoundMore      = word{"只列出最新的 %s 笔：请输入更多位数字。", "Only the newest %s are listed: type more digits."}
 	tRowsPerPage    = word{"每页行数", "Rows a page"}
 	tSessions       = word{"我的登录", "My sessions"}

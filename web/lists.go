@@ -7,18 +7,22 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/console"
+	"backstop/internal/money"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
 )
 
 func (s *Server) ordersPage(c *fiber.Ctx) error {
-	l := s.list(c, false, "no", "status", "merchant", "supplier", "risk")
+	l := s.list(c, false, "no", "status", "merchant", "supplier", "amount", "risk")
+	if amount := l.text("amount"); amount != "" && len(money.Sums(amount)) == 0 {
+		l.blame("amount", "use an amount such as 3499.00 or 3499.00 CNY")
+	}
 	if l.err != nil {
 		return l.err
 	}
 	want := console.OrderFilter{
-		No: l.text("no"), Status: l.text("status"), Merchant: l.text("merchant"), Supplier: l.text("supplier"), Risk: l.text("risk"), Slice: l.span,
+		No: l.text("no"), Status: l.text("status"), Merchant: l.text("merchant"), Supplier: l.text("supplier"), Amount: l.text("amount"), Risk: l.text("risk"), Slice: l.span,
 	}
 	ctx, cancel := l.context()
 	defer cancel()
@@ -36,7 +40,7 @@ func (s *Server) ordersPage(c *fiber.Ctx) error {
 	if err != nil {
 		return slow(ctx, err)
 	}
-	if want.Merchant == "" && want.No == "" && want.Risk == "" {
+	if want.Merchant == "" && want.No == "" && want.Risk == "" && want.Amount == "" {
 		if list.Bars, err = s.callbackBars(ctx, want.Supplier, l.span); err != nil {
 			return slow(ctx, err)
 		}
