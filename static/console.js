@@ -94,3 +94,33 @@ document.addEventListener("keydown", e => {
   if (e.key === "]") $("[data-next]")?.click();
   if (e.key === "[") ($("[data-prev]") || $("[data-newest]"))?.click();
 });
+
+// A list never moves under the pointer: what is new is announced, and shown when
+// the person asks. Nothing is asked while the tab is hidden or paused.
+const news = $("[data-news]");
+if (news) {
+  let timer, paused = false;
+  const plan = () => { clearTimeout(timer); if (!paused && !document.hidden) timer = setTimeout(look, 10_000); };
+  const look = async () => {
+    try {
+      const answer = await fetch(news.dataset.news, { headers: { "HX-Request": "true" } });
+      if (answer.status === 401) return; // signed out: the next click leads to the login
+      const t = document.createElement("template");
+      if (answer.ok && !paused) {
+        t.innerHTML = await answer.text();
+        const old = $("a", news), fresh = $("a", t.content);
+        if (old && fresh) { if (old.textContent !== fresh.textContent) old.textContent = fresh.textContent; } // keeps its focus
+        else news.replaceChildren(t.content);
+      }
+    } catch {} // asked again
+    plan();
+  };
+  document.addEventListener("keydown", e => {
+    if (e.key !== "p" || e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, textarea, select") || $("dialog[open]")) return;
+    paused = !paused;
+    news.textContent = paused ? news.dataset.paused : "";
+    plan();
+  });
+  document.addEventListener("visibilitychange", () => document.hidden || paused ? plan() : look());
+  plan();
+}

@@ -22,6 +22,8 @@ type AlertsData struct {
 	FormKey               string
 	Done                  string // what the person just did
 	Wrong                 bool   // the change of a rule was none that can be kept
+	// Typed is what the form held then: nobody writes it twice.
+	Typed func(field string) string
 }
 
 var alertStates = map[string]state{
@@ -36,6 +38,30 @@ var messageStates = map[string]state{
 	alert.Waiting: {"info", "clock", tMsgWaiting},
 	alert.Sent:    {"ok", "check", tMsgSent},
 	alert.Failed:  {"bad", "x", tMsgFailed},
+}
+
+// typed is what a field of the rule's form shows: what the person wrote, where that
+// was not kept, else what the rule has.
+func (v AlertsData) typed(field, is string) string {
+	if v.Wrong && v.Typed != nil {
+		return v.Typed(field)
+	}
+	return is
+}
+
+// messageHow says how the first message is sent.
+func (v AlertsData) messageHow() word {
+	if len(v.Targets) == 0 {
+		return tNoTargets
+	}
+	return tMsgNoneHow
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }
 
 func ruleLink(name string) templ.SafeURL {

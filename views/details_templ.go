@@ -862,7 +862,7 @@ func NotificationPage(p *Page, n NotificationData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = whenOr(p, n.NextAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = nextOf(p, n.Delivery).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

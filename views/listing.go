@@ -1,7 +1,9 @@
 package views
 
 import (
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"backstop/internal/compensation"
@@ -17,13 +19,28 @@ type List struct {
 	First  bool // the newest page
 	// Older and Newer are the cursors of the pages beside this one; "" = none.
 	Older, Newer string
-	Reached      int64 // how far was searched, where that is short of the window; Unix µs
-	Count        int64 // rows of the whole list, as far as they were counted
+	News         string // the cursor of rows that are not there yet; "" = none can come
+	Reached      int64  // how far was searched, where that is short of the window; Unix µs
+	Count        int64  // rows of the whole list, as far as they were counted
 	More         bool
 	Empty        bool // this page has no rows
 	// Anything says that there ever was a row, whatever the filter.
 	Anything bool
 	Bars     []console.Bar // what happened over the window; none = it is not known
+}
+
+// AmountLink leads to the orders of an amount, as far back as one query covers.
+func AmountLink(amount string) string {
+	q := Query{Path: "/orders", Values: url.Values{}}
+	return q.with("amount", amount, "window", Windows[len(Windows)-1].Name)
+}
+
+// NewsPath ends the address that says how many rows came since a list was drawn.
+const NewsPath = "/_new"
+
+// news is where a script asks how many rows came since.
+func (l List) news() string {
+	return l.Path + NewsPath + strings.TrimPrefix(l.with("cursor", l.News), l.Path)
 }
 
 // WindowChoice is a length of time that lists may cover: as a span before now,
@@ -63,7 +80,7 @@ type Chip struct {
 }
 
 // chipNames are the filters in the order of their chips.
-var chipNames = []string{"no", "status", "state", "kind", "outcome", "refused", "type", "risk", "merchant", "supplier", "actor", "object", "id", "window", "to"}
+var chipNames = []string{"no", "status", "state", "kind", "outcome", "refused", "type", "risk", "merchant", "supplier", "amount", "actor", "object", "id", "window", "to"}
 
 // chips are the filters that are set.
 func (l List) chips(p *Page) []Chip {
@@ -106,6 +123,8 @@ func (p *Page) filterWords(name, value string) (label, said string) {
 		return p.T(tMerchant), value
 	case "supplier":
 		return p.T(tSupplier), value
+	case "amount":
+		return p.T(tAmount), value
 	case "actor":
 		return p.T(tActor), value
 	case "window":

@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/money"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
 
@@ -52,6 +53,9 @@ func passed(steps []supplier.Step) (n int) {
 	return n
 }
 
+// sumNames are the numbers of a detail that are money, in minor units.
+var sumNames = []string{"difference", "got", "want"}
+
 // detailLine is an exception's detail in one line, by name.
 func detailLine(x compensation.Item) string {
 	var fields map[string]any
@@ -63,6 +67,9 @@ func detailLine(x compensation.Item) string {
 		value := fields[name]
 		if n, ok := value.(float64); ok {
 			value = fmt.Sprintf("%.0f", n)
+			if slices.Contains(sumNames, name) {
+				value = money.Format(int64(n), x.Currency)
+			}
 		}
 		parts = append(parts, fmt.Sprintf("%s: %v", name, value))
 	}

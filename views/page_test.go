@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"backstop/internal/compensation"
 )
 
 func TestMoneyIsExactAndNamesItsCurrency(t *testing.T) {
@@ -103,5 +105,15 @@ func TestADiffHasExactlyTheLinesThatChanged(t *testing.T) {
 	}
 	if len(changed(diff([]string{"a", "b"}, []string{"a", "b"}))) != 0 {
 		t.Error("two equal texts differ")
+	}
+}
+
+// What a detail says of money is money, with its dot where the currency has it.
+func TestTheDetailOfAMismatchIsMoney(t *testing.T) {
+	for currency, want := range map[string]string{"CNY": "difference: -43.20 · got: 43.21 · want: 86.41", "JPY": "difference: -4320 · got: 4321 · want: 8641"} {
+		x := compensation.Item{Currency: currency, Detail: []byte(`{"got":4321,"want":8641,"difference":-4320}`)}
+		if got := detailLine(x); got != want {
+			t.Errorf("%s: %q, want %q", currency, got, want)
+		}
 	}
 }

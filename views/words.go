@@ -27,7 +27,7 @@ var (
 	tAccount       = word{"我的设置", "My settings"}
 	tSignOut       = word{"退出", "Sign out"}
 	tFind          = word{"查找订单、通知或商户", "Find an order, a notification or a merchant"}
-	tFindHint      = word{"单号、流水号、末尾 6 位、ntf_…、商户代码", "Any number or its last 6 digits, ntf_…, merchant"}
+	tFindHint      = word{"单号、流水号、末尾 6 位、ntf_…、商户代码、金额", "Any number or its last 6 digits, ntf_…, merchant, amount"}
 	tLight         = word{"浅色", "Light"}
 	tDark          = word{"深色", "Dark"}
 	tOtherTongue   = word{"English", "中文"}
@@ -138,6 +138,7 @@ var (
 	tErrNotFound  = word{"没有这个页面或记录", "There is no such page or record"}
 	tErrForbidden = word{"您的角色（%s）不能打开这里", "Your role (%s) may not open this"}
 	tErrBusy      = word{"服务正忙，请稍后再试", "The server is busy: try again in a moment"}
+	tErrForm      = word{"表单里有一项不对：请返回检查后再提交", "A field of the form is wrong: go back, check it and send it again"}
 	tErrInput     = word{"地址里的筛选条件不对", "A filter in the address is wrong"}
 	tErrOurs      = word{"出错了，是我们的问题", "Something went wrong, and it is our fault"}
 	tErrRequest   = word{"请求号", "Request id"}

@@ -14,6 +14,7 @@ var (
 	tMatching    = word{"共 %s%s 条", "%s%s match"}
 	tReached     = word{"没有索引可用，这一页没有查到早于或晚于此刻的记录，翻页会继续找：", "No index serves this filter. Not searched further than, and the next page goes on from:"}
 	tWindowEnds  = word{"没有查找更早的记录，早于：", "Not searched further than"}
+	tNewRows     = word{"有 %d%s 条新记录，显示", "%d%s new, show"}
 	tPages       = word{"翻页", "Pages"}
 	tNewer       = word{"更新", "Newer"}
 	tNothingThen = word{"这段时间里没有记录", "Nothing in this time"}
@@ -31,9 +32,10 @@ var (
 // Searching, and one's own sessions.
 var (
 	tSearch         = word{"查找", "Search"}
-	tSearchHow      = word{"可以查：订单号或它末尾的 6 位以上数字、商户单号、供应商流水号、通知编号 ntf_…、商户代码。", "What can be found: an order number or its last 6 digits or more, a merchant's number, a supplier's number, a notification's id ntf_…, a merchant's code."}
+	tSearchHow      = word{"可以查：订单号或它末尾的 6 位以上数字、商户单号、供应商流水号、通知编号 ntf_…、商户代码、金额。", "What can be found: an order number or its last 6 digits or more, a merchant's number, a supplier's number, a notification's id ntf_…, a merchant's code, an amount."}
 	tNothingFound   = word{"没有找到", "Nothing found"}
 	tMerchantOrders = word{"这个商户的订单", "orders of this merchant"}
+	tOfAmount       = word{"金额为 %s 的订单", "Orders of the amount %s"}
 	tFoundMore      = word{"只列出最新的 %s 笔：请输入更多位数字。", "Only the newest %s are listed: type more digits."}
 	tRowsPerPage    = word{"每页行数", "Rows a page"}
 	tSessions       = word{"我的登录", "My sessions"}

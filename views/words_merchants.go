@@ -30,7 +30,7 @@ var (
 	tHistoryNone     = word{"从未断开", "It has never been open"}
 	tHistoryNoneHow  = word{"连续失败或失败率过高时会断开。", "It opens when too many attempts fail."}
 	tBecameWord      = word{"变为", "Became"}
-	tCause           = word{"原因", "Cause"}
+	tCause           = word{"起因", "Cause"}
 	tAddresses       = word{"通知地址", "Addresses"}
 	tAddressesNone   = word{"没有通知地址", "No address"}
 	tAddressesHow    = word{"在 notify.urls 或 notify.endpoints 里声明。没有地址时，只有订单自带地址的事件会发送，其余记为未发送。", "Declare some under notify.urls or notify.endpoints. Without one, only orders that name an address of their own are told; all else is kept as not sent."}

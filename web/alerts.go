@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/alert"
@@ -40,7 +41,7 @@ func (s *Server) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool
 	role := operator(c).Role
 	v := views.AlertsData{
 		CanTest: s.policy.Allows(role, access.TestAlerts), CanConfigure: s.policy.Allows(role, access.ConfigureAlerts),
-		FormKey: newFormKey(), Done: c.Query("done"), Wrong: wrong,
+		FormKey: newFormKey(), Done: c.Query("done"), Wrong: wrong, Typed: func(name string) string { return strings.ToValidUTF8(field(c, name), "") },
 	}
 	v.Targets, _ = s.alertTargets()
 	var err error

@@ -109,6 +109,9 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, `action="/alerts/rules/success_rate"`) {
 			t.Errorf("%v: %d", wrong, got.status)
 		}
+		if !strings.Contains(got.body, `name="fire" type="number" min="0" step="any" required value="`+wrong[1]+`"`) || !strings.Contains(got.body, ">as agreed on the phone</textarea>") {
+			t.Errorf("%v: what was typed is lost", wrong)
+		}
 	}
 	if got := h.post(t, h.signIn(t, access.Ops), path, "fire", "1"); got.status != http.StatusForbidden {
 		t.Errorf("ops change a rule: %d", got.status)

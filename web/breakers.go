@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -129,9 +128,9 @@ func (s *Server) breakerNow(ctx context.Context, id int64, code string) (breaker
 // is in that state already stays so: asking twice is no error.
 func (s *Server) breakerAct(act breaker.Act) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		code, err := url.PathUnescape(c.Params("merchant"))
+		code, err := merchantCode(c)
 		if err != nil {
-			return invalidField("merchant", "no merchant has this code")
+			return err
 		}
 		reason, err := readReason(c)
 		if err != nil {

@@ -177,7 +177,7 @@ func TestPagesInABrowser(t *testing.T) {
 			}
 		}
 	}
-	for _, width := range []int64{1280, 1366, 1920} {
+	for _, width := range []int64{390, 1280, 1366, 1920} {
 		for _, p := range all {
 			var look struct{ Overflow int }
 			run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+p.path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))

@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"backstop/internal/console"
+	"backstop/internal/db"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
@@ -28,13 +30,15 @@ type listing struct {
 	query views.Query
 	span  console.Slice
 	view  views.Window
+	news  bool // only how many rows are newer than the cursor
 }
 
 // list reads what all lists have in common. Names are the filters that there
 // are; others in the address are left out of it. Without always, the list shows
 // the last day where nothing is said of the time.
 func (s *Server) list(c *fiber.Ctx, always bool, names ...string) *listing {
-	l := &listing{filter: readFilter(c), s: s, p: s.page(c), query: views.Query{Path: c.Path(), Values: url.Values{}}}
+	l := &listing{filter: readFilter(c), s: s, p: s.page(c), query: views.Query{Path: strings.TrimSuffix(c.Path(), views.NewsPath), Values: url.Values{}}}
+	l.news = c.Locals(localNews) != nil
 	for _, name := range append(names, "window", "to") {
 		if value := l.text(name); value != "" {
 			l.query.Values.Set(name, value)
@@ -46,7 +50,33 @@ func (s *Server) list(c *fiber.Ctx, always bool, names ...string) *listing {
 		return l
 	}
 	l.span.At, l.err = s.cursors.parse(l.name(), l.text("cursor"))
+	if l.news {
+		if l.span.Rows, l.span.Uncounted = newsMost, true; l.err == nil && !l.span.At.Newer {
+			l.err = errCursor
+		}
+	}
 	return l
+}
+
+// newsMost is how far new rows are counted.
+const newsMost = 99
+
+// news has a list answer how many rows came since its page was drawn: rows do
+// not move under the pointer, so that a script asks and the person decides.
+// Without a script it leads to the page.
+func (s *Server) news(list fiber.Handler) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if c.Get("HX-Request") != "true" {
+			return c.Redirect(strings.TrimSuffix(c.Path(), views.NewsPath), http.StatusSeeOther)
+		}
+		c.Locals(localNews, true)
+		return list(c)
+	}
+}
+
+// sayNews draws how many rows a page of newer ones has.
+func sayNews[T any](c *fiber.Ctx, l *listing, page console.Page[T]) error {
+	return l.s.render(c, http.StatusOK, views.News(l.p, l.query, len(page.Rows), page.Newer.ID != 0))
 }
 
 // name is the list with its filter, which a cursor belongs to.
@@ -104,7 +134,13 @@ func slow(ctx context.Context, err error) error {
 
 // around is what the page shows around its rows.
 func around[T any](l *listing, page console.Page[T]) views.List {
+	now := l.p.Now.UnixMicro()
+	news := console.Cursor{ID: cmp.Or(page.Newest, db.IDAt(now)), Newer: true}
+	if l.span.At != (console.Cursor{}) || l.span.To > 0 && l.span.To <= now {
+		news = console.Cursor{} // nothing can come before what is on this page
+	}
 	return views.List{
+		News:  l.s.cursors.text(l.name(), news),
 		Query: l.query, Window: l.view, Rows: l.span.Rows, First: l.span.At == (console.Cursor{}),
 		Older: l.s.cursors.text(l.name(), page.Older), Newer: l.s.cursors.text(l.name(), page.Newer),
 		Reached: page.Reached, Count: page.Count, More: page.More, Empty: len(page.Rows) == 0,

@@ -92,3 +92,32 @@ func TestTheAuditIsReadByDayToo(t *testing.T) {
 		t.Errorf("January: %d, there are rows", got.status)
 	}
 }
+
+// TestAnAmountIsSearched opens the one order that has it, and lists several;
+// digits that may be the end of a number are asked about.
+func TestAnAmountIsSearched(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	cookie := h.signIn(t, access.Viewer)
+	for q, want := range map[string]string{
+		"%C2%A53,499.00+CNY": orderOne,
+		"1980":               "/orders/2026112000000002", // JPY has no minor unit
+		"12.345":             "/orders/2026112000000003",
+		"0.77":               "/orders?amount=0.77&window=31d",
+	} {
+		if got := h.page(t, cookie, "/search?q="+q); got.status != http.StatusSeeOther || got.header.Get("Location") != want {
+			t.Errorf("%s: %d to %q, want %q", q, got.status, got.header.Get("Location"), want)
+		}
+	}
+	comeIn(t, h.db, 2, order.Paid)
+	got := h.page(t, cookie, "/search?q=0.01")
+	if to := got.header.Get("Location"); to != "/orders?amount=0.01&window=31d" || strings.Count(h.page(t, cookie, to).body, "data-row") != 2 {
+		t.Errorf("two orders of an amount: %d to %q", got.status, to)
+	}
+	if got := h.page(t, cookie, "/search?q=349900&lang=en"); !strings.Contains(got.body, "Orders of the amount 349900") || !strings.Contains(got.body, `href="/orders?amount=349900&amp;window=31d"`) {
+		t.Errorf("digits that may be both: %d %s", got.status, got.body)
+	}
+	if got := h.page(t, cookie, "/orders?amount=%3Cb%3E"); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("what is no amount: %d", got.status)
+	}
+}

@@ -7,24 +7,31 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/console"
+	"backstop/internal/money"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
 )
 
 func (s *Server) ordersPage(c *fiber.Ctx) error {
-	l := s.list(c, false, "no", "status", "merchant", "supplier", "risk")
+	l := s.list(c, false, "no", "status", "merchant", "supplier", "amount", "risk")
+	if amount := l.text("amount"); amount != "" && len(money.Sums(amount)) == 0 {
+		l.blame("amount", "use an amount such as 3499.00 or 3499.00 CNY")
+	}
 	if l.err != nil {
 		return l.err
 	}
 	want := console.OrderFilter{
-		No: l.text("no"), Status: l.text("status"), Merchant: l.text("merchant"), Supplier: l.text("supplier"), Risk: l.text("risk"), Slice: l.span,
+		No: l.text("no"), Status: l.text("status"), Merchant: l.text("merchant"), Supplier: l.text("supplier"), Amount: l.text("amount"), Risk: l.text("risk"), Slice: l.span,
 	}
 	ctx, cancel := l.context()
 	defer cancel()
 	page, err := s.console.Orders(ctx, want)
 	if err != nil {
 		return slow(ctx, err)
+	}
+	if l.news {
+		return sayNews(c, l, page)
 	}
 	if want.No != "" && len(page.Rows) == 1 && len(l.query.Values) == 1 {
 		return c.Redirect("/orders/"+url.PathEscape(page.Rows[0].OrderNo), http.StatusSeeOther)
@@ -33,7 +40,7 @@ func (s *Server) ordersPage(c *fiber.Ctx) error {
 	if err != nil {
 		return slow(ctx, err)
 	}
-	if want.Merchant == "" && want.No == "" && want.Risk == "" {
+	if want.Merchant == "" && want.No == "" && want.Risk == "" && want.Amount == "" {
 		if list.Bars, err = s.callbackBars(ctx, want.Supplier, l.span); err != nil {
 			return slow(ctx, err)
 		}
@@ -52,6 +59,9 @@ func (s *Server) callbacksPage(c *fiber.Ctx) error {
 	page, err := s.console.Callbacks(ctx, want)
 	if err != nil {
 		return slow(ctx, err)
+	}
+	if l.news {
+		return sayNews(c, l, page)
 	}
 	list, choices, err := decorate(ctx, l, page, "callbacks", "refused_callbacks")
 	if err != nil {
@@ -76,6 +86,9 @@ func (s *Server) notificationsPage(c *fiber.Ctx) error {
 	page, err := s.console.Deliveries(ctx, want)
 	if err != nil {
 		return slow(ctx, err)
+	}
+	if l.news {
+		return sayNews(c, l, page)
 	}
 	list, choices, err := decorate(ctx, l, page, "deliveries")
 	if err != nil {
@@ -107,6 +120,9 @@ func (s *Server) exceptionsPage(c *fiber.Ctx) error {
 	page, err := s.console.Exceptions(ctx, want)
 	if err != nil {
 		return slow(ctx, err)
+	}
+	if l.news {
+		return sayNews(c, l, page)
 	}
 	list, _, err := decorate(ctx, l, page, "exceptions")
 	if err != nil {

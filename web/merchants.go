@@ -44,9 +44,12 @@ func (s *Server) merchantsPage(c *fiber.Ctx) error {
 func (s *Server) merchantPage(c *fiber.Ctx) error {
 	f := readFilter(c)
 	pinged, done := f.text("pinged"), f.text("done")
-	code, err := url.PathUnescape(c.Params("merchant"))
-	if f.err != nil || err != nil {
-		return errors.Join(f.err, console.ErrNotFound)
+	if f.err != nil {
+		return f.err
+	}
+	code, err := merchantCode(c)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := work()
 	defer cancel()
@@ -61,11 +64,20 @@ func (s *Server) merchantPage(c *fiber.Ctx) error {
 	}))
 }
 
+// merchantCode is the merchant of the path. What no database keeps is asked of none.
+func merchantCode(c *fiber.Ctx) (string, error) {
+	code, err := url.PathUnescape(c.Params("merchant"))
+	if err != nil || !isStorable(code) {
+		return "", console.ErrNotFound
+	}
+	return code, nil
+}
+
 // declared is the merchant that a form is about.
 func (s *Server) declared(c *fiber.Ctx) (*merchant.Merchant, error) {
-	code, err := url.PathUnescape(c.Params("merchant"))
+	code, err := merchantCode(c)
 	if err != nil {
-		return nil, console.ErrNotFound
+		return nil, err
 	}
 	m := s.o.Settings.Merchants().ByCode(code)
 	if m == nil {

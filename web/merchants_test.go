@@ -170,3 +170,39 @@ func TestMerchantPagesShowNoTokenOfAnAddress(t *testing.T) {
 		t.Errorf("%d audit rows hold a token, %v", kept, err)
 	}
 }
+
+func TestAMerchantThatCannotBeIsNotAskedFor(t *testing.T) {
+	h := open(t)
+	ops := h.signIn(t, access.Ops)
+	for _, code := range []string{"%00", "%ff", "%0a", "nobody"} {
+		if got := h.page(t, ops, "/merchants/"+code); got.status != http.StatusNotFound {
+			t.Errorf("page of %s: %d", code, got.status)
+		}
+		got := h.api(t, monitorToken, http.MethodPost, monitoring+"breakers/"+code+"/open", `{"reason":"they asked for it"}`)
+		if got.status != http.StatusNotFound {
+			t.Errorf("breaker of %s: %d %s", code, got.status, got.body)
+		}
+	}
+}
+
+// A schedule of one's own is shown as its waits, and a rate as it is.
+func TestAMerchantsOwnScheduleAndRateAreShown(t *testing.T) {
+	h := open(t)
+	for _, q := range []string{
+		`UPDATE merchants SET notify = '{"urls":["https://a.test/n"],"schedule":"list","waits_ms":[1000,30000,600000,5400000,7200000],"rate_per_second":0.5}' WHERE code = 'm1'`,
+		"UPDATE settings SET value = value + 1 WHERE name = 'config_version'",
+	} {
+		if _, err := h.db.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.o.Settings.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page := h.page(t, h.signIn(t, access.Viewer), "/merchants/m1?lang=en").body
+	for _, want := range []string{">1s 30s 10m 1h30m 2h<", "0.5/s, all nodes together"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}

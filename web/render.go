@@ -141,6 +141,8 @@ func (s *Server) failPage(c *fiber.Ctx, e *apiError) error {
 		kind = views.Forbidden
 	case e.status == http.StatusServiceUnavailable, e.status == http.StatusTooManyRequests:
 		kind = views.Busy
+	case e.status < http.StatusInternalServerError && !isSafe(c.Method()):
+		kind = views.BadForm
 	case e.status < http.StatusInternalServerError:
 		kind = views.BadInput
 	}

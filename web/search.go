@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"backstop/internal/console"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
@@ -36,5 +37,21 @@ func (s *Server) searchPage(c *fiber.Ctx) error {
 	case len(found.Orders) == 0 && len(found.Merchants) == 0 && found.Exceptions:
 		return c.Redirect("/exceptions?no="+url.QueryEscape(q), http.StatusSeeOther)
 	}
+	if found.Amount && len(found.Orders) == 0 && len(found.Merchants) == 0 && !console.IsEnding(q) {
+		return s.searchAmount(ctx, c, q)
+	}
 	return s.render(c, http.StatusOK, views.Search(s.page(c), q, found))
+}
+
+// searchAmount opens the one order of an amount, or the list of them.
+func (s *Server) searchAmount(ctx context.Context, c *fiber.Ctx, q string) error {
+	span := console.Slice{From: s.o.DB.NowTime().AddDate(0, 0, -31).UnixMicro(), Rows: 1, Uncounted: true}
+	page, err := s.console.Orders(ctx, console.OrderFilter{Amount: q, Slice: span})
+	if err != nil {
+		return slow(ctx, err)
+	}
+	if len(page.Rows) == 1 && page.Older == (console.Cursor{}) {
+		return c.Redirect("/orders/"+url.PathEscape(page.Rows[0].OrderNo), http.StatusSeeOther)
+	}
+	return c.Redirect(views.AmountLink(q), http.StatusSeeOther)
 }

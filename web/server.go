@@ -208,6 +208,7 @@ const (
 	localMerchant
 	localOperator
 	localPage // set where errors are for people
+	localNews // set where only the number of newer rows is asked for
 )
 
 // guard stands before every handler.

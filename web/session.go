@@ -195,6 +195,10 @@ func (s *Server) login(c *fiber.Ctx) error {
 		return err
 	}
 	s.throttle.Forgive(form.Name, sender.String())
+	// Whoever signs in again leaves no session behind that nobody holds any more.
+	if err := s.o.Sessions.End(ctx, c.Cookies(s.cookieName())); err != nil {
+		return err
+	}
 	if err := s.startSession(ctx, c, op); err != nil {
 		return err
 	}

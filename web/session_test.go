@@ -195,3 +195,18 @@ func TestAPagesOwnRequestIsToldOfTheEndOfItsSession(t *testing.T) {
 		t.Errorf("%d, %v", got.status, got.header)
 	}
 }
+
+func TestSigningInAgainLeavesNoSessionBehind(t *testing.T) {
+	h := open(t)
+	first := h.signIn(t, access.Viewer)
+	got := h.post(t, first, "/login", "name", "the.viewer", "password", goodPassword)
+	if got.status != http.StatusSeeOther || cookieOf(got) == first {
+		t.Fatalf("%d %s", got.status, cookieOf(got))
+	}
+	if old := h.page(t, first, "/"); old.status != http.StatusSeeOther {
+		t.Errorf("the session before: %d", old.status)
+	}
+	if now := h.page(t, cookieOf(got), "/"); now.status != http.StatusOK {
+		t.Errorf("the new session: %d", now.status)
+	}
+}

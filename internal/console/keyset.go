@@ -35,6 +35,8 @@ type Slice struct {
 	From, To int64
 	At       Cursor
 	Rows     int // that fit the page; 0 = PageSize
+	// Uncounted leaves out how many rows the whole list has.
+	Uncounted bool
 }
 
 // Page is one page of a list, newest first.
@@ -42,6 +44,7 @@ type Page[T any] struct {
 	Rows []T
 	// Older and Newer are the pages beside this one; zero = there is none.
 	Older, Newer Cursor
+	Newest       int64 // the id of the first row; 0 = there is none
 	// Reached is how far the rows were searched (Unix µs) where a bound cut the
 	// search short of the window's end; else 0. The page beside goes on from there.
 	Reached int64
@@ -157,6 +160,9 @@ func cut[T any](s Slice, w bounds, rows []T, id func(T) int64) Page[T] {
 		slices.Reverse(p.Rows)
 		p.Older, p.Newer = back, onward
 	}
+	if len(p.Rows) > 0 {
+		p.Newest = id(p.Rows[0])
+	}
 	if p.Older.ID == 0 {
 		p.Older = Cursor{}
 	}
@@ -170,6 +176,9 @@ func cut[T any](s Slice, w bounds, rows []T, id func(T) int64) Page[T] {
 // on one page is counted already; match finds the list's rows by its filter. w is
 // what the page looked at.
 func counted[T any](ctx context.Context, b *Book, p *Page[T], s Slice, w bounds, scans bool, table, alias string, match func(*bun.SelectQuery) *bun.SelectQuery) error {
+	if s.Uncounted {
+		return nil
+	}
 	if s.At.ID == 0 && (p.Older.ID == 0 || p.Reached > 0) {
 		p.Count, p.More = int64(len(p.Rows)), p.Reached > 0
 		return nil

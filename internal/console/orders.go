@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"backstop/internal/money"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
@@ -19,6 +21,7 @@ type OrderFilter struct {
 	Merchant string // code
 	Supplier string // code
 	Currency string
+	Amount   string // as people write it; see money.Sums
 	Risk     string // a part of the money at risk; then the span's window does not count
 	Slice
 }
@@ -88,10 +91,21 @@ func (b *Book) matchOrders(ctx context.Context, f *OrderFilter) (c conditions, s
 		c.add("o.id IN ("+rows.IDs+")", rows.Args...)
 		f.From, f.To = 0, 0
 	default:
-		scans = f.Status != "" || f.Merchant != "" || f.Supplier != "" || f.Currency != ""
+		scans = f.Status != "" || f.Merchant != "" || f.Supplier != "" || f.Currency != "" || f.Amount != ""
 	}
 	c.equal("o.status", f.Status)
 	c.equal("o.currency", f.Currency)
+	if f.Amount != "" {
+		var sums []string
+		var args []any
+		for minor, currencies := range money.Sums(f.Amount) {
+			sums, args = append(sums, "o.amount = ? AND o.currency IN (?)"), append(args, minor, bun.List(currencies))
+		}
+		if len(sums) == 0 {
+			return nil, false, nil
+		}
+		c.add("("+strings.Join(sums, " OR ")+")", args...)
+	}
 	if f.Merchant != "" {
 		id, err := b.MerchantID(ctx, f.Merchant)
 		if err != nil || id == 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"backstop/internal/money"
 	"backstop/internal/notify"
 
 	"github.com/uptrace/bun"
@@ -25,13 +26,16 @@ type Found struct {
 	// order.
 	Exceptions bool
 	More       bool // there are more orders than these
+	// Amount says that the text may be an amount too. No index leads to orders by
+	// theirs: the list finds them, and says how far it looked.
+	Amount bool
 }
 
 // Search finds orders by their number, the merchant's number, the supplier's
 // trade number, a notification's id or the end of a number of six digits or
 // more, and merchants by their code. All of it by indexes, however old.
 func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
-	f := &Found{}
+	f := &Found{Amount: len(money.Sums(q)) > 0}
 	ids, err := b.numbered(ctx, q)
 	if err != nil {
 		return nil, err
@@ -88,6 +92,9 @@ func eventOf(q string) int64 {
 	id, _ := notify.ParsePublicID(q)
 	return id
 }
+
+// IsEnding says whether a text may be the end of a number.
+func IsEnding(q string) bool { return ending(q) != "" }
 
 // ending is the part of the end of a number that is indexed; "" where the text
 // is no such end.

@@ -81,3 +81,39 @@ func TestSearchByTheEndOfANumberScansNothing(t *testing.T) {
 		t.Errorf("%v, %v", plan, err)
 	}
 }
+
+func TestOrdersAreFoundByTheirAmount(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		b := newBook(t, d)
+		var rows []*order.Order
+		for i, o := range []order.Order{{Amount: 349900, Currency: "CNY"}, {Amount: 349900, Currency: "USD"}, {Amount: 3499, Currency: "JPY"}, {Amount: 349900, Currency: "JPY"}, {Amount: 349900, Currency: "KWD"}} {
+			o.ID, o.OrderNo, o.OutTradeNo = int64(i+1), o.Currency+fmt.Sprint(o.Amount), fmt.Sprint("T", i)
+			o.MerchantID, o.SupplierID, o.Status, o.Version = 1, 1, order.Paid, 1
+			rows = append(rows, &o)
+		}
+		if _, err := d.NewInsert().Model(&rows).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for amount, want := range map[string]string{
+			"3499":          "JPY3499 USD349900 CNY349900",
+			"3,499.00":      "USD349900 CNY349900",
+			"¥3,499.00 CNY": "CNY349900",
+			"349.9":         "KWD349900",
+			"349900":        "JPY349900",
+			"1":             "",
+			"no amount":     "",
+		} {
+			page, err := b.Orders(t.Context(), OrderFilter{Amount: amount})
+			if err != nil {
+				t.Fatalf("%s: %v", amount, err)
+			}
+			var got []string
+			for _, o := range page.Rows {
+				got = append(got, o.OrderNo)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s finds %q, want %q", amount, got, want)
+			}
+		}
+	})
+}

@@ -7,6 +7,7 @@ package money
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -58,6 +59,27 @@ func ParseMajor(text, currency string) (int64, error) {
 		return 0, fmt.Errorf("%w: %q (%s takes at most %d digits behind the dot)", ErrForm, clip(text), currency, exp)
 	}
 	return bounded(whole+frac+strings.Repeat("0", exp-len(frac)), text)
+}
+
+// written is an amount as people write and copy it: "3499", "¥3,499.00", "3499.00 CNY".
+var written = regexp.MustCompile(`^(?:[A-Z]{0,2}\p{Sc})? ?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(\.[0-9]+)?(?: ?([A-Z]{3}))?$`)
+
+// Sums reads an amount that somebody searches for and returns the currencies that
+// it may be of by their minor units; none = the text is no amount. A symbol says
+// nothing, since ¥ is of two currencies; a code does.
+func Sums(text string) map[int64][]string {
+	m := written.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	sums := map[int64][]string{}
+	for currency := range exponents {
+		minor, err := ParseMajor(strings.ReplaceAll(m[1], ",", "")+m[2], currency)
+		if err == nil && (m[3] == "" || m[3] == currency) {
+			sums[minor] = append(sums[minor], currency)
+		}
+	}
+	return sums
 }
 
 // ParseMinor reads a whole number of minor units ("1999" fen). The form is as

@@ -2,6 +2,8 @@ package money
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -78,4 +80,45 @@ func FuzzParseMajor(f *testing.F) {
 			t.Fatalf("%q = %d is out of bounds", s, n)
 		}
 	})
+}
+
+func TestSumsReadsAnAmountAsPeopleWriteIt(t *testing.T) {
+	for text, want := range map[string]string{
+		"3499.00 CNY":       "CNY 349900",
+		"¥3,499.00 CNY":     "CNY 349900",
+		"￥3499CNY":          "CNY 349900",
+		"1980 JPY":          "JPY 1980",
+		"12.345 KWD":        "KWD 12345",
+		"HK$12.30 HKD":      "HKD 1230",
+		"19.9":              "CNY 1990 JPY – KWD 19900 USD 1990",
+		"1,980":             "CNY 198000 JPY 1980 KWD 1980000 USD 198000",
+		"$5":                "CNY 500 JPY 5 KWD 5000 USD 500",
+		"12.345":            "CNY – JPY – KWD 12345 USD –",
+		"12.345 CNY":        "",
+		"19.5 JPY":          "",
+		"5 XXX":             "",
+		"1,98":              "",
+		"-5":                "",
+		"1e3":               "",
+		"05":                "",
+		".5":                "",
+		"99999999999999999": "",
+		"":                  "",
+		"abc":               "",
+	} {
+		of := map[string]int64{}
+		for minor, currencies := range Sums(text) {
+			for _, c := range currencies {
+				of[c] = minor
+			}
+		}
+		for pair := strings.Fields(want); len(pair) > 1; pair = pair[2:] {
+			if got, ok := of[pair[0]]; ok != (pair[1] != "–") || ok && strconv.FormatInt(got, 10) != pair[1] {
+				t.Errorf("%q is %d %s, want %s", text, got, pair[0], pair[1])
+			}
+		}
+		if want == "" && len(of) > 0 {
+			t.Errorf("%q is read as %v", text, of)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"backstop/internal/compensation"
+	"backstop/internal/money"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
 )
@@ -134,11 +135,11 @@ func (b *batch) decidePaid(r *Received, d *decision) {
 		return
 	}
 	if c.Amount != o.Amount {
-		d.fail("amount", "%d, not %d", c.Amount, o.Amount)
+		d.fail("amount", "%s, not %s %s", money.Format(c.Amount, c.Currency), money.Format(o.Amount, o.Currency), o.Currency)
 		d.except(r, compensation.AmountMismatch, map[string]any{"got": c.Amount, "want": o.Amount, "difference": c.Amount - o.Amount})
 		return
 	}
-	d.pass("amount", "%d %s", c.Amount, c.Currency)
+	d.pass("amount", "%s %s", money.Format(c.Amount, c.Currency), c.Currency)
 	if by, ok := b.trades[tradeKey{r.Supplier.AccountID, c.TradeNo}]; ok && c.TradeNo != "" && by != o.ID {
 		d.fail("trade number", "%s has settled another order", c.TradeNo)
 		d.except(r, compensation.DuplicatePayment, map[string]any{"settled_order_id": fmt.Sprint(by)})

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -535,6 +536,24 @@ func TestPayAndCancelAnswerTheSameWhenAskedAgain(t *testing.T) {
 		take(t, f, f.Callback(o.OrderNo, "T", 1999))
 		if _, err := f.Processor.Cancel(t.Context(), f.M1, o.OrderNo); !errors.Is(err, payment.ErrState) {
 			t.Errorf("cancel a paid order: %v", err)
+		}
+	})
+}
+
+// People compare the step with the sum beside it: it is written in the same unit.
+func TestTheStepOfAnAmountIsMoney(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		o := create(t, f, nil)
+		take(t, f, f.Callback(o.OrderNo, "wrong", 5))
+		take(t, f, f.Callback(o.OrderNo, "right", 1999))
+		var steps []string
+		if err := f.DB.NewRaw("SELECT steps FROM callbacks ORDER BY id").Scan(t.Context(), &steps); err != nil || len(steps) != 2 {
+			t.Fatalf("%d callbacks: %v", len(steps), err)
+		}
+		for i, want := range []string{"0.05, not 19.99 CNY", "19.99 CNY"} {
+			if !strings.Contains(steps[i], `"`+want+`"`) {
+				t.Errorf("the steps are %s, want %s", steps[i], want)
+			}
 		}
 	})
 }
