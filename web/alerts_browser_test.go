@@ -40,7 +40,7 @@ func TestAlertsInABrowser(t *testing.T) {
 						t.Errorf("%s in %s at %d: %+v", name, lang, width, look)
 					}
 				}
-				if *screenshots {
+				if *screenshots != "" {
 					takeScreenshot(t, ctx, name+"-"+lang+"-"+theme)
 				}
 			}

@@ -30,7 +30,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-var screenshots = flag.Bool("screenshots", false, "write docs/screenshots")
+var screenshots = flag.String("screenshots", "", "a folder for pictures of all pages")
 
 // complaints collects what a browser says about pages.
 type complaints struct {
@@ -149,7 +149,7 @@ func TestPagesInABrowser(t *testing.T) {
 		if complaints := said.take(); len(complaints) > 0 {
 			t.Errorf("%s: %s", name, strings.Join(complaints, "; "))
 		}
-		if *screenshots {
+		if *screenshots != "" {
 			takeScreenshot(t, ctx, name)
 		}
 	}
@@ -238,11 +238,10 @@ func takeScreenshot(t *testing.T, ctx context.Context, name string) {
 		picture, err = cdppage.CaptureScreenshot().WithFormat(cdppage.CaptureScreenshotFormatPng).Do(ctx)
 		return err
 	}))
-	folder := filepath.Join("..", "docs", "screenshots")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(*screenshots, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), picture, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -52,7 +52,7 @@ func TestAStoryInABrowser(t *testing.T) {
 				if look.Overflow > 0 || len(look.Violations) > 0 {
 					t.Errorf("%s in %s, %s: %+v", name, lang, theme, look)
 				}
-				if *screenshots && name == "story" {
+				if *screenshots != "" && name == "story" {
 					takeScreenshot(t, ctx, name+"-"+lang+"-"+theme)
 				}
 			}
