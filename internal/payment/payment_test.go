@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -474,6 +475,39 @@ func TestExpireClosesByTheDatabaseClockAndReleasesStock(t *testing.T) {
 		f.Want(t, 2, "SELECT count(*) FROM events WHERE type = 'order.closed'")
 		if got := reload(t, f, later); got.Status != order.Pending {
 			t.Errorf("later: %+v", got)
+		}
+	})
+}
+
+// An order that cannot be closed must not keep the others open, as it would for
+// ever at the head of each batch.
+func TestAnOrderThatCannotBeClosedHoldsUpNoOther(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		f.AddSKU(t, "tea", 10)
+		soon := func(r *payment.CreateRequest) { r.ExpiresIn = 1 }
+		bad := create(t, f, func(r *payment.CreateRequest) {
+			r.ExpiresIn, r.Items = 1, []stock.Line{{SKU: "tea", Quantity: 3}}
+		})
+		good := []*order.Order{create(t, f, soon), create(t, f, soon)}
+		if _, err := f.DB.NewRaw("UPDATE skus SET locked = 0").Exec(t.Context()); err != nil { // less than is held
+			t.Fatal(err)
+		}
+		waitUntil(f.DB, good[1].ExpiresAt)
+		if n, err := f.Processor.Expire(t.Context()); n != 2 || err == nil || !strings.Contains(err.Error(), bad.OrderNo) {
+			t.Errorf("moved %d, %v; want 2, and the other named", n, err)
+		}
+		for _, o := range good {
+			if reload(t, f, o).Status != order.Closed {
+				t.Error("an order that is due stays open because of another")
+			}
+		}
+		later := create(t, f, soon)
+		waitUntil(f.DB, later.ExpiresAt)
+		if n, err := f.Processor.Expire(t.Context()); n != 1 || err != nil {
+			t.Errorf("moved %d, %v; want 1 and no word of what is passed over", n, err)
+		}
+		if reload(t, f, bad).Status != order.Pending {
+			t.Error("what could not be closed is closed")
 		}
 	})
 }
