@@ -15,6 +15,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/ledger"
+	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -230,6 +231,29 @@ func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
 type ours struct{ supplier.Adapter }
 
 func (ours) Identity() map[string]string { return map[string]string{"app": "A-1", "seller": "S-1"} }
+
+func TestAnOrderThatWasNotClosedHasNoReasonForIt(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		for _, to := range []supplier.Status{supplier.Paid, supplier.Failed} {
+			o := create(t, f, nil)
+			for _, do := range []func(context.Context, *merchant.Merchant, string) (*order.Order, error){f.Processor.Pay, f.Processor.Cancel} {
+				if _, err := do(t.Context(), f.M1, o.OrderNo); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if closing := reload(t, f, o); closing.Status != order.Closing || closing.CloseReason != "cancel" {
+				t.Fatalf("the order is %s, %q", closing.Status, closing.CloseReason)
+			}
+			r := f.Callback(o.OrderNo, "T-"+o.OrderNo, 1999)
+			r.Callback.Status, r.Callback.Final = to, true
+			take(t, f, r)
+			if o = reload(t, f, o); string(o.Status) != string(to) || o.CloseReason != "" {
+				t.Errorf("the order is %s, and closed because of %q", o.Status, o.CloseReason)
+			}
+			f.Want(t, 0, "SELECT count(*) FROM events WHERE subject_id = ? AND body LIKE '%close_reason%'", o.ID)
+		}
+	})
+}
 
 func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
