@@ -287,6 +287,30 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 
 // What is longer than Callback.Bound leaves is refused by PostgreSQL's indexes at
 // every commit: the supplier heard 503 for a day, and nobody saw why.
+// Two facts are two rows: in one, people would see the amount of the first and
+// the reason of the last.
+func TestEachRefundAndEachUnreadableMessageIsAnExceptionOfItsOwn(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		o := create(t, f, nil)
+		take(t, f, f.Callback(o.OrderNo, "T-1", 1999))
+		for _, minor := range []int64{500, 501} { // two parts, for which the supplier names no number of ours
+			r := f.Callback(o.OrderNo, "T-1", minor)
+			r.Callback.Status, r.Callback.EventKey = supplier.Refunded, fmt.Sprintf("T-1:refunded:%d", minor)
+			take(t, f, r)
+		}
+		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", compensation.UnknownRefund)
+		f.Want(t, 1001, "SELECT sum(amount) FROM exceptions WHERE kind = ?", compensation.UnknownRefund)
+		for _, body := range []string{"{", "[", "["} { // the last one is sent again
+			r := f.Callback("", "", 0)
+			r.Callback, r.Record.Body = supplier.Callback{}, []byte(body)
+			r.Unreadable = &supplier.Unreadable{Kind: compensation.Malformed, Result: supplier.Malformed, Reason: "odd"}
+			take(t, f, r)
+		}
+		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", compensation.Malformed)
+		f.Want(t, 3, "SELECT sum(seen) FROM exceptions WHERE kind = ?", compensation.Malformed)
+	})
+}
+
 func TestLongestTextsCanBeKept(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		long := func() string {
