@@ -47,7 +47,7 @@ type Item struct {
 	MerchantID int64           `bun:"merchant_id"`
 	OrderID    int64           `bun:"order_id"`
 	OrderNo    string          `bun:"order_no"`
-	Subject    string          `bun:"subject"` // supplier trade number, or the notification's id
+	Subject    string          `bun:"subject"` // supplier trade number, refund, or the notification's id
 	Amount     int64           `bun:"amount"`  // minor units that the exception is about
 	Currency   string          `bun:"currency"`
 	Detail     json.RawMessage `bun:"detail,type:jsonb"`

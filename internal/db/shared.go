@@ -116,7 +116,9 @@ func (p *part) behindSavepoint(tx bun.Tx) error {
 	}
 	if p.err = p.try(tx); p.err != nil {
 		if _, err := tx.Tx.ExecContext(p.ctx, "ROLLBACK TO part"); err != nil {
-			return err
+			// A full disk takes the whole transaction back, savepoint and all. The others
+			// hear why, and must not take it for a race that they have lost.
+			return fmt.Errorf("%w, after: %v", err, p.err)
 		}
 	}
 	_, err := execPrepared(p.ctx, tx.Tx, "RELEASE part")

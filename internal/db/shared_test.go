@@ -117,6 +117,60 @@ func TestWhatWaitsSharesOneTransaction(t *testing.T) {
 	}
 }
 
+// Where the engine takes everything back because of one part, nothing is kept of
+// the others, and each of them hears the reason.
+func TestAFullDiskEndsTheWholeSharedTransaction(t *testing.T) {
+	d := dbtest.SQLite(t)
+	if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY, text BLOB)"); err != nil {
+		t.Fatal(err)
+	}
+	pages := func(most string) {
+		t.Helper()
+		if _, err := d.ExecContext(t.Context(), "PRAGMA max_page_count = "+most); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages("1") // no more than there are
+	insert := func(id, size int) error {
+		return d.SharedTx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO parts (id, text) VALUES (?, randomblob(?))", id, size)
+			return err
+		})
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, 40)
+	running, first := make(chan struct{}), make(chan struct{})
+	wg.Go(func() { // while it runs, all the others gather
+		_ = d.SharedTx(t.Context(), func(context.Context, bun.Tx) error {
+			close(running)
+			<-first
+			return nil
+		})
+	})
+	<-running
+	for i := range errs {
+		wg.Go(func() { errs[i] = insert(i, []int{10, 100_000}[i%2]) })
+	}
+	for d.SharedWaiting() < len(errs) {
+		time.Sleep(time.Millisecond)
+	}
+	close(first)
+	wg.Wait()
+	for i, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "full") {
+			t.Errorf("part %d: %v", i, err)
+		}
+	}
+	var kept int
+	if err := d.NewRaw("SELECT count(*) FROM parts").Scan(t.Context(), &kept); err != nil || kept != 0 {
+		t.Errorf("%d rows are kept, %v", kept, err)
+	}
+	pages("1000000")
+	if err := insert(1, 10); err != nil {
+		t.Errorf("once there is room: %v", err)
+	}
+}
+
 func TestAPanicInASharedTransactionIsItsOwn(t *testing.T) {
 	d := dbtest.SQLite(t)
 	err := d.SharedTx(t.Context(), func(context.Context, bun.Tx) error { panic("ouch") })

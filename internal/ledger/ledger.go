@@ -109,7 +109,8 @@ func (b *Book) Post(ctx context.Context, tx bun.Tx, w *db.Writes, entries []Entr
 }
 
 // accounts finds the ids of all accounts in entries and makes the missing ones.
-// Only ids that were found are remembered: a made one may be rolled back.
+// What is found may have been made by this very transaction, and goes with it: it
+// is remembered once that is committed.
 func (b *Book) accounts(ctx context.Context, tx bun.Tx, entries []Entry) (map[accountKey]int64, error) {
 	ids, missing := b.remembered(entries)
 	if len(missing) == 0 {
@@ -118,14 +119,18 @@ func (b *Book) accounts(ctx context.Context, tx bun.Tx, entries []Entry) (map[ac
 	if err := b.find(ctx, tx, missing, ids); err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
+	found := map[accountKey]int64{}
 	for k := range missing {
 		if id := ids[k]; id != 0 {
-			b.ids[k] = id
+			found[k] = id
 			delete(missing, k)
 		}
 	}
-	b.mu.Unlock()
+	db.OnEnd(ctx, func(err error) {
+		if err == nil {
+			b.remember(found)
+		}
+	})
 	if len(missing) == 0 {
 		return ids, nil
 	}
@@ -142,6 +147,12 @@ func (b *Book) accounts(ctx context.Context, tx bun.Tx, entries []Entry) (map[ac
 		return nil, fmt.Errorf("open accounts: %w", err)
 	}
 	return ids, b.find(ctx, tx, missing, ids)
+}
+
+func (b *Book) remember(found map[accountKey]int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.Copy(b.ids, found)
 }
 
 func (b *Book) remembered(entries []Entry) (ids map[accountKey]int64, missing map[accountKey]bool) {

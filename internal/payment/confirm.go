@@ -298,6 +298,7 @@ func (b *batch) collect(i int, r *Received, d decision) Outcome {
 func (b *batch) move(r *Received, d decision, callbackID int64) {
 	o := d.order
 	now := b.p.o.DB.Now()
+	o.CloseReason = "" // of closing, which it leaves by another door
 	if d.to == order.Paid {
 		at := now
 		if c := r.Callback; !c.OccurredAt.IsZero() && c.OccurredAt.UnixMicro() < now {

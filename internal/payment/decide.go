@@ -1,6 +1,9 @@
 package payment
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -191,11 +194,15 @@ func (d *decision) except(r *Received, kind string, detail map[string]any) {
 	x := &compensation.Item{
 		Kind: kind, SupplierID: r.Supplier.ID, OrderNo: c.OrderRef, Subject: c.TradeNo, Amount: c.Amount, Currency: c.Currency,
 	}
+	if kind == compensation.UnknownRefund {
+		x.Subject = cmp.Or(c.RefundNo, c.EventKey) // a payment may be refunded in parts
+	}
 	if x.Subject == "" {
 		x.Subject = c.EventKey
 	}
-	if kind == compensation.UnknownRefund && c.RefundNo != "" {
-		x.Subject = c.RefundNo
+	if x.Subject == "" { // nothing of it could be read: only the whole tells it from another
+		sum := sha256.Sum256(r.Record.Body)
+		x.Subject = "body " + hex.EncodeToString(sum[:16])
 	}
 	if d.order != nil {
 		x.OrderID, x.OrderNo, x.MerchantID = d.order.ID, d.order.OrderNo, d.order.MerchantID

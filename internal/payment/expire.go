@@ -1,8 +1,13 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
 
 	"backstop/internal/db"
 	"backstop/internal/metric"
@@ -17,34 +22,108 @@ import (
 // few enough that callbacks wait for milliseconds.
 const expireBatch int64 = 500
 
+// stuckFor is how long an order that cannot be closed is passed over.
+const stuckFor = time.Minute
+
 // Expire closes what is due by the database's clock, a batch at a time, until
 // nothing is due or the context ends; it says how many orders it moved. Losing
-// an order to a callback is no error: the payment won.
+// an order to a callback is no error: the payment won. An order that cannot be
+// closed (its stock does not add up, say) is an error, and holds up no other.
 func (p *Processor) Expire(ctx context.Context) (moved int, err error) {
+	var stuck error
 	for ctx.Err() == nil {
-		n, err := p.expire(ctx, expireBatch)
+		n, err := p.expire(ctx, p.due(expireBatch))
 		if db.IsConflict(err) {
 			// One of the batch was paid in between. Small batches make sure that a
 			// stream of payments cannot starve the timeouts of other orders.
-			n, err = p.expire(ctx, 1)
+			n, err = p.expire(ctx, p.due(1))
+		}
+		if err != nil && !db.IsConflict(err) && !db.IsAway(err) && ctx.Err() == nil {
+			n, err = p.expireEach(ctx)
+			stuck = cmp.Or(stuck, err)
+			err = nil
 		}
 		if err != nil && !db.IsConflict(err) {
 			return moved, fmt.Errorf("expire orders: %w", err)
 		}
 		moved += n
 		if n == 0 {
-			return moved, nil
+			break
 		}
 	}
-	return moved, nil
+	return moved, stuck
 }
 
-func (p *Processor) expire(ctx context.Context, limit int64) (moved int, err error) {
+// expireEach closes what is due one by one. Where others can be closed, what
+// cannot be is passed over for a while: each time that it is tried costs all the
+// others a transaction of their own.
+func (p *Processor) expireEach(ctx context.Context) (moved int, err error) {
+	var ids []int64
+	if err := p.due(expireBatch)(p.o.DB.Read.NewSelect().Model((*order.Order)(nil)).Column("id")).Scan(ctx, &ids); err != nil {
+		return 0, fmt.Errorf("find orders that are due: %w", err)
+	}
+	var failed []int64
+	for _, id := range ids {
+		n, alone := p.expire(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+			return q.Where("o.id = ?", id).Where("o.next_at <= ?", p.o.DB.Now())
+		})
+		moved += n
+		if ctx.Err() != nil {
+			break
+		}
+		if alone != nil && !db.IsConflict(alone) {
+			failed = append(failed, id)
+			err = cmp.Or(err, fmt.Errorf("close order of id %d: %w", id, alone))
+		}
+	}
+	if moved > 0 {
+		p.stuck.add(failed, p.o.DB.Now()+stuckFor.Microseconds())
+	}
+	return moved, err
+}
+
+// due chooses the next orders to close.
+func (p *Processor) due(limit int64) func(*bun.SelectQuery) *bun.SelectQuery {
+	return func(q *bun.SelectQuery) *bun.SelectQuery {
+		now := p.o.DB.Now()
+		if stuck := p.stuck.at(now); len(stuck) > 0 {
+			q = q.Where("o.id NOT IN (?)", bun.List(stuck))
+		}
+		return q.Where("o.next_at <= ?", now).OrderExpr("o.next_at").Limit(limit)
+	}
+}
+
+// stuckOrders are those that are passed over, and until when (Unix µs).
+type stuckOrders struct {
+	mu    sync.Mutex
+	until map[int64]int64
+}
+
+func (s *stuckOrders) add(ids []int64, until int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until == nil {
+		s.until = map[int64]int64{}
+	}
+	for _, id := range ids {
+		s.until[id] = until
+	}
+}
+
+func (s *stuckOrders) at(now int64) []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.until, func(_, until int64) bool { return until <= now })
+	return slices.Sorted(maps.Keys(s.until))
+}
+
+// expire closes the orders that choose finds, in one transaction.
+func (p *Processor) expire(ctx context.Context, choose func(*bun.SelectQuery) *bun.SelectQuery) (moved int, err error) {
 	var nudges map[int][]queue.Nudge
 	var due []*order.Order
 	err = p.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		due = nil
-		q := tx.NewSelect().Model(&due).Where("o.next_at <= ?", p.o.DB.Now()).OrderExpr("o.next_at").Limit(limit)
+		q := choose(tx.NewSelect().Model(&due))
 		// An order that a callback holds is being paid: leave it to the callback.
 		if err := p.o.DB.SkipLocked(q).Scan(ctx); err != nil {
 			return err

@@ -65,6 +65,7 @@ type Processor struct {
 	confirms *db.Batcher[*Received, Outcome]
 	creates  *db.Batcher[*createItem, createResult]
 	asks     *db.Batcher[*ask, answer]
+	stuck    stuckOrders
 }
 
 // New starts the Processor's writers.

@@ -15,6 +15,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/ledger"
+	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -231,6 +232,29 @@ type ours struct{ supplier.Adapter }
 
 func (ours) Identity() map[string]string { return map[string]string{"app": "A-1", "seller": "S-1"} }
 
+func TestAnOrderThatWasNotClosedHasNoReasonForIt(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		for _, to := range []supplier.Status{supplier.Paid, supplier.Failed} {
+			o := create(t, f, nil)
+			for _, do := range []func(context.Context, *merchant.Merchant, string) (*order.Order, error){f.Processor.Pay, f.Processor.Cancel} {
+				if _, err := do(t.Context(), f.M1, o.OrderNo); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if closing := reload(t, f, o); closing.Status != order.Closing || closing.CloseReason != "cancel" {
+				t.Fatalf("the order is %s, %q", closing.Status, closing.CloseReason)
+			}
+			r := f.Callback(o.OrderNo, "T-"+o.OrderNo, 1999)
+			r.Callback.Status, r.Callback.Final = to, true
+			take(t, f, r)
+			if o = reload(t, f, o); string(o.Status) != string(to) || o.CloseReason != "" {
+				t.Errorf("the order is %s, and closed because of %q", o.Status, o.CloseReason)
+			}
+			f.Want(t, 0, "SELECT count(*) FROM events WHERE subject_id = ? AND body LIKE '%close_reason%'", o.ID)
+		}
+	})
+}
+
 func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		a, b := create(t, f, nil), create(t, f, nil)
@@ -263,6 +287,30 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 
 // What is longer than Callback.Bound leaves is refused by PostgreSQL's indexes at
 // every commit: the supplier heard 503 for a day, and nobody saw why.
+// Two facts are two rows: in one, people would see the amount of the first and
+// the reason of the last.
+func TestEachRefundAndEachUnreadableMessageIsAnExceptionOfItsOwn(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		o := create(t, f, nil)
+		take(t, f, f.Callback(o.OrderNo, "T-1", 1999))
+		for _, minor := range []int64{500, 501} { // two parts, for which the supplier names no number of ours
+			r := f.Callback(o.OrderNo, "T-1", minor)
+			r.Callback.Status, r.Callback.EventKey = supplier.Refunded, fmt.Sprintf("T-1:refunded:%d", minor)
+			take(t, f, r)
+		}
+		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", compensation.UnknownRefund)
+		f.Want(t, 1001, "SELECT sum(amount) FROM exceptions WHERE kind = ?", compensation.UnknownRefund)
+		for _, body := range []string{"{", "[", "["} { // the last one is sent again
+			r := f.Callback("", "", 0)
+			r.Callback, r.Record.Body = supplier.Callback{}, []byte(body)
+			r.Unreadable = &supplier.Unreadable{Kind: compensation.Malformed, Result: supplier.Malformed, Reason: "odd"}
+			take(t, f, r)
+		}
+		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", compensation.Malformed)
+		f.Want(t, 3, "SELECT sum(seen) FROM exceptions WHERE kind = ?", compensation.Malformed)
+	})
+}
+
 func TestLongestTextsCanBeKept(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		long := func() string {
@@ -506,6 +554,39 @@ func TestExpireClosesByTheDatabaseClockAndReleasesStock(t *testing.T) {
 		f.Want(t, 2, "SELECT count(*) FROM events WHERE type = 'order.closed'")
 		if got := reload(t, f, later); got.Status != order.Pending {
 			t.Errorf("later: %+v", got)
+		}
+	})
+}
+
+// An order that cannot be closed must not keep the others open, as it would for
+// ever at the head of each batch.
+func TestAnOrderThatCannotBeClosedHoldsUpNoOther(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		f.AddSKU(t, "tea", 10)
+		soon := func(r *payment.CreateRequest) { r.ExpiresIn = 1 }
+		bad := create(t, f, func(r *payment.CreateRequest) {
+			r.ExpiresIn, r.Items = 1, []stock.Line{{SKU: "tea", Quantity: 3}}
+		})
+		good := []*order.Order{create(t, f, soon), create(t, f, soon)}
+		if _, err := f.DB.NewRaw("UPDATE skus SET locked = 0").Exec(t.Context()); err != nil { // less than is held
+			t.Fatal(err)
+		}
+		waitUntil(f.DB, good[1].ExpiresAt)
+		if n, err := f.Processor.Expire(t.Context()); n != 2 || err == nil || !strings.Contains(err.Error(), bad.OrderNo) {
+			t.Errorf("moved %d, %v; want 2, and the other named", n, err)
+		}
+		for _, o := range good {
+			if reload(t, f, o).Status != order.Closed {
+				t.Error("an order that is due stays open because of another")
+			}
+		}
+		later := create(t, f, soon)
+		waitUntil(f.DB, later.ExpiresAt)
+		if n, err := f.Processor.Expire(t.Context()); n != 1 || err != nil {
+			t.Errorf("moved %d, %v; want 1 and no word of what is passed over", n, err)
+		}
+		if reload(t, f, bad).Status != order.Pending {
+			t.Error("what could not be closed is closed")
 		}
 	})
 }

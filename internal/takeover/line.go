@@ -216,7 +216,7 @@ func (r *reading) ends(s *staged, status order.Status) {
 	if r.CloseReason != "" && status != order.Closed && status != order.Closing {
 		r.wrong("close_reason", "only an order that is closing or closed has one")
 	}
-	if status == order.Closed && s.CloseReason == "" {
+	if (status == order.Closed || status == order.Closing) && s.CloseReason == "" {
 		s.CloseReason = "imported"
 	}
 }

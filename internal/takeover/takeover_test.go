@@ -92,7 +92,7 @@ func TestEveryStatusIsTakenOverAsItStands(t *testing.T) {
 		if o := byNo(t, f, "A-2"); o.OutTradeNo != "mine-2" || o.NextAt == nil || *o.NextAt != o.ExpiresAt || o.ExpiresAt < before+29*60*1e6 || o.ExpiresAt > f.DB.Now()+30*60*1e6 {
 			t.Errorf("paying: %+v", o)
 		}
-		if o := byNo(t, f, "A-3"); o.NextAt == nil || *o.NextAt < before+15*60*1e6 {
+		if o := byNo(t, f, "A-3"); o.NextAt == nil || *o.NextAt < before+15*60*1e6 || o.CloseReason != "imported" {
 			t.Errorf("closing must wait for money like ours: %+v", o)
 		}
 		o = byNo(t, f, "A-4")

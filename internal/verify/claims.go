@@ -23,8 +23,9 @@ func callbackClaims() []claim {
 		{
 			// A repeat is known by its key, or by the order that the same trade number paid.
 			table: "callbacks", where: is("x.outcome", payment.Repeat), what: what, args: []any{order.Paid},
-			wrong: "NOT EXISTS (SELECT 1 FROM suppliers s JOIN callback_keys k ON k.account_id = s.account_id" +
-				" WHERE s.id = x.supplier_id AND k.event_key = x.event_key AND k.digest = x.digest)" +
+			// The supplier may have got other settings since, and with them another account.
+			wrong: "NOT EXISTS (SELECT 1 FROM supplier_accounts s JOIN callback_keys k ON k.account_id = s.id" +
+				" WHERE k.event_key = x.event_key AND k.digest = x.digest)" +
 				" AND x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ?)",
 		},
 		{
@@ -76,14 +77,18 @@ func notifyClaims(now int64, parked []int64) []claim {
 	}}
 }
 
-// paidClaims: a paid order has one settling attempt and one entry of the amount
-// paid; another has neither. What was imported as paid was booked elsewhere.
+// paidClaims: a paid order has one settling attempt, of its trade number, and one
+// entry, both of the amount paid, which is that of the order; another has neither.
+// What was imported as paid was booked elsewhere. People know of money that came
+// late or twice.
 func paidClaims() []claim {
 	const (
 		settled = "(SELECT count(*) FROM payment_attempts a WHERE a.order_id = x.id AND a.status = 'succeeded')"
-		booked  = "(SELECT count(*) FROM transfers t WHERE t.ref = 'paid:' || CAST(x.id AS TEXT))"
-		exact   = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
-			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND t.amount = x.paid_amount AND t.currency = x.currency)"
+		fitting = "(SELECT count(*) FROM payment_attempts a WHERE a.order_id = x.id AND a.status = 'succeeded' AND a.amount = x.paid_amount" +
+			" AND a.supplier_trade_no = x.supplier_trade_no)"
+		booked = "(SELECT count(*) FROM transfers t WHERE t.ref = 'paid:' || CAST(x.id AS TEXT))"
+		exact  = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN accounts b ON b.id = t.debit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
+			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND b.code LIKE 'supplier:%' AND t.amount = x.paid_amount AND t.currency = x.currency)"
 		imported = "((SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported') > 0 OR x.id < " + kept + " AND " + booked + " = 0)"
 		paidID   = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
 	)
@@ -91,10 +96,19 @@ func paidClaims() []claim {
 		{
 			table: "orders",
 			wrong: "CASE WHEN x.status <> 'paid' THEN " + settled + " + " + booked + " <> 0" +
-				" WHEN " + imported + " THEN " + settled + " <> 1 OR " + booked + " <> 0" +
-				" ELSE " + settled + " <> 1 OR " + booked + " <> 1 OR " + exact + " <> 1 END",
-			what: "'order ' || x.order_no || ' is ' || x.status || ' with ' || CAST(x.paid_amount AS TEXT) || ' ' || x.currency || ', but has ' || CAST(" +
-				settled + " AS TEXT) || ' settling attempts, ' || CAST(" + booked + " AS TEXT) || ' entries and ' || CAST(" + exact + " AS TEXT) || ' of that amount and merchant'",
+				" WHEN x.paid_at IS NULL OR " + settled + " <> 1 OR " + fitting + " <> 1 THEN TRUE" +
+				" WHEN " + imported + " THEN " + booked + " <> 0" +
+				" ELSE x.paid_amount <> x.amount OR " + booked + " <> 1 OR " + exact + " <> 1 END",
+			what: "'order ' || x.order_no || ' is ' || x.status || ' with ' || CAST(x.paid_amount AS TEXT) || ' of ' || CAST(x.amount AS TEXT) || ' ' || x.currency" +
+				" || coalesce(' since ' || CAST(x.paid_at / 1000000 AS TEXT) || ' (Unix s)', '') || ', but has ' || CAST(" +
+				settled + " AS TEXT) || ' settling attempts, ' || CAST(" + fitting + " AS TEXT) || ' of that amount and trade number, and ' || CAST(" +
+				booked + " AS TEXT) || ' entries, ' || CAST(" + exact + " AS TEXT) || ' of that amount, merchant and a supplier'",
+		},
+		{
+			table: "payment_attempts", where: is("x.status", payment.SucceededSurplus),
+			wrong: "(SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = x.order_id AND " +
+				is("e.kind", compensation.LatePayment, compensation.DuplicatePayment) + " AND (e.subject = x.supplier_trade_no OR x.supplier_trade_no = '')) = 0",
+			what: "'attempt ' || x.supplier_ref || ' brought money late or twice, but there is no exception'",
 		},
 		{
 			table: "payment_attempts", where: "x.status = 'succeeded'",
@@ -125,10 +139,14 @@ func ledgerClaims() []claim {
 const kept = "coalesce((SELECT value FROM settings WHERE name = 'history_since'), 0)"
 
 // historyClaims: the history has no gaps and only legal moves, and ends where the
-// order stands.
+// order stands. Only an order that may still change has a moment for that.
 func historyClaims() []claim {
 	var legal []string
+	var open []order.Status
 	for _, from := range order.Statuses {
+		if from.Open() {
+			open = append(open, from)
+		}
 		for _, to := range order.Statuses {
 			if order.CanMove(from, to) {
 				legal = append(legal, string(from)+">"+string(to))
@@ -149,9 +167,11 @@ func historyClaims() []claim {
 		},
 		{
 			table: "orders",
-			wrong: "x.id >= " + kept + " AND ((SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
+			wrong: "(x.next_at IS NOT NULL) <> (" + is("x.status", open...) + ")" +
+				" OR x.id >= " + kept + " AND ((SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
 				" OR (SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version > x.version) > 0)",
-			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || ', its history says otherwise'",
+			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN (x.next_at IS NOT NULL) = (" + is("x.status", open...) +
+				") THEN ', its history says otherwise' WHEN x.next_at IS NULL THEN ', and nothing will ever close it' ELSE ', but is still due to be closed' END",
 		},
 	}
 }

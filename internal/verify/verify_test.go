@@ -229,7 +229,7 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I1", "paid without a change", "UPDATE callbacks SET outcome = 'paid' WHERE outcome = 'ignored'"},
 		{"I1", "failed without a change", "UPDATE callbacks SET outcome = 'order_failed' WHERE outcome = 'ignored'"},
 		{"I1", "repeat of nothing", "UPDATE callbacks SET outcome = 'repeat', digest = 'x' WHERE outcome = 'ignored'"},
-		{"I1", "exception lost", "DELETE FROM exceptions WHERE kind = 'late_payment'"},
+		{"I1", "exception lost", "DELETE FROM exceptions WHERE kind = 'amount_mismatch'"},
 		{"I2", "delivery lost", "DELETE FROM deliveries WHERE status = 'queued' AND event_type = 'order.paid'"},
 		{"I2", "delivery forgotten", "UPDATE deliveries SET next_at = next_at - 180000000 WHERE status = 'queued' AND event_type = 'order.paid'"},
 		{"I2", "delivery stopped", "UPDATE deliveries SET next_at = NULL WHERE status = 'queued' AND event_type = 'order.paid'"},
@@ -242,6 +242,11 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I3", "no settling attempt", "UPDATE payment_attempts SET status = 'failed' WHERE order_id = ?"},
 		{"I3", "attempt of an unpaid order", "UPDATE payment_attempts SET status = 'succeeded' WHERE supplier_trade_no = 'T-late'"},
 		{"I3", "other amount", "UPDATE orders SET paid_amount = 1 WHERE id = ?"},
+		{"I3", "less than the order's amount", "UPDATE orders SET amount = amount + 1 WHERE id = ?"},
+		{"I3", "other trade number", "UPDATE orders SET supplier_trade_no = 'x' WHERE id = ?"},
+		{"I3", "attempt of another amount", "UPDATE payment_attempts SET amount = 1 WHERE status = 'succeeded' AND order_id = ?"},
+		{"I3", "paid at no time", "UPDATE orders SET paid_at = NULL WHERE id = ?"},
+		{"I3", "late money unseen", "UPDATE payment_attempts SET supplier_trade_no = 'T-x' WHERE supplier_trade_no = 'T-late'"},
 		{"I3", "entry of no order", "UPDATE transfers SET ref = 'paid:1' WHERE ref = 'opening:m1:CNY'"},
 		{"I4", "balance", "UPDATE accounts SET balance = balance + 1 WHERE code = 'merchant:m1'"},
 		{"I4", "journal gone", "DELETE FROM journals WHERE id = (SELECT journal_id FROM transfers WHERE ref = 'opening:m1:CNY')"},
@@ -254,6 +259,8 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I6", "gap", "DELETE FROM order_history WHERE order_id = ? AND version = 2"},
 		{"I6", "version", "UPDATE orders SET version = version + 1 WHERE id = ?"},
 		{"I6", "not after the step before", "UPDATE order_history SET from_status = 'paid' WHERE order_id = ? AND version = 2"},
+		{"I6", "open and never looked at", "UPDATE orders SET next_at = NULL WHERE status = 'closing'"},
+		{"I6", "over and looked at", "UPDATE orders SET next_at = 1 WHERE id = ?"},
 		{"I7", "two marks", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
 		{"I7", "a second mark, counted on", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, merchant_id, number + 1, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
 		{"I7", "mark of a failure", "UPDATE notify_attempts SET class = 'timeout' WHERE class = 'ok'"},
@@ -331,6 +338,23 @@ func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A supplier's settings may change, and with them the account that its keys were
+// stored under.
+func TestRepeatsAreKnownAfterTheirAccountHasChanged(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := newStory(t, d)
+		for _, outcome := range []string{compensation.UnknownOrder, payment.Repeat} {
+			s.take(s.Callback("no-such-order", "T-unknown", 1999), outcome)
+		}
+		id := d.NewID()
+		s.exec("INSERT INTO supplier_accounts (id, name) VALUES (?, 'another')", id)
+		s.exec("UPDATE suppliers SET account_id = ?", id)
+		if report := s.verify(time.Minute); !report.OK() {
+			t.Errorf("report:\n%s", explain(report))
+		}
+	})
 }
 
 func TestExamplesAreFewAndViolationsCounted(t *testing.T) {
@@ -423,9 +447,9 @@ func TestProgressIsToldAndPagesAreBounded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
 		const rows = 2*pageRows + 10
-		s.exec("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)"+
+		s.exec("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at, next_at)"+
 			" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"+
-			" SELECT i, 'no-' || CAST(i AS TEXT), 1, CAST(i AS TEXT), 1, 1, 'CNY', 2, '', '', 'pending', 1, 1, 1 FROM n", rows)
+			" SELECT i, 'no-' || CAST(i AS TEXT), 1, CAST(i AS TEXT), 1, 1, 'CNY', 2, '', '', 'pending', 1, 1, 1, 1 FROM n", rows)
 		s.exec("INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at)" +
 			" SELECT id, id, 1, '', 'pending', 'created', '', 1 FROM orders")
 		s.exec("UPDATE orders SET version = 2 WHERE id IN (1, 5000, 5001, 10010)")

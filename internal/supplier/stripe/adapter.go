@@ -33,6 +33,9 @@ const (
 	// maxSignatures bounds the v1 entries of one header. Stripe sends one for each
 	// active secret of the endpoint: two while a secret is rolled.
 	maxSignatures = 10
+	// ownAccount stands for the account whose endpoint it is, which its own events do
+	// not name.
+	ownAccount = "own"
 )
 
 type config struct {
@@ -178,9 +181,10 @@ func answer(status int, body string) supplier.Reply {
 	return supplier.Reply{Status: status, ContentType: "application/json", Body: []byte(body)}
 }
 
-// Identity is empty: an event of a direct account names no account. The signing
-// secret, one per endpoint, says whose it is.
-func (a *adapter) Identity() map[string]string { return map[string]string{} }
+// Identity is the account itself: the signing secret, one per endpoint, says whose
+// it is. An endpoint for connected accounts (Connect) hears of their payments too,
+// live ones and tests, with whatever metadata they chose: that is money of others.
+func (a *adapter) Identity() map[string]string { return map[string]string{"account": ownAccount} }
 
 // Account is the supplier's code here: the config holds no account number.
 // Stripe's object ids are unique over all accounts.

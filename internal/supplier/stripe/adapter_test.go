@@ -89,12 +89,23 @@ func signed(body string, c suppliertest.Change, secrets ...string) *supplier.Req
 	}
 }
 
-func message(c suppliertest.Change) *supplier.Request { return signed(intentEvent(c), c, testSecret) }
+// connected makes it an event of a connected account, as an endpoint for those
+// hears it.
+func connected(event, account string) string {
+	if account == "" {
+		return event
+	}
+	return strings.Replace(event, `"object": "event",`, `"object": "event",`+fmt.Sprintf("\n  %q: %q,", "account", account), 1)
+}
+
+func message(c suppliertest.Change) *supplier.Request {
+	return signed(connected(intentEvent(c), c.Account), c, testSecret)
+}
 
 var paid = supplier.Callback{
 	EventKey: "pi_3TestIntent0001:payment_intent.succeeded", OrderRef: "ORDER-20260301-0001",
 	TradeNo: "pi_3TestIntent0001", Status: supplier.Paid, RawStatus: "payment_intent.succeeded",
-	Amount: 1999, Currency: "USD", Identity: map[string]string{},
+	Amount: 1999, Currency: "USD", Identity: map[string]string{"account": "own"},
 	OccurredAt: suppliertest.Now.Add(-2 * time.Second),
 }
 
@@ -186,7 +197,7 @@ func TestEventsMean(t *testing.T) {
 		"refund.failed":            {eventOf("refund.failed", refundObject("failed")), refunded(supplier.Other, "refund.failed", "re_0001:failed")},
 		"customer.created": {eventOf("customer.created", `{"id":"cus_1","amount":"any"}`), supplier.Callback{
 			EventKey: "evt_3TestEvent0002", Status: supplier.Other, RawStatus: "customer.created",
-			Identity: map[string]string{}, OccurredAt: paid.OccurredAt,
+			Identity: map[string]string{"account": "own"}, OccurredAt: paid.OccurredAt,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

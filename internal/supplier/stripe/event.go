@@ -15,6 +15,7 @@ type event struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
 	Created int64  `json:"created"` // seconds; when the thing happened
+	Account string `json:"account"` // of an event of a connected account only
 	Data    struct {
 		Object json.RawMessage `json:"object"`
 	} `json:"data"`
@@ -45,7 +46,7 @@ func translate(body []byte) (supplier.Callback, error) {
 	if err := supplier.DecodeJSON(body, &e); err != nil {
 		return supplier.Callback{}, err
 	}
-	got := supplier.Callback{RawStatus: e.Type, Status: supplier.Other, EventKey: e.ID, Identity: map[string]string{}}
+	got := supplier.Callback{RawStatus: e.Type, Status: supplier.Other, EventKey: e.ID, Identity: map[string]string{"account": orElse(e.Account, ownAccount)}}
 	if e.ID == "" || e.Type == "" {
 		return supplier.Callback{}, fmt.Errorf("the event has no id or no type")
 	}
