@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,10 +131,18 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 }
 
 // fickle fails as often as it is told to.
-type fickle struct{ failures, got int }
+type fickle struct {
+	mu            sync.Mutex
+	failures, got int
+}
 
 func (*fickle) Name() string { return "a" }
-func (f *fickle) Send(context.Context, string, string) error {
+func (f *fickle) Send(ctx context.Context, _, _ string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.failures > 0 {
 		f.failures--
 		return errors.New("no route")
@@ -172,6 +181,34 @@ func TestAMessageIsSentAgainUntilItArrivesOrIsGivenUp(t *testing.T) {
 			})
 		}
 	})
+}
+
+// silent takes the connection and never answers.
+type silent struct{}
+
+func (silent) Name() string { return "silent" }
+func (silent) Send(ctx context.Context, _, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestATargetThatHangsKeepsNobodyWaiting(t *testing.T) {
+	d := dbtest.SQLite(t)
+	rules := []string{NotifyExhausted, ExceptionOpened, BreakerOpened}
+	for _, rule := range rules {
+		record(t, d, Event{rule, "m1", 1})
+	}
+	due(t, d, "alerts", "announce_at")
+	if _, err := Announce(t.Context(), d, []string{"silent", "a"}, Style{Zone: time.UTC}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	well := &fickle{}
+	arrived, err := Send(ctx, d, []Target{silent{}, well}, quiet)
+	if err != nil || arrived != len(rules) || well.got != len(rules) {
+		t.Errorf("%d arrived at the target that is well, %d in all, %v", well.got, arrived, err)
+	}
 }
 
 func TestARuleKeepsTheSideOfItsLimit(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"backstop/internal/db"
@@ -73,14 +74,21 @@ func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) (ar
 	if err != nil {
 		return 0, fmt.Errorf("claim messages: %w", err)
 	}
-	for _, m := range due {
-		err := trySend(ctx, by[m.Target], m)
-		if err == nil {
+	// All at once: a target that hangs must not keep the others waiting, nor the
+	// messages behind it until their lease is over and another node sends them too.
+	failed := make([]error, len(due))
+	var all sync.WaitGroup
+	for i, m := range due {
+		all.Go(func() { failed[i] = trySend(ctx, by[m.Target], m) })
+	}
+	all.Wait()
+	for i, m := range due {
+		if failed[i] == nil {
 			arrived++
 		} else {
-			log.Warn("send an alert", "target", m.Target, "attempt", m.Attempts, "error", err)
+			log.Warn("send an alert", "target", m.Target, "attempt", m.Attempts, "error", failed[i])
 		}
-		if err := finish(ctx, d, m, err); err != nil {
+		if err := finish(ctx, d, m, failed[i]); err != nil {
 			return arrived, err
 		}
 	}
