@@ -70,6 +70,40 @@ func TestALevelFiresAfterItsHoldTimeAndEndsBelowItsOwnLimit(t *testing.T) {
 	})
 }
 
+// A merchant that is told nothing for a while is not slow, nor known to be well.
+func TestAnAlertEndsSilentlyWhenNothingIsLeftToRead(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w, start := NewWatch(d, quiet), time.Now()
+		look := func(after time.Duration, readings ...Reading) {
+			t.Helper()
+			if err := w.Observe(t.Context(), start.Add(after), readings); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rest := Reading{Rule: SlowMerchant, Rest: true}
+		m1, m2 := Reading{Rule: SlowMerchant, Subject: "m1", Value: 9000}, Reading{Rule: SlowMerchant, Subject: "m2", Value: 9000}
+		look(0, m1, m2, rest)
+		look(time.Minute, m1, m2, rest)
+		due(t, d, "alerts", "announce_at")
+		if _, err := Announce(t.Context(), d, []string{"a"}, Style{Zone: time.UTC}); err != nil {
+			t.Fatal(err)
+		}
+		look(70 * time.Second) // they could not be read
+		look(80*time.Second, m2, rest)
+		rows := all(t, d)
+		states := map[string]string{}
+		for _, a := range rows {
+			states[a.Subject] = a.State
+			if a.AnnounceAt != nil {
+				t.Errorf("people would hear of %+v", a)
+			}
+		}
+		if len(rows) != 2 || states["m1"] != Resolved || states["m2"] != Firing {
+			t.Errorf("%v, want the one that is gone to have ended", states)
+		}
+	})
+}
+
 func TestTwoWatchesOpenOneAlert(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		one, two, start := NewWatch(d, quiet), NewWatch(d, quiet), time.Now()
