@@ -164,6 +164,16 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 	})
 }
 
+func TestWhatIsDownHasNoLevel(t *testing.T) {
+	s := Style{Language: "en", Zone: time.UTC}
+	for state, want := range map[string]string{Firing: "n1: cannot be used\n", Resolved: "n1: well again\n"} {
+		_, body := s.compose(Rule{Name: RedisDown, Fire: 50}, []Alert{{Rule: RedisDown, Subject: "n1", State: state, Value: 100}})
+		if !strings.Contains(body, want) || strings.Contains(body, "%") {
+			t.Errorf("%s: %q", state, body)
+		}
+	}
+}
+
 // fickle fails as often as it is told to.
 type fickle struct {
 	mu            sync.Mutex
