@@ -2,9 +2,11 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"backstop/internal/db"
@@ -76,23 +78,22 @@ func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) (ar
 	}
 	// All at once: a target that hangs must not keep the others waiting, nor the
 	// messages behind it until their lease is over and another node sends them too.
-	failed := make([]error, len(due))
+	var sent atomic.Int64
+	unwritten := make([]error, len(due))
 	var all sync.WaitGroup
 	for i, m := range due {
-		all.Go(func() { failed[i] = trySend(ctx, by[m.Target], m) })
+		all.Go(func() {
+			err := trySend(ctx, by[m.Target], m)
+			if err == nil {
+				sent.Add(1)
+			} else {
+				log.Warn("send an alert", "target", m.Target, "attempt", m.Attempts, "error", err)
+			}
+			unwritten[i] = finish(ctx, d, m, err)
+		})
 	}
 	all.Wait()
-	for i, m := range due {
-		if failed[i] == nil {
-			arrived++
-		} else {
-			log.Warn("send an alert", "target", m.Target, "attempt", m.Attempts, "error", failed[i])
-		}
-		if err := finish(ctx, d, m, failed[i]); err != nil {
-			return arrived, err
-		}
-	}
-	return arrived, nil
+	return int(sent.Load()), errors.Join(unwritten...)
 }
 
 func trySend(ctx context.Context, t Target, m Message) error {
