@@ -56,12 +56,8 @@ func (j *Jobs) cleanup(ctx context.Context) error {
 			j.o.Log.Info("clean up", "table", c.table, "rows", n)
 		}
 	}
-	n, err := report.Clean(ctx, j.o.DB, j.o.Retention.Reports)
-	if err != nil {
+	if err := j.removeFigures(ctx); err != nil {
 		return err
-	}
-	if n > 0 {
-		j.o.Log.Info("clean up", "report_rows", n)
 	}
 	count, err := j.o.Queue.Orphans(ctx, orphanKeys)
 	if count.Deleted > 0 {
@@ -89,6 +85,29 @@ func (j *Jobs) remove(ctx context.Context, table, column string, keep time.Durat
 		}
 	}
 	return removed, nil
+}
+
+// removeFigures goes on until nothing old is left: figures by the minute come as
+// fast as there are merchants, and one step a run would fall behind a hundred.
+func (j *Jobs) removeFigures(ctx context.Context) error {
+	var removed int64
+	for ctx.Err() == nil {
+		n, err := report.Clean(ctx, j.o.DB, j.o.Retention.Reports)
+		if err != nil {
+			return err
+		}
+		if removed += n; n == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(cleanupRest):
+		}
+	}
+	if removed > 0 {
+		j.o.Log.Info("clean up", "report_rows", removed)
+	}
+	return nil
 }
 
 // noteHistory writes down, before anything goes, from which order on histories

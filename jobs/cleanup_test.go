@@ -33,6 +33,12 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 				}
 			}
 		}
+		// More than one step.
+		_, err := d.NewRaw("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)" +
+			" INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) SELECT i, 0, 1, 0, 0, 0, '', '' FROM n").Exec(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		pay()
 		time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let the first three age
 		pay()
@@ -48,6 +54,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		if err := j.cleanup(context.Background()); err != nil {
 			t.Fatal(err)
 		}
+		f.Want(t, 0, "SELECT count(*) FROM report_minutes WHERE start = 0")
 		f.Want(t, 1, "SELECT count(*) FROM pings")
 		f.Want(t, 3, "SELECT count(*) FROM callbacks")
 		f.Want(t, 6, "SELECT count(*) FROM callback_keys")

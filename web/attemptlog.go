@@ -41,7 +41,7 @@ type attemptView struct {
 func (s *Server) attemptLog(c *fiber.Ctx) error {
 	f := readFilter(c)
 	want := console.AttemptFilter{
-		OrderNo: f.text("order_no"), Merchant: f.text("merchant"), Class: f.text("class"), HTTPStatus: f.httpStatus(), Limit: f.limit(),
+		OrderNo: f.text("order_no"), Merchant: f.text("merchant"), Class: f.oneOf("class", classes()), HTTPStatus: f.httpStatus(), Limit: f.limit(),
 	}
 	want.From, want.To = f.span(s.o.DB.Now())
 	want = f.resume(want)
@@ -50,6 +50,9 @@ func (s *Server) attemptLog(c *fiber.Ctx) error {
 	}
 	ctx, cancel := work()
 	defer cancel()
+	if _, err := s.told(ctx, want.Merchant); err != nil {
+		return err
+	}
 	rows, err := s.console.Attempts(ctx, want)
 	if err != nil {
 		return err
@@ -63,6 +66,14 @@ func (s *Server) attemptLog(c *fiber.Ctx) error {
 		}
 	}
 	return c.JSON(out)
+}
+
+func classes() []string {
+	all := make([]string, len(notify.Classes))
+	for i, class := range notify.Classes {
+		all[i] = string(class)
+	}
+	return all
 }
 
 // withoutQuery leaves out what may hold a merchant's secret.

@@ -89,12 +89,9 @@ func (s *Server) breakers(c *fiber.Ctx) error {
 }
 
 func (s *Server) oneBreaker(ctx context.Context, c *fiber.Ctx, code string) error {
-	id, err := s.console.MerchantID(ctx, code)
+	id, err := s.told(ctx, code)
 	if err != nil {
 		return err
-	}
-	if id == 0 {
-		return c.JSON(page[breakerView]{Items: []breakerView{}})
 	}
 	v, err := s.breakerNow(ctx, id, code)
 	if err != nil {

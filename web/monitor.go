@@ -1,9 +1,12 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
@@ -41,7 +44,7 @@ type exceptionView struct {
 func (s *Server) listExceptions(c *fiber.Ctx) error {
 	f := readFilter(c)
 	q := compensation.Query{
-		OrderNo: f.text("order_no"), Kind: f.text("kind"), State: f.text("state"), Before: f.cursor(), Limit: f.limit(),
+		OrderNo: f.text("order_no"), Kind: f.oneOf("kind", compensation.Kinds), State: f.oneOf("state", compensation.States), Before: f.cursor(), Limit: f.limit(),
 	}
 	if f.err != nil {
 		return f.err
@@ -82,7 +85,7 @@ type stepView struct {
 func (s *Server) listCallbacks(c *fiber.Ctx) error {
 	f := readFilter(c)
 	q := callback.Query{
-		OrderNo: f.text("order_no"), Supplier: f.text("supplier"), Outcome: f.text("outcome"), Refused: f.yes("refused", true),
+		OrderNo: f.text("order_no"), Supplier: f.text("supplier"), Outcome: f.oneOf("outcome", callback.Outcomes), Refused: f.yes("refused", true),
 		Before: f.cursor(), Limit: f.limit(),
 	}
 	if f.err != nil {
@@ -128,6 +131,30 @@ func (f *filter) text(name string) string {
 		f.blame(name, fmt.Sprintf("use at most %d bytes without control characters", maxFilter))
 	}
 	return text
+}
+
+// oneOf reads a value out of a few: a slip of the pen must not look as if nothing
+// had happened.
+func (f *filter) oneOf(name string, known []string) string {
+	text := f.text(name)
+	if text != "" && !slices.Contains(known, text) {
+		f.blame(name, "use one of "+strings.Join(known, ", "))
+	}
+	return text
+}
+
+var errUnknownCode = invalidField("merchant", "nobody has this code")
+
+// told reads the code of a merchant or of one of the house's systems, and finds its
+// id; 0 where none is given.
+func (s *Server) told(ctx context.Context, code string) (id int64, err error) {
+	if code == "" {
+		return 0, nil
+	}
+	if id, err = s.console.ToldID(ctx, code); err == nil && id == 0 {
+		err = errUnknownCode
+	}
+	return id, err
 }
 
 func (f *filter) yes(name string, otherwise bool) bool {

@@ -125,8 +125,15 @@ func TestAWrongFilterIsNamed(t *testing.T) {
 			}
 		}
 	}
-	if got := h.api(t, monitorToken, "GET", "/api/v1/admin/callbacks?refused=perhaps", "").problem(); got != "422 invalid_field refused" {
-		t.Error(got)
+	for query, field := range map[string]string{
+		"callbacks?refused=perhaps": "refused", "callbacks?outcome=payed": "outcome", "exceptions?kind=late": "kind", "exceptions?state=opened": "state",
+		"merchant-callback-monitor/logs?class=timeouts": "class", "merchant-callback-monitor/logs?status=0": "status",
+		"merchant-callback-monitor/logs?merchant=nobody": "merchant", "merchant-callback-monitor/merchants?merchant=nobody": "merchant",
+		"merchant-callback-monitor/breakers?merchant=nobody": "merchant",
+	} {
+		if got := h.api(t, monitorToken, "GET", "/api/v1/admin/"+query, "").problem(); got != "422 invalid_field "+field {
+			t.Errorf("%s: %s", query, got)
+		}
 	}
 	if got := h.api(t, monitorToken, "GET", "/api/v1/admin/exceptions?limit=200", "").object(t); len(got["items"].([]any)) != 0 || got["next"] != "" {
 		t.Errorf("an empty page: %v", got)

@@ -209,6 +209,9 @@ func (s *Server) merchantStatuses(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	if code != "" && len(rows) == 0 && after == 0 {
+		return errUnknownCode
+	}
 	out := page[merchantView]{Items: make([]merchantView, len(rows)), Next: cursorText(next)}
 	for i, m := range rows {
 		out.Items[i] = merchantView{

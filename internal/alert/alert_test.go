@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,6 +66,40 @@ func TestALevelFiresAfterItsHoldTimeAndEndsBelowItsOwnLimit(t *testing.T) {
 		}
 		if a := all(t, d)[0]; a.Value != 2500 {
 			t.Errorf("the worst level = %d, want 2500", a.Value)
+		}
+	})
+}
+
+// A merchant that is told nothing for a while is not slow, nor known to be well.
+func TestAnAlertEndsSilentlyWhenNothingIsLeftToRead(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w, start := NewWatch(d, quiet), time.Now()
+		look := func(after time.Duration, readings ...Reading) {
+			t.Helper()
+			if err := w.Observe(t.Context(), start.Add(after), readings); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rest := Reading{Rule: SlowMerchant, Rest: true}
+		m1, m2 := Reading{Rule: SlowMerchant, Subject: "m1", Value: 9000}, Reading{Rule: SlowMerchant, Subject: "m2", Value: 9000}
+		look(0, m1, m2, rest)
+		look(time.Minute, m1, m2, rest)
+		due(t, d, "alerts", "announce_at")
+		if _, err := Announce(t.Context(), d, []string{"a"}, Style{Zone: time.UTC}); err != nil {
+			t.Fatal(err)
+		}
+		look(70 * time.Second) // they could not be read
+		look(80*time.Second, m2, rest)
+		rows := all(t, d)
+		states := map[string]string{}
+		for _, a := range rows {
+			states[a.Subject] = a.State
+			if a.AnnounceAt != nil {
+				t.Errorf("people would hear of %+v", a)
+			}
+		}
+		if len(rows) != 2 || states["m1"] != Resolved || states["m2"] != Firing {
+			t.Errorf("%v, want the one that is gone to have ended", states)
 		}
 	})
 }
@@ -129,11 +164,29 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 	})
 }
 
+func TestWhatIsDownHasNoLevel(t *testing.T) {
+	s := Style{Language: "en", Zone: time.UTC}
+	for state, want := range map[string]string{Firing: "n1: cannot be used\n", Resolved: "n1: well again\n"} {
+		_, body := s.compose(Rule{Name: RedisDown, Fire: 50}, []Alert{{Rule: RedisDown, Subject: "n1", State: state, Value: 100}})
+		if !strings.Contains(body, want) || strings.Contains(body, "%") {
+			t.Errorf("%s: %q", state, body)
+		}
+	}
+}
+
 // fickle fails as often as it is told to.
-type fickle struct{ failures, got int }
+type fickle struct {
+	mu            sync.Mutex
+	failures, got int
+}
 
 func (*fickle) Name() string { return "a" }
-func (f *fickle) Send(context.Context, string, string) error {
+func (f *fickle) Send(ctx context.Context, _, _ string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.failures > 0 {
 		f.failures--
 		return errors.New("no route")
@@ -172,6 +225,42 @@ func TestAMessageIsSentAgainUntilItArrivesOrIsGivenUp(t *testing.T) {
 			})
 		}
 	})
+}
+
+// silent takes the connection and never answers.
+type silent struct{ while func() }
+
+func (silent) Name() string { return "silent" }
+func (s silent) Send(ctx context.Context, _, _ string) error {
+	<-ctx.Done()
+	s.while()
+	return ctx.Err()
+}
+
+func TestATargetThatHangsKeepsNobodyWaiting(t *testing.T) {
+	d := dbtest.SQLite(t)
+	rules := []string{NotifyExhausted, ExceptionOpened, BreakerOpened}
+	for _, rule := range rules {
+		record(t, d, Event{rule, "m1", 1})
+	}
+	due(t, d, "alerts", "announce_at")
+	if _, err := Announce(t.Context(), d, []string{"silent", "a"}, Style{Zone: time.UTC}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	well := &fickle{}
+	// What arrived is written down meanwhile: a node that dies now sends no second one.
+	written := func() {
+		var n int
+		if err := d.NewRaw("SELECT count(*) FROM alert_messages WHERE status = ?", Sent).Scan(context.Background(), &n); err != nil || n != len(rules) {
+			t.Errorf("%d written down as sent while a target hangs, %v", n, err)
+		}
+	}
+	arrived, err := Send(ctx, d, []Target{silent{written}, well}, quiet)
+	if err != nil || arrived != len(rules) || well.got != len(rules) {
+		t.Errorf("%d arrived at the target that is well, %d in all, %v", well.got, arrived, err)
+	}
 }
 
 func TestARuleKeepsTheSideOfItsLimit(t *testing.T) {

@@ -125,10 +125,15 @@ func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 
 // line says one alert in a sentence.
 func (s Style) line(rule Rule, a Alert) string {
-	switch a.State {
-	case Happened:
+	down := a.Rule == DatabaseDown || a.Rule == RedisDown // a level of either has no meaning to people
+	switch {
+	case a.State == Happened:
 		return fmt.Sprintf(s.say(wordHappened), a.Subject, a.Count)
-	case Resolved:
+	case a.State == Resolved && down:
+		return fmt.Sprintf(s.say(wordUp), a.Subject)
+	case down:
+		return fmt.Sprintf(s.say(wordDown), a.Subject)
+	case a.State == Resolved:
 		return fmt.Sprintf(s.say(wordResolved), a.Subject, Level(a.Rule, a.Value))
 	}
 	return fmt.Sprintf(s.say(wordFiring), a.Subject, Level(a.Rule, a.Value), Level(a.Rule, rule.Fire))

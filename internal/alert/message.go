@@ -2,8 +2,11 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"backstop/internal/db"
@@ -73,18 +76,24 @@ func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) (ar
 	if err != nil {
 		return 0, fmt.Errorf("claim messages: %w", err)
 	}
-	for _, m := range due {
-		err := trySend(ctx, by[m.Target], m)
-		if err == nil {
-			arrived++
-		} else {
-			log.Warn("send an alert", "target", m.Target, "attempt", m.Attempts, "error", err)
-		}
-		if err := finish(ctx, d, m, err); err != nil {
-			return arrived, err
-		}
+	// All at once: a target that hangs must not keep the others waiting, nor the
+	// messages behind it until their lease is over and another node sends them too.
+	var sent atomic.Int64
+	unwritten := make([]error, len(due))
+	var all sync.WaitGroup
+	for i, m := range due {
+		all.Go(func() {
+			err := trySend(ctx, by[m.Target], m)
+			if err == nil {
+				sent.Add(1)
+			} else {
+				log.Warn("send an alert", "target", m.Target, "attempt", m.Attempts, "error", err)
+			}
+			unwritten[i] = finish(ctx, d, m, err)
+		})
 	}
-	return arrived, nil
+	all.Wait()
+	return int(sent.Load()), errors.Join(unwritten...)
 }
 
 func trySend(ctx context.Context, t Target, m Message) error {

@@ -41,6 +41,9 @@ type Alert struct {
 type Reading struct {
 	Rule, Subject string
 	Value         int64
+	// Rest stands for all other subjects of the rule instead: everybody was looked
+	// at, and of them there is nothing to be read.
+	Rest bool
 }
 
 // gather is how long an alert waits for company before people hear of it: what
@@ -79,7 +82,13 @@ func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) e
 	if err != nil {
 		return err
 	}
+	read, rest := map[[2]string]bool{}, map[string]bool{}
 	for _, r := range readings {
+		if r.Rest {
+			rest[r.Rule] = true
+			continue
+		}
+		read[[2]string{r.Rule, r.Subject}] = true
 		rule, known := by[r.Rule]
 		if !known {
 			return fmt.Errorf("a reading of the unknown rule %q", r.Rule)
@@ -95,6 +104,13 @@ func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) e
 		}
 		if err != nil {
 			return err
+		}
+	}
+	for key, open := range firing {
+		if rest[open.Rule] && !read[key] {
+			if err := w.lapse(ctx, open); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -178,6 +194,19 @@ func (w *Watch) resolve(ctx context.Context, a Alert, value int64) error {
 		return fmt.Errorf("end an alert: %w", err)
 	}
 	w.log.Info("alert ended", "rule", a.Rule, "subject", a.Subject, "value", value)
+	return nil
+}
+
+// lapse ends an alert of which nothing can be read any more, such as a merchant
+// that is told nothing now: left open, it would keep the next trouble from ringing.
+// Nobody hears of it, for nobody knows that it is well.
+func (w *Watch) lapse(ctx context.Context, a Alert) error {
+	now := w.db.Now()
+	_, err := w.db.NewRaw("UPDATE alerts SET state = ?, resolved_at = ?, updated_at = ? WHERE id = ? AND state = ?", Resolved, now, now, a.ID, Firing).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("end an alert: %w", err)
+	}
+	w.log.Info("alert lapsed", "rule", a.Rule, "subject", a.Subject)
 	return nil
 }
 

@@ -57,6 +57,8 @@ var ruleLinks = map[string]string{
 
 var (
 	wordFiring   = word{"%s：当前 %s，阈值 %s", "%s: now %s, limit %s"}
+	wordDown     = word{"%s：不可用", "%s: cannot be used"}
+	wordUp       = word{"%s：已恢复", "%s: well again"}
 	wordResolved = word{"%s：已恢复，最差 %s", "%s: over, the worst was %s"}
 	wordHappened = word{"%s：%d 次", "%s: %d times"}
 	wordTest     = word{"测试告警：收到即表示此目标可用。发出者：%s", "A test alert: whoever reads it knows that this target works. Sent by %s"}

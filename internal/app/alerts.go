@@ -136,6 +136,7 @@ func (a *App) readAttempts(ctx context.Context, over map[string]time.Duration) [
 		if err != nil {
 			return nil
 		}
+		all = append(all, alert.Reading{Rule: rate.rule, Rest: true})
 		if t := report.Total(points); t.Attempts() >= attemptsLeast {
 			if v, known := rate.level(t); known {
 				all = append(all, alert.Reading{Rule: rate.rule, Subject: "all", Value: v})
@@ -145,6 +146,9 @@ func (a *App) readAttempts(ctx context.Context, over map[string]time.Duration) [
 	merchants, err := report.Merchants(ctx, a.db, now-over[alert.SlowMerchant].Microseconds(), merchantsWatched)
 	if err != nil {
 		return all
+	}
+	if len(merchants) < merchantsWatched {
+		all = append(all, alert.Reading{Rule: alert.SlowMerchant, Rest: true})
 	}
 	for _, m := range merchants {
 		if p95, ok := m.Took.Quantile(.95); ok && m.Attempts() >= merchantLeast {
@@ -171,7 +175,7 @@ func (a *App) readSuppliers(ctx context.Context, over time.Duration) []alert.Rea
 	if err != nil {
 		return nil
 	}
-	var all []alert.Reading
+	all := []alert.Reading{{Rule: alert.SupplierSilent, Rest: true}}
 	for _, f := range flows {
 		s, ok := a.settings.Current().Suppliers.ByID(f.Supplier)
 		if !ok || !s.Enabled || f.Usual < flowLeast {

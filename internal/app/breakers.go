@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"backstop/internal/breaker"
+	"backstop/internal/merchant"
 )
 
 // breakerPolicy is when a merchant's breaker opens: its own rules, and the
@@ -19,10 +20,15 @@ func (a *App) breakerPolicy(merchantID int64) breaker.Policy {
 	if m == nil {
 		return p
 	}
-	own := m.Settings.Breaker
+	return ownPolicy(p, m.Settings.Breaker)
+}
+
+// ownPolicy is a policy with what a merchant has of its own.
+func ownPolicy(p breaker.Policy, own merchant.Breaker) breaker.Policy {
 	p.Failures = cmp.Or(own.Failures, p.Failures)
 	p.Open = cmp.Or(time.Duration(own.OpenMS)*time.Millisecond, p.Open)
-	p.RatePercent = cmp.Or(own.RatePercent, p.RatePercent)
+	p.RatePercent = max(0, cmp.Or(own.RatePercent, p.RatePercent)) // merchant.NoRate is below
 	p.Window = cmp.Or(time.Duration(own.WindowMS)*time.Millisecond, p.Window)
+	p.Least = cmp.Or(own.Least, p.Least)
 	return p
 }

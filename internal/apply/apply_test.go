@@ -246,6 +246,39 @@ func TestChangesAreNamedByField(t *testing.T) {
 	})
 }
 
+// A rate of 0 is said, one that is left out is not: only the latter follows the
+// program's own setting.
+func TestAMerchantsBreakerMayBeOpenedByNoRate(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		env, out := newEnv(t, d)
+		mustApply(t, env, out, whole)
+		for _, c := range []struct {
+			says string
+			want merchant.Breaker
+		}{
+			{"breaker: { rate: 0, least: 7 }", merchant.Breaker{RatePercent: merchant.NoRate, Least: 7}},
+			{"breaker: { rate: 60 }", merchant.Breaker{RatePercent: 60}},
+			{"breaker: { failures: 3 }", merchant.Breaker{Failures: 3}},
+		} {
+			file := strings.Replace(whole, "timeout: 5s", "timeout: 5s\n      "+c.says, 1)
+			if said := mustApply(t, env, out, file); !slices.Contains(said, "merchant m1 changed: notify.breaker") {
+				t.Errorf("%s: %s", c.says, said)
+			}
+			if said := mustApply(t, env, out, file); !slices.Contains(said, "merchant m1 unchanged") {
+				t.Errorf("%s again: %s", c.says, said)
+			}
+			var row merchant.Row
+			var is merchant.Settings
+			if err := d.NewSelect().Model(&row).Where("code = 'm1'").Scan(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(row.Notify, &is); err != nil || is.Breaker != c.want {
+				t.Errorf("%s: %+v, %v", c.says, is.Breaker, err)
+			}
+		}
+	})
+}
+
 func TestAFileWithoutSecretsKeepsThem(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)

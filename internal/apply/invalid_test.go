@@ -71,6 +71,8 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{notify("rate_limit: 0/s"), "use a rate from 1/s to 100000/s"},
 		{notify("breaker: {failures: 0}"), "use a whole number from 1 to 1000"},
 		{notify("breaker: {open: 10ms}"), "use a duration from 1s to 24h0m0s"},
+		{notify("breaker: {rate: 101}"), "use a whole number from 0 to 100"},
+		{notify("breaker: {least: 0}"), "use a whole number from 1 to 100000"},
 		{notify("breaker: {often: 1}"), "breaker"},
 		{"merchants:\n- { code: a, api_key: " + keyM1 + ", signing_secret: " + secretA + " }\n- { code: b, api_key: " + keyM1 + ", signing_secret: " + secretA + " }", ":3: merchants[1].api_key: the same as in merchants[0].api_key"},
 

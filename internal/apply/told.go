@@ -90,12 +90,17 @@ func (v value) eventTypes() []string {
 // breaker reads what a merchant's breaker does otherwise than the program's own
 // settings (BACKSTOP_BREAKER_…) say.
 func (v value) breaker() merchant.Breaker {
-	o := v.object("failures", "open", "rate", "window", "slow")
+	o := v.object("failures", "open", "rate", "window", "least", "slow")
+	rate := int(o.at("rate").whole(0, 100, 0))
+	if rate == 0 && o.at("rate").given() {
+		rate = merchant.NoRate
+	}
 	return merchant.Breaker{
 		Failures:    int(o.at("failures").whole(1, 1000, 0)),
 		OpenMS:      o.at("open").duration(time.Second, 24*time.Hour, 0).Milliseconds(),
-		RatePercent: int(o.at("rate").whole(1, 100, 0)),
+		RatePercent: rate,
 		WindowMS:    o.at("window").duration(time.Second, time.Hour, 0).Milliseconds(),
+		Least:       int(o.at("least").whole(1, 100_000, 0)),
 		SlowMS:      o.at("slow").duration(100*time.Millisecond, 10*time.Second, 0).Milliseconds(),
 	}
 }

@@ -69,15 +69,37 @@ func Write(ctx context.Context, tx bun.Tx, d *db.DB, a Act) error {
 	if err != nil {
 		return err
 	}
+	length, err := length(ctx, tx)
+	if err != nil {
+		return err
+	}
 	r := Row{
-		Number: number + 1, At: d.Now(), Actor: a.Actor, Action: a.Action, Object: a.Object, ObjectID: a.ObjectID,
+		Number: max(number, length) + 1, At: d.Now(), Actor: a.Actor, Action: a.Action, Object: a.Object, ObjectID: a.ObjectID,
 		Params: string(params), RemoteAddr: a.Remote,
 	}
 	r.Hash = r.chain(before)
 	if _, err := tx.NewInsert().Model(&r).Exec(ctx); err != nil {
 		return fmt.Errorf("write the audit row: %w", err)
 	}
+	_, err = tx.NewRaw("INSERT INTO settings (name, value) VALUES ('audit_length', ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value", r.Number).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("note the length of the audit chain: %w", err)
+	}
 	return nil
+}
+
+// length is the number of the last act that was kept, 0 = not noted yet. The chain
+// alone does not know where it ended: rows taken from its end would leave a whole
+// one. Their numbers are not given out again, so that the gap stays.
+func length(ctx context.Context, q bun.IDB) (int64, error) {
+	var noted []int64
+	if err := q.NewRaw("SELECT value FROM settings WHERE name = 'audit_length'").Scan(ctx, &noted); err != nil {
+		return 0, fmt.Errorf("read the length of the audit chain: %w", err)
+	}
+	if len(noted) == 0 {
+		return 0, nil
+	}
+	return noted[0], nil
 }
 
 // Head returns how many acts the chain has and the hash of the newest one, which
@@ -143,9 +165,14 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 const verifyPage = 1000
 
 // Verify walks the whole chain and returns how many rows it has and the number of
-// the first row that does not follow from the one before, 0 = none.
+// the first row that does not follow from the one before or is missing at the end,
+// 0 = none.
 func Verify(ctx context.Context, q bun.IDB) (rows, broken int64, err error) {
 	before := ""
+	length, err := length(ctx, q) // first: acts go on meanwhile
+	if err != nil {
+		return 0, 0, err
+	}
 	for {
 		var page []Row
 		err := q.NewSelect().Model(&page).Where("au.number > ?", rows).OrderExpr("au.number").Limit(verifyPage).Scan(ctx)
@@ -153,7 +180,10 @@ func Verify(ctx context.Context, q bun.IDB) (rows, broken int64, err error) {
 			return rows, 0, fmt.Errorf("read the audit chain: %w", err)
 		}
 		if len(page) == 0 {
-			return rows, 0, nil
+			if rows < length {
+				broken = rows + 1
+			}
+			return rows, broken, nil
 		}
 		for i := range page {
 			r := &page[i]

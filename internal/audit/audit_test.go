@@ -41,6 +41,23 @@ func TestActsOfManyPeopleMakeOneChain(t *testing.T) {
 	})
 }
 
+func TestACutEndIsFoundAlsoAfterTheNextAct(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for range 4 {
+			write(t, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1"})
+		}
+		if _, err := d.NewRaw("DELETE FROM audit WHERE number > 2").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, broken, err := Verify(t.Context(), d); err != nil || broken != 3 {
+				t.Fatalf("first broken = %d, error = %v, want 3", broken, err)
+			}
+			write(t, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1"})
+		}
+	})
+}
+
 func TestAChangedOrMissingRowIsFound(t *testing.T) {
 	for name, harm := range map[string]string{
 		"changed": "UPDATE audit SET params = '{}' WHERE number = 2",

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/compensation"
+	"backstop/internal/payment"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -40,6 +42,9 @@ type Row struct {
 
 // refusedOutcomes are those that stand in refused_callbacks.
 var refusedOutcomes = []string{UnknownSupplier, DisabledSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed}
+
+// Outcomes are all that a recorded callback may have.
+var Outcomes = slices.Concat([]string{payment.Paid, payment.Repeat, payment.Ignored, payment.FailedTry, payment.OrderFailed}, compensation.Kinds, refusedOutcomes)
 
 // IsRefusal says whether an outcome is one that only refused callbacks have.
 func IsRefusal(outcome string) bool { return slices.Contains(refusedOutcomes, outcome) }

@@ -29,6 +29,15 @@ const (
 	SubscriptionExhausted = "subscription_exhausted"
 )
 
+// Kinds are all of them, those about money first.
+var Kinds = []string{
+	AmountMismatch, CurrencyMismatch, AccountMismatch, DuplicatePayment, LatePayment, UnknownOrder, NotifyExhausted, StuckPaying,
+	SubscriptionExhausted, UnknownRefund, DecryptFailed, Malformed,
+}
+
+// States are all states of an exception.
+var States = []string{Opened, "assigned", "proposed", "approved", "executing", "failed", Resolved, "ignored"}
+
 // Opened is the state in which every exception starts, Resolved a good end.
 const (
 	Opened   = "open"

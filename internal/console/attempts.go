@@ -13,7 +13,7 @@ import (
 // AttemptFilter asks for attempts of notifications. Empty fields do not filter.
 type AttemptFilter struct {
 	OrderNo    string
-	Merchant   string // code
+	Merchant   string // code, also of one of the house's systems
 	Class      string
 	HTTPStatus int
 	From, To   int64 // when the attempt was over, Unix µs; To is left out itself
@@ -71,7 +71,11 @@ func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (AttemptPage, erro
 		q = q.Where("na.id >= ?", floor)
 	}
 	if f.Merchant != "" {
-		q = q.Where("na.merchant_id = (SELECT m.id FROM merchants AS m WHERE m.code = ?)", f.Merchant)
+		id, err := b.ToldID(ctx, f.Merchant)
+		if err != nil {
+			return AttemptPage{}, err
+		}
+		q = q.Where("na.merchant_id = ?", id)
 	}
 	if f.Class != "" {
 		q = q.Where("na.class = ?", f.Class)

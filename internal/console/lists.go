@@ -31,6 +31,15 @@ func (b *Book) MerchantID(ctx context.Context, code string) (int64, error) {
 	return b.coded(ctx, "merchants", code)
 }
 
+// ToldID finds a merchant, or one of the house's systems, by its code; 0 = there is
+// none. A merchant comes first where both have it.
+func (b *Book) ToldID(ctx context.Context, code string) (int64, error) {
+	if id, err := b.coded(ctx, "merchants", code); err != nil || id != 0 {
+		return id, err
+	}
+	return b.coded(ctx, "subscriptions", code)
+}
+
 // SupplierID finds a supplier by its code; 0 = there is none.
 func (b *Book) SupplierID(ctx context.Context, code string) (int64, error) {
 	return b.coded(ctx, "suppliers", code)

@@ -191,11 +191,7 @@ type Todo struct {
 }
 
 // Kinds are all kinds of exceptions, those about money first.
-var Kinds = []string{
-	compensation.AmountMismatch, compensation.CurrencyMismatch, compensation.AccountMismatch, compensation.DuplicatePayment,
-	compensation.LatePayment, compensation.UnknownOrder, compensation.NotifyExhausted, compensation.StuckPaying, compensation.SubscriptionExhausted,
-	compensation.UnknownRefund, compensation.DecryptFailed, compensation.Malformed,
-}
+var Kinds = compensation.Kinds
 
 // Waiting are the states in which an exception waits for a person.
 var Waiting = []string{"open", "assigned", "proposed", "failed"}

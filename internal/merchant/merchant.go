@@ -45,12 +45,17 @@ type Settings struct {
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 
+// NoRate is a breaker's RatePercent where no rate of failures opens it: 0 stands
+// for the program's own.
+const NoRate = -1
+
 // Breaker says when a merchant counts as unreachable.
 type Breaker struct {
 	Failures    int   `json:"failures,omitempty"`
 	OpenMS      int64 `json:"open_ms,omitempty"`
-	RatePercent int   `json:"rate_percent,omitempty"`
+	RatePercent int   `json:"rate_percent,omitempty"` // or NoRate
 	WindowMS    int64 `json:"window_ms,omitempty"`
+	Least       int   `json:"least,omitempty"`
 	// SlowMS is the answer time from which on an answer counts as a failure; 0 =
 	// none does.
 	SlowMS int64 `json:"slow_ms,omitempty"`

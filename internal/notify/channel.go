@@ -73,6 +73,11 @@ const (
 	NotConnected Class = "not_connected"
 )
 
+// Classes are all of them.
+var Classes = []Class{
+	OK, BadStatus, BadText, Timeout, Cancelled, DNS, Connect, TLS, Broken, Blocked, BadAddress, Internal, Refused, NotConnected,
+}
+
 // Result is what one attempt came to. Its texts are stored and shown, so they
 // hold no secrets.
 type Result struct {

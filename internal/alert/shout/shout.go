@@ -28,6 +28,9 @@ type target struct {
 	// untitled says that the service sends the body alone: what rings is then said in
 	// its first line.
 	untitled bool
+	// turn is held by the message that is being sent: some senders of the library
+	// write the title into what all messages share.
+	turn chan struct{}
 }
 
 // Targets reads the URLs. An error names the place in the list and never the URL,
@@ -39,7 +42,7 @@ func Targets(urls []string) ([]alert.Target, error) {
 		if err != nil {
 			return nil, fmt.Errorf("alert URL %d cannot be read: write it as scheme://…", i+1)
 		}
-		t := &target{name: name(u, raw), secrets: secrets(u), untitled: untitled(u)}
+		t := &target{name: name(u, raw), secrets: secrets(u), untitled: untitled(u), turn: make(chan struct{}, 1)}
 		if t.router, err = shoutrrr.CreateSender(raw); err != nil {
 			return nil, fmt.Errorf("alert URL %d (%s) cannot be used: %s", i+1, u.Scheme, t.clean(err.Error()))
 		}
@@ -99,13 +102,21 @@ func (t *target) clean(text string) string {
 // Name implements alert.Target.
 func (t *target) Name() string { return t.name }
 
+var errLate = errors.New("no answer in time")
+
 // Send implements alert.Target.
 func (t *target) Send(ctx context.Context, title, body string) error {
 	if t.untitled {
 		body = title + "\n" + body
 	}
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return errLate
+	}
 	done := make(chan error, 1)
 	go func() {
+		defer func() { <-t.turn }()
 		defer func() {
 			if p := recover(); p != nil {
 				done <- fmt.Errorf("the sender panicked: %v", p)
@@ -122,6 +133,6 @@ func (t *target) Send(ctx context.Context, title, body string) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("no answer in time")
+		return errLate
 	}
 }
