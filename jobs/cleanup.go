@@ -36,19 +36,22 @@ func (j *Jobs) cleanup(ctx context.Context) error {
 	for _, c := range []struct {
 		table, column string
 		keep          time.Duration
+		over          string // what still goes on is kept
 	}{
-		{"callbacks", "id", j.o.Retention.Callbacks},
-		{"notify_attempts", "id", j.o.Retention.Attempts},
-		{"breaker_history", "id", j.o.Retention.Attempts},
-		{"pings", "id", pingsKept},
-		{"order_history", "order_id", j.o.Retention.History},
+		{"callbacks", "id", j.o.Retention.Callbacks, ""},
+		{"notify_attempts", "id", j.o.Retention.Attempts, ""},
+		{"breaker_history", "id", j.o.Retention.Attempts, ""},
+		{"alerts", "id", j.o.Retention.Attempts, " AND state <> 'firing'"},
+		{"alert_messages", "id", j.o.Retention.Attempts, " AND status <> 'waiting'"},
+		{"pings", "id", pingsKept, ""},
+		{"order_history", "order_id", j.o.Retention.History, ""},
 	} {
 		if c.table == "order_history" {
 			if err := j.noteHistory(ctx, c.keep); err != nil {
 				return err
 			}
 		}
-		n, err := j.remove(ctx, c.table, c.column, c.keep)
+		n, err := j.remove(ctx, c.table, c.column+" < ?"+c.over+" ORDER BY "+c.column, c.keep)
 		if err != nil {
 			return err
 		}
@@ -66,9 +69,10 @@ func (j *Jobs) cleanup(ctx context.Context) error {
 	return err
 }
 
-func (j *Jobs) remove(ctx context.Context, table, column string, keep time.Duration) (removed int64, err error) {
+// remove deletes the rows that old finds, which is given the first id to keep.
+func (j *Jobs) remove(ctx context.Context, table, old string, keep time.Duration) (removed int64, err error) {
 	before := db.IDAt(j.o.DB.Now() - keep.Microseconds())
-	query := fmt.Sprintf("DELETE FROM %s WHERE id IN (SELECT id FROM %s WHERE %s < ? ORDER BY %s LIMIT ?)", table, table, column, column)
+	query := fmt.Sprintf("DELETE FROM %s WHERE id IN (SELECT id FROM %s WHERE %s LIMIT ?)", table, table, old)
 	for ctx.Err() == nil {
 		res, err := j.o.DB.NewRaw(query, before, cleanupStep).Exec(ctx)
 		if err != nil {

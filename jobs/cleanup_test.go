@@ -3,10 +3,12 @@ package jobs
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"backstop/internal/alert"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/payment"
@@ -51,11 +53,25 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		old := db.IDAt(d.Now() - 2*time.Hour.Microseconds())
+		for i, state := range []string{"resolved", "event", "firing"} {
+			for _, id := range []int64{old + int64(i), d.NewID()} {
+				message := map[bool]string{true: alert.Waiting, false: alert.Sent}[state == "firing"]
+				if _, err := d.NewRaw("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, 'r', ?, ?, 0, 1, 0, 0)", id, strconv.FormatInt(id, 10), state).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.NewRaw("INSERT INTO alert_messages (id, target, title, body, status, created_at) VALUES (?, '', '', '', ?, 0)", id, message).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		if err := j.cleanup(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		f.Want(t, 0, "SELECT count(*) FROM report_minutes WHERE start = 0")
 		f.Want(t, 1, "SELECT count(*) FROM pings")
+		f.Want(t, 4, "SELECT count(*) FROM alerts")
+		f.Want(t, 4, "SELECT count(*) FROM alert_messages")
 		f.Want(t, 3, "SELECT count(*) FROM callbacks")
 		f.Want(t, 6, "SELECT count(*) FROM callback_keys")
 		f.Want(t, 6, "SELECT count(*) FROM order_history")

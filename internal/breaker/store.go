@@ -119,8 +119,8 @@ func (b *Book) write(ctx context.Context, tx bun.Tx, f *Folded) error {
 	}
 	for _, c := range f.Changes {
 		c.ID = b.db.NewID()
-		if c.To == HalfOpen {
-			c.AlertedAt = &c.At // a probe is no news
+		if c.To == HalfOpen || c.From == HalfOpen && c.To == Open {
+			c.AlertedAt = &c.At // neither a probe nor its failure is news: it was open all the time
 		}
 	}
 	if len(f.Changes) > 0 {

@@ -76,7 +76,7 @@ type Config struct {
 	Timezone           *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Zone of SWEEP_AT and of the days in reports."`
 	CleanupEvery       time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
 	RetentionCallbacks time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long the text of callbacks is kept. That a callback was seen is remembered for ever."`
-	RetentionAttempts  time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long the attempts of notifications, and what breakers did, are kept."`
+	RetentionAttempts  time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long the attempts of notifications, what breakers did, and alerts that are over are kept."`
 	RetentionReports   time.Duration  `env:"RETENTION_REPORTS" default:"9600h" min:"1h" max:"87600h" doc:"How long hourly figures and the past of the money at risk are kept. Figures by the minute go after 72h."`
 	RetentionHistory   time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of finished orders is kept."`
 
