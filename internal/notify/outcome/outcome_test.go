@@ -1,0 +1,34 @@
+package outcome_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"backstop/internal/notify"
+	"backstop/internal/notify/outcome"
+)
+
+// A node that has run out of files fails at every merchant: counted as theirs, that
+// would open all breakers.
+func TestWantOfFilesIsOurFault(t *testing.T) {
+	for call, want := range map[error]notify.Class{
+		os.NewSyscallError("socket", syscall.EMFILE):        notify.Internal,
+		os.NewSyscallError("connect", syscall.ECONNREFUSED): notify.Connect,
+	} {
+		dial := &net.OpError{Op: "dial", Net: "tcp", Err: call}
+		looking := &net.DNSError{Err: "cannot look", Name: "m.example", UnwrapErr: dial}
+		errs := []error{dial}
+		if errors.Is(call, syscall.EMFILE) {
+			errs = append(errs, looking)
+		}
+		for _, err := range errs {
+			if got, text := outcome.Of(t.Context(), context.Background(), false, err); got != want || text == "" {
+				t.Errorf("%v: %s (%s), want %s", err, got, text, want)
+			}
+		}
+	}
+}
