@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,6 +92,21 @@ func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
 			f.Want(t, 10, "SELECT count(*) FROM notify_attempts") // each try is on record
 			f.Want(t, 0, "SELECT count(*) FROM breaker_history")
 		})
+	}
+}
+
+// A node whose own clock is wrong signs by the database's, or every merchant would
+// refuse it. The node's clock leaves its monotonic reading in a time.
+func TestAttemptsAreSignedByTheClockOfTheDatabase(t *testing.T) {
+	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
+	nudges := paid(t, f, 1)
+	ch := &fakeChannel{}
+	dispatcher(t, f, ch, 10).Offer(nudges)
+	until(t, "it is told", func() bool { return ch.count() == 1 })
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if at := ch.sent[0].At; strings.Contains(at.String(), " m=") || f.DB.NowTime().Sub(at).Abs() > time.Minute {
+		t.Errorf("it is signed for %s", at)
 	}
 }
 
