@@ -105,8 +105,8 @@ func IsConflict(err error) bool {
 }
 
 // IsAway says that the database could not be reached, left in the middle of the
-// work, or takes no writes for now (a standby, a full disk). Of a commit that was under way this says nothing; see
-// ErrCommitUnknown.
+// work, or takes no writes for now (a standby, a full disk). Of a commit that was
+// under way this says nothing; see ErrCommitUnknown.
 func IsAway(err error) bool {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
