@@ -123,15 +123,20 @@ func (j *Jobs) expire(ctx context.Context, _ *asynq.Task) error {
 }
 
 // every is one periodic piece of work. A run that is not over when the next one
-// is due is left to finish; the next one is skipped.
+// is due is left to finish; the next one is skipped. A tick begins at once: what an
+// earlier run left over is due, and a program that crashes within a second of each
+// start would never come to it.
 func (j *Jobs) every(d time.Duration, name string, run func(context.Context) error) error {
 	task := func(ctx context.Context) {
 		if err := run(ctx); err != nil && ctx.Err() == nil {
 			j.o.Log.Error(name, "error", db.Explain(err))
 		}
 	}
-	_, err := j.cron.NewJob(gocron.DurationJob(d), gocron.NewTask(task), gocron.WithName(name),
-		gocron.WithSingletonMode(gocron.LimitModeReschedule))
+	options := []gocron.JobOption{gocron.WithName(name), gocron.WithSingletonMode(gocron.LimitModeReschedule)}
+	if d == tickEvery {
+		options = append(options, gocron.WithStartAt(gocron.WithStartImmediately()))
+	}
+	_, err := j.cron.NewJob(gocron.DurationJob(d), gocron.NewTask(task), options...)
 	if err != nil {
 		return fmt.Errorf("schedule %s: %w", name, err)
 	}

@@ -1,10 +1,13 @@
 package web
 
 import (
+	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -21,7 +24,9 @@ const (
 // lingerListener makes connections that can linger. It may be closed twice.
 type lingerListener struct {
 	net.Listener
-	once sync.Once
+	log    *slog.Logger
+	once   sync.Once
+	warned time.Time
 }
 
 func (l *lingerListener) Close() (err error) {
@@ -29,8 +34,47 @@ func (l *lingerListener) Close() (err error) {
 	return err
 }
 
+// Pauses while no connection can be taken, and between two lines about it.
+const (
+	acceptPause = 50 * time.Millisecond
+	acceptWarn  = time.Minute
+)
+
+// exhausted says that this process or its machine ran out of what a connection
+// needs. It passes: the server, which ends with any error of Accept, must not hear
+// of it.
+func exhausted(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// connections is how many may be open at one time: as configured, but no more than
+// half of the files that this process may open. Whoever opens connections and says
+// nothing must leave some to the database and the notifications.
+func connections(configured int, log *slog.Logger) int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur/2 >= uint64(configured) {
+		return configured
+	}
+	most := max(1, int(files.Cur/2))
+	log.Warn("fewer connections than configured, as few files may be open; raise the limit of open files", "connections", most, "configured", configured, "files", files.Cur)
+	return most
+}
+
 func (l *lingerListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
+	for exhausted(err) {
+		if now := time.Now(); now.Sub(l.warned) > acceptWarn {
+			l.warned = now
+			l.log.Warn("cannot take connections for now", "error", err)
+		}
+		time.Sleep(acceptPause)
+		c, err = l.Listener.Accept()
+	}
 	if tcp, ok := c.(*net.TCPConn); ok {
 		return &lingerConn{TCPConn: tcp}, err
 	}

@@ -43,7 +43,7 @@ var (
 	errForbidden    = &apiError{status: http.StatusForbidden, code: "forbidden", message: "this key may not do that"}
 	errTooMany      = &apiError{status: http.StatusTooManyRequests, code: "rate_limited", message: "too many requests: slow down"}
 	errEncoded      = &apiError{status: http.StatusUnsupportedMediaType, code: "unsupported_encoding", message: "send the body without Content-Encoding"}
-	errAway         = &apiError{status: http.StatusServiceUnavailable, code: "unavailable", message: "the database is away: try again"}
+	errAway         = &apiError{status: http.StatusServiceUnavailable, code: "unavailable", message: "the database is away or takes no writes: try again"}
 	errInternal     = &apiError{status: http.StatusInternalServerError, code: "internal", message: "this is our fault; the request id helps us to find it"}
 )
 

@@ -145,7 +145,7 @@ func New(o Options) *Server {
 		ReadTimeout:                  o.Config.HTTPReadTimeout,
 		WriteTimeout:                 o.Config.HTTPWriteTimeout,
 		IdleTimeout:                  o.Config.HTTPIdleTimeout,
-		Concurrency:                  o.Config.HTTPConnections,
+		Concurrency:                  connections(o.Config.HTTPConnections, o.Log),
 		ReadBufferSize:               headerBytes,
 		BodyLimit:                    int(o.Config.APIBodyLimit),
 		ErrorHandler:                 s.fail,
@@ -166,7 +166,7 @@ func New(o Options) *Server {
 
 // Serve answers on l until Shutdown; after it, not at all.
 func (s *Server) Serve(l net.Listener) error {
-	linger := &lingerListener{Listener: l}
+	linger := &lingerListener{Listener: l, log: s.o.Log}
 	s.mu.Lock()
 	s.listener = linger
 	if s.down {

@@ -1,7 +1,11 @@
 package web
 
 import (
+	"log/slog"
 	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -27,5 +31,62 @@ func TestShutdownBeforeServeIsHeard(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		_ = l.Close()
 		t.Fatal("it serves although it was shut down")
+	}
+}
+
+// poorListener has no files left for its first few connections.
+type poorListener struct {
+	net.Listener
+	left atomic.Int32
+}
+
+func (l *poorListener) Accept() (net.Conn, error) {
+	if l.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// Whoever opens connections until no file is left must not end the program.
+func TestServesOnAfterAllFilesWereInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	poor := &poorListener{Listener: l}
+	poor.left.Store(3)
+	h := open(t)
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(poor) }()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_ = client.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := client.Write([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Read(make([]byte, 64)); err != nil {
+		t.Errorf("no answer: %v", err)
+	}
+	if err := h.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
+func TestConnectionsLeaveFilesToOthers(t *testing.T) {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	half := int(min(files.Cur/2, 1<<30))
+	for configured, want := range map[int]int{16: 16, 1 << 30: half} {
+		if got := connections(configured, slog.New(slog.DiscardHandler)); got != want {
+			t.Errorf("%d are configured, %d files may be open: %d connections, want %d", configured, files.Cur, got, want)
+		}
 	}
 }

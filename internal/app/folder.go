@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -51,15 +52,20 @@ func unwritable(path string, err error) error {
 // Close gives the folder back.
 func (f *Folder) Close() error { return f.lock.Close() }
 
-// nodeName is the node's lasting name: configured, or made once and kept.
+// goodName is what a name that we made looks like, or one that somebody wrote by
+// the rules of BACKSTOP_NODE_NAME.
+var goodName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// nodeName is the node's lasting name: configured, or made once and kept. A file
+// that a crash of the machine left empty or full of zeros is written anew.
 func (f *Folder) nodeName(configured string) (string, error) {
 	if configured != "" {
 		return configured, nil
 	}
 	file := filepath.Join(f.Path, "node")
 	raw, err := os.ReadFile(file)
-	if err == nil && len(strings.TrimSpace(string(raw))) > 0 {
-		return strings.TrimSpace(string(raw)), nil
+	if name := strings.TrimSpace(string(raw)); err == nil && goodName.MatchString(name) {
+		return name, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", unwritable(f.Path, err)

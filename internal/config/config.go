@@ -32,7 +32,7 @@ type Config struct {
 	HTTPReadTimeout  time.Duration  `env:"HTTP_READ_TIMEOUT" default:"10s" min:"1s" max:"5m" doc:"Time to read one request, headers and body: what a client that drips can hold."`
 	HTTPWriteTimeout time.Duration  `env:"HTTP_WRITE_TIMEOUT" default:"30s" min:"1s" max:"5m" doc:"Time to write one answer."`
 	HTTPIdleTimeout  time.Duration  `env:"HTTP_IDLE_TIMEOUT" default:"60s" min:"1s" max:"1h" doc:"How long a kept-alive connection may be silent."`
-	HTTPConnections  int            `env:"HTTP_CONNECTIONS" default:"10000" min:"16" max:"1000000" doc:"Connections at one time; more are turned away."`
+	HTTPConnections  int            `env:"HTTP_CONNECTIONS" default:"10000" min:"16" max:"1000000" doc:"Connections at one time; more are turned away. At most half of the files that the process may open."`
 	SessionIdle      time.Duration  `env:"SESSION_IDLE" default:"30m" min:"1m" max:"24h" doc:"A console session without a request ends after this."`
 	SessionMax       time.Duration  `env:"SESSION_MAX" default:"12h" min:"1m" max:"168h" doc:"A console session ends after this in any case."`
 

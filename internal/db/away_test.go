@@ -7,6 +7,8 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // A merchant whose request met a restart of the database shall ask again, not
@@ -17,7 +19,22 @@ func TestAwayIsKnownFromAMistake(t *testing.T) {
 			t.Errorf("a mistake: %v", err)
 		}
 		if !d.IsPostgres() {
+			if _, err := d.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // as full as it is
+				t.Fatal(err)
+			}
+			_, err := d.ExecContext(t.Context(), "CREATE TABLE more AS SELECT hex(randomblob(100000)) AS x")
+			if err == nil || !db.IsAway(err) {
+				t.Errorf("the disk is full: %v", err)
+			}
 			return
+		}
+		conn, err := pgx.Connect(t.Context(), dbtest.PostgresURL(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close(t.Context())
+		if _, err := conn.Exec(t.Context(), "SELECT 1"); err == nil || !db.IsAway(err) {
+			t.Errorf("a connection that is known to be dead: %v", err)
 		}
 		if _, err := d.ExecContext(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())"); !db.IsAway(err) {
 			t.Errorf("ended by the server: %v", err)

@@ -104,20 +104,27 @@ func IsConflict(err error) bool {
 	return false
 }
 
-// IsAway says that the database could not be reached, or left in the middle of
-// the work. Of a commit that was under way this says nothing; see
-// ErrCommitUnknown.
+// IsAway says that the database could not be reached, left in the middle of the
+// work, or takes no writes for now (a standby, a full disk). Of a commit that was
+// under way this says nothing; see ErrCommitUnknown.
 func IsAway(err error) bool {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
 	var network net.Error
+	var lite *sqlitedriver.Error
 	switch {
-	case errors.As(err, &connect), errors.Is(err, driver.ErrBadConn), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.As(err, &connect), errors.Is(err, driver.ErrBadConn), errors.Is(err, io.ErrUnexpectedEOF), IsReadOnly(err):
 		return true
-	case errors.As(err, &pg): // connections, too many of them, and ended by an operator
-		return strings.HasPrefix(pg.Code, "08") || pg.Code == "53300" || strings.HasPrefix(pg.Code, "57P")
-	default:
-		return errors.As(err, &network)
+	case errors.As(err, &pg): // connections, want of memory, disk or connections, and ended by an operator
+		return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "57P")
+	case errors.As(err, &lite):
+		switch lite.Code() & 0xff {
+		case sqlitelib.SQLITE_FULL, sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_CANTOPEN:
+			return true
+		}
+		return false
+	default: // pgx finds some connections dead before it sends anything
+		return errors.As(err, &network) || pgconn.SafeToRetry(err)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
 		if err := d.Writable(t.Context()); err == nil {
 			t.Error("it says that it takes writes")
 		}
-		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) {
+		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsAway(err) {
 			t.Errorf("a write ends with %v", err)
 		}
 	})
@@ -41,7 +41,7 @@ func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
 		if _, err := d.ExecContext(t.Context(), "PRAGMA query_only = 1"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) {
+		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsAway(err) {
 			t.Errorf("a write ends with %v", err)
 		}
 		if _, err := d.ExecContext(t.Context(), "PRAGMA query_only = 0"); err != nil {

@@ -146,7 +146,7 @@ func (d *Dispatcher) AnswerPings(ctx context.Context) error {
 func (d *Dispatcher) answerPing(a asked) {
 	start := d.o.DB.Now()
 	c := claimed{EventID: a.ID, MerchantID: a.MerchantID, EventType: Ping, Channel: Websocket, Attempts: 1, Body: a.Body}
-	p := pingPlan(d.o.Book().ByID(a.MerchantID), c, a.Endpoint, time.Duration(a.Until-start)*time.Microsecond)
+	p := pingPlan(d.o.Book().ByID(a.MerchantID), c, a.Endpoint, time.Duration(a.Until-start)*time.Microsecond, time.UnixMicro(start).UTC())
 	answer, err := json.Marshal(newAttempt(d.o.DB, c, p, start, d.send(c, p)))
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)

@@ -22,6 +22,10 @@ import (
 // resultWait bounds how long one result may wait for its commit.
 const resultWait = 10 * time.Second
 
+// standstill is how far beyond its timeout an attempt ends only where its process,
+// or the whole machine, was stopped.
+const standstill = time.Second
+
 // outcome is what one attempt means for its delivery.
 type outcome struct {
 	attempt    Attempt
@@ -29,6 +33,7 @@ type outcome struct {
 	status     Status
 	nextAt     *int64 // of RetryWait
 	generation int64  // of the breaker under which it began
+	stood      bool   // this process stood still meanwhile: a failure is not the merchant's
 	// endpoint is the merchant's address whose health the attempt tells, if any.
 	endpoint string
 }
@@ -128,8 +133,9 @@ func send(ctx context.Context, channels map[string]Channel, channel string, p pl
 // of the attempt.
 func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome {
 	o := &outcome{claimed: c, endpoint: p.endpoint, attempt: newAttempt(d.o.DB, c, p, start, res)}
-	if p.refused != nil {
-		o.endpoint = "" // nothing was sent: it says nothing of the address
+	o.stood = res.Took > p.msg.Timeout+standstill
+	if p.refused != nil || o.stood && res.Class != OK {
+		o.endpoint = "" // nothing was sent, or nobody was here to hear the answer: it says nothing of the address
 	}
 	wait, again := p.waits.After(c.Attempts, c.ScheduleFrom)
 	if p.final || p.last && gone(o) {

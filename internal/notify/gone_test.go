@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,6 +65,48 @@ func TestWhoCannotBeToldIsNotParked(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A process that was stopped for longer than its attempts may take finds them all
+// timed out when it goes on. That parks nobody; time-outs of merchants still do.
+func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
+	for took, parks := range map[time.Duration]bool{2 * time.Second: true, 40 * time.Second: false} {
+		t.Run(took.String(), func(t *testing.T) {
+			f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10, 10}})
+			nudges := paid(t, f, 5)
+			ch := &fakeChannel{answer: func(n int, _ notify.Message) notify.Result {
+				if n <= 5 {
+					return notify.Result{Class: notify.Timeout, Took: took}
+				}
+				return notify.Result{Class: notify.OK, Status: 200}
+			}}
+			b := newBook(f, breaker.Policy{Failures: 5, Open: time.Hour, Window: time.Minute})
+			disp := dispatcherWith(t, f, ch, 10, b)
+			disp.Offer(nudges)
+			if parks {
+				until(t, "it opens", func() bool { return b.Of(f.M1.ID).Tripped() })
+				return
+			}
+			until(t, "all are told", func() bool { disp.Pull([]int64{f.M1.ID}); return delivered(f, t) == 5 })
+			f.Want(t, 10, "SELECT count(*) FROM notify_attempts") // each try is on record
+			f.Want(t, 0, "SELECT count(*) FROM breaker_history")
+		})
+	}
+}
+
+// A node whose own clock is wrong signs by the database's, or every merchant would
+// refuse it. The node's clock leaves its monotonic reading in a time.
+func TestAttemptsAreSignedByTheClockOfTheDatabase(t *testing.T) {
+	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
+	nudges := paid(t, f, 1)
+	ch := &fakeChannel{}
+	dispatcher(t, f, ch, 10).Offer(nudges)
+	until(t, "it is told", func() bool { return ch.count() == 1 })
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if at := ch.sent[0].At; strings.Contains(at.String(), " m=") || f.DB.NowTime().Sub(at).Abs() > time.Minute {
+		t.Errorf("it is signed for %s", at)
 	}
 }
 

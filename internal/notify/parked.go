@@ -24,9 +24,16 @@ func (d *Dispatcher) samples(batch []*outcome) []breaker.Sample {
 
 // tells what an attempt says about the merchant. What failed on our side, or for
 // want of an address, says nothing; nor does one that is gone, as it is disabled, or
-// a merchant that has not connected: it is released the moment it does.
+// a merchant that has not connected: it is released the moment it does. A process
+// that stood still finds all its attempts timed out at once when it goes on, which
+// would park merchants that are well.
 func (d *Dispatcher) tells(o *outcome) breaker.Result {
-	if gone(o) {
+	switch {
+	case gone(o):
+		return breaker.Unclear
+	case o.stood && o.attempt.Class == OK:
+		return breaker.Taken // how long it took says nothing
+	case o.stood:
 		return breaker.Unclear
 	}
 	switch o.attempt.Class {

@@ -75,7 +75,7 @@ func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, name string, wit
 		return Answer{}, fmt.Errorf("freeze a ping: %w", err)
 	}
 	c := claimed{ID: p.DB.NewID(), EventID: id, MerchantID: m.ID, EventType: Ping, Channel: e.Channel, Attempts: 1, Body: string(body)}
-	attempt, err := p.try(ctx, c, pingPlan(m, c, e.Name, pingTime), now)
+	attempt, err := p.try(ctx, c, pingPlan(m, c, e.Name, pingTime, p.DB.NowTime()), now)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -84,8 +84,8 @@ func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, name string, wit
 }
 
 // pingPlan puts a ping together.
-func pingPlan(m *merchant.Merchant, c claimed, endpoint string, longest time.Duration) plan {
-	p := newPlan(m, c, longest)
+func pingPlan(m *merchant.Merchant, c claimed, endpoint string, longest time.Duration, at time.Time) plan {
+	p := newPlan(m, c, longest, at)
 	if p.refused != nil {
 		return p
 	}

@@ -38,11 +38,13 @@ type plan struct {
 func (p *plan) refuse(class Class, why string) { p.refused = &Result{Class: class, Error: why} }
 
 // newPlan puts an attempt together but for its address. What cannot be sent fails
-// like any other attempt and ends on the exception desk instead of nowhere.
-func newPlan(m *merchant.Merchant, c claimed, longest time.Duration) plan {
+// like any other attempt and ends on the exception desk instead of nowhere. It is
+// signed for the moment at, by the database's clock: merchants refuse what is
+// minutes off, and a node whose own clock is wrong would open all their breakers.
+func newPlan(m *merchant.Merchant, c claimed, longest time.Duration, at time.Time) plan {
 	p := plan{waits: Day(), msg: Message{
 		ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
-		MerchantID: c.MerchantID, At: time.Now(), Ack: "status", Timeout: longest,
+		MerchantID: c.MerchantID, At: at, Ack: "status", Timeout: longest,
 	}}
 	if m == nil || m.Disabled {
 		p.msg.URL = ""
@@ -60,7 +62,7 @@ func newPlan(m *merchant.Merchant, c claimed, longest time.Duration) plan {
 
 // plan puts an attempt together.
 func (d *Dispatcher) plan(m *merchant.Merchant, c claimed) plan {
-	p := newPlan(m, c, d.o.Timeout)
+	p := newPlan(m, c, d.o.Timeout, d.o.DB.NowTime())
 	if c.URL == "" && p.refused == nil {
 		d.choose(&p, m, c)
 	}

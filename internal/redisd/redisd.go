@@ -118,14 +118,17 @@ func (r *Redis) Asynq() asynq.RedisConnOpt { return connOpt(r.opts) }
 // Engine says what this Redis is.
 func (r *Redis) Engine() Engine { return r.engine }
 
-// Check asks for a sign of life within a second.
+// Check asks for a sign of life within a second, and whether writes are taken.
 func (r *Redis) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if err := r.client.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("ping redis: %w", err)
 	}
-	return nil
+	if r.engine == InProcess {
+		return nil
+	}
+	return r.eachMaster(ctx, takesWrites)
 }
 
 // Close ends the connections and, where it is ours, Redis itself. It returns

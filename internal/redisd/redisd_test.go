@@ -135,6 +135,36 @@ func TestExternalMayBeDownAtStart(t *testing.T) {
 	eventually(t, "Verify succeeds", func() bool { return r.Verify(t.Context()) == nil })
 }
 
+// Such a Redis answers a ping, and nudges are lost on it.
+func TestCheckKnowsARedisThatTakesNoWrites(t *testing.T) {
+	s := queuetest.Start(t)
+	r, _ := openExternal(t, s.URL())
+	for _, c := range []struct {
+		spoil, mend []any
+		want        string
+	}{
+		{[]any{"config", "set", "maxmemory", "1"}, []any{"config", "set", "maxmemory", "0"}, "full"},
+		{[]any{"replicaof", "127.0.0.1", "1"}, []any{"replicaof", "no", "one"}, "replica"},
+		{[]any{"config", "set", "maxmemory-policy", "allkeys-lru"}, []any{"config", "set", "maxmemory-policy", "noeviction"}, "allkeys-lru"},
+	} {
+		if err := r.Check(t.Context()); err != nil {
+			t.Errorf("before %v: %v", c.spoil, err)
+		}
+		if err := r.Client().Do(t.Context(), c.spoil...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Check(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("after %v: %v", c.spoil, err)
+		}
+		if err := r.Client().Do(t.Context(), c.mend...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCheckIsBounded(t *testing.T) {
 	s := queuetest.Start(t)
 	r, _ := openExternal(t, s.URL())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,6 +139,30 @@ func (r *Redis) Memory(ctx context.Context) (used, limit int64, err error) {
 		return nil
 	})
 	return used, limit, err
+}
+
+// takesWrites says why a Redis that answers cannot be worked with all the same.
+// Where it does not tell, it is taken at its word.
+func takesWrites(ctx context.Context, node *redis.Client) error {
+	info := map[string]string{}
+	for _, section := range []string{"memory", "replication"} {
+		part, err := readInfo(ctx, node, section)
+		if err != nil && !refused(err) {
+			return fmt.Errorf("ask redis: %w", err)
+		}
+		maps.Copy(info, part)
+	}
+	used, _ := strconv.ParseInt(info["used_memory"], 10, 64)
+	limit, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
+	switch policy := info["maxmemory_policy"]; {
+	case info["role"] == "slave" && info["slave_read_only"] != "0":
+		return errors.New("redis is a replica and takes no writes")
+	case share(used, limit) >= 1:
+		return fmt.Errorf("redis is full: %d of %d bytes; raise maxmemory", used, limit)
+	case policy != "" && policy != "noeviction":
+		return fmt.Errorf("redis: %w any more but %s: set it back", ErrEvicts, policy)
+	}
+	return nil
 }
 
 // share is how full a server is, 0 where it has no limit.

@@ -39,6 +39,8 @@ func Of(parent, ctx context.Context, answered bool, err error) (notify.Class, st
 		return notify.TLS, OneLine(reason(err))
 	case alert(err):
 		return notify.TLS, OneLine(err.Error())
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return notify.Internal, "this node has no more files to open: raise its limit"
 	case ctx.Err() != nil:
 		return notify.Timeout, "no complete answer in time"
 	case errors.As(err, &unknown):

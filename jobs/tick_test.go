@@ -1,0 +1,46 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+)
+
+// What an earlier run left over is looked at when the program starts and not a
+// second later: one that crashes every second would never come to it.
+func TestTicksBeginAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cron, err := gocron.NewScheduler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ticks, beats atomic.Int32
+		count := func(n *atomic.Int32) func(context.Context) error {
+			return func(context.Context) error { n.Add(1); return nil }
+		}
+		j := &Jobs{o: Options{Log: slog.New(slog.DiscardHandler)}, cron: cron}
+		if err := j.every(tickEvery, "tick", count(&ticks)); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.every(beatEvery, "beat", count(&beats)); err != nil {
+			t.Fatal(err)
+		}
+		cron.Start()
+		time.Sleep(tickEvery / 2)
+		if ticks.Load() != 1 || beats.Load() != 0 {
+			t.Errorf("after half a second: %d ticks, %d beats", ticks.Load(), beats.Load())
+		}
+		time.Sleep(2 * tickEvery)
+		if ticks.Load() != 3 {
+			t.Errorf("after 2.5 s: %d ticks", ticks.Load())
+		}
+		if err := cron.Shutdown(); err != nil {
+			t.Error(err)
+		}
+	})
+}
