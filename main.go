@@ -24,6 +24,7 @@ import (
 	"backstop/internal/egress"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
+	"backstop/internal/settings"
 	"backstop/internal/takeover"
 	"backstop/migrations"
 
@@ -246,6 +247,9 @@ func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() 
 		return apply.Env{}, nil, err
 	}
 	keys, err := app.Keys(c)
+	if err == nil {
+		err = settings.CheckKeys(ctx, d, keys)
+	}
 	if err != nil {
 		d.Close()
 		return apply.Env{}, nil, err

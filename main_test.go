@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // backstop runs a command in the environment of the test.
@@ -63,4 +66,42 @@ func TestTheLastMigrationIsTakenBackOnce(t *testing.T) {
 		}
 	}
 	t.Error("there is no end")
+}
+
+// A key file that was lost must not be replaced in silence: nothing would open, and
+// what is applied then would open nowhere else.
+func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("BACKSTOP_DATA", folder)
+	t.Setenv("BACKSTOP_NOTIFY_ALLOW_CIDRS", "127.0.0.0/8")
+	t.Setenv("BACKSTOP_LISTEN", "127.0.0.1:0")
+	if code, _, errOut := backstop(t.Context(), "apply", "docs/tour/tour.yaml"); code != exitDone {
+		t.Fatal(errOut)
+	}
+	file := filepath.Join(folder, "master.key")
+	key, err := os.ReadFile(file)
+	if err == nil {
+		err = os.Remove(file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for _, args := range [][]string{{"serve"}, {"apply", "docs/tour/tour.yaml"}, {"reseal"}} {
+		if code, _, errOut := backstop(ctx, args...); code != exitFailed || !strings.Contains(errOut, "another master key") || ctx.Err() != nil {
+			t.Errorf("%s exits with %d: %s", args[0], code, errOut)
+		}
+	}
+	// An older key beside the new one is enough.
+	made, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, append(made, key...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := backstop(t.Context(), "apply", "docs/tour/tour.yaml"); code != exitDone || !strings.Contains(out, "unchanged") {
+		t.Errorf("with both keys: %d %s%s", code, out, errOut)
+	}
 }

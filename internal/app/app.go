@@ -105,6 +105,9 @@ func (a *App) open(ctx context.Context) (err error) {
 	if err = a.openDB(ctx); err != nil {
 		return err
 	}
+	if err = settings.CheckKeys(ctx, a.db, a.keys); err != nil {
+		return err
+	}
 	if err = a.openTraces(ctx); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -123,6 +124,26 @@ func (k *Keyring) Open(place Place, sealed string) ([]byte, error) {
 func (k *Keyring) NeedsReseal(sealed string) bool {
 	id, _, ok := split(sealed)
 	return !ok || id != k.current
+}
+
+// ID names the current key, and tells nothing of it.
+func (k *Keyring) ID() string { return k.current }
+
+// Has says whether the keyring holds the key of an id.
+func (k *Keyring) Has(id string) bool {
+	_, ok := k.keys[id]
+	return ok
+}
+
+// sealedText is the beginning of a sealed text, wherever it stands.
+var sealedText = regexp.MustCompile(regexp.QuoteMeta(version) + "([^:]*):")
+
+// KeyIDs are the keys under which the sealed texts in a text are sealed.
+func KeyIDs(text string) (ids []string) {
+	for _, m := range sealedText.FindAllStringSubmatch(text, -1) {
+		ids = append(ids, m[1])
+	}
+	return ids
 }
 
 func split(sealed string) (id, body string, ok bool) {
