@@ -399,6 +399,23 @@ func TestCreateIsIdempotentByOutTradeNo(t *testing.T) {
 	})
 }
 
+// setSuppliers changes all suppliers, and lets the node see it.
+func setSuppliers(t *testing.T, f *paymenttest.Fixture, change string, args ...any) {
+	t.Helper()
+	err := f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		if _, err := tx.NewRaw("UPDATE suppliers SET "+change, args...).Exec(ctx); err != nil {
+			return err
+		}
+		return settings.Bump(ctx, tx)
+	})
+	if err == nil {
+		_, err = f.Settings.Refresh(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCreateFindsItsOrderAfterTheSupplierWasDisabled(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := payment.CreateRequest{OutTradeNo: "A-1", Amount: 5, Currency: "CNY", Supplier: "sp-main", Subject: "s"}
@@ -406,18 +423,7 @@ func TestCreateFindsItsOrderAfterTheSupplierWasDisabled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			if _, err := tx.NewRaw("UPDATE suppliers SET enabled = FALSE").Exec(ctx); err != nil {
-				return err
-			}
-			return settings.Bump(ctx, tx)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Settings.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		setSuppliers(t, f, "enabled = FALSE")
 		if again, created, err := f.Processor.Create(t.Context(), f.M1, r); err != nil || created || again.OrderNo != first.OrderNo {
 			t.Errorf("the same again: %v, %v", created, err)
 		}
@@ -460,18 +466,7 @@ func TestCreateBlamesNobodyForASupplierThatCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			if _, err := tx.NewRaw("UPDATE suppliers SET config = ?", `{"key":"not sealed by us"}`).Exec(ctx); err != nil {
-				return err
-			}
-			return settings.Bump(ctx, tx)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Settings.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		setSuppliers(t, f, "config = ?", `{"key":"not sealed by us"}`)
 		if again, created, err := f.Processor.Create(t.Context(), f.M1, r); err != nil || created || again.OrderNo != first.OrderNo {
 			t.Errorf("the same again: %v, %v", created, err)
 		}
