@@ -25,6 +25,9 @@ const (
 
 // deliveries lets the dispatcher look at every merchant that has something due.
 func (t *ticker) deliveries(ctx context.Context) error {
+	if !t.o.Dispatcher.HasWork() {
+		return nil
+	}
 	merchants, last, err := notify.DueMerchants(ctx, t.o.DB, t.after, tickMerchants)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 // whom it can tell from this node.
 type Linked interface {
 	Linked(merchantID int64) bool
+	Connected() []int64
 }
 
 // How long (µs) a row of a merchant that must connect is left to the node that it
@@ -56,6 +57,13 @@ func (d *Dispatcher) mine(merchantID int64, channel string) bool {
 		return !d.o.LinkedOnly
 	}
 	return len(d.linked([]int64{merchantID})) > 1
+}
+
+// HasWork says whether anything could be sent from here: a node without workers looks
+// for rows only while somebody is connected to it.
+func (d *Dispatcher) HasWork() bool {
+	hub, ok := d.o.Channels[Websocket].(Linked)
+	return !d.o.LinkedOnly || ok && len(hub.Connected()) > 0
 }
 
 // linked are those of the merchants who are connected to this node.

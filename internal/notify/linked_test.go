@@ -24,6 +24,13 @@ type line struct {
 
 func (l *line) Linked(int64) bool { return l.connected.Load() }
 
+func (l *line) Connected() []int64 {
+	if l.connected.Load() {
+		return []int64{1}
+	}
+	return nil
+}
+
 func (l *line) Send(context.Context, notify.Message) notify.Result {
 	l.asked.Add(1)
 	if l.connected.Load() {
@@ -85,12 +92,18 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 		}
 		var l line
 		door := nodeWith(t, f, &l, func(o *notify.Options) { o.LinkedOnly = true })
+		if door.HasWork() || !nodeWith(t, f, &line{}).HasWork() {
+			t.Error("only a node without workers has nothing to do while nobody is connected")
+		}
 		door.Pull([]int64{here.Merchant})
 		door.Offer([]queue.Nudge{here, over})
 		until(t, "it has looked at them", func() bool { return notify.Left(door) == "" })
 		f.Want(t, 2, "SELECT count(*) FROM deliveries WHERE attempts = 0 AND status = 'queued'")
 
 		l.connected.Store(true)
+		if !door.HasWork() {
+			t.Error("somebody is connected")
+		}
 		door.Offer([]queue.Nudge{over})
 		door.Pull([]int64{here.Merchant})
 		until(t, "what goes over the connection is delivered", func() bool {
