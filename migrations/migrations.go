@@ -1,5 +1,6 @@
 // Package migrations holds the schema as plain SQL, one set for both engines.
-// Applied files are never edited; a change is a new file.
+// Applied files are never edited; a change is a new file. BIGINT PRIMARY KEY reaches
+// SQLite as INTEGER PRIMARY KEY, the row's own number.
 package migrations
 
 import "embed"

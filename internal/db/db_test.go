@@ -240,3 +240,20 @@ func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
 		}
 	})
 }
+
+// On SQLite a number that is a table's only key is the row's own number: no insert
+// keeps a second index for it.
+func TestANumberAsKeyIsNoIndexOfItsOwn(t *testing.T) {
+	d := dbtest.SQLite(t)
+	var tables []string
+	err := d.NewRaw(`SELECT i.tbl_name FROM sqlite_master AS i WHERE i.name LIKE 'sqlite_autoindex_%' AND
+		(SELECT count(*) FROM pragma_index_info(i.name)) = 1 AND EXISTS (SELECT 1 FROM pragma_index_info(i.name) AS c
+		JOIN pragma_table_info(i.tbl_name) AS x ON x.name = c.name WHERE x.pk = 1 AND x.type = 'BIGINT')`).Scan(t.Context(), &tables)
+	if err != nil || len(tables) > 0 {
+		t.Errorf("these keep an index of their number: %v, %v", tables, err)
+	}
+	var typ string
+	if err := d.NewRaw("SELECT type FROM pragma_table_info('orders') WHERE name = 'id'").Scan(t.Context(), &typ); err != nil || typ != "INTEGER" {
+		t.Errorf("orders.id is %q, %v", typ, err)
+	}
+}

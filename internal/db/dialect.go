@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -38,6 +39,19 @@ func (d dialect) clock() string {
 	return "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000"
 }
 
+// keyType is a number as a table's only key.
+var keyType = regexp.MustCompile(`\bBIGINT(\s+PRIMARY KEY)`)
+
+// schema is the text of a migration as the engine takes it. To SQLite only INTEGER
+// PRIMARY KEY is the row's own number, of 64 bits all the same; any other type makes a
+// second index that each insert keeps and each look-up goes through.
+func (d dialect) schema(text string) string {
+	if d == postgres {
+		return text
+	}
+	return keyType.ReplaceAllString(text, "INTEGER$1")
+}
+
 // IsPostgres is for the few callers whose cost, not meaning, differs.
 func (d *DB) IsPostgres() bool { return d.dialect == postgres }
 
@@ -60,6 +74,15 @@ func (d *DB) ForUpdateText() string {
 		return " FOR UPDATE"
 	}
 	return ""
+}
+
+// orFail says to SQLite that an INSERT or UPDATE which fails need not take back its own
+// first rows: whoever writes by Writes or Prepared takes back the whole transaction
+// then, or its part of it. Otherwise the engine copies each page before a statement of
+// several rows changes it.
+func orFail(text string) string {
+	verb, rest, _ := strings.Cut(text, " ")
+	return verb + " OR FAIL " + rest
 }
 
 // SkipLocked passes over rows that another node is claiming, for speed only.

@@ -151,7 +151,7 @@ func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (
 		if !m.tx && d.dialect == postgres {
 			exec = d.DB
 		}
-		if _, err := exec.ExecContext(ctx, text); err != nil {
+		if _, err := exec.ExecContext(ctx, d.dialect.schema(text)); err != nil {
 			return err
 		}
 		did = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -149,12 +150,16 @@ func gather[T any](slice reflect.Value, f *schema.Field, of func(reflect.Value) 
 
 // pipeline sends statements together and reads their results together. It is
 // handed to pgx as the way to rewrite a query, which is how a driver behind
-// database/sql lends out its connection inside of a transaction; the query
-// itself is empty.
+// database/sql lends out its connection inside of a transaction. There is no query
+// to rewrite: it ends with errPiped when all went well.
 type pipeline []write
 
+// errPiped keeps pgx from sending an empty query after the pipeline, which would be
+// one more round trip.
+var errPiped = errors.New("the statements were sent")
+
 // RewriteQuery sends the statements.
-func (p pipeline) RewriteQuery(ctx context.Context, conn *pgx.Conn, query string, args []any) (string, []any, error) {
+func (p pipeline) RewriteQuery(ctx context.Context, conn *pgx.Conn, _ string, _ []any) (string, []any, error) {
 	batch := &pgconn.Batch{}
 	for _, x := range p {
 		if x.columns == nil {
@@ -183,5 +188,5 @@ func (p pipeline) RewriteQuery(ctx context.Context, conn *pgx.Conn, query string
 	if stale {
 		return "", nil, ErrStale
 	}
-	return query, args, nil
+	return "", nil, errPiped
 }

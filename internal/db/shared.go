@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -11,8 +12,7 @@ import (
 
 // shared lets transactions of group commit share one commit on SQLite, whose only
 // writer would otherwise wait for the disk once for each kind of batch: what waits
-// while a commit is under way becomes one transaction, each part behind a savepoint
-// of its own.
+// while a commit is under way becomes one transaction.
 type shared struct {
 	mu      sync.Mutex
 	waiting []*part
@@ -22,7 +22,8 @@ type shared struct {
 // part is what one caller does in a shared transaction.
 type part struct {
 	patience context.Context // of the caller
-	ctx      context.Context
+	ctx      context.Context // carries in
+	in       *inTx
 	fn       func(context.Context, bun.Tx) error
 	err      error
 	done     chan struct{} // closed when it is committed or has failed
@@ -30,7 +31,8 @@ type part struct {
 }
 
 // SharedTx is Tx for short transactions. On SQLite it may be committed together with
-// others; one that fails takes nothing back but its own.
+// others; one that fails takes nothing back but its own. fn may run twice, the first
+// time in a transaction that is rolled back.
 func (d *DB) SharedTx(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
 	if d.IsPostgres() {
 		return d.Tx(ctx, fn)
@@ -39,7 +41,7 @@ func (d *DB) SharedTx(ctx context.Context, fn func(context.Context, bun.Tx) erro
 	// A statement that is cut off takes the whole transaction with it on SQLite, so
 	// that none is: they are short, and wait for nobody.
 	inside := context.WithValue(context.WithoutCancel(ctx), txKey{}, in)
-	p := &part{patience: ctx, ctx: inside, fn: fn, done: make(chan struct{}), lead: make(chan struct{}, 1)}
+	p := &part{patience: ctx, ctx: inside, in: in, fn: fn, done: make(chan struct{}), lead: make(chan struct{}, 1)}
 	d.shared.join(p, d.runParts)
 	in.end(p.err)
 	return p.err
@@ -84,23 +86,38 @@ func (d *DB) Relaxed(ctx context.Context, fn func(context.Context, bun.IDB) erro
 	return d.SharedTx(ctx, func(ctx context.Context, tx bun.Tx) error { return fn(ctx, tx) })
 }
 
-// runParts runs parts as one transaction, and leaves in each what became of it.
+// runParts runs parts as one transaction, and leaves in each what became of it. A
+// savepoint for each part would cost a sixth of the writer's time, since the engine
+// copies every page that a part is the first to change. So there is none until a part
+// fails: then all of them begin again, each behind its own.
 func (d *DB) runParts(parts []*part) {
 	// No caller's patience ends the transaction of the others.
 	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
 	defer cancel()
+	failed := false
 	err := d.RunInTx(ctx, nil, func(_ context.Context, tx bun.Tx) error {
-		if len(parts) == 1 {
-			parts[0].err = parts[0].try(tx)
-			return parts[0].err
-		}
 		for _, p := range parts {
-			if err := p.behindSavepoint(tx); err != nil {
-				return err
+			if p.err = p.try(tx); p.err != nil {
+				failed = true
+				return p.err
 			}
 		}
 		return nil
 	})
+	if failed && len(parts) > 1 {
+		for _, p := range parts {
+			p.in.end(errAgain)
+			p.in.ends, p.err = nil, nil
+		}
+		err = d.RunInTx(ctx, nil, func(_ context.Context, tx bun.Tx) error {
+			for _, p := range parts {
+				if err := p.behindSavepoint(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
 	for _, p := range parts {
 		if err != nil && p.err == nil {
 			p.err = err
@@ -108,10 +125,13 @@ func (d *DB) runParts(parts []*part) {
 	}
 }
 
+// errAgain is how a part's first run ended where another part failed.
+var errAgain = errors.New("another part of the transaction failed: all begin again")
+
 // behindSavepoint runs the part; its own failure is kept in it, and the
 // transaction's is returned.
 func (p *part) behindSavepoint(tx bun.Tx) error {
-	if _, err := execPrepared(p.ctx, tx.Tx, "SAVEPOINT part"); err != nil {
+	if _, err := tx.Tx.ExecContext(p.ctx, "SAVEPOINT part"); err != nil {
 		return err
 	}
 	if p.err = p.try(tx); p.err != nil {
@@ -121,7 +141,7 @@ func (p *part) behindSavepoint(tx bun.Tx) error {
 			return fmt.Errorf("%w, after: %v", err, p.err)
 		}
 	}
-	_, err := execPrepared(p.ctx, tx.Tx, "RELEASE part")
+	_, err := tx.Tx.ExecContext(p.ctx, "RELEASE part")
 	return err
 }
 

@@ -190,3 +190,68 @@ func TestAPanicInASharedTransactionIsItsOwn(t *testing.T) {
 		t.Errorf("for a caller who is gone: %v", err)
 	}
 }
+
+// Where one part fails, all of them begin again. What a part gave for its end hears
+// of the first run that it came to nothing, and of the second how it ended.
+func TestPartsBeginAgainWhereOneFails(t *testing.T) {
+	d := dbtest.SQLite(t)
+	if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	running, free := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = d.SharedTx(t.Context(), func(context.Context, bun.Tx) error {
+			close(running)
+			<-free
+			return nil
+		})
+	})
+	<-running
+	var mu sync.Mutex
+	ran, heard := map[int]int{}, map[int][]error{}
+	no := errors.New("no")
+	part := func(i int, end error) func() {
+		return func() {
+			err := d.SharedTx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+				mu.Lock()
+				ran[i]++
+				mu.Unlock()
+				db.OnEnd(ctx, func(err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					heard[i] = append(heard[i], err)
+				})
+				if _, err := tx.NewRaw("INSERT INTO parts (id) VALUES (?)", i).Exec(ctx); err != nil {
+					return err
+				}
+				return end
+			})
+			if !errors.Is(err, end) {
+				t.Errorf("part %d: %v", i, err)
+			}
+		}
+	}
+	for i, end := range []error{nil, no, nil} {
+		wg.Go(part(i, end))
+		for d.SharedWaiting() < i+1 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(free)
+	wg.Wait()
+	var kept []int
+	if err := d.NewRaw("SELECT id FROM parts ORDER BY id").Scan(t.Context(), &kept); err != nil || fmt.Sprint(kept) != "[0 2]" {
+		t.Errorf("kept %v, %v", kept, err)
+	}
+	for i, want := range []int{2, 2, 1} { // the third had not run when the second failed
+		if ran[i] != want || len(heard[i]) != want {
+			t.Fatalf("part %d ran %d times and heard %v; want %d runs", i, ran[i], heard[i], want)
+		}
+		for n, err := range heard[i] {
+			if last := n == want-1; (err == nil) != (last && i != 1) {
+				t.Errorf("part %d heard %v of run %d", i, err, n+1)
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -57,7 +58,7 @@ func (w *Writes) Insert(models any, conflict string) {
 		w.list = append(w.list, write{text: text + from + conflict, columns: columns, guard: -1})
 		return
 	}
-	w.list = append(w.list, write{text: text, rows: &s, after: conflict, guard: -1})
+	w.list = append(w.list, write{text: orFail(text), rows: &s, after: conflict, guard: -1})
 }
 
 // GuardEach gathers a compare-and-set that joins models, a pointer to a slice, as _v
@@ -65,6 +66,9 @@ func (w *Writes) Insert(models any, conflict string) {
 func (w *Writes) GuardEach(models any, update string) {
 	s := newSet(w.tx, models)
 	from, columns := s.from(1)
+	if !w.postgres() {
+		update = orFail(update)
+	}
 	w.list = append(w.list, write{text: "WITH _v (" + s.names + ") AS (" + from + ") " + update, columns: columns, guard: int64(s.len)})
 }
 
@@ -77,8 +81,10 @@ func (w *Writes) Exec(ctx context.Context) error {
 		return nil
 	}
 	if w.postgres() {
-		_, err := w.tx.Tx.ExecContext(ctx, "", pipeline(list))
-		return err
+		if _, err := w.tx.Tx.ExecContext(ctx, "", pipeline(list)); !errors.Is(err, errPiped) {
+			return err
+		}
+		return nil
 	}
 	for _, guards := range []bool{false, true} {
 		for _, x := range list {
