@@ -63,6 +63,9 @@ type DB struct {
 	shared     shared
 }
 
+// openMost is how long Open waits for another process that makes the same SQLite file.
+const openMost = 5 * time.Second
+
 // Open connects and checks that the database answers. It neither migrates
 // (Migrate) nor takes a node's place (Join).
 func Open(ctx context.Context, o Options) (*DB, error) {
@@ -87,7 +90,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.log, d.statements.list = o.Log, map[statementKey]*sql.Stmt{}
 	d.node.name, d.node.boot, d.node.sends = o.Node, randomBoot(), o.Sends
 	d.ids.slot.Store(-1)
-	if err := d.measure(ctx); err != nil {
+	err = d.measure(ctx)
+	for end := time.Now().Add(openMost); err != nil && d.dialect == sqlite && IsConflict(err) && time.Now().Before(end) && ctx.Err() == nil; err = d.measure(ctx) {
+		time.Sleep(10 * time.Millisecond) // another process makes the file: the engine does not wait for that by itself
+	}
+	if err != nil {
 		d.Close()
 		if o.URL != "" {
 			return nil, fmt.Errorf("reach the database of BACKSTOP_DATABASE_URL: %w", err)
