@@ -21,7 +21,7 @@ type Writes struct {
 
 // write is one statement. columns are its values where it stays prepared; a
 // statement without them is complete in its text. Where rows is given, text is what
-// stands before the rows to insert, and after what stands behind them.
+// stands before the rows, and after what stands behind them.
 type write struct {
 	text    string
 	columns []any
@@ -65,11 +65,13 @@ func (w *Writes) Insert(models any, conflict string) {
 // and must change one row for each. update is the statement, the same for any values.
 func (w *Writes) GuardEach(models any, update string) {
 	s := newSet(w.tx, models)
-	from, columns := s.from(1)
-	if !w.postgres() {
-		update = orFail(update)
+	text := "WITH _v (" + s.names + ") AS ("
+	if w.postgres() {
+		from, columns := s.from(1)
+		w.list = append(w.list, write{text: text + from + ") " + update, columns: columns, guard: int64(s.len)})
+		return
 	}
-	w.list = append(w.list, write{text: "WITH _v (" + s.names + ") AS (" + from + ") " + update, columns: columns, guard: int64(s.len)})
+	w.list = append(w.list, write{text: text, rows: &s, after: ") " + orFail(update), guard: int64(s.len)})
 }
 
 // Exec sends what was gathered. ErrStale means that a guard met other rows than
@@ -101,29 +103,26 @@ func (w *Writes) Exec(ctx context.Context) error {
 
 // exec carries out one statement on an engine that needs no round trip for it.
 func (x write) exec(ctx context.Context, tx *sql.Tx) error {
-	var res sql.Result
+	var changed int64
 	var err error
-	switch {
-	case x.rows != nil:
-		return x.insert(ctx, tx)
-	case x.columns != nil:
-		res, err = execPrepared(ctx, tx, x.text, x.columns...)
-	default:
+	if x.rows != nil {
+		changed, err = x.each(ctx, tx)
+	} else {
 		// The text is complete: bun must not look for placeholders inside of literals.
-		res, err = tx.ExecContext(ctx, x.text)
+		var res sql.Result
+		if res, err = tx.ExecContext(ctx, x.text); err == nil {
+			changed, err = res.RowsAffected()
+		}
 	}
-	if err != nil || x.guard < 0 {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n != x.guard {
+	if err == nil && x.guard >= 0 && changed != x.guard {
 		return ErrStale
 	}
-	return nil
+	return err
 }
 
-// insert writes the rows by a few statements that stay prepared, the same for any
-// number of rows.
-func (x write) insert(ctx context.Context, tx *sql.Tx) error {
+// each carries out a statement over rows by a few that stay prepared, the same for any
+// number of rows, and says how many rows they changed.
+func (x write) each(ctx context.Context, tx *sql.Tx) (changed int64, err error) {
 	// Nothing here waits for anything: to watch the context costs more than it saves.
 	ctx = context.WithoutCancel(ctx)
 	one := "(?" + strings.Repeat(", ?", len(x.rows.columns)-1) + ")"
@@ -136,10 +135,16 @@ func (x write) insert(ctx context.Context, tx *sql.Tx) error {
 		for i := range n {
 			values = append(values, x.rows.row(at+i)...)
 		}
-		if _, err := execPrepared(ctx, tx, x.text+"VALUES "+one+strings.Repeat(", "+one, n-1)+x.after, values...); err != nil {
-			return err
+		res, err := execPrepared(ctx, tx, x.text+"VALUES "+one+strings.Repeat(", "+one, n-1)+x.after, values...)
+		if err != nil {
+			return changed, err
 		}
+		m, err := res.RowsAffected()
+		if err != nil {
+			return changed, err
+		}
+		changed += m
 		at += n
 	}
-	return nil
+	return changed, nil
 }
