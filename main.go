@@ -95,6 +95,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if exited >= 0 {
 		return exited // --help
 	}
+	if err == nil {
+		err = wantsMore(k.Selected())
+	}
 	if err != nil {
 		fmt.Fprintf(errOut, "backstop: %v: see backstop --help\n", err)
 		return exitUsage
@@ -114,6 +117,19 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// wantsMore refuses a command that was typed without what it is to do. The parser lets
+// it pass where one Run serves several of them.
+func wantsMore(command *kong.Node) error {
+	if len(command.Children) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range command.Children {
+		names = append(names, c.Name)
+	}
+	return fmt.Errorf("%s wants one of %s behind it", command.Name, strings.Join(names, ", "))
 }
 
 // wrongUsage says that the command line or the configuration is to blame.

@@ -21,7 +21,7 @@ func TestWhatIsTypedWrongIsWrongUsage(t *testing.T) {
 	t.Setenv("BACKSTOP_DATA", t.TempDir())
 	for _, args := range []string{
 		"token add x --scope everything", "token add X! --scope monitor", "operator add x --role king", "operator add X! --role viewer",
-		"demo --rate=0", "demo --rate=101", "demo --rate=NaN", "demo --for=-1s",
+		"token", "operator", "import", "demo --rate=0", "demo --rate=101", "demo --rate=NaN", "demo --for=-1s",
 	} {
 		code, out, said := backstop(t.Context(), strings.Fields(args)...)
 		if code != exitUsage || out != "" || strings.Count(said, "\n") != 1 {

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -182,6 +183,7 @@ func TestThePaymentsErrorsReachTheMerchant(t *testing.T) {
 		{&payment.FieldError{Field: "supplier", Problem: "unknown"}, "422 invalid_field supplier", "422 invalid_field supplier", "422 invalid_field supplier"},
 		{payment.ErrState, "409 wrong_state", "409 order_not_payable", "409 order_not_cancellable"},
 		{db.ErrBusy, "503 busy", "503 busy", "503 busy"},
+		{errors.New("a constraint that nobody thought of"), "503 internal", "503 internal", "503 internal"},
 	} {
 		h.till.err = fmt.Errorf("commit: %w", c.err)
 		create := h.api(t, keyOfGalaxy, "POST", "/api/v1/orders", wanted())

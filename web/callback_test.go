@@ -172,7 +172,7 @@ func TestOneAddressCannotTakeAllOfTheDoor(t *testing.T) {
 func TestAPanicIsAnsweredAndTheServerGoesOn(t *testing.T) {
 	h := open(t)
 	h.sender.panics = true
-	if got := h.call(t, "POST", "/callback/wx", "").problem(); got != "500 internal" {
+	if got := h.call(t, "POST", "/callback/wx", "").problem(); got != "503 internal" {
 		t.Errorf("a panic: %s", got)
 	}
 	if !strings.Contains(h.logged(), "a receiver's mistake") {

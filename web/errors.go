@@ -136,9 +136,16 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	if c.Locals(localPage) != nil {
 		return s.failPage(c, e)
 	}
+	status := e.status
+	if e == errInternal {
+		// The contract knows no 500. A program that hears 503 tries again, and that is
+		// right here too: what it asks for is done once, however often it asks.
+		status = http.StatusServiceUnavailable
+		c.Set(fiber.HeaderRetryAfter, "1")
+	}
 	body := errorBody{}
 	body.Error.Code, body.Error.Message, body.Error.Field = e.code, e.message, e.field
-	return c.Status(e.status).JSON(body)
+	return c.Status(status).JSON(body)
 }
 
 // errorBody is the form of every error (contract, merchant API).

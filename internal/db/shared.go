@@ -88,13 +88,26 @@ func (d *DB) Relaxed(ctx context.Context, fn func(context.Context, bun.IDB) erro
 
 // runParts runs parts as one transaction, and leaves in each what became of it. A
 // savepoint for each part would cost a sixth of the writer's time, since the engine
-// copies every page that a part is the first to change. So there is none until a part
-// fails: then all of them begin again, each behind its own.
+// copies every page that a part is the first to change. So there is none: where one
+// fails, each begins again in a transaction of its own. (A savepoint would not always
+// hold either: a full disk takes the whole transaction back.)
 func (d *DB) runParts(parts []*part) {
+	if !d.runTogether(parts) || len(parts) == 1 {
+		return
+	}
+	for i, p := range parts {
+		p.in.end(errAgain)
+		p.in.ends, p.err = nil, nil
+		d.runTogether(parts[i : i+1])
+	}
+}
+
+// runTogether runs parts in one transaction up to the first that fails, and says
+// whether one did.
+func (d *DB) runTogether(parts []*part) (failed bool) {
 	// No caller's patience ends the transaction of the others.
 	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
 	defer cancel()
-	failed := false
 	err := d.RunInTx(ctx, nil, func(_ context.Context, tx bun.Tx) error {
 		for _, p := range parts {
 			if p.err = p.try(tx); p.err != nil {
@@ -104,46 +117,16 @@ func (d *DB) runParts(parts []*part) {
 		}
 		return nil
 	})
-	if failed && len(parts) > 1 {
-		for _, p := range parts {
-			p.in.end(errAgain)
-			p.in.ends, p.err = nil, nil
-		}
-		err = d.RunInTx(ctx, nil, func(_ context.Context, tx bun.Tx) error {
-			for _, p := range parts {
-				if err := p.behindSavepoint(tx); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
 	for _, p := range parts {
-		if err != nil && p.err == nil {
+		if p.err == nil {
 			p.err = err
 		}
 	}
+	return failed
 }
 
 // errAgain is how a part's first run ended where another part failed.
 var errAgain = errors.New("another part of the transaction failed: all begin again")
-
-// behindSavepoint runs the part; its own failure is kept in it, and the
-// transaction's is returned.
-func (p *part) behindSavepoint(tx bun.Tx) error {
-	if _, err := tx.Tx.ExecContext(p.ctx, "SAVEPOINT part"); err != nil {
-		return err
-	}
-	if p.err = p.try(tx); p.err != nil {
-		if _, err := tx.Tx.ExecContext(p.ctx, "ROLLBACK TO part"); err != nil {
-			// A full disk takes the whole transaction back, savepoint and all. The others
-			// hear why, and must not take it for a race that they have lost.
-			return fmt.Errorf("%w, after: %v", err, p.err)
-		}
-	}
-	_, err := tx.Tx.ExecContext(p.ctx, "RELEASE part")
-	return err
-}
 
 // try runs the part where a panic of its own is its own failure.
 func (p *part) try(tx bun.Tx) (err error) {

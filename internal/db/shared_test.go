@@ -117,9 +117,9 @@ func TestWhatWaitsSharesOneTransaction(t *testing.T) {
 	}
 }
 
-// Where the engine takes everything back because of one part, nothing is kept of
-// the others, and each of them hears the reason.
-func TestAFullDiskEndsTheWholeSharedTransaction(t *testing.T) {
+// A full disk takes the whole transaction back because of one part. The others begin
+// again without it, and only what does not fit fails.
+func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
 	d := dbtest.SQLite(t)
 	if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY, text BLOB)"); err != nil {
 		t.Fatal(err)
@@ -157,16 +157,16 @@ func TestAFullDiskEndsTheWholeSharedTransaction(t *testing.T) {
 	close(first)
 	wg.Wait()
 	for i, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "full") {
+		if fits := i%2 == 0; fits && err != nil || !fits && (err == nil || !strings.Contains(err.Error(), "full")) {
 			t.Errorf("part %d: %v", i, err)
 		}
 	}
-	var kept int
-	if err := d.NewRaw("SELECT count(*) FROM parts").Scan(t.Context(), &kept); err != nil || kept != 0 {
-		t.Errorf("%d rows are kept, %v", kept, err)
+	var kept, small int
+	if err := d.NewRaw("SELECT count(*), sum(length(text) = 10) FROM parts").Scan(t.Context(), &kept, &small); err != nil || kept != 20 || small != 20 {
+		t.Errorf("%d rows are kept, %d of them small, %v", kept, small, err)
 	}
 	pages("1000000")
-	if err := insert(1, 10); err != nil {
+	if err := insert(1, 100_000); err != nil {
 		t.Errorf("once there is room: %v", err)
 	}
 }
@@ -253,5 +253,54 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 				t.Errorf("part %d heard %v of run %d", i, err, n+1)
 			}
 		}
+	}
+}
+
+// However the database refuses a row, and whatever it takes back with it, the parts
+// before and behind are kept.
+func TestPartsOutliveAnyRefusalOfOne(t *testing.T) {
+	for _, how := range []string{"FAIL", "ABORT", "ROLLBACK"} {
+		t.Run(how, func(t *testing.T) {
+			d := dbtest.SQLite(t)
+			for _, text := range []string{
+				"CREATE TABLE parts (id BIGINT PRIMARY KEY)",
+				"CREATE TRIGGER refuse AFTER INSERT ON parts WHEN NEW.id = 11 BEGIN SELECT RAISE(" + how + ", 'refused'); END",
+			} {
+				if _, err := d.ExecContext(t.Context(), text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			running, free := make(chan struct{}), make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_ = d.SharedTx(t.Context(), func(context.Context, bun.Tx) error {
+					close(running)
+					<-free
+					return nil
+				})
+			})
+			<-running
+			errs := make([]error, 3)
+			for i := range errs {
+				wg.Go(func() {
+					errs[i] = d.SharedTx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+						_, err := tx.ExecContext(ctx, "INSERT OR FAIL INTO parts (id) VALUES (?), (?)", 10*i, 10*i+1)
+						return err
+					})
+				})
+				for d.SharedWaiting() < i+1 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			close(free)
+			wg.Wait()
+			if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "refused") || errs[2] != nil {
+				t.Errorf("the parts ended with %v", errs)
+			}
+			var kept []int
+			if err := d.NewRaw("SELECT id FROM parts ORDER BY id").Scan(t.Context(), &kept); err != nil || fmt.Sprint(kept) != "[0 1 20 21]" {
+				t.Errorf("kept %v, %v", kept, err)
+			}
+		})
 	}
 }
