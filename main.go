@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -254,6 +256,36 @@ func (g *globals) open(ctx context.Context, std streams) (*db.DB, config.Config,
 		return nil, c, err
 	}
 	return d, c, nil
+}
+
+// openToRead opens the database of a server, and makes nothing: what is asked of an
+// empty one that was made by mistake would be answered as if all were well.
+func (g *globals) openToRead(ctx context.Context, std streams) (*db.DB, error) {
+	c, err := g.load()
+	if err != nil {
+		return nil, err
+	}
+	if c.DatabaseURL.Reveal() == "" {
+		if _, err := os.Stat(filepath.Join(c.Data, db.File)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: there is no database in %s: set BACKSTOP_DATA to the server's folder", app.ErrUsage, c.Data)
+		}
+	}
+	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4, Log: logger(c, std.err)})
+	if err != nil {
+		return nil, err
+	}
+	current, err := d.SchemaCurrent(ctx, migrations.Files)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		err = fmt.Errorf("is this the server's database? %w", err)
+	case err == nil && !current:
+		err = errors.New("the schema of the database is older than this program: run backstop migrate up")
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
 }
 
 // applyEnv is what apply and reseal work with.

@@ -43,8 +43,32 @@ func TestAnInterruptedCommandSaysSo(t *testing.T) {
 	t.Setenv("BACKSTOP_DATA", t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if code, _, said := backstop(ctx, "verify"); code != exitFailed || !strings.Contains(said, "interrupted") {
+	if code, _, said := backstop(ctx, "token", "list"); code != exitFailed || !strings.Contains(said, "interrupted") {
 		t.Errorf("exit %d, %q", code, said)
+	}
+}
+
+// An empty database that was made by mistake would be called in order.
+func TestVerifyMakesNoDatabase(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	t.Setenv("BACKSTOP_DATA", data)
+	if code, out, said := backstop(t.Context(), "verify"); code != exitUsage || out != "" || !strings.Contains(said, "BACKSTOP_DATA") {
+		t.Errorf("exit %d, %q, %q", code, out, said)
+	}
+	if _, err := os.Stat(data); !os.IsNotExist(err) {
+		t.Errorf("it made a folder: %v", err)
+	}
+	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
+		t.Fatal(said)
+	}
+	if code, out, said := backstop(t.Context(), "verify"); code != exitDone || !strings.Contains(out, "in order") {
+		t.Errorf("exit %d, %q, %q", code, out, said)
+	}
+	if code, _, said := backstop(t.Context(), "migrate", "down"); code != exitDone {
+		t.Fatal(said)
+	}
+	if code, _, said := backstop(t.Context(), "verify"); code != exitFailed || !strings.Contains(said, "migrate up") {
+		t.Errorf("with an older schema: exit %d, %q", code, said)
 	}
 }
 

@@ -131,7 +131,7 @@ type verifyCmd struct {
 }
 
 func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	d, _, err := g.open(ctx, std)
+	d, err := g.openToRead(ctx, std)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ var ErrStale = errors.New("the row has changed in between")
 // Options say which database to open.
 type Options struct {
 	URL  string // postgres://…; empty = SQLite in DataDir
-	Dir  string // data folder, holds backstop.db
+	Dir  string // data folder, holds File
 	Pool int    // connections of a PostgreSQL pool; 0 = 16
 	// Node is this installation's lasting name; nodes of one name that are gone
 	// hand their leases back (Boot). Empty for commands beside a server.
@@ -104,11 +104,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return d, nil
 }
 
+// File is the name of SQLite's file in the data folder.
+const File = "backstop.db"
+
 // openSQLite opens the file twice: one connection that writes, and readers.
 // _txlock=immediate takes the write lock at BEGIN; a deferred transaction that
 // reads first and writes later fails with "busy" whatever the timeout is.
 func openSQLite(o Options) (*DB, error) {
-	file := filepath.Join(o.Dir, "backstop.db")
+	file := filepath.Join(o.Dir, File)
 	dsn := func(extra string) string {
 		return "file:" + (&url.URL{Path: file}).EscapedPath() + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)" +
 			"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=temp_store(2)" + extra
