@@ -186,13 +186,17 @@ func TestThePasswordIsPrintedBeforeTheServerIsReady(t *testing.T) {
 }
 
 func TestAWrongRedisURLIsWrongUsageAndNamed(t *testing.T) {
-	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis://:topsecret@127.0.0.1/x"}})
+	data := filepath.Join(t.TempDir(), "data")
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + data, "BACKSTOP_REDIS_URL=redis://:topsecret@127.0.0.1/x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
 	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "BACKSTOP_REDIS_URL") || strings.Contains(err.Error(), "topsecret") {
 		t.Errorf("it says %v", err)
+	}
+	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a wrong usage has made a data folder or migrated a database")
 	}
 }
 

@@ -36,8 +36,8 @@ const checkTimeout = time.Second
 
 // Config says which Redis to use.
 type Config struct {
-	// URL is empty for an embedded Redis; Parse names the forms.
-	URL string
+	// At is where an external Redis is, by Parse; nil for an embedded one.
+	At *Options
 	// DataDir is the program's data folder, which the caller has locked: the
 	// embedded Redis keeps its file in DataDir/redis.
 	DataDir string
@@ -55,7 +55,7 @@ type Redis struct {
 	stop    func(context.Context) error
 }
 
-// Open connects to the Redis of cfg.URL, or starts the embedded one. An external
+// Open connects to the Redis at cfg.At, or starts the embedded one. An external
 // Redis need not be up: callbacks must be taken without it, and Verify is called
 // until it answers. An embedded one that does not start is an error.
 func Open(ctx context.Context, cfg Config) (*Redis, error) {
@@ -63,12 +63,8 @@ func Open(ctx context.Context, cfg Config) (*Redis, error) {
 		cfg.Logger = slog.Default()
 	}
 	bridgeLibraryLog(cfg.Logger)
-	if cfg.URL != "" {
-		opts, err := Parse(cfg.URL)
-		if err != nil {
-			return nil, err
-		}
-		return newRedis(External, opts, cfg.Logger, nil), nil
+	if cfg.At != nil {
+		return newRedis(External, *cfg.At, cfg.Logger, nil), nil
 	}
 	program, err := exec.LookPath("redis-server")
 	if err != nil {

@@ -53,8 +53,12 @@ func roundtrip(t *testing.T, r *Redis) {
 
 func openExternal(t *testing.T, url string) (*Redis, *logbook) {
 	t.Helper()
+	at, err := Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
 	log, book := logger(slog.LevelWarn)
-	r, err := Open(t.Context(), Config{URL: url, Logger: log})
+	r, err := Open(t.Context(), Config{At: &at, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
