@@ -169,6 +169,10 @@ func (a *App) openDB(ctx context.Context) error {
 	return a.db.Beat(ctx)
 }
 
+// firstLook bounds how long a Redis that hangs keeps callbacks out at the start:
+// the client waits seconds for each of its hosts in turn, and then again.
+const firstLook = 2 * time.Second
+
 // redisAt reads where Redis is; nil means an embedded one.
 func redisAt(c config.Config) (*redisd.Options, error) {
 	url := c.RedisURL.Reveal()
@@ -197,12 +201,14 @@ func (a *App) openRedis(ctx context.Context, at *redisd.Options) (err error) {
 		}
 	})
 	a.queue = queue.New(a.redis.Client(), queue.Config{Window: a.o.Config.NotifyWindow, Memory: a.redis.Memory})
-	err = a.redis.Verify(ctx)
+	first, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	err = a.redis.Verify(first)
 	if errors.Is(err, redisd.ErrEvicts) {
 		return err
 	}
 	if err != nil {
-		a.o.Log.Warn("redis does not answer yet; callbacks are taken and notifications sent without it", "error", err)
+		a.o.Log.Warn("redis cannot be used yet; callbacks are taken and notifications sent without it", "error", err)
 		go a.verifyRedis(ctx)
 	}
 	return nil

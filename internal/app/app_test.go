@@ -232,3 +232,32 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 		t.Errorf("the stop took %s", took)
 	}
 }
+
+// Servers that take connections and never answer must not keep callbacks out: the
+// client tries one after the other.
+func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
+	var addrs []string
+	for range 3 {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close() // nobody accepts: the kernel takes the connections
+		addrs = append(addrs, silent.Addr().String())
+	}
+	cfg, err := config.Load(config.Source{Environ: []string{
+		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis-cluster://" + strings.Join(addrs, ","),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if took := time.Since(began); took > 2*firstLook {
+		t.Errorf("the start took %s", took)
+	}
+}
