@@ -114,17 +114,16 @@ func (r *Redis) Asynq() asynq.RedisConnOpt { return connOpt(r.opts) }
 // Engine says what this Redis is.
 func (r *Redis) Engine() Engine { return r.engine }
 
-// Check asks for a sign of life within a second, and whether writes are taken.
+// Check asks within a second whether the queues can be worked.
 func (r *Redis) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	if err := r.client.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("ping redis: %w", err)
+	if r.engine != InProcess {
+		if err := r.eachMaster(ctx, r.takesWrites); err != nil {
+			return err
+		}
 	}
-	if r.engine == InProcess {
-		return nil
-	}
-	return r.eachMaster(ctx, takesWrites)
+	return r.probe(ctx)
 }
 
 // Close ends the connections and, where it is ours, Redis itself. It returns
