@@ -3,7 +3,9 @@ package redisd
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"syscall"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -33,6 +35,8 @@ func (r *Redis) explain(err error) error {
 		return errors.New("redis is no cluster: begin the URL with redis:// or rediss://")
 	case strings.Contains(err.Error(), "x509: certificate signed by unknown authority"):
 		hint = "add the authority to the system's, or name its file in SSL_CERT_FILE"
+	case !r.opts.TLS && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+		hint = "where it wants TLS, begin the URL with rediss:// or add tls=true"
 	}
 	if hint == "" {
 		return fmt.Errorf("ask redis: %w", err)

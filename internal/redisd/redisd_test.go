@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -195,6 +196,20 @@ func TestWrongURLsSayWhatToMend(t *testing.T) {
 			t.Errorf("%s warns beside the error: %s", url, book.text.String())
 		}
 	}
+	wantsTLS, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wantsTLS.Close()
+	go func() { // hangs up on what is not TLS
+		for {
+			conn, err := wantsTLS.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
 	for url, want := range map[string]string{
 		"redis://" + locked:                           "write the password into the URL",
 		"redis://:s3cretx@" + locked:                  "mend user and password",
@@ -207,6 +222,7 @@ func TestWrongURLsSayWhatToMend(t *testing.T) {
 		"redis-cluster://" + slotless:                 "slot not served",
 		"redis-sentinel://127.0.0.1:1,127.0.0.1:2/m":  "no sentinel names the master: dial tcp",
 		"rediss://" + secure.Listener.Addr().String(): "SSL_CERT_FILE",
+		"redis://" + wantsTLS.Addr().String():         "where it wants TLS",
 	} {
 		refuses(url, want)
 	}
