@@ -24,9 +24,9 @@ func (r *Redis) explain(err error) error {
 	hint := ""
 	switch {
 	case redis.HasErrorPrefix(err, "NOAUTH"):
-		hint = "write the password into the URL, redis://:password@host"
+		return errors.New("redis wants a password: write it into the URL, redis://:password@host")
 	case redis.HasErrorPrefix(err, "WRONGPASS"):
-		hint = "mend user and password in the URL"
+		return errors.New("redis refuses user and password: mend them in the URL")
 	case redis.HasErrorPrefix(err, "NOPERM"):
 		hint = "the user needs all commands on keys and channels asynq:*"
 	case r.opts.Mode != Cluster && redis.HasErrorPrefix(err, "MOVED"):

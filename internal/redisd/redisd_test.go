@@ -211,8 +211,8 @@ func TestWrongURLsSayWhatToMend(t *testing.T) {
 		}
 	}()
 	for url, want := range map[string]string{
-		"redis://" + locked:                           "write the password into the URL",
-		"redis://:s3cretx@" + locked:                  "mend user and password",
+		"redis://" + locked:                           "write it into the URL",
+		"redis://:s3cretx@" + locked:                  "mend them in the URL",
 		"redis://app:s3cret@" + narrow:                "keys and channels asynq:*",
 		"redis-cluster://" + master.Addr:              "begin the URL with redis://",
 		"redis://" + cluster:                          "begin the URL with redis-cluster://",
