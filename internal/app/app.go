@@ -83,8 +83,12 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if _, embedded := o.Config.Embedded(); embedded && o.Roles != (Roles{true, true, true}) {
 		return nil, fmt.Errorf("%w: a subset of roles needs a Redis that the others share: set BACKSTOP_REDIS_URL", ErrUsage)
 	}
+	at, err := redisAt(o.Config)
+	if err != nil {
+		return nil, err
+	}
 	a := &App{o: o, fatal: make(chan error, 4), ready: make(chan struct{})}
-	if err := a.open(ctx); err != nil {
+	if err := a.open(ctx, at); err != nil {
 		a.Close()
 		return nil, err
 	}
@@ -94,7 +98,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 
 // open opens what the parts stand on. What it has opened when it fails is closed
 // by Close.
-func (a *App) open(ctx context.Context) (err error) {
+func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if a.folder, err = LockFolder(a.o.Config.Data); err != nil {
 		return err
 	}
@@ -111,7 +115,7 @@ func (a *App) open(ctx context.Context) (err error) {
 	if err = a.openTraces(ctx); err != nil {
 		return err
 	}
-	if err = a.openRedis(ctx); err != nil {
+	if err = a.openRedis(ctx, at); err != nil {
 		return err
 	}
 	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
@@ -165,15 +169,27 @@ func (a *App) openDB(ctx context.Context) error {
 	return a.db.Beat(ctx)
 }
 
+// firstLook bounds how long a Redis that hangs keeps callbacks out at the start:
+// the client waits seconds for each of its hosts in turn, and then again.
+const firstLook = 2 * time.Second
+
+// redisAt reads where Redis is; nil means an embedded one.
+func redisAt(c config.Config) (*redisd.Options, error) {
+	url := c.RedisURL.Reveal()
+	if url == "" {
+		return nil, nil
+	}
+	at, err := redisd.Parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("%w: BACKSTOP_REDIS_URL: %w", ErrUsage, err)
+	}
+	return &at, nil
+}
+
 // openRedis connects or starts Redis. One that is away is no reason not to
 // start: callbacks are taken without it. One that may evict tasks is.
-func (a *App) openRedis(ctx context.Context) (err error) {
-	if url := a.o.Config.RedisURL.Reveal(); url != "" {
-		if _, err := redisd.Parse(url); err != nil {
-			return fmt.Errorf("%w: BACKSTOP_REDIS_URL: %w", ErrUsage, err)
-		}
-	}
-	a.redis, err = redisd.Open(ctx, redisd.Config{URL: a.o.Config.RedisURL.Reveal(), DataDir: a.o.Config.Data, Logger: a.o.Log})
+func (a *App) openRedis(ctx context.Context, at *redisd.Options) (err error) {
+	a.redis, err = redisd.Open(ctx, redisd.Config{At: at, DataDir: a.o.Config.Data, Logger: a.o.Log})
 	if err != nil {
 		return err
 	}
@@ -185,12 +201,14 @@ func (a *App) openRedis(ctx context.Context) (err error) {
 		}
 	})
 	a.queue = queue.New(a.redis.Client(), queue.Config{Window: a.o.Config.NotifyWindow, Memory: a.redis.Memory})
-	err = a.redis.Verify(ctx)
+	first, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	err = a.redis.Verify(first)
 	if errors.Is(err, redisd.ErrEvicts) {
 		return err
 	}
 	if err != nil {
-		a.o.Log.Warn("redis does not answer yet; callbacks are taken and notifications sent without it", "error", err)
+		a.o.Log.Warn("redis cannot be used yet; callbacks are taken and notifications sent without it", "error", err)
 		go a.verifyRedis(ctx)
 	}
 	return nil

@@ -186,13 +186,17 @@ func TestThePasswordIsPrintedBeforeTheServerIsReady(t *testing.T) {
 }
 
 func TestAWrongRedisURLIsWrongUsageAndNamed(t *testing.T) {
-	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis://:topsecret@127.0.0.1/x"}})
+	data := filepath.Join(t.TempDir(), "data")
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + data, "BACKSTOP_REDIS_URL=redis://:topsecret@127.0.0.1/x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
 	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "BACKSTOP_REDIS_URL") || strings.Contains(err.Error(), "topsecret") {
 		t.Errorf("it says %v", err)
+	}
+	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a wrong usage has made a data folder or migrated a database")
 	}
 }
 
@@ -226,5 +230,34 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 	}
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("the stop took %s", took)
+	}
+}
+
+// Servers that take connections and never answer must not keep callbacks out: the
+// client tries one after the other.
+func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
+	var addrs []string
+	for range 3 {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close() // nobody accepts: the kernel takes the connections
+		addrs = append(addrs, silent.Addr().String())
+	}
+	cfg, err := config.Load(config.Source{Environ: []string{
+		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis-cluster://" + strings.Join(addrs, ","),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if took := time.Since(began); took > 2*firstLook {
+		t.Errorf("the start took %s", took)
 	}
 }

@@ -16,6 +16,16 @@ const allQueues = "asynq:queues"
 // one node of a cluster.
 func key(queue, name string) string { return "asynq:{" + queue + "}:" + name }
 
+// ProbeKeys are keys that nothing uses, one beside each queue's: where they may be
+// written, tasks may be.
+func ProbeKeys() []string {
+	keys := make([]string, len(Names))
+	for i, queue := range Names {
+		keys[i] = key(queue, "probe")
+	}
+	return keys
+}
+
 // Size is what a queue holds: for metrics and for people, never for decisions
 // about rows.
 type Size struct {

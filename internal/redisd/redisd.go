@@ -36,8 +36,8 @@ const checkTimeout = time.Second
 
 // Config says which Redis to use.
 type Config struct {
-	// URL is empty for an embedded Redis; Parse names the forms.
-	URL string
+	// At is where an external Redis is, by Parse; nil for an embedded one.
+	At *Options
 	// DataDir is the program's data folder, which the caller has locked: the
 	// embedded Redis keeps its file in DataDir/redis.
 	DataDir string
@@ -55,7 +55,7 @@ type Redis struct {
 	stop    func(context.Context) error
 }
 
-// Open connects to the Redis of cfg.URL, or starts the embedded one. An external
+// Open connects to the Redis at cfg.At, or starts the embedded one. An external
 // Redis need not be up: callbacks must be taken without it, and Verify is called
 // until it answers. An embedded one that does not start is an error.
 func Open(ctx context.Context, cfg Config) (*Redis, error) {
@@ -63,12 +63,8 @@ func Open(ctx context.Context, cfg Config) (*Redis, error) {
 		cfg.Logger = slog.Default()
 	}
 	bridgeLibraryLog(cfg.Logger)
-	if cfg.URL != "" {
-		opts, err := Parse(cfg.URL)
-		if err != nil {
-			return nil, err
-		}
-		return newRedis(External, opts, cfg.Logger, nil), nil
+	if cfg.At != nil {
+		return newRedis(External, *cfg.At, cfg.Logger, nil), nil
 	}
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -118,17 +114,16 @@ func (r *Redis) Asynq() asynq.RedisConnOpt { return connOpt(r.opts) }
 // Engine says what this Redis is.
 func (r *Redis) Engine() Engine { return r.engine }
 
-// Check asks for a sign of life within a second, and whether writes are taken.
+// Check asks within a second whether the queues can be worked.
 func (r *Redis) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	if err := r.client.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("ping redis: %w", err)
+	if r.engine != InProcess {
+		if err := r.eachMaster(ctx, r.takesWrites); err != nil {
+			return err
+		}
 	}
-	if r.engine == InProcess {
-		return nil
-	}
-	return r.eachMaster(ctx, takesWrites)
+	return r.probe(ctx)
 }
 
 // Close ends the connections and, where it is ours, Redis itself. It returns

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -53,8 +55,12 @@ func roundtrip(t *testing.T, r *Redis) {
 
 func openExternal(t *testing.T, url string) (*Redis, *logbook) {
 	t.Helper()
+	at, err := Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
 	log, book := logger(slog.LevelWarn)
-	r, err := Open(t.Context(), Config{URL: url, Logger: log})
+	r, err := Open(t.Context(), Config{At: &at, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +167,74 @@ func TestCheckKnowsARedisThatTakesNoWrites(t *testing.T) {
 		}
 	}
 	if err := r.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A URL that leads to a server which will never do is told from one that is away,
+// at the start and by readyz, with what to mend and without the password.
+func TestWrongURLsSayWhatToMend(t *testing.T) {
+	sentinel, master := queuetest.StartSentinel(t)
+	sentinels, _, _ := strings.Cut(strings.TrimPrefix(sentinel, "redis-sentinel://"), "/")
+	cluster, _, _ := strings.Cut(strings.TrimPrefix(queuetest.StartCluster(t), "redis-cluster://"), ",")
+	locked := queuetest.Start(t, "--requirepass", "s3cret").Addr
+	narrow := queuetest.Start(t, "--user", "app", "on", ">s3cret", "~other:*", "+@all").Addr
+	slotless := queuetest.Start(t, "--cluster-enabled", "yes").Addr
+	secure := httptest.NewUnstartedServer(nil)
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	secure.StartTLS()
+	defer secure.Close()
+	refuses := func(url, want string) {
+		t.Helper()
+		r, book := openExternal(t, url)
+		for what, err := range map[string]error{"Check": r.Check(t.Context()), "Verify": r.Verify(t.Context())} {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%s of %s: %v\nwant %q in one line without a password", what, url, err, want)
+			}
+		}
+		if book.count("\n") != 0 {
+			t.Errorf("%s warns beside the error: %s", url, book.text.String())
+		}
+	}
+	wantsTLS, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wantsTLS.Close()
+	go func() { // hangs up on what is not TLS
+		for {
+			conn, err := wantsTLS.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	for url, want := range map[string]string{
+		"redis://" + locked:                           "write it into the URL",
+		"redis://:s3cretx@" + locked:                  "mend them in the URL",
+		"redis://app:s3cret@" + narrow:                "keys and channels asynq:*",
+		"redis-cluster://" + master.Addr:              "begin the URL with redis://",
+		"redis://" + cluster:                          "begin the URL with redis-cluster://",
+		"redis://" + sentinels:                        "redis-sentinel://hosts/master-name",
+		"redis-sentinel://" + sentinels + "/s3cret":   "mend the name after the hosts",
+		"redis-sentinel://" + master.Addr + "/main":   "is no sentinel",
+		"redis-cluster://" + slotless:                 "slot not served",
+		"redis-sentinel://127.0.0.1:1,127.0.0.1:2/m":  "no sentinel names the master: dial tcp",
+		"rediss://" + secure.Listener.Addr().String(): "SSL_CERT_FILE",
+		"redis://" + wantsTLS.Addr().String():         "where it wants TLS",
+	} {
+		refuses(url, want)
+	}
+	client := redis.NewClient(&redis.Options{Addr: sentinels})
+	defer client.Close()
+	if err := client.Do(t.Context(), "acl", "setuser", "default", "resetpass", ">s3cret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	refuses(sentinel, "sentinel_password")
+	refuses(sentinel+"?sentinel_password=s3cretx", "sentinel_password")
+	r, _ := openExternal(t, sentinel+"?sentinel_password=s3cret")
+	if err := r.Verify(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+
+	"backstop/internal/queue"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -26,10 +28,13 @@ func (r *Redis) Verify(ctx context.Context) error {
 	if r.engine == InProcess {
 		return r.Check(ctx)
 	}
-	return r.eachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+	err := r.eachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		info, err := readInfo(ctx, node, "server")
 		if err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
-			return fmt.Errorf("ask redis: %w", err)
+			return r.explain(err)
+		}
+		if info["redis_mode"] == "sentinel" {
+			return errSentinel
 		}
 		r.version.Store(info["redis_version"])
 		if tooOld(info["redis_version"]) {
@@ -40,6 +45,27 @@ func (r *Redis) Verify(ctx context.Context) error {
 		}
 		return r.verifyAOF(ctx, node)
 	})
+	if err != nil {
+		return err
+	}
+	return r.probe(ctx)
+}
+
+// errSentinel: a sentinel answers, and has no queues.
+var errSentinel = errors.New("what answers is a sentinel: write the URL as redis-sentinel://hosts/master-name")
+
+// probe writes to every queue without changing anything. What INFO tells is not
+// all: another node of a cluster may hold the queue, or none, and a user or a disk
+// may not take writes.
+func (r *Redis) probe(ctx context.Context) error {
+	pipe := r.client.Pipeline()
+	for _, key := range queue.ProbeKeys() {
+		pipe.Del(ctx, key)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return r.explain(err)
+	}
+	return nil
 }
 
 // warnOnce says what is not ideal once in the life of the program, however often
@@ -64,7 +90,7 @@ func (r *Redis) verifyPolicy(ctx context.Context, node *redis.Client) error {
 	policy, err := setting(ctx, node, "maxmemory-policy", "memory", "maxmemory_policy")
 	switch {
 	case err != nil:
-		return fmt.Errorf("ask redis: %w", err)
+		return r.explain(err)
 	case policy == "":
 		r.warnOnce("redis does not tell its maxmemory-policy; make sure that it is noeviction")
 	case policy != "noeviction":
@@ -76,7 +102,7 @@ func (r *Redis) verifyPolicy(ctx context.Context, node *redis.Client) error {
 func (r *Redis) verifyAOF(ctx context.Context, node *redis.Client) error {
 	aof, err := setting(ctx, node, "appendonly", "persistence", "aof_enabled")
 	if err != nil {
-		return fmt.Errorf("ask redis: %w", err)
+		return r.explain(err)
 	}
 	if aof == "no" || aof == "0" {
 		r.warnOnce("redis keeps no append-only file: after its restart queued work waits a few seconds for the database tick; set appendonly yes")
@@ -143,18 +169,16 @@ func (r *Redis) Memory(ctx context.Context) (used, limit int64, err error) {
 
 // takesWrites says why a Redis that answers cannot be worked with all the same.
 // Where it does not tell, it is taken at its word.
-func takesWrites(ctx context.Context, node *redis.Client) error {
-	info := map[string]string{}
-	for _, section := range []string{"memory", "replication"} {
-		part, err := readInfo(ctx, node, section)
-		if err != nil && !refused(err) {
-			return fmt.Errorf("ask redis: %w", err)
-		}
-		maps.Copy(info, part)
+func (r *Redis) takesWrites(ctx context.Context, node *redis.Client) error {
+	info, err := readInfo(ctx, node)
+	if err != nil && !refused(err) {
+		return r.explain(err)
 	}
 	used, _ := strconv.ParseInt(info["used_memory"], 10, 64)
 	limit, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
 	switch policy := info["maxmemory_policy"]; {
+	case info["redis_mode"] == "sentinel":
+		return errSentinel
 	case info["role"] == "slave" && info["slave_read_only"] != "0":
 		return errors.New("redis is a replica and takes no writes")
 	case share(used, limit) >= 1:
@@ -177,7 +201,15 @@ func share(used, limit int64) float64 {
 func (r *Redis) eachMaster(ctx context.Context, f func(context.Context, *redis.Client) error) error {
 	switch c := r.client.(type) {
 	case *redis.ClusterClient:
-		return c.ForEachMaster(ctx, f)
+		var asked atomic.Bool
+		err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+			asked.Store(true)
+			return f(ctx, node)
+		})
+		if err != nil && !asked.Load() { // which nodes there are could not be learned
+			return r.explain(err)
+		}
+		return err
 	case *redis.Client:
 		return f(ctx, c)
 	default:
@@ -185,9 +217,9 @@ func (r *Redis) eachMaster(ctx context.Context, f func(context.Context, *redis.C
 	}
 }
 
-// readInfo reads one section of INFO.
-func readInfo(ctx context.Context, node *redis.Client, section string) (map[string]string, error) {
-	text, err := node.Info(ctx, section).Result()
+// readInfo reads INFO, or one section of it.
+func readInfo(ctx context.Context, node *redis.Client, section ...string) (map[string]string, error) {
+	text, err := node.Info(ctx, section...).Result()
 	if err != nil {
 		return nil, err
 	}
