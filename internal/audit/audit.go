@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"backstop/internal/db"
 
@@ -17,7 +18,7 @@ import (
 // Act is what somebody did to something. Texts for people are made from Action
 // and Params when it is shown, so that it reads in every language.
 type Act struct {
-	Actor    string         // "operator:wang.min", "token:grafana", "cli"
+	Actor    string         // "operator:wang.min", "token:grafana", or Command()
 	Action   string         // e.g. "notification.resend"
 	Object   string         // kind of thing: "order", "notification", "exception", "merchant", …
 	ObjectID string         // as people see it: order number, ntf_…, code
@@ -117,13 +118,21 @@ func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error)
 
 // Query asks for acts, newest first. Empty fields do not filter.
 type Query struct {
-	Actor            string
+	Actor            string // with or without its kind
 	Object, ObjectID string
 	From, To         int64 // Unix µs, To not included; 0 = no bound
 	Before, After    int64 // only numbers below and above; 0 = no bound
 	// Oldest takes those nearest to After instead of the newest.
 	Oldest bool
 	Limit  int
+}
+
+// actors are those of a name: people see an actor without its kind.
+func actors(name string) []string {
+	if strings.Contains(name, ":") {
+		return []string{name}
+	}
+	return []string{name, "operator:" + name, "token:" + name, "command:" + name}
 }
 
 // List reads acts, in the order in which they were taken.
@@ -135,7 +144,7 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	}
 	sel := q.NewSelect().Model(&rows).OrderExpr("au.number ?", bun.Safe(order)).Limit(int64(by.Limit))
 	if by.Actor != "" {
-		sel = sel.Where("au.actor = ?", by.Actor)
+		sel = sel.Where("au.actor IN (?)", bun.List(actors(by.Actor)))
 	}
 	if by.Object != "" {
 		sel = sel.Where("au.object = ?", by.Object)

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -75,5 +76,35 @@ func TestAChangedOrMissingRowIsFound(t *testing.T) {
 				t.Fatalf("first broken = %d, error = %v, want 2", broken, err)
 			}
 		})
+	}
+}
+
+func TestActsAreFoundByWhomPeopleSee(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for _, actor := range []string{"operator:li", "command:li", "token:li", "operator:wang"} {
+			write(t, d, Act{Actor: actor, Action: "x", Object: "order", ObjectID: "O1"})
+		}
+		for name, want := range map[string]int{"li": 3, "operator:li": 1, "command:li": 1, "nobody": 0} {
+			if got, err := List(t.Context(), d, Query{Actor: name, Limit: 9}); err != nil || len(got) != want {
+				t.Errorf("%s: %d acts, %v, want %d", name, len(got), err, want)
+			}
+		}
+	})
+}
+
+func TestACommandsActorIsShortAndOneLine(t *testing.T) {
+	long := strings.Repeat("名", 200)
+	for _, c := range []struct{ name, host, want string }{
+		{"li", "pay-1", "command:li@pay-1"},
+		{`HOUSE\li`, "", `command:HOUSE\li@-`},
+		{"a\nb@c\xff", "h\x00", "command:a_b_c_@h_"},
+		{long, long, "command:" + strings.Repeat("名", 64) + "@" + strings.Repeat("名", 64)},
+	} {
+		if got := commandActor(c.name, c.host); got != c.want {
+			t.Errorf("%q on %q is %q, want %q", c.name, c.host, got, c.want)
+		}
+	}
+	if got := Command(); !strings.HasPrefix(got, "command:") || !strings.Contains(got, "@") {
+		t.Errorf("this command is %q", got)
 	}
 }
