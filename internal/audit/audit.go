@@ -169,37 +169,3 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	}
 	return rows, nil
 }
-
-// verifyPage is how many rows Verify holds in memory at a time.
-const verifyPage = 1000
-
-// Verify walks the whole chain and returns how many rows it has and the number of
-// the first row that does not follow from the one before or is missing at the end,
-// 0 = none.
-func Verify(ctx context.Context, q bun.IDB) (rows, broken int64, err error) {
-	before := ""
-	length, err := length(ctx, q) // first: acts go on meanwhile
-	if err != nil {
-		return 0, 0, err
-	}
-	for {
-		var page []Row
-		err := q.NewSelect().Model(&page).Where("au.number > ?", rows).OrderExpr("au.number").Limit(verifyPage).Scan(ctx)
-		if err != nil {
-			return rows, 0, fmt.Errorf("read the audit chain: %w", err)
-		}
-		if len(page) == 0 {
-			if rows < length {
-				broken = rows + 1
-			}
-			return rows, broken, nil
-		}
-		for i := range page {
-			r := &page[i]
-			if r.Number != rows+1 || r.Hash != r.chain(before) {
-				return rows, rows + 1, nil
-			}
-			rows, before = r.Number, r.Hash
-		}
-	}
-}
