@@ -61,6 +61,7 @@ type DB struct {
 	relaxed    *bun.DB // PostgreSQL, with synchronous_commit off
 	statements statements
 	shared     shared
+	room       room
 }
 
 // Open connects and checks that the database answers. It neither migrates
@@ -191,6 +192,7 @@ func (d *DB) Tx(ctx context.Context, fn func(context.Context, bun.Tx) error) err
 	err := errors.New("the transaction panicked")
 	defer func() { in.end(err) }()
 	err = d.DB.RunInTx(context.WithValue(ctx, txKey{}, in), nil, fn)
+	d.room.heard(err)
 	return err
 }
 

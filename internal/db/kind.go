@@ -22,6 +22,8 @@ func Kind(err error) string {
 	switch {
 	case errors.Is(err, errReadOnly), IsReadOnly(err):
 		return errReadOnly.Error()
+	case IsFull(err):
+		return errFull.Error()
 	case errors.As(err, &pg):
 		return pgKind(pg.Code)
 	case errors.As(err, &lite):

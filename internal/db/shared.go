@@ -81,7 +81,9 @@ func (s *shared) join(p *part, run func([]*part)) {
 // on PostgreSQL it does not wait for the disk.
 func (d *DB) Relaxed(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
 	if d.IsPostgres() {
-		return fn(ctx, d.relaxed)
+		err := fn(ctx, d.relaxed)
+		d.room.heard(err)
+		return err
 	}
 	return d.SharedTx(ctx, func(ctx context.Context, tx bun.Tx) error { return fn(ctx, tx) })
 }
@@ -104,6 +106,7 @@ func (d *DB) runParts(parts []*part) {
 		}
 		return nil
 	})
+	d.room.heard(err)
 	if failed && len(parts) > 1 {
 		for _, p := range parts {
 			p.in.end(errAgain)
@@ -122,6 +125,7 @@ func (d *DB) runParts(parts []*part) {
 		if err != nil && p.err == nil {
 			p.err = err
 		}
+		d.room.heard(p.err)
 	}
 }
 

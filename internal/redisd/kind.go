@@ -28,6 +28,8 @@ func Kind(err error) string {
 		return "redis refuses the user or the password"
 	case redis.HasErrorPrefix(err, "LOADING"):
 		return "redis is loading its data"
+	case redis.HasErrorPrefix(err, "MISCONF"):
+		return "redis cannot write to its disk: make room there"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "redis does not answer in time"
 	case errors.As(err, &reply):
