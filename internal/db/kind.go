@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -19,6 +20,7 @@ func Kind(err error) string {
 	var pg *pgconn.PgError
 	var lite *sqlitedriver.Error
 	var network net.Error
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, errReadOnly), IsReadOnly(err):
 		return errReadOnly.Error()
@@ -28,6 +30,8 @@ func Kind(err error) string {
 		return pgKind(pg.Code)
 	case errors.As(err, &lite):
 		return liteKind(lite.Code() & 0xff)
+	case errors.As(err, &certificate):
+		return "the certificate of the database is not trusted"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "the database does not answer in time"
 	case IsAway(err):

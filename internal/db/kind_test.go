@@ -2,7 +2,10 @@ package db_test
 
 import (
 	"context"
+	"crypto/tls"
+	"io"
 	"net"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +16,32 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 )
+
+// stranger answers like a PostgreSQL whose certificate nobody vouches for.
+func stranger(t *testing.T) (address string) {
+	t.Helper()
+	web := httptest.NewTLSServer(nil) // has such a certificate
+	web.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := io.ReadFull(conn, make([]byte, 8)); err == nil { // "may I have TLS?"
+				_, _ = conn.Write([]byte("S"))
+				_ = tls.Server(conn, web.TLS).Handshake()
+			}
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String()
+}
 
 // Who asks for readiness has no login: what is told says what is wrong, and neither
 // where the database is nor as whom we come.
@@ -61,6 +90,7 @@ func TestTheKindOfTroubleTellsNoAddress(t *testing.T) {
 		"in time":            {late(), "in time"},
 		"ended by its owner": {ended(), "starting or stopping"},
 		"a mistake":          {mistake(), "the log says why"},
+		"a stranger":         {open(db.Options{URL: "postgres://hidden@" + stranger(t) + "/hidden?sslmode=verify-full"}), "is not trusted"},
 		"no file":            {open(db.Options{Dir: filepath.Join(file, "hidden")}), "cannot be opened"},
 	} {
 		if c.err == nil {

@@ -2,6 +2,7 @@ package redisd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -21,6 +22,7 @@ func Kind(err error) string {
 	var u unfit
 	var network net.Error
 	var reply redis.Error
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &u):
 		return u.Error()
@@ -30,6 +32,8 @@ func Kind(err error) string {
 		return "redis is loading its data"
 	case redis.HasErrorPrefix(err, "MISCONF"):
 		return "redis cannot write to its disk: make room there"
+	case errors.As(err, &certificate):
+		return "the certificate of redis is not trusted"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "redis does not answer in time"
 	case errors.As(err, &reply):
