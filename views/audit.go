@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"backstop/internal/audit"
+	"backstop/internal/console"
 	"backstop/internal/notify"
 
 	"github.com/a-h/templ"
@@ -83,6 +84,41 @@ var acts = map[string]word{
 	"exception.settle":         tActSettle,
 	"notification.resend_many": tActMany,
 	"session.end_others":       tActEndOthers,
+	"settings.apply":           tActApply,
+	"orders.import":            tActImport,
+	"secrets.reseal":           tActReseal,
+	"token.add":                tActTokenAdd,
+	"token.revoke":             tActTokenEnd,
+	"operator.add":             tActOpAdd,
+	"operator.disable":         tActOpDisable,
+	"operator.reset_password":  tActOpReset,
+}
+
+// objects are the kinds of things that something is done to, in the order in which
+// the audit's filter offers them.
+var objects = []struct {
+	name string
+	word word
+}{
+	{"order", tOrder},
+	{console.ExceptionObject, tObjException},
+	{"merchant", tMerchant},
+	{"plan", tObjPlan},
+	{"operator", tObjOperator},
+	{"token", tObjToken},
+	{"file", tObjFile},
+	{"master_key", tObjKey},
+	{"alert_rule", tObjRule},
+	{"alert", tObjAlert},
+}
+
+func objectWord(name string) word {
+	for _, o := range objects {
+		if o.name == name {
+			return o.word
+		}
+	}
+	return word{name, name}
 }
 
 func actWord(action string) word {

@@ -127,6 +127,8 @@ func (p *Page) filterWords(name, value string) (label, said string) {
 		return p.T(tAmount), value
 	case "actor":
 		return p.T(tActor), value
+	case "object":
+		return p.T(tKind), p.T(objectWord(value))
 	case "window":
 		return p.T(tTime), p.T(windowWord(value))
 	case "to":

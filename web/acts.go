@@ -155,7 +155,12 @@ func (s *Server) auditPage(c *fiber.Ctx) error {
 	}
 	data := views.AuditData{Rows: page.Rows, Checked: check}
 	if check {
-		if data.Length, data.Broken, err = audit.Verify(ctx, s.o.DB.Read); err != nil {
+		first := func(b audit.Break) {
+			if data.Broken == 0 {
+				data.Broken = max(b.First, 1)
+			}
+		}
+		if data.Length, err = audit.Verify(ctx, s.o.DB.Read, first, nil); err != nil {
 			return err
 		}
 	}

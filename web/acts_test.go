@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/audit"
 	"backstop/internal/queue"
 )
 
@@ -131,5 +132,24 @@ func TestEveryRoleComesInWhereItsPolicySays(t *testing.T) {
 	}
 	if checked < 80 {
 		t.Errorf("only %d pairs of role and route", checked)
+	}
+}
+
+func TestTheAuditShowsWhatCommandsChanged(t *testing.T) {
+	h := open(t)
+	auditor := h.signIn(t, access.Auditor) // added as by a command
+	for lang, want := range map[string][]string{
+		"en": {"added an operator", "role: auditor", "Master key"},
+		"zh": {"新建了操作员", "role: auditor", "主密钥"},
+	} {
+		got := h.page(t, auditor, "/audit?object=operator&lang="+lang)
+		for _, text := range append(want, strings.TrimPrefix(audit.Command(), "command:")) {
+			if !strings.Contains(got.body, text) {
+				t.Errorf("%s: the audit does not show %q", lang, text)
+			}
+		}
+	}
+	if got := h.page(t, auditor, "/audit?object=token&lang=en"); strings.Contains(got.body, "data-row") || !strings.Contains(got.body, `<option value="token" selected>`) {
+		t.Errorf("the filter by kind: %d", got.status)
 	}
 }

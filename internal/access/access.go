@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"backstop/internal/audit"
 	"backstop/internal/db"
 
 	"github.com/uptrace/bun"
@@ -95,7 +96,12 @@ func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTi
 	if err != nil {
 		return "", err
 	}
-	_, err = o.db.NewInsert().Model(row).Exec(ctx)
+	err = o.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if _, err := tx.NewInsert().Model(row).Exec(ctx); err != nil {
+			return err
+		}
+		return o.keep(ctx, tx, "operator.add", row)
+	})
 	if db.IsUnique(err) {
 		return "", ErrExists
 	}
@@ -103,6 +109,13 @@ func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTi
 		return "", fmt.Errorf("add operator %s: %w", name, err)
 	}
 	return oneTime, nil
+}
+
+// keep leaves what a command did to an operator in the audit.
+func (o *Operators) keep(ctx context.Context, tx bun.Tx, action string, row *Operator) error {
+	return audit.Write(ctx, tx, o.db, audit.Act{
+		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: map[string]any{"role": row.Role},
+	})
 }
 
 func (o *Operators) newRow(ctx context.Context, name, role, password string) (row *Operator, oneTime string, err error) {
@@ -191,7 +204,7 @@ func (o *Operators) Disable(ctx context.Context, name string) error {
 		if err != nil {
 			return fmt.Errorf("disable operator %s: %w", name, err)
 		}
-		return nil
+		return o.keep(ctx, tx, "operator.disable", row)
 	})
 }
 
@@ -203,7 +216,9 @@ func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime str
 		return "", err
 	}
 	oneTime = NewOneTimePassword()
-	return oneTime, o.setPassword(ctx, row, oneTime, true)
+	return oneTime, o.setPassword(ctx, row, oneTime, true, func(ctx context.Context, tx bun.Tx) error {
+		return o.keep(ctx, tx, "operator.reset_password", row)
+	})
 }
 
 // ChangePassword takes a new password from an operator who knows the old one.
@@ -219,12 +234,13 @@ func (o *Operators) ChangePassword(ctx context.Context, name, old, password stri
 	if password == old {
 		return fmt.Errorf("%w: it is the same as before", ErrPassword)
 	}
-	return o.setPassword(ctx, row, password, false)
+	return o.setPassword(ctx, row, password, false, func(context.Context, bun.Tx) error { return nil })
 }
 
 // setPassword is a compare-and-set on the old hash: of two changes at once, the
-// second one was made with a password that is not valid any more.
-func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, mustChange bool) error {
+// second one was made with a password that is not valid any more. then runs in the
+// transaction that sets it.
+func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, mustChange bool, then func(context.Context, bun.Tx) error) error {
 	hash, err := o.hasher.hash(ctx, password)
 	if err != nil {
 		return fmt.Errorf("hash the password: %w", err)
@@ -243,7 +259,7 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 		if _, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ?", row.ID).Exec(ctx); err != nil {
 			return fmt.Errorf("end the sessions of %s: %w", row.Name, err)
 		}
-		return nil
+		return then(ctx, tx)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"backstop/internal/audit"
 	"backstop/internal/db"
 	"backstop/internal/seal"
 
@@ -59,7 +60,12 @@ func (t *Tokens) Add(ctx context.Context, name, scope string) (secret string, er
 	}
 	secret = seal.NewToken(tokenPrefix)
 	row := Token{ID: t.db.NewID(), Name: name, Scope: scope, Hash: seal.HashToken(secret), CreatedAt: t.db.Now()}
-	_, err = t.db.NewInsert().Model(&row).Exec(ctx)
+	err = t.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
+			return err
+		}
+		return t.keep(ctx, tx, "token.add", row)
+	})
 	if db.IsUnique(err) {
 		return "", ErrExists
 	}
@@ -67,6 +73,13 @@ func (t *Tokens) Add(ctx context.Context, name, scope string) (secret string, er
 		return "", fmt.Errorf("add token %s: %w", name, err)
 	}
 	return secret, nil
+}
+
+// keep leaves what a command did to a token in the audit.
+func (t *Tokens) keep(ctx context.Context, tx bun.Tx, action string, row Token) error {
+	return audit.Write(ctx, tx, t.db, audit.Act{
+		Actor: audit.Command(), Action: action, Object: "token", ObjectID: row.Name, Params: map[string]any{"scope": row.Scope},
+	})
 }
 
 // List returns all tokens by name, revoked ones included.
@@ -80,14 +93,22 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 
 // Revoke ends a token for good. Revoking it again is fine. Errors: ErrNotFound.
 func (t *Tokens) Revoke(ctx context.Context, name string) error {
-	res, err := t.db.NewRaw("UPDATE api_tokens SET revoked_at = coalesce(revoked_at, ?) WHERE name = ?", t.db.Now(), name).Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("revoke token %s: %w", name, err)
-	}
-	if n, _ := res.RowsAffected(); n == 0 {
-		return ErrNotFound
-	}
-	return nil
+	return t.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		var row Token
+		err := t.db.ForUpdate(tx.NewSelect().Model(&row).Where("tk.name = ?", name)).Scan(ctx)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return ErrNotFound
+		case err != nil:
+			return fmt.Errorf("read token: %w", err)
+		case row.RevokedAt != nil:
+			return nil
+		}
+		if _, err := tx.NewRaw("UPDATE api_tokens SET revoked_at = ? WHERE id = ?", t.db.Now(), row.ID).Exec(ctx); err != nil {
+			return fmt.Errorf("revoke token %s: %w", name, err)
+		}
+		return t.keep(ctx, tx, "token.revoke", row)
+	})
 }
 
 // Check returns the token of a secret that a caller presents, or ErrToken.

@@ -284,29 +284,3 @@ func (a *App) monitor() http.Handler {
 	a.closing(func() { _ = m.Close() })
 	return m
 }
-
-// skewMost is the difference between this node's clock and the database's from
-// which on signatures and schedules cannot be trusted.
-const skewMost = 2 * time.Second
-
-// checks is what /readyz asks.
-func (a *App) checks() []web.Check {
-	return []web.Check{
-		{Name: "database", Run: a.db.Ping},
-		{Name: "writable", Run: a.db.Writable},
-		{Name: "schema", Run: func(ctx context.Context) error {
-			current, err := a.db.SchemaCurrent(ctx, migrations.Files)
-			if err == nil && !current {
-				err = errors.New("the schema is older than this program: run backstop migrate up")
-			}
-			return err
-		}},
-		{Name: "redis", Run: a.redis.Check},
-		{Name: "clock", Run: func(context.Context) error {
-			if s := a.db.Skew(); s.Abs() > skewMost {
-				return fmt.Errorf("this node's clock is %s ahead of the database's: mend its time service", s.Round(time.Millisecond))
-			}
-			return nil
-		}},
-	}
-}

@@ -108,7 +108,10 @@ func Apply(ctx context.Context, env Env, f File) error {
 		var w writer
 		err := env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 			w = writer{env: env, tx: tx, now: env.DB.Now()}
-			return w.write(ctx, d)
+			if err := w.write(ctx, d); err != nil {
+				return err
+			}
+			return w.keep(ctx, f)
 		})
 		if err == nil {
 			return w.report()
@@ -130,7 +133,7 @@ type writer struct {
 	env     Env
 	tx      bun.Tx
 	now     int64
-	lines   []string
+	entries []entry
 	changed bool // whether running servers must read the settings again
 	// disabled are the addresses that are disabled, by owner.
 	disabled map[int64][]string
@@ -169,14 +172,10 @@ func (w *writer) write(ctx context.Context, d *declared) error {
 	return settings.Bump(ctx, w.tx)
 }
 
-func (w *writer) say(format string, args ...any) {
-	w.lines = append(w.lines, fmt.Sprintf(format, args...))
-}
-
 // report prints what was committed.
 func (w *writer) report() error {
-	for _, line := range w.lines {
-		if _, err := fmt.Fprintln(w.env.Out, line); err != nil {
+	for _, e := range w.entries {
+		if _, err := fmt.Fprintln(w.env.Out, e.line()); err != nil {
 			return fmt.Errorf("applied, but telling so: %w", err)
 		}
 	}

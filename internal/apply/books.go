@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"backstop/internal/db"
 	"backstop/internal/ledger"
@@ -35,11 +36,11 @@ func (w *writer) skus(ctx context.Context, all []skuDecl) error {
 		switch {
 		case !exists:
 			made = append(made, stock.SKU{ID: w.env.DB.NewID(), SKU: s.sku, Stock: s.stock, Applied: s.stock})
-			w.say("sku %s created", s.sku)
+			w.say(created, "sku "+s.sku, "")
 		case applied != s.stock:
-			w.say("sku %s unchanged (live stock is never overwritten)", s.sku)
+			w.say(unchanged, "sku "+s.sku, "live stock is never overwritten")
 		default:
-			w.say("sku %s unchanged", s.sku)
+			w.say(unchanged, "sku "+s.sku, "")
 		}
 	}
 	if len(made) == 0 {
@@ -59,26 +60,26 @@ func (w *writer) accounts(ctx context.Context, d *declared) error {
 	if err := w.checkAccounts(ctx, d); err != nil {
 		return err
 	}
-	opened, err := w.opened(ctx, d.accounts)
+	booked, err := w.opened(ctx, d.accounts)
 	if err != nil {
 		return err
 	}
 	var entries []ledger.Entry
 	for _, a := range d.accounts {
-		ref := a.ref()
-		was, done := opened[ref]
+		ref, name := a.ref(), "account "+a.merchant+" "+a.currency
+		was, done := booked[ref]
 		switch {
 		case !done && a.balance == 0:
-			w.say("account %s %s unchanged", a.merchant, a.currency) // an entry of nothing is none
+			w.say(unchanged, name, "") // an entry of nothing is none
 		case !done:
 			entries = append(entries, ledger.Entry{
 				Debit: ledger.Opening, Credit: ledger.MerchantAccount(a.merchant), Amount: a.balance, Currency: a.currency, Ref: ref,
 			})
-			w.say("account %s %s opened %d", a.merchant, a.currency, a.balance)
+			w.say(opened, name, strconv.FormatInt(a.balance, 10))
 		case was != a.balance:
-			w.say("account %s %s unchanged (opened with %d; an opening balance is applied once)", a.merchant, a.currency, was)
+			w.say(unchanged, name, fmt.Sprintf("opened with %d; an opening balance is applied once", was))
 		default:
-			w.say("account %s %s unchanged", a.merchant, a.currency)
+			w.say(unchanged, name, "")
 		}
 	}
 	writes := db.NewWrites(w.tx)

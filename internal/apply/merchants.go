@@ -102,7 +102,7 @@ func (w *writer) merchant(ctx context.Context, m merchantDecl, old *merchant.Row
 	}
 	if old == nil {
 		row.ID, row.CreatedAt, w.changed = w.env.DB.NewID(), w.now, true
-		w.say("merchant %s created", m.code)
+		w.say(created, "merchant "+m.code, "")
 		_, err = w.tx.NewInsert().Model(&row).Exec(ctx)
 		return err
 	}
@@ -120,11 +120,11 @@ func (w *writer) merchant(ctx context.Context, m merchantDecl, old *merchant.Row
 	}
 	changes := slices.Concat(w.merchantChanges(m, &row, old), told, enabled)
 	if len(changes) == 0 {
-		w.say("merchant %s unchanged", m.code)
+		w.say(unchanged, "merchant "+m.code, "")
 		return nil
 	}
 	row.ID, w.changed = old.ID, true
-	w.say("merchant %s changed: %s", m.code, strings.Join(changes, ", "))
+	w.say(changed, "merchant "+m.code, strings.Join(changes, ", "))
 	_, err = w.tx.NewUpdate().Model(&row).WherePK().
 		Column("name", "api_key_hash", "signing_secrets", "notify", "updated_at").Exec(ctx)
 	return err

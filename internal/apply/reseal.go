@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/audit"
 	"backstop/internal/merchant"
 	"backstop/internal/seal"
 	"backstop/internal/settings"
@@ -29,7 +30,7 @@ func Reseal(ctx context.Context, env Env, progress func(looked int)) (changed in
 			return changed, fmt.Errorf("read %s: %w", table, err)
 		}
 		for _, id := range ids {
-			did, err := env.reseal(ctx, table, id)
+			did, err := env.reseal(ctx, table, id, changed == 0)
 			if ctx.Err() != nil {
 				return changed, ctx.Err()
 			}
@@ -55,8 +56,9 @@ type sealed struct {
 }
 
 // reseal does one row by compare-and-set: somebody who applies at the same
-// moment wins, with the current key.
-func (env Env) reseal(ctx context.Context, table string, id int64) (changed bool, err error) {
+// moment wins, with the current key. The first row that changes brings the run into
+// the audit: no secret is sealed anew without it, wherever the run ends.
+func (env Env) reseal(ctx context.Context, table string, id int64, first bool) (changed bool, err error) {
 	err = env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		changed = false
 		columns, err := env.renew(ctx, tx, table, id)
@@ -75,9 +77,14 @@ func (env Env) reseal(ctx context.Context, table string, id int64) (changed bool
 			n, _ := res.RowsAffected()
 			changed = changed || n == 1
 		}
-		return nil
+		if !changed || !first {
+			return nil
+		}
+		return audit.Write(ctx, tx, env.DB, audit.Act{
+			Actor: audit.Command(), Action: "secrets.reseal", Object: "master_key", ObjectID: env.Keys.ID(),
+		})
 	})
-	return changed, err
+	return changed && err == nil, err
 }
 
 // renew reads a row and seals anew what needs it.

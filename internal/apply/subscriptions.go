@@ -135,7 +135,7 @@ func (w *writer) subscription(ctx context.Context, s subscriptionDecl, old *sett
 	}
 	if old == nil {
 		row.ID, row.CreatedAt, w.changed = w.env.DB.NewID(), w.now, true
-		w.say("subscription %s created", s.code)
+		w.say(created, "subscription "+s.code, "")
 		_, err = w.tx.NewInsert().Model(&row).Exec(ctx)
 		return err
 	}
@@ -151,13 +151,14 @@ func (w *writer) subscription(ctx context.Context, s subscriptionDecl, old *sett
 	}
 	changes := slices.Concat(w.subscriptionChanges(s, old), told, enabled)
 	if len(changes) == 0 {
-		w.say("subscription %s unchanged", s.code)
+		w.say(unchanged, "subscription "+s.code, "")
 		return nil
 	}
 	if row.ID, w.changed = old.ID, true; !s.enabled && old.DisabledAt != nil {
 		row.DisabledAt = old.DisabledAt
 	}
-	w.say("subscription %s changed: %s", s.code, strings.Join(changes, ", "))
+	w.say(changed, "subscription "+s.code, strings.Join(changes, ", "))
+	w.turned(s.enabled, old.DisabledAt == nil)
 	_, err = w.tx.NewUpdate().Model(&row).WherePK().
 		Column("name", "merchants", "signing_secrets", "notify", "updated_at", "disabled_at").Exec(ctx)
 	return err

@@ -81,7 +81,7 @@ func (w *writer) supplier(ctx context.Context, s supplierDecl, old *settings.Sup
 			return err
 		}
 		row.ID, row.CreatedAt, w.changed = w.env.DB.NewID(), w.now, true
-		w.say("supplier %s created", s.code)
+		w.say(created, "supplier "+s.code, "")
 		_, err = w.tx.NewInsert().Model(&row).Exec(ctx)
 		return err
 	}
@@ -90,14 +90,15 @@ func (w *writer) supplier(ctx context.Context, s supplierDecl, old *settings.Sup
 		changes = []string{"account"} // the kind names its account in another way now
 	}
 	if len(changes) == 0 {
-		w.say("supplier %s unchanged", s.code)
+		w.say(unchanged, "supplier "+s.code, "")
 		return nil
 	}
 	if row.Config, err = settings.SealConfig(s.kind, w.env.Keys, s.code, s.config); err != nil {
 		return err
 	}
 	row.ID, w.changed = old.ID, true
-	w.say("supplier %s changed: %s", s.code, strings.Join(changes, ", "))
+	w.say(changed, "supplier "+s.code, strings.Join(changes, ", "))
+	w.turned(s.enabled, old.Enabled)
 	_, err = w.tx.NewUpdate().Model(&row).WherePK().
 		Column("kind", "account_id", "enabled", "allow_ips", "config", "updated_at").Exec(ctx)
 	return err

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"backstop/internal/db"
 
@@ -17,7 +18,7 @@ import (
 // Act is what somebody did to something. Texts for people are made from Action
 // and Params when it is shown, so that it reads in every language.
 type Act struct {
-	Actor    string         // "operator:wang.min", "token:grafana", "cli"
+	Actor    string         // "operator:wang.min", "token:grafana", or Command()
 	Action   string         // e.g. "notification.resend"
 	Object   string         // kind of thing: "order", "notification", "exception", "merchant", …
 	ObjectID string         // as people see it: order number, ntf_…, code
@@ -61,7 +62,8 @@ func Write(ctx context.Context, tx bun.Tx, d *db.DB, a Act) error {
 		params = []byte("{}")
 	}
 	if d.IsPostgres() {
-		if _, err := tx.NewRaw("SELECT pg_advisory_xact_lock(?)", int64(lock)).Exec(ctx); err != nil {
+		// Each schema has a chain of its own.
+		if _, err := tx.NewRaw("SELECT pg_advisory_xact_lock(? + hashtext(current_schema()))", int64(lock)).Exec(ctx); err != nil {
 			return fmt.Errorf("wait for the end of the audit chain: %w", err)
 		}
 	}
@@ -117,13 +119,21 @@ func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error)
 
 // Query asks for acts, newest first. Empty fields do not filter.
 type Query struct {
-	Actor            string
+	Actor            string // with or without its kind
 	Object, ObjectID string
 	From, To         int64 // Unix µs, To not included; 0 = no bound
 	Before, After    int64 // only numbers below and above; 0 = no bound
 	// Oldest takes those nearest to After instead of the newest.
 	Oldest bool
 	Limit  int
+}
+
+// actors are those of a name: people see an actor without its kind.
+func actors(name string) []string {
+	if strings.Contains(name, ":") {
+		return []string{name}
+	}
+	return []string{name, "operator:" + name, "token:" + name, "command:" + name}
 }
 
 // List reads acts, in the order in which they were taken.
@@ -135,7 +145,7 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	}
 	sel := q.NewSelect().Model(&rows).OrderExpr("au.number ?", bun.Safe(order)).Limit(int64(by.Limit))
 	if by.Actor != "" {
-		sel = sel.Where("au.actor = ?", by.Actor)
+		sel = sel.Where("au.actor IN (?)", bun.List(actors(by.Actor)))
 	}
 	if by.Object != "" {
 		sel = sel.Where("au.object = ?", by.Object)
@@ -159,38 +169,4 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 		return nil, fmt.Errorf("read the audit: %w", err)
 	}
 	return rows, nil
-}
-
-// verifyPage is how many rows Verify holds in memory at a time.
-const verifyPage = 1000
-
-// Verify walks the whole chain and returns how many rows it has and the number of
-// the first row that does not follow from the one before or is missing at the end,
-// 0 = none.
-func Verify(ctx context.Context, q bun.IDB) (rows, broken int64, err error) {
-	before := ""
-	length, err := length(ctx, q) // first: acts go on meanwhile
-	if err != nil {
-		return 0, 0, err
-	}
-	for {
-		var page []Row
-		err := q.NewSelect().Model(&page).Where("au.number > ?", rows).OrderExpr("au.number").Limit(verifyPage).Scan(ctx)
-		if err != nil {
-			return rows, 0, fmt.Errorf("read the audit chain: %w", err)
-		}
-		if len(page) == 0 {
-			if rows < length {
-				broken = rows + 1
-			}
-			return rows, broken, nil
-		}
-		for i := range page {
-			r := &page[i]
-			if r.Number != rows+1 || r.Hash != r.chain(before) {
-				return rows, rows + 1, nil
-			}
-			rows, before = r.Number, r.Hash
-		}
-	}
 }

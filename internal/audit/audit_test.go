@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -30,15 +31,25 @@ func TestActsOfManyPeopleMakeOneChain(t *testing.T) {
 			})
 		}
 		all.Wait()
-		rows, broken, err := Verify(t.Context(), d)
-		if err != nil || rows != 40 || broken != 0 {
-			t.Fatalf("rows = %d, first broken = %d, error = %v, want 40, 0", rows, broken, err)
+		if rows, broken := verify(t, d); rows != 40 || broken != "" {
+			t.Fatalf("%d rows, %s, want 40 and nothing", rows, broken)
 		}
 		got, err := List(t.Context(), d, Query{Object: "order", ObjectID: "O1", Before: 11, Limit: 5})
 		if err != nil || len(got) != 5 || got[0].Number != 10 || got[0].Params != `{"reason":"asked by phone"}` {
 			t.Fatalf("page = %+v, error = %v", got, err)
 		}
 	})
+}
+
+// verify returns the number of rows and all that is wrong, in one line.
+func verify(t *testing.T, d *db.DB) (rows int64, broken string) {
+	t.Helper()
+	var all []string
+	rows, err := Verify(t.Context(), d.Read, func(b Break) { all = append(all, b.String()) }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows, strings.Join(all, "; ")
 }
 
 func TestACutEndIsFoundAlsoAfterTheNextAct(t *testing.T) {
@@ -49,31 +60,122 @@ func TestACutEndIsFoundAlsoAfterTheNextAct(t *testing.T) {
 		if _, err := d.NewRaw("DELETE FROM audit WHERE number > 2").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for range 3 {
-			if _, broken, err := Verify(t.Context(), d); err != nil || broken != 3 {
-				t.Fatalf("first broken = %d, error = %v, want 3", broken, err)
+		for _, want := range []string{
+			"rows 3 to 4 are missing: cut from the end",
+			"rows 3 to 4 are missing: cut from the end before row 5 was written",
+			"rows 3 to 4 are missing: cut from the end before row 5 was written",
+		} {
+			if _, broken := verify(t, d); broken != want {
+				t.Fatalf("found %q, want %q", broken, want)
 			}
 			write(t, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1"})
+		}
+		if _, err := d.NewRaw("DELETE FROM audit").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if rows, broken := verify(t, d); rows != 0 || broken != "rows 1 to 7 are missing: cut from the end" {
+			t.Errorf("of no rows at all: %d, %q", rows, broken)
 		}
 	})
 }
 
 func TestAChangedOrMissingRowIsFound(t *testing.T) {
-	for name, harm := range map[string]string{
-		"changed": "UPDATE audit SET params = '{}' WHERE number = 2",
-		"missing": "DELETE FROM audit WHERE number = 2",
+	for _, c := range []struct{ name, harm, want string }{
+		{"changed", "UPDATE audit SET params = '{}' WHERE number = 2", "row 2 does not follow from row 1: one of them was changed"},
+		{"two", "UPDATE audit SET actor = 'operator:b' WHERE number IN (1, 4)", "row 1 does not begin the chain: it was changed; row 4 does not follow from row 3: one of them was changed"},
+		{"missing", "DELETE FROM audit WHERE number = 2", "row 2 is missing"},
+		{"the first", "DELETE FROM audit WHERE number = 1", "row 1 is missing"},
+		{"the last", "DELETE FROM audit WHERE number = 4", "row 4 is missing: cut from the end"},
+		{"renumbered", "UPDATE audit SET number = 0 WHERE number = 1", "row 0 stands before the chain: it is none of ours; row 1 is missing"},
+		{
+			"added", "INSERT INTO audit SELECT 5, at, actor, action, object, object_id, params, remote_addr, hash FROM audit WHERE number = 4",
+			"row 5 does not follow from row 4: one of them was changed",
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			d := dbtest.SQLite(t)
-			for range 3 {
-				write(t, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1", Params: map[string]any{"n": 1}})
-			}
-			if _, err := d.NewRaw(harm).Exec(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if _, broken, err := Verify(t.Context(), d); err != nil || broken != 2 {
-				t.Fatalf("first broken = %d, error = %v, want 2", broken, err)
-			}
+		t.Run(c.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				for range 4 {
+					write(t, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1", Params: map[string]any{"n": 1}})
+				}
+				if _, err := d.NewRaw(c.harm).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, broken := verify(t, d); broken != c.want {
+					t.Errorf("found %q, want %q", broken, c.want)
+				}
+			})
 		})
+	}
+}
+
+// Who verifies while people act sees a whole chain, over pages too.
+func TestTheChainIsWholeWhilePeopleAct(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			for range verifyPage + 5 {
+				if err := Write(ctx, tx, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var writers sync.WaitGroup
+		for range 2 {
+			writers.Go(func() {
+				for range 50 {
+					write(t, d, Act{Actor: "operator:b", Action: "x", Object: "order", ObjectID: "O1"})
+				}
+			})
+		}
+		over := make(chan struct{})
+		go func() { writers.Wait(); close(over) }()
+		for running := true; running; {
+			select {
+			case <-over:
+				running = false // and once more, with all of them
+			default:
+			}
+			if _, broken := verify(t, d); broken != "" {
+				t.Fatal(broken)
+			}
+		}
+		told := int64(0)
+		rows, err := Verify(t.Context(), d.Read, func(Break) {}, func(n int64) { told = n })
+		if err != nil || rows != verifyPage+105 || told != verifyPage {
+			t.Errorf("%d rows, %d told, %v", rows, told, err)
+		}
+	})
+}
+
+func TestActsAreFoundByWhomPeopleSee(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for _, actor := range []string{"operator:li", "command:li", "token:li", "operator:wang"} {
+			write(t, d, Act{Actor: actor, Action: "x", Object: "order", ObjectID: "O1"})
+		}
+		for name, want := range map[string]int{"li": 3, "operator:li": 1, "command:li": 1, "nobody": 0} {
+			if got, err := List(t.Context(), d, Query{Actor: name, Limit: 9}); err != nil || len(got) != want {
+				t.Errorf("%s: %d acts, %v, want %d", name, len(got), err, want)
+			}
+		}
+	})
+}
+
+func TestACommandsActorIsShortAndOneLine(t *testing.T) {
+	long := strings.Repeat("名", 200)
+	for _, c := range []struct{ name, host, want string }{
+		{"li", "pay-1", "command:li@pay-1"},
+		{`HOUSE\li`, "", `command:HOUSE\li@-`},
+		{"a\nb@c\xff", "h\x00", "command:a_b_c_@h_"},
+		{long, long, "command:" + strings.Repeat("名", 64) + "@" + strings.Repeat("名", 64)},
+	} {
+		if got := commandActor(c.name, c.host); got != c.want {
+			t.Errorf("%q on %q is %q, want %q", c.name, c.host, got, c.want)
+		}
+	}
+	if got := Command(); !strings.HasPrefix(got, "command:") || !strings.Contains(got, "@") {
+		t.Errorf("this command is %q", got)
 	}
 }

@@ -61,6 +61,7 @@ type DB struct {
 	relaxed    *bun.DB // PostgreSQL, with synchronous_commit off
 	statements statements
 	shared     shared
+	room       room
 }
 
 // openMost is how long Open waits for another process that makes the same SQLite file.
@@ -201,6 +202,7 @@ func (d *DB) Tx(ctx context.Context, fn func(context.Context, bun.Tx) error) err
 	err := errors.New("the transaction panicked")
 	defer func() { in.end(err) }()
 	err = d.DB.RunInTx(context.WithValue(ctx, txKey{}, in), nil, fn)
+	d.room.heard(err)
 	return err
 }
 

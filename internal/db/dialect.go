@@ -175,8 +175,11 @@ func IsReadOnly(err error) bool {
 var errReadOnly = errors.New("the database takes no writes")
 
 // Writable says whether the database takes writes, for readiness. Nothing is
-// written.
+// written, unless the program's own writes found no room (hasRoom).
 func (d *DB) Writable(ctx context.Context) error {
+	if err := d.hasRoom(ctx); err != nil {
+		return err
+	}
 	return d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		// To begin is enough on SQLite: it takes the lock for writing.
 		var readOnly string

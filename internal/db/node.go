@@ -156,6 +156,7 @@ func (d *DB) Beat(ctx context.Context) error {
 		return fmt.Errorf("measure the database clock: %w", err)
 	}
 	res, err := d.NewRaw("UPDATE nodes SET seen_at = ? WHERE slot = ? AND boot = ?", d.Now(), d.ids.slot.Load(), d.node.boot).Exec(ctx)
+	d.room.heard(err)
 	if err != nil {
 		return fmt.Errorf("beat: %w", err)
 	}

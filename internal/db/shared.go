@@ -81,7 +81,9 @@ func (s *shared) join(p *part, run func([]*part)) {
 // on PostgreSQL it does not wait for the disk.
 func (d *DB) Relaxed(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
 	if d.IsPostgres() {
-		return fn(ctx, d.relaxed)
+		err := fn(ctx, d.relaxed)
+		d.room.heard(err)
+		return err
 	}
 	return d.SharedTx(ctx, func(ctx context.Context, tx bun.Tx) error { return fn(ctx, tx) })
 }
@@ -117,6 +119,7 @@ func (d *DB) runTogether(parts []*part) (failed bool) {
 		}
 		return nil
 	})
+	d.room.heard(err)
 	for _, p := range parts {
 		if p.err == nil {
 			p.err = err

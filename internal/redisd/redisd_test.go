@@ -134,11 +134,23 @@ func TestExternalMayBeDownAtStart(t *testing.T) {
 	if err := r.Verify(t.Context()); err == nil || errors.Is(err, ErrEvicts) {
 		t.Errorf("Verify while down: %v, want an error that is not final", err)
 	}
-	if err := r.Check(t.Context()); err == nil {
-		t.Error("Check says that a Redis that is down is up")
+	if err := r.Check(t.Context()); err == nil || Kind(err) != "redis cannot be reached" {
+		t.Errorf("Check of a Redis that is down: %v, told as %q", err, Kind(err))
 	}
 	s.Up()
 	eventually(t, "Verify succeeds", func() bool { return r.Verify(t.Context()) == nil })
+}
+
+func TestARefusedPasswordIsToldWithoutIt(t *testing.T) {
+	s := queuetest.Start(t)
+	r, _ := openExternal(t, s.URL())
+	if err := r.Client().Do(t.Context(), "acl", "setuser", "default", "resetpass", ">hidden").Err(); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := openExternal(t, s.URL())
+	if err := other.Check(t.Context()); err == nil || Kind(err) != "redis refuses the user or the password" {
+		t.Errorf("Check: %v, told as %q", err, Kind(err))
+	}
 }
 
 // Such a Redis answers a ping, and nudges are lost on it.
@@ -159,8 +171,8 @@ func TestCheckKnowsARedisThatTakesNoWrites(t *testing.T) {
 		if err := r.Client().Do(t.Context(), c.spoil...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Check(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("after %v: %v", c.spoil, err)
+		if err := r.Check(t.Context()); err == nil || !strings.Contains(Kind(err), c.want) || strings.Contains(Kind(err), "127.0.0.1") {
+			t.Errorf("after %v: %v, told as %q", c.spoil, err, Kind(err))
 		}
 		if err := r.Client().Do(t.Context(), c.mend...).Err(); err != nil {
 			t.Fatal(err)
@@ -246,6 +258,8 @@ func TestCheckIsBounded(t *testing.T) {
 	began := time.Now()
 	if err := r.Check(t.Context()); err == nil || time.Since(began) > 2*checkTimeout {
 		t.Errorf("Check of a hanging Redis: %v after %s", err, time.Since(began))
+	} else if kind := Kind(err); kind != "redis does not answer in time" {
+		t.Errorf("%v is told as %q", err, kind)
 	}
 }
 

@@ -180,11 +180,11 @@ func (r *Redis) takesWrites(ctx context.Context, node *redis.Client) error {
 	case info["redis_mode"] == "sentinel":
 		return errSentinel
 	case info["role"] == "slave" && info["slave_read_only"] != "0":
-		return errors.New("redis is a replica and takes no writes")
+		return unfit{errors.New("redis is a replica and takes no writes")}
 	case share(used, limit) >= 1:
-		return fmt.Errorf("redis is full: %d of %d bytes; raise maxmemory", used, limit)
+		return unfit{fmt.Errorf("redis is full: %d of %d bytes; raise maxmemory", used, limit)}
 	case policy != "" && policy != "noeviction":
-		return fmt.Errorf("redis: %w any more but %s: set it back", ErrEvicts, policy)
+		return unfit{fmt.Errorf("redis: %w any more but %s: set it back", ErrEvicts, policy)}
 	}
 	return nil
 }

@@ -2,10 +2,13 @@ package takeover
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
+	"backstop/internal/audit"
 	"backstop/internal/db"
 	"backstop/internal/order"
 
@@ -158,7 +161,13 @@ func (r *run) showTx(ctx context.Context, tx bun.Tx) error {
 	if err != nil {
 		return fmt.Errorf("write attempts: %w", err)
 	}
-	return nil
+	if r.rows == 0 {
+		return nil
+	}
+	return audit.Write(ctx, tx, r.env.DB, audit.Act{
+		Actor: audit.Command(), Action: "orders.import", Object: "file", ObjectID: filepath.Base(r.name),
+		Params: map[string]any{"orders": r.rows, "sha256": hex.EncodeToString(r.sum.Sum(nil))},
+	})
 }
 
 // clearAbandoned clears what crashed imports left in the staging table.

@@ -15,8 +15,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"strings"
 	"time"
@@ -76,7 +78,7 @@ func Import(ctx context.Context, env Env, name string, in io.Reader) (orders int
 	if err := clearAbandoned(ctx, env.DB); err != nil {
 		return 0, err
 	}
-	r := &run{env: env, name: name, id: env.DB.NewID()}
+	r := &run{env: env, name: name, id: env.DB.NewID(), sum: sha256.New()}
 	if r.known, err = readKnown(ctx, env.DB); err != nil {
 		return 0, err
 	}
@@ -117,6 +119,7 @@ type run struct {
 	name  string
 	id    int64
 	known *known
+	sum   hash.Hash // of the file
 
 	rows     int
 	page     []*staged
@@ -126,7 +129,7 @@ type run struct {
 
 // read stages the lines. After the first problem it only reads on to find more.
 func (r *run) read(ctx context.Context, in io.Reader) error {
-	lines := bufio.NewReaderSize(in, maxLine)
+	lines := bufio.NewReaderSize(io.TeeReader(in, r.sum), maxLine)
 	for number := int64(1); ; number++ {
 		raw, err := lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {

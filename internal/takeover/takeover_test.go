@@ -2,6 +2,7 @@ package takeover_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/audit"
 	"backstop/internal/compensation"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
@@ -340,5 +342,36 @@ func TestAnOrderMadeInBetweenIsNamed(t *testing.T) {
 			t.Errorf("err = %v", err)
 		}
 		f.Want(t, 1, "SELECT count(*) FROM orders")
+	})
+}
+
+func TestAnImportLeavesOneAct(t *testing.T) {
+	each(t, func(t *testing.T, f *paymenttest.Fixture) {
+		acts := func() []audit.Row {
+			t.Helper()
+			rows, err := audit.List(t.Context(), f.DB, audit.Query{Limit: 9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rows
+		}
+		mustImport(t, f, 0)
+		if _, err := takeover.Import(t.Context(), env(f.DB), "orders.jsonl", lines("{")); err == nil {
+			t.Fatal("a wrong file was taken over")
+		}
+		if got := acts(); len(got) != 0 {
+			t.Errorf("what changed nothing left %+v", got)
+		}
+		all := []string{entry("A-1", "pending", ""), entry("A-2", "paid", "")}
+		n, err := takeover.Import(t.Context(), env(f.DB), "/from/there/orders.jsonl", lines(all...))
+		if err != nil || n != 2 {
+			t.Fatal(n, err)
+		}
+		params := fmt.Sprintf(`{"orders":2,"sha256":"%x"}`, sha256.Sum256([]byte(strings.Join(all, "\n"))))
+		got := acts()
+		if len(got) != 1 || got[0].Actor != audit.Command() || got[0].Action != "orders.import" || got[0].Object != "file" ||
+			got[0].ObjectID != "orders.jsonl" || got[0].Params != params {
+			t.Errorf("acts %+v, want one with %s", got, params)
+		}
 	})
 }

@@ -1,5 +1,6 @@
 // Package verify checks the books: what must be true of orders, money, stock and
-// notifications, whatever crashed in between.
+// notifications, whatever crashed in between; and that nobody changed what the audit
+// says of people.
 //
 // It reads beside a running server and holds no snapshot for long. Claims about
 // one row and what belongs to it are checked page by page, each page as one
@@ -19,6 +20,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"backstop/internal/audit"
 	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/notify"
@@ -35,7 +37,7 @@ const settled = time.Minute
 
 // Invariant is one thing that must be true, and what was found.
 type Invariant struct {
-	ID         string   `json:"id"` // "I1"
+	ID         string   `json:"id"` // "I1" to "I8", or "audit"
 	Title      string   `json:"title"`
 	Examined   int64    `json:"examined"` // rows looked at
 	Violations int64    `json:"violations"`
@@ -132,6 +134,7 @@ func (r *run) all(ctx context.Context) (Report, error) {
 		{"I6", "statuses changed by legal moves only", historyClaims(), nil},
 		{"I7", "notifications have one success mark", markClaims(), nil},
 		{"I8", "notifications tell what is committed", eventClaims(), nil},
+		{"audit", "acts follow one from the other", nil, r.acts},
 	} {
 		i := &Invariant{ID: c.id, Title: c.title, Examples: []string{}}
 		report.Invariants = append(report.Invariants, i)
@@ -149,6 +152,16 @@ func (r *run) all(ctx context.Context) (Report, error) {
 	}
 	report.Took = time.Since(start)
 	return report, nil
+}
+
+// acts walks the chain of the audit.
+func (r *run) acts(ctx context.Context, i *Invariant) error {
+	rows, err := audit.Verify(ctx, r.db.Read, func(b audit.Break) { i.violated(b.String()) }, func(rows int64) {
+		i.Examined = rows
+		r.tell(i)
+	})
+	i.Examined = rows
+	return err
 }
 
 // parked are the merchants whose notifications are parked, and 0, which is nobody:

@@ -1,0 +1,74 @@
+package access
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"backstop/internal/audit"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+)
+
+// What commands change leaves one act each, with no secret in it; what they refuse
+// or find done already leaves none.
+func TestCommandsLeaveTheirActs(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o, tokens := NewOperators(d), NewTokens(d)
+		secrets := []string{mustAdd(t, o, "li", Ops, ""), password}
+		mustAdd(t, o, "boss", Admin, password)
+		reset, err := o.ResetPassword(t.Context(), "li")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Disable(t.Context(), "li"); err != nil {
+			t.Fatal(err)
+		}
+		token, err := tokens.Add(t.Context(), "grafana", Monitor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets = append(secrets, reset, token)
+		_, again := o.Add(t.Context(), "li", Ops, password)
+		_, gone := o.ResetPassword(t.Context(), "li")
+		_, twice := tokens.Add(t.Context(), "grafana", Monitor)
+		for i, err := range []error{again, gone, o.Disable(t.Context(), "li"), o.Disable(t.Context(), "boss"), twice, tokens.Revoke(t.Context(), "nobody")} {
+			if err == nil {
+				t.Errorf("refusal %d was none", i)
+			}
+		}
+		for range 2 {
+			if err := tokens.Revoke(t.Context(), "grafana"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := o.ChangePassword(t.Context(), "boss", password, "another long password"); err != nil {
+			t.Fatal(err) // the console keeps the act of it
+		}
+
+		var got []string
+		acts, err := audit.List(t.Context(), d, audit.Query{Oldest: true, Limit: 99})
+		for _, a := range acts {
+			if a.Actor != audit.Command() {
+				t.Errorf("%s by %q", a.Action, a.Actor)
+			}
+			for _, secret := range secrets {
+				if strings.Contains(fmt.Sprint(a), secret) {
+					t.Errorf("a secret is in %+v", a)
+				}
+			}
+			got = append(got, fmt.Sprint(a.Action, " ", a.Object, " ", a.ObjectID, " ", a.Params))
+		}
+		want := []string{
+			`operator.add operator li {"role":"ops"}`,
+			`operator.add operator boss {"role":"admin"}`,
+			`operator.reset_password operator li {"role":"ops"}`,
+			`operator.disable operator li {"role":"ops"}`,
+			`token.add token grafana {"scope":"monitor"}`,
+			`token.revoke token grafana {"scope":"monitor"}`,
+		}
+		if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("acts, %v:\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/redisd"
+	"backstop/migrations"
+	"backstop/web"
+)
+
+// skewMost is the difference between this node's clock and the database's from
+// which on signatures and schedules cannot be trusted.
+const skewMost = 2 * time.Second
+
+// checks is what /readyz asks.
+func (a *App) checks() []web.Check {
+	schema := func(ctx context.Context) error {
+		current, err := a.db.SchemaCurrent(ctx, migrations.Files)
+		if err == nil && !current {
+			err = errOldSchema
+		}
+		return err
+	}
+	schemaKind := func(err error) string {
+		if errors.Is(err, errOldSchema) {
+			return err.Error()
+		}
+		return db.Kind(err)
+	}
+	return []web.Check{
+		a.check("database", a.db.Ping, db.Kind),
+		a.check("writable", a.db.Writable, db.Kind),
+		a.check("schema", schema, schemaKind),
+		a.check("redis", a.redis.Check, redisd.Kind),
+		a.check("clock", a.checkClock, error.Error),
+	}
+}
+
+var errOldSchema = errors.New("the schema is older than this program: run backstop migrate up")
+
+func (a *App) checkClock(context.Context) error {
+	if s := a.db.Skew(); s.Abs() > skewMost {
+		return fmt.Errorf("this node's clock is %s ahead of the database's: mend its time service", s.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// check is one of them. Whoever asks needs no login: the answer names the kind of the
+// trouble only. What it is stands in the log, once as it begins and as it changes.
+func (a *App) check(name string, run func(context.Context) error, kind func(error) string) web.Check {
+	said := "" // a check runs once at a time
+	return web.Check{Name: name, Run: func(ctx context.Context) error {
+		err := run(ctx)
+		if err == nil {
+			if said != "" {
+				a.o.Log.Info("ready again", "check", name)
+			}
+			said = ""
+			return nil
+		}
+		is := kind(err)
+		if is != said {
+			a.o.Log.Warn("not ready", "check", name, "kind", is, "error", err)
+		}
+		said = is
+		return errors.New(is)
+	}}
+}
