@@ -50,7 +50,7 @@ func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	}
 	m := d.o.Book().ByID(c.MerchantID)
 	p := d.plan(m, c)
-	gathered := d.gather(t, c, &p, more)
+	p.msg.More = parts(more)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })
@@ -60,11 +60,12 @@ func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	failpoint.Hit("after_send")
 	late.Stop()
 	if res.Class == Cancelled {
-		d.handBack(t, append(gathered, c)...)
+		d.handBack(t, append(more, c)...)
 		return
 	}
-	defer d.writeGathered(gathered, p, start, res)
-	o := d.judge(c, p, start, res)
+	end := d.o.DB.Now()
+	defer d.writeGathered(more, p, start, end, res)
+	o := d.judge(c, p, start, end, res)
 	o.generation = t.generation
 
 	if res.Class != OK {
@@ -130,8 +131,8 @@ func send(ctx context.Context, channels map[string]Channel, channel string, p pl
 }
 
 // judge turns a result into the delivery's next state. Waits count from the end
-// of the attempt.
-func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome {
+// of the attempt: what failed in one message is due again at one moment.
+func (d *Dispatcher) judge(c claimed, p plan, start, end int64, res Result) *outcome {
 	o := &outcome{claimed: c, endpoint: p.endpoint, attempt: newAttempt(d.o.DB, c, p, start, res)}
 	o.stood = res.Took > p.msg.Timeout+standstill
 	if p.refused != nil || o.stood && res.Class != OK {
@@ -145,7 +146,7 @@ func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome 
 	case res.Class == OK:
 		o.status = Delivered
 	case again:
-		at := d.o.DB.Now() + wait.Microseconds()
+		at := end + wait.Microseconds()
 		o.status, o.nextAt = RetryWait, &at
 	default:
 		o.status = Exhausted
