@@ -50,6 +50,10 @@ func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	}
 	m := d.o.Book().ByID(c.MerchantID)
 	p := d.plan(m, c)
+	if until := d.protected(t, c, p); until > 0 {
+		d.putOff(t, c, until)
+		return
+	}
 	p.msg.More = parts(more)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
@@ -290,15 +294,16 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes,
 	return nil
 }
 
-// giveBack returns a claim whose attempt we cut off ourselves, so that shutting
-// down costs the merchant's schedule nothing.
-func (d *Dispatcher) giveBack(all []claimed) {
+// giveBack returns a claim whose attempt was not made, or that we cut off ourselves,
+// so that shutting down costs the merchant's schedule nothing. It is due at the
+// moment at.
+func (d *Dispatcher) giveBack(at int64, all ...claimed) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	for _, c := range all {
 		_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0"+
 			" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
-			RetryWait, d.o.DB.Now(), c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
+			RetryWait, at, c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
 		if err != nil {
 			d.o.Log.Error("give a claim back", "error", db.Explain(err))
 		}
