@@ -205,7 +205,8 @@ func seedMore(t *testing.T, d *db.DB) {
 }
 
 // examine asks a page how it looks, and for what people with a screen reader
-// would miss: fields and buttons without a name, headings, ids given twice.
+// would miss: fields and buttons without a name, headings, ids given twice. What a
+// page's head offers to do stands at its right end.
 const examine = `(() => {
   const d = document, violations = [];
   const named = e => e.getAttribute("aria-label") || e.textContent.trim() || (e.labels && e.labels.length) || e.getAttribute("title");
@@ -213,6 +214,10 @@ const examine = `(() => {
   for (const e of d.querySelectorAll("[aria-labelledby]")) if (!d.getElementById(e.getAttribute("aria-labelledby"))) violations.push("labelled by nothing: " + e.outerHTML.slice(0, 80));
   const ids = [...d.querySelectorAll("[id]")].map(e => e.id);
   for (const id of new Set(ids)) if (ids.filter(x => x === id).length > 1) violations.push("id twice: " + id);
+  for (const e of d.querySelectorAll(".page-head")) {
+    const ends = [...e.querySelectorAll(".btn")].map(b => b.getBoundingClientRect().right);
+    if (ends.length && Math.max(...ends) < e.getBoundingClientRect().right - 1) violations.push("not at the right: " + e.querySelector(".btn").textContent.trim());
+  }
   if (d.querySelectorAll("h1").length !== 1) violations.push(d.querySelectorAll("h1").length + " h1");
   return {
     Theme: d.documentElement.dataset.theme, Language: d.documentElement.lang,

@@ -23,7 +23,7 @@ import (
 // callback hands a supplier's call over as it came; nothing is parsed here.
 func (s *Server) callback(c *fiber.Ctx) error {
 	start := time.Now()
-	req := copyRequest(c, start)
+	req := copyRequest(c)
 	var addrErr error
 	req.RemoteAddr, addrErr = supplier.ClientAddr(peer(c), req.Header.Values(fiber.HeaderXForwardedFor), s.o.Config.TrustedProxies)
 	if !s.senders.allow(senderOf(req.RemoteAddr)) {
@@ -47,11 +47,11 @@ func callbackOptions(c *fiber.Ctx) error {
 
 // copyRequest copies all that outlives the handler: the server uses its buffers
 // for the next request as soon as this one is answered.
-func copyRequest(c *fiber.Ctx, at time.Time) *supplier.Request {
+func copyRequest(c *fiber.Ctx) *supplier.Request {
 	return &supplier.Request{
 		Method: strings.Clone(c.Method()), Path: string(c.Request().URI().PathOriginal()),
 		RawQuery: string(c.Request().URI().QueryString()), Header: copyHeader(&c.Request().Header),
-		Body: bytes.Clone(c.Request().Body()), ReceivedAt: at,
+		Body: bytes.Clone(c.Request().Body()),
 	}
 }
 

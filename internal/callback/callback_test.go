@@ -46,6 +46,11 @@ func (spoken) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback
 			return supplier.Callback{}, &supplier.Unreadable{Kind: "decrypt_failed", Result: supplier.InternalFailed, Callback: said}
 		}
 		return said, nil
+	case "dated":
+		signedAt, _ := time.Parse(time.RFC3339, ref)
+		if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, 5*time.Minute); err != nil {
+			return supplier.Callback{}, err
+		}
 	case "panic":
 		panic("an adapter's mistake")
 	case "odd":
@@ -144,7 +149,7 @@ func request(body string) *supplier.Request {
 	return &supplier.Request{
 		Method: "POST", Path: "/callback/wx", RawQuery: "sign=abc&api_token=hunter2",
 		Header: http.Header{"Authorization": {"Bearer hunter2"}, "X-Signature": {"s1", "s2"}, "X-Odd": {"\xff\x00"}},
-		Body:   []byte(body), RemoteAddr: netip.MustParseAddr("203.0.113.9"), ReceivedAt: time.Now(),
+		Body:   []byte(body), RemoteAddr: netip.MustParseAddr("203.0.113.9"),
 	}
 }
 
@@ -243,6 +248,31 @@ func TestASupplierIsFoundBeforeTheNextLookAtTheSettings(t *testing.T) {
 	h.declare(t, 2, "later", true, "[]")
 	if got := h.receive("later", "paid O1"); got.Outcome != UnknownSupplier {
 		t.Errorf("the second miss within %s looked at the settings again: %s", missEvery, got.Outcome)
+	}
+}
+
+// A node whose own clock is an hour off refuses nothing genuine and takes nothing old.
+func TestSignedTimesAreJudgedByTheClockOfTheDatabase(t *testing.T) {
+	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
+		h := newHouse(t, dbtest.PostgresWithSkew(t, skew), 100, 1000)
+		h.declare(t, 1, "wx", true, "[]")
+		for _, c := range []struct {
+			at      time.Time
+			outcome string
+		}{
+			{time.Now().Add(-skew), payment.Paid},
+			{time.Now(), BadSignature},
+		} {
+			if got := h.receive("wx", "dated "+c.at.UTC().Format(time.RFC3339)); got.Outcome != c.outcome {
+				t.Errorf("our clock is %s ahead, signed at %s by it: %s, want %s", skew, c.at.Format(time.TimeOnly), got.Outcome, c.outcome)
+			}
+		}
+		if len(h.till.took) != 1 {
+			t.Fatalf("%d were taken", len(h.till.took))
+		}
+		if at := time.UnixMicro(h.till.took[0].Record.ReceivedAt); time.Since(at.Add(skew)).Abs() > time.Minute {
+			t.Errorf("our clock is %s ahead: received at %s", skew, at)
+		}
 	}
 }
 

@@ -83,8 +83,12 @@ type Receipt struct {
 }
 
 // Receive answers one callback. addrErr says why req.RemoteAddr is not known.
+//
+// It came at a moment by the database's clock. A node whose own clock is wrong
+// would refuse what is genuine, or take what is old.
 func (r *Receiver) Receive(ctx context.Context, code string, req *supplier.Request, addrErr error) Receipt {
 	start := time.Now()
+	req.ReceivedAt = r.o.DB.NowTime()
 	ctx, cancel := context.WithTimeout(ctx, r.o.Wait)
 	defer cancel()
 	span := r.o.Tracer.Begin("callback")
@@ -142,7 +146,7 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 // take waits for the commit; only then may the supplier hear that we have it.
 func (r *Receiver) take(ctx context.Context, received *payment.Received, req *supplier.Request, steps *supplier.Trace) Receipt {
 	received.Record = payment.Record{
-		ReceivedAt: r.o.DB.Now() - steps.Took().Microseconds(), RemoteAddr: addrText(req), Method: req.Method,
+		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
 		Query: storableQuery(req.RawQuery), Header: storableHeader(req.Header), Body: req.Body,
 		Steps: storableSteps(steps.Steps),
 	}
@@ -231,7 +235,7 @@ func bound(said supplier.Callback, err error, steps *supplier.Trace) (supplier.C
 // refuse hands the call to the recorder, which works after the answer.
 func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.Request, steps *supplier.Trace, reply supplier.Reply) Receipt {
 	recorded := r.o.Refusals.note(supplierID, refusal{
-		supplier: code, outcome: outcome, receivedAt: r.o.DB.Now(), request: req, steps: steps.Steps,
+		supplier: code, outcome: outcome, receivedAt: req.ReceivedAt.UnixMicro(), request: req, steps: steps.Steps,
 	})
 	return Receipt{Reply: reply, Outcome: outcome, Flood: !recorded}
 }

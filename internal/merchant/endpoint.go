@@ -99,6 +99,16 @@ func (m *Merchant) Digest(channel, event string) time.Duration {
 	return 0
 }
 
+// Digests says whether what is for an address, or for a channel's in turn where the
+// name is empty, goes into a digest. Its first address says so, whichever it goes to.
+func (m *Merchant) Digests(channel, endpoint, event string) bool {
+	if endpoint == "" {
+		return m.Digest(channel, event) > 0
+	}
+	e := m.Endpoint(endpoint)
+	return e != nil && e.Channel == channel && e.DigestMS > 0
+}
+
 // Digest is how long events are gathered before they are sent; 0 = not at all.
 func (e *Endpoint) Digest() time.Duration { return time.Duration(e.DigestMS) * time.Millisecond }
 

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"backstop/internal/db"
@@ -49,13 +50,41 @@ const claimTimeout = 5 * time.Second
 // claim takes the rows that are really due: it counts the attempt and writes the
 // lease before any call goes out, so that a crash costs one attempt and never a
 // notification. Rows of an attempt that never ended (its lease is over) are due
-// again. Who else claims at the same moment gets other rows or none.
-func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
+// again. Who else claims at the same moment gets other rows or none. What it returns
+// beside an error is claimed nevertheless.
+func (d *Dispatcher) claim(batch []*ticket) ([]*load, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
+	digests, gathered, err := d.digests(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	single := slices.DeleteFunc(slices.Clone(batch), func(t *ticket) bool { return gathered[t] })
+	all, err := d.claimEach(ctx, single)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range digests {
+		l, err := d.claimDigest(ctx, g)
+		if err != nil {
+			return all, err
+		}
+		if l != nil {
+			all = append(all, l)
+		}
+	}
+	return all, nil
+}
+
+// claimEach claims what goes alone.
+func (d *Dispatcher) claimEach(ctx context.Context, batch []*ticket) ([]*load, error) {
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	tickets := make(map[int64]*ticket, len(batch))
 	ids, merchants := make([]int64, len(batch)), make([]int64, len(batch))
 	for i, t := range batch {
-		ids[i], merchants[i] = t.id, t.lane.merchant
+		tickets[t.id], ids[i], merchants[i] = t, t.id, t.lane.merchant
 	}
 	now := d.o.DB.Now()
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
@@ -67,11 +96,11 @@ func (d *Dispatcher) claim(batch []*ticket) (map[int64]claimed, error) {
 	if err != nil {
 		return nil, err
 	}
-	got := make(map[int64]claimed, len(rows))
-	for _, r := range rows {
-		got[r.ID] = r
+	all := make([]*load, len(rows))
+	for i, r := range rows {
+		all[i] = &load{ticket: tickets[r.ID], claimed: r}
 	}
-	return got, nil
+	return all, nil
 }
 
 func (d *Dispatcher) claimText() string { return claimUpdate + d.within() + claimedColumns }

@@ -50,7 +50,11 @@ func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	}
 	m := d.o.Book().ByID(c.MerchantID)
 	p := d.plan(m, c)
-	gathered := d.gather(t, c, &p, more)
+	if until := d.protected(t, c, p); until > 0 {
+		d.putOff(t, c, until)
+		return
+	}
+	p.msg.More = parts(more)
 	start := d.o.DB.Now()
 	failpoint.Hit("before_send")
 	late := time.AfterFunc(slowAfter, func() { d.overdue(t) })
@@ -60,11 +64,12 @@ func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	failpoint.Hit("after_send")
 	late.Stop()
 	if res.Class == Cancelled {
-		d.handBack(t, append(gathered, c)...)
+		d.handBack(t, append(more, c)...)
 		return
 	}
-	defer d.writeGathered(gathered, p, start, res)
-	o := d.judge(c, p, start, res)
+	end := d.o.DB.Now()
+	defer d.writeGathered(more, p, start, end, res)
+	o := d.judge(c, p, start, end, res)
 	o.generation = t.generation
 
 	if res.Class != OK {
@@ -130,8 +135,8 @@ func send(ctx context.Context, channels map[string]Channel, channel string, p pl
 }
 
 // judge turns a result into the delivery's next state. Waits count from the end
-// of the attempt.
-func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome {
+// of the attempt: what failed in one message is due again at one moment.
+func (d *Dispatcher) judge(c claimed, p plan, start, end int64, res Result) *outcome {
 	o := &outcome{claimed: c, endpoint: p.endpoint, attempt: newAttempt(d.o.DB, c, p, start, res)}
 	o.stood = res.Took > p.msg.Timeout+standstill
 	if p.refused != nil || o.stood && res.Class != OK {
@@ -145,7 +150,7 @@ func (d *Dispatcher) judge(c claimed, p plan, start int64, res Result) *outcome 
 	case res.Class == OK:
 		o.status = Delivered
 	case again:
-		at := d.o.DB.Now() + wait.Microseconds()
+		at := end + wait.Microseconds()
 		o.status, o.nextAt = RetryWait, &at
 	default:
 		o.status = Exhausted
@@ -289,15 +294,16 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes,
 	return nil
 }
 
-// giveBack returns a claim whose attempt we cut off ourselves, so that shutting
-// down costs the merchant's schedule nothing.
-func (d *Dispatcher) giveBack(all []claimed) {
+// giveBack returns a claim whose attempt was not made, or that we cut off ourselves,
+// so that shutting down costs the merchant's schedule nothing. It is due at the
+// moment at.
+func (d *Dispatcher) giveBack(at int64, all ...claimed) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	for _, c := range all {
 		_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0"+
 			" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
-			RetryWait, d.o.DB.Now(), c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
+			RetryWait, at, c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
 		if err != nil {
 			d.o.Log.Error("give a claim back", "error", db.Explain(err))
 		}

@@ -1,12 +1,12 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
 
-	"backstop/internal/db"
 	"backstop/internal/merchant"
 
 	"github.com/uptrace/bun"
@@ -30,106 +30,108 @@ type load struct {
 	more []claimed
 }
 
-// loads joins what one claim took for the same digest. Each of them apart would be
-// a message of its own, as gather finds only what nobody has claimed. The slots of
-// those that join another are free again. Called with d.mu held.
-func (d *Dispatcher) loads(batch []*ticket, got map[int64]claimed) []*load {
-	type address struct {
-		merchant          int64
-		channel, endpoint string
-	}
-	digests := map[address]*load{}
-	var all []*load
+// digest is what goes in one message: whatever is due at one moment for the same
+// addresses of a merchant.
+type digest struct {
+	merchant          int64
+	channel, endpoint string
+	types             []string // of events that go to the same addresses
+	ticket            *ticket
+}
+
+// digests finds the digests that tickets of a batch are for, due or not, and the
+// tickets of those. Only merchants with a digest cost a query.
+func (d *Dispatcher) digests(ctx context.Context, batch []*ticket) (all []digest, of map[*ticket]bool, err error) {
+	tickets := map[int64]*ticket{}
+	var ids []int64
 	for _, t := range batch {
-		c, ok := got[t.id]
-		if !ok {
+		// A probe goes alone: if it fails, it costs one attempt.
+		if !t.probe && !d.o.LinkedOnly && hasDigest(d.o.Book().ByID(t.lane.merchant)) {
+			tickets[t.id], ids = t, append(ids, t.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil, nil
+	}
+	var rows []claimed
+	err = d.o.DB.Read.NewRaw("SELECT id, merchant_id, event_type, channel, endpoint FROM deliveries"+
+		" WHERE id IN (?) AND channel = ? AND url = '' ORDER BY id", bun.List(ids), Email).Scan(ctx, &rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	of = map[*ticket]bool{}
+	for _, c := range rows {
+		m := d.o.Book().ByID(c.MerchantID)
+		if m == nil || !m.Digests(c.Channel, c.Endpoint, c.EventType) {
 			continue
 		}
-		l := &load{ticket: t, claimed: c}
-		if d.gathers(t, c) {
-			to := address{c.MerchantID, c.Channel, c.Endpoint}
-			if first := digests[to]; first != nil {
-				first.more = append(first.more, c)
-				d.release(t)
-				continue
-			}
-			digests[to] = l
+		of[tickets[c.ID]] = true
+		known := func(g digest) bool {
+			return g.merchant == c.MerchantID && g.endpoint == c.Endpoint && slices.Contains(g.types, c.EventType)
 		}
-		all = append(all, l)
+		if !slices.ContainsFunc(all, known) {
+			all = append(all, digest{c.MerchantID, c.Channel, c.Endpoint, alike(m, c), tickets[c.ID]})
+		}
+	}
+	return all, of, nil
+}
+
+func hasDigest(m *merchant.Merchant) bool {
+	return m != nil && slices.ContainsFunc(m.Endpoints, func(e merchant.Endpoint) bool { return e.DigestMS > 0 })
+}
+
+// alike are the types of events that go to the same addresses as the delivery: any of
+// these takes them all.
+func alike(m *merchant.Merchant, c claimed) []string {
+	same, _ := addresses(m, c.Channel, c.Endpoint, c.EventType)
+	types := []string{c.EventType}
+	for _, event := range Types {
+		if to, _ := addresses(m, c.Channel, c.Endpoint, event); event != c.EventType && slices.Equal(to, same) {
+			types = append(types, event)
+		}
+	}
+	return types
+}
+
+// claimDigest takes all that is due for a digest, or nothing. All of it is due at
+// the same moment on every node, and each of two that took a part would send a
+// message of its own. On PostgreSQL the second one waits at the first row and finds
+// all of them claimed.
+func (d *Dispatcher) claimDigest(ctx context.Context, g digest) (*load, error) {
+	now := d.o.DB.Now()
+	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
+	due := d.o.DB.NewSelect().Table("deliveries").Column("id").
+		Where("merchant_id = ? AND next_at <= ? AND channel = ? AND endpoint = ? AND url = '' AND status IN (?, ?, ?) AND event_type IN (?)",
+			g.merchant, now, g.channel, g.endpoint, Queued, RetryWait, Sending, bun.List(g.types)).
+		OrderExpr("next_at, id").Limit(digestMost)
+	var rows []claimed
+	err := d.o.DB.Relaxed(ctx, func(ctx context.Context, q bun.IDB) error {
+		return q.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
+			" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+claimedColumns,
+			Sending, d.o.DB.Boot(), lease, d.o.DB.ForUpdate(due), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
+	})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	slices.SortFunc(rows, func(a, b claimed) int { return cmp.Compare(a.ID, b.ID) })
+	return &load{ticket: g.ticket, claimed: rows[0], more: rows[1:]}, nil
+}
+
+// parts are what goes in a message beside its first event.
+func parts(more []claimed) []Part {
+	all := make([]Part, len(more))
+	for i, c := range more {
+		all[i] = Part{ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body)}
 	}
 	return all
 }
 
-// gathers says whether a delivery is for a digest, whichever of its addresses it
-// goes to.
-func (d *Dispatcher) gathers(t *ticket, c claimed) bool {
-	m := d.o.Book().ByID(c.MerchantID)
-	if c.Channel != Email || c.URL != "" || t.probe || m == nil {
-		return false
-	}
-	_, usable := addresses(m, c.Channel, c.Endpoint, c.EventType)
-	return len(usable) > 0 && !slices.ContainsFunc(usable, func(e *merchant.Endpoint) bool { return e.DigestMS == 0 })
-}
-
-// gather claims what else is due for the same address of the same merchant, to go
-// with the delivery in one message. Whoever claims it at the same moment sends it
-// apart, which is as good. A probe goes alone: if it fails, it costs one attempt.
-func (d *Dispatcher) gather(t *ticket, c claimed, p *plan, more []claimed) []claimed {
-	alone := len(p.gathers) == 0 || p.refused != nil || t.probe
-	more, others := p.takes(more, alone)
-	d.giveBack(others)
-	if alone {
-		return nil
-	}
-	for _, m := range more {
-		p.gather(m)
-	}
-	ctx, cancel := context.WithTimeout(d.ctx, claimTimeout)
-	defer cancel()
-	now := d.o.DB.Now()
-	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
-	due := d.o.DB.NewSelect().Table("deliveries").Column("id").
-		Where("merchant_id = ? AND next_at <= ? AND channel = ? AND endpoint = ? AND url = '' AND status IN (?, ?) AND event_type IN (?)",
-			c.MerchantID, now, c.Channel, c.Endpoint, Queued, RetryWait, bun.List(p.gathers)).
-		OrderExpr("next_at").Limit(int64(digestMost - 1 - len(more)))
-	var rows []claimed
-	err := d.o.DB.Relaxed(ctx, func(ctx context.Context, q bun.IDB) error {
-		return q.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
-			" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?)"+claimedColumns,
-			Sending, d.o.DB.Boot(), lease, due, now, Queued, RetryWait).Scan(ctx, &rows)
-	})
-	if err != nil {
-		d.o.Log.Error("gather a digest", "error", db.Explain(err))
-		return more // the others are sent apart
-	}
-	for _, r := range rows {
-		p.gather(r)
-	}
-	return append(more, rows...)
-}
-
-// takes tells what may go in the plan's message from what may not.
-func (p *plan) takes(all []claimed, alone bool) (some, others []claimed) {
-	for _, c := range all {
-		if !alone && slices.Contains(p.gathers, c.EventType) {
-			some = append(some, c)
-		} else {
-			others = append(others, c)
-		}
-	}
-	return some, others
-}
-
-func (p *plan) gather(c claimed) {
-	p.msg.More = append(p.msg.More, Part{ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body)})
-}
-
 // writeGathered commits what one message came to for the others in it. It told
 // the breaker and the address's health once already.
-func (d *Dispatcher) writeGathered(all []claimed, p plan, start int64, res Result) {
+func (d *Dispatcher) writeGathered(all []claimed, p plan, start, end int64, res Result) {
 	var wg sync.WaitGroup
 	for _, c := range all {
-		o := d.judge(c, p, start, res)
+		o := d.judge(c, p, start, end, res)
 		o.generation, o.endpoint = noGeneration, ""
 		wg.Go(func() { d.write(o) })
 	}

@@ -12,6 +12,8 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/queue"
+
+	"github.com/uptrace/bun"
 )
 
 func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
@@ -121,12 +123,84 @@ func mails(t *testing.T, d *db.DB, n int, p breaker.Policy, ch notify.Channel, a
 		t.Fatal(err)
 	}
 	b := newBook(f, p)
+	return f, mailer(t, f, book, b, ch), b, nudges
+}
+
+func mailer(t *testing.T, f *paymenttest.Fixture, book *merchant.Book, b *breaker.Book, ch notify.Channel) *notify.Dispatcher {
 	disp := notify.NewDispatcher(notify.Options{
-		DB: d, Book: func() *merchant.Book { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
+		DB: f.DB, Book: func() *merchant.Book { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
 		Breakers: b, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	t.Cleanup(func() { stop(disp, time.Second) })
-	return f, disp, b, nudges
+	return disp
+}
+
+// Nodes that find a digest due at the same moment, each by other events of it, send
+// one message together; so they do where it fails and is due again.
+func TestTwoNodesSendOneDigest(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const rounds, events = 3, 20
+		ch := &fakeChannel{answer: func(n int, _ notify.Message) notify.Result {
+			if n%2 == 1 {
+				return notify.Result{Class: notify.Connect, Error: "refused"}
+			}
+			return notify.Result{Class: notify.OK}
+		}}
+		desk := merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000}
+		f, _, _, nudges := mails(t, d, rounds*events, never, ch, desk)
+		m := *f.M1
+		m.Endpoints = []merchant.Endpoint{desk}
+		m.Settings.WaitsMS = []int64{500} // all of a message are written long before that
+		book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
+		here, there := mailer(t, f, book, newBook(f, never), ch), mailer(t, f, book, newBook(f, never), ch)
+		if _, err := d.NewRaw("UPDATE deliveries SET next_at = ?", d.Now()+time.Hour.Microseconds()).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for round := range rounds {
+			mine := nudges[round*events : (round+1)*events]
+			ids := make([]int64, events)
+			for i, n := range mine {
+				ids[i] = n.Delivery
+			}
+			if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?)", d.Now(), bun.List(ids)).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			// One message that fails, and one that is taken.
+			until(t, "all of the round are told", func() bool {
+				here.Offer(mine[:events/2])
+				there.Offer(mine[events/2:])
+				return delivered(f, t) == int64(events*(round+1)) || ch.count() > 2*(round+1)
+			})
+			if n := ch.count(); n != 2*(round+1) {
+				t.Fatalf("%d messages after round %d", n, round+1)
+			}
+		}
+		for i, m := range ch.sent {
+			if len(m.More) != events-1 {
+				t.Errorf("message %d holds %d events", i, 1+len(m.More))
+			}
+		}
+		f.Want(t, 2*rounds*events, "SELECT count(*) FROM notify_attempts")
+	})
+}
+
+// What a node that died had claimed of a digest is sent after its lease, in one
+// message too.
+func TestADigestOfADeadNodeIsSentAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ch := &fakeChannel{}
+		f, disp, _, nudges := mails(t, d, 4, never, ch,
+			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
+		lease := d.Now() + (300 * time.Millisecond).Microseconds()
+		if _, err := d.NewRaw("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = 7, next_at = ?", lease).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "all are told", func() bool { disp.Offer(nudges); return delivered(f, t) == 4 })
+		if ch.count() != 1 || len(ch.sent[0].More) != 3 || d.Now() < lease {
+			t.Errorf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))
+		}
+		f.Want(t, 4, "SELECT count(*) FROM deliveries WHERE attempts = 2")
+	})
 }
 
 // An address gets the events that it takes: what goes elsewhere does not ride along.

@@ -250,20 +250,24 @@ func (d *Dispatcher) claimLoop() {
 		d.toClaim = append(d.toClaim[:0], d.toClaim[n:]...)
 		d.mu.Unlock()
 
-		claimed, err := d.claim(batch)
+		loads, err := d.claim(batch)
 		if err != nil {
 			d.o.Log.Error("claim deliveries", "error", db.Explain(err))
 		}
+		used := make(map[*ticket]bool, len(loads))
+		for _, l := range loads {
+			used[l.ticket] = true
+		}
 		d.mu.Lock()
 		for _, t := range batch {
-			if _, ok := claimed[t.id]; !ok {
-				if t.probe {
-					t.lane.probed = 0 // nothing was tried
-				}
-				d.release(t)
+			if used[t] {
+				continue
 			}
+			if t.probe {
+				t.lane.probed = 0 // nothing was tried
+			}
+			d.release(t)
 		}
-		loads := d.loads(batch, claimed)
 		d.mu.Unlock()
 		for _, l := range loads {
 			d.calls.Go(func() { d.deliver(l.ticket, l.claimed, l.more...) })

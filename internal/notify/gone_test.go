@@ -68,6 +68,81 @@ func TestWhoCannotBeToldIsNotParked(t *testing.T) {
 	}
 }
 
+// The orders of a merchant whose own addresses are all disabled may name another
+// one. The breaker protects that too, and those without one still go to the desk.
+func TestAnOrdersOwnAddressIsProtectedWhereAllOthersAreDisabled(t *testing.T) {
+	const orders, desk = 12, 4
+	begin := func(t *testing.T, d *db.DB, open time.Duration, answer func(int, notify.Message) notify.Result) (*paymenttest.Fixture, *fakeChannel, *notify.Dispatcher, func()) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		m := *f.M1
+		m.Settings.WaitsMS = slices.Repeat([]int64{10}, 100)
+		m.Endpoints = m.Settings.Addresses()
+		for i := range m.Endpoints {
+			m.Endpoints[i].Disabled = true
+		}
+		book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
+		nudges := paid(t, f, orders)
+		for i, n := range nudges {
+			own := "http://own.test/n"
+			if i < desk {
+				own = ""
+			}
+			if _, err := d.NewRaw("UPDATE deliveries SET url = ? WHERE id = ?", own, n.Delivery).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ch := &fakeChannel{answer: answer}
+		disp := crowdWith(t, f, func() *merchant.Book { return book }, ch, 10, newBook(f, breaker.Policy{Failures: 1, Open: open, Window: time.Minute}))
+		return f, ch, disp, func() { disp.Pull([]int64{m.ID}) }
+	}
+	refused := notify.Result{Class: notify.BadStatus, Status: 500}
+	t.Run("open", func(t *testing.T) {
+		dbtest.Each(t, func(t *testing.T, d *db.DB) {
+			f, ch, _, pull := begin(t, d, time.Hour, func(int, notify.Message) notify.Result { return refused })
+			pull()
+			until(t, "who has no address stands on the desk, and nothing else is due", func() bool {
+				pull()
+				return f.Count(t, "SELECT count(*) FROM deliveries WHERE next_at < ?", d.Now()+time.Minute.Microseconds()) == 0
+			})
+			f.Want(t, desk, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open'")
+			f.Want(t, orders-desk, "SELECT count(*) FROM deliveries WHERE status IN ('queued', 'retry_wait') AND url <> '' AND lease_owner = 0")
+			// Those that began before it opened, and no more.
+			sent := int64(ch.count())
+			if sent > 5 {
+				t.Errorf("%d were called", sent)
+			}
+			f.Want(t, sent, "SELECT sum(attempts) FROM deliveries WHERE url <> ''")
+		})
+	})
+	t.Run("probed", func(t *testing.T) {
+		dbtest.Each(t, func(t *testing.T, d *db.DB) {
+			const failing = 6
+			f, ch, _, pull := begin(t, d, 100*time.Millisecond, func(n int, _ notify.Message) notify.Result {
+				if n <= failing {
+					return refused
+				}
+				return notify.Result{Class: notify.OK, Status: 200}
+			})
+			until(t, "all are told", func() bool {
+				// What waits for the answer of a probe does so for as long as that may take.
+				if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status IN ('queued', 'retry_wait') AND url <> ''", d.Now()).Exec(t.Context()); err != nil {
+					t.Error(err)
+				}
+				pull()
+				return delivered(f, t) == orders-desk
+			})
+			probes := f.Count(t, "SELECT count(*) FROM breaker_history WHERE to_state = 'half_open'")
+			if first := failing + 1 - probes; first > 5 || first < 1 {
+				t.Errorf("%d probes, so %d calls when it was not open", probes, first)
+			}
+			f.Want(t, 1, "SELECT count(*) FROM breaker_history WHERE cause = 'probe_taken'")
+			if n := ch.count(); n != failing+orders-desk {
+				t.Errorf("%d calls", n)
+			}
+		})
+	})
+}
+
 // A process that was stopped for longer than its attempts may take finds them all
 // timed out when it goes on. That parks nobody; time-outs of merchants still do.
 func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {

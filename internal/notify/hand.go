@@ -101,7 +101,7 @@ func (d *Dispatcher) sendTaken() {
 
 // handBack makes a claim due again, for anybody.
 func (d *Dispatcher) handBack(t *ticket, all ...claimed) {
-	d.giveBack(all)
+	d.giveBack(d.o.DB.Now(), all...)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t.lane.more = true

@@ -87,6 +87,56 @@ func canBeTold(m *merchant.Merchant) bool {
 	return len(m.Endpoints) == 0 || slices.ContainsFunc(m.Endpoints, inUse)
 }
 
+// protected says of an attempt that would call somebody although the merchant's
+// breaker is not closed, until when it has to wait; 0 = it is made, as the probe
+// perhaps. Such attempts are those for an order's own address where the merchant's
+// others are all disabled: the rest of what waits for it ends here without a call,
+// and is not parked.
+func (d *Dispatcher) protected(t *ticket, c claimed, p plan) (until int64) {
+	g := d.o.Breakers.Gate(c.MerchantID)
+	if t.probe || p.refused != nil || g.Flow || IsParked(d.o.Breakers, d.o.Book(), c.MerchantID) {
+		return 0
+	}
+	mine := false
+	if g.Due {
+		ctx, cancel := context.WithTimeout(d.ctx, claimTimeout)
+		defer cancel()
+		var err error
+		if mine, err = d.o.Breakers.LeaseProbe(ctx, c.MerchantID, d.o.Timeout); err != nil {
+			d.o.Log.Error("lease a probe", "merchant_id", c.MerchantID, "error", db.Explain(err))
+		}
+	}
+	r := d.o.Breakers.Of(c.MerchantID)
+	if mine || !r.Tripped() {
+		t.generation = d.o.Breakers.Gate(c.MerchantID).Generation
+		return 0
+	}
+	return max(r.OpenUntil, r.ProbeUntil, d.o.DB.Now()+time.Second.Microseconds())
+}
+
+// putOffMost bounds the rows of one statement.
+const putOffMost = 500
+
+// putOff makes a claim due at a later moment, and what else is due of its kind.
+func (d *Dispatcher) putOff(t *ticket, c claimed, until int64) {
+	d.giveBack(until, c)
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	now := d.o.DB.Now()
+	due := d.o.DB.SkipLocked(d.o.DB.NewSelect().Table("deliveries").Column("id").
+		Where("merchant_id = ? AND next_at <= ? AND url <> '' AND status IN (?, ?)", c.MerchantID, now, Queued, RetryWait).
+		OrderExpr("next_at").Limit(putOffMost))
+	_, err := d.o.DB.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?) AND next_at <= ? AND status IN (?, ?)",
+		until, due, now, Queued, RetryWait).Exec(ctx)
+	if err != nil {
+		d.o.Log.Error("put deliveries off", "merchant_id", c.MerchantID, "error", db.Explain(err))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.lane.more = true
+	d.release(t)
+}
+
 // MerchantsParked are the merchants whose notifications are parked.
 func MerchantsParked(b *breaker.Book, merchants *merchant.Book) []int64 {
 	var ids []int64

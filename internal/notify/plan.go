@@ -25,9 +25,6 @@ type plan struct {
 	// endpoint is the merchant's address whose health the attempt tells; empty = the
 	// order's own, or none.
 	endpoint string
-	// gathers are the types of events of which what else is due for the address goes
-	// along; none = it goes alone.
-	gathers []string
 	// last says that no other address is left to be tried instead.
 	last bool
 	// refused is set where nothing is sent; final, where a repeat would not help.
@@ -115,9 +112,6 @@ func Reachable(m *merchant.Merchant, d *Delivery) bool {
 
 func (p *plan) address(e *merchant.Endpoint) {
 	p.endpoint = e.Name
-	if e.DigestMS > 0 {
-		p.gathers = slices.DeleteFunc(slices.Clone(Types), func(event string) bool { return !e.Takes(event) })
-	}
 	p.msg.URL, p.msg.Format = e.URL, e.Format
 	p.msg.Headers, p.msg.Credentials, p.msg.ClientCert = e.Headers, e.Credentials, e.Certificate
 	if e.Locked {

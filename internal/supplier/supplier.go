@@ -27,7 +27,7 @@ type Request struct {
 	Header     http.Header
 	Body       []byte
 	RemoteAddr netip.Addr // the client's address after trusted proxies are skipped
-	ReceivedAt time.Time  // this node's clock; signature timestamps are judged by it
+	ReceivedAt time.Time  // the database's clock; signed times are judged by it
 }
 
 // Status is what a callback says of the payment, in our words.
@@ -186,23 +186,11 @@ type Step struct {
 // people and stored: they must not hold secrets.
 type Trace struct {
 	Steps []Step
-	// began is when the callback was there, last when the newest step was done.
-	began, last time.Time
+	last  time.Time // when the newest step was done
 }
 
 // NewTrace begins a Trace that measures its steps; the zero Trace does not.
-func NewTrace() *Trace {
-	now := time.Now()
-	return &Trace{began: now, last: now}
-}
-
-// Took is how long the verification has taken so far.
-func (t *Trace) Took() time.Duration {
-	if t == nil || t.began.IsZero() {
-		return 0
-	}
-	return time.Since(t.began)
-}
+func NewTrace() *Trace { return &Trace{last: time.Now()} }
 
 // maxDetail bounds one step's text: part of it may come from outside.
 const maxDetail = 300

@@ -6,9 +6,11 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"backstop/internal/db"
 	"backstop/migrations"
@@ -32,6 +34,31 @@ func SQLite(t testing.TB) *db.DB {
 func Postgres(t testing.TB) *db.DB {
 	t.Helper()
 	return open(t, db.Options{URL: PostgresURL(t)})
+}
+
+// PostgresWithSkew opens a fresh migrated schema whose clock is off: this node's is
+// ahead of it by skew.
+func PostgresWithSkew(t testing.TB, skew time.Duration) *db.DB {
+	t.Helper()
+	address, err := url.Parse(PostgresURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the schema defines goes before what PostgreSQL brings along.
+	q := address.Query()
+	q.Set("search_path", q.Get("search_path")+",pg_catalog")
+	address.RawQuery = q.Encode()
+	own, err := sql.Open("pgx", address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	_, err = own.Exec(fmt.Sprintf("CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS"+
+		" $$ SELECT pg_catalog.clock_timestamp() - interval '%d microseconds' $$", skew.Microseconds()))
+	if err != nil {
+		t.Fatalf("set the clock: %v", err)
+	}
+	return open(t, db.Options{URL: address.String()})
 }
 
 // Open opens a database beside others, e.g. a second node on the same URL.
