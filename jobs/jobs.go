@@ -72,7 +72,7 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 		return nil, fmt.Errorf("make the scheduler: %w", err)
 	}
 	j := &Jobs{o: o, cron: cron, tick: ticker{o: o}, watcher: newWatcher(o), waker: notify.NewWaker(o.DB, o.Breakers, o.Queue)}
-	if err := j.schedule(ctx); err != nil {
+	if err := j.schedule(); err != nil {
 		return nil, err
 	}
 	cron.Start()
@@ -150,7 +150,7 @@ const (
 	beatEvery     = 10 * time.Second
 )
 
-func (j *Jobs) schedule(ctx context.Context) error {
+func (j *Jobs) schedule() error {
 	list := []struct {
 		on    bool
 		every time.Duration

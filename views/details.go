@@ -73,7 +73,7 @@ func indented(raw string) string {
 }
 
 // attemptState is how one attempt ended.
-func attemptState(p *Page, a notify.Attempt) state {
+func attemptState(a notify.Attempt) state {
 	if a.Class == notify.OK {
 		return state{"ok", "check", tClassOK}
 	}

@@ -121,9 +121,6 @@ func (p *Processor) Close() {
 	p.asks.Close()
 }
 
-// Waiting is how many callbacks wait for a commit.
-func (p *Processor) Waiting() int { return p.confirms.Waiting() }
-
 // Received is an authentic callback on its way to the order: what it says, and
 // the raw record that is stored with it.
 type Received struct {
