@@ -60,10 +60,6 @@ type Jobs struct {
 	waker   *notify.Waker
 }
 
-// groups are the isolation groups that have work today; each has its own server,
-// so that none waits for another's tasks.
-var groups = []queue.Group{queue.LiveGroup, queue.WaitingGroup, queue.WorkGroup}
-
 // Start begins to take tasks. Redis need not be there: the servers keep trying,
 // and the tick does the work meanwhile.
 func Start(ctx context.Context, o Options) (*Jobs, error) {
@@ -83,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	mux.HandleFunc(queue.TaskNotify, j.notify)
 	mux.HandleFunc(queue.TaskExpire, j.expire)
 	mux.HandleFunc(queue.TaskAlert, j.alert)
-	for _, g := range groups {
+	for _, g := range queue.Groups {
 		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.Log))
 		go j.serve(ctx, srv, mux)
 		j.servers = append(j.servers, srv)
