@@ -16,7 +16,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Roles of an operator, from the least to the most.
+// Roles of an operator; policy.csv says what each may do.
 const (
 	Viewer  = "viewer"
 	Support = "support"
