@@ -14,7 +14,6 @@ import (
 // NotificationData is what one notification's page shows.
 type NotificationData struct {
 	*console.Notification
-	Masked    bool
 	CanResend bool
 	Key       string // of the form
 }

@@ -88,8 +88,6 @@ type Story struct {
 	Transfers  []ledger.Line // of the order's money, oldest first
 	Told       string        // notify_status
 	Why        Why
-	Callbacks  int
-	Attempts   int
 	// Cut says that there is more of one kind than a story shows.
 	Cut bool
 }
@@ -190,7 +188,7 @@ func (b *Book) addCallbacks(ctx context.Context, s *Story) error {
 		}
 		s.Items = append(s.Items, Item{At: rows[i].ReceivedAt, Phase: PaymentPhase, Callback: &rows[i]})
 	}
-	s.Callbacks, s.Cut = len(rows), s.Cut || len(rows) == storyRows
+	s.Cut = s.Cut || len(rows) == storyRows
 	return nil
 }
 
@@ -237,7 +235,7 @@ func (b *Book) addAttempts(ctx context.Context, s *Story) error {
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: DeliveryPhase, Attempt: &rows[i]})
 	}
-	s.Attempts, s.Cut = len(rows), s.Cut || len(rows) == storyRows
+	s.Cut = s.Cut || len(rows) == storyRows
 	return nil
 }
 

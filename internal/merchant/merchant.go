@@ -64,7 +64,6 @@ type Breaker struct {
 type Merchant struct {
 	ID       int64
 	Code     string
-	Name     string
 	Settings Settings
 	// Secrets sign notifications, newest first.
 	Secrets  [][]byte

@@ -7,7 +7,6 @@ package payment
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"backstop/internal/db"
@@ -45,7 +44,6 @@ type Options struct {
 	Nudger   *notify.Nudger
 	// Here is the dispatcher of this process, nil where it has none.
 	Here *notify.Dispatcher
-	Log  *slog.Logger
 	// CheckURL says whether a notification may be sent to an address at all.
 	CheckURL func(string) error
 

@@ -212,7 +212,7 @@ func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 	all := make([]*merchant.Merchant, 0, len(rows))
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
-		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Name: r.Name, Disabled: r.DisabledAt != nil}
+		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil}
 		if err := json.Unmarshal(r.Notify, &m.Settings); err != nil {
 			return nil, fmt.Errorf("merchant %s: notify settings: %w", r.Code, err)
 		}
