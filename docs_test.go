@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"backstop/internal/access"
 )
 
 var (
@@ -65,6 +67,15 @@ func TestOperationsListsEveryMetric(t *testing.T) {
 	}
 	if len(inCode) < 10 {
 		t.Errorf("only %d metrics seen: the pattern misses them", len(inCode))
+	}
+}
+
+func TestOperationsListsEveryRole(t *testing.T) {
+	page := read(t, "docs/operations.md")
+	for _, role := range access.Roles {
+		if !strings.Contains(page, "\n| `"+role+"` | ") {
+			t.Errorf("docs/operations.md does not say what %s may do", role)
+		}
 	}
 }
 

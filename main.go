@@ -244,7 +244,7 @@ func (g *globals) open(ctx context.Context, std streams) (*db.DB, config.Config,
 	if err := app.MakeFolder(c.Data); err != nil {
 		return nil, c, err
 	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4, Log: logger(c, std.err)})
+	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
 	if err != nil {
 		return nil, c, err
 	}
@@ -401,7 +401,7 @@ func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err := app.MakeFolder(c.Data); err != nil {
 		return err
 	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4, Log: logger(c, std.err)})
+	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
 	if err != nil {
 		return err
 	}

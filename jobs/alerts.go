@@ -77,7 +77,7 @@ func (w watcher) announce(ctx context.Context) error {
 	if err != nil || len(messages) == 0 {
 		return err
 	}
-	if err := w.o.Queue.Alert(ctx, messages); err != nil {
+	if err := w.o.Queue.Alert(ctx); err != nil {
 		w.o.Log.Debug("nudge alerts", "error", err) // the net below sends them
 	}
 	return nil

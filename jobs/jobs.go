@@ -60,10 +60,6 @@ type Jobs struct {
 	waker   *notify.Waker
 }
 
-// groups are the isolation groups that have work today; each has its own server,
-// so that none waits for another's tasks.
-var groups = []queue.Group{queue.LiveGroup, queue.WaitingGroup, queue.WorkGroup}
-
 // Start begins to take tasks. Redis need not be there: the servers keep trying,
 // and the tick does the work meanwhile.
 func Start(ctx context.Context, o Options) (*Jobs, error) {
@@ -72,7 +68,7 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 		return nil, fmt.Errorf("make the scheduler: %w", err)
 	}
 	j := &Jobs{o: o, cron: cron, tick: ticker{o: o}, watcher: newWatcher(o), waker: notify.NewWaker(o.DB, o.Breakers, o.Queue)}
-	if err := j.schedule(ctx); err != nil {
+	if err := j.schedule(); err != nil {
 		return nil, err
 	}
 	cron.Start()
@@ -83,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	mux.HandleFunc(queue.TaskNotify, j.notify)
 	mux.HandleFunc(queue.TaskExpire, j.expire)
 	mux.HandleFunc(queue.TaskAlert, j.alert)
-	for _, g := range groups {
+	for _, g := range queue.Groups {
 		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.Log))
 		go j.serve(ctx, srv, mux)
 		j.servers = append(j.servers, srv)
@@ -150,7 +146,7 @@ const (
 	beatEvery     = 10 * time.Second
 )
 
-func (j *Jobs) schedule(ctx context.Context) error {
+func (j *Jobs) schedule() error {
 	list := []struct {
 		on    bool
 		every time.Duration

@@ -13,15 +13,13 @@ import (
 // The chart of outcomes: bars below, the success rate as a line above. Measures
 // are units of its viewBox.
 const (
-	chartWidth  = 760
-	chartHeight = 236
-	plotLeft    = 38.0
-	plotRight   = 752.0
-	barsTop     = 70.0
-	barsBottom  = 216.0
-	rateTop     = 6.0
-	rateBottom  = 52.0
-	labelBelow  = 231.0
+	plotLeft   = 38.0
+	plotRight  = 752.0
+	barsTop    = 70.0
+	barsBottom = 216.0
+	rateTop    = 6.0
+	rateBottom = 52.0
+	labelBelow = 231.0
 )
 
 // box is one rectangle.
@@ -68,7 +66,7 @@ func barOf(p report.Point, x, width, scale float64) bar {
 }
 
 // drawOutcomes computes the chart.
-func (p *Page) drawOutcomes(points []report.Point, span, step time.Duration) chart {
+func (p *Page) drawOutcomes(points []report.Point, span time.Duration) chart {
 	var most int64
 	lowest := 1.0
 	for _, pt := range points {

@@ -14,7 +14,6 @@ import (
 // NotificationData is what one notification's page shows.
 type NotificationData struct {
 	*console.Notification
-	Masked    bool
 	CanResend bool
 	Key       string // of the form
 }
@@ -73,7 +72,7 @@ func indented(raw string) string {
 }
 
 // attemptState is how one attempt ended.
-func attemptState(p *Page, a notify.Attempt) state {
+func attemptState(a notify.Attempt) state {
 	if a.Class == notify.OK {
 		return state{"ok", "check", tClassOK}
 	}

@@ -1032,7 +1032,7 @@ func attempt(p *Page, a notify.Attempt) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = pill(p, attemptState(p, a)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = pill(p, attemptState(a)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

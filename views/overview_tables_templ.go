@@ -152,7 +152,7 @@ func OutcomesPanel(p *Page, o *console.Outcomes) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = outcomesChart(p, p.drawOutcomes(o.Points, o.Range.Span, o.Range.Step)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = outcomesChart(p, p.drawOutcomes(o.Points, o.Range.Span)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

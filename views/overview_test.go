@@ -50,7 +50,7 @@ func TestChartStaysWithinItsBoundsAndFollowsTheZone(t *testing.T) {
 			points[i] = report.Point{Start: start.Add(time.Duration(i) * r.Step).UnixMicro(), OK: int64(i * 7), Retried: int64(i % 5), Failed: int64(i % 3)}
 		}
 		points[3] = report.Point{Start: points[3].Start}
-		c := p.drawOutcomes(points, r.Span, r.Step)
+		c := p.drawOutcomes(points, r.Span)
 		labels := 0
 		for i, b := range c.bars {
 			top := b.failed.y

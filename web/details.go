@@ -59,12 +59,11 @@ func (s *Server) notificationPage(c *fiber.Ctx) error {
 		return err
 	}
 	role := operator(c).Role
-	masked := !s.policy.Allows(role, access.ViewPersonal)
-	if masked {
+	if !s.policy.Allows(role, access.ViewPersonal) {
 		n.Mask()
 	}
 	return s.render(c, http.StatusOK, views.NotificationPage(s.page(c), views.NotificationData{
-		Notification: n, Masked: masked, CanResend: s.policy.Allows(role, access.Resend) && n.OrderNo != "" && !n.House, Key: newFormKey(),
+		Notification: n, CanResend: s.policy.Allows(role, access.Resend) && n.OrderNo != "" && !n.House, Key: newFormKey(),
 	}))
 }
 

@@ -21,9 +21,6 @@ const (
 	maxTokens = 10_000
 )
 
-// scopeMonitor lets a token read exceptions, callbacks and the monitor's figures.
-const scopeMonitor = "monitor"
-
 // token is a service's key to the admin API.
 type token struct {
 	Name  string `bun:"name"`
@@ -104,7 +101,7 @@ func (s *Server) monitorCaller(ctx context.Context, hash, key string, permission
 		return "", false, err
 	}
 	if ok {
-		return "token:" + t.Name, t.Scope == scopeMonitor, nil
+		return "token:" + t.Name, t.Scope == access.Monitor, nil
 	}
 	op, err := s.o.Sessions.Peek(ctx, key)
 	if errors.Is(err, access.ErrSession) {

@@ -17,7 +17,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Roles of an operator, from the least to the most.
+// Roles of an operator; policy.csv says what each may do.
 const (
 	Viewer  = "viewer"
 	Support = "support"
@@ -161,12 +161,7 @@ func (o *Operators) List(ctx context.Context) ([]Operator, error) {
 	return rows, nil
 }
 
-// ByID returns the operator as it stands now, for each request of a session.
-// Errors: ErrNotFound, ErrDisabled.
-func (o *Operators) ByID(ctx context.Context, id int64) (*Operator, error) {
-	return find(ctx, o.db.Read.NewSelect().Model((*Operator)(nil)).Where("op.id = ?", id))
-}
-
+// find reads an operator as it stands now. Errors: ErrNotFound, ErrDisabled.
 func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
 	row := new(Operator)
 	err := q.Model(row).Scan(ctx)

@@ -24,12 +24,9 @@ var Scopes = []string{Monitor}
 // tokenPrefix lets people and secret scanners tell what they found.
 const tokenPrefix = "bst_"
 
-// Errors that a caller can act on, beside ErrName, ErrExists and ErrNotFound.
-var (
-	ErrScope = errors.New("unknown scope: use one of " + strings.Join(Scopes, ", "))
-	// ErrToken says that a token is unknown or revoked.
-	ErrToken = errors.New("unknown or revoked token")
-)
+// ErrScope says that a token cannot be for that. Other errors that a caller can
+// act on are ErrName, ErrExists and ErrNotFound.
+var ErrScope = errors.New("unknown scope: use one of " + strings.Join(Scopes, ", "))
 
 // Token is the API token of a service. Only a hash of the secret is stored.
 type Token struct {
@@ -109,21 +106,4 @@ func (t *Tokens) Revoke(ctx context.Context, name string) error {
 		}
 		return t.keep(ctx, tx, "token.revoke", row)
 	})
-}
-
-// Check returns the token of a secret that a caller presents, or ErrToken.
-func (t *Tokens) Check(ctx context.Context, secret string) (*Token, error) {
-	// What does not look like one of ours is not worth a query.
-	if !strings.HasPrefix(secret, tokenPrefix) || len(secret) > 200 {
-		return nil, ErrToken
-	}
-	row := new(Token)
-	err := t.db.Read.NewSelect().Model(row).Where("tk.token_hash = ?", seal.HashToken(secret)).Where("tk.revoked_at IS NULL").Scan(ctx)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, ErrToken
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read token: %w", err)
-	}
-	return row, nil
 }

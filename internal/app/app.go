@@ -138,7 +138,7 @@ func (a *App) openDB(ctx context.Context) error {
 	}
 	a.db, err = db.Open(ctx, db.Options{
 		URL: a.o.Config.DatabaseURL.Reveal(), Dir: a.o.Config.Data, Pool: a.o.Config.DatabasePool, Node: name,
-		Sends: a.o.Roles.Worker, Log: a.o.Log,
+		Sends: a.o.Roles.Worker,
 	})
 	if err != nil {
 		return err
@@ -252,7 +252,7 @@ func (a *App) build() {
 		a.nudger.Follow(a.dispatcher.Way)
 	}
 	a.processor = payment.New(payment.Options{
-		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, Log: a.o.Log, CheckURL: out.CheckURL,
+		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, CheckURL: out.CheckURL,
 		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
 	})

@@ -59,7 +59,7 @@ type Receiver struct {
 }
 
 // missEvery is how often an unknown code may make us look for newer settings.
-// Every node looks each second anyway; this only serves a supplier whose first
+// Every node looks twice a second anyway; this only serves a supplier whose first
 // callback follows its `apply` at once, and a stranger who tries codes must not
 // turn each try into a query.
 const missEvery = 250 * time.Millisecond

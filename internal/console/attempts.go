@@ -39,11 +39,10 @@ type Attempt struct {
 }
 
 // AttemptPage is one page of attempts; Next is where the next one begins, 0 =
-// there is none. Cut says that not all older rows were looked at.
+// there is none.
 type AttemptPage struct {
 	Rows []Attempt
 	Next int64
-	Cut  bool
 }
 
 // Attempts is one page of attempts, newest first. Ids grow with time, so that a
@@ -93,7 +92,7 @@ func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (AttemptPage, erro
 	if len(rows) > f.Limit {
 		return AttemptPage{Rows: rows[:f.Limit], Next: rows[f.Limit-1].ID}, nil
 	}
-	return AttemptPage{Rows: rows, Next: floor, Cut: floor > 0}, nil
+	return AttemptPage{Rows: rows, Next: floor}, nil
 }
 
 // deliveriesOf finds an order's deliveries; an order has few.

@@ -27,7 +27,7 @@ type CallbackDetail struct {
 func (b *Book) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
 	const raw = "c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps"
 	for _, q := range []string{
-		"SELECT " + raw + ", c.order_no, c.order_id, c.trade_no, c.event_key, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier" +
+		"SELECT " + raw + ", c.order_no, c.order_id, c.trade_no, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier" +
 			" FROM callbacks AS c WHERE c.id = ?",
 		"SELECT " + raw + ", c.supplier FROM refused_callbacks AS c WHERE c.id = ?",
 	} {

@@ -26,13 +26,12 @@ type Address struct {
 	Key                string   // names it in forms
 	Name, Channel, URL string   // as they may be shown
 	Events             []string // types that go here; empty = all
-	Weight             int
-	Failures           int64  `bun:"failures"` // in a row
-	OKAt               *int64 `bun:"last_ok_at"`
-	FailedAt           *int64 `bun:"last_failed_at"`
-	LastError          string `bun:"last_error"`
-	DisabledAt         *int64 `bun:"disabled_at"`
-	Reason             string `bun:"reason"` // why it is disabled
+	Failures           int64    `bun:"failures"` // in a row
+	OKAt               *int64   `bun:"last_ok_at"`
+	FailedAt           *int64   `bun:"last_failed_at"`
+	LastError          string   `bun:"last_error"`
+	DisabledAt         *int64   `bun:"disabled_at"`
+	Reason             string   `bun:"reason"` // why it is disabled
 }
 
 // historyShown is how many changes of a breaker a page shows.
@@ -80,7 +79,7 @@ func (b *Book) addAddresses(ctx context.Context, m *Merchant) error {
 	m.Settings = known.Settings
 	for i := range known.Endpoints {
 		e := &known.Endpoints[i]
-		a := Address{Key: e.Key(), Name: notify.Shown(e.Name), Channel: e.Channel, URL: notify.Shown(e.URL), Events: e.Events, Weight: e.Weight}
+		a := Address{Key: e.Key(), Name: notify.Shown(e.Name), Channel: e.Channel, URL: notify.Shown(e.URL), Events: e.Events}
 		for _, h := range health {
 			if h.Endpoint == e.Name {
 				a.Failures, a.OKAt, a.FailedAt, a.LastError, a.DisabledAt, a.Reason = h.Failures, h.OKAt, h.FailedAt, h.LastError, h.DisabledAt, h.Reason

@@ -38,12 +38,11 @@ type Order struct {
 	Subject    string       `bun:"subject"`
 	Status     order.Status `bun:"status"`
 	CreatedAt  int64        `bun:"created_at"`
-	PaidAt     *int64       `bun:"paid_at"`
 	// Told is how the telling of the merchant stands (contract, notify_status).
 	Told string `bun:"-"`
 }
 
-const orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.subject, o.status, o.created_at, o.paid_at," +
+const orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.subject, o.status, o.created_at," +
 	" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = o.merchant_id), '') AS merchant," +
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = o.supplier_id), '') AS supplier"
 

@@ -56,7 +56,6 @@ type Callback struct {
 	ID         int64           `bun:"id"`
 	Supplier   string          `bun:"supplier"`
 	TradeNo    string          `bun:"trade_no"`
-	EventKey   string          `bun:"event_key"`
 	Outcome    string          `bun:"outcome"`
 	ReceivedAt int64           `bun:"received_at"`
 	RemoteAddr string          `bun:"remote_addr"`
@@ -89,8 +88,6 @@ type Story struct {
 	Transfers  []ledger.Line // of the order's money, oldest first
 	Told       string        // notify_status
 	Why        Why
-	Callbacks  int
-	Attempts   int
 	// Cut says that there is more of one kind than a story shows.
 	Cut bool
 }
@@ -179,7 +176,7 @@ func (b *Book) addHistory(ctx context.Context, s *Story) error {
 
 func (b *Book) addCallbacks(ctx context.Context, s *Story) error {
 	var rows []Callback
-	err := b.db.Read.NewRaw("SELECT c.id, c.trade_no, c.event_key, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps,"+
+	err := b.db.Read.NewRaw("SELECT c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps,"+
 		" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier"+
 		" FROM callbacks AS c WHERE c.order_no = ? ORDER BY c.id LIMIT ?", s.Order.OrderNo, storyRows).Scan(ctx, &rows)
 	if err != nil {
@@ -191,7 +188,7 @@ func (b *Book) addCallbacks(ctx context.Context, s *Story) error {
 		}
 		s.Items = append(s.Items, Item{At: rows[i].ReceivedAt, Phase: PaymentPhase, Callback: &rows[i]})
 	}
-	s.Callbacks, s.Cut = len(rows), s.Cut || len(rows) == storyRows
+	s.Cut = s.Cut || len(rows) == storyRows
 	return nil
 }
 
@@ -238,7 +235,7 @@ func (b *Book) addAttempts(ctx context.Context, s *Story) error {
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: DeliveryPhase, Attempt: &rows[i]})
 	}
-	s.Attempts, s.Cut = len(rows), s.Cut || len(rows) == storyRows
+	s.Cut = s.Cut || len(rows) == storyRows
 	return nil
 }
 

@@ -64,8 +64,8 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 		if s.Order.Status != order.Paid || s.Why.Rule != WhyQueued || s.Why.Attempts != 3 || s.Why.LastAt != s.Why.At+4_000_000 {
 			t.Errorf("stands as %+v", s.Why)
 		}
-		if len(s.Bodies) != 1 || len(s.Stock) != 1 || s.Callbacks != 2 {
-			t.Errorf("%d bodies, %d items, %d callbacks", len(s.Bodies), len(s.Stock), s.Callbacks)
+		if len(s.Bodies) != 1 || len(s.Stock) != 1 {
+			t.Errorf("%d bodies, %d items", len(s.Bodies), len(s.Stock))
 		}
 		fail(t, d, s, notify.Timeout)
 		s, err = book.Story(ctx, o.OrderNo)

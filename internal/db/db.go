@@ -12,7 +12,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"path/filepath"
 	"sync/atomic"
@@ -41,7 +40,6 @@ type Options struct {
 	// Sends says that this process sends notifications. Those that do share what
 	// a merchant may be told in a second.
 	Sends bool
-	Log   *slog.Logger
 }
 
 // DB is the open database. The embedded *bun.DB writes; Read may be a snapshot
@@ -56,7 +54,6 @@ type DB struct {
 	clock   atomic.Pointer[clock]
 	ids     ids
 	node    node
-	log     *slog.Logger
 
 	relaxed    *bun.DB // PostgreSQL, with synchronous_commit off
 	statements statements
@@ -73,9 +70,6 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Pool <= 0 {
 		o.Pool = 16
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	var (
 		d   *DB
 		err error
@@ -88,7 +82,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.log, d.statements.list = o.Log, map[statementKey]*sql.Stmt{}
+	d.statements.list = map[statementKey]*sql.Stmt{}
 	d.node.name, d.node.boot, d.node.sends = o.Node, randomBoot(), o.Sends
 	d.ids.slot.Store(-1)
 	err = d.measure(ctx)

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -91,6 +92,16 @@ func (d *DB) SkipLocked(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.For("UPDATE SKIP LOCKED")
 	}
 	return q
+}
+
+// Snapshot reads several statements as of one moment. SQLite's readers have a
+// snapshot anyway.
+func (d *DB) Snapshot(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
+	o := &sql.TxOptions{ReadOnly: true}
+	if d.dialect == postgres {
+		o.Isolation = sql.LevelRepeatableRead
+	}
+	return d.Read.RunInTx(ctx, o, fn)
 }
 
 // IsUnique says that a row of the same key exists already.

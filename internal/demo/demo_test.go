@@ -40,6 +40,37 @@ func TestDemoNamesTheVariableWhereLoopbackIsNotAllowed(t *testing.T) {
 	}
 }
 
+// A false callback that seems to be answered 200 would frighten a newcomer.
+func TestTheLineOfAForgeryNamesBothAnswers(t *testing.T) {
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls++; calls == 1 {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer server.Close()
+	to, err := newServer(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.http.CloseIdleConnections()
+	payers, err := newPayers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := new(bytes.Buffer)
+	one := &story{stage: &stage{to: to, tally: newTally(out)}, ending: forged, shop: &shop{}, payer: payers[0], amount: 100}
+	if err := one.sendForgery(t.Context(), aFact); err != nil {
+		t.Fatal(err)
+	}
+	if err := one.callBack(t.Context(), order{OrderNo: "1"}, aFact); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(out.String(), "1  false: answered 401, true: answered 200\n") {
+		t.Error(out.String())
+	}
+}
+
 // A server that takes everything shows that the demo stays within its bounds and
 // tells what it did; what the product makes of it is tested with the product.
 func TestDemoEndsAfterItsOrders(t *testing.T) {

@@ -39,6 +39,7 @@ type story struct {
 	amount    int64
 	starts    bool // whether the merchant says that a payment was started
 	hesitates time.Duration
+	forgery   int // the status that a forgery was answered with; 0 = none was sent
 }
 
 // cast rolls the dice for order n.
@@ -160,6 +161,7 @@ func (o *story) sendForgery(ctx context.Context, f fact) error {
 	if err != nil {
 		return err
 	}
+	o.forgery = status
 	o.tally.forgery(status)
 	return nil
 }
@@ -185,8 +187,12 @@ func (o *story) callBack(ctx context.Context, made order, f fact) error {
 }
 
 func (o *story) report(made order, status int) {
-	o.tally.callback(o.ending, status, fmt.Sprintf("%-12s %-14s → %-12s %10s %s %s", o.ending, o.payer.code(), o.shop.code,
-		money.Format(o.amount, o.payer.currency()), o.payer.currency(), made.OrderNo))
+	said := answered(status)
+	if o.forgery != 0 {
+		said = fmt.Sprintf("false: %s, true: %s", answered(o.forgery), said)
+	}
+	o.tally.callback(o.ending, status, fmt.Sprintf("%-12s %-14s → %-12s %10s %s %s  %s", o.ending, o.payer.code(), o.shop.code,
+		money.Format(o.amount, o.payer.currency()), o.payer.currency(), made.OrderNo, said))
 }
 
 func (o *story) number() string { return fmt.Sprintf("%s-%d", o.run, o.n) }

@@ -60,7 +60,8 @@ func (t *tally) made(m *shop, o order) {
 	t.next = (t.next + 1) % maxFollowed
 }
 
-// callback notes one callback and its answer; status 0 is none sent.
+// callback notes one callback and its answer, and prints the line about it; status 0
+// is none sent.
 func (t *tally) callback(e ending, status int, line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +71,7 @@ func (t *tally) callback(e ending, status int, line string) {
 	default:
 		t.refused++
 	}
-	t.print("%s  %s", line, answered(status))
+	t.print("%s", line)
 }
 
 func (t *tally) forgery(status int) {

@@ -22,11 +22,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Account codes. A merchant's account grows by credits; the supplier's goes as
-// far below zero as the supplier owes us.
+// SupplierAccount is the code of what the supplier owes us: it goes as far below
+// zero as that is. A merchant's account grows by credits.
 func SupplierAccount(code string) string { return "supplier:" + code }
 
-// MerchantAccount is what we owe the merchant.
+// MerchantAccount is the code of what we owe the merchant.
 func MerchantAccount(code string) string { return "merchant:" + code }
 
 // Opening is the other side of balances taken over from elsewhere.

@@ -9,7 +9,6 @@ import (
 
 // Line is one transfer as people read it: with the codes of both accounts.
 type Line struct {
-	ID        int64  `bun:"id"`
 	JournalID int64  `bun:"journal_id"`
 	Debit     string `bun:"debit"`
 	Credit    string `bun:"credit"`
@@ -26,7 +25,7 @@ func Lines(ctx context.Context, q bun.IDB, refs []string) ([]Line, error) {
 		return nil, nil
 	}
 	var rows []Line
-	err := q.NewRaw("SELECT t.id, t.journal_id, d.code AS debit, c.code AS credit, t.amount, t.currency, t.ref, t.created_at"+
+	err := q.NewRaw("SELECT t.journal_id, d.code AS debit, c.code AS credit, t.amount, t.currency, t.ref, t.created_at"+
 		" FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
 		" WHERE t.ref IN (?) ORDER BY t.id", bun.List(refs)).Scan(ctx, &rows)
 	if err != nil {

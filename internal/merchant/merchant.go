@@ -18,7 +18,6 @@ type Row struct {
 	APIKeyHash     *string         `bun:"api_key_hash"`
 	SigningSecrets json.RawMessage `bun:"signing_secrets,type:jsonb"` // array of sealed texts, newest first
 	Notify         json.RawMessage `bun:"notify,type:jsonb"`          // Settings
-	Fingerprint    string          `bun:"fingerprint"`                // of what was applied, to tell "unchanged"
 	CreatedAt      int64           `bun:"created_at"`
 	UpdatedAt      int64           `bun:"updated_at"`
 	DisabledAt     *int64          `bun:"disabled_at"`
@@ -65,7 +64,6 @@ type Breaker struct {
 type Merchant struct {
 	ID       int64
 	Code     string
-	Name     string
 	Settings Settings
 	// Secrets sign notifications, newest first.
 	Secrets  [][]byte

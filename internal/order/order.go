@@ -72,8 +72,6 @@ type Order struct {
 	Amount          int64  `bun:"amount"` // minor units of Currency
 	Currency        string `bun:"currency"`
 	Exponent        int    `bun:"exponent"` // decimal digits of the minor unit when the order was made
-	FeeAmount       int64  `bun:"fee_amount"`
-	RefundedAmount  int64  `bun:"refunded_amount"`
 	Subject         string `bun:"subject"`
 	NotifyURL       string `bun:"notify_url"` // empty = the merchant's addresses
 	RequestDigest   string `bun:"request_digest"`

@@ -7,7 +7,6 @@ package payment
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"backstop/internal/db"
@@ -45,7 +44,6 @@ type Options struct {
 	Nudger   *notify.Nudger
 	// Here is the dispatcher of this process, nil where it has none.
 	Here *notify.Dispatcher
-	Log  *slog.Logger
 	// CheckURL says whether a notification may be sent to an address at all.
 	CheckURL func(string) error
 
@@ -120,9 +118,6 @@ func (p *Processor) Close() {
 	p.creates.Close()
 	p.asks.Close()
 }
-
-// Waiting is how many callbacks wait for a commit.
-func (p *Processor) Waiting() int { return p.confirms.Waiting() }
 
 // Received is an authentic callback on its way to the order: what it says, and
 // the raw record that is stored with it.

@@ -19,9 +19,9 @@ func TestOrphansAreDeletedAndLiveTasksAreNot(t *testing.T) {
 
 	// A live task in every state that asynq knows.
 	handling, release := make(chan struct{}, 1), make(chan struct{})
-	server := asynq.NewServerFromRedisClient(rdb, ServerConfig(SweepGroup, quiet))
+	server := asynq.NewServerFromRedisClient(rdb, ServerConfig(WorkGroup, quiet))
 	mux := asynq.NewServeMux()
-	mux.HandleFunc(TaskSweep, func(ctx context.Context, _ *asynq.Task) error {
+	mux.HandleFunc(TaskAlert, func(ctx context.Context, _ *asynq.Task) error {
 		handling <- struct{}{}
 		<-release
 		return nil
@@ -36,11 +36,11 @@ func TestOrphansAreDeletedAndLiveTasksAreNot(t *testing.T) {
 	defer close(release)
 	client := asynq.NewClientFromRedisClient(rdb)
 	for _, kind := range []string{"retry", "archive", "keep"} {
-		if _, err := client.Enqueue(asynq.NewTask(kind, nil), asynq.Queue(SweepQueue), asynq.Retention(time.Hour)); err != nil {
+		if _, err := client.Enqueue(asynq.NewTask(kind, nil), asynq.Queue(AlertQueue), asynq.Retention(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Sweep(t.Context(), []int64{1}); err != nil {
+	if err := c.Alert(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	<-handling
@@ -50,17 +50,17 @@ func TestOrphansAreDeletedAndLiveTasksAreNot(t *testing.T) {
 	if err := c.NotifyAt(t.Context(), Live, time.Now().Add(time.Minute), nudges(1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Enqueue(asynq.NewTask("x", nil), asynq.Queue(SweepQueue), asynq.Group("g")); err != nil {
+	if _, err := client.Enqueue(asynq.NewTask("x", nil), asynq.Queue(AlertQueue), asynq.Group("g")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a task stands in every state", func() bool {
-		size := sizes(t, c)[SweepQueue]
-		return size.Active == 1 && size.Archived == 1 && size.Retry == 1 && rdb.ZCard(t.Context(), key(SweepQueue, "completed")).Val() == 1
+		size := sizes(t, c)[AlertQueue]
+		return size.Active == 1 && size.Archived == 1 && size.Retry == 1 && rdb.ZCard(t.Context(), key(AlertQueue, "completed")).Val() == 1
 	})
 	live := bodies(t, s)
 
 	// Ghosts, as scripts that stop in the middle and "archive all" leave them.
-	plantGhosts(t, s, "notify", SweepQueue)
+	plantGhosts(t, s, "notify", AlertQueue)
 	for range 2 { // a second look within the grace deletes nothing
 		count, err := c.Orphans(t.Context(), 100_000)
 		if err != nil || count.Suspected < 14 || count.Deleted != 0 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hibiken/asynq"
 	"pgregory.net/rapid"
@@ -20,14 +19,6 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 		for i, id := range ids {
 			want[i] = Nudge{Delivery: id, Merchant: positive.Draw(t, "merchant"), At: rapid.Int64Range(0, math.MaxInt64).Draw(t, "at")}
 		}
-		var gotIDs []int64
-		for _, payload := range encodeIDs(ids) {
-			part, err := DecodeIDs(asynq.NewTask(TaskAlert, payload))
-			if err != nil || len(part) > Batch {
-				t.Fatalf("%d ids, %v", len(part), err)
-			}
-			gotIDs = append(gotIDs, part...)
-		}
 		var got []Nudge
 		for _, payload := range encodeNudges(want) {
 			part, err := DecodeNudges(asynq.NewTask(TaskNotify, payload))
@@ -36,34 +27,24 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 			}
 			got = append(got, part...)
 		}
-		if !slices.Equal(gotIDs, ids) || !slices.Equal(got, want) {
-			t.Fatalf("%v -> %v, %v -> %v", ids, gotIDs, want, got)
-		}
-		second := time.Unix(rapid.Int64Range(1, maxBucket).Draw(t, "second"), 0)
-		if moment, err := DecodeBucket(asynq.NewTask(TaskExpire, encodeBucket(second))); err != nil || !moment.Equal(second) {
-			t.Fatalf("%s -> %s, %v", second, moment, err)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%v -> %v", want, got)
 		}
 	})
 }
 
 func TestPoisonedPayloadsStopTheirRetries(t *testing.T) {
-	full := "[1" + strings.Repeat(",1", Batch) + "]"
 	for _, payload := range []string{
 		"", "null", "{}", "[]", "[[]]", "[0]", "[-1]", "[1.5]", `["1"]`, "[9223372036854775808]", "[1] x", "[null]",
 		"[[1,2]]", "[[1,2,3,4]]", "[[0,1,0]]", "[[1,0,0]]", "[[1,1,-1]]", "[[1,1,null]]"[:10], "\x00", "0", "-1", "1.5",
-		"253402300800", full, strings.Repeat("[", maxPayload), strings.Repeat(" ", maxPayload) + "[1]",
+		strings.Repeat("[", maxPayload), strings.Repeat(" ", maxPayload) + "[1]",
 		"[" + strings.Repeat("[1,1,0],", Batch) + "[1,1,0]]",
 	} {
 		task := asynq.NewTask(strings.Repeat("x", 99), []byte(payload))
-		_, nudges := DecodeNudges(task)
-		_, ids := DecodeIDs(task)
-		_, bucket := DecodeBucket(task)
-		for name, err := range map[string]error{"nudges": nudges, "ids": ids, "bucket": bucket} {
-			if !errors.Is(err, ErrPoisoned) || !errors.Is(err, asynq.SkipRetry) {
-				t.Errorf("%.40q as %s: %v", payload, name, err)
-			} else if len(err.Error()) > 200 {
-				t.Errorf("%.40q as %s: an error of %d characters", payload, name, len(err.Error()))
-			}
+		if _, err := DecodeNudges(task); !errors.Is(err, ErrPoisoned) || !errors.Is(err, asynq.SkipRetry) {
+			t.Errorf("%.40q: %v", payload, err)
+		} else if len(err.Error()) > 200 {
+			t.Errorf("%.40q: an error of %d characters", payload, len(err.Error()))
 		}
 	}
 }
@@ -77,13 +58,6 @@ func FuzzDecode(f *testing.F) {
 		list, err := DecodeNudges(task)
 		if (err == nil) != (len(list) > 0) || len(list) > Batch || err != nil && !errors.Is(err, asynq.SkipRetry) {
 			t.Fatalf("%v, %v", list, err)
-		}
-		ids, err := DecodeIDs(task)
-		if (err == nil) != (len(ids) > 0) || len(ids) > Batch || err != nil && !errors.Is(err, asynq.SkipRetry) {
-			t.Fatalf("%v, %v", ids, err)
-		}
-		if second, err := DecodeBucket(task); (err == nil) == second.IsZero() {
-			t.Fatalf("%v, %v", second, err)
 		}
 	})
 }

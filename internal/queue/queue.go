@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -31,7 +32,8 @@ const (
 	Slow    Lane = "notify_slow"    // of merchants that answer slowly
 )
 
-// The other queues.
+// The other queues. Nothing is sent to those of compensation and the sweep yet:
+// their names are promised.
 const (
 	CompensateQueue = "compensate"
 	TimeoutQueue    = "timeout"
@@ -45,23 +47,20 @@ var Names = []string{
 	CompensateQueue, TimeoutQueue, SweepQueue, AlertQueue,
 }
 
-// Task types. All lanes carry TaskNotify.
+// Task types. All lanes carry TaskNotify, which DecodeNudges reads; the others say
+// only that it is time to look.
 const (
-	TaskNotify     = "notify"     // DecodeNudges
-	TaskExpire     = "expire"     // DecodeBucket
-	TaskCompensate = "compensate" // DecodeIDs
-	TaskSweep      = "sweep"      // DecodeIDs
-	TaskAlert      = "alert"      // DecodeIDs
+	TaskNotify = "notify"
+	TaskExpire = "expire"
+	TaskAlert  = "alert"
 )
 
 // taskTimeouts is how long a handler may take before asynq takes its context
 // away and runs the task again. Notify only hands ids over; the others work.
 var taskTimeouts = map[string]time.Duration{
-	TaskNotify:     30 * time.Second,
-	TaskExpire:     time.Minute,
-	TaskCompensate: 2 * time.Minute,
-	TaskSweep:      5 * time.Minute,
-	TaskAlert:      time.Minute,
+	TaskNotify: 30 * time.Second,
+	TaskExpire: time.Minute,
+	TaskAlert:  time.Minute,
 }
 
 const (
@@ -152,34 +151,25 @@ func (c *Client) NotifyAt(ctx context.Context, lane Lane, second time.Time, nudg
 
 // Expire asks for a look at the orders that expire up to the moment, when it has
 // come. There is one task per whole second (rounded up, so that all of them are
-// due), not one per order: asking again for the same second costs nothing. A
-// second beyond ExpireHorizon is left to the database tick.
+// due), not one per order: asking again for the same second costs nothing. The
+// task names its second for people only. A second beyond ExpireHorizon is left to
+// the database tick.
 func (c *Client) Expire(ctx context.Context, moment time.Time) error {
 	second := moment.Add(time.Second - 1).Truncate(time.Second)
 	ahead := time.Until(second)
 	if ahead > ExpireHorizon || ahead > 0 && !c.buckets.claim(second) {
 		return nil
 	}
-	err := c.send(ctx, TimeoutQueue, TaskExpire, [][]byte{encodeBucket(second)}, second)
+	err := c.send(ctx, TimeoutQueue, TaskExpire, [][]byte{strconv.AppendInt(nil, second.Unix(), 10)}, second)
 	if err != nil {
 		c.buckets.release(second)
 	}
 	return err
 }
 
-// Compensate nudges compensation items.
-func (c *Client) Compensate(ctx context.Context, ids []int64) error {
-	return c.send(ctx, CompensateQueue, TaskCompensate, encodeIDs(ids), time.Time{})
-}
-
-// Sweep nudges items that the low-peak sweep has found.
-func (c *Client) Sweep(ctx context.Context, ids []int64) error {
-	return c.send(ctx, SweepQueue, TaskSweep, encodeIDs(ids), time.Time{})
-}
-
-// Alert nudges alerts to be sent.
-func (c *Client) Alert(ctx context.Context, ids []int64) error {
-	return c.send(ctx, AlertQueue, TaskAlert, encodeIDs(ids), time.Time{})
+// Alert asks for a look at the messages about alerts that are to be sent.
+func (c *Client) Alert(ctx context.Context) error {
+	return c.send(ctx, AlertQueue, TaskAlert, [][]byte{nil}, time.Time{})
 }
 
 // send writes one task per payload, as many as the window has room for.

@@ -20,11 +20,10 @@ const (
 	LiveGroup    Group = "live"
 	WaitingGroup Group = "waiting"
 	WorkGroup    Group = "work"
-	SweepGroup   Group = "sweep"
 )
 
 // Groups is every group, in the order of their urgency.
-var Groups = []Group{LiveGroup, WaitingGroup, WorkGroup, SweepGroup}
+var Groups = []Group{LiveGroup, WaitingGroup, WorkGroup}
 
 // groupConfig is what differs between the groups.
 type groupConfig struct {
@@ -42,8 +41,7 @@ type groupConfig struct {
 var groupConfigs = map[Group]groupConfig{
 	LiveGroup:    {queues: map[string]int{string(Live): 2, string(Retry): 1}, workers: 8, idle: 5 * time.Millisecond},
 	WaitingGroup: {queues: map[string]int{string(Delayed): 1, string(Slow): 1}, workers: 4, idle: 50 * time.Millisecond},
-	WorkGroup:    {queues: map[string]int{TimeoutQueue: 3, CompensateQueue: 2, AlertQueue: 1}, workers: 16, idle: 50 * time.Millisecond},
-	SweepGroup:   {queues: map[string]int{SweepQueue: 1}, workers: 2, idle: 500 * time.Millisecond},
+	WorkGroup:    {queues: map[string]int{TimeoutQueue: 3, AlertQueue: 1}, workers: 16, idle: 50 * time.Millisecond},
 }
 
 const (

@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -239,11 +238,7 @@ type Difference struct {
 func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 	var rows, counted []untoldRow
 	var tail []string
-	o := &sql.TxOptions{ReadOnly: true}
-	if d.IsPostgres() {
-		o.Isolation = sql.LevelRepeatableRead // SQLite's readers have a snapshot anyway
-	}
-	err := d.Read.RunInTx(ctx, o, func(ctx context.Context, tx bun.Tx) error {
+	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
 		if err := tx.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
 			// Money that several deliveries of an event stand for counts once.
 			" (SELECT DISTINCT merchant_id, currency, event_id, amount FROM deliveries WHERE next_at IS NOT NULL AND currency <> '') AS w"+

@@ -159,7 +159,7 @@ func (s *Store) house(ctx context.Context, disabled map[addressKey]bool) ([]*mer
 	}
 	all := make([]*merchant.Merchant, 0, len(rows))
 	for _, r := range rows {
-		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Name: r.Name, Disabled: r.DisabledAt != nil, House: true}
+		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, House: true}
 		if err := json.Unmarshal(r.Notify, &m.Settings); err != nil {
 			return nil, fmt.Errorf("subscription %s: notify settings: %w", r.Code, err)
 		}

@@ -28,17 +28,16 @@ import (
 type SupplierRow struct {
 	bun.BaseModel `bun:"table:suppliers,alias:su"`
 
-	ID          int64           `bun:"id,pk"`
-	Code        string          `bun:"code"`
-	Kind        string          `bun:"kind"`
-	AccountID   int64           `bun:"account_id"`
-	Enabled     bool            `bun:"enabled"`
-	AllowIPs    json.RawMessage `bun:"allow_ips,type:jsonb"` // array of CIDRs
-	Config      json.RawMessage `bun:"config,type:jsonb"`
-	Fingerprint string          `bun:"fingerprint"` // of what was applied, to tell "unchanged"
-	CreatedAt   int64           `bun:"created_at"`
-	UpdatedAt   int64           `bun:"updated_at"`
-	DisabledAt  *int64          `bun:"disabled_at"`
+	ID         int64           `bun:"id,pk"`
+	Code       string          `bun:"code"`
+	Kind       string          `bun:"kind"`
+	AccountID  int64           `bun:"account_id"`
+	Enabled    bool            `bun:"enabled"`
+	AllowIPs   json.RawMessage `bun:"allow_ips,type:jsonb"` // array of CIDRs
+	Config     json.RawMessage `bun:"config,type:jsonb"`
+	CreatedAt  int64           `bun:"created_at"`
+	UpdatedAt  int64           `bun:"updated_at"`
+	DisabledAt *int64          `bun:"disabled_at"`
 }
 
 // Snapshot is one version of the settings. It is immutable.
@@ -213,7 +212,7 @@ func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 	all := make([]*merchant.Merchant, 0, len(rows))
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
-		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Name: r.Name, Disabled: r.DisabledAt != nil}
+		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil}
 		if err := json.Unmarshal(r.Notify, &m.Settings); err != nil {
 			return nil, fmt.Errorf("merchant %s: notify settings: %w", r.Code, err)
 		}

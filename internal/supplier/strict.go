@@ -2,6 +2,7 @@ package supplier
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ func knownFields(raw json.RawMessage, into reflect.Type, path string) error {
 	for _, f := range reflect.VisibleFields(into) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.IsExported() && !f.Anonymous && name != "-" {
-			name = orElse(name, f.Name)
+			name = cmp.Or(name, f.Name)
 			known[name] = f.Type
 			names = append(names, name)
 		}
@@ -112,13 +113,6 @@ func jsonWord(t reflect.Type) string {
 	default:
 		return "number"
 	}
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // clip keeps a hostile name from filling a log line.

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,15 +17,6 @@ import (
 // made of: a transfer never does, and a status as of a moment ago is in the
 // history. So the bulk is summed in pages up to a cut, and one short snapshot
 // adds what came after it and compares.
-
-// snapshot reads several statements as of one moment.
-func (r *run) snapshot(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
-	o := &sql.TxOptions{ReadOnly: true}
-	if r.db.IsPostgres() {
-		o.Isolation = sql.LevelRepeatableRead // SQLite's readers have a snapshot anyway
-	}
-	return r.db.Read.RunInTx(ctx, o, fn)
-}
 
 // twice reports what a check of sums finds two times in a row: a transaction that
 // took longer than the cut allows for is complete by then.
@@ -69,7 +59,7 @@ func (r *run) balancesOnce(ctx context.Context, i *Invariant) (map[string]string
 		from = to
 	}
 	wrong := map[string]string{}
-	err := r.snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := r.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
 		if err := addSides(ctx, tx, sums, 1, "t.id > ?", cut); err != nil {
 			return err
 		}
@@ -159,7 +149,7 @@ func (r *run) stockOnce(ctx context.Context, i *Invariant) (map[string]string, e
 		r.tell(i)
 	}
 	wrong := map[string]string{}
-	err := r.snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := r.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
 		// Orders that moved since the cut count as they stand now.
 		const moved = "i.order_id IN (SELECT m.order_id FROM order_history m WHERE m.id > ?)"
 		before, err := addItems(ctx, tx, sums, -1, cut, moved, cut)

@@ -10,7 +10,6 @@ package amqp
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -36,8 +35,6 @@ const (
 	heartbeat = 10 * time.Second
 	// maxFrame bounds what a broker may send in one piece; RabbitMQ's own default.
 	maxFrame = 128 << 10
-	// maxID is what AMQP's short strings hold.
-	maxID = 255
 )
 
 // Channel publishes notifications. It is safe for concurrent use.
@@ -71,7 +68,7 @@ func (c *Channel) Send(parent context.Context, m notify.Message) notify.Result {
 }
 
 func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Result {
-	if problem := unsendable(m); problem != "" {
+	if problem := outcome.Unsendable(m); problem != "" {
 		return notify.Result{Class: notify.Internal, Error: problem}
 	}
 	to, err := parse(m.URL)
@@ -109,12 +106,9 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 
 // take returns the connection for a target and login, a living one.
 func (c *Channel) take(ctx context.Context, to target, m notify.Message) (*pool.Lease[*link], error) {
-	// The key is a digest, so that no list of keys holds a password.
-	login := sha256.Sum256([]byte(strings.Join([]string{
-		to.scheme, to.address, to.vhost, m.Credentials["username"], m.Credentials["password"], fingerprint(m),
-	}, "\x00")))
+	key := pool.Key(m.ClientCert, to.scheme, to.address, to.vhost, m.Credentials["username"], m.Credentials["password"])
 	for {
-		lease, err := c.links.Take(ctx, string(login[:]), func(ctx context.Context) (*link, error) { return open(ctx, c.client, to, m) })
+		lease, err := c.links.Take(ctx, key, func(ctx context.Context) (*link, error) { return open(ctx, c.client, to, m) })
 		if err != nil || !lease.Conn.conn.IsClosed() {
 			return lease, err
 		}
@@ -122,26 +116,6 @@ func (c *Channel) take(ctx context.Context, to target, m notify.Message) (*pool.
 		lease.Drop()
 		lease.GiveBack()
 	}
-}
-
-// fingerprint tells client certificates apart.
-func fingerprint(m notify.Message) string {
-	if m.ClientCert == nil || len(m.ClientCert.Certificate) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256(m.ClientCert.Certificate[0])
-	return string(sum[:])
-}
-
-// unsendable finds what is wrong with a message on our own side.
-func unsendable(m notify.Message) string {
-	switch {
-	case m.Timeout <= 0:
-		return "no timeout"
-	case m.ID == "" || len(m.ID) > maxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return "the id cannot be sent in a header"
-	}
-	return ""
 }
 
 func publishingOf(m notify.Message) amqp091.Publishing {

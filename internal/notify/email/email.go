@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"net/textproto"
-	"strings"
 	"time"
 
 	"backstop/internal/egress"
@@ -21,9 +20,6 @@ import (
 
 	"github.com/wneessen/go-mail"
 )
-
-// maxID bounds the id, which becomes the mail's; ours have about 20 bytes.
-const maxID = 128
 
 // Channel sends mails. It holds no connections and is safe for concurrent use.
 type Channel struct{ client *egress.Client }
@@ -44,11 +40,8 @@ func (c *Channel) Send(parent context.Context, m notify.Message) notify.Result {
 }
 
 func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Result {
-	switch {
-	case m.Timeout <= 0:
-		return notify.Result{Class: notify.Internal, Error: "no timeout"}
-	case m.ID == "" || len(m.ID) > maxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' || c == '<' || c == '>' }):
-		return notify.Result{Class: notify.Internal, Error: "the id cannot be sent in a header"}
+	if problem := outcome.Unsendable(m); problem != "" {
+		return notify.Result{Class: notify.Internal, Error: problem}
 	}
 	recipients, err := parse(m.URL)
 	if err != nil {

@@ -9,7 +9,6 @@ package kafka
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,8 +32,6 @@ const (
 	maxClients = 128
 	// idleTimeout lets a merchant's quiet minutes pass without a new handshake.
 	idleTimeout = 5 * time.Minute
-	// maxID bounds the id in a header; ours have about 20 bytes.
-	maxID = 256
 )
 
 // Channel writes notifications. It is safe for concurrent use.
@@ -68,7 +65,7 @@ func (c *Channel) Send(parent context.Context, m notify.Message) notify.Result {
 }
 
 func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Result {
-	if problem := unsendable(m); problem != "" {
+	if problem := outcome.Unsendable(m); problem != "" {
 		return notify.Result{Class: notify.Internal, Error: problem}
 	}
 	to, err := parse(m.URL)
@@ -84,7 +81,8 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 		result.Class, result.Error = outcome.Of(parent, ctx, false, parent.Err())
 		return result
 	}
-	lease, err := c.links.Take(ctx, keyOf(to, m), func(ctx context.Context) (*link, error) { return open(ctx, c.client, to, m) })
+	key := pool.Key(m.ClientCert, append([]string{to.scheme, to.sasl, m.Credentials["username"], m.Credentials["password"]}, to.brokers...)...)
+	lease, err := c.links.Take(ctx, key, func(ctx context.Context) (*link, error) { return open(ctx, c.client, to, m) })
 	if err != nil {
 		result.Class, result.Error = classify(parent, ctx, err)
 		result.RemoteAddr = outcome.Dialled(err)
@@ -114,27 +112,6 @@ func write(ctx context.Context, client *kgo.Client, record *kgo.Record) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// keyOf tells clients apart: by a digest, so that no list of keys holds a password.
-func keyOf(to target, m notify.Message) string {
-	parts := append([]string{to.scheme, to.sasl, m.Credentials["username"], m.Credentials["password"]}, to.brokers...)
-	if m.ClientCert != nil && len(m.ClientCert.Certificate) > 0 {
-		parts = append(parts, string(m.ClientCert.Certificate[0]))
-	}
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return string(sum[:])
-}
-
-// unsendable finds what is wrong with a message on our own side.
-func unsendable(m notify.Message) string {
-	switch {
-	case m.Timeout <= 0:
-		return "no timeout"
-	case m.ID == "" || len(m.ID) > maxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return "the id cannot be sent in a header"
-	}
-	return ""
 }
 
 // recordOf copies the body: a record that a broker may already have stays in the

@@ -55,6 +55,22 @@ func Of(parent, ctx context.Context, answered bool, err error) (notify.Class, st
 	return notify.Broken, OneLine(err.Error())
 }
 
+// MaxID bounds the id of a message; ours have about 20 bytes, and AMQP and mail
+// take the least.
+const MaxID = 128
+
+// Unsendable says what is wrong with a message on our own side, or "". An id goes
+// into headers, and in angle brackets into a mail's.
+func Unsendable(m notify.Message) string {
+	switch {
+	case m.Timeout <= 0:
+		return "no timeout"
+	case m.ID == "" || len(m.ID) > MaxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' || c == '<' || c == '>' }):
+		return "the id cannot be sent"
+	}
+	return ""
+}
+
 // Unusable classes what is wrong with an address before anything was sent.
 func Unusable(err error) (notify.Class, string) {
 	if errors.Is(err, egress.ErrBlocked) {

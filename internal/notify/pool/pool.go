@@ -4,7 +4,10 @@ package pool
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/tls"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 )
@@ -49,6 +52,17 @@ type entry[T any] struct {
 
 // New returns an empty Pool.
 func New[T any](o Options[T]) *Pool[T] { return &Pool[T]{o: o, entries: map[string]*entry[T]{}} }
+
+// Key names a connection by what tells it from others: its address, its login, and
+// the client's certificate, if there is one. It is a digest, so that no list of keys
+// holds a password.
+func Key(certificate *tls.Certificate, parts ...string) string {
+	if certificate != nil && len(certificate.Certificate) > 0 {
+		parts = append(parts, string(certificate.Certificate[0]))
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return string(sum[:])
+}
 
 // Lease is the use of a connection. Every lease is given back once.
 type Lease[T any] struct {

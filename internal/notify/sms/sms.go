@@ -28,7 +28,6 @@ const (
 	maxAnswer = 64 << 10
 	// maxKeep is how much of it is kept.
 	maxKeep = 4 << 10
-	maxID   = 256
 )
 
 // gatewayCredential names the template among the credentials.
@@ -68,11 +67,8 @@ func secretsOf(m notify.Message) map[string]string {
 }
 
 func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Result {
-	switch {
-	case m.Timeout <= 0:
-		return notify.Result{Class: notify.Internal, Error: "no timeout"}
-	case m.ID == "" || len(m.ID) > maxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return notify.Result{Class: notify.Internal, Error: "the id cannot be sent"}
+	if problem := outcome.Unsendable(m); problem != "" {
+		return notify.Result{Class: notify.Internal, Error: problem}
 	}
 	number, err := numberOf(m.URL)
 	if err != nil {

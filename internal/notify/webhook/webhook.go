@@ -18,7 +18,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,8 +33,6 @@ const (
 	maxRead = 64 << 10
 	// maxKeep is how much of the body, and of the header, is kept.
 	maxKeep = 4 << 10
-	// maxID is above every id we make; a longer one would be a mistake.
-	maxID = 256
 )
 
 // The merchants' success rules, as in notify.Message.
@@ -106,17 +103,16 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 
 // unsendable finds what is wrong with a message on our own side.
 func unsendable(m notify.Message) string {
+	if problem := outcome.Unsendable(m); problem != "" {
+		return problem
+	}
 	switch {
 	case len(m.Secrets) == 0:
 		return "no signing secret"
-	case m.Timeout <= 0:
-		return "no timeout"
 	case m.Ack != ackStatus && m.Ack != ackText:
 		return "unknown success rule"
 	case m.Ack == ackText && trim(m.AckText) == "":
 		return "the success rule text has no text"
-	case m.ID == "" || len(m.ID) > maxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return "the id cannot be sent in a header"
 	case !slices.Contains([]string{"", standard, formHMAC, formMD5}, m.Format):
 		return "unknown format"
 	}

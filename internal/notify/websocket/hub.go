@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,8 +31,6 @@ const (
 	maxEach = 8
 	// maxAll bounds the node's connections: each costs about 20 KiB.
 	maxAll = 5000
-	// maxID bounds the id; ours have about 20 bytes.
-	maxID = 256
 )
 
 // ErrTarget says what is wrong with an address.
@@ -116,11 +113,8 @@ func (h *Hub) Send(parent context.Context, m notify.Message) notify.Result {
 }
 
 func (h *Hub) attempt(parent context.Context, m notify.Message) notify.Result {
-	switch {
-	case m.Timeout <= 0:
-		return notify.Result{Class: notify.Internal, Error: "no timeout"}
-	case m.ID == "" || len(m.ID) > maxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return notify.Result{Class: notify.Internal, Error: "the id cannot be sent"}
+	if problem := outcome.Unsendable(m); problem != "" {
+		return notify.Result{Class: notify.Internal, Error: problem}
 	}
 	if err := CheckTarget(m.URL); err != nil {
 		return notify.Result{Class: notify.BadAddress, Error: err.Error()}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"backstop/internal/notify/outcome"
+
 	ws "github.com/fasthttp/websocket"
 	"golang.org/x/time/rate"
 )
@@ -181,7 +183,7 @@ func (l *link) drain() {
 }
 
 // clipped is an id as it can be stored: only ids of ours find somebody who waits.
-func clipped(id string) string { return id[:min(len(id), maxID)] }
+func clipped(id string) string { return id[:min(len(id), outcome.MaxID)] }
 
 // write is the only one who writes.
 func (l *link) write(ctx context.Context) {

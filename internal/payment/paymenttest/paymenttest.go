@@ -85,7 +85,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		here = o.Here(f)
 	}
 	f.Processor = payment.New(payment.Options{
-		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here, Log: slog.New(slog.DiscardHandler),
+		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
 		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
 		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
 	})

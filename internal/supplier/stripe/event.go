@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -46,7 +47,7 @@ func translate(body []byte) (supplier.Callback, error) {
 	if err := supplier.DecodeJSON(body, &e); err != nil {
 		return supplier.Callback{}, err
 	}
-	got := supplier.Callback{RawStatus: e.Type, Status: supplier.Other, EventKey: e.ID, Identity: map[string]string{"account": orElse(e.Account, ownAccount)}}
+	got := supplier.Callback{RawStatus: e.Type, Status: supplier.Other, EventKey: e.ID, Identity: map[string]string{"account": cmp.Or(e.Account, ownAccount)}}
 	if e.ID == "" || e.Type == "" {
 		return supplier.Callback{}, fmt.Errorf("the event has no id or no type")
 	}
@@ -126,7 +127,7 @@ var meanings = map[string]func(*supplier.Callback, object) json.RawMessage{
 	// The amount is the sum of the charge's refunds so far, hence part of the key:
 	// a second partial refund is another fact.
 	"charge.refunded": func(c *supplier.Callback, o object) json.RawMessage {
-		payment(c, orElse(intentID(o), o.ID), supplier.Refunded)
+		payment(c, cmp.Or(intentID(o), o.ID), supplier.Refunded)
 		c.EventKey += ":" + string(o.AmountRefunded)
 		return o.AmountRefunded
 	},
@@ -145,13 +146,13 @@ func payment(c *supplier.Callback, id string, s supplier.Status) {
 // session notes a checkout session's payment intent. A session without one (it
 // expired before any try, or asks for no money) stands for itself.
 func session(c *supplier.Callback, o object, s supplier.Status) {
-	payment(c, orElse(intentID(o), o.ID), s)
+	payment(c, cmp.Or(intentID(o), o.ID), s)
 }
 
 // refund reads a refund object. Money went back only once it succeeded; the same
 // state may come with two event types, so it is the state that makes the key.
 func refund(c *supplier.Callback, o object) json.RawMessage {
-	payment(c, orElse(intentID(o), o.ID), supplier.Other)
+	payment(c, cmp.Or(intentID(o), o.ID), supplier.Other)
 	if o.Status == "succeeded" {
 		c.Status = supplier.Refunded
 	}
@@ -167,11 +168,4 @@ func intentID(o object) string {
 		return ""
 	}
 	return id
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
