@@ -236,7 +236,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 
 // open opens the database beside a running server and makes sure that its schema
 // is there. The caller closes it.
-func (g *globals) open(ctx context.Context, std streams) (*db.DB, config.Config, error) {
+func (g *globals) open(ctx context.Context) (*db.DB, config.Config, error) {
 	c, err := g.load()
 	if err != nil {
 		return nil, c, err
@@ -260,7 +260,7 @@ func (g *globals) open(ctx context.Context, std streams) (*db.DB, config.Config,
 
 // openToRead opens the database of a server, and makes nothing: what is asked of an
 // empty one that was made by mistake would be answered as if all were well.
-func (g *globals) openToRead(ctx context.Context, std streams) (*db.DB, error) {
+func (g *globals) openToRead(ctx context.Context) (*db.DB, error) {
 	c, err := g.load()
 	if err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ func (g *globals) openToRead(ctx context.Context, std streams) (*db.DB, error) {
 			return nil, fmt.Errorf("%w: there is no database in %s: set BACKSTOP_DATA to the server's folder", app.ErrUsage, c.Data)
 		}
 	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4, Log: logger(c, std.err)})
+	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func (g *globals) openToRead(ctx context.Context, std streams) (*db.DB, error) {
 
 // applyEnv is what apply and reseal work with.
 func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() error, error) {
-	d, c, err := g.open(ctx, std)
+	d, c, err := g.open(ctx)
 	if err != nil {
 		return apply.Env{}, nil, err
 	}
@@ -343,7 +343,7 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return fmt.Errorf("read the file to import: %w", err)
 	}
 	defer file.Close()
-	d, c, err := g.open(ctx, std)
+	d, c, err := g.open(ctx)
 	if err != nil {
 		return err
 	}

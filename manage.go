@@ -33,7 +33,7 @@ type tokenCmd struct {
 }
 
 func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
-	d, _, err := g.open(ctx, std)
+	d, _, err := g.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 			return errors.New("--password-stdin was given, but standard input held no password")
 		}
 	}
-	d, _, err := g.open(ctx, std)
+	d, _, err := g.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ type verifyCmd struct {
 }
 
 func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	d, err := g.openToRead(ctx, std)
+	d, err := g.openToRead(ctx)
 	if err != nil {
 		return err
 	}

@@ -24,15 +24,15 @@ func (r *Redis) explain(err error) error {
 	hint := ""
 	switch {
 	case redis.HasErrorPrefix(err, "NOAUTH"):
-		return errors.New("redis wants a password: write it into the URL, redis://:password@host")
+		return unfit{errors.New("redis wants a password: write it into the URL, redis://:password@host")}
 	case redis.HasErrorPrefix(err, "WRONGPASS"):
-		return errors.New("redis refuses user and password: mend them in the URL")
+		return unfit{errors.New("redis refuses user and password: mend them in the URL")}
 	case redis.HasErrorPrefix(err, "NOPERM"):
 		hint = "the user needs all commands on keys and channels asynq:*"
 	case r.opts.Mode != Cluster && redis.HasErrorPrefix(err, "MOVED"):
-		return errors.New("redis is one node of a cluster: begin the URL with redis-cluster://")
+		return unfit{errors.New("redis is one node of a cluster: begin the URL with redis-cluster://")}
 	case r.opts.Mode == Cluster && strings.Contains(err.Error(), "cluster support disabled"):
-		return errors.New("redis is no cluster: begin the URL with redis:// or rediss://")
+		return unfit{errors.New("redis is no cluster: begin the URL with redis:// or rediss://")}
 	case strings.Contains(err.Error(), "x509: certificate signed by unknown authority"):
 		hint = "add the authority to the system's, or name its file in SSL_CERT_FILE"
 	case !r.opts.TLS && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
@@ -49,11 +49,11 @@ func (r *Redis) explain(err error) error {
 func explainSentinels(answers string) error {
 	switch {
 	case strings.Contains(answers, redis.Nil.Error()):
-		return errors.New("the sentinels know no master of that name: mend the name after the hosts in the URL")
+		return unfit{errors.New("the sentinels know no master of that name: mend the name after the hosts in the URL")}
 	case strings.Contains(answers, "NOAUTH"), strings.Contains(answers, "WRONGPASS"):
-		return errors.New("the sentinels refuse the password: mend sentinel_username and sentinel_password in the URL")
+		return unfit{errors.New("the sentinels refuse the password: mend sentinel_username and sentinel_password in the URL")}
 	case strings.Contains(answers, "unknown command"):
-		return errors.New("what answers is no sentinel: mend hosts and ports in the URL")
+		return unfit{errors.New("what answers is no sentinel: mend hosts and ports in the URL")}
 	}
 	return fmt.Errorf("no sentinel names the master: %s", strings.ReplaceAll(answers, "\n", "; "))
 }

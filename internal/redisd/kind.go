@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// unfit is why a Redis that answers cannot be worked with. Its text names no
-// address.
+// unfit is why a Redis that answers cannot be worked with. Its text names neither
+// address nor user, so that everybody may read it.
 type unfit struct{ error }
 
 func (u unfit) Unwrap() error { return u.error }
@@ -26,8 +26,8 @@ func Kind(err error) string {
 	switch {
 	case errors.As(err, &u):
 		return u.Error()
-	case redis.HasErrorPrefix(err, "NOAUTH"), redis.HasErrorPrefix(err, "WRONGPASS"), redis.HasErrorPrefix(err, "NOPERM"):
-		return "redis refuses the user or the password"
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		return "redis does not let the user work its queues: the log says what it needs"
 	case redis.HasErrorPrefix(err, "LOADING"):
 		return "redis is loading its data"
 	case redis.HasErrorPrefix(err, "MISCONF"):

@@ -148,7 +148,7 @@ func TestARefusedPasswordIsToldWithoutIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, _ := openExternal(t, s.URL())
-	if err := other.Check(t.Context()); err == nil || Kind(err) != "redis refuses the user or the password" {
+	if err := other.Check(t.Context()); err == nil || Kind(err) != "redis wants a password: write it into the URL, redis://:password@host" {
 		t.Errorf("Check: %v, told as %q", err, Kind(err))
 	}
 }

@@ -52,7 +52,7 @@ func (r *Redis) Verify(ctx context.Context) error {
 }
 
 // errSentinel: a sentinel answers, and has no queues.
-var errSentinel = errors.New("what answers is a sentinel: write the URL as redis-sentinel://hosts/master-name")
+var errSentinel = unfit{errors.New("what answers is a sentinel: write the URL as redis-sentinel://hosts/master-name")}
 
 // probe writes to every queue without changing anything. What INFO tells is not
 // all: another node of a cluster may hold the queue, or none, and a user or a disk
