@@ -139,7 +139,7 @@ func mailer(t *testing.T, f *paymenttest.Fixture, book *merchant.Book, b *breake
 // one message together; so they do where it fails and is due again.
 func TestTwoNodesSendOneDigest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		const rounds, events = 3, 20
+		const rounds, events = 2, 20
 		ch := &fakeChannel{answer: func(n int, _ notify.Message) notify.Result {
 			if n%2 == 1 {
 				return notify.Result{Class: notify.Connect, Error: "refused"}
@@ -150,7 +150,7 @@ func TestTwoNodesSendOneDigest(t *testing.T) {
 		f, _, _, nudges := mails(t, d, rounds*events, never, ch, desk)
 		m := *f.M1
 		m.Endpoints = []merchant.Endpoint{desk}
-		m.Settings.WaitsMS = []int64{500} // all of a message are written long before that
+		m.Settings.WaitsMS = []int64{1500} // all of a message are written long before that
 		book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
 		here, there := mailer(t, f, book, newBook(f, never), ch), mailer(t, f, book, newBook(f, never), ch)
 		if _, err := d.NewRaw("UPDATE deliveries SET next_at = ?", d.Now()+time.Hour.Microseconds()).Exec(t.Context()); err != nil {
