@@ -8,6 +8,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/fit"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 )
@@ -213,10 +214,7 @@ const maxRaw = 8 << 10
 
 // clipRaw cuts a raw text for the story; whole says that nothing was cut.
 func clipRaw(text string) (shown string, whole bool) {
-	if len(text) <= maxRaw {
-		return text, true
-	}
-	return strings.ToValidUTF8(text[:maxRaw], ""), false
+	return fit.Cut(text, maxRaw), len(text) <= maxRaw
 }
 
 // mostShown is up to how many lines a difference stands open.
@@ -235,17 +233,9 @@ func expectation(p *Page, s StoryData, a *notify.Attempt) (want, got string) {
 	if s.AckText == "" {
 		return p.T(tExpectStatus), p.T(tGotStatus, a.HTTPStatus)
 	}
-	body, _ := cutText(string(a.ResponseBody))
+	const most = 120 // of an answer in a line
+	body := fit.Clip(string(a.ResponseBody), most)
 	return p.T(tExpectText, strconv.Quote(s.AckText)), p.T(tGotText, a.HTTPStatus, strconv.Quote(body))
-}
-
-// cutText bounds an answer for a line.
-func cutText(text string) (shown string, whole bool) {
-	const most = 120
-	if len(text) <= most {
-		return text, true
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…", false
 }
 
 // repeatOf is the first callback of the order, for one that is not it.

@@ -13,6 +13,7 @@ import (
 
 	"backstop/internal/callback"
 	"backstop/internal/db"
+	"backstop/internal/fit"
 	"backstop/internal/metric"
 	"backstop/internal/supplier"
 
@@ -107,12 +108,12 @@ func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Rec
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("supplier", clip(c.Params("supplier"), 64)), slog.String("outcome", r.Outcome),
+		slog.String("supplier", fit.Clip(c.Params("supplier"), 64)), slog.String("outcome", r.Outcome),
 		slog.Int("status", r.Reply.Status), slog.String("remote", req.RemoteAddr.String()),
 		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", localRequestID.text(c)),
 	}
 	if r.OrderNo != "" {
-		attrs = append(attrs, slog.String("order_no", clip(r.OrderNo, 100)))
+		attrs = append(attrs, slog.String("order_no", fit.Clip(r.OrderNo, 100)))
 	}
 	if r.CallbackID != 0 {
 		attrs = append(attrs, slog.Int64("callback_id", r.CallbackID))

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"backstop/internal/fit"
 	"backstop/internal/money"
 	"backstop/internal/payment"
 	"backstop/internal/stock"
@@ -87,7 +88,7 @@ func readForm(body []byte, known ...string) (*form, error) {
 func (f *form) onlyKnown(known []string) {
 	for _, name := range slices.Sorted(maps.Keys(f.fields)) {
 		if !slices.Contains(known, name) {
-			f.blame(clip(name, 40), "unknown field; known are "+strings.Join(known, ", "))
+			f.blame(fit.Clip(name, 40), "unknown field; known are "+strings.Join(known, ", "))
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"backstop/internal/fit"
 	"backstop/internal/metric"
 
 	"github.com/gofiber/fiber/v2"
@@ -64,7 +65,7 @@ func (r *readiness) ask() []checkResult {
 		all.Go(func() {
 			results[i] = checkResult{Name: check.Name, OK: true}
 			if err := r.run(i, check); err != nil {
-				results[i] = checkResult{Name: check.Name, Error: clip(err.Error(), 300)}
+				results[i] = checkResult{Name: check.Name, Error: fit.Clip(err.Error(), 300)}
 			}
 		})
 	}

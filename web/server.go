@@ -21,6 +21,7 @@ import (
 	"backstop/internal/config"
 	"backstop/internal/console"
 	"backstop/internal/db"
+	"backstop/internal/fit"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -249,13 +250,5 @@ func (l local) text(c *fiber.Ctx) string {
 type quietLogger struct{ log *slog.Logger }
 
 func (q quietLogger) Printf(format string, args ...any) {
-	q.log.Debug("http connection", "message", clip(fmt.Sprintf(format, args...), 300))
-}
-
-// clip bounds a text from outside for a log line.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
+	q.log.Debug("http connection", "message", fit.Clip(fmt.Sprintf(format, args...), 300))
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"backstop/internal/fit"
 	"backstop/internal/money"
 	"backstop/internal/notify/webhook"
 	"backstop/internal/seal"
@@ -127,7 +128,7 @@ func (v value) code() string {
 	before := len(v.all.found)
 	text := v.required(64)
 	if len(v.all.found) == before && !code.MatchString(text) {
-		v.wrong("%q: use 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit", clip(text))
+		v.wrong("%q: use 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit", fit.Clip(text, shownMost))
 	}
 	return text
 }
@@ -179,7 +180,7 @@ func (v value) prefixes() json.RawMessage {
 		}
 		switch {
 		case err != nil || p.Addr().Is4In6():
-			e.wrong("%q: use a range such as 101.226.103.0/25, or one address", clip(text))
+			e.wrong("%q: use a range such as 101.226.103.0/25, or one address", fit.Clip(text, shownMost))
 		case p != p.Masked():
 			e.wrong("%s has bits behind its length: use %s", p, p.Masked())
 		default:

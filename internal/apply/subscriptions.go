@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"backstop/internal/fit"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/settings"
@@ -100,7 +101,7 @@ func (w *writer) checkSubscriptions(ctx context.Context, d *declared, known map[
 	for _, s := range d.house {
 		for i, code := range s.follows {
 			if !there[code] {
-				s.at.at("merchants").list()[i].wrong("there is no merchant %q: declare it first", clip(code))
+				s.at.at("merchants").list()[i].wrong("there is no merchant %q: declare it first", fit.Clip(code, shownMost))
 			}
 		}
 		webhooks := len(s.told.settings.URLs) > 0 ||

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 
+	"backstop/internal/fit"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -90,7 +92,7 @@ func (v value) object(known ...string) object {
 	}
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
 		key := v.node.Content[i]
-		path := join(v.path, clip(key.Value))
+		path := join(v.path, fit.Clip(key.Value, shownMost))
 		switch _, twice := o.fields[key.Value]; {
 		case known != nil && !slices.Contains(known, key.Value):
 			v.all.add(key.Line, path, "unknown field; known are %s", strings.Join(known, ", "))
@@ -171,7 +173,7 @@ func (v value) oneOf(words ...string) string {
 	before := len(v.all.found)
 	text := v.text(maxText)
 	if !slices.Contains(words, text) && len(v.all.found) == before {
-		v.wrong("%q is not known; use %s", clip(text), strings.Join(words, " or "))
+		v.wrong("%q is not known; use %s", fit.Clip(text, shownMost), strings.Join(words, " or "))
 	}
 	return text
 }
@@ -238,11 +240,5 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// clip keeps a wrong text from filling the screen.
-func clip(s string) string {
-	const longest = 60
-	if len(s) > longest {
-		return strings.ToValidUTF8(s[:longest], "") + "…"
-	}
-	return s
-}
+// shownMost keeps a wrong text from filling the screen.
+const shownMost = 60

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/db"
+	"backstop/internal/fit"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -103,7 +104,7 @@ func (r *Refusals) note(supplierID int64, f refusal) bool {
 	// The whole body would let a full queue hold 512 times the body limit.
 	f.request = bounded(f.request)
 	f.id = r.o.DB.NewID() // now: lists are in the order of ids, and the row is written later
-	f.supplier = clip(f.supplier, keepCode)
+	f.supplier = fit.Cut(f.supplier, keepCode)
 	select {
 	case r.queue <- f:
 		return true
@@ -196,10 +197,10 @@ func (r *Refusals) row(f refusal) refusedRow {
 		body = []byte{}
 	}
 	return refusedRow{
-		ID: f.id, Supplier: storableText(f.supplier), Outcome: f.outcome, ReceivedAt: f.receivedAt,
-		RemoteAddr: addrText(f.request), Method: storableText(f.request.Method),
-		Query:   clip(storableQuery(f.request.RawQuery), keepBytes),
-		Headers: clip(storableHeader(f.request.Header), keepBytes),
+		ID: f.id, Supplier: fit.Storable(f.supplier), Outcome: f.outcome, ReceivedAt: f.receivedAt,
+		RemoteAddr: addrText(f.request), Method: fit.Storable(f.request.Method),
+		Query:   fit.Cut(storableQuery(f.request.RawQuery), keepBytes),
+		Headers: fit.Cut(storableHeader(f.request.Header), keepBytes),
 		Body:    body, Steps: steps,
 	}
 }

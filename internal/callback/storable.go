@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"backstop/internal/fit"
 	"backstop/internal/supplier"
 )
 
@@ -34,7 +35,7 @@ func storableHeader(h http.Header) string {
 			b.WriteString(name + ": " + value + "\n")
 		}
 	}
-	return storableText(b.String())
+	return fit.Storable(b.String())
 }
 
 // storableQuery is the query as it came, but for the values of secrets.
@@ -50,7 +51,7 @@ func storableQuery(raw string) string {
 			pairs[i] = encoded + "=" + masked
 		}
 	}
-	return storableText(strings.Join(pairs, "&"))
+	return fit.Storable(strings.Join(pairs, "&"))
 }
 
 // storableSteps makes copies of steps whose details may repeat what strangers
@@ -58,24 +59,9 @@ func storableQuery(raw string) string {
 func storableSteps(steps []supplier.Step) []supplier.Step {
 	clean := make([]supplier.Step, len(steps))
 	for i, s := range steps {
-		clean[i] = supplier.Step{Name: storableText(s.Name), OK: s.OK, Detail: storableText(s.Detail), TookUS: s.TookUS}
+		clean[i] = supplier.Step{Name: fit.Storable(s.Name), OK: s.OK, Detail: fit.Storable(s.Detail), TookUS: s.TookUS}
 	}
 	return clean
-}
-
-// storableText replaces what PostgreSQL's text cannot hold: NUL, and bytes that
-// are no UTF-8.
-func storableText(s string) string {
-	const replacement = "\uFFFD"
-	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
-}
-
-// clip bounds a text in bytes without cutting a character in half.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "")
 }
 
 func addrText(req *supplier.Request) string {

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"backstop/internal/fit"
 )
 
 // MaxMinor bounds every amount we accept: 10^15 minor units. It leaves three
@@ -56,7 +58,7 @@ func ParseMajor(text, currency string) (int64, error) {
 	}
 	whole, frac, dotted := strings.Cut(text, ".")
 	if !digits(whole) || dotted && !digits(frac) || len(frac) > exp || len(whole) > 16 || leadingZero(whole) {
-		return 0, fmt.Errorf("%w: %q (%s takes at most %d digits behind the dot)", ErrForm, clip(text), currency, exp)
+		return 0, fmt.Errorf("%w: %q (%s takes at most %d digits behind the dot)", ErrForm, fit.Clip(text, shownMost), currency, exp)
 	}
 	return bounded(whole+frac+strings.Repeat("0", exp-len(frac)), text)
 }
@@ -86,7 +88,7 @@ func Sums(text string) map[int64][]string {
 // strict as ParseMajor's.
 func ParseMinor(text string) (int64, error) {
 	if !digits(text) || len(text) > 19 || leadingZero(text) {
-		return 0, fmt.Errorf("%w: %q", ErrForm, clip(text))
+		return 0, fmt.Errorf("%w: %q", ErrForm, fit.Clip(text, shownMost))
 	}
 	return bounded(text, text)
 }
@@ -114,7 +116,7 @@ func Format(minor int64, currency string) string {
 func bounded(number, text string) (int64, error) {
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n > MaxMinor {
-		return 0, fmt.Errorf("%w: %q is larger than we accept", ErrForm, clip(text))
+		return 0, fmt.Errorf("%w: %q is larger than we accept", ErrForm, fit.Clip(text, shownMost))
 	}
 	return n, nil
 }
@@ -134,10 +136,5 @@ func digits(s string) bool {
 // leadingZero tells "00.10" and "007" from "0.10" and "0".
 func leadingZero(whole string) bool { return len(whole) > 1 && whole[0] == '0' }
 
-// clip keeps a hostile text from filling a log line.
-func clip(s string) string {
-	if len(s) > 32 {
-		return s[:32] + "…"
-	}
-	return s
-}
+// shownMost is how much of a wrong amount an error shows, in bytes.
+const shownMost = 32

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/db"
 	"backstop/internal/failpoint"
+	"backstop/internal/fit"
 	"backstop/internal/merchant"
 	"backstop/internal/metric"
 	"backstop/internal/queue"
@@ -163,8 +162,8 @@ func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
 	a := Attempt{
 		ID: d.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: Shown(p.msg.URL),
 		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
-		Node: d.NodeName(), RequestHeader: text(res.RequestHeader), ResponseHeader: text(res.ResponseHeader),
-		ResponseBody: res.ResponseBody, Error: text(res.Error),
+		Node: d.NodeName(), RequestHeader: fit.Storable(res.RequestHeader), ResponseHeader: fit.Storable(res.ResponseHeader),
+		ResponseBody: res.ResponseBody, Error: fit.Storable(res.Error),
 	}
 	if a.ResponseBody == nil {
 		a.ResponseBody = []byte{}
@@ -308,13 +307,4 @@ func (d *Dispatcher) giveBack(at int64, all ...claimed) {
 			d.o.Log.Error("give a claim back", "error", db.Explain(err))
 		}
 	}
-}
-
-// text makes a text from outside fit for both databases: valid UTF-8 without
-// NUL.
-func text(s string) string {
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "�")
-	}
-	return strings.ReplaceAll(s, "\x00", "�")
 }

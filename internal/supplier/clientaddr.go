@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"backstop/internal/fit"
 )
 
 // maxForwarded bounds X-Forwarded-For in bytes: some 40 hops of IPv6. No real
@@ -74,7 +76,7 @@ func parseHop(text string) (netip.Addr, error) {
 		addr, err = netip.ParseAddr(text)
 	}
 	if err != nil || addr.Zone() != "" && !addr.IsLinkLocalUnicast() {
-		return netip.Addr{}, fmt.Errorf("%w: %q is not an address", ErrForwarded, clip(text))
+		return netip.Addr{}, fmt.Errorf("%w: %q is not an address", ErrForwarded, fit.Clip(text, nameMost))
 	}
 	return plain(addr), nil
 }

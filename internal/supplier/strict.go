@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"backstop/internal/fit"
 )
 
 // CheckWindow refuses a message whose signed time lies more than window away
@@ -90,7 +92,7 @@ func knownFields(raw json.RawMessage, into reflect.Type, path string) error {
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		field, ok := known[name]
 		if !ok {
-			return &FieldError{Field: path + clip(name), Problem: "unknown field; known are " + strings.Join(names, ", ")}
+			return &FieldError{Field: path + fit.Clip(name, nameMost), Problem: "unknown field; known are " + strings.Join(names, ", ")}
 		}
 		if err := knownFields(got[name], field, path+name+"."); err != nil {
 			return err
@@ -115,11 +117,5 @@ func jsonWord(t reflect.Type) string {
 	}
 }
 
-// clip keeps a hostile name from filling a log line.
-func clip(s string) string {
-	const limit = 40
-	if len(s) > limit {
-		return strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
-}
+// nameMost keeps a hostile name from filling a log line.
+const nameMost = 40

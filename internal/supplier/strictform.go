@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"backstop/internal/fit"
 )
 
 // MaxFields bounds the parameters of one message. The longest known callback
@@ -46,7 +48,7 @@ func ParseForm(raw string) (map[string]string, error) {
 			return nil, RefuseMalformed("a parameter's name holds & or =")
 		}
 		if _, twice := fields[name]; twice {
-			return nil, RefuseMalformed("parameter %q occurs more than once", clip(name))
+			return nil, RefuseMalformed("parameter %q occurs more than once", fit.Clip(name, nameMost))
 		}
 		if len(fields) == MaxFields {
 			return nil, RefuseMalformed("more than %d parameters", MaxFields)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"backstop/internal/fit"
 )
 
 // MaxDepth bounds the nesting of JSON. A Stripe event, the deepest known, stays
@@ -29,7 +31,7 @@ func DecodeJSON(raw []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		return RefuseMalformed("the JSON has a %s of the wrong type at %q", clip(wrong.Value), clip(wrong.Field))
+		return RefuseMalformed("the JSON has a %s of the wrong type at %q", fit.Clip(wrong.Value, nameMost), fit.Clip(wrong.Field, nameMost))
 	default:
 		return RefuseMalformed("the JSON does not have the expected form")
 	}
@@ -85,7 +87,7 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 		return nil
 	}
 	if depth > MaxDepth {
-		return &flaw{clip(path), "is nested more than " + strconv.Itoa(MaxDepth) + " deep"}
+		return &flaw{fit.Clip(path, nameMost), "is nested more than " + strconv.Itoa(MaxDepth) + " deep"}
 	}
 	seen := map[string]bool{}
 	for d.More() {
@@ -119,12 +121,12 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 // join bounds the path: it is only for people, and names come from outside.
 func join(path, name string) string {
 	if path == "" {
-		return clip(name)
+		return fit.Clip(name, nameMost)
 	}
 	if len(path) > 120 {
 		return path
 	}
-	return path + "." + clip(name)
+	return path + "." + fit.Clip(name, nameMost)
 }
 
 // fold maps all cases of a letter to one, as encoding/json does when it looks

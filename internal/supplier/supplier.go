@@ -14,8 +14,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
+
+	"backstop/internal/fit"
 )
 
 // Request is one inbound call. Everything in it is a copy: the HTTP server
@@ -82,7 +83,7 @@ const (
 // Bound cuts what is too long to be kept and names it; "" = nothing was that
 // decides anything.
 func (c *Callback) Bound() (field string) {
-	c.RawStatus = cut(c.RawStatus, maxNumber)
+	c.RawStatus = fit.Cut(c.RawStatus, maxNumber)
 	for _, f := range []struct {
 		name string
 		text *string
@@ -95,17 +96,10 @@ func (c *Callback) Bound() (field string) {
 		{"order number", &c.OrderRef, maxNumber},
 	} {
 		if len(*f.text) > f.most {
-			*f.text, field = cut(*f.text, f.most), f.name
+			*f.text, field = fit.Cut(*f.text, f.most), f.name
 		}
 	}
 	return field
-}
-
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
 }
 
 // Adapter speaks one supplier's protocol with one supplier's keys. It is
@@ -205,11 +199,7 @@ func (t *Trace) add(name string, ok bool, format string, args ...any) {
 	if t == nil {
 		return
 	}
-	detail := fmt.Sprintf(format, args...)
-	if len(detail) > maxDetail {
-		// The cut may split a character, and PostgreSQL refuses half of one.
-		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
-	}
+	detail := fit.Clip(fmt.Sprintf(format, args...), maxDetail)
 	var took int64
 	if !t.last.IsZero() {
 		now := time.Now()

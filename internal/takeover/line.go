@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"backstop/internal/fit"
 	"backstop/internal/money"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
@@ -133,13 +134,13 @@ func (r *reading) parties(s *staged) {
 	if s.MerchantID, ok = r.known.merchants[r.Merchant]; r.Merchant == "" {
 		r.wrong("merchant", "missing")
 	} else if !ok {
-		r.wrong("merchant", "there is no merchant %q: apply it first", clip(r.Merchant))
+		r.wrong("merchant", "there is no merchant %q: apply it first", fit.Clip(r.Merchant, shownMost))
 	}
 	sup, ok := r.known.suppliers[r.Supplier]
 	if s.SupplierID, s.AccountID = sup.ID, sup.AccountID; r.Supplier == "" {
 		r.wrong("supplier", "missing")
 	} else if !ok {
-		r.wrong("supplier", "there is no supplier %q: apply it first", clip(r.Supplier))
+		r.wrong("supplier", "there is no supplier %q: apply it first", fit.Clip(r.Supplier, shownMost))
 	}
 	var err error
 	if s.Exponent, err = money.Exponent(r.Currency); r.Currency == "" {
@@ -269,11 +270,5 @@ func (r *reading) moment(field, text string, otherwise int64) int64 {
 	return at.UnixMicro()
 }
 
-// clip keeps a wrong text from filling the screen.
-func clip(s string) string {
-	const longest = 60
-	if len(s) > longest {
-		return strings.ToValidUTF8(s[:longest], "") + "…"
-	}
-	return s
-}
+// shownMost keeps a wrong text from filling the screen.
+const shownMost = 60

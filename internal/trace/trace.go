@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"backstop/internal/fit"
+
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -158,7 +160,7 @@ const textMost = 128
 // Set says something of the span; it must be neither secret nor personal.
 func (s *Span) Set(key, value string) {
 	if s != nil && value != "" {
-		s.span.SetAttributes(attribute.String(key, strings.ToValidUTF8(value[:min(len(value), textMost)], "")))
+		s.span.SetAttributes(attribute.String(key, fit.Cut(fit.Storable(value), textMost)))
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
-	"unicode/utf8"
 
 	"backstop/internal/egress"
+	"backstop/internal/fit"
 	"backstop/internal/notify"
 )
 
@@ -114,18 +114,7 @@ func Dialled(err error) string {
 
 // Clean makes text valid UTF-8 without NUL, which PostgreSQL refuses, and cuts it
 // at limit bytes, between characters.
-func Clean(text string, limit int) string {
-	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
-		text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	}
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
-}
+func Clean(text string, limit int) string { return fit.Cut(fit.Storable(text), limit) }
 
 // OneLine makes an error's text short and safe to print.
 func OneLine(text string) string {

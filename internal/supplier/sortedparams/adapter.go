@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"backstop/internal/fit"
 	"backstop/internal/money"
 	"backstop/internal/supplier"
 )
@@ -73,13 +74,13 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 // could be read.
 func (a *adapter) translate(fields map[string]string) (supplier.Callback, error) {
 	got := supplier.Callback{
-		OrderRef:  clip(fields[a.OrderField]),
-		TradeNo:   clip(a.optional(fields, a.TradeField)),
-		RawStatus: clip(a.optional(fields, a.StatusField)),
+		OrderRef:  fit.Cut(fields[a.OrderField], maxText),
+		TradeNo:   fit.Cut(a.optional(fields, a.TradeField), maxText),
+		RawStatus: fit.Cut(a.optional(fields, a.StatusField), maxText),
 		Identity:  map[string]string{},
 	}
 	if a.AccountField != "" {
-		got.Identity["account"] = clip(fields[a.AccountField])
+		got.Identity["account"] = fit.Cut(fields[a.AccountField], maxText)
 	}
 	got.Status = a.status(got.RawStatus)
 	got.Final = got.Status == supplier.Failed
@@ -150,7 +151,7 @@ func (a *adapter) amount(fields map[string]string, status supplier.Status) (int6
 		return 0, "", nil
 	}
 	if _, err := money.Exponent(currency); err != nil {
-		return 0, "", fmt.Errorf("currency %q is not known", clip(currency))
+		return 0, "", fmt.Errorf("currency %q is not known", fit.Cut(currency, maxText))
 	}
 	minor, err := parseAmount(a.AmountUnit, text, currency)
 	if err != nil {
@@ -201,10 +202,3 @@ func (a *adapter) Identity() map[string]string {
 
 // Account is the code: the family has no account number that all of it knows.
 func (a *adapter) Account() string { return "sortedparams:" + a.code }
-
-func clip(s string) string {
-	if len(s) > maxText {
-		return strings.ToValidUTF8(s[:maxText], "")
-	}
-	return s
-}
