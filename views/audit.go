@@ -35,7 +35,7 @@ func reasonOf(r audit.Row) string {
 
 // paramsOf is what else is known of an act, in one line. Acts of earlier versions
 // name an address whole.
-func paramsOf(r audit.Row) string {
+func paramsOf(p *Page, r audit.Row) string {
 	var params map[string]any
 	if json.Unmarshal([]byte(r.Params), &params) != nil {
 		return ""
@@ -43,7 +43,11 @@ func paramsOf(r audit.Row) string {
 	delete(params, "reason")
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		parts = append(parts, name+": "+notify.Shown(fmt.Sprint(params[name])))
+		label := name // such as a field of a rule, or sha256
+		if w, ok := details[name]; ok {
+			label = p.T(w)
+		}
+		parts = append(parts, label+": "+notify.Shown(fmt.Sprint(params[name])))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -92,6 +96,14 @@ var acts = map[string]word{
 	"operator.add":             tActOpAdd,
 	"operator.disable":         tActOpDisable,
 	"operator.reset_password":  tActOpReset,
+}
+
+// details are the words of what is known of an act, by the names that the audit keeps.
+var details = map[string]word{
+	"role": tKeyRole, "scope": tKeyScope, "created": tKeyCreated, "changed": tKeyChanged, "opened": tKeyOpened,
+	"disabled": tKeyDisabled, "orders": tKeyOrders, "targets": tKeyTargets, "ended": tKeyEnded, "format": tKeyFormat,
+	"key_id": tKeyKey, "endpoint": tKeyEndpoint, "class": tKeyClass, "notification": tKeyNotified, "filter": tKeyFilter,
+	"notifications": tKeyCount, "amounts": tKeyAmounts, "to": tKeyTo,
 }
 
 // objects are the kinds of things that something is done to, in the order in which

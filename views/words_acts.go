@@ -53,4 +53,23 @@ var (
 	tAuditBroken  = word{"链条在第 %s 条断开：这条或它前面的记录被改过或删过。", "The chain breaks at row %s: it, or one before it, was changed or taken out."}
 	tRemoteAddr   = word{"地址", "Address"}
 	tNumber       = word{"编号", "No."}
+
+	tKeyRole     = word{"角色", "role"}
+	tKeyScope    = word{"权限范围", "scope"}
+	tKeyCreated  = word{"新建", "created"}
+	tKeyChanged  = word{"修改", "changed"}
+	tKeyOpened   = word{"开户", "opened"}
+	tKeyDisabled = word{"停用", "disabled"}
+	tKeyOrders   = word{"订单数", "orders"}
+	tKeyTargets  = word{"发送目标数", "targets"}
+	tKeyEnded    = word{"结束的会话数", "sessions ended"}
+	tKeyFormat   = word{"格式", "format"}
+	tKeyKey      = word{"签名密钥", "key"}
+	tKeyEndpoint = word{"地址", "address"}
+	tKeyClass    = word{"结果", "result"}
+	tKeyNotified = word{"通知", "notification"}
+	tKeyFilter   = word{"筛选条件", "filter"}
+	tKeyCount    = word{"通知数", "notifications"}
+	tKeyAmounts  = word{"金额", "amounts"}
+	tKeyTo       = word{"指派给", "to"}
 )
