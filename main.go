@@ -16,17 +16,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/app"
 	"backstop/internal/apply"
 	"backstop/internal/config"
 	"backstop/internal/db"
-	"backstop/internal/egress"
-	"backstop/internal/ledger"
-	"backstop/internal/notify"
-	"backstop/internal/settings"
 	"backstop/internal/takeover"
 	"backstop/migrations"
 
@@ -181,6 +176,17 @@ func terminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
+// progress shows how far long work is: one line that renews itself on a
+// terminal, plain lines elsewhere.
+func progress(w io.Writer, format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if terminal(w) {
+		fmt.Fprintf(w, "\r\x1b[K%s", line)
+		return
+	}
+	fmt.Fprintln(w, line)
+}
+
 type serveCmd struct {
 	Roles string `help:"Any of web,worker,scheduler; all by default." placeholder:"LIST"`
 	Demo  bool   `help:"Let simulated suppliers, merchants and buyers keep it busy; notifications may reach this machine."`
@@ -274,165 +280,9 @@ func (g *globals) openToRead(ctx context.Context) (*db.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	current, err := d.SchemaCurrent(ctx, migrations.Files)
-	switch {
-	case err != nil && ctx.Err() == nil:
-		err = fmt.Errorf("is this the server's database? %w", err)
-	case err == nil && !current:
-		err = errors.New("the schema of the database is older than this program: run backstop migrate up")
-	}
-	if err != nil {
+	if err := d.CheckSchema(ctx, migrations.Files); err != nil {
 		d.Close()
 		return nil, err
 	}
 	return d, nil
-}
-
-// applyEnv is what apply and reseal work with.
-func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() error, error) {
-	d, c, err := g.open(ctx)
-	if err != nil {
-		return apply.Env{}, nil, err
-	}
-	keys, err := app.Keys(c)
-	if err == nil {
-		err = settings.CheckKeys(ctx, d, keys)
-	}
-	if err != nil {
-		d.Close()
-		return apply.Env{}, nil, err
-	}
-	schedule, err := notify.ParseSchedule(c.NotifySchedule)
-	if err != nil {
-		d.Close()
-		return apply.Env{}, nil, fmt.Errorf("%w: BACKSTOP_NOTIFY_SCHEDULE: %w", app.ErrUsage, err)
-	}
-	return apply.Env{
-		DB: d, Keys: keys, Kinds: app.Kinds(), Ledger: ledger.New(d),
-		CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, Channels: app.Targets(), Credentials: app.Credentials(), Out: std.out,
-		Defaults: apply.Defaults{Schedule: schedule, Timeout: c.NotifyTimeout, MaxInFlight: c.NotifyMaxInFlight},
-	}, d.Close, nil
-}
-
-type applyCmd struct {
-	File string `arg:"" help:"The YAML file." type:"path"`
-}
-
-func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	file, err := apply.ReadFile(a.File)
-	if err != nil {
-		return err
-	}
-	env, done, err := g.applyEnv(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return apply.Apply(ctx, env, file)
-}
-
-type importCmd struct {
-	Orders struct {
-		File string `arg:"" help:"One JSON object a line." type:"path"`
-	} `cmd:"" help:"Orders in flight."`
-}
-
-func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
-	file, err := os.Open(i.Orders.File)
-	if err != nil {
-		return fmt.Errorf("read the file to import: %w", err)
-	}
-	defer file.Close()
-	d, c, err := g.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	n, err := takeover.Import(ctx, takeover.Env{
-		DB: d, CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, ClosingGrace: c.ClosingGrace,
-		Progress: func(p takeover.Progress) { progress(std.err, "%s: %d lines", p.Step, p.Lines) },
-	}, i.Orders.File, file)
-	if err == nil {
-		fmt.Fprintf(std.out, "%d orders imported\n", n)
-	}
-	return err
-}
-
-// progress shows how far long work is: one line that renews itself on a
-// terminal, plain lines elsewhere.
-func progress(w io.Writer, format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	if terminal(w) {
-		fmt.Fprintf(w, "\r\x1b[K%s", line)
-		return
-	}
-	fmt.Fprintln(w, line)
-}
-
-type resealCmd struct{}
-
-func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
-	env, done, err := g.applyEnv(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer done()
-	n, err := apply.Reseal(ctx, env, func(looked int) {
-		if looked%1000 == 0 {
-			progress(std.err, "%d rows", looked)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(std.out, "%d rows sealed again\n", n)
-	return nil
-}
-
-type migrateCmd struct {
-	Direction string `arg:"" enum:"up,down,status" help:"up, down (one step) or status."`
-}
-
-func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
-	c, err := g.load()
-	if err != nil {
-		return err
-	}
-	if err := app.MakeFolder(c.Data); err != nil {
-		return err
-	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	switch m.Direction {
-	case "up":
-		applied, err := d.Migrate(ctx, migrations.Files)
-		for _, name := range applied {
-			fmt.Fprintln(std.out, "applied", name)
-		}
-		if err == nil && len(applied) == 0 {
-			fmt.Fprintln(std.out, "unchanged")
-		}
-		return err
-	case "down":
-		name, err := d.Rollback(ctx, migrations.Files)
-		switch {
-		case err == nil && name == "":
-			fmt.Fprintln(std.out, "unchanged")
-		case err == nil:
-			fmt.Fprintln(std.out, "rolled back", name)
-		}
-		return err
-	}
-	status, err := d.MigrationStatus(ctx, migrations.Files)
-	for _, s := range status {
-		at := "pending"
-		if s.AppliedAt != 0 {
-			at = time.UnixMicro(s.AppliedAt).UTC().Format(time.RFC3339)
-		}
-		fmt.Fprintln(std.out, s.Name, at)
-	}
-	return err
 }

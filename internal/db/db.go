@@ -61,9 +61,6 @@ type DB struct {
 	room       room
 }
 
-// openMost is how long Open waits for another process that makes the same SQLite file.
-const openMost = 5 * time.Second
-
 // Open connects and checks that the database answers. It neither migrates
 // (Migrate) nor takes a node's place (Join).
 func Open(ctx context.Context, o Options) (*DB, error) {
@@ -85,11 +82,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.statements.list = map[statementKey]*sql.Stmt{}
 	d.node.name, d.node.boot, d.node.sends = o.Node, randomBoot(), o.Sends
 	d.ids.slot.Store(-1)
-	err = d.measure(ctx)
-	for end := time.Now().Add(openMost); err != nil && d.dialect == sqlite && IsConflict(err) && time.Now().Before(end) && ctx.Err() == nil; err = d.measure(ctx) {
-		time.Sleep(10 * time.Millisecond) // another process makes the file: the engine does not wait for that by itself
-	}
-	if err != nil {
+	if err := d.reach(ctx); err != nil {
 		d.Close()
 		if o.URL != "" {
 			return nil, fmt.Errorf("reach the database of BACKSTOP_DATABASE_URL: %w", err)
@@ -97,6 +90,25 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("reach the database: %w", err)
 	}
 	return d, nil
+}
+
+// openMost is how long Open waits for another process that makes the same SQLite file.
+const openMost = 5 * time.Second
+
+// reach asks the database for the first time. Another process may be making SQLite's
+// file at this moment, and the engine does not wait for that by itself.
+func (d *DB) reach(ctx context.Context) error {
+	for end := time.Now().Add(openMost); ; {
+		err := d.measure(ctx)
+		if err == nil || d.dialect != sqlite || !IsConflict(err) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // File is the name of SQLite's file in the data folder.
@@ -156,7 +168,7 @@ func openPostgres(o Options) (*DB, error) {
 		"enable_mergejoin": "off",
 		"jit":              "off", // costs of "off" scans would start the compiler
 		// There is one way to find rows by a list of keys, however long it is: to plan
-		// it again for each list costs a tenth of the server's time.
+		// it again for each list took a tenth of PostgreSQL's time.
 		"plan_cache_mode": "force_generic_plan",
 	}
 	for name, value := range params {

@@ -78,9 +78,8 @@ func (d *DB) ForUpdateText() string {
 }
 
 // orFail says to SQLite that an INSERT or UPDATE which fails need not take back its own
-// first rows: whoever writes by Writes or Prepared takes back the whole transaction
-// then, or its part of it. Otherwise the engine copies each page before a statement of
-// several rows changes it.
+// first rows: whoever writes by Writes takes back the whole transaction then. Otherwise
+// the engine copies each page before a statement of several rows changes it.
 func orFail(text string) string {
 	verb, rest, _ := strings.Cut(text, " ")
 	return verb + " OR FAIL " + rest

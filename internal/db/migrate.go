@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -85,23 +86,26 @@ func (d *DB) MigrationStatus(ctx context.Context, files fs.FS) ([]Migration, err
 	return all, nil
 }
 
-// SchemaCurrent says whether the schema is at least what this binary knows. A
-// newer schema is fine: changes expand first and contract a release later.
-func (d *DB) SchemaCurrent(ctx context.Context, files fs.FS) (bool, error) {
+// ErrOldSchema says that the schema is not what this program needs.
+var ErrOldSchema = errors.New("the schema is older than this program: run backstop migrate up")
+
+// CheckSchema says whether the schema is at least what this binary knows, or
+// ErrOldSchema. A newer one is fine: changes expand first and contract a release later.
+func (d *DB) CheckSchema(ctx context.Context, files fs.FS) error {
 	all, err := d.migrations(files)
 	if err != nil {
-		return false, err
+		return err
 	}
 	applied, err := d.appliedMigrations(ctx, d.Read)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, m := range all {
 		if applied[m.Name] == 0 {
-			return false, nil
+			return ErrOldSchema
 		}
 	}
-	return true, nil
+	return nil
 }
 
 func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) (did bool, err error) {
