@@ -52,6 +52,9 @@ func paramsOf(p *Page, r audit.Row) string {
 	return strings.Join(parts, " · ")
 }
 
+// maxDetail is how much of it, in bytes, a row shows unfolded.
+const maxDetail = 160
+
 // whoOf is an actor without its kind.
 func whoOf(actor string) string {
 	_, name, found := strings.Cut(actor, ":")

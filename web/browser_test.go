@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/audit"
 	"backstop/internal/db"
 
 	"github.com/chromedp/cdproto/audits"
@@ -28,6 +29,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/uptrace/bun"
 )
 
 var screenshots = flag.String("screenshots", "", "a folder for pictures of all pages")
@@ -201,6 +203,20 @@ func seedMore(t *testing.T, d *db.DB) {
 		}
 		change(t, d, "INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '')", now-i*minute, good, bad)
 		change(t, d, "INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, 1, 'paid', ?), (?, 1, 'late_payment', ?)", now-i*minute, good, now-i*minute, bad/3)
+	}
+	// What commands leave in the audit is as long as it may be.
+	many := strings.TrimSuffix(strings.Repeat("merchant a-code-that-is-as-long-as-they-come: name, notify.urls, breaker; ", 20), "; ")
+	digest := strings.Repeat("0123456789abcdef", 4)
+	for _, a := range []audit.Act{
+		{Action: "settings.apply", Object: "file", ObjectID: "backstop-settings.yaml", Params: map[string]any{"created": "supplier wx-main", "changed": many + " … and 480 more", "disabled": "merchant m7", "sha256": digest}},
+		{Action: "orders.import", Object: "file", ObjectID: "orders.jsonl", Params: map[string]any{"orders": 100_000, "sha256": digest}},
+		{Action: "token.add", Object: "token", ObjectID: "grafana", Params: map[string]any{"scope": "monitor"}},
+		{Action: "secrets.reseal", Object: "master_key", ObjectID: "k-4f2a"},
+	} {
+		a.Actor = audit.Command()
+		if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return audit.Write(ctx, tx, d, a) }); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
