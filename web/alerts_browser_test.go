@@ -20,13 +20,11 @@ func TestAlertsInABrowser(t *testing.T) {
 	}
 	ctx, said := newBrowser(t, h.addr)
 	base := "http://" + h.addr
-	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible("#password"),
-		chromedp.SendKeys("#name", "wang.min"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitVisible(".panel.risk"))
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), signsIn(base, "wang.min", "/"))
 	said.take()
 	for _, theme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {
-			run(t, ctx, chromedp.Navigate(base+"/me"), chromedp.WaitVisible("#language"),
-				chromedp.SetValue("#language", lang), chromedp.SetValue("#theme", theme), chromedp.Submit("#zone"), chromedp.WaitVisible(".notice.ok"))
+			run(t, ctx, reads(base, lang, theme))
 			for name, path := range map[string]string{"alerts": "/alerts", "alerts-rule": "/alerts?rule=success_rate"} {
 				for _, width := range []int64{1280, 1440} {
 					var look struct {

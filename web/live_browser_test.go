@@ -1,8 +1,6 @@
 package web
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -87,26 +85,6 @@ func (r *relay) cut() {
 	}
 }
 
-// becomes waits until an expression is true on the page.
-func becomes(expression string) chromedp.Action {
-	return chromedp.ActionFunc(func(ctx context.Context) error {
-		for {
-			var yes bool
-			if err := chromedp.Evaluate(expression, &yes).Do(ctx); err != nil {
-				return err
-			}
-			if yes {
-				return nil
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("it never became true: %s", expression)
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-	})
-}
-
 func inState(state string) chromedp.Action {
 	return becomes(`document.querySelector("[data-live]").dataset.state === ` + strconv.Quote(state))
 }
@@ -129,8 +107,7 @@ func TestTheOverviewLives(t *testing.T) {
 	atRisk := func(cents int64) {
 		h.happen(t, func(x *report.Delta) { x.Untold(2, "USD", 1, cents) })
 	}
-	run(t, ctx, chromedp.Navigate("http://"+cable.addr+"/login?lang=en"), chromedp.WaitVisible("#password"),
-		chromedp.SendKeys("#name", "wang.min"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitVisible("#risk"), inState("live"),
+	run(t, ctx, signsIn("http://"+cable.addr, "wang.min", "/"), inState("live"),
 		chromedp.Evaluate(`document.getElementById("outcomes-table").open = true; document.querySelector("#todo .btn").focus()`, nil))
 	atRisk(4242)
 	h.happen(t, func(x *report.Delta) { x.Attempt(1, report.Failed, time.Millisecond) })

@@ -105,8 +105,7 @@ func TestNewRowsDoNotMoveAList(t *testing.T) {
 		told  = `document.querySelector("[data-news]").textContent`
 	)
 	var before, after float64
-	run(t, ctx, chromedp.Navigate("http://"+h.addr+"/login?lang=en&next=/orders"), chromedp.WaitVisible("#password"),
-		chromedp.SendKeys("#name", "wang.min"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitVisible("[data-row]"), chromedp.Evaluate(where, &before))
+	run(t, ctx, signsIn("http://"+h.addr, "wang.min", "/orders"), chromedp.Evaluate(where, &before))
 	comeIn(t, h.db, 2, order.Paid)
 	run(t, ctx, chromedp.Evaluate(back, nil), becomes(told+` === "2 new, show"`), chromedp.Evaluate(where, &after))
 	if before != after {
@@ -115,7 +114,7 @@ func TestNewRowsDoNotMoveAList(t *testing.T) {
 	comeIn(t, h.db, 1, order.Closed)
 	run(t, ctx, chromedp.Focus("[data-news] a"), chromedp.Evaluate(back, nil), becomes(told+` === "3 new, show"`),
 		becomes(`document.activeElement.matches("[data-news] a")`))
-	run(t, ctx, chromedp.Click("[data-news] a"), becomes(`document.querySelectorAll("tr[data-row]").length === 6`))
+	run(t, ctx, chromedp.Click("[data-news] a"), becomes(`document.querySelectorAll("tr[data-row]").length === 6 && `+whole))
 	comeIn(t, h.db, 1, order.Failed)
 	run(t, ctx, press("p"), becomes(told+` === "Paused"`), chromedp.Evaluate(back, nil))
 	quiet(t, 500*time.Millisecond)

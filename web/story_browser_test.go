@@ -30,12 +30,10 @@ func TestAStoryInABrowser(t *testing.T) {
 	}
 	ctx, said := newBrowser(t, h.addr)
 	base := "http://" + h.addr
-	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1400, 1, false), chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible("#password"),
-		chromedp.SendKeys("#name", "wang.min"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitVisible(".panel.risk"))
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1400, 1, false), signsIn(base, "wang.min", "/"))
 	for _, theme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {
-			run(t, ctx, chromedp.Navigate(base+"/me"), chromedp.WaitVisible("#language"),
-				chromedp.SetValue("#language", lang), chromedp.SetValue("#theme", theme), chromedp.Submit("#zone"), chromedp.WaitVisible(".notice.ok"))
+			run(t, ctx, reads(base, lang, theme))
 			for _, page := range []struct{ name, path string }{
 				{"story", scripted},
 				{"evidence", scripted + "/evidence"},
@@ -80,8 +78,7 @@ func TestAStoryIsReadWithoutJavaScript(t *testing.T) {
 	}
 	ctx, _ := newBrowser(t, h.addr)
 	var list, compared string
-	run(t, ctx, emulation.SetScriptExecutionDisabled(true), chromedp.Navigate("http://"+h.addr+"/login?lang=en"), chromedp.WaitReady("#password"),
-		chromedp.SendKeys("#name", "wang.min"), chromedp.SendKeys("#password", goodPassword+"\r"), chromedp.WaitReady(".panel.risk"),
+	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn("http://"+h.addr, "wang.min", "/"),
 		chromedp.Navigate("http://"+h.addr+scripted), chromedp.WaitReady("#phase-payment"), chromedp.Click("#phase-payment"), chromedp.WaitReady("#phase-payment[aria-current]"),
 		chromedp.Text(".story", &list, chromedp.ByQuery),
 		chromedp.Click(`.story a[href*="_diff"]`, chromedp.ByQuery), chromedp.WaitReady("#diff"), chromedp.Text("#diff", &compared, chromedp.ByQuery))
