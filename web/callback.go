@@ -40,8 +40,14 @@ func (s *Server) callback(c *fiber.Ctx) error {
 	return reply(c, receipt.Reply)
 }
 
-// callbackOptions answers probes without touching anything.
-func callbackOptions(c *fiber.Ctx) error {
+// callbackOptions answers probes without touching anything: a supplier that is
+// being switched on may hear 404 until this node knows it (2 s).
+func (s *Server) callbackOptions(c *fiber.Ctx) error {
+	suppliers, code := s.o.Settings.Current().Suppliers, c.Params("supplier")
+	entry, known := suppliers.Lookup(code)
+	if _, broken := suppliers.Broken(code); !broken && (!known || !entry.Enabled) {
+		return reply(c, callback.NotFound)
+	}
 	c.Set(fiber.HeaderAllow, "GET, POST, OPTIONS")
 	return c.SendStatus(http.StatusNoContent)
 }

@@ -64,10 +64,14 @@ func TestTheAnswerIsTheSuppliersByteForByte(t *testing.T) {
 
 func TestOptionsTouchNothing(t *testing.T) {
 	h := open(t, "BACKSTOP_CALLBACK_RATE=1/s")
+	h.readSettings(t)
 	for range 5 {
-		got := h.call(t, "OPTIONS", "/callback/whoever", "")
+		got := h.call(t, "OPTIONS", "/callback/wx", "")
 		if got.status != 204 || got.header.Get("Allow") != "GET, POST, OPTIONS" || got.body != "" {
 			t.Fatalf("answer %+v", got)
+		}
+		if got := h.call(t, "OPTIONS", "/callback/whoever", ""); got.status != 404 || got.body != "no such supplier\n" {
+			t.Fatalf("an unknown supplier: %+v", got)
 		}
 	}
 	if h.sender.last() != nil {

@@ -62,7 +62,7 @@ func (s *Server) machineRoutes() []route {
 
 		{method: http.MethodGet, path: callbackPath + ":supplier", door: supplierDoor, handler: s.callback},
 		{method: http.MethodPost, path: callbackPath + ":supplier", door: supplierDoor, handler: s.callback},
-		{method: http.MethodOptions, path: callbackPath + ":supplier", door: supplierDoor, handler: callbackOptions},
+		{method: http.MethodOptions, path: callbackPath + ":supplier", door: supplierDoor, handler: s.callbackOptions},
 
 		{method: http.MethodPost, path: "/api/v1/orders", door: merchantDoor, handler: s.createOrder},
 		{method: http.MethodGet, path: "/api/v1/orders", door: merchantDoor, handler: s.findOrder},

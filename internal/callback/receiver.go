@@ -114,10 +114,10 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 		return receipt
 	case !known:
 		steps.Fail("supplier", "no supplier has this code")
-		return r.refuse(0, code, UnknownSupplier, req, steps, notFound)
+		return r.refuse(0, code, UnknownSupplier, req, steps, NotFound)
 	case !s.Enabled:
 		steps.Fail("supplier", "%s is disabled", s.Code)
-		return r.refuse(s.ID, s.Code, DisabledSupplier, req, steps, notFound)
+		return r.refuse(s.ID, s.Code, DisabledSupplier, req, steps, NotFound)
 	}
 	steps.Pass("supplier", "%s (%s)", s.Code, s.Kind)
 	if !checkAddress(s, req, addrErr, steps) {
@@ -240,11 +240,13 @@ func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.
 	return Receipt{Reply: reply, Outcome: outcome, Flood: !recorded}
 }
 
-// Answers where no adapter has a say.
+// NotFound answers where no supplier, or a disabled one, has the code.
+var NotFound = plain(http.StatusNotFound, "no such supplier\n")
+
+// Other answers where no adapter has a say.
 var (
 	// A supplier that is told there is no such address may give up for good.
 	unusable  = plain(http.StatusServiceUnavailable, "not available, send it again\n")
-	notFound  = plain(http.StatusNotFound, "no such supplier\n")
 	forbidden = plain(http.StatusForbidden, "address not allowed\n")
 )
 
