@@ -20,7 +20,7 @@ func TestAlertsInABrowser(t *testing.T) {
 	}
 	ctx, said := newBrowser(t, h.addr)
 	base := "http://" + h.addr
-	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), signsIn(base, "wang.min", "/"))
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), signsIn(base, "wang.min", goodPassword, "/"))
 	said.take()
 	for _, theme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {

@@ -158,7 +158,7 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible("#password"))
 	shot("login-en-light")
-	run(t, ctx, signsIn(base, "wang.min", "/"))
+	run(t, ctx, signsIn(base, "wang.min", goodPassword, "/"))
 	for _, theme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {
 			run(t, ctx, reads(base, lang, theme))
@@ -281,10 +281,10 @@ func at(path string) chromedp.Action {
 }
 
 // signsIn signs an operator in by the form and waits for the page behind it.
-func signsIn(base, name, path string) chromedp.Action {
+func signsIn(base, name, password, path string) chromedp.Action {
 	return chromedp.Tasks{
 		chromedp.Navigate(base + "/login?lang=en&next=" + url.QueryEscape(path)), chromedp.WaitReady("#password"),
-		chromedp.SendKeys("#name", name), chromedp.SendKeys("#password", goodPassword+"\r"), at(path),
+		chromedp.SendKeys("#name", name), chromedp.SendKeys("#password", password+"\r"), at(path),
 	}
 }
 
@@ -373,7 +373,7 @@ func TestAnOrderIsFoundAndSentAgainByKeyboardAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, said := newBrowser(t, h.addr)
-	run(t, ctx, signsIn("http://"+h.addr, "wang.min", "/"))
+	run(t, ctx, signsIn("http://"+h.addr, "wang.min", goodPassword, "/"))
 	run(t, ctx, chromedp.KeyEvent("go"), at("/orders"))
 	run(t, ctx, chromedp.KeyEvent("gc"), at("/callbacks"))
 	run(t, ctx, press("/"), chromedp.KeyEvent("GX-88210477"), chromedp.KeyEvent("\r"), at(orderOne))
@@ -419,7 +419,7 @@ func TestPagesAreReadWithoutJavaScript(t *testing.T) {
 	}
 	ctx, _ := newBrowser(t, h.addr)
 	var text string
-	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn("http://"+h.addr, "wang.min", "/"),
+	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn("http://"+h.addr, "wang.min", goodPassword, "/"),
 		chromedp.Navigate("http://"+h.addr+"/orders?status=paid"), chromedp.WaitReady("main"), chromedp.Text("main", &text, chromedp.ByQuery))
 	if !strings.Contains(text, "3,499.00") || strings.Contains(text, "1,980") {
 		t.Errorf("the list of paid orders shows %q", text)

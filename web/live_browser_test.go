@@ -107,7 +107,7 @@ func TestTheOverviewLives(t *testing.T) {
 	atRisk := func(cents int64) {
 		h.happen(t, func(x *report.Delta) { x.Untold(2, "USD", 1, cents) })
 	}
-	run(t, ctx, signsIn("http://"+cable.addr, "wang.min", "/"), inState("live"),
+	run(t, ctx, signsIn("http://"+cable.addr, "wang.min", goodPassword, "/"), inState("live"),
 		chromedp.Evaluate(`document.getElementById("outcomes-table").open = true; document.querySelector("#todo .btn").focus()`, nil))
 	atRisk(4242)
 	h.happen(t, func(x *report.Delta) { x.Attempt(1, report.Failed, time.Millisecond) })

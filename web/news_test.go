@@ -105,7 +105,7 @@ func TestNewRowsDoNotMoveAList(t *testing.T) {
 		told  = `document.querySelector("[data-news]").textContent`
 	)
 	var before, after float64
-	run(t, ctx, signsIn("http://"+h.addr, "wang.min", "/orders"), chromedp.Evaluate(where, &before))
+	run(t, ctx, signsIn("http://"+h.addr, "wang.min", goodPassword, "/orders"), chromedp.Evaluate(where, &before))
 	comeIn(t, h.db, 2, order.Paid)
 	run(t, ctx, chromedp.Evaluate(back, nil), becomes(told+` === "2 new, show"`), chromedp.Evaluate(where, &after))
 	if before != after {

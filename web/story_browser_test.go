@@ -30,7 +30,7 @@ func TestAStoryInABrowser(t *testing.T) {
 	}
 	ctx, said := newBrowser(t, h.addr)
 	base := "http://" + h.addr
-	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1400, 1, false), signsIn(base, "wang.min", "/"))
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1400, 1, false), signsIn(base, "wang.min", goodPassword, "/"))
 	for _, theme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {
 			run(t, ctx, reads(base, lang, theme))
@@ -78,7 +78,7 @@ func TestAStoryIsReadWithoutJavaScript(t *testing.T) {
 	}
 	ctx, _ := newBrowser(t, h.addr)
 	var list, compared string
-	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn("http://"+h.addr, "wang.min", "/"),
+	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn("http://"+h.addr, "wang.min", goodPassword, "/"),
 		chromedp.Navigate("http://"+h.addr+scripted), chromedp.WaitReady("#phase-payment"), chromedp.Click("#phase-payment"), chromedp.WaitReady("#phase-payment[aria-current]"),
 		chromedp.Text(".story", &list, chromedp.ByQuery),
 		chromedp.Click(`.story a[href*="_diff"]`, chromedp.ByQuery), chromedp.WaitReady("#diff"), chromedp.Text("#diff", &compared, chromedp.ByQuery))
