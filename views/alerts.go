@@ -99,6 +99,17 @@ func (p *Page) span(seconds int64) string {
 	return p.took(time.Duration(seconds) * time.Second)
 }
 
+// alertOf is what an alert is about: a kind of exceptions, everything, or a name.
+func (p *Page) alertOf(subject string) string {
+	if w, ok := exceptionKinds[subject]; ok {
+		return p.T(w)
+	}
+	if subject == "all" {
+		return p.T(tAll)
+	}
+	return subject
+}
+
 // levelOf is an alert's worst level; one that only happened has none.
 func (p *Page) levelOf(a alert.Alert) string {
 	if a.State == alert.Happened {

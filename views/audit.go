@@ -47,7 +47,7 @@ func paramsOf(p *Page, r audit.Row) string {
 		if w, ok := details[name]; ok {
 			label = p.T(w)
 		}
-		parts = append(parts, label+": "+notify.Shown(fmt.Sprint(params[name])))
+		parts = append(parts, label+p.T(tColon)+notify.Shown(fmt.Sprint(params[name])))
 	}
 	return strings.Join(parts, " · ")
 }

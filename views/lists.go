@@ -1,16 +1,12 @@
 package views
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 
 	"backstop/internal/compensation"
 	"backstop/internal/console"
-	"backstop/internal/money"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
 
@@ -34,16 +30,6 @@ func exceptionLink(x compensation.Item) templ.SafeURL {
 	return templ.URL("/exceptions?kind=" + x.Kind)
 }
 
-// refusal is the check that failed, which is why a callback was refused.
-func refusal(steps []supplier.Step) string {
-	for _, s := range steps {
-		if !s.OK {
-			return s.Name + ": " + s.Detail
-		}
-	}
-	return ""
-}
-
 func passed(steps []supplier.Step) (n int) {
 	for _, s := range steps {
 		if s.OK {
@@ -51,29 +37,6 @@ func passed(steps []supplier.Step) (n int) {
 		}
 	}
 	return n
-}
-
-// sumNames are the numbers of a detail that are money, in minor units.
-var sumNames = []string{"difference", "got", "want"}
-
-// detailLine is an exception's detail in one line, by name.
-func detailLine(x compensation.Item) string {
-	var fields map[string]any
-	if json.Unmarshal(x.Detail, &fields) != nil {
-		return string(x.Detail)
-	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value := fields[name]
-		if n, ok := value.(float64); ok {
-			value = fmt.Sprintf("%.0f", n)
-			if slices.Contains(sumNames, name) {
-				value = money.Format(int64(n), x.Currency)
-			}
-		}
-		parts = append(parts, fmt.Sprintf("%s: %v", name, value))
-	}
-	return strings.Join(parts, " · ")
 }
 
 // Values of selects, in the order of a thing's life.

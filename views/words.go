@@ -43,6 +43,7 @@ var (
 	tAgo           = word{"%s前", "%s ago"}
 	tIn            = word{"%s后", "in %s"}
 	tNone          = word{"–", "–"}
+	tColon         = word{"：", ": "}
 )
 
 // Signing in.

@@ -140,7 +140,7 @@ func TestTheAuditShowsWhatCommandsChanged(t *testing.T) {
 	auditor := h.signIn(t, access.Auditor) // added as by a command
 	for lang, want := range map[string][]string{
 		"en": {"added an operator", "role: auditor", "Master key"},
-		"zh": {"新建了操作员", "角色: auditor", "主密钥"},
+		"zh": {"新建了操作员", "角色：auditor", "主密钥"},
 	} {
 		got := h.page(t, auditor, "/audit?object=operator&lang="+lang)
 		for _, text := range append(want, strings.TrimPrefix(audit.Command(), "command:")) {

@@ -1,0 +1,167 @@
+package views
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"backstop/internal/compensation"
+)
+
+func inChinese() *Page { return &Page{Language: "zh"} }
+
+func TestSentencesOfRowsAreReadInChinese(t *testing.T) {
+	p := inChinese()
+	for text, want := range map[string]string{
+		"127.0.0.1; any address is allowed":                        "127.0.0.1；允许任何地址",
+		"3826 is paying, version 2":                                "3826 状态为“支付中”，版本 2",
+		"closed: the money came late":                              "“已关闭”：付款来迟了",
+		"208.77, not 417.52 CNY":                                   "208.77，应为 417.52 CNY",
+		"the JSON has a string of the wrong type at \"a.b\"":       "JSON 中 \"a.b\" 处的 string 类型不对",
+		"the JSON has a NUL at \"a\"":                              "JSON 在 \"a\" 处有 NUL",
+		`amount of X: amount is not a plain decimal number: "1e2"`: `X 的金额 不是普通的十进制数："1e2"`,
+		"something that a newer program says":                      "something that a newer program says",
+		"":                                                         "",
+		"; any address is allowed":                                 "; any address is allowed",
+	} {
+		if got := p.said(text); got != want {
+			t.Errorf("%q is read as %q, want %q", text, got, want)
+		}
+	}
+	if got := (&Page{Language: "en"}).said("closed: the money came late"); got != "closed: the money came late" {
+		t.Errorf("in English %q", got)
+	}
+}
+
+// sources are the files whose sentences rows keep.
+func sources(t *testing.T) []string {
+	t.Helper()
+	all := []string{"../internal/callback/receiver.go", "../internal/payment/decide.go", "../internal/money/money.go"}
+	for _, pattern := range []string{"strict*.go", "clientaddr.go", "*/adapter.go", "*/notification.go", "*/event.go", "*/message.go", "*/signature.go"} {
+		found, err := filepath.Glob("../internal/supplier/" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+}
+
+var (
+	verb = regexp.MustCompile(`%[-+.0-9]*[a-zA-Z]`)
+	// Of what is read at a start, and what only leads to another error.
+	elsewhere = regexp.MustCompile(`^config |%w`)
+)
+
+// TestEverySentenceHasItsChinese reads the sources: a check that is added without
+// its Chinese fails here.
+func TestEverySentenceHasItsChinese(t *testing.T) {
+	p, seen := inChinese(), 0
+	for _, name := range sources(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			said, at := "", 0
+			if len(call.Args) == 0 {
+				return true
+			}
+			switch f := call.Fun.(type) {
+			case *ast.SelectorExpr:
+				said = f.Sel.Name
+			case *ast.Ident:
+				said = f.Name
+			}
+			switch strings.ToLower(said) {
+			case "pass", "fail":
+				if step := literal(call.Args[0]); step != "" && stepNames[step].zh == "" {
+					t.Errorf("%s: the check %q has no Chinese name", name, step)
+				}
+				if at = 1; len(call.Args) < 2 { // the reader's own errors
+					return true
+				}
+			case "refusesignature", "refusemalformed", "new", "errorf":
+			default:
+				return true
+			}
+			form := literal(call.Args[at])
+			words := strings.Trim(verb.ReplaceAllString(form, ""), " :()")
+			if words == "" || elsewhere.MatchString(form) || (said == "Errorf" || said == "New") && !strings.Contains(name, "/supplier/") {
+				return true
+			}
+			seen++
+			text := verb.ReplaceAllString(form, "0")
+			if !hasHan(p.said(text)) {
+				t.Errorf("%s: %q has no Chinese", name, form)
+			}
+			return true
+		})
+	}
+	if seen < 60 {
+		t.Errorf("only %d sentences were seen", seen)
+	}
+}
+
+func literal(e ast.Expr) string {
+	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+		text, _ := strconv.Unquote(lit.Value)
+		return text
+	}
+	return ""
+}
+
+func TestNoSentenceIsOutOfDate(t *testing.T) {
+	var all strings.Builder
+	for _, name := range sources(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for i, w := range sentences {
+		if a, b := placeholders(w.zh), placeholders(w.en); !slices.Equal(a, b) {
+			t.Errorf("%q has the placeholders %v and %v", w.en, a, b)
+		}
+		for part := range strings.SplitSeq(w.en, "%s") {
+			for said := range strings.SplitSeq(part, ": ") {
+				if !strings.Contains(all.String(), said) {
+					t.Errorf("nothing says %q of %q any more", said, w.en)
+				}
+			}
+		}
+		for _, before := range sentences[:i] {
+			if _, hidden := fillings(before.en, strings.ReplaceAll(w.en, "%s", "0")); hidden {
+				t.Errorf("%q is never reached behind %q", w.en, before.en)
+			}
+		}
+	}
+}
+
+func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
+	x := compensation.Item{Kind: compensation.AmountMismatch, Currency: "CNY", Detail: json.RawMessage(`{"difference":-5784,"got":5786,"want":11570,"supplier":"ali","trade_no":"","later":true}`)}
+	if got, want := detailLine(inChinese(), x), "应为：115.70 · 收到：57.86 · 差额：-57.84 · 供应商：ali · later：true"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	x.Detail = json.RawMessage(`{"status":"closed","close_reason":"timeout","last_class":"timeout","reason":"sign is missing","attempts":12}`)
+	if got, want := detailLine(inChinese(), x), "原因：缺少 sign · 状态：已关闭 · 关闭原因：超时 · 尝试次数：12 · 最后结果：超时无应答"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	x.Detail = json.RawMessage(`"odd"`)
+	if got := detailLine(inChinese(), x); got != `"odd"` {
+		t.Errorf("%q", got)
+	}
+}
