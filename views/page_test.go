@@ -110,7 +110,7 @@ func TestADiffHasExactlyTheLinesThatChanged(t *testing.T) {
 
 // What a detail says of money is money, with its dot where the currency has it.
 func TestTheDetailOfAMismatchIsMoney(t *testing.T) {
-	for currency, want := range map[string]string{"CNY": "Wanted: 86.41 · Got: 43.21 · Difference: -43.20", "JPY": "Wanted: 8641 · Got: 4321 · Difference: -4320"} {
+	for currency, want := range map[string]string{"CNY": "Wanted: ¥86.41 CNY · Got: ¥43.21 CNY · Difference: −¥43.20 CNY", "JPY": "Wanted: ¥8,641 JPY · Got: ¥4,321 JPY · Difference: −¥4,320 JPY"} {
 		x := compensation.Item{Currency: currency, Detail: []byte(`{"got":4321,"want":8641,"difference":-4320}`)}
 		if got := detailLine(&Page{Language: "en"}, x); got != want {
 			t.Errorf("%s: %q, want %q", currency, got, want)

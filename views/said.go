@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"backstop/internal/compensation"
-	"backstop/internal/money"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
@@ -109,7 +108,7 @@ func (p *Page) factOf(x compensation.Item, name string, value any) string {
 	case float64:
 		switch name {
 		case "got", "want", "difference": // minor units
-			return money.Format(int64(v), x.Currency)
+			return sum(int64(v), x.Currency)
 		}
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case string:

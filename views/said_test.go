@@ -153,7 +153,7 @@ func TestNoSentenceIsOutOfDate(t *testing.T) {
 
 func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
 	x := compensation.Item{Kind: compensation.AmountMismatch, Currency: "CNY", Detail: json.RawMessage(`{"difference":-5784,"got":5786,"want":11570,"supplier":"ali","trade_no":"","later":true}`)}
-	if got, want := detailLine(inChinese(), x), "应为：115.70 · 收到：57.86 · 差额：-57.84 · 供应商：ali · later：true"; got != want {
+	if got, want := detailLine(inChinese(), x), "应为：¥115.70 CNY · 收到：¥57.86 CNY · 差额：−¥57.84 CNY · 供应商：ali · later：true"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	x.Detail = json.RawMessage(`{"status":"closed","close_reason":"timeout","last_class":"timeout","reason":"sign is missing","attempts":12}`)
