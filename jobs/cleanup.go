@@ -17,8 +17,12 @@ type Retention struct {
 const (
 	// cleanupStep is the rows of one DELETE: short enough that nobody waits.
 	cleanupStep = 500
-	// cleanupTime bounds one run; the next one goes on.
+	// cleanupBurst is how many steps one table has before it is the next one's turn.
+	cleanupBurst = 10
+	// cleanupTime is the time of one run; the next one goes on.
 	cleanupTime = 20 * time.Second
+	// cleanupLast is what the step that was begun last may take beyond that.
+	cleanupLast = 10 * time.Second
 	// cleanupRest lets others write between two steps.
 	cleanupRest = 5 * time.Millisecond
 	// pingsKept is long past the time in which somebody waits for an asked ping.
@@ -30,37 +34,38 @@ const (
 // cleanup removes what is past its retention, in small steps, and orphaned tasks
 // in Redis. That a callback was seen (callback_keys) is kept for ever. An
 // order's history goes as a whole, by the age of the order.
-func (j *Jobs) cleanup(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, cleanupTime)
+func (j *Jobs) cleanup(ctx context.Context) error { return j.cleanFor(ctx, cleanupTime) }
+
+// cleanFor gives all tables their turns until nothing is left or the time is over:
+// a long backlog of one, as after its retention was shortened, may take days and must
+// not keep the others waiting.
+func (j *Jobs) cleanFor(ctx context.Context, most time.Duration) error {
+	end := time.Now().Add(most)
+	ctx, cancel := context.WithTimeout(ctx, most+cleanupLast)
 	defer cancel()
-	for _, c := range []struct {
-		table, column string
-		keep          time.Duration
-		over          string // what still goes on is kept
-	}{
-		{"callbacks", "id", j.o.Retention.Callbacks, ""},
-		{"notify_attempts", "id", j.o.Retention.Attempts, ""},
-		{"breaker_history", "id", j.o.Retention.Attempts, ""},
-		{"alerts", "id", j.o.Retention.Attempts, " AND state <> 'firing'"},
-		{"alert_messages", "id", j.o.Retention.Attempts, " AND status <> 'waiting'"},
-		{"pings", "id", pingsKept, ""},
-		{"order_history", "order_id", j.o.Retention.History, ""},
-	} {
-		if c.table == "order_history" {
-			if err := j.noteHistory(ctx, c.keep); err != nil {
-				return err
+	if err := j.noteHistory(ctx, j.o.Retention.History); err != nil {
+		return err
+	}
+	all := j.old(ctx)
+	defer func() {
+		for _, o := range all {
+			if o.removed > 0 {
+				j.o.Log.Info("clean up", "table", o.table, "rows", o.removed)
 			}
 		}
-		n, err := j.remove(ctx, c.table, c.column+" < ?"+c.over+" ORDER BY "+c.column, c.keep)
-		if err != nil {
-			return err
+	}()
+	for left := all; len(left) > 0 && time.Now().Before(end); {
+		var more []*old
+		for _, o := range left {
+			empty, err := o.burst(ctx, end)
+			if err != nil {
+				return err
+			}
+			if !empty {
+				more = append(more, o)
+			}
 		}
-		if n > 0 {
-			j.o.Log.Info("clean up", "table", c.table, "rows", n)
-		}
-	}
-	if err := j.removeFigures(ctx); err != nil {
-		return err
+		left = more
 	}
 	count, err := j.o.Queue.Orphans(ctx, orphanKeys)
 	if count.Deleted > 0 {
@@ -69,49 +74,60 @@ func (j *Jobs) cleanup(ctx context.Context) error {
 	return err
 }
 
-// remove deletes the rows that old finds, which is given the first id to keep.
-func (j *Jobs) remove(ctx context.Context, table, old string, keep time.Duration) (removed int64, err error) {
-	before := db.IDAt(j.o.DB.Now() - keep.Microseconds())
-	query := fmt.Sprintf("DELETE FROM %s WHERE id IN (SELECT id FROM %s WHERE %s LIMIT ?)", table, table, old)
-	for ctx.Err() == nil {
-		res, err := j.o.DB.NewRaw(query, before, cleanupStep).Exec(ctx)
-		if err != nil {
-			return removed, fmt.Errorf("clean up %s: %w", table, err)
-		}
-		n, _ := res.RowsAffected()
-		removed += n
-		if n < cleanupStep {
-			return removed, nil
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(cleanupRest):
-		}
-	}
-	return removed, nil
+// old is what is past its retention in one table.
+type old struct {
+	table   string
+	step    func() (int64, error) // removes some, and says how many
+	least   int64                 // a step that finds fewer was the last one
+	removed int64
 }
 
-// removeFigures goes on until nothing old is left: figures by the minute come as
-// fast as there are merchants, and one step a run would fall behind a hundred.
-func (j *Jobs) removeFigures(ctx context.Context) error {
-	var removed int64
-	for ctx.Err() == nil {
-		n, err := report.Clean(ctx, j.o.DB, j.o.Retention.Reports)
-		if err != nil {
-			return err
-		}
-		if removed += n; n == 0 {
-			break
+// burst removes some steps, one at least whatever the time is, and says whether
+// nothing is left.
+func (o *old) burst(ctx context.Context, end time.Time) (empty bool, err error) {
+	for range cleanupBurst {
+		n, err := o.step()
+		if o.removed += n; err != nil || n < o.least {
+			return err == nil, err
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(cleanupRest):
+			return false, ctx.Err()
+		case <-time.After(cleanupRest): // lets others write
+		}
+		if time.Now().After(end) {
+			break
 		}
 	}
-	if removed > 0 {
-		j.o.Log.Info("clean up", "report_rows", removed)
+	return false, nil
+}
+
+// old is all that is past its retention.
+func (j *Jobs) old(ctx context.Context) []*old {
+	r := j.o.Retention
+	all := []*old{
+		j.oldRows(ctx, "callbacks", "id", r.Callbacks, ""),
+		j.oldRows(ctx, "notify_attempts", "id", r.Attempts, ""),
+		j.oldRows(ctx, "breaker_history", "id", r.Attempts, ""),
+		// What still goes on is kept.
+		j.oldRows(ctx, "alerts", "id", r.Attempts, " AND state <> 'firing'"),
+		j.oldRows(ctx, "alert_messages", "id", r.Attempts, " AND status <> 'waiting'"),
+		j.oldRows(ctx, "pings", "id", pingsKept, ""),
+		j.oldRows(ctx, "order_history", "order_id", r.History, ""),
 	}
-	return nil
+	return append(all, &old{table: "report", least: 1, step: func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) }})
+}
+
+func (j *Jobs) oldRows(ctx context.Context, table, column string, keep time.Duration, over string) *old {
+	before := db.IDAt(j.o.DB.Now() - keep.Microseconds())
+	query := fmt.Sprintf("DELETE FROM %s WHERE id IN (SELECT id FROM %s WHERE %s < ?%s ORDER BY %s LIMIT ?)", table, table, column, over, column)
+	return &old{table: table, least: cleanupStep, step: func() (int64, error) {
+		res, err := j.o.DB.NewRaw(query, before, cleanupStep).Exec(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("clean up %s: %w", table, err)
+		}
+		return res.RowsAffected()
+	}}
 }
 
 // noteHistory writes down, before anything goes, from which order on histories

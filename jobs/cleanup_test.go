@@ -83,3 +83,41 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		}
 	})
 }
+
+// What is left of one table for the next run must not keep the others waiting until
+// it is all gone, which may take days after a retention was shortened.
+func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
+	redis := queuetest.Start(t)
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		old := db.IDAt(d.Now() - 2*time.Hour.Microseconds())
+		for _, insert := range []string{
+			// Their steps take longer than the run, with the rests between them alone.
+			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)" +
+				" INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
+				" SELECT ? + i, 1, 0, '', '', '', '', '', 0, '', '', '', '', '', '[]' FROM n",
+			"INSERT INTO pings (id, merchant_id, endpoint, body, until) VALUES (?, 1, '', '', 0)",
+			"INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at) VALUES (1, ?, 1, '', 'pending', '', '', 0)",
+			"INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (?, 0, 1, 0, 0, 0, '', '')",
+		} {
+			if _, err := d.NewRaw(insert, old).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j := &Jobs{o: Options{
+			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
+			Retention: Retention{Callbacks: time.Hour, Attempts: time.Hour, History: time.Hour, Reports: time.Hour},
+		}}
+		if err := j.cleanFor(t.Context(), time.Second); err != nil {
+			t.Error(err)
+		}
+		for table, want := range map[string]bool{"callbacks": true, "pings": false, "order_history": false, "report_minutes": false} {
+			var n int
+			if err := d.NewRaw("SELECT count(*) FROM "+table).Scan(t.Context(), &n); err != nil {
+				t.Fatal(err)
+			}
+			if (n > 0) != want || n == 200_000 {
+				t.Errorf("%d rows of %s are left", n, table)
+			}
+		}
+	})
+}

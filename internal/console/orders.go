@@ -110,7 +110,9 @@ func (b *Book) matchOrders(ctx context.Context, f *OrderFilter) (c conditions, s
 		if err != nil || id == 0 {
 			return nil, false, err
 		}
-		c.add("o.merchant_id = ?", id)
+		// With the sign, no index of the merchant: its numbers' leads to all that it ever
+		// ordered, and SQLite would read and sort them for one page.
+		c.add("+o.merchant_id = ?", id)
 	}
 	if f.Supplier != "" {
 		id, err := b.SupplierID(ctx, f.Supplier)

@@ -114,6 +114,11 @@ func (d *DB) reach(ctx context.Context) error {
 // File is the name of SQLite's file in the data folder.
 const File = "backstop.db"
 
+// logKept bounds what SQLite's log keeps of the disk, in bytes. It grows for as long
+// as somebody reads an old state, by gigabytes beside a long verify, and would keep
+// that length as long as the program runs. In peace it has a quarter of this.
+const logKept = 16 << 20
+
 // openSQLite opens the file twice: one connection that writes, and readers.
 // _txlock=immediate takes the write lock at BEGIN; a deferred transaction that
 // reads first and writes later fails with "busy" whatever the timeout is.
@@ -123,7 +128,7 @@ func openSQLite(o Options) (*DB, error) {
 		return "file:" + (&url.URL{Path: file}).EscapedPath() + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)" +
 			"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=temp_store(2)" + extra
 	}
-	writer, err := sql.Open("sqlite", dsn("&_txlock=immediate&_pragma=cache_size(-16384)"))
+	writer, err := sql.Open("sqlite", dsn(fmt.Sprintf("&_txlock=immediate&_pragma=cache_size(-16384)&_pragma=journal_size_limit(%d)", logKept)))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}

@@ -1,0 +1,59 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+)
+
+// TestAMerchantsOrdersAreReadByTime has the list of one merchant's orders read within
+// its bounds of ids. The index of its numbers leads to all that it ever ordered, which
+// would be read and sorted for one page.
+func TestAMerchantsOrdersAreReadByTime(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		putOrders(t, d, 300)
+		b := newBook(t, d)
+		seen, plain := new(dbtest.Statements), d.Read
+		d.Read = plain.WithQueryHook(seen)
+		page, err := b.Orders(t.Context(), OrderFilter{Merchant: "m1", Slice: Slice{Rows: 20}})
+		d.Read = plain
+		if err != nil || len(page.Rows) != 20 || page.Count != 100 {
+			t.Fatalf("%d rows of %d, %v", len(page.Rows), page.Count, err)
+		}
+		explain := map[bool]string{true: "EXPLAIN ", false: "EXPLAIN QUERY PLAN "}[d.IsPostgres()]
+		lists := 0
+		for _, q := range seen.Texts {
+			if !strings.Contains(q, "merchant_id = ") || !strings.Contains(q, "BETWEEN") {
+				continue
+			}
+			lists++
+			rows, err := d.Read.QueryContext(t.Context(), explain+strings.ReplaceAll(q, "?", "??"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var plan []string
+			for rows.Next() {
+				columns, _ := rows.Columns()
+				line := make([]any, len(columns))
+				for i := range line {
+					line[i] = new(string)
+				}
+				if err := rows.Scan(line...); err != nil {
+					t.Fatal(err)
+				}
+				plan = append(plan, *line[len(line)-1].(*string))
+			}
+			if err := rows.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(plan, "\n"); strings.Contains(text, "B-TREE") || strings.Contains(text, "Sort") {
+				t.Errorf("%s\n%s", q, text)
+			}
+		}
+		if lists != 2 { // the page and its count
+			t.Errorf("%d queries for the list", lists)
+		}
+	})
+}
