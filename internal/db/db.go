@@ -165,6 +165,9 @@ func openPostgres(o Options) (*DB, error) {
 		"idle_in_transaction_session_timeout": "15000", // a stuck node must not hold rows
 		"lock_timeout":                        "500",
 		"statement_timeout":                   "30000",
+		// What is set for the server, the database or the user was meant for others.
+		"default_transaction_isolation": "read committed",
+		"standard_conforming_strings":   "on",
 		// Every statement here finds a few rows by an index, in tables that grow by
 		// thousands of rows a second. Between two runs of ANALYZE the planner cannot
 		// know that, and scans or hashes a whole table for a batch of 64.
@@ -181,7 +184,7 @@ func openPostgres(o Options) (*DB, error) {
 			cfg.RuntimeParams[name] = value
 		}
 	}
-	pool := stdlib.OpenDB(*cfg)
+	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(syncCommits))
 	pool.SetMaxOpenConns(o.Pool)
 	pool.SetMaxIdleConns(o.Pool)
 	relaxedCfg := cfg.Copy()
@@ -193,6 +196,14 @@ func openPostgres(o Options) (*DB, error) {
 	d.Read = d.DB
 	d.relaxed = bun.NewDB(relaxed, pgdialect.New())
 	return d, nil
+}
+
+// syncCommits makes a commit wait for PostgreSQL's disk where the server, the database or
+// the user would not: what is answered as taken must outlive a crash. Who waits for more
+// than that, such as a standby, goes on doing so.
+func syncCommits(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
+	return err
 }
 
 // Close gives the node's place back and closes all connections.

@@ -177,7 +177,10 @@ func (d *DB) createMigrationTable(ctx context.Context) error {
 		// catalogue's own unique index although it asked for IF NOT EXISTS.
 		_, err = d.ExecContext(ctx, ddl)
 	}
-	if err != nil {
+	switch {
+	case IsReadOnly(err) && d.dialect == postgres:
+		return fmt.Errorf("%w: BACKSTOP_DATABASE_URL must name the primary: %w", errReadOnly, err)
+	case err != nil:
 		return fmt.Errorf("create schema_migrations: %w", err)
 	}
 	return nil

@@ -2,10 +2,12 @@ package db_test
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/migrations"
 )
 
 func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
@@ -34,6 +36,9 @@ func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
 		}
 		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsAway(err) {
 			t.Errorf("a write ends with %v", err)
+		}
+		if _, err := d.Migrate(t.Context(), migrations.Files); err == nil || !strings.Contains(err.Error(), "must name the primary") {
+			t.Errorf("the start ends with %v, which does not say what to mend", err)
 		}
 	})
 	t.Run("sqlite", func(t *testing.T) {

@@ -32,6 +32,8 @@ func Kind(err error) string {
 		return "redis is loading its data"
 	case redis.HasErrorPrefix(err, "MISCONF"):
 		return "redis cannot write to its disk: make room there"
+	case redis.HasErrorPrefix(err, "DB index is out of range"):
+		return "redis has no database of the number that BACKSTOP_REDIS_URL names"
 	case errors.As(err, &certificate):
 		return "the certificate of redis is not trusted"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():

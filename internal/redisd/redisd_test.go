@@ -141,6 +141,18 @@ func TestExternalMayBeDownAtStart(t *testing.T) {
 	eventually(t, "Verify succeeds", func() bool { return r.Verify(t.Context()) == nil })
 }
 
+func TestADatabaseOfANumberThatIsNotThereIsTold(t *testing.T) {
+	address, err := url.Parse(queuetest.Start(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.Path = "/99"
+	r, _ := openExternal(t, address.String())
+	if err := r.Check(t.Context()); err == nil || Kind(err) != "redis has no database of the number that BACKSTOP_REDIS_URL names" {
+		t.Errorf("Check: %v, told as %q", err, Kind(err))
+	}
+}
+
 func TestARefusedPasswordIsToldWithoutIt(t *testing.T) {
 	s := queuetest.Start(t)
 	r, _ := openExternal(t, s.URL())
