@@ -174,8 +174,8 @@ func (s *Server) keepLanguage(c *fiber.Ctx) {
 // that there are not.
 func (s *Server) login(c *fiber.Ctx) error {
 	form := views.Login{Name: field(c, "name"), Next: safeNext(field(c, "next"))}
-	if len(form.Name) > maxFilter {
-		form.Name = ""
+	if len(form.Name) > maxFilter || !isStorable(form.Name) {
+		form.Name = "" // nobody is called that, and no database need be asked
 	}
 	addr, _ := supplier.ClientAddr(peer(c), copyHeader(&c.Request().Header).Values(fiber.HeaderXForwardedFor), s.o.Config.TrustedProxies)
 	sender := senderOf(addr)

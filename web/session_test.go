@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
 )
 
 func TestSigningInAndOut(t *testing.T) {
@@ -100,6 +102,17 @@ func TestLoginTellsNothing(t *testing.T) {
 	if strings.Contains(h.logged(), "wrong password") || strings.Contains(h.logged(), goodPassword) {
 		t.Error("a password is in the log")
 	}
+}
+
+func TestNamesThatCannotBeAreWrongNames(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		for _, name := range []string{"", "li\x00", "\x00", "\xff", "li\r\nx", strings.Repeat("n", 10_000)} {
+			if got := h.post(t, "", "/login", "name", name, "password", "wrong password"); got.status != http.StatusUnprocessableEntity && got.status != http.StatusTooManyRequests {
+				t.Errorf("%.10q: %d", name, got.status)
+			}
+		}
+	})
 }
 
 func TestLoginLeadsBackButToNoOtherSite(t *testing.T) {
