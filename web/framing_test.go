@@ -66,6 +66,8 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 		"a bare return in a value":    {post("X: a\rContent-Length: 34\r\n", second), 400},
 		"chunks in HTTP/1.0":          {"POST /callback/wx HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
 		"two hosts":                   {"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + second, 400},
+		"of an unknown method":        {"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
+		"an unread body":              {"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n" + strings.Repeat("a", 9000) + second, 400},
 		"a size that is none":         {post("Transfer-Encoding: chunked\r\n", "x\r\n\r\n"+second), 400},
 		"a size beyond all numbers":   {post("Transfer-Encoding: chunked\r\n", "ffffffffffffffffff\r\n"+second), 400},
 		"a line feed in an extension": {post("Transfer-Encoding: chunked\r\n", "0;a\nb\r\n\r\n"+second), 200},

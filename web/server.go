@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -152,6 +153,7 @@ func New(o Options) *Server {
 		ErrorHandler:                 s.fail,
 	})
 	server := s.app.Server()
+	server.Handler = closeUnknown(server.Handler)
 	server.HeaderReceived = s.bodyLimit
 	server.CloseOnShutdown = true
 	server.SecureErrorLogMessage = true // errors must not repeat headers: they hold keys
@@ -198,6 +200,18 @@ func (s *Server) bodyLimit(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 		limit = s.o.Config.CallbackBodyLimit
 	}
 	return fasthttp.RequestConfig{MaxRequestBodySize: int(limit)}
+}
+
+// closeUnknown ends connections behind methods that nobody knows. The library
+// answers them before guard has looked at their framing, and would read a second request
+// where a proxy saw none.
+func closeUnknown(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(c *fasthttp.RequestCtx) {
+		if !slices.Contains(fiber.DefaultMethods, string(c.Method())) {
+			c.SetConnectionClose()
+		}
+		next(c)
+	}
 }
 
 // local names what a request carries from one handler to the next.
