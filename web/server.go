@@ -150,6 +150,7 @@ func New(o Options) *Server {
 		Concurrency:                  connections(o.Config.HTTPConnections, o.Log),
 		ReadBufferSize:               headerBytes,
 		BodyLimit:                    int(o.Config.APIBodyLimit),
+		StreamRequestBody:            true, // see readBody
 		ErrorHandler:                 s.fail,
 	})
 	server := s.app.Server()
@@ -192,19 +193,23 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return s.app.ShutdownWithContext(ctx)
 }
 
-// bodyLimit is asked as soon as the header is read: the path says how much body
-// may follow.
+// bodyLimit is asked as soon as the header is read: it says how much body may
+// follow. Of a body that is refused anyway a byte is enough.
 func (s *Server) bodyLimit(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	limit := s.o.Config.APIBodyLimit
-	if strings.HasPrefix(string(h.RequestURI()), callbackPath) {
-		limit = s.o.Config.CallbackBodyLimit
+	limit := s.limitOf(h)
+	if h.ContentLength() > limit {
+		limit = 1
 	}
-	return fasthttp.RequestConfig{MaxRequestBodySize: int(limit)}
+	return fasthttp.RequestConfig{MaxRequestBodySize: limit}
+}
+
+func isCallback(h *fasthttp.RequestHeader) bool {
+	return strings.HasPrefix(string(h.RequestURI()), callbackPath)
 }
 
 // closeUnknown ends connections behind methods that nobody knows. The library
-// answers them before guard has looked at their framing, and would read a second request
-// where a proxy saw none.
+// answers them before guard has looked at their framing and read their body, and
+// would read a second request where a proxy saw none.
 func closeUnknown(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		if !slices.Contains(fiber.DefaultMethods, string(c.Method())) {
@@ -238,6 +243,11 @@ func (s *Server) guard(c *fiber.Ctx) (err error) {
 		}
 	}()
 	chunked, err := checkFraming(&c.Request().Header)
+	if err == nil {
+		err = s.readBody(c)
+	} else {
+		linger(c) // its body is not read
+	}
 	if chunked || err != nil {
 		c.Context().SetConnectionClose()
 	}
