@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +115,29 @@ func TestNamesThatCannotBeAreWrongNames(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Behind a proxy, what people did is written down with their address, not with
+// the proxy's.
+func TestActsAreOfTheClientBehindAProxy(t *testing.T) {
+	for proxies, want := range map[string]string{"127.0.0.0/8": "198.51.100.7", "192.0.2.0/24": "127.0.0.1"} {
+		h := open(t, "BACKSTOP_TRUSTED_PROXIES="+proxies)
+		if _, err := h.o.Operators.Add(t.Context(), "li", access.Viewer, goodPassword); err != nil {
+			t.Fatal(err)
+		}
+		header := []string{"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "X-Forwarded-For", "198.51.100.7"}
+		got := h.call(t, http.MethodPost, "/login", url.Values{"name": {"li"}, "password": {goodPassword}}.Encode(), header...)
+		if got = h.call(t, http.MethodPost, "/me/sessions/end", "", append(header, "Cookie", cookieOf(got))...); got.status != http.StatusSeeOther {
+			t.Fatalf("end the other sessions: %d", got.status)
+		}
+		var seen []string
+		if err := h.db.Read.NewRaw("SELECT remote_addr FROM audit WHERE remote_addr <> '' UNION SELECT remote_addr FROM sessions").Scan(t.Context(), &seen); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(seen, []string{want}) {
+			t.Errorf("with the proxies %s: %q, want %s", proxies, seen, want)
+		}
+	}
 }
 
 func TestLoginLeadsBackButToNoOtherSite(t *testing.T) {
