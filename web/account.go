@@ -104,7 +104,7 @@ func (s *Server) changePassword(c *fiber.Ctx) error {
 	if err := s.startSession(ctx, c, op); err != nil {
 		return err
 	}
-	if err := s.keepAct(ctx, audit.Act{Actor: "operator:" + op.Name, Action: "password.change", Object: "operator", ObjectID: op.Name, Remote: peer(c).String()}); err != nil {
+	if err := s.keepAct(ctx, audit.Act{Actor: "operator:" + op.Name, Action: "password.change", Object: "operator", ObjectID: op.Name, Remote: s.client(c).String()}); err != nil {
 		return err
 	}
 	s.o.Log.Info("password changed", "operator", op.Name, "request_id", localRequestID.text(c))
@@ -123,7 +123,7 @@ func (s *Server) endSessions(c *fiber.Ctx) error {
 		}
 		return audit.Write(ctx, tx, s.o.DB, audit.Act{
 			Actor: "operator:" + op.Name, Action: "session.end_others", Object: "operator", ObjectID: op.Name,
-			Params: map[string]any{"ended": ended}, Remote: peer(c).String(),
+			Params: map[string]any{"ended": ended}, Remote: s.client(c).String(),
 		})
 	})
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *Server) actPlainly(ctx context.Context, c *fiber.Ctx, a audit.Act, do f
 	if key == "" || len(key) > maxFormKey {
 		return false, invalidField("form_key", "open the page again and send the form from there")
 	}
-	a.Actor, a.Remote = "operator:"+operator(c).Name, peer(c).String()
+	a.Actor, a.Remote = "operator:"+operator(c).Name, s.client(c).String()
 	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		did, err = takeFormKey(ctx, tx, s.o.DB, key)
 		if err != nil || !did {

@@ -150,7 +150,7 @@ func (s *Server) breakerAct(act breaker.Act) fiber.Handler {
 			}
 			return audit.Write(ctx, tx, s.o.DB, audit.Act{
 				Actor: caller, Action: "breaker." + string(act), Object: "merchant", ObjectID: code,
-				Params: map[string]any{"reason": reason}, Remote: peer(c).String(),
+				Params: map[string]any{"reason": reason}, Remote: s.client(c).String(),
 			})
 		})
 		if err != nil && !errors.Is(err, breaker.ErrAlready) {

@@ -84,6 +84,21 @@ func (l *lingerListener) Accept() (net.Conn, error) {
 type lingerConn struct {
 	*net.TCPConn
 	linger atomic.Bool
+	ended  atomic.Bool // its end was read
+}
+
+func (c *lingerConn) Read(b []byte) (int, error) {
+	n, err := c.TCPConn.Read(b)
+	if err != nil {
+		c.ended.Store(true)
+	}
+	return n, err
+}
+
+// hasEnded says that a request wanted more than the client sent.
+func hasEnded(c *fiber.Ctx) bool {
+	conn, ok := c.Context().Conn().(*lingerConn)
+	return ok && conn.ended.Load()
 }
 
 func (c *lingerConn) Close() error {

@@ -50,7 +50,7 @@ func (s *Server) evidence(c *fiber.Ctx) error {
 			return err
 		}
 		return audit.Write(ctx, tx, s.o.DB, audit.Act{
-			Actor: by, Action: "order.evidence", Object: "order", ObjectID: no, Remote: peer(c).String(),
+			Actor: by, Action: "order.evidence", Object: "order", ObjectID: no, Remote: s.client(c).String(),
 			Params: map[string]any{"format": format, "sha256": file.SHA256, "key_id": file.Signature.KeyID},
 		})
 	})

@@ -2,12 +2,19 @@ package web
 
 import (
 	"bufio"
+	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 )
 
 // converse sends raw bytes on one connection and returns the statuses of all
@@ -66,6 +73,8 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 		"a bare return in a value":    {post("X: a\rContent-Length: 34\r\n", second), 400},
 		"chunks in HTTP/1.0":          {"POST /callback/wx HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
 		"two hosts":                   {"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + second, 400},
+		"of an unknown method":        {"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
+		"an unread body":              {"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n" + strings.Repeat("a", 9000) + second, 400},
 		"a size that is none":         {post("Transfer-Encoding: chunked\r\n", "x\r\n\r\n"+second), 400},
 		"a size beyond all numbers":   {post("Transfer-Encoding: chunked\r\n", "ffffffffffffffffff\r\n"+second), 400},
 		"a line feed in an extension": {post("Transfer-Encoding: chunked\r\n", "0;a\nb\r\n\r\n"+second), 200},
@@ -101,8 +110,137 @@ func TestAHeaderBeyondItsLimitIsRefused(t *testing.T) {
 
 func TestADrippingClientIsLetGo(t *testing.T) {
 	h := open(t, "BACKSTOP_HTTP_READ_TIMEOUT=1s")
-	statuses, closed := converse(t, h.addr, "POST /callback/wx HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nslow")
-	if len(statuses) != 1 || statuses[0] != 408 || !closed {
-		t.Errorf("answers %v, closed %v", statuses, closed)
+	long := strings.Repeat("a", prefetched)
+	for name, rest := range map[string]string{
+		"a short body": "Content-Length: 100\r\n\r\nslow", "a long body": "Content-Length: 200000\r\n\r\nslow" + long,
+		"chunks": "Transfer-Encoding: chunked\r\n\r\n9\r\nslow",
+	} {
+		statuses, closed := converse(t, h.addr, "POST /callback/wx HTTP/1.1\r\nHost: x\r\n"+rest)
+		if len(statuses) != 1 || statuses[0] != 408 || !closed {
+			t.Errorf("%s: answers %v, closed %v", name, statuses, closed)
+		}
 	}
+	if req := h.sender.last(); req != nil {
+		t.Errorf("half a body was handed over: %d bytes", len(req.Body))
+	}
+}
+
+// What was read ahead, what followed and what came in chunks is one body, and a
+// connection goes on behind it.
+func TestBodiesOfAllSizesArriveWhole(t *testing.T) {
+	h := open(t)
+	for _, size := range []int{0, 1, prefetched - 1, prefetched, prefetched + 1, 65537, 256 << 10} {
+		body := make([]byte, size)
+		for i := range body {
+			body[i] = byte('a' + i%23)
+		}
+		end := "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+		statuses, _ := converse(t, h.addr, fmt.Sprintf("POST /callback/wx HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", size, body, end))
+		if req := h.sender.last(); len(statuses) != 2 || req == nil || !bytes.Equal(req.Body, body) {
+			t.Errorf("%d bytes: answers %v", size, statuses)
+		}
+		if size == 0 {
+			continue
+		}
+		body[0] = 'X'
+		statuses, _ = converse(t, h.addr, fmt.Sprintf("POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nX\r\n%x\r\n%s\r\n0\r\n\r\n", max(size-1, 1), body[min(1, size-1):]))
+		if size == 1 {
+			body = []byte("XX")
+		}
+		if req := h.sender.last(); len(statuses) != 1 || req == nil || !bytes.Equal(req.Body, body) {
+			t.Errorf("%d bytes in chunks: answers %v", size, statuses)
+		}
+	}
+}
+
+// A connection that ends is no end of a body.
+func TestHalfABodyIsNoBody(t *testing.T) {
+	h := open(t)
+	half := strings.Repeat("a", 2*prefetched)
+	for name, raw := range map[string]string{
+		"by length":      "Content-Length: 100000\r\n\r\n" + half,
+		"within a chunk": "Transfer-Encoding: chunked\r\n\r\nffff\r\n" + half,
+		"behind a chunk": "Transfer-Encoding: chunked\r\n\r\n4000\r\n" + half + "\r\n",
+	} {
+		conn, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "POST /callback/wx HTTP/1.1\r\nHost: x\r\n"+raw); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(conn)
+		conn.Close()
+		if req := h.sender.last(); err != nil || req != nil {
+			t.Fatalf("%s: handed over %v, answered %.40q, %v", name, req != nil, said, err)
+		}
+	}
+}
+
+// A body that is announced and does not come must cost next to nothing: whoever
+// can open connections could otherwise fill the memory with some bytes on each.
+func TestAnAnnouncedBodyTakesNoMemory(t *testing.T) {
+	h := open(t)
+	const clients = 200
+	before := heap()
+	for i := range clients {
+		conn, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		announced := "Content-Length: 262144\r\n\r\na"
+		if i%2 == 1 {
+			announced = "Transfer-Encoding: chunked\r\n\r\n3ff00\r\na"
+		}
+		if _, err := io.WriteString(conn, "POST /callback/wx HTTP/1.1\r\nHost: x\r\n"+announced); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(5 * time.Second); h.app.Server().GetOpenConnectionsCount() < clients && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if each := (heap() - before) / clients; each > 100<<10 {
+		t.Errorf("%d bytes for each client", each)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// What passes is read by another reader with the same end.
+func FuzzCheckFraming(f *testing.F) {
+	for _, s := range []string{
+		"Content-Length: 3\r\n", "Content-Length: 0\r\nContent-Length: 3\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+		"X: a\r\n Content-Length: 3\r\n", "Content-Length : 3\r\n", "X\n\tContent-Length: 3\n", "Transfer-Encoding: \x0bchunked\r\n", "X: a\rContent-Length: 3\r\n", "content-length:+3\r\n",
+		"Connection: close\r\nHOST: y\r\n", ":\r\n", "\r\n3\r\nabc\r\n0\r\n\r\n",
+	} {
+		f.Add("POST /callback/wx HTTP/1.1\r\nHost: x\r\n" + s + "\r\nabc")
+		f.Add("GET / HTTP/1.0\r\n" + s + "\n")
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		var h fasthttp.RequestHeader
+		if h.Read(bufio.NewReaderSize(strings.NewReader(raw), headerBytes)) != nil {
+			return
+		}
+		chunked, err := checkFraming(&h)
+		if err != nil || !slices.Contains(fiber.DefaultMethods, string(h.Method())) {
+			return
+		}
+		theirs, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
+		if err != nil {
+			return
+		}
+		if chunked != (len(theirs.TransferEncoding) > 0) || !chunked && int64(max(h.ContentLength(), 0)) != theirs.ContentLength {
+			t.Fatalf("%q: we read %d (chunks %v), net/http %d %v", raw, h.ContentLength(), chunked, theirs.ContentLength, theirs.TransferEncoding)
+		}
+	})
 }

@@ -63,7 +63,7 @@ func (s *Server) ping(c *fiber.Ctx, object string, m *merchant.Merchant) error {
 	}
 	ctx, cancel := work()
 	defer cancel()
-	by, from := localCaller.text(c), peer(c).String()
+	by, from := localCaller.text(c), s.client(c).String()
 	answer, err := s.o.Pings.Ping(ctx, m, endpoint, func(ctx context.Context, tx bun.Tx, a notify.Answer) error {
 		return audit.Write(ctx, tx, s.o.DB, audit.Act{
 			Actor: by, Action: object + ".ping", Object: object, ObjectID: m.Code, Remote: from,

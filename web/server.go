@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -149,9 +150,11 @@ func New(o Options) *Server {
 		Concurrency:                  connections(o.Config.HTTPConnections, o.Log),
 		ReadBufferSize:               headerBytes,
 		BodyLimit:                    int(o.Config.APIBodyLimit),
+		StreamRequestBody:            true, // see readBody
 		ErrorHandler:                 s.fail,
 	})
 	server := s.app.Server()
+	server.Handler = closeUnknown(server.Handler)
 	server.HeaderReceived = s.bodyLimit
 	server.CloseOnShutdown = true
 	server.SecureErrorLogMessage = true // errors must not repeat headers: they hold keys
@@ -190,14 +193,30 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return s.app.ShutdownWithContext(ctx)
 }
 
-// bodyLimit is asked as soon as the header is read: the path says how much body
-// may follow.
+// bodyLimit is asked as soon as the header is read: it says how much body may
+// follow. Of a body that is refused anyway a byte is enough.
 func (s *Server) bodyLimit(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	limit := s.o.Config.APIBodyLimit
-	if strings.HasPrefix(string(h.RequestURI()), callbackPath) {
-		limit = s.o.Config.CallbackBodyLimit
+	limit := s.limitOf(h)
+	if h.ContentLength() > limit {
+		limit = 1
 	}
-	return fasthttp.RequestConfig{MaxRequestBodySize: int(limit)}
+	return fasthttp.RequestConfig{MaxRequestBodySize: limit}
+}
+
+func isCallback(h *fasthttp.RequestHeader) bool {
+	return strings.HasPrefix(string(h.RequestURI()), callbackPath)
+}
+
+// closeUnknown ends connections behind methods that nobody knows. The library
+// answers them before guard has looked at their framing and read their body, and
+// would read a second request where a proxy saw none.
+func closeUnknown(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(c *fasthttp.RequestCtx) {
+		if !slices.Contains(fiber.DefaultMethods, string(c.Method())) {
+			c.SetConnectionClose()
+		}
+		next(c)
+	}
 }
 
 // local names what a request carries from one handler to the next.
@@ -224,6 +243,11 @@ func (s *Server) guard(c *fiber.Ctx) (err error) {
 		}
 	}()
 	chunked, err := checkFraming(&c.Request().Header)
+	if err == nil {
+		err = s.readBody(c)
+	} else {
+		linger(c) // its body is not read
+	}
 	if chunked || err != nil {
 		c.Context().SetConnectionClose()
 	}

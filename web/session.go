@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -174,10 +175,10 @@ func (s *Server) keepLanguage(c *fiber.Ctx) {
 // that there are not.
 func (s *Server) login(c *fiber.Ctx) error {
 	form := views.Login{Name: field(c, "name"), Next: safeNext(field(c, "next"))}
-	if len(form.Name) > maxFilter {
-		form.Name = ""
+	if len(form.Name) > maxFilter || !isStorable(form.Name) {
+		form.Name = "" // nobody is called that, and no database need be asked
 	}
-	addr, _ := supplier.ClientAddr(peer(c), copyHeader(&c.Request().Header).Values(fiber.HeaderXForwardedFor), s.o.Config.TrustedProxies)
+	addr := s.client(c)
 	sender := senderOf(addr)
 	if form.Wait = s.throttle.Try(form.Name, sender.String()); form.Wait > 0 {
 		form.Problem = views.TooMany
@@ -212,8 +213,18 @@ func (s *Server) login(c *fiber.Ctx) error {
 	return c.Redirect(form.Next, http.StatusSeeOther)
 }
 
+// client is where somebody calls from, for the throttle, the audit and the list of
+// sessions. A proxy that we trust but cannot read stands for its clients.
+func (s *Server) client(c *fiber.Ctx) netip.Addr {
+	addr, err := supplier.ClientAddr(peer(c), copyHeader(&c.Request().Header).Values(fiber.HeaderXForwardedFor), s.o.Config.TrustedProxies)
+	if err != nil {
+		return peer(c)
+	}
+	return addr
+}
+
 func (s *Server) startSession(ctx context.Context, c *fiber.Ctx, op *access.Operator) error {
-	token, err := s.o.Sessions.Start(ctx, op.ID, peer(c).String())
+	token, err := s.o.Sessions.Start(ctx, op.ID, s.client(c).String())
 	if err != nil {
 		return err
 	}

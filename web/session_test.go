@@ -2,10 +2,14 @@ package web
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
 )
 
 func TestSigningInAndOut(t *testing.T) {
@@ -99,6 +103,40 @@ func TestLoginTellsNothing(t *testing.T) {
 	}
 	if strings.Contains(h.logged(), "wrong password") || strings.Contains(h.logged(), goodPassword) {
 		t.Error("a password is in the log")
+	}
+}
+
+func TestNamesThatCannotBeAreWrongNames(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		for _, name := range []string{"", "li\x00", "\x00", "\xff", "li\r\nx", strings.Repeat("n", 10_000)} {
+			if got := h.post(t, "", "/login", "name", name, "password", "wrong password"); got.status != http.StatusUnprocessableEntity && got.status != http.StatusTooManyRequests {
+				t.Errorf("%.10q: %d", name, got.status)
+			}
+		}
+	})
+}
+
+// Behind a proxy, what people did is written down with their address, not with
+// the proxy's.
+func TestActsAreOfTheClientBehindAProxy(t *testing.T) {
+	for proxies, want := range map[string]string{"127.0.0.0/8": "198.51.100.7", "192.0.2.0/24": "127.0.0.1"} {
+		h := open(t, "BACKSTOP_TRUSTED_PROXIES="+proxies)
+		if _, err := h.o.Operators.Add(t.Context(), "li", access.Viewer, goodPassword); err != nil {
+			t.Fatal(err)
+		}
+		header := []string{"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "X-Forwarded-For", "198.51.100.7"}
+		got := h.call(t, http.MethodPost, "/login", url.Values{"name": {"li"}, "password": {goodPassword}}.Encode(), header...)
+		if got = h.call(t, http.MethodPost, "/me/sessions/end", "", append(header, "Cookie", cookieOf(got))...); got.status != http.StatusSeeOther {
+			t.Fatalf("end the other sessions: %d", got.status)
+		}
+		var seen []string
+		if err := h.db.Read.NewRaw("SELECT remote_addr FROM audit WHERE remote_addr <> '' UNION SELECT remote_addr FROM sessions").Scan(t.Context(), &seen); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(seen, []string{want}) {
+			t.Errorf("with the proxies %s: %q, want %s", proxies, seen, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -262,6 +263,19 @@ func TestMemoryOfFailuresIsBounded(t *testing.T) {
 	}
 	if n := len(th.young) + len(th.old); n > throttleKeys+2 {
 		t.Errorf("%d failures are remembered", n)
+	}
+}
+
+func TestAnAddressThatWaitsMakesNobodyForgotten(t *testing.T) {
+	th := NewThrottle()
+	for range freeTriesOfName + 1 {
+		th.Try("li", "10.0.0.1")
+	}
+	for i := range 3 * throttleKeys {
+		th.Try("name"+strconv.Itoa(i), "10.0.0.2")
+	}
+	if th.Try("li", "10.0.0.3") == 0 {
+		t.Error("a name that has to wait was forgotten")
 	}
 }
 

@@ -51,18 +51,23 @@ func (t *Throttle) Try(name, address string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
+	// The address comes first: who has to wait anyway must not have names kept, or
+	// by thousands of them he had those forgotten that others guess at.
+	addr := t.of(throttleKey{false, address}, now)
+	if wait := addr.until.Sub(now); wait > 0 {
+		return wait
+	}
+	byName := t.of(throttleKey{true, name}, now)
+	if wait := byName.until.Sub(now); wait > 0 {
+		return wait
+	}
 	of := []struct {
 		f       *failures
 		free    int
 		longest time.Duration
 	}{
-		{t.of(throttleKey{true, name}, now), freeTriesOfName, longestWaitOfName},
-		{t.of(throttleKey{false, address}, now), freeTriesOfAddress, longestWaitOfAddr},
-	}
-	for _, k := range of {
-		if wait := k.f.until.Sub(now); wait > 0 {
-			return wait
-		}
+		{byName, freeTriesOfName, longestWaitOfName},
+		{addr, freeTriesOfAddress, longestWaitOfAddr},
 	}
 	for _, k := range of {
 		k.f.count++

@@ -156,3 +156,20 @@ func TestAFileHasAtMostTenThousandEntries(t *testing.T) {
 		t.Errorf("%d entries: %v", maxEntries+1, err)
 	}
 }
+
+// A file is read or refused with words, whatever stands in it.
+func FuzzDeclare(f *testing.F) {
+	for _, s := range []string{whole, "", "# nothing", "---", "--- \n...", "a: &x [*x]", "skus: [{sku: a, stock: 1e3}]", "? {a: b}\n: c", "merchants: [{code: m, notify: {schedule: [1s, day]}}]", "!!binary x", "<<: {skus: []}", "\xef\xbb\xbfskus: []", "skus:\n- {sku: \"\\0\", stock: 0x7fffffffffffffff}"} {
+		f.Add(s)
+	}
+	env := Env{Kinds: kinds, CheckURL: func(string) error { return nil }}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := declare(env, text(s))
+		if wrong := new(Invalid); err != nil && !errors.As(err, &wrong) {
+			t.Fatalf("%q: %v", s, err)
+		}
+		if (d == nil) != (err != nil) {
+			t.Fatalf("%q: %v, %v", s, d, err)
+		}
+	})
+}

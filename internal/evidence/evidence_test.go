@@ -109,3 +109,38 @@ func TestAnotherMasterKeySignsWithAnotherKey(t *testing.T) {
 		t.Errorf("%v of %v and %v", keys, now, old)
 	}
 }
+
+// Whatever is done to a file: if it still passes, it says the same.
+func FuzzCheck(f *testing.F) {
+	keys, err := seal.NewKeyring(bytes.Repeat([]byte{1}, 32))
+	if err != nil {
+		f.Fatal(err)
+	}
+	file, err := Sign(map[string]any{"order_no": "20261120<&>\u2028", "amount": "1999", "events": []any{1, -2, true, nil, map[string]any{"": "x"}}}, keys)
+	if err != nil {
+		f.Fatal(err)
+	}
+	text, err := file.Bytes()
+	if err != nil {
+		f.Fatal(err)
+	}
+	signed, err := Canonical(file.Evidence)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(bytes.ReplaceAll(text, []byte(`,"`), []byte(`, "`)))
+	f.Add(bytes.ReplaceAll(text, []byte(`1999`), []byte(`19990`)))
+	f.Add([]byte(`{"format":"x","evidence":{},"sha256":"","signature":{}}`))
+	mine := keys.SigningKeys()[0].Public
+	f.Fuzz(func(t *testing.T, text []byte) {
+		_, _ = Check(text, nil)
+		got, err := Check(text, mine)
+		if err != nil {
+			return
+		}
+		if says, err := Canonical(got.Evidence); err != nil || !bytes.Equal(says, signed) {
+			t.Fatalf("%q passes and says %s, %v", text, says, err)
+		}
+	})
+}

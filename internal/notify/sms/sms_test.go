@@ -238,3 +238,34 @@ func TestGatewaysAreJudgedAtTheDial(t *testing.T) {
 		t.Errorf("a header of two lines: %q (%s)", r.Class, r.Error)
 	}
 }
+
+// A gateway that was accepted calls its own host and nobody else, and writes no
+// more than it may.
+func FuzzGateway(f *testing.F) {
+	for _, url := range []string{
+		"https://sms.example/send?to={{query .To}}", "https://sms.example/{{.Data.subject}}", "https://{{.To}}/", "https://sms.example{{.To}}/", "https://sms.example/{{if eq .Type \"ping\"}}a{{else}}b{{end}}",
+		"https://a@b/{{.ID}}", "https://sms.example\\{{.To}}/", "HTTPS://sms.example:443/#{{.To}}", "https://sms.example/{{template \"x\"}}",
+	} {
+		f.Add(url, `{"text": {{json (join "Paid " (money .Data.amount .Data.currency))}}}`)
+		f.Add(url, `{{hmac .Secret.key (sha256 .Data.subject)}}{{upper (base64 .ID)}}`)
+	}
+	client := egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	f.Cleanup(client.Close)
+	channel := New(client)
+	f.Fuzz(func(t *testing.T, url, body string) {
+		m := message(Gateway{URL: url, Body: body})
+		g, err := parseGateway(m.Credentials["gateway"])
+		if err != nil {
+			return
+		}
+		m.Body = []byte(`{"data":{"subject":"@evil.example/?","amount":1999,"currency":"CNY"}}`)
+		req, err := channel.request(t.Context(), g, valuesOf("+8613800000000", m))
+		if err != nil {
+			return
+		}
+		_, host, _ := strings.Cut(hostPart(g.URL), "://")
+		if req.URL.Host != host && !strings.EqualFold(req.URL.Host, host) || strings.Contains(req.URL.Host, "evil") && !strings.Contains(url, "evil") || req.ContentLength > maxOutput {
+			t.Fatalf("%q calls %q with %d bytes", url, req.URL.Host, req.ContentLength)
+		}
+	})
+}

@@ -249,6 +249,26 @@ func TestWhatIsNoAnswerEndsTheConnection(t *testing.T) {
 	}
 }
 
+// Pings cost us an answer each: a flood of them is slowed down like one of
+// answers, so that it takes no processor from anybody.
+func TestAFloodOfPingsIsSlowedDown(t *testing.T) {
+	h := newHost(t)
+	c := h.connect(1, ack)
+	var pongs atomic.Int64
+	c.SetPongHandler(func(string) error { pongs.Add(1); return nil })
+	start := time.Now()
+	for range 3 * answersBurst {
+		if err := c.WriteControl(ws.PingMessage, nil, time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(500 * time.Millisecond)
+	most := answersBurst + int64(time.Since(start).Seconds()*answersPerSecond) + 1
+	if n := pongs.Load(); n < answersBurst || n > most {
+		t.Errorf("%d pings were answered, at most %d may be", n, most)
+	}
+}
+
 func TestARevokedKeyEndsItsConnections(t *testing.T) {
 	h := newHost(t)
 	h.pingEvery = 10 * time.Millisecond

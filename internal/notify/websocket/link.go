@@ -28,8 +28,8 @@ const (
 	maxFrame = 4 << 10
 	// queued frames wait for a slow reader; more of them wait in their rows.
 	queued = 64
-	// answersPerSecond is above what a merchant is told; who says more is slowed
-	// down, not cut off.
+	// answersPerSecond is above what a merchant is told, pings and pongs included; who
+	// says more is slowed down, not cut off.
 	answersPerSecond, answersBurst = 500, 1000
 )
 
@@ -145,8 +145,20 @@ func (l *link) cut() {
 // read takes answers. The first frame that is none ends the connection.
 func (l *link) read(ctx context.Context) {
 	l.conn.SetReadLimit(maxFrame)
-	l.conn.SetPongHandler(func(string) error { return l.alive() })
 	limiter := rate.NewLimiter(answersPerSecond, answersBurst)
+	l.conn.SetPongHandler(func(string) error {
+		if err := limiter.Wait(ctx); err != nil {
+			return err
+		}
+		return l.alive()
+	})
+	answerPing := l.conn.PingHandler()
+	l.conn.SetPingHandler(func(text string) error {
+		if err := limiter.Wait(ctx); err != nil {
+			return err
+		}
+		return answerPing(text)
+	})
 	for l.alive() == nil {
 		kind, reader, err := l.conn.NextReader()
 		if err != nil {

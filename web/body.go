@@ -1,0 +1,95 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// prefetched is how much of a body with a length the library has read when it
+// calls us: almost every body as a whole.
+const prefetched = 8 << 10
+
+// limitOf is the largest body that may follow a header.
+func (s *Server) limitOf(h *fasthttp.RequestHeader) int {
+	if isCallback(h) {
+		return int(s.o.Config.CallbackBodyLimit)
+	}
+	return int(s.o.Config.APIBodyLimit)
+}
+
+// readBody reads what the library has left of a body. The library itself makes
+// room for a body as soon as it is announced: nine thousand connections that
+// announced one and said no more took 2.4 GB. Here memory follows what arrives.
+// After an error the connection must be closed, as the rest is still in it.
+func (s *Server) readBody(c *fiber.Ctx) error {
+	req := c.Request()
+	stream := req.BodyStream()
+	if stream == nil {
+		return nil
+	}
+	length, limit := req.Header.ContentLength(), s.limitOf(&req.Header)
+	switch {
+	case length > limit:
+		return fiber.ErrRequestEntityTooLarge
+	case length >= 0 && length <= prefetched:
+		return req.CloseBodyStream() // it is all there
+	}
+	body, err := readAll(stream, limit)
+	if err != nil {
+		return bodyError(err)
+	}
+	// The library takes the end of the connection for the end of the body.
+	if length >= 0 && len(body) != length || hasEnded(c) {
+		return fiber.ErrBadRequest
+	}
+	req.SetBodyRaw(body)
+	return nil
+}
+
+// bodyPiece is by how much the memory for a body grows.
+const bodyPiece = 32 << 10
+
+// readAll reads at most limit bytes. It keeps pieces until all have come, for what
+// grows by copying leaves several times its size behind.
+func readAll(r io.Reader, limit int) ([]byte, error) {
+	var pieces [][]byte
+	for size := 0; ; {
+		piece := make([]byte, bodyPiece)
+		filled := 0
+		for filled < len(piece) {
+			n, err := r.Read(piece[filled:])
+			filled += n
+			if size += n; size > limit {
+				return nil, fasthttp.ErrBodyTooLarge
+			}
+			if err == io.EOF {
+				return bytes.Join(append(pieces, piece[:filled]), nil), nil
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		pieces = append(pieces, piece)
+	}
+}
+
+// bodyError says what an error of reading is called, as the library says it of
+// what it reads itself.
+func bodyError(err error) error {
+	var small *fasthttp.ErrSmallBuffer
+	var wire net.Error
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return fiber.ErrRequestEntityTooLarge
+	case errors.As(err, &small):
+		return fiber.ErrRequestHeaderFieldsTooLarge // behind the last chunk
+	case errors.As(err, &wire) && wire.Timeout():
+		return fiber.ErrRequestTimeout
+	}
+	return fiber.ErrBadRequest
+}
