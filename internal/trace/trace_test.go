@@ -27,7 +27,7 @@ func TestOffCostsNothing(t *testing.T) {
 		delivery.End()
 		span.End()
 	})
-	if allocations != 0 || runtime.NumGoroutine() != before {
+	if allocations != 0 || runtime.NumGoroutine() > before {
 		t.Errorf("off takes %v allocations and %d goroutines", allocations, runtime.NumGoroutine()-before)
 	}
 	if err := off.Close(ctx); err != nil {
