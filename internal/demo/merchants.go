@@ -67,7 +67,15 @@ func (s *shop) behaviour() fakemerchant.Behaviour {
 			fakemerchant.Sleep(2*time.Second+rand.N(2*time.Second), take)(x)
 		}
 	case "demo-flaky":
-		then = fakemerchant.FailFirst(1, http.StatusInternalServerError, take)
+		// A third fails, whichever: one that refused each first attempt would be
+		// parked for good, as every probe is a first attempt too.
+		then = func(x *fakemerchant.Exchange) {
+			if rand.N(3) == 0 {
+				fakemerchant.Answer(http.StatusInternalServerError, "not yet")(x)
+				return
+			}
+			take(x)
+		}
 	case "demo-down":
 		then = fakemerchant.Answer(http.StatusInternalServerError, "down for maintenance")
 	case "demo-hanging":
