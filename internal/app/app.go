@@ -119,7 +119,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
-	if _, err = a.settings.Refresh(ctx); err != nil {
+	if err = a.settings.Refresh(ctx); err != nil {
 		return err
 	}
 	// Tasks come in before the first tick: what is parked must be known by then.

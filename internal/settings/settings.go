@@ -70,30 +70,30 @@ func (s *Store) Current() *Snapshot { return s.current.Load() }
 // Merchants is the current book of merchants.
 func (s *Store) Merchants() *merchant.Book { return s.Current().Merchants }
 
-// Refresh reads the version row and, where it has moved, everything; it says
-// whether it swapped. Call it at least every second, and on a miss.
-func (s *Store) Refresh(ctx context.Context) (changed bool, err error) {
+// Refresh reads the version row and, where it has moved, everything.
+// Call it at least every second, and on a miss.
+func (s *Store) Refresh(ctx context.Context) error {
 	s.refresh.Lock()
 	defer s.refresh.Unlock()
 	var version int64
 	if err := s.db.Read.NewRaw("SELECT value FROM settings WHERE name = 'config_version'").Scan(ctx, &version); err != nil {
-		return false, fmt.Errorf("read the version of the settings: %w", err)
+		return fmt.Errorf("read the version of the settings: %w", err)
 	}
 	if version == s.Current().Version {
-		return false, nil
+		return nil
 	}
 	// The rows may be newer than the version that was read: the next look finds
 	// the newer version and reads them again.
 	suppliers, err := s.suppliers(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	merchants, err := s.merchants(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	s.current.Store(&Snapshot{Version: version, Suppliers: suppliers, Merchants: merchants})
-	return true, nil
+	return nil
 }
 
 // Bump says to every node that the settings changed; call it in the transaction

@@ -65,7 +65,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		}
 	}
 	f := &Fixture{DB: d, Settings: settings.NewStore(d, kinds, keys, slog.New(slog.DiscardHandler)), Ledger: ledger.New(d)}
-	if _, err := f.Settings.Refresh(ctx); err != nil {
+	if err := f.Settings.Refresh(ctx); err != nil {
 		t.Fatalf("settings: %v", err)
 	}
 	f.Supplier, _ = f.Settings.Current().Suppliers.Lookup("sp-main")
