@@ -189,11 +189,7 @@ func TestAnAddressThatIsGoneIsDisabled(t *testing.T) {
 		// Enabled again, what is sent again arrives.
 		ch.set("b.test", 200)
 		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			did, err := notify.EnableEndpoint(ctx, tx, f.M1.ID, twoAddresses[1])
-			if err == nil && !did {
-				t.Error("nothing was enabled")
-			}
-			return err
+			return notify.EnableEndpoint(ctx, tx, f.M1.ID, twoAddresses[1])
 		})
 		if err != nil {
 			t.Fatal(err)
