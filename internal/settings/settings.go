@@ -144,8 +144,8 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 	}, nil
 }
 
-// ConfigPlace is where a secret field of a supplier's config is sealed.
-func ConfigPlace(code, field string) seal.Place {
+// configPlace is where a secret field of a supplier's config is sealed.
+func configPlace(code, field string) seal.Place {
 	return seal.Place{Table: "suppliers", Row: code, Field: "config." + field}
 }
 
@@ -158,7 +158,7 @@ func SecretPlace(code string) seal.Place {
 // of a list.
 func SealConfig(kind supplier.Kind, keys *seal.Keyring, code string, config json.RawMessage) (json.RawMessage, error) {
 	return mapSecrets(kind, config, func(field, v string) (string, error) {
-		return keys.Seal(ConfigPlace(code, field), []byte(v)), nil
+		return keys.Seal(configPlace(code, field), []byte(v)), nil
 	})
 }
 
@@ -169,7 +169,7 @@ func OpenConfig(kinds supplier.Kinds, keys *seal.Keyring, r SupplierRow) (json.R
 		return nil, err
 	}
 	return mapSecrets(kind, r.Config, func(field, v string) (string, error) {
-		plain, err := keys.Open(ConfigPlace(r.Code, field), v)
+		plain, err := keys.Open(configPlace(r.Code, field), v)
 		return string(plain), err
 	})
 }
