@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -114,7 +113,7 @@ func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a data folder: %w", err)
 	}
-	addr, err := freeAddr()
+	addr, err := bench.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -164,13 +163,4 @@ func childEnv(s bench.Server, dir, addr string) []string {
 		env = append(env, name+"="+value)
 	}
 	return env
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

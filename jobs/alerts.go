@@ -86,8 +86,7 @@ func (w watcher) announce(ctx context.Context) error {
 // send is the net below Redis: it sends what a lost task left due, and what is to
 // be tried again.
 func (w watcher) send(ctx context.Context) error {
-	_, err := alert.Send(ctx, w.o.DB, w.o.Alerts.Targets, w.o.Log)
-	return err
+	return alert.Send(ctx, w.o.DB, w.o.Alerts.Targets, w.o.Log)
 }
 
 // gather turns new exceptions and changes of breakers into events.
@@ -128,7 +127,7 @@ func (w watcher) names() []string {
 
 // alert sends messages that are due; the task only says that there are some.
 func (j *Jobs) alert(ctx context.Context, _ *asynq.Task) error {
-	if _, err := alert.Send(ctx, j.o.DB, j.o.Alerts.Targets, j.o.Log); err != nil {
+	if err := alert.Send(ctx, j.o.DB, j.o.Alerts.Targets, j.o.Log); err != nil {
 		return fmt.Errorf("send alerts: %w", err)
 	}
 	return nil

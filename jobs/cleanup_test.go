@@ -42,11 +42,12 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 		pay()
+		first := time.Now()
 		time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let the first three age
 		pay()
 		j := &Jobs{o: Options{
 			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
-			Retention: Retention{Callbacks: 600 * time.Millisecond, Attempts: time.Hour, History: 600 * time.Millisecond, Reports: time.Hour},
+			Retention: Retention{Attempts: time.Hour, Reports: time.Hour},
 		}}
 		for _, id := range []int64{db.IDAt(d.Now() - 2*time.Minute.Microseconds()), d.NewID()} { // who asked the first one died
 			if _, err := d.NewRaw("INSERT INTO pings (id, merchant_id, endpoint, body, until) VALUES (?, 1, '', '', 0)", id).Exec(t.Context()); err != nil {
@@ -65,6 +66,9 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 				}
 			}
 		}
+		// However long all this took, the first three are older and the others younger.
+		j.o.Retention.Callbacks = time.Since(first) - 100*time.Millisecond
+		j.o.Retention.History = j.o.Retention.Callbacks
 		if err := j.cleanup(context.Background()); err != nil {
 			t.Fatal(err)
 		}

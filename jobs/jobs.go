@@ -153,7 +153,7 @@ func (j *Jobs) schedule() error {
 		name  string
 		run   func(context.Context) error
 	}{
-		{true, settingsEvery, "refresh settings", j.refresh},
+		{true, settingsEvery, "refresh settings", j.o.Settings.Refresh},
 		{true, breaker.RefreshEvery, "refresh breakers", j.refreshBreakers},
 		{j.o.Workers, tickEvery, "wake for probes", j.waker.Wake},
 		{true, beatEvery, "beat", j.beat},
@@ -180,11 +180,6 @@ func (j *Jobs) schedule() error {
 		return nil
 	}
 	return j.nightly(j.o.Nightly)
-}
-
-func (j *Jobs) refresh(ctx context.Context) error {
-	_, err := j.o.Settings.Refresh(ctx)
-	return err
 }
 
 // refreshBreakers reads what other nodes and people did to breakers.

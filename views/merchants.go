@@ -97,7 +97,7 @@ func eventsOf(p *Page, a console.Address) string {
 func addressState(a console.Address) state {
 	switch {
 	case a.DisabledAt != nil:
-		return state{"bad", "ban", tAddressDisabled}
+		return state{"bad", "ban", tDisabledWord}
 	case a.Failures > 0:
 		return state{"warn", "activity", tAddressFailing}
 	case a.OKAt != nil:

@@ -202,7 +202,7 @@ func laneState(l console.Lane) state {
 	case l.Rows == 0 && l.InRedis == 0:
 		return state{"idle", "clock", tIdle}
 	}
-	return state{"ok", "check", tRunning}
+	return state{"ok", "check", tHealthy}
 }
 
 // todoIcon is the sign of a kind of exceptions.

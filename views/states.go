@@ -88,12 +88,15 @@ var exceptionKinds = map[string]word{
 	compensation.SubscriptionExhausted: tSubExhausted,
 }
 
-func kindWord(kind string) word {
-	if w, ok := exceptionKinds[kind]; ok {
+// wordFor is a code in words; what this version does not know is shown as it is.
+func wordFor[C ~string](words map[C]word, code C) word {
+	if w, ok := words[code]; ok {
 		return w
 	}
-	return word{kind, kind}
+	return word{string(code), string(code)}
 }
+
+func kindWord(kind string) word { return wordFor(exceptionKinds, kind) }
 
 // outcomes are what came of a callback: of the payment, or refused at the door.
 var outcomes = map[string]state{
@@ -128,12 +131,7 @@ var causes = map[order.Cause]word{
 	order.Imported:   tCauseImported,
 }
 
-func causeWord(c order.Cause) word {
-	if w, ok := causes[c]; ok {
-		return w
-	}
-	return word{string(c), string(c)}
-}
+func causeWord(c order.Cause) word { return wordFor(causes, c) }
 
 var classes = map[notify.Class]word{
 	notify.OK:         tClassOK,
@@ -153,9 +151,4 @@ var classes = map[notify.Class]word{
 	notify.NotConnected: tClassNotConnected,
 }
 
-func classWord(c notify.Class) word {
-	if w, ok := classes[c]; ok {
-		return w
-	}
-	return word{string(c), string(c)}
-}
+func classWord(c notify.Class) word { return wordFor(classes, c) }

@@ -34,7 +34,6 @@ var (
 	tCopy          = word{"复制 %s", "Copy %s"}
 	tVersion       = word{"版本 %s", "Version %s"}
 	tKeys          = word{"键盘快捷键", "Keyboard shortcuts"}
-	tKeySearch     = word{"查找", "Search"}
 	tKeyRows       = word{"上一行 / 下一行", "Previous / next row"}
 	tKeyOpen       = word{"选中 / 打开 / 复制编号", "Select / open / copy the id"}
 	tKeyGo         = word{"概览 · 订单 · 回调 · 通知 · 异常", "Overview · orders · callbacks · notifications · exceptions"}

@@ -6,7 +6,6 @@ var (
 	tActor        = word{"操作人", "Who"}
 	tAct          = word{"操作", "What"}
 	tObject       = word{"对象", "On what"}
-	tActReason    = word{"原因", "Reason"}
 	tReasonAudit  = word{"原因（写入审计，对同事可见）", "Reason (kept in the audit, colleagues can read it)"}
 	tReasonRule   = word{"8 到 1000 个字符", "8 to 1000 characters"}
 	tResend       = word{"重发通知", "Send again"}
@@ -51,7 +50,6 @@ var (
 	tAuditCheck   = word{"校验链条", "Check the chain"}
 	tAuditWhole   = word{"链条完整：%s 条记录，没有被改过或删过。", "The chain is whole: %s rows, none changed or taken out."}
 	tAuditBroken  = word{"链条在第 %s 条断开：这条或它前面的记录被改过或删过。", "The chain breaks at row %s: it, or one before it, was changed or taken out."}
-	tRemoteAddr   = word{"地址", "Address"}
 	tNumber       = word{"编号", "No."}
 
 	tKeyRole     = word{"角色", "role"}

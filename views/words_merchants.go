@@ -37,7 +37,6 @@ var (
 	tAddress         = word{"地址", "Address"}
 	tChannel         = word{"方式", "Channel"}
 	tAllEvents       = word{"全部", "all"}
-	tAddressDisabled = word{"已停用", "Disabled"}
 	tAddressFailing  = word{"连续失败", "Failing"}
 	tEnable          = word{"恢复", "Enable"}
 	tEnableT         = word{"恢复这个地址", "Use this address again"}

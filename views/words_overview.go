@@ -28,7 +28,6 @@ var (
 	tOutcomes     = word{"商户通知结果", "Notification outcomes"}
 	tOKWord       = word{"成功", "Delivered"}
 	tRetriedWord  = word{"重试", "Retried"}
-	tFailedWord   = word{"失败", "Failed"}
 	tRate         = word{"成功率", "Success rate"}
 	tRateOf       = word{"%s 成功率", "%s success"}
 	tMerchantP95  = word{"商户 P95 耗时", "Merchant p95"}
@@ -65,7 +64,6 @@ var (
 	tOldestWait   = word{"最久等待", "Oldest wait"}
 	tLate         = word{"偏慢", "Late"}
 	tIdle         = word{"空闲", "Idle"}
-	tRunning      = word{"正常", "OK"}
 	tRedisDown    = word{"Redis 没有应答：任务数未知。数据库里的记录不受影响，工作进程会直接从数据库取。", "Redis does not answer: its tasks are unknown. The rows in the database are safe, and the workers take them from there."}
 	tLaneLive     = word{"商户通知", "new notifications"}
 	tLaneRetry    = word{"重试", "further attempts"}

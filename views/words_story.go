@@ -4,7 +4,6 @@ package views
 var (
 	tStory        = word{"全过程", "The whole story"}
 	tWhy          = word{"现在怎样，为什么", "Where it stands, and why"}
-	tPhaseAll     = word{"全部", "All"}
 	tPhasePayment = word{"收款", "Payment"}
 	tPhaseDeliver = word{"通知", "Delivery"}
 	tPhasePlan    = word{"计划", "Planned"}
@@ -94,8 +93,6 @@ var (
 	tWhyLate         = word{"钱来晚了：订单已经%s，才收到 %s", "The money came late: the order was %s when %s arrived"}
 	tWhyDuplicate    = word{"付了两次：订单已支付，又收到 %s", "It was paid twice: the order was paid already when %s arrived"}
 	tWhyExceptionNow = word{"不会自动处理，订单的状态不变。现在需要人：决定这笔钱退回还是接受。", "Nothing happens by itself and the order does not change. A person is needed now: to give the money back or to accept it."}
-	tWhyRule         = word{"规则", "Rule"}
-	tWhyEvidence     = word{"证据", "Evidence"}
 	tWhyNext         = word{"下一步", "Next"}
 )
 
@@ -111,7 +108,6 @@ var (
 	tSpanStep      = word{"步骤", "Step"}
 	tSpanBegan     = word{"开始", "Began"}
 	tSpanOffset    = word{"相对", "Offset"}
-	tSpanTook      = word{"耗时", "Took"}
 	tSpanPlanned   = word{"计划中", "planned"}
 )
 

@@ -41,7 +41,6 @@ var (
 	tPlanTitle     = word{"批量重发通知", "Send notifications again"}
 	tDryRun        = word{"试运行结果", "Dry run"}
 	tFrozenFilter  = word{"冻结时的列表", "The list that was frozen"}
-	tPlannedCol    = word{"计划", "Planned"}
 	tDoneCol       = word{"实际", "Done"}
 	tNothingSent   = word{"还没有发送任何通知。", "Nothing was sent yet."}
 	tTakenUp       = word{"已处理 %s / %s", "%s of %s taken up"}

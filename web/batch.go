@@ -60,14 +60,19 @@ func (s *Server) proposePlan(c *fiber.Ctx) error {
 
 func planPath(id int64) string { return "/notifications/plans/" + strconv.FormatInt(id, 10) }
 
-func (s *Server) planPage(c *fiber.Ctx) error {
+// planOf reads the plan that the path names.
+func (s *Server) planOf(ctx context.Context, c *fiber.Ctx) (*batch.Plan, error) {
 	id, err := idOf(c, "plan")
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return batch.Find(ctx, s.o.DB.Read, id)
+}
+
+func (s *Server) planPage(c *fiber.Ctx) error {
 	ctx, cancel := work()
 	defer cancel()
-	p, err := batch.Find(ctx, s.o.DB.Read, id)
+	p, err := s.planOf(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -94,31 +99,27 @@ func mustType(p *batch.Plan) string {
 // runPlan begins a plan, or goes on with one that was interrupted, and works on
 // it for as long as a request may take.
 func (s *Server) runPlan(c *fiber.Ctx) error {
-	id, err := idOf(c, "plan")
-	if err != nil {
-		return err
-	}
 	ctx, cancel := work()
 	defer cancel()
-	p, err := batch.Find(ctx, s.o.DB.Read, id)
+	p, err := s.planOf(ctx, c)
 	if err != nil {
 		return err
 	}
 	if typed := mustType(p); typed != "" && strings.TrimSpace(field(c, "amount")) != typed {
 		return invalidField("amount", "type the amount that is shown")
 	}
-	act := audit.Act{Action: "notification.resend_many", Object: "plan", ObjectID: strconv.FormatInt(id, 10), Params: map[string]any{
+	act := audit.Act{Action: "notification.resend_many", Object: "plan", ObjectID: strconv.FormatInt(p.ID, 10), Params: map[string]any{
 		"filter": p.Filter, "notifications": p.Shown.Count(batch.Send), "amounts": p.Shown[batch.Send],
 	}}
 	did, err := s.act(ctx, c, act, func(ctx context.Context, tx bun.Tx) error {
-		_, err := batch.Start(ctx, tx, s.o.DB, id, operator(c).Name)
+		_, err := batch.Start(ctx, tx, s.o.DB, p.ID, operator(c).Name)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for end := time.Now().Add(runTime); did && time.Now().Before(end); {
-		nudges, more, err := batch.Step(ctx, s.o.DB, s.console, id)
+		nudges, more, err := batch.Step(ctx, s.o.DB, s.console, p.ID)
 		if err != nil {
 			return err
 		}
@@ -127,5 +128,5 @@ func (s *Server) runPlan(c *fiber.Ctx) error {
 			break
 		}
 	}
-	return c.Redirect(planPath(id), http.StatusSeeOther)
+	return c.Redirect(planPath(p.ID), http.StatusSeeOther)
 }

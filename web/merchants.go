@@ -153,8 +153,7 @@ func (s *Server) enableAddress(c *fiber.Ctx) error {
 	defer cancel()
 	_, err = s.act(ctx, c, audit.Act{Action: "merchant.enable_address", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"endpoint": notify.Shown(name)}},
 		func(ctx context.Context, tx bun.Tx) error {
-			_, err := notify.EnableEndpoint(ctx, tx, m.ID, name)
-			return err
+			return notify.EnableEndpoint(ctx, tx, m.ID, name)
 		})
 	if err != nil {
 		return err

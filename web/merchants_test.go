@@ -41,7 +41,7 @@ func (h *house) inTrouble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.o.Settings.Refresh(t.Context()); err != nil {
+	if err := h.o.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.o.Breakers.Refresh(t.Context()); err != nil {
@@ -109,7 +109,7 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 		t.Errorf("a ping to nowhere: %d", got.status)
 	}
 	send("/merchants/m1/enable", "k6", "endpoint", "old")
-	if _, err := h.o.Settings.Refresh(t.Context()); err != nil {
+	if err := h.o.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if h.o.Settings.Merchants().ByCode("m1").Endpoint("old").Disabled {
@@ -146,7 +146,7 @@ func TestMerchantPagesShowNoTokenOfAnAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := h.o.Settings.Refresh(t.Context()); err != nil {
+	if err := h.o.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	lead := h.signIn(t, access.Ops)
@@ -196,7 +196,7 @@ func TestAMerchantsOwnScheduleAndRateAreShown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := h.o.Settings.Refresh(t.Context()); err != nil {
+	if err := h.o.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	page := h.page(t, h.signIn(t, access.Viewer), "/merchants/m1?lang=en").body

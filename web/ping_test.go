@@ -37,7 +37,7 @@ func TestAPingAnswersWhatTheAddressSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := h.o.Settings.Refresh(t.Context()); err != nil {
+	if err := h.o.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got := h.api(t, monitorToken, "POST", "/api/v1/admin/merchants/m1/ping", "").object(t)
@@ -70,7 +70,7 @@ func TestAPingAnswersWhatTheAddressSaid(t *testing.T) {
 
 func TestAPingOfNothingSaysWhatIsWrong(t *testing.T) {
 	h := open(t)
-	if _, err := h.o.Settings.Refresh(t.Context()); err != nil {
+	if err := h.o.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for request, want := range map[string]string{

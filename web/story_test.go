@@ -117,7 +117,7 @@ var shanghai2026 = time.Date(2026, 11, 20, 6, 29, 11, 204_000_000, time.UTC).Uni
 // readSettings makes the server read what the test wrote, as it does each second.
 func (h *house) readSettings(t *testing.T) {
 	t.Helper()
-	if _, err := h.o.Settings.Refresh(t.Context()); err != nil {
+	if err := h.o.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

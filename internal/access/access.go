@@ -122,7 +122,7 @@ func (o *Operators) newRow(ctx context.Context, name, role, password string) (ro
 	now := o.db.Now()
 	row = &Operator{ID: o.db.NewID(), Name: name, Role: role, MustChange: password == "", CreatedAt: now, UpdatedAt: now}
 	if password == "" {
-		oneTime = NewOneTimePassword()
+		oneTime = newOneTimePassword()
 		password = oneTime
 	}
 	if err := checkPassword(password); err != nil {
@@ -210,7 +210,7 @@ func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime str
 	if err != nil {
 		return "", err
 	}
-	oneTime = NewOneTimePassword()
+	oneTime = newOneTimePassword()
 	return oneTime, o.setPassword(ctx, row, oneTime, true, func(ctx context.Context, tx bun.Tx) error {
 		return o.keep(ctx, tx, "operator.reset_password", row)
 	})

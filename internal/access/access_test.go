@@ -176,7 +176,7 @@ func TestOneTimePasswordsAreReadableAndStrong(t *testing.T) {
 	form := regexp.MustCompile(`^[a-z2-7]{4}(-[a-z2-7]{4}){5}$`) // 24 of 32 letters: 120 bits
 	seen := map[string]bool{}
 	for range 1000 {
-		p := NewOneTimePassword()
+		p := newOneTimePassword()
 		if !form.MatchString(p) || seen[p] || checkPassword(p) != nil {
 			t.Fatalf("password %q", p)
 		}

@@ -53,9 +53,9 @@ func checkPassword(password string) error {
 	return nil
 }
 
-// NewOneTimePassword makes a password that people can read and type: 120 random
+// newOneTimePassword makes a password that people can read and type: 120 random
 // bits in six groups of letters and the digits 2 to 7.
-func NewOneTimePassword() string {
+func newOneTimePassword() string {
 	text := strings.ToLower(rand.Text())
 	groups := make([]string, 6)
 	for i := range groups {

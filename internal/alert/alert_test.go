@@ -214,7 +214,7 @@ func TestAMessageIsSentAgainUntilItArrivesOrIsGivenUp(t *testing.T) {
 				target := &fickle{failures: c.failures}
 				for range len(waits) + 3 {
 					due(t, d, "alert_messages", "next_at")
-					if _, err := Send(t.Context(), d, []Target{target}, quiet); err != nil {
+					if err := Send(t.Context(), d, []Target{target}, quiet); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -257,9 +257,9 @@ func TestATargetThatHangsKeepsNobodyWaiting(t *testing.T) {
 			t.Errorf("%d written down as sent while a target hangs, %v", n, err)
 		}
 	}
-	arrived, err := Send(ctx, d, []Target{silent{written}, well}, quiet)
-	if err != nil || arrived != len(rules) || well.got != len(rules) {
-		t.Errorf("%d arrived at the target that is well, %d in all, %v", well.got, arrived, err)
+	err := Send(ctx, d, []Target{silent{written}, well}, quiet)
+	if err != nil || well.got != len(rules) {
+		t.Errorf("%d arrived at the target that is well, %v", well.got, err)
 	}
 }
 

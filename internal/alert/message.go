@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"backstop/internal/db"
@@ -61,39 +60,36 @@ const (
 	sendLease   = time.Minute      // a node that dies while sending leaves the message to others after this
 )
 
-// Send sends messages that are due and returns how many arrived. A message is
-// sent again until its target takes it: at least once.
-func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) (arrived int, err error) {
+// Send sends messages that are due. A message is sent again until its target takes
+// it: at least once.
+func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) error {
 	by := make(map[string]Target, len(targets))
 	for _, t := range targets {
 		by[t.Name()] = t
 	}
 	now := d.Now()
 	var due []Message
-	err = d.NewRaw("UPDATE alert_messages SET attempts = attempts + 1, next_at = ? WHERE next_at <= ? AND id IN"+
+	err := d.NewRaw("UPDATE alert_messages SET attempts = attempts + 1, next_at = ? WHERE next_at <= ? AND id IN"+
 		" (SELECT id FROM alert_messages WHERE next_at <= ? ORDER BY next_at LIMIT ?) RETURNING *",
 		now+sendLease.Microseconds(), now, now, sendMost).Scan(ctx, &due)
 	if err != nil {
-		return 0, fmt.Errorf("claim messages: %w", err)
+		return fmt.Errorf("claim messages: %w", err)
 	}
 	// All at once: a target that hangs must not keep the others waiting, nor the
 	// messages behind it until their lease is over and another node sends them too.
-	var sent atomic.Int64
 	unwritten := make([]error, len(due))
 	var all sync.WaitGroup
 	for i, m := range due {
 		all.Go(func() {
 			err := trySend(ctx, by[m.Target], m)
-			if err == nil {
-				sent.Add(1)
-			} else {
+			if err != nil {
 				log.Warn("send an alert", "target", m.Target, "attempt", m.Attempts, "error", err)
 			}
 			unwritten[i] = finish(ctx, d, m, err)
 		})
 	}
 	all.Wait()
-	return int(sent.Load()), errors.Join(unwritten...)
+	return errors.Join(unwritten...)
 }
 
 func trySend(ctx context.Context, t Target, m Message) error {

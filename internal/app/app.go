@@ -50,7 +50,7 @@ type Options struct {
 // App is one serving process.
 type App struct {
 	o          Options
-	folder     *Folder
+	folder     *folder
 	db         *db.DB
 	redis      *redisd.Redis
 	keys       *seal.Keyring
@@ -99,7 +99,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 // open opens what the parts stand on. What it has opened when it fails is closed
 // by Close.
 func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
-	if a.folder, err = LockFolder(a.o.Config.Data); err != nil {
+	if a.folder, err = lockFolder(a.o.Config.Data); err != nil {
 		return err
 	}
 	a.closing(func() { a.folder.Close() })
@@ -119,7 +119,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
-	if _, err = a.settings.Refresh(ctx); err != nil {
+	if err = a.settings.Refresh(ctx); err != nil {
 		return err
 	}
 	// Tasks come in before the first tick: what is parked must be known by then.

@@ -105,18 +105,26 @@ func TestAProcessSaysWhetherItSends(t *testing.T) {
 	start(Roles{Worker: true}, 3)
 }
 
+// opened is the whole program at its defaults in a folder of its own, with the
+// settings that are given; it does not run yet.
+func opened(t *testing.T, environ ...string) *App {
+	t.Helper()
+	cfg, err := config.Load(config.Source{Environ: append(environ, "BACKSTOP_DATA="+t.TempDir())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(context.Background(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	return a
+}
+
 // Nobody knows merchant 7: its breaker holds nothing back unless a person opened
 // it, and what is due is late.
 func TestMetricsCountAsParkedWhatIsHeldBack(t *testing.T) {
-	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := opened(t)
 	run := func(query string) {
 		t.Helper()
 		if _, err := a.db.NewRaw(query).Exec(t.Context()); err != nil {
@@ -245,18 +253,8 @@ func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 		defer silent.Close() // nobody accepts: the kernel takes the connections
 		addrs = append(addrs, silent.Addr().String())
 	}
-	cfg, err := config.Load(config.Source{Environ: []string{
-		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis-cluster://" + strings.Join(addrs, ","),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	began := time.Now()
-	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	opened(t, "BACKSTOP_REDIS_URL=redis-cluster://"+strings.Join(addrs, ","))
 	if took := time.Since(began); took > 2*firstLook {
 		t.Errorf("the start took %s", took)
 	}

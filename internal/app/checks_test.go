@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
-
-	"backstop/internal/config"
 )
 
 // The answer is for everybody, the log for who runs the server: it says what happened
@@ -40,15 +37,7 @@ func TestReadinessTellsTheKindAndTheLogTheRest(t *testing.T) {
 }
 
 func TestEachCheckOfTheDatabaseTellsAKind(t *testing.T) {
-	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := opened(t)
 	if err := a.db.Close(); err != nil {
 		t.Fatal(err)
 	}

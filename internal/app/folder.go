@@ -14,15 +14,15 @@ import (
 	"backstop/internal/seal"
 )
 
-// Folder is the locked data folder.
-type Folder struct {
+// folder is the locked data folder.
+type folder struct {
 	Path string
 	lock *os.File
 }
 
-// LockFolder makes the data folder and takes it for this process: two servers on
+// lockFolder makes the data folder and takes it for this process: two servers on
 // one folder would take each other's leases.
-func LockFolder(path string) (*Folder, error) {
+func lockFolder(path string) (*folder, error) {
 	if err := MakeFolder(path); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func LockFolder(path string) (*Folder, error) {
 		lock.Close()
 		return nil, fmt.Errorf("the data folder %s is in use by another backstop server: stop it, or set BACKSTOP_DATA", path)
 	}
-	return &Folder{Path: path, lock: lock}, nil
+	return &folder{Path: path, lock: lock}, nil
 }
 
 // MakeFolder makes the data folder where it is missing.
@@ -50,7 +50,7 @@ func unwritable(path string, err error) error {
 }
 
 // Close gives the folder back.
-func (f *Folder) Close() error { return f.lock.Close() }
+func (f *folder) Close() error { return f.lock.Close() }
 
 // goodName is what a name that we made looks like, or one that somebody wrote by
 // the rules of BACKSTOP_NODE_NAME.
@@ -58,7 +58,7 @@ var goodName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // nodeName is the node's lasting name: configured, or made once and kept. A file
 // that a crash of the machine left empty or full of zeros is written anew.
-func (f *Folder) nodeName(configured string) (string, error) {
+func (f *folder) nodeName(configured string) (string, error) {
 	if configured != "" {
 		return configured, nil
 	}

@@ -171,7 +171,7 @@ func TestARunningNodeSeesWhatWasApplied(t *testing.T) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
 		store := settings.NewStore(d, kinds, env.Keys, slog.New(slog.DiscardHandler))
-		if _, err := store.Refresh(t.Context()); err != nil {
+		if err := store.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s, ok := store.Current().Suppliers.Lookup("wx-main")

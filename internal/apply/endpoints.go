@@ -281,7 +281,7 @@ func (w *writer) enable(ctx context.Context, owner int64, t toldDecl) (changes [
 		if !declared {
 			continue
 		}
-		if _, err := notify.EnableEndpoint(ctx, w.tx, owner, name); err != nil {
+		if err := notify.EnableEndpoint(ctx, w.tx, owner, name); err != nil {
 			return nil, err
 		}
 		changes = append(changes, "an address is enabled again")

@@ -148,7 +148,7 @@ func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
 func load(t *testing.T, env Env) *merchant.Book {
 	t.Helper()
 	store := settings.NewStore(env.DB, env.Kinds, env.Keys, slog.New(slog.DiscardHandler))
-	if _, err := store.Refresh(t.Context()); err != nil {
+	if err := store.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return store.Merchants()

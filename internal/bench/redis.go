@@ -34,7 +34,7 @@ func (b *bench) openRedis(ctx context.Context) (*redisServer, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a folder for redis: %w", err)
 	}
-	addr, err := freeAddr()
+	addr, err := FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func (r *redisServer) close() {
 	_ = r.process.Wait()
 }
 
-// freeAddr is a loopback address that nobody listens on at this moment.
-func freeAddr() (string, error) {
+// FreeAddr is a loopback address that nobody listens on at this moment.
+func FreeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)

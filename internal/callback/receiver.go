@@ -175,7 +175,7 @@ func (r *Receiver) lookup(ctx context.Context, code string) (supplier.Entry, boo
 		return s, ok
 	}
 	// Where the look fails, the settings that we have stay in force.
-	_, _ = r.o.Settings.Refresh(ctx)
+	_ = r.o.Settings.Refresh(ctx)
 	return r.o.Settings.Current().Suppliers.Lookup(code)
 }
 

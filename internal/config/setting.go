@@ -27,9 +27,6 @@ type Setting struct {
 // Env is the name as an environment variable.
 func (s Setting) Env() string { return prefix + s.Name }
 
-// Key is the name in backstop.yaml.
-func (s Setting) Key() string { return strings.ToLower(s.Name) }
-
 // settings is every setting in the order of Config.
 var settings = describe(reflect.TypeFor[Config]())
 

@@ -17,29 +17,11 @@ import (
 // scans is the lines of a statement's plan that read a whole table.
 func scans(t *testing.T, d *db.DB, query string) (found []string) {
 	t.Helper()
-	explain, word := "EXPLAIN QUERY PLAN ", "SCAN "
+	word := "SCAN "
 	if d.IsPostgres() {
-		explain, word = "EXPLAIN ", "Seq Scan on "
+		word = "Seq Scan on "
 	}
-	rows, err := d.Read.QueryContext(t.Context(), strings.ReplaceAll(explain+query, "?", "??"))
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for rows.Next() {
-		cells := make([]any, len(columns))
-		var line string
-		for i := range cells {
-			cells[i] = new(any)
-		}
-		cells[len(cells)-1] = &line
-		if err := rows.Scan(cells...); err != nil {
-			t.Fatal(err)
-		}
+	for _, line := range dbtest.Plan(t, d, query) {
 		// A scan in the order of an index that ends at a limit reads as little as it
 		// is asked for; bounded says which statements are of that kind.
 		if _, rest, ok := strings.Cut(line, word); ok && !strings.Contains(rest, "USING") {

@@ -50,7 +50,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 				if err := breakers.Refresh(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := f.Settings.Refresh(t.Context()); err != nil {
+				if err := f.Settings.Refresh(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				saysOfParked(t, New(d, f.Settings, breakers), o.OrderNo, c.told, c.plan)

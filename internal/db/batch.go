@@ -111,9 +111,6 @@ func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 	}
 }
 
-// Waiting is how many items wait for a writer now.
-func (b *Batcher[In, Out]) Waiting() int { return len(b.queue) + int(b.held.Load()) }
-
 // Close lets the writers finish what waits, and ends them.
 func (b *Batcher[In, Out]) Close() {
 	b.closed.Do(func() { close(b.stop) })

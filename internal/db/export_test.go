@@ -6,3 +6,6 @@ func (d *DB) SharedWaiting() int {
 	defer d.shared.mu.Unlock()
 	return len(d.shared.waiting)
 }
+
+// Waiting is how many items wait for a writer now.
+func (b *Batcher[In, Out]) Waiting() int { return len(b.queue) + int(b.held.Load()) }

@@ -139,6 +139,3 @@ func (b *Book) ByCode(code string) *Merchant { return b.byCode[code] }
 
 // ByKeyHash returns the enabled merchant of an API key's hash, or nil.
 func (b *Book) ByKeyHash(hash string) *Merchant { return b.byKey[hash] }
-
-// Len is the number of merchants.
-func (b *Book) Len() int { return len(b.byCode) }

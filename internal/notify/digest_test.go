@@ -94,7 +94,7 @@ func TestEventsOfADigestWaitForItsEnd(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE settings SET value = value + 1 WHERE name = 'config_version'").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Settings.Refresh(t.Context()); err != nil {
+		if err := f.Settings.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		f.M1 = f.Settings.Merchants().ByCode("m1")

@@ -144,13 +144,6 @@ func (d *Dispatcher) Pull(merchants []int64) {
 	d.pump()
 }
 
-// InFlight is how many attempts run on this node.
-func (d *Dispatcher) InFlight() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.inFlight
-}
-
 // IsSlow says whether this node tells a merchant in the slow pool.
 func (d *Dispatcher) IsSlow(merchantID int64) bool {
 	d.mu.Lock()

@@ -317,17 +317,16 @@ func deskPlace(event int64, house bool, owner int64) (kind, subject string) {
 	return compensation.NotifyExhausted, PublicID(event)
 }
 
-// EnableEndpoint lets an address be used again that was disabled, and says
-// whether it was. Every node knows within two seconds.
-func EnableEndpoint(ctx context.Context, tx bun.Tx, owner int64, endpoint string) (bool, error) {
+// EnableEndpoint lets an address be used again that was disabled. Every node knows
+// within two seconds.
+func EnableEndpoint(ctx context.Context, tx bun.Tx, owner int64, endpoint string) error {
 	if err := settings.Bump(ctx, tx); err != nil {
-		return false, err
+		return err
 	}
-	res, err := tx.NewRaw("UPDATE endpoint_health SET disabled_at = NULL, reason = '', failures = 0 WHERE owner_id = ? AND endpoint = ? AND disabled_at IS NOT NULL",
+	_, err := tx.NewRaw("UPDATE endpoint_health SET disabled_at = NULL, reason = '', failures = 0 WHERE owner_id = ? AND endpoint = ? AND disabled_at IS NOT NULL",
 		owner, endpoint).Exec(ctx)
 	if err != nil {
-		return false, fmt.Errorf("enable an address: %w", err)
+		return fmt.Errorf("enable an address: %w", err)
 	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+	return nil
 }

@@ -41,7 +41,7 @@ func reconfigure(t *testing.T, f *paymenttest.Fixture, query string, args ...any
 		return settings.Bump(ctx, tx)
 	})
 	if err == nil {
-		_, err = f.Settings.Refresh(t.Context())
+		err = f.Settings.Refresh(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -189,11 +189,7 @@ func TestAnAddressThatIsGoneIsDisabled(t *testing.T) {
 		// Enabled again, what is sent again arrives.
 		ch.set("b.test", 200)
 		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			did, err := notify.EnableEndpoint(ctx, tx, f.M1.ID, twoAddresses[1])
-			if err == nil && !did {
-				t.Error("nothing was enabled")
-			}
-			return err
+			return notify.EnableEndpoint(ctx, tx, f.M1.ID, twoAddresses[1])
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -207,7 +203,8 @@ func TestAnAddressThatIsGoneIsDisabled(t *testing.T) {
 
 func refresh(t *testing.T, f *paymenttest.Fixture) {
 	t.Helper()
-	if changed, err := f.Settings.Refresh(t.Context()); err != nil || !changed {
+	was := f.Settings.Current().Version
+	if err := f.Settings.Refresh(t.Context()); err != nil || f.Settings.Current().Version == was {
 		t.Fatalf("the settings did not move: %v", err)
 	}
 }

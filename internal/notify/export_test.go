@@ -24,6 +24,13 @@ func Left(d *Dispatcher) string {
 		len(d.quick.ready), len(d.slow.ready), lanes)
 }
 
+// InFlight is how many attempts run on this node.
+func (d *Dispatcher) InFlight() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.inFlight
+}
+
 // Paced says whether a merchant's lane waits for a token.
 func Paced(d *Dispatcher, merchantID int64) bool {
 	d.mu.Lock()

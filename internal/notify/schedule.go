@@ -57,11 +57,11 @@ func ParseSchedule(text string) (Schedule, error) {
 			return slices.Clone(p.waits), nil
 		}
 	}
-	return ParseWaits(strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }))
+	return parseWaits(strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }))
 }
 
-// ParseWaits reads a schedule given as a list of waits. Errors are ErrSchedule.
-func ParseWaits(texts []string) (Schedule, error) {
+// parseWaits reads a schedule given as a list of waits. Errors are ErrSchedule.
+func parseWaits(texts []string) (Schedule, error) {
 	if len(texts) == 0 || len(texts) > MaxWaits {
 		return nil, fmt.Errorf("%w: must be day, quick or 1 to %d waits", ErrSchedule, MaxWaits)
 	}
@@ -149,7 +149,7 @@ func (s *Schedule) UnmarshalYAML(decode func(any) error) error { return s.decode
 func (s *Schedule) decode(decode func(any) error) error {
 	var texts []string
 	if decode(&texts) == nil && texts != nil {
-		parsed, err := ParseWaits(texts)
+		parsed, err := parseWaits(texts)
 		*s = parsed
 		return err
 	}

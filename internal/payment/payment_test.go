@@ -409,7 +409,7 @@ func setSuppliers(t *testing.T, f *paymenttest.Fixture, change string, args ...a
 		return settings.Bump(ctx, tx)
 	})
 	if err == nil {
-		_, err = f.Settings.Refresh(t.Context())
+		err = f.Settings.Refresh(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

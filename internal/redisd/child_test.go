@@ -102,8 +102,8 @@ func TestEmbeddedStartsStopsAndKeepsItsData(t *testing.T) {
 	began := time.Now()
 	r := openEmbedded(t, data, log)
 	t.Logf("ready after %s", time.Since(began))
-	if r.Engine() != Child || !strings.Contains(r.Version(), ".") {
-		t.Errorf("engine %q, version %q", r.Engine(), r.Version())
+	if r.Engine() != Child {
+		t.Errorf("engine %q", r.Engine())
 	}
 	socket := r.opts.Addrs[0]
 	if info, err := os.Stat(filepath.Dir(socket)); err != nil || info.Mode().Perm() != 0o700 {

@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -46,13 +45,12 @@ type Config struct {
 
 // Redis is the program's Redis.
 type Redis struct {
-	engine  Engine
-	opts    Options
-	client  redis.UniversalClient
-	log     *slog.Logger
-	version atomic.Value // string
-	warned  sync.Map     // messages said once
-	stop    func(context.Context) error
+	engine Engine
+	opts   Options
+	client redis.UniversalClient
+	log    *slog.Logger
+	warned sync.Map // messages said once
+	stop   func(context.Context) error
 }
 
 // Open connects to the Redis at cfg.At, or starts the embedded one. An external

@@ -71,11 +71,11 @@ func openExternal(t *testing.T, url string) (*Redis, *logbook) {
 func TestExternalWithNoevictionIsTaken(t *testing.T) {
 	s := queuetest.Start(t, "--requirepass", "p@ss", "--maxmemory", "64mb")
 	r, book := openExternal(t, "redis://:"+url.QueryEscape("p@ss")+"@"+s.Addr+"/2")
-	if r.Engine() != External || r.Version() != "" {
-		t.Errorf("engine %q, version %q before Verify", r.Engine(), r.Version())
+	if r.Engine() != External {
+		t.Errorf("engine %q", r.Engine())
 	}
-	if err := r.Verify(t.Context()); err != nil || book.count("\n") != 0 || !strings.Contains(r.Version(), ".") {
-		t.Errorf("Verify: %v, version %q, warnings %d", err, r.Version(), book.count("\n"))
+	if err := r.Verify(t.Context()); err != nil || book.count("\n") != 0 {
+		t.Errorf("Verify: %v, warnings %d", err, book.count("\n"))
 	}
 	if used, limit, err := r.Memory(t.Context()); used <= 0 || limit != 64<<20 || err != nil {
 		t.Errorf("memory %d of %d, %v", used, limit, err)
@@ -297,8 +297,8 @@ func TestInProcessStandInWarnsOnceAndWorks(t *testing.T) {
 	if err := r.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if r.Engine() != InProcess || r.Version() == "" || book.count("\n") != 1 || book.count("level=WARN") != 1 {
-		t.Errorf("engine %q, version %q, log: %s", r.Engine(), r.Version(), book.text.String())
+	if r.Engine() != InProcess || book.count("\n") != 1 || book.count("level=WARN") != 1 {
+		t.Errorf("engine %q, log: %s", r.Engine(), book.text.String())
 	}
 	if err := r.Client().Set(t.Context(), "k", "v", 300*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)

@@ -20,10 +20,9 @@ import (
 // on it.
 var ErrEvicts = errors.New("maxmemory-policy is not noeviction")
 
-// Verify asks a Redis that is reachable whether it can be worked with, and
-// learns its version. An error that is ErrEvicts is final; any other means that
-// Redis could not be asked yet. It may be called again at any time, e.g. after
-// another master took over.
+// Verify asks a Redis that is reachable whether it can be worked with. An error that
+// is ErrEvicts is final; any other means that Redis could not be asked yet. It may
+// be called again at any time, e.g. after another master took over.
 func (r *Redis) Verify(ctx context.Context) error {
 	if r.engine == InProcess {
 		return r.Check(ctx)
@@ -36,7 +35,6 @@ func (r *Redis) Verify(ctx context.Context) error {
 		if info["redis_mode"] == "sentinel" {
 			return errSentinel
 		}
-		r.version.Store(info["redis_version"])
 		if tooOld(info["redis_version"]) {
 			r.warnOnce("redis is older than 6.2, which the queue's scripts need: tasks that are given up cannot be put away")
 		}
@@ -131,15 +129,6 @@ func setting(ctx context.Context, node *redis.Client, name, section, field strin
 func refused(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && !redis.HasErrorPrefix(err, "LOADING")
-}
-
-// Version is the server's version, empty until Verify has reached it.
-func (r *Redis) Version() string {
-	if r.engine == InProcess {
-		return "miniredis"
-	}
-	v, _ := r.version.Load().(string)
-	return v
 }
 
 // Memory returns how many bytes Redis uses and may use, of the fullest node of a

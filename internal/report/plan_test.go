@@ -101,15 +101,5 @@ func plan(t *testing.T, d *db.DB, query string) (lines []string) {
 		}
 		return lines
 	}
-	var steps []struct {
-		ID, Parent, Notused int64
-		Detail              string
-	}
-	if err := d.Read.NewRaw("EXPLAIN QUERY PLAN "+query).Scan(t.Context(), &steps); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	for _, s := range steps {
-		lines = append(lines, s.Detail)
-	}
-	return lines
+	return dbtest.Plan(t, d, query)
 }

@@ -70,30 +70,30 @@ func (s *Store) Current() *Snapshot { return s.current.Load() }
 // Merchants is the current book of merchants.
 func (s *Store) Merchants() *merchant.Book { return s.Current().Merchants }
 
-// Refresh reads the version row and, where it has moved, everything; it says
-// whether it swapped. Call it at least every second, and on a miss.
-func (s *Store) Refresh(ctx context.Context) (changed bool, err error) {
+// Refresh reads the version row and, where it has moved, everything.
+// Call it at least every second, and on a miss.
+func (s *Store) Refresh(ctx context.Context) error {
 	s.refresh.Lock()
 	defer s.refresh.Unlock()
 	var version int64
 	if err := s.db.Read.NewRaw("SELECT value FROM settings WHERE name = 'config_version'").Scan(ctx, &version); err != nil {
-		return false, fmt.Errorf("read the version of the settings: %w", err)
+		return fmt.Errorf("read the version of the settings: %w", err)
 	}
 	if version == s.Current().Version {
-		return false, nil
+		return nil
 	}
 	// The rows may be newer than the version that was read: the next look finds
 	// the newer version and reads them again.
 	suppliers, err := s.suppliers(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	merchants, err := s.merchants(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	s.current.Store(&Snapshot{Version: version, Suppliers: suppliers, Merchants: merchants})
-	return true, nil
+	return nil
 }
 
 // Bump says to every node that the settings changed; call it in the transaction
@@ -144,8 +144,8 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 	}, nil
 }
 
-// ConfigPlace is where a secret field of a supplier's config is sealed.
-func ConfigPlace(code, field string) seal.Place {
+// configPlace is where a secret field of a supplier's config is sealed.
+func configPlace(code, field string) seal.Place {
 	return seal.Place{Table: "suppliers", Row: code, Field: "config." + field}
 }
 
@@ -158,7 +158,7 @@ func SecretPlace(code string) seal.Place {
 // of a list.
 func SealConfig(kind supplier.Kind, keys *seal.Keyring, code string, config json.RawMessage) (json.RawMessage, error) {
 	return mapSecrets(kind, config, func(field, v string) (string, error) {
-		return keys.Seal(ConfigPlace(code, field), []byte(v)), nil
+		return keys.Seal(configPlace(code, field), []byte(v)), nil
 	})
 }
 
@@ -169,7 +169,7 @@ func OpenConfig(kinds supplier.Kinds, keys *seal.Keyring, r SupplierRow) (json.R
 		return nil, err
 	}
 	return mapSecrets(kind, r.Config, func(field, v string) (string, error) {
-		plain, err := keys.Open(ConfigPlace(r.Code, field), v)
+		plain, err := keys.Open(configPlace(r.Code, field), v)
 		return string(plain), err
 	})
 }

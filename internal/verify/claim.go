@@ -42,14 +42,7 @@ func (r *run) walk(ctx context.Context, i *Invariant, c claim) error {
 		return fmt.Errorf("read %s: %w", c.table, err)
 	}
 	var suspects []int64
-	for from := int64(0); from < last; {
-		to, err := r.pageEnd(ctx, c.table, "id", from)
-		if err != nil {
-			return err
-		}
-		if to == 0 {
-			break // the rest was deleted in between
-		}
+	err := r.paged(ctx, c.table, "id", last, func(from, to int64) error {
 		n, wrong, err := r.page(ctx, c, from, to)
 		if err != nil {
 			return err
@@ -62,10 +55,32 @@ func (r *run) walk(ctx context.Context, i *Invariant, c claim) error {
 			}
 			suspects = nil
 		}
-		from = to
 		r.tell(i)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return r.lookAgain(ctx, i, c, suspects)
+}
+
+// paged goes through a table a page of keys at a time, from the first to the page
+// that holds the last.
+func (r *run) paged(ctx context.Context, table, key string, last int64, do func(from, to int64) error) error {
+	for from := int64(0); from < last; {
+		to, err := r.pageEnd(ctx, table, key, from)
+		if err != nil {
+			return err
+		}
+		if to == 0 {
+			break // the rest was deleted in between
+		}
+		if err := do(from, to); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
 }
 
 // pageEnd is the key of the last row of the page behind from, or 0.

@@ -44,22 +44,14 @@ func (r *run) balances(ctx context.Context, i *Invariant) error {
 
 func (r *run) balancesOnce(ctx context.Context, i *Invariant) (map[string]string, error) {
 	cut, sums := r.cut(), map[int64]int64{}
-	for from := int64(0); from < cut; {
-		to, err := r.pageEnd(ctx, "transfers", "id", from)
-		if err != nil {
-			return nil, err
-		}
-		if to == 0 {
-			break
-		}
-		to = min(to, cut)
-		if err := addSides(ctx, r.db.Read, sums, 1, "t.id > ? AND t.id <= ?", from, to); err != nil {
-			return nil, err
-		}
-		from = to
+	err := r.paged(ctx, "transfers", "id", cut, func(from, to int64) error {
+		return addSides(ctx, r.db.Read, sums, 1, "t.id > ? AND t.id <= ?", from, min(to, cut))
+	})
+	if err != nil {
+		return nil, err
 	}
 	wrong := map[string]string{}
-	err := r.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = r.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
 		if err := addSides(ctx, tx, sums, 1, "t.id > ?", cut); err != nil {
 			return err
 		}
@@ -128,28 +120,22 @@ func (r *run) stock(ctx context.Context, i *Invariant) error {
 
 func (r *run) stockOnce(ctx context.Context, i *Invariant) (map[string]string, error) {
 	cut, sums := r.cut(), held{}
-	for from := int64(0); from < cut; {
-		to, err := r.pageEnd(ctx, "order_items", "order_id", from)
-		if err != nil {
-			return nil, err
-		}
-		if to == 0 {
-			break
-		}
-		to = min(to, cut)
-		err = r.probing(ctx, func(ctx context.Context, tx bun.Tx) error {
-			n, err := addItems(ctx, tx, sums, 1, cut, "i.order_id > ? AND i.order_id <= ?", from, to)
+	err := r.paged(ctx, "order_items", "order_id", cut, func(from, to int64) error {
+		err := r.probing(ctx, func(ctx context.Context, tx bun.Tx) error {
+			n, err := addItems(ctx, tx, sums, 1, cut, "i.order_id > ? AND i.order_id <= ?", from, min(to, cut))
 			i.Examined += n
 			return err
 		})
-		if err != nil {
-			return nil, err
+		if err == nil {
+			r.tell(i)
 		}
-		from = to
-		r.tell(i)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	wrong := map[string]string{}
-	err := r.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = r.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
 		// Orders that moved since the cut count as they stand now.
 		const moved = "i.order_id IN (SELECT m.order_id FROM order_history m WHERE m.id > ?)"
 		before, err := addItems(ctx, tx, sums, -1, cut, moved, cut)

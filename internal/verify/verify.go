@@ -172,7 +172,7 @@ func (r *run) parked(ctx context.Context) ([]int64, error) {
 		return nil, err
 	}
 	store := settings.NewStore(r.db, nil, new(seal.Keyring), slog.New(slog.DiscardHandler))
-	if _, err := store.Refresh(ctx); err != nil {
+	if err := store.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	return append(notify.MerchantsParked(breakers, store.Merchants()), 0), nil

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// EnvURL names a PostgreSQL server for tests. Without it a private one is
+// envURL names a PostgreSQL server for tests. Without it a private one is
 // started from Debian's packages and left running for the next test process.
-const EnvURL = "TEST_DATABASE_URL"
+const envURL = "TEST_DATABASE_URL"
 
 var server = sync.OnceValues(func() (string, error) {
-	if u := os.Getenv(EnvURL); u != "" {
+	if u := os.Getenv(envURL); u != "" {
 		return u, nil
 	}
 	return private()
@@ -89,7 +89,7 @@ func binaries() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errors.New("install the server (Debian: apt-get install postgresql), or set " + EnvURL)
+	return "", errors.New("install the server (Debian: apt-get install postgresql), or set " + envURL)
 }
 
 func start(bin, data, port string) error {

@@ -194,13 +194,6 @@ func (p *Pool[T]) expire() {
 	}
 }
 
-// Len is the number of connections.
-func (p *Pool[T]) Len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.entries)
-}
-
 // Close closes all connections and waits until they are. Connections in use are
 // closed when they are given back.
 func (p *Pool[T]) Close() {

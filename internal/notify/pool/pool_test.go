@@ -22,6 +22,12 @@ func newCounted(most int) *counted {
 	return c
 }
 
+func (c *counted) left() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.entries)
+}
+
 func (c *counted) open(context.Context) (int, error) { return int(c.opened.Add(1)), nil }
 
 func (c *counted) take(t *testing.T, key string) *Lease[int] {
@@ -65,14 +71,14 @@ func TestIdleConnectionsAreClosedAndUsedOnesAreNot(t *testing.T) {
 		c.take(t, "idle").GiveBack()
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		if c.closed.Load() != 1 || c.Len() != 1 {
-			t.Errorf("%d closed, %d left; want the idle one closed", c.closed.Load(), c.Len())
+		if c.closed.Load() != 1 || c.left() != 1 {
+			t.Errorf("%d closed, %d left; want the idle one closed", c.closed.Load(), c.left())
 		}
 		held.GiveBack()
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		if c.closed.Load() != 2 || c.Len() != 0 {
-			t.Errorf("%d closed, %d left", c.closed.Load(), c.Len())
+		if c.closed.Load() != 2 || c.left() != 0 {
+			t.Errorf("%d closed, %d left", c.closed.Load(), c.left())
 		}
 		c.Close()
 	})
@@ -88,8 +94,8 @@ func TestAFullPoolClosesIdleConnectionsOnly(t *testing.T) {
 		a.GiveBack()
 		c.take(t, "c").GiveBack()
 		synctest.Wait()
-		if c.closed.Load() != 1 || c.Len() != 2 {
-			t.Errorf("%d closed, %d left", c.closed.Load(), c.Len())
+		if c.closed.Load() != 1 || c.left() != 2 {
+			t.Errorf("%d closed, %d left", c.closed.Load(), c.left())
 		}
 		b.GiveBack()
 		c.Close()
@@ -130,7 +136,7 @@ func TestFailuresToOpenLeaveNothing(t *testing.T) {
 		if _, err := c.Take(t.Context(), "a", func(context.Context) (int, error) { return 0, broken }); !errors.Is(err, broken) {
 			t.Errorf("got %v", err)
 		}
-		if c.Len() != 0 {
+		if c.left() != 0 {
 			t.Error("a failure takes a place")
 		}
 		// Whoever waits for another's opening waits no longer than his own time.

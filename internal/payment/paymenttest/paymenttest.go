@@ -65,7 +65,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		}
 	}
 	f := &Fixture{DB: d, Settings: settings.NewStore(d, kinds, keys, slog.New(slog.DiscardHandler)), Ledger: ledger.New(d)}
-	if _, err := f.Settings.Refresh(ctx); err != nil {
+	if err := f.Settings.Refresh(ctx); err != nil {
 		t.Fatalf("settings: %v", err)
 	}
 	f.Supplier, _ = f.Settings.Current().Suppliers.Lookup("sp-main")
@@ -97,7 +97,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 }
 
 func insertRows(ctx context.Context, tx bun.Tx, d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, o Options) error {
-	config, err := settings.SealConfig(kinds[0], keys, "sp-main", json.RawMessage(SupplierConfig))
+	config, err := settings.SealConfig(kinds[0], keys, "sp-main", json.RawMessage(supplierConfig))
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func insertRows(ctx context.Context, tx bun.Tx, d *db.DB, kinds supplier.Kinds, 
 	return settings.Bump(ctx, tx)
 }
 
-// SupplierConfig is the config of supplier sp-main.
-const SupplierConfig = `{"format":"form","algorithm":"md5","key":"fixture-key","key_append":"&key={key}","sign_field":"sign",
+// supplierConfig is the config of supplier sp-main.
+const supplierConfig = `{"format":"form","algorithm":"md5","key":"fixture-key","key_append":"&key={key}","sign_field":"sign",
 	"order_field":"order","trade_field":"trade","amount_field":"amount","amount_unit":"minor","currency":"CNY",
 	"status_field":"status","paid_values":["OK"],"failed_values":["NO"]}`
 
