@@ -22,33 +22,13 @@ func TestAMerchantsOrdersAreReadByTime(t *testing.T) {
 		if err != nil || len(page.Rows) != 20 || page.Count != 100 {
 			t.Fatalf("%d rows of %d, %v", len(page.Rows), page.Count, err)
 		}
-		explain := map[bool]string{true: "EXPLAIN ", false: "EXPLAIN QUERY PLAN "}[d.IsPostgres()]
 		lists := 0
 		for _, q := range seen.Texts {
 			if !strings.Contains(q, "merchant_id = ") || !strings.Contains(q, "BETWEEN") {
 				continue
 			}
 			lists++
-			rows, err := d.Read.QueryContext(t.Context(), explain+strings.ReplaceAll(q, "?", "??"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var plan []string
-			for rows.Next() {
-				columns, _ := rows.Columns()
-				line := make([]any, len(columns))
-				for i := range line {
-					line[i] = new(string)
-				}
-				if err := rows.Scan(line...); err != nil {
-					t.Fatal(err)
-				}
-				plan = append(plan, *line[len(line)-1].(*string))
-			}
-			if err := rows.Err(); err != nil {
-				t.Fatal(err)
-			}
-			if text := strings.Join(plan, "\n"); strings.Contains(text, "B-TREE") || strings.Contains(text, "Sort") {
+			if text := strings.Join(dbtest.Plan(t, d, q), "\n"); strings.Contains(text, "B-TREE") || strings.Contains(text, "Sort") {
 				t.Errorf("%s\n%s", q, text)
 			}
 		}
