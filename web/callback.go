@@ -102,10 +102,12 @@ func reply(c *fiber.Ctx, r supplier.Reply) error {
 
 func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Receipt, took time.Duration) {
 	level := slog.LevelInfo
+	// A database that stands still answers nobody: one line for each would fill the log.
+	busy := errors.Is(r.Err, db.ErrBusy) || errors.Is(r.Err, context.DeadlineExceeded)
 	switch {
-	case r.Flood, errors.Is(r.Err, db.ErrBusy) && !s.refusals.Allow():
+	case r.Flood, busy && !s.refusals.Allow():
 		level = slog.LevelDebug
-	case errors.Is(r.Err, db.ErrBusy):
+	case busy:
 		level = slog.LevelWarn
 	case r.Err != nil:
 		level = slog.LevelError

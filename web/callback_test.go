@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"bufio"
 	"bytes"
 	"errors"
@@ -202,6 +203,18 @@ func TestOneLinePerCallback(t *testing.T) {
 	}
 	if strings.Contains(h.logged(), "hunter2") || strings.Contains(h.logged(), "secret body") {
 		t.Errorf("a secret is in %s", h.logged())
+	}
+}
+
+// TestADatabaseThatStandsStillDoesNotFillTheLog has many callbacks run out of time.
+func TestADatabaseThatStandsStillDoesNotFillTheLog(t *testing.T) {
+	h := open(t, "BACKSTOP_CALLBACK_RATE=100000/s")
+	h.sender.answer = callback.Receipt{Outcome: "unavailable", Err: fmt.Errorf("take: %w", context.DeadlineExceeded), Reply: supplier.Reply{Status: 503}}
+	for range 200 {
+		h.call(t, "POST", "/callback/wx", "")
+	}
+	if warned, failed := strings.Count(h.logged(), `"level":"WARN"`), strings.Count(h.logged(), `"level":"ERROR"`); warned < 1 || warned > 100 || failed > 0 {
+		t.Errorf("%d warnings and %d errors for 200 callbacks", warned, failed)
 	}
 }
 

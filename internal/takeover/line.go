@@ -176,7 +176,7 @@ func (r *reading) life(s *staged) {
 	}
 	s.AttemptStatus = attempts[status]
 	s.CreatedAt = r.moment("created_at", r.CreatedAt, r.now)
-	s.ExpiresAt = r.moment("expires_at", r.ExpiresAt, r.now+defaultExpiry.Microseconds())
+	s.ExpiresAt = r.moment("expires_at", r.ExpiresAt, max(r.now, s.CreatedAt)+defaultExpiry.Microseconds())
 	if r.ExpiresAt != "" && s.ExpiresAt <= s.CreatedAt {
 		r.wrong("expires_at", "must be after created_at")
 	}

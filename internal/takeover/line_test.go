@@ -18,6 +18,7 @@ func FuzzRow(f *testing.F) {
 		`"amount":1999,"status":"pending"}`, `"amount":1,"status":"paid","paid_at":"2026-01-31T08:00:00.5+08:00","paid_amount":null}`,
 		`"amount":1e3,"status":"closed"}`, `"amount":"1","status":"paying"}`, `"amount":9223372036854775807,"status":"closing","close_reason":"\u0000"}`,
 		`"amount":1,"AMOUNT":2,"status":"failed"}`, `"amount":1,"status":"pending","created_at":"0000-01-01T00:00:00Z","expires_at":"2026-01-31T08:00:00Z","items":[]}`,
+		`"amount":1,"status":"pending","created_at":"2026-01-31T00:45:00Z"}`, // by a clock that runs ahead
 	} {
 		f.Add([]byte(start + s))
 	}
@@ -49,6 +50,9 @@ func FuzzRow(f *testing.F) {
 		}
 		if s.OrderNo == "" || s.MerchantID != 1 || s.SupplierID != 2 || s.Amount < 1 || s.Amount > money.MaxMinor || s.PaidAmount < 0 || s.Version < 1 {
 			t.Fatalf("%q: %+v", raw, s)
+		}
+		if s.ExpiresAt <= s.CreatedAt {
+			t.Fatalf("%q: made at %d, ends at %d", raw, s.CreatedAt, s.ExpiresAt)
 		}
 		if (s.PaidAt != nil) != (s.Status == "paid") || (s.ClosedAt != nil) != (s.Status == "closed") {
 			t.Fatalf("%q: %+v", raw, s)
