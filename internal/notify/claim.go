@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/queue"
 
@@ -143,19 +144,72 @@ const lookAhead = 1200 * time.Millisecond
 func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	var rows []struct{ ID, NextAt int64 }
 	now := d.o.DB.Now()
 	here := bun.SafeQuery(d.within(), d.withinArgs(bun.List(d.linked([]int64{merchantID})), now)...)
-	err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND ? ORDER BY next_at LIMIT ?",
-		merchantID, now+lookAhead.Microseconds(), here, laneWaiting).Scan(ctx, &rows)
+	read := func(order string, most int) (rows []dueRow, err error) {
+		err = d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
+			merchantID, now+lookAhead.Microseconds(), here, most).Scan(ctx, &rows)
+		return rows, err
+	}
+	r, g := d.o.Breakers.Of(merchantID), d.gate(merchantID)
+	if r == nil || g.Flow && g.Release.PerSecond == 0 {
+		rows, err := read(oldestFirst, laneWaiting)
+		return nudgesOf(merchantID, rows), err
+	}
+	oldest, err := read(oldestFirst, laneWaiting/2)
 	if err != nil {
 		return nil, err
 	}
+	newest, err := read(newestFirst, laneWaiting/2)
+	if err != nil {
+		return nil, err
+	}
+	if sideOf(r) == newestFirst {
+		oldest, newest = newest, oldest
+	}
+	return nudgesOf(merchantID, inTurns(oldest, newest)), nil
+}
+
+type dueRow struct{ ID, NextAt int64 }
+
+func nudgesOf(merchantID int64, rows []dueRow) []queue.Nudge {
 	nudges := make([]queue.Nudge, len(rows))
 	for i, r := range rows {
 		nudges[i] = queue.Nudge{Delivery: r.ID, Merchant: merchantID, At: r.NextAt}
 	}
-	return nudges, nil
+	return nudges
+}
+
+// A merchant that has been out of reach is tried from both sides of what waits for
+// it. Orders may name addresses of their own: where the oldest all go to one that is
+// dead, each of them would have to fail as a probe before one that can be told.
+const (
+	oldestFirst = "next_at"
+	newestFirst = "next_at DESC"
+)
+
+// sideOf is where the next probe is taken from: each breaker takes turns, as every
+// probe that fails changes it twice.
+func sideOf(r *breaker.Row) string {
+	if r.Generation/2%2 == 1 {
+		return newestFirst
+	}
+	return oldestFirst
+}
+
+// inTurns takes from a and b in turns, and each row once.
+func inTurns(a, b []dueRow) []dueRow {
+	all := make([]dueRow, 0, len(a)+len(b))
+	seen := map[int64]bool{}
+	for i := range max(len(a), len(b)) {
+		for _, side := range [][]dueRow{a, b} {
+			if i < len(side) && !seen[side[i].ID] {
+				seen[side[i].ID] = true
+				all = append(all, side[i])
+			}
+		}
+	}
+	return all
 }
 
 // DueMerchants lists merchants that have a row due about now, after the given

@@ -300,3 +300,36 @@ func TestNudgesOfSlowMerchantsTakeTheirOwnLane(t *testing.T) {
 		t.Errorf("%v", tasks.of)
 	}
 }
+
+// TestADeadAddressDoesNotHoldUpWhatCanBeTold has sixty notifications for an address
+// that is gone wait in front of ten that can be told.
+func TestADeadAddressDoesNotHoldUpWhatCanBeTold(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{60_000, 60_000, 60_000}})
+		var gone sync.Map
+		ch := &fakeChannel{answer: func(_ int, m notify.Message) notify.Result {
+			if _, dead := gone.Load(m.ID); dead {
+				return notify.Result{Class: notify.Connect}
+			}
+			return notify.Result{Class: notify.OK, Status: 200}
+		}}
+		dead := paid(t, f, 60)
+		var ids []int64
+		if err := f.DB.NewRaw("SELECT event_id FROM deliveries").Scan(t.Context(), &ids); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			gone.Store(notify.PublicID(id), true)
+		}
+		b := newBook(f, strict)
+		disp := dispatcherWith(t, f, ch, 50, b)
+		tick(t, f, b, disp)
+		disp.Offer(dead)
+		until(t, "the breaker opens", func() bool { return b.Of(f.M1.ID).Tripped() })
+		paid(t, f, 10)
+		until(t, "what can be told is told", func() bool { return delivered(f, t) == 10 })
+		if probes := f.Count(t, "SELECT count(*) FROM breaker_history WHERE to_state = 'half_open'"); probes > 10 {
+			t.Errorf("it took %d probes", probes)
+		}
+	})
+}

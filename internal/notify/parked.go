@@ -166,7 +166,7 @@ func Parked(ctx context.Context, d *db.DB, merchantID int64) (Due, error) {
 	return Due{Count: row.Count, Oldest: time.Duration(now-row.Oldest) * time.Microsecond}, nil
 }
 
-// Waker nudges the first parked notification of each merchant for the moment at
+// Waker nudges one parked notification of each merchant for the moment at
 // which its breaker may be probed, through the delayed lane. Like every nudge it
 // may be lost: the tick probes too.
 type Waker struct {
@@ -196,7 +196,7 @@ func (w *Waker) Wake(ctx context.Context) error {
 		}
 		w.nudged[id] = r.Generation
 		var ids []int64
-		err := w.db.Read.NewRaw("SELECT id FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL ORDER BY next_at LIMIT 1", id).Scan(ctx, &ids)
+		err := w.db.Read.NewRaw("SELECT id FROM deliveries WHERE merchant_id = ? AND next_at <= ? ORDER BY "+sideOf(r)+" LIMIT 1", id, r.OpenUntil).Scan(ctx, &ids)
 		if err != nil {
 			return fmt.Errorf("find what to probe with: %w", err)
 		}
