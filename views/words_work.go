@@ -11,7 +11,7 @@ var (
 	tNotTried     = word{"还没有尝试", "Not tried yet"}
 	tNotTriedHow  = word{"到了时间会自动发送；没有地址的通知不会发送。", "It goes out by itself when its time comes; one without an address never does."}
 	tSays         = word{"通知内容", "What it says"}
-	tSeenN        = word{"报告 %s 次", "reported %s times"}
+	tSeenN        = word{"报告 %s 次", "times reported: %s"}
 	tWhatIsWrong  = word{"问题", "What is wrong"}
 	tReference    = word{"流水号或通知编号", "Supplier's number or notification"}
 	tItsCallbacks = word{"这个编号的全部回调", "All callbacks of this number"}
