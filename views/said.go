@@ -38,28 +38,24 @@ func (p *Page) said(text string) string {
 }
 
 // fillings reads back what was put for each %s of a form.
-func fillings(form, text string) ([]string, bool) {
-	parts := strings.Split(form, "%s")
-	rest, ok := strings.CutPrefix(text, parts[0])
-	if !ok || len(parts) == 1 {
-		return nil, ok && rest == ""
-	}
-	var found []string
-	for i, part := range parts[1:] {
+func fillings(form, text string) (found []string, ok bool) {
+	lead, form, more := strings.Cut(form, "%s")
+	rest, ok := strings.CutPrefix(text, lead)
+	for ok && more {
+		var part string
+		part, form, more = strings.Cut(form, "%s")
 		at := strings.Index(rest, part)
-		if i == len(parts)-2 {
+		if !more { // the last one ends the text
 			at = len(rest) - len(part)
-			if !strings.HasSuffix(rest, part) {
-				return nil, false
-			}
+			ok = strings.HasSuffix(rest, part)
 		}
-		if at <= 0 {
+		if !ok || at <= 0 {
 			return nil, false
 		}
 		found = append(found, rest[:at])
 		rest = rest[at+len(part):]
 	}
-	return found, true
+	return found, ok && rest == ""
 }
 
 // step names a check.
