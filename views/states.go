@@ -81,6 +81,8 @@ var exceptionKinds = map[string]word{
 	compensation.LatePayment:           tLatePayment,
 	compensation.DuplicatePayment:      tDuplicatePayment,
 	compensation.UnknownRefund:         tUnknownRefund,
+	compensation.DisputeOpened:         tDisputeOpened,
+	compensation.UnknownEvent:          tUnknownEvent,
 	compensation.DecryptFailed:         tDecryptFailed,
 	compensation.Malformed:             tMalformed,
 	compensation.NotifyExhausted:       tNotifyExhausted,

@@ -185,6 +185,8 @@ var (
 	tDuplicatePayment = word{"重复付款", "Duplicate payment"}
 	tUnknownRefund    = word{"未知退款", "Unknown refund"}
 	tDecryptFailed    = word{"解密失败", "Decryption failed"}
+	tDisputeOpened    = word{"拒付争议", "Dispute opened"}
+	tUnknownEvent     = word{"未知类型消息", "Unknown event"}
 	tMalformed        = word{"内容不完整", "Malformed"}
 	tNotifyExhausted  = word{"通知次数用尽", "Notification exhausted"}
 	tStuckPaying      = word{"支付卡住", "Stuck paying"}

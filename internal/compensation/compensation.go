@@ -11,30 +11,6 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Kinds of exceptions.
-const (
-	UnknownOrder     = "unknown_order"
-	AmountMismatch   = "amount_mismatch" // over or under; the difference is in the detail
-	CurrencyMismatch = "currency_mismatch"
-	AccountMismatch  = "account_mismatch"
-	LatePayment      = "late_payment"
-	DuplicatePayment = "duplicate_payment"
-	UnknownRefund    = "unknown_refund"
-	DecryptFailed    = "decrypt_failed"
-	Malformed        = "malformed"
-	NotifyExhausted  = "notify_exhausted"
-	StuckPaying      = "stuck_paying"
-	// SubscriptionExhausted: one of the house's own systems was not told. The
-	// merchant's money is not at risk by that.
-	SubscriptionExhausted = "subscription_exhausted"
-)
-
-// Kinds are all of them, those about money first.
-var Kinds = []string{
-	AmountMismatch, CurrencyMismatch, AccountMismatch, DuplicatePayment, LatePayment, UnknownOrder, NotifyExhausted, StuckPaying,
-	SubscriptionExhausted, UnknownRefund, DecryptFailed, Malformed,
-}
-
 // States are all states of an exception.
 var States = []string{Opened, "assigned", "proposed", "approved", "executing", "failed", Resolved, "ignored"}
 

@@ -1,0 +1,65 @@
+package compensation
+
+// Names of the kinds of exceptions.
+const (
+	UnknownOrder     = "unknown_order"
+	AmountMismatch   = "amount_mismatch" // over or under; the difference is in the detail
+	CurrencyMismatch = "currency_mismatch"
+	AccountMismatch  = "account_mismatch"
+	LatePayment      = "late_payment"
+	DuplicatePayment = "duplicate_payment"
+	UnknownRefund    = "unknown_refund"
+	DisputeOpened    = "dispute_opened"
+	UnknownEvent     = "unknown_event" // an authentic message of a type that the adapter does not know
+	DecryptFailed    = "decrypt_failed"
+	Malformed        = "malformed"
+	NotifyExhausted  = "notify_exhausted"
+	StuckPaying      = "stuck_paying"
+	// SubscriptionExhausted: one of the house's own systems was not notified. The
+	// merchant's money is not at risk by that.
+	SubscriptionExhausted = "subscription_exhausted"
+)
+
+// Kind is one kind of exception.
+type Kind struct {
+	Name string
+	// Money: an amount that a supplier holds or demands hangs on how it ends, so that
+	// ending it is a decision about money.
+	Money bool
+}
+
+// kinds are all of them, those about money first.
+var kinds = []Kind{
+	{Name: AmountMismatch, Money: true},
+	{Name: CurrencyMismatch, Money: true},
+	{Name: AccountMismatch, Money: true},
+	{Name: DuplicatePayment, Money: true},
+	{Name: LatePayment, Money: true},
+	{Name: UnknownOrder, Money: true},
+	{Name: DisputeOpened, Money: true},
+	{Name: UnknownRefund, Money: true},
+	{Name: NotifyExhausted},
+	{Name: StuckPaying},
+	{Name: UnknownEvent},
+	{Name: SubscriptionExhausted},
+	{Name: DecryptFailed},
+	{Name: Malformed},
+}
+
+// Kinds are the names of all kinds, those about money first.
+var Kinds = func() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}()
+
+// CarriesMoney says whether ending an exception of the kind decides about money.
+func CarriesMoney(kind string) bool {
+	for _, k := range kinds {
+		if k.Name == kind {
+			return k.Money
+		}
+	}
+	return false
+}
