@@ -107,6 +107,7 @@ func (j *Jobs) old(ctx context.Context) []*old {
 	r := j.o.Retention
 	all := []*old{
 		j.oldRows(ctx, "callbacks", "id", r.Callbacks, ""),
+		j.oldKeyed(ctx, "callback_repeats", "callback_id", "callback_id", r.Callbacks, ""),
 		j.oldRows(ctx, "notify_attempts", "id", r.Attempts, ""),
 		j.oldRows(ctx, "breaker_history", "id", r.Attempts, ""),
 		// What still goes on is kept.
@@ -119,8 +120,13 @@ func (j *Jobs) old(ctx context.Context) []*old {
 }
 
 func (j *Jobs) oldRows(ctx context.Context, table, column string, keep time.Duration, over string) *old {
+	return j.oldKeyed(ctx, table, "id", column, keep, over)
+}
+
+// oldKeyed removes by the table's key the rows whose column, an id, is past its time.
+func (j *Jobs) oldKeyed(ctx context.Context, table, key, column string, keep time.Duration, over string) *old {
 	before := db.IDAt(j.o.DB.Now() - keep.Microseconds())
-	query := fmt.Sprintf("DELETE FROM %s WHERE id IN (SELECT id FROM %s WHERE %s < ?%s ORDER BY %s LIMIT ?)", table, table, column, over, column)
+	query := fmt.Sprintf("DELETE FROM %s WHERE %s IN (SELECT %s FROM %s WHERE %s < ?%s ORDER BY %s LIMIT ?)", table, key, key, table, column, over, column)
 	return &old{table: table, least: cleanupStep, step: func() (int64, error) {
 		res, err := j.o.DB.NewRaw(query, before, cleanupStep).Exec(ctx)
 		if err != nil {

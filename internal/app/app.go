@@ -251,17 +251,18 @@ func (a *App) build() {
 		a.onConnect(a.dispatcher)
 		a.nudger.Follow(a.dispatcher.Way)
 	}
+	refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
+	a.closing(refusals.Close)
 	a.processor = payment.New(payment.Options{
 		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, CheckURL: out.CheckURL,
 		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
+		Spare: refusals.Spare, Log: a.o.Log,
 	})
 	a.closing(a.processor.Close)
 	metric.RegisterBacklogs(a.backlogs)
 	metric.RegisterStanding(a.standing)
 	if a.o.Roles.Web {
-		refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
-		a.closing(refusals.Close)
 		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait, Tracer: a.tracer})
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Callbacks: receiver, Payments: a.processor,

@@ -14,6 +14,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/db"
 	"backstop/internal/failpoint"
+	"backstop/internal/fit"
 	"backstop/internal/metric"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
@@ -147,7 +148,7 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 func (r *Receiver) take(ctx context.Context, received *payment.Received, req *supplier.Request, steps *supplier.Trace) Receipt {
 	received.Record = payment.Record{
 		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
-		Query: storableQuery(req.RawQuery), Header: storableHeader(req.Header), Body: req.Body,
+		Query: storableQuery(req.RawQuery), Header: fit.Cut(storableHeader(req.Header), keepBytes), Body: req.Body,
 		Steps: storableSteps(steps.Steps),
 	}
 	adapter := received.Supplier.Adapter

@@ -98,7 +98,7 @@ func (r *Refusals) Close() {
 // note takes a refusal for recording, or says that it is one too many. It never
 // blocks: the answer does not wait for it.
 func (r *Refusals) note(supplierID int64, f refusal) bool {
-	if !r.bucket(supplierID).Allow() {
+	if !r.Spare(supplierID) {
 		return false
 	}
 	// The whole body would let a full queue hold 512 times the body limit.
@@ -112,6 +112,10 @@ func (r *Refusals) note(supplierID int64, f refusal) bool {
 		return false
 	}
 }
+
+// Spare takes one record of a supplier out of the budget, or says that it is used
+// up. Repeats of what was taken are recorded out of the same budget.
+func (r *Refusals) Spare(supplierID int64) bool { return r.bucket(supplierID).Allow() }
 
 func (r *Refusals) bucket(supplierID int64) *rate.Limiter {
 	r.mu.Lock()

@@ -87,8 +87,8 @@ type batch struct {
 	orders   map[string]*order.Order // by the reference that the message gave
 	attempts map[int64][]*Attempt    // by order
 	trades   map[tradeKey]int64      // settled trade numbers → order
-	known    map[eventKey]bool
-	accounts []int64 // that the messages came by; the first column of every index below
+	known    map[eventKey]int64      // messages taken before → their callback
+	accounts []int64                 // that the messages came by; the first column of every index below
 
 	// to write
 	records    []callbackRow
@@ -228,10 +228,10 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	if err != nil {
 		return fmt.Errorf("read attempts and keys: %w", err)
 	}
-	b.attempts, b.trades, b.known = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]bool{}
+	b.attempts, b.trades, b.known = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{}
 	for _, a := range rows {
 		if a.Status == takenBefore {
-			b.known[eventKey{a.AccountID, a.SupplierRef, a.SupplierTradeNo}] = true
+			b.known[eventKey{a.AccountID, a.SupplierRef, a.SupplierTradeNo}] = a.ID
 			continue
 		}
 		if a.settled() && a.SupplierTradeNo != "" {
@@ -272,13 +272,16 @@ func (b *batch) collect(i int, r *Received, d decision) Outcome {
 	if body == nil {
 		body = []byte{}
 	}
-	b.records = append(b.records, callbackRow{
+	row := callbackRow{
 		ID: out.CallbackID, SupplierID: r.Supplier.ID, OrderID: orderID, OrderNo: out.OrderNo, TradeNo: c.TradeNo,
 		EventKey: c.EventKey, Digest: d.digest, Outcome: d.outcome, ReceivedAt: r.Record.ReceivedAt,
 		RemoteAddr: r.Record.RemoteAddr, Method: r.Record.Method, Query: r.Record.Query, Headers: r.Record.Header,
 		Body: body, Steps: raw,
-	})
-	if d.outcome != Repeat && r.Unreadable == nil {
+	}
+	if d.before != 0 {
+		out.CallbackID, out.repeat = d.before, &row
+	} else {
+		b.records = append(b.records, row)
 		b.keys = append(b.keys, keyRow{AccountID: r.Supplier.AccountID, EventKey: c.EventKey, Digest: d.digest, CallbackID: out.CallbackID})
 	}
 	if d.attempt != nil {
@@ -331,11 +334,11 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 // last.
 func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	d, w := b.p.o.DB, db.NewWrites(b.tx)
-	w.Insert(&b.records, "")
-	b.counted().Write(w, d)
-	if len(b.keys) > 0 {
+	if len(b.records) > 0 {
+		w.Insert(&b.records, "")
 		w.Insert(&b.keys, "CONFLICT DO NOTHING")
 	}
+	b.counted().Write(w, d)
 	if len(b.settled) > 0 {
 		upsertAttempts(w, b.settled)
 	}

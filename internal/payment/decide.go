@@ -19,6 +19,7 @@ type decision struct {
 	outcome   string
 	result    supplier.Result
 	digest    string // under which a repeat of the message is known
+	before    int64  // the callback by which the same message was taken before; 0 = it was not
 	order     *order.Order
 	to        order.Status // "" = no change
 	attempt   *Attempt     // to save
@@ -41,6 +42,9 @@ func (b *batch) decide(r *Received) decision {
 	c := r.Callback
 	d := decision{outcome: Ignored, result: supplier.Taken, digest: r.digest(""), order: b.orders[c.OrderRef]}
 	if r.Unreadable != nil {
+		// Its exception is counted and opened again; only the record is not written twice.
+		d.digest = r.digest("unreadable " + bodySum(r.Record.Body))
+		d.before = b.known[eventKey{r.Supplier.AccountID, c.EventKey, d.digest}]
 		d.result = r.Unreadable.Result
 		d.except(r, r.Unreadable.Kind, map[string]any{"reason": r.Unreadable.Reason})
 		return d
@@ -84,7 +88,10 @@ func (b *batch) decide(r *Received) decision {
 // for what it says: the order may have been imported since, the account put right
 // in the settings or in the message, and then it is the money that we wait for.
 func (b *batch) isRepeat(r *Received, d *decision, wrong *mismatch) bool {
-	known := func() bool { return b.known[eventKey{r.Supplier.AccountID, r.Callback.EventKey, d.digest}] }
+	known := func() bool {
+		d.before = b.known[eventKey{r.Supplier.AccountID, r.Callback.EventKey, d.digest}]
+		return d.before != 0
+	}
 	switch {
 	case known():
 		return true
@@ -201,8 +208,7 @@ func (d *decision) except(r *Received, kind string, detail map[string]any) {
 		x.Subject = c.EventKey
 	}
 	if x.Subject == "" { // nothing of it could be read: only the whole tells it from another
-		sum := sha256.Sum256(r.Record.Body)
-		x.Subject = "body " + hex.EncodeToString(sum[:16])
+		x.Subject = "body " + bodySum(r.Record.Body)
 	}
 	if d.order != nil {
 		x.OrderID, x.OrderNo, x.MerchantID = d.order.ID, d.order.OrderNo, d.order.MerchantID
@@ -211,4 +217,10 @@ func (d *decision) except(r *Received, kind string, detail map[string]any) {
 	detail["trade_no"] = c.TradeNo
 	x.Detail = compensation.Detail(detail)
 	d.exception = x
+}
+
+// bodySum tells one body from another.
+func bodySum(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:16])
 }

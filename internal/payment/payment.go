@@ -7,6 +7,7 @@ package payment
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"backstop/internal/db"
@@ -55,6 +56,11 @@ type Options struct {
 	Expiry       time.Duration // of an order that names none
 	ExpiryMax    time.Duration
 	ClosingGrace time.Duration // how long closing waits where nobody can be asked
+
+	// Spare says whether one more raw record of a supplier's repeats is within the
+	// budget; nil = none is kept.
+	Spare func(supplierID int64) bool
+	Log   *slog.Logger
 }
 
 // Processor is the only writer of orders.
@@ -64,11 +70,12 @@ type Processor struct {
 	creates  *db.Batcher[*createItem, createResult]
 	asks     *db.Batcher[*ask, answer]
 	stuck    stuckOrders
+	repeats  *repeats
 }
 
 // New starts the Processor's writers.
 func New(o Options) *Processor {
-	p := &Processor{o: o}
+	p := &Processor{o: o, repeats: newRepeats(o)}
 	p.confirms = db.NewBatcher(o.DB, batchOptions(o, "confirm", (*Received).key, p.confirmed), p.Confirm)
 	p.creates = db.NewBatcher(o.DB, batchOptions(o, "create", (*createItem).key, p.created), p.create)
 	p.asks = db.NewBatcher(o.DB, batchOptions(o, "ask", (*ask).key, p.asked), p.ask)
@@ -93,11 +100,15 @@ func (p *Processor) created(_ []*createItem, results []createResult) {
 	p.o.Nudger.Expiring(moments)
 }
 
-// confirmed nudges what a committed batch of callbacks made due, as one task.
+// confirmed nudges what a committed batch of callbacks made due, as one task, and
+// counts those that came again.
 func (p *Processor) confirmed(_ []*Received, outs []Outcome) {
 	failpoint.Hit("after_commit")
 	var nudges []queue.Nudge
 	for _, out := range outs {
+		if out.repeat != nil {
+			p.repeats.note(out.CallbackID, out.repeat)
+		}
 		nudges = append(nudges, out.nudges...)
 		switch out.Name {
 		case Paid:
@@ -117,6 +128,7 @@ func (p *Processor) Close() {
 	p.confirms.Close()
 	p.creates.Close()
 	p.asks.Close()
+	p.repeats.close()
 }
 
 // Received is an authentic callback on its way to the order: what it says, and
@@ -145,13 +157,15 @@ type Record struct {
 // Outcome is what became of a callback. All of them are committed.
 type Outcome struct {
 	// Name is Paid, Repeat, Ignored, FailedTry, OrderFailed, or the exception's kind.
-	Name       string
+	Name string
+	// CallbackID is the record of the message, or of the first one where it came again.
 	CallbackID int64
 	OrderNo    string // of the order found, else the reference as it came
 	// Result is what the supplier is answered.
 	Result supplier.Result
 
 	nudges []queue.Nudge
+	repeat *callbackRow // set where the same message was taken before
 }
 
 // Outcomes that are no exceptions.

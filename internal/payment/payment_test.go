@@ -281,7 +281,7 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 			}
 		}
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'decrypt_failed' AND seen = 3")
-		f.Want(t, 3, "SELECT count(*) FROM callbacks")
+		f.Eventually(t, 2, "SELECT coalesce(sum(seen), 0) FROM callback_repeats")
 	})
 }
 
@@ -359,7 +359,8 @@ func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
 		f.Want(t, 1, "SELECT count(*) FROM deliveries")
 		f.Want(t, 1, "SELECT count(*) FROM callbacks WHERE outcome = 'paid'")
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch'")
-		f.Want(t, 1000, "SELECT count(*) FROM callbacks")
+		f.Eventually(t, 998, "SELECT coalesce(sum(seen), 0) FROM callback_repeats")
+		f.Want(t, 2+5+5, "SELECT count(*) FROM callbacks")
 		f.Want(t, 2, "SELECT version FROM orders")
 	})
 }

@@ -98,14 +98,17 @@ func (x *Delta) of(merchant int64) *attempts {
 }
 
 // Callback counts one authentic callback.
-func (x *Delta) Callback(supplier int64, outcome string) {
+func (x *Delta) Callback(supplier int64, outcome string) { x.CallbacksN(supplier, outcome, 1) }
+
+// CallbacksN counts n authentic callbacks of one outcome.
+func (x *Delta) CallbacksN(supplier int64, outcome string, n int64) {
 	for i, c := range x.Callbacks {
 		if c.Supplier == supplier && c.Outcome == outcome {
-			x.Callbacks[i].N++
+			x.Callbacks[i].N += n
 			return
 		}
 	}
-	x.Callbacks = append(x.Callbacks, callbackSum{supplier, outcome, 1})
+	x.Callbacks = append(x.Callbacks, callbackSum{supplier, outcome, n})
 }
 
 // Untold adds paid orders whose merchant is to be told, or takes them off where

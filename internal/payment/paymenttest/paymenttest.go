@@ -88,6 +88,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
 		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
 		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
+		Spare: func(int64) bool { return true }, Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() {
 		f.Processor.Close()
@@ -174,6 +175,18 @@ func (f *Fixture) Want(t testing.TB, want int64, query string, args ...any) {
 	if got := f.Count(t, query, args...); got != want {
 		t.Errorf("%s = %d, want %d", query, got, want)
 	}
+}
+
+// Eventually waits a bounded time until a number is what it must be.
+func (f *Fixture) Eventually(t testing.TB, want int64, query string, args ...any) {
+	t.Helper()
+	var got int64
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if got = f.Count(t, query, args...); got == want {
+			return
+		}
+	}
+	t.Errorf("%s = %d, want %d", query, got, want)
 }
 
 // Out is a fresh out_trade_no.

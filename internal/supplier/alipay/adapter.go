@@ -87,6 +87,10 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		return supplier.Callback{}, err
 	}
 	t.Pass("signature", "RSA2 holds over %d parameters", len(fields)-2)
+	if err := supplier.CheckUnsigned(req, fields); err != nil {
+		t.Fail("unsigned", "%v", err)
+		return supplier.Callback{}, err
+	}
 	got, err := translate(fields)
 	for _, value := range fields {
 		err = cmp.Or(err, supplier.CheckCut(value, read))

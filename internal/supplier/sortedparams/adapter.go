@@ -55,7 +55,12 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		t.Fail("parameters", "%v", err)
 		return supplier.Callback{}, err
 	}
-	if err := a.verify(fields, t); err != nil {
+	signed, err := a.verify(fields, t)
+	if err != nil {
+		return supplier.Callback{}, err
+	}
+	if err := supplier.CheckUnsigned(req, signed); err != nil {
+		t.Fail("unsigned", "%v", err)
 		return supplier.Callback{}, err
 	}
 	got, err := a.translate(fields)

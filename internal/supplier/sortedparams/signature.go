@@ -17,21 +17,26 @@ import (
 
 // verify checks the signature and notes the step "signature". The trace names
 // the parameters that were signed, since the usual mistake in a new supplier's
-// settings is one too many or too few; it never holds their values or the key.
-func (a *adapter) verify(fields map[string]string, t *supplier.Trace) error {
+// settings is one too many or too few; it never holds their values or the key. It
+// returns the signed ones.
+func (a *adapter) verify(fields map[string]string, t *supplier.Trace) (map[string]string, error) {
 	const step = "signature"
 	given := fields[a.SignField]
 	if given == "" {
 		t.Fail(step, "no parameter %q", a.SignField)
-		return supplier.RefuseSignature("no parameter %q", a.SignField)
+		return nil, supplier.RefuseSignature("no parameter %q", a.SignField)
 	}
 	names := a.signedNames(fields)
 	if !a.holds(given, a.signedText(fields, names)) {
 		t.Fail(step, "%s does not hold over %d parameters: %s", a.Algorithm, len(names), strings.Join(names, " "))
-		return supplier.RefuseSignature("the %s signature does not hold", a.Algorithm)
+		return nil, supplier.RefuseSignature("the %s signature does not hold", a.Algorithm)
 	}
 	t.Pass(step, "%s holds over %d parameters: %s", a.Algorithm, len(names), strings.Join(names, " "))
-	return nil
+	signed := make(map[string]string, len(names))
+	for _, name := range names {
+		signed[name] = fields[name]
+	}
+	return signed, nil
 }
 
 // signedNames lists the signed parameters in byte order.

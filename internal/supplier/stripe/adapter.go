@@ -84,6 +84,10 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		t.Fail("signature", "%v", err)
 		return supplier.Callback{}, err
 	}
+	if err := supplier.CheckUnsignedQuery(req); err != nil {
+		t.Fail("unsigned", "%v", err)
+		return supplier.Callback{}, err
+	}
 	if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, window); err != nil {
 		return supplier.Callback{}, err
 	}

@@ -1,0 +1,47 @@
+package supplier
+
+import "unicode/utf8"
+
+// MaxUnsigned bounds the bytes of a message that no signature covers. Whoever holds
+// one genuine message can pad it, and what is taken is stored.
+const MaxUnsigned = 4 << 10
+
+// pairBytes is what one signed pair may take beyond its texts: separators, quotes
+// and tags.
+const pairBytes = 24
+
+// CheckUnsigned refuses a message, whose signature was seen to hold, for more than
+// MaxUnsigned bytes beside the signed pairs. A signed text may be written in any of
+// the ways that the formats allow (percent escapes, \u escapes, entities).
+func CheckUnsigned(req *Request, signed map[string]string) error {
+	n := len(req.RawQuery) + len(req.Body)
+	for name, value := range signed {
+		n -= 2*widest(name) + widest(value) + pairBytes // XML writes a name twice
+	}
+	return checkUnsigned(n)
+}
+
+// CheckUnsignedQuery is CheckUnsigned for a kind that signs the whole body.
+func CheckUnsignedQuery(req *Request) error { return checkUnsigned(len(req.RawQuery)) }
+
+func checkUnsigned(n int) error {
+	if n > MaxUnsigned {
+		return RefuseMalformed("%d bytes are not covered by the signature; at most %d are taken", n, MaxUnsigned)
+	}
+	return nil
+}
+
+// widest is the most bytes that a text takes in a form, in JSON or in XML.
+func widest(text string) (n int) {
+	for _, r := range text {
+		switch {
+		case r >= utf8.RuneSelf:
+			n += 12 // "\ud83d\ude00", "%F0%9F%98%80"
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			n++
+		default:
+			n += 6 // "\u0026", "&quot;"
+		}
+	}
+	return n
+}
