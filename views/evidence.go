@@ -5,6 +5,9 @@ import (
 	"backstop/internal/evidence"
 )
 
+// fileShown is up to how many bytes the signed file stands on its page.
+const fileShown = 256 << 10
+
 // EvidenceData is one order's story as it is handed out.
 type EvidenceData struct {
 	StoryData

@@ -26,11 +26,18 @@ type StoryData struct {
 	// again (Unix µs); 0 = it is masked.
 	ShownUntil int64
 	Print      bool // for paper: everything is open
+	room       *room
 }
 
 // printed is the story for paper.
 func printed(s StoryData) StoryData {
-	s.Print = true
+	s.Print, s.room = true, &room{storyRoom}
+	return s
+}
+
+// shown is the story for the screen.
+func shown(s StoryData) StoryData {
+	s.room = &room{storyRoom}
 	return s
 }
 
@@ -208,14 +215,8 @@ func requestAndAnswer(a *notify.Attempt) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// maxRaw is how much of a raw request the story shows, in bytes: with hundreds of
-// callbacks of 256 KiB the page would not open.
+// maxRaw is how much of one raw text the story shows, in bytes.
 const maxRaw = 8 << 10
-
-// clipRaw cuts a raw text for the story; whole says that nothing was cut.
-func clipRaw(text string) (shown string, whole bool) {
-	return fit.Cut(text, maxRaw), len(text) <= maxRaw
-}
 
 // mostShown is up to how many lines a difference stands open.
 const mostShown = 12
@@ -292,6 +293,21 @@ func newDay(p *Page, s StoryData, i int) bool {
 // storyRows is how many events of a kind a story shows.
 const storyRows = 200
 
+// storyCut says what a story leaves out.
+func storyCut(p *Page, s *console.Story) string {
+	l := s.Left
+	var all []string
+	if l.Callbacks > 0 {
+		all = append(all, p.T(tCallbacksCut, count(l.Callbacks), plus(l.MoreCallbacks)))
+	}
+	if l.Bodies > 0 {
+		all = append(all, p.T(tBodiesCut, count(l.Bodies), count(l.Bytes)))
+	}
+	if len(all) == 0 {
+		all = append(all, p.T(tStoryCut, storyRows))
+	}
+	return strings.Join(all, " ")
+}
 // phases are the filters above a story.
 var phases = []struct {
 	phase console.Phase

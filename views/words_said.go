@@ -19,6 +19,7 @@ var stepNames = map[string]word{
 	"status":       {"状态", "status"},
 	"supplier":     {"供应商", "supplier"},
 	"time window":  {"时间窗口", "time window"},
+	"unsigned":     {"未签名内容", "unsigned bytes"},
 	"trade number": {"流水号", "trade number"},
 }
 
@@ -38,6 +39,8 @@ var sentences = []word{
 	{"%s：超过 %s 字节", "%s: longer than %s bytes"},
 	{"%s：%s 不是地址", "%s: %s is not an address"},
 	{"X-Forwarded-For 格式错误", "X-Forwarded-For is malformed"},
+
+	{"%s 字节不在签名范围内，最多接受 %s 字节", "%s bytes are not covered by the signature; at most %s are taken"},
 
 	// The time.
 	{"消息没有时间", "the message has no time"},

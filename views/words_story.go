@@ -21,7 +21,6 @@ var (
 	tSameAs       = word{"与第 1 次的差异：%d 行", "Lines that differ from the first: %d"}
 	tCompare      = word{"并排比较", "Compare in full"}
 	tWholeRaw     = word{"查看全部", "See all of it"}
-	tRawCut       = word{"太长，此处只显示前 %s 字节。", "It is long: these are its first %s bytes."}
 	tFrozenBody   = word{"发给商户的正文", "What the merchant is sent"}
 	tExpected     = word{"期望与实际", "Expected and got"}
 	tExpectText   = word{"2xx，且正文为 %s", "2xx and the body %s"}
@@ -54,6 +53,12 @@ var (
 	tNotifyURL    = word{"通知地址", "Notify address"}
 	tOfMerchant   = word{"商户设置的地址", "the merchant's"}
 	tCloseReason  = word{"关闭原因", "Close reason"}
+	tCallbacksCut = word{"最早和最近各 100 条回调之间，另有 %s%s 条未显示。", "%s%s callbacks between the oldest 100 and the newest 100 are not shown."}
+	tBodiesCut    = word{"另有 %s 条回调未显示原文（共 %s 字节），可单独打开。", "The bodies of %s callbacks (%s bytes) are left out here; open each one to read it."}
+	tSeenAgain    = word{"同一消息又收到 %s 次，最近一次", "The same message came again %s times, last"}
+	tTextCut      = word{"此处只显示前 %s 字节：页面已满。", "These are its first %s bytes: the page is full."}
+	tDiffCut      = word{"比较太长，只显示一部分。", "The comparison is long: this is a part of it."}
+	tBigFile      = word{"文件共 %s 字节，请下载查看。", "The file has %s bytes: download it to read it."}
 	tStoryCut     = word{"每类最多显示 %d 条，此订单还有更多。", "A story shows %d events of a kind; this order has more."}
 	tAttemptsList = word{"通知", "Notifications"}
 )

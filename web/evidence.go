@@ -33,7 +33,7 @@ func (s *Server) evidence(c *fiber.Ctx) error {
 	}
 	ctx, cancel := work()
 	defer cancel()
-	story, err := s.console.Story(ctx, no)
+	story, err := s.console.WholeStory(ctx, no)
 	if err != nil {
 		return err
 	}
@@ -41,14 +41,14 @@ func (s *Server) evidence(c *fiber.Ctx) error {
 	by := "operator:" + operator(c).Name
 	e := story.Evidence(page.Zone)
 	e.ExportedAt, e.ExportedBy, e.Product = console.Moment(s.o.DB.Now(), page.Zone), by, "Backstop "+s.o.Version
-	var file *evidence.File
-	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
-		if e.AuditRows, e.AuditHead, err = audit.Head(ctx, tx); err != nil {
-			return err
-		}
-		if file, err = evidence.Sign(e, s.o.Keys); err != nil {
-			return err
-		}
+	if e.AuditRows, e.AuditHead, err = audit.Head(ctx, s.o.DB.Read); err != nil {
+		return err
+	}
+	file, err := evidence.Sign(e, s.o.Keys) // megabytes: not while a transaction holds the writer
+	if err != nil {
+		return err
+	}
+	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		return audit.Write(ctx, tx, s.o.DB, audit.Act{
 			Actor: by, Action: "order.evidence", Object: "order", ObjectID: no, Remote: s.client(c).String(),
 			Params: map[string]any{"format": format, "sha256": file.SHA256, "key_id": file.Signature.KeyID},

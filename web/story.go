@@ -138,6 +138,9 @@ func (s *Server) storyDiff(c *fiber.Ctx) error {
 	if a == nil || b == nil {
 		return console.ErrNotFound
 	}
+	if err := s.readBodies(a, b); err != nil {
+		return err
+	}
 	return s.pageOrPart(c, views.Diff(s.page(c), story.Order.OrderNo, a, b), views.DiffPanel(s.page(c), story.Order.OrderNo, a, b))
 }
 
@@ -151,7 +154,26 @@ func (s *Server) storyRaw(c *fiber.Ctx) error {
 	if one == nil {
 		return console.ErrNotFound
 	}
+	if err := s.readBodies(one); err != nil {
+		return err
+	}
 	return s.pageOrPart(c, views.Raw(s.page(c), story.Order.OrderNo, one), views.RawPanel(s.page(c), story.Order.OrderNo, one))
+}
+
+// readBodies reads, and masks, what a long story left out of its callbacks.
+func (s *Server) readBodies(callbacks ...*console.Callback) error {
+	ctx, cancel := work()
+	defer cancel()
+	for _, c := range callbacks {
+		if !c.Omitted {
+			continue
+		}
+		if err := s.console.ReadBody(ctx, c); err != nil {
+			return err
+		}
+		c.Mask()
+	}
+	return nil
 }
 
 // pageOrPart answers a page, or the part of it that a script asks for.

@@ -25,7 +25,7 @@ type CallbackDetail struct {
 
 // CallbackDetail reads one callback. Errors: ErrNotFound.
 func (b *Book) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
-	const raw = "c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps"
+	const raw = "c.id, length(c.body) AS size, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps"
 	for _, q := range []string{
 		"SELECT " + raw + ", c.order_no, c.order_id, c.trade_no, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier" +
 			" FROM callbacks AS c WHERE c.id = ?",
@@ -40,6 +40,9 @@ func (b *Book) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, e
 		}
 		c := &rows[0]
 		c.Refused = strings.Contains(q, refusedTable)
+		if err := b.addRepeats(ctx, &c.Callback); err != nil {
+			return nil, err
+		}
 		if err := json.Unmarshal(c.RawSteps, &c.Steps); err != nil {
 			return nil, fmt.Errorf("steps of callback %d: %w", id, err)
 		}
@@ -49,7 +52,7 @@ func (b *Book) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, e
 }
 
 // Mask hides what the buyer sent of themselves.
-func (c *CallbackDetail) Mask() { c.Body, c.Query = maskBody(c.Body), maskForm(c.Query) }
+func (c *Callback) Mask() { c.Body, c.Query = maskBody(c.Body), maskForm(c.Query) }
 
 // keyHeaders hold what opens something; nobody needs to read it.
 var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}

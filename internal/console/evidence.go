@@ -1,9 +1,10 @@
 package console
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -26,25 +27,27 @@ type Evidence struct {
 	Order     map[string]any   `json:"order"`
 	Events    []map[string]any `json:"events"`
 	Ledger    []map[string]any `json:"ledger"`
-	// Complete says that no kind of event was cut off.
+	// Complete says that no kind of event was cut off and no text left out.
 	Complete bool `json:"complete"`
+	LeftOut  struct {
+		Callbacks     int64 `json:"callbacks"`
+		MoreCallbacks bool  `json:"more_callbacks"` // Callbacks is where counting ended
+		Texts         int64 `json:"texts"`          // bodies, headers and answers, each named by its event
+		Bytes         int64 `json:"bytes"`
+	} `json:"left_out"`
 }
 
 // Evidence writes the story down. It masks the story first: of what buyers sent
 // of themselves only hashes leave the house, by which the original can be proved.
 func (s *Story) Evidence(zone *time.Location) *Evidence {
-	hashes := map[int64]string{}
-	for _, i := range s.Items {
-		if i.Callback != nil {
-			sum := sha256.Sum256(i.Callback.Body)
-			hashes[i.Callback.ID] = hex.EncodeToString(sum[:])
-		}
-	}
+	s.prove()
 	s.Mask()
-	w := evidenceWriter{s, zone, hashes}
-	e := &Evidence{Zone: zone.String(), Order: w.order(), Complete: !s.Cut, Events: []map[string]any{}, Ledger: []map[string]any{}}
+	w := evidenceWriter{s, zone}
+	e := &Evidence{Zone: zone.String(), Order: w.order(), Events: []map[string]any{}, Ledger: []map[string]any{}}
+	room := evidenceBytes
 	for i, item := range s.Items {
 		event := w.event(item)
+		room = e.fit(event, room)
 		event["step"], event["at"], event["phase"] = i+1, w.moment(item.At), string(item.Phase)
 		e.Events = append(e.Events, event)
 	}
@@ -54,13 +57,38 @@ func (s *Story) Evidence(zone *time.Location) *Evidence {
 			"journal": number(t.JournalID), "ref": t.Ref, "at": w.moment(t.CreatedAt),
 		})
 	}
+	e.LeftOut.Callbacks, e.LeftOut.MoreCallbacks = s.Left.Callbacks, s.Left.MoreCallbacks
+	e.LeftOut.Texts, e.LeftOut.Bytes = e.LeftOut.Texts+s.Left.Bodies, e.LeftOut.Bytes+s.Left.Bytes
+	e.Complete = !s.Cut && e.LeftOut.Texts == 0
 	return e
+}
+
+// longText is from how many bytes on a text of an event may be left out.
+const longText = 512
+
+// fit takes the texts out of an event for which the file has no room, and says how
+// much room is left.
+func (e *Evidence) fit(event map[string]any, room int) int {
+	for _, name := range slices.Sorted(maps.Keys(event)) {
+		text, ok := event[name].(string)
+		if !ok || len(text) < longText {
+			continue
+		}
+		written, err := json.Marshal(text)
+		if err == nil && len(written) <= room {
+			room -= len(written)
+			continue
+		}
+		delete(event, name)
+		event[name+"_omitted_bytes"] = len(text)
+		e.LeftOut.Texts, e.LeftOut.Bytes = e.LeftOut.Texts+1, e.LeftOut.Bytes+int64(len(text))
+	}
+	return room
 }
 
 type evidenceWriter struct {
 	*Story
-	zone   *time.Location
-	hashes map[int64]string // of callbacks' bodies as they came
+	zone *time.Location
 }
 
 func (w evidenceWriter) moment(us int64) string { return Moment(us, w.zone) }
@@ -144,7 +172,13 @@ func (w evidenceWriter) callback(c *Callback) map[string]any {
 	}
 	event := map[string]any{
 		"kind": "callback", "supplier": c.Supplier, "outcome": c.Outcome, "remote_addr": c.RemoteAddr, "method": c.Method,
-		"query": c.Query, "headers": c.Headers, "steps": steps, "body_sha256": w.hashes[c.ID],
+		"query": c.Query, "headers": c.Headers, "steps": steps, "body_sha256": c.sum, "body_bytes": c.Size,
+	}
+	if c.Seen > 0 {
+		event["repeats"] = map[string]any{"seen": c.Seen, "last_seen_at": w.moment(c.LastSeenAt), "last_addr": c.LastAddr}
+	}
+	if c.Omitted {
+		return event
 	}
 	putBody(event, "body", c.Body)
 	return event

@@ -37,7 +37,7 @@ func isPersonal(name string) bool {
 func (s *Story) Mask() {
 	for _, item := range s.Items {
 		if c := item.Callback; c != nil {
-			c.Body, c.Query = maskBody(c.Body), maskForm(c.Query)
+			c.Mask()
 		}
 		if a := item.Attempt; a != nil {
 			a.ResponseBody = maskBody(a.ResponseBody)

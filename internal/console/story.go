@@ -17,9 +17,16 @@ import (
 	"backstop/internal/supplier"
 )
 
-// storyRows bounds each kind of event of one story; a supplier may repeat a
-// callback for days.
-const storyRows = 200
+// Bounds of one story: a supplier may send for days.
+const (
+	storyRows    = 200     // of each kind of event
+	callbackEnds = 100     // of callbacks, this many from each end
+	countedRows  = 10_000  // how far what is left out is counted
+	storyBytes   = 1 << 20 // of callbacks' bodies, for a page
+	// evidenceBytes of raw texts, as JSON writes them: with all else a file stays below
+	// 8 MiB.
+	evidenceBytes = 6 << 20
+)
 
 // Phase is which kind of event an item of a story is.
 type Phase string
@@ -65,6 +72,21 @@ type Callback struct {
 	Body       []byte          `bun:"body"`
 	RawSteps   json.RawMessage `bun:"steps"`
 	Steps      []supplier.Step `bun:"-"`
+
+	Size       int64  `bun:"size"`         // bytes of the body
+	Omitted    bool   `bun:"-"`            // the body was not read: the story is long
+	Seen       int64  `bun:"seen"`         // how often the same message came again
+	LastSeenAt int64  `bun:"last_seen_at"` // Unix µs; 0 = it did not
+	LastAddr   string `bun:"last_addr"`
+	sum        string // SHA-256 of the body, of evidence
+}
+
+// LeftOut counts what a story does not show.
+type LeftOut struct {
+	Callbacks     int64 // between the oldest and the newest ones
+	MoreCallbacks bool  // there are even more
+	Bodies        int64 // callbacks that are shown without their body
+	Bytes         int64 // of those
 }
 
 // StockLine is what the order holds of one SKU.
@@ -89,11 +111,21 @@ type Story struct {
 	Told       string        // notify_status
 	Why        Why
 	// Cut says that there is more of one kind than a story shows.
-	Cut bool
+	Cut  bool
+	Left LeftOut
 }
 
-// Story reads one order's story. Errors: ErrNotFound.
+// Story reads one order's story for a page. Errors: ErrNotFound.
 func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
+	return b.story(ctx, orderNo, b.addRaw)
+}
+
+// WholeStory reads one order's story for evidence. Errors: ErrNotFound.
+func (b *Book) WholeStory(ctx context.Context, orderNo string) (*Story, error) {
+	return b.story(ctx, orderNo, b.addSums)
+}
+
+func (b *Book) story(ctx context.Context, orderNo string, raw func(context.Context, *Story) error) (*Story, error) {
 	o, err := order.ByNo(ctx, b.db.Read, orderNo)
 	if errors.Is(err, order.ErrNotFound) {
 		return nil, ErrNotFound
@@ -103,7 +135,7 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 	}
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
-		b.addNames, b.addStock, b.addCallbacks, b.addHistory, b.addDeliveries, b.addBodies, b.addAttempts, b.addBreaker, b.addExceptions,
+		b.addNames, b.addStock, b.addCallbacks, raw, b.addHistory, b.addDeliveries, b.addBodies, b.addAttempts, b.addBreaker, b.addExceptions,
 		b.addTransfers, b.addActs,
 	} {
 		if err := read(ctx, s); err != nil {
@@ -171,24 +203,6 @@ func (b *Book) addHistory(ctx context.Context, s *Story) error {
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].CreatedAt, Phase: PaymentPhase, Move: &rows[i]})
 	}
-	return nil
-}
-
-func (b *Book) addCallbacks(ctx context.Context, s *Story) error {
-	var rows []Callback
-	err := b.db.Read.NewRaw("SELECT c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps,"+
-		" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier"+
-		" FROM callbacks AS c WHERE c.order_no = ? ORDER BY c.id LIMIT ?", s.Order.OrderNo, storyRows).Scan(ctx, &rows)
-	if err != nil {
-		return fmt.Errorf("read the order's callbacks: %w", err)
-	}
-	for i := range rows {
-		if err := json.Unmarshal(rows[i].RawSteps, &rows[i].Steps); err != nil {
-			return fmt.Errorf("steps of callback %d: %w", rows[i].ID, err)
-		}
-		s.Items = append(s.Items, Item{At: rows[i].ReceivedAt, Phase: PaymentPhase, Callback: &rows[i]})
-	}
-	s.Cut = s.Cut || len(rows) == storyRows
 	return nil
 }
 

@@ -51,6 +51,7 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		f.Eventually(t, 2, "SELECT count(*) FROM callbacks") // the repeat is kept beside the commit
 		s, err = book.Story(ctx, o.OrderNo)
 		if err != nil {
 			t.Fatal(err)

@@ -22,6 +22,7 @@ func TestFlows(t *testing.T) {
 	}{
 		{"a paid order's merchant is told, signed", paidAndTold},
 		{"repeats are taken and change nothing", repeatsChangeNothing},
+		{"repeats by the thousand leave a handful of rows", repeatsByTheThousand},
 		{"a wrong amount stands on the exception desk", wrongAmount},
 		{"an unknown order stands on the exception desk", unknownOrder},
 		{"forgeries are answered 401", forgeries},
@@ -120,6 +121,45 @@ func repeatsChangeNothing(w *world) {
 	if kinds := w.exceptions(no); len(kinds) != 0 {
 		w.t.Errorf("exceptions %v", kinds)
 	}
+}
+
+// One genuine message, sent again with as much padding as is taken: it must not grow
+// the database with every call.
+func repeatsByTheThousand(w *world) {
+	no := w.create("repeat-2", nil)
+	body := callbackForm("sp-main", no, "T-repeat-2", 1999).Encode()
+	send := func(padding int) answer {
+		a, err := w.do(http.MethodPost, "/callback/sp-main", "", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, body+strings.Repeat("&", padding))
+		if err != nil {
+			w.t.Error(err)
+		}
+		return a
+	}
+	if a := send(0); !a.taken() {
+		w.t.Fatalf("callback: %d %q", a.status, a.body)
+	}
+	if a := send(200_000); a.status != http.StatusBadRequest {
+		w.t.Errorf("200,000 unsigned bytes: %d %q", a.status, a.body)
+	}
+	const repeats, at = 3000, 16
+	var wg sync.WaitGroup
+	for range at {
+		wg.Go(func() {
+			for range repeats / at {
+				if a := send(3000); !a.taken() {
+					w.t.Errorf("a repeat: %d %q", a.status, a.body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var rows int
+	w.within(10*time.Second, "the kept repeats", func() bool {
+		a := w.ask(http.MethodGet, "/api/v1/admin/callbacks?limit=100&order_no="+no, w.token, "")
+		rows = strings.Count(a.body, `"outcome":`)
+		return rows == 1+5
+	})
+	w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "notify_status": "delivered", "version": "2"})
 }
 
 func wrongAmount(w *world) {
