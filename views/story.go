@@ -308,6 +308,7 @@ func storyCut(p *Page, s *console.Story) string {
 	}
 	return strings.Join(all, " ")
 }
+
 // phases are the filters above a story.
 var phases = []struct {
 	phase console.Phase
