@@ -104,6 +104,8 @@ func (p *Processor) confirmed(_ []*Received, outs []Outcome) {
 			metric.OrdersMoved.WithLabelValues(string(order.Paid)).Inc()
 		case OrderFailed:
 			metric.OrdersMoved.WithLabelValues(string(order.Failed)).Inc()
+		case OrderClosed:
+			metric.OrdersMoved.WithLabelValues(string(order.Closed)).Inc()
 		case Repeat, Ignored, FailedTry:
 		default:
 			metric.Exceptions.WithLabelValues(out.Name).Inc()
@@ -144,7 +146,8 @@ type Record struct {
 
 // Outcome is what became of a callback. All of them are committed.
 type Outcome struct {
-	// Name is Paid, Repeat, Ignored, FailedTry, OrderFailed, or the exception's kind.
+	// Name is Paid, Repeat, Ignored, FailedTry, OrderFailed, OrderClosed, or the
+	// exception's kind.
 	Name       string
 	CallbackID int64
 	OrderNo    string // of the order found, else the reference as it came
@@ -161,4 +164,5 @@ const (
 	Ignored     = "ignored"      // says nothing that moves an order
 	FailedTry   = "failed_try"   // a failure that the buyer may repeat, or of a closed order
 	OrderFailed = "order_failed" // the last attempt failed for good
+	OrderClosed = "order_closed" // the supplier closed the last attempt, and with it the order
 )
