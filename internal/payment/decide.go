@@ -237,8 +237,8 @@ func (d *decision) exceptDispute(r *Received, now int64) {
 	} else {
 		d.pass("order", "%s is %s, version %d", d.order.OrderNo, d.order.Status, d.order.Version)
 	}
-	d.fail("dispute", "the buyer disputes the payment: %s, %s", c.Dispute.Reason, c.Dispute.Status)
-	detail := map[string]any{"event": c.RawStatus, "dispute_no": c.Dispute.No, "reason": c.Dispute.Reason, "status": c.Dispute.Status}
+	d.fail("dispute", "the buyer disputes the payment: %s, %s", cmp.Or(c.Dispute.Reason, "–"), cmp.Or(c.Dispute.Status, "–"))
+	detail := map[string]any{"type": c.RawStatus, "dispute_no": c.Dispute.No, "reason": c.Dispute.Reason, "status": c.Dispute.Status}
 	if !c.Dispute.DueBy.IsZero() {
 		detail["due_by"] = c.Dispute.DueBy.UTC().Format(time.RFC3339)
 	}
