@@ -14,12 +14,14 @@ import (
 )
 
 // States are all states of an exception.
-var States = []string{Opened, "assigned", "proposed", "approved", "executing", "failed", Resolved, "ignored"}
+var States = []string{Opened, "assigned", "proposed", "approved", "executing", "failed", Resolved, Ignored}
 
-// Opened is the state in which every exception starts, Resolved a good end.
+// Opened is the state in which every exception starts, Resolved a good end. What
+// is Ignored is still counted, and never opens again.
 const (
 	Opened   = "open"
 	Resolved = "resolved"
+	Ignored  = "ignored"
 )
 
 // Item is one exception. One fact is one row, however often it is reported:
