@@ -2,7 +2,8 @@ package views
 
 // Disputes.
 var (
-	tWhyDispute    = word{"买家拒付 %s（%s），目前：%s", "The buyer disputes %s (%s), which now is: %s"}
+	tWhyDispute    = word{"买家拒付 %s（%s），状态：%s", "The buyer disputes %s (%s). Status: %s"}
+	tDisputeNo     = word{"争议编号", "Dispute number"}
 	tWhyDisputeDue = word{"请在 %s 前向渠道提交证据，逾期按败诉处理。订单的状态不会因此改变。", "Give the supplier evidence before %s, or the dispute is lost. The order does not change because of it."}
 )
 

@@ -14,6 +14,7 @@ var (
 	tSeenN        = word{"报告 %s 次", "times reported: %s"}
 	tWhatIsWrong  = word{"问题", "What is wrong"}
 	tReference    = word{"流水号或通知编号", "Supplier's number or notification"}
+	tEventType    = word{"事件", "Event"}
 	tItsCallbacks = word{"这个编号的全部回调", "All callbacks of this number"}
 	tPeopleSaid   = word{"人工处理记录", "What people said and did"}
 	tNobodyYet    = word{"还没有人处理", "Nobody did anything yet"}
