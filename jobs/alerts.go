@@ -98,8 +98,11 @@ func (w watcher) gather(ctx context.Context, tx bun.Tx) error {
 	var events []alert.Event
 	for _, h := range heard {
 		rule := alert.ExceptionOpened
-		if h.Kind == compensation.NotifyExhausted {
+		switch h.Kind {
+		case compensation.NotifyExhausted:
 			rule = alert.NotifyExhausted
+		case compensation.DisputeOpened:
+			rule = alert.DisputeOpened
 		}
 		events = append(events, alert.Event{Rule: rule, Subject: h.Kind, Count: h.Count})
 	}

@@ -89,6 +89,7 @@ var acts = map[string]word{
 	"exception.note":           tActNote,
 	"exception.assign":         tActAssign,
 	"exception.settle":         tActSettle,
+	"exception.ignore":         tActIgnore,
 	"notification.resend_many": tActMany,
 	"session.end_others":       tActEndOthers,
 	"settings.apply":           tActApply,

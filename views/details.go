@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 
@@ -25,6 +26,17 @@ type ExceptionData struct {
 	Key                              string // of the one form that is sent
 	CanComment, CanAssign, CanSettle bool
 	People                           []string // who may take it in hand
+}
+
+// reference names what the exception's subject is.
+func (x ExceptionData) reference() word {
+	switch x.Kind {
+	case compensation.DisputeOpened:
+		return tDisputeNo
+	case compensation.UnknownEvent:
+		return tEventType
+	}
+	return tReference
 }
 
 // open says whether people may still work on it.

@@ -212,9 +212,11 @@ func todoIcon(kind string) string {
 		return "inbox"
 	case "amount_mismatch", "currency_mismatch", "duplicate_payment":
 		return "scale"
+	case "dispute_opened":
+		return "shield-alert"
 	case "late_payment", "stuck_paying":
 		return "hourglass"
-	case "unknown_order", "account_mismatch", "unknown_refund":
+	case "unknown_order", "account_mismatch", "unknown_refund", "unknown_event":
 		return "search"
 	}
 	return "triangle-alert"

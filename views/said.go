@@ -108,6 +108,9 @@ func (p *Page) factOf(x compensation.Item, name string, value any) string {
 		}
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case string:
+		if text, ok := p.disputeFact(name, v); ok && x.Kind == compensation.DisputeOpened {
+			return text
+		}
 		switch name {
 		case "close_reason":
 			return p.T(causeWord(order.Cause(v)))

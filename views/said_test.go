@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"backstop/internal/compensation"
 )
@@ -21,16 +22,18 @@ func inChinese() *Page { return &Page{Language: "zh"} }
 func TestSentencesOfRowsAreReadInChinese(t *testing.T) {
 	p := inChinese()
 	for text, want := range map[string]string{
-		"127.0.0.1; any address is allowed":                        "127.0.0.1；允许任何地址",
-		"3826 is paying, version 2":                                "3826 状态为“支付中”，版本 2",
-		"closed: the money came late":                              "“已关闭”：付款来迟了",
-		"208.77, not 417.52 CNY":                                   "208.77，应为 417.52 CNY",
-		"the JSON has a string of the wrong type at \"a.b\"":       "JSON 中 \"a.b\" 处的 string 类型不对",
-		"the JSON has a NUL at \"a\"":                              "JSON 在 \"a\" 处有 NUL",
-		`amount of X: amount is not a plain decimal number: "1e2"`: `X 的金额 不是普通的十进制数："1e2"`,
-		"something that a newer program says":                      "something that a newer program says",
-		"":                                                         "",
-		"; any address is allowed":                                 "; any address is allowed",
+		"127.0.0.1; any address is allowed":                             "127.0.0.1；允许任何地址",
+		"3826 is paying, version 2":                                     "3826 状态为“支付中”，版本 2",
+		"closed: the money came late":                                   "“已关闭”：付款来迟了",
+		"the buyer disputes the payment: fraudulent, lost":              "买家对这笔付款提出争议：fraudulent，lost",
+		`"payout.failed" is not among the words that the adapter knows`: `"payout.failed" 不在适配器已知的类型中`,
+		"208.77, not 417.52 CNY":                                        "208.77，应为 417.52 CNY",
+		"the JSON has a string of the wrong type at \"a.b\"":            "JSON 中 \"a.b\" 处的 string 类型不对",
+		"the JSON has a NUL at \"a\"":                                   "JSON 在 \"a\" 处有 NUL",
+		`amount of X: amount is not a plain decimal number: "1e2"`:      `X 的金额 不是普通的十进制数："1e2"`,
+		"something that a newer program says":                           "something that a newer program says",
+		"":                                                              "",
+		"; any address is allowed":                                      "; any address is allowed",
 	} {
 		if got := p.said(text); got != want {
 			t.Errorf("%q is read as %q, want %q", text, got, want)
@@ -45,7 +48,7 @@ func TestSentencesOfRowsAreReadInChinese(t *testing.T) {
 func sources(t *testing.T) []string {
 	t.Helper()
 	all := []string{"../internal/callback/receiver.go", "../internal/payment/decide.go", "../internal/money/money.go"}
-	for _, pattern := range []string{"strict*.go", "clientaddr.go", "*/adapter.go", "*/notification.go", "*/event.go", "*/message.go", "*/signature.go"} {
+	for _, pattern := range []string{"strict*.go", "clientaddr.go", "*/adapter.go", "*/notification.go", "*/event.go", "*/dispute.go", "*/message.go", "*/signature.go"} {
 		found, err := filepath.Glob("../internal/supplier/" + pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -158,6 +161,19 @@ func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
 	}
 	x.Detail = json.RawMessage(`{"status":"closed","close_reason":"timeout","last_class":"timeout","reason":"sign is missing","attempts":12}`)
 	if got, want := detailLine(inChinese(), x), "原因：缺少 sign · 状态：已关闭 · 关闭原因：超时 · 尝试次数：12 · 最后结果：超时无应答"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	x = compensation.Item{Kind: compensation.DisputeOpened, Detail: json.RawMessage(`{"reason":"product_not_received","status":"needs_response","due_by":"2026-03-08T23:59:59Z","dispute_no":"du_1","type":"charge.dispute.created","supplier":"st","trade_no":"pi_1"}`)}
+	for language, want := range map[string]string{
+		"zh": "原因：未收到商品 · 状态：待举证 · 举证截止：2026-03-08 23:59:59.000 UTC · 争议编号：du_1 · 事件：charge.dispute.created · 供应商：st · 流水号：pi_1",
+		"en": "Reason: product not received · Status: needs response · Evidence due by: 2026-03-08 23:59:59.000 UTC · Dispute number: du_1 · Event: charge.dispute.created · Supplier: st · Trade number: pi_1",
+	} {
+		if got := detailLine(&Page{Language: language, Zone: time.UTC}, x); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	x.Detail = json.RawMessage(`{"reason":"a_new_word","status":"won","due_by":"soon"}`)
+	if got, want := detailLine(inChinese(), x), "原因：a_new_word · 状态：胜诉 · 举证截止：soon"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	x.Detail = json.RawMessage(`"odd"`)

@@ -107,6 +107,7 @@ var outcomes = map[string]state{
 	payment.Ignored:           {"idle", "ban", tNothingToDo},
 	payment.FailedTry:         {"warn", "x", tFailedTry},
 	payment.OrderFailed:       {"bad", "x", tFailed},
+	payment.OrderClosed:       {"idle", "ban", tClosed},
 	callback.UnknownSupplier:  {"bad", "shield-alert", tUnknownSupplier},
 	callback.DisabledSupplier: {"bad", "shield-alert", tDisabledSupplier},
 	callback.WrongAddress:     {"bad", "shield-alert", tWrongAddress},
@@ -131,6 +132,7 @@ var causes = map[order.Cause]word{
 	order.ByCancel:   tCauseCancel,
 	order.ByGrace:    tCauseGrace,
 	order.Imported:   tCauseImported,
+	order.BySupplier: tCauseSupplier,
 }
 
 func causeWord(c order.Cause) word { return wordFor(causes, c) }

@@ -108,6 +108,8 @@ func exceptionText(p *Page, o *order.Order, x *compensation.Item) (what, then st
 		return p.T(tWhyLate, strings.ToLower(p.T(look(orderStates, string(o.Status)).word)), sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
 	case compensation.DuplicatePayment:
 		return p.T(tWhyDuplicate, sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
+	case compensation.DisputeOpened:
+		return disputeText(p, x)
 	}
 	return p.T(tWhyException, p.T(kindWord(x.Kind))), p.T(tWhyExceptionHow)
 }

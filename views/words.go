@@ -198,6 +198,7 @@ var (
 	tCauseCancel      = word{"商户取消", "cancelled by the merchant"}
 	tCauseGrace       = word{"等待期满", "grace over"}
 	tCauseImported    = word{"迁入", "imported"}
+	tCauseSupplier    = word{"渠道已关单", "closed by the supplier"}
 	tClassOK          = word{"成功", "success"}
 	tClassBadStatus   = word{"应答不是 2xx", "answer is not 2xx"}
 	tClassBadText     = word{"应答内容不符", "answer has another text"}

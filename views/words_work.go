@@ -14,6 +14,7 @@ var (
 	tSeenN        = word{"报告 %s 次", "times reported: %s"}
 	tWhatIsWrong  = word{"问题", "What is wrong"}
 	tReference    = word{"流水号或通知编号", "Supplier's number or notification"}
+	tEventType    = word{"事件", "Event"}
 	tItsCallbacks = word{"这个编号的全部回调", "All callbacks of this number"}
 	tPeopleSaid   = word{"人工处理记录", "What people said and did"}
 	tNobodyYet    = word{"还没有人处理", "Nobody did anything yet"}
@@ -24,6 +25,9 @@ var (
 	tAssignTo     = word{"分派给", "Assign to"}
 	tSettle       = word{"标为已解决", "Mark as put right"}
 	tSettleHow    = word{"只记录人已处理好，不会改变订单，也不会动钱。同一事实再次出现时会重新打开。", "It records that a person put it right. It changes no order and moves no money. Reported again, it is open again."}
+	tIgnore       = word{"忽略此类消息", "Ignore this type"}
+	tIgnoreHow    = word{"以后收到同类消息只计数，不再打开，也不再告警。", "Further messages of this type are counted. It does not open again, and no alert is sent."}
+	tActIgnore    = word{"忽略此类消息", "ignored its type"}
 	tActAssign    = word{"分派", "assigned it"}
 	tActSettle    = word{"标为已解决", "marked it as put right"}
 	tActMany      = word{"批量重发通知", "sent notifications again together"}

@@ -154,3 +154,9 @@ func (s *Server) settleException(c *fiber.Ctx) error {
 		return compensation.Settle(ctx, tx, s.o.DB, id)
 	})
 }
+
+func (s *Server) ignoreException(c *fiber.Ctx) error {
+	return s.onException(c, "exception.ignore", nil, true, func(ctx context.Context, tx bun.Tx, id int64) error {
+		return compensation.Ignore(ctx, tx, s.o.DB, id)
+	})
+}

@@ -19,6 +19,8 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/queue"
 	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
 )
 
 func number(t *testing.T, d *db.DB, query string) (n int64) {
@@ -344,5 +346,51 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 	h.ready.ask()
 	if got := h.post(t, cookie, orderOne+"/note", form...); got.status != http.StatusSeeOther {
 		t.Errorf("an act once all is well: %d", got.status)
+	}
+}
+
+// What is never about money here is ignored once; money is not.
+func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
+	h := open(t)
+	report := func(kind, subject string) string {
+		t.Helper()
+		x := &compensation.Item{Kind: kind, SupplierID: 1, Subject: subject, Amount: 5, Currency: "CNY", Detail: compensation.Detail(map[string]any{"type": subject})}
+		err := h.db.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			w := db.NewWrites(tx)
+			compensation.Open(tx, w, h.db, []*compensation.Item{x})
+			return w.Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("/exceptions/%d", x.ID)
+	}
+	path, money := report(compensation.UnknownEvent, "payout.paid"), report(compensation.DisputeOpened, "du_1")
+	support, ops := h.signIn(t, access.Support), h.signIn(t, access.Ops)
+	if page := h.page(t, support, path).body; strings.Contains(page, path+"/ignore") {
+		t.Error("somebody who may not ignore is offered it")
+	}
+	if page := h.page(t, ops, money).body; strings.Contains(page, money+"/ignore") {
+		t.Error("a dispute can be ignored")
+	}
+	form := append(formOf(t, h.page(t, ops, path).body, path+"/ignore"), "reason", "our own payouts, seen elsewhere")
+	if got := h.post(t, ops, money+"/ignore", form...); got.status != http.StatusConflict {
+		t.Errorf("a dispute is ignored: %d", got.status)
+	}
+	if got := h.post(t, support, path+"/ignore", form...); got.status != http.StatusForbidden {
+		t.Errorf("without the right: %d", got.status)
+	}
+	if got := h.post(t, ops, path+"/ignore", form...); got.status != http.StatusSeeOther {
+		t.Errorf("ignored: %d", got.status)
+	}
+	report(compensation.UnknownEvent, "payout.paid")
+	page := h.page(t, ops, path+"?lang=en").body
+	for _, text := range []string{"Ignored", "ignored its type", "our own payouts, seen elsewhere", "payout.paid"} {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page does not say %q", text)
+		}
+	}
+	if n := number(t, h.db, "SELECT count(*) FROM exceptions WHERE state = 'ignored' AND seen = 2"); n != 1 {
+		t.Errorf("%d rows are quiet and counted", n)
 	}
 }

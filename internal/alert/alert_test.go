@@ -350,3 +350,38 @@ func TestLevelsAreReadAsTheyAreWritten(t *testing.T) {
 		}
 	}
 }
+
+// A dispute must be answered in time: neither other exceptions nor another dispute
+// of the same minutes keep it from being heard of.
+func TestEachDisputeRings(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		announced := func() (n int) {
+			t.Helper()
+			due(t, d, "alerts", "announce_at")
+			ids, err := Announce(t.Context(), d, []string{"a"}, Style{Zone: time.UTC})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(ids)
+		}
+		record(t, d, Event{ExceptionOpened, "malformed", 3})
+		if announced() != 1 {
+			t.Fatal("no message of the other exceptions")
+		}
+		record(t, d, Event{DisputeOpened, "dispute_opened", 1})
+		if announced() != 1 {
+			t.Error("a dispute waits for the messages of other exceptions")
+		}
+		record(t, d, Event{DisputeOpened, "dispute_opened", 1})
+		if rows := all(t, d); len(rows) != 3 {
+			t.Errorf("%d alerts: the second dispute was only counted", len(rows))
+		}
+		// Messages of one rule are a minute apart, so that many disputes are one message.
+		if _, err := d.NewRaw("UPDATE alert_rules SET next_message_at = 0 WHERE name = ?", DisputeOpened).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if announced() != 1 {
+			t.Error("nobody hears of the second dispute")
+		}
+	})
+}

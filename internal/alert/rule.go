@@ -30,6 +30,7 @@ const (
 // Names of the rules that tell of something that happened.
 const (
 	ExceptionOpened = "exception_opened"
+	DisputeOpened   = "dispute_opened" // apart from other exceptions: it must be answered in time
 	NotifyExhausted = "notify_exhausted"
 	BreakerOpened   = "breaker_opened"
 	BreakerClosed   = "breaker_closed"
@@ -96,6 +97,8 @@ var defaults = []Rule{
 	{Name: RedisDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
 	{Name: ClockSkew, Fire: 2000, Clear: 1000, HoldS: 20, QuietS: 3600},
 	{Name: ExceptionOpened, QuietS: 300},
+	// No quiet time: the second dispute of a day may be due on the same day.
+	{Name: DisputeOpened},
 	{Name: NotifyExhausted, QuietS: 300},
 	{Name: BreakerOpened, QuietS: 60},
 	{Name: BreakerClosed, QuietS: 60},

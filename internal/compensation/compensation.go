@@ -5,6 +5,8 @@ package compensation
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"backstop/internal/db"
 
@@ -12,16 +14,19 @@ import (
 )
 
 // States are all states of an exception.
-var States = []string{Opened, "assigned", "proposed", "approved", "executing", "failed", Resolved, "ignored"}
+var States = []string{Opened, "assigned", "proposed", "approved", "executing", "failed", Resolved, Ignored}
 
-// Opened is the state in which every exception starts, Resolved a good end.
+// Opened is the state in which every exception starts, Resolved a good end. What
+// is Ignored is still counted, and never opens again.
 const (
 	Opened   = "open"
 	Resolved = "resolved"
+	Ignored  = "ignored"
 )
 
 // Item is one exception. One fact is one row, however often it is reported:
-// unique by kind, supplier, subject and order.
+// unique by kind, supplier, subject and order. A dispute is unique without its
+// order, which may be found only by a later message.
 type Item struct {
 	bun.BaseModel `bun:"table:exceptions,alias:x"`
 
@@ -41,42 +46,81 @@ type Item struct {
 	UpdatedAt  int64           `bun:"updated_at"`
 	ResolvedAt *int64          `bun:"resolved_at"`
 	Assignee   string          `bun:"assignee"` // the operator who has it in hand; empty = nobody
+	// OccurredAt is when what the detail says happened, by the supplier's clock (Unix
+	// µs): an older report that comes late does not replace it. 0 = the last report
+	// counts.
+	OccurredAt int64 `bun:"occurred_at"`
 }
 
 // key is what makes two reports one fact.
 func (i *Item) key() string {
-	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", i.Kind, i.SupplierID, i.Subject, i.OrderNo)
+	key := fmt.Sprintf("%s\x00%d\x00%s", i.Kind, i.SupplierID, i.Subject)
+	if i.Kind == DisputeOpened {
+		return key
+	}
+	return key + "\x00" + i.OrderNo
+}
+
+// merge counts another report of the same fact.
+func (i *Item) merge(other *Item) {
+	i.Seen++
+	if other.OccurredAt >= i.OccurredAt {
+		i.Detail, i.Amount, i.Currency, i.OccurredAt = other.Detail, other.Amount, other.Currency, other.OccurredAt
+	}
+	if other.OrderID != 0 {
+		i.OrderID, i.OrderNo, i.MerchantID = other.OrderID, other.OrderNo, other.MerchantID
+	}
 }
 
 // Open gathers the exceptions among the caller's writes. A fact that is known
 // already is counted again; it keeps its state, unless it was resolved.
 func Open(tx bun.Tx, w *db.Writes, d *db.DB, items []*Item) {
-	if len(items) == 0 {
-		return
-	}
 	now := d.Now()
 	seen := map[string]*Item{}
-	rows := make([]*Item, 0, len(items))
 	for _, i := range items {
+		if len(i.Detail) == 0 {
+			i.Detail = json.RawMessage("{}")
+		}
 		// One statement must not meet one row twice.
 		if first := seen[i.key()]; first != nil {
-			first.Seen++
+			first.merge(i)
 			continue
 		}
 		seen[i.key()] = i
 		i.ID, i.State, i.Seen, i.OpenedAt, i.UpdatedAt = d.NewID(), Opened, 1, now, now
-		if len(i.Detail) == 0 {
-			i.Detail = json.RawMessage("{}")
-		}
-		rows = append(rows, i)
 	}
-	w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (kind, supplier_id, subject, order_no) DO UPDATE").
-		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at").Set("detail = EXCLUDED.detail").
-		// What was resolved and happens again wants people again.
-		Set("state = CASE WHEN x.state = ? THEN ? ELSE x.state END", Resolved, Opened).
-		Set("assignee = CASE WHEN x.state = ? THEN '' ELSE x.assignee END", Resolved).
-		Set("resolved_at = CASE WHEN x.state = ? THEN NULL ELSE x.resolved_at END", Resolved).
-		Set("alerted_at = CASE WHEN x.state = ? THEN NULL ELSE x.alerted_at END", Resolved))
+	var disputes, others []*Item
+	// Rows of one type are shared by all who report it: everybody locks them in one order.
+	for _, key := range slices.Sorted(maps.Keys(seen)) {
+		if seen[key].Kind == DisputeOpened {
+			disputes = append(disputes, seen[key])
+		} else {
+			others = append(others, seen[key])
+		}
+	}
+	report(tx, w, disputes, "(supplier_id, subject) WHERE kind = '"+DisputeOpened+"'")
+	report(tx, w, others, "(kind, supplier_id, subject, order_no)")
+}
+
+// report inserts rows, or counts them where the unique columns are there already.
+func report(tx bun.Tx, w *db.Writes, rows []*Item, unique string) {
+	if len(rows) == 0 {
+		return
+	}
+	const newer = "EXCLUDED.occurred_at >= x.occurred_at"
+	q := tx.NewInsert().Model(&rows).On("CONFLICT " + unique + " DO UPDATE").
+		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at")
+	for _, column := range []string{"detail", "amount", "currency", "occurred_at"} {
+		q = q.Set(column + " = CASE WHEN " + newer + " THEN EXCLUDED." + column + " ELSE x." + column + " END")
+	}
+	for _, column := range []string{"order_id", "order_no", "merchant_id"} {
+		q = q.Set(column + " = CASE WHEN EXCLUDED.order_id <> 0 THEN EXCLUDED." + column + " ELSE x." + column + " END")
+	}
+	// What was resolved and happens again wants people again.
+	for _, again := range [][2]string{{"state", "'" + Opened + "'"}, {"assignee", "''"}, {"resolved_at", "NULL"}, {"alerted_at", "NULL"}} {
+		q = q.Set(again[0]+" = CASE WHEN x.state = ? AND "+newer+" THEN "+again[1]+" ELSE x."+again[0]+" END", Resolved)
+	}
+	w.Add(q)
 }
 
 // Detail makes an exception's detail. It is shown to people: no secrets.

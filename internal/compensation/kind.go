@@ -26,6 +26,8 @@ type Kind struct {
 	// Money: an amount that a supplier holds or demands hangs on how it ends, so that
 	// ending it is a decision about money.
 	Money bool
+	// Ignorable: operators may say that they never want to see it again.
+	Ignorable bool
 }
 
 // kinds are all of them, those about money first.
@@ -40,7 +42,7 @@ var kinds = []Kind{
 	{Name: UnknownRefund, Money: true},
 	{Name: NotifyExhausted},
 	{Name: StuckPaying},
-	{Name: UnknownEvent},
+	{Name: UnknownEvent, Ignorable: true},
 	{Name: SubscriptionExhausted},
 	{Name: DecryptFailed},
 	{Name: Malformed},
@@ -55,11 +57,16 @@ var Kinds = func() (names []string) {
 }()
 
 // CarriesMoney says whether ending an exception of the kind decides about money.
-func CarriesMoney(kind string) bool {
+func CarriesMoney(kind string) bool { return kindOf(kind).Money }
+
+// Ignorable says whether exceptions of the kind may be ignored for good.
+func Ignorable(kind string) bool { return kindOf(kind).Ignorable }
+
+func kindOf(name string) Kind {
 	for _, k := range kinds {
-		if k.Name == kind {
-			return k.Money
+		if k.Name == name {
+			return k
 		}
 	}
-	return false
+	return Kind{Name: name}
 }

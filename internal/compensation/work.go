@@ -39,6 +39,20 @@ func Settle(ctx context.Context, tx bun.Tx, d *db.DB, id int64) error {
 		Resolved, now, now, id, bun.List([]string{Opened, Assigned})))
 }
 
+// Ignore ends an open exception of an ignorable kind for good: reported again, it is
+// counted and stays as it is. Errors: ErrNoException, ErrOver (also of other kinds).
+func Ignore(ctx context.Context, tx bun.Tx, d *db.DB, id int64) error {
+	var ignorable []string
+	for _, k := range kinds {
+		if k.Ignorable {
+			ignorable = append(ignorable, k.Name)
+		}
+	}
+	now := d.Now()
+	return work(ctx, tx, id, tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ? WHERE id = ? AND state IN (?) AND kind IN (?)",
+		Ignored, now, now, id, bun.List([]string{Opened, Assigned}), bun.List(ignorable)))
+}
+
 // work runs a compare-and-set on one exception's state.
 func work(ctx context.Context, tx bun.Tx, id int64, q *bun.RawQuery) error {
 	res, err := q.Exec(ctx)

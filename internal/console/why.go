@@ -190,7 +190,8 @@ func evidenceOf(s *Story) (at []int) {
 		switch {
 		case w.Exception != nil:
 			proves = item.Exception == w.Exception ||
-				item.Callback != nil && item.Callback.Outcome == w.Exception.Kind && item.Callback.TradeNo == w.Exception.Subject
+				item.Callback != nil && item.Callback.Outcome == w.Exception.Kind &&
+					(item.Callback.TradeNo == w.Exception.Subject || w.Exception.Kind == compensation.DisputeOpened)
 		case w.Breaker != nil && item.Breaker != nil:
 			proves = item.Breaker.Generation <= w.Breaker.Generation
 		case w.Delivery != nil && item.Attempt != nil:

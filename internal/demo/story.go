@@ -3,6 +3,8 @@ package demo
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
 
 	"backstop/internal/money"
@@ -20,6 +22,7 @@ const (
 	flipped     ending = "flipped"      // one byte changed on the way, then the true callback
 	late        ending = "late"         // the money comes after the order closed
 	unknown     ending = "unknown"      // money for an order that nobody made
+	disputed    ending = "disputed"     // paid, and then the buyer wants the money back
 	never       ending = "never called" // no callback at all: the order times out
 )
 
@@ -27,7 +30,7 @@ const (
 var endings = []struct {
 	ending ending
 	share  int
-}{{paid, 52}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
+}{{paid, 50}, {disputed, 2}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
 
 // story is one order from its creation to its end.
 type story struct {
@@ -55,6 +58,9 @@ func (s *stage) cast(n int) *story {
 			break
 		}
 		roll -= e.share
+	}
+	if one.ending == disputed {
+		one.payer = s.payers[slices.IndexFunc(s.payers, canDispute)]
 	}
 	roll = s.dice.IntN(100)
 	for _, m := range s.shops {
@@ -105,7 +111,29 @@ func (o *story) act(ctx context.Context) error {
 	if o.ending == wrongAmount {
 		f.Amount = f.Amount/2 + 1
 	}
-	return o.callBack(ctx, made, f)
+	if err := o.callBack(ctx, made, f); err != nil || o.ending != disputed {
+		return err
+	}
+	return o.sendDispute(ctx, f)
+}
+
+// disputer is a supplier that tells of disputes.
+type disputer interface {
+	dispute(f fact) (message, error)
+}
+
+func canDispute(p payer) bool { _, can := p.(disputer); return can }
+
+func (o *story) sendDispute(ctx context.Context, f fact) error {
+	m, err := o.payer.(disputer).dispute(f)
+	if err != nil {
+		return err
+	}
+	status, err := o.to.call(ctx, o.payer.code(), m)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("the dispute was %s", answered(status))
+	}
+	return err
 }
 
 // buy creates the order and, often, starts the payment.

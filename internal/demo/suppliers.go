@@ -174,13 +174,28 @@ func (s *stripe) config() map[string]any {
 }
 
 func (s *stripe) sign(f fact) (message, error) {
+	return s.event(f, "evt_"+f.TradeNo, "payment_intent.succeeded", map[string]any{
+		"id": "pi_" + f.TradeNo, "object": "payment_intent", "status": "succeeded",
+		"amount": f.Amount, "amount_received": f.Amount, "currency": strings.ToLower(s.currency()),
+		"metadata": map[string]any{"order_no": f.OrderNo},
+	})
+}
+
+// disputeDue is how long a shop has to answer a dispute.
+const disputeDue = 7 * 24 * time.Hour
+
+// dispute says that the buyer wants the payment back. It carries nothing of the shop.
+func (s *stripe) dispute(f fact) (message, error) {
+	return s.event(f, "evt_dispute_"+f.TradeNo, "charge.dispute.created", map[string]any{
+		"id": "du_" + f.TradeNo, "object": "dispute", "amount": f.Amount, "currency": strings.ToLower(s.currency()),
+		"payment_intent": "pi_" + f.TradeNo, "charge": "ch_" + f.TradeNo, "reason": "product_not_received", "status": "needs_response",
+		"evidence_details": map[string]any{"due_by": f.At.Add(disputeDue).Unix()},
+	})
+}
+
+func (s *stripe) event(f fact, id, kind string, object map[string]any) (message, error) {
 	body, err := json.Marshal(map[string]any{
-		"id": "evt_" + f.TradeNo, "object": "event", "type": "payment_intent.succeeded", "created": f.At.Unix(),
-		"data": map[string]any{"object": map[string]any{
-			"id": "pi_" + f.TradeNo, "object": "payment_intent", "status": "succeeded",
-			"amount": f.Amount, "amount_received": f.Amount, "currency": strings.ToLower(s.currency()),
-			"metadata": map[string]any{"order_no": f.OrderNo},
-		}},
+		"id": id, "object": "event", "type": kind, "created": f.At.Unix(), "data": map[string]any{"object": object},
 	})
 	if err != nil {
 		return message{}, fmt.Errorf("write the event: %w", err)

@@ -67,6 +67,30 @@ func TestAdaptersBelieveSimulatedSuppliers(t *testing.T) {
 	})
 }
 
+func TestADisputeOfTheDemoIsOne(t *testing.T) {
+	can := 0
+	eachPayer(t, func(t *testing.T, p payer, a supplier.Adapter) {
+		d, ok := p.(disputer)
+		if !ok {
+			return
+		}
+		can++
+		paid, err1 := p.sign(aFact)
+		m, err2 := d.dispute(aFact)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		first, err1 := a.Parse(received(paid), nil)
+		got, err2 := a.Parse(received(m), nil)
+		if err1 != nil || err2 != nil || got.Status != supplier.Disputed || got.TradeNo != first.TradeNo || got.Amount != aFact.Amount || got.Dispute.DueBy.IsZero() {
+			t.Errorf("%v %v: %+v", err1, err2, got)
+		}
+	})
+	if can == 0 {
+		t.Error("no supplier of the demo tells of disputes")
+	}
+}
+
 func TestAdaptersRefuseForgeries(t *testing.T) {
 	eachPayer(t, func(t *testing.T, p payer, a supplier.Adapter) {
 		for _, flip := range []bool{false, true} {

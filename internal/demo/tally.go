@@ -122,8 +122,8 @@ func (t *tally) summary(when string, latest int, status, told map[string]int, sh
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.print("── %s: %d orders, callbacks taken: %d, repeats %d, not taken %d", when, t.orders, t.sum(), t.told[repeated]*2/3, t.refused)
-	t.print("  exceptions caused: amount_mismatch %d, late_payment %d, unknown_order %d; never called back %d",
-		t.told[wrongAmount], t.told[late], t.told[unknown], t.told[never])
+	t.print("  exceptions caused: amount_mismatch %d, late_payment %d, unknown_order %d, dispute_opened %d; never called back %d",
+		t.told[wrongAmount], t.told[late], t.told[unknown], t.told[disputed], t.told[never])
 	t.print("  forgeries refused %d, believed %d; trouble %d", t.forgeries, t.believed, t.troubles)
 	t.print("  latest %d orders: %s; merchants told: %s", latest, counts(status), counts(told))
 	for _, m := range shops {

@@ -58,6 +58,8 @@ const (
 	ByCancel   Cause = "cancel"
 	ByGrace    Cause = "grace_over" // closing waited long enough where nobody can be asked
 	Imported   Cause = "imported"
+	// BySupplier: the supplier says that the payment can never be made any more.
+	BySupplier Cause = "supplier_closed"
 )
 
 // Order is one order. Moments are Unix microseconds by the database's clock.

@@ -93,7 +93,7 @@ var means = map[Status]string{
 	Closing: "Timeout or cancel while money may still come; waits for the supplier, or for `BACKSTOP_CLOSING_GRACE`.",
 	Paid:    "The money is there. Final.",
 	Failed:  "Every attempt failed for good.",
-	Closed:  "Timeout or cancel; what was reserved is free again.",
+	Closed:  "Timeout, cancel, or the supplier closed the last open payment (`supplier_closed`); what was reserved is free again.",
 }
 
 func statesPage() []byte {

@@ -38,6 +38,9 @@ func (r *Received) key() string {
 	return strconv.FormatInt(r.Supplier.AccountID, 36) + " " + ref
 }
 
+// trade is the supplier's number of the payment, within its account.
+func (r *Received) trade() tradeKey { return tradeKey{r.Supplier.AccountID, r.Callback.TradeNo} }
+
 // digest is what makes two messages of one event key the same message: what it
 // says, and what it missed, if anything (see isRepeat).
 func (r *Received) digest(missed string) string {
@@ -85,6 +88,7 @@ type batch struct {
 
 	// read
 	orders   map[string]*order.Order // by the reference that the message gave
+	disputed map[int64]*order.Order  // that disputes are about, by id; not locked, as nothing of them changes
 	attempts map[int64][]*Attempt    // by order
 	trades   map[tradeKey]int64      // settled trade numbers → order
 	known    map[eventKey]int64      // messages taken before → their callback
@@ -166,7 +170,41 @@ func (b *batch) read(ctx context.Context) error {
 	if err := b.readByAttempt(ctx, refs); err != nil {
 		return err
 	}
-	return b.readRest(ctx, trades)
+	if err := b.readRest(ctx, trades); err != nil {
+		return err
+	}
+	return b.readDisputed(ctx)
+}
+
+// readDisputed finds the orders of disputes by the trade numbers that paid them: a
+// dispute carries no reference of ours. Only a batch with a dispute asks.
+func (b *batch) readDisputed(ctx context.Context) error {
+	var ids []int64
+	for _, r := range b.items {
+		if id := b.trades[r.trade()]; r.Callback.Dispute != nil && id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var rows []*order.Order
+	if err := b.tx.NewSelect().Model(&rows).Where("o.id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
+		return fmt.Errorf("find disputed orders: %w", err)
+	}
+	b.disputed = make(map[int64]*order.Order, len(rows))
+	for _, o := range rows {
+		b.disputed[o.ID] = o
+	}
+	return nil
+}
+
+// orderOf is the order that a message is about, nil where there is none.
+func (b *batch) orderOf(r *Received) *order.Order {
+	if r.Callback.Dispute != nil {
+		return b.disputed[b.trades[r.trade()]]
+	}
+	return b.orders[r.Callback.OrderRef]
 }
 
 // readByAttempt finds the orders of references that are no order numbers: those
@@ -301,7 +339,12 @@ func (b *batch) collect(i int, r *Received, d decision) Outcome {
 func (b *batch) move(r *Received, d decision, callbackID int64) {
 	o := d.order
 	now := b.p.o.DB.Now()
+	cause := order.ByCallback
 	o.CloseReason = "" // of closing, which it leaves by another door
+	if d.to == order.Closed {
+		cause = order.BySupplier
+		o.ClosedAt, o.CloseReason = &now, string(cause)
+	}
 	if d.to == order.Paid {
 		at := now
 		if c := r.Callback; !c.OccurredAt.IsZero() && c.OccurredAt.UnixMicro() < now {
@@ -321,7 +364,7 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 		}
 	}
 	b.changes = append(b.changes, order.Change{
-		Order: o, To: d.to, Cause: order.ByCallback, Actor: "supplier:" + r.Supplier.Code, SourceID: callbackID,
+		Order: o, To: d.to, Cause: cause, Actor: "supplier:" + r.Supplier.Code, SourceID: callbackID,
 	})
 	fact := b.p.fact(o, d.to, o.Version+1, now)
 	fact.Trace = r.Trace

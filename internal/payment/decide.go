@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"backstop/internal/compensation"
 	"backstop/internal/money"
@@ -40,7 +41,7 @@ func (d *decision) fail(name, format string, args ...any) {
 // the currency, the amount, and the state last (docs/states.md has the table).
 func (b *batch) decide(r *Received) decision {
 	c := r.Callback
-	d := decision{outcome: Ignored, result: supplier.Taken, digest: r.digest(""), order: b.orders[c.OrderRef]}
+	d := decision{outcome: Ignored, result: supplier.Taken, digest: r.digest(""), order: b.orderOf(r)}
 	if r.Unreadable != nil {
 		// Its exception is counted and opened again; only the record is not written twice.
 		d.digest = r.digest("unreadable " + bodySum(r.Record.Body))
@@ -55,8 +56,15 @@ func (b *batch) decide(r *Received) decision {
 		d.pass("repeat", "the same message was taken before")
 		return d
 	}
-	if c.Status == supplier.Other {
+	switch c.Status {
+	case supplier.Other:
 		d.pass("status", "%q moves no order", c.RawStatus)
+		return d
+	case supplier.Unknown:
+		d.exceptUnknown(r)
+		return d
+	case supplier.Disputed:
+		d.exceptDispute(r, b.p.o.DB.Now())
 		return d
 	}
 	if d.order == nil {
@@ -75,6 +83,8 @@ func (b *batch) decide(r *Received) decision {
 	case supplier.Refunded:
 		d.fail("refund", "no refund of ours is known")
 		d.except(r, compensation.UnknownRefund, map[string]any{"refund_no": c.RefundNo, "status": c.RawStatus})
+	case supplier.Closed:
+		b.decideClosed(r, &d)
 	case supplier.Failed:
 		b.decideFailed(r, &d)
 	case supplier.Paid:
@@ -184,14 +194,86 @@ func (b *batch) decideFailed(r *Received, d *decision) {
 		return
 	}
 	d.attempt = b.attemptFor(r, o, AttemptFailed)
-	for _, a := range b.attempts[o.ID] {
-		if a.open() && a.SupplierRef != d.attempt.SupplierRef {
-			d.pass("state", "another attempt may still succeed")
-			return
-		}
+	if b.othersOpen(d) {
+		return
 	}
 	d.outcome, d.to = OrderFailed, order.Failed
 	d.pass("state", "the last attempt failed for good")
+}
+
+// decideClosed: an attempt that can never be paid any more takes its order with it,
+// where no other one is open. Of a payment that was made, the word may say that all
+// of it went back.
+func (b *batch) decideClosed(r *Received, d *decision) {
+	c, o := r.Callback, d.order
+	if _, paid := b.trades[r.trade()]; paid && c.Reverses {
+		d.fail("refund", "no refund of ours is known")
+		d.except(r, compensation.UnknownRefund, map[string]any{"status": c.RawStatus})
+		return
+	}
+	if !o.Status.Open() {
+		d.pass("state", "%q moves nothing of a %s order", c.RawStatus, o.Status)
+		return
+	}
+	d.attempt = b.attemptFor(r, o, AttemptClosed)
+	if b.othersOpen(d) {
+		d.outcome = FailedTry
+		return
+	}
+	d.outcome, d.to = OrderClosed, order.Closed
+	d.pass("state", "the supplier closed the last attempt")
+}
+
+// othersOpen says whether money may still come of another attempt at the order.
+func (b *batch) othersOpen(d *decision) bool {
+	for _, a := range b.attempts[d.order.ID] {
+		if a.open() && a.SupplierRef != d.attempt.SupplierRef {
+			d.pass("state", "another attempt may still succeed")
+			return true
+		}
+	}
+	return false
+}
+
+// exceptDispute: the order stays paid; operators decide whether to fight the dispute.
+// One without an order stands alone.
+func (d *decision) exceptDispute(r *Received, now int64) {
+	c := r.Callback
+	if d.order == nil {
+		d.fail("order", "no order was paid by the trade number %q", c.TradeNo)
+	} else {
+		d.pass("order", "%s is %s, version %d", d.order.OrderNo, d.order.Status, d.order.Version)
+	}
+	d.fail("dispute", "the buyer disputes the payment: %s, %s", cmp.Or(c.Dispute.Reason, "–"), cmp.Or(c.Dispute.Status, "–"))
+	detail := map[string]any{"type": c.RawStatus, "dispute_no": c.Dispute.No, "reason": c.Dispute.Reason, "status": c.Dispute.Status}
+	if !c.Dispute.DueBy.IsZero() {
+		detail["due_by"] = c.Dispute.DueBy.UTC().Format(time.RFC3339)
+	}
+	d.except(r, compensation.DisputeOpened, detail)
+	d.exception.Subject, d.exception.OccurredAt = c.Dispute.No, now
+	if !c.OccurredAt.IsZero() {
+		d.exception.OccurredAt = min(c.OccurredAt.UnixMicro(), now)
+	}
+	// Suppliers write whole seconds: of two messages of one second the one that ends
+	// the dispute is the later.
+	if c.Dispute.Over {
+		d.exception.OccurredAt++
+	}
+}
+
+// noWord stands for a message that says no type or status at all.
+const noWord = "(none)"
+
+// exceptUnknown: one exception per supplier and word, whatever it is about; the
+// detail names the newest example.
+func (d *decision) exceptUnknown(r *Received) {
+	c := r.Callback
+	d.fail("status", "%q is not among the words that the adapter knows", c.RawStatus)
+	word := cmp.Or(c.RawStatus, noWord)
+	d.except(r, compensation.UnknownEvent, map[string]any{"type": word, "order_no": c.OrderRef})
+	d.exception.Subject = word
+	d.exception.OrderID, d.exception.OrderNo, d.exception.MerchantID = 0, "", 0
+	d.exception.Amount, d.exception.Currency = 0, ""
 }
 
 // except makes the exception that goes with the outcome.

@@ -115,6 +115,8 @@ func (p *Processor) confirmed(_ []*Received, outs []Outcome) {
 			metric.OrdersMoved.WithLabelValues(string(order.Paid)).Inc()
 		case OrderFailed:
 			metric.OrdersMoved.WithLabelValues(string(order.Failed)).Inc()
+		case OrderClosed:
+			metric.OrdersMoved.WithLabelValues(string(order.Closed)).Inc()
 		case Repeat, Ignored, FailedTry:
 		default:
 			metric.Exceptions.WithLabelValues(out.Name).Inc()
@@ -156,7 +158,8 @@ type Record struct {
 
 // Outcome is what became of a callback. All of them are committed.
 type Outcome struct {
-	// Name is Paid, Repeat, Ignored, FailedTry, OrderFailed, or the exception's kind.
+	// Name is Paid, Repeat, Ignored, FailedTry, OrderFailed, OrderClosed, or the
+	// exception's kind.
 	Name string
 	// CallbackID is the record of the message, or of the first one where it came again.
 	CallbackID int64
@@ -175,4 +178,5 @@ const (
 	Ignored     = "ignored"      // says nothing that moves an order
 	FailedTry   = "failed_try"   // a failure that the buyer may repeat, or of a closed order
 	OrderFailed = "order_failed" // the last attempt failed for good
+	OrderClosed = "order_closed" // the supplier closed the last attempt, and with it the order
 )

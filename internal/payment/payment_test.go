@@ -139,6 +139,10 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 		tryAgain := func(r *payment.Received) { r.Callback.Status = supplier.Failed }
 		refund := func(r *payment.Received) { r.Callback.Status = supplier.Refunded }
 		other := func(r *payment.Received) { r.Callback.Status, r.Callback.RawStatus = supplier.Other, "WAT" }
+		shut := func(r *payment.Received) { r.Callback.Status = supplier.Closed }
+		reversed := func(r *payment.Received) {
+			r.Callback.Status, r.Callback.Reverses, r.Callback.TradeNo = supplier.Closed, true, "first-"+r.Callback.OrderRef
+		}
 		account := func(r *payment.Received) { r.Supplier.AccountID++; r.Supplier.ID++ }
 		cells := []cell{
 			{"paid/pending", pending, nil, payment.Paid, order.Paid},
@@ -160,6 +164,13 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 			{"refund/paid", paid, refund, compensation.UnknownRefund, order.Paid},
 			{"refund/pending", pending, refund, compensation.UnknownRefund, order.Pending},
 			{"other/pending", pending, other, payment.Ignored, order.Pending},
+			{"closed/pending", pending, shut, payment.OrderClosed, order.Closed},
+			{"closed/paying", paying, shut, payment.OrderClosed, order.Closed},
+			{"closed/closing", closing, shut, payment.OrderClosed, order.Closed},
+			{"closed/closed", closed, shut, payment.Ignored, order.Closed},
+			{"closed/paid", paid, shut, payment.Ignored, order.Paid},
+			{"closed, which reverses/pending", pending, reversed, payment.OrderClosed, order.Closed},
+			{"closed, which reverses/paid", paid, reversed, compensation.UnknownRefund, order.Paid},
 		}
 		for i, c := range cells {
 			o := c.from(create(t, f, nil))
@@ -173,7 +184,7 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 			if got := reload(t, f, o); got.Status != c.status {
 				t.Errorf("%s: order is %s, want %s", c.name, got.Status, c.status)
 			}
-			isException := c.outcome != payment.Paid && c.outcome != payment.FailedTry && c.outcome != payment.OrderFailed && c.outcome != payment.Ignored
+			isException := c.outcome != payment.Paid && c.outcome != payment.FailedTry && c.outcome != payment.OrderFailed && c.outcome != payment.OrderClosed && c.outcome != payment.Ignored
 			if got := f.Count(t, "SELECT count(*) FROM exceptions WHERE order_no = ? AND kind = ?", o.OrderNo, c.outcome); (got == 1) != isException {
 				t.Errorf("%s: %d exceptions", c.name, got)
 			}

@@ -34,14 +34,25 @@ type Request struct {
 // Status is what a callback says of the payment, in our words.
 type Status string
 
-// A status that an adapter does not know is Other: an unknown word never moves
-// an order.
+// Neither Other nor Unknown moves an order. Other is a word that the adapter names
+// as harmless; an Unknown one may be about money, and operators must see it.
 const (
 	Paid     Status = "paid"     // the money is there
 	Failed   Status = "failed"   // this try failed; see Callback.Final
+	Closed   Status = "closed"   // the payment can never be made any more; see Callback.Reverses
 	Refunded Status = "refunded" // money went back
-	Other    Status = "other"    // known or unknown, moves nothing
+	Disputed Status = "disputed" // the buyer's bank demands the money back; see Callback.Dispute
+	Other    Status = "other"    // says nothing that moves an order
+	Unknown  Status = "unknown"  // a word that the adapter's table does not hold
 )
+
+// Meaning is what one of a supplier's words says. Each adapter has one table of
+// them, for callbacks and for answers alike.
+type Meaning struct {
+	Status   Status
+	Final    bool // see Callback.Final
+	Reverses bool // see Callback.Reverses
+}
 
 // Callback is an authentic message after translation. Only an adapter that has
 // verified the signature may return one.
@@ -60,6 +71,9 @@ type Callback struct {
 	// Final says of a Failed callback that the buyer cannot try again under this
 	// reference. A failure that is not final moves nothing.
 	Final bool
+	// Reverses says of a Closed callback that its word means something else of a
+	// payment that was made: all of it went back to the buyer.
+	Reverses bool
 	// Amount is in minor units of Currency (ISO 4217, upper case).
 	Amount   int64
 	Currency string
@@ -68,8 +82,22 @@ type Callback struct {
 	Identity map[string]string
 	// RefundNo is our own refund number, of a Refunded callback that names it.
 	RefundNo string
+	// Dispute is set in a Disputed callback, which carries no reference of ours: its
+	// order is the one that TradeNo paid.
+	Dispute *Dispute
 	// OccurredAt is the supplier's time of the fact; zero where it gives none.
 	OccurredAt time.Time
+}
+
+// Dispute is what a Disputed callback says of the dispute itself. Amount and
+// currency of the callback are those of the dispute; an amount of 0 is one that
+// could not be read.
+type Dispute struct {
+	No     string    // the supplier's number: one dispute is one exception
+	Reason string    // the supplier's word
+	Status string    // the supplier's word for where it stands
+	DueBy  time.Time // until when evidence is accepted; zero where none is wanted
+	Over   bool      // won, lost or withdrawn
 }
 
 // Longest texts of a callback in bytes. Suppliers stay far below; more than about
@@ -84,11 +112,18 @@ const (
 // decides anything.
 func (c *Callback) Bound() (field string) {
 	c.RawStatus = fit.Cut(c.RawStatus, maxNumber)
+	var dispute Dispute
+	if c.Dispute != nil {
+		dispute = *c.Dispute
+		dispute.Reason, dispute.Status = fit.Cut(dispute.Reason, maxNumber), fit.Cut(dispute.Status, maxNumber)
+		defer func() { c.Dispute = &dispute }()
+	}
 	for _, f := range []struct {
 		name string
 		text *string
 		most int
 	}{
+		{"dispute number", &dispute.No, maxNumber},
 		{"currency", &c.Currency, maxCurrency},
 		{"refund number", &c.RefundNo, maxNumber},
 		{"event key", &c.EventKey, maxEventKey},

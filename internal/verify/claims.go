@@ -20,6 +20,7 @@ func callbackClaims() []claim {
 	return []claim{
 		{table: "callbacks", where: is("x.outcome", payment.Paid), wrong: changed, what: what, args: []any{order.Paid}},
 		{table: "callbacks", where: is("x.outcome", payment.OrderFailed), wrong: changed, what: what, args: []any{order.Failed}},
+		{table: "callbacks", where: is("x.outcome", payment.OrderClosed), wrong: changed, what: what, args: []any{order.Closed}},
 		{
 			// A repeat is known by its key, or by the order that the same trade number paid.
 			table: "callbacks", where: is("x.outcome", payment.Repeat), what: what, args: []any{order.Paid},
@@ -31,8 +32,15 @@ func callbackClaims() []claim {
 		{
 			// Every other outcome is the kind of an exception.
 			table: "callbacks", what: what,
-			where: "NOT (" + is("x.outcome", payment.Paid, payment.OrderFailed, payment.Repeat, payment.Ignored, payment.FailedTry) + ")",
+			where: "NOT (" + is("x.outcome", payment.Paid, payment.OrderFailed, payment.OrderClosed, payment.Repeat, payment.Ignored, payment.FailedTry,
+				compensation.DisputeOpened, compensation.UnknownEvent) + ")",
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.order_no = x.order_no AND e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
+		},
+		{
+			// One exception stands for all messages of a dispute, or of a type, whatever
+			// their order.
+			table: "callbacks", what: what, where: is("x.outcome", compensation.DisputeOpened, compensation.UnknownEvent),
+			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
 		},
 	}
 }

@@ -171,6 +171,16 @@ func (s *story) tell() *order.Order {
 	other := s.Callback(closing.OrderNo, "T-other", 1999)
 	other.Callback.Status = supplier.Other
 	s.take(other, payment.Ignored)
+	shut := s.create(s.M1, 2)
+	closed := s.Callback(shut.OrderNo, "T-closed", 1999)
+	closed.Callback.Status = supplier.Closed
+	s.take(closed, payment.OrderClosed)
+	odd := s.Callback(told.OrderNo, "T-odd", 1999)
+	odd.Callback.Status, odd.Callback.RawStatus = supplier.Unknown, "payout.failed"
+	s.take(odd, compensation.UnknownEvent)
+	dispute := s.Callback("", "T-"+told.OrderNo, 1999)
+	dispute.Callback.Status, dispute.Callback.Dispute = supplier.Disputed, &supplier.Dispute{No: "du_1"}
+	s.take(dispute, compensation.DisputeOpened)
 	s.take(s.Callback(closing.OrderNo, "T-amount", 1), compensation.AmountMismatch)
 
 	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
@@ -237,6 +247,9 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 	for _, c := range []struct{ invariant, name, query string }{
 		{"I1", "paid without a change", "UPDATE callbacks SET outcome = 'paid' WHERE outcome = 'ignored'"},
 		{"I1", "failed without a change", "UPDATE callbacks SET outcome = 'order_failed' WHERE outcome = 'ignored'"},
+		{"I1", "closed without a change", "UPDATE callbacks SET outcome = 'order_closed' WHERE outcome = 'ignored'"},
+		{"I1", "dispute lost", "DELETE FROM exceptions WHERE kind = 'dispute_opened'"},
+		{"I1", "unknown event lost", "DELETE FROM exceptions WHERE kind = 'unknown_event'"},
 		{"I1", "repeat of nothing", "UPDATE callbacks SET outcome = 'repeat', digest = 'x' WHERE outcome = 'ignored'"},
 		{"I1", "exception lost", "DELETE FROM exceptions WHERE kind = 'amount_mismatch'"},
 		{"I2", "delivery lost", "DELETE FROM deliveries WHERE status = 'queued' AND event_type = 'order.paid'"},

@@ -91,13 +91,13 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		t.Fail("unsigned", "%v", err)
 		return supplier.Callback{}, err
 	}
-	got, err := translate(fields)
+	got, err := a.translate(fields)
 	for _, value := range fields {
 		err = cmp.Or(err, supplier.CheckCut(value, read))
 	}
 	if err != nil {
 		t.Fail("content", "%v", err)
-		got.Status, got.Final = supplier.Other, false
+		got.Status, got.Reverses = supplier.Other, false
 		return supplier.Callback{}, &supplier.Unreadable{
 			Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: got,
 		}

@@ -162,6 +162,7 @@ func TestAdapterKeepsItsPromises(t *testing.T) {
 		OtherAmount: "20",
 		OtherMinor:  2000,
 		OtherStatus: "TRADE_FINISHED",
+		Harmless:    []string{"WAIT_BUYER_PAY"},
 		OddAmounts:  []string{"19.990", " 19.99", "19.99 ", "19,99", "１９.99", "19.99\n", "0019.99"},
 		Replies: map[supplier.Result]supplier.Reply{
 			supplier.Taken:          {Status: 200, ContentType: "text/plain", Body: []byte("success")},
@@ -210,8 +211,8 @@ func TestNotificationsMean(t *testing.T) {
 	part := want(supplier.Refunded, "TRADE_SUCCESS", "TRADE_SUCCESS:R-1", 500, refundAt)
 	full := want(supplier.Refunded, "TRADE_CLOSED", "TRADE_CLOSED:R-1", 1999, refundAt)
 	part.RefundNo, full.RefundNo = "R-1", "R-1"
-	closed := want(supplier.Failed, "TRADE_CLOSED", "TRADE_CLOSED", 1999, paid.OccurredAt)
-	closed.Final = true
+	closed := want(supplier.Closed, "TRADE_CLOSED", "TRADE_CLOSED", 1999, paid.OccurredAt)
+	closed.Reverses = true
 	for name, tc := range map[string]struct {
 		fields url.Values
 		want   supplier.Callback
@@ -224,7 +225,8 @@ func TestNotificationsMean(t *testing.T) {
 		"refund_part":     {with("TRADE_SUCCESS", refundFields), part},
 		"refund_full":     {with("TRADE_CLOSED", map[string]string{"gmt_refund": "2026-03-01 15:59:58.123", "out_biz_no": "R-1"}), full},
 		"trade_closed":    {with("TRADE_CLOSED", map[string]string{"gmt_close": "2026-03-01 15:59:58"}), closed},
-		"another_product": {url.Values{"notify_id": {"N-1"}, "app_id": {testAppID}, "total_amount": {"any"}}, supplier.Callback{EventKey: "N-1", Status: supplier.Other, Currency: "CNY", Identity: map[string]string{"app_id": testAppID, "seller_id": ""}}},
+		"another_product": {url.Values{"notify_id": {"N-1"}, "app_id": {testAppID}, "total_amount": {"any"}}, supplier.Callback{EventKey: "N-1", Status: supplier.Unknown, Currency: "CNY", Identity: map[string]string{"app_id": testAppID, "seller_id": ""}}},
+		"dut_user_sign":   {url.Values{"notify_id": {"N-2"}, "app_id": {testAppID}, "notify_type": {"dut_user_sign"}}, supplier.Callback{EventKey: "N-2", Status: supplier.Unknown, RawStatus: "dut_user_sign", Currency: "CNY", Identity: map[string]string{"app_id": testAppID, "seller_id": ""}}},
 		"refund_unnumbered": {
 			with("TRADE_SUCCESS", map[string]string{"gmt_refund": "2026-03-01 15:59:58", "refund_fee": "5.00"}),
 			want(supplier.Refunded, "TRADE_SUCCESS", "TRADE_SUCCESS:2026-03-01 15:59:58/5.00", 500, paid.OccurredAt),

@@ -1,6 +1,7 @@
 package alipay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -21,38 +22,52 @@ var read = []string{
 	"refund_fee", "gmt_refund", "out_biz_no",
 }
 
+// words is what each trade_status says. Two of them say something else where the
+// notification brings a refund.
+var words = map[string]supplier.Meaning{
+	"WAIT_BUYER_PAY": {Status: supplier.Other}, // the trade was made; nobody has paid
+	"TRADE_SUCCESS":  {Status: supplier.Paid},
+	// The time for refunds is over. May come without TRADE_SUCCESS before it.
+	"TRADE_FINISHED": {Status: supplier.Paid},
+	// Two things under one word: never paid in time, or paid back in full.
+	"TRADE_CLOSED": {Status: supplier.Closed, Reverses: true},
+}
+
+func (a *adapter) status(word string) (m supplier.Meaning, known bool) {
+	if m, known = words[word]; known {
+		return m, true
+	}
+	return supplier.Meaning{Status: supplier.Unknown}, false
+}
+
 // translate reads authentic parameters. Beside an error it returns what could be
 // read.
-func translate(f map[string]string) (supplier.Callback, error) {
+func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 	got := supplier.Callback{
 		EventKey: f["notify_id"], OrderRef: f["out_trade_no"], TradeNo: f["trade_no"],
-		Status: supplier.Other, RawStatus: f["trade_status"], Currency: currency,
+		Status: supplier.Unknown, RawStatus: f["trade_status"], Currency: currency,
 		Identity: map[string]string{"app_id": f["app_id"], "seller_id": f["seller_id"]},
 	}
 	if f["trade_no"] == "" || f["trade_status"] == "" {
 		if got.EventKey == "" {
 			return got, errors.New("the notification names neither a trade and its status nor a notify_id")
 		}
-		return got, nil // another product's notification: no trade, no money of ours
+		// Another product's notification has its type elsewhere, and any shape. The
+		// type decides nothing: it names the exception.
+		got.RawStatus = cmp.Or(f["msg_method"], f["notify_type"], got.RawStatus)
+		return got, nil
 	}
 	got.EventKey = f["trade_no"] + ":" + f["trade_status"]
-	switch f["trade_status"] {
-	case "TRADE_SUCCESS":
-		// A partial refund leaves the status and repeats it with the refund's data.
-		if refunded(f) {
-			return refund(got, f)
-		}
+	m, _ := a.status(f["trade_status"])
+	got.Status, got.Reverses = m.Status, m.Reverses
+	switch {
+	// A partial refund leaves TRADE_SUCCESS and repeats it with the refund's data.
+	// TRADE_FINISHED may have those of refunds that were told of earlier.
+	case refunded(f) && (f["trade_status"] == "TRADE_SUCCESS" || f["trade_status"] == "TRADE_CLOSED"):
+		return refund(got, f)
+	case m.Status == supplier.Paid:
 		return payment(got, f)
-	case "TRADE_FINISHED":
-		// The time for refunds is over. May come without TRADE_SUCCESS before it,
-		// and with the data of partial refunds that were told of earlier.
-		return payment(got, f)
-	case "TRADE_CLOSED":
-		// Two things under one word: paid back in full, or never paid in time.
-		if refunded(f) {
-			return refund(got, f)
-		}
-		got.Status, got.Final = supplier.Failed, true
+	case m.Status == supplier.Closed:
 		got.OccurredAt = readTime(f["gmt_close"])
 	}
 	if minor, err := money.ParseMajor(f["total_amount"], currency); err == nil {
@@ -98,7 +113,7 @@ func refund(c supplier.Callback, f map[string]string) (supplier.Callback, error)
 	if err != nil {
 		return c, fmt.Errorf("refund_fee: %w", err)
 	}
-	c.Status, c.Amount = supplier.Refunded, minor
+	c.Status, c.Reverses, c.Amount = supplier.Refunded, false, minor
 	return c, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"backstop/internal/fit"
@@ -31,6 +30,7 @@ var Kind = supplier.Kind{
 			config:    c,
 			code:      code,
 			publicKey: publicKey,
+			words:     c.table(),
 			appended:  strings.ReplaceAll(*c.KeyAppend, keyMark, c.Key),
 		}, nil
 	},
@@ -41,6 +41,7 @@ type adapter struct {
 	code      string
 	publicKey *rsa.PublicKey // of rsa-sha256 only
 	appended  string         // key_append with the key in its place
+	words     map[string]supplier.Meaning
 }
 
 // maxText bounds order and trade numbers, status words and account names in
@@ -87,8 +88,8 @@ func (a *adapter) translate(fields map[string]string) (supplier.Callback, error)
 	if a.AccountField != "" {
 		got.Identity["account"] = fit.Cut(fields[a.AccountField], maxText)
 	}
-	got.Status = a.status(got.RawStatus)
-	got.Final = got.Status == supplier.Failed
+	m, _ := a.status(got.RawStatus)
+	got.Status, got.Final = m.Status, m.Final
 	got.EventKey = eventKey(got)
 	if err := a.checkTexts(fields, got); err != nil {
 		return got, err
@@ -103,24 +104,24 @@ func (a *adapter) translate(fields map[string]string) (supplier.Callback, error)
 	return got, err
 }
 
-// status looks the word up; without a status field the supplier only ever calls
-// about payments that were made.
-func (a *adapter) status(word string) supplier.Status {
-	switch {
-	case a.StatusField == "" || slices.Contains(a.PaidValues, word):
-		return supplier.Paid
-	case slices.Contains(a.FailedValues, word):
-		return supplier.Failed
-	default:
-		return supplier.Other
+// status looks the word up in the settings; without a status field the supplier
+// only ever calls about payments that were made.
+func (a *adapter) status(word string) (m supplier.Meaning, known bool) {
+	if a.StatusField == "" {
+		return supplier.Meaning{Status: supplier.Paid}, true
 	}
+	m, known = a.words[word]
+	if !known {
+		m.Status = supplier.Unknown
+	}
+	return m, known
 }
 
-// eventKey names the fact: two words that both mean paid are one fact, each
-// unknown word is one of its own.
+// eventKey names the fact: two words that both mean paid are one fact, each word
+// that moves nothing is one of its own.
 func eventKey(c supplier.Callback) string {
 	fact := string(c.Status)
-	if c.Status == supplier.Other {
+	if c.Status == supplier.Other || c.Status == supplier.Unknown {
 		fact += ":" + c.RawStatus
 	}
 	if c.TradeNo == "" {

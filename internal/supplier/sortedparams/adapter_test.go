@@ -145,6 +145,7 @@ func payment(changes map[string]string) map[string]string {
 }
 
 func TestStatusWordsMeanWhatTheSettingsSay(t *testing.T) {
+	more := basic.with(settings{"closed_values": []string{"SHUT"}, "paying_values": []string{"WAIT"}, "not_found_values": []string{"NONE"}})
 	always := basic.with(settings{"status_field": nil, "paid_values": nil, "failed_values": nil})
 	for _, c := range []struct {
 		name   string
@@ -157,10 +158,13 @@ func TestStatusWordsMeanWhatTheSettingsSay(t *testing.T) {
 		{"paid", basic, "OK", supplier.Paid, false, "trade:T-1:paid"},
 		{"another word for paid is the same fact", basic.with(settings{"paid_values": []string{"OK", "DONE"}}), "DONE", supplier.Paid, false, "trade:T-1:paid"},
 		{"failed", basic, "NO", supplier.Failed, true, "trade:T-1:failed"},
-		{"unknown", basic, "WAIT", supplier.Other, false, "trade:T-1:other:WAIT"},
-		{"another case", basic, "ok", supplier.Other, false, "trade:T-1:other:ok"},
-		{"a space", basic, "OK ", supplier.Other, false, "trade:T-1:other:OK "},
-		{"none", basic, "", supplier.Other, false, "trade:T-1:other:"},
+		{"closed", more, "SHUT", supplier.Closed, false, "trade:T-1:closed"},
+		{"not yet", more, "WAIT", supplier.Other, false, "trade:T-1:other:WAIT"},
+		{"not found", more, "NONE", supplier.Other, false, "trade:T-1:other:NONE"},
+		{"unknown", basic, "WAIT", supplier.Unknown, false, "trade:T-1:unknown:WAIT"},
+		{"another case", basic, "ok", supplier.Unknown, false, "trade:T-1:unknown:ok"},
+		{"a space", basic, "OK ", supplier.Unknown, false, "trade:T-1:unknown:OK "},
+		{"none", basic, "", supplier.Unknown, false, "trade:T-1:unknown:"},
 		{"no status field", always, "NO", supplier.Paid, false, "trade:T-1:paid"},
 	} {
 		got, err := said(t, c.s, payment(map[string]string{"state": c.state}))

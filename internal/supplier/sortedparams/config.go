@@ -26,17 +26,21 @@ type config struct {
 	SignCase    string   `json:"sign_case"` // lower, upper or any
 	SkipEmpty   bool     `json:"skip_empty"`
 
-	OrderField    string   `json:"order_field"`
-	TradeField    string   `json:"trade_field"`
-	AmountField   string   `json:"amount_field"`
-	AmountUnit    string   `json:"amount_unit"` // major or minor
-	Currency      string   `json:"currency"`
-	CurrencyField string   `json:"currency_field"`
-	StatusField   string   `json:"status_field"`
-	PaidValues    []string `json:"paid_values"`
-	FailedValues  []string `json:"failed_values"`
-	AccountField  string   `json:"account_field"`
-	Account       string   `json:"account"`
+	OrderField    string `json:"order_field"`
+	TradeField    string `json:"trade_field"`
+	AmountField   string `json:"amount_field"`
+	AmountUnit    string `json:"amount_unit"` // major or minor
+	Currency      string `json:"currency"`
+	CurrencyField string `json:"currency_field"`
+	StatusField   string `json:"status_field"`
+	// The values of StatusField, by what they mean.
+	PaidValues     []string `json:"paid_values"`
+	FailedValues   []string `json:"failed_values"`
+	ClosedValues   []string `json:"closed_values"`    // can never be paid any more
+	PayingValues   []string `json:"paying_values"`    // not yet
+	NotFoundValues []string `json:"not_found_values"` // the supplier has no such payment
+	AccountField   string   `json:"account_field"`
+	Account        string   `json:"account"`
 
 	Reply    reply  `json:"reply"`
 	QueryURL string `json:"query_url"`
@@ -151,22 +155,53 @@ func (c *config) checkMeaning() *supplier.FieldError {
 			return wrong("currency", "%v", err)
 		}
 	}
-	switch {
-	case c.StatusField == "" && len(c.PaidValues)+len(c.FailedValues) > 0:
-		return wrong("status_field", "missing: paid_values and failed_values are its values")
-	case c.StatusField != "" && len(c.PaidValues) == 0:
+	if c.StatusField != "" && len(c.PaidValues) == 0 {
 		return wrong("paid_values", "missing: the values of %s that mean paid", c.StatusField)
-	case slices.Contains(c.PaidValues, ""):
-		return wrong("paid_values", "an empty value would take a message without a status for paid")
-	case slices.Contains(c.FailedValues, ""):
-		return wrong("failed_values", "an empty value would take a message without a status for failed")
 	}
-	for _, value := range c.FailedValues {
-		if slices.Contains(c.PaidValues, value) {
-			return wrong("failed_values", "%q is among paid_values too", value)
+	seen := map[string]string{}
+	for _, v := range c.values() {
+		if c.StatusField == "" && len(v.words) > 0 {
+			return wrong("status_field", "missing: %s are its values", v.field)
+		}
+		for _, word := range v.words {
+			if word == "" {
+				return wrong(v.field, "an empty value would give a message without a status a meaning")
+			}
+			if before := seen[word]; before != "" && before != v.field {
+				return wrong(v.field, "%q is among %s too", word, before)
+			}
+			seen[word] = v.field
 		}
 	}
 	return nil
+}
+
+// values are the lists of words with what each of them means.
+func (c *config) values() []valueList {
+	return []valueList{
+		{"paid_values", c.PaidValues, supplier.Meaning{Status: supplier.Paid}},
+		{"failed_values", c.FailedValues, supplier.Meaning{Status: supplier.Failed, Final: true}},
+		{"closed_values", c.ClosedValues, supplier.Meaning{Status: supplier.Closed}},
+		{"paying_values", c.PayingValues, supplier.Meaning{Status: supplier.Other}},
+		{"not_found_values", c.NotFoundValues, supplier.Meaning{Status: supplier.Other}},
+	}
+}
+
+type valueList struct {
+	field string
+	words []string
+	means supplier.Meaning
+}
+
+// table is all of the words.
+func (c *config) table() map[string]supplier.Meaning {
+	all := map[string]supplier.Meaning{}
+	for _, v := range c.values() {
+		for _, word := range v.words {
+			all[word] = v.means
+		}
+	}
+	return all
 }
 
 func (c *config) checkReply() *supplier.FieldError {

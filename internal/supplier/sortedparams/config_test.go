@@ -53,6 +53,10 @@ func TestWrongSettingsNameTheField(t *testing.T) {
 		"status without values":       {"paid_values", basic, settings{"paid_values": []string{}}},
 		"an empty paid value":         {"paid_values", basic, settings{"paid_values": []string{"OK", ""}}},
 		"an empty failed value":       {"failed_values", basic, settings{"failed_values": []string{""}}},
+		"values of no status":         {"status_field", basic, settings{"status_field": nil, "paid_values": nil, "failed_values": nil, "paying_values": []string{"WAIT"}}},
+		"paid and closed":             {"closed_values", basic, settings{"closed_values": []string{"OK"}}},
+		"failed and paying":           {"paying_values", basic, settings{"paying_values": []string{"NO"}}},
+		"an empty word for not found": {"not_found_values", basic, settings{"not_found_values": []string{""}}},
 		"paid and failed":             {"failed_values", basic, settings{"failed_values": []string{"NO", "OK"}}},
 		"account without its field":   {"account", basic, settings{"account": "M1"}},
 		"account field alone":         {"account", basic, settings{"account_field": "mch"}},
@@ -120,7 +124,7 @@ func TestSettingsOfEveryFieldAreTaken(t *testing.T) {
 	raw := `{"format":"xml","algorithm":"rsa-sha256","key":"k","public_key":"` + base64.StdEncoding.EncodeToString(der) + `",
 		"key_append":"&key={key}","sign_field":"signature","sign_exclude":["sign_type"],"sign_case":"upper","skip_empty":true,
 		"order_field":"o","trade_field":"t","amount_field":"a","amount_unit":"minor","currency":"CNY","currency_field":"c",
-		"status_field":"s","paid_values":["1"],"failed_values":["2"],"account_field":"m","account":"M1",
+		"status_field":"s","paid_values":["1"],"failed_values":["2"],"closed_values":["3"],"paying_values":["4"],"not_found_values":["5"],"account_field":"m","account":"M1",
 		"reply":{"content_type":"application/json","success":"{\"code\":0}","failure":"{\"code\":1}"},
 		"query_url":"https://pay.example.com/query?v=1"}`
 	made, err := Kind.New("s1", json.RawMessage(raw))

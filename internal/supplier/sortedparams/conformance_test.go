@@ -176,7 +176,7 @@ func suiteFor(t *testing.T, format, algorithm string) suppliertest.Suite {
 		return supplier.Reply{Status: status, ContentType: "text/html", Body: []byte(body)}
 	}
 	return suppliertest.Suite{
-		Adapter:  newAdapter(t, full(format, algorithm, "any")),
+		Adapter:  newAdapter(t, full(format, algorithm, "any").with(settings{"paying_values": []string{"WAIT"}, "not_found_values": []string{"NONE"}})),
 		Stranger: newAdapter(t, full(format, algorithm, "any").with(stranger)),
 		Message: func(c suppliertest.Change) *supplier.Request {
 			fields := d.sign(map[string]string{
@@ -193,7 +193,7 @@ func suiteFor(t *testing.T, format, algorithm string) suppliertest.Suite {
 			EventKey: "trade:T-1:paid", OrderRef: "O-1", TradeNo: "T-1", Status: supplier.Paid, RawStatus: "OK",
 			Amount: 1999, Currency: "CNY", Identity: map[string]string{"account": "M1"},
 		},
-		OtherAmount: "20.00", OtherMinor: 2000, OtherStatus: "NO",
+		OtherAmount: "20.00", OtherMinor: 2000, OtherStatus: "NO", Harmless: []string{"WAIT", "NONE"},
 		OddAmounts: []string{"19.999", "١٩"},
 		Secrets:    []string{"test-only-key"},
 		Replies: map[supplier.Result]supplier.Reply{

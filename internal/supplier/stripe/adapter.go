@@ -91,7 +91,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, window); err != nil {
 		return supplier.Callback{}, err
 	}
-	got, err := translate(req.Body)
+	got, err := a.translate(req.Body)
 	if err != nil {
 		t.Fail("content", "%v", err)
 		return supplier.Callback{}, &supplier.Unreadable{

@@ -111,13 +111,18 @@ var paid = supplier.Callback{
 
 func TestAdapterKeepsItsPromises(t *testing.T) {
 	suppliertest.Run(t, suppliertest.Suite{
-		Adapter:          newTest(t, oldSecret, testSecret),
-		Stranger:         newTest(t, oldSecret),
-		Message:          message,
-		Want:             paid,
-		OtherAmount:      "2000",
-		OtherMinor:       2000,
-		OtherStatus:      "payment_intent.payment_failed",
+		Adapter:     newTest(t, oldSecret, testSecret),
+		Stranger:    newTest(t, oldSecret),
+		Message:     message,
+		Want:        paid,
+		OtherAmount: "2000",
+		OtherMinor:  2000,
+		OtherStatus: "payment_intent.payment_failed",
+		Harmless: []string{
+			"payment_intent.created", "payment_intent.processing", "payment_intent.requires_action", "payment_intent.amount_capturable_updated",
+			"charge.pending", "charge.failed", "charge.expired", "charge.updated", "customer.created", "customer.subscription.updated",
+			"product.updated", "price.created", "payment_method.attached", "setup_intent.succeeded", "account.updated",
+		},
 		OddAmounts:       []string{`"1999"`, "1999.0", "{}"},
 		SignatureHeaders: []string{"Stripe-Signature"},
 		Window:           5 * time.Minute,
@@ -170,8 +175,11 @@ func TestEventsMean(t *testing.T) {
 		c.RefundNo = "R-1"
 		return c
 	}
-	final := as(supplier.Failed, "payment_intent.canceled", "pi_3TestIntent0001:payment_intent.canceled", 1999)
-	final.Final = true
+	bare := func(s supplier.Status, kind string) supplier.Callback {
+		return supplier.Callback{
+			EventKey: "evt_3TestEvent0002", Status: s, RawStatus: kind, Identity: map[string]string{"account": "own"}, OccurredAt: paid.OccurredAt,
+		}
+	}
 	for name, tc := range map[string]struct {
 		body string
 		want supplier.Callback
@@ -179,7 +187,8 @@ func TestEventsMean(t *testing.T) {
 		"payment_intent.succeeded": {intent("payment_intent.succeeded"), paid},
 		"payment_intent.payment_failed": {intent("payment_intent.payment_failed"), as(supplier.Failed,
 			"payment_intent.payment_failed", "pi_3TestIntent0001:payment_intent.payment_failed", 1999)},
-		"payment_intent.canceled": {intent("payment_intent.canceled"), final},
+		"payment_intent.canceled": {intent("payment_intent.canceled"), as(supplier.Closed,
+			"payment_intent.canceled", "pi_3TestIntent0001:payment_intent.canceled", 1999)},
 		"checkout.session.completed.paid": {eventOf("checkout.session.completed", sessionObject("paid")), as(supplier.Paid,
 			"checkout.session.completed", "pi_3TestIntent0001:checkout.session.completed:paid", 1999)},
 		"checkout.session.completed.unpaid": {eventOf("checkout.session.completed", sessionObject("unpaid")), as(supplier.Other,
@@ -194,11 +203,17 @@ func TestEventsMean(t *testing.T) {
 			"charge.refunded", "pi_3TestIntent0001:charge.refunded:500", 500)},
 		"refund.created.pending":   {eventOf("refund.created", refundObject("pending")), refunded(supplier.Other, "refund.created", "re_0001:pending")},
 		"refund.updated.succeeded": {eventOf("refund.updated", refundObject("succeeded")), refunded(supplier.Refunded, "refund.updated", "re_0001:succeeded")},
-		"refund.failed":            {eventOf("refund.failed", refundObject("failed")), refunded(supplier.Other, "refund.failed", "re_0001:failed")},
-		"customer.created": {eventOf("customer.created", `{"id":"cus_1","amount":"any"}`), supplier.Callback{
-			EventKey: "evt_3TestEvent0002", Status: supplier.Other, RawStatus: "customer.created",
-			Identity: map[string]string{"account": "own"}, OccurredAt: paid.OccurredAt,
-		}},
+		"refund.failed":            {eventOf("refund.failed", refundObject("failed")), refunded(supplier.Unknown, "refund.failed", "re_0001:failed")},
+		"checkout.session.completed.odd": {eventOf("checkout.session.completed", sessionObject("in_part")), as(supplier.Unknown,
+			"checkout.session.in_part", "pi_3TestIntent0001:checkout.session.completed:in_part", 1999)},
+		"refund.updated.odd": {eventOf("refund.updated", refundObject("halfway")), refunded(supplier.Unknown, "refund.halfway", "re_0001:halfway")},
+		"charge.succeeded":   {eventOf("charge.succeeded", charge(0)), as(supplier.Other, "charge.succeeded", "pi_3TestIntent0001:charge.succeeded", 1999)},
+		"charge.succeeded.intentless": {eventOf("charge.succeeded", strings.Replace(charge(0), `"pi_3TestIntent0001"`, "null", 1)), with(func(c *supplier.Callback) {
+			c.Status, c.RawStatus, c.EventKey, c.TradeNo = supplier.Unknown, "charge.succeeded without payment_intent", "ch_3TestCharge0001:charge.succeeded", "ch_3TestCharge0001"
+		})},
+		"customer.created":                {eventOf("customer.created", `{"id":"cus_1","amount":"any"}`), bare(supplier.Other, "customer.created")},
+		"payout.failed":                   {eventOf("payout.failed", `{"id":"po_1","amount":"any"}`), bare(supplier.Unknown, "payout.failed")},
+		"payment_intent.partially_funded": {eventOf("payment_intent.partially_funded", `[]`), bare(supplier.Unknown, "payment_intent.partially_funded")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := "testdata/" + name + ".http"
@@ -292,11 +307,18 @@ func FuzzSigned(f *testing.F) {
 	f.Add([]byte(intentEvent(suppliertest.Change{})))
 	f.Add([]byte(eventOf("checkout.session.completed", sessionObject("paid"))))
 	f.Add([]byte(eventOf("charge.refunded", charge(500))))
+	f.Add([]byte(eventOf("charge.dispute.created", disputed(nil))))
 	a := newTest(f, testSecret)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := a.Parse(signed(string(body), suppliertest.Change{}, testSecret), &supplier.Trace{})
 		if err == nil && got.Status == supplier.Paid && !strings.Contains(string(body), fmt.Sprint(got.Amount)) {
 			t.Errorf("paid %d, which the body does not say", got.Amount)
+		}
+		if err == nil && (got.Status == supplier.Disputed) != (got.Dispute != nil && got.Dispute.No != "") {
+			t.Errorf("%s with the dispute %+v", got.Status, got.Dispute)
+		}
+		if got.Amount < 0 {
+			t.Errorf("a negative amount: %d", got.Amount)
 		}
 	})
 }

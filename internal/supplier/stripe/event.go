@@ -40,9 +40,20 @@ type object struct {
 	} `json:"metadata"`
 }
 
+// maxMoment is the last second of the year 9999 (Unix): later ones have no form.
+const maxMoment = 253402300799
+
+// moment is the zero time where the seconds are none that we can write down.
+func moment(seconds int64) time.Time {
+	if seconds <= 0 || seconds > maxMoment {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
 // translate reads an authentic event. Beside an error it returns what could be
 // read, without a status.
-func translate(body []byte) (supplier.Callback, error) {
+func (a *adapter) translate(body []byte) (supplier.Callback, error) {
 	var e event
 	if err := supplier.DecodeJSON(body, &e); err != nil {
 		return supplier.Callback{}, err
@@ -51,11 +62,14 @@ func translate(body []byte) (supplier.Callback, error) {
 	if e.ID == "" || e.Type == "" {
 		return supplier.Callback{}, fmt.Errorf("the event has no id or no type")
 	}
-	if e.Created > 0 {
-		got.OccurredAt = time.Unix(e.Created, 0).UTC()
+	got.OccurredAt = moment(e.Created)
+	m, known := a.status(e.Type)
+	if m.Status == supplier.Disputed {
+		return dispute(got, e.Data.Object)
 	}
-	read, known := meanings[e.Type]
-	if !known {
+	read := readers[e.Type]
+	if read == nil {
+		got.Status = m.Status
 		return got, nil // some other product's event may have any shape
 	}
 	var o object
@@ -64,7 +78,11 @@ func translate(body []byte) (supplier.Callback, error) {
 	}
 	got.OrderRef = o.Metadata.OrderNo
 	got.Currency = strings.ToUpper(o.Currency)
-	amount := read(&got, o)
+	word, amount := read(&got, o)
+	if m, known = a.status(word); !known {
+		got.RawStatus = word
+	}
+	got.Status, got.Final = m.Status, m.Final
 	minor, err := money.ParseMinor(string(amount))
 	moves := got.Status == supplier.Paid || got.Status == supplier.Refunded
 	switch {
@@ -83,53 +101,34 @@ func partial(c supplier.Callback) supplier.Callback {
 	return c
 }
 
-// meanings lists the events that say something of a payment. Each entry fills in
-// the callback and returns the text of the amount that the event is about. What
-// is not listed is Other.
-var meanings = map[string]func(*supplier.Callback, object) json.RawMessage{
-	"payment_intent.succeeded": func(c *supplier.Callback, o object) json.RawMessage {
-		payment(c, o.ID, supplier.Paid)
-		return o.AmountReceived
-	},
-	// The buyer may try another card on the same intent.
-	"payment_intent.payment_failed": func(c *supplier.Callback, o object) json.RawMessage {
-		payment(c, o.ID, supplier.Failed)
-		return o.Amount
-	},
-	"payment_intent.canceled": func(c *supplier.Callback, o object) json.RawMessage {
-		payment(c, o.ID, supplier.Failed)
-		c.Final = true
-		return o.Amount
-	},
+// reader fills in the callback and returns the word that says what happened, and
+// the text of the amount that it happened to.
+type reader func(c *supplier.Callback, o object) (word string, amount json.RawMessage)
+
+// readers are for the events that say something of a payment.
+var readers = map[string]reader{
+	"payment_intent.succeeded":      intent(func(o object) json.RawMessage { return o.AmountReceived }),
+	"payment_intent.payment_failed": intent(func(o object) json.RawMessage { return o.Amount }),
+	"payment_intent.canceled":       intent(func(o object) json.RawMessage { return o.Amount }),
 	// A completed session need not be paid: with bank debits the money comes days
 	// later, and with it async_payment_succeeded.
-	"checkout.session.completed": func(c *supplier.Callback, o object) json.RawMessage {
-		session(c, o, supplier.Other)
-		if o.PaymentStatus == "paid" {
-			c.Status = supplier.Paid
-		}
-		c.EventKey += ":" + o.PaymentStatus
-		return o.AmountTotal
+	"checkout.session.completed": func(c *supplier.Callback, o object) (string, json.RawMessage) {
+		defer func() { c.EventKey += ":" + o.PaymentStatus }()
+		_, amount := session(c, o)
+		return "checkout.session." + o.PaymentStatus, amount
 	},
-	"checkout.session.async_payment_succeeded": func(c *supplier.Callback, o object) json.RawMessage {
-		session(c, o, supplier.Paid)
-		return o.AmountTotal
-	},
-	// Not final, both: the merchant may open another session for the same order.
-	"checkout.session.async_payment_failed": func(c *supplier.Callback, o object) json.RawMessage {
-		session(c, o, supplier.Failed)
-		return o.AmountTotal
-	},
-	"checkout.session.expired": func(c *supplier.Callback, o object) json.RawMessage {
-		session(c, o, supplier.Failed)
-		return o.AmountTotal
-	},
+	"checkout.session.async_payment_succeeded": session,
+	"checkout.session.async_payment_failed":    session,
+	"checkout.session.expired":                 session,
+	// A charge that belongs to an intent only repeats what the intent's events say.
+	"charge.succeeded": charged,
+	"charge.captured":  charged,
 	// The amount is the sum of the charge's refunds so far, hence part of the key:
 	// a second partial refund is another fact.
-	"charge.refunded": func(c *supplier.Callback, o object) json.RawMessage {
-		payment(c, cmp.Or(intentID(o), o.ID), supplier.Refunded)
+	"charge.refunded": func(c *supplier.Callback, o object) (string, json.RawMessage) {
+		payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
 		c.EventKey += ":" + string(o.AmountRefunded)
-		return o.AmountRefunded
+		return c.RawStatus, o.AmountRefunded
 	},
 	"refund.created":        refund,
 	"refund.updated":        refund,
@@ -139,33 +138,59 @@ var meanings = map[string]func(*supplier.Callback, object) json.RawMessage{
 
 // payment notes the payment intent: it is the trade number, and with the type it
 // is the replay key.
-func payment(c *supplier.Callback, id string, s supplier.Status) {
-	c.Status, c.TradeNo, c.EventKey = s, id, id+":"+c.RawStatus
+func payment(c *supplier.Callback, id string) { c.TradeNo, c.EventKey = id, id+":"+c.RawStatus }
+
+func intent(amount func(object) json.RawMessage) reader {
+	return func(c *supplier.Callback, o object) (string, json.RawMessage) {
+		payment(c, o.ID)
+		return c.RawStatus, amount(o)
+	}
 }
 
 // session notes a checkout session's payment intent. A session without one (it
 // expired before any try, or asks for no money) stands for itself.
-func session(c *supplier.Callback, o object, s supplier.Status) {
-	payment(c, cmp.Or(intentID(o), o.ID), s)
+func session(c *supplier.Callback, o object) (string, json.RawMessage) {
+	payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
+	return c.RawStatus, o.AmountTotal
+}
+
+// charged reads a charge that was paid. One without an intent is money that no
+// other event tells of.
+func charged(c *supplier.Callback, o object) (string, json.RawMessage) {
+	intent := id(o.PaymentIntent)
+	payment(c, cmp.Or(intent, o.ID))
+	if intent == "" {
+		return c.RawStatus + " without payment_intent", o.Amount
+	}
+	return c.RawStatus, o.Amount
 }
 
 // refund reads a refund object. Money went back only once it succeeded; the same
 // state may come with two event types, so it is the state that makes the key.
-func refund(c *supplier.Callback, o object) json.RawMessage {
-	payment(c, cmp.Or(intentID(o), o.ID), supplier.Other)
-	if o.Status == "succeeded" {
-		c.Status = supplier.Refunded
-	}
+func refund(c *supplier.Callback, o object) (string, json.RawMessage) {
+	payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
 	c.EventKey = o.ID + ":" + o.Status
 	c.RefundNo = o.Metadata.RefundNo
-	return o.Amount
+	return "refund." + o.Status, o.Amount
 }
 
-// intentID is the payment intent's id, "" where there is none.
-func intentID(o object) string {
-	var id string
-	if json.Unmarshal(o.PaymentIntent, &id) != nil {
+// id is that of an object, which Stripe writes as the id alone or expanded; ""
+// where there is none.
+func id(raw json.RawMessage) string {
+	var expanded struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(raw, &expanded) == nil && expanded.ID != nil {
+		raw = expanded.ID
+	}
+	return text(raw)
+}
+
+// text is a JSON string, "" where it is something else.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
 		return ""
 	}
-	return id
+	return s
 }

@@ -70,6 +70,9 @@ type Suite struct {
 	OtherMinor  int64
 	// OtherStatus is a known word for something else than Want.Status.
 	OtherStatus string
+	// Harmless are words that the adapter knows to move nothing: no exception comes
+	// of them.
+	Harmless []string
 	// OddAmounts are further texts that must not count as an amount here, beside
 	// those that no supplier may send.
 	OddAmounts []string
@@ -116,7 +119,8 @@ var claims = []claim{
 	{"DoubledSignatureHeaderIsRefusedOrMeansTheSame", doubledHeader},
 	{"OddNumberIsNoPayment", oddNumbers},
 	{"AmountAndOrderAreThoseOfTheMessage", changedFields},
-	{"UnknownStatusMovesNothing", unknownStatus},
+	{"HarmlessWordMovesNothing", harmlessWords},
+	{"UnknownWordIsNeverSilent", unknownWord},
 	{"EventKeyNamesTheFact", eventKey},
 	{"AnotherAccountIsNotOurs", anotherAccount},
 	{"ReplyIsExact", replies},

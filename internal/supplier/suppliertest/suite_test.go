@@ -66,11 +66,11 @@ func (a *toy) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback
 	}
 	got := supplier.Callback{
 		EventKey: m.Trade + ":" + m.State, OrderRef: m.Order, TradeNo: m.Trade, RawStatus: m.State,
-		Status: map[string]supplier.Status{"PAID": supplier.Paid, "FAILED": supplier.Failed}[m.State],
+		Status: map[string]supplier.Status{"PAID": supplier.Paid, "FAILED": supplier.Failed, "WAIT": supplier.Other}[m.State],
 		Amount: amount, Currency: "CNY", Identity: map[string]string{"shop": m.Shop},
 	}
 	if got.Status == "" {
-		got.Status = supplier.Other
+		got.Status = supplier.Unknown
 	}
 	a.blunder(&got, req, t)
 	return got, nil
@@ -117,7 +117,13 @@ func (a *toy) unreadable(t *supplier.Trace, err error) (supplier.Callback, error
 func (a *toy) blunder(got *supplier.Callback, req *supplier.Request, t *supplier.Trace) {
 	switch a.skip {
 	case "unknown words":
-		got.Status = supplier.Paid
+		if got.Status == supplier.Unknown {
+			got.Status = supplier.Other
+		}
+	case "harmless words":
+		if got.Status == supplier.Other {
+			got.Status = supplier.Unknown
+		}
 	case "state in the event key":
 		got.EventKey = got.TradeNo
 	case "payment in the event key":
@@ -186,7 +192,7 @@ func toySuite(skip careless) Suite {
 			EventKey: "T1:PAID", OrderRef: "O1", TradeNo: "T1", Status: supplier.Paid, RawStatus: "PAID",
 			Amount: 1999, Currency: "CNY", Identity: map[string]string{"shop": "S1"},
 		},
-		OtherAmount: "2000", OtherMinor: 2000, OtherStatus: "FAILED",
+		OtherAmount: "2000", OtherMinor: 2000, OtherStatus: "FAILED", Harmless: []string{"WAIT"},
 		SignatureHeaders: []string{"Toy-Time", "Toy-Sign"},
 		Window:           toyWindow,
 		Secrets:          []string{toyKey},
@@ -207,7 +213,8 @@ func TestCarelessAdapterIsCaught(t *testing.T) {
 		"doubled names":                 "DoubledFieldIsRefusedThoughSigned",
 		"number form":                   "OddNumberIsNoPayment",
 		"amount":                        "AmountAndOrderAreThoseOfTheMessage",
-		"unknown words":                 "UnknownStatusMovesNothing",
+		"unknown words":                 "UnknownWordIsNeverSilent",
+		"harmless words":                "HarmlessWordMovesNothing",
 		"state in the event key":        "EventKeyNamesTheFact",
 		"payment in the event key":      "EventKeyNamesTheFact",
 		"repeats":                       "EventKeyNamesTheFact",

@@ -35,6 +35,10 @@ const window = 5 * time.Minute
 // 5xx as a defect of the merchant.
 const probePrefix = "WECHATPAY/SIGNTEST/"
 
+// signatureType is the only signature that we check, and what a message without the
+// header is signed with.
+const signatureType = "WECHATPAY2-SHA256-RSA2048"
+
 type adapter struct {
 	mchID, appID string
 	apiKey       []byte
@@ -76,7 +80,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		}
 	}
 	t.Pass("decrypt", "%d bytes of %s", len(plain), algorithm)
-	got, err := n.translate(plain)
+	got, err := a.translate(n, plain)
 	if err != nil {
 		t.Fail("content", "%v", err)
 		return supplier.Callback{}, malformed(got, err)
@@ -86,7 +90,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 }
 
 func malformed(c supplier.Callback, err error) error {
-	c.Status, c.Final = supplier.Other, false
+	c.Status, c.Reverses = supplier.Other, false
 	return &supplier.Unreadable{Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: c}
 }
 
@@ -110,6 +114,11 @@ func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, e
 	}
 	if strings.HasPrefix(signature, probePrefix) {
 		return time.Time{}, supplier.RefuseSignature("a probe of WeChat Pay's with a wrong signature: to be refused")
+	}
+	// The message does not choose how it is checked: a type that we do not have is
+	// refused, whatever its signature says.
+	if types := req.Header.Values("Wechatpay-Signature-Type"); len(types) > 1 || len(types) == 1 && types[0] != signatureType {
+		return time.Time{}, supplier.RefuseSignature("Wechatpay-Signature-Type is %.80q, %s is wanted", strings.Join(types, ", "), signatureType)
 	}
 	known, ok := a.keys[serial]
 	if !ok {

@@ -47,6 +47,7 @@ func TestAdapterKeepsItsPromises(t *testing.T) {
 				OtherAmount:      "2000",
 				OtherMinor:       2000,
 				OtherStatus:      "CLOSED",
+				Harmless:         []string{"NOTPAY", "USERPAYING", "ACCEPT"},
 				OddAmounts:       []string{`"1999"`, "1999.0", "{}"},
 				SignatureHeaders: []string{"Wechatpay-Timestamp", "Wechatpay-Nonce", "Wechatpay-Serial", "Wechatpay-Signature"},
 				Window:           5 * time.Minute,
@@ -109,10 +110,14 @@ func TestNotificationsMean(t *testing.T) {
 		return c
 	}
 	state := func(word string) string { return transaction(suppliertest.Change{Status: word}) }
-	closed := payment(supplier.Failed, "CLOSED")
-	closed.Final = true
+	revoked := payment(supplier.Closed, "REVOKED")
+	revoked.Reverses = true
+	unannounced := payment(supplier.Unknown, "SUCCESS")
+	unannounced.RawStatus = "TRANSACTION.PENDING"
+	contradicting := refunded(supplier.Unknown, "REFUND.SUCCESS")
+	contradicting.RawStatus = "REFUND.SUCCESS with refund_status ABNORMAL"
 	otherEvent := supplier.Callback{
-		EventKey: "EV-2026030116000000001", Status: supplier.Other, RawStatus: "PAYSCORE.USER_PAID",
+		EventKey: "EV-2026030116000000001", Status: supplier.Unknown, RawStatus: "PAYSCORE.USER_PAID",
 		OccurredAt: suppliertest.Now.Add(-time.Second),
 	}
 	for name, tc := range map[string]struct {
@@ -121,11 +126,13 @@ func TestNotificationsMean(t *testing.T) {
 	}{
 		"transaction.success":    {"TRANSACTION.SUCCESS", state("SUCCESS"), paid},
 		"transaction.payerror":   {"TRANSACTION.SUCCESS", state("PAYERROR"), payment(supplier.Failed, "PAYERROR")},
-		"transaction.closed":     {"TRANSACTION.SUCCESS", state("CLOSED"), closed},
-		"transaction.revoked":    {"TRANSACTION.SUCCESS", state("REVOKED"), payment(supplier.Other, "REVOKED")},
+		"transaction.closed":     {"TRANSACTION.SUCCESS", state("CLOSED"), payment(supplier.Closed, "CLOSED")},
+		"transaction.revoked":    {"TRANSACTION.SUCCESS", state("REVOKED"), revoked},
 		"transaction.userpaying": {"TRANSACTION.SUCCESS", state("USERPAYING"), payment(supplier.Other, "USERPAYING")},
-		"transaction.unknown":    {"TRANSACTION.PENDING", state("SUCCESS"), payment(supplier.Other, "SUCCESS")},
+		"transaction.unknown":    {"TRANSACTION.PENDING", state("SUCCESS"), unannounced},
 		"refund.success":         {"REFUND.SUCCESS", refund("SUCCESS"), refunded(supplier.Refunded, "REFUND.SUCCESS")},
+		"transaction.refund":     {"TRANSACTION.SUCCESS", state("REFUND"), payment(supplier.Unknown, "REFUND")},
+		"refund.contradicting":   {"REFUND.SUCCESS", refund("ABNORMAL"), contradicting},
 		"refund.abnormal":        {"REFUND.ABNORMAL", refund("ABNORMAL"), refunded(supplier.Other, "REFUND.ABNORMAL")},
 		"refund.closed":          {"REFUND.CLOSED", refund("CLOSED"), refunded(supplier.Other, "REFUND.CLOSED")},
 		"payscore":               {"PAYSCORE.USER_PAID", `{"state":"DONE","amount":"any"}`, otherEvent},
@@ -146,6 +153,33 @@ func TestPaymentNeverMadeIsKnownByItsOrder(t *testing.T) {
 	got, err := newTest(t, nil).Parse(publicKeyMode(t).signed(envelope("TRANSACTION.SUCCESS", plain), suppliertest.Change{}), nil)
 	if err != nil || got.EventKey != "ORDER-20260301-0001:CLOSED" || got.TradeNo != "" {
 		t.Errorf("%v %+v", err, got)
+	}
+}
+
+// The type is not signed: whatever it says, only one is checked.
+func TestOnlyOneSignatureTypeCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		types []string
+		ok    bool
+	}{
+		"absent":       {nil, true},
+		"the one":      {[]string{"WECHATPAY2-SHA256-RSA2048"}, true},
+		"Chinese SM2":  {[]string{"WECHATPAY2-SM2-WITH-SM3"}, false},
+		"SHA-1":        {[]string{"WECHATPAY2-SHA1-RSA2048"}, false},
+		"another case": {[]string{"wechatpay2-sha256-rsa2048"}, false},
+		"empty":        {[]string{""}, false},
+		"twice":        {[]string{"WECHATPAY2-SHA256-RSA2048", "WECHATPAY2-SHA256-RSA2048"}, false},
+	} {
+		req := publicKeyMode(t).message(suppliertest.Change{})
+		delete(req.Header, "Wechatpay-Signature-Type")
+		for _, value := range c.types {
+			req.Header.Add("Wechatpay-Signature-Type", value)
+		}
+		_, err := newTest(t, nil).Parse(req, &supplier.Trace{})
+		var refused *supplier.Refused
+		if isRefused := errors.As(err, &refused) && refused.Result == supplier.BadSignature; isRefused == c.ok || err == nil != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -99,13 +99,37 @@ type fact struct {
 	} `json:"amount"`
 }
 
+// words is what WeChat Pay's words say: a payment's trade_state, and the event
+// type of a refund's notification.
+var words = map[string]supplier.Meaning{
+	"SUCCESS":    {Status: supplier.Paid},
+	"PAYERROR":   {Status: supplier.Failed}, // the buyer may try again
+	"CLOSED":     {Status: supplier.Closed},
+	"REVOKED":    {Status: supplier.Closed, Reverses: true}, // of payment codes: what was paid goes back
+	"NOTPAY":     {Status: supplier.Other},
+	"USERPAYING": {Status: supplier.Other},
+	"ACCEPT":     {Status: supplier.Other}, // will be debited
+
+	"REFUND.SUCCESS": {Status: supplier.Refunded},
+	// The buyer's account cannot take it, or it was closed: no money went back.
+	"REFUND.ABNORMAL": {Status: supplier.Other},
+	"REFUND.CLOSED":   {Status: supplier.Other},
+}
+
+func (a *adapter) status(word string) (m supplier.Meaning, known bool) {
+	if m, known = words[word]; known {
+		return m, true
+	}
+	return supplier.Meaning{Status: supplier.Unknown}, false
+}
+
 // translate reads the decrypted resource. Beside an error it returns what could
 // be read.
-func (n notification) translate(plain []byte) (supplier.Callback, error) {
+func (a *adapter) translate(n notification, plain []byte) (supplier.Callback, error) {
 	got := n.callback()
 	isPayment := strings.HasPrefix(n.EventType, "TRANSACTION.")
-	isRefund := strings.HasPrefix(n.EventType, "REFUND.")
-	if !isPayment && !isRefund {
+	if _, known := a.status(n.EventType); !isPayment && !known {
+		got.Status = supplier.Unknown
 		return got, nil // another product's notification may have any shape
 	}
 	var f fact
@@ -124,25 +148,21 @@ func (n notification) translate(plain []byte) (supplier.Callback, error) {
 	if at := readTime(f.SuccessTime); !at.IsZero() {
 		got.OccurredAt = at
 	}
-	read := n.payment
-	if isRefund {
-		read = n.refund
+	read := a.payment
+	if !isPayment {
+		read = a.refund
 	}
-	err := read(&got, f)
+	err := read(&got, n, f)
 	return got, err
 }
 
 // payment reads a payment's state. Only the event that announces a success may
-// report one.
-func (n notification) payment(c *supplier.Callback, f fact) error {
-	c.RawStatus = f.TradeState
-	switch {
-	case f.TradeState == "SUCCESS" && n.EventType == "TRANSACTION.SUCCESS":
-		c.Status = supplier.Paid
-	case f.TradeState == "PAYERROR": // the buyer may try again
-		c.Status = supplier.Failed
-	case f.TradeState == "CLOSED":
-		c.Status, c.Final = supplier.Failed, true
+// report one: another one is none that we know.
+func (a *adapter) payment(c *supplier.Callback, n notification, f fact) error {
+	m, _ := a.status(f.TradeState)
+	c.RawStatus, c.Status, c.Reverses = f.TradeState, m.Status, m.Reverses
+	if m.Status == supplier.Paid && n.EventType != "TRANSACTION.SUCCESS" {
+		c.RawStatus, c.Status = n.EventType, supplier.Unknown
 	}
 	// A payment that never was has no transaction number.
 	trade := f.TransactionID
@@ -156,13 +176,13 @@ func (n notification) payment(c *supplier.Callback, f fact) error {
 	return amount(c, f.Amount.Total)
 }
 
-// refund reads a refund's end. Money went back only with SUCCESS; ABNORMAL (the
-// buyer's account cannot take it) and CLOSED left it where it was.
-func (n notification) refund(c *supplier.Callback, f fact) error {
-	c.RawStatus = n.EventType
-	c.RefundNo = f.OutRefundNo
-	if n.EventType == "REFUND.SUCCESS" && f.RefundStatus == "SUCCESS" {
-		c.Status = supplier.Refunded
+// refund reads a refund's end. An event and a resource that contradict each other
+// are nothing that we know.
+func (a *adapter) refund(c *supplier.Callback, n notification, f fact) error {
+	m, _ := a.status(n.EventType)
+	c.Status, c.RefundNo = m.Status, f.OutRefundNo
+	if m.Status == supplier.Refunded && f.RefundStatus != "SUCCESS" {
+		c.Status, c.RawStatus = supplier.Unknown, n.EventType+" with refund_status "+f.RefundStatus
 	}
 	if f.RefundID == "" {
 		return errors.New("the notification names no refund")

@@ -1,0 +1,74 @@
+package payment_test
+
+import (
+	"fmt"
+	"testing"
+
+	"backstop/internal/compensation"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/stock"
+	"backstop/internal/supplier"
+)
+
+func TestTheSupplierClosesAnOrder(t *testing.T) {
+	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
+		f.AddSKU(t, "tea", 10)
+		o := create(t, f, func(r *payment.CreateRequest) { r.Items = []stock.Line{{SKU: "tea", Quantity: 3}} })
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo); err != nil {
+			t.Fatal(err)
+		}
+		r := f.Callback(o.OrderNo, "T1", 1) // the amount of what was never paid says nothing
+		r.Callback.Status = supplier.Closed
+		if out := take(t, f, r); out.Name != payment.OrderClosed || out.Result != supplier.Taken {
+			t.Fatalf("outcome %+v", out)
+		}
+		got := reload(t, f, o)
+		if got.Status != order.Closed || got.CloseReason != "supplier_closed" || got.ClosedAt == nil || got.NextAt != nil || got.Version != 3 {
+			t.Errorf("order %+v", got)
+		}
+		f.Want(t, 10, "SELECT stock FROM skus")
+		f.Want(t, 0, "SELECT locked FROM skus")
+		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'closed'")
+		f.Want(t, 1, "SELECT count(*) FROM payment_attempts")
+		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE event_type = 'order.closed' AND status = 'queued'")
+		f.Want(t, 1, "SELECT count(*) FROM order_history WHERE to_status = 'closed' AND cause = 'supplier_closed' AND actor = 'supplier:sp-main' AND source_id <> 0")
+		f.Want(t, 0, "SELECT count(*) FROM exceptions")
+		if out := take(t, f, f.Callback(o.OrderNo, "T2", 1999)); out.Name != compensation.LatePayment {
+			t.Errorf("money after it: %+v", out)
+		}
+	})
+}
+
+func TestTheSupplierClosesOneAttemptOfTwo(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		o := create(t, f, nil)
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo); err != nil {
+			t.Fatal(err)
+		}
+		now := f.DB.Now()
+		second := &payment.Attempt{
+			ID: f.DB.NewID(), OrderID: o.ID, AccountID: f.Supplier.AccountID, SupplierRef: o.OrderNo + "_2", Status: payment.Submitted, CreatedAt: now, UpdatedAt: now,
+		}
+		if _, err := f.DB.NewInsert().Model(second).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range []struct {
+			ref     string
+			outcome string
+			closed  int64
+			status  order.Status
+		}{{o.OrderNo, payment.FailedTry, 1, order.Paying}, {o.OrderNo + "_2", payment.OrderClosed, 2, order.Closed}} {
+			r := f.Callback(c.ref, fmt.Sprint("T", i), 1999)
+			r.Callback.Status = supplier.Closed
+			if out := take(t, f, r); out.Name != c.outcome {
+				t.Errorf("%s: %+v", c.ref, out)
+			}
+			f.Want(t, c.closed, "SELECT count(*) FROM payment_attempts WHERE status = 'closed'")
+			if got := reload(t, f, o); got.Status != c.status {
+				t.Errorf("%s: the order is %s", c.ref, got.Status)
+			}
+		}
+	})
+}

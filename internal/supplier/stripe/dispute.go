@@ -1,0 +1,68 @@
+package stripe
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/money"
+	"backstop/internal/supplier"
+)
+
+// disputeObject is what we read of a dispute. Nothing of it but the number is
+// needed: a dispute with an odd field must be seen all the same.
+type disputeObject struct {
+	ID              json.RawMessage `json:"id"`
+	Charge          json.RawMessage `json:"charge"`
+	PaymentIntent   json.RawMessage `json:"payment_intent"` // null of a charge without one
+	Amount          json.RawMessage `json:"amount"`
+	Currency        json.RawMessage `json:"currency"`
+	Reason          json.RawMessage `json:"reason"`
+	Status          json.RawMessage `json:"status"`
+	EvidenceDetails json.RawMessage `json:"evidence_details"`
+}
+
+// disputesOver are the statuses after which nothing more can be done.
+var disputesOver = []string{"won", "lost", "warning_closed", "prevented"}
+
+// dispute reads a dispute. Its messages differ in more than status and amount, so
+// each event is a fact of its own and keeps its id as the key.
+func dispute(got supplier.Callback, raw json.RawMessage) (supplier.Callback, error) {
+	var o disputeObject
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return partial(got), fmt.Errorf("data.object of %s does not have the expected form", got.RawStatus)
+	}
+	got.TradeNo = cmp.Or(id(o.PaymentIntent), id(o.Charge))
+	got.Currency = strings.ToUpper(text(o.Currency))
+	if text(o.ID) == "" {
+		return partial(got), fmt.Errorf("%s names no dispute", got.RawStatus)
+	}
+	if minor, err := money.ParseMinor(string(o.Amount)); err == nil {
+		got.Amount = minor
+	}
+	status := text(o.Status)
+	got.Status = supplier.Disputed
+	got.Dispute = &supplier.Dispute{
+		No: text(o.ID), Reason: text(o.Reason), Status: status, DueBy: moment(dueBy(o.EvidenceDetails)),
+		Over: slices.Contains(disputesOver, status),
+	}
+	return got, nil
+}
+
+// dueBy is the Unix second up to which evidence is accepted, 0 where none is given.
+func dueBy(details json.RawMessage) int64 {
+	var d struct {
+		DueBy json.RawMessage `json:"due_by"`
+	}
+	if json.Unmarshal(details, &d) != nil {
+		return 0
+	}
+	seconds, err := strconv.ParseInt(string(d.DueBy), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return seconds
+}
