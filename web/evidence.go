@@ -49,7 +49,7 @@ func (s *Server) evidence(c *fiber.Ctx) error {
 		if file, err = evidence.Sign(e, s.o.Keys); err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, s.o.DB, audit.Act{
+		return s.o.Audit.Write(ctx, tx, audit.Act{
 			Actor: by, Action: "order.evidence", Object: "order", ObjectID: no, Remote: s.client(c).String(),
 			Params: map[string]any{"format": format, "sha256": file.SHA256, "key_id": file.Signature.KeyID},
 		})
