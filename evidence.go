@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"backstop/internal/app"
+	"backstop/internal/audit"
 	"backstop/internal/evidence"
 )
 
@@ -36,8 +37,9 @@ func (v *verifyEvidenceCmd) Run(std streams) error {
 		return err
 	}
 	var says struct {
-		ExportedAt string `json:"exported_at"`
-		ExportedBy string `json:"exported_by"`
+		ExportedAt string            `json:"exported_at"`
+		ExportedBy string            `json:"exported_by"`
+		AuditHead  *audit.SignedHead `json:"audit_head"`
 		Order      struct {
 			OrderNo string `json:"order_no"`
 		} `json:"order"`
@@ -45,8 +47,12 @@ func (v *verifyEvidenceCmd) Run(std streams) error {
 	if err := json.Unmarshal(f.Evidence, &says); err != nil {
 		return errors.New("the file is whole, but this version does not know its form: use a newer one")
 	}
-	fmt.Fprintf(std.out, "whole and signed: order %q, exported %s by %q\nsha256 %s\nkey %s %s\n",
-		says.Order.OrderNo, says.ExportedAt, says.ExportedBy, f.SHA256, f.Signature.KeyID, f.Signature.PublicKey)
+	if h := says.AuditHead; h != nil {
+		fmt.Fprintf(std.out, "whole and signed: at %s row %d of the audit had the hash %s\n", h.At, h.Number, h.Hash)
+	} else {
+		fmt.Fprintf(std.out, "whole and signed: order %q, exported %s by %q\n", says.Order.OrderNo, says.ExportedAt, says.ExportedBy)
+	}
+	fmt.Fprintf(std.out, "sha256 %s\nkey %s %s\n", f.SHA256, f.Signature.KeyID, f.Signature.PublicKey)
 	if trusted == nil {
 		fmt.Fprintln(std.out, "compare the key with the one published at /evidence-keys, or give it with --key")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/evidence"
 	"backstop/internal/seal"
+	"backstop/internal/seal/sealtest"
 )
 
 // evidenceFile writes a signed file and returns its path and the public key.
@@ -61,6 +62,27 @@ func TestVerifyEvidenceNeedsNoInstallation(t *testing.T) {
 		if code != c.code || !strings.Contains(out.String()+errOut.String(), c.says) {
 			t.Errorf("%v: exit %d, %s%s", c.args, code, out.String(), errOut.String())
 		}
+	}
+}
+
+// The daily head of the audit, as it stands in the log, is checked in the same way.
+func TestVerifyEvidenceReadsTheHeadOfTheAudit(t *testing.T) {
+	keys := sealtest.Ring(t, 1)
+	f, err := evidence.Sign(map[string]any{"audit_head": map[string]any{"number": 12, "hash": "abc", "at": "2026-11-22T03:30:00Z"}}, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := f.Bytes()
+	path := filepath.Join(t.TempDir(), "head.json")
+	if err == nil {
+		err = os.WriteFile(path, raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, said := backstop(t.Context(), "verify-evidence", "--key", base64.StdEncoding.EncodeToString(keys.SigningKeys()[0].Public), path)
+	if code != exitDone || !strings.Contains(out, "at 2026-11-22T03:30:00Z row 12 of the audit had the hash abc") {
+		t.Errorf("exit %d, %s%s", code, out, said)
 	}
 }
 

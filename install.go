@@ -10,27 +10,19 @@ import (
 
 	"backstop/internal/app"
 	"backstop/internal/apply"
+	"backstop/internal/audit"
 	"backstop/internal/db"
 	"backstop/internal/egress"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
-	"backstop/internal/settings"
 	"backstop/internal/takeover"
 	"backstop/migrations"
 )
 
 // applyEnv is what apply and reseal work with.
 func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() error, error) {
-	d, c, err := g.open(ctx)
+	d, keys, c, err := g.openWithKeys(ctx)
 	if err != nil {
-		return apply.Env{}, nil, err
-	}
-	keys, err := app.Keys(c)
-	if err == nil {
-		err = settings.CheckKeys(ctx, d, keys)
-	}
-	if err != nil {
-		d.Close()
 		return apply.Env{}, nil, err
 	}
 	schedule, err := notify.ParseSchedule(c.NotifySchedule)
@@ -74,13 +66,13 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return fmt.Errorf("read the file to import: %w", err)
 	}
 	defer file.Close()
-	d, c, err := g.open(ctx)
+	d, keys, c, err := g.openWithKeys(ctx)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	n, err := takeover.Import(ctx, takeover.Env{
-		DB: d, CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, ClosingGrace: c.ClosingGrace,
+		DB: d, Audit: audit.New(d, keys), CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, ClosingGrace: c.ClosingGrace,
 		Progress: func(p takeover.Progress) { progress(std.err, "%s: %d lines", p.Step, p.Lines) },
 	}, i.Orders.File, file)
 	if err == nil {

@@ -31,7 +31,7 @@ var layers = [][]string{
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/db/dbtest", "internal/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "internal/e2e"}
+var forTests = []string{"internal/db/dbtest", "internal/seal/sealtest", "internal/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "internal/e2e"}
 
 func TestEveryNameOfTheTableIsAPackage(t *testing.T) {
 	for _, name := range slices.Concat(append(layers, forTests)...) {

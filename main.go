@@ -22,6 +22,8 @@ import (
 	"backstop/internal/apply"
 	"backstop/internal/config"
 	"backstop/internal/db"
+	"backstop/internal/seal"
+	"backstop/internal/settings"
 	"backstop/internal/takeover"
 	"backstop/migrations"
 
@@ -264,25 +266,42 @@ func (g *globals) open(ctx context.Context) (*db.DB, config.Config, error) {
 	return d, c, nil
 }
 
+// openWithKeys is open for what leaves its act in the audit or seals a secret.
+func (g *globals) openWithKeys(ctx context.Context) (*db.DB, *seal.Keyring, config.Config, error) {
+	d, c, err := g.open(ctx)
+	if err != nil {
+		return nil, nil, c, err
+	}
+	keys, err := app.Keys(c)
+	if err == nil {
+		err = settings.CheckKeys(ctx, d, keys)
+	}
+	if err != nil {
+		d.Close()
+		return nil, nil, c, err
+	}
+	return d, keys, c, nil
+}
+
 // openToRead opens the database of a server, and makes nothing: what is asked of an
 // empty one that was made by mistake would be answered as if all were well.
-func (g *globals) openToRead(ctx context.Context) (*db.DB, error) {
+func (g *globals) openToRead(ctx context.Context) (*db.DB, config.Config, error) {
 	c, err := g.load()
 	if err != nil {
-		return nil, err
+		return nil, c, err
 	}
 	if c.DatabaseURL.Reveal() == "" {
 		if _, err := os.Stat(filepath.Join(c.Data, db.File)); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: there is no database in %s: set BACKSTOP_DATA to the server's folder", app.ErrUsage, c.Data)
+			return nil, c, fmt.Errorf("%w: there is no database in %s: set BACKSTOP_DATA to the server's folder", app.ErrUsage, c.Data)
 		}
 	}
 	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
 	if err != nil {
-		return nil, err
+		return nil, c, err
 	}
 	if err := d.CheckSchema(ctx, migrations.Files); err != nil {
 		d.Close()
-		return nil, err
+		return nil, c, err
 	}
-	return d, nil
+	return d, c, nil
 }

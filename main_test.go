@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"backstop/internal/db"
 )
 
 // backstop runs a command in the environment of the test.
@@ -69,6 +71,58 @@ func TestVerifyMakesNoDatabase(t *testing.T) {
 	}
 	if code, _, said := backstop(t.Context(), "verify"); code != exitFailed || !strings.Contains(said, "migrate up") {
 		t.Errorf("with an older schema: exit %d, %q", code, said)
+	}
+}
+
+// Without the key of the audit its rows cannot be checked: verify says so, looks at
+// everything else all the same, and makes no key.
+func TestVerifyNeedsTheKeyOfTheAudit(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("BACKSTOP_DATA", folder)
+	if code, _, said := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
+		t.Fatal(said)
+	}
+	if code, out, said := backstop(t.Context(), "verify"); code != exitDone || !strings.Contains(out, "in order") {
+		t.Errorf("with the key: exit %d, %q, %q", code, out, said)
+	}
+	file := filepath.Join(folder, "master.key")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ := backstop(t.Context(), "verify")
+	if code != exitFailed || !strings.Contains(out, "audit: key needed: row 1 was written under master key") || strings.Count(out, "\nI") != 8 {
+		t.Errorf("without the key: exit %d, %s", code, out)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("it made a key: %v", err)
+	}
+}
+
+func TestTokensAreListedWithTheirScopes(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("BACKSTOP_DATA", folder)
+	for _, args := range []string{"token add a --scope monitor", "token add b --scope control,monitor"} {
+		if code, out, said := backstop(t.Context(), strings.Fields(args)...); code != exitDone || !strings.HasPrefix(out, "bst_") {
+			t.Fatalf("%s: %d %s", args, code, said)
+		}
+	}
+	d, err := db.Open(t.Context(), db.Options{Dir: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.NewRaw("INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (1, 'c', 'monitor', 'x', 1)").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ := backstop(t.Context(), "token", "list")
+	lines := strings.Split(out, "\n")
+	for i, want := range []string{"a  monitor  ", "b  monitor,control  ", "c  monitor,control (granted before scopes)  "} {
+		if got := strings.Join(strings.Fields(lines[i]), " "); !strings.HasPrefix(got+" ", strings.Join(strings.Fields(want), " ")+" ") {
+			t.Errorf("listed %q, want %q", lines[i], want)
+		}
+	}
+	if code, _, _ := backstop(t.Context(), "token", "add", "d", "--scope", "compensate"); code != exitUsage {
+		t.Errorf("a scope that opens nothing: exit %d", code)
 	}
 }
 

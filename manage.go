@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/app"
+	"backstop/internal/audit"
+	"backstop/internal/settings"
 	"backstop/internal/verify"
 
 	"github.com/alecthomas/kong"
@@ -24,7 +27,7 @@ import (
 type tokenCmd struct {
 	Add struct {
 		Name  string `arg:""`
-		Scope string `required:"" help:"What the token may do: monitor."`
+		Scope string `required:"" help:"What the token may do: monitor, control or both, separated by commas."`
 	} `cmd:"" help:"Make a token; it is printed once."`
 	List   struct{} `cmd:"" help:"List tokens."`
 	Revoke struct {
@@ -33,12 +36,12 @@ type tokenCmd struct {
 }
 
 func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
-	d, _, err := g.open(ctx)
+	d, keys, _, err := g.openWithKeys(ctx)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	tokens := access.NewTokens(d)
+	tokens := access.NewTokens(d, keys)
 	switch k.Selected().Name {
 	case "add":
 		secret, err := tokens.Add(ctx, t.Add.Name, t.Add.Scope)
@@ -52,7 +55,7 @@ func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std str
 	list, err := tokens.List(ctx)
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Scope, moment(&l.CreatedAt), ended(l.RevokedAt, "revoked"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.ScopeText(), moment(&l.CreatedAt), ended(l.RevokedAt, "revoked"))
 	}
 	w.Flush()
 	return err
@@ -84,12 +87,12 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 			return errors.New("--password-stdin was given, but standard input held no password")
 		}
 	}
-	d, _, err := g.open(ctx)
+	d, keys, _, err := g.openWithKeys(ctx)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	operators := access.NewOperators(d)
+	operators := access.NewOperators(d, audit.New(d, keys))
 	oneTime := ""
 	switch k.Selected().Name {
 	case "add":
@@ -131,12 +134,19 @@ type verifyCmd struct {
 }
 
 func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	d, err := g.openToRead(ctx)
+	d, c, err := g.openToRead(ctx)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	report, err := verify.Run(ctx, d, func(p verify.Progress) {
+	keys, err := app.KeysToRead(c)
+	if err != nil {
+		return err
+	}
+	if keys, err = settings.WithRetired(ctx, d, keys); err != nil {
+		return err
+	}
+	report, err := verify.Run(ctx, d, keys, func(p verify.Progress) {
 		if terminal(std.err) {
 			progress(std.err, "%s: %d rows", p.Invariant, p.Examined)
 		}

@@ -15,6 +15,7 @@ import (
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/queue"
 	"backstop/internal/queue/queuetest"
+	"backstop/internal/seal"
 	"backstop/internal/verify"
 )
 
@@ -79,7 +80,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		f.Want(t, 3, "SELECT count(*) FROM callbacks")
 		f.Want(t, 6, "SELECT count(*) FROM callback_keys")
 		f.Want(t, 6, "SELECT count(*) FROM order_history")
-		report, err := verify.Run(t.Context(), d, nil)
+		report, err := verify.Run(t.Context(), d, new(seal.Keyring), nil)
 		if err != nil || !report.OK() {
 			var text strings.Builder
 			_ = report.WriteText(&text)

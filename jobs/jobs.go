@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"backstop/internal/audit"
 	"backstop/internal/breaker"
 	"backstop/internal/db"
 	"backstop/internal/ledger"
@@ -37,6 +38,7 @@ type Options struct {
 	Log        *slog.Logger
 	Retention  Retention
 	Alerts     Alerts
+	Audit      *audit.Log
 
 	// Workers runs the task servers and the tick; Scheduler the clean-up and,
 	// on any node, what is done by the clock. A process with a Dispatcher and no
@@ -167,6 +169,7 @@ func (j *Jobs) schedule() error {
 		{j.o.Scheduler, announceEvery, "announce alerts", j.watcher.announce},
 		{j.o.Scheduler, resendEvery, "send alerts", j.watcher.send},
 		{j.o.Scheduler, j.o.CleanupEvery, "clean up", j.cleanup},
+		{j.o.Scheduler, auditHeadEvery, "sign the head of the audit", j.auditHead},
 	}
 	for _, l := range list {
 		if !l.on {

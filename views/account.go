@@ -12,23 +12,25 @@ type Problem string
 
 // Problems.
 const (
-	WrongLogin  Problem = "wrong_login"
-	TooMany     Problem = "too_many"
-	Foreign     Problem = "foreign"
-	OldWrong    Problem = "old_wrong"
-	NewBad      Problem = "new_bad"
-	NotSame     Problem = "not_same"
-	BadChoice   Problem = "bad_choice"
-	MustChange  Problem = "must_change"
-	ChoicesKept Problem = "kept" // none: all went well
-	OthersEnded Problem = "ended"
+	WrongLogin Problem = "wrong_login"
+	TooMany    Problem = "too_many"
+	// PasswordExpired is of a one-time password that was not used in time.
+	PasswordExpired Problem = "password_expired"
+	Foreign         Problem = "foreign"
+	OldWrong        Problem = "old_wrong"
+	NewBad          Problem = "new_bad"
+	NotSame         Problem = "not_same"
+	BadChoice       Problem = "bad_choice"
+	MustChange      Problem = "must_change"
+	ChoicesKept     Problem = "kept" // none: all went well
+	OthersEnded     Problem = "ended"
 )
 
 var problems = map[Problem]struct {
 	kind string
 	word word
 }{
-	WrongLogin: {"bad", tWrongLogin}, Foreign: {"bad", tForeign}, OldWrong: {"bad", tOldWrong}, NewBad: {"bad", tNewBad},
+	WrongLogin: {"bad", tWrongLogin}, PasswordExpired: {"bad", tExpired}, Foreign: {"bad", tForeign}, OldWrong: {"bad", tOldWrong}, NewBad: {"bad", tNewBad},
 	NotSame: {"bad", tNotSame}, BadChoice: {"bad", tBadChoice}, MustChange: {"warn", tMustChange}, ChoicesKept: {"ok", tSaved},
 	OthersEnded: {"ok", tOthersEnded},
 }

@@ -17,10 +17,11 @@ import (
 // AuditData is one page of the audit.
 type AuditData struct {
 	Rows []audit.Row
-	// Checked says that the chain was checked: Length rows, the first wrong one is
-	// Broken, 0 = none.
-	Checked        bool
-	Length, Broken int64
+	// Checked says that the chain was checked as far as Extent: the first wrong row is
+	// Broken, and KeyNeeded the first whose key is not here; 0 = none.
+	Checked           bool
+	Extent            audit.Extent
+	Broken, KeyNeeded int64
 }
 
 // reasonOf is what somebody gave as the reason of an act.
@@ -98,6 +99,7 @@ var acts = map[string]word{
 	"token.add":                tActTokenAdd,
 	"token.revoke":             tActTokenEnd,
 	"operator.add":             tActOpAdd,
+	"audit.sealed":             tActSealed,
 	"operator.disable":         tActOpDisable,
 	"operator.reset_password":  tActOpReset,
 }
@@ -107,7 +109,7 @@ var details = map[string]word{
 	"role": tKeyRole, "scope": tKeyScope, "created": tKeyCreated, "changed": tKeyChanged, "opened": tKeyOpened,
 	"disabled": tKeyDisabled, "orders": tKeyOrders, "targets": tKeyTargets, "ended": tKeyEnded, "format": tKeyFormat,
 	"key_id": tKeyKey, "endpoint": tKeyEndpoint, "class": tKeyClass, "notification": tKeyNotified, "filter": tKeyFilter,
-	"notifications": tKeyCount, "amounts": tKeyAmounts, "to": tKeyTo,
+	"notifications": tKeyCount, "number": tNumber, "hash": tKeyHash, "amounts": tKeyAmounts, "to": tKeyTo,
 }
 
 // objects are the kinds of things that something is done to, in the order in which
@@ -124,6 +126,7 @@ var objects = []struct {
 	{"token", tObjToken},
 	{"file", tObjFile},
 	{"master_key", tObjKey},
+	{"audit", tAudit},
 	{"alert_rule", tObjRule},
 	{"alert", tObjAlert},
 }

@@ -52,6 +52,7 @@ var (
 	tName         = word{"用户名", "Name"}
 	tPassword     = word{"密码", "Password"}
 	tWrongLogin   = word{"用户名或密码不对。", "The name or the password is wrong."}
+	tExpired      = word{"一次性密码已过期，请管理员用 backstop operator reset-password 重新生成。", "The one-time password has expired: ask an administrator for a new one (backstop operator reset-password)."}
 	tTooMany      = word{"尝试太多次，请 %s后再试。", "Too many tries: wait %s and try again."}
 	tForeign      = word{"请求来自别的网站，已拒绝。请在本页重试。", "The request came from another site and was refused. Try again on this page."}
 	tFirstHint    = word{"首次启动时，一次性密码会打印在服务的输出里：admin one-time password。", "At the first start the one-time password is printed by the server: admin one-time password."}

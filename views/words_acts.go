@@ -31,6 +31,7 @@ var (
 	tActApply     = word{"应用了配置文件", "applied a file"}
 	tActImport    = word{"接管了订单", "took over orders"}
 	tActReseal    = word{"用当前主密钥重新加密了密钥", "sealed the secrets again"}
+	tActSealed    = word{"封存了无密钥的审计记录", "sealed the rows without a key"}
 	tActTokenAdd  = word{"新建了令牌", "made a token"}
 	tActTokenEnd  = word{"作废了令牌", "ended a token"}
 	tActOpAdd     = word{"新建了操作员", "added an operator"}
@@ -48,8 +49,11 @@ var (
 	tAuditNone    = word{"还没有人做过什么", "Nobody did anything yet"}
 	tAuditNoneHow = word{"登录、重发、备注和管理命令都会记在这里。", "Sign-ins, resends, notes and what commands change are kept here."}
 	tAuditCheck   = word{"校验链条", "Check the chain"}
-	tAuditWhole   = word{"链条完整：%s 条记录，没有被改过或删过。", "The chain is whole: %s rows, none changed or taken out."}
-	tAuditBroken  = word{"链条在第 %s 条断开：这条或它前面的记录被改过或删过。", "The chain breaks at row %s: it, or one before it, was changed or taken out."}
+	tAuditWhole   = word{"校验通过：%s 条记录，未发现篡改或删除。", "Chain verified: %s rows, none changed or deleted."}
+	tAuditBroken  = word{"校验未通过：第 %s 条断开，这条或前面的记录被改过或删过，或没有密钥。", "The chain breaks at row %s: it or one before it was changed or deleted, or it has no key. backstop verify names the rows."}
+	tAuditKey     = word{"无法校验：从第 %s 条起的记录需要另一把主密钥，当前节点没有。", "Key needed: rows from %s on were written under a master key that this node does not have."}
+	tAuditUnkeyed = word{"第 %s 条及以前的记录写于启用密钥之前，已于 %s 封存；封存之前的改动查不出来。", "Rows up to No. %s were written before the audit had a key and were sealed at %s: what was changed in them before then is not found."}
+	tAuditBeside  = word{"其后有 %s 条由升级期间并行的旧版本写入，也已封存。", "Written after that by an older build during the upgrade, and sealed too: %s rows."}
 	tNumber       = word{"编号", "No."}
 
 	tKeyRole     = word{"角色", "role"}
@@ -62,6 +66,7 @@ var (
 	tKeyTargets  = word{"发送目标数", "targets"}
 	tKeyEnded    = word{"结束的会话数", "sessions ended"}
 	tKeyFormat   = word{"格式", "format"}
+	tKeyHash     = word{"哈希", "hash"}
 	tKeyKey      = word{"签名密钥", "key"}
 	tKeyEndpoint = word{"地址", "address"}
 	tKeyClass    = word{"结果", "result"}

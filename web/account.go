@@ -83,7 +83,9 @@ func (s *Server) changePassword(c *fiber.Ctx) error {
 		return s.sendAccount(c, http.StatusUnprocessableEntity, views.NotSame)
 	}
 	// A session that somebody left open must not serve to guess the password.
-	if s.throttle.Try(op.Name, "session of "+op.Name) > 0 {
+	// Only who has one counts here: a stranger cannot keep the owner from it.
+	try := access.SignIn{Name: op.Name, Device: "a session of " + op.Name}
+	if s.throttle.Try(try) > 0 {
 		return errTooMany
 	}
 	ctx, cancel := work()
@@ -92,15 +94,17 @@ func (s *Server) changePassword(c *fiber.Ctx) error {
 	switch {
 	case errors.Is(err, access.ErrLogin):
 		return s.sendAccount(c, http.StatusUnprocessableEntity, views.OldWrong)
+	case errors.Is(err, access.ErrExpired):
+		return s.sendAccount(c, http.StatusUnprocessableEntity, views.PasswordExpired)
 	case errors.Is(err, access.ErrPassword):
-		s.throttle.Forgive(op.Name, "session of "+op.Name)
+		s.throttle.Forgive(try)
 		return s.sendAccount(c, http.StatusUnprocessableEntity, views.NewBad)
 	case errors.Is(err, db.ErrStale):
 		return s.askToSignIn(c)
 	case err != nil:
 		return err
 	}
-	s.throttle.Forgive(op.Name, "session of "+op.Name)
+	s.throttle.Forgive(try)
 	if err := s.startSession(ctx, c, op); err != nil {
 		return err
 	}
@@ -121,7 +125,7 @@ func (s *Server) endSessions(c *fiber.Ctx) error {
 		if err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, s.o.DB, audit.Act{
+		return s.o.Audit.Write(ctx, tx, audit.Act{
 			Actor: "operator:" + op.Name, Action: "session.end_others", Object: "operator", ObjectID: op.Name,
 			Params: map[string]any{"ended": ended}, Remote: s.client(c).String(),
 		})

@@ -59,14 +59,14 @@ func (s *Server) actPlainly(ctx context.Context, c *fiber.Ctx, a audit.Act, do f
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, s.o.DB, a)
+		return s.o.Audit.Write(ctx, tx, a)
 	})
 	return did && err == nil, err
 }
 
 // keepAct writes an act that has no transaction of its own into the audit.
 func (s *Server) keepAct(ctx context.Context, a audit.Act) error {
-	return s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { return audit.Write(ctx, tx, s.o.DB, a) })
+	return s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { return s.o.Audit.Write(ctx, tx, a) })
 }
 
 // formKeyAge is how long a form's key is remembered, in µs: a day.
@@ -156,11 +156,14 @@ func (s *Server) auditPage(c *fiber.Ctx) error {
 	data := views.AuditData{Rows: page.Rows, Checked: check}
 	if check {
 		first := func(b audit.Break) {
-			if data.Broken == 0 {
+			switch {
+			case b.KeyNeeded && data.KeyNeeded == 0:
+				data.KeyNeeded = b.First
+			case !b.KeyNeeded && data.Broken == 0:
 				data.Broken = max(b.First, 1)
 			}
 		}
-		if data.Length, err = audit.Verify(ctx, s.o.DB.Read, first, nil); err != nil {
+		if data.Extent, err = s.o.Audit.Verify(ctx, s.o.DB.Read, first, nil); err != nil {
 			return err
 		}
 	}

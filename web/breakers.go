@@ -148,7 +148,7 @@ func (s *Server) breakerAct(act breaker.Act) fiber.Handler {
 			if done, err = s.o.Breakers.ByPerson(ctx, tx, id, act, caller, reason); err != nil {
 				return err
 			}
-			return audit.Write(ctx, tx, s.o.DB, audit.Act{
+			return s.o.Audit.Write(ctx, tx, audit.Act{
 				Actor: caller, Action: "breaker." + string(act), Object: "merchant", ObjectID: code,
 				Params: map[string]any{"reason": reason}, Remote: s.client(c).String(),
 			})

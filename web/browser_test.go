@@ -19,6 +19,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/db"
+	"backstop/internal/seal/sealtest"
 
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/browser"
@@ -213,7 +214,7 @@ func seedMore(t *testing.T, d *db.DB) {
 		{Action: "secrets.reseal", Object: "master_key", ObjectID: "k-4f2a"},
 	} {
 		a.Actor = audit.Command()
-		if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return audit.Write(ctx, tx, d, a) }); err != nil {
+		if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return audit.New(d, sealtest.Ring(t, 1)).Write(ctx, tx, a) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -49,7 +49,7 @@ func (s *Server) evidence(c *fiber.Ctx) error {
 		return err
 	}
 	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		return audit.Write(ctx, tx, s.o.DB, audit.Act{
+		return s.o.Audit.Write(ctx, tx, audit.Act{
 			Actor: by, Action: "order.evidence", Object: "order", ObjectID: no, Remote: s.client(c).String(),
 			Params: map[string]any{"format": format, "sha256": file.SHA256, "key_id": file.Signature.KeyID},
 		})

@@ -145,7 +145,7 @@ func TestOnlyAMonitorsTokenOpensTheAdminAPI(t *testing.T) {
 	ask := func(token string) string {
 		return h.api(t, token, "GET", "/api/v1/admin/exceptions", "").problem()
 	}
-	if got := ask("bst_odd"); got != "403 forbidden" {
+	if got := ask("bst_odd"); got != "403 forbidden scope" {
 		t.Errorf("another scope: %s", got)
 	}
 	if got := ask(keyOfGalaxy); got != "401 unauthorized" {

@@ -65,7 +65,7 @@ func (s *Server) ping(c *fiber.Ctx, object string, m *merchant.Merchant) error {
 	defer cancel()
 	by, from := localCaller.text(c), s.client(c).String()
 	answer, err := s.o.Pings.Ping(ctx, m, endpoint, func(ctx context.Context, tx bun.Tx, a notify.Answer) error {
-		return audit.Write(ctx, tx, s.o.DB, audit.Act{
+		return s.o.Audit.Write(ctx, tx, audit.Act{
 			Actor: by, Action: object + ".ping", Object: object, ObjectID: m.Code, Remote: from,
 			Params: map[string]any{"endpoint": notify.Shown(a.Endpoint.Name), "notification": a.Notification, "class": a.Attempt.Class},
 		})

@@ -17,7 +17,7 @@ const (
 	openDoor     door = iota // anybody
 	supplierDoor             // anybody; the receiver judges by signature and address
 	merchantDoor             // a merchant's API key
-	monitorDoor              // a token with the scope "monitor", or an operator whose role has the route's permission
+	monitorDoor              // a token with the route's scope, or an operator whose role has its permission
 	loginDoor                // anybody with a browser: pages for signing in and out
 	consoleDoor              // an operator whose role has the route's permission
 )
@@ -29,6 +29,7 @@ type route struct {
 	door       door
 	handler    fiber.Handler
 	permission access.Permission // of an operator; a merchant's key and a service's token need none
+	scope      string            // of a service's token; "" lets none in
 	menu       menu              // where the route stands in the navigation
 }
 
@@ -71,18 +72,18 @@ func (s *Server) machineRoutes() []route {
 		{method: http.MethodPost, path: "/api/v1/orders/:order_no/cancel", door: merchantDoor, handler: s.cancelOrder},
 		{method: http.MethodGet, path: "/api/v1/notify/ws", door: merchantDoor, handler: s.notifySocket},
 
-		{method: http.MethodGet, path: "/api/v1/admin/exceptions", door: monitorDoor, permission: access.ViewExceptions, handler: s.listExceptions},
-		{method: http.MethodGet, path: "/api/v1/admin/callbacks", door: monitorDoor, permission: access.ViewCallbacks, handler: s.listCallbacks},
-		{method: http.MethodGet, path: monitoringPath + "realtime", door: monitorDoor, permission: access.ViewNotifications, handler: s.realtime},
-		{method: http.MethodGet, path: monitoringPath + "merchants", door: monitorDoor, permission: access.ViewNotifications, handler: s.merchantStatuses},
-		{method: http.MethodGet, path: monitoringPath + "logs", door: monitorDoor, permission: access.ViewNotifications, handler: s.attemptLog},
-		{method: http.MethodGet, path: monitoringPath + "breakers", door: monitorDoor, permission: access.ViewNotifications, handler: s.breakers},
-		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/open", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.OpenIt)},
-		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/close", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.CloseIt)},
-		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/probe", door: monitorDoor, permission: access.ControlBreakers, handler: s.breakerAct(breaker.ProbeIt)},
-		{method: http.MethodGet, path: monitoringPath + "health", door: monitorDoor, permission: access.ViewNotifications, handler: s.health},
-		{method: http.MethodPost, path: "/api/v1/admin/merchants/:code/ping", door: monitorDoor, permission: access.ControlAddresses, handler: s.pingMerchant},
-		{method: http.MethodPost, path: "/api/v1/admin/subscriptions/:code/ping", door: monitorDoor, permission: access.ControlAddresses, handler: s.pingSubscription},
+		{method: http.MethodGet, path: "/api/v1/admin/exceptions", door: monitorDoor, scope: access.Monitor, permission: access.ViewExceptions, handler: s.listExceptions},
+		{method: http.MethodGet, path: "/api/v1/admin/callbacks", door: monitorDoor, scope: access.Monitor, permission: access.ViewCallbacks, handler: s.listCallbacks},
+		{method: http.MethodGet, path: monitoringPath + "realtime", door: monitorDoor, scope: access.Monitor, permission: access.ViewNotifications, handler: s.realtime},
+		{method: http.MethodGet, path: monitoringPath + "merchants", door: monitorDoor, scope: access.Monitor, permission: access.ViewNotifications, handler: s.merchantStatuses},
+		{method: http.MethodGet, path: monitoringPath + "logs", door: monitorDoor, scope: access.Monitor, permission: access.ViewNotifications, handler: s.attemptLog},
+		{method: http.MethodGet, path: monitoringPath + "breakers", door: monitorDoor, scope: access.Monitor, permission: access.ViewNotifications, handler: s.breakers},
+		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/open", door: monitorDoor, scope: access.Control, permission: access.ControlBreakers, handler: s.breakerAct(breaker.OpenIt)},
+		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/close", door: monitorDoor, scope: access.Control, permission: access.ControlBreakers, handler: s.breakerAct(breaker.CloseIt)},
+		{method: http.MethodPost, path: monitoringPath + "breakers/:merchant/probe", door: monitorDoor, scope: access.Control, permission: access.ControlBreakers, handler: s.breakerAct(breaker.ProbeIt)},
+		{method: http.MethodGet, path: monitoringPath + "health", door: monitorDoor, scope: access.Monitor, permission: access.ViewNotifications, handler: s.health},
+		{method: http.MethodPost, path: "/api/v1/admin/merchants/:code/ping", door: monitorDoor, scope: access.Control, permission: access.ControlAddresses, handler: s.pingMerchant},
+		{method: http.MethodPost, path: "/api/v1/admin/subscriptions/:code/ping", door: monitorDoor, scope: access.Control, permission: access.ControlAddresses, handler: s.pingSubscription},
 	}
 }
 
@@ -161,7 +162,7 @@ func (s *Server) admit(r route) []fiber.Handler {
 	case merchantDoor:
 		return []fiber.Handler{s.admitMerchant}
 	case monitorDoor:
-		return []fiber.Handler{s.admitMonitor(r.permission)}
+		return []fiber.Handler{s.admitMonitor(r.permission, r.scope)}
 	case loginDoor:
 		return []fiber.Handler{s.dressPage}
 	case consoleDoor:

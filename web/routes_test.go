@@ -41,6 +41,9 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 		if (r.door == consoleDoor || r.door == monitorDoor) != (r.permission != "") {
 			t.Errorf("%s %s has the permission %q", r.method, path, r.permission)
 		}
+		if (r.door == monitorDoor) != (r.scope != "") {
+			t.Errorf("%s %s has the scope %q", r.method, path, r.scope)
+		}
 		if got.header.Get("X-Content-Type-Options") != "nosniff" || got.header.Get("X-Request-Id") == "" || got.header.Get("Server") != "" {
 			t.Errorf("%s %s: headers %v", r.method, path, got.header)
 		}

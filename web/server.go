@@ -17,6 +17,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/alert"
+	"backstop/internal/audit"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
@@ -55,6 +56,7 @@ type Options struct {
 	DB        *db.DB
 	Settings  *settings.Store
 	Keys      *seal.Keyring // signs the addresses of pages, and evidence
+	Audit     *audit.Log
 	Callbacks Callbacks
 	Payments  Payments
 	Operators *access.Operators
@@ -131,7 +133,7 @@ func New(o Options) *Server {
 		files: static.Load(), console: console.New(o.DB, o.Settings, o.Breakers), policy: policy, throttle: access.NewThrottle(),
 		cursors: cursors{o.Keys.Derive("cursors")}, listTime: listTime,
 
-		o: o, tokens: newTokenBook(o.DB), ready: newReadiness(o.Checks),
+		o: o, tokens: newTokenBook(access.NewTokens(o.DB, o.Keys)), ready: newReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
 		senders: newLimiter[senderKey](int(o.Config.CallbackRate)), keys: newLimiter[string](int(o.Config.APIRate)),
 	}

@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/seal"
 	"backstop/internal/supplier"
 	"backstop/views"
 
@@ -25,7 +26,7 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // keptChoice is how long a browser remembers the language of somebody who is not
-// signed in, in seconds.
+// signed in, and who signed in from it, in seconds.
 const keptChoice = 365 * 24 * 3600
 
 // dressPage stands before every page: what it may load, and that it is not kept.
@@ -179,8 +180,8 @@ func (s *Server) login(c *fiber.Ctx) error {
 		form.Name = "" // nobody is called that, and no database need be asked
 	}
 	addr := s.client(c)
-	sender := senderOf(addr)
-	if form.Wait = s.throttle.Try(form.Name, sender.String()); form.Wait > 0 {
+	try := access.SignIn{Name: form.Name, Address: senderOf(addr).String(), Device: s.device(c, form.Name)}
+	if form.Wait = s.throttle.Try(try); form.Wait > 0 {
 		form.Problem = views.TooMany
 		c.Set(fiber.HeaderRetryAfter, "60")
 		return s.render(c, http.StatusTooManyRequests, views.SignIn(s.page(c), form))
@@ -188,14 +189,17 @@ func (s *Server) login(c *fiber.Ctx) error {
 	ctx, cancel := work()
 	defer cancel()
 	op, err := s.o.Operators.Login(ctx, form.Name, field(c, "password"))
-	if errors.Is(err, access.ErrLogin) {
+	if errors.Is(err, access.ErrLogin) || errors.Is(err, access.ErrExpired) {
 		form.Problem = views.WrongLogin
+		if errors.Is(err, access.ErrExpired) {
+			form.Problem = views.PasswordExpired
+		}
 		return s.render(c, http.StatusUnprocessableEntity, views.SignIn(s.page(c), form))
 	}
 	if err != nil {
 		return err
 	}
-	s.throttle.Forgive(form.Name, sender.String())
+	s.throttle.Forgive(try)
 	// Whoever signs in again leaves no session behind that nobody holds any more.
 	if err := s.o.Sessions.End(ctx, c.Cookies(s.cookieName())); err != nil {
 		return err
@@ -203,6 +207,7 @@ func (s *Server) login(c *fiber.Ctx) error {
 	if err := s.startSession(ctx, c, op); err != nil {
 		return err
 	}
+	s.keepDevice(c, op.Name, try.Device)
 	if err := s.keepAct(ctx, audit.Act{Actor: "operator:" + op.Name, Action: "session.start", Object: "operator", ObjectID: op.Name, Remote: addr.String()}); err != nil {
 		return err
 	}
@@ -214,13 +219,35 @@ func (s *Server) login(c *fiber.Ctx) error {
 }
 
 // client is where somebody calls from, for the throttle, the audit and the list of
-// sessions. A proxy that we trust but cannot read stands for its clients.
+// sessions. What stands left of the address that our proxies saw is a stranger's, and
+// neither hides nor changes it.
 func (s *Server) client(c *fiber.Ctx) netip.Addr {
-	addr, err := supplier.ClientAddr(peer(c), copyHeader(&c.Request().Header).Values(fiber.HeaderXForwardedFor), s.o.Config.TrustedProxies)
-	if err != nil {
-		return peer(c)
+	return supplier.NearestAddr(peer(c), copyHeader(&c.Request().Header).Values(fiber.HeaderXForwardedFor), s.o.Config.TrustedProxies)
+}
+
+// deviceCookie and devices are where a browser keeps that a name signed in from it,
+// and what tells that from a forgery. Each name has its own: a browser may be shared.
+func (s *Server) deviceCookie(name string) string {
+	return s.cookieName() + "-device-" + seal.HashToken(name)[:8]
+}
+
+func (s *Server) devices(name string) *seal.MAC { return s.o.Keys.MAC("device of " + name) }
+
+// device is the browser's proof that the name signed in from it; "" = none.
+func (s *Server) device(c *fiber.Ctx, name string) string {
+	if device := c.Cookies(s.deviceCookie(name)); s.devices(name).IsToken("", device) {
+		return device
 	}
-	return addr
+	return ""
+}
+
+// keepDevice gives the browser such a proof, or renews the one that it has. It opens
+// nothing: whoever steals it may try passwords as slowly as anybody.
+func (s *Server) keepDevice(c *fiber.Ctx, name, device string) {
+	if device == "" {
+		device = s.devices(name).NewToken("")
+	}
+	s.setCookie(c, s.deviceCookie(name), device, keptChoice)
 }
 
 func (s *Server) startSession(ctx context.Context, c *fiber.Ctx, op *access.Operator) error {

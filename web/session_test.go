@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -137,6 +138,121 @@ func TestActsAreOfTheClientBehindAProxy(t *testing.T) {
 		if !slices.Equal(seen, []string{want}) {
 			t.Errorf("with the proxies %s: %q, want %s", proxies, seen, want)
 		}
+	}
+}
+
+// What a stranger writes into the header left of his address hides nothing.
+func TestActsNameTheNearestAddressThatCanBeBelieved(t *testing.T) {
+	for forwarded, want := range map[string]string{
+		"garbage, 198.51.100.7":                          "198.51.100.7",
+		",,, 198.51.100.7":                               "198.51.100.7",
+		"203.0.113.9, 198.51.100.7":                      "198.51.100.7",
+		strings.Repeat("9.9.9.9,", 300) + "198.51.100.7": "198.51.100.7",
+		"198.51.100.7, garbage":                          "127.0.0.1",
+		"198.51.100.7, garbage, 127.0.0.9":               "127.0.0.9",
+	} {
+		h := open(t, "BACKSTOP_TRUSTED_PROXIES=127.0.0.0/8")
+		if _, err := h.o.Operators.Add(t.Context(), "li", access.Viewer, goodPassword); err != nil {
+			t.Fatal(err)
+		}
+		got := h.call(t, http.MethodPost, "/login", url.Values{"name": {"li"}, "password": {goodPassword}}.Encode(),
+			"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "X-Forwarded-For", forwarded)
+		if got.status != http.StatusSeeOther {
+			t.Fatalf("%.40s: %d", forwarded, got.status)
+		}
+		var seen []string
+		if err := h.db.Read.NewRaw("SELECT remote_addr FROM audit WHERE remote_addr <> '' UNION SELECT remote_addr FROM sessions").Scan(t.Context(), &seen); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(seen, []string{want}) {
+			t.Errorf("%.40s: %q, want %s", forwarded, seen, want)
+		}
+	}
+}
+
+// Strangers who guess at a name from everywhere keep its owner out of a browser that
+// he never used, and out of no other.
+func TestNobodyIsLockedOutFromOutside(t *testing.T) {
+	h := open(t, "BACKSTOP_TRUSTED_PROXIES=127.0.0.0/8")
+	for _, name := range []string{"li", "wang"} {
+		if _, err := h.o.Operators.Add(t.Context(), name, access.Viewer, goodPassword); err != nil {
+			t.Fatal(err)
+		}
+	}
+	login := func(from, cookie, name, password string) answer {
+		return h.call(t, http.MethodPost, "/login", url.Values{"name": {name}, "password": {password}}.Encode(),
+			"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "X-Forwarded-For", from, "Cookie", cookie)
+	}
+	first := login("192.0.2.1", "", "li", goodPassword)
+	var device string
+	for _, c := range first.header.Values("Set-Cookie") {
+		if strings.Contains(c, "-device-") {
+			device, _, _ = strings.Cut(c, ";")
+			if lower := strings.ToLower(c); !strings.Contains(lower, "httponly") || !strings.Contains(lower, "samesite=lax") || !strings.Contains(c, "max-age=31536000") {
+				t.Errorf("the device's cookie: %s", c)
+			}
+		}
+	}
+	if device == "" {
+		t.Fatalf("no cookie of the device: %v", first.header)
+	}
+	for i := range 12 {
+		login("203.0.113."+strconv.Itoa(i), "", "li", "wrong password")
+	}
+	if got := login("198.51.100.1", "", "li", goodPassword); got.status != http.StatusTooManyRequests {
+		t.Fatalf("the control: a new place is answered %d", got.status)
+	}
+	if got := login("192.0.2.1", "", "li", goodPassword); got.status != http.StatusSeeOther {
+		t.Errorf("the address that he signed in from: %d", got.status)
+	}
+	if got := login("198.51.100.1", device, "li", goodPassword); got.status != http.StatusSeeOther {
+		t.Errorf("the browser that he signed in from, at another address: %d", got.status)
+	}
+	// His browser is none of another name, and cannot be made.
+	name, proof, _ := strings.Cut(device, "=")
+	for i := range 12 {
+		login("203.0.113."+strconv.Itoa(i), "", "wang", "wrong password")
+	}
+	forged := proof[:len(proof)-13] + "AAAAAAAAAAAAA"
+	for what, cookie := range map[string]string{
+		"another's": h.deviceCookie("wang") + "=" + proof, "a forged one": h.deviceCookie("wang") + "=" + forged, "his own name": name + "=" + proof,
+	} {
+		if got := login("198.51.100.2", cookie, "wang", goodPassword); got.status != http.StatusTooManyRequests {
+			t.Errorf("%s lets wang pass: %d", what, got.status)
+		}
+	}
+	// By it passwords are guessed no faster.
+	refused := 0
+	for range 10 {
+		if login("198.51.100.1", device, "li", "wrong password").status == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused < 4 {
+		t.Errorf("of 10 guesses with a known device %d were refused", refused)
+	}
+}
+
+func TestAOneTimePasswordThatExpiredSaysSo(t *testing.T) {
+	h := open(t)
+	first, err := h.o.Operators.Add(t.Context(), "li", access.Admin, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie := cookieOf(h.post(t, "", "/login", "name", "li", "password", first))
+	if _, err := h.db.NewRaw("UPDATE operators SET password_expires_at = 1").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []answer{
+		h.post(t, "lang=en", "/login", "name", "li", "password", first),
+		h.post(t, cookie+"; lang=en", "/me/password", "old", first, "new", goodPassword, "again", goodPassword),
+	} {
+		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "reset-password") {
+			t.Errorf("%d, %.200s", got.status, got.body)
+		}
+	}
+	if got := h.post(t, "lang=en", "/login", "name", "li", "password", "wrong password"); strings.Contains(got.body, "reset-password") {
+		t.Error("a wrong password is told that it has expired")
 	}
 }
 

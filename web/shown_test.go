@@ -42,7 +42,7 @@ func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
 		run("INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
 			" SELECT ?, id, 1, 1, ?, 'bad_status', 301, ?, 1, 'n', '', ?, ?, 'answered 301' FROM deliveries WHERE event_id = 77", d.NewID(), address, now, quoted, []byte{})
 		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			return audit.Write(ctx, tx, d, audit.Act{Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1", Params: map[string]any{"endpoint": address, "reason": "is it there?"}})
+			return h.o.Audit.Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1", Params: map[string]any{"endpoint": address, "reason": "is it there?"}})
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -3,49 +3,42 @@ package web
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/db"
+	"backstop/internal/seal"
 
 	"github.com/gofiber/fiber/v2"
 )
 
-// Limits of the tokens' cache. All tokens are held: there are a handful, and a
-// stranger who tries some then costs no query each.
+// Limits of the tokens' cache. All tokens are held: there are a handful, and one that
+// is used then costs no query each time.
 const (
 	tokenAge  = 2 * time.Second        // a revoked token works for this long at most
-	tokenMiss = 250 * time.Millisecond // how often an unknown token may ask for newer ones
+	tokenMiss = 250 * time.Millisecond // how often an unknown token that has no tag, or a right one, may ask for newer ones
 	maxTokens = 10_000
 )
 
-// token is a service's key to the admin API.
-type token struct {
-	Name  string `bun:"name"`
-	Scope string `bun:"scope"`
-	Hash  string `bun:"token_hash"`
-}
-
 // tokenBook finds tokens by their hash.
 type tokenBook struct {
-	db     *db.DB
+	tokens *access.Tokens
 	mu     sync.Mutex
 	readAt time.Time
-	byHash map[string]token
+	byHash map[string]access.Token
 }
 
-func newTokenBook(d *db.DB) *tokenBook { return &tokenBook{db: d} }
+func newTokenBook(tokens *access.Tokens) *tokenBook { return &tokenBook{tokens: tokens} }
 
 // find returns the token, or false. An error says that nobody can be judged now.
-func (b *tokenBook) find(ctx context.Context, hash string) (token, bool, error) {
+func (b *tokenBook) find(ctx context.Context, hash string) (access.Token, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found, ok := b.byHash[hash]
 	if age := time.Since(b.readAt); age > tokenAge || !ok && age > tokenMiss {
 		if err := b.read(ctx); err != nil {
-			return token{}, false, err
+			return access.Token{}, false, err
 		}
 		found, ok = b.byHash[hash]
 	}
@@ -53,12 +46,11 @@ func (b *tokenBook) find(ctx context.Context, hash string) (token, bool, error) 
 }
 
 func (b *tokenBook) read(ctx context.Context) error {
-	var rows []token
-	err := b.db.Read.NewRaw("SELECT name, scope, token_hash FROM api_tokens WHERE revoked_at IS NULL LIMIT ?", maxTokens).Scan(ctx, &rows)
+	rows, err := b.tokens.Running(ctx, maxTokens)
 	if err != nil {
-		return fmt.Errorf("read the tokens: %w", err)
+		return err
 	}
-	b.byHash = make(map[string]token, len(rows))
+	b.byHash = make(map[string]access.Token, len(rows))
 	for _, t := range rows {
 		b.byHash[t.Hash] = t
 	}
@@ -66,26 +58,26 @@ func (b *tokenBook) read(ctx context.Context) error {
 	return nil
 }
 
-// admitMonitor lets tokens with the scope "monitor" in, and operators by the
+// admitMonitor lets tokens in that have the route's scope, and operators by the
 // token of their session. A session is sent by hand here, never by a browser of
 // itself, so that no other site can use it.
-func (s *Server) admitMonitor(permission access.Permission) fiber.Handler {
+func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		hash := bearer(c)
-		if hash == "" {
+		key := bearerKey(c)
+		if key == "" {
 			return errUnauthorized
 		}
 		ctx, cancel := work()
 		defer cancel()
-		caller, allowed, err := s.monitorCaller(ctx, hash, bearerKey(c), permission)
+		caller, refused, err := s.monitorCaller(ctx, key, permission, scope)
 		if err != nil {
 			return err
 		}
 		c.Locals(localCaller, caller)
 		switch {
-		case !allowed:
-			return errForbidden
-		case !s.keys.allow(hash):
+		case refused != nil:
+			return refused
+		case !s.keys.allow(seal.HashToken(key)):
 			return errTooMany
 		}
 		c.Set(fiber.HeaderCacheControl, "no-store")
@@ -93,22 +85,36 @@ func (s *Server) admitMonitor(permission access.Permission) fiber.Handler {
 	}
 }
 
-// monitorCaller says whose key it is and whether it may do this. Asking keeps no
-// session alive: a script that was left running must not.
-func (s *Server) monitorCaller(ctx context.Context, hash, key string, permission access.Permission) (caller string, allowed bool, err error) {
-	t, ok, err := s.tokens.find(ctx, hash)
-	if err != nil {
-		return "", false, err
-	}
-	if ok {
-		return "token:" + t.Name, t.Scope == access.Monitor, nil
+// monitorCaller says whose key it is, and why it may not do this; nil = it may. A
+// forged key costs no query. Asking keeps no session alive: a script that was left
+// running must not.
+func (s *Server) monitorCaller(ctx context.Context, key string, permission access.Permission, scope string) (caller string, refused, err error) {
+	if s.tokens.tokens.MayBe(key) {
+		t, ok, err := s.tokens.find(ctx, seal.HashToken(key))
+		switch {
+		case err != nil:
+			return "", nil, err
+		case !ok:
+			return "", nil, errUnauthorized
+		case scope == "" || !t.Has(scope):
+			return "token:" + t.Name, errScope(scope), nil
+		}
+		return "token:" + t.Name, nil, nil
 	}
 	op, err := s.o.Sessions.Peek(ctx, key)
 	if errors.Is(err, access.ErrSession) {
-		return "", false, errUnauthorized
+		return "", nil, errUnauthorized
 	}
 	if err != nil {
-		return "", false, err
+		return "", nil, err
 	}
-	return "operator:" + op.Name, !op.MustChange && s.policy.Allows(op.Role, permission), nil
+	if op.MustChange || !s.policy.Allows(op.Role, permission) {
+		refused = errForbidden
+	}
+	return "operator:" + op.Name, refused, nil
+}
+
+// errScope says that a service's token is not for that.
+func errScope(scope string) error {
+	return &apiError{status: http.StatusForbidden, code: "forbidden", message: "this token does not have the scope " + scope, field: "scope"}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/audit"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
@@ -158,8 +159,8 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *house {
 	h.Server = New(Options{
 		Pings:  notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: h.lines}},
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.sender, Payments: h.till,
-		Version: "v0", Log: log, QueueEngine: "child", Keys: keys, Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Sockets: h.sockets, Breakers: breaker.NewBook(d, breakerPolicy),
-		Operators: access.NewOperators(d), Sessions: access.NewSessions(d, cfg.SessionIdle, cfg.SessionMax),
+		Version: "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Sockets: h.sockets, Breakers: breaker.NewBook(d, breakerPolicy),
+		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -3,6 +3,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"backstop/internal/audit"
 	"backstop/internal/db"
@@ -42,6 +44,9 @@ var (
 	// ErrLogin is the one answer to a wrong name, a wrong password and a disabled
 	// operator: nobody learns by it which names there are.
 	ErrLogin = errors.New("wrong name or password")
+	// ErrExpired is the answer to a one-time password that was right. Who hears it
+	// knows the password, which opens nothing any more.
+	ErrExpired = errors.New("the one-time password has expired: ask for a new one by backstop operator reset-password")
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -58,6 +63,8 @@ type Operator struct {
 	CreatedAt    int64  `bun:"created_at"`
 	UpdatedAt    int64  `bun:"updated_at"`
 	DisabledAt   *int64 `bun:"disabled_at"`
+	// PasswordExpiresAt is when a one-time password ends (Unix µs).
+	PasswordExpiresAt *int64 `bun:"password_expires_at"`
 
 	// What the operator chose for the console; "" = no choice.
 	Language string `bun:"language"` // "zh" or "en"
@@ -66,20 +73,38 @@ type Operator struct {
 	PageRows int    `bun:"page_rows"`
 }
 
+// oneTimeLife is how long a one-time password can be used: it was printed, mailed or
+// lies in a file.
+const oneTimeLife = 24 * time.Hour
+
+// expired says that the operator's one-time password has ended. Programs of before
+// this wrote no end: such a password ends by the last change of the row.
+func (op *Operator) expired(now int64) bool {
+	if !op.MustChange {
+		return false
+	}
+	if op.PasswordExpiresAt != nil {
+		return now >= *op.PasswordExpiresAt
+	}
+	return now >= op.UpdatedAt+oneTimeLife.Microseconds()
+}
+
 // Operators keeps the console's users. It is safe for concurrent use; make one
 // per process, as it bounds the memory that password hashes take.
 type Operators struct {
 	db     *db.DB
+	audit  *audit.Log
 	hasher hasher
 	// nobody is hashed against where the name is unknown, so that the answer takes
 	// as long as for one that is known.
 	nobody string
 }
 
-// NewOperators returns the operators of the database.
-func NewOperators(d *db.DB) *Operators {
+// NewOperators returns the operators of the database. What commands do to them is
+// kept in the audit.
+func NewOperators(d *db.DB, log *audit.Log) *Operators {
 	nobody := phc{memory: hashMemory, passes: hashPasses, threads: hashThreads, salt: make([]byte, saltSize), sum: make([]byte, hashSize)}
-	return &Operators{db: d, hasher: newHasher(), nobody: nobody.String()}
+	return &Operators{db: d, audit: log, hasher: newHasher(), nobody: nobody.String()}
 }
 
 // Add makes an operator. Without a password it makes a one-time password, returns
@@ -92,9 +117,19 @@ func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTi
 	if !slices.Contains(Roles, role) {
 		return "", ErrRole
 	}
-	row, oneTime, err := o.newRow(ctx, name, role, password)
-	if err != nil {
+	if password == "" {
+		oneTime = newOneTimePassword()
+	}
+	if err := o.add(ctx, name, role, cmp.Or(password, oneTime), password == ""); err != nil {
 		return "", err
+	}
+	return oneTime, nil
+}
+
+func (o *Operators) add(ctx context.Context, name, role, password string, oneTime bool) error {
+	row, err := o.newRow(ctx, name, role, password, oneTime)
+	if err != nil {
+		return err
 	}
 	err = o.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		if _, err := tx.NewInsert().Model(row).Exec(ctx); err != nil {
@@ -103,53 +138,70 @@ func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTi
 		return o.keep(ctx, tx, "operator.add", row)
 	})
 	if db.IsUnique(err) {
-		return "", ErrExists
+		return ErrExists
 	}
 	if err != nil {
-		return "", fmt.Errorf("add operator %s: %w", name, err)
+		return fmt.Errorf("add operator %s: %w", name, err)
 	}
-	return oneTime, nil
+	return nil
 }
 
 // keep leaves what a command did to an operator in the audit.
 func (o *Operators) keep(ctx context.Context, tx bun.Tx, action string, row *Operator) error {
-	return audit.Write(ctx, tx, o.db, audit.Act{
+	return o.audit.Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: map[string]any{"role": row.Role},
 	})
 }
 
-func (o *Operators) newRow(ctx context.Context, name, role, password string) (row *Operator, oneTime string, err error) {
+func (o *Operators) newRow(ctx context.Context, name, role, password string, oneTime bool) (*Operator, error) {
 	now := o.db.Now()
-	row = &Operator{ID: o.db.NewID(), Name: name, Role: role, MustChange: password == "", CreatedAt: now, UpdatedAt: now}
-	if password == "" {
-		oneTime = newOneTimePassword()
-		password = oneTime
+	row := &Operator{
+		ID: o.db.NewID(), Name: name, Role: role, MustChange: oneTime, PasswordExpiresAt: oneTimeEnd(now, oneTime), CreatedAt: now, UpdatedAt: now,
 	}
 	if err := checkPassword(password); err != nil {
-		return nil, "", err
+		return nil, err
 	}
+	var err error
 	if row.PasswordHash, err = o.hasher.hash(ctx, password); err != nil {
-		return nil, "", fmt.Errorf("hash the password: %w", err)
+		return nil, fmt.Errorf("hash the password: %w", err)
 	}
-	return row, oneTime, nil
+	return row, nil
 }
 
-// EnsureAdmin makes the operator "admin" where there is no operator at all and
-// returns its one-time password; "" where there was one. Of several nodes that
-// start at once, one makes it.
-func (o *Operators) EnsureAdmin(ctx context.Context) (oneTime string, err error) {
+// oneTimeEnd is when a one-time password that is given now ends; nil for any other.
+func oneTimeEnd(now int64, oneTime bool) *int64 {
+	if !oneTime {
+		return nil
+	}
+	end := now + oneTimeLife.Microseconds()
+	return &end
+}
+
+// EnsureAdmin makes the operator "admin" where there is no operator at all, with a
+// one-time password: the one that given returns, or one that it makes and returns
+// where given is nil. Of several nodes that start at once, one makes it.
+func (o *Operators) EnsureAdmin(ctx context.Context, given func() (string, error)) (oneTime string, made bool, err error) {
 	var any int
 	if err := o.db.Read.NewRaw("SELECT count(*) FROM operators").Scan(ctx, &any); err != nil {
-		return "", fmt.Errorf("count operators: %w", err)
+		return "", false, fmt.Errorf("count operators: %w", err)
 	}
 	if any > 0 {
-		return "", nil // most starts: no password needs to be hashed
+		return "", false, nil // most starts: no password needs to be hashed
 	}
-	oneTime, err = o.Add(ctx, "admin", Admin, "")
-	if errors.Is(err, ErrExists) {
-		return "", nil
+	password := ""
+	if given == nil {
+		oneTime = newOneTimePassword()
+		password = oneTime
+	} else if password, err = given(); err != nil {
+		return "", false, err
 	}
-	return oneTime, err
+	switch err = o.add(ctx, "admin", Admin, password, true); {
+	case errors.Is(err, ErrExists):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	}
+	return oneTime, true, nil
 }
 
 // List returns all operators by name, disabled ones included.
@@ -217,7 +269,7 @@ func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime str
 }
 
 // ChangePassword takes a new password from an operator who knows the old one.
-// Errors: ErrLogin, ErrPassword.
+// Errors: ErrLogin, ErrExpired, ErrPassword.
 func (o *Operators) ChangePassword(ctx context.Context, name, old, password string) error {
 	row, err := o.Login(ctx, name, old)
 	if err != nil {
@@ -235,15 +287,16 @@ func (o *Operators) ChangePassword(ctx context.Context, name, old, password stri
 // setPassword is a compare-and-set on the old hash: of two changes at once, the
 // second one was made with a password that is not valid any more. then runs in the
 // transaction that sets it.
-func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, mustChange bool, then func(context.Context, bun.Tx) error) error {
+func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, oneTime bool, then func(context.Context, bun.Tx) error) error {
 	hash, err := o.hasher.hash(ctx, password)
 	if err != nil {
 		return fmt.Errorf("hash the password: %w", err)
 	}
+	now := o.db.Now()
 	return o.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		res, err := tx.NewRaw("UPDATE operators SET password_hash = ?, must_change = ?, updated_at = ?"+
+		res, err := tx.NewRaw("UPDATE operators SET password_hash = ?, must_change = ?, password_expires_at = ?, updated_at = ?"+
 			" WHERE id = ? AND password_hash = ? AND disabled_at IS NULL",
-			hash, mustChange, o.db.Now(), row.ID, row.PasswordHash).Exec(ctx)
+			hash, oneTime, oneTimeEnd(now, oneTime), now, row.ID, row.PasswordHash).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("set the password of %s: %w", row.Name, err)
 		}
@@ -258,8 +311,8 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 	})
 }
 
-// Login returns the operator of that name and password, or ErrLogin. It takes
-// the same time whether the name is known or not.
+// Login returns the operator of that name and password, or ErrLogin or ErrExpired. It
+// takes the same time whether the name is known or not.
 func (o *Operators) Login(ctx context.Context, name, password string) (*Operator, error) {
 	row, err := find(ctx, o.db.Read.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
 	known := err == nil
@@ -279,6 +332,9 @@ func (o *Operators) Login(ctx context.Context, name, password string) (*Operator
 	}
 	if !known || !ok {
 		return nil, ErrLogin
+	}
+	if row.expired(o.db.Now()) {
+		return nil, ErrExpired
 	}
 	return row, nil
 }

@@ -9,12 +9,19 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/audit"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/seal"
+	"backstop/internal/seal/sealtest"
 )
 
 const password = "correct horse battery"
+
+func operatorsOf(t *testing.T, d *db.DB) *Operators {
+	t.Helper()
+	return NewOperators(d, audit.New(d, sealtest.Ring(t, 1)))
+}
 
 func mustAdd(t *testing.T, o *Operators, name, role, password string) string {
 	t.Helper()
@@ -27,7 +34,7 @@ func mustAdd(t *testing.T, o *Operators, name, role, password string) string {
 
 func TestOnlyTheRightPasswordLogsIn(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		o := NewOperators(d)
+		o := operatorsOf(t, d)
 		if oneTime := mustAdd(t, o, "li", Finance, password); oneTime != "" {
 			t.Errorf("made a one-time password %q beside the one given", oneTime)
 		}
@@ -51,7 +58,7 @@ func TestOnlyTheRightPasswordLogsIn(t *testing.T) {
 
 func TestPasswordsAreStoredAsArgon2idOnly(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		o := NewOperators(d)
+		o := operatorsOf(t, d)
 		mustAdd(t, o, "li", Viewer, password)
 		mustAdd(t, o, "wang", Viewer, password)
 		rows, err := o.List(t.Context())
@@ -102,7 +109,7 @@ func TestHashesThatWouldEatTheMachineAreRefused(t *testing.T) {
 // TestUnknownNamesCostAHashToo compares times: without the stand-in hash an
 // unknown name is answered hundreds of times faster.
 func TestUnknownNamesCostAHashToo(t *testing.T) {
-	o := NewOperators(dbtest.SQLite(t))
+	o := operatorsOf(t, dbtest.SQLite(t))
 	mustAdd(t, o, "li", Viewer, password)
 	fastest := func(name string) time.Duration {
 		best := time.Hour
@@ -135,7 +142,7 @@ func TestHashingIsBoundedAndGivesUpWithItsCaller(t *testing.T) {
 
 func TestOneTimePasswordsMustBeChanged(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		o := NewOperators(d)
+		o := operatorsOf(t, d)
 		first := mustAdd(t, o, "li", Ops, "")
 		op, err := o.Login(t.Context(), "li", first)
 		if err != nil || !op.MustChange {
@@ -172,6 +179,90 @@ func TestOneTimePasswordsMustBeChanged(t *testing.T) {
 	})
 }
 
+func TestOneTimePasswordsExpire(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := operatorsOf(t, d)
+		mustAdd(t, o, "boss", Admin, password)
+		made := mustAdd(t, o, "li", Ops, "")
+		reset := func() string {
+			text, err := o.ResetPassword(t.Context(), "li")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+		age := func(hours int) {
+			// Some builds wrote no end: then the row's last change counts.
+			past := time.Duration(hours) * time.Hour
+			if _, err := d.NewRaw("UPDATE operators SET password_expires_at = password_expires_at - ?, updated_at = updated_at - ?", past.Microseconds(), past.Microseconds()).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, text := range []func() string{func() string { return made }, reset} {
+			text := text()
+			age(23)
+			if _, err := o.Login(t.Context(), "li", text); err != nil {
+				t.Errorf("after 23 h: %v", err)
+			}
+			age(1)
+			if _, err := o.Login(t.Context(), "li", text); !errors.Is(err, ErrExpired) {
+				t.Errorf("after a day: %v", err)
+			}
+		}
+		expired := reset()
+		age(25)
+		if _, err := o.Login(t.Context(), "li", "a wrong password"); !errors.Is(err, ErrLogin) {
+			t.Errorf("a wrong one is told that it has expired: %v", err)
+		}
+		if err := o.ChangePassword(t.Context(), "li", expired, password); !errors.Is(err, ErrExpired) {
+			t.Errorf("change of one that has expired: %v", err)
+		}
+		// One of a build that knows of no end.
+		older := reset()
+		if _, err := d.NewRaw("UPDATE operators SET password_expires_at = NULL").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Login(t.Context(), "li", older); err != nil {
+			t.Errorf("without an end, at once: %v", err)
+		}
+		age(25)
+		if _, err := o.Login(t.Context(), "li", older); !errors.Is(err, ErrExpired) {
+			t.Errorf("without an end, after a day: %v", err)
+		}
+		// A password of one's own has no end.
+		if err := o.ChangePassword(t.Context(), "li", reset(), password); err != nil {
+			t.Fatal(err)
+		}
+		age(10_000)
+		for _, name := range []string{"li", "boss"} {
+			if _, err := o.Login(t.Context(), name, password); err != nil {
+				t.Errorf("%s's own password after a year: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestTheFirstPasswordCanBeGiven(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := operatorsOf(t, d)
+		short := func() (string, error) { return "short", nil }
+		if _, _, err := o.EnsureAdmin(t.Context(), short); !errors.Is(err, ErrPassword) {
+			t.Errorf("a short one: %v", err)
+		}
+		oneTime, made, err := o.EnsureAdmin(t.Context(), func() (string, error) { return password, nil })
+		if err != nil || !made || oneTime != "" {
+			t.Fatalf("%q, %t, %v", oneTime, made, err)
+		}
+		if op, err := o.Login(t.Context(), "admin", password); err != nil || !op.MustChange || op.PasswordExpiresAt == nil {
+			t.Errorf("it lies in a file and lasts: %+v, %v", op, err)
+		}
+		// Later starts do not even read it.
+		if _, made, err := o.EnsureAdmin(t.Context(), func() (string, error) { return "", errors.New("the file is gone") }); made || err != nil {
+			t.Errorf("a later start: %t, %v", made, err)
+		}
+	})
+}
+
 func TestOneTimePasswordsAreReadableAndStrong(t *testing.T) {
 	form := regexp.MustCompile(`^[a-z2-7]{4}(-[a-z2-7]{4}){5}$`) // 24 of 32 letters: 120 bits
 	seen := map[string]bool{}
@@ -190,9 +281,9 @@ func TestTheFirstStartMakesOneAdmin(t *testing.T) {
 		var all sync.WaitGroup
 		var got [nodes]string
 		var errs [nodes]error
-		o := NewOperators(d)
+		o := operatorsOf(t, d)
 		for i := range nodes {
-			all.Go(func() { got[i], errs[i] = o.EnsureAdmin(context.Background()) })
+			all.Go(func() { got[i], _, errs[i] = o.EnsureAdmin(context.Background(), nil) })
 		}
 		all.Wait()
 		made := ""
@@ -208,7 +299,7 @@ func TestTheFirstStartMakesOneAdmin(t *testing.T) {
 		if op, err := o.Login(t.Context(), "admin", made); err != nil || op.Role != Admin || !op.MustChange {
 			t.Errorf("login of the admin: %+v, %v", op, err)
 		}
-		if again, err := o.EnsureAdmin(t.Context()); err != nil || again != "" {
+		if again, made, err := o.EnsureAdmin(t.Context(), nil); err != nil || again != "" || made {
 			t.Errorf("a later start made %q, %v", again, err)
 		}
 	})
@@ -216,7 +307,7 @@ func TestTheFirstStartMakesOneAdmin(t *testing.T) {
 
 func TestTheLastAdminStays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		o := NewOperators(d)
+		o := operatorsOf(t, d)
 		names := []string{"a", "b"}
 		for _, name := range names {
 			mustAdd(t, o, name, Admin, password)
@@ -239,7 +330,7 @@ func TestTheLastAdminStays(t *testing.T) {
 
 func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		o := NewOperators(d)
+		o := operatorsOf(t, d)
 		for _, role := range Roles {
 			mustAdd(t, o, role, role, password)
 		}
@@ -265,7 +356,7 @@ func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
 
 func TestTokensAreKeptAsHashesAndRevokedForGood(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		tokens := NewTokens(d)
+		tokens := NewTokens(d, sealtest.Ring(t, 1))
 		secret, err := tokens.Add(t.Context(), "grafana", Monitor)
 		if err != nil || !strings.HasPrefix(secret, "bst_") {
 			t.Fatalf("add = %q, %v", secret, err)
@@ -278,8 +369,10 @@ func TestTokensAreKeptAsHashesAndRevokedForGood(t *testing.T) {
 		if _, err := tokens.Add(t.Context(), "grafana", Monitor); !errors.Is(err, ErrExists) {
 			t.Errorf("the same name again: %v", err)
 		}
-		if _, err := tokens.Add(t.Context(), "other", "admin"); !errors.Is(err, ErrScope) {
-			t.Errorf("an unknown scope: %v", err)
+		for _, scope := range []string{"", "admin", "monitor,", "monitor,admin", "monitor control", "compensate"} {
+			if _, err := tokens.Add(t.Context(), "other", scope); !errors.Is(err, ErrScope) {
+				t.Errorf("the scope %q: %v", scope, err)
+			}
 		}
 		for range 2 {
 			if err := tokens.Revoke(t.Context(), "grafana"); err != nil {
@@ -291,6 +384,58 @@ func TestTokensAreKeptAsHashesAndRevokedForGood(t *testing.T) {
 		}
 		if rows, err := tokens.List(t.Context()); err != nil || len(rows) != 1 || rows[0].RevokedAt == nil {
 			t.Errorf("after the revocation: %+v, %v", rows, err)
+		}
+	})
+}
+
+func TestScopesOfTokens(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		tokens := NewTokens(d, sealtest.Ring(t, 1))
+		for _, c := range []struct {
+			name, asked, text string
+			monitor, control  bool
+		}{
+			{"a-reader", "monitor", "monitor", true, false},
+			{"b-both", "control, monitor,monitor", "monitor,control", true, true},
+			{"c-actor", "control", "control", false, true},
+			{"d-old", "", "monitor,control (granted before scopes)", true, true},
+		} {
+			if c.asked != "" {
+				if _, err := tokens.Add(t.Context(), c.name, c.asked); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := d.NewRaw("INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (?, ?, 'monitor', 'x', 1)", d.NewID(), c.name).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			rows, err := tokens.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rows[len(rows)-1]
+			if r.Name != c.name || r.ScopeText() != c.text || r.Has(Monitor) != c.monitor || r.Has(Control) != c.control || r.Has("") || r.Has("compensate") {
+				t.Errorf("%s: %+v says %q", c.name, r, r.ScopeText())
+			}
+		}
+	})
+}
+
+func TestAForgedTokenIsToldByItself(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		tokens := NewTokens(d, sealtest.Ring(t, 1))
+		secret, err := tokens.Add(t.Context(), "grafana", Monitor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, want := range map[string]bool{
+			secret: true, secret[:len(secret)-1] + "!": false, secret[4:]: false, "": false, "sk_live_x": false,
+			seal.NewToken("bst_"): true, // of before there were tags: the database knows
+		} {
+			if tokens.MayBe(key) != want {
+				t.Errorf("%q may be a token: %t", key, !want)
+			}
+		}
+		if !NewTokens(d, sealtest.Ring(t, 2, 1)).MayBe(secret) || NewTokens(d, sealtest.Ring(t, 2)).MayBe(secret) {
+			t.Error("a token is of the ring's keys, also the older ones")
 		}
 	})
 }

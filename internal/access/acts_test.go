@@ -8,13 +8,14 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/internal/seal/sealtest"
 )
 
 // What commands change leaves one act each, with no secret in it; what they refuse
 // or find done already leaves none.
 func TestCommandsLeaveTheirActs(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		o, tokens := NewOperators(d), NewTokens(d)
+		o, tokens := operatorsOf(t, d), NewTokens(d, sealtest.Ring(t, 1))
 		secrets := []string{mustAdd(t, o, "li", Ops, ""), password}
 		mustAdd(t, o, "boss", Admin, password)
 		reset, err := o.ResetPassword(t.Context(), "li")

@@ -22,8 +22,6 @@ const (
 	// seenEvery is how exactly the last request of a session is known: each request
 	// would otherwise be a write. It makes the idle limit this much shorter at most.
 	seenEvery = time.Minute
-	// maxSessionToken bounds what is hashed of a cookie; ours have 52 characters.
-	maxSessionToken = 200
 	// prunedAtOnce bounds the work that one login does for sessions long over.
 	prunedAtOnce = 100
 )
@@ -32,19 +30,21 @@ const (
 // stored: whoever reads the table can be nobody by it.
 type Sessions struct {
 	db        *db.DB
+	mac       *seal.MAC
 	idle, max time.Duration
 }
 
 // NewSessions returns the sessions of the database. One without a request for
 // idle is over, and so is one that is older than max.
-func NewSessions(d *db.DB, idle, longest time.Duration) *Sessions {
-	return &Sessions{db: d, idle: idle, max: longest}
+func NewSessions(d *db.DB, keys *seal.Keyring, idle, longest time.Duration) *Sessions {
+	return &Sessions{db: d, mac: bearers(keys), idle: idle, max: longest}
 }
 
 // Start begins a session and returns its token, 256 random bits and new at each
-// login: a token that a stranger planted beforehand is worth nothing.
+// login: a token that a stranger planted beforehand is worth nothing. It carries a
+// tag, so that a forged one costs no query.
 func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr string) (token string, err error) {
-	token, now := seal.NewToken(""), s.db.Now()
+	token, now := s.mac.NewToken(""), s.db.Now()
 	_, err = s.db.NewRaw("INSERT INTO sessions (token_hash, operator_id, remote_addr, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
 		seal.HashToken(token), operatorID, remoteAddr, now, now).Exec(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Sessions) Peek(ctx context.Context, token string) (*Operator, error) {
 }
 
 func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operator, error) {
-	if token == "" || len(token) > maxSessionToken {
+	if !s.mac.IsToken("", token) {
 		return nil, ErrSession
 	}
 	var row struct {
@@ -106,7 +106,7 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 
 // End is signing out. A session that is over already is fine.
 func (s *Sessions) End(ctx context.Context, token string) error {
-	if len(token) > maxSessionToken {
+	if !s.mac.IsToken("", token) {
 		return nil
 	}
 	if _, err := s.db.NewRaw("DELETE FROM sessions WHERE token_hash = ?", seal.HashToken(token)).Exec(ctx); err != nil {

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
 	"backstop/internal/seal"
+	"backstop/internal/seal/sealtest"
 
 	"github.com/uptrace/bun"
 )
@@ -18,7 +19,7 @@ import (
 // signedIn is an operator "li" with a running session.
 func signedIn(t *testing.T, d *db.DB) (o *Operators, s *Sessions, token string) {
 	t.Helper()
-	o, s = NewOperators(d), NewSessions(d, 30*time.Minute, 12*time.Hour)
+	o, s = operatorsOf(t, d), NewSessions(d, sealtest.Ring(t, 1), 30*time.Minute, 12*time.Hour)
 	mustAdd(t, o, "li", Ops, password)
 	op, err := o.Login(t.Context(), "li", password)
 	if err != nil {
@@ -208,10 +209,10 @@ func TestGuessingGetsSlowerAndTellsNothing(t *testing.T) {
 	waits := map[string][]time.Duration{}
 	for _, name := range []string{"known", "unknown"} {
 		for range 12 {
-			wait := th.Try(name, name+"'s address")
+			wait := th.Try(SignIn{Name: name, Address: name + "'s address"})
 			waits[name] = append(waits[name], wait)
 			now = now.Add(wait)
-			if wait > 0 && th.Try(name, name+"'s address") != 0 {
+			if wait > 0 && th.Try(SignIn{Name: name, Address: name + "'s address"}) != 0 {
 				t.Fatalf("%s may not try after it has waited", name)
 			}
 		}
@@ -229,19 +230,108 @@ func TestGuessingGetsSlowerAndTellsNothing(t *testing.T) {
 	}
 }
 
+// A stranger who guesses at a name for ever keeps neither the device nor the address out
+// that its owner signed in from; and by them nobody guesses faster.
+func TestNobodyIsLockedOutFromOutside(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	th := NewThrottle()
+	th.now = func() time.Time { return now }
+	office := SignIn{Name: "li", Address: "192.0.2.1"}
+	laptop := SignIn{Name: "li", Address: "198.51.100.1", Device: "proof"}
+	for _, s := range []SignIn{office, laptop} {
+		if th.Try(s) > 0 {
+			t.Fatal("the first try waits")
+		}
+		th.Forgive(s)
+	}
+	attack := func() {
+		for i := range 200 {
+			th.Try(SignIn{Name: "li", Address: "203.0.113." + strconv.Itoa(i)})
+			th.Try(SignIn{Name: "li", Address: laptop.Address}) // who shares the address too
+		}
+	}
+	attack()
+	elsewhere := SignIn{Name: "li", Address: "198.51.100.77"}
+	if th.Try(elsewhere) == 0 {
+		t.Fatal("the attack does not show: a new place does not wait")
+	}
+	for name, s := range map[string]SignIn{"the address": office, "the device": laptop, "the device elsewhere": {"li", "203.0.113.7", "proof"}} {
+		if wait := th.Try(s); wait > 0 {
+			t.Errorf("%s waits %s", name, wait)
+		}
+		th.Forgive(s)
+		attack()
+	}
+	if th.Try(elsewhere) == 0 {
+		t.Error("the owner's sign-ins let strangers try again")
+	}
+	// The address is known for its own name only.
+	for i := range freeTriesOfName {
+		th.Try(SignIn{Name: "wang", Address: "203.0.113." + strconv.Itoa(i)})
+	}
+	if th.Try(SignIn{Name: "wang", Address: office.Address}) == 0 {
+		t.Error("an address of one name lets another one pass")
+	}
+	for name, s := range map[string]SignIn{"address": office, "device": laptop} {
+		for range freeTriesOfName {
+			th.Try(s)
+		}
+		if th.Try(s) == 0 {
+			t.Errorf("by a known %s passwords can be guessed without end", name)
+		}
+	}
+}
+
+func TestMemoryOfKnownAddressesIsBounded(t *testing.T) {
+	th := NewThrottle()
+	for i := range 3 * knownPairs {
+		th.Forgive(SignIn{Name: "li", Address: strconv.Itoa(i)})
+	}
+	if n := len(th.known) + len(th.knownOld); n > knownPairs {
+		t.Errorf("%d are remembered", n)
+	}
+}
+
+func TestAForgedSessionCostsNoQuery(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		_, s, token := signedIn(t, d)
+		seen := &dbtest.Statements{}
+		d.DB, d.Read = d.DB.WithQueryHook(seen), d.Read.WithQueryHook(seen)
+		other := NewSessions(d, sealtest.Ring(t, 9), time.Hour, time.Hour).mac.NewToken("")
+		for _, forged := range []string{"", "x", seal.NewToken(""), token[:len(token)-1] + "!", other, "bst_" + token, token + token} {
+			if _, err := s.Find(t.Context(), forged); !errors.Is(err, ErrSession) {
+				t.Errorf("%q: %v", forged, err)
+			}
+			if err := s.End(t.Context(), forged); err != nil {
+				t.Error(err)
+			}
+		}
+		if len(seen.Texts) > 0 {
+			t.Errorf("forged tokens cost %q", seen.Texts)
+		}
+		if _, err := s.Peek(t.Context(), token); err != nil || len(seen.Texts) == 0 {
+			t.Errorf("the control: %v, %d queries", err, len(seen.Texts))
+		}
+		// A newer master key in front ends no session.
+		if _, err := NewSessions(d, sealtest.Ring(t, 2, 1), time.Hour, time.Hour).Peek(t.Context(), token); err != nil {
+			t.Errorf("with a newer key: %v", err)
+		}
+	})
+}
+
 func TestOneAddressCannotTryManyNames(t *testing.T) {
 	th := NewThrottle()
 	refused := 0
 	for i := range 50 {
-		if th.Try(strings.Repeat("n", i+1), "10.0.0.1") > 0 {
+		if th.Try(SignIn{Name: strings.Repeat("n", i+1), Address: "10.0.0.1"}) > 0 {
 			refused++
 		}
-		th.Forgive("an account of his own", "10.0.0.2")
+		th.Forgive(SignIn{Name: "an account of his own", Address: "10.0.0.2"})
 	}
 	if refused != 50-freeTriesOfAddress {
 		t.Errorf("%d of 50 names are refused", refused)
 	}
-	if th.Try("n", "10.0.0.2") > 0 {
+	if th.Try(SignIn{Name: "n", Address: "10.0.0.2"}) > 0 {
 		t.Error("another address has to wait too")
 	}
 }
@@ -249,17 +339,17 @@ func TestOneAddressCannotTryManyNames(t *testing.T) {
 func TestTheRightPasswordIsForgiven(t *testing.T) {
 	th := NewThrottle()
 	for range 100 {
-		if wait := th.Try("li", "10.0.0.1"); wait > 0 {
+		if wait := th.Try(SignIn{Name: "li", Address: "10.0.0.1"}); wait > 0 {
 			t.Fatalf("one who is right each time waits %s", wait)
 		}
-		th.Forgive("li", "10.0.0.1")
+		th.Forgive(SignIn{Name: "li", Address: "10.0.0.1"})
 	}
 }
 
 func TestMemoryOfFailuresIsBounded(t *testing.T) {
 	th := NewThrottle()
 	for i := range 3 * throttleKeys {
-		th.Try("name"+string(rune(i)), "address"+string(rune(i)))
+		th.Try(SignIn{Name: "name" + string(rune(i)), Address: "address" + string(rune(i))})
 	}
 	if n := len(th.young) + len(th.old); n > throttleKeys+2 {
 		t.Errorf("%d failures are remembered", n)
@@ -269,12 +359,12 @@ func TestMemoryOfFailuresIsBounded(t *testing.T) {
 func TestAnAddressThatWaitsMakesNobodyForgotten(t *testing.T) {
 	th := NewThrottle()
 	for range freeTriesOfName + 1 {
-		th.Try("li", "10.0.0.1")
+		th.Try(SignIn{Name: "li", Address: "10.0.0.1"})
 	}
 	for i := range 3 * throttleKeys {
-		th.Try("name"+strconv.Itoa(i), "10.0.0.2")
+		th.Try(SignIn{Name: "name" + strconv.Itoa(i), Address: "10.0.0.2"})
 	}
-	if th.Try("li", "10.0.0.3") == 0 {
+	if th.Try(SignIn{Name: "li", Address: "10.0.0.3"}) == 0 {
 		t.Error("a name that has to wait was forgotten")
 	}
 }

@@ -17,20 +17,53 @@ const (
 	forgetAfter = time.Hour
 	// throttleKeys bounds the memory; beyond it the older half is forgotten.
 	throttleKeys = 20_000
+	// knownPairs bounds how many names with an address that they signed in from are
+	// remembered.
+	knownPairs = 10_000
 )
+
+// SignIn is who tries to sign in.
+type SignIn struct {
+	Name, Address string
+	// Device is proof that the name signed in before, which nobody else has; "" = none.
+	Device string
+}
 
 // Throttle slows down the guessing of passwords, by name and by address. It
 // counts names that exist and names that do not alike, and refuses the right
 // password like a wrong one: its answers tell nothing. It counts on this node.
+//
+// A device that the name signed in from before has a count of its own, and so has
+// the name at an address that it signed in from: a stranger who guesses at a name
+// from outside keeps out other strangers, and not its owner.
 type Throttle struct {
 	now        func() time.Time
 	mu         sync.Mutex
 	young, old map[throttleKey]*failures
+	// known are names at addresses that they signed in from, newer and older ones.
+	known, knownOld map[throttleKey]bool
 }
 
+type throttleKind int
+
+const (
+	byAddress throttleKind = iota
+	byName
+	byPair // a name at an address that it signed in from
+	byDevice
+)
+
 type throttleKey struct {
-	byName bool
-	text   string
+	kind       throttleKind
+	text, name string
+}
+
+// limits of a kind of key: free tries, and the longest wait after them.
+func (k throttleKey) limits() (free int, longest time.Duration) {
+	if k.kind == byAddress {
+		return freeTriesOfAddress, longestWaitOfAddr
+	}
+	return freeTriesOfName, longestWaitOfName
 }
 
 type failures struct {
@@ -41,55 +74,70 @@ type failures struct {
 
 // NewThrottle returns one that has seen no failure.
 func NewThrottle() *Throttle {
-	return &Throttle{now: time.Now, young: map[throttleKey]*failures{}}
+	return &Throttle{now: time.Now, young: map[throttleKey]*failures{}, known: map[throttleKey]bool{}}
 }
 
-// Try says how long this name or this address has to wait; 0 = it may try now. A
-// try that may go on counts as failed until Forgive: of many that come at the same
-// moment only the free ones get through.
-func (t *Throttle) Try(name, address string) time.Duration {
+// keys are what a try counts under. The address comes first: who has to wait anyway
+// must not have names kept, or by thousands of them he had those forgotten that
+// others guess at.
+func (t *Throttle) keys(s SignIn) []throttleKey {
+	if s.Device != "" {
+		return []throttleKey{{kind: byDevice, text: s.Device}}
+	}
+	name := throttleKey{kind: byName, name: s.Name}
+	if pair := (throttleKey{byPair, s.Address, s.Name}); t.known[pair] || t.knownOld[pair] {
+		name = pair
+	}
+	return []throttleKey{{kind: byAddress, text: s.Address}, name}
+}
+
+// Try says how long whoever it is has to wait; 0 = he may try now. A try that may go
+// on counts as failed until Forgive: of many that come at the same moment only the
+// free ones get through.
+func (t *Throttle) Try(s SignIn) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	// The address comes first: who has to wait anyway must not have names kept, or
-	// by thousands of them he had those forgotten that others guess at.
-	addr := t.of(throttleKey{false, address}, now)
-	if wait := addr.until.Sub(now); wait > 0 {
-		return wait
+	keys := t.keys(s)
+	for _, k := range keys {
+		if wait := t.of(k, now).until.Sub(now); wait > 0 {
+			return wait
+		}
 	}
-	byName := t.of(throttleKey{true, name}, now)
-	if wait := byName.until.Sub(now); wait > 0 {
-		return wait
-	}
-	of := []struct {
-		f       *failures
-		free    int
-		longest time.Duration
-	}{
-		{byName, freeTriesOfName, longestWaitOfName},
-		{addr, freeTriesOfAddress, longestWaitOfAddr},
-	}
-	for _, k := range of {
-		k.f.count++
-		k.f.last = now
-		if beyond := k.f.count - k.free; beyond >= 0 {
-			k.f.until = now.Add(min(time.Second<<min(beyond, 20), k.longest))
+	for _, k := range keys {
+		f := t.of(k, now)
+		free, longest := k.limits()
+		f.count++
+		f.last = now
+		if beyond := f.count - free; beyond >= 0 {
+			f.until = now.Add(min(time.Second<<min(beyond, 20), longest))
 		}
 	}
 	return 0
 }
 
-// Forgive takes back what led to a login that was right. Of the address only that
-// one try: an attacker with an account of his own must not reset it.
-func (t *Throttle) Forgive(name, address string) {
+// Forgive takes back what led to a login that was right, and remembers where it came
+// from. Of the address only that one try: an attacker with an account of his own must
+// not reset it. Nor does a known device or address reset what others tried.
+func (t *Throttle) Forgive(s SignIn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	delete(t.young, throttleKey{true, name})
-	delete(t.old, throttleKey{true, name})
-	if f := t.of(throttleKey{false, address}, now); f.count > 0 {
-		f.count--
+	for _, k := range t.keys(s) {
+		if k.kind != byAddress {
+			delete(t.young, k)
+			delete(t.old, k)
+		} else if f := t.of(k, now); f.count > 0 {
+			f.count--
+		}
 	}
+	if s.Address == "" {
+		return
+	}
+	if len(t.known) >= knownPairs/2 {
+		t.known, t.knownOld = map[throttleKey]bool{}, t.known
+	}
+	t.known[throttleKey{byPair, s.Address, s.Name}] = true
 }
 
 func (t *Throttle) of(k throttleKey, now time.Time) *failures {

@@ -15,18 +15,21 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Monitor lets a service read the monitoring API.
-const Monitor = "monitor"
+// Scopes of tokens.
+const (
+	Monitor = "monitor" // reads the admin API
+	Control = "control" // opens, closes and probes breakers, and pings
+)
 
-// Scopes lists what a token may be for.
-var Scopes = []string{Monitor}
+// Scopes lists what a token may be for, in the order in which they are stored.
+var Scopes = []string{Monitor, Control}
 
 // tokenPrefix lets people and secret scanners tell what they found.
 const tokenPrefix = "bst_"
 
 // ErrScope says that a token cannot be for that. Other errors that a caller can
 // act on are ErrName, ErrExists and ErrNotFound.
-var ErrScope = errors.New("unknown scope: use one of " + strings.Join(Scopes, ", "))
+var ErrScope = errors.New("unknown scope: use one or more of " + strings.Join(Scopes, ", ") + ", separated by commas")
 
 // Token is the API token of a service. Only a hash of the secret is stored.
 type Token struct {
@@ -34,28 +37,93 @@ type Token struct {
 
 	ID        int64  `bun:"id,pk"`
 	Name      string `bun:"name"`
-	Scope     string `bun:"scope"`
+	Scope     string `bun:"scope"` // as parseScopes writes them
 	Hash      string `bun:"token_hash"`
 	CreatedAt int64  `bun:"created_at"`
 	RevokedAt *int64 `bun:"revoked_at"`
+	// BeforeScopes marks a token of before there was a choice: with Monitor it has
+	// Control.
+	BeforeScopes bool `bun:"before_scopes"`
 }
 
+// Has says whether the token is for that.
+func (t *Token) Has(scope string) bool {
+	return slices.Contains(strings.Split(t.Scope, ","), scope) || scope == Control && t.controlsByAge()
+}
+
+func (t *Token) controlsByAge() bool { return t.BeforeScopes && t.Scope == Monitor }
+
+// ScopeText is what the token is for, for people.
+func (t *Token) ScopeText() string {
+	if t.controlsByAge() {
+		return Monitor + "," + Control + " (granted before scopes)"
+	}
+	return t.Scope
+}
+
+// parseScopes reads scopes that are separated by commas, in any order, and writes
+// them in ours.
+func parseScopes(text string) (string, error) {
+	asked := strings.Split(text, ",")
+	for i, scope := range asked {
+		if asked[i] = strings.TrimSpace(scope); !slices.Contains(Scopes, asked[i]) {
+			return "", ErrScope
+		}
+	}
+	var scopes []string
+	for _, scope := range Scopes {
+		if slices.Contains(asked, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	return strings.Join(scopes, ","), nil
+}
+
+// bearers makes and tells the tokens of sessions and services: a forged one is told
+// without a question to the database.
+func bearers(keys *seal.Keyring) *seal.MAC { return keys.MAC("bearer") }
+
 // Tokens keeps the API tokens of services.
-type Tokens struct{ db *db.DB }
+type Tokens struct {
+	db    *db.DB
+	audit *audit.Log
+	mac   *seal.MAC
+}
 
 // NewTokens returns the tokens of the database.
-func NewTokens(d *db.DB) *Tokens { return &Tokens{db: d} }
+func NewTokens(d *db.DB, keys *seal.Keyring) *Tokens {
+	return &Tokens{db: d, audit: audit.New(d, keys), mac: bearers(keys)}
+}
 
-// Add makes a token and returns the secret, which is not kept anywhere. Errors:
-// ErrName, ErrScope, ErrExists.
-func (t *Tokens) Add(ctx context.Context, name, scope string) (secret string, err error) {
+// MayBe says whether a key may be a service's token. One without a tag, of before
+// there were any, may be; whether it is one the database knows.
+func (t *Tokens) MayBe(key string) bool {
+	if seal.HasTokenForm(tokenPrefix, key) {
+		return t.mac.IsToken(tokenPrefix, key)
+	}
+	return strings.HasPrefix(key, tokenPrefix)
+}
+
+// Running returns the tokens that are not revoked, at most limit.
+func (t *Tokens) Running(ctx context.Context, limit int) ([]Token, error) {
+	var rows []Token
+	if err := t.db.Read.NewSelect().Model(&rows).Where("tk.revoked_at IS NULL").Limit(int64(limit)).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the tokens: %w", err)
+	}
+	return rows, nil
+}
+
+// Add makes a token for one or more scopes and returns the secret, which is not kept
+// anywhere. Errors: ErrName, ErrScope, ErrExists.
+func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, err error) {
 	if !nameForm.MatchString(name) {
 		return "", ErrName
 	}
-	if !slices.Contains(Scopes, scope) {
-		return "", ErrScope
+	scope, err := parseScopes(scopes)
+	if err != nil {
+		return "", err
 	}
-	secret = seal.NewToken(tokenPrefix)
+	secret = t.mac.NewToken(tokenPrefix)
 	row := Token{ID: t.db.NewID(), Name: name, Scope: scope, Hash: seal.HashToken(secret), CreatedAt: t.db.Now()}
 	err = t.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
@@ -74,7 +142,7 @@ func (t *Tokens) Add(ctx context.Context, name, scope string) (secret string, er
 
 // keep leaves what a command did to a token in the audit.
 func (t *Tokens) keep(ctx context.Context, tx bun.Tx, action string, row Token) error {
-	return audit.Write(ctx, tx, t.db, audit.Act{
+	return t.audit.Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: action, Object: "token", ObjectID: row.Name, Params: map[string]any{"scope": row.Scope},
 	})
 }

@@ -65,5 +65,7 @@ var (
 	wordHappened = word{"%s：%d 次", "%s: %d times"}
 	wordTest     = word{"测试告警：收到即表示此目标可用。发出者：%s", "A test alert: whoever reads it knows that this target works. Sent by %s"}
 	wordTested   = word{"测试告警", "a test alert"}
+	wordHead     = word{"审计链头（已签名）", "the signed head of the audit"}
+	wordHeadKeep = word{"审计第 %d 条。请保存本消息：日后若链条被重写或截短，可据此查出。", "Row %d of the audit. Keep this message: it shows if the chain is ever made anew or cut short."}
 	wordMore     = word{"另有 %d 条", "and %d more"}
 )

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/audit"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/config"
@@ -54,6 +55,7 @@ type App struct {
 	db         *db.DB
 	redis      *redisd.Redis
 	keys       *seal.Keyring
+	audit      *audit.Log
 	settings   *settings.Store
 	queue      *queue.Client
 	nudger     *notify.Nudger
@@ -112,6 +114,9 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if err = settings.CheckKeys(ctx, a.db, a.keys); err != nil {
 		return err
 	}
+	if err = a.openAudit(ctx); err != nil {
+		return err
+	}
 	if err = a.openTraces(ctx); err != nil {
 		return err
 	}
@@ -167,6 +172,19 @@ func (a *App) openDB(ctx context.Context) error {
 	}
 	// How many others send must be known before this process does.
 	return a.db.Beat(ctx)
+}
+
+// openAudit takes the retired keys along and ends the rows of before there was a key.
+func (a *App) openAudit(ctx context.Context) (err error) {
+	if a.keys, err = settings.WithRetired(ctx, a.db, a.keys); err != nil {
+		return err
+	}
+	a.audit = audit.New(a.db, a.keys)
+	sealed, err := a.audit.Seal(ctx)
+	if sealed > 0 {
+		a.o.Log.Info("seal the audit", "rows_without_key_end_at", sealed)
+	}
+	return err
 }
 
 // firstLook bounds how long a Redis that hangs keeps callbacks out at the start:
@@ -265,8 +283,8 @@ func (a *App) build() {
 	if a.o.Roles.Web {
 		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait, Tracer: a.tracer})
 		a.server = web.New(web.Options{
-			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Callbacks: receiver, Payments: a.processor,
-			Operators: access.NewOperators(a.db), Sessions: access.NewSessions(a.db, c.SessionIdle, c.SessionMax),
+			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor,
+			Operators: access.NewOperators(a.db, a.audit), Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.sockets, Breakers: a.breakers,
 			Pings:  notify.Pinger{DB: a.db, Channels: ways},

@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/config"
 )
 
@@ -257,5 +259,78 @@ func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 	opened(t, "BACKSTOP_REDIS_URL=redis-cluster://"+strings.Join(addrs, ","))
 	if took := time.Since(began); took > 2*firstLook {
 		t.Errorf("the start took %s", took)
+	}
+}
+
+// The first start of this version ends the rows of before there was a key, and later
+// ones leave them alone.
+func TestTheFirstStartSealsTheAudit(t *testing.T) {
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seals []int
+	for i := range 3 {
+		a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 { // as a version of before had written it
+			_, err = a.db.NewRaw("INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (1, 1, 'a', 'b', 'c', 'd', '{}', '', 'x')").Exec(t.Context())
+		}
+		var n int
+		if err == nil {
+			err = a.db.NewRaw("SELECT count(*) FROM audit WHERE action = 'audit.sealed' AND key_id = ?", a.keys.ID()).Scan(t.Context(), &n)
+		}
+		a.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seals = append(seals, n)
+	}
+	if !slices.Equal(seals, []int{0, 1, 1}) {
+		t.Errorf("seals after each start: %v", seals)
+	}
+}
+
+func TestTheFirstPasswordComesFromAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_ADMIN_PASSWORD_FILE=" + file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for _, says := range []string{"no such file", "bad password"} {
+		if err := a.greet(t.Context()); err == nil || !strings.Contains(err.Error(), "BACKSTOP_ADMIN_PASSWORD_FILE: ") || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
+		if err := os.WriteFile(file, []byte("short\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const password = "given by a file 1"
+	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.greet(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), password) {
+		t.Errorf("it is printed: %s", out.String())
+	}
+	op, err := access.NewOperators(a.db, a.audit).Login(t.Context(), "admin", password)
+	if err != nil || !op.MustChange {
+		t.Errorf("%+v, %v", op, err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.greet(t.Context()); err != nil {
+		t.Errorf("a later start without the file: %v", err)
 	}
 }

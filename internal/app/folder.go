@@ -77,6 +77,19 @@ func (f *folder) nodeName(configured string) (string, error) {
 	return name, nil
 }
 
+// KeysToRead is Keys for who only checks what is there: it makes no key. Without one
+// the keyring is empty, and what needs a key says so.
+func KeysToRead(c config.Config) (*seal.Keyring, error) {
+	if c.MasterKey.IsSet() || c.MasterKeyFile != "" {
+		return Keys(c)
+	}
+	keys, err := seal.Load(c.MasterKeyPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return new(seal.Keyring), nil
+	}
+	return keys, err
+}
+
 // Keys opens the master key: as configured, or the file in the data folder,
 // which is made at the first start. A configured file that is missing is an
 // error: a forgotten mount must not become a throw-away key.

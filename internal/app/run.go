@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -63,7 +65,7 @@ func (a *App) start(ctx context.Context) (err error) {
 	}
 	a.jobs, err = jobs.Start(ctx, jobs.Options{
 		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Breakers: a.breakers, Ledger: a.ledger,
-		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
+		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Audit: a.audit, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
 		CleanupEvery: a.o.Config.CleanupEvery, Zone: a.o.Config.Timezone,
 		Nightly: gocron.NewAtTime(uint(a.o.Config.SweepAt.Hour), uint(a.o.Config.SweepAt.Minute), 0),
 		Fatal:   func(err error) { a.fatal <- err }, Alerts: alerts,
@@ -106,17 +108,42 @@ func (a *App) URL() string {
 
 // greet makes the first operator on an empty installation and says where to go.
 func (a *App) greet(ctx context.Context) error {
-	password, err := access.NewOperators(a.db).EnsureAdmin(ctx)
-	if err != nil {
-		return err
+	var given func() (string, error)
+	if a.o.Config.AdminPasswordFile != "" {
+		given = a.adminPassword
 	}
-	if password != "" {
+	password, made, err := access.NewOperators(a.db, a.audit).EnsureAdmin(ctx, given)
+	switch {
+	case errors.Is(err, access.ErrPassword):
+		return fmt.Errorf("BACKSTOP_ADMIN_PASSWORD_FILE: %w", err)
+	case err != nil:
+		return err
+	case made && password == "":
+		fmt.Fprintln(a.o.Out, "admin one-time password: the one in BACKSTOP_ADMIN_PASSWORD_FILE")
+	case made:
 		fmt.Fprintf(a.o.Out, "admin one-time password: %s\n", password)
 	}
 	if a.server != nil {
 		fmt.Fprintf(a.o.Out, "console: %s\n", a.URL())
 	}
 	return nil
+}
+
+// maxPasswordFile bounds what is read of the file with the first password, in bytes.
+const maxPasswordFile = 4096
+
+// adminPassword reads the password of the first operator from its file.
+func (a *App) adminPassword() (string, error) {
+	f, err := os.Open(a.o.Config.AdminPasswordFile)
+	if err != nil {
+		return "", fmt.Errorf("BACKSTOP_ADMIN_PASSWORD_FILE: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPasswordFile))
+	if err != nil {
+		return "", fmt.Errorf("BACKSTOP_ADMIN_PASSWORD_FILE: %w", err)
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
 // shutdown stops intake first, then the workers, then what they stand on. All of

@@ -71,7 +71,7 @@ func (w *writer) keep(ctx context.Context, f File) error {
 	}
 	sum := sha256.Sum256(f.Text)
 	params["sha256"] = hex.EncodeToString(sum[:])
-	return audit.Write(ctx, w.tx, w.env.DB, audit.Act{
+	return audit.New(w.env.DB, w.env.Keys).Write(ctx, w.tx, audit.Act{
 		Actor: audit.Command(), Action: "settings.apply", Object: "file", ObjectID: f.Name, Params: params,
 	})
 }

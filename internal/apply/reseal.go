@@ -46,7 +46,35 @@ func Reseal(ctx context.Context, env Env, progress func(looked int)) (changed in
 			}
 		}
 	}
+	if err := env.retire(ctx); err != nil {
+		wrong = append(wrong, err)
+	}
 	return changed, errors.Join(wrong...)
+}
+
+// retire keeps what is still needed of the older master keys once they are removed:
+// to check the audit and the tokens that were made under them.
+func (env Env) retire(ctx context.Context) error {
+	var wrong error
+	err := env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		retired, err := settings.ReadRetired(ctx, tx)
+		if err != nil {
+			return err
+		}
+		var keys *seal.Keyring
+		keys, wrong = env.Keys.WithRetired(retired)
+		for id, sealed := range keys.Retire() {
+			if is, ok := retired[id]; ok && !env.Keys.NeedsReseal(is) {
+				continue
+			}
+			_, err := tx.NewRaw("INSERT INTO retired_keys (key_id, sealed) VALUES (?, ?) ON CONFLICT (key_id) DO UPDATE SET sealed = EXCLUDED.sealed", id, sealed).Exec(ctx)
+			if err != nil {
+				return fmt.Errorf("retire master key %s: %w", id, err)
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, wrong, hint(wrong))
 }
 
 // sealed is a column that holds secrets, as it is and under the current key.
@@ -80,7 +108,7 @@ func (env Env) reseal(ctx context.Context, table string, id int64, first bool) (
 		if !changed || !first {
 			return nil
 		}
-		return audit.Write(ctx, tx, env.DB, audit.Act{
+		return audit.New(env.DB, env.Keys).Write(ctx, tx, audit.Act{
 			Actor: audit.Command(), Action: "secrets.reseal", Object: "master_key", ObjectID: env.Keys.ID(),
 		})
 	})

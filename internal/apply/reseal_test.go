@@ -4,8 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"backstop/internal/access"
+	"backstop/internal/audit"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/internal/seal"
+	"backstop/internal/settings"
 )
 
 func TestResealBringsAllSecretsUnderTheCurrentKey(t *testing.T) {
@@ -24,6 +28,54 @@ func TestResealBringsAllSecretsUnderTheCurrentKey(t *testing.T) {
 		}
 		env.Keys = keyring(t, 2) // the old key is gone
 		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main unchanged", "merchant m1 unchanged", "sku SKU-1 unchanged", "account m1 CNY unchanged")
+	})
+}
+
+// What was written under a master key is checked after it was taken out, over two
+// rotations.
+func TestResealKeepsWhatTheAuditNeedsOfAnOldKey(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		env, out := newEnv(t, d)
+		mustApply(t, env, out, whole)
+		broken := func(keys *seal.Keyring) (all []string) {
+			keys, err := settings.WithRetired(t.Context(), d, keys)
+			if err == nil {
+				_, err = audit.New(d, keys).Verify(t.Context(), d.Read, func(b audit.Break) { all = append(all, b.String()) }, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		if got := broken(keyring(t, 2)); len(got) != 1 || !strings.Contains(got[0], "key needed") {
+			t.Fatalf("the control: %q", got)
+		}
+		token, err := access.NewTokens(d, env.Keys).Add(t.Context(), "grafana", access.Monitor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rotation := range [][]byte{{2, 1}, {3, 2}} {
+			env.Keys = keyring(t, rotation...)
+			for range 2 {
+				if _, err := Reseal(t.Context(), env, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := broken(keyring(t, rotation[0])); len(got) > 0 {
+				t.Errorf("after the rotation to key %d: %q", rotation[0], got)
+			}
+		}
+		keys, err := settings.WithRetired(t.Context(), d, keyring(t, 3))
+		if err != nil || !access.NewTokens(d, keys).MayBe(token) {
+			t.Errorf("a service's token of two keys before is refused: %v", err)
+		}
+		env.Keys = keyring(t, 4, 7) // the key between is lost: it is said, and nothing is overwritten
+		if _, err := Reseal(t.Context(), env, nil); err == nil || !strings.Contains(err.Error(), "retired master key") {
+			t.Errorf("a retired key that does not open: %v", err)
+		}
+		if got := broken(keyring(t, 3)); len(got) > 0 {
+			t.Errorf("after that: %q", got)
+		}
 	})
 }
 

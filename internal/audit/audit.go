@@ -1,5 +1,6 @@
 // Package audit keeps what people did, in an order that cannot be changed
-// unnoticed: every row's hash covers the row before it.
+// unnoticed: every row's hash covers the row before it, and is made with a key that
+// is not in the database.
 package audit
 
 import (
@@ -7,10 +8,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"backstop/internal/db"
+	"backstop/internal/seal"
 
 	"github.com/uptrace/bun"
 )
@@ -39,55 +43,98 @@ type Row struct {
 	Params     string `bun:"params"` // JSON object with sorted keys
 	RemoteAddr string `bun:"remote_addr"`
 	Hash       string `bun:"hash"`
+	// KeyID names the master key from which the key of the hash is derived; "" = the
+	// hash is a plain one, of before there was a key.
+	KeyID string `bun:"key_id"`
 }
 
-// chain is the hash of a row after the one with the given hash.
-func (r *Row) chain(before string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %q %q %q %q %q %q",
-		before, r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID, r.Params, r.RemoteAddr))
-	return hex.EncodeToString(sum[:])
+// Log is the audit of a database. It is safe for concurrent use.
+type Log struct {
+	db   *db.DB
+	keys *seal.Keyring
+	mac  *seal.MAC
+	// sealed says that this process has seen the chain with a key: rows without one
+	// are not those of before, whatever the database says by then.
+	sealed atomic.Bool
 }
 
-// lock is the number of PostgreSQL's advisory lock that puts writers in a line:
+// New returns the audit of a database. Without a key (an empty keyring) nothing can
+// be written, and what was written with one cannot be checked.
+func New(d *db.DB, keys *seal.Keyring) *Log { return &Log{db: d, keys: keys, mac: keys.MAC("audit")} }
+
+// errNoKey says that an act cannot be kept.
+var errNoKey = errors.New("no master key: the audit cannot be written without one")
+
+// chain is the hash of a row after the one with the given hash; false where its key
+// is not here.
+func (l *Log) chain(r *Row, before string) (hash string, ok bool) {
+	text := fmt.Appendf(nil, "%s %d %d %q %q %q %q %q %q",
+		before, r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID, r.Params, r.RemoteAddr)
+	if r.KeyID == "" {
+		sum := sha256.Sum256(text)
+		return hex.EncodeToString(sum[:]), true
+	}
+	sum, ok := l.mac.Sum(r.KeyID, text)
+	return hex.EncodeToString(sum), ok
+}
+
+// lockID is the number of PostgreSQL's advisory lock that puts writers in a line:
 // a chain has one end. People act a few times a minute, so the line is short.
-const lock = 0x6261636b73746f70
+const lockID = 0x6261636b73746f70
 
 // Write keeps an act in the transaction of the act itself.
-func Write(ctx context.Context, tx bun.Tx, d *db.DB, a Act) error {
+func (l *Log) Write(ctx context.Context, tx bun.Tx, a Act) error {
+	end, err := l.end(ctx, tx)
+	if err == nil && end.unkeyed() {
+		end, err = l.sealIfOurs(ctx, tx, end)
+	}
+	if err == nil {
+		_, err = l.add(ctx, tx, end, a)
+	}
+	return err
+}
+
+// end locks the end of the chain and reads it: the last row, or a row without a
+// number where there is none.
+func (l *Log) end(ctx context.Context, tx bun.Tx) (*Row, error) {
+	if l.db.IsPostgres() {
+		// Each schema has a chain of its own.
+		if _, err := tx.NewRaw("SELECT pg_advisory_xact_lock(? + hashtext(current_schema()))", int64(lockID)).Exec(ctx); err != nil {
+			return nil, fmt.Errorf("wait for the end of the audit chain: %w", err)
+		}
+	}
+	return last(ctx, tx)
+}
+
+// add writes an act after the end of the chain and returns its row.
+func (l *Log) add(ctx context.Context, tx bun.Tx, end *Row, a Act) (*Row, error) {
 	params, err := json.Marshal(a.Params)
 	if err != nil {
-		return fmt.Errorf("audit %s: %w", a.Action, err)
+		return nil, fmt.Errorf("audit %s: %w", a.Action, err)
 	}
 	if a.Params == nil {
 		params = []byte("{}")
 	}
-	if d.IsPostgres() {
-		// Each schema has a chain of its own.
-		if _, err := tx.NewRaw("SELECT pg_advisory_xact_lock(? + hashtext(current_schema()))", int64(lock)).Exec(ctx); err != nil {
-			return fmt.Errorf("wait for the end of the audit chain: %w", err)
-		}
-	}
-	number, before, err := Head(ctx, tx)
-	if err != nil {
-		return err
-	}
 	length, err := length(ctx, tx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := Row{
-		Number: max(number, length) + 1, At: d.Now(), Actor: a.Actor, Action: a.Action, Object: a.Object, ObjectID: a.ObjectID,
-		Params: string(params), RemoteAddr: a.Remote,
+	r := &Row{
+		Number: max(end.Number, length) + 1, At: l.db.Now(), Actor: a.Actor, Action: a.Action, Object: a.Object, ObjectID: a.ObjectID,
+		Params: string(params), RemoteAddr: a.Remote, KeyID: l.mac.KeyID(),
 	}
-	r.Hash = r.chain(before)
-	if _, err := tx.NewInsert().Model(&r).Exec(ctx); err != nil {
-		return fmt.Errorf("write the audit row: %w", err)
+	if r.KeyID == "" {
+		return nil, errNoKey
+	}
+	r.Hash, _ = l.chain(r, end.Hash)
+	if _, err := tx.NewInsert().Model(r).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write the audit row: %w", err)
 	}
 	_, err = tx.NewRaw("INSERT INTO settings (name, value) VALUES ('audit_length', ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value", r.Number).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("note the length of the audit chain: %w", err)
+		return nil, fmt.Errorf("note the length of the audit chain: %w", err)
 	}
-	return nil
+	return r, nil
 }
 
 // length is the number of the last act that was kept, 0 = not noted yet. The chain
@@ -104,17 +151,26 @@ func length(ctx context.Context, q bun.IDB) (int64, error) {
 	return noted[0], nil
 }
 
+// last reads the last row of the chain; one without a number where there is none.
+func last(ctx context.Context, q bun.IDB) (*Row, error) {
+	var rows []Row
+	if err := q.NewSelect().Model(&rows).OrderExpr("au.number DESC").Limit(1).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the end of the audit chain: %w", err)
+	}
+	if len(rows) == 0 {
+		return new(Row), nil
+	}
+	return &rows[0], nil
+}
+
 // Head returns how many acts the chain has and the hash of the newest one, which
 // stands for all of them; 0 and "" where nobody did anything yet.
 func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error) {
-	var last []Row
-	if err := q.NewSelect().Model(&last).OrderExpr("au.number DESC").Limit(1).Scan(ctx); err != nil {
-		return 0, "", fmt.Errorf("read the end of the audit chain: %w", err)
+	r, err := last(ctx, q)
+	if err != nil {
+		return 0, "", err
 	}
-	if len(last) == 0 {
-		return 0, "", nil
-	}
-	return last[0].Number, last[0].Hash, nil
+	return r.Number, r.Hash, nil
 }
 
 // Query asks for acts, newest first. Empty fields do not filter.

@@ -8,13 +8,19 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/internal/seal/sealtest"
 
 	"github.com/uptrace/bun"
 )
 
 func write(t *testing.T, d *db.DB, a Act) {
 	t.Helper()
-	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return Write(ctx, tx, d, a) })
+	writeBy(t, New(d, sealtest.Ring(t, 1)), a)
+}
+
+func writeBy(t *testing.T, l *Log, a Act) {
+	t.Helper()
+	err := l.db.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return l.Write(ctx, tx, a) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +50,18 @@ func TestActsOfManyPeopleMakeOneChain(t *testing.T) {
 // verify returns the number of rows and all that is wrong, in one line.
 func verify(t *testing.T, d *db.DB) (rows int64, broken string) {
 	t.Helper()
+	e, broken := verifyBy(t, New(d, sealtest.Ring(t, 1)))
+	return e.Rows, broken
+}
+
+func verifyBy(t *testing.T, l *Log) (e Extent, broken string) {
+	t.Helper()
 	var all []string
-	rows, err := Verify(t.Context(), d.Read, func(b Break) { all = append(all, b.String()) }, nil)
+	e, err := l.Verify(t.Context(), l.db.Read, func(b Break) { all = append(all, b.String()) }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rows, strings.Join(all, "; ")
+	return e, strings.Join(all, "; ")
 }
 
 func TestACutEndIsFoundAlsoAfterTheNextAct(t *testing.T) {
@@ -57,6 +69,7 @@ func TestACutEndIsFoundAlsoAfterTheNextAct(t *testing.T) {
 		for range 4 {
 			write(t, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1"})
 		}
+		dbtest.UnlockAudit(t, d)
 		if _, err := d.NewRaw("DELETE FROM audit WHERE number > 2").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +101,7 @@ func TestAChangedOrMissingRowIsFound(t *testing.T) {
 		{"the last", "DELETE FROM audit WHERE number = 4", "row 4 is missing: cut from the end"},
 		{"renumbered", "UPDATE audit SET number = 0 WHERE number = 1", "row 0 stands before the chain: it is none of ours; row 1 is missing"},
 		{
-			"added", "INSERT INTO audit SELECT 5, at, actor, action, object, object_id, params, remote_addr, hash FROM audit WHERE number = 4",
+			"added", "INSERT INTO audit SELECT 5, at, actor, action, object, object_id, params, remote_addr, hash, key_id FROM audit WHERE number = 4",
 			"row 5 does not follow from row 4: one of them was changed",
 		},
 	} {
@@ -97,6 +110,7 @@ func TestAChangedOrMissingRowIsFound(t *testing.T) {
 				for range 4 {
 					write(t, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1", Params: map[string]any{"n": 1}})
 				}
+				dbtest.UnlockAudit(t, d)
 				if _, err := d.NewRaw(c.harm).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -111,9 +125,10 @@ func TestAChangedOrMissingRowIsFound(t *testing.T) {
 // Who verifies while people act sees a whole chain, over pages too.
 func TestTheChainIsWholeWhilePeopleAct(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		log := New(d, sealtest.Ring(t, 1))
 		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
 			for range verifyPage + 5 {
-				if err := Write(ctx, tx, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1"}); err != nil {
+				if err := log.Write(ctx, tx, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1"}); err != nil {
 					return err
 				}
 			}
@@ -143,9 +158,9 @@ func TestTheChainIsWholeWhilePeopleAct(t *testing.T) {
 			}
 		}
 		told := int64(0)
-		rows, err := Verify(t.Context(), d.Read, func(Break) {}, func(n int64) { told = n })
-		if err != nil || rows != verifyPage+105 || told != verifyPage {
-			t.Errorf("%d rows, %d told, %v", rows, told, err)
+		e, err := log.Verify(t.Context(), d.Read, func(Break) {}, func(n int64) { told = n })
+		if err != nil || e.Rows != verifyPage+105 || told != verifyPage {
+			t.Errorf("%d rows, %d told, %v", e.Rows, told, err)
 		}
 	})
 }

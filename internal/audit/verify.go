@@ -4,92 +4,188 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/uptrace/bun"
 )
 
 // Break is a place at which the chain does not hold.
 type Break struct {
-	// First and Last are the rows that are missing, or twice the one that does not
-	// follow from the row before it.
+	// First and Last are the rows that are missing or that nothing proves, or twice
+	// the one that does not follow from the row before it.
 	First, Last int64
 	why         string
+	KeyNeeded   bool // the rows may be as they were: the key to say so is not here
 }
 
 // String says it for people.
 func (b Break) String() string {
+	text := fmt.Sprintf("rows %d to %d %s", b.First, b.Last, b.why)
 	if b.First == b.Last {
-		return fmt.Sprintf("row %d %s", b.First, b.why)
+		text = fmt.Sprintf("row %d %s", b.First, b.why)
 	}
-	return fmt.Sprintf("rows %d to %d %s", b.First, b.Last, b.why)
+	if b.KeyNeeded {
+		text = "key needed: " + text
+	}
+	return text
+}
+
+// plural takes the word for one row or for several.
+func plural(first, last int64, one, several string) string {
+	if first == last {
+		return one
+	}
+	return several
 }
 
 func missing(first, last int64, how string) Break {
-	why := "are missing"
-	if first == last {
-		why = "is missing"
+	return Break{First: first, Last: last, why: plural(first, last, "is missing", "are missing") + how}
+}
+
+// Extent is what Verify walked over.
+type Extent struct {
+	Rows int64
+	// Unkeyed is the last of the rows of before there was a key, and SealedAt when
+	// they were sealed (Unix µs); 0 = there are none.
+	Unkeyed, SealedAt int64
+	// Beside is how many rows without a key older builds wrote after that, which were
+	// sealed as well.
+	Beside int64
+}
+
+// Notes says what the chain does not prove although it holds.
+func (e Extent) Notes() (notes []string) {
+	if e.Unkeyed > 0 {
+		notes = append(notes, fmt.Sprintf("rows 1 to %d have no key and were sealed at %s: what was changed in them before then is not found",
+			e.Unkeyed, time.UnixMicro(e.SealedAt).UTC().Format(time.RFC3339)))
 	}
-	return Break{first, last, why + how}
+	if e.Beside > 0 {
+		notes = append(notes, fmt.Sprintf("%d rows after that have no key and were sealed: an older build wrote them during the upgrade", e.Beside))
+	}
+	return notes
 }
 
 // verifyPage is how many rows Verify holds in memory at a time.
 const verifyPage = 1000
 
 // Verify walks the whole chain, tells each place at which it does not hold, and
-// returns how many rows there are. Beside the rows it knows where the chain had
-// ended: rows that were cut from its end are found too. Progress may be nil.
-func Verify(ctx context.Context, q bun.IDB, found func(Break), progress func(rows int64)) (rows int64, err error) {
+// returns what it walked over. Beside the rows it knows where the chain had ended:
+// rows that were cut from its end are found too. Progress may be nil.
+func (l *Log) Verify(ctx context.Context, q bun.IDB, found func(Break), progress func(rows int64)) (Extent, error) {
+	w := &walk{log: l, found: found}
 	noted, err := length(ctx, q) // first: acts go on meanwhile
 	if err != nil {
-		return 0, err
+		return w.extent, err
 	}
-	last, before := int64(0), ""
 	from := int64(math.MinInt64)
 	for {
 		var page []Row
 		err := q.NewSelect().Model(&page).Where("au.number > ?", from).OrderExpr("au.number").Limit(verifyPage).Scan(ctx)
 		if err != nil {
-			return rows, fmt.Errorf("read the audit chain: %w", err)
+			return w.extent, fmt.Errorf("read the audit chain: %w", err)
 		}
 		for i := range page {
-			r := &page[i]
-			if b, broken := r.follows(last, before); broken {
-				found(b)
-			}
-			if r.Number > last {
-				last, before = r.Number, r.Hash
-			}
+			w.step(&page[i])
 		}
-		rows += int64(len(page))
+		w.extent.Rows += int64(len(page))
 		if len(page) < verifyPage {
 			break
 		}
 		from = page[len(page)-1].Number
 		if progress != nil {
-			progress(rows)
+			progress(w.extent.Rows)
 		}
 	}
-	if last < noted {
-		found(missing(last+1, noted, ": cut from the end"))
-	}
-	return rows, nil
+	w.end(noted)
+	return w.extent, nil
 }
 
-// follows compares a row with the number and the hash of the one before. After a gap
-// it cannot be known whether the row is as it was.
-func (r *Row) follows(last int64, before string) (b Break, broken bool) {
-	whole := r.Hash == r.chain(before)
+// walk is where Verify stands.
+type walk struct {
+	log         *Log
+	found       func(Break)
+	extent      Extent
+	last        int64  // number of the row before
+	before      string // its hash
+	keyed       bool   // a row with a key came already
+	unkeyed     int64  // first of the rows without a key that nothing has sealed yet; 0 = none
+	foreign     Row    // the row before, where its key is not here
+	foreignFrom int64  // first of those next to it under that key
+}
+
+func (w *walk) step(r *Row) {
+	hash, known := w.log.chain(r, w.before)
+	w.gather(r, known)
+	if b, broken := r.follows(w.last, known && hash == r.Hash, known); broken {
+		w.found(b)
+	}
+	switch {
+	case r.Number <= w.last:
+		return
+	case r.KeyID == "" && w.unkeyed == 0:
+		w.unkeyed = r.Number
+	case r.KeyID != "" && w.unkeyed > 0:
+		w.seal(r)
+	}
+	w.keyed = w.keyed || r.KeyID != ""
+	w.last, w.before = r.Number, r.Hash
+}
+
+// gather joins neighbours under one key that is not here.
+func (w *walk) gather(r *Row, known bool) {
+	if w.foreignFrom > 0 && (known || r.KeyID != w.foreign.KeyID) {
+		w.found(Break{First: w.foreignFrom, Last: w.foreign.Number, KeyNeeded: true, why: plural(w.foreignFrom, w.foreign.Number, "was", "were") +
+			" written under master key " + w.foreign.KeyID + ", which is not here: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE"})
+		w.foreignFrom = 0
+	}
+	if !known {
+		w.foreign = *r
+		if w.foreignFrom == 0 {
+			w.foreignFrom = max(1, r.Number)
+		}
+	}
+}
+
+// seal ends the rows without a key before the row r, which has one.
+func (w *walk) seal(r *Row) {
+	switch {
+	case r.Action != sealedAction:
+		w.found(Break{First: w.unkeyed, Last: w.last, why: plural(w.unkeyed, w.last, "has", "have") +
+			" no key and no seal: written by an older build long after the upgrade, or by hand"})
+	case w.keyed:
+		w.extent.Beside += w.last - w.unkeyed + 1
+	default:
+		w.extent.Unkeyed, w.extent.SealedAt = w.last, r.At
+	}
+	w.unkeyed = 0
+}
+
+func (w *walk) end(noted int64) {
+	w.gather(new(Row), true)
+	if w.last < noted {
+		w.found(missing(w.last+1, noted, ": cut from the end"))
+	}
+	if w.unkeyed > 0 {
+		w.found(Break{First: w.unkeyed, Last: w.last, why: plural(w.unkeyed, w.last, "has", "have") +
+			" no key and no seal yet: the next act or start of this version seals what an older build wrote until a day after the upgrade"})
+	}
+}
+
+// follows compares a row with the number of the one before; whole says that its hash
+// fits that one's, which is not known where its key is not here. After a gap it
+// cannot be known whether the row is as it was.
+func (r *Row) follows(last int64, whole, known bool) (b Break, broken bool) {
 	switch {
 	case r.Number > last+1 && whole: // the end was cut, and then somebody acted
 		return missing(last+1, r.Number-1, fmt.Sprintf(": cut from the end before row %d was written", r.Number)), true
 	case r.Number > last+1:
 		return missing(last+1, r.Number-1, ""), true
 	case r.Number <= last:
-		return Break{r.Number, r.Number, "stands before the chain: it is none of ours"}, true
-	case !whole && last == 0:
-		return Break{r.Number, r.Number, "does not begin the chain: it was changed"}, true
-	case !whole:
-		return Break{r.Number, r.Number, fmt.Sprintf("does not follow from row %d: one of them was changed", last)}, true
+		return Break{First: r.Number, Last: r.Number, why: "stands before the chain: it is none of ours"}, true
+	case !whole && known && last == 0:
+		return Break{First: r.Number, Last: r.Number, why: "does not begin the chain: it was changed"}, true
+	case !whole && known:
+		return Break{First: r.Number, Last: r.Number, why: fmt.Sprintf("does not follow from row %d: one of them was changed", last)}, true
 	}
 	return Break{}, false
 }

@@ -45,6 +45,8 @@ type Config struct {
 	MasterKey     Secret `env:"MASTER_KEY" default:"" empty:"see MASTER_KEY_FILE" form:"key" doc:"Encrypts secrets at rest. Several keys, separated by commas, during rotation: the current one first."`
 	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, made at the first start" form:"path" doc:"File with the master key, mode 0600; one key a line, the current one first."`
 
+	AdminPasswordFile string `env:"ADMIN_PASSWORD_FILE" default:"" empty:"a password is made and printed" form:"path" doc:"File with the one-time password of the operator admin, read at the first start only. It must be changed within 24 hours, as any one-time password."`
+
 	CallbackBodyLimit Bytes         `env:"CALLBACK_BODY_LIMIT" default:"256KiB" min:"1KiB" max:"4MiB" group:"Callbacks from suppliers" doc:"A larger callback is answered 413."`
 	CallbackRate      Rate          `env:"CALLBACK_RATE" default:"2000/s" min:"1/s" max:"1000000/s" doc:"Callbacks per second from one supplier address; more are answered 429."`
 	CallbackWait      time.Duration `env:"CALLBACK_WAIT" default:"4s" min:"100ms" max:"30s" doc:"How long a callback waits for its commit before it is answered 503. Suppliers give up after about 5s."`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -43,8 +44,13 @@ func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {
 			}
 			wg.Wait()
 			files, _ := migrations.Files.ReadDir(".")
-			if want := len(files) / 2; total != want {
-				t.Errorf("%d migrations applied in all, want %d", total, want)
+			names := map[string]bool{} // a migration may have files of its own for each engine
+			for _, f := range files {
+				name, _, _ := strings.Cut(f.Name(), ".")
+				names[name] = true
+			}
+			if total != len(names) {
+				t.Errorf("%d migrations applied in all, want %d", total, len(names))
 			}
 		})
 	}

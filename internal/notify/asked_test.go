@@ -15,6 +15,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/report"
+	"backstop/internal/seal"
 	"backstop/internal/verify"
 
 	"github.com/uptrace/bun"
@@ -108,7 +109,7 @@ func (s *switchboard) wantKept(a notify.Answer, class notify.Class, status notif
 	if wrong, err := report.Recount(s.t.Context(), s.DB); err != nil || len(wrong) != 0 {
 		s.t.Errorf("counters: %+v, %v", wrong, err)
 	}
-	if r, err := verify.Run(s.t.Context(), s.DB, nil); err != nil || !r.OK() {
+	if r, err := verify.Run(s.t.Context(), s.DB, new(seal.Keyring), nil); err != nil || !r.OK() {
 		s.t.Errorf("the books: %+v, %v", r, err)
 	}
 }

@@ -42,7 +42,9 @@ type Keyring struct {
 	current string // id of the key that seals
 	keys    map[string]cipher.AEAD
 	signers map[string]ed25519.PrivateKey
-	root    []byte // what Derive makes keys of
+	// roots are what keys for one purpose are derived from, by the id of their master
+	// key; also of master keys that were retired.
+	roots map[string][]byte
 }
 
 // NewKeyring makes a keyring. Keys have 32 bytes each, the current one first.
@@ -50,7 +52,7 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no master key: at least one is needed")
 	}
-	k := &Keyring{current: keyID(keys[0]), keys: map[string]cipher.AEAD{}, signers: map[string]ed25519.PrivateKey{}}
+	k := &Keyring{current: keyID(keys[0]), keys: map[string]cipher.AEAD{}, signers: map[string]ed25519.PrivateKey{}, roots: map[string][]byte{}}
 	for i, key := range keys {
 		if len(key) != keySize {
 			return nil, fmt.Errorf("master key %d has %d bytes: use %d", i+1, len(key), keySize)
@@ -69,12 +71,10 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 		if k.signers[keyID(key)], err = signingKey(key); err != nil {
 			return nil, fmt.Errorf("master key %d: %w", i+1, err)
 		}
+		if k.roots[keyID(key)], err = hkdf.Extract(sha256.New, key, []byte("backstop derived keys")); err != nil {
+			return nil, fmt.Errorf("derive from master key %d: %w", i+1, err)
+		}
 	}
-	root, err := hkdf.Extract(sha256.New, keys[0], []byte("backstop derived keys"))
-	if err != nil {
-		return nil, fmt.Errorf("derive from the master key: %w", err)
-	}
-	k.root = root
 	return k, nil
 }
 

@@ -42,18 +42,35 @@ func ClientAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) (netip.
 	if strings.Trim(chain, " \t") == "" {
 		return client, nil
 	}
-	hops := strings.Split(chain, ",")
-	found := false
-	for i := len(hops) - 1; i >= 0; i-- {
-		hop, err := parseHop(strings.Trim(hops[i], " \t"))
-		if err != nil {
+	for hop := range strings.SplitSeq(chain, ",") {
+		if _, err := parseHop(strings.Trim(hop, " \t")); err != nil {
 			return netip.Addr{}, err
 		}
-		if !found {
-			client, found = hop, !within(trusted, hop)
-		}
 	}
-	return client, nil
+	return NearestAddr(remote, xff, trusted), nil
+}
+
+// NearestAddr is ClientAddr for who must name somebody in any case: it reads the same
+// way, from the right, and only as far as it must. What a stranger wrote left of the
+// address that a trusted proxy saw does not count, however malformed it is; where the
+// chain is malformed before, the last believable hop stands for the client.
+func NearestAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) netip.Addr {
+	client := plain(remote)
+	chain := strings.Join(xff, ",")
+	for more := strings.Trim(chain, " \t") != ""; more && within(trusted, client); {
+		var hop string
+		if i := strings.LastIndexByte(chain, ','); i >= 0 {
+			chain, hop = chain[:i], chain[i+1:]
+		} else {
+			chain, hop, more = "", chain, false
+		}
+		addr, err := parseHop(strings.Trim(hop, " \t"))
+		if err != nil {
+			return client
+		}
+		client = addr
+	}
+	return client
 }
 
 // parseHop reads an address as proxies write it: bare, IPv4 with a port, IPv6 in

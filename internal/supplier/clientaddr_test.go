@@ -75,6 +75,33 @@ func TestClientIsTheNearestUntrustedHop(t *testing.T) {
 	}
 }
 
+// Who must name somebody in any case does so as far as the chain can be believed: what
+// a stranger wrote left of his address neither hides nor changes it.
+func TestTheNearestAddressIsNamedWhateverStandsLeftOfIt(t *testing.T) {
+	for _, c := range []struct {
+		name, remote string
+		xff          []string
+		want         string
+	}{
+		{"a stranger's peer", "198.51.100.9", []string{"203.0.113.7"}, "198.51.100.9"},
+		{"no header", "10.0.0.1", nil, "10.0.0.1"},
+		{"blanks", "10.0.0.1", []string{"  "}, "10.0.0.1"},
+		{"the client", "10.0.0.1", []string{"203.0.113.7"}, "203.0.113.7"},
+		{"a proxy before ours", "10.0.0.1", []string{"1.2.3.4, 203.0.113.7, 10.0.0.2"}, "203.0.113.7"},
+		{"garbage left of the client", "10.0.0.1", []string{"garbage, 203.0.113.7"}, "203.0.113.7"},
+		{"an empty hop left of the client", "10.0.0.1", []string{",, 203.0.113.7"}, "203.0.113.7"},
+		{"a line of garbage before", "10.0.0.1", []string{"\"x\"", "203.0.113.7"}, "203.0.113.7"},
+		{"too much left of the client", "10.0.0.1", []string{strings.Repeat("9.9.9.9,", 500) + "203.0.113.7"}, "203.0.113.7"},
+		{"garbage right of the client", "10.0.0.1", []string{"203.0.113.7, garbage"}, "10.0.0.1"},
+		{"garbage behind a proxy", "10.0.0.1", []string{"203.0.113.7, garbage, 10.0.0.2"}, "10.0.0.2"},
+		{"proxies throughout", "10.0.0.1", []string{"10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
+	} {
+		if got := NearestAddr(netip.MustParseAddr(c.remote), c.xff, proxies); got.String() != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // The negative control: what web frameworks commonly do, validated and behind a
 // trusted proxy, and still the caller chooses the address.
 func TestLeftmostEntryIsSpoofable(t *testing.T) {
@@ -115,6 +142,9 @@ func FuzzClientAddr(f *testing.F) {
 		got, err := ClientAddr(netip.MustParseAddr("10.0.0.1"), []string{forged, client.String()}, proxies)
 		if err == nil && got != client {
 			t.Fatalf("a header %q turned %s into %s", forged, client, got)
+		}
+		if got := NearestAddr(netip.MustParseAddr("10.0.0.1"), []string{forged, client.String()}, proxies); got != client {
+			t.Fatalf("a header %q hides %s behind %s", forged, client, got)
 		}
 		// And without a trusted proxy nothing that it sends counts.
 		got, err = ClientAddr(client, []string{forged}, proxies)

@@ -164,7 +164,7 @@ func (r *run) showTx(ctx context.Context, tx bun.Tx) error {
 	if r.rows == 0 {
 		return nil
 	}
-	return audit.Write(ctx, tx, r.env.DB, audit.Act{
+	return r.env.Audit.Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: "orders.import", Object: "file", ObjectID: filepath.Base(r.name),
 		Params: map[string]any{"orders": r.rows, "sha256": hex.EncodeToString(r.sum.Sum(nil))},
 	})

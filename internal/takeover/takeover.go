@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/audit"
 	"backstop/internal/db"
 
 	"github.com/uptrace/bun"
@@ -42,7 +43,8 @@ const (
 
 // Env is what Import works with.
 type Env struct {
-	DB *db.DB
+	DB    *db.DB
+	Audit *audit.Log
 	// CheckURL says whether a notification may be sent to an address at all.
 	CheckURL func(string) error
 	// ClosingGrace is how long an order that comes in as closing waits for money.

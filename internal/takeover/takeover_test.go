@@ -17,6 +17,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/seal/sealtest"
 	"backstop/internal/takeover"
 	"backstop/internal/verify"
 )
@@ -25,8 +26,9 @@ func each(t *testing.T, test func(t *testing.T, f *paymenttest.Fixture)) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(t, paymenttest.New(t, d, paymenttest.Options{})) })
 }
 
-func env(d *db.DB) takeover.Env {
-	return takeover.Env{DB: d, ClosingGrace: 15 * time.Minute, CheckURL: func(u string) error {
+func env(t *testing.T, d *db.DB) takeover.Env {
+	t.Helper()
+	return takeover.Env{DB: d, Audit: audit.New(d, sealtest.Ring(t, 1)), ClosingGrace: 15 * time.Minute, CheckURL: func(u string) error {
 		if !strings.HasPrefix(u, "https://") {
 			return errors.New("only https is reached")
 		}
@@ -46,7 +48,7 @@ func entry(no, status, more string) string {
 
 func mustImport(t *testing.T, f *paymenttest.Fixture, want int, all ...string) {
 	t.Helper()
-	n, err := takeover.Import(t.Context(), env(f.DB), "orders.jsonl", lines(all...))
+	n, err := takeover.Import(t.Context(), env(t, f.DB), "orders.jsonl", lines(all...))
 	if err != nil || n != want {
 		t.Fatalf("import = %d, %v, want %d", n, err, want)
 	}
@@ -65,7 +67,7 @@ func byNo(t *testing.T, f *paymenttest.Fixture, no string) *order.Order {
 
 func booksInOrder(t *testing.T, f *paymenttest.Fixture) {
 	t.Helper()
-	report, err := verify.Run(t.Context(), f.DB, nil)
+	report, err := verify.Run(t.Context(), f.DB, sealtest.Ring(t, 1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 			{entry("x", "paid", `"out_trade_no": "out-there"`), ":2: out_trade_no: the merchant has an order of this number already: there"},
 			{entry("x", "paid", `"supplier_trade_no": "T-there"`), ":2: supplier_trade_no: it has paid another order already"},
 		} {
-			n, err := takeover.Import(t.Context(), env(f.DB), "orders.jsonl", lines(entry("fine", "paid", `"supplier_trade_no": "T-fine"`), c.line))
+			n, err := takeover.Import(t.Context(), env(t, f.DB), "orders.jsonl", lines(entry("fine", "paid", `"supplier_trade_no": "T-fine"`), c.line))
 			var invalid *takeover.Invalid
 			if n != 0 || !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), "orders.jsonl"+c.want) {
 				t.Errorf("%.200s\n got %d, %v\nwant %s", c.line, n, err, c.want)
@@ -204,7 +206,7 @@ func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 func TestProblemsAreReportedUpToABound(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{})
 	var invalid *takeover.Invalid
-	_, err := takeover.Import(t.Context(), env(f.DB), "orders.jsonl", strings.NewReader(strings.Repeat(entry("", "paid", "")+"\n", 30)))
+	_, err := takeover.Import(t.Context(), env(t, f.DB), "orders.jsonl", strings.NewReader(strings.Repeat(entry("", "paid", "")+"\n", 30)))
 	if !errors.As(err, &invalid) || len(invalid.Problems) != 20 || invalid.More != 10 || !strings.Contains(err.Error(), "… and 10 more problems") {
 		t.Errorf("err = %v", err)
 	}
@@ -236,7 +238,7 @@ func (f *file) Read(p []byte) (int, error) {
 func TestTenThousandOrdersAreSeenTogether(t *testing.T) {
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		var told []takeover.Progress
-		e := env(f.DB)
+		e := env(t, f.DB)
 		e.Progress = func(p takeover.Progress) { told = append(told, p) }
 		half := int64(-1)
 		n, err := takeover.Import(t.Context(), e, "orders.jsonl", &file{lines: 10_000, at: 6000, do: func() {
@@ -259,7 +261,7 @@ func TestTenThousandOrdersAreSeenTogether(t *testing.T) {
 		}
 		booksInOrder(t, f)
 
-		_, err = takeover.Import(t.Context(), env(f.DB), "orders.jsonl", &file{lines: 10_000})
+		_, err = takeover.Import(t.Context(), env(t, f.DB), "orders.jsonl", &file{lines: 10_000})
 		var invalid *takeover.Invalid
 		if !errors.As(err, &invalid) || len(invalid.Problems) != 20 {
 			t.Errorf("the same file again: %v", err)
@@ -280,7 +282,7 @@ func TestACrashLeavesNothingVisible(t *testing.T) {
 			f := paymenttest.New(t, dbtest.Open(t, o), paymenttest.Options{})
 			crash := func() {
 				dying := dbtest.Open(t, o)
-				_, err := takeover.Import(t.Context(), env(dying), "orders.jsonl", &file{lines: 4000, at: 2500, do: func() { dying.Close() }})
+				_, err := takeover.Import(t.Context(), env(t, dying), "orders.jsonl", &file{lines: 4000, at: 2500, do: func() { dying.Close() }})
 				if err == nil {
 					t.Fatal("the import survived its database")
 				}
@@ -292,14 +294,14 @@ func TestACrashLeavesNothingVisible(t *testing.T) {
 				t.Fatal("nothing is left over: the crash was none")
 			}
 			// It may still live for all that the next import knows.
-			if _, err := takeover.Import(t.Context(), env(f.DB), "orders.jsonl", lines(entry("one", "paid", ""))); err != nil {
+			if _, err := takeover.Import(t.Context(), env(t, f.DB), "orders.jsonl", lines(entry("one", "paid", ""))); err != nil {
 				t.Fatal(err)
 			}
 			f.Want(t, left, "SELECT count(*) FROM import_orders")
 			if _, err := f.DB.NewRaw("UPDATE import_runs SET seen_at = seen_at - 3600000000").Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			n, err := takeover.Import(t.Context(), env(f.DB), "orders.jsonl", &file{lines: 4000})
+			n, err := takeover.Import(t.Context(), env(t, f.DB), "orders.jsonl", &file{lines: 4000})
 			if err != nil || n != 4000 {
 				t.Fatalf("the import after the crash: %d, %v", n, err)
 			}
@@ -313,7 +315,7 @@ func TestACrashLeavesNothingVisible(t *testing.T) {
 func TestAStoppedImportCleansUp(t *testing.T) {
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		ctx, stop := context.WithCancel(t.Context())
-		_, err := takeover.Import(ctx, env(f.DB), "orders.jsonl", &file{lines: 4000, at: 2500, do: stop})
+		_, err := takeover.Import(ctx, env(t, f.DB), "orders.jsonl", &file{lines: 4000, at: 2500, do: stop})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("err = %v", err)
 		}
@@ -327,7 +329,7 @@ func TestAStoppedImportCleansUp(t *testing.T) {
 // check has passed.
 func TestAnOrderMadeInBetweenIsNamed(t *testing.T) {
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
-		e := env(f.DB)
+		e := env(t, f.DB)
 		e.Progress = func(p takeover.Progress) {
 			if p.Step != "taking over" {
 				return
@@ -356,14 +358,14 @@ func TestAnImportLeavesOneAct(t *testing.T) {
 			return rows
 		}
 		mustImport(t, f, 0)
-		if _, err := takeover.Import(t.Context(), env(f.DB), "orders.jsonl", lines("{")); err == nil {
+		if _, err := takeover.Import(t.Context(), env(t, f.DB), "orders.jsonl", lines("{")); err == nil {
 			t.Fatal("a wrong file was taken over")
 		}
 		if got := acts(); len(got) != 0 {
 			t.Errorf("what changed nothing left %+v", got)
 		}
 		all := []string{entry("A-1", "pending", ""), entry("A-2", "paid", "")}
-		n, err := takeover.Import(t.Context(), env(f.DB), "/from/there/orders.jsonl", lines(all...))
+		n, err := takeover.Import(t.Context(), env(t, f.DB), "/from/there/orders.jsonl", lines(all...))
 		if err != nil || n != 2 {
 			t.Fatal(n, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/seal/sealtest"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
 
@@ -132,7 +133,7 @@ func (s *story) tell() *order.Order {
 	s.t.Helper()
 	for range 3 {
 		err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			return audit.Write(ctx, tx, s.DB, audit.Act{Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1"})
+			return audit.New(s.DB, sealtest.Ring(s.t, 1)).Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1"})
 		})
 		if err != nil {
 			s.t.Fatal(err)
@@ -209,7 +210,7 @@ func (s *story) verify(settled time.Duration) Report {
 
 func (s *story) verifyFrom(cut func() int64) Report {
 	s.t.Helper()
-	report, err := (&run{db: s.DB, cut: cut}).all(s.t.Context())
+	report, err := (&run{db: s.DB, audit: audit.New(s.DB, sealtest.Ring(s.t, 1)), cut: cut}).all(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -302,6 +303,9 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 				var args []any
 				if strings.Contains(c.query, "?") {
 					args = append(args, told.ID)
+				}
+				if c.invariant == "audit" {
+					dbtest.UnlockAudit(t, d)
 				}
 				s.exec(c.query, args...)
 				for _, settled := range []time.Duration{-time.Hour, time.Minute} {
@@ -479,7 +483,7 @@ func TestProgressIsToldAndPagesAreBounded(t *testing.T) {
 			" SELECT id, id, 1, '', 'pending', 'created', '', 1 FROM orders")
 		s.exec("UPDATE orders SET version = 2 WHERE id IN (1, 5000, 5001, 10010)")
 		var seen []string
-		report, err := Run(t.Context(), d, func(p Progress) { seen = append(seen, fmt.Sprint(p.Invariant, " ", p.Examined)) })
+		report, err := Run(t.Context(), d, sealtest.Ring(t, 1), func(p Progress) { seen = append(seen, fmt.Sprint(p.Invariant, " ", p.Examined)) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,318 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/evidence"
+	"backstop/internal/seal"
+	"backstop/internal/seal/sealtest"
+
+	"github.com/uptrace/bun"
+)
+
+func exec(t *testing.T, d *db.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func resend(n int) Act {
+	return Act{Actor: "operator:a", Action: "notification.resend", Object: "order", ObjectID: fmt.Sprint("O", n)}
+}
+
+// writeOld writes rows as programs before there was a key do: plain hashes, and a
+// statement that does not know of keys.
+func writeOld(t *testing.T, d *db.DB, n int) {
+	t.Helper()
+	for range n {
+		number, before, err := Head(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Row{Number: number + 1, At: d.Now(), Actor: "operator:old", Action: "x", Object: "order", ObjectID: "O", Params: "{}"}
+		exec(t, d, "INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (?, ?, ?, ?, ?, ?, ?, '', ?)",
+			r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID, r.Params, plainHash(r, before))
+		exec(t, d, "INSERT INTO settings (name, value) VALUES ('audit_length', ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value", r.Number)
+	}
+}
+
+func plainHash(r *Row, before string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %q %q %q %q %q %q", before, r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID, r.Params, r.RemoteAddr))
+	return hex.EncodeToString(sum[:])
+}
+
+// rechainPlainly makes plain hashes anew from a row on, as whoever can write the
+// table but has no key can.
+func rechainPlainly(t *testing.T, d *db.DB, from int64) {
+	t.Helper()
+	var rows []Row
+	if err := d.NewSelect().Model(&rows).OrderExpr("au.number").Scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := ""
+	for i := range rows {
+		if r := &rows[i]; r.Number >= from {
+			r.Hash = plainHash(r, before)
+			exec(t, d, "UPDATE audit SET hash = ?, key_id = '' WHERE number = ?", r.Hash, r.Number)
+		}
+		before = rows[i].Hash
+	}
+}
+
+// The chain was plain SHA-256: whoever could write a row could make all that follow
+// it anew, and nothing was found.
+func TestWhoCanWriteTheTableCannotMakeTheChainAnew(t *testing.T) {
+	for _, c := range []struct {
+		name, harm string
+		from       int64
+		want       string
+	}{
+		{"a row changed", "UPDATE audit SET actor = 'operator:b' WHERE number = 2", 2, "rows 2 to 4 have no key"},
+		{"a row taken out", "DELETE FROM audit WHERE number = 2", 2, "row 2 is missing"},
+		{"the first changed", "UPDATE audit SET actor = 'operator:b' WHERE number = 1", 1, "rows 1 to 4 have no key"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				l := New(d, sealtest.Ring(t, 1))
+				if _, err := l.Seal(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for n := range 4 {
+					writeBy(t, l, resend(n))
+				}
+				dbtest.UnlockAudit(t, d)
+				exec(t, d, c.harm)
+				rechainPlainly(t, d, c.from)
+				for range 2 {
+					if _, broken := verifyBy(t, l); !strings.Contains(broken, c.want) {
+						t.Errorf("found %q, want %q", broken, c.want)
+					}
+					writeBy(t, l, resend(9)) // nor is it sealed by the next act
+				}
+			})
+		})
+	}
+}
+
+func TestNobodyChangesOrDeletesARow(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for n := range 3 {
+			write(t, d, resend(n))
+		}
+		harms := []string{
+			"UPDATE audit SET params = '{}' WHERE number = 2", "DELETE FROM audit WHERE number = 3", "DELETE FROM audit",
+			"INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (2, 1, 'a', 'b', 'c', 'd', '{}', '', '')" +
+				" ON CONFLICT (number) DO UPDATE SET actor = EXCLUDED.actor",
+		}
+		if d.IsPostgres() {
+			harms = append(harms, "TRUNCATE audit")
+		} else {
+			harms = append(harms, "INSERT OR REPLACE INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (2, 1, 'a', 'b', 'c', 'd', '{}', '', '')")
+		}
+		for _, harm := range harms {
+			if _, err := d.NewRaw(harm).Exec(t.Context()); err == nil || !strings.Contains(err.Error(), "neither changed nor deleted") {
+				t.Errorf("%s: %v", harm, err)
+			}
+		}
+		if rows, broken := verify(t, d); rows != 3 || broken != "" {
+			t.Errorf("%d rows, %s", rows, broken)
+		}
+	})
+}
+
+func TestTheFirstStartSealsTheRowsOfBefore(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		writeOld(t, d, 3)
+		if _, broken := verify(t, d); !strings.Contains(broken, "rows 1 to 3 have no key and no seal yet") {
+			t.Errorf("before the first start: %q", broken)
+		}
+		// Nodes that start at once make one seal.
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if _, err := New(d, sealtest.Ring(t, 1)).Seal(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		write(t, d, resend(1))
+		e, broken := verifyBy(t, New(d, sealtest.Ring(t, 1)))
+		if broken != "" || e.Rows != 5 || e.Unkeyed != 3 || e.SealedAt == 0 || e.Beside != 0 || len(e.Notes()) != 1 {
+			t.Errorf("%+v, %q", e, broken)
+		}
+		seals, err := List(t.Context(), d, Query{Object: "audit", Limit: 9})
+		if err != nil || len(seals) != 1 || seals[0].Action != sealedAction || seals[0].ObjectID != "3" || seals[0].Number != 4 {
+			t.Errorf("seals %+v, %v", seals, err)
+		}
+		var last []Row
+		if err := d.NewSelect().Model(&last).Where("number = 3").Scan(t.Context()); err != nil || !strings.Contains(seals[0].Params, last[0].Hash) {
+			t.Errorf("the seal %s does not name %s", seals[0].Params, last[0].Hash)
+		}
+		// The rows of before can no longer be made anew.
+		dbtest.UnlockAudit(t, d)
+		exec(t, d, "UPDATE audit SET actor = 'operator:b' WHERE number = 1")
+		for number := int64(1); number <= 3; number++ {
+			var r, before []Row
+			_ = d.NewSelect().Model(&r).Where("number = ?", number).Scan(t.Context())
+			_ = d.NewSelect().Model(&before).Where("number = ?", number-1).Scan(t.Context())
+			exec(t, d, "UPDATE audit SET hash = ? WHERE number = ?", plainHash(&r[0], append(before, Row{})[0].Hash), number)
+		}
+		if _, broken := verify(t, d); broken != "row 4 does not follow from row 3: one of them was changed" {
+			t.Errorf("after the rows of before were made anew: %q", broken)
+		}
+	})
+}
+
+// A command may be the first to come, before any server of this version.
+func TestAnActSealsToo(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		writeOld(t, d, 1)
+		write(t, d, resend(1))
+		if e, broken := verifyBy(t, New(d, sealtest.Ring(t, 1))); broken != "" || e.Unkeyed != 1 || e.Rows != 3 {
+			t.Errorf("%+v, %q", e, broken)
+		}
+	})
+}
+
+func TestAnOlderBuildBesideIsSealedForADay(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		writeOld(t, d, 2)
+		l := New(d, sealtest.Ring(t, 1))
+		if n, err := l.Seal(t.Context()); err != nil || n != 2 {
+			t.Fatal(n, err)
+		}
+		writeOld(t, d, 2)
+		if _, broken := verifyBy(t, l); !strings.Contains(broken, "rows 4 to 5 have no key and no seal yet") {
+			t.Errorf("an older build's rows at the end: %q", broken)
+		}
+		writeBy(t, l, resend(1))
+		if e, broken := verifyBy(t, l); broken != "" || e.Unkeyed != 2 || e.Beside != 2 || len(e.Notes()) != 2 {
+			t.Errorf("sealed during the upgrade: %+v, %q", e, broken)
+		}
+		// A day later the first row with a key is old, and nothing is sealed any more.
+		var rows []Row
+		if err := d.NewSelect().Model(&rows).OrderExpr("au.number").Scan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		dbtest.UnlockAudit(t, d)
+		before := rows[1].Hash
+		for i := 2; i < len(rows); i++ {
+			r := &rows[i]
+			r.At -= 2 * upgradeTime.Microseconds()
+			r.Hash, _ = l.chain(r, before)
+			exec(t, d, "UPDATE audit SET at = ?, hash = ? WHERE number = ?", r.At, r.Hash, r.Number)
+			before = r.Hash
+		}
+		writeOld(t, d, 1)
+		for range 2 {
+			writeBy(t, l, resend(2))
+			if _, broken := verifyBy(t, l); !strings.Contains(broken, "has no key and no seal: written by an older build long after the upgrade, or by hand") {
+				t.Errorf("long after the upgrade: %q", broken)
+			}
+		}
+	})
+}
+
+// A server that has seen the key does not take a chain without one for one of before.
+func TestARunningServerSealsNoChainThatWasMadeAnew(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		l := New(d, sealtest.Ring(t, 1))
+		if _, err := l.Seal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		writeBy(t, l, resend(1))
+		dbtest.UnlockAudit(t, d)
+		exec(t, d, "DELETE FROM audit")
+		exec(t, d, "DELETE FROM settings WHERE name = 'audit_length'")
+		writeOld(t, d, 3)
+		writeBy(t, l, resend(2))
+		if _, broken := verifyBy(t, l); !strings.Contains(broken, "rows 1 to 3 have no key and no seal") {
+			t.Errorf("found %q", broken)
+		}
+	})
+}
+
+func TestVerifySaysWhichKeyItNeeds(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		old, next := New(d, sealtest.Ring(t, 1)), New(d, sealtest.Ring(t, 2, 1))
+		writeBy(t, old, resend(1))
+		writeBy(t, old, resend(2))
+		writeBy(t, next, resend(3))
+		if _, broken := verifyBy(t, next); broken != "" {
+			t.Errorf("with both keys: %q", broken)
+		}
+		if _, broken := verifyBy(t, New(d, new(seal.Keyring))); broken != "key needed: rows 1 to 2 were written under master key "+sealtest.Ring(t, 1).ID()+
+			", which is not here: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE; key needed: row 3 was written under master key "+sealtest.Ring(t, 2).ID()+
+			", which is not here: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE" {
+			t.Errorf("without a key: %q", broken)
+		}
+		if _, broken := verifyBy(t, New(d, sealtest.Ring(t, 2))); !strings.HasPrefix(broken, "key needed: rows 1 to 2 were written") || strings.Contains(broken, "row 3") {
+			t.Errorf("without the older key: %q", broken)
+		}
+		retired, err := sealtest.Ring(t, 2).WithRetired(sealtest.Ring(t, 2, 1).Retire())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, broken := verifyBy(t, New(d, retired)); broken != "" {
+			t.Errorf("with the older key retired: %q", broken)
+		}
+		err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return New(d, new(seal.Keyring)).Write(ctx, tx, resend(4)) })
+		if err == nil || !strings.Contains(err.Error(), "no master key") {
+			t.Errorf("an act without a key: %v", err)
+		}
+		dbtest.UnlockAudit(t, d)
+		exec(t, d, "DELETE FROM audit WHERE number = 2")
+		if _, broken := verifyBy(t, New(d, new(seal.Keyring))); !strings.Contains(broken, "row 2 is missing") {
+			t.Errorf("a gap is seen without a key too: %q", broken)
+		}
+	})
+}
+
+func TestTheSignedHeadProvesACutEnd(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		l := New(d, sealtest.Ring(t, 1))
+		if h, err := l.SignHead(t.Context(), d); h != nil || err != nil {
+			t.Errorf("of nothing: %+v, %v", h, err)
+		}
+		for n := range 4 {
+			writeBy(t, l, resend(n))
+		}
+		h, err := l.SignHead(t.Context(), d)
+		if err != nil || h.Number != 4 || strings.Contains(h.File, "\n") {
+			t.Fatalf("%+v, %v", h, err)
+		}
+		file, err := evidence.Check([]byte(h.File), sealtest.Ring(t, 1).SigningKeys()[0].Public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var says struct {
+			Head SignedHead `json:"audit_head"`
+		}
+		if err := json.Unmarshal(file.Evidence, &says); err != nil || says.Head.Number != 4 || says.Head.Hash != h.Hash || says.Head.At != h.At {
+			t.Errorf("%s, %v", file.Evidence, err)
+		}
+		// Cut and noted as if it had always ended there: the chain holds, the head does not.
+		dbtest.UnlockAudit(t, d)
+		exec(t, d, "DELETE FROM audit WHERE number > 2")
+		exec(t, d, "UPDATE settings SET value = 2 WHERE name = 'audit_length'")
+		if _, broken := verifyBy(t, l); broken != "" {
+			t.Errorf("the chain alone finds %q", broken)
+		}
+		writeBy(t, l, resend(7))
+		writeBy(t, l, resend(8))
+		if number, hash, err := Head(t.Context(), d); err != nil || number != 4 || hash == h.Hash {
+			t.Errorf("row %d has the hash of the head again: %v", number, err)
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Rows of before there was a key have plain hashes: whoever could write the table
+// could make the chain anew. From the first key on that ends, and a row says where:
+// it covers the last row without a key, so that none of them changes any more.
+
+// sealedAction is what the row says that ends rows without a key.
+const sealedAction = "audit.sealed"
+
+// upgradeTime is how long after the first seal rows without a key may still be those
+// of an older build that runs beside: they are sealed too. Later ones never are, nor
+// those in a chain that began with a key, or whoever can write the table could put
+// acts into it.
+const upgradeTime = 24 * time.Hour
+
+// unkeyed says that it is a row without a key.
+func (r *Row) unkeyed() bool { return r.Number > 0 && r.KeyID == "" }
+
+// Seal seals rows without a key at the start of a program, and returns the number of
+// the last one that it sealed, 0 where there was nothing to be done.
+func (l *Log) Seal(ctx context.Context) (number int64, err error) {
+	err = l.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		number = 0
+		end, err := l.end(ctx, tx)
+		if err != nil || !end.unkeyed() {
+			return err
+		}
+		seal, err := l.sealIfOurs(ctx, tx, end)
+		if err == nil && seal != end {
+			number = end.Number
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("seal the audit: %w", err)
+	}
+	l.sealed.Store(true)
+	return number, nil
+}
+
+// sealIfOurs ends rows without a key with a row that covers them, where they are of
+// before the first key or of an older build; else it leaves them for Verify to find.
+// It returns the end of the chain.
+func (l *Log) sealIfOurs(ctx context.Context, tx bun.Tx, end *Row) (*Row, error) {
+	ours, err := l.ours(ctx, tx)
+	if err != nil || !ours {
+		return end, err
+	}
+	return l.add(ctx, tx, end, Act{
+		Actor: Command(), Action: sealedAction, Object: "audit", ObjectID: strconv.FormatInt(end.Number, 10),
+		Params: map[string]any{"number": end.Number, "hash": end.Hash},
+	})
+}
+
+func (l *Log) ours(ctx context.Context, tx bun.Tx) (bool, error) {
+	var first []Row
+	err := tx.NewSelect().Model(&first).Where("au.key_id <> ''").OrderExpr("au.number").Limit(1).Scan(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read the first audit row with a key: %w", err)
+	}
+	if len(first) == 0 {
+		return !l.sealed.Load(), nil
+	}
+	var before []string
+	if err := tx.NewRaw("SELECT hash FROM audit WHERE number < ? ORDER BY number DESC LIMIT 1", first[0].Number).Scan(ctx, &before); err != nil {
+		return false, fmt.Errorf("read the audit row before the first key: %w", err)
+	}
+	hash, _ := l.chain(&first[0], append(before, "")[0])
+	return hash == first[0].Hash && first[0].Action == sealedAction && l.db.Now()-first[0].At < upgradeTime.Microseconds(), nil
+}

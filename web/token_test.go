@@ -1,0 +1,123 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"backstop/internal/access"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/seal"
+
+	"github.com/uptrace/bun"
+)
+
+// queries counts what goes to a database.
+type queries struct{ n atomic.Int64 }
+
+func (q *queries) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+func (q *queries) AfterQuery(context.Context, *bun.QueryEvent)                        { q.n.Add(1) }
+
+// A stranger must not be able to make the database work by sending keys.
+func TestForgedKeysCostNoQuery(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		count := new(queries)
+		d.DB, d.Read = d.DB.WithQueryHook(count), d.Read.WithQueryHook(count)
+		h := openOn(t, d)
+		session := bearerOf(h.signIn(t, access.Viewer))
+		service, err := h.tokens.tokens.Add(t.Context(), "board", access.Monitor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func(key string) int { return h.api(t, key, "GET", "/api/v1/admin/exceptions", "").status }
+		for _, key := range []string{session, service, monitorToken} {
+			if got := ask(key); got != http.StatusOK {
+				t.Fatalf("a right key: %d", got)
+			}
+		}
+		before := count.n.Load()
+		for i := range 200 {
+			last := string("ABCDEFGHIJ"[i%10])
+			for _, key := range []string{
+				seal.NewToken(""), seal.NewToken("") + strings.Repeat(last, 13), seal.NewToken("bst_") + strings.Repeat(last, 13),
+				session[:20] + last + last + session[22:], service[:20] + last + last + service[22:], "bso_" + session, "x",
+			} {
+				if key == session || key == service {
+					continue
+				}
+				if got := ask(key); got != http.StatusUnauthorized {
+					t.Fatalf("%q: %d", key, got)
+				}
+			}
+			if got := h.page(t, h.cookieName()+"="+seal.NewToken("")+strings.Repeat(last, 13), "/orders"); got.status != http.StatusSeeOther {
+				t.Fatalf("a forged cookie: %d", got.status)
+			}
+		}
+		if n := count.n.Load() - before; n != 0 {
+			t.Errorf("1,600 forged keys cost %d queries", n)
+		}
+		// Of tokens of before there were tags only the database knows; they are held, and
+		// an unknown one makes it look four times a second at most.
+		for range 200 {
+			if got := ask(seal.NewToken("bst_")); got != http.StatusUnauthorized {
+				t.Fatal(got)
+			}
+		}
+		if n := count.n.Load() - before; n > 100 {
+			t.Errorf("200 forged keys of the older form cost %d queries", n)
+		}
+		if got := ask(monitorToken); got != http.StatusOK {
+			t.Errorf("a token of the older form: %d", got)
+		}
+	})
+}
+
+// Each route of the admin API has a scope, and opens to tokens that have it.
+func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
+	h := open(t)
+	keys := map[string]string{}
+	for name, scopes := range map[string]string{"reader": "monitor", "actor": "control", "both": "monitor,control"} {
+		key, err := h.tokens.tokens.Add(t.Context(), name, scopes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[name] = key
+	}
+	keys["of before"], keys["of another scope"] = monitorToken, "bst_odd"
+	seen := map[string]int{}
+	for _, r := range h.routes() {
+		if r.door != monitorDoor {
+			if r.scope != "" {
+				t.Errorf("%s %s has the scope %q, which nobody looks at", r.method, r.path, r.scope)
+			}
+			continue
+		}
+		want := access.Control
+		if isSafe(r.method) {
+			want = access.Monitor
+		}
+		if seen[r.scope]++; r.scope != want {
+			t.Errorf("%s %s wants the scope %q, want %q", r.method, r.path, r.scope, want)
+		}
+		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.path, "m1")
+		for name, key := range keys {
+			may := name == "both" || name == "of before" || name == "reader" && want == access.Monitor || name == "actor" && want == access.Control
+			got := h.api(t, key, r.method, path, "").problem()
+			if refused := got == "403 forbidden scope"; refused == may || strings.HasPrefix(got, "401") || !refused && strings.HasPrefix(got, "403") {
+				t.Errorf("%s %s with the token %s: %s", r.method, path, name, got)
+			}
+		}
+	}
+	if seen[access.Monitor] < 7 || seen[access.Control] < 5 {
+		t.Errorf("looked at %v", seen)
+	}
+	// A role that may not is told so without a scope: it has none.
+	viewer := bearerOf(h.signIn(t, access.Viewer))
+	if got := h.api(t, viewer, "POST", monitoring+"breakers/m1/open", "").problem(); got != "403 forbidden" {
+		t.Errorf("a viewer: %s", got)
+	}
+}
