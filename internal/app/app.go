@@ -42,7 +42,9 @@ type Options struct {
 	Config config.Config
 	Roles  Roles
 	Log    *slog.Logger
-	Out    io.Writer // the one-time password and the URL go here
+	// LogState says why lines of Log cannot be written now; nil = it cannot be known.
+	LogState func() error
+	Out      io.Writer // the one-time password and the URL go here
 	// Version is shown at the root page.
 	Version string
 }

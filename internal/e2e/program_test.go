@@ -79,6 +79,7 @@ type world struct {
 	starts   int
 	more     []string // of the environment
 	args     []string // of serve
+	stderr   *os.File // where the server logs; nil = a file
 }
 
 // options of a world.
@@ -220,6 +221,9 @@ func (w *world) launch(point string) (s *server, greeting string) {
 	s = &server{cmd: exec.Command(program, append([]string{"serve"}, w.args...)...), log: log.Name(), begun: time.Now(), ended: make(chan struct{})}
 	s.cmd.Env, s.cmd.Dir = w.environ("FAILPOINT="+point), w.folder
 	s.cmd.Stdout, s.cmd.Stderr = out, log
+	if w.stderr != nil {
+		s.cmd.Stderr = w.stderr
+	}
 	if err := s.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
