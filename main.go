@@ -259,7 +259,12 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	signal.Ignore(syscall.SIGPIPE)
 	log, buffer := openLog(c, std.err)
 	defer buffer.Close()
-	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, Version: version})
+	// The first signal stops the server; the next ones are about its drain.
+	again := make(chan os.Signal, 1)
+	stopped := context.AfterFunc(ctx, func() { signal.Notify(again, os.Interrupt, syscall.SIGTERM) })
+	defer signal.Stop(again)
+	defer stopped()
+	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again, Version: version})
 	if err != nil && ctx.Err() != nil {
 		return nil // told to stop before it had begun
 	}

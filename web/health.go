@@ -145,6 +145,9 @@ func (s *Server) isReady(c *fiber.Ctx) error {
 			status, word = http.StatusServiceUnavailable, "not ready"
 		}
 	}
+	if s.draining.Load() {
+		status, word = http.StatusServiceUnavailable, "draining"
+	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Status(status).JSON(struct {
 		Status string        `json:"status"`

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"backstop/internal/access"
@@ -102,6 +103,7 @@ type Server struct {
 	mu       sync.Mutex
 	listener *lingerListener // while it serves
 	down     bool
+	draining atomic.Bool
 	tokens   *tokenBook
 	ready    *readiness
 	misses   *rate.Limiter       // looks for newer settings because of an unknown API key
@@ -154,7 +156,7 @@ func New(o Options) *Server {
 		ErrorHandler:                 s.fail,
 	})
 	server := s.app.Server()
-	server.Handler = closeUnknown(server.Handler)
+	server.Handler = s.closeInDrain(closeUnknown(server.Handler))
 	server.HeaderReceived = s.bodyLimit
 	server.CloseOnShutdown = true
 	server.SecureErrorLogMessage = true // errors must not repeat headers: they hold keys
@@ -178,6 +180,20 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 	s.mu.Unlock()
 	return s.app.Listener(linger)
+}
+
+// Drain makes /readyz fail, and each answer the last one of its connection.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// closeInDrain sees that nobody keeps a connection to a node that is about to leave: a
+// request may get lost on one just as it is closed. One that becomes a WebSocket goes on.
+func (s *Server) closeInDrain(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(c *fasthttp.RequestCtx) {
+		next(c)
+		if s.draining.Load() && c.Response.StatusCode() != http.StatusSwitchingProtocols {
+			c.SetConnectionClose()
+		}
+	}
 }
 
 // Shutdown takes no new connections, ends live streams and waits for the other

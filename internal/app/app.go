@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"backstop/internal/access"
@@ -45,6 +46,8 @@ type Options struct {
 	// LogState says why lines of Log cannot be written now; nil = it cannot be known.
 	LogState func() error
 	Out      io.Writer // the one-time password and the URL go here
+	// EndDrain ends a drain before its time; nil = nothing does.
+	EndDrain <-chan os.Signal
 	// Version is shown at the root page.
 	Version string
 }

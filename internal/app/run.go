@@ -17,7 +17,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 )
 
-// Run serves until ctx ends, then stops within the shutdown time: no new
+// Run serves until ctx ends, drains, and then stops within the shutdown time: no new
 // requests and tasks, running ones finished or handed back. It returns nil after
 // an ordered stop.
 func (a *App) Run(ctx context.Context) error {
@@ -48,10 +48,33 @@ func (a *App) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		a.o.Log.Info("stop", "reason", "signal")
+		err = a.drain(served)
 	case err = <-a.fatal:
 	case err = <-served:
 	}
 	return err
+}
+
+// drain gives balancers time to find another node, while this one still takes all that
+// comes.
+func (a *App) drain(served <-chan error) error {
+	if a.server == nil || a.o.Config.Drain == 0 {
+		return nil
+	}
+	a.o.Log.Info("drain", "for", a.o.Config.Drain.String())
+	a.server.Drain()
+	over := time.NewTimer(a.o.Config.Drain)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case s := <-a.o.EndDrain:
+		a.o.Log.Info("the drain ends early", "signal", s.String())
+	case err := <-a.fatal:
+		return err
+	case err := <-served:
+		return err
+	}
+	return nil
 }
 
 // start begins the work behind the door. It does not end with the signal that

@@ -29,6 +29,7 @@ type Config struct {
 	NodeName         string         `env:"NODE_NAME" default:"" empty:"made at the first start and kept in the data folder" form:"name" doc:"Name of this node in leases, logs and metrics; every node has its own."`
 	TrustedProxies   []netip.Prefix `env:"TRUSTED_PROXIES" default:"" empty:"none" doc:"Proxies whose X-Forwarded-For is believed. From anyone else the header is ignored."`
 	ShutdownTimeout  time.Duration  `env:"SHUTDOWN_TIMEOUT" default:"15s" min:"1s" max:"5m" doc:"Time to finish or hand back running work after SIGTERM."`
+	Drain            time.Duration  `env:"DRAIN" default:"0s" min:"0s" max:"5m" doc:"Time after SIGTERM in which callbacks are still taken while /readyz says 503 and answers close their connections, so that balancers find another node. SHUTDOWN_TIMEOUT begins after it; a second SIGTERM ends it."`
 	HTTPReadTimeout  time.Duration  `env:"HTTP_READ_TIMEOUT" default:"10s" min:"1s" max:"5m" doc:"Time to read one request, headers and body: what a client that drips can hold."`
 	HTTPWriteTimeout time.Duration  `env:"HTTP_WRITE_TIMEOUT" default:"30s" min:"1s" max:"5m" doc:"Time to write one answer."`
 	HTTPIdleTimeout  time.Duration  `env:"HTTP_IDLE_TIMEOUT" default:"60s" min:"1s" max:"1h" doc:"How long a kept-alive connection may be silent."`

@@ -303,18 +303,29 @@ func (w *world) died() {
 func (w *world) terminate() time.Duration {
 	w.t.Helper()
 	start := time.Now()
-	if err := w.server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	w.signal(syscall.SIGTERM)
+	w.left(stopTime)
+	return time.Since(start)
+}
+
+func (w *world) signal(s syscall.Signal) {
+	w.t.Helper()
+	if err := w.server.cmd.Process.Signal(s); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// left waits until the server that was told to stop has left with 0.
+func (w *world) left(most time.Duration) {
+	w.t.Helper()
 	select {
 	case <-w.server.ended:
-	case <-time.After(stopTime):
-		w.t.Fatalf("the server still runs %s after SIGTERM\n%s", stopTime, w.server.tail())
+	case <-time.After(most):
+		w.t.Fatalf("the server still runs %s after SIGTERM\n%s", most, w.server.tail())
 	}
 	if code := w.server.cmd.ProcessState.ExitCode(); code != 0 {
 		w.t.Fatalf("SIGTERM: %s\n%s", w.server.cmd.ProcessState, w.server.tail())
 	}
-	return time.Since(start)
 }
 
 func (s *server) tail() string {
