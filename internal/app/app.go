@@ -70,10 +70,12 @@ type App struct {
 	ledger     *ledger.Book
 	server     *web.Server
 	listener   net.Listener
-	jobs       *jobs.Jobs
-	fatal      chan error
-	ready      chan struct{}
-	closers    []func() // in the order in which they were opened
+	// adminListener is the console's own address; nil = it has none.
+	adminListener net.Listener
+	jobs          *jobs.Jobs
+	fatal         chan error
+	ready         chan struct{}
+	closers       []func() // in the order in which they were opened
 }
 
 // longestAttempt is the most that the contract allows one attempt; leases are

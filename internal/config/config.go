@@ -23,8 +23,10 @@ import (
 // oneof the accepted words, form the accepted form of a text (see forms), group
 // opens a section of the documentation, doc is the meaning.
 type Config struct {
-	Listen           string         `env:"LISTEN" default:"127.0.0.1:8080" form:"address" group:"Server" doc:"Address of callbacks, API and console. Use 0.0.0.0:8080 inside a container."`
+	Listen           string         `env:"LISTEN" default:"127.0.0.1:8080" form:"address" group:"Server" doc:"Address of callbacks, API and, without ADMIN_LISTEN, console. Use 0.0.0.0:8080 inside a container."`
 	PublicURL        string         `env:"PUBLIC_URL" default:"" empty:"from LISTEN" form:"public" doc:"Shown in links and given to suppliers as the address of their callbacks."`
+	AdminListen      string         `env:"ADMIN_LISTEN" default:"" empty:"none: all is on LISTEN" form:"address" doc:"Address of their own for console, admin API, /asynqmon/ and /metrics. LISTEN then serves callbacks, the merchants' API, /healthz and /readyz only. An eighth of HTTP_CONNECTIONS is kept for it."`
+	AdminURL         string         `env:"ADMIN_URL" default:"" empty:"PUBLIC_URL, else from ADMIN_LISTEN" form:"public" doc:"Where people reach the console: stands in alerts and links, and decides whether its cookies are for https only."`
 	Data             string         `env:"DATA" default:"./data" form:"path" doc:"Folder of the embedded database, queue and keys. One server at a time."`
 	NodeName         string         `env:"NODE_NAME" default:"" empty:"made at the first start and kept in the data folder" form:"name" doc:"Name of this node in leases, logs and metrics; every node has its own."`
 	TrustedProxies   []netip.Prefix `env:"TRUSTED_PROXIES" default:"" empty:"none" doc:"Proxies whose X-Forwarded-For is believed. From anyone else the header is ignored."`
