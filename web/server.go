@@ -99,7 +99,7 @@ const (
 
 // Server answers HTTP.
 type Server struct {
-	o        Options
+	o         Options
 	app       *fiber.App // of the public address
 	admin     *fiber.App // of the console's own address; nil = it has none
 	mu        sync.Mutex

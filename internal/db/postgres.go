@@ -96,7 +96,7 @@ var errPooler = errors.New("a pooler stands before PostgreSQL that lends its con
 	"set pool_mode = session for this database, or connect to PostgreSQL itself")
 
 const (
-	// serverTime bounds the look at the server.
+	// serverTime bounds the questions to a server that was reached.
 	serverTime = 10 * time.Second
 	// poolerRounds is how often a connection is asked for: a pooler that lends them in
 	// turns may hit on the same one by chance.
@@ -106,13 +106,18 @@ const (
 // checkServer refuses a server that cannot be used as it is. Its connections set nothing:
 // behind a pooler, others would get them next.
 func checkServer(ctx context.Context, cfg *pgconn.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, serverTime)
-	defer cancel()
 	a, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer a.Close(ctx)
+	b, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer b.Close(ctx)
+	ctx, cancel := context.WithTimeout(ctx, serverTime)
+	defer cancel()
 	encoding, err := ask(ctx, a, "SHOW server_encoding")
 	if err != nil {
 		return err
@@ -120,11 +125,6 @@ func checkServer(ctx context.Context, cfg *pgconn.Config) error {
 	if encoding != "UTF8" {
 		return fmt.Errorf("the database is encoded in %s, and texts need UTF8: create another with ENCODING 'UTF8' TEMPLATE template0", encoding)
 	}
-	b, err := pgconn.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer b.Close(ctx)
 	return checkSessions(ctx, a, b)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/migrations"
 
 	"github.com/uptrace/bun"
 )
@@ -50,7 +51,7 @@ func TestADatabaseInAnotherEncodingIsRefusedByItsName(t *testing.T) {
 // Behind a pooler that lends its connections by the transaction, locks and prepared
 // statements would be somebody else's.
 func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
-	address := dbtest.PostgresURL(t)
+	address := asRole(t, dbtest.PostgresURL(t))
 	for _, c := range []struct {
 		name    string
 		mode    string
@@ -91,6 +92,12 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 					t.Errorf("%s is %s, %v", name, is, err)
 				}
 			}
+			if _, err := d.Migrate(t.Context(), migrations.Files); err != nil {
+				t.Error(err)
+			}
+			if _, err := d.Join(t.Context()); err != nil {
+				t.Error(err)
+			}
 			err = d.Relaxed(t.Context(), func(ctx context.Context, q bun.IDB) error {
 				var is string
 				if err := q.NewRaw("SHOW synchronous_commit").Scan(ctx, &is); err != nil || is != "off" {
@@ -103,6 +110,27 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asRole makes a role whose schema is that of the URL, since a pooler takes no search_path
+// from a client, and returns the URL with it.
+func asRole(t *testing.T, address string) string {
+	t.Helper()
+	admin := dbtest.Open(t, db.Options{URL: address})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := u.Query().Get("search_path")
+	role := schema + "_pooled"
+	for _, s := range []string{"CREATE ROLE " + role + " SUPERUSER LOGIN", "ALTER ROLE " + role + " SET search_path = " + schema} {
+		if _, err := admin.ExecContext(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _, _ = admin.Exec("DROP ROLE " + role) })
+	u.User = url.User(role)
+	return u.String()
 }
 
 // bouncer runs PgBouncer in front of a PostgreSQL, in a mode and with more settings, and
@@ -162,7 +190,7 @@ func bouncer(t *testing.T, address, mode, settings string) string {
 	}
 	u.Host = at
 	q := u.Query()
-	q.Del("search_path") // it takes none from a client
+	q.Del("search_path")
 	u.RawQuery = q.Encode()
 	t.Cleanup(func() {
 		if t.Failed() {

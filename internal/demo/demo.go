@@ -20,7 +20,7 @@ import (
 type Options struct {
 	URL     string // of the server, loopback only
 	Console string // where people look at it; empty = URL
-	Out io.Writer
+	Out     io.Writer
 	// Apply brings the server's settings to a declaration, as `backstop apply`.
 	Apply func(ctx context.Context, yaml []byte) error
 	Rate  float64       // orders per second, 0 = 5, at most 100
