@@ -130,32 +130,41 @@ func checkServer(ctx context.Context, cfg *pgconn.Config) error {
 
 // checkSessions finds a pooler. Two connections to PostgreSQL have a backend each, for as
 // long as they last; a pooler gives b, while it is in a transaction, the one that a has
-// just had, or gives a another one.
+// just had, or gives a another one. One that lends its two in turns would hit on the same
+// ones in each round, if a asked as often as b.
 func checkSessions(ctx context.Context, a, b *pgconn.PgConn) error {
 	const backend = "SELECT pg_backend_pid()"
-	of := map[*pgconn.PgConn]string{}
+	ofA, err := ask(ctx, a, backend)
+	if err != nil {
+		return err
+	}
+	ofB := ""
 	for range poolerRounds {
-		for _, step := range []struct {
-			conn *pgconn.PgConn
-			text string
-		}{{a, backend}, {b, "BEGIN"}, {b, backend}, {a, backend}, {b, "ROLLBACK"}} {
-			pid, err := ask(ctx, step.conn, step.text)
-			var pg *pgconn.PgError
-			if step.text == "BEGIN" && errors.As(err, &pg) && pg.Code == "08P01" {
-				return errPooler // of statements; to PostgreSQL itself a BEGIN breaks no protocol
-			}
-			if err != nil {
-				return err
-			}
-			if step.text != backend {
-				continue
-			}
-			if had, asked := of[step.conn]; asked && had != pid {
-				return errPooler
-			}
-			if of[step.conn] = pid; of[a] == of[b] {
-				return errPooler
-			}
+		_, err := ask(ctx, b, "BEGIN")
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "08P01" {
+			return errPooler // of statements; to PostgreSQL itself a BEGIN breaks no protocol
+		}
+		if err != nil {
+			return err
+		}
+		nowB, err := ask(ctx, b, backend)
+		if err != nil {
+			return err
+		}
+		if nowB == ofA || ofB != "" && nowB != ofB {
+			return errPooler
+		}
+		ofB = nowB
+		nowA, err := ask(ctx, a, backend)
+		if err != nil {
+			return err
+		}
+		if nowA != ofA {
+			return errPooler
+		}
+		if _, err := ask(ctx, b, "ROLLBACK"); err != nil {
+			return err
 		}
 	}
 	return nil
