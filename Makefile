@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 GO_FILES = $(shell git ls-files '*.go' ':!*_templ.go') # those are written by templ
 # Where races matter, the tests run under the race detector too.
-RACED = ./internal/db ./internal/notify/... ./internal/payment ./internal/queue ./internal/callback ./internal/settings ./internal/ledger ./web ./jobs
+RACED = ./internal/db ./internal/logbuffer ./internal/notify/... ./internal/payment ./internal/queue ./internal/callback ./internal/settings ./internal/ledger ./web ./jobs
 
 .PHONY: run build test check fuzz demo bench clean
 

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"backstop/internal/config"
 
 	"gopkg.in/yaml.v3"
 )
@@ -178,5 +181,38 @@ func TestAWrongExpressionIsSeen(t *testing.T) {
 	}
 	if wrong := holdsTo(series, `max by (queue) (backstop_queue_tasks{queue!="timeout",instance="a"}) > 1`); len(wrong) > 0 {
 		t.Errorf("a good one does not: %v", wrong)
+	}
+}
+
+// Whoever kills a node before it has drained and stopped takes the notifications in
+// flight with it.
+func TestShippedGracePeriodsOutlastTheStop(t *testing.T) {
+	defaults, err := config.Load(config.Source{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const drain, more = 5 * time.Second, 5 * time.Second
+	least := drain + defaults.ShutdownTimeout + more
+	for file, pattern := range map[string]string{
+		"compose.yaml":            `stop_grace_period: (\d+)s`,
+		"deploy/backstop.service": `TimeoutStopSec=(\d+)\n`,
+		"docs/operations.md":      `terminationGracePeriodSeconds: (\d+)`,
+		"README.md":               `--stop-timeout (\d+) `,
+		"README.zh-CN.md":         `--stop-timeout (\d+) `,
+	} {
+		found := regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, file), -1)
+		if len(found) == 0 {
+			t.Errorf("%s says nothing like %s", file, pattern)
+		}
+		for _, m := range found {
+			if grace, err := time.ParseDuration(m[1] + "s"); err != nil || grace < least {
+				t.Errorf("%s: %s is less than %s", file, m[0], least)
+			}
+		}
+	}
+	for file, text := range map[string]string{"compose.yaml": "BACKSTOP_DRAIN: 5s", "docs/operations.md": "`BACKSTOP_DRAIN=5s`"} {
+		if !strings.Contains(read(t, file), text) {
+			t.Errorf("%s does not say %s", file, text)
+		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // its own, or of its own line where that is no circle (the compiler sees to it).
 // "x/*" stands for the folders below x.
 var layers = [][]string{
-	{"migrations", "static", "internal/fit", "internal/config", "internal/money", "internal/metric", "internal/failpoint", "internal/redisd", "internal/queue", "internal/seal", "internal/egress", "internal/trace"},
+	{"migrations", "static", "internal/fit", "internal/config", "internal/money", "internal/metric", "internal/logbuffer", "internal/failpoint", "internal/redisd", "internal/queue", "internal/seal", "internal/egress", "internal/trace"},
 	{"internal/db", "internal/supplier"},
 	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence"},
 	{"internal/alert/*", "internal/compensation", "internal/settings"},

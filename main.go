@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +17,14 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/app"
 	"backstop/internal/apply"
 	"backstop/internal/config"
 	"backstop/internal/db"
+	"backstop/internal/logbuffer"
 	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/takeover"
@@ -111,11 +114,28 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New("interrupted: run it again")
 	}
-	fmt.Fprintf(errOut, "backstop: %s\n", message(err))
+	lastWord(errOut, fmt.Sprintf("backstop: %s\n", message(err)))
 	if wrongUsage(err) {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// lastWordTime is how long the end of the program waits for who reads its errors.
+const lastWordTime = time.Second
+
+// lastWord says why the program ends. A reader that has stopped reading does not keep it
+// from ending.
+func lastWord(w io.Writer, text string) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_, _ = io.WriteString(w, text)
+	}()
+	select {
+	case <-written:
+	case <-time.After(lastWordTime):
+	}
 }
 
 // wantsMore refuses a command that was typed without what it is to do. The parser lets
@@ -160,13 +180,22 @@ func (g *globals) load() (config.Config, error) {
 	return c, nil
 }
 
-// logger writes to standard error: standard output belongs to results.
-func logger(c config.Config, w io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: c.LogLevel}
-	if c.LogFormat == "text" || c.LogFormat == "auto" && terminal(w) {
-		return slog.New(slog.NewTextHandler(w, o))
+// openLog logs to standard error, since standard output belongs to results, and never
+// waits for whoever reads it. What has been logged is written when buffer is closed.
+func openLog(c config.Config, errOut io.Writer) (log *slog.Logger, buffer *logbuffer.Writer) {
+	form := func(w io.Writer, level slog.Level) *slog.Logger {
+		o := &slog.HandlerOptions{Level: level}
+		if c.LogFormat == "text" || c.LogFormat == "auto" && terminal(errOut) {
+			return slog.New(slog.NewTextHandler(w, o))
+		}
+		return slog.New(slog.NewJSONHandler(w, o))
 	}
-	return slog.New(slog.NewJSONHandler(w, o))
+	buffer = logbuffer.New(errOut, logbuffer.Size, func(lines int64) []byte {
+		var note bytes.Buffer
+		form(&note, slog.LevelWarn).Warn("log lines dropped", "lines", lines)
+		return note.Bytes()
+	})
+	return form(buffer, c.LogLevel), buffer
 }
 
 func terminal(w io.Writer) bool {
@@ -228,7 +257,16 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if s.Demo {
 		c.NotifyAllowCIDRs = append(c.NotifyAllowCIDRs, loopback...)
 	}
-	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: logger(c, std.err), Out: std.out, Version: version})
+	// Whoever read the log or the greeting may go away: that must not end the server.
+	signal.Ignore(syscall.SIGPIPE)
+	log, buffer := openLog(c, std.err)
+	defer buffer.Close()
+	// The first signal stops the server; the next ones are about its drain.
+	again := make(chan os.Signal, 1)
+	stopped := context.AfterFunc(ctx, func() { signal.Notify(again, os.Interrupt, syscall.SIGTERM) })
+	defer signal.Stop(again)
+	defer stopped()
+	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again, Version: version})
 	if err != nil && ctx.Err() != nil {
 		return nil // told to stop before it had begun
 	}

@@ -42,11 +42,11 @@ func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	url := d.URL
+	url, console := d.URL, ""
 	if url == "" {
-		url = "http://" + c.Listen
+		url, console = "http://"+c.Listen, c.AdminURL
 	}
-	return demo.Run(ctx, demo.Options{URL: url, Out: std.out, Apply: g.applyDemo(std), Rate: d.Rate, For: d.For, Seed: d.Seed})
+	return demo.Run(ctx, demo.Options{URL: url, Console: console, Out: std.out, Apply: g.applyDemo(std), Rate: d.Rate, For: d.For, Seed: d.Seed})
 }
 
 // playAlong runs the demo beside the server of this process, until it stops.
@@ -56,7 +56,7 @@ func (g *globals) playAlong(ctx context.Context, a *app.App, std streams) {
 		return
 	case <-a.Ready():
 	}
-	err := demo.Run(ctx, demo.Options{URL: a.URL(), Out: std.out, Apply: g.applyDemo(std), Rate: 5})
+	err := demo.Run(ctx, demo.Options{URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: g.applyDemo(std), Rate: 5})
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(std.err, "backstop: demo: %v\n", err)
 	}

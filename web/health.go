@@ -20,21 +20,25 @@ import (
 // Check is one thing that must hold before this node may get requests. Its error
 // is shown to everybody who asks: it must not hold a secret.
 type Check struct {
-	Name string
-	Run  func(ctx context.Context) error
+	Name  string
+	Run   func(ctx context.Context) error
+	Warns bool // its error is shown as a warning, and the node is ready all the same
 }
 
 // Limits of readiness.
 const (
 	checkTime = 2 * time.Second        // for one check
 	checkAge  = 500 * time.Millisecond // an answer is given again for so long: probes must not become load
+
+	maxCheckError = 300 // bytes of what is said about one check
 )
 
 // checkResult is one line of the answer to /readyz.
 type checkResult struct {
-	Name  string `json:"name"`
-	OK    bool   `json:"ok"`
-	Error string `json:"error,omitempty"`
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Error   string `json:"error,omitempty"`
+	Warning string `json:"warning,omitempty"`
 }
 
 // readiness runs the checks, all at once and each at most once at a time.
@@ -64,8 +68,12 @@ func (r *readiness) ask() []checkResult {
 	for i, check := range r.checks {
 		all.Go(func() {
 			results[i] = checkResult{Name: check.Name, OK: true}
-			if err := r.run(i, check); err != nil {
-				results[i] = checkResult{Name: check.Name, Error: fit.Clip(err.Error(), 300)}
+			err := r.run(i, check)
+			switch {
+			case err != nil && check.Warns:
+				results[i].Warning = fit.Clip(err.Error(), maxCheckError)
+			case err != nil:
+				results[i] = checkResult{Name: check.Name, Error: fit.Clip(err.Error(), maxCheckError)}
 			}
 		})
 	}
@@ -136,6 +144,9 @@ func (s *Server) isReady(c *fiber.Ctx) error {
 		if !r.OK {
 			status, word = http.StatusServiceUnavailable, "not ready"
 		}
+	}
+	if s.draining.Load() {
+		status, word = http.StatusServiceUnavailable, "draining"
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Status(status).JSON(struct {

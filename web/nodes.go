@@ -50,7 +50,7 @@ func (s *Server) health(c *fiber.Ctx) error {
 		Checks: s.ready.ask(), ClockSkew: s.clockSkew(ctx), Nodes: []nodeView{},
 	}
 	for _, check := range v.Checks {
-		if !check.OK {
+		if !check.OK || check.Warning != "" {
 			v.Status = "degraded"
 		}
 	}

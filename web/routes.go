@@ -15,12 +15,20 @@ type door int
 
 const (
 	openDoor     door = iota // anybody
+	insideDoor               // anybody who reaches the console's address
 	supplierDoor             // anybody; the receiver judges by signature and address
 	merchantDoor             // a merchant's API key
 	monitorDoor              // a token with the route's scope, or an operator whose role has its permission
 	loginDoor                // anybody with a browser: pages for signing in and out
 	consoleDoor              // an operator whose role has the route's permission
 )
+
+// public says whether routes of this door are served at the public address, where the
+// console has one of its own.
+func (d door) public() bool { return d == openDoor || d == supplierDoor || d == merchantDoor }
+
+// admin says whether they are served at the console's address.
+func (d door) admin() bool { return d == openDoor || !d.public() }
 
 // route is one line of the table of routes.
 type route struct {
@@ -57,9 +65,9 @@ func (s *Server) machineRoutes() []route {
 		{method: http.MethodHead, path: "/healthz", door: openDoor, handler: s.alive},
 		{method: http.MethodGet, path: "/readyz", door: openDoor, handler: s.isReady},
 		{method: http.MethodHead, path: "/readyz", door: openDoor, handler: s.isReady},
-		{method: http.MethodGet, path: "/metrics", door: openDoor, handler: metrics()},
-		{method: http.MethodGet, path: "/evidence-keys", door: openDoor, handler: s.evidenceKeys},
-		{method: http.MethodGet, path: "/static/*", door: openDoor, handler: s.staticFile},
+		{method: http.MethodGet, path: "/metrics", door: insideDoor, handler: metrics()},
+		{method: http.MethodGet, path: "/evidence-keys", door: insideDoor, handler: s.evidenceKeys},
+		{method: http.MethodGet, path: "/static/*", door: insideDoor, handler: s.staticFile},
 
 		{method: http.MethodGet, path: callbackPath + ":supplier", door: supplierDoor, handler: s.callback},
 		{method: http.MethodPost, path: callbackPath + ":supplier", door: supplierDoor, handler: s.callback},

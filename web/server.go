@@ -5,6 +5,7 @@ package web
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"backstop/internal/access"
@@ -99,17 +101,19 @@ const (
 
 // Server answers HTTP.
 type Server struct {
-	o        Options
-	app      *fiber.App
-	mu       sync.Mutex
-	listener *lingerListener // while it serves
-	down     bool
-	tokens   *tokenBook
-	ready    *readiness
-	misses   *rate.Limiter       // looks for newer settings because of an unknown API key
-	refusals *rate.Limiter       // log lines about refused requests
-	senders  *limiter[senderKey] // callbacks by address
-	keys     *limiter[string]    // API requests by hash of the key
+	o         Options
+	app       *fiber.App // of the public address
+	admin     *fiber.App // of the console's own address; nil = it has none
+	mu        sync.Mutex
+	listeners []*lingerListener // that it serves
+	down      bool
+	draining  atomic.Bool
+	tokens    *tokenBook
+	ready     *readiness
+	misses    *rate.Limiter       // looks for newer settings because of an unknown API key
+	refusals  *rate.Limiter       // log lines about refused requests
+	senders   *limiter[senderKey] // callbacks by address
+	keys      *limiter[string]    // API requests by hash of the key
 
 	// The console's.
 	table    []route
@@ -137,7 +141,25 @@ func New(o Options) *Server {
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
 		senders: newLimiter[senderKey](int(o.Config.CallbackRate)), keys: newLimiter[string](int(o.Config.APIRate)),
 	}
-	s.app = fiber.New(fiber.Config{
+	s.board, s.live = newBoard(s.topics()), newLive(s)
+	s.table = s.routes()
+	most := connections(o.Config.HTTPConnections, o.Log)
+	if o.Config.AdminListen == "" {
+		s.app = s.newApp(most, func(door) bool { return true })
+		return s
+	}
+	few := max(1, most/adminShare)
+	s.app, s.admin = s.newApp(max(1, most-few), door.public), s.newApp(few, door.admin)
+	return s
+}
+
+// adminShare is the part of the connections that is kept for the console's own address:
+// whoever takes all of the public ones does not keep people from looking.
+const adminShare = 8
+
+// newApp answers at one address by the routes of some doors.
+func (s *Server) newApp(connections int, serves func(door) bool) *fiber.App {
+	app := fiber.New(fiber.Config{
 		// Without it, strings of a request are overwritten by the next one.
 		Immutable:     true,
 		CaseSensitive: true,
@@ -146,40 +168,59 @@ func New(o Options) *Server {
 		// those that were signed.
 		DisablePreParseMultipartForm: true,
 		DisableStartupMessage:        true,
-		ReadTimeout:                  o.Config.HTTPReadTimeout,
-		WriteTimeout:                 o.Config.HTTPWriteTimeout,
-		IdleTimeout:                  o.Config.HTTPIdleTimeout,
-		Concurrency:                  connections(o.Config.HTTPConnections, o.Log),
+		ReadTimeout:                  s.o.Config.HTTPReadTimeout,
+		WriteTimeout:                 s.o.Config.HTTPWriteTimeout,
+		IdleTimeout:                  s.o.Config.HTTPIdleTimeout,
+		Concurrency:                  connections,
 		ReadBufferSize:               headerBytes,
-		BodyLimit:                    int(o.Config.APIBodyLimit),
+		BodyLimit:                    int(s.o.Config.APIBodyLimit),
 		StreamRequestBody:            true, // see readBody
 		ErrorHandler:                 s.fail,
 	})
-	server := s.app.Server()
-	server.Handler = closeUnknown(server.Handler)
+	server := app.Server()
+	server.Handler = s.closeInDrain(closeUnknown(server.Handler))
 	server.HeaderReceived = s.bodyLimit
 	server.CloseOnShutdown = true
 	server.SecureErrorLogMessage = true // errors must not repeat headers: they hold keys
-	server.Logger = quietLogger{o.Log}
-	s.app.Use(s.guard)
-	s.board, s.live = newBoard(s.topics()), newLive(s)
-	s.table = s.routes()
+	server.Logger = quietLogger{s.o.Log}
+	app.Use(s.guard)
 	for _, r := range s.table {
-		s.app.Add(r.method, r.path, append(s.admit(r), r.handler)...)
+		if serves(r.door) {
+			app.Add(r.method, r.path, append(s.admit(r), r.handler)...)
+		}
 	}
-	return s
+	return app
 }
 
 // Serve answers on l until Shutdown; after it, not at all.
-func (s *Server) Serve(l net.Listener) error {
+func (s *Server) Serve(l net.Listener) error { return s.serve(s.app, l) }
+
+// ServeAdmin does the same at the console's own address, where there is one.
+func (s *Server) ServeAdmin(l net.Listener) error { return s.serve(s.admin, l) }
+
+func (s *Server) serve(app *fiber.App, l net.Listener) error {
 	linger := &lingerListener{Listener: l, log: s.o.Log}
 	s.mu.Lock()
-	s.listener = linger
+	s.listeners = append(s.listeners, linger)
 	if s.down {
 		_ = linger.Close()
 	}
 	s.mu.Unlock()
-	return s.app.Listener(linger)
+	return app.Listener(linger)
+}
+
+// Drain makes /readyz fail, and each answer the last one of its connection.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// closeInDrain sees that nobody keeps a connection to a node that is about to leave: a
+// request may get lost on one just as it is closed. One that becomes a WebSocket goes on.
+func (s *Server) closeInDrain(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(c *fasthttp.RequestCtx) {
+		next(c)
+		if s.draining.Load() && c.Response.StatusCode() != http.StatusSwitchingProtocols {
+			c.SetConnectionClose()
+		}
+	}
 }
 
 // Shutdown takes no new connections, ends live streams and waits for the other
@@ -188,11 +229,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.live.close()
 	s.mu.Lock()
 	s.down = true
-	if s.listener != nil {
-		_ = s.listener.Close() // the server does not know of one that it has not begun to accept from
+	for _, l := range s.listeners {
+		_ = l.Close() // the server does not know of one that it has not begun to accept from
 	}
 	s.mu.Unlock()
-	return s.app.ShutdownWithContext(ctx)
+	if s.admin == nil {
+		return s.app.ShutdownWithContext(ctx)
+	}
+	admin := make(chan error, 1)
+	go func() { admin <- s.admin.ShutdownWithContext(ctx) }()
+	return errors.Join(s.app.ShutdownWithContext(ctx), <-admin)
 }
 
 // bodyLimit is asked as soon as the header is read: it says how much body may

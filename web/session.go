@@ -66,12 +66,12 @@ func (s *Server) fromHere(c *fiber.Ctx) bool {
 		return false
 	}
 	// Behind a proxy the Host may be another one than the person sees.
-	public, err := url.Parse(s.o.Config.PublicURL)
-	return origin.Host == string(c.Request().Header.Host()) || err == nil && origin.Scheme == public.Scheme && origin.Host == public.Host
+	console, err := url.Parse(s.o.Config.AdminURL)
+	return origin.Host == string(c.Request().Header.Host()) || err == nil && origin.Scheme == console.Scheme && origin.Host == console.Host
 }
 
 // secure says whether people reach the console by https.
-func (s *Server) secure() bool { return strings.HasPrefix(s.o.Config.PublicURL, "https://") }
+func (s *Server) secure() bool { return strings.HasPrefix(s.o.Config.AdminURL, "https://") }
 
 // cookieName has the prefix that makes browsers refuse the cookie from any other
 // host and path, where there is TLS to allow it.

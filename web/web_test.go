@@ -116,6 +116,7 @@ type house struct {
 	till   *till
 	lines  *lines
 	addr   string
+	admin  string // the console's own address, where there is one
 	log    *bytes.Buffer
 	logMu  sync.Mutex
 
@@ -162,13 +163,21 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *house {
 		Version: "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Sockets: h.sockets, Breakers: breaker.NewBook(d, breakerPolicy),
 		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
 	})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	served := make(chan error, 2)
+	serve := func(on func(net.Listener) error) (address string) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { served <- on(l) }()
+		return l.Addr().String()
 	}
-	h.addr = l.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- h.Serve(l) }()
+	servers := 1
+	h.addr = serve(h.Serve)
+	if cfg.AdminListen != "" {
+		h.admin = serve(h.ServeAdmin)
+		servers = 2
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -176,13 +185,15 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *house {
 		if err := h.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		select {
-		case err := <-served:
-			if err != nil {
-				t.Errorf("serve: %v", err)
+		for range servers {
+			select {
+			case err := <-served:
+				if err != nil {
+					t.Errorf("serve: %v", err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("the server did not end")
 			}
-		case <-time.After(10 * time.Second):
-			t.Error("the server did not end")
 		}
 	})
 	return h

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"backstop/internal/access"
@@ -43,7 +44,11 @@ type Options struct {
 	Config config.Config
 	Roles  Roles
 	Log    *slog.Logger
-	Out    io.Writer // the one-time password and the URL go here
+	// LogState says why lines of Log cannot be written now; nil = it cannot be known.
+	LogState func() error
+	Out      io.Writer // the one-time password and the URL go here
+	// EndDrain ends a drain before its time; nil = nothing does.
+	EndDrain <-chan os.Signal
 	// Version is shown at the root page.
 	Version string
 }
@@ -67,10 +72,12 @@ type App struct {
 	ledger     *ledger.Book
 	server     *web.Server
 	listener   net.Listener
-	jobs       *jobs.Jobs
-	fatal      chan error
-	ready      chan struct{}
-	closers    []func() // in the order in which they were opened
+	// adminListener is the console's own address; nil = it has none.
+	adminListener net.Listener
+	jobs          *jobs.Jobs
+	fatal         chan error
+	ready         chan struct{}
+	closers       []func() // in the order in which they were opened
 }
 
 // longestAttempt is the most that the contract allows one attempt; leases are

@@ -123,6 +123,27 @@ func opened(t *testing.T, environ ...string) *App {
 	return a
 }
 
+// Alerts lead to where people look, not to where suppliers call.
+func TestAlertsLeadToTheConsole(t *testing.T) {
+	for want, environ := range map[string][]string{
+		"https://desk.example.com": {"BACKSTOP_PUBLIC_URL=https://pay.example.com", "BACKSTOP_ADMIN_URL=https://desk.example.com/"},
+		"https://pay.example.com":  {"BACKSTOP_PUBLIC_URL=https://pay.example.com", "BACKSTOP_ADMIN_LISTEN=127.0.0.1:0"},
+		"the admin listener":       {"BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_ADMIN_LISTEN=127.0.0.1:0"},
+	} {
+		a := opened(t, append(environ, "BACKSTOP_LISTEN=127.0.0.1:0")...)
+		if err := a.listen(); err != nil {
+			t.Fatal(err)
+		}
+		if want == "the admin listener" {
+			want = "http://" + a.adminListener.Addr().String()
+		}
+		alerts, err := a.alerts()
+		if err != nil || alerts.Style.Console != want || a.ConsoleURL() != want {
+			t.Errorf("alerts lead to %q, the console is at %q, %v; want %q", alerts.Style.Console, a.ConsoleURL(), err, want)
+		}
+	}
+}
+
 // Nobody knows merchant 7: its breaker holds nothing back unless a person opened
 // it, and what is due is late.
 func TestMetricsCountAsParkedWhatIsHeldBack(t *testing.T) {

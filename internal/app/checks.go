@@ -25,7 +25,17 @@ func (a *App) checks() []web.Check {
 		a.check("schema", schema, db.Kind),
 		a.check("redis", a.redis.Check, redisd.Kind),
 		a.check("clock", a.checkClock, error.Error),
+		a.warning("log", a.checkLog, error.Error),
 	}
+}
+
+// checkLog finds that nobody reads the log. Callbacks are taken all the same, so that it
+// is no reason to take the node out of the balancer.
+func (a *App) checkLog(context.Context) error {
+	if a.o.LogState == nil {
+		return nil
+	}
+	return a.o.LogState()
 }
 
 func (a *App) checkClock(context.Context) error {
@@ -35,11 +45,21 @@ func (a *App) checkClock(context.Context) error {
 	return nil
 }
 
-// check is one of them. Whoever asks needs no login: the answer names the kind of the
-// trouble only. What it is stands in the log, once as it begins and as it changes.
+// warning is a check whose trouble is shown and leaves the node ready.
+func (a *App) warning(name string, run func(context.Context) error, kind func(error) string) web.Check {
+	return web.Check{Name: name, Warns: true, Run: a.logged(name, "ready with a warning", run, kind)}
+}
+
+// check is one of them.
 func (a *App) check(name string, run func(context.Context) error, kind func(error) string) web.Check {
+	return web.Check{Name: name, Run: a.logged(name, "not ready", run, kind)}
+}
+
+// logged tells the kind of a trouble only, since whoever asks needs no login. What it is
+// stands in the log, once as it begins and as it changes.
+func (a *App) logged(name, message string, run func(context.Context) error, kind func(error) string) func(context.Context) error {
 	said := "" // a check runs once at a time
-	return web.Check{Name: name, Run: func(ctx context.Context) error {
+	return func(ctx context.Context) error {
 		err := run(ctx)
 		if err == nil {
 			if said != "" {
@@ -50,9 +70,9 @@ func (a *App) check(name string, run func(context.Context) error, kind func(erro
 		}
 		is := kind(err)
 		if is != said {
-			a.o.Log.Warn("not ready", "check", name, "kind", is, "error", err)
+			a.o.Log.Warn(message, "check", name, "kind", is, "error", err)
 		}
 		said = is
 		return errors.New(is)
-	}}
+	}
 }

@@ -19,12 +19,11 @@ import (
 	"github.com/go-co-op/gocron/v2"
 )
 
-// Run serves until ctx ends, then stops within the shutdown time: no new
+// Run serves until ctx ends, drains, and then stops within the shutdown time: no new
 // requests and tasks, running ones finished or handed back. It returns nil after
 // an ordered stop.
 func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
-	served := make(chan error, 1)
 	if a.server != nil {
 		if err := a.listen(); err != nil {
 			stopWork()
@@ -36,9 +35,7 @@ func (a *App) Run(ctx context.Context) error {
 		stopWork()
 		return err
 	}
-	if a.server != nil {
-		go func() { served <- a.server.Serve(a.listener) }()
-	}
+	served := a.serve()
 	// From here on callbacks come in: whatever happens, the way out is shutdown.
 	defer a.shutdown(stopWork)
 	err := a.start(work)
@@ -50,10 +47,33 @@ func (a *App) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		a.o.Log.Info("stop", "reason", "signal")
+		err = a.drain(served)
 	case err = <-a.fatal:
 	case err = <-served:
 	}
 	return err
+}
+
+// drain gives balancers time to find another node, while this one still takes all that
+// comes.
+func (a *App) drain(served <-chan error) error {
+	if a.server == nil || a.o.Config.Drain == 0 {
+		return nil
+	}
+	a.o.Log.Info("drain", "for", a.o.Config.Drain.String())
+	a.server.Drain()
+	over := time.NewTimer(a.o.Config.Drain)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case s := <-a.o.EndDrain:
+		a.o.Log.Info("the drain ends early", "signal", s.String())
+	case err := <-a.fatal:
+		return err
+	case err := <-served:
+		return err
+	}
+	return nil
 }
 
 // start begins the work behind the door. It does not end with the signal that
@@ -77,7 +97,7 @@ func (a *App) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a.o.Log.Info("serve", "url", a.URL(), "roles", a.o.Roles.String(), "database", a.db.Engine(), "redis", string(a.redis.Engine()),
+	a.o.Log.Info("serve", "url", a.URL(), "console", a.ConsoleURL(), "roles", a.o.Roles.String(), "database", a.db.Engine(), "redis", string(a.redis.Engine()),
 		"node", a.db.NodeName())
 	return nil
 }
@@ -85,25 +105,54 @@ func (a *App) start(ctx context.Context) (err error) {
 // Ready is closed when Run serves.
 func (a *App) Ready() <-chan struct{} { return a.ready }
 
-// listen takes the address.
+// listen takes the addresses.
 func (a *App) listen() (err error) {
-	a.listener, err = net.Listen("tcp", a.o.Config.Listen)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w: is another server running there? set BACKSTOP_LISTEN", a.o.Config.Listen, err)
+	if a.listener, err = a.listenOn(a.o.Config.Listen, "BACKSTOP_LISTEN"); err != nil || a.o.Config.AdminListen == "" {
+		return err
 	}
-	a.closing(func() { a.listener.Close() }) // where nobody came to serve it
-	return nil
+	a.adminListener, err = a.listenOn(a.o.Config.AdminListen, "BACKSTOP_ADMIN_LISTEN")
+	return err
 }
 
-// URL is where the console and the API are, once Run listens.
-func (a *App) URL() string {
-	if a.o.Config.PublicURL != "" {
-		return a.o.Config.PublicURL
+func (a *App) listenOn(address, setting string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w: is another server running there? set %s", address, err, setting)
 	}
-	if a.listener != nil {
-		return config.PublicFrom(a.listener.Addr().String())
+	a.closing(func() { l.Close() }) // where nobody came to serve it
+	return l, nil
+}
+
+// serve answers at the addresses and says how each ended.
+func (a *App) serve() <-chan error {
+	served := make(chan error, 2)
+	if a.server == nil {
+		return served
 	}
-	return ""
+	go func() { served <- a.server.Serve(a.listener) }()
+	if a.adminListener != nil {
+		go func() { served <- a.server.ServeAdmin(a.adminListener) }()
+	}
+	return served
+}
+
+// URL is where callbacks and the merchants' API are, once Run listens.
+func (a *App) URL() string { return urlOf(a.o.Config.PublicURL, a.listener) }
+
+// ConsoleURL is where the console is, once Run listens.
+func (a *App) ConsoleURL() string {
+	if a.adminListener != nil {
+		return urlOf(a.o.Config.AdminURL, a.adminListener)
+	}
+	return urlOf(a.o.Config.AdminURL, a.listener)
+}
+
+// urlOf is what is configured, or where a listener is whose port was not known before.
+func urlOf(configured string, l net.Listener) string {
+	if configured != "" || l == nil {
+		return configured
+	}
+	return config.PublicFrom(l.Addr().String())
 }
 
 // greet makes the first operator on an empty installation and says where to go.
@@ -124,7 +173,7 @@ func (a *App) greet(ctx context.Context) error {
 		fmt.Fprintf(a.o.Out, "admin one-time password: %s\n", password)
 	}
 	if a.server != nil {
-		fmt.Fprintf(a.o.Out, "console: %s\n", a.URL())
+		fmt.Fprintf(a.o.Out, "console: %s\n", a.ConsoleURL())
 	}
 	return nil
 }

@@ -23,12 +23,15 @@ import (
 // oneof the accepted words, form the accepted form of a text (see forms), group
 // opens a section of the documentation, doc is the meaning.
 type Config struct {
-	Listen           string         `env:"LISTEN" default:"127.0.0.1:8080" form:"address" group:"Server" doc:"Address of callbacks, API and console. Use 0.0.0.0:8080 inside a container."`
+	Listen           string         `env:"LISTEN" default:"127.0.0.1:8080" form:"address" group:"Server" doc:"Address of callbacks, API and, without ADMIN_LISTEN, console. Use 0.0.0.0:8080 inside a container."`
 	PublicURL        string         `env:"PUBLIC_URL" default:"" empty:"from LISTEN" form:"public" doc:"Shown in links and given to suppliers as the address of their callbacks."`
+	AdminListen      string         `env:"ADMIN_LISTEN" default:"" empty:"none: all is on LISTEN" form:"address" doc:"Address of their own for console, admin API, /asynqmon/ and /metrics. LISTEN then serves callbacks, the merchants' API, /healthz and /readyz only. An eighth of HTTP_CONNECTIONS is kept for it."`
+	AdminURL         string         `env:"ADMIN_URL" default:"" empty:"PUBLIC_URL, else from ADMIN_LISTEN" form:"public" doc:"Where people reach the console: stands in alerts and links, and decides whether its cookies are for https only."`
 	Data             string         `env:"DATA" default:"./data" form:"path" doc:"Folder of the embedded database, queue and keys. One server at a time."`
 	NodeName         string         `env:"NODE_NAME" default:"" empty:"made at the first start and kept in the data folder" form:"name" doc:"Name of this node in leases, logs and metrics; every node has its own."`
 	TrustedProxies   []netip.Prefix `env:"TRUSTED_PROXIES" default:"" empty:"none" doc:"Proxies whose X-Forwarded-For is believed. From anyone else the header is ignored."`
 	ShutdownTimeout  time.Duration  `env:"SHUTDOWN_TIMEOUT" default:"15s" min:"1s" max:"5m" doc:"Time to finish or hand back running work after SIGTERM."`
+	Drain            time.Duration  `env:"DRAIN" default:"0s" min:"0s" max:"5m" doc:"Time after SIGTERM in which callbacks are still taken while /readyz says 503 and answers close their connections, so that balancers find another node. SHUTDOWN_TIMEOUT begins after it; a second SIGTERM ends it."`
 	HTTPReadTimeout  time.Duration  `env:"HTTP_READ_TIMEOUT" default:"10s" min:"1s" max:"5m" doc:"Time to read one request, headers and body: what a client that drips can hold."`
 	HTTPWriteTimeout time.Duration  `env:"HTTP_WRITE_TIMEOUT" default:"30s" min:"1s" max:"5m" doc:"Time to write one answer."`
 	HTTPIdleTimeout  time.Duration  `env:"HTTP_IDLE_TIMEOUT" default:"60s" min:"1s" max:"1h" doc:"How long a kept-alive connection may be silent."`

@@ -180,6 +180,25 @@ func TestThePublicURLFollowsTheListener(t *testing.T) {
 	}
 }
 
+func TestTheConsolesURLFollowsWhatIsSet(t *testing.T) {
+	for _, c := range []struct{ listen, public, adminListen, admin, want string }{
+		{"127.0.0.1:9000", "", "", "", "http://127.0.0.1:9000"},
+		{"127.0.0.1:9000", "", "0.0.0.0:9001", "", "http://localhost:9001"},
+		{"127.0.0.1:9000", "", "127.0.0.1:0", "", ""},
+		{"127.0.0.1:9000", "https://pay.example.com/", "127.0.0.1:9001", "", "https://pay.example.com"},
+		{"127.0.0.1:9000", "https://pay.example.com", "127.0.0.1:9001", "https://desk.example.com/", "https://desk.example.com"},
+		{"127.0.0.1:9000", "https://pay.example.com", "", "https://desk.example.com", "https://desk.example.com"},
+	} {
+		got, err := load(t, "", "BACKSTOP_LISTEN="+c.listen, "BACKSTOP_PUBLIC_URL="+c.public, "BACKSTOP_ADMIN_LISTEN="+c.adminListen, "BACKSTOP_ADMIN_URL="+c.admin)
+		if err != nil || got.AdminURL != c.want {
+			t.Errorf("%+v: %q, %v", c, got.AdminURL, err)
+		}
+	}
+	if _, err := load(t, "", "BACKSTOP_LISTEN=127.0.0.1:9000", "BACKSTOP_ADMIN_LISTEN=127.0.0.1:9000"); err == nil || !strings.Contains(err.Error(), "BACKSTOP_ADMIN_LISTEN") {
+		t.Errorf("one address for both: %v", err)
+	}
+}
+
 func TestEmbeddedUntilAnAddressIsGiven(t *testing.T) {
 	c, err := load(t, "", "BACKSTOP_DATABASE_URL=postgres://u:p@127.0.0.1:5432/backstop")
 	if err != nil {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -62,7 +63,13 @@ func Load(src Source) (Config, error) {
 	if len(problems) > 0 {
 		return Config{}, errors.New(strings.Join(problems, "; "))
 	}
-	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	c.PublicURL, c.AdminURL = strings.TrimRight(c.PublicURL, "/"), strings.TrimRight(c.AdminURL, "/")
+	if c.AdminURL == "" {
+		c.AdminURL = c.PublicURL
+	}
+	if c.AdminURL == "" {
+		c.AdminURL = PublicFrom(cmp.Or(c.AdminListen, c.Listen))
+	}
 	if c.PublicURL == "" {
 		c.PublicURL = PublicFrom(c.Listen)
 	}
@@ -137,6 +144,8 @@ func (c Config) contradictions() []string {
 	}
 	rule(c.MasterKey.IsSet() && c.MasterKeyFile != "",
 		"BACKSTOP_MASTER_KEY and BACKSTOP_MASTER_KEY_FILE are both set: keep one of them")
+	rule(c.AdminListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"),
+		fmt.Sprintf("BACKSTOP_ADMIN_LISTEN and BACKSTOP_LISTEN are both %s: give the console another address, or leave the first out", c.Listen))
 	rule(c.DatabaseURL.IsSet() && c.DatabasePool <= c.CommitWriters,
 		fmt.Sprintf("BACKSTOP_DATABASE_POOL (%d) must be more than BACKSTOP_COMMIT_WRITERS (%d): raise the first or lower the second", c.DatabasePool, c.CommitWriters))
 	rule(c.CallbackQueue < c.CommitBatch,

@@ -17,10 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -74,7 +71,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.URL == "" {
 		d, err = openSQLite(o)
 	} else {
-		d, err = openPostgres(o)
+		d, err = openPostgres(ctx, o)
 	}
 	if err != nil {
 		return nil, err
@@ -146,64 +143,6 @@ func openSQLite(o Options) (*DB, error) {
 		dialect: sqlite, pools: []*sql.DB{writer, reader},
 	}
 	return d, nil
-}
-
-// openPostgres uses pgx behind database/sql. bun writes literals into the text,
-// so each statement is new to the server: the simple protocol saves the round
-// trip that would prepare it. The statements of the hot path do not come by bun and
-// stay prepared (Writes, Prepared).
-func openPostgres(o Options) (*DB, error) {
-	cfg, err := pgx.ParseConfig(o.URL)
-	if err != nil {
-		// pgx's own text may quote the URL with its password.
-		return nil, errors.New("BACKSTOP_DATABASE_URL cannot be read: write postgres://user:password@host:5432/name?sslmode=verify-full")
-	}
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
-	params := map[string]string{
-		"application_name":                    "backstop",
-		"timezone":                            "UTC",
-		"idle_in_transaction_session_timeout": "15000", // a stuck node must not hold rows
-		"lock_timeout":                        "500",
-		"statement_timeout":                   "30000",
-		// What is set for the server, the database or the user was meant for others.
-		"default_transaction_isolation": "read committed",
-		"standard_conforming_strings":   "on",
-		// Every statement here finds a few rows by an index, in tables that grow by
-		// thousands of rows a second. Between two runs of ANALYZE the planner cannot
-		// know that, and scans or hashes a whole table for a batch of 64.
-		"enable_seqscan":   "off",
-		"enable_hashjoin":  "off",
-		"enable_mergejoin": "off",
-		"jit":              "off", // costs of "off" scans would start the compiler
-		// There is one way to find rows by a list of keys, however long it is: to plan
-		// it again for each list took a tenth of PostgreSQL's time.
-		"plan_cache_mode": "force_generic_plan",
-	}
-	for name, value := range params {
-		if _, set := cfg.RuntimeParams[name]; !set {
-			cfg.RuntimeParams[name] = value
-		}
-	}
-	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(syncCommits))
-	pool.SetMaxOpenConns(o.Pool)
-	pool.SetMaxIdleConns(o.Pool)
-	relaxedCfg := cfg.Copy()
-	relaxedCfg.RuntimeParams["synchronous_commit"] = "off"
-	relaxed := stdlib.OpenDB(*relaxedCfg)
-	relaxed.SetMaxOpenConns(4)
-	relaxed.SetMaxIdleConns(4)
-	d := &DB{DB: bun.NewDB(pool, pgdialect.New()), dialect: postgres, pools: []*sql.DB{pool, relaxed}}
-	d.Read = d.DB
-	d.relaxed = bun.NewDB(relaxed, pgdialect.New())
-	return d, nil
-}
-
-// syncCommits makes a commit wait for PostgreSQL's disk where the server, the database or
-// the user would not: what is answered as taken must outlive a crash. Who waits for more
-// than that, such as a standby, goes on doing so.
-func syncCommits(ctx context.Context, c *pgx.Conn) error {
-	_, err := c.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
-	return err
 }
 
 // Close gives the node's place back and closes all connections.

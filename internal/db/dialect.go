@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"regexp"
@@ -38,6 +39,18 @@ func (d dialect) clock() string {
 		return "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 	}
 	return "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000"
+}
+
+// probe writes probeRows texts of at least probeRow bytes with one time. The server makes
+// them, each of its own and none that can be packed: its log keeps the text of a statement
+// that failed.
+func (d dialect) probe() string {
+	if d == postgres {
+		return fmt.Sprintf("INSERT INTO form_keys (form_key, at) SELECT (SELECT string_agg(md5(random()::text || r || c), '') FROM generate_series(0, %d / 32) c), ?"+
+			" FROM generate_series(1, %d) r", probeRow, probeRows)
+	}
+	return fmt.Sprintf("WITH RECURSIVE n (r) AS (SELECT 1 UNION ALL SELECT r + 1 FROM n WHERE r < %d)"+
+		" INSERT INTO form_keys (form_key, at) SELECT hex(randomblob(%d / 2)), ? FROM n", probeRows, probeRow)
 }
 
 // keyType is a number as a table's only key.

@@ -2,10 +2,7 @@ package db
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -60,11 +57,7 @@ func (d *DB) hasRoom(ctx context.Context) error {
 	at := -1 - d.ids.slot.Load()
 	// Two transactions: what is taken back within one is never written by SQLite.
 	err := d.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
-		rows := make([]string, probeRows)
-		for i := range rows {
-			rows[i] = fmt.Sprintf("('%s', %d)", noise(), at)
-		}
-		_, err := tx.NewRaw("INSERT INTO form_keys (form_key, at) VALUES " + strings.Join(rows, ", ")).Exec(ctx)
+		_, err := tx.NewRaw(d.dialect.probe(), at).Exec(ctx)
 		return err
 	})
 	if err == nil {
@@ -74,13 +67,4 @@ func (d *DB) hasRoom(ctx context.Context) error {
 		d.room.mended.Store(full)
 	}
 	return err
-}
-
-// noise is a text of its own that nothing packs.
-func noise() string {
-	var b strings.Builder
-	for b.Len() < probeRow {
-		b.WriteString(rand.Text())
-	}
-	return b.String()
 }

@@ -81,3 +81,45 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 		}
 	})
 }
+
+// The server keeps the text of a statement that failed: what asks a full disk for room
+// must not fill its log.
+func TestTheQuestionForRoomIsShortAndItsRowsAreLong(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
+			t.Fatal(err)
+		}
+		var statements dbtest.Statements
+		d.DB = d.DB.WithQueryHook(&statements)
+		mend := fill(t, d)
+		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			_, err := tx.NewRaw("INSERT INTO parts (text) VALUES (?)", strings.Repeat("x", 200_000)).Exec(ctx)
+			return err
+		})
+		if !db.IsFull(err) {
+			t.Fatalf("a write to a full disk: %v", err)
+		}
+		statements.Texts = nil
+		if err := d.Writable(t.Context()); !db.IsFull(err) {
+			t.Fatalf("while it is full: %v", err)
+		}
+		mend()
+		question := ""
+		for _, text := range statements.Texts {
+			if strings.Contains(text, "INTO form_keys") {
+				question = text
+			}
+		}
+		if question == "" || len(question) > 500 {
+			t.Fatalf("the question for room has %d bytes: %.200s", len(question), question)
+		}
+		if _, err := d.ExecContext(t.Context(), question); err != nil {
+			t.Fatal(err)
+		}
+		var rows, texts, bytes int
+		err = d.NewRaw("SELECT count(*), count(DISTINCT form_key), sum(length(form_key)) FROM form_keys").Scan(t.Context(), &rows, &texts, &bytes)
+		if err != nil || rows < 64 || texts != rows || bytes < 64_000 {
+			t.Errorf("it writes %d rows with %d texts of %d bytes, %v", rows, texts, bytes, err)
+		}
+	})
+}

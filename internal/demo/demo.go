@@ -5,6 +5,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,9 @@ import (
 
 // Options of a demo.
 type Options struct {
-	URL string // of the server, loopback only
-	Out io.Writer
+	URL     string // of the server, loopback only
+	Console string // where people look at it; empty = URL
+	Out     io.Writer
 	// Apply brings the server's settings to a declaration, as `backstop apply`.
 	Apply func(ctx context.Context, yaml []byte) error
 	Rate  float64       // orders per second, 0 = 5, at most 100
@@ -68,6 +70,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer to.http.CloseIdleConnections()
+	o.Console = cmp.Or(o.Console, to.url)
 	payers, err := newPayers()
 	if err != nil {
 		return err
@@ -91,7 +94,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := s.ready(ctx); err != nil {
 		return quiet(ctx, err)
 	}
-	s.tally.say("console: %s/  (%g orders/s, seed %d)", to.url, o.Rate, o.Seed)
+	s.tally.say("console: %s/  (%g orders/s, seed %d)", o.Console, o.Rate, o.Seed)
 	s.play(ctx)
 	return nil
 }

@@ -115,7 +115,7 @@ func (s *stage) summary(ctx context.Context, when string) {
 		told[o.NotifyStatus]++
 	}
 	s.tally.summary(when, len(latest), status, told, s.shops)
-	s.tally.say("  console: %s/", s.to.url)
+	s.tally.say("  console: %s/", s.o.Console)
 }
 
 func (t *tally) summary(when string, latest int, status, told map[string]int, shops []*shop) {

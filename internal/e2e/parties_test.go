@@ -30,6 +30,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
+	last   bool // of its connection
 }
 
 // json reads one field of the answer; a number leads into a list, texts come
@@ -71,7 +72,7 @@ func (w *world) do(method, path, key string, header http.Header, body string) (a
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, string(text)}, err
+	return answer{resp.StatusCode, resp.Header, string(text), resp.Close}, err
 }
 
 // ask makes a request that must be answered.

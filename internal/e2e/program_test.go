@@ -79,6 +79,7 @@ type world struct {
 	starts   int
 	more     []string // of the environment
 	args     []string // of serve
+	stderr   *os.File // where the server logs; nil = a file
 }
 
 // options of a world.
@@ -220,6 +221,9 @@ func (w *world) launch(point string) (s *server, greeting string) {
 	s = &server{cmd: exec.Command(program, append([]string{"serve"}, w.args...)...), log: log.Name(), begun: time.Now(), ended: make(chan struct{})}
 	s.cmd.Env, s.cmd.Dir = w.environ("FAILPOINT="+point), w.folder
 	s.cmd.Stdout, s.cmd.Stderr = out, log
+	if w.stderr != nil {
+		s.cmd.Stderr = w.stderr
+	}
 	if err := s.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -299,18 +303,29 @@ func (w *world) died() {
 func (w *world) terminate() time.Duration {
 	w.t.Helper()
 	start := time.Now()
-	if err := w.server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	w.signal(syscall.SIGTERM)
+	w.left(stopTime)
+	return time.Since(start)
+}
+
+func (w *world) signal(s syscall.Signal) {
+	w.t.Helper()
+	if err := w.server.cmd.Process.Signal(s); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// left waits until the server that was told to stop has left with 0.
+func (w *world) left(most time.Duration) {
+	w.t.Helper()
 	select {
 	case <-w.server.ended:
-	case <-time.After(stopTime):
-		w.t.Fatalf("the server still runs %s after SIGTERM\n%s", stopTime, w.server.tail())
+	case <-time.After(most):
+		w.t.Fatalf("the server still runs %s after SIGTERM\n%s", most, w.server.tail())
 	}
 	if code := w.server.cmd.ProcessState.ExitCode(); code != 0 {
 		w.t.Fatalf("SIGTERM: %s\n%s", w.server.cmd.ProcessState, w.server.tail())
 	}
-	return time.Since(start)
 }
 
 func (s *server) tail() string {

@@ -73,6 +73,9 @@ var (
 	Alerts = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_alerts_total", Help: "Alerts opened by rule.",
 	}, []string{"rule"})
+	LogLinesDropped = factory.NewCounter(prometheus.CounterOpts{
+		Name: "backstop_log_lines_dropped_total", Help: "Lines of the log that were dropped because nobody read it in time.",
+	})
 	AlertMessages = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_alert_messages_total", Help: "Messages about alerts by what became of a try: sent, retry, failed.",
 	}, []string{"result"})

@@ -1,0 +1,180 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+)
+
+// sessionSettings are what each connection sets for itself, unless the URL does. What is
+// set for the server, the database or the user was meant for others.
+var sessionSettings = map[string]string{
+	"idle_in_transaction_session_timeout": "15000", // a stuck node must not hold rows
+	"lock_timeout":                        "500",
+	"statement_timeout":                   "30000",
+	"default_transaction_isolation":       "read committed",
+	"standard_conforming_strings":         "on",
+	// Every statement here finds a few rows by an index, in tables that grow by
+	// thousands of rows a second. Between two runs of ANALYZE the planner cannot
+	// know that, and scans or hashes a whole table for a batch of 64.
+	"enable_seqscan":   "off",
+	"enable_hashjoin":  "off",
+	"enable_mergejoin": "off",
+	"jit":              "off", // costs of "off" scans would start the compiler
+	// There is one way to find rows by a list of keys, however long it is: to plan
+	// it again for each list took a tenth of PostgreSQL's time.
+	"plan_cache_mode": "force_generic_plan",
+}
+
+// startSettings are named as a connection is made: a pooler of sessions takes these and
+// refuses all others.
+var startSettings = map[string]string{"application_name": "backstop", "timezone": "UTC", "client_encoding": "UTF8"}
+
+// openPostgres uses pgx behind database/sql. bun writes literals into the text,
+// so each statement is new to the server: the simple protocol saves the round
+// trip that would prepare it. The statements of the hot path do not come by bun and
+// stay prepared (Writes, Prepared).
+func openPostgres(ctx context.Context, o Options) (*DB, error) {
+	cfg, err := pgx.ParseConfig(o.URL)
+	if err != nil {
+		// pgx's own text may quote the URL with its password.
+		return nil, errors.New("BACKSTOP_DATABASE_URL cannot be read: write postgres://user:password@host:5432/name?sslmode=verify-full")
+	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	for name, value := range startSettings {
+		if _, set := cfg.RuntimeParams[name]; !set {
+			cfg.RuntimeParams[name] = value
+		}
+	}
+	if err := checkServer(ctx, &cfg.Config); err != nil {
+		return nil, fmt.Errorf("reach the database of BACKSTOP_DATABASE_URL: %w", err)
+	}
+	own := maps.Clone(sessionSettings)
+	maps.DeleteFunc(own, func(name, _ string) bool { _, set := cfg.RuntimeParams[name]; return set })
+	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(setting(own, syncCommits)))
+	pool.SetMaxOpenConns(o.Pool)
+	pool.SetMaxIdleConns(o.Pool)
+	relaxed := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(setting(own, "'off'")))
+	relaxed.SetMaxOpenConns(4)
+	relaxed.SetMaxIdleConns(4)
+	d := &DB{DB: bun.NewDB(pool, pgdialect.New()), dialect: postgres, pools: []*sql.DB{pool, relaxed}}
+	d.Read = d.DB
+	d.relaxed = bun.NewDB(relaxed, pgdialect.New())
+	return d, nil
+}
+
+// syncCommits is a synchronous_commit that waits for PostgreSQL's disk where the server,
+// the database or the user would not: what is answered as taken must outlive a crash. Who
+// waits for more than that, such as a standby, goes on doing so.
+const syncCommits = "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END"
+
+// setting sets all in one round trip.
+func setting(own map[string]string, synchronousCommit string) func(context.Context, *pgx.Conn) error {
+	calls := []string{"set_config('synchronous_commit', " + synchronousCommit + ", false)"}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		calls = append(calls, fmt.Sprintf("set_config('%s', '%s', false)", name, own[name]))
+	}
+	text := "SELECT " + strings.Join(calls, ", ")
+	return func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, text)
+		return err
+	}
+}
+
+var errPooler = errors.New("a pooler stands before PostgreSQL that lends its connections by the transaction or the statement, where locks and settings of a session get lost: " +
+	"set pool_mode = session for this database, or connect to PostgreSQL itself")
+
+const (
+	// serverTime bounds the questions to a server that was reached.
+	serverTime = 10 * time.Second
+	// poolerRounds is how often a connection is asked for: a pooler that lends them in
+	// turns may hit on the same one by chance.
+	poolerRounds = 3
+)
+
+// checkServer refuses a server that cannot be used as it is. Its connections set nothing:
+// behind a pooler, others would get them next.
+func checkServer(ctx context.Context, cfg *pgconn.Config) error {
+	a, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer a.Close(ctx)
+	b, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer b.Close(ctx)
+	ctx, cancel := context.WithTimeout(ctx, serverTime)
+	defer cancel()
+	encoding, err := ask(ctx, a, "SHOW server_encoding")
+	if err != nil {
+		return err
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("the database is encoded in %s, and texts need UTF8: create another with ENCODING 'UTF8' TEMPLATE template0", encoding)
+	}
+	return checkSessions(ctx, a, b)
+}
+
+// checkSessions finds a pooler. Two connections to PostgreSQL have a backend each, for as
+// long as they last; a pooler gives b, while it is in a transaction, the one that a has
+// just had, or gives a another one. One that lends its two in turns would hit on the same
+// ones in each round, if a asked as often as b.
+func checkSessions(ctx context.Context, a, b *pgconn.PgConn) error {
+	const backend = "SELECT pg_backend_pid()"
+	ofA, err := ask(ctx, a, backend)
+	if err != nil {
+		return err
+	}
+	ofB := ""
+	for range poolerRounds {
+		_, err := ask(ctx, b, "BEGIN")
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "08P01" {
+			return errPooler // of statements; to PostgreSQL itself a BEGIN breaks no protocol
+		}
+		if err != nil {
+			return err
+		}
+		nowB, err := ask(ctx, b, backend)
+		if err != nil {
+			return err
+		}
+		if nowB == ofA || ofB != "" && nowB != ofB {
+			return errPooler
+		}
+		ofB = nowB
+		nowA, err := ask(ctx, a, backend)
+		if err != nil {
+			return err
+		}
+		if nowA != ofA {
+			return errPooler
+		}
+		if _, err := ask(ctx, b, "ROLLBACK"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask returns the first value of an answer, or "".
+func ask(ctx context.Context, c *pgconn.PgConn, text string) (string, error) {
+	results, err := c.Exec(ctx, text).ReadAll()
+	if err != nil || len(results) == 0 || len(results[0].Rows) == 0 {
+		return "", err
+	}
+	return string(results[0].Rows[0][0]), nil
+}

@@ -1,0 +1,92 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+)
+
+const (
+	ownAddress = "BACKSTOP_ADMIN_LISTEN=127.0.0.1:0"
+	deskURL    = "https://desk.example.com"
+)
+
+// at is a house whose calls go to another of its addresses.
+func (h *house) at(address string) *house {
+	return &house{Server: h.Server, db: h.db, addr: address}
+}
+
+// Each route of the table is served where its door says, and is not there at all at the
+// other address: neither its handler nor its door answers.
+func TestEachAddressServesItsOwnRoutes(t *testing.T) {
+	h := open(t, ownAddress)
+	fill := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1", "/static/*", h.files.URL("console.css"), "*", "x")
+	both := []string{"/healthz", "/readyz"}
+	count := map[bool]int{}
+	for _, r := range h.routes() {
+		path := fill.Replace(r.path)
+		public := h.at(h.addr).call(t, r.method, path, "")
+		admin := h.at(h.admin).call(t, r.method, path, "")
+		forMachines := strings.HasPrefix(r.path, "/callback/") || strings.HasPrefix(r.path, "/api/v1/") && !strings.HasPrefix(r.path, "/api/v1/admin/")
+		wantPublic, wantAdmin := forMachines, !forMachines
+		if slices.Contains(both, r.path) {
+			wantPublic, wantAdmin = true, true
+		}
+		// A supplier that is not known yet is answered 404, too, but not by the table.
+		served := public.status != http.StatusNotFound || r.door == supplierDoor && !strings.Contains(public.body, "not_found")
+		if served != wantPublic {
+			t.Errorf("%s %s at the public address: %d", r.method, path, public.status)
+		}
+		if is := admin.status != http.StatusNotFound; is != wantAdmin {
+			t.Errorf("%s %s at the console's address: %d", r.method, path, admin.status)
+		}
+		count[wantPublic]++
+		count[wantAdmin]++
+	}
+	if count[true] < 50 || count[false] < 50 {
+		t.Errorf("only %v were tried", count)
+	}
+	if got := h.at(h.addr).call(t, "GET", "/", "", "Accept", "text/html").problem(); got != "404 not_found" {
+		t.Errorf("the public address says of the console: %s", got)
+	}
+}
+
+func TestBothAddressesTakeNoDisputedRequests(t *testing.T) {
+	h := open(t, ownAddress, "BACKSTOP_API_BODY_LIMIT=1KiB")
+	for _, address := range []string{h.addr, h.admin} {
+		at := h.at(address)
+		if got := at.call(t, "POST", "/healthz", strings.Repeat("x", 2000)); got.status != http.StatusRequestEntityTooLarge {
+			t.Errorf("a body that is too large: %d", got.status)
+		}
+		got := at.call(t, "GET", "/healthz", "")
+		if got.header.Get("X-Content-Type-Options") != "nosniff" || got.header.Get("X-Request-Id") == "" {
+			t.Errorf("headers %v", got.header)
+		}
+		const disputed = "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+		if statuses, closed := converse(t, address, disputed); !closed || !slices.Equal(statuses, []int{http.StatusBadRequest}) {
+			t.Errorf("two lengths: %v, closed %v", statuses, closed)
+		}
+	}
+}
+
+// The console's own address is what its cookies and its forms go by.
+func TestTheConsoleGoesByItsOwnURL(t *testing.T) {
+	h := open(t, ownAddress, "BACKSTOP_PUBLIC_URL=http://pay.example.com", "BACKSTOP_ADMIN_URL="+deskURL)
+	if _, err := h.o.Operators.Add(t.Context(), "lee", access.Viewer, goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"name": {"lee"}, "password": {goodPassword}}.Encode()
+	for origin, want := range map[string]int{deskURL: http.StatusSeeOther, "http://pay.example.com": http.StatusForbidden} {
+		got := h.at(h.admin).call(t, "POST", "/login", form, "Content-Type", "application/x-www-form-urlencoded", "Origin", origin)
+		if got.status != want {
+			t.Errorf("from %s: %d", origin, got.status)
+		}
+		if cookie := got.header.Get("Set-Cookie"); want == http.StatusSeeOther && (!strings.HasPrefix(cookie, "__Host-") || !strings.Contains(cookie, "secure")) {
+			t.Errorf("the cookie is %q", cookie)
+		}
+	}
+}
