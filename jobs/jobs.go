@@ -201,7 +201,7 @@ func (j *Jobs) slow(ctx context.Context) error { return j.o.Dispatcher.TellSlow(
 
 func (j *Jobs) beat(ctx context.Context) error {
 	err := j.o.DB.Beat(ctx)
-	if errors.Is(err, db.ErrEvicted) {
+	if errors.Is(err, db.ErrEvicted) || errors.Is(err, db.ErrNameTaken) {
 		j.o.Fatal(err)
 	}
 	return err
