@@ -21,6 +21,7 @@ const (
 	WhyOverdue   Rule = "overdue"   // something should have happened by itself and has not
 	WhyDisabled  Rule = "disabled"  // the merchant is disabled: attempts fail until it is enabled
 	WhyNoURL     Rule = "no_url"    // no address of the merchant is left: the same
+	WhyOurFault  Rule = "our_fault" // no node can send it, by a fault of ours: nothing is counted
 	WhyBreaker   Rule = "breaker"   // parked: the merchant's breaker is not closed
 	WhyByHand    Rule = "by_hand"   // parked: a person opened the breaker
 	WhyRetrying  Rule = "retrying"  // the merchant did not take the notification yet
@@ -35,7 +36,7 @@ const (
 
 // Rules lists all rules.
 var Rules = []Rule{
-	WhyException, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
+	WhyException, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyOurFault, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
 	WhyPending, WhyPaying, WhyClosing, WhyNoAddress, WhyDone,
 }
 
@@ -51,6 +52,7 @@ type Why struct {
 	At        int64 // when it goes on by itself, or should have; 0 = never
 	Attempts  int   // that the merchant's schedule allows in all
 	LastAt    int64 // about when the last attempt comes if all fail
+	Fault     notify.Class
 	Breaker   *breaker.Row
 	// Fired is the rule in the words of the configuration; "" = there is none.
 	Fired string
@@ -147,6 +149,10 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 	m := b.settings.Merchants().ByID(d.MerchantID)
 	if r := b.breakers.Of(d.MerchantID); r.Tripped() && d.Status != notify.Sending && b.isParked(d.MerchantID) {
 		return b.whyParked(w, r, now)
+	}
+	if w.Fault = notify.FaultOf(m, d); w.Fault != "" && d.Status != notify.Sending && w.At <= now {
+		w.Rule, w.Fired = WhyOurFault, "last_class = "+string(w.Fault)
+		return w
 	}
 	switch {
 	case late(now, w.At):
