@@ -10,25 +10,50 @@ import (
 
 	"backstop/internal/app"
 	"backstop/internal/apply"
+	"backstop/internal/config"
 	"backstop/internal/db"
 	"backstop/internal/egress"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
+	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/takeover"
 	"backstop/migrations"
 )
 
+// keysToApply are the master keys of a command that seals what is new: under the key in
+// use.
+func keysToApply(ctx context.Context, c config.Config, d *db.DB, std streams) (*seal.Keyring, error) {
+	keys, err := app.Keys(ctx, c, d, std.err)
+	if err != nil {
+		return nil, err
+	}
+	return settings.UseKeys(ctx, d, keys)
+}
+
+// keysToReseal are those of the command that brings everything under the first one.
+func keysToReseal(ctx context.Context, c config.Config, d *db.DB, std streams) (*seal.Keyring, error) {
+	keys, err := app.Keys(ctx, c, d, std.err)
+	if err != nil {
+		return nil, err
+	}
+	return keys, settings.CheckReseal(ctx, d, keys)
+}
+
 // applyEnv is what apply and reseal work with.
-func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() error, error) {
+func (g *globals) applyEnv(ctx context.Context, std streams, open func(context.Context, config.Config, *db.DB, streams) (*seal.Keyring, error)) (apply.Env, func() error, error) {
+	c, err := g.load()
+	if err == nil {
+		err = app.NeedKeys(c) // before the database is opened, and perhaps migrated
+	}
+	if err != nil {
+		return apply.Env{}, nil, err
+	}
 	d, c, err := g.open(ctx)
 	if err != nil {
 		return apply.Env{}, nil, err
 	}
-	keys, err := app.Keys(c)
-	if err == nil {
-		err = settings.CheckKeys(ctx, d, keys)
-	}
+	keys, err := open(ctx, c, d, std)
 	if err != nil {
 		d.Close()
 		return apply.Env{}, nil, err
@@ -54,7 +79,7 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	env, done, err := g.applyEnv(ctx, std)
+	env, done, err := g.applyEnv(ctx, std, keysToApply)
 	if err != nil {
 		return err
 	}
@@ -92,7 +117,7 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 type resealCmd struct{}
 
 func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
-	env, done, err := g.applyEnv(ctx, std)
+	env, done, err := g.applyEnv(ctx, std, keysToReseal)
 	if err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if s.Demo {
 		c.NotifyAllowCIDRs = append(c.NotifyAllowCIDRs, loopback...)
 	}
-	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: logger(c, std.err), Out: std.out, Version: version})
+	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: logger(c, std.err), Out: std.out, Version: version, Commit: builtFrom()})
 	if err != nil && ctx.Err() != nil {
 		return nil // told to stop before it had begun
 	}

@@ -22,6 +22,8 @@ import (
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) error
+	// Warning says that the node may get requests all the same.
+	Warning bool
 }
 
 // Limits of readiness.
@@ -35,6 +37,8 @@ type checkResult struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
+	// Warning is what people should look at although the node is ready.
+	Warning string `json:"warning,omitempty"`
 }
 
 // readiness runs the checks, all at once and each at most once at a time.
@@ -64,7 +68,11 @@ func (r *readiness) ask() []checkResult {
 	for i, check := range r.checks {
 		all.Go(func() {
 			results[i] = checkResult{Name: check.Name, OK: true}
-			if err := r.run(i, check); err != nil {
+			err := r.run(i, check)
+			switch {
+			case err != nil && check.Warning:
+				results[i].Warning = fit.Clip(err.Error(), 300)
+			case err != nil:
 				results[i] = checkResult{Name: check.Name, Error: fit.Clip(err.Error(), 300)}
 			}
 		})

@@ -15,12 +15,16 @@ import (
 func TestReadyNamesWhatIsMissing(t *testing.T) {
 	h := open(t)
 	h.ready = newReadiness([]Check{
-		{"database", func(context.Context) error { return nil }},
-		{"redis", func(context.Context) error { return errors.New("connection refused") }},
+		{Name: "database", Run: func(context.Context) error { return nil }},
+		{Name: "redis", Run: func(context.Context) error { return errors.New("connection refused") }},
 	})
 	got := h.call(t, "GET", "/readyz", "")
 	if got.status != 503 || got.body != `{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"redis","ok":false,"error":"connection refused"}]}` {
 		t.Errorf("answer %+v", got)
+	}
+	h.ready = newReadiness([]Check{{Name: "nodes", Warning: true, Run: func(context.Context) error { return errors.New("they differ") }}})
+	if got := h.call(t, "GET", "/readyz", ""); got.status != 200 || got.body != `{"status":"ready","checks":[{"name":"nodes","ok":true,"warning":"they differ"}]}` {
+		t.Errorf("with a warning: %+v", got)
 	}
 	h.ready = newReadiness(nil)
 	if got := h.call(t, "GET", "/readyz", ""); got.status != 200 || !strings.Contains(got.body, `"ready"`) {
@@ -36,8 +40,8 @@ func TestAHangingCheckIsBoundedAndStartedOnce(t *testing.T) {
 		release := make(chan struct{})
 		var started, healthy atomic.Int64
 		r := newReadiness([]Check{
-			{"deaf", func(context.Context) error { started.Add(1); <-release; return nil }},
-			{"healthy", func(context.Context) error { healthy.Add(1); return nil }},
+			{Name: "deaf", Run: func(context.Context) error { started.Add(1); <-release; return nil }},
+			{Name: "healthy", Run: func(context.Context) error { healthy.Add(1); return nil }},
 		})
 		begin := time.Now()
 		for range 3 {
@@ -64,7 +68,7 @@ func TestAHangingCheckIsBoundedAndStartedOnce(t *testing.T) {
 func TestProbesAreNoLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
-		r := newReadiness([]Check{{"database", func(context.Context) error { asked.Add(1); return nil }}})
+		r := newReadiness([]Check{{Name: "database", Run: func(context.Context) error { asked.Add(1); return nil }}})
 		for range 1000 {
 			r.ask()
 			time.Sleep(time.Millisecond)

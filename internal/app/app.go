@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"backstop/internal/access"
@@ -43,8 +44,9 @@ type Options struct {
 	Roles  Roles
 	Log    *slog.Logger
 	Out    io.Writer // the one-time password and the URL go here
-	// Version is shown at the root page.
-	Version string
+	// Version is shown at the root page. With Commit it is the build, in which all
+	// nodes should agree.
+	Version, Commit string
 }
 
 // App is one serving process.
@@ -87,6 +89,9 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := NeedKeys(o.Config); err != nil {
+		return nil, err
+	}
 	a := &App{o: o, fatal: make(chan error, 4), ready: make(chan struct{})}
 	if err := a.open(ctx, at); err != nil {
 		a.Close()
@@ -103,13 +108,10 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	a.closing(func() { a.folder.Close() })
-	if a.keys, err = Keys(a.o.Config); err != nil {
-		return err
-	}
 	if err = a.openDB(ctx); err != nil {
 		return err
 	}
-	if err = settings.CheckKeys(ctx, a.db, a.keys); err != nil {
+	if err = a.openKeys(ctx); err != nil {
 		return err
 	}
 	if err = a.openTraces(ctx); err != nil {
@@ -167,6 +169,32 @@ func (a *App) openDB(ctx context.Context) error {
 	}
 	// How many others send must be known before this process does.
 	return a.db.Beat(ctx)
+}
+
+// openKeys opens the master keys, and lets the other nodes know what all must agree in.
+func (a *App) openKeys(ctx context.Context) (err error) {
+	out := &made{out: a.o.Out, log: a.o.Log}
+	if a.keys, err = Keys(ctx, a.o.Config, a.db, out); err != nil {
+		return err
+	}
+	if _, err = settings.UseKeys(ctx, a.db, a.keys); err != nil {
+		return err
+	}
+	return a.db.Publish(ctx, db.Fingerprint{
+		KeyIDs: strings.Join(a.keys.IDs(), ","), Ranges: egress.NewRules(a.o.Config.NotifyAllowCIDRs).String(),
+		Build: strings.TrimSpace(a.o.Version + " " + a.o.Commit),
+	})
+}
+
+// made tells that a key was made where people look, and where programs do.
+type made struct {
+	out io.Writer
+	log *slog.Logger
+}
+
+func (m *made) Write(line []byte) (int, error) {
+	m.log.Warn(strings.TrimSpace(string(line)))
+	return m.out.Write(line)
 }
 
 // firstLook bounds how long a Redis that hangs keeps callbacks out at the start:
