@@ -146,12 +146,14 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 	} else {
 		w.LastAt = schedule.LastAt(w.At, d.Attempts+1, d.ScheduleFrom)
 	}
+	w.Fault = b.faultOf(d, now)
 	m := b.settings.Merchants().ByID(d.MerchantID)
 	if r := b.breakers.Of(d.MerchantID); r.Tripped() && d.Status != notify.Sending && b.isParked(d.MerchantID) {
 		return b.whyParked(w, r, now)
 	}
-	if w.Fault = notify.FaultOf(m, d); w.Fault != "" && d.Status != notify.Sending && w.At <= now {
-		w.Rule, w.Fired = WhyOurFault, "last_class = "+string(w.Fault)
+	if w.Fault != "" {
+		// When it goes on depends on nothing that is written down.
+		w.Rule, w.Fired, w.At, w.LastAt = WhyOurFault, "last_class = "+string(w.Fault), 0, 0
 		return w
 	}
 	switch {
@@ -172,6 +174,14 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 		}
 	}
 	return w
+}
+
+// faultOf is the fault of ours by which a delivery that is due waits, "" = none.
+func (b *Book) faultOf(d *notify.Delivery, now int64) notify.Class {
+	if d.Status == notify.Sending || d.NextAt == nil || *d.NextAt > now {
+		return ""
+	}
+	return notify.FaultOf(b.settings.Merchants().ByID(d.MerchantID), d)
 }
 
 // whyParked says why the breaker holds a notification back. A probe waits for a
