@@ -168,6 +168,29 @@ func TestThePrometheusRulesAskForWhatIsExported(t *testing.T) {
 	}
 }
 
+// With a database URL a node without a master key does not start.
+func TestShippedNodesHaveAMasterKey(t *testing.T) {
+	var file struct {
+		Services map[string]struct{ Environment map[string]string }
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "compose.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	nodes := 0
+	for name, s := range file.Services {
+		if s.Environment["BACKSTOP_DATABASE_URL"] == "" {
+			continue
+		}
+		nodes++
+		if s.Environment["BACKSTOP_MASTER_KEY"] == "" || s.Environment["BACKSTOP_NODE_NAME"] == "" {
+			t.Errorf("%s is given %v", name, s.Environment)
+		}
+	}
+	if nodes != 2 {
+		t.Errorf("%d nodes seen", nodes)
+	}
+}
+
 // The negative control: what is not exported is seen.
 func TestAWrongExpressionIsSeen(t *testing.T) {
 	series := exported(t)

@@ -11,17 +11,42 @@ import (
 	"backstop/internal/app"
 	"backstop/internal/apply"
 	"backstop/internal/audit"
+	"backstop/internal/config"
 	"backstop/internal/db"
 	"backstop/internal/egress"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
+	"backstop/internal/seal"
+	"backstop/internal/settings"
 	"backstop/internal/takeover"
 	"backstop/migrations"
 )
 
+// useKeys is how a command opens the master keys.
+type useKeys func(context.Context, config.Config, *db.DB, streams) (*seal.Keyring, error)
+
+// keysToApply are the master keys of a command that seals what is new: under the key in
+// use.
+func keysToApply(ctx context.Context, c config.Config, d *db.DB, std streams) (*seal.Keyring, error) {
+	keys, err := app.Keys(ctx, c, d, std.err)
+	if err != nil {
+		return nil, err
+	}
+	return settings.UseKeys(ctx, d, keys)
+}
+
+// keysToReseal are those of the command that brings everything under the first one.
+func keysToReseal(ctx context.Context, c config.Config, d *db.DB, std streams) (*seal.Keyring, error) {
+	keys, err := app.Keys(ctx, c, d, std.err)
+	if err != nil {
+		return nil, err
+	}
+	return keys, settings.CheckReseal(ctx, d, keys)
+}
+
 // applyEnv is what apply and reseal work with.
-func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() error, error) {
-	d, keys, c, err := g.openWithKeys(ctx)
+func (g *globals) applyEnv(ctx context.Context, std streams, use useKeys) (apply.Env, func() error, error) {
+	d, keys, c, err := g.openWithKeys(ctx, std, use)
 	if err != nil {
 		return apply.Env{}, nil, err
 	}
@@ -46,7 +71,7 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	env, done, err := g.applyEnv(ctx, std)
+	env, done, err := g.applyEnv(ctx, std, keysToApply)
 	if err != nil {
 		return err
 	}
@@ -66,7 +91,7 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return fmt.Errorf("read the file to import: %w", err)
 	}
 	defer file.Close()
-	d, keys, c, err := g.openWithKeys(ctx)
+	d, keys, c, err := g.openWithKeys(ctx, std, keysToApply)
 	if err != nil {
 		return err
 	}
@@ -84,7 +109,7 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 type resealCmd struct{}
 
 func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
-	env, done, err := g.applyEnv(ctx, std)
+	env, done, err := g.applyEnv(ctx, std, keysToReseal)
 	if err != nil {
 		return err
 	}

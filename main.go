@@ -26,7 +26,6 @@ import (
 	"backstop/internal/db"
 	"backstop/internal/logbuffer"
 	"backstop/internal/seal"
-	"backstop/internal/settings"
 	"backstop/internal/takeover"
 	"backstop/migrations"
 
@@ -266,7 +265,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	stopped := context.AfterFunc(ctx, func() { signal.Notify(again, os.Interrupt, syscall.SIGTERM) })
 	defer signal.Stop(again)
 	defer stopped()
-	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again, Version: version})
+	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again, Version: version, Commit: builtFrom()})
 	if err != nil && ctx.Err() != nil {
 		return nil // told to stop before it had begun
 	}
@@ -305,15 +304,19 @@ func (g *globals) open(ctx context.Context) (*db.DB, config.Config, error) {
 }
 
 // openWithKeys is open for what leaves its act in the audit or seals a secret.
-func (g *globals) openWithKeys(ctx context.Context) (*db.DB, *seal.Keyring, config.Config, error) {
+func (g *globals) openWithKeys(ctx context.Context, std streams, use useKeys) (*db.DB, *seal.Keyring, config.Config, error) {
+	c, err := g.load()
+	if err == nil {
+		err = app.NeedKeys(c) // before the database is opened, and perhaps migrated
+	}
+	if err != nil {
+		return nil, nil, c, err
+	}
 	d, c, err := g.open(ctx)
 	if err != nil {
 		return nil, nil, c, err
 	}
-	keys, err := app.Keys(c)
-	if err == nil {
-		err = settings.CheckKeys(ctx, d, keys)
-	}
+	keys, err := use(ctx, c, d, std)
 	if err != nil {
 		d.Close()
 		return nil, nil, c, err

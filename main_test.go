@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/db"
+	"backstop/internal/seal"
 )
 
 // backstop runs a command in the environment of the test.
@@ -148,15 +149,16 @@ func TestTheLastMigrationIsTakenBackOnce(t *testing.T) {
 
 // A key file that was lost must not be replaced in silence: nothing would open, and
 // what is applied then would open nowhere else.
-func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
+func TestALostMasterKeyIsNotReplaced(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("BACKSTOP_DATA", folder)
 	t.Setenv("BACKSTOP_NOTIFY_ALLOW_CIDRS", "127.0.0.0/8")
 	t.Setenv("BACKSTOP_LISTEN", "127.0.0.1:0")
-	if code, _, errOut := backstop(t.Context(), "apply", "docs/tour/tour.yaml"); code != exitDone {
-		t.Fatal(errOut)
-	}
 	file := filepath.Join(folder, "master.key")
+	code, out, errOut := backstop(t.Context(), "apply", "docs/tour/tour.yaml")
+	if code != exitDone || strings.Contains(out, "master key") || !strings.Contains(errOut, "master key made: "+file) || !strings.Contains(errOut, "back it up") {
+		t.Fatalf("the first apply exits with %d: %s%s", code, out, errOut)
+	}
 	key, err := os.ReadFile(file)
 	if err == nil {
 		err = os.Remove(file)
@@ -166,20 +168,57 @@ func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for _, args := range [][]string{{"serve"}, {"apply", "docs/tour/tour.yaml"}, {"reseal"}} {
-		if code, _, errOut := backstop(ctx, args...); code != exitFailed || !strings.Contains(errOut, "another master key") || ctx.Err() != nil {
-			t.Errorf("%s exits with %d: %s", args[0], code, errOut)
+	refused := func(why string) {
+		t.Helper()
+		for _, args := range [][]string{{"serve"}, {"apply", "docs/tour/tour.yaml"}, {"reseal"}} {
+			if code, _, errOut := backstop(ctx, args...); code != exitFailed || !strings.Contains(errOut, "another master key") ||
+				!strings.Contains(errOut, why) || strings.Count(errOut, "\n") != 1 || ctx.Err() != nil {
+				t.Errorf("%s exits with %d: %s", args[0], code, errOut)
+			}
 		}
 	}
-	// An older key beside the new one is enough.
-	made, err := os.ReadFile(file)
-	if err == nil {
-		err = os.WriteFile(file, append(made, key...), 0o600)
+	refused(file + " is missing")
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("a key was made: %v", err)
 	}
+	made := []byte(strings.Repeat("0f", 32) + "\n")
+	if err := os.WriteFile(file, made, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old, err := seal.ParseKeys(string(key))
 	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := seal.ParseKeys(string(made))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("in use is the key " + old.ID() + "; this process has " + other.ID())
+	// The key in use beside the new one is enough.
+	if err := os.WriteFile(file, append(made, key...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if code, out, errOut := backstop(t.Context(), "apply", "docs/tour/tour.yaml"); code != exitDone || !strings.Contains(out, "unchanged") {
 		t.Errorf("with both keys: %d %s%s", code, out, errOut)
+	}
+}
+
+// Each node would make a key of its own, and none could read what another sealed.
+func TestADatabaseURLWithoutAMasterKeyIsWrongUsage(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	t.Setenv("BACKSTOP_DATA", data)
+	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none?connect_timeout=1")
+	for _, args := range [][]string{{"serve"}, {"apply", "docs/tour/tour.yaml"}, {"reseal"}} {
+		code, out, said := backstop(t.Context(), args...)
+		if code != exitUsage || out != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "BACKSTOP_MASTER_KEY") || strings.Contains(said, "topsecret") {
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+		}
+	}
+	t.Setenv("BACKSTOP_MASTER_KEY_FILE", filepath.Join(t.TempDir(), "gone.key"))
+	if code, _, said := backstop(t.Context(), "serve"); code != exitUsage || !strings.Contains(said, "gone.key") {
+		t.Errorf("with a named file that is missing: exit %d, %q", code, said)
+	}
+	if _, err := os.Stat(data); !os.IsNotExist(err) {
+		t.Errorf("it made a folder: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ type tokenCmd struct {
 }
 
 func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
-	d, keys, _, err := g.openWithKeys(ctx)
+	d, keys, _, err := g.openWithKeys(ctx, std, keysToApply)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 			return errors.New("--password-stdin was given, but standard input held no password")
 		}
 	}
-	d, keys, _, err := g.openWithKeys(ctx)
+	d, keys, _, err := g.openWithKeys(ctx, std, keysToApply)
 	if err != nil {
 		return err
 	}

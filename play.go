@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +67,7 @@ func (g *globals) playAlong(ctx context.Context, a *app.App, std streams) {
 // applyDemo applies the demo's declaration without a line per entry.
 func (g *globals) applyDemo(std streams) func(context.Context, []byte) error {
 	return func(ctx context.Context, yaml []byte) error {
-		env, done, err := g.applyEnv(ctx, streams{std.in, io.Discard, std.err})
+		env, done, err := g.applyEnv(ctx, streams{std.in, io.Discard, std.err}, keysToApply)
 		if err != nil {
 			return err
 		}
@@ -117,7 +119,10 @@ func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := childEnv(s, dir, addr)
+	// One key for the server and its commands: with a database URL none is made.
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	env := append(childEnv(s, dir, addr), "BACKSTOP_MASTER_KEY="+hex.EncodeToString(key))
 	log, err := os.Create(filepath.Join(dir, "server.log"))
 	if err != nil {
 		return nil, fmt.Errorf("open the server's log: %w", err)

@@ -162,7 +162,7 @@ func (j *Jobs) schedule() error {
 		{j.o.Dispatcher != nil, tickEvery, "tick deliveries", j.tick.deliveries},
 		{j.o.Dispatcher != nil, tickEvery, "tick pings", j.tick.pings},
 		{j.o.Workers, tickEvery, "tick timeouts", j.tick.timeouts},
-		{j.o.Dispatcher != nil, tickEvery, "tell of slow merchants", j.slow},
+		{j.o.Dispatcher != nil, tickEvery, "tell of slow merchants and faults", j.tell},
 		{j.o.Workers, tickEvery, "fold the ledger", j.fold},
 		{j.o.Workers, tickEvery, "fold the reports", j.report},
 		{true, watchEvery, "watch", j.watcher.levels},
@@ -200,11 +200,14 @@ func (j *Jobs) refreshBreakers(ctx context.Context) error {
 	return nil
 }
 
-func (j *Jobs) slow(ctx context.Context) error { return j.o.Dispatcher.TellSlow(ctx) }
+// tell lets the other nodes know what this one's dispatcher meets.
+func (j *Jobs) tell(ctx context.Context) error {
+	return errors.Join(j.o.Dispatcher.TellSlow(ctx), j.o.Dispatcher.TellFaults(ctx))
+}
 
 func (j *Jobs) beat(ctx context.Context) error {
 	err := j.o.DB.Beat(ctx)
-	if errors.Is(err, db.ErrEvicted) {
+	if errors.Is(err, db.ErrEvicted) || errors.Is(err, db.ErrNameTaken) {
 		j.o.Fatal(err)
 	}
 	return err

@@ -107,7 +107,7 @@ func (p *Page) alertOf(subject string) string {
 	if subject == "all" {
 		return p.T(tAll)
 	}
-	return subject
+	return alert.Subject(subject, p.Language)
 }
 
 // levelOf is an alert's worst level; one that only happened has none.
@@ -115,5 +115,9 @@ func (p *Page) levelOf(a alert.Alert) string {
 	if a.State == alert.Happened {
 		return p.T(tNone)
 	}
-	return alert.Level(a.Rule, a.Value)
+	level := alert.Level(a.Rule, a.Value)
+	for _, m := range a.Money() {
+		level += " · " + sum(m.Minor, m.Currency)
+	}
+	return level
 }

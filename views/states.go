@@ -153,6 +153,10 @@ var classes = map[notify.Class]word{
 
 	notify.Refused:      tClassRefused,
 	notify.NotConnected: tClassNotConnected,
+
+	notify.Locked:      tClassLocked,
+	notify.NoChannel:   tClassNoChannel,
+	notify.BlockedHere: tClassBlockedHere,
 }
 
 func classWord(c notify.Class) word { return wordFor(classes, c) }

@@ -50,6 +50,7 @@ var moods = map[console.Rule]mood{
 	console.WhyOverdue:   {"bad", "timer"},
 	console.WhyDisabled:  {"bad", "ban"},
 	console.WhyNoURL:     {"bad", "ban"},
+	console.WhyOurFault:  {"bad", "triangle-alert"},
 	console.WhyBreaker:   {"warn", "zap-off"},
 	console.WhyByHand:    {"bad", "zap-off"},
 	console.WhyQueued:    {"info", "clock"},
@@ -76,6 +77,8 @@ func whyTexts(p *Page, s StoryData) (what, then string) {
 		return p.T(tWhyDisabled), p.T(tWhyDisabledHow, p.short(w.At), w.Delivery.Attempts+1, w.Attempts, p.short(w.LastAt))
 	case console.WhyNoURL:
 		return p.T(tWhyNoURL), p.T(tWhyDisabledHow, p.short(w.At), w.Delivery.Attempts+1, w.Attempts, p.short(w.LastAt))
+	case console.WhyOurFault:
+		return p.T(tWhyOurFault, p.T(classWord(w.Fault))), p.T(tWhyOurFaultHow)
 	case console.WhyBreaker:
 		return p.T(tWhyBreaker, breakerCause(p, w.Breaker.Cause, w.Breaker.Failures)), p.T(tWhyBreakerHow, p.short(w.At))
 	case console.WhyByHand:

@@ -215,4 +215,7 @@ var (
 	tClassRefused     = word{"对方拒绝", "refused by the other side"}
 
 	tClassNotConnected = word{"商户未连接", "merchant is not connected"}
+	tClassLocked       = word{"密钥无法解开", "secrets do not open"}
+	tClassNoChannel    = word{"程序版本缺少该通道", "this version lacks the channel"}
+	tClassBlockedHere  = word{"仅本节点禁止访问该地址", "blocked on this node alone"}
 )

@@ -75,6 +75,8 @@ var (
 	tWhyQueuedHow    = word{"%s 起随时发送，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", "It goes out at %s or right after, %d attempts in all. If all fail, they are used up at about %s; only then is a person needed."}
 	tWhyDisabled     = word{"商户已停用：每次通知都会失败，不会真的发出", "The merchant is disabled: each attempt fails and nothing is sent"}
 	tWhyDisabledHow  = word{"%s 自动再试第 %d 次，共 %d 次，约在 %s 用尽。需要人：启用商户，或让它用尽后再处理。", "Attempt %[2]d of %[3]d comes at %[1]s by itself; they are used up at about %[4]s. A person is needed: enable the merchant, or settle it once they are used up."}
+	tWhyOurFault     = word{"系统自身原因，通知未发出：%s", "Not sent through a fault of ours: %s"}
+	tWhyOurFaultHow  = word{"不计入重试次数，每 30 秒自动再试；其他节点能发送时由其发出。需要人：按告警 our_fault 的提示排除原因。", "No attempt is counted. It is tried again every 30 seconds, and any node that can send it does. A person is needed: remove the cause, as the alert our_fault says."}
 	tWhyNoURL        = word{"商户已没有可用的通知地址：每次通知都会失败", "No address of the merchant is left to be told: each attempt fails"}
 	tWhyRetrying     = word{"商户还没有确认：第 %d 次失败（%s）", "The merchant has not confirmed: attempt %d failed (%s)"}
 	tWhyRetryingHow  = word{"%s 自动发第 %d 次，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", "Attempt %[2]d of %[3]d goes out at %[1]s by itself. If all fail, they are used up at about %[4]s; only then is a person needed."}

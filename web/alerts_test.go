@@ -21,6 +21,12 @@ func (h *house) ring(t *testing.T) {
 		{ID: 1, Rule: alert.QueueLength, Subject: "notify_retry", State: alert.Firing, Value: 4210, Count: 1, OpenedAt: now - 300_000_000, UpdatedAt: now},
 		{ID: 2, Rule: alert.SuccessRate, Subject: "all", State: alert.Resolved, Value: 8123, Count: 1, OpenedAt: now - 900_000_000, UpdatedAt: now, ResolvedAt: &resolved},
 		{ID: 3, Rule: alert.ExceptionOpened, Subject: "late_payment" + hostile, State: alert.Happened, Count: 12, OpenedAt: now - 30_000_000, UpdatedAt: now},
+		{
+			ID: 4, Rule: alert.OurFault, Subject: "locked", State: alert.Firing, Value: 1200, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now,
+			Sums: `[{"currency":"CNY","minor":23988}]`,
+		},
+		{ID: 5, Rule: alert.NodesDiffer, Subject: "ranges", State: alert.Firing, Value: 100, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now},
+		{ID: 6, Rule: alert.WrongKey, Subject: "pay-2", State: alert.Firing, Value: 100, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now},
 	}
 	if _, err := h.db.NewInsert().Model(&rows).Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -43,8 +49,8 @@ func TestAlertsAreShownToThoseWhoseWorkTheyAre(t *testing.T) {
 	h.ring(t)
 	admin := h.signIn(t, access.Admin)
 	for lang, sights := range map[string][]string{
-		"zh": {"队列过长", "告警中", "81.23 %", "4210", "已放弃", "550 mailbox unavailable", "低于 95.00 %", "发送测试告警", "修改"},
-		"en": {"a queue is too long", "Firing", "81.23 %", "4210", "Given up", "550 mailbox unavailable", "below 95.00 %", "Send a test alert", "Change"},
+		"zh": {"队列过长", "告警中", "81.23 %", "4210", "已放弃", "550 mailbox unavailable", "低于 95.00 %", "发送测试告警", "修改", "密钥无法解开", "12 · ¥239.88 CNY", "节点之间配置不一致"},
+		"en": {"a queue is too long", "Firing", "81.23 %", "4210", "Given up", "550 mailbox unavailable", "below 95.00 %", "Send a test alert", "Change", "secrets do not open", "BACKSTOP_NOTIFY_ALLOW_CIDRS", "does not have the master key in use"},
 	} {
 		got := h.page(t, admin, "/alerts?lang="+lang)
 		for _, sight := range sights {

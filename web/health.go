@@ -20,9 +20,10 @@ import (
 // Check is one thing that must hold before this node may get requests. Its error
 // is shown to everybody who asks: it must not hold a secret.
 type Check struct {
-	Name  string
-	Run   func(ctx context.Context) error
-	Warns bool // its error is shown as a warning, and the node is ready all the same
+	Name string
+	Run  func(ctx context.Context) error
+	// Warning says that the node may get requests all the same.
+	Warning bool
 }
 
 // Limits of readiness.
@@ -35,9 +36,10 @@ const (
 
 // checkResult is one line of the answer to /readyz.
 type checkResult struct {
-	Name    string `json:"name"`
-	OK      bool   `json:"ok"`
-	Error   string `json:"error,omitempty"`
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+	// Warning is what people should look at although the node is ready.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -70,7 +72,7 @@ func (r *readiness) ask() []checkResult {
 			results[i] = checkResult{Name: check.Name, OK: true}
 			err := r.run(i, check)
 			switch {
-			case err != nil && check.Warns:
+			case err != nil && check.Warning:
 				results[i].Warning = fit.Clip(err.Error(), maxCheckError)
 			case err != nil:
 				results[i] = checkResult{Name: check.Name, Error: fit.Clip(err.Error(), maxCheckError)}

@@ -249,6 +249,9 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 		{"status = 'retry_wait', attempts = 1, next_at = %d + 60000000", "attempt 1 failed"},
 		{"status = 'sending', attempts = 2, next_at = %d + 10000000", "Attempt 2 is running"},
 		{"status = 'retry_wait', next_at = %d - 60000000", "should have gone on at"},
+		{"status = 'retry_wait', attempts = 0, last_class = 'locked', next_at = %d - 60000000", "Not sent through a fault of ours: secrets do not open"},
+		{"status = 'retry_wait', attempts = 0, last_class = 'blocked_here', next_at = %d - 1000000", "blocked on this node alone"},
+		{"status = 'retry_wait', attempts = 0, last_class = 'no_channel', next_at = %d - 1000000", "No attempt is counted"},
 		{"status = 'delivered', next_at = NULL, finished_at = %d", "All is well"},
 	} {
 		exec := "UPDATE deliveries SET " + fmt.Sprintf(c.set, h.db.Now()) + " WHERE id = 9301"
@@ -259,7 +262,14 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 			t.Errorf("%s: the page does not say %q", exec, c.says)
 		}
 	}
-	exec := fmt.Sprintf("UPDATE deliveries SET status = 'retry_wait', attempts = 1, next_at = %d + 60000000 WHERE id = 9301", h.db.Now())
+	exec := "UPDATE deliveries SET status = 'retry_wait', attempts = 0, last_class = 'locked', next_at = 1 WHERE id = 9301"
+	if _, err := h.db.ExecContext(t.Context(), exec); err != nil {
+		t.Fatal(err)
+	}
+	if body := h.page(t, cookie, scripted+"?lang=zh").body; !strings.Contains(body, "系统自身原因，通知未发出：密钥无法解开") {
+		t.Error("the page does not say in Chinese that the secrets do not open")
+	}
+	exec = fmt.Sprintf("UPDATE deliveries SET status = 'retry_wait', attempts = 1, next_at = %d + 60000000 WHERE id = 9301", h.db.Now())
 	for _, q := range []string{exec, "UPDATE merchants SET disabled_at = 1 WHERE id = 1", "UPDATE settings SET value = value + 1 WHERE name = 'config_version'"} {
 		if _, err := h.db.ExecContext(t.Context(), q); err != nil {
 			t.Fatal(err)

@@ -385,3 +385,51 @@ func TestEachDisputeRings(t *testing.T) {
 		}
 	})
 }
+
+// What waits for a fault of ours is told with its cause, number and money.
+func TestAFaultIsToldWithItsMoney(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w, start := NewWatch(d, quiet), time.Now()
+		look := func(after time.Duration, count int64, sums ...Sum) Alert {
+			t.Helper()
+			if err := w.Observe(t.Context(), start.Add(after), []Reading{{Rule: OurFault, Subject: "locked", Value: count * 100, Sums: sums}}); err != nil {
+				t.Fatal(err)
+			}
+			rows := all(t, d)
+			if len(rows) != 1 {
+				t.Fatalf("%d alerts", len(rows))
+			}
+			return rows[0]
+		}
+		if err := w.Observe(t.Context(), start, []Reading{{Rule: OurFault, Subject: "locked"}}); err != nil || len(all(t, d)) != 0 {
+			t.Fatalf("nothing waits: %v, %v", all(t, d), err)
+		}
+		line := func(a Alert, language string) string {
+			return Style{Language: language, Zone: time.UTC}.line(Rule{}, a)
+		}
+		one := look(0, 1, Sum{"CNY", 1999})
+		if got := line(one, "en"); one.State != Firing || !strings.Contains(got, "secrets do not open") || !strings.Contains(got, "1, CNY 19.99 notifications wait") {
+			t.Errorf("%+v: %q", one, got)
+		}
+		more := look(time.Second, 12, Sum{"CNY", 23988}, Sum{"JPY", 500})
+		if got := line(more, "zh"); !strings.Contains(got, "密钥无法解开") || !strings.Contains(got, "12, CNY 239.88, JPY 500 条通知在等待") {
+			t.Errorf("%+v: %q", more, got)
+		}
+		over := look(2*time.Second, 0)
+		if got := line(over, "en"); over.State != Resolved || !strings.Contains(got, "over") || !strings.Contains(got, "12, CNY 239.88") {
+			t.Errorf("%+v: %q", over, got)
+		}
+	})
+}
+
+func TestWhatNodesDifferInIsNamed(t *testing.T) {
+	s := Style{Language: "en", Zone: time.UTC}
+	for subject, want := range map[string]string{"ranges": "BACKSTOP_NOTIFY_ALLOW_CIDRS: live nodes differ", "keys": "the master keys: live nodes differ"} {
+		if got := s.line(Rule{}, Alert{Rule: NodesDiffer, Subject: subject, State: Firing, Value: 100}); !strings.Contains(got, want) {
+			t.Errorf("%s: %q", subject, got)
+		}
+	}
+	if got := s.line(Rule{}, Alert{Rule: WrongKey, Subject: "n2", State: Firing, Value: 100}); !strings.Contains(got, "n2: it does not have the master key in use") {
+		t.Errorf("%q", got)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"backstop/internal/db"
+	"backstop/internal/money"
 
 	"github.com/uptrace/bun"
 )
@@ -125,8 +126,16 @@ func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 
 // line says one alert in a sentence.
 func (s Style) line(rule Rule, a Alert) string {
-	down := a.Rule == DatabaseDown || a.Rule == RedisDown // a level of either has no meaning to people
+	down := isSwitch(a.Rule)
 	switch {
+	case a.Rule == OurFault:
+		return s.fault(a)
+	case a.Rule == NodesDiffer && a.State == Firing:
+		return fmt.Sprintf(s.say(wordDiffer), s.subject(a.Subject))
+	case a.Rule == NodesDiffer:
+		return fmt.Sprintf(s.say(wordAgree), s.subject(a.Subject))
+	case a.Rule == WrongKey && a.State == Firing:
+		return fmt.Sprintf(s.say(wordWrongKey), a.Subject)
 	case a.State == Happened:
 		return fmt.Sprintf(s.say(wordHappened), a.Subject, a.Count)
 	case a.State == Resolved && down:
@@ -139,6 +148,29 @@ func (s Style) line(rule Rule, a Alert) string {
 	return fmt.Sprintf(s.say(wordFiring), a.Subject, Level(a.Rule, a.Value), Level(a.Rule, rule.Fire))
 }
 
+// fault says what waits for a fault of ours, and what to do.
+func (s Style) fault(a Alert) string {
+	count := Level(a.Rule, a.Value)
+	for _, m := range a.Money() {
+		count += ", " + m.Currency + " " + money.Format(m.Minor, m.Currency)
+	}
+	if a.State == Resolved {
+		return fmt.Sprintf(s.say(wordFaultOver), s.subject(a.Subject), count)
+	}
+	return fmt.Sprintf(s.say(wordFault), s.subject(a.Subject), count)
+}
+
+// subject is what an alert is about where that has words of its own.
+func (s Style) subject(subject string) string { return Subject(subject, s.Language) }
+
+// Subject is what an alert is about, in "zh" or "en".
+func Subject(subject, language string) string {
+	if w, ok := subjects[subject]; ok {
+		return Style{Language: language}.say(w)
+	}
+	return subject
+}
+
 // Level writes a level in its rule's unit.
 func Level(rule string, v int64) string {
 	switch rule {
@@ -146,7 +178,9 @@ func Level(rule string, v int64) string {
 		return fmt.Sprintf("%d.%02d %%", v/100, v%100)
 	case AnswerTime, SlowMerchant, ClockSkew:
 		return (time.Duration(v) * time.Millisecond).String()
-	case SupplierSilent, DatabaseDown, RedisDown:
+	case OurFault:
+		return fmt.Sprint(v / 100)
+	case SupplierSilent, DatabaseDown, RedisDown, WrongKey, NodesDiffer:
 		return fmt.Sprintf("%d %%", v)
 	}
 	return fmt.Sprint(v)

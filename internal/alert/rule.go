@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"backstop/internal/db"
@@ -25,6 +26,9 @@ const (
 	DatabaseDown   = "database_down"   // 100 = a node cannot use it
 	RedisDown      = "redis_down"      // 100 = a node cannot use it
 	ClockSkew      = "clock_skew"      // between two clocks, in ms
+	WrongKey       = "wrong_key"       // 100 = a node does not have the master key in use
+	NodesDiffer    = "nodes_differ"    // 100 = living nodes differ in what must agree
+	OurFault       = "our_fault"       // notifications that wait for a fault of ours to end
 )
 
 // Names of the rules that tell of something that happened.
@@ -65,8 +69,12 @@ type Rule struct {
 
 // Watches says whether the rule watches a level that people may set; the others
 // tell of what happened, or of what either works or does not.
-func (r Rule) Watches() bool {
-	return r.Fire != r.Clear && r.Name != DatabaseDown && r.Name != RedisDown
+func (r Rule) Watches() bool { return r.Fire != r.Clear && !isSwitch(r.Name) }
+
+// isSwitch says of a rule that its limits have no meaning to people: something works,
+// or it does not.
+func isSwitch(rule string) bool {
+	return slices.Contains([]string{DatabaseDown, RedisDown, WrongKey, NodesDiffer, OurFault}, rule)
 }
 
 // beyond says whether the level fires the rule.
@@ -96,6 +104,9 @@ var defaults = []Rule{
 	{Name: DatabaseDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
 	{Name: RedisDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
 	{Name: ClockSkew, Fire: 2000, Clear: 1000, HoldS: 20, QuietS: 3600},
+	{Name: WrongKey, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
+	{Name: NodesDiffer, Fire: 50, Clear: 0, HoldS: 20, QuietS: 3600},
+	{Name: OurFault, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, // in hundredths: one that waits is enough
 	{Name: ExceptionOpened, QuietS: 300},
 	// No quiet time: the second dispute of a day may be due on the same day.
 	{Name: DisputeOpened},

@@ -7,9 +7,9 @@ import (
 )
 
 // scaleOf is by how much a rule's level is finer than what people write: rates
-// are kept in hundredths of a percent.
+// are kept in hundredths of a percent, and what waits by a fault in hundredths.
 func scaleOf(rule string) float64 {
-	if rule == SuccessRate || rule == ErrorRate {
+	if rule == SuccessRate || rule == ErrorRate || rule == OurFault {
 		return 100
 	}
 	return 1
@@ -18,7 +18,7 @@ func scaleOf(rule string) float64 {
 // Unit is the unit in which people write a rule's level, "" = a count.
 func Unit(rule string) string {
 	switch rule {
-	case SuccessRate, ErrorRate, SupplierSilent, DatabaseDown, RedisDown:
+	case SuccessRate, ErrorRate, SupplierSilent, DatabaseDown, RedisDown, WrongKey, NodesDiffer:
 		return "%"
 	case AnswerTime, SlowMerchant, ClockSkew:
 		return "ms"

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -34,6 +35,21 @@ type Alert struct {
 	UpdatedAt  int64  `bun:"updated_at"`
 	ResolvedAt *int64 `bun:"resolved_at"`
 	AnnounceAt *int64 `bun:"announce_at"` // when people are to hear of it, nil = they have
+	// Sums is the money behind the level, as JSON; see Money.
+	Sums string `bun:"sums"`
+}
+
+// Sum is money of one currency.
+type Sum struct {
+	Currency string `json:"currency"`
+	Minor    int64  `json:"minor"`
+}
+
+// Money is the money behind an alert's level, where its rule names some.
+func (a Alert) Money() []Sum {
+	var sums []Sum
+	_ = json.Unmarshal([]byte(a.Sums), &sums) // empty = none
+	return sums
 }
 
 // Reading is one level of one subject now. What cannot be known is left out: an
@@ -44,6 +60,17 @@ type Reading struct {
 	// Rest stands for all other subjects of the rule instead: everybody was looked
 	// at, and of them there is nothing to be read.
 	Rest bool
+	// Sums is the money behind the level, where the rule names some.
+	Sums []Sum
+}
+
+// sums is how the money of a reading is kept.
+func (r Reading) sums() string {
+	if len(r.Sums) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(r.Sums) // plain values: it cannot fail
+	return string(text)
 }
 
 // gather is how long an alert waits for company before people hear of it: what
@@ -98,7 +125,7 @@ func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) e
 		case fires && (rule.back(r.Value) || !rule.Enabled):
 			err = w.resolve(ctx, open, r.Value)
 		case fires && rule.worse(r.Value, open.Value):
-			_, err = w.db.NewRaw("UPDATE alerts SET value = ?, updated_at = ? WHERE id = ? AND state = ?", r.Value, w.db.Now(), open.ID, Firing).Exec(ctx)
+			_, err = w.db.NewRaw("UPDATE alerts SET value = ?, sums = ?, updated_at = ? WHERE id = ? AND state = ?", r.Value, r.sums(), w.db.Now(), open.ID, Firing).Exec(ctx)
 		case !fires && rule.Enabled && w.held(rule, r, at):
 			err = w.fire(ctx, rule, r)
 		}
@@ -162,7 +189,7 @@ func (w *Watch) fire(ctx context.Context, rule Rule, r Reading) error {
 	announce := now + gather.Microseconds()
 	a := &Alert{
 		ID: w.db.NewID(), Rule: r.Rule, Subject: r.Subject, State: Firing, Value: r.Value, Count: 1,
-		OpenedAt: now, UpdatedAt: now, AnnounceAt: &announce,
+		OpenedAt: now, UpdatedAt: now, AnnounceAt: &announce, Sums: r.sums(),
 	}
 	var last []int64
 	err := w.db.Read.NewRaw("SELECT opened_at FROM alerts WHERE rule = ? AND subject = ? ORDER BY id DESC LIMIT 1", r.Rule, r.Subject).Scan(ctx, &last)

@@ -28,6 +28,9 @@ var ruleNames = map[string]word{
 	DatabaseDown:    {"数据库不可用", "the database cannot be used"},
 	RedisDown:       {"Redis 不可用", "Redis cannot be used"},
 	ClockSkew:       {"时钟偏差过大", "clocks differ too much"},
+	WrongKey:        {"节点的主密钥不是当前使用的", "a node does not have the master key in use"},
+	NodesDiffer:     {"节点之间配置不一致", "nodes differ in what must agree"},
+	OurFault:        {"通知因系统自身原因未发出", "notifications wait for a fault of ours"},
 	ExceptionOpened: {"新的异常", "new exceptions"},
 	DisputeOpened:   {"新的拒付争议", "new disputes"},
 	NotifyExhausted: {"通知重试用尽", "notifications ran out of attempts"},
@@ -48,6 +51,9 @@ var ruleLinks = map[string]string{
 	DatabaseDown:    "/",
 	RedisDown:       "/",
 	ClockSkew:       "/",
+	WrongKey:        "/",
+	NodesDiffer:     "/",
+	OurFault:        "/notifications",
 	ExceptionOpened: "/exceptions",
 	DisputeOpened:   "/exceptions?kind=dispute_opened",
 	NotifyExhausted: "/exceptions?kind=notify_exhausted",
@@ -57,15 +63,31 @@ var ruleLinks = map[string]string{
 	CountersDiffer:  "/",
 }
 
+// subjects are the subjects that are not names: parts of a node's fingerprint, and
+// causes of our own (package notify).
+var subjects = map[string]word{
+	"keys":         {"主密钥", "the master keys"},
+	"ranges":       {"BACKSTOP_NOTIFY_ALLOW_CIDRS", "BACKSTOP_NOTIFY_ALLOW_CIDRS"},
+	"build":        {"程序版本", "the version"},
+	"locked":       {"密钥无法解开（检查 BACKSTOP_MASTER_KEY，必要时重新 apply 该密钥）", "secrets do not open (check BACKSTOP_MASTER_KEY, or apply the secret again)"},
+	"no_channel":   {"程序版本缺少该通知通道（升级节点）", "this version lacks the channel (upgrade the node)"},
+	"blocked_here": {"本节点禁止访问该地址（统一各节点的 BACKSTOP_NOTIFY_ALLOW_CIDRS）", "the address is blocked on this node (give all nodes the same BACKSTOP_NOTIFY_ALLOW_CIDRS)"},
+}
+
 var (
-	wordFiring   = word{"%s：当前 %s，阈值 %s", "%s: now %s, limit %s"}
-	wordDown     = word{"%s：不可用", "%s: cannot be used"}
-	wordUp       = word{"%s：已恢复", "%s: well again"}
-	wordResolved = word{"%s：已恢复，最差 %s", "%s: over, the worst was %s"}
-	wordHappened = word{"%s：%d 次", "%s: %d times"}
-	wordTest     = word{"测试告警：收到即表示此目标可用。发出者：%s", "A test alert: whoever reads it knows that this target works. Sent by %s"}
-	wordTested   = word{"测试告警", "a test alert"}
-	wordHead     = word{"审计链头（已签名）", "the signed head of the audit"}
-	wordHeadKeep = word{"审计第 %d 条。请保存本消息：日后若链条被重写或截短，可据此查出。", "Row %d of the audit. Keep this message: it shows if the chain is ever made anew or cut short."}
-	wordMore     = word{"另有 %d 条", "and %d more"}
+	wordWrongKey  = word{"%s：没有当前使用的主密钥，收不了回调也发不了通知；补上密钥并重启", "%s: it does not have the master key in use; give it the key and restart it"}
+	wordDiffer    = word{"%s：各节点不一致，详见各节点 /readyz 与日志", "%s: live nodes differ; /readyz and the log of each node say how"}
+	wordAgree     = word{"%s：已一致", "%s: all nodes agree again"}
+	wordFault     = word{"%s：%s 条通知在等待，不计入重试次数；原因消除后自动发出", "%s: %s notifications wait, uncounted; they go out once the cause is gone"}
+	wordFaultOver = word{"%s：已恢复，最多时 %s 条在等待", "%s: over, at most %s notifications waited"}
+	wordFiring    = word{"%s：当前 %s，阈值 %s", "%s: now %s, limit %s"}
+	wordDown      = word{"%s：不可用", "%s: cannot be used"}
+	wordUp        = word{"%s：已恢复", "%s: well again"}
+	wordResolved  = word{"%s：已恢复，最差 %s", "%s: over, the worst was %s"}
+	wordHappened  = word{"%s：%d 次", "%s: %d times"}
+	wordTest      = word{"测试告警：收到即表示此目标可用。发出者：%s", "A test alert: whoever reads it knows that this target works. Sent by %s"}
+	wordTested    = word{"测试告警", "a test alert"}
+	wordHead      = word{"审计链头（已签名）", "the signed head of the audit"}
+	wordHeadKeep  = word{"审计第 %d 条。请保存本消息：日后若链条被重写或截短，可据此查出。", "Row %d of the audit. Keep this message: it shows if the chain is ever made anew or cut short."}
+	wordMore      = word{"另有 %d 条", "and %d more"}
 )

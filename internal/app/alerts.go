@@ -2,15 +2,20 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
 	"backstop/internal/alert"
 	"backstop/internal/alert/shout"
+	"backstop/internal/db"
 	"backstop/internal/notify"
 	"backstop/internal/queue"
 	"backstop/internal/report"
+	"backstop/internal/settings"
 	"backstop/jobs"
 )
 
@@ -58,6 +63,9 @@ func (a *App) readHere(ctx context.Context) []alert.Reading {
 		{Rule: alert.RedisDown, Subject: node, Value: down(redis)},
 		{Rule: alert.ClockSkew, Subject: node + " – database", Value: a.db.Skew().Abs().Milliseconds()},
 	}
+	if err := a.checkKeys(ctx); err == nil || errors.Is(err, settings.ErrForeignKey) {
+		all = append(all, alert.Reading{Rule: alert.WrongKey, Subject: node, Value: down(err)})
+	}
 	if redis != nil {
 		return all
 	}
@@ -90,6 +98,7 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 		all = append(all, a.readAttempts(ctx, over)...)
 		all = append(all, a.readSuppliers(ctx, over[alert.SupplierSilent])...)
 	}
+	all = append(all, a.readNodes(ctx)...)
 	sizes, err := a.queue.Sizes(ctx)
 	if err != nil {
 		return all
@@ -97,6 +106,38 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	for _, name := range queue.Names {
 		// What is scheduled is not late: timeouts of the next hour stand there.
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: name, Value: int64(sizes[name].Pending + sizes[name].Retry)})
+	}
+	return all
+}
+
+// readNodes reads in what living nodes differ, and what waits because nodes cannot send
+// it.
+func (a *App) readNodes(ctx context.Context) (all []alert.Reading) {
+	if differ, _, err := a.differ(ctx); err == nil {
+		for _, part := range db.Parts {
+			r := alert.Reading{Rule: alert.NodesDiffer, Subject: part}
+			if slices.Contains(differ, part) {
+				r.Value = 100
+			}
+			all = append(all, r)
+		}
+	}
+	waiting, err := notify.FaultsWaiting(ctx, a.db)
+	if err != nil {
+		return all
+	}
+	for _, cause := range notify.Faults {
+		r := alert.Reading{Rule: alert.OurFault, Subject: string(cause)}
+		for _, w := range waiting {
+			if w.Cause != cause {
+				continue
+			}
+			r.Value = w.Count * 100
+			for _, currency := range slices.Sorted(maps.Keys(w.Sums)) {
+				r.Sums = append(r.Sums, alert.Sum{Currency: currency, Minor: w.Sums[currency]})
+			}
+		}
+		all = append(all, r)
 	}
 	return all
 }

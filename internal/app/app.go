@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"backstop/internal/access"
@@ -49,8 +50,9 @@ type Options struct {
 	Out      io.Writer // the one-time password and the URL go here
 	// EndDrain ends a drain before its time; nil = nothing does.
 	EndDrain <-chan os.Signal
-	// Version is shown at the root page.
-	Version string
+	// Version is shown at the root page. With Commit it is the build, in which all
+	// nodes should agree.
+	Version, Commit string
 }
 
 // App is one serving process.
@@ -96,6 +98,9 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := NeedKeys(o.Config); err != nil {
+		return nil, err
+	}
 	a := &App{o: o, fatal: make(chan error, 4), ready: make(chan struct{})}
 	if err := a.open(ctx, at); err != nil {
 		a.Close()
@@ -112,13 +117,10 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	a.closing(func() { a.folder.Close() })
-	if a.keys, err = Keys(a.o.Config); err != nil {
-		return err
-	}
 	if err = a.openDB(ctx); err != nil {
 		return err
 	}
-	if err = settings.CheckKeys(ctx, a.db, a.keys); err != nil {
+	if err = a.openKeys(ctx); err != nil {
 		return err
 	}
 	if err = a.openAudit(ctx); err != nil {
@@ -192,6 +194,32 @@ func (a *App) openAudit(ctx context.Context) (err error) {
 		a.o.Log.Info("seal the audit", "rows_without_key_end_at", sealed)
 	}
 	return err
+}
+
+// openKeys opens the master keys, and lets the other nodes know what all must agree in.
+func (a *App) openKeys(ctx context.Context) (err error) {
+	out := &made{out: a.o.Out, log: a.o.Log}
+	if a.keys, err = Keys(ctx, a.o.Config, a.db, out); err != nil {
+		return err
+	}
+	if _, err = settings.UseKeys(ctx, a.db, a.keys); err != nil {
+		return err
+	}
+	return a.db.Publish(ctx, db.Fingerprint{
+		KeyIDs: strings.Join(a.keys.IDs(), ","), Ranges: egress.NewRules(a.o.Config.NotifyAllowCIDRs).String(),
+		Build: strings.TrimSpace(a.o.Version + " " + a.o.Commit),
+	})
+}
+
+// made tells that a key was made where people look, and where programs do.
+type made struct {
+	out io.Writer
+	log *slog.Logger
+}
+
+func (m *made) Write(line []byte) (int, error) {
+	m.log.Warn(strings.TrimSpace(string(line)))
+	return m.out.Write(line)
 }
 
 // firstLook bounds how long a Redis that hangs keeps callbacks out at the start:

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -32,6 +33,7 @@ func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 		"a data folder that cannot be made": {[]string{"BACKSTOP_DATA=" + filepath.Join(file, "data")}, "BACKSTOP_DATA"},
 		"a database that is not there": {[]string{
 			"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_DATABASE_URL=postgres://nobody:topsecret@127.0.0.1:1/none?sslmode=disable&connect_timeout=1",
+			"BACKSTOP_MASTER_KEY=" + strings.Repeat("0f", 32),
 		}, "database"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,6 +183,9 @@ type firstWords struct {
 
 func (f *firstWords) Write(p []byte) (int, error) {
 	client := http.Client{Timeout: 200 * time.Millisecond}
+	if f.a == nil || f.a.listener == nil {
+		return f.text.Write(p) // of the start
+	}
 	if resp, err := client.Get("http://" + f.a.listener.Addr().String() + "/healthz"); err == nil {
 		resp.Body.Close()
 		f.served = true
@@ -353,5 +358,27 @@ func TestTheFirstPasswordComesFromAFile(t *testing.T) {
 	}
 	if err := a.greet(t.Context()); err != nil {
 		t.Errorf("a later start without the file: %v", err)
+	}
+}
+
+// Who makes a key must say so: a backup without it is worth nothing.
+func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
+	folder := t.TempDir()
+	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + folder, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, false} {
+		var out, log bytes.Buffer
+		a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: &out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Close()
+		for where, text := range map[string]string{"standard output": out.String(), "log": log.String()} {
+			if strings.Contains(text, "master key made: "+filepath.Join(folder, "master.key")) != want || strings.Contains(text, "back it up") != want {
+				t.Errorf("the %s, a key was made = %t: %q", where, want, text)
+			}
+		}
 	}
 }

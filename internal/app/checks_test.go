@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"backstop/internal/alert"
 )
 
 // The answer is for everybody, the log for who runs the server: it says what happened
@@ -43,11 +45,80 @@ func TestEachCheckOfTheDatabaseTellsAKind(t *testing.T) {
 	}
 	for _, c := range a.checks() {
 		err := c.Run(t.Context())
-		if c.Name == "redis" || c.Name == "clock" || c.Warns {
+		if c.Name == "redis" || c.Name == "clock" || c.Warning {
 			continue
 		}
 		if err == nil || err.Error() != "the database fails: the log says why" {
 			t.Errorf("%s tells %v", c.Name, err)
 		}
 	}
+}
+
+// looks runs one check by its name.
+func looks(t *testing.T, a *App, name string) (said string, warns bool) {
+	t.Helper()
+	for _, c := range a.checks() {
+		if c.Name == name {
+			if err := c.Run(t.Context()); err != nil {
+				said = err.Error()
+			}
+			return said, c.Warning
+		}
+	}
+	t.Fatalf("there is no check %s", name)
+	return "", false
+}
+
+func TestANodeWithoutTheKeyInUseIsNotReady(t *testing.T) {
+	a := opened(t)
+	if said, _ := looks(t, a, "keys"); said != "" {
+		t.Fatal(said)
+	}
+	if _, err := a.db.NewRaw("UPDATE master_key SET key_id = 'another'").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if said, warns := looks(t, a, "keys"); said != errKeys || warns {
+		t.Errorf("it says %q, only as a warning = %t", said, warns)
+	}
+	if got := reading(a.readHere(t.Context()), alert.WrongKey); got != 100 {
+		t.Errorf("the alert reads %d", got)
+	}
+}
+
+func TestNodesThatDifferAreAWarning(t *testing.T) {
+	a := opened(t)
+	look := func(want string) {
+		t.Helper()
+		if said, warns := looks(t, a, "nodes"); said != want || !warns {
+			t.Errorf("it says %q, want %q; only as a warning = %t", said, want, warns)
+		}
+		level := int64(0)
+		if want != "" {
+			level = 100
+		}
+		if got := reading(a.readShared(t.Context()), alert.NodesDiffer); got != level {
+			t.Errorf("the alert reads %d, want %d", got, level)
+		}
+	}
+	look("")
+	_, err := a.db.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at, key_ids, ranges) VALUES (9, 'n2', 9, 1, ?, ?, '10.0.0.0/8')",
+		a.db.Now(), a.keys.ID()).Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	look("living nodes differ in BACKSTOP_NOTIFY_ALLOW_CIDRS")
+	if _, err := a.db.NewRaw("UPDATE nodes SET seen_at = ? WHERE boot = 9", a.db.Now()-31_000_000).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	look("")
+}
+
+// reading is the highest level of a rule's readings.
+func reading(all []alert.Reading, rule string) (level int64) {
+	for _, r := range all {
+		if r.Rule == rule {
+			level = max(level, r.Value)
+		}
+	}
+	return level
 }

@@ -9,9 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
-
-	"backstop/internal/config"
-	"backstop/internal/seal"
 )
 
 // folder is the locked data folder.
@@ -75,31 +72,4 @@ func (f *folder) nodeName(configured string) (string, error) {
 		return "", unwritable(f.Path, err)
 	}
 	return name, nil
-}
-
-// KeysToRead is Keys for who only checks what is there: it makes no key. Without one
-// the keyring is empty, and what needs a key says so.
-func KeysToRead(c config.Config) (*seal.Keyring, error) {
-	if c.MasterKey.IsSet() || c.MasterKeyFile != "" {
-		return Keys(c)
-	}
-	keys, err := seal.Load(c.MasterKeyPath())
-	if errors.Is(err, os.ErrNotExist) {
-		return new(seal.Keyring), nil
-	}
-	return keys, err
-}
-
-// Keys opens the master key: as configured, or the file in the data folder,
-// which is made at the first start. A configured file that is missing is an
-// error: a forgotten mount must not become a throw-away key.
-func Keys(c config.Config) (*seal.Keyring, error) {
-	switch {
-	case c.MasterKey.IsSet():
-		return seal.ParseKeys(c.MasterKey.Reveal())
-	case c.MasterKeyFile != "":
-		return seal.Load(c.MasterKeyFile)
-	default:
-		return seal.LoadOrCreate(c.MasterKeyPath())
-	}
 }

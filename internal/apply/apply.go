@@ -140,14 +140,13 @@ type writer struct {
 }
 
 func (w *writer) write(ctx context.Context, d *declared) error {
-	// Two that apply at once go one after the other: the second one sees what the
-	// first one made, instead of failing on it or waiting for it in a circle.
-	var version int64
-	lock := w.tx.NewSelect().Table("settings").Column("value").Where("name = 'config_version'")
-	if err := w.env.DB.ForUpdate(lock).Scan(ctx, &version); err != nil {
-		return fmt.Errorf("lock the settings: %w", err)
+	if err := settings.LockVersion(ctx, w.tx, w.env.DB); err != nil {
+		return err
 	}
-	var err error
+	err := settings.ConfirmKey(ctx, w.tx, w.env.Keys)
+	if err != nil {
+		return err
+	}
 	if w.disabled, err = w.disabledAddresses(ctx); err != nil {
 		return err
 	}

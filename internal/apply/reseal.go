@@ -15,13 +15,18 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Reseal brings every secret under the current master key, so that older keys
-// can be removed, and returns how many rows it changed. Each row is a change of
+// Reseal makes the first master key the one in use and brings every secret under it,
+// so that older keys can be removed, and returns how many rows it changed. A node
+// without that key is not ready from the first moment on. Each row is a change of
 // its own: interrupted, it goes on where it was when it is run again. A row whose
 // secrets do not open is named in the error; the others are done all the same.
 //
 // Progress, where it is not nil, is told each row that was looked at.
 func Reseal(ctx context.Context, env Env, progress func(looked int)) (changed int, err error) {
+	acted, err := env.changeKey(ctx)
+	if err != nil {
+		return 0, err
+	}
 	var wrong []error
 	looked := 0
 	for _, table := range []string{"suppliers", settings.MerchantsTable, settings.SubscriptionsTable} {
@@ -30,7 +35,7 @@ func Reseal(ctx context.Context, env Env, progress func(looked int)) (changed in
 			return changed, fmt.Errorf("read %s: %w", table, err)
 		}
 		for _, id := range ids {
-			did, err := env.reseal(ctx, table, id, changed == 0)
+			did, err := env.reseal(ctx, table, id, !acted && changed == 0)
 			if ctx.Err() != nil {
 				return changed, ctx.Err()
 			}
@@ -77,6 +82,23 @@ func (env Env) retire(ctx context.Context) error {
 	return errors.Join(err, wrong, hint(wrong))
 }
 
+// changeKey makes the current key the one in use, on the record.
+func (env Env) changeKey(ctx context.Context) (changed bool, err error) {
+	err = env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if changed, err = settings.ChangeKey(ctx, tx, env.DB, env.Keys); err != nil || !changed {
+			return err
+		}
+		return env.act(ctx, tx)
+	})
+	return changed, err
+}
+
+func (env Env) act(ctx context.Context, tx bun.Tx) error {
+	return audit.New(env.DB, env.Keys).Write(ctx, tx, audit.Act{
+		Actor: audit.Command(), Action: "secrets.reseal", Object: "master_key", ObjectID: env.Keys.ID(),
+	})
+}
+
 // sealed is a column that holds secrets, as it is and under the current key.
 type sealed struct {
 	column       string
@@ -84,8 +106,9 @@ type sealed struct {
 }
 
 // reseal does one row by compare-and-set: somebody who applies at the same
-// moment wins, with the current key. The first row that changes brings the run into
-// the audit: no secret is sealed anew without it, wherever the run ends.
+// moment wins, with the current key. Where the key in use did not change, the first
+// row that does brings the run into the audit: no secret is sealed anew without it,
+// wherever the run ends.
 func (env Env) reseal(ctx context.Context, table string, id int64, first bool) (changed bool, err error) {
 	err = env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		changed = false
@@ -108,9 +131,7 @@ func (env Env) reseal(ctx context.Context, table string, id int64, first bool) (
 		if !changed || !first {
 			return nil
 		}
-		return audit.New(env.DB, env.Keys).Write(ctx, tx, audit.Act{
-			Actor: audit.Command(), Action: "secrets.reseal", Object: "master_key", ObjectID: env.Keys.ID(),
-		})
+		return env.act(ctx, tx)
 	})
 	return changed && err == nil, err
 }

@@ -21,6 +21,7 @@ const (
 	WhyOverdue   Rule = "overdue"   // something should have happened by itself and has not
 	WhyDisabled  Rule = "disabled"  // the merchant is disabled: attempts fail until it is enabled
 	WhyNoURL     Rule = "no_url"    // no address of the merchant is left: the same
+	WhyOurFault  Rule = "our_fault" // no node can send it, by a fault of ours: nothing is counted
 	WhyBreaker   Rule = "breaker"   // parked: the merchant's breaker is not closed
 	WhyByHand    Rule = "by_hand"   // parked: a person opened the breaker
 	WhyRetrying  Rule = "retrying"  // the merchant did not take the notification yet
@@ -35,7 +36,7 @@ const (
 
 // Rules lists all rules.
 var Rules = []Rule{
-	WhyException, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
+	WhyException, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyOurFault, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
 	WhyPending, WhyPaying, WhyClosing, WhyNoAddress, WhyDone,
 }
 
@@ -51,6 +52,7 @@ type Why struct {
 	At        int64 // when it goes on by itself, or should have; 0 = never
 	Attempts  int   // that the merchant's schedule allows in all
 	LastAt    int64 // about when the last attempt comes if all fail
+	Fault     notify.Class
 	Breaker   *breaker.Row
 	// Fired is the rule in the words of the configuration; "" = there is none.
 	Fired string
@@ -144,9 +146,15 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 	} else {
 		w.LastAt = schedule.LastAt(w.At, d.Attempts+1, d.ScheduleFrom)
 	}
+	w.Fault = b.faultOf(d, now)
 	m := b.settings.Merchants().ByID(d.MerchantID)
 	if r := b.breakers.Of(d.MerchantID); r.Tripped() && d.Status != notify.Sending && b.isParked(d.MerchantID) {
 		return b.whyParked(w, r, now)
+	}
+	if w.Fault != "" {
+		// When it goes on depends on nothing that is written down.
+		w.Rule, w.Fired, w.At, w.LastAt = WhyOurFault, "last_class = "+string(w.Fault), 0, 0
+		return w
 	}
 	switch {
 	case late(now, w.At):
@@ -166,6 +174,14 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 		}
 	}
 	return w
+}
+
+// faultOf is the fault of ours by which a delivery that is due waits, "" = none.
+func (b *Book) faultOf(d *notify.Delivery, now int64) notify.Class {
+	if d.Status == notify.Sending || d.NextAt == nil || *d.NextAt > now {
+		return ""
+	}
+	return notify.FaultOf(b.settings.Merchants().ByID(d.MerchantID), d)
 }
 
 // whyParked says why the breaker holds a notification back. A probe waits for a

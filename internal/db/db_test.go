@@ -125,6 +125,7 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	a := dbtest.Open(t, db.Options{URL: url, Node: "n1", Sends: true})
 	crashed := a.Boot()
+	db.LoseName(a)
 	b, err := db.Open(t.Context(), db.Options{URL: url, Node: "n1", Sends: true})
 	if err != nil {
 		t.Fatal(err)

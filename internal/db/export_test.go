@@ -1,5 +1,7 @@
 package db
 
+import "testing"
+
 // SharedWaiting is how many parts wait for the next shared transaction.
 func (d *DB) SharedWaiting() int {
 	d.shared.mu.Lock()
@@ -9,3 +11,39 @@ func (d *DB) SharedWaiting() int {
 
 // Waiting is how many items wait for a writer now.
 func (b *Batcher[In, Out]) Waiting() int { return len(b.queue) + int(b.held.Load()) }
+
+// LoseName is what a kill of the process does to the lock of its name.
+func LoseName(d *DB) { d.node.lock.close() }
+
+// HasName says whether the process has the lock of its name.
+func HasName(d *DB) bool {
+	d.node.lock.mu.Lock()
+	defer d.node.lock.mu.Unlock()
+	return d.node.lock.held
+}
+
+// BreakName ends the session with the lock, as a restart of PostgreSQL does.
+func BreakName(t testing.TB, d *DB) {
+	t.Helper()
+	d.node.lock.mu.Lock()
+	pid := d.node.lock.conn.PgConn().PID()
+	d.node.lock.held = false
+	d.node.lock.mu.Unlock()
+	if _, err := d.NewRaw("SELECT pg_terminate_backend(?)", pid).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// StealName lets another process have the name as soon as the first one's session
+// ended, before that can take it again.
+func StealName(t testing.TB, from, to *DB) {
+	t.Helper()
+	from.node.lock.mu.Lock() // it cannot try
+	defer from.node.lock.mu.Unlock()
+	if _, err := to.NewRaw("SELECT pg_terminate_backend(?)", from.node.lock.conn.PgConn().PID()).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := to.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

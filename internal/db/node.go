@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,7 @@ type node struct {
 	boot    int64
 	sends   bool
 	senders atomic.Int64 // as of the last beat
+	lock    *nameLock    // nil where the data folder's lock keeps the name
 }
 
 // NewID returns a fresh id. It panics before Join: an id without a slot could
@@ -79,18 +81,24 @@ func (d *DB) Boot() int64 { return d.node.boot }
 // NodeName is the lasting name that was given to Open.
 func (d *DB) NodeName() string { return d.node.name }
 
-// Join takes a slot for ids. Where the node has a name, it also returns the
-// boots of its earlier runs: they are dead (one process per name), and what they
-// had leased may be handed back at once. Their rows are deleted by Forget.
+// Join takes the node's name, where it has one, and a slot for ids. It returns the
+// boots of the name's earlier runs: they are dead (one process per name), and what
+// they had leased may be handed back at once. Their rows are deleted by Forget. Where
+// another process runs under the name, that is ErrNameTaken.
 func (d *DB) Join(ctx context.Context) (earlier []int64, err error) {
+	if d.node.lock != nil && d.node.name != "" && d.node.lock.stop == nil {
+		if err := d.node.lock.take(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for range 20 {
 		slot, err := d.freeSlot(ctx)
 		if err != nil {
 			return nil, err
 		}
 		now := d.Now()
-		_, err = d.NewRaw("INSERT INTO nodes (slot, name, boot, sends, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
-			slot, d.node.name, d.node.boot, d.node.sends, now, now).Exec(ctx)
+		_, err = d.NewRaw("INSERT INTO nodes (slot, name, boot, sends, process, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+			slot, d.node.name, d.node.boot, d.node.sends, process(), now, now).Exec(ctx)
 		if IsUnique(err) {
 			continue // another process was faster
 		}
@@ -101,6 +109,15 @@ func (d *DB) Join(ctx context.Context) (earlier []int64, err error) {
 		return d.earlierBoots(ctx)
 	}
 	return nil, errors.New("take a node slot: too many processes start at once, try again")
+}
+
+// process says where this process runs.
+func process() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%s process %d", host, os.Getpid())
 }
 
 // freeSlot finds the lowest slot that is free or long unseen.
@@ -145,13 +162,18 @@ func (d *DB) Forget(ctx context.Context, boots []int64) error {
 	return err
 }
 
-// ErrEvicted says that another process took this one's slot because it was not
-// seen for an hour (a stopped machine, say). It must end: its ids may collide.
-var ErrEvicted = errors.New("this process was not seen for an hour and lost its node slot: restart it")
+// ErrEvicted says that another process took this one's place: its slot, because it
+// was not seen for an hour (a stopped machine, say), or its name, because it was not
+// seen for NodeGone. It must end: its ids may collide, and its leases are handed back.
+var ErrEvicted = errors.New("this process was not seen for a while and lost its place to another: restart it")
 
 // Beat measures the clock again, says that this process lives and counts those
-// that send. Call it every 10 seconds.
+// that send. Call it every 10 seconds. After ErrEvicted and ErrNameTaken the process
+// must end.
 func (d *DB) Beat(ctx context.Context) error {
+	if err := d.node.lock.err(); err != nil {
+		return err
+	}
 	if err := d.measure(ctx); err != nil {
 		return fmt.Errorf("measure the database clock: %w", err)
 	}
@@ -189,6 +211,7 @@ func (d *DB) Alone(ctx context.Context) (bool, error) {
 }
 
 func (d *DB) leave(ctx context.Context) error {
+	defer d.node.lock.close() // last: who waits for the name finds no row of ours
 	if d.ids.slot.Load() < 0 {
 		return nil
 	}

@@ -71,6 +71,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	d := &DB{DB: bun.NewDB(pool, pgdialect.New()), dialect: postgres, pools: []*sql.DB{pool, relaxed}}
 	d.Read = d.DB
 	d.relaxed = bun.NewDB(relaxed, pgdialect.New())
+	d.node.lock = &nameLock{db: d, config: cfg.Copy()}
 	return d, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -78,11 +77,7 @@ func TestEachNodeKnowsWhoIsSlowForAnother(t *testing.T) {
 // twoNodes are two installations of one database, one Redis and one master key.
 func twoNodes(t *testing.T) (one, two *world) {
 	t.Helper()
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		t.Fatal(err)
-	}
-	one = newWorld(t, options{postgres: true, ownRedis: true, environ: []string{"BACKSTOP_MASTER_KEY=" + base64.StdEncoding.EncodeToString(key)}})
+	one = newWorld(t, options{postgres: true, ownRedis: true})
 	return one, one.beside()
 }
 

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -72,6 +73,7 @@ type world struct {
 	folder   string
 	address  string
 	database string            // URL; empty = SQLite in the folder
+	key      string            // master key; empty = the folder's own, made at the first start
 	redis    *queuetest.Server // nil = embedded
 	merchant *fakemerchant.Merchant
 	token    string // of the admin API
@@ -111,7 +113,7 @@ func newWorld(t *testing.T, o options) *world {
 	w := &world{t: t, folder: t.TempDir(), merchant: merchant, more: o.environ}
 	w.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
 	if o.postgres {
-		w.database = dbtest.PostgresURL(t)
+		w.database, w.key = dbtest.PostgresURL(t), newKey()
 	}
 	if o.ownRedis {
 		w.redis = queuetest.Start(t)
@@ -158,10 +160,20 @@ func (w *world) environ(more ...string) []string {
 		"BACKSTOP_DATA=" + w.folder, "BACKSTOP_LISTEN=" + w.address,
 		"BACKSTOP_NOTIFY_ALLOW_CIDRS=127.0.0.0/8,::1/128", "BACKSTOP_DATABASE_URL=" + w.database,
 	}
+	if w.key != "" {
+		env = append(env, "BACKSTOP_MASTER_KEY="+w.key)
+	}
 	if w.redis != nil {
 		env = append(env, "BACKSTOP_REDIS_URL="+w.redis.URL())
 	}
 	return slices.Concat(env, w.more, more)
+}
+
+// newKey makes a master key.
+func newKey() string {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	return base64.StdEncoding.EncodeToString(key)
 }
 
 // command runs one command of the program beside whatever serves.

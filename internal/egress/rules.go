@@ -60,6 +60,20 @@ func NewRules(allow []netip.Prefix) Rules {
 	return r
 }
 
+// String writes the allowed ranges in one way, whatever their order: "none" where there
+// are none.
+func (r Rules) String() string {
+	if len(r.allow) == 0 {
+		return "none"
+	}
+	texts := make([]string, len(r.allow))
+	for i, p := range r.allow {
+		texts[i] = p.String()
+	}
+	slices.Sort(texts)
+	return strings.Join(slices.Compact(texts), ",")
+}
+
 // CheckURL says whether a URL can be used at all, without asking DNS: a name is
 // judged again by its address at every dial. Errors are ErrURL or ErrBlocked.
 func (r Rules) CheckURL(raw string) error {

@@ -40,8 +40,7 @@ type Endpoint struct {
 	Certificate *tls.Certificate `json:"-"`
 	// Disabled says that nothing is sent here until somebody enables it again.
 	Disabled bool `json:"-"`
-	// Locked says that its secrets do not open here: attempts fail, and are
-	// repeated, until the master key is back.
+	// Locked says that its secrets do not open on this node: what goes here waits.
 	Locked bool `json:"-"`
 }
 

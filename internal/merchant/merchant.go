@@ -68,6 +68,8 @@ type Merchant struct {
 	// Secrets sign notifications, newest first.
 	Secrets  [][]byte
 	Disabled bool
+	// Locked says that they do not open on this node: what is to be signed waits.
+	Locked bool
 	// Endpoints are all addresses, the plain ones first, with their secrets open.
 	Endpoints []Endpoint
 	// House marks one of the house's own systems: it is told like a merchant, but

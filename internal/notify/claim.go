@@ -146,6 +146,9 @@ func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
 	defer cancel()
 	now := d.o.DB.Now()
 	here := bun.SafeQuery(d.within(), d.withinArgs(bun.List(d.linked([]int64{merchantID})), now)...)
+	for _, k := range d.asideOf(merchantID) {
+		here = bun.SafeQuery("? AND NOT ?", here, k.where())
+	}
 	read := func(order string, most int) (rows []dueRow, err error) {
 		err = d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
 			merchantID, now+lookAhead.Microseconds(), here, most).Scan(ctx, &rows)

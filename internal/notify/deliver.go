@@ -49,6 +49,10 @@ func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	}
 	m := d.o.Book().ByID(c.MerchantID)
 	p := d.plan(m, c)
+	if cause, why := d.faultOf(m, c, p); cause != "" {
+		d.stepAside(t, p.endpoint, cause, why, append(more, c)...)
+		return
+	}
 	if until := d.protected(t, c, p); until > 0 {
 		d.putOff(t, c, until)
 		return
@@ -64,6 +68,10 @@ func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	late.Stop()
 	if res.Class == Cancelled {
 		d.handBack(t, append(more, c)...)
+		return
+	}
+	if d.blockedHere(res) {
+		d.stepAside(t, p.endpoint, BlockedHere, fmt.Sprintf("blocked on node %s alone: %s", d.o.DB.NodeName(), res.Error), append(more, c)...)
 		return
 	}
 	end := d.o.DB.Now()
@@ -83,6 +91,7 @@ func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 	}
 	d.mu.Lock()
 	d.sent++
+	d.ended(c)
 	d.answered(t, true, res.Took)
 	d.release(t)
 	d.mu.Unlock()
@@ -296,13 +305,23 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes,
 // giveBack returns a claim whose attempt was not made, or that we cut off ourselves,
 // so that shutting down costs the merchant's schedule nothing. It is due at the
 // moment at.
-func (d *Dispatcher) giveBack(at int64, all ...claimed) {
+func (d *Dispatcher) giveBack(at int64, all ...claimed) { d.giveBackAs("", "", at, all...) }
+
+// maxFault bounds the words for a fault.
+const maxFault = 300
+
+// giveBackAs is giveBack with why the delivery waits; "" keeps what stood there.
+func (d *Dispatcher) giveBackAs(cause Class, why string, at int64, all ...claimed) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	for _, c := range all {
-		_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0"+
+		set := bun.SafeQuery("")
+		if cause != "" {
+			set = bun.SafeQuery(", last_class = ?, last_error = ?", cause, fit.Clip(fit.Storable(why), maxFault))
+		}
+		_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0?"+
 			" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
-			RetryWait, at, c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
+			RetryWait, at, set, c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
 		if err != nil {
 			d.o.Log.Error("give a claim back", "error", db.Explain(err))
 		}

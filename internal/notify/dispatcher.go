@@ -71,20 +71,26 @@ type Dispatcher struct {
 	sent     int // attempts that are over but not written yet
 	closing  bool
 
-	told    []int64 // slow merchants, as the other nodes know them
-	health  *health
-	results *db.Batcher[*outcome, *breaker.Folded]
-	holdNow chan struct{}
-	ctx     context.Context // ends attempts that outlast the shutdown
-	cancel  context.CancelFunc
-	workers sync.WaitGroup
-	calls   sync.WaitGroup
+	told []int64 // slow merchants, as the other nodes know them
+	// What this node could not send through a fault of ours, and addresses that it
+	// passes over for that while there are others.
+	faults     map[faultKind]fault
+	unusable   map[address]time.Time
+	toldFaults string
+	health     *health
+	results    *db.Batcher[*outcome, *breaker.Folded]
+	holdNow    chan struct{}
+	ctx        context.Context // ends attempts that outlast the shutdown
+	cancel     context.CancelFunc
+	workers    sync.WaitGroup
+	calls      sync.WaitGroup
 }
 
 // NewDispatcher starts the node's dispatcher.
 func NewDispatcher(o Options) *Dispatcher {
 	d := &Dispatcher{
 		o: o, lanes: map[int64]*lane{}, known: map[int64]struct{}{}, holdNow: make(chan struct{}, 1),
+		faults: map[faultKind]fault{}, unusable: map[address]time.Time{},
 	}
 	d.health = newHealth(o.DB, o.Log)
 	d.quick, d.slow = newPools(o.Concurrency)

@@ -48,3 +48,20 @@ func Bucket(d *Dispatcher, merchantID int64) (perSecond float64, burst int) {
 
 // FindTime is how long a ping waits to be found.
 const FindTime = findTime
+
+// Elapse makes it look as if so much time had passed since the dispatcher met its
+// faults.
+func Elapse(d *Dispatcher, by time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for k, f := range d.faults {
+		f.at = f.at.Add(-by)
+		d.faults[k] = f
+	}
+	for a, until := range d.unusable {
+		d.unusable[a] = until.Add(-by)
+	}
+}
+
+// AsideFor is how long a node leaves alone what it could not send.
+const AsideFor = asideFor

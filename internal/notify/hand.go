@@ -123,6 +123,8 @@ func (d *Dispatcher) reserve(x *Delivery) *ticket {
 		return nil // what is rationed stands in line
 	case l.slow || l.more || l.pulling || len(l.waiting) > 0 || l.inFlight >= d.limitOf(l):
 		return nil
+	case len(d.faults) > 0 && d.aside(x.kind()):
+		return nil // for another node
 	case !d.mine(x.MerchantID, x.Channel):
 		return nil
 	}

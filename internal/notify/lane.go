@@ -314,6 +314,7 @@ func (d *Dispatcher) count(t *ticket, n int) {
 // without an answer is slow, and what a merchant earned and does not use is taken
 // back. Called with d.mu held.
 func (d *Dispatcher) age(now time.Time) {
+	d.forgetFaults(now)
 	slow := 0
 	for id, l := range d.lanes {
 		idle := now.Sub(l.used)

@@ -30,6 +30,8 @@ type plan struct {
 	// refused is set where nothing is sent; final, where a repeat would not help.
 	refused *Result
 	final   bool
+	// locked says that the secrets of the address do not open on this node.
+	locked bool
 }
 
 func (p *plan) refuse(class Class, why string) { p.refused = &Result{Class: class, Error: why} }
@@ -84,7 +86,9 @@ func (d *Dispatcher) choose(p *plan, m *merchant.Merchant, c claimed) {
 		byWeight(usable, c.ID)
 	}
 	p.last = len(usable) == 1
-	e := usable[next(usable, c.Attempts, func(e *merchant.Endpoint) bool { return d.health.ill(m.ID, e.Name, d.o.DB.Now()) })]
+	e := usable[next(usable, c.Attempts, func(e *merchant.Endpoint) bool {
+		return e.Locked || d.passOver(m.ID, e.Name) || d.health.ill(m.ID, e.Name, d.o.DB.Now())
+	})]
 	p.address(e)
 }
 
@@ -114,7 +118,7 @@ func (p *plan) address(e *merchant.Endpoint) {
 	p.endpoint = e.Name
 	p.msg.URL, p.msg.Format = e.URL, e.Format
 	p.msg.Headers, p.msg.Credentials, p.msg.ClientCert = e.Headers, e.Credentials, e.Certificate
-	if e.Locked {
+	if p.locked = e.Locked; p.locked {
 		p.refuse(Internal, "the secrets of this address cannot be opened: is the master key the right one?")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -40,6 +41,7 @@ type Place struct{ Table, Row, Field string }
 // open. It is immutable and safe for concurrent use.
 type Keyring struct {
 	current string // id of the key that seals
+	ids     []string
 	keys    map[string]cipher.AEAD
 	signers map[string]ed25519.PrivateKey
 	// roots are what keys for one purpose are derived from, by the id of their master
@@ -66,6 +68,9 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 		aead, err := cipher.NewGCMWithRandomNonce(block)
 		if err != nil {
 			return nil, fmt.Errorf("master key %d: %w", i+1, err)
+		}
+		if !k.Has(keyID(key)) {
+			k.ids = append(k.ids, keyID(key))
 		}
 		k.keys[keyID(key)] = aead
 		if k.signers[keyID(key)], err = signingKey(key); err != nil {
@@ -128,6 +133,20 @@ func (k *Keyring) NeedsReseal(sealed string) bool {
 
 // ID names the current key, and tells nothing of it.
 func (k *Keyring) ID() string { return k.current }
+
+// IDs name all keys, in the order in which they were given.
+func (k *Keyring) IDs() []string { return slices.Clone(k.ids) }
+
+// SealingUnder is the same keyring, but that it seals under one of its keys; false
+// where it does not hold that key.
+func (k *Keyring) SealingUnder(id string) (*Keyring, bool) {
+	if !k.Has(id) {
+		return nil, false
+	}
+	other := *k
+	other.current = id
+	return &other, true
+}
 
 // Has says whether the keyring holds the key of an id.
 func (k *Keyring) Has(id string) bool {

@@ -123,8 +123,8 @@ func (s *Store) disabled(ctx context.Context) (map[addressKey]bool, error) {
 	return all, nil
 }
 
-// address fills in a merchant's endpoints. Where secrets do not open, its
-// notifications fail visibly.
+// address fills in a merchant's endpoints. Where secrets do not open, what goes there
+// waits.
 func (s *Store) address(m *merchant.Merchant, owner EndpointOwner, disabled map[addressKey]bool) {
 	open, err := OpenEndpoints(s.keys, owner, m.Settings.Endpoints)
 	if err != nil {
@@ -169,6 +169,7 @@ func (s *Store) house(ctx context.Context, disabled map[addressKey]bool) ([]*mer
 		var err error
 		if m.Secrets, err = OpenSubscriptionSecrets(s.keys, r); err != nil {
 			s.log.Error("a subscription's signing secrets cannot be opened", "subscription", r.Code, "error", err)
+			m.Locked = true
 		}
 		s.address(m, EndpointOwner{SubscriptionsTable, r.Code}, disabled)
 		all = append(all, m)

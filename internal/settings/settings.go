@@ -199,7 +199,7 @@ func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v
 }
 
 // merchants loads all merchants. One whose secrets do not open is kept without
-// them: its orders go on, its notifications fail visibly.
+// them: its orders go on, its notifications wait.
 func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 	var rows []merchant.Row
 	if err := s.db.Read.NewSelect().Model(&rows).OrderExpr("m.id").Scan(ctx); err != nil {
@@ -218,6 +218,7 @@ func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 		}
 		if m.Secrets, err = OpenSecrets(s.keys, r); err != nil {
 			s.log.Error("a merchant's signing secrets cannot be opened", "merchant", r.Code, "error", err)
+			m.Locked = true
 		}
 		if r.APIKeyHash != nil {
 			hashes[r.ID] = *r.APIKeyHash

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"backstop/internal/config"
+	"backstop/internal/db"
+	"backstop/internal/seal"
+	"backstop/internal/settings"
+)
+
+// errNoKey says that an installation of SQLite has no master key yet: the first
+// process that needs one makes it.
+var errNoKey = errors.New("there is no master key")
+
+// readKeys reads the master keys as configured, or from the file in the data folder.
+// Where they are missing, that is ErrUsage or errNoKey: with a database that other
+// nodes share a key is never made, as each of them would make its own, and neither is
+// a file that was named, as a forgotten mount must not become a throw-away key.
+func readKeys(c config.Config) (*seal.Keyring, error) {
+	if c.MasterKey.IsSet() {
+		return seal.ParseKeys(c.MasterKey.Reveal())
+	}
+	keys, err := seal.Load(c.MasterKeyPath())
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return keys, err
+	case c.MasterKeyFile != "":
+		return nil, fmt.Errorf("%w: the file of BACKSTOP_MASTER_KEY_FILE is missing (%s): put it there; a file that is named is never made", ErrUsage, c.MasterKeyFile)
+	case c.DatabaseURL.Reveal() != "":
+		return nil, fmt.Errorf("%w: BACKSTOP_DATABASE_URL wants a master key that all nodes and commands share: make one (openssl rand -base64 32) and give it to each"+
+			" by BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE", ErrUsage)
+	}
+	return nil, errNoKey
+}
+
+// NeedKeys says that the master key is missing where it cannot be made, before
+// anything else is touched.
+func NeedKeys(c config.Config) error {
+	if _, err := readKeys(c); errors.Is(err, ErrUsage) {
+		return err
+	}
+	return nil
+}
+
+// KeysToRead is Keys for who only checks what is there: it makes no key. Without one
+// the keyring is empty, and what needs a key says so.
+func KeysToRead(c config.Config) (*seal.Keyring, error) {
+	keys, err := readKeys(c)
+	named := c.MasterKey.IsSet() || c.MasterKeyFile != ""
+	if !named && (errors.Is(err, errNoKey) || errors.Is(err, ErrUsage)) {
+		return new(seal.Keyring), nil
+	}
+	return keys, err
+}
+
+// Keys opens the master keys. An installation of SQLite gets its key here once, in the
+// data folder, and out is told so.
+func Keys(ctx context.Context, c config.Config, d *db.DB, out io.Writer) (*seal.Keyring, error) {
+	keys, err := readKeys(c)
+	if errors.Is(err, errNoKey) {
+		return makeKey(ctx, c, d, out)
+	}
+	return keys, err
+}
+
+func makeKey(ctx context.Context, c config.Config, d *db.DB, out io.Writer) (*seal.Keyring, error) {
+	path := c.MasterKeyPath()
+	inUse, err := settings.KeyInUse(ctx, d.Read)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := settings.SealedUnder(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	if inUse == "" {
+		inUse = strings.Join(sealed, ", ")
+	}
+	if inUse != "" {
+		return nil, fmt.Errorf("%w (%s), and %s is missing: put that file back from its backup, or give the key by BACKSTOP_MASTER_KEY",
+			settings.ErrForeignKey, inUse, path)
+	}
+	keys, err := seal.LoadOrCreate(path)
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(out, "master key made: %s (id %s): back it up apart from the database; without it no supplier key or signing secret can be read again\n", path, keys.ID())
+	return keys, err
+}
+
+// checkKeys says whether this node can open what is sealed now.
+func (a *App) checkKeys(ctx context.Context) error { return settings.CheckKeys(ctx, a.db, a.keys) }
+
+// errKeys is what everybody is told who asks for readiness.
+const errKeys = "the master key in use is not one of this node's: give it the key and restart it"
+
+func keysKind(err error) string {
+	if errors.Is(err, settings.ErrForeignKey) {
+		return errKeys
+	}
+	return db.Kind(err)
+}

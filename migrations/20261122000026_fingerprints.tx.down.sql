@@ -1,0 +1,6 @@
+ALTER TABLE alerts DROP COLUMN sums;
+ALTER TABLE nodes DROP COLUMN faults;
+ALTER TABLE nodes DROP COLUMN process;
+ALTER TABLE nodes DROP COLUMN build;
+ALTER TABLE nodes DROP COLUMN ranges;
+ALTER TABLE nodes DROP COLUMN key_ids;
