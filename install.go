@@ -6,17 +6,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"backstop/internal/app"
 	"backstop/internal/apply"
-	"backstop/internal/db"
 	"backstop/internal/egress"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/settings"
 	"backstop/internal/takeover"
-	"backstop/migrations"
 )
 
 // applyEnv is what apply and reseal work with.
@@ -107,52 +104,4 @@ func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	fmt.Fprintf(std.out, "%d rows sealed again\n", n)
 	return nil
-}
-
-type migrateCmd struct {
-	Direction string `arg:"" enum:"up,down,status" help:"up, down (one step) or status."`
-}
-
-func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
-	c, err := g.load()
-	if err != nil {
-		return err
-	}
-	if err := app.MakeFolder(c.Data); err != nil {
-		return err
-	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	switch m.Direction {
-	case "up":
-		applied, err := d.Migrate(ctx, migrations.Files)
-		for _, name := range applied {
-			fmt.Fprintln(std.out, "applied", name)
-		}
-		if err == nil && len(applied) == 0 {
-			fmt.Fprintln(std.out, "unchanged")
-		}
-		return err
-	case "down":
-		name, err := d.Rollback(ctx, migrations.Files)
-		switch {
-		case err == nil && name == "":
-			fmt.Fprintln(std.out, "unchanged")
-		case err == nil:
-			fmt.Fprintln(std.out, "rolled back", name)
-		}
-		return err
-	}
-	status, err := d.MigrationStatus(ctx, migrations.Files)
-	for _, s := range status {
-		at := "pending"
-		if s.AppliedAt != 0 {
-			at = time.UnixMicro(s.AppliedAt).UTC().Format(time.RFC3339)
-		}
-		fmt.Fprintln(std.out, s.Name, at)
-	}
-	return err
 }

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -21,9 +19,7 @@ import (
 	"backstop/internal/app"
 	"backstop/internal/apply"
 	"backstop/internal/config"
-	"backstop/internal/db"
 	"backstop/internal/takeover"
-	"backstop/migrations"
 
 	"github.com/alecthomas/kong"
 )
@@ -47,7 +43,8 @@ const (
 var errViolations = errors.New("the books do not hold")
 
 type globals struct {
-	Config string `help:"Configuration file (default: backstop.yaml where there is one)." type:"path" placeholder:"FILE"`
+	Config  string           `help:"Configuration file (default: backstop.yaml where there is one)." type:"path" placeholder:"FILE"`
+	Version kong.VersionFlag `help:"Version, commit and Go version."`
 }
 
 type cli struct {
@@ -65,10 +62,13 @@ type cli struct {
 	Settings configCmd         `cmd:"" name:"config" help:"The effective configuration and where each value comes from."`
 	Demo     demoCmd           `cmd:"" help:"Play buyers, suppliers and merchants against a running server."`
 	Bench    benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
-	Version  versionCmd        `cmd:"" help:"Version, commit and Go version."`
+	Health   healthCmd         `cmd:"" help:"Ask the server whether it is ready; exit 1 where it is not."`
+	About    versionCmd        `cmd:"" name:"version" help:"Version, commit and Go version."`
 }
 
 func main() {
+	// What a command makes is for its user alone: databases, keys, and what Redis writes.
+	syscall.Umask(0o077)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -84,13 +84,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("backstop"), kong.Description("A backstop for payments: every callback taken, every merchant told."),
-		kong.Writers(out, errOut), kong.Exit(func(code int) { exited = code }), kong.BindTo(ctx, (*context.Context)(nil)))
+		kong.Writers(out, errOut), kong.Exit(func(code int) { exited = code }), kong.Vars{"version": about()}, kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		panic(err) // the command table itself is wrong
 	}
 	k, err := parser.Parse(args)
 	if exited >= 0 {
-		return exited // --help
+		return exited // --help, --version
 	}
 	if err == nil {
 		err = wantsMore(k.Selected())
@@ -167,8 +167,9 @@ func logger(c config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, o))
 }
 
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// terminal says whether a stream of the process is one.
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
@@ -238,51 +239,4 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 		go g.playAlong(ctx, a, std)
 	}
 	return a.Run(ctx)
-}
-
-// open opens the database beside a running server and makes sure that its schema
-// is there. The caller closes it.
-func (g *globals) open(ctx context.Context) (*db.DB, config.Config, error) {
-	c, err := g.load()
-	if err != nil {
-		return nil, c, err
-	}
-	if err := app.MakeFolder(c.Data); err != nil {
-		return nil, c, err
-	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
-	if err != nil {
-		return nil, c, err
-	}
-	if _, err = d.Migrate(ctx, migrations.Files); err == nil {
-		_, err = d.Join(ctx)
-	}
-	if err != nil {
-		d.Close()
-		return nil, c, err
-	}
-	return d, c, nil
-}
-
-// openToRead opens the database of a server, and makes nothing: what is asked of an
-// empty one that was made by mistake would be answered as if all were well.
-func (g *globals) openToRead(ctx context.Context) (*db.DB, error) {
-	c, err := g.load()
-	if err != nil {
-		return nil, err
-	}
-	if c.DatabaseURL.Reveal() == "" {
-		if _, err := os.Stat(filepath.Join(c.Data, db.File)); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: there is no database in %s: set BACKSTOP_DATA to the server's folder", app.ErrUsage, c.Data)
-		}
-	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
-	if err != nil {
-		return nil, err
-	}
-	if err := d.CheckSchema(ctx, migrations.Files); err != nil {
-		d.Close()
-		return nil, err
-	}
-	return d, nil
 }

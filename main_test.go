@@ -17,8 +17,19 @@ func backstop(ctx context.Context, args ...string) (code int, out, errOut string
 	return code, o.String(), e.String()
 }
 
+// install makes an installation in a folder of its own, as the first start does.
+func install(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	t.Setenv("BACKSTOP_DATA", folder)
+	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
+		t.Fatal(said)
+	}
+	return folder
+}
+
 func TestWhatIsTypedWrongIsWrongUsage(t *testing.T) {
-	t.Setenv("BACKSTOP_DATA", t.TempDir())
+	install(t)
 	for _, args := range []string{
 		"token add x --scope everything", "token add X! --scope monitor", "operator add x --role king", "operator add X! --role viewer",
 		"token", "operator", "import", "demo --rate=0", "demo --rate=101", "demo --rate=NaN", "demo --for=-1s",
@@ -40,7 +51,7 @@ func TestALibrarysManyLinesAreOneError(t *testing.T) {
 }
 
 func TestAnInterruptedCommandSaysSo(t *testing.T) {
-	t.Setenv("BACKSTOP_DATA", t.TempDir())
+	install(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if code, _, said := backstop(ctx, "token", "list"); code != exitFailed || !strings.Contains(said, "interrupted") {
@@ -48,55 +59,10 @@ func TestAnInterruptedCommandSaysSo(t *testing.T) {
 	}
 }
 
-// An empty database that was made by mistake would be called in order.
-func TestVerifyMakesNoDatabase(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	t.Setenv("BACKSTOP_DATA", data)
-	if code, out, said := backstop(t.Context(), "verify"); code != exitUsage || out != "" || !strings.Contains(said, "BACKSTOP_DATA") {
-		t.Errorf("exit %d, %q, %q", code, out, said)
-	}
-	if _, err := os.Stat(data); !os.IsNotExist(err) {
-		t.Errorf("it made a folder: %v", err)
-	}
-	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
-		t.Fatal(said)
-	}
-	if code, out, said := backstop(t.Context(), "verify"); code != exitDone || !strings.Contains(out, "in order") {
-		t.Errorf("exit %d, %q, %q", code, out, said)
-	}
-	if code, _, said := backstop(t.Context(), "migrate", "down"); code != exitDone {
-		t.Fatal(said)
-	}
-	if code, _, said := backstop(t.Context(), "verify"); code != exitFailed || !strings.Contains(said, "migrate up") {
-		t.Errorf("with an older schema: exit %d, %q", code, said)
-	}
-}
-
-func TestTheLastMigrationIsTakenBackOnce(t *testing.T) {
-	t.Setenv("BACKSTOP_DATA", t.TempDir())
-	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
-		t.Fatal(said)
-	}
-	for range 100 {
-		code, out, said := backstop(t.Context(), "migrate", "down")
-		if code != exitDone {
-			t.Fatal(said)
-		}
-		if out == "unchanged\n" {
-			return
-		}
-		if len(strings.Fields(out)) != 3 {
-			t.Fatalf("it says %q", out)
-		}
-	}
-	t.Error("there is no end")
-}
-
 // A key file that was lost must not be replaced in silence: nothing would open, and
 // what is applied then would open nowhere else.
 func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("BACKSTOP_DATA", folder)
+	folder := install(t)
 	t.Setenv("BACKSTOP_NOTIFY_ALLOW_CIDRS", "127.0.0.0/8")
 	t.Setenv("BACKSTOP_LISTEN", "127.0.0.1:0")
 	if code, _, errOut := backstop(t.Context(), "apply", "docs/tour/tour.yaml"); code != exitDone {

@@ -131,7 +131,7 @@ type verifyCmd struct {
 }
 
 func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	d, err := g.openToRead(ctx)
+	d, _, err := g.openToRead(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,10 +152,15 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	} else {
 		err = report.WriteText(std.out)
 	}
-	if err == nil && !report.OK() {
-		err = errViolations
+	switch {
+	case err != nil:
+		return err
+	case !report.OK():
+		return errViolations
+	case report.Examined() == 0:
+		return errors.New("there is nothing to verify: the database holds no row: is it the right one?")
 	}
-	return err
+	return nil
 }
 
 type configCmd struct {
@@ -180,8 +185,12 @@ func (c *configCmd) Run(g *globals, std streams) error {
 type versionCmd struct{}
 
 func (*versionCmd) Run(std streams) error {
-	_, err := fmt.Fprintf(std.out, "backstop %s commit %s %s\n", version, builtFrom(), runtime.Version())
+	_, err := fmt.Fprintln(std.out, about())
 	return err
+}
+
+func about() string {
+	return fmt.Sprintf("backstop %s commit %s %s", version, builtFrom(), runtime.Version())
 }
 
 func builtFrom() string {

@@ -40,6 +40,14 @@ func (d dialect) clock() string {
 	return "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000"
 }
 
+// hasTable is the query for whether there is a table of a name.
+func (d dialect) hasTable() string {
+	if d == postgres {
+		return "SELECT to_regclass(?) IS NOT NULL"
+	}
+	return "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)"
+}
+
 // keyType is a number as a table's only key.
 var keyType = regexp.MustCompile(`\bBIGINT(\s+PRIMARY KEY)`)
 

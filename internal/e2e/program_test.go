@@ -115,6 +115,7 @@ func newWorld(t *testing.T, o options) *world {
 	if o.ownRedis {
 		w.redis = queuetest.Start(t)
 	}
+	w.run("migrate", "up")
 	w.apply(w.config(""))
 	w.token = strings.TrimSpace(w.run("token", "add", "e2e", "--scope", "monitor"))
 	return w
