@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"backstop/internal/config"
 	"backstop/internal/db/dbtest"
 )
 
@@ -207,4 +208,25 @@ func TestHealthIsReadinessInOneLine(t *testing.T) {
 	check(nil, exitFailed, "no server answers")
 	t.Setenv("BACKSTOP_LISTEN", "127.0.0.1:0")
 	check(nil, exitUsage, "--url")
+}
+
+// What is played must never come among real orders.
+func TestTheDemoPlaysInAFolderOfItsOwn(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	t.Setenv("BACKSTOP_DATA", data)
+	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none")
+	if code, out, said := backstop(t.Context(), "serve", "--demo"); code != exitUsage || out != "" || !strings.Contains(said, "BACKSTOP_DATABASE_URL") || strings.Contains(said, "topsecret") {
+		t.Errorf("exit %d, %q, %q", code, out, said)
+	}
+	for _, given := range []string{data, data + "/"} {
+		c, err := config.Load(config.Source{Environ: []string{
+			"BACKSTOP_DATA=" + given, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1/0", "BACKSTOP_MASTER_KEY=" + strings.Repeat("0f", 32),
+		}})
+		if err == nil {
+			err = stage(&c)
+		}
+		if err != nil || c.Data != data+"-demo" || c.RedisURL.IsSet() || c.MasterKey.IsSet() || c.MasterKeyPath() != data+"-demo/master.key" {
+			t.Errorf("%v: %+v", err, c)
+		}
+	}
 }

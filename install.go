@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/app"
 	"backstop/internal/apply"
+	"backstop/internal/config"
 	"backstop/internal/egress"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
@@ -17,8 +18,8 @@ import (
 )
 
 // applyEnv is what apply and reseal work with.
-func (g *globals) applyEnv(ctx context.Context, std streams) (apply.Env, func() error, error) {
-	d, c, err := g.open(ctx)
+func applyEnv(ctx context.Context, c config.Config, std streams) (apply.Env, func() error, error) {
+	d, err := open(ctx, c)
 	if err != nil {
 		return apply.Env{}, nil, err
 	}
@@ -51,7 +52,11 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	env, done, err := g.applyEnv(ctx, std)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	env, done, err := applyEnv(ctx, c, std)
 	if err != nil {
 		return err
 	}
@@ -71,7 +76,11 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return fmt.Errorf("read the file to import: %w", err)
 	}
 	defer file.Close()
-	d, c, err := g.open(ctx)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	d, err := open(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -89,7 +98,11 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 type resealCmd struct{}
 
 func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
-	env, done, err := g.applyEnv(ctx, std)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	env, done, err := applyEnv(ctx, c, std)
 	if err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func progress(w io.Writer, format string, args ...any) {
 
 type serveCmd struct {
 	Roles string `help:"Any of web,worker,scheduler; all by default." placeholder:"LIST"`
-	Demo  bool   `help:"Let simulated suppliers, merchants and buyers keep it busy; notifications may reach this machine."`
+	Demo  bool   `help:"Let simulated suppliers, merchants and buyers keep it busy, in a folder of its own beside the data folder; notifications may reach this machine."`
 }
 
 // A server beside PostgreSQL holds little for long and throws much away: collecting
@@ -221,13 +221,15 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	if c.DatabaseURL.Reveal() != "" {
+	if c.DatabaseURL.IsSet() && !s.Demo {
 		spendMemory()
 	}
 	if s.Demo {
-		c.NotifyAllowCIDRs = append(c.NotifyAllowCIDRs, loopback...)
+		if err := stage(&c); err != nil {
+			return err
+		}
 	}
-	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: logger(c, std.err), Out: std.out, Version: version})
+	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: logger(c, std.err), Out: std.out, Version: version, Demo: s.Demo})
 	if err != nil && ctx.Err() != nil {
 		return nil // told to stop before it had begun
 	}
@@ -236,7 +238,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	defer a.Close()
 	if s.Demo {
-		go g.playAlong(ctx, a, std)
+		go playAlong(ctx, a, c, std)
 	}
 	return a.Run(ctx)
 }

@@ -33,7 +33,11 @@ type tokenCmd struct {
 }
 
 func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
-	d, _, err := g.open(ctx)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	d, err := open(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -84,7 +88,11 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 			return errors.New("--password-stdin was given, but standard input held no password")
 		}
 	}
-	d, _, err := g.open(ctx)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	d, err := open(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -131,7 +139,11 @@ type verifyCmd struct {
 }
 
 func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	d, _, err := g.openToRead(ctx)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	d, err := openToRead(ctx, c)
 	if err != nil {
 		return err
 	}

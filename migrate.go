@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"backstop/internal/app"
+	"backstop/internal/config"
 	"backstop/internal/db"
 	"backstop/migrations"
 )
@@ -21,10 +22,14 @@ type migrateCmd struct {
 }
 
 func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
-	if m.Direction == "up" {
-		return m.up(ctx, g, std)
+	c, err := g.load()
+	if err != nil {
+		return err
 	}
-	d, _, err := g.openAny(ctx)
+	if m.Direction == "up" {
+		return migrateUp(ctx, c, std)
+	}
+	d, err := openAny(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -43,12 +48,8 @@ func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
 	return err
 }
 
-// up makes the database where there is none, as serve does.
-func (m *migrateCmd) up(ctx context.Context, g *globals, std streams) error {
-	c, err := g.load()
-	if err != nil {
-		return err
-	}
+// migrateUp makes the database where there is none, as serve does.
+func migrateUp(ctx context.Context, c config.Config, std streams) error {
 	if err := app.MakeFolder(c.Data); err != nil {
 		return err
 	}

@@ -18,42 +18,37 @@ import (
 )
 
 // open opens the database beside a running server to write. The caller closes it.
-func (g *globals) open(ctx context.Context) (*db.DB, config.Config, error) {
-	d, c, err := g.openToRead(ctx)
+func open(ctx context.Context, c config.Config) (*db.DB, error) {
+	d, err := openToRead(ctx, c)
 	if err != nil {
-		return nil, c, err
+		return nil, err
 	}
 	if _, err := d.Join(ctx); err != nil {
 		d.Close()
-		return nil, c, err
+		return nil, err
 	}
-	return d, c, nil
+	return d, nil
 }
 
 // openToRead opens the database of a server, whose schema must be there.
-func (g *globals) openToRead(ctx context.Context) (*db.DB, config.Config, error) {
-	d, c, err := g.openAny(ctx)
+func openToRead(ctx context.Context, c config.Config) (*db.DB, error) {
+	d, err := openAny(ctx, c)
 	if err != nil {
-		return nil, c, err
+		return nil, err
 	}
 	if err := d.CheckSchema(ctx, migrations.Files); err != nil {
 		d.Close()
-		return nil, c, err
+		return nil, err
 	}
-	return d, c, nil
+	return d, nil
 }
 
 // openAny opens the database, whatever its schema is.
-func (g *globals) openAny(ctx context.Context) (*db.DB, config.Config, error) {
-	c, err := g.load()
-	if err != nil {
-		return nil, c, err
-	}
-	if c.DatabaseURL.Reveal() == "" {
+func openAny(ctx context.Context, c config.Config) (*db.DB, error) {
+	if !c.DatabaseURL.IsSet() {
 		if _, err := os.Stat(filepath.Join(c.Data, db.File)); errors.Is(err, fs.ErrNotExist) {
-			return nil, c, fmt.Errorf("there is no database in %s: start the server first (backstop serve), or set BACKSTOP_DATA to its folder", c.Data)
+			return nil, fmt.Errorf("there is no database in %s: start the server first (backstop serve), or set BACKSTOP_DATA to its folder", c.Data)
 		}
 	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
-	return d, c, err
+	return db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
 }

@@ -134,7 +134,10 @@ func (o *Operators) newRow(ctx context.Context, name, role, password string) (ro
 	return row, oneTime, nil
 }
 
-// EnsureAdmin makes the operator "admin" where there is no operator at all and
+// FirstAdmin is the operator of the first start.
+const FirstAdmin = "admin"
+
+// EnsureAdmin makes the operator FirstAdmin where there is no operator at all and
 // returns its one-time password; "" where there was one. Of several nodes that
 // start at once, one makes it.
 func (o *Operators) EnsureAdmin(ctx context.Context) (oneTime string, err error) {
@@ -145,7 +148,7 @@ func (o *Operators) EnsureAdmin(ctx context.Context) (oneTime string, err error)
 	if any > 0 {
 		return "", nil // most starts: no password needs to be hashed
 	}
-	oneTime, err = o.Add(ctx, "admin", Admin, "")
+	oneTime, err = o.Add(ctx, FirstAdmin, Admin, "")
 	if errors.Is(err, ErrExists) {
 		return "", nil
 	}

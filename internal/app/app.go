@@ -45,6 +45,8 @@ type Options struct {
 	Out    io.Writer // the one-time password and the URL go here
 	// Version is shown at the root page.
 	Version string
+	// Demo says that nobody keeps the password: each start prints a new one.
+	Demo bool
 }
 
 // App is one serving process.

@@ -106,7 +106,11 @@ func (a *App) URL() string {
 
 // greet makes the first operator on an empty installation and says where to go.
 func (a *App) greet(ctx context.Context) error {
-	password, err := access.NewOperators(a.db).EnsureAdmin(ctx)
+	operators := access.NewOperators(a.db)
+	password, err := operators.EnsureAdmin(ctx)
+	if err == nil && password == "" && a.o.Demo {
+		password, err = operators.ResetPassword(ctx, access.FirstAdmin)
+	}
 	if err != nil {
 		return err
 	}
