@@ -103,6 +103,14 @@ var defaults = []Rule{
 	{Name: CountersDiffer, QuietS: 300},
 }
 
+// Names are the names of all rules.
+var Names = func() (names []string) {
+	for _, r := range defaults {
+		names = append(names, r.Name)
+	}
+	return names
+}()
+
 // Rules are all rules, as people changed them, in the order of the defaults.
 func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
 	var changed []Rule

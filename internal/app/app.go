@@ -259,6 +259,7 @@ func (a *App) build() {
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
 	})
 	a.closing(a.processor.Close)
+	beginCounters()
 	metric.RegisterBacklogs(a.backlogs)
 	metric.RegisterStanding(a.standing)
 	if a.o.Roles.Web {

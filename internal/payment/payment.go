@@ -162,3 +162,6 @@ const (
 	FailedTry   = "failed_try"   // a failure that the buyer may repeat, or of a closed order
 	OrderFailed = "order_failed" // the last attempt failed for good
 )
+
+// Outcomes are all of them.
+var Outcomes = []string{Paid, Repeat, Ignored, FailedTry, OrderFailed}
