@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"time"
 
 	"backstop/internal/app"
 	"backstop/internal/apply"
@@ -44,11 +46,16 @@ func applyEnv(ctx context.Context, c config.Config, std streams) (apply.Env, fun
 }
 
 type applyCmd struct {
-	File string `arg:"" help:"The YAML file." type:"path"`
+	File  string        `arg:"" help:"The YAML file; - = standard input." type:"path"`
+	Force bool          `help:"Write what the file declares where nothing of it has changed, too."`
+	Wait  time.Duration `default:"10s" help:"How long to wait until all running servers use it; 0 = not at all." placeholder:"TIME"`
 }
 
 func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	file, err := apply.ReadFile(a.File)
+	if a.Wait < 0 {
+		return fmt.Errorf("%w: --wait is not negative", app.ErrUsage)
+	}
+	file, err := readDeclaration(a.File, std.in)
 	if err != nil {
 		return err
 	}
@@ -61,7 +68,18 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer done()
-	return apply.Apply(ctx, env, file)
+	env.Force = a.Force
+	if err := apply.Apply(ctx, env, file); err != nil || a.Wait == 0 {
+		return err
+	}
+	return apply.Await(ctx, env.DB, a.Wait, std.out, std.err)
+}
+
+func readDeclaration(path string, in io.Reader) (apply.File, error) {
+	if path == "-" {
+		return apply.Read("standard input", ".", in)
+	}
+	return apply.ReadFile(path)
 }
 
 type importCmd struct {

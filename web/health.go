@@ -24,6 +24,12 @@ type Check struct {
 	Run  func(ctx context.Context) error
 }
 
+// Warning is the error of a check that does not hold on a node that works all the
+// same: it is said, and costs the node nothing.
+type Warning string
+
+func (w Warning) Error() string { return string(w) }
+
 // Limits of readiness.
 const (
 	checkTime = 2 * time.Second        // for one check
@@ -35,6 +41,8 @@ type checkResult struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
+	// Warning says that the node is ready nevertheless.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // readiness runs the checks, all at once and each at most once at a time.
@@ -65,7 +73,8 @@ func (r *readiness) ask() []checkResult {
 		all.Go(func() {
 			results[i] = checkResult{Name: check.Name, OK: true}
 			if err := r.run(i, check); err != nil {
-				results[i] = checkResult{Name: check.Name, Error: fit.Clip(err.Error(), 300)}
+				var warning Warning
+				results[i] = checkResult{Name: check.Name, Error: fit.Clip(err.Error(), 300), Warning: errors.As(err, &warning)}
 			}
 		})
 	}
@@ -133,7 +142,7 @@ func (s *Server) isReady(c *fiber.Ctx) error {
 	results := s.ready.ask()
 	status, word := http.StatusOK, "ready"
 	for _, r := range results {
-		if !r.OK {
+		if !r.OK && !r.Warning {
 			status, word = http.StatusServiceUnavailable, "not ready"
 		}
 	}

@@ -125,7 +125,7 @@ func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 
 // line says one alert in a sentence.
 func (s Style) line(rule Rule, a Alert) string {
-	down := a.Rule == DatabaseDown || a.Rule == RedisDown // a level of either has no meaning to people
+	down := eitherOr(a.Rule)
 	switch {
 	case a.State == Happened:
 		return fmt.Sprintf(s.say(wordHappened), a.Subject, a.Count)

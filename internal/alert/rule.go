@@ -16,15 +16,16 @@ import (
 
 // Names of the rules that watch a level.
 const (
-	QueueLength    = "queue_length"    // tasks and rows that are due, per queue
-	SuccessRate    = "success_rate"    // of attempts, in hundredths of a percent
-	ErrorRate      = "error_rate"      // notifications given up, of those that are over, in hundredths of a percent
-	AnswerTime     = "answer_time"     // mean of merchants' answers, in ms
-	SlowMerchant   = "slow_merchant"   // p95 of one merchant's answers, in ms
-	SupplierSilent = "supplier_silent" // callbacks in percent of what is usual at this hour
-	DatabaseDown   = "database_down"   // 100 = a node cannot use it
-	RedisDown      = "redis_down"      // 100 = a node cannot use it
-	ClockSkew      = "clock_skew"      // between two clocks, in ms
+	QueueLength    = "queue_length"        // tasks and rows that are due, per queue
+	SuccessRate    = "success_rate"        // of attempts, in hundredths of a percent
+	ErrorRate      = "error_rate"          // notifications given up, of those that are over, in hundredths of a percent
+	AnswerTime     = "answer_time"         // mean of merchants' answers, in ms
+	SlowMerchant   = "slow_merchant"       // p95 of one merchant's answers, in ms
+	SupplierSilent = "supplier_silent"     // callbacks in percent of what is usual at this hour
+	DatabaseDown   = "database_down"       // 100 = a node cannot use it
+	RedisDown      = "redis_down"          // 100 = a node cannot use it
+	ClockSkew      = "clock_skew"          // between two clocks, in ms
+	Unreadable     = "settings_unreadable" // 100 = a supplier, merchant or subscription cannot be read
 )
 
 // Names of the rules that tell of something that happened.
@@ -65,7 +66,13 @@ type Rule struct {
 // Watches says whether the rule watches a level that people may set; the others
 // tell of what happened, or of what either works or does not.
 func (r Rule) Watches() bool {
-	return r.Fire != r.Clear && r.Name != DatabaseDown && r.Name != RedisDown
+	return r.Fire != r.Clear && !eitherOr(r.Name)
+}
+
+// eitherOr says of a rule that its level has no meaning to people: a thing works or
+// does not.
+func eitherOr(rule string) bool {
+	return rule == DatabaseDown || rule == RedisDown || rule == Unreadable
 }
 
 // beyond says whether the level fires the rule.
@@ -95,6 +102,7 @@ var defaults = []Rule{
 	{Name: DatabaseDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
 	{Name: RedisDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
 	{Name: ClockSkew, Fire: 2000, Clear: 1000, HoldS: 20, QuietS: 3600},
+	{Name: Unreadable, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300},
 	{Name: ExceptionOpened, QuietS: 300},
 	{Name: NotifyExhausted, QuietS: 300},
 	{Name: BreakerOpened, QuietS: 60},

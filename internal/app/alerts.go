@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -85,6 +86,7 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
 	}
+	all = append(all, a.readSettings()...)
 	if rules, err := alert.Rules(ctx, a.db.Read); err == nil {
 		over := windows(rules)
 		all = append(all, a.readAttempts(ctx, over)...)
@@ -98,6 +100,23 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 		// What is scheduled is not late: timeouts of the next hour stand there.
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: name, Value: int64(sizes[name].Pending + sizes[name].Retry)})
 	}
+	return all
+}
+
+// readSettings reads whose settings cannot be used. Of those that can be used again it
+// says so once: else their alerts would end without a word.
+func (a *App) readSettings() []alert.Reading {
+	broken := a.settings.Current().Unreadable()
+	all := []alert.Reading{{Rule: alert.Unreadable, Rest: true}}
+	for _, name := range broken {
+		all = append(all, alert.Reading{Rule: alert.Unreadable, Subject: name, Value: 100})
+	}
+	for _, name := range a.unreadable {
+		if !slices.Contains(broken, name) {
+			all = append(all, alert.Reading{Rule: alert.Unreadable, Subject: name})
+		}
+	}
+	a.unreadable = broken
 	return all
 }
 

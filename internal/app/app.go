@@ -68,6 +68,7 @@ type App struct {
 	server     *web.Server
 	listener   net.Listener
 	jobs       *jobs.Jobs
+	unreadable []string // settings, at the last look of the watch
 	fatal      chan error
 	ready      chan struct{}
 	closers    []func() // in the order in which they were opened
@@ -122,6 +123,9 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	}
 	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
 	if err = a.settings.Refresh(ctx); err != nil {
+		return err
+	}
+	if err = a.db.Uses(ctx, a.settings.Current().Version); err != nil {
 		return err
 	}
 	// Tasks come in before the first tick: what is parked must be known by then.

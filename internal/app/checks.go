@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"backstop/internal/db"
@@ -25,6 +26,7 @@ func (a *App) checks() []web.Check {
 		a.check("schema", schema, db.Kind),
 		a.check("redis", a.redis.Check, redisd.Kind),
 		a.check("clock", a.checkClock, error.Error),
+		a.check("settings", a.checkSettings, error.Error),
 	}
 }
 
@@ -34,6 +36,23 @@ func (a *App) checkClock(context.Context) error {
 	}
 	return nil
 }
+
+// checkSettings names what of the settings cannot be read. All others are served: one
+// row that is broken must not take every node out of the balancer.
+func (a *App) checkSettings(context.Context) error {
+	broken := a.settings.Current().Unreadable()
+	if len(broken) == 0 {
+		return nil
+	}
+	names := strings.Join(broken[:min(len(broken), shownBroken)], ", ")
+	if more := len(broken) - shownBroken; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return web.Warning("cannot be read: " + names)
+}
+
+// shownBroken is how many names fit into one line.
+const shownBroken = 5
 
 // check is one of them. Whoever asks needs no login: the answer names the kind of the
 // trouble only. What it is stands in the log, once as it begins and as it changes.
@@ -53,6 +72,10 @@ func (a *App) check(name string, run func(context.Context) error, kind func(erro
 			a.o.Log.Warn("not ready", "check", name, "kind", is, "error", err)
 		}
 		said = is
+		var warning web.Warning
+		if errors.As(err, &warning) {
+			return web.Warning(is)
+		}
 		return errors.New(is)
 	}}
 }
