@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"database/sql"
 	"io"
 	"net/http"
@@ -228,5 +229,27 @@ func TestTheDemoPlaysInAFolderOfItsOwn(t *testing.T) {
 		if err != nil || c.Data != data+"-demo" || c.RedisURL.IsSet() || c.MasterKey.IsSet() || c.MasterKeyPath() != data+"-demo/master.key" {
 			t.Errorf("%v: %+v", err, c)
 		}
+	}
+}
+
+func TestApplyReadsStandardInput(t *testing.T) {
+	install(t)
+	var out, said bytes.Buffer
+	code := run(t.Context(), []string{"apply", "-"}, strings.NewReader("skus: [{ sku: tea, stock: 3 }]"), &out, &said)
+	if code != exitDone || out.String() != "sku tea created\nno server is running\n" || said.Len() > 0 {
+		t.Errorf("exit %d, %q, %q", code, out.String(), said.String())
+	}
+	out.Reset()
+	code = run(t.Context(), []string{"apply", "-", "--wait", "0"}, strings.NewReader("skus: [{ sku: tea, stick: 3 }]"), &out, &said)
+	if code != exitFailed || out.Len() > 0 || !strings.Contains(said.String(), "standard input:1: skus[0].stick: unknown field") {
+		t.Errorf("exit %d, %q, %q", code, out.String(), said.String())
+	}
+	out.Reset()
+	code = run(t.Context(), []string{"apply", "-", "--wait=0s"}, strings.NewReader("skus: [{ sku: tea, stock: 3 }]"), &out, &said)
+	if code != exitDone || out.String() != "sku tea unchanged\n" {
+		t.Errorf("exit %d, %q, %q", code, out.String(), said.String())
+	}
+	if code, _, said := backstop(t.Context(), "apply", "-", "--wait=-1s"); code != exitUsage {
+		t.Errorf("exit %d, %q", code, said)
 	}
 }
