@@ -19,8 +19,8 @@ build: ## the binary, without paths of this machine
 
 test: ## everything, with real databases and a real Redis
 	./.ci/setup
-	go test -timeout 15m ./...
-	go test -race -timeout 15m -short $(RACED)
+	./.ci/tidily go test -timeout 15m ./...
+	./.ci/tidily go test -race -timeout 15m -short $(RACED)
 
 check: ## what must hold before every commit
 	@unformatted=$$(go tool gofumpt -l $(GO_FILES)) && test -z "$$unformatted" || { echo "$$unformatted"; echo "run: go tool gofumpt -w ."; exit 1; }
