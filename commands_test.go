@@ -199,6 +199,8 @@ func TestHealthIsReadinessInOneLine(t *testing.T) {
 		check(nil, exitDone, "ready\n")
 	}
 	check([]string{"--url", server.URL + "/"}, exitDone, "ready\n")
+	answer = `{"status":"ready","checks":[{"name":"settings","ok":false,"error":"cannot be read: merchant m1","warning":true}]}`
+	check(nil, exitDone, "ready: settings: cannot be read: merchant m1\n")
 	status, answer = http.StatusServiceUnavailable, `{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"redis","ok":false,"error":"it is away"}]}`
 	check(nil, exitFailed, "not ready: redis: it is away\n")
 	answer = "<html>"

@@ -54,15 +54,15 @@ func (h *healthCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return fmt.Errorf("no server answers: %w", err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusOK {
-		fmt.Fprintln(std.out, "ready")
-		return nil
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(said(resp))
 	}
-	return errors.New(unready(resp))
+	fmt.Fprintln(std.out, said(resp))
+	return nil
 }
 
-// unready is why, in one line.
-func unready(resp *http.Response) string {
+// said is whether it is ready, and which checks do not hold, in one line.
+func said(resp *http.Response) string {
 	var answer struct {
 		Status string
 		Checks []struct {

@@ -22,6 +22,11 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 	if got.status != 503 || got.body != `{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"redis","ok":false,"error":"connection refused"}]}` {
 		t.Errorf("answer %+v", got)
 	}
+	h.ready = newReadiness([]Check{{"settings", func(context.Context) error { return fmt.Errorf("a check: %w", Warning("merchant m1")) }}})
+	got = h.call(t, "GET", "/readyz", "")
+	if got.status != 200 || got.body != `{"status":"ready","checks":[{"name":"settings","ok":false,"error":"a check: merchant m1","warning":true}]}` {
+		t.Errorf("with a warning: %+v", got)
+	}
 	h.ready = newReadiness(nil)
 	if got := h.call(t, "GET", "/readyz", ""); got.status != 200 || !strings.Contains(got.body, `"ready"`) {
 		t.Errorf("answer %+v", got)

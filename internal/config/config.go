@@ -43,7 +43,7 @@ type Config struct {
 	DatabasePool  int    `env:"DATABASE_POOL" default:"16" min:"2" max:"1000" doc:"Connections to PostgreSQL per node. More than COMMIT_WRITERS, or pages and ticks would wait for callbacks."`
 	RedisURL      Secret `env:"REDIS_URL" default:"" empty:"embedded" form:"redis" doc:"Redis of the queues. It must run with maxmemory-policy noeviction."`
 	MasterKey     Secret `env:"MASTER_KEY" default:"" empty:"see MASTER_KEY_FILE" form:"key" doc:"Encrypts secrets at rest. Several keys, separated by commas, during rotation: the current one first."`
-	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, made at the first start" form:"path" doc:"File with the master key, mode 0600; one key a line, the current one first."`
+	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, made at the first start" form:"path" doc:"File with the master key, which others may not change nor everybody read; one key a line, the current one first."`
 
 	CallbackBodyLimit Bytes         `env:"CALLBACK_BODY_LIMIT" default:"256KiB" min:"1KiB" max:"4MiB" group:"Callbacks from suppliers" doc:"A larger callback is answered 413."`
 	CallbackRate      Rate          `env:"CALLBACK_RATE" default:"2000/s" min:"1/s" max:"1000000/s" doc:"Callbacks per second from one supplier address; more are answered 429."`
