@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/internal/seal"
 	"backstop/internal/settings"
 )
 
@@ -183,5 +184,20 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			t.Errorf("%q, %q after %s", said, bad, took)
 		}
 		later.Wait()
+	})
+}
+
+// A merchant whose signing secrets do not open here cannot be told by this node: its
+// entry is marked, and what is known of it stays.
+func TestAMerchantWhoseSecretsDoNotOpenIsMarked(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		env, out := newEnv(t, d)
+		mustApply(t, env, out, kept)
+		env.Keys = keyring(t, 2)
+		book := load(t, env)
+		m := book.ByCode("m1")
+		if !m.Broken || !book.Broken(m.ID) || m.Settings.TimeoutMS != 5000 || book.ByKeyHash(seal.HashToken(keyM1)) != m {
+			t.Errorf("the entry is %+v", m)
+		}
 	})
 }
