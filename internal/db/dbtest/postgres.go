@@ -28,8 +28,9 @@ var server = sync.OnceValues(func() (string, error) {
 	return private()
 })
 
-// inUse is held for as long as this process runs.
-var inUse *os.File
+// held are the locks that this process holds for as long as it runs: a file that nobody
+// refers to is closed.
+var held []*os.File
 
 // private starts, or finds, a server on a loopback port below the temporary folder.
 func private() (string, error) {
@@ -43,9 +44,11 @@ func private() (string, error) {
 		return "", err
 	}
 	defer lock.Close()
-	if inUse, err = locked(filepath.Join(home, usersFile), syscall.LOCK_SH); err != nil {
+	user, err := locked(filepath.Join(home, usersFile), syscall.LOCK_SH)
+	if err != nil {
 		return "", err
 	}
+	held = append(held, user)
 	if err := startWatch(home); err != nil {
 		return "", err
 	}
