@@ -17,14 +17,14 @@ COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o /backstop .
 
 FROM ${BASE_IMAGE}
-# redis-server is the embedded queue, curl asks for the health, and the roots of
-# trust are for https.
+# redis-server is the embedded queue, and the roots of trust are for https. /data-demo
+# is where serve --demo plays.
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates curl redis-server \
- && rm -rf /var/lib/apt/lists/* \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates redis-server \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log \
  && groupadd --gid 10001 backstop \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin backstop \
- && install -d -m 0700 -o backstop -g backstop /data
+ && install -d -m 0700 -o backstop -g backstop /data /data-demo
 COPY --from=build /backstop /usr/local/bin/backstop
 USER 10001:10001
 ENV BACKSTOP_LISTEN=0.0.0.0:8080 \
@@ -32,7 +32,7 @@ ENV BACKSTOP_LISTEN=0.0.0.0:8080 \
 VOLUME /data
 WORKDIR /data
 EXPOSE 8080
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-    CMD ["curl", "--fail", "--silent", "--max-time", "2", "--output", "/dev/null", "http://127.0.0.1:8080/healthz"]
+HEALTHCHECK --interval=10s --timeout=4s --start-period=10s --retries=3 \
+    CMD ["backstop", "health"]
 ENTRYPOINT ["backstop"]
 CMD ["serve"]

@@ -4,6 +4,7 @@
 
 VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+STAMP = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GO_FILES = $(shell git ls-files '*.go' ':!*_templ.go') # those are written by templ
 # Where races matter, the tests run under the race detector too.
 RACED = ./internal/db ./internal/logbuffer ./internal/notify/... ./internal/payment ./internal/queue ./internal/callback ./internal/settings ./internal/ledger ./web ./jobs
@@ -11,15 +12,15 @@ RACED = ./internal/db ./internal/logbuffer ./internal/notify/... ./internal/paym
 .PHONY: run build test check fuzz demo bench clean
 
 run: ## serve with embedded database and queue; merchants on this machine may be notified
-	BACKSTOP_NOTIFY_ALLOW_CIDRS=$${BACKSTOP_NOTIFY_ALLOW_CIDRS:-127.0.0.0/8,::1/128} go run . serve
+	BACKSTOP_NOTIFY_ALLOW_CIDRS=$${BACKSTOP_NOTIFY_ALLOW_CIDRS:-127.0.0.0/8,::1/128} go run -ldflags "$(STAMP)" . serve
 
 build: ## the binary, without paths of this machine
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o backstop .
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(STAMP)" -o backstop .
 
 test: ## everything, with real databases and a real Redis
 	./.ci/setup
-	go test -timeout 15m ./...
-	go test -race -timeout 15m -short $(RACED)
+	./.ci/tidily go test -timeout 15m ./...
+	./.ci/tidily go test -race -timeout 15m -short $(RACED)
 
 check: ## what must hold before every commit
 	@unformatted=$$(go tool gofumpt -l $(GO_FILES)) && test -z "$$unformatted" || { echo "$$unformatted"; echo "run: go tool gofumpt -w ."; exit 1; }
@@ -36,10 +37,10 @@ fuzz: ## each parser for a minute
 	done
 
 demo: ## a server that simulated suppliers, merchants and buyers keep busy
-	go run . serve --demo
+	go run -ldflags "$(STAMP)" . serve --demo
 
 bench: ## this machine's limits and the product's figures side by side
-	go run . bench
+	go run -ldflags "$(STAMP)" . bench
 
 clean:
 	rm -f backstop

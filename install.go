@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -19,7 +20,6 @@ import (
 	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/takeover"
-	"backstop/migrations"
 )
 
 // useKeys is how a command opens the master keys.
@@ -45,8 +45,8 @@ func keysToReseal(ctx context.Context, c config.Config, d *db.DB, std streams) (
 }
 
 // applyEnv is what apply and reseal work with.
-func (g *globals) applyEnv(ctx context.Context, std streams, use useKeys) (apply.Env, func() error, error) {
-	d, keys, c, err := g.openWithKeys(ctx, std, use)
+func applyEnv(ctx context.Context, c config.Config, std streams, use useKeys) (apply.Env, func() error, error) {
+	d, keys, err := openWithKeys(ctx, c, std, use)
 	if err != nil {
 		return apply.Env{}, nil, err
 	}
@@ -63,20 +63,40 @@ func (g *globals) applyEnv(ctx context.Context, std streams, use useKeys) (apply
 }
 
 type applyCmd struct {
-	File string `arg:"" help:"The YAML file." type:"path"`
+	File  string        `arg:"" help:"The YAML file; - = standard input." type:"path"`
+	Force bool          `help:"Write what the file declares where nothing of it has changed, too."`
+	Wait  time.Duration `default:"10s" help:"How long to wait until all running servers use it; 0 = not at all." placeholder:"TIME"`
 }
 
 func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	file, err := apply.ReadFile(a.File)
+	if a.Wait < 0 {
+		return fmt.Errorf("%w: --wait is not negative", app.ErrUsage)
+	}
+	file, err := readDeclaration(a.File, std.in)
 	if err != nil {
 		return err
 	}
-	env, done, err := g.applyEnv(ctx, std, keysToApply)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	env, done, err := applyEnv(ctx, c, std, keysToApply)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return apply.Apply(ctx, env, file)
+	env.Force = a.Force
+	if err := apply.Apply(ctx, env, file); err != nil || a.Wait == 0 {
+		return err
+	}
+	return apply.Await(ctx, env.DB, a.Wait, std.out, std.err)
+}
+
+func readDeclaration(path string, in io.Reader) (apply.File, error) {
+	if path == "-" {
+		return apply.Read("standard input", ".", in)
+	}
+	return apply.ReadFile(path)
 }
 
 type importCmd struct {
@@ -91,7 +111,11 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return fmt.Errorf("read the file to import: %w", err)
 	}
 	defer file.Close()
-	d, keys, c, err := g.openWithKeys(ctx, std, keysToApply)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	d, keys, err := openWithKeys(ctx, c, std, keysToApply)
 	if err != nil {
 		return err
 	}
@@ -109,7 +133,11 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 type resealCmd struct{}
 
 func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
-	env, done, err := g.applyEnv(ctx, std, keysToReseal)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	env, done, err := applyEnv(ctx, c, std, keysToReseal)
 	if err != nil {
 		return err
 	}
@@ -124,52 +152,4 @@ func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	fmt.Fprintf(std.out, "%d rows sealed again\n", n)
 	return nil
-}
-
-type migrateCmd struct {
-	Direction string `arg:"" enum:"up,down,status" help:"up, down (one step) or status."`
-}
-
-func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
-	c, err := g.load()
-	if err != nil {
-		return err
-	}
-	if err := app.MakeFolder(c.Data); err != nil {
-		return err
-	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	switch m.Direction {
-	case "up":
-		applied, err := d.Migrate(ctx, migrations.Files)
-		for _, name := range applied {
-			fmt.Fprintln(std.out, "applied", name)
-		}
-		if err == nil && len(applied) == 0 {
-			fmt.Fprintln(std.out, "unchanged")
-		}
-		return err
-	case "down":
-		name, err := d.Rollback(ctx, migrations.Files)
-		switch {
-		case err == nil && name == "":
-			fmt.Fprintln(std.out, "unchanged")
-		case err == nil:
-			fmt.Fprintln(std.out, "rolled back", name)
-		}
-		return err
-	}
-	status, err := d.MigrationStatus(ctx, migrations.Files)
-	for _, s := range status {
-		at := "pending"
-		if s.AppliedAt != 0 {
-			at = time.UnixMicro(s.AppliedAt).UTC().Format(time.RFC3339)
-		}
-		fmt.Fprintln(std.out, s.Name, at)
-	}
-	return err
 }

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -23,11 +21,8 @@ import (
 	"backstop/internal/app"
 	"backstop/internal/apply"
 	"backstop/internal/config"
-	"backstop/internal/db"
 	"backstop/internal/logbuffer"
-	"backstop/internal/seal"
 	"backstop/internal/takeover"
-	"backstop/migrations"
 
 	"github.com/alecthomas/kong"
 )
@@ -51,7 +46,8 @@ const (
 var errViolations = errors.New("the books do not hold")
 
 type globals struct {
-	Config string `help:"Configuration file (default: backstop.yaml where there is one)." type:"path" placeholder:"FILE"`
+	Config  string           `help:"Configuration file (default: backstop.yaml where there is one)." type:"path" placeholder:"FILE"`
+	Version kong.VersionFlag `help:"Version, commit and Go version."`
 }
 
 type cli struct {
@@ -69,10 +65,13 @@ type cli struct {
 	Settings configCmd         `cmd:"" name:"config" help:"The effective configuration and where each value comes from."`
 	Demo     demoCmd           `cmd:"" help:"Play buyers, suppliers and merchants against a running server."`
 	Bench    benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
-	Version  versionCmd        `cmd:"" help:"Version, commit and Go version."`
+	Health   healthCmd         `cmd:"" help:"Ask the server whether it is ready; exit 1 where it is not."`
+	About    versionCmd        `cmd:"" name:"version" help:"Version, commit and Go version."`
 }
 
 func main() {
+	// What a command makes is for its user alone: databases, keys, and what Redis writes.
+	syscall.Umask(0o077)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -88,13 +87,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("backstop"), kong.Description("A backstop for payments: every callback taken, every merchant told."),
-		kong.Writers(out, errOut), kong.Exit(func(code int) { exited = code }), kong.BindTo(ctx, (*context.Context)(nil)))
+		kong.Writers(out, errOut), kong.Exit(func(code int) { exited = code }), kong.Vars{"version": about()}, kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		panic(err) // the command table itself is wrong
 	}
 	k, err := parser.Parse(args)
 	if exited >= 0 {
-		return exited // --help
+		return exited // --help, --version
 	}
 	if err == nil {
 		err = wantsMore(k.Selected())
@@ -197,8 +196,9 @@ func openLog(c config.Config, errOut io.Writer) (log *slog.Logger, buffer *logbu
 	return form(buffer, c.LogLevel), buffer
 }
 
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// terminal says whether a stream of the process is one.
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
@@ -219,7 +219,7 @@ func progress(w io.Writer, format string, args ...any) {
 
 type serveCmd struct {
 	Roles string `help:"Any of web,worker,scheduler; all by default." placeholder:"LIST"`
-	Demo  bool   `help:"Let simulated suppliers, merchants and buyers keep it busy; notifications may reach this machine."`
+	Demo  bool   `help:"Let simulated suppliers, merchants and buyers keep it busy, in a folder of its own beside the data folder; notifications may reach this machine."`
 }
 
 // A server beside PostgreSQL holds little for long and throws much away: collecting
@@ -250,11 +250,13 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	if c.DatabaseURL.Reveal() != "" {
+	if c.DatabaseURL.IsSet() && !s.Demo {
 		spendMemory()
 	}
 	if s.Demo {
-		c.NotifyAllowCIDRs = append(c.NotifyAllowCIDRs, loopback...)
+		if err := stage(&c); err != nil {
+			return err
+		}
 	}
 	// Whoever read the log or the greeting may go away: that must not end the server.
 	signal.Ignore(syscall.SIGPIPE)
@@ -265,7 +267,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	stopped := context.AfterFunc(ctx, func() { signal.Notify(again, os.Interrupt, syscall.SIGTERM) })
 	defer signal.Stop(again)
 	defer stopped()
-	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again, Version: version, Commit: builtFrom()})
+	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again, Version: version, Commit: builtFrom(), Demo: s.Demo})
 	if err != nil && ctx.Err() != nil {
 		return nil // told to stop before it had begun
 	}
@@ -274,75 +276,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	defer a.Close()
 	if s.Demo {
-		go g.playAlong(ctx, a, std)
+		go playAlong(ctx, a, c, std)
 	}
 	return a.Run(ctx)
-}
-
-// open opens the database beside a running server and makes sure that its schema
-// is there. The caller closes it.
-func (g *globals) open(ctx context.Context) (*db.DB, config.Config, error) {
-	c, err := g.load()
-	if err != nil {
-		return nil, c, err
-	}
-	if err := app.MakeFolder(c.Data); err != nil {
-		return nil, c, err
-	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
-	if err != nil {
-		return nil, c, err
-	}
-	if _, err = d.Migrate(ctx, migrations.Files); err == nil {
-		_, err = d.Join(ctx)
-	}
-	if err != nil {
-		d.Close()
-		return nil, c, err
-	}
-	return d, c, nil
-}
-
-// openWithKeys is open for what leaves its act in the audit or seals a secret.
-func (g *globals) openWithKeys(ctx context.Context, std streams, use useKeys) (*db.DB, *seal.Keyring, config.Config, error) {
-	c, err := g.load()
-	if err == nil {
-		err = app.NeedKeys(c) // before the database is opened, and perhaps migrated
-	}
-	if err != nil {
-		return nil, nil, c, err
-	}
-	d, c, err := g.open(ctx)
-	if err != nil {
-		return nil, nil, c, err
-	}
-	keys, err := use(ctx, c, d, std)
-	if err != nil {
-		d.Close()
-		return nil, nil, c, err
-	}
-	return d, keys, c, nil
-}
-
-// openToRead opens the database of a server, and makes nothing: what is asked of an
-// empty one that was made by mistake would be answered as if all were well.
-func (g *globals) openToRead(ctx context.Context) (*db.DB, config.Config, error) {
-	c, err := g.load()
-	if err != nil {
-		return nil, c, err
-	}
-	if c.DatabaseURL.Reveal() == "" {
-		if _, err := os.Stat(filepath.Join(c.Data, db.File)); errors.Is(err, fs.ErrNotExist) {
-			return nil, c, fmt.Errorf("%w: there is no database in %s: set BACKSTOP_DATA to the server's folder", app.ErrUsage, c.Data)
-		}
-	}
-	d, err := db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
-	if err != nil {
-		return nil, c, err
-	}
-	if err := d.CheckSchema(ctx, migrations.Files); err != nil {
-		d.Close()
-		return nil, c, err
-	}
-	return d, c, nil
 }

@@ -20,8 +20,19 @@ func backstop(ctx context.Context, args ...string) (code int, out, errOut string
 	return code, o.String(), e.String()
 }
 
+// install makes an installation in a folder of its own, as the first start does.
+func install(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	t.Setenv("BACKSTOP_DATA", folder)
+	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
+		t.Fatal(said)
+	}
+	return folder
+}
+
 func TestWhatIsTypedWrongIsWrongUsage(t *testing.T) {
-	t.Setenv("BACKSTOP_DATA", t.TempDir())
+	install(t)
 	for _, args := range []string{
 		"token add x --scope everything", "token add X! --scope monitor", "operator add x --role king", "operator add X! --role viewer",
 		"token", "operator", "import", "demo --rate=0", "demo --rate=101", "demo --rate=NaN", "demo --for=-1s",
@@ -43,7 +54,7 @@ func TestALibrarysManyLinesAreOneError(t *testing.T) {
 }
 
 func TestAnInterruptedCommandSaysSo(t *testing.T) {
-	t.Setenv("BACKSTOP_DATA", t.TempDir())
+	install(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if code, _, said := backstop(ctx, "token", "list"); code != exitFailed || !strings.Contains(said, "interrupted") {
@@ -51,35 +62,10 @@ func TestAnInterruptedCommandSaysSo(t *testing.T) {
 	}
 }
 
-// An empty database that was made by mistake would be called in order.
-func TestVerifyMakesNoDatabase(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	t.Setenv("BACKSTOP_DATA", data)
-	if code, out, said := backstop(t.Context(), "verify"); code != exitUsage || out != "" || !strings.Contains(said, "BACKSTOP_DATA") {
-		t.Errorf("exit %d, %q, %q", code, out, said)
-	}
-	if _, err := os.Stat(data); !os.IsNotExist(err) {
-		t.Errorf("it made a folder: %v", err)
-	}
-	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
-		t.Fatal(said)
-	}
-	if code, out, said := backstop(t.Context(), "verify"); code != exitDone || !strings.Contains(out, "in order") {
-		t.Errorf("exit %d, %q, %q", code, out, said)
-	}
-	if code, _, said := backstop(t.Context(), "migrate", "down"); code != exitDone {
-		t.Fatal(said)
-	}
-	if code, _, said := backstop(t.Context(), "verify"); code != exitFailed || !strings.Contains(said, "migrate up") {
-		t.Errorf("with an older schema: exit %d, %q", code, said)
-	}
-}
-
 // Without the key of the audit its rows cannot be checked: verify says so, looks at
 // everything else all the same, and makes no key.
 func TestVerifyNeedsTheKeyOfTheAudit(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("BACKSTOP_DATA", folder)
+	folder := install(t)
 	if code, _, said := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
 		t.Fatal(said)
 	}
@@ -100,8 +86,7 @@ func TestVerifyNeedsTheKeyOfTheAudit(t *testing.T) {
 }
 
 func TestTokensAreListedWithTheirScopes(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("BACKSTOP_DATA", folder)
+	folder := install(t)
 	for _, args := range []string{"token add a --scope monitor", "token add b --scope control,monitor"} {
 		if code, out, said := backstop(t.Context(), strings.Fields(args)...); code != exitDone || !strings.HasPrefix(out, "bst_") {
 			t.Fatalf("%s: %d %s", args, code, said)
@@ -127,31 +112,10 @@ func TestTokensAreListedWithTheirScopes(t *testing.T) {
 	}
 }
 
-func TestTheLastMigrationIsTakenBackOnce(t *testing.T) {
-	t.Setenv("BACKSTOP_DATA", t.TempDir())
-	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
-		t.Fatal(said)
-	}
-	for range 100 {
-		code, out, said := backstop(t.Context(), "migrate", "down")
-		if code != exitDone {
-			t.Fatal(said)
-		}
-		if out == "unchanged\n" {
-			return
-		}
-		if len(strings.Fields(out)) != 3 {
-			t.Fatalf("it says %q", out)
-		}
-	}
-	t.Error("there is no end")
-}
-
 // A key file that was lost must not be replaced in silence: nothing would open, and
 // what is applied then would open nowhere else.
-func TestALostMasterKeyIsNotReplaced(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("BACKSTOP_DATA", folder)
+func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
+	folder := install(t)
 	t.Setenv("BACKSTOP_NOTIFY_ALLOW_CIDRS", "127.0.0.0/8")
 	t.Setenv("BACKSTOP_LISTEN", "127.0.0.1:0")
 	file := filepath.Join(folder, "master.key")

@@ -36,7 +36,11 @@ type tokenCmd struct {
 }
 
 func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
-	d, keys, _, err := g.openWithKeys(ctx, std, keysToApply)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	d, keys, err := openWithKeys(ctx, c, std, keysToApply)
 	if err != nil {
 		return err
 	}
@@ -87,7 +91,11 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 			return errors.New("--password-stdin was given, but standard input held no password")
 		}
 	}
-	d, keys, _, err := g.openWithKeys(ctx, std, keysToApply)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	d, keys, err := openWithKeys(ctx, c, std, keysToApply)
 	if err != nil {
 		return err
 	}
@@ -134,7 +142,11 @@ type verifyCmd struct {
 }
 
 func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
-	d, c, err := g.openToRead(ctx)
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	d, err := openToRead(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -162,10 +174,15 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	} else {
 		err = report.WriteText(std.out)
 	}
-	if err == nil && !report.OK() {
-		err = errViolations
+	switch {
+	case err != nil:
+		return err
+	case !report.OK():
+		return errViolations
+	case report.Examined() == 0:
+		return errors.New("there is nothing to verify: the database holds no row: is it the right one?")
 	}
-	return err
+	return nil
 }
 
 type configCmd struct {
@@ -190,8 +207,12 @@ func (c *configCmd) Run(g *globals, std streams) error {
 type versionCmd struct{}
 
 func (*versionCmd) Run(std streams) error {
-	_, err := fmt.Fprintf(std.out, "backstop %s commit %s %s\n", version, builtFrom(), runtime.Version())
+	_, err := fmt.Fprintln(std.out, about())
 	return err
+}
+
+func about() string {
+	return fmt.Sprintf("backstop %s commit %s %s", version, builtFrom(), runtime.Version())
 }
 
 func builtFrom() string {

@@ -21,6 +21,7 @@ import (
 	"backstop/internal/app"
 	"backstop/internal/apply"
 	"backstop/internal/bench"
+	"backstop/internal/config"
 	"backstop/internal/demo"
 	"backstop/internal/egress"
 )
@@ -48,26 +49,42 @@ func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if url == "" {
 		url, console = "http://"+c.Listen, c.AdminURL
 	}
-	return demo.Run(ctx, demo.Options{URL: url, Console: console, Out: std.out, Apply: g.applyDemo(std), Rate: d.Rate, For: d.For, Seed: d.Seed})
+	return demo.Run(ctx, demo.Options{URL: url, Console: console, Out: std.out, Apply: applyDemo(c, std), Rate: d.Rate, For: d.For, Seed: d.Seed})
+}
+
+// demoFolder is what the name of the demo's data folder ends in.
+const demoFolder = "-demo"
+
+// stage makes the configuration that of a demo: what is played must never come among
+// real orders, and whoever tidies up deletes one folder.
+func stage(c *config.Config) error {
+	if c.DatabaseURL.IsSet() {
+		return fmt.Errorf("%w: serve --demo plays in a database of its own: unset BACKSTOP_DATABASE_URL", app.ErrUsage)
+	}
+	c.Data = filepath.Clean(c.Data) + demoFolder
+	c.RedisURL, c.MasterKey, c.MasterKeyFile = config.Secret{}, config.Secret{}, ""
+	c.AdminPasswordFile = ""
+	c.NotifyAllowCIDRs = append(c.NotifyAllowCIDRs, loopback...)
+	return nil
 }
 
 // playAlong runs the demo beside the server of this process, until it stops.
-func (g *globals) playAlong(ctx context.Context, a *app.App, std streams) {
+func playAlong(ctx context.Context, a *app.App, c config.Config, std streams) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-a.Ready():
 	}
-	err := demo.Run(ctx, demo.Options{URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: g.applyDemo(std), Rate: 5})
+	err := demo.Run(ctx, demo.Options{URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: applyDemo(c, std), Rate: 5})
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(std.err, "backstop: demo: %v\n", err)
 	}
 }
 
 // applyDemo applies the demo's declaration without a line per entry.
-func (g *globals) applyDemo(std streams) func(context.Context, []byte) error {
+func applyDemo(c config.Config, std streams) func(context.Context, []byte) error {
 	return func(ctx context.Context, yaml []byte) error {
-		env, done, err := g.applyEnv(ctx, streams{std.in, io.Discard, std.err}, keysToApply)
+		env, done, err := applyEnv(ctx, c, streams{std.in, io.Discard, std.err}, keysToApply)
 		if err != nil {
 			return err
 		}

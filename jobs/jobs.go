@@ -155,7 +155,7 @@ func (j *Jobs) schedule() error {
 		name  string
 		run   func(context.Context) error
 	}{
-		{true, settingsEvery, "refresh settings", j.o.Settings.Refresh},
+		{true, settingsEvery, "refresh settings", j.refreshSettings},
 		{true, breaker.RefreshEvery, "refresh breakers", j.refreshBreakers},
 		{j.o.Workers, tickEvery, "wake for probes", j.waker.Wake},
 		{true, beatEvery, "beat", j.beat},
@@ -183,6 +183,14 @@ func (j *Jobs) schedule() error {
 		return nil
 	}
 	return j.nightly(j.o.Nightly)
+}
+
+// refreshSettings reads what was applied, and says so to who waits for it.
+func (j *Jobs) refreshSettings(ctx context.Context) error {
+	if err := j.o.Settings.Refresh(ctx); err != nil {
+		return err
+	}
+	return j.o.DB.Uses(ctx, j.o.Settings.Current().Version)
 }
 
 // refreshBreakers reads what other nodes and people did to breakers.

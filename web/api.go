@@ -76,6 +76,9 @@ func (s *Server) admitMerchant(c *fiber.Ctx) error {
 	if !s.keys.allow(hash) {
 		return errTooMany
 	}
+	if m.Broken {
+		return errUnreadable
+	}
 	c.Locals(localMerchant, m)
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Next()

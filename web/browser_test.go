@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // axe
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -13,12 +14,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/db"
+	"backstop/internal/queue/queuetest"
 	"backstop/internal/seal/sealtest"
 
 	"github.com/chromedp/cdproto/audits"
@@ -97,9 +100,15 @@ func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its helpers may still write for a moment after the browser is gone.
-	t.Cleanup(func() { _ = os.RemoveAll(profile) })
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program), chromedp.UserDataDir(profile)}
+	var started *exec.Cmd
+	t.Cleanup(func() { removeBrowser(t, started, profile) })
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(program), chromedp.UserDataDir(profile), chromedp.Env("XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile, "TMPDIR="+profile),
+		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
+			started, cmd.SysProcAttr = cmd, queuetest.EndWithUs()
+			cmd.SysProcAttr.Setpgid = true
+		}),
+	}
 	for _, f := range []string{
 		"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
 		"disable-component-update", "disable-sync", "hide-scrollbars", "disable-dev-shm-usage",
@@ -121,10 +130,10 @@ func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
 	c := &complaints{host: host}
 	chromedp.ListenTarget(ctx, c.listen)
 	// The first Run starts the browser, which must outlive a context of this step.
-	started := make(chan error, 1)
-	go func() { started <- chromedp.Run(ctx, network.Enable(), log.Enable(), audits.Enable()) }()
+	first := make(chan error, 1)
+	go func() { first <- chromedp.Run(ctx, network.Enable(), log.Enable(), audits.Enable()) }()
 	select {
-	case err := <-started:
+	case err := <-first:
 		if err != nil {
 			t.Fatalf("start %s: %v", program, err)
 		}
@@ -133,6 +142,28 @@ func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
 		t.Fatalf("%s did not start within 30 s", program)
 	}
 	return ctx, c
+}
+
+// removeBrowser ends what a browser left running and takes its profile away. Its helpers
+// write for a moment after it is gone, and one of them makes a session of its own.
+func removeBrowser(t *testing.T, cmd *exec.Cmd, profile string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if cmd != nil && cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+		err := os.RemoveAll(profile)
+		if err == nil && cmd != nil && cmd.Process != nil && !errors.Is(syscall.Kill(-cmd.Process.Pid, 0), syscall.ESRCH) {
+			err = errors.New("its processes still run")
+		}
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("the browser left %s behind: %v", profile, err)
+			return
+		}
+	}
 }
 
 // TestPagesInABrowser signs in as a person does and looks at each page in both

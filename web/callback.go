@@ -28,7 +28,7 @@ func (s *Server) callback(c *fiber.Ctx) error {
 	var addrErr error
 	req.RemoteAddr, addrErr = supplier.ClientAddr(peer(c), req.Header.Values(fiber.HeaderXForwardedFor), s.o.Config.TrustedProxies)
 	if !s.senders.allow(senderOf(req.RemoteAddr)) {
-		metric.Callbacks.WithLabelValues(errTooMany.code).Inc()
+		metric.Callbacks.WithLabelValues(callback.RateLimited).Inc()
 		return errTooMany
 	}
 	if isEncoded(req.Header) {

@@ -45,6 +45,7 @@ var (
 	errTooMany      = &apiError{status: http.StatusTooManyRequests, code: "rate_limited", message: "too many requests: slow down"}
 	errEncoded      = &apiError{status: http.StatusUnsupportedMediaType, code: "unsupported_encoding", message: "send the body without Content-Encoding"}
 	errAway         = &apiError{status: http.StatusServiceUnavailable, code: "unavailable", message: "the database is away or takes no writes: try again"}
+	errUnreadable   = &apiError{status: http.StatusServiceUnavailable, code: "settings_unreadable", message: "the settings of this merchant cannot be read: it is our fault, try again later"}
 	errInternal     = &apiError{status: http.StatusInternalServerError, code: "internal", message: "this is our fault; the request id helps us to find it"}
 )
 

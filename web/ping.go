@@ -61,6 +61,9 @@ func (s *Server) ping(c *fiber.Ctx, object string, m *merchant.Merchant) error {
 	if m == nil {
 		return &apiError{status: fiber.StatusNotFound, code: "not_found", message: fmt.Sprintf("there is no such %s", object)}
 	}
+	if m.Broken {
+		return errUnreadable
+	}
 	ctx, cancel := work()
 	defer cancel()
 	by, from := localCaller.text(c), s.client(c).String()

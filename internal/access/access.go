@@ -177,7 +177,10 @@ func oneTimeEnd(now int64, oneTime bool) *int64 {
 	return &end
 }
 
-// EnsureAdmin makes the operator "admin" where there is no operator at all, with a
+// FirstAdmin is the operator of the first start.
+const FirstAdmin = "admin"
+
+// EnsureAdmin makes the operator FirstAdmin where there is no operator at all, with a
 // one-time password: the one that given returns, or one that it makes and returns
 // where given is nil. Of several nodes that start at once, one makes it.
 func (o *Operators) EnsureAdmin(ctx context.Context, given func() (string, error)) (oneTime string, made bool, err error) {
@@ -195,7 +198,7 @@ func (o *Operators) EnsureAdmin(ctx context.Context, given func() (string, error
 	} else if password, err = given(); err != nil {
 		return "", false, err
 	}
-	switch err = o.add(ctx, "admin", Admin, password, true); {
+	switch err = o.add(ctx, FirstAdmin, Admin, password, true); {
 	case errors.Is(err, ErrExists):
 		return "", false, nil
 	case err != nil:

@@ -101,19 +101,29 @@ func trySend(ctx context.Context, t Target, m Message) error {
 	return t.Send(ctx, m.Title, m.Body)
 }
 
+// What became of a try.
+const (
+	trySent   = "sent"
+	tryAgain  = "retry"
+	tryFailed = "failed"
+)
+
+// Tries are all of them.
+var Tries = []string{trySent, tryAgain, tryFailed}
+
 // finish writes what became of a try.
 func finish(ctx context.Context, d *db.DB, m Message, failed error) error {
 	now := d.Now()
 	m.Status, m.NextAt, m.FinishedAt, m.LastError = Sent, nil, &now, ""
-	result := "sent"
+	result := trySent
 	if failed != nil {
-		m.LastError, result = failed.Error(), "retry"
+		m.LastError, result = failed.Error(), tryAgain
 		m.Status = Failed
 		if n := int(m.Attempts) - 1; n < len(waits) {
 			next := now + waits[n].Microseconds()
 			m.Status, m.NextAt, m.FinishedAt = Waiting, &next, nil
 		} else {
-			result = "failed"
+			result = tryFailed
 		}
 	}
 	metric.AlertMessages.WithLabelValues(result).Inc()

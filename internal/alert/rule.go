@@ -17,18 +17,19 @@ import (
 
 // Names of the rules that watch a level.
 const (
-	QueueLength    = "queue_length"    // tasks and rows that are due, per queue
-	SuccessRate    = "success_rate"    // of attempts, in hundredths of a percent
-	ErrorRate      = "error_rate"      // notifications given up, of those that are over, in hundredths of a percent
-	AnswerTime     = "answer_time"     // mean of merchants' answers, in ms
-	SlowMerchant   = "slow_merchant"   // p95 of one merchant's answers, in ms
-	SupplierSilent = "supplier_silent" // callbacks in percent of what is usual at this hour
-	DatabaseDown   = "database_down"   // 100 = a node cannot use it
-	RedisDown      = "redis_down"      // 100 = a node cannot use it
-	ClockSkew      = "clock_skew"      // between two clocks, in ms
-	WrongKey       = "wrong_key"       // 100 = a node does not have the master key in use
-	NodesDiffer    = "nodes_differ"    // 100 = living nodes differ in what must agree
-	OurFault       = "our_fault"       // notifications that wait for a fault of ours to end
+	QueueLength    = "queue_length"        // tasks and rows that are due, per queue
+	SuccessRate    = "success_rate"        // of attempts, in hundredths of a percent
+	ErrorRate      = "error_rate"          // notifications given up, of those that are over, in hundredths of a percent
+	AnswerTime     = "answer_time"         // mean of merchants' answers, in ms
+	SlowMerchant   = "slow_merchant"       // p95 of one merchant's answers, in ms
+	SupplierSilent = "supplier_silent"     // callbacks in percent of what is usual at this hour
+	DatabaseDown   = "database_down"       // 100 = a node cannot use it
+	RedisDown      = "redis_down"          // 100 = a node cannot use it
+	ClockSkew      = "clock_skew"          // between two clocks, in ms
+	WrongKey       = "wrong_key"           // 100 = a node does not have the master key in use
+	NodesDiffer    = "nodes_differ"        // 100 = living nodes differ in what must agree
+	OurFault       = "our_fault"           // notifications that wait for a fault of ours to end
+	Unreadable     = "settings_unreadable" // 100 = a supplier, merchant or subscription cannot be read
 )
 
 // Names of the rules that tell of something that happened.
@@ -74,7 +75,7 @@ func (r Rule) Watches() bool { return r.Fire != r.Clear && !isSwitch(r.Name) }
 // isSwitch says of a rule that its limits have no meaning to people: something works,
 // or it does not.
 func isSwitch(rule string) bool {
-	return slices.Contains([]string{DatabaseDown, RedisDown, WrongKey, NodesDiffer, OurFault}, rule)
+	return slices.Contains([]string{DatabaseDown, RedisDown, WrongKey, NodesDiffer, OurFault, Unreadable}, rule)
 }
 
 // beyond says whether the level fires the rule.
@@ -107,6 +108,7 @@ var defaults = []Rule{
 	{Name: WrongKey, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
 	{Name: NodesDiffer, Fire: 50, Clear: 0, HoldS: 20, QuietS: 3600},
 	{Name: OurFault, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, // in hundredths: one that waits is enough
+	{Name: Unreadable, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300},
 	{Name: ExceptionOpened, QuietS: 300},
 	// No quiet time: the second dispute of a day may be due on the same day.
 	{Name: DisputeOpened},
@@ -116,6 +118,14 @@ var defaults = []Rule{
 	{Name: TargetDisabled, QuietS: 300},
 	{Name: CountersDiffer, QuietS: 300},
 }
+
+// Names are the names of all rules.
+var Names = func() (names []string) {
+	for _, r := range defaults {
+		names = append(names, r.Name)
+	}
+	return names
+}()
 
 // Rules are all rules, as people changed them, in the order of the defaults.
 func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {

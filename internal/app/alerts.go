@@ -93,6 +93,7 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
 	}
+	all = append(all, a.readSettings()...)
 	if rules, err := alert.Rules(ctx, a.db.Read); err == nil {
 		over := windows(rules)
 		all = append(all, a.readAttempts(ctx, over)...)
@@ -139,6 +140,23 @@ func (a *App) readNodes(ctx context.Context) (all []alert.Reading) {
 		}
 		all = append(all, r)
 	}
+	return all
+}
+
+// readSettings reads whose settings cannot be used. Of those that can be used again it
+// says so once: else their alerts would end without a word.
+func (a *App) readSettings() []alert.Reading {
+	broken := a.settings.Current().Unreadable()
+	all := []alert.Reading{{Rule: alert.Unreadable, Rest: true}}
+	for _, name := range broken {
+		all = append(all, alert.Reading{Rule: alert.Unreadable, Subject: name, Value: 100})
+	}
+	for _, name := range a.unreadable {
+		if !slices.Contains(broken, name) {
+			all = append(all, alert.Reading{Rule: alert.Unreadable, Subject: name})
+		}
+	}
+	a.unreadable = broken
 	return all
 }
 

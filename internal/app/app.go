@@ -53,6 +53,8 @@ type Options struct {
 	// Version is shown at the root page. With Commit it is the build, in which all
 	// nodes should agree.
 	Version, Commit string
+	// Demo says that nobody keeps the password: each start prints a new one.
+	Demo bool
 }
 
 // App is one serving process.
@@ -77,6 +79,7 @@ type App struct {
 	// adminListener is the console's own address; nil = it has none.
 	adminListener net.Listener
 	jobs          *jobs.Jobs
+	unreadable    []string // settings, at the last look of the watch
 	fatal         chan error
 	ready         chan struct{}
 	closers       []func() // in the order in which they were opened
@@ -134,6 +137,9 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	}
 	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
 	if err = a.settings.Refresh(ctx); err != nil {
+		return err
+	}
+	if err = a.db.Uses(ctx, a.settings.Current().Version); err != nil {
 		return err
 	}
 	// Tasks come in before the first tick: what is parked must be known by then.
@@ -313,6 +319,7 @@ func (a *App) build() {
 		Spare: refusals.Spare, Log: a.o.Log,
 	})
 	a.closing(a.processor.Close)
+	beginCounters()
 	metric.RegisterBacklogs(a.backlogs)
 	metric.RegisterStanding(a.standing)
 	if a.o.Roles.Web {

@@ -382,3 +382,33 @@ func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
 		}
 	}
 }
+
+// Nobody keeps a demo's password: each start prints one that works. Of a real
+// installation it is printed once.
+func TestEachStartOfADemoPrintsItsLogin(t *testing.T) {
+	for _, demo := range []bool{true, false} {
+		cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for start := range 2 {
+			var said strings.Builder
+			a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: &said, Demo: demo})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = a.greet(t.Context())
+			_, password, printed := strings.Cut(said.String(), "admin one-time password: ")
+			if err != nil || printed != (demo || start == 0) {
+				t.Errorf("demo %t, start %d: it prints %q, %v", demo, start+1, said.String(), err)
+			}
+			if printed {
+				password, _, _ = strings.Cut(password, "\n")
+				if _, err := access.NewOperators(a.db, a.audit).Login(t.Context(), access.FirstAdmin, password); err != nil {
+					t.Errorf("demo %t, start %d: %v", demo, start+1, err)
+				}
+			}
+			a.Close()
+		}
+	}
+}

@@ -29,6 +29,7 @@ func (a *App) checks() []web.Check {
 		a.check("clock", a.checkClock, error.Error),
 		a.warning("log", a.checkLog, error.Error),
 		a.warning("nodes", a.checkNodes, differenceKind),
+		a.warning("settings", a.checkSettings, error.Error),
 	}
 }
 
@@ -95,6 +96,23 @@ func differenceKind(err error) string {
 	}
 	return err.Error()
 }
+
+// checkSettings names what of the settings cannot be read. All others are served: one
+// row that is broken must not take every node out of the balancer.
+func (a *App) checkSettings(context.Context) error {
+	broken := a.settings.Current().Unreadable()
+	if len(broken) == 0 {
+		return nil
+	}
+	names := strings.Join(broken[:min(len(broken), shownBroken)], ", ")
+	if more := len(broken) - shownBroken; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return errors.New("cannot be read: " + names)
+}
+
+// shownBroken is how many names fit into one line.
+const shownBroken = 5
 
 // warning is a check whose trouble is shown and leaves the node ready.
 func (a *App) warning(name string, run func(context.Context) error, kind func(error) string) web.Check {

@@ -157,11 +157,16 @@ func urlOf(configured string, l net.Listener) string {
 
 // greet makes the first operator on an empty installation and says where to go.
 func (a *App) greet(ctx context.Context) error {
+	operators := access.NewOperators(a.db, a.audit)
 	var given func() (string, error)
 	if a.o.Config.AdminPasswordFile != "" {
 		given = a.adminPassword
 	}
-	password, made, err := access.NewOperators(a.db, a.audit).EnsureAdmin(ctx, given)
+	password, made, err := operators.EnsureAdmin(ctx, given)
+	if err == nil && !made && a.o.Demo {
+		password, err = operators.ResetPassword(ctx, access.FirstAdmin)
+		made = true
+	}
 	switch {
 	case errors.Is(err, access.ErrPassword):
 		return fmt.Errorf("BACKSTOP_ADMIN_PASSWORD_FILE: %w", err)

@@ -40,6 +40,8 @@ type Env struct {
 	Credentials map[string]func(map[string]string) error
 	// Defaults are used where a merchant says nothing.
 	Defaults Defaults
+	// Force writes suppliers, merchants and subscriptions that have not changed, too.
+	Force bool
 	// Out gets one line per entry: created, changed, opened or unchanged.
 	Out io.Writer
 }
@@ -82,14 +84,19 @@ func ReadFile(path string) (File, error) {
 		return File{}, fmt.Errorf("read the file to apply: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	return Read(filepath.Base(path), filepath.Dir(path), f)
+}
+
+// Read reads a declaration that people know by the name.
+func Read(name, dir string, from io.Reader) (File, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxFile+1))
 	if err != nil {
 		return File{}, fmt.Errorf("read the file to apply: %w", err)
 	}
 	if len(text) > maxFile {
-		return File{}, fmt.Errorf("%s is larger than %d MiB: is it the right file?", path, maxFile>>20)
+		return File{}, fmt.Errorf("%s is larger than %d MiB: is it the right file?", name, maxFile>>20)
 	}
-	return File{Name: filepath.Base(path), Dir: filepath.Dir(path), Text: text}, nil
+	return File{Name: name, Dir: dir, Text: text}, nil
 }
 
 // wait bounds how long Apply tries to get past other writers.

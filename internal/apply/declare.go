@@ -51,15 +51,19 @@ type supplierDecl struct {
 	allowIPs json.RawMessage
 	config   json.RawMessage // with secrets readable
 	account  string
+	// What the file leaves out.
+	keepsEnabled, keepsAllowIPs bool
 }
 
 type merchantDecl struct {
-	at      object
-	code    string
-	name    string
-	keyHash string   // of the API key; "" where the file gives none
-	secrets [][]byte // newest first; nil where the file gives none
-	told    toldDecl
+	at   object
+	code string
+	name string
+	// keepsName: the file leaves the name out.
+	keepsName bool
+	keyHash   string   // of the API key; "" where the file gives none
+	secrets   [][]byte // newest first; nil where the file gives none
+	told      toldDecl
 }
 
 type skuDecl struct {
@@ -135,7 +139,10 @@ func (v value) code() string {
 
 func (d *declared) supplier(env Env, v value, files *keyFiles, seen names) {
 	o := v.object("code", "kind", "enabled", "allow_ips", "config")
-	s := supplierDecl{code: o.at("code").code(), enabled: o.at("enabled").flag(true), allowIPs: o.at("allow_ips").prefixes()}
+	s := supplierDecl{
+		code: o.at("code").code(), enabled: o.at("enabled").flag(true), allowIPs: o.at("allow_ips").prefixes(),
+		keepsEnabled: o.leftOut("enabled"), keepsAllowIPs: o.leftOut("allow_ips"),
+	}
 	seen.once(o.at("code"), "supplier", s.code)
 	before := len(d.problems.found)
 	name := o.at("kind").required(maxText)
@@ -195,7 +202,7 @@ func (d *declared) merchant(env Env, v value, files *keyFiles, seen names) {
 	o := v.object("code", "name", "api_key", "signing_secret", "signing_secrets", "notify")
 	m := merchantDecl{at: o, code: o.at("code").code(), name: o.at("name").text(maxText)}
 	seen.once(o.at("code"), "merchant", m.code)
-	if m.name == "" {
+	if m.keepsName = o.leftOut("name"); m.name == "" {
 		m.name = m.code
 	}
 	if o.at("api_key").given() {
@@ -204,6 +211,9 @@ func (d *declared) merchant(env Env, v value, files *keyFiles, seen names) {
 	}
 	m.secrets = o.secrets()
 	m.told = o.at("notify").object(toldFields...).told(env, files)
+	if !o.leftOut("notify") && !o.at("notify").given() {
+		m.told.keeps = nil // null: all of it goes back
+	}
 	d.merchants = append(d.merchants, m)
 }
 

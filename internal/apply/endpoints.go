@@ -33,10 +33,11 @@ type endpointDecl struct {
 	at object
 	// What the file leaves out stays as it is stored.
 	keepsCredentials, keepsKey bool
+	ownFormat                  bool // else that of the plain addresses
 }
 
 // endpoints reads the addresses beside the plain ones.
-func (v value) endpoints(env Env, files *keyFiles, format string) []endpointDecl {
+func (v value) endpoints(env Env, files *keyFiles) []endpointDecl {
 	entries := v.list()
 	if len(entries) > maxEndpoints {
 		v.wrong("at most %d addresses fit here", maxEndpoints)
@@ -48,7 +49,7 @@ func (v value) endpoints(env Env, files *keyFiles, format string) []endpointDecl
 		o := entry.object("name", "channel", "url", "events", "weight", "headers", "credentials", "client_cert", "client_key", "format", "digest")
 		e := endpointDecl{at: o, Endpoint: merchant.Endpoint{
 			Name: o.at("name").code(), Channel: o.at("channel").channel(env), Events: o.at("events").eventTypes(),
-			URL: o.at("url").text(maxURL), Weight: int(o.at("weight").whole(1, maxWeight, 1)), Format: format,
+			URL: o.at("url").text(maxURL), Weight: int(o.at("weight").whole(1, maxWeight, 1)),
 			Headers: o.at("headers").texts(files), Credentials: o.at("credentials").texts(files),
 		}}
 		seen.once(o.at("name"), "endpoint", e.Name)
@@ -57,7 +58,7 @@ func (v value) endpoints(env Env, files *keyFiles, format string) []endpointDecl
 				o.at("url").wrong("%v", err)
 			}
 		}
-		if o.at("format").given() {
+		if e.ownFormat = o.at("format").given(); e.ownFormat {
 			e.Format = o.at("format").oneOf(formats...)
 		}
 		if err := webhook.CheckHeaders(e.Headers); err != nil {
@@ -177,9 +178,12 @@ func (o object) fits(e endpointDecl) {
 
 // complete is the addresses with what the file leaves out taken from the stored
 // ones of the same name and channel.
-func (t toldDecl) complete(stored []merchant.Endpoint) []merchant.Endpoint {
+func (t toldDecl) complete(stored []merchant.Endpoint, format string) []merchant.Endpoint {
 	var all []merchant.Endpoint
 	for _, e := range t.endpoints {
+		if !e.ownFormat {
+			e.Format = format
+		}
 		i := slices.IndexFunc(stored, func(s merchant.Endpoint) bool { return s.Name == e.Name && s.Channel == e.Channel })
 		if i >= 0 && e.keepsCredentials {
 			e.Credentials = stored[i].Credentials
@@ -199,57 +203,54 @@ func (t toldDecl) complete(stored []merchant.Endpoint) []merchant.Endpoint {
 	return all
 }
 
-// notify is the settings as they are stored, and what of them differs from the
-// stored ones. Where stored secrets do not open, the file must give them again.
-func (w *writer) notify(owner settings.EndpointOwner, t toldDecl, old json.RawMessage) (raw json.RawMessage, changes []string, err error) {
+// notified is how somebody is told, as it is going to be stored.
+type notified struct {
+	raw     json.RawMessage
+	reached bool     // there is an address
+	changes []string // what of it differs from what is stored
+}
+
+// notify puts what the file says over what is stored. Where stored secrets do not open,
+// the file must give them again; where nothing stored can be read, it is written anew.
+func (w *writer) notify(owner settings.EndpointOwner, t toldDecl, old json.RawMessage) (n notified, err error) {
 	var was merchant.Settings
-	var open []merchant.Endpoint
-	if old != nil {
-		if err := json.Unmarshal(old, &was); err != nil {
-			return nil, nil, fmt.Errorf("read the stored settings: %w", err)
-		}
-		if open, err = settings.OpenEndpoints(w.env.Keys, owner, was.Endpoints); err != nil {
-			open, changes = nil, append(changes, "notify.endpoints")
-		}
-	}
+	known := json.Unmarshal(old, &was) == nil
 	is := t.settings
-	plain := t.complete(open)
-	if old != nil {
-		changes = append(changes, notifyChanges(was, is)...)
-		if len(changes) == 0 || changes[0] != "notify.endpoints" {
-			before, _ := json.Marshal(open)
-			after, _ := json.Marshal(plain)
-			if !bytes.Equal(before, after) {
-				changes = append(changes, "notify.endpoints")
-			}
-		}
+	if known {
+		is = t.over(was)
+		n.changes = notifyChanges(was, is)
+	} else if was = (merchant.Settings{}); old != nil {
+		n.changes = []string{"notify"}
 	}
-	is.Endpoints = settings.SealEndpoints(w.env.Keys, owner, plain)
-	raw, err = json.Marshal(is)
-	return raw, changes, err
+	if known && slices.Contains(t.keeps, "endpoints") {
+		is.Endpoints = was.Endpoints
+	} else {
+		open, err := settings.OpenEndpoints(w.env.Keys, owner, was.Endpoints)
+		if err != nil {
+			open = nil
+		}
+		plain := t.complete(open, is.Format)
+		before, _ := json.Marshal(open)
+		after, _ := json.Marshal(plain)
+		if known && (err != nil || !bytes.Equal(before, after)) {
+			n.changes = append(n.changes, "notify.endpoints")
+		}
+		is.Endpoints = settings.SealEndpoints(w.env.Keys, owner, plain)
+	}
+	n.reached = len(is.URLs)+len(is.Endpoints) > 0
+	n.raw, err = json.Marshal(is)
+	return n, err
 }
 
 func notifyChanges(was, is merchant.Settings) (changes []string) {
 	if was.Balance == "" {
 		was.Balance = merchant.Failover // stored before there was a choice
 	}
-	for _, f := range []struct {
-		name string
-		same bool
-	}{
-		{"urls", slices.Equal(was.URLs, is.URLs)},
-		{"ack", was.Ack == is.Ack},
-		{"ack_text", was.AckText == is.AckText},
-		{"format", was.Format == is.Format},
-		{"schedule", was.Schedule == is.Schedule && slices.Equal(was.WaitsMS, is.WaitsMS)},
-		{"timeout", was.TimeoutMS == is.TimeoutMS},
-		{"max_in_flight", was.MaxInFlight == is.MaxInFlight},
-		{"rate_limit", was.RatePerSecond == is.RatePerSecond},
-		{"breaker", was.Breaker == is.Breaker},
-		{"events", slices.Equal(was.Events, is.Events)},
-		{"balance", was.Balance == is.Balance},
-	} {
-		if !f.same {
+	if is.Balance == "" {
+		is.Balance = merchant.Failover
+	}
+	for _, f := range toldSettings {
+		if !f.same(&was, &is) {
 			changes = append(changes, "notify."+f.name)
 		}
 	}

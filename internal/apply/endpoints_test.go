@@ -137,7 +137,7 @@ func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
 		apply(routedFile, "merchant m1 unchanged", "subscription warehouse unchanged")
 
 		changed := strings.NewReplacer("credential-of-nine", "another", "weight: 5", "weight: 6", "[order.paid, order.closed]", "[]",
-			"merchants: [m1]", "merchants: all", "schedule: quick", "enabled: false").Replace(routedFile)
+			"merchants: [m1]", "merchants: all", "schedule: quick", "enabled: false\n    schedule: null").Replace(routedFile)
 		apply(changed, "merchant m1 changed: notify.events, notify.endpoints", "subscription warehouse changed: enabled, merchants, schedule")
 		if subs := load(t, env).Subscribers("m2", "order.paid"); len(subs) != 0 {
 			t.Error("a subscription that is switched off is told")

@@ -92,11 +92,11 @@ func (w *writer) merchant(ctx context.Context, m merchantDecl, old *merchant.Row
 	if old != nil {
 		stored = old.Notify
 	}
-	raw, told, err := w.notify(owner, m.told, stored)
+	told, err := w.notify(owner, m.told, stored)
 	if err != nil {
 		return err
 	}
-	row.Notify = raw
+	row.Notify = told.raw
 	if row.SigningSecrets, err = w.sealSecrets(settings.SecretPlace(m.code), m.secrets); err != nil {
 		return err
 	}
@@ -106,8 +106,11 @@ func (w *writer) merchant(ctx context.Context, m merchantDecl, old *merchant.Row
 		_, err = w.tx.NewInsert().Model(&row).Exec(ctx)
 		return err
 	}
-	// What a file leaves out of the secrets stays as it is, so that a file
-	// without secrets can be kept anywhere and applied again.
+	// What a file leaves out stays as it is: one without secrets can be kept anywhere and
+	// applied again.
+	if m.keepsName {
+		row.Name = old.Name
+	}
 	if row.APIKeyHash == nil {
 		row.APIKeyHash = old.APIKeyHash
 	}
@@ -118,7 +121,7 @@ func (w *writer) merchant(ctx context.Context, m merchantDecl, old *merchant.Row
 	if err != nil {
 		return err
 	}
-	changes := slices.Concat(w.merchantChanges(m, &row, old), told, enabled)
+	changes := w.forced(slices.Concat(w.merchantChanges(m, &row, old), told.changes, enabled))
 	if len(changes) == 0 {
 		w.say(unchanged, "merchant "+m.code, "")
 		return nil
@@ -136,6 +139,14 @@ func (w *writer) sealSecrets(place seal.Place, secrets [][]byte) (json.RawMessag
 		sealed[i] = w.env.Keys.Seal(place, key)
 	}
 	return json.Marshal(sealed)
+}
+
+// forced is what has changed, or that all is to be written nevertheless.
+func (w *writer) forced(changes []string) []string {
+	if len(changes) == 0 && w.env.Force {
+		return []string{"written again"}
+	}
+	return changes
 }
 
 // sameSecrets says whether the stored secrets open and are those of the file.

@@ -22,6 +22,8 @@ type subscriptionDecl struct {
 	follows []string // merchants' codes; nil = all
 	secrets [][]byte // newest first; nil where the file gives none
 	told    toldDecl
+	// What the file leaves out.
+	keepsName, keepsEnabled, keepsFollows bool
 }
 
 func (d *declared) subscription(env Env, v value, files *keyFiles, seen names) {
@@ -29,13 +31,11 @@ func (d *declared) subscription(env Env, v value, files *keyFiles, seen names) {
 	s := subscriptionDecl{
 		at: o, code: o.at("code").code(), name: o.at("name").text(maxText), enabled: o.at("enabled").flag(true),
 		follows: o.at("merchants").followed(), secrets: o.secrets(), told: o.told(env, files),
+		keepsName: o.leftOut("name"), keepsEnabled: o.leftOut("enabled"), keepsFollows: o.leftOut("merchants"),
 	}
 	seen.once(o.at("code"), "subscription", s.code)
 	if s.name == "" {
 		s.name = s.code
-	}
-	if o.given() && !s.told.reached() {
-		o.at("endpoints").wrong("missing: where it is told")
 	}
 	for _, e := range s.told.endpoints {
 		if e.Channel == notify.Websocket {
@@ -115,17 +115,22 @@ func (w *writer) checkSubscriptions(ctx context.Context, d *declared, known map[
 }
 
 func (w *writer) subscription(ctx context.Context, s subscriptionDecl, old *settings.SubscriptionRow) error {
+	s.keep(old)
 	row := settings.SubscriptionRow{Code: s.code, Name: s.name, UpdatedAt: w.now}
 	var stored json.RawMessage
 	if old != nil {
 		stored = old.Notify
 	}
-	var told []string
-	var err error
-	if row.Merchants, err = json.Marshal(s.follows); err != nil {
+	told, err := w.notify(settings.EndpointOwner{Table: settings.SubscriptionsTable, Code: s.code}, s.told, stored)
+	if err != nil {
 		return err
 	}
-	if row.Notify, told, err = w.notify(settings.EndpointOwner{Table: settings.SubscriptionsTable, Code: s.code}, s.told, stored); err != nil {
+	if !told.reached {
+		s.at.at("endpoints").wrong("missing: where it is told")
+		return nil
+	}
+	row.Notify = told.raw
+	if row.Merchants, err = json.Marshal(s.follows); err != nil {
 		return err
 	}
 	if row.SigningSecrets, err = w.sealSecrets(settings.SubscriptionSecretPlace(s.code), s.secrets); err != nil {
@@ -147,10 +152,10 @@ func (w *writer) subscription(ctx context.Context, s subscriptionDecl, old *sett
 	if err != nil {
 		return err
 	}
-	for i := range told {
-		told[i] = strings.TrimPrefix(told[i], "notify.") // its fields stand at the top
+	for i := range told.changes {
+		told.changes[i] = strings.TrimPrefix(told.changes[i], "notify.") // its fields stand at the top
 	}
-	changes := slices.Concat(w.subscriptionChanges(s, old), told, enabled)
+	changes := w.forced(slices.Concat(w.subscriptionChanges(s, old), told.changes, enabled))
 	if len(changes) == 0 {
 		w.say(unchanged, "subscription "+s.code, "")
 		return nil
@@ -163,6 +168,23 @@ func (w *writer) subscription(ctx context.Context, s subscriptionDecl, old *sett
 	_, err = w.tx.NewUpdate().Model(&row).WherePK().
 		Column("name", "merchants", "signing_secrets", "notify", "updated_at", "disabled_at").Exec(ctx)
 	return err
+}
+
+// keep takes what the file leaves out from what is stored. Merchants that cannot be
+// read are all of them, as in a new one.
+func (s *subscriptionDecl) keep(old *settings.SubscriptionRow) {
+	if old == nil {
+		return
+	}
+	if s.keepsName {
+		s.name = old.Name
+	}
+	if s.keepsEnabled {
+		s.enabled = old.DisabledAt == nil
+	}
+	if s.keepsFollows && json.Unmarshal(old.Merchants, &s.follows) != nil {
+		s.follows = nil
+	}
 }
 
 // subscriptionChanges names the fields beside how it is told that differ from what

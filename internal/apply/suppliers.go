@@ -72,6 +72,12 @@ func (w *writer) supplierAccounts(ctx context.Context, all []supplierDecl) (map[
 }
 
 func (w *writer) supplier(ctx context.Context, s supplierDecl, old *settings.SupplierRow, accountID int64) error {
+	if old != nil && s.keepsEnabled {
+		s.enabled = old.Enabled
+	}
+	if old != nil && s.keepsAllowIPs {
+		s.allowIPs = old.AllowIPs
+	}
 	row := settings.SupplierRow{
 		Code: s.code, Kind: s.kind.Name, AccountID: accountID, Enabled: s.enabled, AllowIPs: s.allowIPs, UpdatedAt: w.now,
 	}
@@ -89,7 +95,7 @@ func (w *writer) supplier(ctx context.Context, s supplierDecl, old *settings.Sup
 	if old.AccountID != accountID && len(changes) == 0 {
 		changes = []string{"account"} // the kind names its account in another way now
 	}
-	if len(changes) == 0 {
+	if changes = w.forced(changes); len(changes) == 0 {
 		w.say(unchanged, "supplier "+s.code, "")
 		return nil
 	}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,10 +33,12 @@ var formats = []string{"standard", "form", "form-md5"}
 type toldDecl struct {
 	settings  merchant.Settings
 	endpoints []endpointDecl
+	// keeps are the fields that the file leaves out: they stay as they are stored.
+	keeps []string
 }
 
-// told reads how somebody wants to be told; what is left out has the default of
-// the contract.
+// told reads how somebody wants to be told. What is left out of a new one, or is null,
+// has the default of the contract.
 func (o object) told(env Env, files *keyFiles) toldDecl {
 	defaults := env.Defaults.filled()
 	s := merchant.Settings{
@@ -68,11 +71,70 @@ func (o object) told(env Env, files *keyFiles) toldDecl {
 		s.URLs = append(s.URLs, text)
 	}
 	s.Schedule, s.WaitsMS = o.at("schedule").schedule(defaults.Schedule)
-	return toldDecl{settings: s, endpoints: o.at("endpoints").endpoints(env, files, s.Format)}
+	return toldDecl{settings: s, endpoints: o.at("endpoints").endpoints(env, files), keeps: o.keeps()}
 }
 
-// reached says whether there is any address.
-func (t toldDecl) reached() bool { return len(t.settings.URLs)+len(t.endpoints) > 0 }
+// keeps are the fields of how somebody is told that the file leaves out. Lists, and the
+// breaker's rules, are taken as a whole.
+func (o object) keeps() (names []string) {
+	for _, name := range toldFields {
+		if o.leftOut(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// over is what the file says over what is stored.
+func (t toldDecl) over(was merchant.Settings) merchant.Settings {
+	is := t.settings
+	for _, f := range toldSettings {
+		if slices.Contains(t.keeps, f.name) {
+			f.keep(&is, &was)
+		}
+	}
+	return is
+}
+
+// toldSetting is one field of how somebody is told.
+type toldSetting struct {
+	name string
+	same func(a, b *merchant.Settings) bool
+	keep func(is, was *merchant.Settings)
+}
+
+func one[T comparable](name string, at func(*merchant.Settings) *T) toldSetting {
+	return toldSetting{
+		name, func(a, b *merchant.Settings) bool { return *at(a) == *at(b) },
+		func(is, was *merchant.Settings) { *at(is) = *at(was) },
+	}
+}
+
+func several(name string, at func(*merchant.Settings) *[]string) toldSetting {
+	return toldSetting{
+		name, func(a, b *merchant.Settings) bool { return slices.Equal(*at(a), *at(b)) },
+		func(is, was *merchant.Settings) { *at(is) = *at(was) },
+	}
+}
+
+// toldSettings are all fields but the endpoints.
+var toldSettings = []toldSetting{
+	several("urls", func(s *merchant.Settings) *[]string { return &s.URLs }),
+	one("ack", func(s *merchant.Settings) *string { return &s.Ack }),
+	one("ack_text", func(s *merchant.Settings) *string { return &s.AckText }),
+	one("format", func(s *merchant.Settings) *string { return &s.Format }),
+	{
+		"schedule", func(a, b *merchant.Settings) bool {
+			return a.Schedule == b.Schedule && slices.Equal(a.WaitsMS, b.WaitsMS)
+		}, func(is, was *merchant.Settings) { is.Schedule, is.WaitsMS = was.Schedule, was.WaitsMS },
+	},
+	one("timeout", func(s *merchant.Settings) *int64 { return &s.TimeoutMS }),
+	one("max_in_flight", func(s *merchant.Settings) *int { return &s.MaxInFlight }),
+	one("rate_limit", func(s *merchant.Settings) *float64 { return &s.RatePerSecond }),
+	one("breaker", func(s *merchant.Settings) *merchant.Breaker { return &s.Breaker }),
+	several("events", func(s *merchant.Settings) *[]string { return &s.Events }),
+	one("balance", func(s *merchant.Settings) *string { return &s.Balance }),
+}
 
 // eventTypes reads a list of types of events; an empty one stands for all.
 func (v value) eventTypes() []string {

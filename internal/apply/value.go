@@ -121,6 +121,13 @@ func (o object) at(name string) value {
 	return value{line: o.line, path: join(o.path, name), all: o.all, bad: o.bad}
 }
 
+// leftOut says that the file does not name the field: it keeps its value. One that is
+// null goes back to its default.
+func (o object) leftOut(name string) bool {
+	_, named := o.fields[name]
+	return !named
+}
+
 // list is the entries of a list.
 func (v value) list() []value {
 	if !v.given() {

@@ -34,7 +34,13 @@ const (
 	Unparsable       = "malformed_request" // unlike the exception "malformed", nothing of it is authentic
 	AdapterFailed    = "adapter_failed"    // our own mistake: the supplier sends again
 	Unavailable      = "unavailable"       // nothing is known to be committed: the supplier sends again
+	RateLimited      = "rate_limited"      // more than its address may send; nobody looks at it
 )
+
+// Refused are all of them.
+var Refused = []string{
+	UnknownSupplier, DisabledSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed, Unavailable, RateLimited,
+}
 
 // Payments commits authentic callbacks; it is payment.Processor.
 type Payments interface {

@@ -46,7 +46,7 @@ type Config struct {
 	DatabasePool  int    `env:"DATABASE_POOL" default:"16" min:"2" max:"1000" doc:"Connections to PostgreSQL per node. More than COMMIT_WRITERS, or pages and ticks would wait for callbacks."`
 	RedisURL      Secret `env:"REDIS_URL" default:"" empty:"embedded" form:"redis" doc:"Redis of the queues. It must run with maxmemory-policy noeviction."`
 	MasterKey     Secret `env:"MASTER_KEY" default:"" empty:"see MASTER_KEY_FILE" form:"key" doc:"Encrypts secrets at rest. With DATABASE_URL it or a key file is needed. Several keys, separated by commas, during rotation: the current one first."`
-	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, made at the first start where no database URL is set" form:"path" doc:"File with the master key, mode 0600; one key a line, the current one first."`
+	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, made at the first start where no database URL is set" form:"path" doc:"File with the master key, which others may not change nor everybody read; one key a line, the current one first."`
 
 	AdminPasswordFile string `env:"ADMIN_PASSWORD_FILE" default:"" empty:"a password is made and printed" form:"path" doc:"File with the one-time password of the operator admin, read at the first start only. It must be changed within 24 hours, as any one-time password."`
 

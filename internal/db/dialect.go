@@ -53,6 +53,14 @@ func (d dialect) probe() string {
 		" INSERT INTO form_keys (form_key, at) SELECT hex(randomblob(%d / 2)), ? FROM n", probeRows, probeRow)
 }
 
+// hasTable is the query for whether there is a table of a name.
+func (d dialect) hasTable() string {
+	if d == postgres {
+		return "SELECT to_regclass(?) IS NOT NULL"
+	}
+	return "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)"
+}
+
 // keyType is a number as a table's only key.
 var keyType = regexp.MustCompile(`\bBIGINT(\s+PRIMARY KEY)`)
 

@@ -22,6 +22,8 @@ func Kind(err error) string {
 	var network net.Error
 	var certificate *tls.CertificateVerificationError
 	switch {
+	case errors.Is(err, ErrNoSchema):
+		return ErrNoSchema.Error()
 	case errors.Is(err, ErrOldSchema):
 		return ErrOldSchema.Error()
 	case errors.Is(err, errReadOnly), IsReadOnly(err):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,36 +49,55 @@ func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err er
 }
 
 // Rollback takes back the newest applied migration and returns its name, or ""
-// where there is none.
+// where there is none. Of a schema that is newer than the program it takes back
+// nothing (ErrNewSchema): what is newest there, this program has no way back from.
 func (d *DB) Rollback(ctx context.Context, files fs.FS) (string, error) {
-	status, err := d.MigrationStatus(ctx, files)
-	if err != nil {
+	m, err := d.NewestMigration(ctx, files)
+	if err != nil || m == nil {
 		return "", err
 	}
-	for _, m := range slices.Backward(status) {
-		if m.AppliedAt == 0 {
-			continue
-		}
-		if m.down == "" {
-			return "", fmt.Errorf("migration %s has no way back", m.Name)
-		}
-		_, err := d.migrateOne(ctx, files, m, false)
-		return m.Name, err
+	if m.down == "" {
+		return "", fmt.Errorf("migration %s has no way back", m.Name)
 	}
-	return "", nil
+	_, err = d.migrateOne(ctx, files, *m, false)
+	return m.Name, err
 }
 
-// MigrationStatus lists all known migrations in order.
+// NewestMigration is the one that Rollback would take back, or nil. Errors: ErrNewSchema.
+func (d *DB) NewestMigration(ctx context.Context, files fs.FS) (newest *Migration, err error) {
+	all, err := d.migrations(files)
+	if err != nil {
+		return nil, err
+	}
+	applied, err := d.appliedMigrations(ctx, d.Read)
+	if errors.Is(err, ErrNoSchema) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if applied[all[i].Name] != 0 {
+			newest = &all[i]
+		}
+		delete(applied, all[i].Name)
+	}
+	if len(applied) > 0 {
+		return nil, fmt.Errorf("%w: %s is unknown here: take it back with the program that brought it", ErrNewSchema,
+			slices.Max(slices.Collect(maps.Keys(applied))))
+	}
+	return newest, nil
+}
+
+// MigrationStatus lists all known migrations in order. It makes nothing: where there
+// is no schema, all of them are pending.
 func (d *DB) MigrationStatus(ctx context.Context, files fs.FS) ([]Migration, error) {
 	all, err := d.migrations(files)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.createMigrationTable(ctx); err != nil {
-		return nil, err
-	}
 	applied, err := d.appliedMigrations(ctx, d.Read)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNoSchema) {
 		return nil, err
 	}
 	for i := range all {
@@ -86,11 +106,16 @@ func (d *DB) MigrationStatus(ctx context.Context, files fs.FS) ([]Migration, err
 	return all, nil
 }
 
-// ErrOldSchema says that the schema is not what this program needs.
-var ErrOldSchema = errors.New("the schema is older than this program: run backstop migrate up")
+// What is wrong with a schema.
+var (
+	ErrNoSchema  = errors.New("the database is empty: start the server first (backstop serve), or run backstop migrate up")
+	ErrOldSchema = errors.New("the schema is older than this program: run backstop migrate up")
+	ErrNewSchema = errors.New("the schema is newer than this program")
+)
 
 // CheckSchema says whether the schema is at least what this binary knows, or
-// ErrOldSchema. A newer one is fine: changes expand first and contract a release later.
+// ErrNoSchema or ErrOldSchema. A newer one is fine: changes expand first and contract a
+// release later.
 func (d *DB) CheckSchema(ctx context.Context, files fs.FS) error {
 	all, err := d.migrations(files)
 	if err != nil {
@@ -186,7 +211,16 @@ func (d *DB) createMigrationTable(ctx context.Context) error {
 	return nil
 }
 
+// appliedMigrations are the moments at which migrations were applied, by name, or
+// ErrNoSchema.
 func (d *DB) appliedMigrations(ctx context.Context, q bun.IDB) (map[string]int64, error) {
+	var there bool
+	if err := q.NewRaw(d.dialect.hasTable(), "schema_migrations").Scan(ctx, &there); err != nil {
+		return nil, fmt.Errorf("look for schema_migrations: %w", err)
+	}
+	if !there {
+		return nil, ErrNoSchema
+	}
 	var rows []struct {
 		Name      string
 		AppliedAt int64

@@ -39,6 +39,8 @@ type node struct {
 	sends   bool
 	senders atomic.Int64 // as of the last beat
 	lock    *nameLock    // nil where the data folder's lock keeps the name
+	// settings is the version of the settings that this process uses.
+	settings atomic.Int64
 }
 
 // NewID returns a fresh id. It panics before Join: an id without a slot could
@@ -177,7 +179,8 @@ func (d *DB) Beat(ctx context.Context) error {
 	if err := d.measure(ctx); err != nil {
 		return fmt.Errorf("measure the database clock: %w", err)
 	}
-	res, err := d.NewRaw("UPDATE nodes SET seen_at = ? WHERE slot = ? AND boot = ?", d.Now(), d.ids.slot.Load(), d.node.boot).Exec(ctx)
+	res, err := d.NewRaw("UPDATE nodes SET seen_at = ?, config_version = ? WHERE slot = ? AND boot = ?",
+		d.Now(), d.node.settings.Load(), d.ids.slot.Load(), d.node.boot).Exec(ctx)
 	d.room.heard(err)
 	if err != nil {
 		return fmt.Errorf("beat: %w", err)
@@ -191,6 +194,34 @@ func (d *DB) Beat(ctx context.Context) error {
 	}
 	d.node.senders.Store(senders)
 	return nil
+}
+
+// Uses makes known which version of the settings this process uses now. What cannot be
+// written goes with the next beat.
+func (d *DB) Uses(ctx context.Context, version int64) error {
+	if d.node.settings.Swap(version) == version {
+		return nil
+	}
+	_, err := d.NewRaw("UPDATE nodes SET config_version = ? WHERE slot = ? AND boot = ?", version, d.ids.slot.Load(), d.node.boot).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("tell which settings are in use: %w", err)
+	}
+	return nil
+}
+
+// Node is a server of the installation.
+type Node struct {
+	Name          string
+	ConfigVersion int64
+}
+
+// Nodes are the servers that live, by name. Commands beside them have none.
+func (d *DB) Nodes(ctx context.Context) (all []Node, err error) {
+	err = d.Read.NewRaw("SELECT name, config_version FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name", d.Now()-NodeGone.Microseconds()).Scan(ctx, &all)
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes: %w", err)
+	}
+	return all, nil
 }
 
 // NodeGone is how long after its last beat a process counts as gone: three beats.

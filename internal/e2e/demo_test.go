@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,9 +26,9 @@ func TestANewcomersFirstMinute(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	w.folder = t.TempDir() // nothing was applied there
+	w.folder = filepath.Join(t.TempDir(), "data") // nothing was applied there
 	cmd := exec.Command(program, "serve", "--demo")
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = w.environ(), w.folder, out, out
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = w.environ(), t.TempDir(), out, out
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -58,6 +60,10 @@ func TestANewcomersFirstMinute(t *testing.T) {
 		return strings.Contains(text, `backstop_orders_moved_total{status="paid"}`) && strings.Contains(text, `backstop_notifications_total{result="delivered"}`)
 	})
 	t.Logf("alive after %s", time.Since(start).Round(10*time.Millisecond))
+	if _, err := os.Stat(w.folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it plays in the data folder itself: %v", err)
+	}
+	w.folder += "-demo"
 	w.token = strings.TrimSpace(w.run("token", "add", "desk", "--scope", "monitor"))
 	kinds := map[string]bool{}
 	suppliers := map[string]bool{}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -20,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -158,4 +160,37 @@ func selfSigned(t *testing.T, folder string) (file string) {
 		}
 	}
 	return file
+}
+
+// TestApplySaysWhichNodesHaveTakenTheChange applies beside two servers, and beside one
+// of them that does not move.
+func TestApplySaysWhichNodesHaveTakenTheChange(t *testing.T) {
+	t.Parallel()
+	one, two := twoNodes(t)
+	one.start("")
+	two.start("")
+	if said := one.apply("merchants: [{ code: m1, name: Renamed }]"); !strings.HasSuffix(said, "merchant m1 changed: name\ntaken by 2 of 2 nodes\n") {
+		t.Errorf("apply says %q", said)
+	}
+	name, err := os.ReadFile(filepath.Join(two.folder, "node"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := two.server.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	apply := exec.CommandContext(t.Context(), program, "apply", "--wait", "2s", "-")
+	apply.Env, apply.Stdin = one.environ(), strings.NewReader("merchants: [{ code: m1, name: Again }]")
+	var out, said bytes.Buffer
+	apply.Stdout, apply.Stderr = &out, &said
+	err = apply.Run()
+	if resumed := two.server.cmd.Process.Signal(syscall.SIGCONT); resumed != nil {
+		t.Fatal(resumed)
+	}
+	if want := "not taken by " + strings.TrimSpace(string(name)) + " within 2s"; err != nil || !strings.Contains(said.String(), want) || out.String() != "merchant m1 changed: name\n" {
+		t.Errorf("%v: %q, %q; want %q", err, out.String(), said.String(), want)
+	}
+	if again := one.run("apply", filepath.Join(one.folder, "apply.yaml")); !strings.HasSuffix(again, "taken by 2 of 2 nodes\n") {
+		t.Errorf("later apply says %q", again)
+	}
 }

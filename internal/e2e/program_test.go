@@ -26,7 +26,9 @@ import (
 	"backstop/internal/queue/queuetest"
 )
 
-// program is the path of the binary under test, built with its failpoints.
+// program is the path of the binary under test, built with its failpoints, in a folder
+// that goes with the tests. It is the program's temporary folder too: one that is killed
+// leaves the folder of its queue's socket there.
 var program string
 
 func TestMain(m *testing.M) {
@@ -118,6 +120,7 @@ func newWorld(t *testing.T, o options) *world {
 	if o.ownRedis {
 		w.redis = queuetest.Start(t)
 	}
+	w.run("migrate", "up")
 	w.apply(w.config(""))
 	w.token = strings.TrimSpace(w.run("token", "add", "e2e", "--scope", "monitor"))
 	return w
@@ -156,7 +159,7 @@ func supplierConfig(code string) string {
 // environ is a clean environment: what the developer has set must not leak in.
 func (w *world) environ(more ...string) []string {
 	env := []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + filepath.Dir(program),
 		"BACKSTOP_DATA=" + w.folder, "BACKSTOP_LISTEN=" + w.address,
 		"BACKSTOP_NOTIFY_ALLOW_CIDRS=127.0.0.0/8,::1/128", "BACKSTOP_DATABASE_URL=" + w.database,
 	}

@@ -70,6 +70,9 @@ type Merchant struct {
 	Disabled bool
 	// Locked says that they do not open on this node: what is to be signed waits.
 	Locked bool
+	// Broken says that its row cannot be read here: nothing is taken from it or sent to
+	// it until the row is repaired. Its settings are those that were read last, if any.
+	Broken bool
 	// Endpoints are all addresses, the plain ones first, with their secrets open.
 	Endpoints []Endpoint
 	// House marks one of the house's own systems: it is told like a merchant, but
@@ -90,6 +93,7 @@ type Book struct {
 	byCode map[string]*Merchant
 	byKey  map[string]*Merchant // by hash of the API key
 	house  []*Merchant          // enabled ones
+	broken []*Merchant
 }
 
 // NewBook makes a Book; keyHashes holds a merchant's API key hash by its id.
@@ -97,6 +101,9 @@ func NewBook(all []*Merchant, keyHashes map[int64]string) *Book {
 	b := &Book{byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{}}
 	for _, m := range all {
 		b.byID[m.ID] = m
+		if m.Broken || m.Locked {
+			b.broken = append(b.broken, m)
+		}
 		if m.House {
 			if !m.Disabled {
 				b.house = append(b.house, m)
@@ -112,15 +119,33 @@ func NewBook(all []*Merchant, keyHashes map[int64]string) *Book {
 }
 
 // Subscribers are the house's own systems that are told of a merchant's events of
-// a type.
+// a type. Of one whose row cannot be read it is not known: it is among them, and what
+// it follows is looked at again when it is (Subscribes).
 func (b *Book) Subscribers(code, event string) []*Merchant {
 	var all []*Merchant
 	for _, h := range b.house {
-		if takes(h.Follows, code) && h.Wants(event) {
+		if h.Broken || h.Subscribes(code, event) {
 			all = append(all, h)
 		}
 	}
 	return all
+}
+
+// Subscribes says whether one of the house's own systems is told of a merchant's
+// events of a type.
+func (m *Merchant) Subscribes(code, event string) bool {
+	return takes(m.Follows, code) && m.Wants(event)
+}
+
+// AllBroken are the merchants and systems of the house whose rows cannot be read, or
+// whose secrets do not open here.
+func (b *Book) AllBroken() []*Merchant { return b.broken }
+
+// Broken says whether the row of a merchant, or of a system of the house, cannot be
+// read.
+func (b *Book) Broken(id int64) bool {
+	m := b.byID[id]
+	return m != nil && m.Broken
 }
 
 // Subscriber returns the enabled system of the house with the code, or nil.

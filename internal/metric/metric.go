@@ -81,6 +81,19 @@ var (
 	}, []string{"result"})
 )
 
+// Results of a nudge.
+const (
+	NudgeSent    = "sent"
+	NudgeDropped = "dropped"
+)
+
+// Begin shows a counter with 0 for each value of its label.
+func Begin[Value ~string](c *prometheus.CounterVec, values ...Value) {
+	for _, v := range values {
+		c.WithLabelValues(string(v))
+	}
+}
+
 func init() {
 	Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }

@@ -48,6 +48,14 @@ func (d *Dispatcher) deliver(t *ticket, c claimed, more ...claimed) {
 		return
 	}
 	m := d.o.Book().ByID(c.MerchantID)
+	switch {
+	case m != nil && m.Broken: // it has become so since the claim
+		d.handBack(t, append(more, c)...)
+		return
+	case m != nil && c.Channel == Unrouted:
+		d.route(t, c, m)
+		return
+	}
 	p := d.plan(m, c)
 	if cause, why := d.faultOf(m, c, p); cause != "" {
 		d.stepAside(t, p.endpoint, cause, why, append(more, c)...)

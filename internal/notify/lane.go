@@ -67,9 +67,13 @@ func (d *Dispatcher) Way(merchantID int64) (queue.Lane, bool) {
 	return "", true
 }
 
-// gate is what a merchant's breaker allows; all, where it does not park.
+// gate is what a merchant's breaker allows; all, where it does not park. A merchant
+// whose row cannot be read is let alone: what is for it waits in its rows.
 func (d *Dispatcher) gate(merchantID int64) breaker.Gate {
 	g := d.o.Breakers.Gate(merchantID)
+	if d.o.Book().Broken(merchantID) {
+		return breaker.Gate{Generation: g.Generation}
+	}
 	if !g.Flow && !IsParked(d.o.Breakers, d.o.Book(), merchantID) {
 		return breaker.Gate{Flow: true, Generation: g.Generation}
 	}

@@ -71,7 +71,7 @@ func (n *Nudger) Now(nudges []queue.Nudge) {
 	select {
 	case n.fresh <- nudges:
 	default:
-		metric.Nudges.WithLabelValues("dropped").Add(float64(len(nudges)))
+		metric.Nudges.WithLabelValues(metric.NudgeDropped).Add(float64(len(nudges)))
 	}
 }
 
@@ -84,7 +84,7 @@ func (n *Nudger) Later(nudge queue.Nudge) {
 	select {
 	case n.later <- nudge:
 	default:
-		metric.Nudges.WithLabelValues("dropped").Inc()
+		metric.Nudges.WithLabelValues(metric.NudgeDropped).Inc()
 	}
 }
 
@@ -182,9 +182,9 @@ func (n *Nudger) sendBuckets(buckets map[int64][]queue.Nudge) {
 // count keeps the figures. An error is no event of its own: Redis being away is
 // logged by its own check, and the tick does the work.
 func (n *Nudger) count(nudges int, err error) {
-	result := "sent"
+	result := metric.NudgeSent
 	if err != nil {
-		result = "dropped"
+		result = metric.NudgeDropped
 		n.log.Debug("nudge", "nudges", nudges, "error", err)
 	}
 	metric.Nudges.WithLabelValues(result).Add(float64(nudges))

@@ -53,12 +53,22 @@ func Routes(book *merchant.Book, merchantID int64, event, own string) []Route {
 	}
 	routes := ownRoutes(m, event, own)
 	for _, h := range book.Subscribers(m.Code, event) {
-		routes = append(routes, reach(h, event, Route{To: h.ID, House: true})...)
+		routes = append(routes, houseRoutes(h, event)...)
 	}
 	return routes
 }
 
+func houseRoutes(h *merchant.Merchant, event string) []Route {
+	if h.Broken {
+		return []Route{{To: h.ID, House: true, Channel: Unrouted}}
+	}
+	return reach(h, event, Route{To: h.ID, House: true})
+}
+
 func ownRoutes(m *merchant.Merchant, event, own string) []Route {
+	if m.Broken {
+		return []Route{{To: m.ID, Channel: Unrouted, URL: own}}
+	}
 	to := Route{To: m.ID}
 	if !m.Wants(event) {
 		return []Route{{To: m.ID, Channel: Webhook, URL: own, Skip: SwitchedOff}}

@@ -180,3 +180,6 @@ const (
 	OrderFailed = "order_failed" // the last attempt failed for good
 	OrderClosed = "order_closed" // the supplier closed the last attempt, and with it the order
 )
+
+// Outcomes are all of them.
+var Outcomes = []string{Paid, Repeat, Ignored, FailedTry, OrderFailed}

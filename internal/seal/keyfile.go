@@ -53,8 +53,9 @@ func decodeKey(word string) ([]byte, bool) {
 	return key, err == nil && len(key) == keySize
 }
 
-// Load reads the key file at path. It refuses a file that others on the machine
-// can read. A missing file is fs.ErrNotExist.
+// Load reads the key file at path. It refuses a file that others on the machine can
+// change, or that everybody can read. Its group may read it: a service manager gives
+// the file to root and lets the service read it so. A missing file is fs.ErrNotExist.
 func Load(path string) (*Keyring, error) {
 	text, err := readPrivate(path)
 	if err != nil {
@@ -95,7 +96,7 @@ func readPrivate(path string) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("master key file %s is not a regular file", path)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); mode&0o022 != 0 || mode&0o004 != 0 && !isPrivateFolder(path) {
 		return "", fmt.Errorf("master key file %s can be read or written by others (mode %04o): run chmod 600 %s", path, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
@@ -106,6 +107,27 @@ func readPrivate(path string) (string, error) {
 		return "", fmt.Errorf("master key file %s is larger than %d bytes: is it the right file?", path, maxFile)
 	}
 	return string(text), nil
+}
+
+// secretsFolder is where containers get their secrets.
+var secretsFolder = "/run/secrets"
+
+// isPrivateFolder says that the file lies in a folder that systemd or a container
+// made for this service alone, in which the modes of files say nothing.
+func isPrivateFolder(path string) bool {
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	for _, folder := range []string{os.Getenv("CREDENTIALS_DIRECTORY"), secretsFolder} {
+		if folder, err = filepath.EvalSymlinks(folder); err != nil || !filepath.IsAbs(folder) {
+			continue
+		}
+		if inside, err := filepath.Rel(folder, file); err == nil && filepath.IsLocal(inside) {
+			return true
+		}
+	}
+	return false
 }
 
 // create writes a new key to a file of its own and links it to path when it is

@@ -74,18 +74,50 @@ func TestProcessesThatStartAtOnceShareOneKey(t *testing.T) {
 	}
 }
 
-func TestAKeyThatOthersCanReadIsRefused(t *testing.T) {
+func TestAKeyThatOthersCanChangeOrEverybodyCanReadIsRefused(t *testing.T) {
 	key := strings.Repeat("0f", keySize)
-	for _, mode := range []fs.FileMode{0o640, 0o604, 0o644, 0o620, 0o601} {
+	for _, mode := range []fs.FileMode{0o604, 0o644, 0o444, 0o620, 0o602, 0o660} {
 		path := keyFile(t, key, mode)
 		if _, err := LoadOrCreate(path); err == nil || !strings.Contains(err.Error(), "run chmod 600 "+path) {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}
-	for _, mode := range []fs.FileMode{0o600, 0o400} {
+	for _, mode := range []fs.FileMode{0o600, 0o400, 0o640, 0o440} {
 		if _, err := LoadOrCreate(keyFile(t, key, mode)); err != nil {
 			t.Errorf("mode %o: %v", mode, err)
 		}
+	}
+}
+
+func TestAKeyThatAServiceManagerGivesIsTaken(t *testing.T) {
+	key := strings.Repeat("0f", keySize)
+	defer func(old string) { secretsFolder = old }(secretsFolder)
+	secretsFolder = t.TempDir()
+	t.Setenv("CREDENTIALS_DIRECTORY", t.TempDir())
+	for _, folder := range []string{secretsFolder, os.Getenv("CREDENTIALS_DIRECTORY")} {
+		for mode, taken := range map[fs.FileMode]bool{0o444: true, 0o440: true, 0o400: true, 0o644: true, 0o666: false, 0o664: false} {
+			path := filepath.Join(folder, mode.String())
+			if err := errors.Join(os.WriteFile(path, []byte(key), 0o600), os.Chmod(path, mode)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Load(path); (err == nil) != taken {
+				t.Errorf("mode %o: %v", mode, err)
+			}
+		}
+	}
+	outside := keyFile(t, key, 0o444)
+	within := filepath.Join(secretsFolder, "link")
+	if err := os.Symlink(outside, within); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{outside, within, secretsFolder + "/../" + filepath.Base(filepath.Dir(outside)) + "/master.key"} {
+		if _, err := Load(path); err == nil {
+			t.Errorf("%s is taken: it lies elsewhere", path)
+		}
+	}
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	if _, err := Load(outside); err == nil {
+		t.Error("an empty name of a folder stands for every folder")
 	}
 }
 

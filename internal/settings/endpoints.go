@@ -160,18 +160,13 @@ func (s *Store) house(ctx context.Context, disabled map[addressKey]bool) ([]*mer
 	all := make([]*merchant.Merchant, 0, len(rows))
 	for _, r := range rows {
 		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, House: true}
-		if err := json.Unmarshal(r.Notify, &m.Settings); err != nil {
-			return nil, fmt.Errorf("subscription %s: notify settings: %w", r.Code, err)
+		var unsigned error
+		m.Secrets, unsigned = OpenSubscriptionSecrets(s.keys, r)
+		unknown := json.Unmarshal(r.Merchants, &m.Follows)
+		if unknown != nil {
+			unknown = fmt.Errorf("merchants: %w", unknown)
 		}
-		if err := json.Unmarshal(r.Merchants, &m.Follows); err != nil {
-			return nil, fmt.Errorf("subscription %s: merchants: %w", r.Code, err)
-		}
-		var err error
-		if m.Secrets, err = OpenSubscriptionSecrets(s.keys, r); err != nil {
-			s.log.Error("a subscription's signing secrets cannot be opened", "subscription", r.Code, "error", err)
-			m.Locked = true
-		}
-		s.address(m, EndpointOwner{SubscriptionsTable, r.Code}, disabled)
+		s.read(m, EndpointOwner{SubscriptionsTable, r.Code}, r.Notify, disabled, unsigned, unknown)
 		all = append(all, m)
 	}
 	return all, nil

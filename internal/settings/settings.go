@@ -9,7 +9,9 @@ package settings
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -47,6 +49,23 @@ type Snapshot struct {
 	Merchants *merchant.Book
 }
 
+// Unreadable names the suppliers, merchants and subscriptions whose rows cannot be used
+// here, as in "merchant m1".
+func (s *Snapshot) Unreadable() []string {
+	var names []string
+	for _, code := range s.Suppliers.AllBroken() {
+		names = append(names, "supplier "+code)
+	}
+	for _, m := range s.Merchants.AllBroken() {
+		if m.House {
+			names = append(names, "subscription "+m.Code)
+		} else {
+			names = append(names, "merchant "+m.Code)
+		}
+	}
+	return names
+}
+
 // Store holds the current snapshot.
 type Store struct {
 	db      *db.DB
@@ -75,9 +94,9 @@ func (s *Store) Merchants() *merchant.Book { return s.Current().Merchants }
 func (s *Store) Refresh(ctx context.Context) error {
 	s.refresh.Lock()
 	defer s.refresh.Unlock()
-	var version int64
-	if err := s.db.Read.NewRaw("SELECT value FROM settings WHERE name = 'config_version'").Scan(ctx, &version); err != nil {
-		return fmt.Errorf("read the version of the settings: %w", err)
+	version, err := Version(ctx, s.db)
+	if err != nil {
+		return err
 	}
 	if version == s.Current().Version {
 		return nil
@@ -94,6 +113,14 @@ func (s *Store) Refresh(ctx context.Context) error {
 	}
 	s.current.Store(&Snapshot{Version: version, Suppliers: suppliers, Merchants: merchants})
 	return nil
+}
+
+// Version is the version of the settings in the database.
+func Version(ctx context.Context, d *db.DB) (version int64, err error) {
+	if err := d.Read.NewRaw("SELECT value FROM settings WHERE name = 'config_version'").Scan(ctx, &version); err != nil {
+		return 0, fmt.Errorf("read the version of the settings: %w", err)
+	}
+	return version, nil
 }
 
 // Bump says to every node that the settings changed; call it in the transaction
@@ -198,8 +225,8 @@ func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v
 	return json.Marshal(fields)
 }
 
-// merchants loads all merchants. One whose secrets do not open is kept without
-// them: its orders go on, its notifications wait.
+// merchants loads all merchants. One whose row cannot be read is marked and logged: the
+// others must go on.
 func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 	var rows []merchant.Row
 	if err := s.db.Read.NewSelect().Model(&rows).OrderExpr("m.id").Scan(ctx); err != nil {
@@ -213,17 +240,12 @@ func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
 		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil}
-		if err := json.Unmarshal(r.Notify, &m.Settings); err != nil {
-			return nil, fmt.Errorf("merchant %s: notify settings: %w", r.Code, err)
-		}
-		if m.Secrets, err = OpenSecrets(s.keys, r); err != nil {
-			s.log.Error("a merchant's signing secrets cannot be opened", "merchant", r.Code, "error", err)
-			m.Locked = true
-		}
 		if r.APIKeyHash != nil {
 			hashes[r.ID] = *r.APIKeyHash
 		}
-		s.address(m, EndpointOwner{MerchantsTable, r.Code}, disabled)
+		var unsigned error
+		m.Secrets, unsigned = OpenSecrets(s.keys, r)
+		s.read(m, EndpointOwner{MerchantsTable, r.Code}, r.Notify, disabled, unsigned)
 		all = append(all, m)
 	}
 	house, err := s.house(ctx, disabled)
@@ -231,6 +253,34 @@ func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 		return nil, err
 	}
 	return merchant.NewBook(append(all, house...), hashes), nil
+}
+
+// read fills in how a recipient is notified. What else of its row cannot be read is in
+// errs. Secrets that do not open are a fault of this node's keys: what is to be signed
+// waits, for another node or a repair, and everything else goes on.
+func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, notify json.RawMessage, disabled map[addressKey]bool, errs ...error) {
+	errs = slices.DeleteFunc(errs, func(err error) bool {
+		if !errors.Is(err, seal.ErrKey) && !errors.Is(err, seal.ErrSealed) {
+			return false
+		}
+		m.Locked = true
+		s.log.Error("signing secrets cannot be opened: notifications that they sign wait", owner.Table, owner.Code, "error", err)
+		return true
+	})
+	var now merchant.Settings
+	if err := json.Unmarshal(notify, &now); err != nil {
+		errs = append(errs, fmt.Errorf("notify settings: %w", err))
+		if last := s.Merchants().ByID(m.ID); last != nil {
+			m.Settings, m.Endpoints = last.Settings, last.Endpoints
+		}
+	} else {
+		m.Settings = now
+		s.address(m, owner, disabled)
+	}
+	if err := errors.Join(errs...); err != nil {
+		m.Broken = true
+		s.log.Error("settings cannot be read: it is sent nothing until they are repaired", owner.Table, owner.Code, "error", err)
+	}
 }
 
 // OpenSecrets returns a merchant's signing keys, newest first.

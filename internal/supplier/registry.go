@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -96,6 +98,14 @@ func (r *Registry) ByID(id int64) (Entry, bool) {
 	}
 	e, ok := r.byID[id]
 	return e, ok
+}
+
+// AllBroken are the codes of all suppliers that cannot be used.
+func (r *Registry) AllBroken() []string {
+	if r == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(r.broken))
 }
 
 // Broken returns the id of a supplier that is known but cannot be used: that is

@@ -67,6 +67,14 @@ func (r Report) OK() bool {
 	return true
 }
 
+// Examined is how many rows were looked at in all.
+func (r Report) Examined() (n int64) {
+	for _, i := range r.Invariants {
+		n += i.Examined
+	}
+	return n
+}
+
 // WriteText prints the report as a table, with examples of what is wrong below.
 func (r Report) WriteText(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -17,7 +17,8 @@ import (
 )
 
 // envURL names a PostgreSQL server for tests. Without it a private one is
-// started from Debian's packages and left running for the next test process.
+// started from Debian's packages, which all test processes share and which ends soon
+// after the last of them (see watch).
 const envURL = "TEST_DATABASE_URL"
 
 var server = sync.OnceValues(func() (string, error) {
@@ -27,23 +28,28 @@ var server = sync.OnceValues(func() (string, error) {
 	return private()
 })
 
-// private starts, or finds, a server on a loopback port below the temporary
-// folder. A file lock lets many test processes share one.
+// held are the locks that this process holds for as long as it runs: a file that nobody
+// refers to is closed.
+var held []*os.File
+
+// private starts, or finds, a server on a loopback port below the temporary folder.
 func private() (string, error) {
 	bin, err := binaries()
 	if err != nil {
 		return "", err
 	}
-	home := filepath.Join(os.TempDir(), fmt.Sprintf("backstop-test-pg-%d", os.Getuid()))
-	if err := os.MkdirAll(home, 0o755); err != nil {
-		return "", err
-	}
-	lock, err := os.OpenFile(filepath.Join(home, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	home := filepath.Join(os.TempDir(), fmt.Sprintf("backstop-test-postgres-%d", os.Getuid()))
+	lock, err := lockHome(home)
 	if err != nil {
 		return "", err
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+	user, err := locked(filepath.Join(home, usersFile), syscall.LOCK_SH)
+	if err != nil {
+		return "", err
+	}
+	held = append(held, user)
+	if err := startWatch(home); err != nil {
 		return "", err
 	}
 	portFile := filepath.Join(home, "port")
@@ -54,7 +60,7 @@ func private() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := start(bin, filepath.Join(home, "data"), port); err != nil {
+	if err := start(bin, filepath.Join(home, dataFolder), port); err != nil {
 		return "", err
 	}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

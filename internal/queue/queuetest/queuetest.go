@@ -113,7 +113,7 @@ func (s *Server) up() error {
 		"--appendonly", "yes", "--appendfsync", "everysec",
 	}, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.SysProcAttr = endWithUs()
+	s.cmd.SysProcAttr = EndWithUs()
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}

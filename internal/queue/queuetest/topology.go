@@ -66,7 +66,7 @@ func StartSentinel(t testing.TB) (url string, master *Server) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("redis-server", config, "--sentinel")
-	cmd.SysProcAttr = endWithUs()
+	cmd.SysProcAttr = EndWithUs()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

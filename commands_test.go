@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"backstop/internal/config"
+	"backstop/internal/db/dbtest"
+)
+
+// besideServer are the commands that work on a server's database.
+var besideServer = [][]string{
+	{"apply", "docs/tour/tour.yaml"},
+	{"import", "orders", "go.mod"},
+	{"token", "add", "desk", "--scope", "monitor"},
+	{"token", "list"},
+	{"operator", "add", "li", "--role", "viewer"},
+	{"reseal"},
+	{"verify"},
+	{"migrate", "down", "--yes"},
+	{"migrate", "status"},
+}
+
+// A database that was made by mistake would be called in order, and what is written
+// there nobody would read.
+func TestCommandsBesideAServerMakeNoDatabase(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	t.Setenv("BACKSTOP_DATA", data)
+	t.Setenv("BACKSTOP_NOTIFY_ALLOW_CIDRS", "127.0.0.0/8")
+	for _, args := range besideServer {
+		code, out, said := backstop(t.Context(), args...)
+		if code != exitFailed || out != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, data) ||
+			!strings.Contains(said, "backstop serve") || !strings.Contains(said, "BACKSTOP_DATA") {
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+		}
+		if _, err := os.Stat(data); !os.IsNotExist(err) {
+			t.Fatalf("%s made a folder: %v", args, err)
+		}
+	}
+}
+
+func TestCommandsBesideAServerMakeNoSchema(t *testing.T) {
+	address := dbtest.PostgresURL(t)
+	data := filepath.Join(t.TempDir(), "data")
+	t.Setenv("BACKSTOP_DATA", data)
+	t.Setenv("BACKSTOP_DATABASE_URL", address)
+	t.Setenv("BACKSTOP_MASTER_KEY", strings.Repeat("0f", 32))
+	t.Setenv("BACKSTOP_NOTIFY_ALLOW_CIDRS", "127.0.0.0/8")
+	own, err := sql.Open("pgx", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	for _, args := range besideServer {
+		code, out, said := backstop(t.Context(), args...)
+		switch {
+		case args[0] != "migrate" && (code != exitFailed || out != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "backstop serve")):
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+		case args[0] == "migrate" && code != exitDone:
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+		case args[len(args)-1] == "status" && (!strings.Contains(out, "_core pending") || strings.Contains(out, "Z")):
+			t.Errorf("the status is %q", out)
+		}
+		var tables int
+		if err := own.QueryRow("SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace").Scan(&tables); err != nil || tables != 0 {
+			t.Fatalf("%s made %d tables, %v", args, tables, err)
+		}
+	}
+	if _, err := os.Stat(data); !os.IsNotExist(err) {
+		t.Errorf("they made a folder: %v", err)
+	}
+}
+
+func TestVerifyOverNothingFails(t *testing.T) {
+	for _, address := range []string{"", dbtest.PostgresURL(t)} {
+		t.Setenv("BACKSTOP_DATABASE_URL", address)
+		install(t)
+		if code, _, said := backstop(t.Context(), "verify"); code != exitFailed || !strings.Contains(said, "nothing to verify") {
+			t.Errorf("exit %d, %q", code, said)
+		}
+		if code, _, said := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
+			t.Fatal(said)
+		}
+		if code, out, said := backstop(t.Context(), "verify"); code != exitDone || !strings.Contains(out, "in order") {
+			t.Errorf("exit %d, %q, %q", code, out, said)
+		}
+		if code, _, said := backstop(t.Context(), "migrate", "down", "--yes"); code != exitDone {
+			t.Fatal(said)
+		}
+		for _, args := range besideServer[:7] {
+			if code, _, said := backstop(t.Context(), args...); code != exitFailed || !strings.Contains(said, "backstop migrate up") {
+				t.Errorf("%s with an older schema: exit %d, %q", args, code, said)
+			}
+		}
+	}
+}
+
+func TestTheLastMigrationIsTakenBackOnce(t *testing.T) {
+	install(t)
+	for range 100 {
+		code, out, said := backstop(t.Context(), "migrate", "down", "--yes")
+		if code != exitDone {
+			t.Fatal(said)
+		}
+		if out == "unchanged\n" {
+			return
+		}
+		if len(strings.Fields(out)) != 3 {
+			t.Fatalf("it says %q", out)
+		}
+	}
+	t.Error("there is no end")
+}
+
+func TestMigrateDownIsNotDoneByMistake(t *testing.T) {
+	for _, address := range []string{"", dbtest.PostgresURL(t)} {
+		t.Setenv("BACKSTOP_DATABASE_URL", address)
+		folder := install(t)
+		_, before, _ := backstop(t.Context(), "migrate", "status")
+		if code, out, said := backstop(t.Context(), "migrate", "down"); code != exitUsage || out != "" || !strings.Contains(said, "--yes") {
+			t.Errorf("without a terminal: exit %d, %q, %q", code, out, said)
+		}
+		execute(t, address, folder, "INSERT INTO schema_migrations (name, applied_at) VALUES ('20990101000000_later', 1)")
+		if code, out, said := backstop(t.Context(), "migrate", "down", "--yes"); code != exitFailed || out != "" || !strings.Contains(said, "20990101000000_later") {
+			t.Errorf("of a newer schema: exit %d, %q, %q", code, out, said)
+		}
+		if _, after, _ := backstop(t.Context(), "migrate", "status"); after != before || strings.Contains(after, "pending") {
+			t.Errorf("the status is %s", after)
+		}
+	}
+}
+
+// execute changes a database past the program.
+func execute(t *testing.T, address, folder, statement string) {
+	t.Helper()
+	driver := "pgx"
+	if address == "" {
+		driver, address = "sqlite", filepath.Join(folder, "backstop.db")
+	}
+	own, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	if _, err := own.Exec(statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOnlyAPlainYesIsOne(t *testing.T) {
+	for answer, yes := range map[string]bool{"yes\n": true, " yes \r\n": true, "y\n": false, "\n": false, "": false, "no\n": false, "yes": false} {
+		if err := answeredYes(streams{strings.NewReader(answer), io.Discard, io.Discard}, "?"); (err == nil) != yes {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+}
+
+func TestTheVersionHasTwoNames(t *testing.T) {
+	_, out, _ := backstop(t.Context(), "version")
+	if code, flag, said := backstop(t.Context(), "--version"); code != exitDone || flag != out || said != "" {
+		t.Errorf("exit %d, %q, %q; the command says %q", code, flag, said, out)
+	}
+	if !strings.HasPrefix(out, "backstop dev commit ") || !strings.HasSuffix(out, " "+runtime.Version()+"\n") {
+		t.Errorf("it says %q", out)
+	}
+}
+
+func TestHealthIsReadinessInOneLine(t *testing.T) {
+	answer := `{"status":"ready","checks":[{"name":"redis","ok":true}]}`
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer server.Close()
+	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	check := func(args []string, wantCode int, want string) {
+		t.Helper()
+		code, out, said := backstop(t.Context(), append([]string{"health"}, args...)...)
+		if code != wantCode || !strings.Contains(out+said, want) || strings.Count(out+said, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q, %q; want %q", args, code, out, said, want)
+		}
+	}
+	for _, listen := range []string{"0.0.0.0:" + port, ":" + port, "127.0.0.1:" + port} {
+		t.Setenv("BACKSTOP_LISTEN", listen)
+		check(nil, exitDone, "ready\n")
+	}
+	check([]string{"--url", server.URL + "/"}, exitDone, "ready\n")
+	answer = `{"status":"ready","checks":[{"name":"settings","ok":false,"error":"cannot be read: merchant m1","warning":true}]}`
+	check(nil, exitDone, "ready: settings: cannot be read: merchant m1\n")
+	status, answer = http.StatusServiceUnavailable, `{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"redis","ok":false,"error":"it is away"}]}`
+	check(nil, exitFailed, "not ready: redis: it is away\n")
+	answer = "<html>"
+	check(nil, exitFailed, "503")
+	status = http.StatusFound
+	check(nil, exitFailed, "302")
+	server.Close()
+	check(nil, exitFailed, "no server answers")
+	t.Setenv("BACKSTOP_LISTEN", "127.0.0.1:0")
+	check(nil, exitUsage, "--url")
+}
+
+// What is played must never come among real orders.
+func TestTheDemoPlaysInAFolderOfItsOwn(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	t.Setenv("BACKSTOP_DATA", data)
+	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none")
+	if code, out, said := backstop(t.Context(), "serve", "--demo"); code != exitUsage || out != "" || !strings.Contains(said, "BACKSTOP_DATABASE_URL") || strings.Contains(said, "topsecret") {
+		t.Errorf("exit %d, %q, %q", code, out, said)
+	}
+	for _, given := range []string{data, data + "/"} {
+		c, err := config.Load(config.Source{Environ: []string{
+			"BACKSTOP_DATA=" + given, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1/0", "BACKSTOP_MASTER_KEY=" + strings.Repeat("0f", 32),
+		}})
+		if err == nil {
+			err = stage(&c)
+		}
+		if err != nil || c.Data != data+"-demo" || c.RedisURL.IsSet() || c.MasterKey.IsSet() || c.MasterKeyPath() != data+"-demo/master.key" {
+			t.Errorf("%v: %+v", err, c)
+		}
+	}
+}
+
+func TestApplyReadsStandardInput(t *testing.T) {
+	install(t)
+	var out, said bytes.Buffer
+	code := run(t.Context(), []string{"apply", "-"}, strings.NewReader("skus: [{ sku: tea, stock: 3 }]"), &out, &said)
+	if code != exitDone || out.String() != "sku tea created\nno server is running\n" || said.Len() > 0 {
+		t.Errorf("exit %d, %q, %q", code, out.String(), said.String())
+	}
+	out.Reset()
+	code = run(t.Context(), []string{"apply", "-", "--wait", "0"}, strings.NewReader("skus: [{ sku: tea, stick: 3 }]"), &out, &said)
+	if code != exitFailed || out.Len() > 0 || !strings.Contains(said.String(), "standard input:1: skus[0].stick: unknown field") {
+		t.Errorf("exit %d, %q, %q", code, out.String(), said.String())
+	}
+	out.Reset()
+	code = run(t.Context(), []string{"apply", "-", "--wait=0s"}, strings.NewReader("skus: [{ sku: tea, stock: 3 }]"), &out, &said)
+	if code != exitDone || out.String() != "sku tea unchanged\n" {
+		t.Errorf("exit %d, %q, %q", code, out.String(), said.String())
+	}
+	if code, _, said := backstop(t.Context(), "apply", "-", "--wait=-1s"); code != exitUsage {
+		t.Errorf("exit %d, %q", code, said)
+	}
+}

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"slices"
+
+	"backstop/internal/alert"
+	"backstop/internal/breaker"
+	"backstop/internal/callback"
+	"backstop/internal/compensation"
+	"backstop/internal/metric"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+)
+
+// beginCounters shows every counter with 0 for all that it can count: one that appears
+// with its first event did not grow by it, and the rule that waits for that stays
+// silent. Those of group commit begin with their writers.
+func beginCounters() {
+	// What else is opened on the exception desk does not come by a callback.
+	byCallback := slices.DeleteFunc(slices.Clone(compensation.Kinds), func(kind string) bool {
+		return kind == compensation.NotifyExhausted || kind == compensation.SubscriptionExhausted || kind == compensation.StuckPaying
+	})
+	metric.Begin(metric.Callbacks, slices.Concat(callback.Refused, payment.Outcomes, byCallback)...)
+	metric.Begin(metric.Attempts, notify.Classes...)
+	metric.Begin(metric.Notifications, notify.Delivered, notify.RetryWait, notify.Exhausted)
+	metric.Begin(metric.BreakerChanges, breaker.Closed, breaker.Open, breaker.HalfOpen)
+	metric.Begin(metric.OrdersMoved, order.Statuses[1:]...) // the first is that of a new order
+	metric.Begin(metric.Exceptions, compensation.Kinds...)
+	metric.Begin(metric.Nudges, metric.NudgeSent, metric.NudgeDropped)
+	metric.Begin(metric.Alerts, alert.Names...)
+	metric.Begin(metric.AlertMessages, alert.Tries...)
+}

@@ -1,0 +1,156 @@
+package dbtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Files in the server's folder. Each test process holds usersFile for as long as it
+// runs, whatever ends it: the kernel lets go of its lock.
+const (
+	homeLock   = "lock"
+	usersFile  = "users"
+	watchFile  = "watch"
+	dataFolder = "data"
+)
+
+const (
+	// watchEnv makes a test program the watch over the server in a folder.
+	watchEnv = "BACKSTOP_TEST_POSTGRES_WATCH"
+	// linger is for how long nobody may use the server before it ends: one package's
+	// tests often begin a moment after those of another.
+	linger = 15 * time.Second
+	// endTime bounds the end of the server; it is killed then.
+	endTime = 5 * time.Second
+)
+
+// A test program that is started as the watch never comes to its tests.
+func init() {
+	if home := os.Getenv(watchEnv); home != "" {
+		if err := watch(home); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// locked opens a file and takes its lock; with LOCK_NB it fails where somebody has it.
+func locked(file string, how int) (*os.File, error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), how); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lockHome makes the server's folder and takes it. The watch may delete the folder
+// while somebody waits for its lock.
+func lockHome(home string) (*os.File, error) {
+	for range 100 {
+		if err := os.MkdirAll(home, 0o755); err != nil { // PostgreSQL's account goes through it
+			return nil, err
+		}
+		if err := os.Chmod(home, 0o755); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		lock, err := locked(filepath.Join(home, homeLock), syscall.LOCK_EX)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		held, err := lock.Stat()
+		if there, statErr := os.Stat(lock.Name()); err == nil && statErr == nil && os.SameFile(held, there) {
+			return lock, nil
+		}
+		lock.Close()
+	}
+	return nil, fmt.Errorf("%s comes and goes", home)
+}
+
+// startWatch starts a watch where there is none. It is this test program, which
+// outlives its tests and its own file.
+func startWatch(home string) error {
+	free, err := locked(filepath.Join(home, watchFile), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err != nil {
+		return nil // one runs
+	}
+	free.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self)
+	cmd.Env, cmd.Dir = append(os.Environ(), watchEnv+"="+home), "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+// watch ends the server, and takes its folder away, when no test process has used it
+// for a while.
+func watch(home string) error {
+	mine, err := locked(filepath.Join(home, watchFile), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err != nil {
+		return nil // another one was faster
+	}
+	defer mine.Close()
+	for idle := time.Duration(0); ; time.Sleep(time.Second) {
+		users, err := locked(filepath.Join(home, usersFile), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err != nil {
+			idle = 0
+			continue
+		}
+		users.Close()
+		if idle += time.Second; idle < linger {
+			continue
+		}
+		if ended, err := endServer(home); ended || err != nil {
+			return err
+		}
+	}
+}
+
+// endServer ends the server unless somebody uses it after all.
+func endServer(home string) (bool, error) {
+	lock, err := lockHome(home)
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	users, err := locked(filepath.Join(home, usersFile), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err != nil {
+		return false, nil
+	}
+	defer users.Close()
+	if text, err := os.ReadFile(filepath.Join(home, dataFolder, "postmaster.pid")); err == nil {
+		first, _, _ := strings.Cut(string(text), "\n")
+		if pid, err := strconv.Atoi(strings.TrimSpace(first)); err == nil && pid > 1 {
+			end(pid)
+		}
+	}
+	return true, os.RemoveAll(home)
+}
+
+// end stops PostgreSQL at once: nothing of it is kept.
+func end(pid int) {
+	_ = syscall.Kill(pid, syscall.SIGQUIT)
+	for deadline := time.Now().Add(endTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return
+		}
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+}

@@ -1,0 +1,75 @@
+package dbtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const useEnv = "BACKSTOP_TEST_POSTGRES_USE"
+
+// TestUseTheServer is what TestNothingIsLeftBehind runs in a process of its own.
+func TestUseTheServer(t *testing.T) {
+	if os.Getenv(useEnv) == "" {
+		return
+	}
+	Postgres(t)
+	SQLite(t)
+	os.Exit(0) // without any clean-up, as where a test is killed
+}
+
+// TestNothingIsLeftBehind runs tests that end without cleaning up after themselves,
+// twice, and looks for what is left when they are gone: the second one finds the server
+// of the first, and then neither a process nor a file is there any more.
+func TestNothingIsLeftBehind(t *testing.T) {
+	if _, err := binaries(); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for _, f := range []string{folder, filepath.Dir(folder)} {
+		if err := os.Chmod(f, 0o755); err != nil { // PostgreSQL's account goes through it
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestUseTheServer$")
+		cmd.Env = append(os.Environ(), useEnv+"=1", envURL+"=", "TMPDIR="+folder)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	started := running(t, folder)
+	if len(started) < 2 { // the server and the watch
+		t.Fatalf("the server that is looked for does not run: %q", started)
+	}
+	deadline := time.Now().Add(linger + 30*time.Second)
+	for len(running(t, folder)) > 0 {
+		if time.Now().After(deadline) {
+			t.Fatalf("these still run: %q", running(t, folder))
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "backstop-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// running are the processes that name the folder in their command or environment.
+func running(t *testing.T, folder string) (commands []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		command, _ := os.ReadFile(file)
+		environ, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "environ"))
+		if strings.Contains(string(command), folder) || strings.Contains(string(environ), folder) {
+			commands = append(commands, strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	return commands
+}

@@ -1,0 +1,86 @@
+package notify
+
+import (
+	"context"
+
+	"backstop/internal/db"
+	"backstop/internal/merchant"
+	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
+)
+
+// Unrouted is the channel of a delivery that was created while the row of who it is for
+// could not be read: it stands for all that the event would have had.
+const Unrouted = "unrouted"
+
+// route gives an unrouted delivery the ways that its event has now. It becomes the
+// first of them, others are created beside it, and all are due: no attempt is counted.
+func (d *Dispatcher) route(t *ticket, c claimed, m *merchant.Merchant) {
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	routes := []Route{{To: m.ID, House: m.House, Channel: Webhook, URL: c.URL, Skip: SwitchedOff}}
+	err := d.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if !m.House {
+			routes = ownRoutes(m, c.EventType, c.URL)
+		} else if follows, err := d.follows(ctx, tx, m, c); err != nil {
+			return err
+		} else if follows {
+			routes = houseRoutes(m, c.EventType)
+		}
+		return d.writeRoutes(ctx, tx, c, routes)
+	})
+	if err != nil {
+		d.o.Log.Error("route a delivery", "notification", PublicID(c.EventID), "error", db.Explain(err))
+		d.handBack(t, c)
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.lane.more = true
+	d.release(t)
+}
+
+// follows says whether a system of the house is told of the merchant whose event it is.
+func (d *Dispatcher) follows(ctx context.Context, tx bun.Tx, m *merchant.Merchant, c claimed) (bool, error) {
+	var of int64
+	if err := tx.NewRaw("SELECT merchant_id FROM events WHERE id = ?", c.EventID).Scan(ctx, &of); err != nil {
+		return false, err
+	}
+	sells := d.o.Book().ByID(of)
+	return sells != nil && m.Subscribes(sells.Code, c.EventType), nil
+}
+
+func (d *Dispatcher) writeRoutes(ctx context.Context, tx bun.Tx, c claimed, routes []Route) error {
+	now := d.o.DB.Now()
+	fact := Fact{SubjectID: c.SubjectID, Type: c.EventType, Currency: c.Currency, Amount: c.Amount, Trace: c.Trace}
+	all := make([]Delivery, len(routes))
+	for i, r := range routes {
+		all[i] = r.delivery(&fact, now)
+		all[i].ID, all[i].EventID, all[i].Shared = d.o.DB.NewID(), c.EventID, len(routes) > 1 && !c.House
+	}
+	first := all[0]
+	res, err := tx.NewRaw("UPDATE deliveries SET channel = ?, endpoint = ?, url = ?, status = ?, last_class = ?, next_at = ?, finished_at = ?,"+
+		" shared = ?, attempts = attempts - 1, lease_owner = 0 WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
+		first.Channel, first.Endpoint, first.URL, first.Status, first.LastClass, first.NextAt, first.FinishedAt,
+		first.Shared, c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		return nil // its lease ran out, and somebody else has it
+	}
+	if len(all) > 1 {
+		rest := all[1:]
+		if _, err := tx.NewInsert().Model(&rest).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	if first.Status != Skipped || c.House {
+		return nil
+	}
+	w, untold := db.NewWrites(tx), report.NewDelta(now)
+	untold.Untold(c.MerchantID, c.Currency, -1, -c.Amount)
+	untold.Write(w, d.o.DB)
+	return w.Exec(ctx)
+}

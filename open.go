@@ -1,0 +1,73 @@
+// How commands come to the database of a server. They never make one: what is asked of
+// an empty one that was made by mistake would be answered as if all were well, and what
+// is written there nobody would read.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"backstop/internal/app"
+	"backstop/internal/config"
+	"backstop/internal/db"
+	"backstop/internal/seal"
+	"backstop/migrations"
+)
+
+// open opens the database beside a running server to write. The caller closes it.
+func open(ctx context.Context, c config.Config) (*db.DB, error) {
+	d, err := openToRead(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Join(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// openWithKeys is open for what leaves its act in the audit or seals a secret.
+func openWithKeys(ctx context.Context, c config.Config, std streams, use useKeys) (*db.DB, *seal.Keyring, error) {
+	if err := app.NeedKeys(c); err != nil { // before anything is touched
+		return nil, nil, err
+	}
+	d, err := open(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := use(ctx, c, d, std)
+	if err != nil {
+		d.Close()
+		return nil, nil, err
+	}
+	return d, keys, nil
+}
+
+// openToRead opens the database of a server, whose schema must be there.
+func openToRead(ctx context.Context, c config.Config) (*db.DB, error) {
+	d, err := openAny(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.CheckSchema(ctx, migrations.Files); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// openAny opens the database, whatever its schema is.
+func openAny(ctx context.Context, c config.Config) (*db.DB, error) {
+	if !c.DatabaseURL.IsSet() {
+		if _, err := os.Stat(filepath.Join(c.Data, db.File)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no database in %s: start the server first (backstop serve), or set BACKSTOP_DATA to its folder", c.Data)
+		}
+	}
+	return db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
+}
