@@ -17,7 +17,7 @@ import (
 func TestTheConsoleHasAnAddressOfItsOwn(t *testing.T) {
 	t.Parallel()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
-	w := newWorld(t, options{environ: []string{"BACKSTOP_ADMIN_LISTEN=" + address, "BACKSTOP_DRAIN=2s"}})
+	w := newWorld(t, options{environ: []string{"BACKSTOP_ADMIN_LISTEN=" + address}})
 	w.start("")
 	desk := *w
 	desk.address = address
