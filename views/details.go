@@ -37,7 +37,7 @@ func callbackLink(id int64) templ.SafeURL {
 // notificationLink leads to a notification; one of a subscriber shares its event
 // with the merchant's.
 func notificationLink(d console.Delivery) templ.SafeURL {
-	link := "/notifications/" + notify.PublicID(d.EventID)
+	link := "/notifications/" + d.PublicID
 	if d.House {
 		link += "?delivery=" + strconv.FormatInt(d.ID, 10)
 	}

@@ -608,7 +608,7 @@ func NotificationPage(p *Page, n NotificationData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = id(p, notify.PublicID(n.EventID), notify.PublicID(n.EventID), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = id(p, n.PublicID, n.PublicID, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -926,9 +926,9 @@ func NotificationPage(p *Page, n NotificationData) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var46 string
-					templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(notify.PublicID(n.EventID))
+					templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(n.PublicID)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/details.templ`, Line: 203, Col: 79}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/details.templ`, Line: 203, Col: 63}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 					if templ_7745c5c3_Err != nil {
@@ -947,7 +947,7 @@ func NotificationPage(p *Page, n NotificationData) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = Layout(p, notify.PublicID(n.EventID)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Layout(p, n.PublicID).Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -21,7 +21,7 @@ func orderPath(no, act string) templ.SafeURL {
 func resendable(s StoryData) string {
 	for _, d := range s.Deliveries {
 		if d.Status != notify.Sending {
-			return notify.PublicID(d.EventID)
+			return s.PublicID(d.EventID)
 		}
 	}
 	return ""

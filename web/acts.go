@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -92,21 +93,25 @@ func (s *Server) resend(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	event, ok := notify.ParsePublicID(field(c, "notification"))
-	if !ok {
-		return invalidField("notification", "no notification has this id")
-	}
 	ctx, cancel := work()
 	defer cancel()
+	id := field(c, "notification")
+	event, err := notify.FindEvent(ctx, s.o.DB, id)
+	if errors.Is(err, notify.ErrNoDelivery) {
+		return invalidField("notification", "no notification has this id")
+	}
+	if err != nil {
+		return err
+	}
 	var nudge queue.Nudge
-	did, err := s.act(ctx, c, audit.Act{Action: "notification.resend", Object: "order", ObjectID: no, Params: map[string]any{"notification": notify.PublicID(event)}},
+	did, err := s.act(ctx, c, audit.Act{Action: "notification.resend", Object: "order", ObjectID: no, Params: map[string]any{"notification": id}},
 		func(ctx context.Context, tx bun.Tx) error {
 			var ids []int64
 			// Of several deliveries, the one that needs it most: one that was given up,
 			// the merchant's before those of the house.
 			err := tx.NewRaw("SELECT d.id FROM orders AS o JOIN deliveries AS d ON d.subject_id = o.id WHERE o.order_no = ? AND d.event_id = ?"+
 				" ORDER BY CASE d.status WHEN 'exhausted' THEN 0 WHEN 'retry_wait' THEN 1 WHEN 'queued' THEN 1 WHEN 'sending' THEN 1 ELSE 2 END, d.house, d.id LIMIT 1",
-				no, event).Scan(ctx, &ids)
+				no, event.ID).Scan(ctx, &ids)
 			if err != nil {
 				return err
 			}

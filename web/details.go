@@ -44,17 +44,13 @@ func (s *Server) callbackPage(c *fiber.Ctx) error {
 }
 
 func (s *Server) notificationPage(c *fiber.Ctx) error {
-	event, ok := notify.ParsePublicID(c.Params("notification"))
-	if !ok {
-		return notify.ErrNoDelivery
-	}
 	delivery, err := strconv.ParseInt(c.Query("delivery", "0"), 10, 64)
 	if err != nil {
 		return notify.ErrNoDelivery
 	}
 	ctx, cancel := work()
 	defer cancel()
-	n, err := s.console.Notification(ctx, event, delivery)
+	n, err := s.console.Notification(ctx, c.Params("notification"), delivery)
 	if err != nil {
 		return err
 	}

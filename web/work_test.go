@@ -74,7 +74,7 @@ func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
 func TestOneNotificationShowsEachAttempt(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
-	path := "/notifications/" + notify.PublicID(number(t, h.db, "SELECT id FROM events"))
+	path := "/notifications/" + notify.IDOf(number(t, h.db, "SELECT id FROM events"), "")
 	cookie := h.signIn(t, access.Support)
 	body := h.page(t, cookie, path+"?lang=en").body
 	for _, text := range []string{"Attempt 1", "Attempt 2", "HTTP 502", "10.000 s", "Server: nginx", orderOne, "no answer in time", "3,499.00"} {
@@ -96,7 +96,7 @@ func exhaust(t *testing.T, d *db.DB, n int) {
 		o, id := d.NewID(), d.NewID()
 		row := order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 2, SupplierID: 1, Amount: 1000, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, CreatedAt: now}
 		told := notify.Delivery{ID: id, EventID: id, MerchantID: 2, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1000}
-		gone := compensation.Item{ID: d.NewID(), Kind: compensation.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.PublicID(id), Amount: 1000, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: now}
+		gone := compensation.Item{ID: d.NewID(), Kind: compensation.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.IDOf(id, ""), Amount: 1000, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: now}
 		event := notify.Event{ID: id, MerchantID: 2, SubjectID: o, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: now}
 		for _, r := range []any{&row, &told, &gone, &event} {
 			if _, err := d.NewInsert().Model(r).Exec(context.Background()); err != nil {

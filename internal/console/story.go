@@ -115,6 +115,9 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 	return s, nil
 }
 
+// PublicID is the id of the notification of one of the story's events.
+func (s *Story) PublicID(event int64) string { return notify.IDOf(event, s.Bodies[event]) }
+
 // Callback finds one of the story's callbacks by its id as addresses write it;
 // nil = the order has none of this id.
 func (s *Story) Callback(id string) *Callback {

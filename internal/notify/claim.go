@@ -36,6 +36,9 @@ type claimed struct {
 	Lease        int64  // Unix µs: from then on others may claim it
 }
 
+// publicID is the id that the merchant sees.
+func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
+
 // claimedColumns are what a claim returns.
 const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from," +
 	" created_at, currency, amount, trace, next_at AS lease, coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body"

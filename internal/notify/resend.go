@@ -84,7 +84,11 @@ func reopen(ctx context.Context, tx bun.Tx, d *db.DB, w *db.Writes, r Delivery) 
 	}
 	x.Write(w, d)
 	if !stays {
-		kind, subject := deskPlace(r.EventID, r.House, r.MerchantID)
+		ids, err := IDsOf(ctx, tx, []int64{r.EventID})
+		if err != nil {
+			return err
+		}
+		kind, subject := deskPlace(ids[r.EventID], r.House, r.MerchantID)
 		w.Add(compensation.Resolve(tx, d, kind, subject))
 	}
 	return nil
