@@ -155,6 +155,11 @@ func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
 		return rows, err
 	}
 	r, g := d.o.Breakers.Of(merchantID), d.gate(merchantID)
+	if g.Delivery != 0 {
+		var rows []dueRow
+		err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE id = ? AND next_at <= ? AND ?", g.Delivery, now+lookAhead.Microseconds(), here).Scan(ctx, &rows)
+		return nudgesOf(merchantID, rows), err
+	}
 	if r == nil || g.Flow && g.Release.PerSecond == 0 {
 		rows, err := read(oldestFirst, laneWaiting)
 		return nudgesOf(merchantID, rows), err

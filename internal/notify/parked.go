@@ -74,8 +74,17 @@ func (d *Dispatcher) heed(f *breaker.Folded) {
 // without a call, and then on the desk, instead of being parked for as long as
 // there are probes. What a person opened stays so.
 func IsParked(b *breaker.Book, merchants *merchant.Book, merchantID int64) bool {
-	r := b.Of(merchantID)
+	return parks(b.Of(merchantID), merchants, merchantID)
+}
+
+func parks(r *breaker.Row, merchants *merchant.Book, merchantID int64) bool {
 	return r.Tripped() && (r.ByHand || canBeTold(merchants.ByID(merchantID)))
+}
+
+// Waits says whether a delivery that is due waits for the breaker: what goes to an
+// order's own address does so also where nothing else of the merchant's is parked.
+func Waits(r *breaker.Row, merchants *merchant.Book, x *Delivery) bool {
+	return r.Tripped() && (x.URL != "" || parks(r, merchants, x.MerchantID))
 }
 
 // canBeTold says whether an attempt at a merchant can end in a call.
@@ -94,6 +103,10 @@ func canBeTold(m *merchant.Merchant) bool {
 // and is not parked.
 func (d *Dispatcher) protected(t *ticket, c claimed, p plan) (until int64) {
 	g := d.o.Breakers.Gate(c.MerchantID)
+	if g.Probe && g.Delivery == c.ID {
+		t.generation = g.Generation
+		return 0
+	}
 	if t.probe || p.refused != nil || g.Flow || IsParked(d.o.Breakers, d.o.Book(), c.MerchantID) {
 		return 0
 	}
