@@ -15,7 +15,9 @@ import (
 type NotificationData struct {
 	*console.Notification
 	CanResend bool
-	Key       string // of the form
+	// CanControl: the person may open and close breakers.
+	CanControl bool
+	Key        string // of the form
 }
 
 // ExceptionData is what one exception's page shows.

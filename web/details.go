@@ -60,6 +60,7 @@ func (s *Server) notificationPage(c *fiber.Ctx) error {
 	}
 	return s.render(c, http.StatusOK, views.NotificationPage(s.page(c), views.NotificationData{
 		Notification: n, CanResend: s.policy.Allows(role, access.Resend) && n.OrderNo != "" && !n.House, Key: newFormKey(),
+		CanControl: s.policy.Allows(role, access.ControlBreakers),
 	}))
 }
 

@@ -75,6 +75,7 @@ type Notification struct {
 	Body     string // what the merchant is told
 	Attempts []notify.Attempt
 	Cut      bool // there are more attempts than these
+	Resend   *Resend
 }
 
 // Notification reads the notification of a public id: the merchant's, or the one of
@@ -101,6 +102,9 @@ func (b *Book) Notification(ctx context.Context, id string, delivery int64) (*No
 	}
 	n := &Notification{Delivery: rows[0], Body: event.Body}
 	n.PublicID = id
+	if n.Resend, err = b.resend(ctx, id, &n.Delivery.Delivery); err != nil {
+		return nil, err
+	}
 	err = b.db.Read.NewSelect().Model(&n.Attempts).Where("na.delivery_id = ?", n.ID).OrderExpr("na.id").Limit(detailRows + 1).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read a notification's attempts: %w", err)

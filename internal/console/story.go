@@ -87,6 +87,8 @@ type Story struct {
 	Exceptions []compensation.Item
 	Transfers  []ledger.Line // of the order's money, oldest first
 	Told       string        // notify_status
+	Resend     *Resend       // what a person would send again; nil = nothing
+	Resent     *Resent       // what somebody has; nil = nobody has
 	Why        Why
 	// Cut says that there is more of one kind than a story shows.
 	Cut bool
@@ -104,7 +106,7 @@ func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
 		b.addNames, b.addStock, b.addCallbacks, b.addHistory, b.addDeliveries, b.addBodies, b.addAttempts, b.addBreaker, b.addExceptions,
-		b.addTransfers, b.addActs,
+		b.addTransfers, b.addActs, b.addResend, b.addResent,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err

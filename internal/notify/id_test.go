@@ -197,7 +197,7 @@ func TestAnIDLeadsToItsEventByAnIndex(t *testing.T) {
 	d := dbtest.SQLite(t)
 	for query, want := range map[string]string{
 		"SELECT * FROM events AS e WHERE e.subject_id = 1 AND e.type = 'order.paid' ORDER BY e.version LIMIT 100": "subject_id=?",
-		"SELECT * FROM events AS e WHERE e.id = 1":                                                                "INTEGER PRIMARY KEY",
+		"SELECT * FROM events AS e WHERE e.id = 1": "INTEGER PRIMARY KEY",
 	} {
 		if plan := fmt.Sprint(dbtest.Plan(t, d, query)); strings.Contains(plan, "SCAN") || strings.Contains(plan, "TEMP B-TREE") || !strings.Contains(plan, want) && !strings.Contains(plan, "SEARCH") {
 			t.Errorf("%s: %s", query, plan)
