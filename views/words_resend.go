@@ -26,6 +26,15 @@ var (
 	tResentFailed    = word{"未成功（%s），下一次在 %s。", "not taken (%s); the next attempt is at %s."}
 	tResentExhausted = word{"未成功（%s），重试耗尽。", "not taken (%s), and all attempts are used up."}
 
+	tPlanCount      = word{"条数", "Count"}
+	tWaitsBreaker   = word{"熔断挂起", "Waits for the breaker"}
+	tPlanWaits      = word{"其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。", "%s of them wait for a breaker: they do not go out now, but when it closes."}
+	tPlanResultHead = word{"执行结果，截至", "Result as of"}
+	tPlanNotified   = word{"已送达", "Notified"}
+	tPlanRefused    = word{"未成功", "Refused"}
+	tPlanWaiting    = word{"仍在等待", "Still waiting"}
+	tPlanResult     = word{"全部已处理：%s 条已送达，%s 条未成功，%s 条仍在等待。", "All were taken up: %s notified, %s refused, %s still waiting."}
+
 	tWhyProbing  = word{"正在用一条通知探测，最迟 %s 有结果：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", "A probe is under way, until %s at the latest. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
 	tErrProbing  = word{"正在用另一条通知探测这个商户：等结果出来再试，或者排队等待", "Another notification is the probe just now: wait for its result, or queue this one"}
 	tErrAlready  = word{"熔断器已处于这个状态，没有改动", "The breaker is in that state already: nothing was changed"}

@@ -295,6 +295,8 @@ func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
 			for _, lang := range []string{"zh", "en"} {
 				run(t, ctx, reads(base, lang, theme), chromedp.Navigate(base+"/orders/"+w.nos[9]), becomes(whole), chromedp.Click(`[data-open="#resend"]`), chromedp.WaitVisible("#resend-reason"))
 				takeScreenshot(t, ctx, "resend-"+lang+"-"+theme)
+				run(t, ctx, chromedp.Navigate(base+"/notifications"), becomes(whole), chromedp.Click("[data-all]"), chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-reason"))
+				takeScreenshot(t, ctx, "plan-"+lang+"-"+theme)
 			}
 		}
 	}
@@ -348,4 +350,43 @@ func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("the browser said: %s", strings.Join(all, "; "))
 	}
+}
+
+// A plan for a merchant whose breaker is open says what waits for it, asks for the
+// amount of each currency, and then counts what is stored.
+func TestAPlanSaysWhatWaitsForABreaker(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWaiting(t, d, 25)
+		hkd := "(SELECT d.id FROM deliveries AS d ORDER BY d.id DESC LIMIT 2)"
+		w.exec("UPDATE deliveries SET currency = 'HKD', amount = 350 WHERE id IN " + hkd)
+		ops := w.signIn(t, access.Ops)
+		plan := w.post(t, ops, "/notifications/plans?merchant=m1", "pick", "all").header.Get("Location")
+		page := w.page(t, ops, plan+"?lang=en").body
+		inOrder(t, page, "Waits for the breaker", ">25<", "459.77", "7.00", "25 of them wait for a breaker", "Type the amount 459.77 (CNY)", "Type the amount 7.00 (HKD)")
+		if strings.Contains(page, "still waiting") {
+			t.Error("it says what came of a plan that was not run")
+		}
+		form := append(formOf(t, page, plan+"/run"), "reason", "their server is back")
+		for _, fields := range [][]string{{}, {"amount_CNY", "459.77"}, {"amount_CNY", "459.77", "amount_HKD", "7"}} {
+			if got := w.post(t, ops, plan+"/run", append(form[:len(form):len(form)], fields...)...); got.status != http.StatusUnprocessableEntity {
+				t.Errorf("with %v typed: %d", fields, got.status)
+			}
+		}
+		sent := w.merchant.Count()
+		if got := w.post(t, ops, plan+"/run", append(form, "amount_CNY", "459.77", "amount_HKD", "7.00")...); got.status != http.StatusSeeOther {
+			t.Fatalf("the run: %d %s", got.status, got.body)
+		}
+		if page := w.page(t, ops, plan+"?lang=en").body; !strings.Contains(page, "0 notified, 0 refused, 25 still waiting") {
+			t.Error("the plan does not say that all of it still waits")
+		}
+		time.Sleep(200 * time.Millisecond)
+		if n := w.merchant.Count() - sent; n != 0 {
+			t.Errorf("%d were sent past the breaker", n)
+		}
+		w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
+		w.exec("UPDATE breakers SET open_until = 1")
+		w.within("the plan says that all were notified", func() bool {
+			return strings.Contains(w.page(t, ops, plan+"?lang=en").body, "25 notified, 0 refused, 0 still waiting")
+		})
+	})
 }

@@ -130,30 +130,30 @@ func TestManyAreSentAgainAfterADryRunAReasonAndTheAmount(t *testing.T) {
 		t.Helper()
 		return h.post(t, cookie, plan+"/run", append(append([]string{}, form...), fields...)...).status
 	}
-	if got := run(cookie, "reason", "their server is back", "amount", "300"); got != http.StatusUnprocessableEntity {
+	if got := run(cookie, "reason", "their server is back", "amount_CNY", "300"); got != http.StatusUnprocessableEntity {
 		t.Errorf("with another amount: %d", got)
 	}
-	if got := run(cookie, "reason", "short", "amount", "300.00"); got != http.StatusUnprocessableEntity {
+	if got := run(cookie, "reason", "short", "amount_CNY", "300.00"); got != http.StatusUnprocessableEntity {
 		t.Errorf("without a reason: %d", got)
 	}
-	if got := run(h.signIn(t, access.Lead), "reason", "their server is back", "amount", "300.00"); got != http.StatusConflict {
+	if got := run(h.signIn(t, access.Lead), "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusConflict {
 		t.Errorf("by somebody else: %d", got)
 	}
-	if got := run(h.signIn(t, access.Support), "reason", "their server is back", "amount", "300.00"); got != http.StatusForbidden {
+	if got := run(h.signIn(t, access.Support), "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusForbidden {
 		t.Errorf("by support: %d", got)
 	}
 	if nudged != 0 {
 		t.Fatalf("%d were sent by what was refused", nudged)
 	}
 	for range 2 { // a double click
-		if got := run(cookie, "reason", "their server is back", "amount", "300.00"); got != http.StatusSeeOther {
+		if got := run(cookie, "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusSeeOther {
 			t.Fatalf("the run: %d", got)
 		}
 	}
 	if left := number(t, h.db, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'"); nudged != 30 || left != 2 {
 		t.Errorf("%d were sent, %d left, want 30 and 2", nudged, left)
 	}
-	if page := h.page(t, cookie, plan+"?lang=en").body; !strings.Contains(page, "30 notifications go out again") {
+	if page := h.page(t, cookie, plan+"?lang=en").body; !strings.Contains(page, "30 still waiting") {
 		t.Error("the plan does not say what was done")
 	}
 	if n := number(t, h.db, "SELECT count(*) FROM audit WHERE action = 'notification.resend_many'"); n != 1 {

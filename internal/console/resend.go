@@ -38,6 +38,13 @@ func (b *Book) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, erro
 	return r, nil
 }
 
+// WouldWait says whether a notification that were due would wait for a breaker, as far
+// as this node knows.
+func (b *Book) WouldWait(x *notify.Delivery) bool {
+	r := b.breakers.Of(x.MerchantID)
+	return r.Tripped() && notify.Waits(r, b.settings.Merchants(), x)
+}
+
 // resend is what would be sent again of a notification.
 func (b *Book) resend(ctx context.Context, id string, x *notify.Delivery) (*Resend, error) {
 	r := &Resend{PublicID: id, Delivery: x}
