@@ -30,8 +30,8 @@ var ruleNames = map[string]word{
 	ClockSkew:       {"时钟偏差过大", "clocks differ too much"},
 	ExceptionOpened: {"新的异常", "new exceptions"},
 	NotifyExhausted: {"通知重试用尽", "notifications ran out of attempts"},
-	BreakerOpened:   {"熔断器断开", "a breaker opened"},
-	BreakerClosed:   {"熔断器合上", "a breaker closed"},
+	BreakerOpened:   {"商户熔断", "a breaker opened"},
+	BreakerClosed:   {"商户恢复", "a breaker closed"},
 	TargetDisabled:  {"通知地址已停用（410）", "an address was disabled (410)"},
 	CountersDiffer:  {"统计与明细不符，已更正", "figures did not agree with their rows, and were put right"},
 }
@@ -49,8 +49,8 @@ var ruleLinks = map[string]string{
 	ClockSkew:       "/",
 	ExceptionOpened: "/exceptions",
 	NotifyExhausted: "/exceptions?kind=notify_exhausted",
-	BreakerOpened:   "/",
-	BreakerClosed:   "/",
+	BreakerOpened:   "/merchants",
+	BreakerClosed:   "/merchants",
 	TargetDisabled:  "/notifications",
 	CountersDiffer:  "/",
 }

@@ -24,7 +24,7 @@ func (a *App) alerts() (jobs.Alerts, error) {
 	targets, err := shout.Targets(urls)
 	return jobs.Alerts{
 		Targets: targets,
-		Style:   alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.URL()},
+		Style:   alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.URL(), Opened: a.openedBreaker},
 		Here:    a.readHere, Shared: a.readShared,
 		Merchant: a.merchantName,
 	}, err

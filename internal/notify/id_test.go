@@ -195,11 +195,11 @@ func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
 // Whoever looks for a notification by its id finds it by an index.
 func TestAnIDLeadsToItsEventByAnIndex(t *testing.T) {
 	d := dbtest.SQLite(t)
-	for query, want := range map[string]string{
-		"SELECT * FROM events AS e WHERE e.subject_id = 1 AND e.type = 'order.paid' ORDER BY e.version LIMIT 100": "subject_id=?",
-		"SELECT * FROM events AS e WHERE e.id = 1": "INTEGER PRIMARY KEY",
+	for _, query := range []string{
+		"SELECT * FROM events AS e WHERE e.subject_id = 1 AND e.type = 'order.paid' ORDER BY e.version LIMIT 100",
+		"SELECT * FROM events AS e WHERE e.id = 1",
 	} {
-		if plan := fmt.Sprint(dbtest.Plan(t, d, query)); strings.Contains(plan, "SCAN") || strings.Contains(plan, "TEMP B-TREE") || !strings.Contains(plan, want) && !strings.Contains(plan, "SEARCH") {
+		if plan := fmt.Sprint(dbtest.Plan(t, d, query)); strings.Contains(plan, "SCAN") || strings.Contains(plan, "TEMP B-TREE") {
 			t.Errorf("%s: %s", query, plan)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/metric"
 	"backstop/internal/queue"
+	"backstop/internal/report"
 )
 
 // samples is what a batch of attempts tells the breakers.
@@ -177,6 +178,24 @@ func Parked(ctx context.Context, d *db.DB, merchantID int64) (Due, error) {
 		return Due{}, fmt.Errorf("count parked deliveries: %w", err)
 	}
 	return Due{Count: row.Count, Oldest: time.Duration(now-row.Oldest) * time.Microsecond}, nil
+}
+
+// ParkedSums are the notifications that wait for a merchant and their money by currency
+// ("" = about none), of the first 10,000 deliveries. An event counts once, however many
+// deliveries of it wait.
+func ParkedSums(ctx context.Context, d *db.DB, merchantID int64) (sums []report.Sum, more bool, err error) {
+	err = d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM"+
+		" (SELECT DISTINCT event_id, currency, amount FROM"+
+		" (SELECT event_id, currency, amount FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL LIMIT ?) AS w) AS e"+
+		" GROUP BY currency ORDER BY currency", merchantID, parkedMost).Scan(ctx, &sums)
+	if err != nil {
+		return nil, false, fmt.Errorf("add up parked deliveries: %w", err)
+	}
+	var n int64
+	for _, s := range sums {
+		n += s.Orders
+	}
+	return sums, n == parkedMost, nil
 }
 
 // Waker nudges one parked notification of each merchant for the moment at
