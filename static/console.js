@@ -64,8 +64,8 @@ addEventListener("pageshow", () => $$("form[data-pick]").forEach(picked));
 // A form that sends much waits until the amount is typed as it is shown. The
 // server asks for the same.
 const guarded = form => {
-  const typed = $("[data-typed]", form), button = $("button", form);
-  if (typed && !button.dataset.off) button.disabled = typed.value.trim() !== typed.dataset.typed;
+  const typed = $$("[data-typed]", form), button = $("button", form);
+  if (typed.length && !button.dataset.off) button.disabled = typed.some(field => field.value.trim() !== field.dataset.typed);
 };
 for (const form of $$("form[data-guard]")) {
   if ($("button", form).disabled) $("button", form).dataset.off = "1";

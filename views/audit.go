@@ -74,7 +74,7 @@ func objectLink(r audit.Row) templ.SafeURL {
 
 // acts are the words of what people do, by the code that the audit keeps.
 var acts = map[string]word{
-	"notification.resend":      tActResend,
+	console.ResendAct:          tActResend,
 	"order.note":               tActNote,
 	"order.unmask":             tActUnmask,
 	"order.evidence":           tActExport,
@@ -109,7 +109,7 @@ var details = map[string]word{
 	"role": tKeyRole, "scope": tKeyScope, "created": tKeyCreated, "changed": tKeyChanged, "opened": tKeyOpened,
 	"disabled": tKeyDisabled, "orders": tKeyOrders, "targets": tKeyTargets, "ended": tKeyEnded, "format": tKeyFormat,
 	"key_id": tKeyKey, "endpoint": tKeyEndpoint, "class": tKeyClass, "notification": tKeyNotified, "filter": tKeyFilter,
-	"notifications": tKeyCount, "number": tNumber, "hash": tKeyHash, "amounts": tKeyAmounts, "to": tKeyTo,
+	"notifications": tKeyCount, "number": tNumber, "hash": tKeyHash, "amounts": tKeyAmounts, "to": tKeyTo, "delivery": tKeyDelivery, "how": tKeyHow,
 }
 
 // objects are the kinds of things that something is done to, in the order in which

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"backstop/internal/compensation/batch"
+	"backstop/internal/report"
 
 	"github.com/a-h/templ"
 )
@@ -11,15 +12,38 @@ import (
 // PlanData is what the page of a plan shows.
 type PlanData struct {
 	*batch.Plan
-	Key   string // of the form
-	Typed string // the amount that has to be typed; "" = none
-	Mine  bool   // only who made it may run it
+	Now   batch.Tally  // what came of what was taken up
+	Key   string       // of the form
+	Typed []report.Sum // the amounts that have to be typed
+	Mine  bool         // only who made it may run it
+}
+
+// TypedName is the field in which an amount is typed.
+func TypedName(s report.Sum) string { return "amount_" + s.Currency }
+
+// left is how many notifications a run would take up.
+func (d PlanData) left() int64 { return int64(len(d.IDs)) - d.Next }
+
+// begun says whether the plan was run.
+func (d PlanData) begun() bool { return d.State != batch.Planned }
+
+// resultText counts what came of a plan by now.
+func (d PlanData) resultText(p *Page) string {
+	return p.T(tPlanResult, count(d.Now.Count(batch.Notified)), count(d.Now.Count(batch.Refused)), count(d.Now.Count(batch.Waiting)))
+}
+
+// resultKind is good only where all were notified.
+func (d PlanData) resultKind() string {
+	if d.Now.Count(batch.Refused, batch.Waiting) > 0 {
+		return "warn"
+	}
+	return "ok"
 }
 
 // runnable says whether the form is there: before the run, or after an
 // interruption of it.
 func (d PlanData) runnable(p *Page) bool {
-	return d.Mine && d.Shown.Count(batch.Send) > 0 && (d.State == batch.Running || d.State == batch.Planned && p.Now.UnixMicro() < d.ExpiresAt)
+	return d.Mine && len(d.IDs) > 0 && (d.State == batch.Running || d.State == batch.Planned && p.Now.UnixMicro() < d.ExpiresAt)
 }
 
 var planStates = map[string]state{
@@ -31,8 +55,13 @@ var planStates = map[string]state{
 
 var planOutcomes = map[batch.Outcome]state{
 	batch.Send:    {"ok", "send", tWillSend},
+	batch.Waits:   {"warn", "zap-off", tWaitsBreaker},
 	batch.Final:   {"idle", "ban", tSkipFinal},
 	batch.Blocked: {"warn", "hourglass", tSkipBlocked},
+
+	batch.Notified: {"ok", "check", tPlanNotified},
+	batch.Refused:  {"bad", "x", tPlanRefused},
+	batch.Waiting:  {"warn", "hourglass", tPlanWaiting},
 }
 
 func planRun(d PlanData) templ.SafeURL {

@@ -16,7 +16,9 @@ import (
 type NotificationData struct {
 	*console.Notification
 	CanResend bool
-	Key       string // of the form
+	// CanControl: the person may open and close breakers.
+	CanControl bool
+	Key        string // of the form
 }
 
 // ExceptionData is what one exception's page shows.
@@ -49,7 +51,7 @@ func callbackLink(id int64) templ.SafeURL {
 // notificationLink leads to a notification; one of a subscriber shares its event
 // with the merchant's.
 func notificationLink(d console.Delivery) templ.SafeURL {
-	link := "/notifications/" + notify.PublicID(d.EventID)
+	link := "/notifications/" + d.PublicID
 	if d.House {
 		link += "?delivery=" + strconv.FormatInt(d.ID, 10)
 	}

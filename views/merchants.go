@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/audit"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/notify"
@@ -17,7 +18,7 @@ type MerchantData struct {
 	*console.Merchant
 	CanControl, CanPing bool
 	FormKey             string
-	Done                string
+	Did                 *audit.Row // by the form that led here
 }
 
 func merchantLink(code string) templ.SafeURL { return templ.SafeURL("/merchants/" + urlQuery(code)) }

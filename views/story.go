@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"backstop/internal/audit"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
@@ -17,11 +18,11 @@ import (
 type StoryData struct {
 	*console.Story
 	Phase console.Phase // of the events that are shown; "" = all
-	// What the person may do; the keys mark this showing of the forms, Done what
-	// was done just now.
-	CanResend, CanNote, CanUnmask, CanExport bool
-	ResendKey, NoteKey, UnmaskKey            string
-	Done                                     string
+	// What the person may do; the keys mark this showing of the forms, Did what the
+	// form did that led here.
+	CanResend, CanControl, CanNote, CanUnmask, CanExport bool
+	ResendKey, NoteKey, UnmaskKey                        string
+	Did                                                  *audit.Row
 	// ShownUntil is when personal data, which is in this answer alone, is hidden
 	// again (Unix µs); 0 = it is masked.
 	ShownUntil int64
@@ -80,6 +81,9 @@ func whyTexts(p *Page, s StoryData) (what, then string) {
 	case console.WhyOurFault:
 		return p.T(tWhyOurFault, p.T(classWord(w.Fault))), p.T(tWhyOurFaultHow)
 	case console.WhyBreaker:
+		if w.Breaker.State == breaker.HalfOpen {
+			return p.T(tWhyBreaker, breakerCause(p, w.Breaker.Cause, w.Breaker.Failures)), p.T(tWhyProbing, p.short(w.At))
+		}
 		return p.T(tWhyBreaker, breakerCause(p, w.Breaker.Cause, w.Breaker.Failures)), p.T(tWhyBreakerHow, p.short(w.At))
 	case console.WhyByHand:
 		return p.T(tWhyByHand, p.full(w.Breaker.ChangedAt)), p.T(tWhyByHandHow)

@@ -262,7 +262,7 @@ func storyItem(p *Page, s StoryData, i console.Item) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = id(p, notify.PublicID(i.Queued.EventID), notify.PublicID(i.Queued.EventID), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = id(p, s.PublicID(i.Queued.EventID), s.PublicID(i.Queued.EventID), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -6,7 +6,6 @@ import (
 
 	"backstop/internal/console"
 	"backstop/internal/ledger"
-	"backstop/internal/notify"
 
 	"github.com/a-h/templ"
 )
@@ -14,17 +13,6 @@ import (
 // orderPath is a path below an order's.
 func orderPath(no, act string) templ.SafeURL {
 	return templ.URL("/orders/" + url.PathEscape(no) + "/" + act)
-}
-
-// resendable is the public id of the notification that a person would send again:
-// the newest one that is not being sent right now; "" = there is none.
-func resendable(s StoryData) string {
-	for _, d := range s.Deliveries {
-		if d.Status != notify.Sending {
-			return notify.PublicID(d.EventID)
-		}
-	}
-	return ""
 }
 
 // phasePath is the story, or a part of it, with the events of one phase.

@@ -8,16 +8,14 @@ var (
 	tObject       = word{"对象", "On what"}
 	tReasonAudit  = word{"原因（写入审计，对同事可见）", "Reason (kept in the audit, colleagues can read it)"}
 	tReasonRule   = word{"8 到 1000 个字符", "8 to 1000 characters"}
-	tResend       = word{"重发通知", "Send again"}
+	tResend       = word{"补发通知", "Send again"}
 	tResendHow    = word{"不会再次扣款。商户可能收到重复的通知，编号不变，商户据此识别。", "No money moves. The merchant may hear it twice, under the same id by which it knows a repeat."}
-	tResendGo     = word{"重发 1 笔", "Send 1 again"}
+	tResendGo     = word{"补发 1 笔", "Send 1 again"}
 	tNote         = word{"写备注", "Add a note"}
 	tNoteText     = word{"备注（写入审计，对同事可见）", "Note (kept in the audit, colleagues can read it)"}
 	tCancel       = word{"取消", "Cancel"}
 	tRecordedAs   = word{"审计记录：%s", "Recorded as %s"}
-	tDoneResend   = word{"已安排重发，通常几秒内送出。", "It goes out again within seconds."}
-	tDoneNote     = word{"备注已保存。", "The note is kept."}
-	tActResend    = word{"重发通知", "sent a notification again"}
+	tActResend    = word{"补发通知", "sent a notification again"}
 	tActNote      = word{"备注", "wrote a note"}
 	tActSignIn    = word{"登录", "signed in"}
 	tActPassword  = word{"修改了密码", "changed the password"}
@@ -38,7 +36,7 @@ var (
 	tActOpDisable = word{"停用了操作员", "disabled an operator"}
 	tActOpReset   = word{"重置了密码", "gave a new one-time password"}
 	tObjException = word{"异常", "Exception"}
-	tObjPlan      = word{"批量重发", "Resend of many"}
+	tObjPlan      = word{"批量补单", "Resend of many"}
 	tObjAlert     = word{"告警测试", "Test of alerts"}
 	tObjRule      = word{"告警规则", "Rule of alerts"}
 	tObjOperator  = word{"操作员", "Operator"}
@@ -47,7 +45,7 @@ var (
 	tObjKey       = word{"主密钥", "Master key"}
 	tPhasePeople  = word{"人工", "People"}
 	tAuditNone    = word{"还没有人做过什么", "Nobody did anything yet"}
-	tAuditNoneHow = word{"登录、重发、备注和管理命令都会记在这里。", "Sign-ins, resends, notes and what commands change are kept here."}
+	tAuditNoneHow = word{"登录、补发、备注和管理命令都会记在这里。", "Sign-ins, resends, notes and what commands change are kept here."}
 	tAuditCheck   = word{"校验链条", "Check the chain"}
 	tAuditWhole   = word{"校验通过：%s 条记录，未发现篡改或删除。", "Chain verified: %s rows, none changed or deleted."}
 	tAuditBroken  = word{"校验未通过：第 %s 条断开，这条或前面的记录被改过或删过，或没有密钥。", "The chain breaks at row %s: it or one before it was changed or deleted, or it has no key. backstop verify names the rows."}

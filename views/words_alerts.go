@@ -48,7 +48,7 @@ var (
 	tActAlertTest  = word{"发送测试告警", "sent a test alert"}
 	tActAlertRule  = word{"修改告警规则", "changed an alert rule"}
 
-	tActBreakerOpen = word{"断开熔断器", "opened a breaker"}
-	tActBreakerShut = word{"合上熔断器", "closed a breaker"}
-	tActBreakerTry  = word{"试探商户", "probed a merchant"}
+	tActBreakerOpen = word{"手动熔断", "opened a breaker"}
+	tActBreakerShut = word{"解除熔断", "closed a breaker"}
+	tActBreakerTry  = word{"发起探测", "probed a merchant"}
 )

@@ -21,7 +21,7 @@ var (
 	tCloseBreaker    = word{"合上", "Close"}
 	tProbeBreaker    = word{"立即探测", "Probe now"}
 	tOpenBreakerT    = word{"断开熔断器", "Open the breaker"}
-	tCloseBreakerT   = word{"合上熔断器", "Close the breaker"}
+	tCloseBreakerT   = word{"解除熔断", "Close the breaker"}
 	tProbeBreakerT   = word{"立即放行一笔探测", "Try one notification now"}
 	tOpenBreakerHow  = word{"这个商户的所有通知都会等待，直到有人合上。", "All notifications of this merchant wait until somebody closes it."}
 	tCloseBreakerHow = word{"等待的通知会陆续发出，先慢后快。", "What waits is sent, slowly at first."}
@@ -54,9 +54,6 @@ var (
 	tRateMost        = word{"速率上限", "Rate at most"}
 	tInAll           = word{"%s（所有节点合计）", "%s, all nodes together"}
 	tPerNode         = word{"%s（每节点）", "%s per node"}
-	tDoneBreaker     = word{"已记录，各节点半秒内生效。", "Done. Every node follows within half a second."}
-	tDoneEnable      = word{"地址已恢复。", "The address is in use again."}
-	tNotChanged      = word{"熔断器已处于这个状态。", "The breaker was in that state already."}
 	tItsNotifs       = word{"这个商户的通知", "Its notifications"}
 	tActPing         = word{"发送测试通知", "sent a ping"}
 	tActEnable       = word{"恢复通知地址", "enabled an address"}

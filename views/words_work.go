@@ -30,7 +30,7 @@ var (
 	tActIgnore    = word{"忽略此类消息", "ignored its type"}
 	tActAssign    = word{"分派", "assigned it"}
 	tActSettle    = word{"标为已解决", "marked it as put right"}
-	tActMany      = word{"批量重发通知", "sent notifications again together"}
+	tActMany      = word{"批量补单", "sent notifications again together"}
 )
 
 // Many notifications together.
@@ -38,14 +38,13 @@ var (
 	tPickAll       = word{"选中本页", "Select the page"}
 	tPickRow       = word{"选中 %s", "Select %s"}
 	tPickedN       = word{"已选", "Selected"}
-	tDryPicked     = word{"试运行：选中的", "Dry run: selected"}
-	tDryAll        = word{"试运行：全部 %s%s 条", "Dry run: all %s%s"}
+	tDryPicked     = word{"预检：选中的", "Dry run: selected"}
+	tDryAll        = word{"预检：全部 %s%s 条", "Dry run: all %s%s"}
 	tTook          = word{"耗时", "Took"}
 	tBulk          = word{"批量操作", "Bulk actions"}
-	tPlanTitle     = word{"批量重发通知", "Send notifications again"}
-	tDryRun        = word{"试运行结果", "Dry run"}
+	tPlanTitle     = word{"批量补单", "Send notifications again"}
+	tDryRun        = word{"预检结果（不发送）", "Dry run"}
 	tFrozenFilter  = word{"冻结时的列表", "The list that was frozen"}
-	tDoneCol       = word{"实际", "Done"}
 	tNothingSent   = word{"还没有发送任何通知。", "Nothing was sent yet."}
 	tTakenUp       = word{"已处理 %s / %s", "%s of %s taken up"}
 	tPlanned       = word{"待执行", "Planned"}
@@ -56,14 +55,13 @@ var (
 	tSkipFinal     = word{"跳过：已有结果", "Skip: final"}
 	tSkipBlocked   = word{"跳过：正在进行", "Skip: on its way"}
 	tPlanUntil     = word{"有效至", "good until"}
-	tPlanDrifted   = word{"金额与试运行相差超过 1%，已停止。已发送的保留，其余没有发送。请重新试运行。", "The amount differs from the dry run by more than 1 %, so it stopped. What was sent stays sent, the rest was not. Make a new dry run."}
-	tPlanFinished  = word{"完成：%s 条通知已安排重发。", "Done: %s notifications go out again."}
-	tPlanEmpty     = word{"没有可以重发的通知。", "There is nothing to send."}
+	tPlanDrifted   = word{"金额与预检相差超过 1%，已停止。已发送的保留，其余没有发送。请重新预检。", "The amount differs from the dry run by more than 1 %, so it stopped. What was sent stays sent, the rest was not. Make a new dry run."}
+	tPlanEmpty     = word{"没有可以补发的通知。", "There is nothing to send."}
 	tPlanNotYours  = word{"只有 %s 能执行这个计划。", "Only %s may run this plan."}
-	tPlanExpired   = word{"这个试运行已过期，请重新做一次。", "This dry run is too old: make a new one."}
+	tPlanExpired   = word{"这个预检已过期，请重新做一次。", "This dry run is too old: make a new one."}
 	tPlanGoOn      = word{"执行被中断，可以继续：已发送的不会再发。", "The run was interrupted and can go on: nothing is sent twice."}
-	tTypeAmount    = word{"输入金额 %s 以确认", "Type the amount %s to confirm"}
-	tSendN         = word{"重发 %s 条", "Send %s again"}
+	tTypeAmount    = word{"输入金额 %s（%s）以确认", "Type the amount %s (%s) to confirm"}
+	tSendN         = word{"补发 %s 条", "Send %s again"}
 	tTooManyMatch  = word{"符合的通知太多：一次最多 5,000 条，请缩小筛选条件", "Too many match: at most 5,000 at once. Narrow the filter"}
 	tNothingPicked = word{"没有选中或符合的通知", "Nothing is selected, or nothing matches"}
 	tConflict      = word{"它已被改变或过期：请返回重新查看", "It was changed or is too old: go back and look again"}

@@ -9,8 +9,6 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/db"
-	"backstop/internal/notify"
-	"backstop/internal/queue"
 	"backstop/internal/seal"
 	"backstop/views"
 
@@ -59,10 +57,43 @@ func (s *Server) actPlainly(ctx context.Context, c *fiber.Ctx, a audit.Act, do f
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
-		return s.o.Audit.Write(ctx, tx, a)
+		if err := s.o.Audit.Write(ctx, tx, a); err != nil {
+			return err
+		}
+		return keepDone(ctx, tx, key)
 	})
 	return did && err == nil, err
 }
+
+// keepDone keeps what a form has done: the last row of the audit, which the
+// transaction holds the end of.
+func keepDone(ctx context.Context, tx bun.Tx, key string) error {
+	number, _, err := audit.Head(ctx, tx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.NewRaw("UPDATE form_keys SET act = ? WHERE form_key = ?", number, seal.HashToken(key)).Exec(ctx)
+	return err
+}
+
+// done is what the form has done that the address names, if it was about this very
+// thing. A page says it from there, so that no address can make it say what was not.
+func (s *Server) done(ctx context.Context, c *fiber.Ctx, object, id string) (*audit.Row, error) {
+	key := c.Query("form")
+	if key == "" || len(key) > maxFormKey {
+		return nil, nil
+	}
+	var rows []audit.Row
+	err := s.o.DB.Read.NewSelect().Model(&rows).Where("au.number = (SELECT f.act FROM form_keys AS f WHERE f.form_key = ?)", seal.HashToken(key)).
+		Where("au.object = ? AND au.object_id = ?", object, id).Scan(ctx)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &rows[0], nil
+}
+
+// doneQuery is what leads a page to what the form has done.
+func doneQuery(c *fiber.Ctx) string { return "form=" + url.QueryEscape(field(c, "form_key")) }
 
 // keepAct writes an act that has no transaction of its own into the audit.
 func (s *Server) keepAct(ctx context.Context, a audit.Act) error {
@@ -86,45 +117,6 @@ func takeFormKey(ctx context.Context, tx bun.Tx, d *db.DB, key string) (bool, er
 	return true, err
 }
 
-// resend sends one of the order's notifications again.
-func (s *Server) resend(c *fiber.Ctx) error {
-	no, err := orderNo(c)
-	if err != nil {
-		return err
-	}
-	event, ok := notify.ParsePublicID(field(c, "notification"))
-	if !ok {
-		return invalidField("notification", "no notification has this id")
-	}
-	ctx, cancel := work()
-	defer cancel()
-	var nudge queue.Nudge
-	did, err := s.act(ctx, c, audit.Act{Action: "notification.resend", Object: "order", ObjectID: no, Params: map[string]any{"notification": notify.PublicID(event)}},
-		func(ctx context.Context, tx bun.Tx) error {
-			var ids []int64
-			// Of several deliveries, the one that needs it most: one that was given up,
-			// the merchant's before those of the house.
-			err := tx.NewRaw("SELECT d.id FROM orders AS o JOIN deliveries AS d ON d.subject_id = o.id WHERE o.order_no = ? AND d.event_id = ?"+
-				" ORDER BY CASE d.status WHEN 'exhausted' THEN 0 WHEN 'retry_wait' THEN 1 WHEN 'queued' THEN 1 WHEN 'sending' THEN 1 ELSE 2 END, d.house, d.id LIMIT 1",
-				no, event).Scan(ctx, &ids)
-			if err != nil {
-				return err
-			}
-			if len(ids) == 0 {
-				return notify.ErrNoDelivery
-			}
-			nudge, err = notify.Resend(ctx, tx, s.o.DB, ids[0])
-			return err
-		})
-	if err != nil {
-		return err
-	}
-	if did {
-		s.o.Nudge([]queue.Nudge{nudge})
-	}
-	return c.Redirect("/orders/"+url.PathEscape(no)+"?done=resend", http.StatusSeeOther)
-}
-
 // note keeps what somebody has to say about an order.
 func (s *Server) note(c *fiber.Ctx) error {
 	no, err := orderNo(c)
@@ -137,7 +129,7 @@ func (s *Server) note(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.Redirect("/orders/"+url.PathEscape(no)+"?done=note", http.StatusSeeOther)
+	return c.Redirect("/orders/"+url.PathEscape(no)+"?"+doneQuery(c), http.StatusSeeOther)
 }
 
 // auditPage lists what people did.

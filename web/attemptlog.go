@@ -60,7 +60,7 @@ func (s *Server) attemptLog(c *fiber.Ctx) error {
 	out := page[attemptView]{Items: make([]attemptView, len(rows.Rows)), Next: logCursor(want, rows.Next)}
 	for i, a := range rows.Rows {
 		out.Items[i] = attemptView{
-			ID: strconv.FormatInt(a.ID, 10), Notification: notify.PublicID(a.EventID), Type: a.EventType, OrderNo: a.OrderNo,
+			ID: strconv.FormatInt(a.ID, 10), Notification: a.PublicID, Type: a.EventType, OrderNo: a.OrderNo,
 			Merchant: a.Merchant, Attempt: a.Number, URL: withoutQuery(a.URL), Class: string(a.Class), Status: a.HTTPStatus,
 			StartedAt: notify.Stamp(a.StartedAt), TookMS: float64(a.TookUS) / 1000, Node: a.Node, Error: a.Error,
 		}

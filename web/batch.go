@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// typedFrom is the number of notifications above which the amount must be typed.
+	// typedFrom is the number of notifications above which the amounts must be typed.
 	typedFrom = 20
 	// runTime is how long one request works on a plan; the page offers to go on.
 	runTime = 8 * time.Second
@@ -76,24 +76,22 @@ func (s *Server) planPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	now, err := p.Now(ctx, s.o.DB, s.console)
+	if err != nil {
+		return err
+	}
 	return s.render(c, http.StatusOK, views.PlanPage(s.page(c), views.PlanData{
-		Plan: p, Key: newFormKey(), Typed: mustType(p), Mine: p.MadeBy == operator(c).Name,
+		Plan: p, Now: now, Key: newFormKey(), Typed: mustType(p), Mine: p.MadeBy == operator(c).Name,
 	}))
 }
 
-// mustType is the amount that has to be typed before a plan is run: that of the
-// currency with the most orders. "" = none has to be.
-func mustType(p *batch.Plan) string {
-	if p.Shown.Count(batch.Send) <= typedFrom {
-		return ""
+// mustType are the sums that have to be typed before a plan is run, one of each
+// currency; none where it is small.
+func mustType(p *batch.Plan) []report.Sum {
+	if p.Shown.Count(batch.Send, batch.Waits) <= typedFrom {
+		return nil
 	}
-	var most report.Sum
-	for _, sum := range p.Shown[batch.Send] {
-		if sum.Orders > most.Orders {
-			most = sum
-		}
-	}
-	return money.Format(most.Minor, most.Currency)
+	return p.Shown.Sums(batch.Send, batch.Waits)
 }
 
 // runPlan begins a plan, or goes on with one that was interrupted, and works on
@@ -105,11 +103,13 @@ func (s *Server) runPlan(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if typed := mustType(p); typed != "" && strings.TrimSpace(field(c, "amount")) != typed {
-		return invalidField("amount", "type the amount that is shown")
+	for _, sum := range mustType(p) {
+		if name := views.TypedName(sum); strings.TrimSpace(field(c, name)) != money.Format(sum.Minor, sum.Currency) {
+			return invalidField(name, "type the amount that is shown")
+		}
 	}
 	act := audit.Act{Action: "notification.resend_many", Object: "plan", ObjectID: strconv.FormatInt(p.ID, 10), Params: map[string]any{
-		"filter": p.Filter, "notifications": p.Shown.Count(batch.Send), "amounts": p.Shown[batch.Send],
+		"filter": p.Filter, "notifications": p.Shown.Count(batch.Send, batch.Waits), "amounts": p.Shown.Sums(batch.Send, batch.Waits),
 	}}
 	did, err := s.act(ctx, c, act, func(ctx context.Context, tx bun.Tx) error {
 		_, err := batch.Start(ctx, tx, s.o.DB, p.ID, operator(c).Name)

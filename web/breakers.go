@@ -111,14 +111,14 @@ func (s *Server) oneBreaker(ctx context.Context, c *fiber.Ctx, code string) erro
 
 // breakerNow reads a merchant's breaker from its row; one without a row is well.
 func (s *Server) breakerNow(ctx context.Context, id int64, code string) (breakerView, error) {
-	rows, err := breaker.List(ctx, s.o.DB, id-1, 1)
+	r, err := breaker.Read(ctx, s.o.DB.Read, id)
 	if err != nil {
 		return breakerView{}, err
 	}
-	if len(rows) == 0 || rows[0].MerchantID != id {
-		return s.viewBreaker(code, breaker.Row{State: breaker.Closed}), nil
+	if r == nil {
+		r = &breaker.Row{State: breaker.Closed}
 	}
-	return s.viewBreaker(code, rows[0]), nil
+	return s.viewBreaker(code, *r), nil
 }
 
 // breakerAct opens, closes or probes a merchant's breaker, on the record. One that

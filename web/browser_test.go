@@ -425,7 +425,7 @@ func TestAnOrderIsFoundAndSentAgainByKeyboardAlone(t *testing.T) {
 	}
 	run(t, ctx, tabTo(`[data-open="#resend"]`), chromedp.KeyEvent(kb.Enter), tabTo("#resend-reason"),
 		chromedp.KeyEvent("go on the merchant asked by phone"), at(orderOne), // "go" inside of a field leads nowhere
-		tabTo("#resend button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".notice.ok"))
+		tabTo("#resend button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#resent"))
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("the browser said: %s", strings.Join(all, "; "))
 	}

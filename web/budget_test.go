@@ -148,7 +148,7 @@ func (h *house) measure(t *testing.T, budget time.Duration) {
 		{"/notifications?status=retry_wait&window=7d", budget},
 		{"/notifications?merchant=m7&window=7d", budget},
 		{"/notifications?risk=untold", budget},
-		{"/notifications/" + notify.PublicID(one+2), budget},
+		{"/notifications/" + notify.IDOf(one+2, ""), budget},
 		{"/callbacks", budget},
 		{"/callbacks?supplier=wx&window=7d", budget},
 		{"/callbacks?outcome=late_payment&window=7d", budget},

@@ -167,7 +167,7 @@ func (h *house) details(t *testing.T) []sight {
 		{"merchant", "/merchants/m1", "https://gone.test"},
 		{"callback", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM callbacks WHERE outcome = 'paid'")), "RSA-SHA256"},
 		{"callback-refused", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM refused_callbacks")), "does not match"},
-		{"notification", "/notifications/" + notify.PublicID(id("SELECT id FROM events")), "HTTP 502"},
+		{"notification", "/notifications/" + notify.IDOf(id("SELECT id FROM events"), ""), "HTTP 502"},
 		{"exception", fmt.Sprintf("/exceptions/%d", id("SELECT id FROM exceptions WHERE kind = 'amount_mismatch'")), "12.300"},
 		{"plan", planPath(plan.ID), "3,499.00"},
 	}
@@ -322,7 +322,7 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for q, want := range map[string]string{
-		"2026112000000001": orderOne, "GX-88210477": orderOne, "000001": orderOne, notify.PublicID(event): orderOne, "m1": "/orders?merchant=m1",
+		"2026112000000001": orderOne, "GX-88210477": orderOne, "000001": orderOne, notify.IDOf(event, ""): orderOne, "m1": "/orders?merchant=m1",
 		"NO-SUCH-ORDER": "/exceptions?no=NO-SUCH-ORDER", "nothing at all": "",
 	} {
 		if got := h.page(t, cookie, "/search?q="+url.QueryEscape(q)); got.header.Get("Location") != want || want == "" && got.status != http.StatusOK {

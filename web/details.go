@@ -44,17 +44,13 @@ func (s *Server) callbackPage(c *fiber.Ctx) error {
 }
 
 func (s *Server) notificationPage(c *fiber.Ctx) error {
-	event, ok := notify.ParsePublicID(c.Params("notification"))
-	if !ok {
-		return notify.ErrNoDelivery
-	}
 	delivery, err := strconv.ParseInt(c.Query("delivery", "0"), 10, 64)
 	if err != nil {
 		return notify.ErrNoDelivery
 	}
 	ctx, cancel := work()
 	defer cancel()
-	n, err := s.console.Notification(ctx, event, delivery)
+	n, err := s.console.Notification(ctx, c.Params("notification"), delivery)
 	if err != nil {
 		return err
 	}
@@ -64,6 +60,7 @@ func (s *Server) notificationPage(c *fiber.Ctx) error {
 	}
 	return s.render(c, http.StatusOK, views.NotificationPage(s.page(c), views.NotificationData{
 		Notification: n, CanResend: s.policy.Allows(role, access.Resend) && n.OrderNo != "" && !n.House, Key: newFormKey(),
+		CanControl: s.policy.Allows(role, access.ControlBreakers),
 	}))
 }
 

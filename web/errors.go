@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"backstop/internal/alert"
+	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
@@ -58,6 +59,8 @@ var domainErrors = []struct {
 	{console.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{notify.ErrNoDelivery, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{alert.ErrNoTarget, apiError{status: http.StatusConflict, code: "no_target"}},
+	{breaker.ErrProbing, apiError{status: http.StatusConflict, code: "probe_running"}},
+	{breaker.ErrAlready, apiError{status: http.StatusConflict, code: "already"}},
 	{notify.ErrSending, apiError{status: http.StatusConflict, code: "sending"}},
 	{compensation.ErrNoException, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{compensation.ErrOver, apiError{status: http.StatusConflict, code: "over"}},

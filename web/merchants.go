@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 
@@ -43,7 +42,7 @@ func (s *Server) merchantsPage(c *fiber.Ctx) error {
 // merchantPage shows one merchant.
 func (s *Server) merchantPage(c *fiber.Ctx) error {
 	f := readFilter(c)
-	pinged, done := f.text("pinged"), f.text("done")
+	pinged := f.text("pinged")
 	if f.err != nil {
 		return f.err
 	}
@@ -57,9 +56,13 @@ func (s *Server) merchantPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	did, err := s.done(ctx, c, "merchant", code)
+	if err != nil {
+		return err
+	}
 	role := operator(c).Role
 	return s.render(c, http.StatusOK, views.MerchantPage(s.page(c), views.MerchantData{
-		Merchant: m, FormKey: newFormKey(), Done: done,
+		Merchant: m, FormKey: newFormKey(), Did: did,
 		CanControl: s.policy.Allows(role, access.ControlBreakers), CanPing: s.policy.Allows(role, access.ControlAddresses),
 	}))
 }
@@ -104,9 +107,6 @@ func (s *Server) moveBreaker(act breaker.Act) fiber.Handler {
 			done, err = s.o.Breakers.ByPerson(ctx, tx, m.ID, act, "operator:"+operator(c).Name, field(c, "reason"))
 			return err
 		})
-		if errors.Is(err, breaker.ErrAlready) {
-			return toMerchant(c, m, "done=already")
-		}
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (s *Server) moveBreaker(act breaker.Act) fiber.Handler {
 			s.o.Breakers.Committed(done)
 			metric.BreakerChanges.WithLabelValues(string(done.Changes[0].To)).Inc()
 		}
-		return toMerchant(c, m, "done=breaker")
+		return toMerchant(c, m, doneQuery(c))
 	}
 }
 
@@ -134,7 +134,7 @@ func (s *Server) tryAddress(c *fiber.Ctx) error {
 		return err
 	}
 	if !did {
-		return toMerchant(c, m, "")
+		return toMerchant(c, m, doneQuery(c))
 	}
 	answer, err := s.o.Pings.Ping(ctx, m, name, func(context.Context, bun.Tx, notify.Answer) error { return nil })
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Server) enableAddress(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return toMerchant(c, m, "done=enable")
+	return toMerchant(c, m, doneQuery(c))
 }
 
 func (s *Server) addressOf(c *fiber.Ctx) (*merchant.Merchant, string, error) {

@@ -80,16 +80,24 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 		}
 		return got.header.Get("Location")
 	}
-	if to := send("/merchants/m1/breaker/close", "k1"); to != "/merchants/m1?done=breaker" {
+	if to := send("/merchants/m1/breaker/close", "k1"); to != "/merchants/m1?form=k1" {
 		t.Errorf("closed: %s", to)
 	}
 	if r := h.o.Breakers.Of(1); r.State != breaker.Closed || r.Generation != 3 {
 		t.Errorf("breaker %+v", r)
 	}
-	if to := send("/merchants/m1/breaker/close", "k2"); to != "/merchants/m1?done=already" {
-		t.Errorf("closed again: %s", to)
+	if page := see(ops, "/merchants/m1?form=k1&lang=en"); !strings.Contains(page, "the.ops closed a breaker") {
+		t.Error("the page does not say what was done")
 	}
-	if to := send("/merchants/m1/breaker/open", "k3"); to != "/merchants/m1?done=breaker" || !h.o.Breakers.Of(1).ByHand {
+	for _, other := range []string{"/merchants/m2?form=k1&lang=en", "/merchants/m1?form=k9&lang=en", "/merchants/m1?done=breaker&lang=en"} {
+		if strings.Contains(see(ops, other), "notice ok") {
+			t.Errorf("%s says that something was done", other)
+		}
+	}
+	if got := h.post(t, ops, "/merchants/m1/breaker/close", "reason", reason, "form_key", "k2"); got.status != http.StatusConflict {
+		t.Errorf("closed again: %d", got.status)
+	}
+	if to := send("/merchants/m1/breaker/open", "k3"); to != "/merchants/m1?form=k3" || !h.o.Breakers.Of(1).ByHand {
 		t.Errorf("opened: %s", to)
 	}
 	send("/merchants/m1/breaker/open", "k3") // the same form again: nothing

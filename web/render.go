@@ -131,6 +131,8 @@ func (s *Server) failPage(c *fiber.Ctx, e *apiError) error {
 		kind = views.TooMuch
 	case e.code == "nothing_matches":
 		kind = views.NoneFound
+	case e.code == string(views.Probing), e.code == string(views.Already), e.code == string(views.Sending):
+		kind = views.ErrorKind(e.code)
 	case e.status == http.StatusConflict:
 		kind = views.Changed
 	case e == errCursor:

@@ -67,10 +67,10 @@ func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
 			scripted + "/evidence":                        shown,
 			scripted + "/evidence?format=json":            shown,
 			"/notifications":                              "ntf_",
-			"/notifications/" + notify.PublicID(told):     shown,
-			"/notifications/" + notify.PublicID(77):       shown,
+			"/notifications/" + notify.IDOf(told, ""):     shown,
+			"/notifications/" + notify.IDOf(77, ""):       shown,
 			"/merchants/m1":                               shown,
-			"/merchants/m1?pinged=" + notify.PublicID(77): shown,
+			"/merchants/m1?pinged=" + notify.IDOf(77, ""): shown,
 			"/audit":  shown,
 			"/orders": "",
 		} {

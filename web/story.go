@@ -26,7 +26,11 @@ func (s *Server) storyPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	story.Done = c.Query("done")
+	ctx, cancel := work()
+	defer cancel()
+	if story.Did, err = s.done(ctx, c, "order", story.Order.OrderNo); err != nil {
+		return err
+	}
 	return s.render(c, http.StatusOK, views.Story(s.storyFrame(c), story))
 }
 
@@ -74,7 +78,7 @@ func (s *Server) storyData(c *fiber.Ctx, story *console.Story, phase console.Pha
 	return views.StoryData{
 		Story: story, Phase: phase,
 		CanResend: may(access.Resend), ResendKey: newFormKey(), CanNote: may(access.Comment), NoteKey: newFormKey(),
-		CanUnmask: may(access.ViewPersonal), UnmaskKey: newFormKey(), CanExport: may(access.ExportEvidence),
+		CanControl: may(access.ControlBreakers), CanUnmask: may(access.ViewPersonal), UnmaskKey: newFormKey(), CanExport: may(access.ExportEvidence),
 	}
 }
 
@@ -101,7 +105,7 @@ func (s *Server) unmask(c *fiber.Ctx) error {
 	}
 	page := "/orders/" + url.PathEscape(no)
 	if !did {
-		return c.Redirect(page+"?done=unmask", http.StatusSeeOther)
+		return c.Redirect(page+"?"+doneQuery(c), http.StatusSeeOther)
 	}
 	story, err := s.console.Story(ctx, no)
 	if err != nil {

@@ -82,7 +82,7 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 		{ID: 9402, DeliveryID: 9301, MerchantID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.BadText, HTTPStatus: 200, StartedAt: at(137.5), TookUS: 2_500_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c", ResponseBody: []byte("failed"), Error: "answer has another text"},
 	})
 	write(&compensation.Item{
-		ID: 9501, Kind: compensation.NotifyExhausted, State: "open", MerchantID: 1, OrderNo: scriptedNo, OrderID: 9100, Subject: notify.PublicID(9300), Amount: 349900, Currency: "CNY",
+		ID: 9501, Kind: compensation.NotifyExhausted, State: "open", MerchantID: 1, OrderNo: scriptedNo, OrderID: 9100, Subject: notify.IDOf(9300, ""), Amount: 349900, Currency: "CNY",
 		Detail: compensation.Detail(map[string]any{"last_error": said, "attempts": 2}), Seen: 1, OpenedAt: done,
 	})
 	for _, q := range []string{

@@ -76,7 +76,7 @@ func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
 func TestOneNotificationShowsEachAttempt(t *testing.T) {
 	h := open(t)
 	seed(t, h.db)
-	path := "/notifications/" + notify.PublicID(number(t, h.db, "SELECT id FROM events"))
+	path := "/notifications/" + notify.IDOf(number(t, h.db, "SELECT id FROM events"), "")
 	cookie := h.signIn(t, access.Support)
 	body := h.page(t, cookie, path+"?lang=en").body
 	for _, text := range []string{"Attempt 1", "Attempt 2", "HTTP 502", "10.000 s", "Server: nginx", orderOne, "no answer in time", "3,499.00"} {
@@ -98,7 +98,7 @@ func exhaust(t *testing.T, d *db.DB, n int) {
 		o, id := d.NewID(), d.NewID()
 		row := order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 2, SupplierID: 1, Amount: 1000, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, CreatedAt: now}
 		told := notify.Delivery{ID: id, EventID: id, MerchantID: 2, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1000}
-		gone := compensation.Item{ID: d.NewID(), Kind: compensation.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.PublicID(id), Amount: 1000, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: now}
+		gone := compensation.Item{ID: d.NewID(), Kind: compensation.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.IDOf(id, ""), Amount: 1000, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: now}
 		event := notify.Event{ID: id, MerchantID: 2, SubjectID: o, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: now}
 		for _, r := range []any{&row, &told, &gone, &event} {
 			if _, err := d.NewInsert().Model(r).Exec(context.Background()); err != nil {
@@ -132,30 +132,30 @@ func TestManyAreSentAgainAfterADryRunAReasonAndTheAmount(t *testing.T) {
 		t.Helper()
 		return h.post(t, cookie, plan+"/run", append(append([]string{}, form...), fields...)...).status
 	}
-	if got := run(cookie, "reason", "their server is back", "amount", "300"); got != http.StatusUnprocessableEntity {
+	if got := run(cookie, "reason", "their server is back", "amount_CNY", "300"); got != http.StatusUnprocessableEntity {
 		t.Errorf("with another amount: %d", got)
 	}
-	if got := run(cookie, "reason", "short", "amount", "300.00"); got != http.StatusUnprocessableEntity {
+	if got := run(cookie, "reason", "short", "amount_CNY", "300.00"); got != http.StatusUnprocessableEntity {
 		t.Errorf("without a reason: %d", got)
 	}
-	if got := run(h.signIn(t, access.Lead), "reason", "their server is back", "amount", "300.00"); got != http.StatusConflict {
+	if got := run(h.signIn(t, access.Lead), "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusConflict {
 		t.Errorf("by somebody else: %d", got)
 	}
-	if got := run(h.signIn(t, access.Support), "reason", "their server is back", "amount", "300.00"); got != http.StatusForbidden {
+	if got := run(h.signIn(t, access.Support), "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusForbidden {
 		t.Errorf("by support: %d", got)
 	}
 	if nudged != 0 {
 		t.Fatalf("%d were sent by what was refused", nudged)
 	}
 	for range 2 { // a double click
-		if got := run(cookie, "reason", "their server is back", "amount", "300.00"); got != http.StatusSeeOther {
+		if got := run(cookie, "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusSeeOther {
 			t.Fatalf("the run: %d", got)
 		}
 	}
 	if left := number(t, h.db, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'"); nudged != 30 || left != 2 {
 		t.Errorf("%d were sent, %d left, want 30 and 2", nudged, left)
 	}
-	if page := h.page(t, cookie, plan+"?lang=en").body; !strings.Contains(page, "30 notifications go out again") {
+	if page := h.page(t, cookie, plan+"?lang=en").body; !strings.Contains(page, "30 still waiting") {
 		t.Error("the plan does not say what was done")
 	}
 	if n := number(t, h.db, "SELECT count(*) FROM audit WHERE action = 'notification.resend_many'"); n != 1 {

@@ -433,3 +433,51 @@ func TestWhatNodesDifferInIsNamed(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Who hears that a breaker opened must not have to look anything up.
+func TestAnOpenedBreakerSaysWhatToDo(t *testing.T) {
+	at := time.Date(2026, 11, 22, 6, 3, 11, 0, time.UTC).UnixMicro()
+	o := Opened{
+		Merchant: "m 1", Name: "Galaxy Mall", Failures: 5, Since: at, ProbeAt: at + 300_000_000,
+		Waiting: []Waits{{"", 3, 0}, {"CNY", 30, 123400}, {"HKD", 7, 350}},
+	}
+	hand := o
+	hand.ByHand, hand.Reason, hand.ProbeAt, hand.Waiting = "li.hang", "they move\n their servers "+strings.Repeat("x", 500), 0, nil
+	closed := o
+	closed.Closed, closed.More = true, true
+	shanghai := time.FixedZone("CST", 8*3600)
+	for name, c := range map[string]struct {
+		language string
+		of       Opened
+		want     []string
+	}{
+		"English": {"en", o, []string{
+			"Galaxy Mall (m 1)", "after 5 failures in a row", "opened at 14:03:11", "open for 5m0s", "a probe at 14:08:11",
+			"40 notifications wait: 1234.00 CNY (30), 3.50 HKD (7)", "Ask the merchant", "https://console.example/merchants/m%201",
+		}},
+		"Chinese":        {"zh", o, []string{"商户 Galaxy Mall (m 1) 于 14:03:11 熔断：连续失败 5 次", "熔断 5m0s，14:08:11 自动探测", "挂起通知 40 条：1234.00 CNY（30 条）、3.50 HKD（7 条）", "请联系商户", "https://console.example/merchants/m%201"}},
+		"by hand":        {"en", hand, []string{"by li.hang: they move their servers xxx", "…", "until somebody closes it", "No notification waits."}},
+		"closed since":   {"en", closed, []string{"It has closed since.", "40+ notifications wait", "See https://console.example/merchants/m%201"}},
+		"Chinese, hand":  {"zh", hand, []string{"被 li.hang 手动熔断", "需要有人解除熔断", "目前没有挂起的通知"}},
+		"Chinese, again": {"zh", closed, []string{"之后已恢复"}},
+	} {
+		asked := 0
+		s := Style{Language: c.language, Zone: shanghai, Console: "https://console.example/", Opened: func(_ context.Context, merchant string) (*Opened, error) {
+			if asked++; merchant != "m1" {
+				return nil, errors.New("the database is away")
+			}
+			return &c.of, nil
+		}}
+		alerts := []Alert{{Rule: BreakerOpened, Subject: "m1", State: Happened, Count: 1, OpenedAt: at}, {Rule: BreakerOpened, Subject: "m2", State: Happened, Count: 2, OpenedAt: at}}
+		rule := Rule{Name: BreakerOpened}
+		_, body := s.known(t.Context(), rule, alerts).compose(rule, alerts)
+		for _, want := range append(c.want, "m2", "2 ") {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %q is missing in %q", name, want, body)
+			}
+		}
+		if n := strings.Count(body, "\n"); n != 2 || asked != 2 {
+			t.Errorf("%s: %d lines, %d asked: %q", name, n, asked, body)
+		}
+	}
+}

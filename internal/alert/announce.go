@@ -29,6 +29,11 @@ type Style struct {
 	Language string // "zh" or "en"
 	Zone     *time.Location
 	Console  string // URL that leads each message's link
+	// Opened reads what is known of the breaker of the merchant that an alert is
+	// about; nil = nothing but that it opened.
+	Opened func(ctx context.Context, merchant string) (*Opened, error)
+
+	opened map[string]*Opened // by subject, of one message
 }
 
 // Announce turns alerts that people have not heard of into messages, one of each
@@ -98,7 +103,7 @@ func announceRule(ctx context.Context, tx bun.Tx, d *db.DB, rule Rule, alerts []
 	if _, err := tx.NewRaw("UPDATE alerts SET announce_at = NULL WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
 		return nil, fmt.Errorf("mark alerts as announced: %w", err)
 	}
-	title, body := style.compose(rule, alerts)
+	title, body := style.known(ctx, rule, alerts).compose(rule, alerts)
 	for _, target := range targets {
 		m := &Message{ID: d.NewID(), Target: target, Title: title, Body: body, Status: Waiting, NextAt: &now, CreatedAt: now}
 		if _, err := tx.NewInsert().Model(m).Exec(ctx); err != nil {
@@ -128,6 +133,8 @@ func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 func (s Style) line(rule Rule, a Alert) string {
 	down := isSwitch(a.Rule)
 	switch {
+	case s.opened[a.Subject] != nil:
+		return s.breakerLine(s.opened[a.Subject])
 	case a.Rule == OurFault:
 		return s.fault(a)
 	case a.Rule == NodesDiffer && a.State == Firing:

@@ -35,8 +35,8 @@ var ruleNames = map[string]word{
 	ExceptionOpened: {"新的异常", "new exceptions"},
 	DisputeOpened:   {"新的拒付争议", "new disputes"},
 	NotifyExhausted: {"通知重试用尽", "notifications ran out of attempts"},
-	BreakerOpened:   {"熔断器断开", "a breaker opened"},
-	BreakerClosed:   {"熔断器合上", "a breaker closed"},
+	BreakerOpened:   {"商户熔断", "a breaker opened"},
+	BreakerClosed:   {"商户恢复", "a breaker closed"},
 	TargetDisabled:  {"通知地址已停用（410）", "an address was disabled (410)"},
 	CountersDiffer:  {"统计与明细不符，已更正", "figures did not agree with their rows, and were put right"},
 }
@@ -59,8 +59,8 @@ var ruleLinks = map[string]string{
 	ExceptionOpened: "/exceptions",
 	DisputeOpened:   "/exceptions?kind=dispute_opened",
 	NotifyExhausted: "/exceptions?kind=notify_exhausted",
-	BreakerOpened:   "/",
-	BreakerClosed:   "/",
+	BreakerOpened:   "/merchants",
+	BreakerClosed:   "/merchants",
 	TargetDisabled:  "/notifications",
 	CountersDiffer:  "/",
 }

@@ -29,7 +29,7 @@ func (a *App) alerts() (jobs.Alerts, error) {
 	targets, err := shout.Targets(urls)
 	return jobs.Alerts{
 		Targets: targets,
-		Style:   alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL()},
+		Style:   alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker},
 		Here:    a.readHere, Shared: a.readShared,
 		Merchant: a.merchantName,
 	}, err

@@ -61,8 +61,8 @@ func (b *Book) Gate(merchantID int64) Gate {
 func (b *Book) Refresh(ctx context.Context) error {
 	now := b.db.Now()
 	var rows []*Row
-	err := b.db.Read.NewRaw("SELECT * FROM breakers WHERE state <> 'closed' OR failures > 0"+
-		" UNION SELECT * FROM breakers WHERE updated_at > ?", now-2*releaseTime.Microseconds()).Scan(ctx, &rows)
+	err := b.db.Read.NewRaw("SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE state <> 'closed' OR failures > 0"+
+		" UNION SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE updated_at > ?", now-2*releaseTime.Microseconds()).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read breakers: %w", err)
 	}

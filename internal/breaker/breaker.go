@@ -76,6 +76,9 @@ type Row struct {
 	ProbeOwner   int64  `bun:"probe_owner"`
 	ProbeUntil   int64  `bun:"probe_until"`
 	UpdatedAt    int64  `bun:"updated_at"`
+	// ProbeDelivery is the delivery that a person wants to be the probe; 0 = any. It
+	// is kept in breaker_probes, which nodes of earlier versions do not read.
+	ProbeDelivery int64 `bun:"probe_delivery,scanonly"`
 }
 
 // Change is one change of state, kept for people.
@@ -147,7 +150,7 @@ func (r *Row) move(now int64, to State, cause string, p Policy) *Change {
 	r.Generation++
 	c.Generation = r.Generation
 	r.ByHand = false
-	r.ProbeOwner, r.ProbeUntil, r.OpenUntil = 0, 0, 0
+	r.ProbeOwner, r.ProbeUntil, r.ProbeDelivery, r.OpenUntil = 0, 0, 0, 0
 	switch to {
 	case Open:
 		r.OpenUntil = now + p.Open.Microseconds()
@@ -162,8 +165,10 @@ type Gate struct {
 	// Flow allows notifications; Release says how fast while it has just closed.
 	Flow    bool
 	Release Release
-	// Probe allows one, for the node that holds the probe.
-	Probe bool
+	// Probe allows one, for the node that holds the probe, or for every node where it
+	// is the one of Delivery: whoever claims that sends it.
+	Probe    bool
+	Delivery int64
 	// Due allows nothing yet: a probe may be leased.
 	Due bool
 	// Generation belongs to the attempts that begin under this gate.
@@ -200,8 +205,14 @@ func (r *Row) Gate(now, boot int64) Gate {
 	case Open:
 		g.Due = !r.ByHand && r.OpenUntil <= now
 	case HalfOpen:
-		held := r.ProbeUntil > now
-		g.Probe, g.Due = held && r.ProbeOwner == boot, !held
+		switch {
+		case r.ProbeUntil <= now:
+			g.Due = true
+		case r.ProbeOwner == 0:
+			g.Probe, g.Delivery = r.ProbeDelivery != 0, r.ProbeDelivery
+		default:
+			g.Probe = r.ProbeOwner == boot
+		}
 	}
 	return g
 }

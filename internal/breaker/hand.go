@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"backstop/internal/db"
 
@@ -22,6 +23,9 @@ const (
 	// ProbeIt makes the next notification the probe, now.
 	ProbeIt Act = "probe"
 )
+
+// ErrProbing means that another notification is being tried just now.
+var ErrProbing = errors.New("a probe is under way: wait for its result")
 
 // ErrAlready means that the breaker is in the state that was asked for.
 var ErrAlready = errors.New("the breaker is in that state already")
@@ -51,6 +55,42 @@ func (b *Book) ByPerson(ctx context.Context, tx bun.Tx, merchantID int64, act Ac
 	}
 	if len(done.Changes) == 0 {
 		return nil, ErrAlready
+	}
+	return done, nil
+}
+
+// probeTime is how long the delivery that a person wants to be the probe may take:
+// the nodes find it within two seconds, an attempt takes ten at most. After it, what a
+// crash left of it is over, and any node may probe with anything.
+const probeTime = 30 * time.Second
+
+// ProbeWith leases the probe of an open breaker for one delivery, which whichever node
+// claims it will send, in the transaction that makes it due. Committed must be called
+// with what it returns. Errors: ErrProbing, and ErrAlready where it has closed.
+func (b *Book) ProbeWith(ctx context.Context, tx bun.Tx, merchantID, deliveryID int64, actor, reason string) (*Folded, error) {
+	var refused error
+	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) *Change {
+		switch {
+		case r.State == Closed:
+			refused = ErrAlready
+			return nil
+		case r.State == HalfOpen && r.ProbeUntil > now:
+			refused = ErrProbing
+			return nil
+		}
+		c := r.move(now, HalfOpen, ByHand, b.policy(merchantID))
+		r.ProbeUntil, r.ProbeDelivery = now+probeTime.Microseconds(), deliveryID
+		c.Actor, c.Reason = actor, reason
+		return c
+	})
+	if err = errors.Join(refused, err); err != nil {
+		return nil, err
+	}
+	_, err = tx.NewRaw("INSERT INTO breaker_probes (merchant_id, generation, delivery_id) VALUES (?, ?, ?)"+
+		" ON CONFLICT (merchant_id) DO UPDATE SET generation = EXCLUDED.generation, delivery_id = EXCLUDED.delivery_id",
+		merchantID, done.rows[0].Generation, deliveryID).Exec(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("lease a probe: %w", err)
 	}
 	return done, nil
 }

@@ -100,7 +100,7 @@ func (b *Book) lock(ctx context.Context, tx bun.Tx, ids []int64) ([]*Row, error)
 	if _, err := tx.NewInsert().Model(&fresh).On("CONFLICT (merchant_id) DO NOTHING").Exec(ctx); err != nil {
 		return nil, fmt.Errorf("make breakers: %w", err)
 	}
-	q := tx.NewSelect().Model((*Row)(nil)).Where("b.merchant_id IN (?)", bun.List(ids)).OrderExpr("b.merchant_id")
+	q := tx.NewSelect().Model((*Row)(nil)).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.merchant_id IN (?)", bun.List(ids)).OrderExpr("b.merchant_id")
 	if b.db.IsPostgres() {
 		q = q.For("UPDATE")
 	}
@@ -109,6 +109,22 @@ func (b *Book) lock(ctx context.Context, tx bun.Tx, ids []int64) ([]*Row, error)
 		return nil, fmt.Errorf("lock breakers: %w", err)
 	}
 	return rows, nil
+}
+
+// probeDelivery reads what a person wants to be the probe of a row b.
+const probeDelivery = "coalesce((SELECT p.delivery_id FROM breaker_probes AS p WHERE p.merchant_id = b.merchant_id AND p.generation = b.generation), 0) AS probe_delivery"
+
+// Read reads a merchant's breaker as it is stored; nil where it never failed.
+func Read(ctx context.Context, q bun.IDB, merchantID int64) (*Row, error) {
+	var rows []*Row
+	err := q.NewSelect().Model(&rows).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.merchant_id = ?", merchantID).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read a breaker: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return rows[0], nil
 }
 
 // write stores the rows and the history of their changes.

@@ -25,6 +25,7 @@ type AttemptFilter struct {
 type Attempt struct {
 	ID         int64        `bun:"id"`
 	EventID    int64        `bun:"event_id"`
+	PublicID   string       `bun:"-"` // the notification's
 	EventType  string       `bun:"event_type"`
 	OrderNo    string       `bun:"order_no"`
 	Merchant   string       `bun:"merchant"`
@@ -89,10 +90,19 @@ func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (AttemptPage, erro
 	if err := q.Scan(ctx, &rows); err != nil {
 		return AttemptPage{}, fmt.Errorf("read attempts: %w", err)
 	}
+	page := AttemptPage{Rows: rows, Next: floor}
 	if len(rows) > f.Limit {
-		return AttemptPage{Rows: rows[:f.Limit], Next: rows[f.Limit-1].ID}, nil
+		page = AttemptPage{Rows: rows[:f.Limit], Next: rows[f.Limit-1].ID}
 	}
-	return AttemptPage{Rows: rows, Next: floor}, nil
+	events := make([]int64, len(page.Rows))
+	for i := range page.Rows {
+		events[i] = page.Rows[i].EventID
+	}
+	ids, err := notify.IDsOf(ctx, b.db.Read, events)
+	for i := range page.Rows {
+		page.Rows[i].PublicID = ids[page.Rows[i].EventID]
+	}
+	return page, err
 }
 
 // deliveriesOf finds an order's deliveries; an order has few.

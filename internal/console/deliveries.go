@@ -35,6 +35,8 @@ type Delivery struct {
 	TookUS     int64 `bun:"-"`
 	// Parked says that it waits for its merchant's breaker.
 	Parked bool `bun:"-"`
+	// PublicID is the notification's id, of those that a page shows.
+	PublicID string `bun:"-"`
 }
 
 // deliveryColumns take the money from the notification while it is at risk, and
@@ -73,7 +75,23 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 	} else if err := counted(ctx, b, &page, f.Slice, w, m.scans, "deliveries", "d", m.apply); err != nil {
 		return page, err
 	}
+	if err := b.addIDs(ctx, page.Rows); err != nil {
+		return page, err
+	}
 	return page, b.addLast(ctx, page.Rows)
+}
+
+// addIDs reads the public ids of a page of notifications at once.
+func (b *Book) addIDs(ctx context.Context, rows []Delivery) error {
+	events := make([]int64, len(rows))
+	for i := range rows {
+		events[i] = rows[i].EventID
+	}
+	ids, err := notify.IDsOf(ctx, b.db.Read, events)
+	for i := range rows {
+		rows[i].PublicID = ids[rows[i].EventID]
+	}
+	return err
 }
 
 // holds says whether a notification is parked.

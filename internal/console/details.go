@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -77,27 +78,35 @@ type Notification struct {
 	Body     string // what the merchant is told
 	Attempts []notify.Attempt
 	Cut      bool // there are more attempts than these
+	Resend   *Resend
 }
 
-// Notification reads the notification of one event: the merchant's, or the one of
+// Notification reads the notification of a public id: the merchant's, or the one of
 // the delivery that is given (0 = none), as others may subscribe to the event.
 // Errors: ErrNotFound.
-func (b *Book) Notification(ctx context.Context, event, delivery int64) (*Notification, error) {
+func (b *Book) Notification(ctx context.Context, id string, delivery int64) (*Notification, error) {
+	event, err := notify.FindEvent(ctx, b.db.Read, id)
+	if errors.Is(err, notify.ErrNoDelivery) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
 	var rows []Delivery
-	q := b.selectDeliveries(&rows).Where("d.event_id = ?", event)
+	q := b.selectDeliveries(&rows).Where("d.event_id = ? AND d.subject_id = ?", event.ID, event.SubjectID)
 	if delivery != 0 {
 		q = q.Where("d.id = ?", delivery)
 	}
-	err := q.Where("d.subject_id = (SELECT s.subject_id FROM events AS s WHERE s.id = ?)", event).OrderExpr("d.house, d.id DESC").Limit(1).Scan(ctx)
-	if err != nil {
+	if err := q.OrderExpr("d.house, d.id DESC").Limit(1).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read a notification: %w", err)
 	}
 	if len(rows) == 0 {
 		return nil, ErrNotFound
 	}
-	n := &Notification{Delivery: rows[0]}
-	if err := b.db.Read.NewRaw("SELECT body FROM events WHERE id = ?", event).Scan(ctx, &n.Body); err != nil {
-		return nil, fmt.Errorf("read what a notification says: %w", err)
+	n := &Notification{Delivery: rows[0], Body: event.Body}
+	n.PublicID = id
+	if n.Resend, err = b.resend(ctx, id, &n.Delivery.Delivery); err != nil {
+		return nil, err
 	}
 	err = b.db.Read.NewSelect().Model(&n.Attempts).Where("na.delivery_id = ?", n.ID).OrderExpr("na.id").Limit(detailRows + 1).Scan(ctx)
 	if err != nil {

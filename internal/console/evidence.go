@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
-
-	"backstop/internal/notify"
 )
 
 // Evidence is one order's story as it is handed out for a dispute. Amounts and ids
@@ -133,7 +131,7 @@ func (w evidenceWriter) event(i Item) map[string]any {
 		}
 	case i.Queued != nil:
 		return map[string]any{
-			"kind": "notification", "id": notify.PublicID(i.Queued.EventID), "type": i.Queued.EventType, "channel": i.Queued.Channel,
+			"kind": "notification", "id": w.PublicID(i.Queued.EventID), "type": i.Queued.EventType, "channel": i.Queued.Channel,
 			"status": string(i.Queued.Status), "body": w.Bodies[i.Queued.EventID],
 		}
 	case i.Attempt != nil:

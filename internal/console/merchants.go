@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"backstop/internal/breaker"
@@ -91,13 +92,16 @@ func (b *Book) addAddresses(ctx context.Context, m *Merchant) error {
 }
 
 func (b *Book) addPing(ctx context.Context, m *Merchant, pinged string) error {
-	event, ok := notify.ParsePublicID(pinged)
-	if !ok {
+	event, err := notify.FindEvent(ctx, b.db.Read, pinged)
+	if errors.Is(err, notify.ErrNoDelivery) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
 	var rows []notify.Attempt
-	err := b.db.Read.NewRaw("SELECT a.* FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
-		" WHERE d.subject_id = ? AND d.event_type = ? AND d.merchant_id = ? LIMIT 1", event, notify.Ping, m.ID).Scan(ctx, &rows)
+	err = b.db.Read.NewRaw("SELECT a.* FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
+		" WHERE d.subject_id = ? AND d.event_type = ? AND d.merchant_id = ? LIMIT 1", event.SubjectID, notify.Ping, m.ID).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read the answer to a ping: %w", err)
 	}

@@ -71,7 +71,7 @@ func saysOfParked(t *testing.T, b *Book, orderNo, told string, plan PlanKind) {
 	if err != nil || len(sent.Rows) != 1 || sent.Rows[0].Parked != parked {
 		t.Errorf("the list of notifications: %+v, %v", sent.Rows, err)
 	}
-	n, err := b.Notification(t.Context(), sent.Rows[0].EventID, 0)
+	n, err := b.Notification(t.Context(), sent.Rows[0].PublicID, 0)
 	if err != nil || n.Parked != parked {
 		t.Errorf("the notification's page: %+v, %v", n, err)
 	}

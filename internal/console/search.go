@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -47,7 +48,6 @@ func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
 	}{
 		{"SELECT order_id FROM payment_attempts WHERE supplier_trade_no = ? AND supplier_trade_no <> ''" +
 			" AND status IN ('succeeded', 'succeeded_surplus') LIMIT ?", []any{q, foundMost}, false},
-		{"SELECT subject_id FROM events WHERE id = ?", []any{eventOf(q)}, eventOf(q) == 0},
 		{
 			"SELECT id FROM orders WHERE substr(order_no, length(order_no) - 5) = ? AND substr(order_no, length(order_no) - ?) = ? LIMIT ?",
 			[]any{ending(q), len(q) - 1, q, foundMost + 1},
@@ -62,6 +62,12 @@ func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
 			return nil, fmt.Errorf("search: %w", err)
 		}
 		ids = append(ids, more...)
+	}
+	switch event, err := notify.FindEvent(ctx, b.db.Read, q); {
+	case err == nil:
+		ids = append(ids, event.SubjectID)
+	case !errors.Is(err, notify.ErrNoDelivery):
+		return nil, err
 	}
 	if len(ids) > 0 {
 		err := b.db.Read.NewSelect().TableExpr("orders AS o").ColumnExpr(orderColumns).Where("o.id IN (?)", bun.List(ids)).
@@ -85,12 +91,6 @@ func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
 		f.Exceptions = len(one) > 0
 	}
 	return f, err
-}
-
-// eventOf is the event of a notification's id, 0 where the text is none.
-func eventOf(q string) int64 {
-	id, _ := notify.ParsePublicID(q)
-	return id
 }
 
 // IsEnding says whether a text may be the end of a number.

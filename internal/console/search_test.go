@@ -28,6 +28,7 @@ func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
 		for _, q := range []string{
 			"INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at) VALUES (1, 2, 1, 'r', '4200002614', 'succeeded', 1, 0, 0)",
 			"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (77, 1, 3, 'order.paid', 1, '', 0)",
+			`INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (78, 1, 2, 'order.paid', 1, '{"id":"ntf_2-order-paid-0","type":"order.paid"}', 0)`,
 			"INSERT INTO exceptions (id, kind, state, order_no, detail, opened_at, updated_at) VALUES (1, 'unknown_order', 'open', 'NOBODYS', '{}', 0, 0)",
 		} {
 			if _, err := d.ExecContext(t.Context(), q); err != nil {
@@ -35,18 +36,21 @@ func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
 			}
 		}
 		for q, want := range map[string]string{
-			"7263548197123456":  "7263548197123456", // the whole number
-			"GX-1":              "PO-654321 7263548197123456",
-			"4200002614":        "7263548198123456", // the supplier's
-			notify.PublicID(77): "PO-654321",
-			"123456":            "7263548198123456 7263548197123456",
-			"98123456":          "7263548198123456",
-			"654321":            "PO-654321",
-			"23456":             "", // too short to be an end
-			"12345x":            "",
-			"m1":                "merchant m1",
-			"NOBODYS":           "exceptions",
-			"'; DROP TABLE":     "",
+			"7263548197123456":   "7263548197123456", // the whole number
+			"GX-1":               "PO-654321 7263548197123456",
+			"4200002614":         "7263548198123456", // the supplier's
+			notify.IDOf(77, ""):  "PO-654321",        // of before
+			"ntf_2-order-paid-0": "7263548198123456",
+			"ntf_2-order-paid-1": "", // it had one only
+			notify.IDOf(78, ""):  "", // that is not what its row's merchant has seen
+			"123456":             "7263548198123456 7263548197123456",
+			"98123456":           "7263548198123456",
+			"654321":             "PO-654321",
+			"23456":              "", // too short to be an end
+			"12345x":             "",
+			"m1":                 "merchant m1",
+			"NOBODYS":            "exceptions",
+			"'; DROP TABLE":      "",
 		} {
 			f, err := b.Search(t.Context(), q)
 			if err != nil {

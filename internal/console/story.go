@@ -109,6 +109,8 @@ type Story struct {
 	Exceptions []compensation.Item
 	Transfers  []ledger.Line // of the order's money, oldest first
 	Told       string        // notify_status
+	Resend     *Resend       // what a person would send again; nil = nothing
+	Resent     *Resent       // what somebody has; nil = nobody has
 	Why        Why
 	// Cut says that there is more of one kind than a story shows.
 	Cut  bool
@@ -136,7 +138,7 @@ func (b *Book) story(ctx context.Context, orderNo string, raw func(context.Conte
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
 		b.addNames, b.addStock, b.addCallbacks, raw, b.addHistory, b.addDeliveries, b.addBodies, b.addAttempts, b.addBreaker, b.addExceptions,
-		b.addTransfers, b.addActs,
+		b.addTransfers, b.addActs, b.addResend, b.addResent,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
@@ -146,6 +148,9 @@ func (b *Book) story(ctx context.Context, orderNo string, raw func(context.Conte
 	b.explain(s)
 	return s, nil
 }
+
+// PublicID is the id of the notification of one of the story's events.
+func (s *Story) PublicID(event int64) string { return notify.IDOf(event, s.Bodies[event]) }
 
 // Callback finds one of the story's callbacks by its id as addresses write it;
 // nil = the order has none of this id.

@@ -215,7 +215,7 @@ func evidenceOf(s *Story) (at []int) {
 		case w.Delivery != nil && item.Queued != nil:
 			proves = item.Queued.ID == w.Delivery.ID && w.Delivery.Attempts == 0
 		case w.Rule == WhyExhausted && item.Exception != nil:
-			proves = item.Exception.Subject == notify.PublicID(w.Delivery.EventID)
+			proves = item.Exception.Subject == s.PublicID(w.Delivery.EventID)
 		case w.Delivery == nil && item.Move != nil:
 			proves = item.Move.Version == s.Order.Version
 		}

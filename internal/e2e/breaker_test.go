@@ -66,10 +66,19 @@ func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 			}
 			w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
 			w.within(30*time.Second, "all are told", all("delivered"))
+			t.Cleanup(func() {
+				mu.Lock()
+				defer mu.Unlock()
+				if t.Failed() {
+					t.Logf("people heard %s", heard.String())
+				}
+			})
 			w.within(15*time.Second, "people hear of it", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
-				return strings.Contains(heard.String(), "m1") && strings.Count(heard.String(), "breaker") >= 2
+				all := heard.String()
+				return strings.Contains(all, "Galaxy Mall (m1): the breaker opened at") && strings.Contains(all, "failures in a row") && strings.Contains(all, "CNY") &&
+					strings.Contains(all, w.address+"/merchants/m1") && strings.Contains(all, "a breaker closed")
 			})
 			w.books()
 		})

@@ -154,6 +154,6 @@ func (d *Dispatcher) answerPing(a asked) {
 		_, err = d.o.DB.NewRaw("UPDATE pings SET answer = ? WHERE id = ? AND taken_by = ?", string(answer), a.ID, d.o.DB.Boot()).Exec(ctx)
 	}
 	if err != nil {
-		d.o.Log.Error("answer a ping", "notification", PublicID(a.ID), "error", db.Explain(err))
+		d.o.Log.Error("answer a ping", "notification", IDOf(a.ID, a.Body), "error", db.Explain(err))
 	}
 }

@@ -204,17 +204,17 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	var rows []struct {
 		EventID, Attempts int64
-		Status            string
+		Status, Body      string
 		Desk              int64
 	}
-	err := c.DB.NewRaw("SELECT event_id, attempts, status, (SELECT count(*) FROM exceptions AS x WHERE x.order_id = d.subject_id AND x.kind = 'notify_exhausted') AS desk"+
+	err := c.DB.NewRaw("SELECT event_id, attempts, status, (SELECT e.body FROM events AS e WHERE e.id = d.event_id) AS body, (SELECT count(*) FROM exceptions AS x WHERE x.order_id = d.subject_id AND x.kind = 'notify_exhausted') AS desk"+
 		" FROM deliveries AS d").Scan(t.Context(), &rows)
 	if err != nil || len(rows) != moodyOrders {
 		t.Fatalf("%d deliveries, %v", len(rows), err)
 	}
 	again := int64(0)
 	for _, r := range rows {
-		taken, sum := c.world.taken[notify.PublicID(r.EventID)], 0
+		taken, sum := c.world.taken[notify.IDOf(r.EventID, r.Body)], 0
 		for node, n := range taken {
 			if sum += n; n > 1 {
 				say("node %s told %d times of event %d", node, n, r.EventID)

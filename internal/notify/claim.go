@@ -36,6 +36,9 @@ type claimed struct {
 	Lease        int64  // Unix µs: from then on others may claim it
 }
 
+// publicID is the id that the merchant sees.
+func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
+
 // claimedColumns are what a claim returns.
 const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from," +
 	" created_at, currency, amount, trace, next_at AS lease, coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body"
@@ -155,6 +158,11 @@ func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
 		return rows, err
 	}
 	r, g := d.o.Breakers.Of(merchantID), d.gate(merchantID)
+	if g.Delivery != 0 {
+		var rows []dueRow
+		err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE id = ? AND next_at <= ? AND ?", g.Delivery, now+lookAhead.Microseconds(), here).Scan(ctx, &rows)
+		return nudgesOf(merchantID, rows), err
+	}
 	if r == nil || g.Flow && g.Release.PerSecond == 0 {
 		rows, err := read(oldestFirst, laneWaiting)
 		return nudgesOf(merchantID, rows), err

@@ -201,11 +201,11 @@ func (d *Dispatcher) write(o *outcome) {
 		time.Sleep(time.Duration(try+1) * 100 * time.Millisecond)
 	}
 	if err != nil {
-		d.o.Log.Error("write the result of an attempt", "notification", PublicID(o.claimed.EventID), "error", db.Explain(err))
+		d.o.Log.Error("write the result of an attempt", "notification", o.claimed.publicID(), "error", db.Explain(err))
 		return
 	}
 	d.heed(folded)
-	d.o.Log.Info("notify", "notification", PublicID(o.claimed.EventID), "type", o.claimed.EventType, "attempt", o.attempt.Number,
+	d.o.Log.Info("notify", "notification", o.claimed.publicID(), "type", o.claimed.EventType, "attempt", o.attempt.Number,
 		"class", o.attempt.Class, "http_status", o.attempt.HTTPStatus, "took_ms", o.attempt.TookUS/1000, "result", o.status)
 	metric.Notifications.WithLabelValues(string(o.status)).Inc()
 	if o.claimed.Attempts == 1 {
@@ -296,7 +296,7 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes,
 		if err != nil {
 			return fmt.Errorf("read the order of an exhausted notification: %w", err)
 		}
-		kind, subject := deskPlace(o.claimed.EventID, o.claimed.House, o.claimed.MerchantID)
+		kind, subject := deskPlace(o.claimed.publicID(), o.claimed.House, o.claimed.MerchantID)
 		metric.Exceptions.WithLabelValues(kind).Inc()
 		items = append(items, &compensation.Item{
 			Kind: kind, MerchantID: o.claimed.MerchantID, OrderID: o.claimed.SubjectID,

@@ -121,7 +121,7 @@ func (d *Dispatcher) claimDigest(ctx context.Context, g digest) (*load, error) {
 func parts(more []claimed) []Part {
 	all := make([]Part, len(more))
 	for i, c := range more {
-		all[i] = Part{ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body)}
+		all[i] = Part{ID: c.publicID(), Type: c.EventType, Body: []byte(c.Body)}
 	}
 	return all
 }

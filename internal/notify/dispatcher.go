@@ -63,9 +63,9 @@ type Dispatcher struct {
 	quick    pool
 	slow     pool
 	toClaim  []*ticket
-	pledged  int                // slots promised to what is about to be created
-	toSend   []taken            // created, claimed, and not sent yet
-	known    map[int64]struct{} // ids that wait, are held or being claimed here
+	pledged  int            // slots promised to what is about to be created
+	toSend   []taken        // created, claimed, and not sent yet
+	known    map[int64]bool // ids that wait or are being claimed here; true = are held
 	held     holdHeap
 	inFlight int // of both pools
 	sent     int // attempts that are over but not written yet
@@ -89,7 +89,7 @@ type Dispatcher struct {
 // NewDispatcher starts the node's dispatcher.
 func NewDispatcher(o Options) *Dispatcher {
 	d := &Dispatcher{
-		o: o, lanes: map[int64]*lane{}, known: map[int64]struct{}{}, holdNow: make(chan struct{}, 1),
+		o: o, lanes: map[int64]*lane{}, known: map[int64]bool{}, holdNow: make(chan struct{}, 1),
 		faults: map[faultKind]fault{}, unusable: map[address]time.Time{},
 	}
 	d.health = newHealth(o.DB, o.Log)
@@ -120,7 +120,8 @@ func (d *Dispatcher) Offer(nudges []queue.Nudge) {
 		return
 	}
 	for _, n := range nudges {
-		if _, ok := d.known[n.Delivery]; ok {
+		// What is held may have become due earlier: somebody sends it again.
+		if held, ok := d.known[n.Delivery]; ok && (!held || n.At > now) {
 			continue
 		}
 		if n.At > now {
@@ -279,7 +280,7 @@ func (d *Dispatcher) hold(n queue.Nudge) {
 	if len(d.held) >= heldMost {
 		return // the tick finds it
 	}
-	d.known[n.Delivery] = struct{}{}
+	d.known[n.Delivery] = true
 	heap.Push(&d.held, n)
 	if d.held[0].Delivery == n.Delivery {
 		select {
@@ -298,6 +299,9 @@ func (d *Dispatcher) holdLoop() {
 		now := d.o.DB.Now()
 		for len(d.held) > 0 && d.held[0].At <= now {
 			n := heap.Pop(&d.held).(queue.Nudge)
+			if !d.known[n.Delivery] {
+				continue // it did not wait for its moment
+			}
 			delete(d.known, n.Delivery)
 			d.enqueue(n.Delivery, d.lane(n.Merchant))
 		}

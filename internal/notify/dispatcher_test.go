@@ -261,7 +261,7 @@ func TestWithoutTheClaimTwoNodesOverlap(t *testing.T) {
 		wg.Go(func() {
 			for _, n := range nudges {
 				if f.Count(t, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'queued'", n.Delivery) == 1 {
-					ch.Send(context.Background(), notify.Message{ID: notify.PublicID(n.Delivery)})
+					ch.Send(context.Background(), notify.Message{ID: notify.IDOf(n.Delivery, "")})
 					_, _ = f.DB.NewRaw("UPDATE deliveries SET status = 'delivered' WHERE id = ?", n.Delivery).Exec(context.Background())
 				}
 			}

@@ -310,11 +310,11 @@ func openShares(ctx context.Context, tx bun.Tx, d *db.DB, events, subjects []int
 // deskPlace is the kind and subject of the exception for a notification that ran
 // out of attempts. A merchant's event is one exception, however many addresses it
 // had; each system of the house has its own.
-func deskPlace(event int64, house bool, owner int64) (kind, subject string) {
+func deskPlace(id string, house bool, owner int64) (kind, subject string) {
 	if house {
-		return compensation.SubscriptionExhausted, PublicID(event) + "/" + strconv.FormatInt(owner, 36)
+		return compensation.SubscriptionExhausted, id + "/" + strconv.FormatInt(owner, 36)
 	}
-	return compensation.NotifyExhausted, PublicID(event)
+	return compensation.NotifyExhausted, id
 }
 
 // EnableEndpoint lets an address be used again that was disabled. Every node knows

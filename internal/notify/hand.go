@@ -133,7 +133,7 @@ func (d *Dispatcher) reserve(x *Delivery) *ticket {
 	l.inFlight++
 	l.used = time.Now()
 	d.pledged++
-	d.known[x.ID] = struct{}{}
+	d.known[x.ID] = false
 	d.calls.Add(1)
 	return t
 }

@@ -318,8 +318,12 @@ func TestADeadAddressDoesNotHoldUpWhatCanBeTold(t *testing.T) {
 		if err := f.DB.NewRaw("SELECT event_id FROM deliveries").Scan(t.Context(), &ids); err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range ids {
-			gone.Store(notify.PublicID(id), true)
+		of, err := notify.IDsOf(t.Context(), f.DB, ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range of {
+			gone.Store(id, true)
 		}
 		b := newBook(f, strict)
 		disp := dispatcherWith(t, f, ch, 50, b)

@@ -125,14 +125,14 @@ func (d *Dispatcher) limitOf(l *lane) int {
 // enqueue puts an id into its merchant's line, or leaves it to its row where the
 // line is long enough or the breaker is open.
 func (d *Dispatcher) enqueue(id int64, l *lane) {
-	if g := d.gate(l.merchant); g.Shut() {
+	if g := d.gate(l.merchant); g.Shut() || g.Delivery != 0 && g.Delivery != id {
 		return
 	}
 	if len(l.waiting) >= laneWaiting {
 		l.more = true
 		return
 	}
-	d.known[id] = struct{}{}
+	d.known[id] = false
 	l.waiting = append(l.waiting, id)
 	d.makeReady(l)
 }
@@ -193,16 +193,29 @@ func (d *Dispatcher) mayStart(l *lane) bool {
 	case g.Flow:
 		return d.inRate(l, g.Release)
 	case g.Probe:
-		return l.probed != g.Generation
+		return l.probed != g.Generation && (g.Delivery == 0 || d.only(l, g.Delivery))
 	case g.Due && d.mayProbe(l.merchant):
 		d.leaseProbe(l)
 		return false
 	}
+	d.only(l, 0)
+	return false
+}
+
+// only leaves one id in a lane, if it is there, and the others to their rows.
+func (d *Dispatcher) only(l *lane, wanted int64) (there bool) {
 	for _, id := range l.waiting {
-		delete(d.known, id)
+		if id == wanted {
+			there = true
+		} else {
+			delete(d.known, id)
+		}
 	}
 	l.waiting = nil
-	return false
+	if there {
+		l.waiting = []int64{wanted}
+	}
+	return there
 }
 
 // rateOf is how fast this node may tell a merchant, and how many at once after a

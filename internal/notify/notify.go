@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"backstop/internal/db"
@@ -140,15 +138,9 @@ type envelope struct {
 	Data      any    `json:"data"`
 }
 
-// PublicID is the id that merchants see: stable over all attempts.
-func PublicID(eventID int64) string { return "ntf_" + strconv.FormatInt(eventID, 36) }
-
-// ParsePublicID reads a PublicID back; false where the text is none.
-func ParsePublicID(id string) (int64, bool) {
-	digits, ok := strings.CutPrefix(id, "ntf_")
-	n, err := strconv.ParseInt(digits, 36, 64)
-	return n, ok && err == nil && n > 0
-}
+// earlier is how many events of its type a subject had before: whatever merchants
+// are notified of happens once to a subject.
+const earlier = 0
 
 // Create gathers the events and their deliveries among the writes of the facts
 // themselves, and returns for each fact what to nudge after the commit. What is
@@ -167,7 +159,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 	hand := here.open(ctx)
 	for i, f := range facts {
 		id := d.NewID()
-		body, err := json.Marshal(envelope{ID: PublicID(id), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
+		body, err := json.Marshal(envelope{ID: publicID(f.SubjectID, f.Type, earlier), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
 		if err != nil {
 			return nil, fmt.Errorf("freeze %s: %w", f.Type, err)
 		}

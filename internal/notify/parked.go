@@ -11,6 +11,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/metric"
 	"backstop/internal/queue"
+	"backstop/internal/report"
 )
 
 // samples is what a batch of attempts tells the breakers.
@@ -74,8 +75,17 @@ func (d *Dispatcher) heed(f *breaker.Folded) {
 // without a call, and then on the desk, instead of being parked for as long as
 // there are probes. What a person opened stays so.
 func IsParked(b *breaker.Book, merchants *merchant.Book, merchantID int64) bool {
-	r := b.Of(merchantID)
+	return parks(b.Of(merchantID), merchants, merchantID)
+}
+
+func parks(r *breaker.Row, merchants *merchant.Book, merchantID int64) bool {
 	return r.Tripped() && (r.ByHand || canBeTold(merchants.ByID(merchantID)))
+}
+
+// Waits says whether a delivery that is due waits for the breaker: what goes to an
+// order's own address does so also where nothing else of the merchant's is parked.
+func Waits(r *breaker.Row, merchants *merchant.Book, x *Delivery) bool {
+	return r.Tripped() && (x.URL != "" || parks(r, merchants, x.MerchantID))
 }
 
 // canBeTold says whether an attempt at a merchant can end in a call.
@@ -94,6 +104,10 @@ func canBeTold(m *merchant.Merchant) bool {
 // and is not parked.
 func (d *Dispatcher) protected(t *ticket, c claimed, p plan) (until int64) {
 	g := d.o.Breakers.Gate(c.MerchantID)
+	if g.Probe && g.Delivery == c.ID {
+		t.generation = g.Generation
+		return 0
+	}
 	if t.probe || p.refused != nil || g.Flow || IsParked(d.o.Breakers, d.o.Book(), c.MerchantID) {
 		return 0
 	}
@@ -164,6 +178,24 @@ func Parked(ctx context.Context, d *db.DB, merchantID int64) (Due, error) {
 		return Due{}, fmt.Errorf("count parked deliveries: %w", err)
 	}
 	return Due{Count: row.Count, Oldest: time.Duration(now-row.Oldest) * time.Microsecond}, nil
+}
+
+// ParkedSums are the notifications that wait for a merchant and their money by currency
+// ("" = about none), of the first 10,000 deliveries. An event counts once, however many
+// deliveries of it wait.
+func ParkedSums(ctx context.Context, d *db.DB, merchantID int64) (sums []report.Sum, more bool, err error) {
+	err = d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM"+
+		" (SELECT DISTINCT event_id, currency, amount FROM"+
+		" (SELECT event_id, currency, amount FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL LIMIT ?) AS w) AS e"+
+		" GROUP BY currency ORDER BY currency", merchantID, parkedMost).Scan(ctx, &sums)
+	if err != nil {
+		return nil, false, fmt.Errorf("add up parked deliveries: %w", err)
+	}
+	var n int64
+	for _, s := range sums {
+		n += s.Orders
+	}
+	return sums, n == parkedMost, nil
 }
 
 // Waker nudges one parked notification of each merchant for the moment at

@@ -70,7 +70,7 @@ func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, name string, wit
 		return Answer{}, ErrNoEndpoint
 	}
 	id, now := p.DB.NewID(), p.DB.Now()
-	body, err := json.Marshal(envelope{ID: PublicID(id), Type: Ping, Timestamp: Stamp(now), Data: pingData{m.Code, e.Name}})
+	body, err := json.Marshal(envelope{ID: publicID(id, Ping, earlier), Type: Ping, Timestamp: Stamp(now), Data: pingData{m.Code, e.Name}})
 	if err != nil {
 		return Answer{}, fmt.Errorf("freeze a ping: %w", err)
 	}
@@ -79,7 +79,7 @@ func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, name string, wit
 	if err != nil {
 		return Answer{}, err
 	}
-	answer := Answer{Notification: PublicID(id), Endpoint: *e, Attempt: attempt}
+	answer := Answer{Notification: c.publicID(), Endpoint: *e, Attempt: attempt}
 	return answer, p.keep(ctx, m, c, answer, with)
 }
 

@@ -42,7 +42,7 @@ func (p *plan) refuse(class Class, why string) { p.refused = &Result{Class: clas
 // minutes off, and a node whose own clock is wrong would open all their breakers.
 func newPlan(m *merchant.Merchant, c claimed, longest time.Duration, at time.Time) plan {
 	p := plan{waits: Day(), msg: Message{
-		ID: PublicID(c.EventID), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
+		ID: c.publicID(), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
 		MerchantID: c.MerchantID, At: at, Ack: "status", Timeout: longest,
 	}}
 	if m == nil || m.Disabled {

@@ -1,9 +1,11 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"backstop/internal/compensation"
 	"backstop/internal/db"
@@ -59,6 +61,29 @@ func Resend(ctx context.Context, tx bun.Tx, d *db.DB, deliveryID int64) (queue.N
 	return queue.Nudge{Delivery: r.ID, Merchant: r.MerchantID}, nil
 }
 
+// Neediest is the delivery of an event that is to be sent again first: one that was
+// given up, then one that waits, and the merchant's before those of the house.
+func Neediest(all []*Delivery) *Delivery {
+	rank := func(x *Delivery) int {
+		switch x.Status {
+		case Exhausted:
+			return 0
+		case RetryWait, Queued, Sending:
+			return 1
+		}
+		return 2
+	}
+	house := func(x *Delivery) int {
+		if x.House {
+			return 1
+		}
+		return 0
+	}
+	return slices.MinFunc(all, func(a, b *Delivery) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(house(a), house(b)), cmp.Compare(a.ID, b.ID))
+	})
+}
+
 // reopen counts the money of a delivery that was over as untold again, unless
 // another delivery of the event stands for it already, and takes the event off
 // the exception desk, unless another one has run out of attempts as well.
@@ -84,7 +109,11 @@ func reopen(ctx context.Context, tx bun.Tx, d *db.DB, w *db.Writes, r Delivery) 
 	}
 	x.Write(w, d)
 	if !stays {
-		kind, subject := deskPlace(r.EventID, r.House, r.MerchantID)
+		ids, err := IDsOf(ctx, tx, []int64{r.EventID})
+		if err != nil {
+			return err
+		}
+		kind, subject := deskPlace(ids[r.EventID], r.House, r.MerchantID)
 		w.Add(compensation.Resolve(tx, d, kind, subject))
 	}
 	return nil

@@ -88,3 +88,29 @@ func TestWhatIsBeingSentIsNotSentAgain(t *testing.T) {
 		}
 	})
 }
+
+// What a node holds in memory until its moment is sent at once where somebody sends it
+// again.
+func TestWhatWaitsForItsMomentIsSentAtOnceWhenItIsSentAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{50_000}})
+		ch := &fakeChannel{answer: func(n int, _ notify.Message) notify.Result {
+			if n == 1 {
+				return notify.Result{Class: notify.BadStatus, Status: 500}
+			}
+			return notify.Result{Class: notify.OK, Status: 200}
+		}}
+		disp := dispatcher(t, f, ch, 10)
+		n := paid(t, f, 1)[0]
+		disp.Offer([]queue.Nudge{n})
+		until(t, "it waits", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait'") == 1 })
+		n.At = f.Count(t, "SELECT next_at FROM deliveries")
+		disp.Offer([]queue.Nudge{n})
+		again, err := resend(t, d, n.Delivery)
+		if err != nil {
+			t.Fatal(err)
+		}
+		disp.Offer([]queue.Nudge{again})
+		until(t, "it is sent", func() bool { return delivered(f, t) == 1 })
+	})
+}

@@ -31,7 +31,7 @@ func (d *Dispatcher) route(t *ticket, c claimed, m *merchant.Merchant) {
 		return d.writeRoutes(ctx, tx, c, routes)
 	})
 	if err != nil {
-		d.o.Log.Error("route a delivery", "notification", PublicID(c.EventID), "error", db.Explain(err))
+		d.o.Log.Error("route a delivery", "notification", c.publicID(), "error", db.Explain(err))
 		d.handBack(t, c)
 		return
 	}

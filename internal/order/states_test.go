@@ -136,3 +136,22 @@ func yes(is bool) string {
 	}
 	return "–"
 }
+
+// A notification's id is made of the order and the type of the event: no status that
+// merchants are notified of may come twice.
+func TestNoStatusThatIsNotifiedOfComesTwice(t *testing.T) {
+	for _, s := range []Status{Paid, Failed, Closed} {
+		seen, next := map[Status]bool{}, moves[s]
+		for len(next) > 0 {
+			at := next[0]
+			next = next[1:]
+			if !seen[at] {
+				seen[at] = true
+				next = append(next, moves[at]...)
+			}
+		}
+		if seen[s] {
+			t.Errorf("an order may become %s again: count its earlier events in the ids of its notifications", s)
+		}
+	}
+}

@@ -4,10 +4,12 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"backstop/internal/console"
@@ -43,15 +45,26 @@ var (
 // Outcome is what a plan does, or did, with a notification.
 type Outcome string
 
-// Outcomes.
+// Outcomes of a dry run.
 const (
 	Send    Outcome = "send"
+	Waits   Outcome = "waits"   // it is or becomes due, and waits for its merchant's breaker
 	Final   Outcome = "final"   // the merchant knows, or gave no address; or it is a ping
 	Blocked Outcome = "blocked" // it is on its way already
 )
 
 // Outcomes are all of them, as they are shown.
-var Outcomes = []Outcome{Send, Final, Blocked}
+var Outcomes = []Outcome{Send, Waits, Final, Blocked}
+
+// What came of the notifications that a run has taken up, by what is stored of them.
+const (
+	Notified Outcome = "notified"
+	Refused  Outcome = "refused" // its last attempt failed
+	Waiting  Outcome = "waiting" // for its turn, an attempt's end or a breaker
+)
+
+// Results are all of them, as they are shown.
+var Results = []Outcome{Notified, Refused, Waiting}
 
 // States of a plan.
 const (
@@ -65,22 +78,39 @@ const (
 // end.
 type Tally map[Outcome][]report.Sum
 
-// Count is how many notifications came to an end.
-func (t Tally) Count(o Outcome) (n int64) {
-	for _, s := range t[o] {
+// Count is how many notifications came to one of some ends.
+func (t Tally) Count(of ...Outcome) (n int64) {
+	for _, s := range t.Sums(of...) {
 		n += s.Orders
 	}
 	return n
 }
 
+// Sums are the notifications that came to one of some ends, and their money, by
+// currency.
+func (t Tally) Sums(of ...Outcome) []report.Sum {
+	all := Tally{}
+	for _, o := range of {
+		for _, s := range t[o] {
+			all.plus("", s)
+		}
+	}
+	slices.SortFunc(all[""], func(a, b report.Sum) int { return cmp.Compare(a.Currency, b.Currency) })
+	return all[""]
+}
+
 func (t Tally) add(o Outcome, currency string, minor int64) {
+	t.plus(o, report.Sum{Currency: currency, Orders: 1, Minor: minor})
+}
+
+func (t Tally) plus(o Outcome, more report.Sum) {
 	for i := range t[o] {
-		if t[o][i].Currency == currency {
-			t[o][i].Orders, t[o][i].Minor = t[o][i].Orders+1, t[o][i].Minor+minor
+		if s := &t[o][i]; s.Currency == more.Currency {
+			s.Orders, s.Minor = s.Orders+more.Orders, s.Minor+more.Minor
 			return
 		}
 	}
-	t[o] = append(t[o], report.Sum{Currency: currency, Orders: 1, Minor: minor})
+	t[o] = append(t[o], more)
 }
 
 // Plan is what somebody wants to be done.
@@ -100,23 +130,48 @@ type Plan struct {
 	Next       int64  `bun:"next"`
 	FinishedAt *int64 `bun:"finished_at"`
 
-	IDs           []int64 `bun:"-"` // of those to be sent, oldest first
+	IDs           []int64 `bun:"-"` // of those to be sent, or to wait, oldest first
 	Shown, Result Tally   `bun:"-"`
 }
 
 // judge says what a plan does with a notification as it stands. A ping is never
 // sent again: nobody waits for its answer any more.
-func judge(x *notify.Delivery) Outcome {
-	if x.EventType == notify.Ping {
+func judge(book *console.Book, x *notify.Delivery) Outcome {
+	switch {
+	case x.EventType == notify.Ping, x.Status == notify.Delivered, x.Status == notify.Skipped:
 		return Final
+	case x.Status == notify.Sending:
+		return Blocked
+	case book.WouldWait(x):
+		return Waits
+	case x.Status == notify.Queued:
+		return Blocked
 	}
-	switch x.Status {
-	case notify.Exhausted, notify.RetryWait:
-		return Send
-	case notify.Delivered, notify.Skipped:
-		return Final
+	return Send
+}
+
+// Now is what came of the notifications that the run has taken up, as they stand.
+func (p *Plan) Now(ctx context.Context, d *db.DB, book *console.Book) (Tally, error) {
+	all, now := Tally{}, d.Now()
+	ids := p.IDs[:min(int(p.Next), len(p.IDs))]
+	if len(ids) == 0 {
+		return all, nil
 	}
-	return Blocked
+	rows, err := book.Matching(ctx, console.DeliveryFilter{}, ids, Most)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		o, x := Waiting, &rows[i]
+		switch {
+		case x.Status == notify.Delivered:
+			o = Notified
+		case x.Status == notify.Exhausted, x.Status == notify.RetryWait && *x.NextAt > now: // it became due at once, and was tried since
+			o = Refused
+		}
+		all.add(o, x.Currency, x.Amount)
+	}
+	return all, nil
 }
 
 // Propose freezes what a filter finds, or those of the ids that it finds, and
@@ -139,9 +194,9 @@ func Propose(ctx context.Context, d *db.DB, book *console.Book, by, filter strin
 		if r.ID >= p.Below {
 			continue
 		}
-		o := judge(&r.Delivery)
+		o := judge(book, &r.Delivery)
 		p.Shown.add(o, r.Currency, r.Amount)
-		if o == Send {
+		if o == Send || o == Waits {
 			p.IDs = append(p.IDs, r.ID)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"backstop/internal/breaker"
 	"backstop/internal/console"
@@ -14,6 +15,8 @@ import (
 	"backstop/internal/db/dbtest"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/report"
+	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
 )
@@ -289,4 +292,69 @@ func TestMoreThanAPlanHoldsIsRefused(t *testing.T) {
 	if !errors.Is(err, console.ErrTooMany) || count(t, d, "SELECT count(*) FROM plans") != 0 {
 		t.Errorf("5,060 notifications: %v", err)
 	}
+}
+
+// What a breaker holds back is an outcome of its own: neither about to be sent nor on
+// its way. A run makes it due, and says by what is stored what came of it.
+func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		breakers := breaker.NewBook(d, nil)
+		book := console.New(d, settings.NewStore(d, nil, nil, nil), breakers)
+		exec := func(query string, args ...any) {
+			t.Helper()
+			if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, d, notify.Exhausted, "CNY", 4)
+		put(t, d, notify.RetryWait, "HKD", 3)
+		put(t, d, notify.Queued, "CNY", 2)
+		put(t, d, notify.Sending, "CNY", 1)
+		put(t, d, notify.Delivered, "CNY", 5)
+		exec("UPDATE deliveries SET merchant_id = 2 WHERE id = (SELECT max(id) FROM deliveries WHERE status = 'exhausted')")
+		exec("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (1, 'open', TRUE, ?)", d.Now())
+		if err := breakers.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Propose(t.Context(), d, book, "li", "", console.DeliveryFilter{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Tally{
+			Send:    {{Currency: "CNY", Orders: 1, Minor: 100}},
+			Waits:   {{Currency: "CNY", Orders: 5, Minor: 500}, {Currency: "HKD", Orders: 3, Minor: 300}},
+			Blocked: {{Currency: "CNY", Orders: 1, Minor: 100}},
+			Final:   {{Currency: "CNY", Orders: 5, Minor: 500}},
+		}
+		if !reflect.DeepEqual(p.Shown, want) || len(p.IDs) != 9 {
+			t.Errorf("shown is %v of %d, want %v of 9", p.Shown, len(p.IDs), want)
+		}
+		if sums := p.Shown.Sums(Send, Waits); !reflect.DeepEqual(sums, []report.Sum{{Currency: "CNY", Orders: 6, Minor: 600}, {Currency: "HKD", Orders: 3, Minor: 300}}) {
+			t.Errorf("together they are %v", sums)
+		}
+		if err := start(t, d, p.ID, "li"); err != nil {
+			t.Fatal(err)
+		}
+		exec("UPDATE breakers SET state = 'closed', by_hand = FALSE, generation = 1, updated_at = ?", d.Now()) // which is no drift
+		if err := breakers.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		runAll(t, d, book, p.ID)
+		now := func(notified, refused, waiting int64) {
+			t.Helper()
+			p, err := Find(t.Context(), d.Read, p.ID)
+			if err != nil || p.State != Done {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			got, err := p.Now(t.Context(), d, book)
+			if err != nil || got.Count(Notified) != notified || got.Count(Refused) != refused || got.Count(Waiting) != waiting {
+				t.Errorf("by now %v, %v; want %d notified, %d refused, %d waiting", got, err, notified, refused, waiting)
+			}
+		}
+		now(0, 0, 9)
+		exec("UPDATE deliveries SET status = 'delivered', next_at = NULL WHERE status = 'retry_wait' AND currency = 'HKD'")
+		exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL WHERE merchant_id = 2")
+		exec("UPDATE deliveries SET next_at = ? WHERE id = (SELECT min(id) FROM deliveries WHERE status = 'retry_wait')", d.Now()+time.Hour.Microseconds())
+		now(3, 2, 4)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"backstop/internal/console"
 	"backstop/internal/db"
@@ -55,10 +56,10 @@ func Step(ctx context.Context, d *db.DB, book *console.Book, id int64) (nudges [
 		if err != nil {
 			return nil, false, err
 		}
-		if p.drifted(now) {
+		if p.drifted(book, now) {
 			return nil, false, finish(ctx, d, p, Stopped)
 		}
-		nudges, err = p.step(ctx, d, now)
+		nudges, err = p.step(ctx, d, book, now)
 		if db.IsConflict(err) {
 			continue
 		}
@@ -73,25 +74,27 @@ func (p *Plan) rest() []int64 { return p.IDs[min(int(p.Next), len(p.IDs)):] }
 // many.
 const driftParts = 100
 
-// drifted says whether what was sent and what can still be sent come to another
-// amount than was shown, in any currency.
-func (p *Plan) drifted(now []console.Delivery) bool {
-	all := Tally{Send: append([]report.Sum{}, p.Result[Send]...)}
+// drifted says whether what was taken up and what is not over yet come to another
+// amount than was shown, in any currency. What goes on by itself meanwhile, as a breaker
+// has closed, changes none.
+func (p *Plan) drifted(book *console.Book, now []console.Delivery) bool {
+	all := Tally{Send: p.Result.Sums(Send, Waits, Blocked)}
 	for i := range now {
-		if r := &now[i]; judge(&r.Delivery) == Send {
+		if r := &now[i]; judge(book, &r.Delivery) != Final {
 			all.add(Send, r.Currency, r.Amount)
 		}
 	}
-	minor := func(t Tally, currency string) int64 {
-		for _, s := range t[Send] {
+	planned := p.Shown.Sums(Send, Waits)
+	minor := func(sums []report.Sum, currency string) int64 {
+		for _, s := range sums {
 			if s.Currency == currency {
 				return s.Minor
 			}
 		}
 		return 0
 	}
-	for _, s := range append(append([]report.Sum{}, p.Shown[Send]...), all[Send]...) {
-		shown, is := minor(p.Shown, s.Currency), minor(all, s.Currency)
+	for _, s := range append(slices.Clone(planned), all[Send]...) {
+		shown, is := minor(planned, s.Currency), minor(all[Send], s.Currency)
 		if max(shown-is, is-shown) > shown/driftParts {
 			return true
 		}
@@ -99,9 +102,10 @@ func (p *Plan) drifted(now []console.Delivery) bool {
 	return false
 }
 
-// step sends the next notifications. now is how the rest stands; each of them is
-// judged again under its lock.
-func (p *Plan) step(ctx context.Context, d *db.DB, now []console.Delivery) (nudges []queue.Nudge, err error) {
+// step makes the next notifications due. now is how the rest stands; each of them is
+// judged again under its lock. What a breaker holds back is due all the same, and goes
+// out when it closes; what was never tried is due already.
+func (p *Plan) step(ctx context.Context, d *db.DB, book *console.Book, now []console.Delivery) (nudges []queue.Nudge, err error) {
 	todo := p.rest()
 	todo = todo[:min(len(todo), stepRows)]
 	at := map[int64]console.Delivery{}
@@ -114,13 +118,13 @@ func (p *Plan) step(ctx context.Context, d *db.DB, now []console.Delivery) (nudg
 	}
 	err = d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
 		var locked []notify.Delivery
-		q := d.ForUpdate(tx.NewSelect().Model(&locked).Column("id", "status", "event_type").Where("d.id IN (?)", bun.List(todo)).OrderExpr("d.id"))
+		q := d.ForUpdate(tx.NewSelect().Model(&locked).Column("id", "merchant_id", "url", "status", "event_type").Where("d.id IN (?)", bun.List(todo)).OrderExpr("d.id"))
 		if err := q.Scan(ctx); err != nil {
 			return fmt.Errorf("lock the notifications of a step: %w", err)
 		}
-		outcome := map[int64]Outcome{}
+		outcome, queued := map[int64]Outcome{}, map[int64]bool{}
 		for i := range locked {
-			outcome[locked[i].ID] = judge(&locked[i])
+			outcome[locked[i].ID], queued[locked[i].ID] = judge(book, &locked[i]), locked[i].Status == notify.Queued
 		}
 		for _, id := range todo {
 			r := at[id]
@@ -128,7 +132,7 @@ func (p *Plan) step(ctx context.Context, d *db.DB, now []console.Delivery) (nudg
 			if !there {
 				o = Final // it is past its time and gone
 			}
-			if o == Send {
+			if (o == Send || o == Waits) && !queued[id] {
 				n, err := notify.Resend(ctx, tx, d, id)
 				switch {
 				case errors.Is(err, notify.ErrSending):

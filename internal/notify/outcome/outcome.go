@@ -55,7 +55,7 @@ func Of(parent, ctx context.Context, answered bool, err error) (notify.Class, st
 	return notify.Broken, OneLine(err.Error())
 }
 
-// MaxID bounds the id of a message; ours have about 20 bytes, and AMQP and mail
+// MaxID bounds the id of a message; ours have 64 at most, and AMQP and mail
 // take the least.
 const MaxID = 128
 

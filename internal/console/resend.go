@@ -1,0 +1,105 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"backstop/internal/audit"
+	"backstop/internal/breaker"
+	"backstop/internal/notify"
+)
+
+// ResendAct is what sending one notification again is called in the audit.
+const ResendAct = "notification.resend"
+
+// Resend is a notification that may be sent again, and what it would wait for.
+type Resend struct {
+	PublicID string
+	Delivery *notify.Delivery
+	Merchant string       // code of whose breaker it is
+	Breaker  *breaker.Row // as it is stored; nil = nothing holds it back
+}
+
+// Resent is the newest act by which somebody sent one of an order's notifications
+// again, with what is stored of the delivery now.
+type Resent struct {
+	Act      *audit.Row
+	Delivery *notify.Delivery
+	Breaker  *breaker.Row // that it waits for; nil = none
+}
+
+// held is the breaker that a delivery waits for, read from its row; nil = none.
+func (b *Book) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, error) {
+	r, err := breaker.Read(ctx, b.db.Read, x.MerchantID)
+	if err != nil || !notify.Waits(r, b.settings.Merchants(), x) {
+		return nil, err
+	}
+	return r, nil
+}
+
+// WouldWait says whether a notification that were due would wait for a breaker, as far
+// as this node knows.
+func (b *Book) WouldWait(x *notify.Delivery) bool {
+	r := b.breakers.Of(x.MerchantID)
+	return r.Tripped() && notify.Waits(r, b.settings.Merchants(), x)
+}
+
+// resend is what would be sent again of a notification.
+func (b *Book) resend(ctx context.Context, id string, x *notify.Delivery) (*Resend, error) {
+	r := &Resend{PublicID: id, Delivery: x}
+	if m := b.settings.Merchants().ByID(x.MerchantID); m != nil {
+		r.Merchant = m.Code
+	}
+	var err error
+	r.Breaker, err = b.held(ctx, x)
+	return r, err
+}
+
+// addResend finds the notification that a person would send again: the newest one
+// that is not being sent right now.
+func (b *Book) addResend(ctx context.Context, s *Story) (err error) {
+	for i := range s.Deliveries {
+		newest := &s.Deliveries[i]
+		if newest.Status == notify.Sending {
+			continue
+		}
+		var of []*notify.Delivery
+		for j := range s.Deliveries {
+			if x := &s.Deliveries[j]; x.EventID == newest.EventID && x.Status != notify.Sending {
+				of = append(of, x)
+			}
+		}
+		s.Resend, err = b.resend(ctx, s.PublicID(newest.EventID), notify.Neediest(of))
+		return err
+	}
+	return nil
+}
+
+// addResent finds the last act of sending again, and how that stands.
+func (b *Book) addResent(ctx context.Context, s *Story) (err error) {
+	var last *audit.Row
+	for _, i := range s.Items {
+		if i.Act != nil && i.Act.Action == ResendAct && (last == nil || i.Act.Number > last.Number) {
+			last = i.Act
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	var params struct{ Delivery string }
+	if json.Unmarshal([]byte(last.Params), &params) != nil {
+		return nil
+	}
+	for i := range s.Deliveries {
+		x := &s.Deliveries[i]
+		if strconv.FormatInt(x.ID, 10) != params.Delivery {
+			continue // of earlier versions no act names one
+		}
+		s.Resent = &Resent{Act: last, Delivery: x}
+		if x.Status == notify.Queued || x.Status == notify.RetryWait {
+			s.Resent.Breaker, err = b.held(ctx, x)
+		}
+	}
+	return err
+}

@@ -1,0 +1,226 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/egress"
+	"backstop/internal/notify"
+	"backstop/internal/notify/fakemerchant"
+	"backstop/internal/notify/webhook"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/queue"
+
+	"github.com/uptrace/bun"
+)
+
+// tablesOf are the tables that a restore takes back: all that a payment may write to.
+func tablesOf(t *testing.T, d *db.DB) (names []string) {
+	t.Helper()
+	query := "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+	if d.IsPostgres() {
+		query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'"
+	}
+	var all []string
+	if err := d.NewRaw(query).Scan(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range all {
+		apart := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+		if !slices.ContainsFunc([]string{"bun_", "kept_", "audit", "nodes", "supplier"}, apart) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// backUp keeps the database as it is, and returns what takes it back there: what a
+// standby that lags, or a backup, has of it.
+func backUp(t *testing.T, d *db.DB) (restore func()) {
+	t.Helper()
+	run := func(query string) {
+		t.Helper()
+		if _, err := d.ExecContext(t.Context(), query); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	names := tablesOf(t, d)
+	for _, name := range names {
+		run("CREATE TABLE kept_" + name + " AS SELECT * FROM " + name)
+	}
+	return func() {
+		t.Helper()
+		for _, name := range names {
+			run("DELETE FROM " + name)
+		}
+		for _, name := range names {
+			run("INSERT INTO " + name + " SELECT * FROM kept_" + name)
+		}
+	}
+}
+
+// sentBy is what a merchant gets when the order is paid by a node that has just
+// started: the id of the only notification, and the row behind it.
+func sentBy(t *testing.T, d *db.DB, m *fakemerchant.Merchant, o *order.Order, started bool) (id string, row int64) {
+	t.Helper()
+	f := paymenttest.New(t, d, paymenttest.Options{Shared: true})
+	channel := webhook.New(egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))
+	disp := dispatcher(t, f, channel, 10)
+	if started {
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T1", 10)); err != nil {
+		t.Fatal(err)
+	}
+	before := m.Count()
+	disp.Pull([]int64{f.M1.ID})
+	until(t, "the merchant has it", func() bool { return delivered(f, t) == 1 })
+	stop(disp, 5*time.Second)
+	requests := m.Requests()
+	if len(requests) != before+1 {
+		t.Fatalf("the merchant got %d more, want 1", len(requests)-before)
+	}
+	if err := fakemerchant.Verify(requests[before], f.M1.Secrets...); err != nil {
+		t.Error(err)
+	}
+	return requests[before].ID, f.Count(t, "SELECT id FROM events")
+}
+
+// A payment that a failover or a restore has lost is repeated by its supplier. The
+// merchant must know the notification again, whatever else was lost with it: the
+// version of the order differs where a call of pay was.
+func TestALostPaymentIsNotifiedUnderTheSameID(t *testing.T) {
+	for name, started := range map[string][2]bool{
+		"nothing else": {false, false}, "a started payment was lost too": {true, false}, "a payment is started afterwards": {false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				m, err := fakemerchant.Open(fakemerchant.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { m.Close() })
+				f := paymenttest.New(t, d, paymenttest.Options{URL: m.URL(), WaitsMS: []int64{10}})
+				o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: "GX-1", Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				restore := backUp(t, d)
+				first, lost := sentBy(t, d, m, o, started[0])
+				restore()
+				f.Want(t, 0, "SELECT count(*) FROM events")
+				again, row := sentBy(t, d, m, o, started[1])
+				if first != again {
+					t.Errorf("the lost notification was %s, its repeat is %s", first, again)
+				}
+				if lost == row {
+					t.Error("both have one row's id: this test tests nothing")
+				}
+				if len(again) > 64 || strings.Trim(again, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
+					t.Errorf("%q is no id for a header, a path or a file's name", again)
+				}
+			})
+		})
+	}
+}
+
+// Rows that an earlier version made keep the ids that their merchants have seen: in the
+// header, on the desk and in every look-up.
+func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{}})
+		first := paid(t, f, 1)[0]
+		var event notify.Event
+		if err := d.NewSelect().Model(&event).Scan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fresh, old := notify.IDOf(event.ID, event.Body), "ntf_"+strconv.FormatInt(event.ID, 36)
+		if !strings.HasPrefix(fresh, "ntf_"+strconv.FormatInt(event.SubjectID, 36)+"-order-paid-") {
+			t.Fatalf("a new one is %s", fresh)
+		}
+		find := func(id string, want int64) {
+			t.Helper()
+			got, err := notify.FindEvent(t.Context(), d, id)
+			if want == 0 && !errors.Is(err, notify.ErrNoDelivery) || want != 0 && (err != nil || got.ID != want) {
+				t.Errorf("%q finds %+v, %v", id, got, err)
+			}
+		}
+		find(fresh, event.ID)
+		find(old, 0)
+		if _, err := d.NewRaw("UPDATE events SET body = ?", strings.Replace(event.Body, fresh, old, 1)).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		find(old, event.ID)
+		for _, none := range []string{fresh, "", "ntf_", "ntf_zz", "ntf_0", "x", old + "-", old + "-order.paid-0", fresh + "0000", "ntf_zzzzzzzzzzzzzzzzzzzz", "ntf_1-order-paid-0\x00", "ntf_ZZ"} {
+			find(none, 0)
+		}
+		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.BadStatus, Status: 500} }}
+		disp := dispatcher(t, f, ch, 10)
+		exhausted := func(n int64) {
+			t.Helper()
+			until(t, "it is on the desk", func() bool {
+				return f.Count(t, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open' AND subject = ? AND seen = ?", old, n) == 1
+			})
+		}
+		disp.Offer([]queue.Nudge{first})
+		exhausted(1)
+		again, err := resend(t, d, first.Delivery)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE state = 'resolved'")
+		disp.Offer([]queue.Nudge{again})
+		exhausted(2)
+		ch.mu.Lock()
+		defer ch.mu.Unlock()
+		if len(ch.sent) != 2 || ch.sent[0].ID != old || ch.sent[1].ID != old {
+			t.Errorf("sent under %v, want %s twice", ch.sent, old)
+		}
+	})
+}
+
+// Whoever looks for a notification by its id finds it by an index.
+func TestAnIDLeadsToItsEventByAnIndex(t *testing.T) {
+	d := dbtest.SQLite(t)
+	for _, query := range []string{
+		"SELECT * FROM events AS e WHERE e.subject_id = 1 AND e.type = 'order.paid' ORDER BY e.version LIMIT 100",
+		"SELECT * FROM events AS e WHERE e.id = 1",
+	} {
+		if plan := fmt.Sprint(dbtest.Plan(t, d, query)); strings.Contains(plan, "SCAN") || strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("%s: %s", query, plan)
+		}
+	}
+}
+
+// Pings are of no order, and each is a notification of its own.
+func TestEachPingHasAnIDOfItsOwn(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		ch := &fakeChannel{}
+		p := notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: ch}}
+		seen := map[string]bool{}
+		for i := range 3 {
+			a, err := p.Ping(t.Context(), f.M1, "", func(context.Context, bun.Tx, notify.Answer) error { return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event, err := notify.FindEvent(t.Context(), d, a.Notification); err != nil || event.Type != notify.Ping || ch.sent[i].ID != a.Notification || seen[a.Notification] {
+				t.Errorf("%s was sent as %s and is kept as %+v, %v", a.Notification, ch.sent[i].ID, event, err)
+			}
+			seen[a.Notification] = true
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"backstop/internal/breaker"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/notify"
+	"backstop/internal/payment/paymenttest"
+
+	"github.com/uptrace/bun"
+)
+
+// wanted is a merchant with an open breaker and notifications that wait for it. Who
+// acts, here, is not who sends, there.
+type wanted struct {
+	*paymenttest.Fixture
+	t           *testing.T
+	here, there *breaker.Book
+	ch          *fakeChannel
+	says        atomic.Pointer[func(int, notify.Message) notify.Result]
+	ids         []int64 // of the deliveries, oldest first
+}
+
+func newWanted(t *testing.T, d *db.DB) *wanted {
+	f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{3_600_000, 3_600_000, 3_600_000, 3_600_000}})
+	p := breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute}
+	w := &wanted{Fixture: f, t: t, here: newBook(f, p), there: newBook(f, p)}
+	w.answer(func(int, notify.Message) notify.Result { return notify.Result{Class: notify.BadStatus, Status: 500} })
+	w.ch = &fakeChannel{answer: func(n int, m notify.Message) notify.Result { return (*w.says.Load())(n, m) }}
+	disp := dispatcherWith(t, f, w.ch, 10, w.there)
+	for _, n := range paid(t, f, 8) {
+		w.ids = append(w.ids, n.Delivery)
+	}
+	disp.Pull([]int64{f.M1.ID})
+	until(t, "the breaker opens", func() bool { return w.there.Of(f.M1.ID).Tripped() && disp.InFlight() == 0 })
+	if err := w.here.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tick(t, f, w.there, disp)
+	return w
+}
+
+// probe makes one delivery due and leases the probe for it.
+func (w *wanted) probe(id int64) error {
+	w.t.Helper()
+	var folded *breaker.Folded
+	err := w.DB.Tx(w.t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		if _, err := notify.Resend(ctx, tx, w.DB, id); err != nil {
+			return err
+		}
+		var err error
+		folded, err = w.here.ProbeWith(ctx, tx, w.M1.ID, id, "operator:li", "their server is back")
+		return err
+	})
+	if err == nil {
+		w.here.Committed(folded)
+	}
+	return err
+}
+
+// answer is what the merchant says from now on.
+func (w *wanted) answer(with func(int, notify.Message) notify.Result) { w.says.Store(&with) }
+
+// attempts is how often a delivery was tried.
+func (w *wanted) attempts(id int64) int64 {
+	return w.Count(w.t, "SELECT attempts FROM deliveries WHERE id = ?", id)
+}
+
+func TestTheNotificationThatAPersonWantsIsTheProbe(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWanted(t, d)
+		sent, mine := w.ch.count(), w.ids[5]
+		before := w.attempts(mine)
+		if err := w.probe(mine); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "it was tried, and the breaker is open again", func() bool {
+			r, err := breaker.Read(t.Context(), d, w.M1.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.State == breaker.Open && r.Cause == breaker.ProbeFailed
+		})
+		if w.ch.count() != sent+1 || w.attempts(mine) != before+1 {
+			t.Errorf("%d were sent, the one that was wanted %d times", w.ch.count()-sent, w.attempts(mine)-before)
+		}
+		history, err := breaker.History(t.Context(), d, w.M1.ID, 0, 2)
+		if err != nil || history[1].To != breaker.HalfOpen || history[1].Actor != "operator:li" || history[1].Reason == "" {
+			t.Errorf("the history says %+v, %v", history, err)
+		}
+		w.answer(func(int, notify.Message) notify.Result { return notify.Result{Class: notify.OK, Status: 200} })
+		if err := w.probe(w.ids[6]); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the breaker is closed", func() bool {
+			return w.Count(t, "SELECT count(*) FROM breakers WHERE state = 'closed' AND cause = 'probe_taken'") == 1
+		})
+		w.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered'", w.ids[6])
+	})
+}
+
+// Of two who want to probe one comes first. What never comes to an end, as its node
+// died, is over when its lease is, and then the breaker goes on by itself.
+func TestAWantedProbeIsLeasedAndItsLeaseEnds(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWanted(t, d)
+		begun, goOn := make(chan string, 1), make(chan struct{})
+		defer close(goOn)
+		var hangs atomic.Bool
+		hangs.Store(true)
+		w.answer(func(_ int, m notify.Message) notify.Result {
+			if hangs.Swap(false) {
+				begun <- m.ID
+				<-goOn
+			}
+			return notify.Result{Class: notify.BadStatus, Status: 500}
+		})
+		if err := w.probe(w.ids[3]); err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		sent := w.ch.count()
+		if err := w.probe(w.ids[4]); !errors.Is(err, breaker.ErrProbing) {
+			t.Errorf("a second probe: %v", err)
+		}
+		time.Sleep(200 * time.Millisecond) // four ticks
+		if n := w.ch.count() - sent; n != 0 {
+			t.Fatalf("%d were sent beside it", n)
+		}
+		for _, q := range []string{"UPDATE breakers SET probe_until = ?", "UPDATE deliveries SET next_at = ? WHERE status <> 'sending'"} {
+			if _, err := d.NewRaw(q, d.Now()).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(t, "another one is the probe and fails", func() bool {
+			return w.ch.count() == sent+1 && w.Count(t, "SELECT count(*) FROM breakers WHERE state = 'open'") == 1
+		})
+		if err := w.probe(w.ids[4]); err != nil {
+			t.Errorf("and then: %v", err)
+		}
+	})
+}
+
+// A node of an earlier version moves breakers on without a look at what was wanted.
+func TestWhatWasWantedInAnEarlierGenerationSaysNothing(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{})
+		b := newBook(f, strict)
+		for _, q := range []string{
+			"INSERT INTO breakers (merchant_id, state, generation, probe_until, updated_at) VALUES (1, 'half_open', 4, 9223372036854775807, 1)",
+			"INSERT INTO breaker_probes (merchant_id, generation, delivery_id) VALUES (1, 3, 77)",
+		} {
+			if _, err := d.NewRaw(q).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		gate := func() breaker.Gate {
+			t.Helper()
+			if err := b.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return b.Gate(1)
+		}
+		if g := gate(); g.Probe || g.Delivery != 0 {
+			t.Errorf("it is still wanted: %+v", g)
+		}
+		if _, err := d.NewRaw("UPDATE breaker_probes SET generation = 4").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if g := newBook(f, strict); g.Refresh(t.Context()) != nil || g.Gate(1).Delivery != 77 {
+			t.Errorf("%+v: this test tests nothing", g.Gate(1))
+		}
+		// One that has leased it for itself sends what it likes.
+		if _, err := d.NewRaw("UPDATE breakers SET probe_owner = 9").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if g := newBook(f, strict); g.Refresh(t.Context()) != nil || g.Gate(1).Probe {
+			t.Errorf("%+v", g.Gate(1))
+		}
+	})
+}

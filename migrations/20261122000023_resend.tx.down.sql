@@ -1,0 +1,2 @@
+ALTER TABLE form_keys DROP COLUMN act;
+DROP TABLE breaker_probes;

@@ -1,0 +1,151 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/breaker"
+	"backstop/internal/console"
+	"backstop/internal/metric"
+	"backstop/internal/notify"
+	"backstop/internal/queue"
+	"backstop/views"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/uptrace/bun"
+)
+
+// resend sends one of the order's notifications again. Where the merchant's breaker
+// holds it back, the person chooses what becomes of that.
+func (s *Server) resend(c *fiber.Ctx) error {
+	no, err := orderNo(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	id := field(c, "notification")
+	event, err := notify.FindEvent(ctx, s.o.DB, id)
+	if errors.Is(err, notify.ErrNoDelivery) {
+		return invalidField("notification", "no notification has this id")
+	}
+	if err != nil {
+		return err
+	}
+	r := &resending{
+		s: s, actor: "operator:" + operator(c).Name, remote: s.client(c).String(), reason: field(c, "reason"), how: field(c, "how"),
+		controls: s.policy.Allows(operator(c).Role, access.ControlBreakers),
+	}
+	switch r.how {
+	case "", views.ResendQueue, views.ResendProbe:
+	case views.ResendClose:
+		if !r.controls {
+			return errForbidden
+		}
+	default:
+		return invalidField("how", "choose queue, probe or close")
+	}
+	act := audit.Act{Action: console.ResendAct, Object: "order", ObjectID: no, Params: map[string]any{"notification": id}}
+	did, err := s.act(ctx, c, act, func(ctx context.Context, tx bun.Tx) error {
+		x, err := deliveryOf(ctx, tx, no, event.ID, field(c, "delivery"))
+		if err != nil {
+			return err
+		}
+		act.Params["delivery"] = strconv.FormatInt(x.ID, 10)
+		return r.do(ctx, tx, x, act.Params)
+	})
+	if err != nil {
+		return err
+	}
+	if did {
+		r.committed()
+	}
+	return c.Redirect("/orders/"+url.PathEscape(no), http.StatusSeeOther)
+}
+
+// deliveryOf is the delivery that a form names, or of several of the event the one that
+// needs it most.
+func deliveryOf(ctx context.Context, tx bun.Tx, orderNo string, event int64, named string) (*notify.Delivery, error) {
+	var rows []*notify.Delivery
+	err := tx.NewSelect().Model(&rows).Where("d.subject_id = (SELECT o.id FROM orders AS o WHERE o.order_no = ?)", orderNo).
+		Where("d.event_id = ?", event).Scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if named == "" && len(rows) > 0 {
+		return notify.Neediest(rows), nil
+	}
+	for _, x := range rows {
+		if strconv.FormatInt(x.ID, 10) == named {
+			return x, nil
+		}
+	}
+	return nil, notify.ErrNoDelivery
+}
+
+// resending is one act of sending again.
+type resending struct {
+	s                          *Server
+	actor, remote, reason, how string
+	controls                   bool // the person may open and close breakers
+	nudge                      queue.Nudge
+	folded                     *breaker.Folded
+}
+
+// do makes the delivery due, and moves the breaker that would hold it back as the
+// person chose. One that has closed meanwhile holds back nothing.
+func (r *resending) do(ctx context.Context, tx bun.Tx, x *notify.Delivery, params map[string]any) (err error) {
+	if r.nudge, err = notify.Resend(ctx, tx, r.s.o.DB, x.ID); err != nil {
+		return err
+	}
+	b, err := breaker.Read(ctx, tx, x.MerchantID)
+	if err != nil || !notify.Waits(b, r.s.o.Settings.Merchants(), x) {
+		return err
+	}
+	params["how"] = views.ResendQueue
+	switch r.how {
+	case views.ResendProbe:
+		if b.ByHand && !r.controls {
+			return errForbidden
+		}
+		r.folded, err = r.s.o.Breakers.ProbeWith(ctx, tx, x.MerchantID, x.ID, r.actor, r.reason)
+	case views.ResendClose:
+		if r.folded, err = r.s.o.Breakers.ByPerson(ctx, tx, x.MerchantID, breaker.CloseIt, r.actor, r.reason); err == nil {
+			err = r.closed(ctx, tx, x.MerchantID)
+		}
+	default:
+		return nil
+	}
+	params["how"] = r.how
+	if errors.Is(err, breaker.ErrAlready) {
+		return nil
+	}
+	return err
+}
+
+// closed keeps the closing of a breaker as the act on its merchant that it is.
+func (r *resending) closed(ctx context.Context, tx bun.Tx, merchantID int64) error {
+	m := r.s.o.Settings.Merchants().ByID(merchantID)
+	if m == nil {
+		return console.ErrNotFound
+	}
+	return audit.Write(ctx, tx, r.s.o.DB, audit.Act{
+		Actor: r.actor, Action: "breaker.close", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"reason": r.reason}, Remote: r.remote,
+	})
+}
+
+// committed makes known what was done.
+func (r *resending) committed() {
+	if r.folded != nil {
+		r.s.o.Breakers.Committed(r.folded)
+		for _, c := range r.folded.Changes {
+			metric.BreakerChanges.WithLabelValues(string(c.To)).Inc()
+		}
+	}
+	r.s.o.Nudge([]queue.Nudge{r.nudge})
+}
