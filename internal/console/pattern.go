@@ -27,28 +27,40 @@ func (m masker) maskNumbers(text string) string {
 	var b strings.Builder
 	end := 0
 	for _, at := range digitRun.FindAllStringIndex(text, -1) {
-		run := text[at[0]:at[1]]
-		if isPartOfWord(text, at[0], at[1]) || slices.Contains(m.keep, run) {
+		from, to := ownGroups(text, at[0], at[1])
+		if from >= to || slices.Contains(m.keep, text[from:to]) {
 			continue
 		}
-		if masked := m.maskRun(run); masked != run {
-			b.WriteString(text[end:at[0]] + masked)
-			end = at[1]
+		if run := text[from:to]; m.maskRun(run) != run {
+			b.WriteString(text[end:from] + m.maskRun(run))
+			end = to
 		}
 	}
 	return b.String() + text[end:]
 }
 
-// isPartOfWord says that what stands around a number makes it another thing: the
-// id of a payment, a decimal.
-func isPartOfWord(text string, from, to int) bool {
-	word := func(c byte) bool {
-		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+// ownGroups is a run without the group at either end that what stands beside it
+// makes another thing: the id of a payment, a decimal.
+func ownGroups(text string, from, to int) (int, int) {
+	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
+	word := func(i int) bool {
+		return digit(i) || i >= 0 && i < len(text) && (text[i] == '_' || text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' && text[i] <= 'Z')
 	}
-	if from > 0 && (word(text[from-1]) || text[from-1] == '.' && from > 1 && text[from-2] >= '0' && text[from-2] <= '9') {
-		return true
+	groups := separators.FindAllStringIndex(text[from:to], -1)
+	own, end := from, to
+	if word(from-1) || digit(from-2) && text[from-1] == '.' {
+		if len(groups) == 0 {
+			return to, to
+		}
+		own = from + groups[0][1]
 	}
-	return to < len(text) && (word(text[to]) || text[to] == '.' && to+1 < len(text) && text[to+1] >= '0' && text[to+1] <= '9')
+	if word(to) || digit(to+1) && to < len(text) && text[to] == '.' {
+		if len(groups) == 0 {
+			return to, to
+		}
+		end = from + groups[len(groups)-1][0]
+	}
+	return own, end
 }
 
 // groupsMost is how many groups of digits one number has at most.
@@ -100,7 +112,8 @@ func isPersonalNumber(part string) bool {
 		}
 	}
 	n := strings.Join(pieces, "")
-	return isMobile(n) || isIdentity(n) || isCard(n)
+	digits := strings.TrimRight(n, "Xx")
+	return isMobile(digits) || isIdentity(n) || isCard(digits)
 }
 
 // isMobile says that a number is a mobile phone's of mainland China, with or
