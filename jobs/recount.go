@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/db"
+	"backstop/internal/notify"
 	"backstop/internal/report"
 
 	"github.com/go-co-op/gocron/v2"
@@ -38,6 +39,13 @@ func (j *Jobs) nightly(at gocron.AtTime) error {
 // recount puts figures right that do not agree with their rows, and lets people
 // know: somebody changed rows by hand, or the program is wrong.
 func (j *Jobs) recount(ctx context.Context) error {
+	if err := j.recountUntold(ctx); err != nil {
+		return err
+	}
+	return j.recountOrders(ctx)
+}
+
+func (j *Jobs) recountUntold(ctx context.Context) error {
 	wrong, err := report.Recount(ctx, j.o.DB)
 	if err != nil || len(wrong) == 0 {
 		return err
@@ -49,7 +57,26 @@ func (j *Jobs) recount(ctx context.Context) error {
 	if err := report.Mend(ctx, j.o.DB, wrong); err != nil {
 		return err
 	}
+	return j.countersDiffer(ctx, "untold", len(wrong))
+}
+
+func (j *Jobs) recountOrders(ctx context.Context) error {
+	wrong, err := report.RecountOrders(ctx, j.o.DB, j.o.Retention.Reports)
+	if err != nil || len(wrong) == 0 {
+		return err
+	}
+	for _, w := range wrong {
+		j.o.Log.Error("figures differ from their rows", "span", w.Span, "start", notify.Stamp(w.Start), "currency", w.Currency,
+			"raised_and_notified", w.Rows, "counted", w.Counters)
+	}
+	if err := report.MendOrders(ctx, j.o.DB, wrong); err != nil {
+		return err
+	}
+	return j.countersDiffer(ctx, "orders notified", len(wrong))
+}
+
+func (j *Jobs) countersDiffer(ctx context.Context, figure string, n int) error {
 	return j.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		return alert.Record(ctx, tx, j.o.DB, []alert.Event{{Rule: alert.CountersDiffer, Subject: "untold", Count: int64(len(wrong))}})
+		return alert.Record(ctx, tx, j.o.DB, []alert.Event{{Rule: alert.CountersDiffer, Subject: figure, Count: int64(n)}})
 	})
 }

@@ -3,7 +3,9 @@ package jobs
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
+	"time"
 
 	"backstop/internal/alert"
 	"backstop/internal/db"
@@ -15,13 +17,14 @@ import (
 
 func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		j := &Jobs{o: Options{DB: d, Log: slog.New(slog.DiscardHandler)}}
+		j := &Jobs{o: Options{DB: d, Log: slog.New(slog.DiscardHandler), Retention: Retention{Reports: 100 * time.Hour}}}
 		if err := j.recount(t.Context()); err != nil { // nothing is wrong
 			t.Fatal(err)
 		}
 		// Somebody deleted a row by hand: the counter knows of money that is not there.
 		x := report.NewDelta(d.Now())
 		x.Untold(7, "CNY", 1, 1999)
+		x.Raised(d.Now(), "CNY", 1999)
 		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
 			w := db.NewWrites(tx)
 			x.Write(w, d)
@@ -39,12 +42,16 @@ func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
 		if err != nil || len(wrong) != 0 {
 			t.Errorf("still wrong: %+v, %v", wrong, err)
 		}
-		var rules []string
-		if err := d.NewRaw("SELECT rule FROM alerts").Scan(t.Context(), &rules); err != nil {
+		orders, err := report.RecountOrders(t.Context(), d, 100*time.Hour)
+		if err != nil || len(orders) != 0 {
+			t.Errorf("orders notified are still wrong: %+v, %v", orders, err)
+		}
+		var rung []string
+		if err := d.NewRaw("SELECT rule || ' ' || subject FROM alerts ORDER BY id").Scan(t.Context(), &rung); err != nil {
 			t.Fatal(err)
 		}
-		if len(rules) != 1 || rules[0] != alert.CountersDiffer {
-			t.Errorf("alerts %v, want one %s", rules, alert.CountersDiffer)
+		if !slices.Equal(rung, []string{alert.CountersDiffer + " untold", alert.CountersDiffer + " orders notified"}) {
+			t.Errorf("alerts %v, want one %s for each figure", rung, alert.CountersDiffer)
 		}
 	})
 }

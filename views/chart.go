@@ -209,6 +209,28 @@ func aboutText(d time.Duration) string {
 	return value + " " + unit
 }
 
+// length writes what a histogram knows of a duration: value and unit. Over the
+// last bound it is not known by how much.
+func length(l report.Length) (value, unit string) {
+	if !l.Over {
+		return about(l.D)
+	}
+	for _, u := range []struct {
+		span time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
+		if l.D >= u.span {
+			return "> " + strconv.FormatInt(int64(l.D/u.span), 10), u.name
+		}
+	}
+	return "> " + strconv.FormatInt(l.D.Milliseconds(), 10), "ms"
+}
+
+func lengthText(l report.Length) string {
+	value, unit := length(l)
+	return value + " " + unit
+}
+
 // curve is a small line without axes: x and y within 100 × 30.
 type curve struct{ line, area string }
 

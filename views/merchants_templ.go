@@ -296,9 +296,9 @@ func merchantRow(p *Page, m console.MerchantStatus) templ.Component {
 		}
 		if d, ok := m.Took.Quantile(0.95); ok {
 			var templ_7745c5c3_Var16 string
-			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(aboutText(d))
+			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(lengthText(d))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `merchants.templ`, Line: 59, Col: 18}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `merchants.templ`, Line: 59, Col: 19}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 			if templ_7745c5c3_Err != nil {

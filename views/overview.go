@@ -158,13 +158,17 @@ func healthState(h console.MerchantHealth) state {
 		return state{"bad", "circle-x", tFailing}
 	case ok && rate < 0.95:
 		return state{"warn", "activity", tDegraded}
-	case h.Slow || p95 > 3*time.Second:
+	case h.Slow || p95.D > slowP95:
 		return state{"warn", "timer", tSlow}
 	case !ok:
 		return state{"idle", "clock", tQuiet}
 	}
 	return state{"ok", "check", tHealthy}
 }
+
+// slowP95 is a bound of the histogram, so that it is passed exactly where the
+// percentile is over it.
+const slowP95 = 3 * time.Second
 
 // trendCurve draws a merchant's rate; parts without attempts are left out.
 func trendCurve(h console.MerchantHealth) curve {
@@ -262,6 +266,28 @@ func newestFirst(points []report.Point) []report.Point {
 	back := slices.Clone(points)
 	slices.Reverse(back)
 	return back
+}
+
+// notifiedInAll adds orders up over currencies; their money cannot be.
+func notifiedInAll(all []report.Notified) (sum report.Notified) {
+	for _, n := range all {
+		sum.Raised, sum.Notified = sum.Raised+n.Raised, sum.Notified+n.Notified
+	}
+	return sum
+}
+
+// age is for how long something has stood, as people say it.
+func (p *Page) age(us int64) string {
+	switch d := p.Now.Sub(time.UnixMicro(us)); {
+	case d < time.Minute:
+		return p.T(tSecondsN, count(max(0, int64(d/time.Second))))
+	case d < 2*time.Hour:
+		return p.T(tMinutesN, count(int64(d/time.Minute)))
+	case d < 48*time.Hour:
+		return p.T(tHoursN, count(int64(d/time.Hour)))
+	default:
+		return p.T(tDaysN, count(int64(d/(24*time.Hour))))
+	}
 }
 
 func rateText(p *Page, pt report.Point) string {

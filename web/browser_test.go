@@ -225,6 +225,7 @@ func TestPagesInABrowser(t *testing.T) {
 func seedMore(t *testing.T, d *db.DB) {
 	t.Helper()
 	exhaust(t, d, 12)
+	change(t, d, "UPDATE deliveries SET attempts = 0, next_at = ?, currency = 'CNY', amount = 1, created_at = ? WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT 5)", d.Now(), d.Now()-25*60_000_000)
 	minute := time.Minute.Microseconds()
 	now := d.Now() / minute * minute
 	for i := range int64(24 * 60) {
@@ -233,6 +234,10 @@ func seedMore(t *testing.T, d *db.DB) {
 			good, bad = 20, 30
 		}
 		change(t, d, "INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '')", now-i*minute, good, bad)
+		change(t, d, "INSERT INTO report_orders VALUES (60, ?, 'CNY', 40, 798000, ?, 19950 * ?)", now-i*minute, 40-bad, 40-bad)
+		if i%9 == 0 {
+			change(t, d, "INSERT INTO report_orders VALUES (60, ?, 'JPY', 2, 3960, 1, 1980)", now-i*minute)
+		}
 		change(t, d, "INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, 1, 'paid', ?), (?, 1, 'late_payment', ?)", now-i*minute, good, now-i*minute, bad/3)
 	}
 	// What commands leave in the audit is as long as it may be.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"backstop/internal/callback"
+	"backstop/internal/console"
 	"backstop/internal/db"
 	"backstop/internal/fit"
 	"backstop/internal/metric"
@@ -115,8 +116,12 @@ func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Rec
 	if !s.o.Log.Enabled(context.Background(), level) {
 		return
 	}
+	code := fit.Clip(c.Params("supplier"), 64)
+	if r.Outcome == callback.UnknownSupplier {
+		code = console.MaskText(code) // whatever somebody wrote there
+	}
 	attrs := []slog.Attr{
-		slog.String("supplier", fit.Clip(c.Params("supplier"), 64)), slog.String("outcome", r.Outcome),
+		slog.String("supplier", code), slog.String("outcome", r.Outcome),
 		slog.Int("status", r.Reply.Status), slog.String("remote", req.RemoteAddr.String()),
 		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", localRequestID.text(c)),
 	}

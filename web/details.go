@@ -76,6 +76,9 @@ func (s *Server) exceptionPage(c *fiber.Ctx) error {
 		return err
 	}
 	role := operator(c).Role
+	if !s.policy.Allows(role, access.ViewPersonal) {
+		x.Mask()
+	}
 	data := views.ExceptionData{
 		Exception: x, Done: c.Query("done"), Key: newFormKey(), CanComment: s.policy.Allows(role, access.Comment),
 		CanAssign: s.policy.Allows(role, access.AssignExceptions), CanSettle: s.policy.Allows(role, access.SettleExceptions),

@@ -174,7 +174,7 @@ func (s *Server) logFailure(c *fiber.Ctx, e *apiError, err error) {
 	}
 	attrs := []slog.Attr{
 		slog.Int("status", e.status), slog.String("code", e.code),
-		slog.String("method", fit.Clip(c.Method(), 20)), slog.String("path", fit.Clip(c.Path(), 200)),
+		slog.String("method", fit.Clip(c.Method(), 20)), slog.String("path", console.MaskText(fit.Clip(c.Path(), 200))),
 		slog.String("remote", c.Context().RemoteAddr().String()), slog.String("request_id", localRequestID.text(c)),
 	}
 	if caller := localCaller.text(c); caller != "" {

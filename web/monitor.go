@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
+	"backstop/internal/console"
 	"backstop/internal/notify"
 
 	"github.com/gofiber/fiber/v2"
@@ -57,6 +58,7 @@ func (s *Server) listExceptions(c *fiber.Ctx) error {
 	}
 	out := page[exceptionView]{Items: make([]exceptionView, len(items)), Next: cursorText(next)}
 	for i, x := range items {
+		console.MaskException(&x)
 		out.Items[i] = exceptionView{
 			ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: x.State,
 			Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: x.Detail,
@@ -99,6 +101,7 @@ func (s *Server) listCallbacks(c *fiber.Ctx) error {
 	}
 	out := page[callbackView]{Items: make([]callbackView, len(rows)), Next: cursorText(next)}
 	for i, r := range rows {
+		console.MaskCallback(&r)
 		steps := make([]stepView, len(r.Steps))
 		for j, step := range r.Steps {
 			steps[j] = stepView{Name: step.Name, OK: step.OK, Detail: step.Detail}

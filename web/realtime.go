@@ -26,14 +26,20 @@ type ratesView struct {
 	P50MS       *float64 `json:"p50_ms"`
 	P95MS       *float64 `json:"p95_ms"`
 	P99MS       *float64 `json:"p99_ms"`
+	// Over says of a percentile that it is longer than what stands there.
+	P50Over bool `json:"p50_over"`
+	P95Over bool `json:"p95_over"`
+	P99Over bool `json:"p99_over"`
 }
 
 func ratesOf(p report.Point) ratesView {
 	v := ratesView{
 		Attempts: p.Attempts(), OK: p.OK, Retried: p.Retried, Failed: p.Failed,
 		SuccessRate: ratio(p.OK, p.Attempts()), RetryRate: ratio(p.Retried, p.Attempts()), ErrorRate: ratio(p.Failed, p.OK+p.Failed),
-		P50MS: quantileMS(p, .5), P95MS: quantileMS(p, .95), P99MS: quantileMS(p, .99),
 	}
+	v.P50MS, v.P50Over = quantileMS(p, .5)
+	v.P95MS, v.P95Over = quantileMS(p, .95)
+	v.P99MS, v.P99Over = quantileMS(p, .99)
 	if n := p.Attempts(); n > 0 {
 		v.MeanMS = rounded(float64(p.TookUS) / float64(n) / 1000)
 	}
@@ -48,12 +54,12 @@ func ratio(part, of int64) *float64 {
 	return &r
 }
 
-func quantileMS(p report.Point, q float64) *float64 {
-	d, ok := p.Took.Quantile(q)
+func quantileMS(p report.Point, q float64) (ms *float64, over bool) {
+	l, ok := p.Took.Quantile(q)
 	if !ok {
-		return nil
+		return nil, false
 	}
-	return rounded(float64(d) / float64(time.Millisecond))
+	return rounded(float64(l.D) / float64(time.Millisecond)), l.Over
 }
 
 // rounded keeps the microsecond, which is as much as is measured.
@@ -67,6 +73,41 @@ type windowView struct {
 	Minutes int    `json:"minutes"`
 	From    string `json:"from"`
 	ratesView
+	ordersView
+}
+
+// ordersView is the orders whose notifications were raised within a span, and how
+// many of them have been delivered by now. The rate is null where there was none.
+type ordersView struct {
+	Raised     int64            `json:"orders_raised"`
+	Notified   int64            `json:"orders_notified"`
+	Rate       *float64         `json:"orders_notified_rate"`
+	ByCurrency []ordersSumsView `json:"orders_by_currency"`
+}
+
+type ordersSumsView struct {
+	Currency       string `json:"currency"`
+	Raised         int64  `json:"raised"`
+	RaisedAmount   int64  `json:"raised_amount"`
+	Notified       int64  `json:"notified"`
+	NotifiedAmount int64  `json:"notified_amount"`
+}
+
+func ordersOf(all []report.Notified) ordersView {
+	v := ordersView{ByCurrency: make([]ordersSumsView, len(all))}
+	for i, n := range all {
+		v.Raised, v.Notified = v.Raised+n.Raised, v.Notified+n.Notified
+		v.ByCurrency[i] = ordersSumsView(n)
+	}
+	v.Rate = ratio(v.Notified, v.Raised)
+	return v
+}
+
+// untriedView is what no attempt was made for yet.
+type untriedView struct {
+	Orders        int64   `json:"orders"`
+	Capped        bool    `json:"capped"`
+	OldestSeconds float64 `json:"oldest_seconds"`
 }
 
 // moneyView is money of one currency in minor units.
@@ -99,6 +140,7 @@ type realtimeView struct {
 	At                 string                 `json:"at"`
 	CallbacksPerSecond float64                `json:"callbacks_per_second"`
 	Windows            []windowView           `json:"windows"`
+	NotTried           untriedView            `json:"not_tried"`
 	InFlight           int64                  `json:"in_flight"`
 	InFlightCapped     bool                   `json:"in_flight_capped"`
 	RedisReachable     bool                   `json:"redis_reachable"`
@@ -108,9 +150,6 @@ type realtimeView struct {
 	Untold             []moneyView            `json:"untold"`
 	AtRisk             map[string][]moneyView `json:"at_risk"`
 }
-
-// windows are the spans of realtime in minutes.
-var windows = []int{1, 5, 60}
 
 // realtime answers what happens now.
 func (s *Server) realtime(c *fiber.Ctx) error {
@@ -125,9 +164,12 @@ func (s *Server) realtime(c *fiber.Ctx) error {
 		InFlightCapped: now.Queues.InFlightMore, RedisReachable: !now.Queues.RedisDown, SlowMerchants: now.Queues.Slow,
 		Untold: moneyOf(now.Risk.Parts[report.Untold]), AtRisk: map[string][]moneyView{},
 	}
-	for _, n := range windows {
-		span := lately(now.Outcomes.Points, n)
-		v.Windows = append(v.Windows, windowView{Minutes: n, From: notify.Stamp(span[0].Start), ratesView: ratesOf(report.Total(span))})
+	for _, w := range now.Windows {
+		v.Windows = append(v.Windows, windowView{Minutes: w.Minutes, From: notify.Stamp(w.From), ratesView: ratesOf(w.Point), ordersView: ordersOf(w.Notified)})
+	}
+	u := now.Outcomes.Untried
+	if v.NotTried = (untriedView{Orders: u.Orders, Capped: u.More}); u.Oldest > 0 {
+		v.NotTried.OldestSeconds = float64(now.At-u.Oldest) / 1e6
 	}
 	for id := range s.o.Breakers.All() {
 		if s.breakerState(id) != breaker.Closed {
@@ -141,16 +183,6 @@ func (s *Server) realtime(c *fiber.Ctx) error {
 		v.Queues = append(v.Queues, queueOf(l, now.Queues.RedisDown))
 	}
 	return c.JSON(v)
-}
-
-// lately is the last minutes of a curve by the minute. The minute that runs now
-// is one of them; where one minute is asked for, the last whole one is given,
-// since nearly nothing has happened at the beginning of one.
-func lately(points []report.Point, minutes int) []report.Point {
-	if minutes == 1 {
-		return points[len(points)-2 : len(points)-1]
-	}
-	return points[len(points)-minutes:]
 }
 
 func queueOf(l console.Lane, redisDown bool) queueView {

@@ -134,7 +134,7 @@ func (r *resending) closed(ctx context.Context, tx bun.Tx, merchantID int64) err
 	if m == nil {
 		return console.ErrNotFound
 	}
-	return audit.Write(ctx, tx, r.s.o.DB, audit.Act{
+	return r.s.o.Audit.Write(ctx, tx, audit.Act{
 		Actor: r.actor, Action: "breaker.close", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"reason": r.reason}, Remote: r.remote,
 	})
 }

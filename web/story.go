@@ -142,7 +142,7 @@ func (s *Server) storyDiff(c *fiber.Ctx) error {
 	if a == nil || b == nil {
 		return console.ErrNotFound
 	}
-	if err := s.readBodies(a, b); err != nil {
+	if err := s.readBodies(story.Story, a, b); err != nil {
 		return err
 	}
 	return s.pageOrPart(c, views.Diff(s.page(c), story.Order.OrderNo, a, b), views.DiffPanel(s.page(c), story.Order.OrderNo, a, b))
@@ -158,14 +158,14 @@ func (s *Server) storyRaw(c *fiber.Ctx) error {
 	if one == nil {
 		return console.ErrNotFound
 	}
-	if err := s.readBodies(one); err != nil {
+	if err := s.readBodies(story.Story, one); err != nil {
 		return err
 	}
 	return s.pageOrPart(c, views.Raw(s.page(c), story.Order.OrderNo, one), views.RawPanel(s.page(c), story.Order.OrderNo, one))
 }
 
 // readBodies reads, and masks, what a long story left out of its callbacks.
-func (s *Server) readBodies(callbacks ...*console.Callback) error {
+func (s *Server) readBodies(story *console.Story, callbacks ...*console.Callback) error {
 	ctx, cancel := work()
 	defer cancel()
 	for _, c := range callbacks {
@@ -175,7 +175,7 @@ func (s *Server) readBodies(callbacks ...*console.Callback) error {
 		if err := s.console.ReadBody(ctx, c); err != nil {
 			return err
 		}
-		c.Mask()
+		story.MaskBody(c)
 	}
 	return nil
 }

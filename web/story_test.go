@@ -151,7 +151,7 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 // Nothing that a stranger wrote becomes markup, on any page of the story.
 func TestHostileTextIsTextEverywhereInAStory(t *testing.T) {
 	h := open(t)
-	script(t, h.db, shanghai2026, hostile)
+	script(t, h.db, shanghai2026, "for "+hostile)
 	h.readSettings(t)
 	cookie := h.signIn(t, access.Lead)
 	first := h.page(t, cookie, scripted).body

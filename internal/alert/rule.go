@@ -18,7 +18,7 @@ import (
 // Names of the rules that watch a level.
 const (
 	QueueLength    = "queue_length"        // tasks and rows that are due, per queue
-	SuccessRate    = "success_rate"        // of attempts, in hundredths of a percent
+	SuccessRate    = "success_rate"        // attempts that merchants confirmed, in hundredths of a percent
 	ErrorRate      = "error_rate"          // notifications given up, of those that are over, in hundredths of a percent
 	AnswerTime     = "answer_time"         // mean of merchants' answers, in ms
 	SlowMerchant   = "slow_merchant"       // p95 of one merchant's answers, in ms
@@ -99,7 +99,7 @@ var defaults = []Rule{
 	{Name: QueueLength, Fire: 1000, Clear: 800, HoldS: 20, QuietS: 300},
 	{Name: SuccessRate, Fire: 9500, Clear: 9700, HoldS: 30, QuietS: 300, WindowS: 300},
 	{Name: ErrorRate, Fire: 500, Clear: 300, HoldS: 30, QuietS: 300, WindowS: 300},
-	{Name: AnswerTime, Fire: 10_000, Clear: 8000, HoldS: 30, QuietS: 300, WindowS: 300},
+	{Name: AnswerTime, Fire: 5000, Clear: 4000, HoldS: 30, QuietS: 300, WindowS: 300},
 	{Name: SlowMerchant, Fire: 3000, Clear: 2000, HoldS: 30, QuietS: 3600, WindowS: 300},
 	{Name: SupplierSilent, Fire: 5, Clear: 20, HoldS: 60, QuietS: 1800, WindowS: 600},
 	{Name: DatabaseDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
@@ -192,6 +192,12 @@ func (r Rule) problem() error {
 		}
 		if (d.Clear < d.Fire) != (r.Clear < r.Fire) {
 			return fmt.Errorf("rule %s: clear (%d) must lie on the other side of fire (%d), as in the default %d and %d", r.Name, r.Clear, r.Fire, d.Clear, d.Fire)
+		}
+		if lowest, highest := levels(r.Name); r.Watches() && !r.beyond(lowest) && !r.beyond(highest) {
+			return fmt.Errorf("rule %s: no level is ever beyond %d: there are levels from %d to %d", r.Name, r.Fire, lowest, highest)
+		}
+		if all := Limits(r.Name); all != nil && (!slices.Contains(all, r.Fire) || !slices.Contains(all, r.Clear)) {
+			return fmt.Errorf("rule %s: fire and clear must each be one of %v", r.Name, all)
 		}
 		if most := int64(longest / time.Second); r.HoldS < 0 || r.QuietS < 0 || r.HoldS > most || r.QuietS > most {
 			return fmt.Errorf("rule %s: hold and quiet must be 0 to %d seconds", r.Name, most)

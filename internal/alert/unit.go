@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
+
+	"backstop/internal/report"
 )
 
 // scaleOf is by how much a rule's level is finer than what people write: rates
@@ -33,6 +36,38 @@ func Write(rule string, level int64) string {
 
 // levelMost bounds levels: a day in ms, and more than any queue holds.
 const levelMost = 100_000_000
+
+// longestAttempt is what a merchant may be given at most to answer; a mean or a
+// percentile of answers is never above it.
+const longestAttempt = 10 * time.Second
+
+// levels are the lowest and the highest level that a rule can read.
+func levels(rule string) (lowest, highest int64) {
+	switch rule {
+	case SuccessRate, ErrorRate:
+		return 0, 10_000
+	case DatabaseDown, RedisDown:
+		return 0, 100
+	case AnswerTime, SlowMerchant:
+		return 0, longestAttempt.Milliseconds()
+	}
+	return 0, levelMost
+}
+
+// Limits are the levels among which those of a rule are chosen; nil = any. A
+// percentile is read from a histogram, which knows exactly whether it is above one
+// of its bounds and can only guess about what lies between them.
+func Limits(rule string) (all []int64) {
+	if rule != SlowMerchant {
+		return nil
+	}
+	for _, b := range report.Bounds() {
+		if b < longestAttempt {
+			all = append(all, b.Milliseconds())
+		}
+	}
+	return all
+}
 
 // Read is Write's inverse. Its error is an ErrRule.
 func Read(rule, text string) (int64, error) {

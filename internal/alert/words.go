@@ -20,7 +20,7 @@ func Title(rule, language string) string {
 
 var ruleNames = map[string]word{
 	QueueLength:     {"队列过长", "a queue is too long"},
-	SuccessRate:     {"通知成功率过低", "too few notifications succeed"},
+	SuccessRate:     {"通知尝试成功率过低", "too few attempts to notify succeed"},
 	ErrorRate:       {"通知失败率过高", "too many notifications run out of attempts"},
 	AnswerTime:      {"商户平均响应过慢", "merchants answer too slowly on average"},
 	SlowMerchant:    {"商户响应慢", "a merchant answers slowly"},

@@ -19,6 +19,7 @@ func (a *App) standing(ctx context.Context) metric.Standing {
 			}
 		}
 	}
+	s.Orders, s.Untried = a.ordersNotified(ctx)
 	if n, err := alert.CountFiring(ctx, a.db.Read); err == nil {
 		firing := float64(n)
 		s.FiringAlerts = &firing
@@ -27,4 +28,24 @@ func (a *App) standing(ctx context.Context) metric.Standing {
 		s.Skew["redis"] = skew
 	}
 	return s
+}
+
+// ordersNotified is of the last hour, as on the overview.
+func (a *App) ordersNotified(ctx context.Context) (*metric.OrdersNotified, *metric.Untried) {
+	var orders *metric.OrdersNotified
+	var untried *metric.Untried
+	now := a.db.Now()
+	if all, err := report.Orders(ctx, a.db, now-(time.Hour-time.Minute).Microseconds(), now, time.Minute); err == nil {
+		orders = &metric.OrdersNotified{}
+		for _, n := range all {
+			orders.Raised, orders.Notified = orders.Raised+float64(n.Raised), orders.Notified+float64(n.Notified)
+		}
+	}
+	if u, err := report.NotTried(ctx, a.db); err == nil {
+		untried = &metric.Untried{Orders: float64(u.Orders)}
+		if u.Oldest > 0 {
+			untried.Oldest = time.Duration(now-u.Oldest) * time.Microsecond
+		}
+	}
+	return orders, untried
 }

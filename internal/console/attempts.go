@@ -90,6 +90,9 @@ func (b *Book) Attempts(ctx context.Context, f AttemptFilter) (AttemptPage, erro
 	if err := q.Scan(ctx, &rows); err != nil {
 		return AttemptPage{}, fmt.Errorf("read attempts: %w", err)
 	}
+	for i := range rows {
+		rows[i].mask()
+	}
 	page := AttemptPage{Rows: rows, Next: floor}
 	if len(rows) > f.Limit {
 		page = AttemptPage{Rows: rows[:f.Limit], Next: rows[f.Limit-1].ID}

@@ -99,6 +99,7 @@ func (b *Book) Callbacks(ctx context.Context, f CallbackFilter) (Page[callback.R
 		if err := json.Unmarshal(page.Rows[i].RawSteps, &page.Rows[i].Steps); err != nil {
 			return page, fmt.Errorf("steps of callback %d: %w", page.Rows[i].ID, err)
 		}
+		MaskCallback(&page.Rows[i])
 	}
 	for _, table := range f.tables() {
 		part := page

@@ -68,6 +68,7 @@ func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery]
 	}
 	for i := range rows {
 		rows[i].Parked = b.holds(&rows[i].Delivery)
+		maskerOf(rows[i].OrderNo).delivery(&rows[i].Delivery)
 	}
 	page := cut(f.Slice, w, rows, func(d Delivery) int64 { return d.ID })
 	if m.gathered {

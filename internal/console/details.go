@@ -52,9 +52,6 @@ func (b *Book) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, e
 	return nil, ErrNotFound
 }
 
-// Mask hides what the buyer sent of themselves.
-func (c *Callback) Mask() { c.Body, c.Query = maskBody(c.Body), maskForm(c.Query) }
-
 // keyHeaders hold what opens something; nobody needs to read it.
 var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}
 
@@ -118,13 +115,6 @@ func (b *Book) Notification(ctx context.Context, id string, delivery int64) (*No
 	n.Cut = len(n.Attempts) > detailRows
 	n.Attempts = n.Attempts[:min(len(n.Attempts), detailRows)]
 	return n, nil
-}
-
-// Mask hides what merchants' answers may hold of people.
-func (n *Notification) Mask() {
-	for i := range n.Attempts {
-		n.Attempts[i].ResponseBody = maskBody(n.Attempts[i].ResponseBody)
-	}
 }
 
 // Exception is one exception with what people did about it, newest first.

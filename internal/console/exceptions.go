@@ -63,6 +63,9 @@ func (b *Book) Exceptions(ctx context.Context, f ExceptionFilter) (Page[compensa
 	if err := f.within(q, "x", w).Scan(ctx); err != nil {
 		return Page[compensation.Item]{}, fmt.Errorf("read exceptions: %w", err)
 	}
+	for i := range rows {
+		MaskException(&rows[i])
+	}
 	page := cut(f.Slice, w, rows, func(i compensation.Item) int64 { return i.ID })
 	return page, counted(ctx, b, &page, f.Slice, w, false, "exceptions", "x", c.apply)
 }

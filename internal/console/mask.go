@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,42 +23,61 @@ const hidden = "(" + dots + ")"
 var personal = []string{
 	"openid", "unionid", "payer", "buyer", "customer", "card", "bank", "phone", "mobile", "tel", "email", "mail",
 	"id_no", "idno", "identity", "cert_no", "name", "address", "addr", "logon", "user_id", "userid", "birth", "billing", "shipping",
+	"nick", "contact", "receiver", "recipient", "consignee", "passport", "msisdn", "postcode", "zipcode", "street", "avatar", "gender",
+	"wechat_id", "client_ip", "create_ip",
 }
+
+// personalWhole are such names that are part of others.
+var personalWhole = []string{"pan", "cvv", "cvc", "qq", "dob", "iban", "ssn"}
 
 // plainNames hold one of those words and are about no buyer.
 var plainNames = []string{"event_name", "notify_name", "trade_name", "bank_type", "payer_total", "payer_currency", "buyer_pay_amount"}
 
 func isPersonal(name string) bool {
 	name = strings.ToLower(name)
-	return !slices.Contains(plainNames, name) && slices.ContainsFunc(personal, func(word string) bool { return strings.Contains(name, word) })
+	return slices.Contains(personalWhole, name) ||
+		!slices.Contains(plainNames, name) && slices.ContainsFunc(personal, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// Mask hides what buyers sent of themselves in the story's raw texts, for those
-// who may not see it. A text of a form that is not understood is hidden whole.
-func (s *Story) Mask() {
-	for _, item := range s.Items {
-		if c := item.Callback; c != nil {
-			c.Mask()
-		}
-		if a := item.Attempt; a != nil {
-			a.ResponseBody = maskBody(a.ResponseBody)
-		}
-	}
+// deepest bounds how deep the JSON of a callback may be nested; nestedMost, how
+// many texts may be written into one another.
+const (
+	deepest    = 50
+	nestedMost = 8
+)
+
+// masker hides what buyers sent of themselves. A text of a form that is not
+// understood is hidden whole.
+type masker struct {
+	keep []string // numbers of the order, which people work with
+	// ours says that the fields of the text are our own: their names say nothing of
+	// buyers.
+	ours  bool
+	level int // how many texts this one is written into
 }
 
-func maskBody(body []byte) []byte {
+func maskerOf(keep ...string) masker {
+	return masker{keep: slices.DeleteFunc(keep, func(n string) bool { return n == "" })}
+}
+
+func (m masker) below() masker { m.level++; return m }
+
+func (m masker) isPersonal(name string) bool { return !m.ours && isPersonal(name) }
+
+// body masks a whole message.
+func (m masker) body(body []byte) []byte {
 	text := bytes.TrimSpace(body)
 	switch {
 	case len(text) == 0:
 		return body
 	case text[0] == '{' || text[0] == '[':
-		masked, err := maskJSON(text)
+		masked, err := m.json(text, true)
 		if err != nil {
 			return []byte(hidden)
 		}
 		return masked
 	case text[0] == '<':
-		masked, err := maskXML(text)
+		masked, err := m.xml(text)
 		if err != nil {
 			return []byte(hidden)
 		}
@@ -65,7 +85,7 @@ func maskBody(body []byte) []byte {
 	case isWord(text): // "success", "OK": what merchants and suppliers answer
 		return body
 	case bytes.ContainsRune(text, '='):
-		return []byte(maskForm(string(text)))
+		return []byte(m.form(string(text)))
 	}
 	return []byte(hidden)
 }
@@ -77,8 +97,95 @@ func isWord(text []byte) bool {
 	})
 }
 
-// maskForm keeps the order of the pairs and writes masked values only.
-func maskForm(raw string) string {
+// field masks the value of a field that is not a buyer's by its name.
+func (m masker) field(name, value string) string {
+	if plainNumber.MatchString(name) && !strings.ContainsAny(value, " @{[<=%") {
+		return value
+	}
+	return m.value(value)
+}
+
+// value masks a text within a text: JSON, XML or a form, or words. What did not
+// have to be masked is as it was.
+func (m masker) value(value string) string {
+	text := strings.TrimSpace(value)
+	switch {
+	case text == "":
+		return value
+	case m.level > nestedMost:
+		return hidden
+	case text[0] == '{' || text[0] == '[':
+		if masked, err := m.below().json([]byte(text), false); err == nil {
+			return string(masked)
+		} else if strings.ContainsRune(text, '"') {
+			return hidden
+		}
+	case text[0] == '<':
+		if masked, err := m.below().xml([]byte(text)); err == nil {
+			return string(masked)
+		} else if strings.ContainsRune(text, '>') {
+			return hidden
+		}
+	case formText.MatchString(text):
+		return m.below().form(text)
+	}
+	return m.text(value)
+}
+
+// formText is a form, or a single pair of one, and not words that hold a sign of
+// equality.
+var formText = regexp.MustCompile(`^[\pL\pN_.\-\[\]%]{1,64}=[^&\s]*(?:&[\pL\pN_.\-\[\]%]{1,64}=[^&\s]*)*&?$`)
+
+// text masks words: patterns, and the values of parameters that are a buyer's by
+// their name, also where they are written as in a URL.
+func (m masker) text(text string) string {
+	if m.level > nestedMost {
+		return hidden
+	}
+	masked := m.words(text)
+	if strings.ContainsRune(masked, '%') {
+		if plain, err := url.PathUnescape(masked); err == nil && plain != masked {
+			if deeper := m.below().value(plain); deeper != plain {
+				return deeper
+			}
+		}
+	}
+	return masked
+}
+
+func (m masker) words(text string) string {
+	if plain := strings.Map(narrow, text); plain != text && m.patterns(plain) != plain {
+		return m.patterns(plain)
+	}
+	return m.patterns(text)
+}
+
+// narrow is the letter that a wide form of it stands for.
+func narrow(r rune) rune {
+	if r >= '！' && r <= '～' {
+		return r - '！' + '!'
+	}
+	return r
+}
+
+func (m masker) patterns(text string) string {
+	text = namedValue.ReplaceAllStringFunc(text, func(pair string) string {
+		name, value, _ := strings.Cut(pair, "=")
+		if m.isPersonal(name) {
+			return name + "=" + dots
+		}
+		if plain, err := url.QueryUnescape(value); err == nil && plain != value {
+			if masked := m.below().field(name, plain); masked != plain {
+				return name + "=" + masked
+			}
+		}
+		return pair
+	})
+	return m.maskNumbers(mailText.ReplaceAllString(text, dots))
+}
+
+// form keeps the order of the pairs and writes masked values only.
+func (m masker) form(raw string) string {
 	if raw == "" {
 		return ""
 	}
@@ -89,104 +196,165 @@ func maskForm(raw string) string {
 		if err != nil {
 			return hidden
 		}
-		if isPersonal(name) {
+		if m.words(name) != name {
+			encoded = dots
+		}
+		if m.isPersonal(name) {
 			pairs[i] = encoded + "=" + dots
 			continue
 		}
-		// Some suppliers put JSON into a field of a form.
-		if plain, err := url.QueryUnescape(value); err != nil {
+		plain, err := url.QueryUnescape(value)
+		if err != nil {
 			return hidden
-		} else if strings.HasPrefix(strings.TrimSpace(plain), "{") || strings.HasPrefix(strings.TrimSpace(plain), "[") {
-			pairs[i] = encoded + "=" + string(maskBody([]byte(plain)))
+		}
+		if masked := m.field(name, plain); masked != plain {
+			pairs[i] = encoded + "=" + masked
+		} else if encoded == dots {
+			pairs[i] = encoded + "=" + value
 		}
 	}
 	return strings.Join(pairs, "&")
 }
 
-// maskJSON writes the same JSON anew, in its order, a masked text for each value
-// that is somebody's.
-func maskJSON(text []byte) ([]byte, error) {
+// headers masks lines of "Name: value".
+func (m masker) headers(lines string) string {
+	if lines == "" {
+		return ""
+	}
+	all := strings.Split(lines, "\n")
+	for i, line := range all {
+		name, value, ok := strings.Cut(line, ":")
+		switch {
+		case !ok:
+			all[i] = m.value(line)
+		case m.isPersonal(strings.TrimSpace(name)):
+			all[i] = m.words(name) + ": " + dots
+		default:
+			value, spaced := strings.CutPrefix(value, " ")
+			if all[i] = m.words(name) + ":"; spaced {
+				all[i] += " "
+			}
+			all[i] += m.field(name, value)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// json writes the same JSON anew, in its order, a masked text for each value that
+// is somebody's.
+func (m masker) json(text []byte, indented bool) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	var out bytes.Buffer
-	if err := maskValue(d, &out, "", false, 0); err != nil {
+	w := jsonMasker{m: m, in: d, indented: indented}
+	if err := w.value("", "", false, 0); err != nil {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one value")
 	}
-	return out.Bytes(), nil
+	return w.out.Bytes(), nil
 }
 
-// deepest bounds how deep the JSON of a callback may be nested.
-const deepest = 50
+type jsonMasker struct {
+	m        masker
+	in       *json.Decoder
+	out      bytes.Buffer
+	indented bool
+}
 
-func maskValue(d *json.Decoder, out *bytes.Buffer, indent string, mask bool, depth int) error {
-	token, err := d.Token()
+// value writes the next value; all says that it is below a buyer's field.
+func (w *jsonMasker) value(field, indent string, all bool, depth int) error {
+	token, err := w.in.Token()
 	if err != nil {
 		return err
 	}
 	open, nested := token.(json.Delim)
 	if !nested {
-		if mask && token != nil {
-			token = dots
-		}
-		return writeJSON(out, token)
+		return w.write(w.scalar(field, token, all))
 	}
 	if depth > deepest {
 		return errors.New("nested too deep")
 	}
 	inner := indent + "  "
-	out.WriteString(open.String())
+	w.out.WriteString(open.String())
 	first := true
-	for ; d.More(); first = false {
+	for ; w.in.More(); first = false {
 		if !first {
-			out.WriteByte(',')
+			w.out.WriteByte(',')
 		}
-		out.WriteString("\n" + inner)
-		below := mask
+		w.newLine(inner)
+		below := all
 		if open == '{' {
-			name, err := d.Token()
+			name, err := w.in.Token()
 			if err != nil {
 				return err
 			}
-			if err := writeJSON(out, name); err != nil {
+			field, _ = name.(string)
+			below = all || w.m.isPersonal(field)
+			if err := w.write(w.m.words(field)); err != nil {
 				return err
 			}
-			out.WriteString(": ")
-			text, _ := name.(string)
-			below = mask || isPersonal(text)
+			w.out.WriteByte(':')
+			if w.indented {
+				w.out.WriteByte(' ')
+			}
 		}
-		if err := maskValue(d, out, inner, below, depth+1); err != nil {
+		if err := w.value(field, inner, below, depth+1); err != nil {
 			return err
 		}
 	}
-	end, err := d.Token()
+	end, err := w.in.Token()
 	if err != nil {
 		return err
 	}
 	if !first {
-		out.WriteString("\n" + indent)
+		w.newLine(indent)
 	}
-	out.WriteString(end.(json.Delim).String()) // Token returns the closing one here or an error
+	w.out.WriteString(end.(json.Delim).String()) // Token returns the closing one here or an error
 	return nil
 }
 
-func writeJSON(out *bytes.Buffer, value any) error {
-	e := json.NewEncoder(out)
+func (w *jsonMasker) newLine(indent string) {
+	if w.indented {
+		w.out.WriteString("\n" + indent)
+	}
+}
+
+func (w *jsonMasker) scalar(field string, token any, all bool) any {
+	switch v := token.(type) {
+	case nil, bool:
+		if all && v != nil {
+			return dots
+		}
+	case string:
+		if all {
+			return dots
+		}
+		return w.m.field(field, v)
+	case json.Number:
+		if all || w.m.field(field, v.String()) != v.String() {
+			return dots
+		}
+	}
+	return token
+}
+
+func (w *jsonMasker) write(value any) error {
+	e := json.NewEncoder(&w.out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(value); err != nil {
 		return err
 	}
-	out.Truncate(out.Len() - 1) // the encoder's newline
+	w.out.Truncate(w.out.Len() - 1) // the encoder's newline
 	return nil
 }
 
-// maskXML writes elements and texts; attributes and comments are left out, as
+// xml writes elements and texts; attributes and comments are left out, as
 // suppliers of this kind say nothing by them.
-func maskXML(text []byte) ([]byte, error) {
+func (m masker) xml(text []byte) ([]byte, error) {
 	d := xml.NewDecoder(bytes.NewReader(text))
 	var out bytes.Buffer
+	var open []string
 	masked := 0 // how many open elements are somebody's
 	for {
 		token, err := d.Token()
@@ -198,18 +366,23 @@ func maskXML(text []byte) ([]byte, error) {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			out.WriteString("<" + t.Name.Local + ">")
-			if masked > 0 || isPersonal(t.Name.Local) {
+			out.WriteString("<" + m.words(t.Name.Local) + ">")
+			if open = append(open, t.Name.Local); masked > 0 || m.isPersonal(t.Name.Local) {
 				masked++
 			}
 		case xml.EndElement:
-			out.WriteString("</" + t.Name.Local + ">")
-			masked = max(0, masked-1)
+			out.WriteString("</" + m.words(t.Name.Local) + ">")
+			open, masked = open[:len(open)-1], max(0, masked-1)
 		case xml.CharData:
-			if masked > 0 && len(bytes.TrimSpace(t)) > 0 {
-				out.WriteString(dots)
-			} else {
+			switch {
+			case len(bytes.TrimSpace(t)) == 0:
 				out.Write(t)
+			case masked > 0:
+				out.WriteString(dots)
+			case len(open) == 0:
+				out.WriteString(hidden)
+			default:
+				out.WriteString(m.field(open[len(open)-1], string(t)))
 			}
 		}
 	}

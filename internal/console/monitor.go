@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"backstop/internal/db"
 	"backstop/internal/notify"
@@ -19,6 +20,36 @@ type Realtime struct {
 	Outcomes *Outcomes
 	Queues   *Queues
 	Risk     *report.Risk
+	Windows  []Window
+}
+
+// Window is what came of the last minutes.
+type Window struct {
+	Minutes int
+	From    int64 // Unix µs
+	report.Point
+	Notified []report.Notified
+}
+
+// windows are the spans of Realtime in minutes.
+var windows = []int{1, 5, 60}
+
+// lately is the last minutes of a curve by the minute. The minute that runs now
+// is one of them; where one minute is asked for, the last whole one is given,
+// since nearly nothing has happened at the beginning of one.
+func lately(points []report.Point, minutes int) []report.Point {
+	if minutes == 1 {
+		return points[len(points)-2 : len(points)-1]
+	}
+	return points[len(points)-minutes:]
+}
+
+func (b *Book) window(ctx context.Context, points []report.Point, minutes int) (Window, error) {
+	span := lately(points, minutes)
+	w := Window{Minutes: minutes, From: span[0].Start, Point: report.Total(span)}
+	var err error
+	w.Notified, err = report.Orders(ctx, b.db, w.From, span[len(span)-1].Start, time.Minute)
+	return w, err
 }
 
 // Realtime reads the figures of the last hour, as the overview shows them.
@@ -30,6 +61,13 @@ func (b *Book) Realtime(ctx context.Context, sizes func(context.Context) (map[st
 	}
 	if r.Queues, err = b.Queues(ctx, sizes); err != nil {
 		return nil, err
+	}
+	for _, minutes := range windows {
+		w, err := b.window(ctx, r.Outcomes.Points, minutes)
+		if err != nil {
+			return nil, err
+		}
+		r.Windows = append(r.Windows, w)
 	}
 	r.Risk, err = report.AtRisk(ctx, b.db)
 	return r, err

@@ -142,8 +142,9 @@ func (b *Book) numbered(ctx context.Context, no string) ([]int64, error) {
 // toldRows bounds the deliveries that are read of one order of a list.
 const toldRows = 20
 
-// addTold reads the deliveries of a page of orders at once.
+// addTold reads the deliveries of a page of orders at once, and masks the page.
 func (b *Book) addTold(ctx context.Context, rows []Order) error {
+	maskSubjects(rows)
 	ids := make([]int64, len(rows))
 	for i, o := range rows {
 		ids[i] = o.ID

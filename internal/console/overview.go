@@ -64,6 +64,10 @@ type Outcomes struct {
 	Range  Range
 	Points []report.Point
 	Total  report.Point
+	// Notified is of the orders whose notifications were raised in the range, by
+	// currency, Untried of all that wait now.
+	Notified []report.Notified
+	Untried  report.Untried
 	// PerSecond is how many callbacks came in a second, over the last full minutes.
 	PerSecond float64
 }
@@ -75,8 +79,16 @@ const rateMinutes = 5
 func (b *Book) Outcomes(ctx context.Context, r Range) (*Outcomes, error) {
 	now := b.db.Now()
 	// The step that is running now is the last one of as many as fit the range.
-	points, err := report.Outcomes(ctx, b.db, 0, now-(r.Span-r.Step).Microseconds(), now, r.Step)
+	from := now - (r.Span - r.Step).Microseconds()
+	points, err := report.Outcomes(ctx, b.db, 0, from, now, r.Step)
 	if err != nil {
+		return nil, err
+	}
+	o := &Outcomes{Range: r, Points: points, Total: report.Total(points)}
+	if o.Notified, err = report.Orders(ctx, b.db, from, now, r.Step); err != nil {
+		return nil, err
+	}
+	if o.Untried, err = report.NotTried(ctx, b.db); err != nil {
 		return nil, err
 	}
 	suppliers, err := report.Suppliers(ctx, b.db, now-rateMinutes*time.Minute.Microseconds())
@@ -89,9 +101,8 @@ func (b *Book) Outcomes(ctx context.Context, r Range) (*Outcomes, error) {
 			callbacks += n
 		}
 	}
-	return &Outcomes{
-		Range: r, Points: points, Total: report.Total(points), PerSecond: float64(callbacks) / (rateMinutes * 60),
-	}, nil
+	o.PerSecond = float64(callbacks) / (rateMinutes * 60)
+	return o, nil
 }
 
 // MerchantHealth is how one merchant does and what it has at risk.

@@ -34,7 +34,7 @@ var (
 	})
 	FirstSeconds = factory.NewHistogram(prometheus.HistogramOpts{
 		Name: "backstop_notify_first_attempt_seconds", Help: "Time from the payment's commit to the first attempt to tell its merchant.",
-		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 600, 1800, 3600},
 	})
 	Notifications = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_notifications_total", Help: "Notifications by what became of an attempt: delivered, retry_wait, exhausted.",

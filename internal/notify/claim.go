@@ -25,6 +25,7 @@ type claimed struct {
 	Endpoint   string
 	House      bool
 	Shared     bool
+	Counted    bool
 	Attempts   int64
 	// ScheduleFrom is how many attempts the schedule does not count.
 	ScheduleFrom int64
@@ -40,7 +41,7 @@ type claimed struct {
 func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
 
 // claimedColumns are what a claim returns.
-const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, attempts, schedule_from," +
+const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, counted, attempts, schedule_from," +
 	" created_at, currency, amount, trace, next_at AS lease, coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body"
 
 // claimUpdate finds its rows by id alone. Where the planner sees that only what is

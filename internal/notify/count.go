@@ -28,7 +28,18 @@ func (d *Dispatcher) counted(batch []*outcome, won map[int64]bool) *report.Delta
 		}
 		if o.status != RetryWait && !o.claimed.Shared { // of those that share see settle
 			x.Untold(o.claimed.MerchantID, o.claimed.Currency, -1, -o.claimed.Amount)
+			if o.status == Delivered {
+				o.claimed.notified(x)
+			}
 		}
 	}
 	return x
+}
+
+// notified counts the order as one that its merchant knows of. What is delivered a
+// second time is about no money any more, and counts no more.
+func (c *claimed) notified(x *report.Delta) {
+	if c.Counted && c.Currency != "" {
+		x.Notified(c.CreatedAt, c.Currency, c.Amount)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"backstop/internal/db/dbtest"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/queue"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
@@ -30,6 +31,9 @@ func TestCountersEqualARecount(t *testing.T) {
 			t.Helper()
 			if wrong, err := report.Recount(t.Context(), d); err != nil || len(wrong) != 0 {
 				t.Errorf("%s: %+v, %v", when, wrong, err)
+			}
+			if wrong, err := report.RecountOrders(t.Context(), d, 100*time.Hour); err != nil || len(wrong) != 0 {
+				t.Errorf("%s, orders notified: %+v, %v", when, wrong, err)
 			}
 		}
 		a, b := dispatcher(t, f, ch, 20), dispatcher(t, f, ch, 20)
@@ -67,10 +71,37 @@ func TestCountersEqualARecount(t *testing.T) {
 		if p.Lag.Count() != 80 || p.Retried == 0 {
 			t.Errorf("%d first attempts, %d retried", p.Lag.Count(), p.Retried)
 		}
+		notified := func(when string, want int64) {
+			t.Helper()
+			all, err := report.Orders(t.Context(), d, d.Now()-120_000_000, d.Now(), time.Minute)
+			if err != nil || len(all) != 1 || all[0].Raised != 80 || all[0].Notified != want || all[0].NotifiedAmount*80 != all[0].RaisedAmount*want {
+				t.Errorf("%s: %+v, %v, want %d of 80", when, all, err, want)
+			}
+		}
+		notified("delivered", p.OK)
 		again(t, f, "exhausted", p.Failed)
 		same("sent again by a person")
 		again(t, f, "delivered", p.OK) // the merchant knows of that money
 		same("told twice")
+		until(t, "all over once more", func() bool {
+			var ids []queue.Nudge
+			if err := d.NewRaw("SELECT id AS delivery, merchant_id AS merchant FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(), &ids); err != nil {
+				t.Error(err)
+			}
+			a.Offer(ids)
+			return len(ids) == 0
+		})
+		until(t, "folded", func() bool {
+			n, err := report.Fold(t.Context(), d)
+			return err == nil && n == 0
+		})
+		same("at the end of the second round")
+		f.Want(t, 0, "SELECT count(*) FROM deliveries WHERE NOT counted")
+		var second int64
+		if err := d.NewRaw("SELECT count(*) FROM deliveries WHERE status = 'delivered' OR currency = ''").Scan(t.Context(), &second); err != nil {
+			t.Fatal(err)
+		}
+		notified("sent again", second)
 	})
 }
 

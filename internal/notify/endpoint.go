@@ -260,8 +260,9 @@ func (d *Dispatcher) addressName(a address) string {
 }
 
 // settleShared takes the money of events off the totals whose last delivery that
-// the merchant must get is over. The events are locked: of two transactions that
-// end the last two deliveries, the second one sees the first.
+// the merchant must get is over, and counts those as notified of which each is
+// delivered. The events are locked: of two transactions that end the last two
+// deliveries, the second one sees the first.
 func (d *Dispatcher) settleShared(ctx context.Context, tx bun.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
 	ended := map[int64]claimed{} // by event
 	var events, subjects []int64
@@ -276,35 +277,44 @@ func (d *Dispatcher) settleShared(ctx context.Context, tx bun.Tx, w *db.Writes, 
 	if len(ended) == 0 {
 		return nil
 	}
-	open, err := openShares(ctx, tx, d.o.DB, events, subjects)
+	missing, err := missingShares(ctx, tx, d.o.DB, events, subjects)
 	if err != nil {
 		return err
 	}
 	x := report.NewDelta(d.o.DB.Now())
 	for id, c := range ended {
-		if !slices.Contains(open, id) {
+		waits, lacks := missing[id]
+		if !waits {
 			x.Untold(c.MerchantID, c.Currency, -1, -c.Amount)
+		}
+		if !lacks {
+			c.notified(x)
 		}
 	}
 	x.Write(w, d.o.DB)
 	return nil
 }
 
-// openShares locks the events and returns those of which a delivery with money
-// waits or is on its way.
-func openShares(ctx context.Context, tx bun.Tx, d *db.DB, events, subjects []int64) (open []int64, err error) {
+// missingShares locks the events and returns those of which a delivery with money
+// has not been delivered, and whether one of these waits or is on its way.
+func missingShares(ctx context.Context, tx bun.Tx, d *db.DB, events, subjects []int64) (map[int64]bool, error) {
 	slices.Sort(events)
 	var locked []int64
 	lock := tx.NewSelect().Table("events").Column("id").Where("id IN (?)", bun.List(events)).OrderExpr("id")
 	if err := d.ForUpdate(lock).Scan(ctx, &locked); err != nil {
 		return nil, fmt.Errorf("lock events: %w", err)
 	}
-	err = tx.NewRaw("SELECT DISTINCT event_id FROM deliveries WHERE subject_id IN (?) AND event_id IN (?)"+
-		" AND next_at IS NOT NULL AND currency <> ''", bun.List(subjects), bun.List(events)).Scan(ctx, &open)
+	var rows []struct{ EventID, Waiting int64 }
+	err := tx.NewRaw("SELECT event_id, count(next_at) AS waiting FROM deliveries WHERE subject_id IN (?) AND event_id IN (?)"+
+		" AND currency <> '' AND status NOT IN (?, ?) GROUP BY event_id", bun.List(subjects), bun.List(events), Delivered, Skipped).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the deliveries of an event: %w", err)
 	}
-	return open, nil
+	missing := make(map[int64]bool, len(rows))
+	for _, r := range rows {
+		missing[r.EventID] = r.Waiting > 0
+	}
+	return missing, nil
 }
 
 // deskPlace is the kind and subject of the exception for a notification that ran

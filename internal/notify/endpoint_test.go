@@ -3,9 +3,11 @@ package notify_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
@@ -113,8 +115,29 @@ func drain(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher) {
 		if wrong, err := report.Recount(t.Context(), f.DB); err != nil || len(wrong) > 0 {
 			t.Fatalf("untold money: %+v, %v", wrong, err)
 		}
+		if wrong, err := report.RecountOrders(t.Context(), f.DB, 100*time.Hour); err != nil || len(wrong) > 0 {
+			t.Fatalf("orders notified: %+v, %v", wrong, err)
+		}
 		return len(owners) == 0
 	})
+}
+
+// ordersNotified fails where other orders than these were raised and notified of in
+// the last minutes; each is of 10.
+func ordersNotified(t *testing.T, f *paymenttest.Fixture, raised, notified int64) {
+	t.Helper()
+	until(t, "folded", func() bool {
+		n, err := report.Fold(t.Context(), f.DB)
+		return err == nil && n == 0
+	})
+	var want []report.Notified
+	if raised > 0 {
+		want = append(want, report.Notified{Currency: "CNY", Raised: raised, RaisedAmount: 10 * raised, Notified: notified, NotifiedAmount: 10 * notified})
+	}
+	now := f.DB.Now()
+	if got, err := report.Orders(t.Context(), f.DB, now-10*time.Minute.Microseconds(), now, time.Minute); err != nil || !slices.Equal(got, want) {
+		t.Errorf("orders notified: %+v, %v, want %+v", got, err, want)
+	}
 }
 
 var twoAddresses = []string{"http://a.test/n", "http://b.test/n"}
@@ -236,6 +259,7 @@ func TestAllAddressesAreToldAndTheMoneyCountsOnce(t *testing.T) {
 		if s := told(); s != "exhausted" {
 			t.Errorf("told one of two: %s", s)
 		}
+		ordersNotified(t, f, 20, 0)
 		ch.set("b.test", 200)
 		again(t, f, notify.Exhausted, 20)
 		if s := told(); s != "retrying" {
@@ -249,6 +273,10 @@ func TestAllAddressesAreToldAndTheMoneyCountsOnce(t *testing.T) {
 		if a, b := ch.got("a.test"), ch.got("b.test"); a != 20 || b != 60 {
 			t.Errorf("%d and %d attempts, want 20 and 60", a, b)
 		}
+		ordersNotified(t, f, 20, 20)
+		again(t, f, notify.Delivered, 40)
+		drain(t, f, one)
+		ordersNotified(t, f, 20, 20)
 	})
 }
 
@@ -286,6 +314,7 @@ func TestWhatIsSwitchedOffIsSkippedAndVisible(t *testing.T) {
 		if n := ch.count(); n != 0 {
 			t.Fatalf("%d attempts of what is switched off", n)
 		}
+		ordersNotified(t, f, 0, 0)
 		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: "closed", Amount: 10, Currency: "CNY", Supplier: "sp-main"})
 		if err != nil {
 			t.Fatal(err)

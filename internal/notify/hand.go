@@ -48,7 +48,7 @@ func (h *hand) take(x *Delivery, body string) bool {
 	x.Status, x.Attempts, x.LeaseOwner, x.NextAt = Sending, 1, h.d.o.DB.Boot(), &h.lease
 	h.taken = append(h.taken, taken{t, claimed{
 		ID: x.ID, EventID: x.EventID, MerchantID: x.MerchantID, SubjectID: x.SubjectID, EventType: x.EventType,
-		Channel: x.Channel, URL: x.URL, Endpoint: x.Endpoint, House: x.House, Shared: x.Shared, Attempts: x.Attempts,
+		Channel: x.Channel, URL: x.URL, Endpoint: x.Endpoint, House: x.House, Shared: x.Shared, Counted: x.Counted, Attempts: x.Attempts,
 		CreatedAt: x.CreatedAt, Currency: x.Currency, Amount: x.Amount, Body: body, Trace: x.Trace, Lease: h.lease,
 	}})
 	return true

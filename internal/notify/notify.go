@@ -76,6 +76,8 @@ type Delivery struct {
 	// Shared says that the event has several deliveries that the merchant must
 	// get: their money counts once, until the last of them is over.
 	Shared bool `bun:"shared"`
+	// Counted says that the event is among those of which report.Orders is made.
+	Counted bool `bun:"counted"`
 }
 
 // Attempt is one try, kept for people.
@@ -152,7 +154,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 		return nil, nil
 	}
 	now := d.Now()
-	untold := report.NewDelta(now)
+	x := report.NewDelta(now)
 	events := make([]Event, len(facts))
 	deliveries := make([]Delivery, 0, len(facts))
 	nudges := make([][]queue.Nudge, len(facts))
@@ -174,22 +176,26 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 			}
 		}
 		if must > 0 {
-			untold.Untold(f.MerchantID, f.Currency, 1, f.Amount)
+			x.Untold(f.MerchantID, f.Currency, 1, f.Amount)
+			if f.Currency != "" {
+				x.Raised(now, f.Currency, f.Amount)
+			}
 		}
 		for _, r := range f.Routes {
-			x := r.delivery(&f, now)
-			x.ID, x.EventID, x.Shared = d.NewID(), id, must > 1 && !r.House
-			if x.NextAt != nil && *x.NextAt <= now && !hand.take(&x, events[i].Body) {
-				nudges[i] = append(nudges[i], queue.Nudge{Delivery: x.ID, Merchant: x.MerchantID})
+			to := r.delivery(&f, now)
+			to.ID, to.EventID, to.Shared = d.NewID(), id, must > 1 && !r.House
+			to.Counted = to.NextAt != nil && to.Currency != ""
+			if to.NextAt != nil && *to.NextAt <= now && !hand.take(&to, events[i].Body) {
+				nudges[i] = append(nudges[i], queue.Nudge{Delivery: to.ID, Merchant: to.MerchantID})
 			}
-			deliveries = append(deliveries, x)
+			deliveries = append(deliveries, to)
 		}
 	}
 	w.Insert(&events, "")
 	if len(deliveries) > 0 {
 		w.Insert(&deliveries, "")
 	}
-	untold.Write(w, d)
+	x.Write(w, d)
 	return nudges, nil
 }
 

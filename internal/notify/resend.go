@@ -90,11 +90,11 @@ func Neediest(all []*Delivery) *Delivery {
 func reopen(ctx context.Context, tx bun.Tx, d *db.DB, w *db.Writes, r Delivery) error {
 	counted, stays := false, false
 	if r.Shared {
-		open, err := openShares(ctx, tx, d, []int64{r.EventID}, []int64{r.SubjectID})
+		missing, err := missingShares(ctx, tx, d, []int64{r.EventID}, []int64{r.SubjectID})
 		if err != nil {
 			return err
 		}
-		counted = len(open) > 0
+		counted = missing[r.EventID]
 		var others []int64
 		err = tx.NewRaw("SELECT id FROM deliveries WHERE subject_id = ? AND event_id = ? AND id <> ? AND status = ? AND NOT house",
 			r.SubjectID, r.EventID, r.ID, Exhausted).Scan(ctx, &others)

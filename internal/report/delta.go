@@ -1,6 +1,6 @@
 // Package report keeps the figures that people watch: what came of attempts and
-// callbacks, minute by minute, and how much money merchants still have to be told
-// about. The figures are written by the transactions that write the facts, so
+// callbacks, minute by minute, of how many orders merchants have been notified, and
+// how much money merchants still have to be told about. The figures are written by the transactions that write the facts, so
 // that no crash can part them; pages read sums and never scan.
 //
 // A transaction leaves one Delta. Fold adds deltas up every second: a row that
@@ -35,6 +35,7 @@ type Delta struct {
 	Attempts  []attempts    `json:"a,omitempty"`
 	Callbacks []callbackSum `json:"c,omitempty"`
 	Untolds   []untoldSum   `json:"u,omitempty"`
+	Orders    []ordersSum   `json:"n,omitempty"`
 
 	now int64 // Unix µs
 }
@@ -44,7 +45,9 @@ type attempts struct {
 	Results  [3]int64 `json:"r"` // by Result
 	TookUS   int64    `json:"t"`
 	Took     string   `json:"h"` // a Histogram as text
+	TookLong string   `json:"hl,omitempty"`
 	Lag      string   `json:"l,omitempty"`
+	LagLong  string   `json:"ll,omitempty"`
 	OKAt     int64    `json:"s,omitempty"` // of the last attempt that the merchant confirmed, Unix µs
 	FailedAt int64    `json:"f,omitempty"` // of the last one that it did not
 
@@ -62,6 +65,16 @@ type untoldSum struct {
 	Currency string `json:"c"`
 	Orders   int64  `json:"n"`
 	Amount   int64  `json:"a"`
+}
+
+// ordersSum is about the orders whose notifications were raised in one minute.
+type ordersSum struct {
+	Minute         int64  `json:"m,omitempty"` // 0 = the delta's own
+	Currency       string `json:"c"`
+	Raised         int64  `json:"r,omitempty"`
+	RaisedAmount   int64  `json:"a,omitempty"`
+	Notified       int64  `json:"d,omitempty"`
+	NotifiedAmount int64  `json:"b,omitempty"`
 }
 
 // NewDelta begins a delta of the minute in which now (Unix µs) lies.
@@ -128,6 +141,36 @@ func (x *Delta) Untold(merchant int64, currency string, orders, amount int64) {
 	x.Untolds = append(x.Untolds, untoldSum{merchant, currency, orders, amount})
 }
 
+// Raised counts an order of which the merchant must be notified. at is when the
+// notification was raised (Unix µs).
+func (x *Delta) Raised(at int64, currency string, amount int64) {
+	o := x.ordersOf(at, currency)
+	o.Raised++
+	o.RaisedAmount += amount
+}
+
+// Notified counts an order of which the merchant has been notified, once for each
+// that was Raised, and with the same moment.
+func (x *Delta) Notified(at int64, currency string, amount int64) {
+	o := x.ordersOf(at, currency)
+	o.Notified++
+	o.NotifiedAmount += amount
+}
+
+func (x *Delta) ordersOf(at int64, currency string) *ordersSum {
+	minute := floor(at, time.Minute)
+	if minute == x.Minute {
+		minute = 0
+	}
+	for i := range x.Orders {
+		if o := &x.Orders[i]; o.Minute == minute && o.Currency == currency {
+			return o
+		}
+	}
+	x.Orders = append(x.Orders, ordersSum{Minute: minute, Currency: currency})
+	return &x.Orders[len(x.Orders)-1]
+}
+
 type deltaRow struct {
 	bun.BaseModel `bun:"table:report_deltas"`
 
@@ -138,11 +181,13 @@ type deltaRow struct {
 // Write puts the delta among the writes of the facts. It is one short row, whatever
 // the transaction's size; none where it adds nothing.
 func (x *Delta) Write(w *db.Writes, d *db.DB) {
-	if len(x.Attempts)+len(x.Callbacks)+len(x.Untolds) == 0 {
+	if len(x.Attempts)+len(x.Callbacks)+len(x.Untolds)+len(x.Orders) == 0 {
 		return
 	}
 	for i := range x.Attempts {
-		x.Attempts[i].Took, x.Attempts[i].Lag = x.Attempts[i].took.text(), x.Attempts[i].lag.text()
+		a := &x.Attempts[i]
+		a.Took, a.TookLong = text(a.took.n[:]), text(a.took.long[:])
+		a.Lag, a.LagLong = text(a.lag.n[:]), text(a.lag.long[:])
 	}
 	body, err := json.Marshal(x)
 	if err != nil {

@@ -26,7 +26,9 @@ type row struct {
 	Failed     int64  `bun:"failed"`
 	TookUS     int64  `bun:"took_us"`
 	Took       string `bun:"took"`
+	TookLong   string `bun:"took_long"`
 	Lag        string `bun:"lag"`
+	LagLong    string `bun:"lag_long"`
 }
 
 // spans are the tables of attempts and how much time a row covers. The hours are
@@ -86,11 +88,12 @@ type sums struct {
 	attempts  [2]map[spanKey]*Point // by spans
 	callbacks map[callbackKey]int64
 	untold    map[moneyKey]*Sum
+	orders    map[ordersKey]*ordersRow
 	last      map[int64]lastRow // by merchant
 }
 
 func sumUp(bodies []string) (*sums, error) {
-	s := &sums{attempts: [2]map[spanKey]*Point{{}, {}}, callbacks: map[callbackKey]int64{}, untold: map[moneyKey]*Sum{}, last: map[int64]lastRow{}}
+	s := &sums{attempts: [2]map[spanKey]*Point{{}, {}}, callbacks: map[callbackKey]int64{}, untold: map[moneyKey]*Sum{}, orders: map[ordersKey]*ordersRow{}, last: map[int64]lastRow{}}
 	for _, body := range bodies {
 		var x Delta
 		if err := json.Unmarshal([]byte(body), &x); err != nil {
@@ -113,16 +116,19 @@ func sumUp(bodies []string) (*sums, error) {
 			s.untold[k].Orders += u.Orders
 			s.untold[k].Minor += u.Amount
 		}
+		for _, o := range x.Orders {
+			addOrders(s.orders, x.Minute, o)
+		}
 	}
 	return s, nil
 }
 
 func (s *sums) addAttempts(minute int64, a attempts) error {
-	took, err := parseHistogram(a.Took)
+	took, err := parseHistogram(a.Took, a.TookLong)
 	if err != nil {
 		return err
 	}
-	lag, err := parseHistogram(a.Lag)
+	lag, err := parseHistogram(a.Lag, a.LagLong)
 	if err != nil {
 		return err
 	}
@@ -165,6 +171,9 @@ func (s *sums) write(ctx context.Context, tx bun.Tx) error {
 		if err != nil {
 			return fmt.Errorf("add untold money: %w", err)
 		}
+	}
+	if err := writeOrders(ctx, tx, s.orders); err != nil {
+		return err
 	}
 	return writeLast(ctx, tx, s.last)
 }
@@ -215,13 +224,16 @@ func addPoints(ctx context.Context, tx bun.Tx, table string, points map[spanKey]
 	}
 	rows := make([]row, 0, len(points))
 	for k, p := range points {
-		rows = append(rows, row{k.merchant, k.start, p.OK, p.Retried, p.Failed, p.TookUS, p.Took.text(), p.Lag.text()})
+		rows = append(rows, row{
+			MerchantID: k.merchant, Start: k.start, OK: p.OK, Retried: p.Retried, Failed: p.Failed, TookUS: p.TookUS,
+			Took: text(p.Took.n[:]), TookLong: text(p.Took.long[:]), Lag: text(p.Lag.n[:]), LagLong: text(p.Lag.long[:]),
+		})
 	}
 	slices.SortFunc(rows, func(x, y row) int {
 		return cmp.Or(cmp.Compare(x.MerchantID, y.MerchantID), cmp.Compare(x.Start, y.Start))
 	})
 	q := tx.NewInsert().Model(&rows).ModelTableExpr("?", bun.Ident(table)).On("CONFLICT (merchant_id, start) DO UPDATE")
-	for _, column := range []string{"ok", "retried", "failed", "took_us", "took", "lag"} {
+	for _, column := range []string{"ok", "retried", "failed", "took_us", "took", "took_long", "lag", "lag_long"} {
 		q = q.Set("? = EXCLUDED.?", bun.Ident(column), bun.Ident(column))
 	}
 	if _, err := q.Exec(ctx); err != nil {
@@ -231,10 +243,10 @@ func addPoints(ctx context.Context, tx bun.Tx, table string, points map[spanKey]
 }
 
 func (r row) point() (Point, error) {
-	took, err := parseHistogram(r.Took)
+	took, err := parseHistogram(r.Took, r.TookLong)
 	if err != nil {
 		return Point{}, err
 	}
-	lag, err := parseHistogram(r.Lag)
+	lag, err := parseHistogram(r.Lag, r.LagLong)
 	return Point{Start: r.Start, OK: r.OK, Retried: r.Retried, Failed: r.Failed, TookUS: r.TookUS, Took: took, Lag: lag}, err
 }

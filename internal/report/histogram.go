@@ -8,95 +8,174 @@ import (
 )
 
 // bounds are the upper ends of a histogram's buckets; what is longer falls into
-// one more. 10 s is the longest attempt; the rest is where people look.
+// one more. They are those of the first version: rows of then are read for as long
+// as figures are kept, and a program of then still reads what this one writes.
 var bounds = [...]time.Duration{
 	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
 	500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
+// longBounds split the buckets over a second: up to the longest attempt, second
+// by second, so that limits of alerts are bounds; up to an hour as far as a
+// backlog is told apart. What is longer falls into one more.
+var longBounds = [...]time.Duration{
+	2 * time.Second, 2500 * time.Millisecond, 3 * time.Second, 4 * time.Second, 5 * time.Second,
+	6 * time.Second, 7 * time.Second, 8 * time.Second, 9 * time.Second, 10 * time.Second,
+	30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
+}
+
+// longFrom is the first bucket that longBounds split.
+const longFrom = 8
+
+// split is where the parts of each bucket from longFrom on begin and end.
+var split = [len(bounds) + 1 - longFrom][2]int{{0, 2}, {2, 5}, {5, 10}, {10, len(longBounds) + 1}}
+
+// Bounds are the durations that a histogram tells from longer ones.
+func Bounds() []time.Duration { return append(bounds[:longFrom:longFrom], longBounds[:]...) }
+
 // Histogram counts durations by bucket. It can be added up, which a percentile
 // cannot.
-type Histogram [len(bounds) + 1]int64
+type Histogram struct {
+	n    [len(bounds) + 1]int64
+	long [len(longBounds) + 1]int64 // of n from longFrom on; less where a program of before counted
+}
 
 // Add counts one duration.
 func (h *Histogram) Add(d time.Duration) {
-	for i, bound := range bounds {
-		if d <= bound {
-			h[i]++
-			return
+	i := bucket(bounds[:], d)
+	h.n[i]++
+	if i >= longFrom {
+		h.long[bucket(longBounds[:], d)]++
+	}
+}
+
+// bucket is the first one that d fits in.
+func bucket(ends []time.Duration, d time.Duration) int {
+	for i, end := range ends {
+		if d <= end {
+			return i
 		}
 	}
-	h[len(bounds)]++
+	return len(ends)
 }
 
 func (h *Histogram) merge(o Histogram) {
-	for i, n := range o {
-		h[i] += n
+	for i, n := range o.n {
+		h.n[i] += n
+	}
+	for i, n := range o.long {
+		h.long[i] += n
 	}
 }
 
 // Count is how many durations were counted.
-func (h Histogram) Count() (n int64) {
-	for _, b := range h {
-		n += b
+func (h Histogram) Count() int64 { return sum(h.n[:]) }
+
+func sum(counts []int64) (n int64) {
+	for _, c := range counts {
+		n += c
 	}
 	return n
 }
 
+// Length is a duration as a histogram knows it.
+type Length struct {
+	D    time.Duration
+	Over bool // it is longer than D, which is the last bound
+}
+
+// Milliseconds rounds up, so that what is over a limit stays over it.
+func (l Length) Milliseconds() int64 {
+	ms := (l.D + time.Millisecond - 1).Milliseconds()
+	if l.Over {
+		ms++
+	}
+	return ms
+}
+
 // Quantile is the duration below which the part q of all lie, evenly spread
-// within its bucket; false where nothing was counted. What is beyond the last
-// bound is given as that bound.
-func (h Histogram) Quantile(q float64) (time.Duration, bool) {
+// within its bucket: over a bound exactly where the part is; false where nothing
+// was counted.
+func (h Histogram) Quantile(q float64) (Length, bool) {
 	total := h.Count()
 	if total == 0 {
-		return 0, false
+		return Length{}, false
 	}
-	rank, below := q*float64(total), int64(0)
-	for i, bound := range bounds {
-		if float64(below+h[i]) >= rank && h[i] > 0 {
-			low := time.Duration(0)
-			if i > 0 {
-				low = bounds[i-1]
+	rank := q * float64(total)
+	i, below := find(h.n[:], rank)
+	ends, counts, low := bounds[:], h.n[:], time.Duration(0)
+	if i > 0 {
+		low = bounds[i-1]
+	}
+	if i >= longFrom {
+		at := split[i-longFrom]
+		if parts := h.long[at[0]:at[1]]; sum(parts) == h.n[i] {
+			j, more := find(parts, rank-below)
+			ends, counts, below = longBounds[:], h.long[:], below+more
+			if i = at[0] + j; j > 0 {
+				low = longBounds[i-1]
 			}
-			return low + time.Duration(float64(bound-low)*(rank-float64(below))/float64(h[i])), true
 		}
-		below += h[i]
 	}
-	return bounds[len(bounds)-1], true
+	if i == len(ends) {
+		return Length{D: ends[i-1], Over: true}, true
+	}
+	return Length{D: low + time.Duration(float64(ends[i]-low)*(rank-below)/float64(counts[i]))}, true
 }
 
-// text is how a histogram stands in a row: its counts, without the zeros at the
-// end.
-func (h Histogram) text() string {
-	var b strings.Builder
-	for i, n := range h[:h.used()] {
+// find is the bucket in which the rank lies, and how many lie below it.
+func find(counts []int64, rank float64) (i int, below float64) {
+	last := 0
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		if last = i; below+float64(n) >= rank {
+			return i, below
+		}
+		below += float64(n)
+	}
+	return last, below - float64(counts[last])
+}
+
+// text is how counts stand in a row: without the zeros at the end.
+func text(counts []int64) string {
+	used := len(counts)
+	for used > 0 && counts[used-1] == 0 {
+		used--
+	}
+	if used == 0 {
+		return ""
+	}
+	b := make([]byte, 0, 4*used)
+	for i, n := range counts[:used] {
 		if i > 0 {
-			b.WriteByte(' ')
+			b = append(b, ' ')
 		}
-		b.WriteString(strconv.FormatInt(n, 10))
+		b = strconv.AppendInt(b, n, 10)
 	}
-	return b.String()
+	return string(b)
 }
 
-func (h Histogram) used() int {
-	for i := len(h); i > 0; i-- {
-		if h[i-1] != 0 {
-			return i
-		}
+// parseHistogram reads both texts of a histogram back.
+func parseHistogram(counts, long string) (h Histogram, err error) {
+	if err := parse(h.n[:], counts); err != nil {
+		return h, err
 	}
-	return 0
+	return h, parse(h.long[:], long)
 }
 
-// parseHistogram reads text back.
-func parseHistogram(text string) (h Histogram, err error) {
-	fields := strings.Fields(text)
-	if len(fields) > len(h) {
-		return h, fmt.Errorf("histogram %q has more buckets than there are", text)
-	}
-	for i, f := range fields {
-		if h[i], err = strconv.ParseInt(f, 10, 64); err != nil {
-			return h, fmt.Errorf("histogram %q: %w", text, err)
+func parse(into []int64, text string) error {
+	for i := 0; text != ""; i++ {
+		var field string
+		if field, text, _ = strings.Cut(text, " "); i == len(into) {
+			return fmt.Errorf("a histogram of %d buckets has more in a row: it was written by a later version", len(into))
 		}
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return fmt.Errorf("a histogram: %w", err)
+		}
+		into[i] = n
 	}
-	return h, nil
+	return nil
 }

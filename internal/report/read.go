@@ -168,17 +168,19 @@ const cleanRows = 500
 // says how many. keep is for hours and for the past of the money at risk.
 func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, err error) {
 	for _, t := range []struct {
-		table, key string
-		keep       time.Duration
+		table, key, of string
+		keep           time.Duration
 	}{
-		{"report_minutes", "start, merchant_id", min(keep, minutesKept)},
-		{"report_hours", "start, merchant_id", keep},
-		{"report_callbacks", "start, supplier_id, outcome", min(keep, minutesKept)},
-		{"report_risk", "start, part, currency", keep},
+		{"report_minutes", "start, merchant_id", "TRUE", min(keep, minutesKept)},
+		{"report_hours", "start, merchant_id", "TRUE", keep},
+		{"report_callbacks", "start, supplier_id, outcome", "TRUE", min(keep, minutesKept)},
+		{"report_orders", "span_s, start, currency", "span_s = 60", min(keep, minutesKept)},
+		{"report_orders", "span_s, start, currency", "span_s = 3600", keep},
+		{"report_risk", "start, part, currency", "TRUE", keep},
 	} {
 		key := bun.Safe(t.key)
-		res, err := d.NewRaw("DELETE FROM ? WHERE (?) IN (SELECT ? FROM ? WHERE start < ? ORDER BY start LIMIT ?)",
-			bun.Ident(t.table), key, key, bun.Ident(t.table), d.Now()-t.keep.Microseconds(), cleanRows).Exec(ctx)
+		res, err := d.NewRaw("DELETE FROM ? WHERE (?) IN (SELECT ? FROM ? WHERE ? AND start < ? ORDER BY start LIMIT ?)",
+			bun.Ident(t.table), key, key, bun.Ident(t.table), bun.Safe(t.of), d.Now()-t.keep.Microseconds(), cleanRows).Exec(ctx)
 		if err != nil {
 			return removed, fmt.Errorf("clean up %s: %w", t.table, err)
 		}

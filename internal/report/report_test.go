@@ -51,32 +51,6 @@ func exec(t testing.TB, d *db.DB, query string, args ...any) {
 	}
 }
 
-func TestQuantileLiesWithinItsBucket(t *testing.T) {
-	var h Histogram
-	if _, ok := h.Quantile(0.95); ok {
-		t.Error("nothing has a percentile")
-	}
-	for range 90 {
-		h.Add(8 * time.Millisecond)
-	}
-	for range 10 {
-		h.Add(2 * time.Second)
-	}
-	for q, want := range map[float64][2]time.Duration{0.5: {5 * time.Millisecond, 10 * time.Millisecond}, 0.95: {time.Second, 2500 * time.Millisecond}} {
-		if got, ok := h.Quantile(q); !ok || got < want[0] || got > want[1] {
-			t.Errorf("quantile %v = %s, want within %v", q, got, want)
-		}
-	}
-	h.Add(time.Hour)
-	if got, _ := h.Quantile(1); got != 10*time.Second {
-		t.Errorf("beyond the last bound: %s", got)
-	}
-	back, err := parseHistogram(h.text())
-	if err != nil || back != h {
-		t.Errorf("%q read back as %v, %v", h.text(), back, err)
-	}
-}
-
 // Several nodes fold while transactions write: each delta is added exactly once.
 func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -148,6 +122,7 @@ func TestWhatRollsBackIsNotCounted(t *testing.T) {
 		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
 			x := NewDelta(d.Now())
 			x.Untold(1, "CNY", 1, 5)
+			x.Raised(d.Now(), "CNY", 5)
 			if err := write(ctx, tx, d, x); err != nil {
 				return err
 			}
@@ -159,6 +134,9 @@ func TestWhatRollsBackIsNotCounted(t *testing.T) {
 		foldAll(t, d)
 		if risk, err := AtRisk(t.Context(), d); err != nil || len(risk.Total.Sums) != 0 {
 			t.Errorf("%+v, %v", risk, err)
+		}
+		if got, err := Orders(t.Context(), d, d.Now()-minuteUS, d.Now(), time.Minute); err != nil || len(got) != 0 {
+			t.Errorf("orders %+v, %v", got, err)
 		}
 	})
 }
@@ -315,13 +293,14 @@ func TestCleanRemovesOnlyOldFigures(t *testing.T) {
 			x := NewDelta(now - hours*60*minuteUS)
 			x.Attempt(1, OK, time.Millisecond)
 			x.Callback(1, "paid")
+			x.Raised(now-hours*60*minuteUS, "CNY", 1)
 			put(t, d, x)
 		}
 		foldAll(t, d)
 		if _, err := Clean(t.Context(), d, 100*time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		for table, want := range map[string]int{"report_minutes": 4, "report_hours": 6, "report_callbacks": 2} {
+		for table, want := range map[string]int{"report_minutes": 4, "report_hours": 6, "report_callbacks": 2, "report_orders": 5} {
 			var n int
 			if err := d.NewRaw("SELECT count(*) FROM "+table).Scan(t.Context(), &n); err != nil || n != want {
 				t.Errorf("%s has %d rows, want %d (%v)", table, n, want, err)

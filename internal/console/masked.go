@@ -1,0 +1,144 @@
+package console
+
+import (
+	"encoding/json"
+	"strings"
+
+	"backstop/internal/callback"
+	"backstop/internal/compensation"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/supplier"
+)
+
+// What outsiders wrote is masked wherever it is shown: in lists for everybody, on
+// the page of one thing for those who may not see it.
+
+// MaskText hides what a text from outside says of people, for a log.
+func MaskText(text string) string { return maskerOf().text(text) }
+
+// Mask hides what outsiders sent of people in all of the story's texts.
+func (s *Story) Mask() {
+	m := maskerOfOrder(s.Order)
+	for _, item := range s.Items {
+		if c := item.Callback; c != nil {
+			c.mask(m)
+		}
+	}
+	m = s.masker()
+	o := *s.Order
+	o.Subject, o.NotifyURL = m.words(o.Subject), m.address(o.NotifyURL)
+	s.Order = &o
+	for _, item := range s.Items {
+		if a := item.Attempt; a != nil {
+			m.attempt(a)
+		}
+	}
+	for i := range s.Exceptions {
+		m.exception(&s.Exceptions[i])
+	}
+	for i := range s.Deliveries {
+		m.delivery(&s.Deliveries[i])
+	}
+}
+
+// MaskBody masks a body that was read after the rest of the story.
+func (s *Story) MaskBody(c *Callback) { c.Body = s.masker().body(c.Body) }
+
+func maskerOfOrder(o *order.Order) masker {
+	return maskerOf(o.OrderNo, o.OutTradeNo, o.SupplierTradeNo)
+}
+
+// masker keeps the numbers of the order and of its callbacks.
+func (s *Story) masker() masker {
+	m := maskerOfOrder(s.Order)
+	for _, item := range s.Items {
+		if c := item.Callback; c != nil && c.TradeNo != "" {
+			m.keep = append(m.keep, c.TradeNo)
+		}
+	}
+	return m
+}
+
+// mask hides what is in a callback; its own numbers are kept, too.
+func (c *Callback) mask(m masker) {
+	m.keep = append(m.keep[:len(m.keep):len(m.keep)], maskerOf(c.TradeNo).keep...)
+	c.Body, c.Query, c.Headers = m.body(c.Body), m.form(c.Query), m.headers(c.Headers)
+	c.Supplier = m.words(c.Supplier)
+	m.steps(c.Steps)
+}
+
+// Mask hides what the buyer sent of themselves.
+func (c *CallbackDetail) Mask() { c.mask(maskerOf(c.OrderNo)) }
+
+// Mask hides what merchants' answers may hold of people.
+func (n *Notification) Mask() {
+	m := maskerOf(n.OrderNo)
+	m.delivery(&n.Delivery.Delivery)
+	for i := range n.Attempts {
+		m.attempt(&n.Attempts[i])
+	}
+}
+
+// Mask hides what messages say of people.
+func (x *Exception) Mask() { MaskException(&x.Item) }
+
+// MaskException hides what an exception repeats of a message.
+func MaskException(x *compensation.Item) { maskerOf(x.OrderNo).exception(x) }
+
+// MaskCallback hides what a line of a list repeats of a callback.
+func MaskCallback(r *callback.Row) {
+	m := maskerOf(r.OrderNo)
+	r.Supplier = m.words(r.Supplier)
+	m.steps(r.Steps)
+}
+
+// mask hides what an attempt that is listed repeats.
+func (a *Attempt) mask() {
+	m := maskerOf(a.OrderNo)
+	a.URL, a.Error = m.address(a.URL), m.text(a.Error)
+}
+
+func (m masker) attempt(a *notify.Attempt) {
+	a.URL, a.Error = m.address(a.URL), m.text(a.Error)
+	a.ResponseBody, a.ResponseHeader = m.body(a.ResponseBody), m.headers(a.ResponseHeader)
+}
+
+func (m masker) delivery(d *notify.Delivery) {
+	d.URL, d.LastError = m.address(d.URL), m.text(d.LastError)
+}
+
+// address masks a URL, of which people see no parameters. Those of other channels
+// are the merchant's own settings.
+func (m masker) address(url string) string {
+	if !strings.HasPrefix(url, "http") {
+		return url
+	}
+	return m.text(notify.Shown(url))
+}
+
+// steps are our own sentences, which name numbers of the message.
+func (m masker) steps(steps []supplier.Step) {
+	for i := range steps {
+		steps[i].Detail = m.text(steps[i].Detail)
+	}
+}
+
+func (m masker) exception(x *compensation.Item) {
+	if len(x.Detail) == 0 {
+		return
+	}
+	m.ours = true
+	masked, err := m.json(x.Detail, false)
+	if err != nil {
+		masked, _ = json.Marshal(hidden)
+	}
+	x.Detail = masked
+}
+
+// maskSubjects hides what merchants wrote of people in what they sell.
+func maskSubjects(rows []Order) {
+	for i := range rows {
+		rows[i].Subject = maskerOf(rows[i].OrderNo, rows[i].OutTradeNo).words(rows[i].Subject)
+	}
+}

@@ -1,0 +1,183 @@
+package console
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Patterns of personal data in texts whose fields say nothing. They err towards
+// hiding; numbers that people work with are kept by name (plainNumber) or because
+// the order has them (masker.keep).
+
+var (
+	mailText = regexp.MustCompile(`[\pL\pN._%+\-]+@[\pL\pN\-]+(?:\.[\pL\pN\-]+)+`)
+	// digitRun is a number as people write it, with a space or a dash in it; a plus
+	// is a space that was escaped.
+	digitRun = regexp.MustCompile(`\+?[0-9](?:[ \-+]?[0-9])*[Xx]?`)
+	// namedValue is a pair of a URL, a form, or a line of words.
+	namedValue = regexp.MustCompile(`([\pL][\pL\pN_.\-\[\]]*)=([^&\s;,"'<>]+)`)
+	separators = regexp.MustCompile(`[ \-+]`)
+)
+
+// maskNumbers hides phone, identity and card numbers in a text.
+func (m masker) maskNumbers(text string) string {
+	var b strings.Builder
+	end := 0
+	for _, at := range digitRun.FindAllStringIndex(text, -1) {
+		from, to := ownGroups(text, at[0], at[1])
+		if from >= to || slices.Contains(m.keep, text[from:to]) {
+			continue
+		}
+		if run := text[from:to]; m.maskRun(run) != run {
+			b.WriteString(text[end:from] + m.maskRun(run))
+			end = to
+		}
+	}
+	return b.String() + text[end:]
+}
+
+// ownGroups is a run without the group at either end that what stands beside it
+// makes another thing: the id of a payment, a decimal.
+func ownGroups(text string, from, to int) (int, int) {
+	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
+	word := func(i int) bool {
+		return digit(i) || i >= 0 && i < len(text) && (text[i] == '_' || text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' && text[i] <= 'Z')
+	}
+	groups := separators.FindAllStringIndex(text[from:to], -1)
+	own, end := from, to
+	if word(from-1) || digit(from-2) && text[from-1] == '.' {
+		if len(groups) == 0 {
+			return to, to
+		}
+		own = from + groups[0][1]
+	}
+	if word(to) || digit(to+1) && to < len(text) && text[to] == '.' {
+		if len(groups) == 0 {
+			return to, to
+		}
+		end = from + groups[len(groups)-1][0]
+	}
+	return own, end
+}
+
+// groupsMost is how many groups of digits one number has at most.
+const groupsMost = 5
+
+// maskRun hides the numbers of a run: groups of digits that stand together.
+func (m masker) maskRun(run string) string {
+	number, abroad := strings.CutPrefix(run, "+")
+	if n := len(separators.ReplaceAllString(number, "")); abroad && n >= 8 && n <= 15 {
+		return dots
+	}
+	if abroad {
+		return "+" + m.maskRun(number)
+	}
+	groups := separators.FindAllStringIndex(run, -1)
+	starts, ends := []int{0}, []int{}
+	for _, g := range groups {
+		starts, ends = append(starts, g[1]), append(ends, g[0])
+	}
+	ends = append(ends, len(run))
+	var b strings.Builder
+	done := 0
+	for i := 0; i < len(starts); i++ {
+		for j := min(i+groupsMost, len(starts)) - 1; j >= i; j-- {
+			part := run[starts[i]:ends[j]]
+			if !slices.Contains(m.keep, part) && isPersonalNumber(part) {
+				b.WriteString(run[done:starts[i]] + dots)
+				done, i = ends[j], j
+				break
+			}
+		}
+	}
+	return b.String() + run[done:]
+}
+
+// grouped are the groups in which numbers are written; the others are written in
+// one piece.
+var grouped = [][]int{{3, 4, 4}, {2, 3, 4, 4}, {2, 11}, {4, 4, 4, 1}, {4, 4, 4, 2}, {4, 4, 4, 3}, {4, 4, 4, 4}, {4, 4, 4, 4, 1}, {4, 4, 4, 4, 2}, {4, 4, 4, 4, 3}, {4, 6, 5}, {6, 8, 4}}
+
+func isPersonalNumber(part string) bool {
+	pieces := strings.FieldsFunc(part, func(r rune) bool { return r == ' ' || r == '-' || r == '+' })
+	if len(pieces) > 1 {
+		lengths := make([]int, len(pieces))
+		for i, p := range pieces {
+			lengths[i] = len(p)
+		}
+		if !slices.ContainsFunc(grouped, func(g []int) bool { return slices.Equal(g, lengths) }) {
+			return false
+		}
+	}
+	n := strings.Join(pieces, "")
+	digits := strings.TrimRight(n, "Xx")
+	return isMobile(digits) || isIdentity(n) || isCard(digits)
+}
+
+// isMobile says that a number is a mobile phone's of mainland China, with or
+// without its country.
+func isMobile(n string) bool {
+	for _, country := range []string{"", "86", "0086"} {
+		if rest, ok := strings.CutPrefix(n, country); ok && len(rest) == 11 && rest[0] == '1' && rest[1] >= '3' {
+			return true
+		}
+	}
+	return false
+}
+
+// provinces are the beginnings of identity numbers.
+const provinces = "11 12 13 14 15 21 22 23 31 32 33 34 35 36 37 41 42 43 44 45 46 50 51 52 53 54 61 62 63 64 65 71 81 82 83 91"
+
+// isIdentity says that a number is that of a Chinese identity card: province,
+// birthday and check digit (GB 11643).
+func isIdentity(n string) bool {
+	if len(n) != 18 || !slices.Contains(strings.Fields(provinces), n[:2]) {
+		return false
+	}
+	if born, err := time.Parse("20060102", n[6:14]); err != nil || born.Year() < 1900 || born.Year() > 2099 {
+		return false
+	}
+	sum, weight := 0, 1
+	for i := 17; i >= 0; i-- {
+		digit := int(n[i] - '0')
+		if n[i] == 'X' || n[i] == 'x' {
+			if i != 17 {
+				return false
+			}
+			digit = 10
+		}
+		sum, weight = sum+digit*weight, weight*2%11
+	}
+	return sum%11 == 1
+}
+
+// isCard says that a number may be a bank card's: of a range that cards are given
+// from, with the check digit of Luhn.
+func isCard(n string) bool {
+	if len(n) < 13 || len(n) > 19 || strings.Trim(n, "0123456789") != "" {
+		return false
+	}
+	head, _ := strconv.Atoi(n[:4])
+	if n[0] < '3' && (head < 2221 || head > 2720) || n[0] > '6' && n[:2] != "81" && n[:2] != "94" {
+		return false
+	}
+	sum := 0
+	for i := range n {
+		digit := int(n[len(n)-1-i] - '0')
+		if i%2 == 1 {
+			if digit *= 2; digit > 9 {
+				digit -= 9
+			}
+		}
+		sum += digit
+	}
+	return sum%10 == 0
+}
+
+// plainNumber is the name of a field that holds a number which people work with,
+// or a moment, or money; nobody's phone or card.
+var plainNumber = regexp.MustCompile(`(?i)^(id|no|sn|order|trade|nonce|nonce_?str|sign|signature)$|` +
+	`(order|trade|transaction|refund|payout|batch|flow|serial|mch|merchant|app|seller|partner|notify|event|request|req|prepay|charge|intent|out|bill|notification|delivery)[a-z_\-]*(no|id|sn|num|number|serial)$|` +
+	`(amount|total|fee|price|balance|time|date|stamp|_at|created|expires|serial)$`)
