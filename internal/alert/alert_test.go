@@ -369,7 +369,9 @@ func TestAFaultIsToldWithItsMoney(t *testing.T) {
 		if err := w.Observe(t.Context(), start, []Reading{{Rule: OurFault, Subject: "locked"}}); err != nil || len(all(t, d)) != 0 {
 			t.Fatalf("nothing waits: %v, %v", all(t, d), err)
 		}
-		line := func(a Alert, language string) string { return Style{Language: language, Zone: time.UTC}.line(Rule{}, a) }
+		line := func(a Alert, language string) string {
+			return Style{Language: language, Zone: time.UTC}.line(Rule{}, a)
+		}
 		one := look(0, 1, Sum{"CNY", 1999})
 		if got := line(one, "en"); one.State != Firing || !strings.Contains(got, "secrets do not open") || !strings.Contains(got, "1, CNY 19.99 notifications wait") {
 			t.Errorf("%+v: %q", one, got)
