@@ -40,8 +40,10 @@ func sealed(t *testing.T, d *db.DB, code string, keys *seal.Keyring) {
 		args []any
 	}{
 		{"INSERT INTO supplier_accounts (id, name) VALUES (?, ?)", []any{id, code}},
-		{"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (?0, ?1, 'x', ?0, TRUE, '[]', ?2, 1, 1)",
-			[]any{id, code, `{"key":"` + text + `"}`}},
+		{
+			"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (?0, ?1, 'x', ?0, TRUE, '[]', ?2, 1, 1)",
+			[]any{id, code, `{"key":"` + text + `"}`},
+		},
 	} {
 		if _, err := d.NewRaw(q.text, q.args...).Exec(t.Context()); err != nil {
 			t.Fatal(err)
