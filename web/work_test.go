@@ -29,6 +29,14 @@ func number(t *testing.T, d *db.DB, query string) (n int64) {
 	return n
 }
 
+func numbers(t *testing.T, d *db.DB, query string) (all []int64) {
+	t.Helper()
+	if err := d.Read.NewRaw(query).Scan(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func change(t *testing.T, d *db.DB, query string, args ...any) {
 	t.Helper()
 	if _, err := d.NewRaw(query, args...).Exec(context.Background()); err != nil {
@@ -186,44 +194,6 @@ func TestPickedRowsAreSentWithoutTyping(t *testing.T) {
 	}
 	if page := h.page(t, h.signIn(t, access.Viewer), "/notifications").body; strings.Contains(page, `name="row"`) || strings.Contains(page, "/notifications/plans") {
 		t.Error("somebody who may not send many is offered it")
-	}
-}
-
-func TestAnExceptionIsDiscussedTakenInHandAndSettled(t *testing.T) {
-	h := open(t)
-	seed(t, h.db)
-	path := fmt.Sprintf("/exceptions/%d", number(t, h.db, "SELECT id FROM exceptions WHERE kind = 'amount_mismatch'"))
-	support, ops := h.signIn(t, access.Support), h.signIn(t, access.Ops)
-	do := func(cookie, what string, want int, fields ...string) {
-		t.Helper()
-		page := h.page(t, cookie, path).body
-		form := []string{"form_key", "none"}
-		if strings.Contains(page, path+"/"+what) {
-			form = formOf(t, page, path+"/"+what)
-		}
-		for range 2 {
-			if got := h.post(t, cookie, path+"/"+what, append(form[:2:2], fields...)...); got.status != want {
-				t.Errorf("%s: %d, want %d", what, got.status, want)
-			}
-		}
-	}
-	do(support, "comment", http.StatusSeeOther, "reason", "the supplier looks into it <b>")
-	do(support, "assign", http.StatusSeeOther, "person", "the.ops")
-	do(support, "assign", http.StatusUnprocessableEntity, "person", "the.viewer")
-	do(support, "settle", http.StatusForbidden, "reason", "put right by hand")
-	do(ops, "settle", http.StatusUnprocessableEntity, "reason", "short")
-	do(ops, "settle", http.StatusSeeOther, "reason", "the rest was refunded by hand")
-	page := h.page(t, ops, path+"?lang=en").body
-	for _, text := range []string{"the supplier looks into it &lt;b&gt;", "the.ops", "the rest was refunded by hand", "marked it as put right", "Resolved"} {
-		if strings.Count(page, text) < 1 {
-			t.Errorf("the page does not say %q", text)
-		}
-	}
-	if strings.Contains(page, path+"/settle") {
-		t.Error("what is over can be settled again")
-	}
-	if n := number(t, h.db, "SELECT count(*) FROM audit WHERE object = 'exception'"); n != 3 {
-		t.Errorf("%d acts are kept, want 3", n)
 	}
 }
 

@@ -12,12 +12,17 @@ import (
 )
 
 // States are all states of an exception.
-var States = []string{Opened, "assigned", "proposed", "approved", "executing", "failed", Resolved, "ignored"}
+var States = []string{Opened, Assigned, "proposed", "approved", "executing", "failed", Resolved, Ignored}
 
-// Opened is the state in which every exception starts, Resolved a good end.
+// Unsettled are the states of an exception that has not ended.
+var Unsettled = []string{Opened, Assigned, "proposed", "approved", "executing", "failed"}
+
+// Opened is the state in which every exception starts. What is Resolved is open
+// again when it is reported again; what is Ignored stays so.
 const (
 	Opened   = "open"
 	Resolved = "resolved"
+	Ignored  = "ignored"
 )
 
 // Item is one exception. One fact is one row, however often it is reported:
@@ -40,7 +45,10 @@ type Item struct {
 	OpenedAt   int64           `bun:"opened_at"`
 	UpdatedAt  int64           `bun:"updated_at"`
 	ResolvedAt *int64          `bun:"resolved_at"`
-	Assignee   string          `bun:"assignee"` // the operator who has it in hand; empty = nobody
+	Assignee   string          `bun:"assignee"` // an operator; empty = unassigned
+	// Outcome is how an exception about money ended, Reference what proves it.
+	Outcome   Outcome `bun:"outcome"`
+	Reference string  `bun:"reference"`
 }
 
 // key is what makes two reports one fact.
@@ -76,6 +84,8 @@ func Open(tx bun.Tx, w *db.Writes, d *db.DB, items []*Item) {
 		Set("state = CASE WHEN x.state = ? THEN ? ELSE x.state END", Resolved, Opened).
 		Set("assignee = CASE WHEN x.state = ? THEN '' ELSE x.assignee END", Resolved).
 		Set("resolved_at = CASE WHEN x.state = ? THEN NULL ELSE x.resolved_at END", Resolved).
+		Set("outcome = CASE WHEN x.state = ? THEN '' ELSE x.outcome END", Resolved).
+		Set("reference = CASE WHEN x.state = ? THEN '' ELSE x.reference END", Resolved).
 		Set("alerted_at = CASE WHEN x.state = ? THEN NULL ELSE x.alerted_at END", Resolved))
 }
 

@@ -26,16 +26,18 @@ type Kind struct {
 	// Money: an amount that a supplier holds or demands hangs on how it ends, so that
 	// ending it is a decision about money.
 	Money bool
+	// Held: the supplier holds the amount, and no order has taken it.
+	Held bool
 }
 
 // kinds are all of them, those about money first.
 var kinds = []Kind{
-	{Name: AmountMismatch, Money: true},
-	{Name: CurrencyMismatch, Money: true},
-	{Name: AccountMismatch, Money: true},
-	{Name: DuplicatePayment, Money: true},
-	{Name: LatePayment, Money: true},
-	{Name: UnknownOrder, Money: true},
+	{Name: AmountMismatch, Money: true, Held: true},
+	{Name: CurrencyMismatch, Money: true, Held: true},
+	{Name: AccountMismatch, Money: true, Held: true},
+	{Name: DuplicatePayment, Money: true, Held: true},
+	{Name: LatePayment, Money: true, Held: true},
+	{Name: UnknownOrder, Money: true, Held: true},
 	{Name: DisputeOpened, Money: true},
 	{Name: UnknownRefund, Money: true},
 	{Name: NotifyExhausted},
@@ -54,12 +56,27 @@ var Kinds = func() (names []string) {
 	return names
 }()
 
-// CarriesMoney says whether ending an exception of the kind decides about money.
-func CarriesMoney(kind string) bool {
+// HeldKinds are the kinds whose amount a supplier holds and no order has taken.
+var HeldKinds = func() (names []string) {
 	for _, k := range kinds {
-		if k.Name == kind {
-			return k.Money
+		if k.Held {
+			names = append(names, k.Name)
 		}
 	}
-	return false
+	return names
+}()
+
+// CarriesMoney says whether ending an exception of the kind decides about money.
+func CarriesMoney(kind string) bool { return kindOf(kind).Money }
+
+// IsHeld says whether the supplier holds the amount of an exception of the kind.
+func IsHeld(kind string) bool { return kindOf(kind).Held }
+
+func kindOf(name string) Kind {
+	for _, k := range kinds {
+		if k.Name == name {
+			return k
+		}
+	}
+	return Kind{Name: name}
 }

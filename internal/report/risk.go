@@ -49,7 +49,8 @@ func (s Standing) Orders() (n int64) {
 	return n
 }
 
-func (s *Standing) add(m Sum) {
+// Add adds a sum.
+func (s *Standing) Add(m Sum) {
 	for i := range s.Sums {
 		if s.Sums[i].Currency == m.Currency {
 			s.Sums[i].Orders += m.Orders
@@ -138,14 +139,14 @@ type riskRow struct {
 func (r *Risk) add(part Part, rows []riskRow) {
 	var s Standing
 	for _, row := range rows {
-		s.add(row.Sum)
-		r.Total.add(row.Sum)
+		s.Add(row.Sum)
+		r.Total.Add(row.Sum)
 		if row.Since > 0 && (s.Oldest == 0 || row.Since < s.Oldest) {
 			s.Oldest = row.Since
 		}
 		if row.MerchantID != 0 {
 			m := r.ByMerchant[row.MerchantID]
-			m.add(row.Sum)
+			m.Add(row.Sum)
 			r.ByMerchant[row.MerchantID] = m
 			if part == Untold {
 				r.Waiting[row.MerchantID] += row.Orders
@@ -218,7 +219,7 @@ func History(ctx context.Context, d *db.DB, since int64) ([]Past, error) {
 		}
 		parts := all[len(all)-1].Parts
 		s := parts[r.Part]
-		s.add(Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Amount})
+		s.Add(Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Amount})
 		parts[r.Part] = s
 	}
 	return all, nil
