@@ -101,7 +101,7 @@ func (w watcher) gather(ctx context.Context, tx bun.Tx) error {
 		if h.Kind == compensation.NotifyExhausted {
 			rule = alert.NotifyExhausted
 		}
-		events = append(events, alert.Event{Rule: rule, Subject: h.Kind, Count: h.Count})
+		events = append(events, alert.Event{Rule: rule, Subject: h.Kind, Count: h.Count, Sums: h.Sums})
 	}
 	changes, err := breaker.Unheard(ctx, tx, w.o.DB)
 	if err != nil {

@@ -30,7 +30,9 @@ type ExceptionData struct {
 }
 
 // open says whether people may still work on it.
-func (x ExceptionData) open() bool { return x.State == compensation.Opened || x.State == compensation.Assigned }
+func (x ExceptionData) open() bool {
+	return x.State == compensation.Opened || x.State == compensation.Assigned
+}
 
 // ended says whether it may be opened again.
 func (x ExceptionData) ended() bool {

@@ -33,8 +33,8 @@ const (
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 	ExportEvidence    Permission = "evidence.export" // one order's whole story, signed
 	ResendMany        Permission = "notification.resend_many"
-	AssignExceptions  Permission = "exception.assign" // to whom it falls to look into it
-	SettleExceptions  Permission = "exception.settle" // to end one, or open it again
+	AssignExceptions  Permission = "exception.assign"       // to whom it falls to look into it
+	SettleExceptions  Permission = "exception.settle"       // to end one, or open it again
 	SettleMoney       Permission = "exception.settle_money" // the same where it is about money
 )
 

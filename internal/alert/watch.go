@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/metric"
+	"backstop/internal/money"
 
 	"github.com/uptrace/bun"
 )
@@ -24,16 +25,17 @@ const (
 type Alert struct {
 	bun.BaseModel `bun:"table:alerts,alias:al"`
 
-	ID         int64  `bun:"id,pk"`
-	Rule       string `bun:"rule"`
-	Subject    string `bun:"subject"` // queue, merchant, supplier or node
-	State      string `bun:"state"`
-	Value      int64  `bun:"value"` // in the rule's unit, the worst while it fires
-	Count      int64  `bun:"count"` // how often it happened
-	OpenedAt   int64  `bun:"opened_at"`
-	UpdatedAt  int64  `bun:"updated_at"`
-	ResolvedAt *int64 `bun:"resolved_at"`
-	AnnounceAt *int64 `bun:"announce_at"` // when people are to hear of it, nil = they have
+	ID         int64        `bun:"id,pk"`
+	Rule       string       `bun:"rule"`
+	Subject    string       `bun:"subject"` // queue, merchant, supplier or node
+	State      string       `bun:"state"`
+	Value      int64        `bun:"value"`          // in the rule's unit, the worst while it fires
+	Count      int64        `bun:"count"`          // how often it happened
+	Sums       money.Totals `bun:"sums,type:text"` // its money
+	OpenedAt   int64        `bun:"opened_at"`
+	UpdatedAt  int64        `bun:"updated_at"`
+	ResolvedAt *int64       `bun:"resolved_at"`
+	AnnounceAt *int64       `bun:"announce_at"` // when people are to hear of it, nil = they have
 }
 
 // Reading is one level of one subject now. What cannot be known is left out: an
@@ -214,6 +216,7 @@ func (w *Watch) lapse(ctx context.Context, a Alert) error {
 type Event struct {
 	Rule, Subject string
 	Count         int64
+	Sums          money.Totals
 }
 
 // Record keeps events. Those of one rule and subject within the rule's quiet time
@@ -236,18 +239,22 @@ func Record(ctx context.Context, tx bun.Tx, d *db.DB, events []Event) error {
 		if !rule.Enabled {
 			continue
 		}
-		res, err := tx.NewRaw("UPDATE alerts SET count = count + ?, updated_at = ? WHERE id ="+
-			" (SELECT id FROM alerts WHERE rule = ? AND subject = ? ORDER BY id DESC LIMIT 1) AND opened_at > ?",
-			e.Count, now, e.Rule, e.Subject, now-rule.QuietS*1_000_000).Exec(ctx)
+		var last []Alert
+		err = tx.NewSelect().Model(&last).Where("al.rule = ? AND al.subject = ?", e.Rule, e.Subject).OrderExpr("al.id DESC").Limit(1).Scan(ctx)
 		if err != nil {
-			return fmt.Errorf("count an event: %w", err)
+			return fmt.Errorf("look for the last event: %w", err)
 		}
-		if n, _ := res.RowsAffected(); n > 0 {
+		if len(last) > 0 && last[0].OpenedAt > now-rule.QuietS*1_000_000 {
+			sums := last[0].Sums
+			sums.Merge(e.Sums)
+			if _, err := tx.NewRaw("UPDATE alerts SET count = count + ?, sums = ?, updated_at = ? WHERE id = ?", e.Count, sums, now, last[0].ID).Exec(ctx); err != nil {
+				return fmt.Errorf("count an event: %w", err)
+			}
 			continue
 		}
 		announce := now + gather.Microseconds()
 		a := &Alert{
-			ID: d.NewID(), Rule: e.Rule, Subject: e.Subject, State: Happened, Count: e.Count,
+			ID: d.NewID(), Rule: e.Rule, Subject: e.Subject, State: Happened, Count: e.Count, Sums: e.Sums,
 			OpenedAt: now, UpdatedAt: now, AnnounceAt: &announce,
 		}
 		if _, err := tx.NewInsert().Model(a).Exec(ctx); err != nil {

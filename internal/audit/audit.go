@@ -122,8 +122,8 @@ type Query struct {
 	Actor            string // with or without its kind
 	Object, ObjectID string
 	ObjectIDs        []string // any of these; empty = any
-	From, To         int64 // Unix µs, To not included; 0 = no bound
-	Before, After    int64 // only numbers below and above; 0 = no bound
+	From, To         int64    // Unix µs, To not included; 0 = no bound
+	Before, After    int64    // only numbers below and above; 0 = no bound
 	// Oldest takes those nearest to After instead of the newest.
 	Oldest bool
 	Limit  int
