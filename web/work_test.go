@@ -232,6 +232,8 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 		}
 	}
 	change(t, h.db, "UPDATE exceptions SET state = 'assigned' WHERE kind = 'unknown_order'")
+	// Money that is taken back is no money that fits no order.
+	change(t, h.db, "INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", old)
 	risk, err := report.AtRisk(t.Context(), h.db)
 	if err != nil {
 		t.Fatal(err)
@@ -258,6 +260,27 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 	for _, s := range risk.Total.Sums {
 		if total[s.Currency] != s.Minor {
 			t.Errorf("the parts sum up to %d %s, the total is %d", total[s.Currency], s.Currency, s.Minor)
+		}
+	}
+	// What the part is made of adds up to it, and each kind leads to its own rows.
+	whole := map[string]int64{}
+	for kind, k := range risk.Kinds {
+		path := "/exceptions?risk=mismatch&kind=" + kind
+		if !strings.Contains(overview, html.EscapeString(path)) {
+			t.Errorf("the overview does not lead to %s", path)
+		}
+		want := map[string]int64{}
+		for _, s := range k.Sums {
+			want[s.Currency] += s.Minor
+			whole[s.Currency] += s.Minor
+		}
+		if n, minor := h.sumsOf(t, cookie, path); n != k.Orders() || !maps.Equal(minor, want) {
+			t.Errorf("%s lists %d with %v; counted are %d with %v", path, n, minor, k.Orders(), want)
+		}
+	}
+	for _, s := range risk.Parts[report.Mismatch].Sums {
+		if whole[s.Currency] != s.Minor || len(risk.Kinds) != 2 {
+			t.Errorf("the kinds make %d %s, the part says %d", whole[s.Currency], s.Currency, s.Minor)
 		}
 	}
 	todo, err := h.console.Todo(t.Context())

@@ -68,6 +68,9 @@ func (r Rule) Watches() bool {
 	return r.Fire != r.Clear && r.Name != DatabaseDown && r.Name != RedisDown
 }
 
+// Beyond says whether the level fires the rule, once it has stayed there.
+func (r Rule) Beyond(value int64) bool { return r.Enabled && r.beyond(value) }
+
 // beyond says whether the level fires the rule.
 func (r Rule) beyond(value int64) bool {
 	if r.Clear < r.Fire {

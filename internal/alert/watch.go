@@ -274,6 +274,25 @@ func find(rules []Rule, name string) (Rule, error) {
 	return Rule{}, fmt.Errorf("there is no rule %q", name)
 }
 
+// Fires is how many alerts of one rule fire.
+type Fires struct {
+	Rule, Subject string // Subject is one of them
+	Count, Oldest int64
+}
+
+// FiringByRule counts the alerts that fire, by rule, in the order of the rules.
+// Those of the rules without a subject of their own in the answer (apart) come one
+// by one.
+func FiringByRule(ctx context.Context, q bun.IDB, apart ...string) ([]Fires, error) {
+	var rows []Fires
+	err := q.NewRaw("SELECT rule, min(subject) AS subject, count(*) AS count, min(opened_at) AS oldest FROM alerts WHERE state = 'firing'"+
+		" GROUP BY rule, CASE WHEN rule IN (?) THEN subject ELSE '' END ORDER BY 1, 2 LIMIT ?", bun.List(append(apart, "")), firingCounted).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("count firing alerts by rule: %w", err)
+	}
+	return rows, nil
+}
+
 // firingCounted bounds the count of firing alerts.
 const firingCounted = 1000
 

@@ -102,11 +102,9 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 }
 
 const (
-	// attemptsLeast, merchantLeast and flowLeast keep a few unlucky attempts from
-	// being a rate.
+	// attemptsLeast and merchantLeast keep a few unlucky attempts from being a rate.
 	attemptsLeast = 20
 	merchantLeast = 5
-	flowLeast     = 20
 )
 
 // windows are over how long the rules' levels are measured.
@@ -178,10 +176,11 @@ func (a *App) readSuppliers(ctx context.Context, over time.Duration) []alert.Rea
 	all := []alert.Reading{{Rule: alert.SupplierSilent, Rest: true}}
 	for _, f := range flows {
 		s, ok := a.settings.Current().Suppliers.ByID(f.Supplier)
-		if !ok || !s.Enabled || f.Usual < flowLeast {
+		level, known := f.Level()
+		if !ok || !s.Enabled || !known {
 			continue
 		}
-		all = append(all, alert.Reading{Rule: alert.SupplierSilent, Subject: s.Code, Value: int64(float64(f.Now) * 100 / f.Usual)})
+		all = append(all, alert.Reading{Rule: alert.SupplierSilent, Subject: s.Code, Value: level})
 	}
 	return all
 }
