@@ -805,7 +805,7 @@ func sessions(p *Page, all []access.Session) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "</h2></header><div class=\"table-wrap\"><table aria-labelledby=\"sessions\"><thead><tr><th scope=\"col\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "</h2></header><div class=\"table-wrap\" tabindex=\"0\" role=\"group\" aria-labelledby=\"sessions\"><table aria-labelledby=\"sessions\"><thead><tr><th scope=\"col\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

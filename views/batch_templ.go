@@ -139,7 +139,7 @@ func PlanPage(p *Page, d PlanData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</a></div></header><div class=\"table-wrap\"><table aria-labelledby=\"plan-title\"><thead><tr><th scope=\"col\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</a></div></header><div class=\"table-wrap\" tabindex=\"0\" role=\"group\" aria-labelledby=\"plan-title\"><table aria-labelledby=\"plan-title\"><thead><tr><th scope=\"col\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

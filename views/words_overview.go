@@ -3,11 +3,12 @@ package views
 // The overview.
 var (
 	tMoneyOverview = word{"资金与通知总览", "Money and delivery overview"}
-	tLive          = word{"实时", "Live"}
-	tDelayed       = word{"有延迟：每 10 秒更新", "Delayed: updated every 10 s"}
+	tLive          = word{"实时 · 更新于", "Live · updated"}
+	tDelayed       = word{"有延迟，每 10 秒更新 · 更新于", "Delayed, every 10 s · updated"}
 	tOffline       = word{"离线：数字停在", "Offline: figures stand still since"}
+	tPausedAt      = word{"已暂停 · 更新于", "Paused · updated"}
 	tPaused        = word{"已暂停", "Paused"}
-	tUpdated       = word{"更新于", "updated"}
+	tAsOf          = word{"截至", "as of"}
 	tPause         = word{"暂停", "Pause"}
 	tResume        = word{"继续", "Resume"}
 	tKeyPause      = word{"暂停实时更新", "Pause live updates"}
