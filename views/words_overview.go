@@ -22,6 +22,7 @@ var (
 	tNoMoney     = word{"无", "None"}
 	tClearSince  = word{"%s 起没有在险资金", "nothing at risk since %s"}
 	tOrdersN     = word{"%s%s 笔", "orders: %s%s"}
+	tSince       = word{"始于", "since"}
 	tOldestSince = word{"最早", "oldest from"}
 	tHourAgo     = word{"比一小时前", "vs 1 h ago"}
 	tCurveOf     = word{"近 24 小时的变化", "over the last 24 hours"}

@@ -41,6 +41,11 @@ type Todo struct {
 	Silent     time.Duration
 }
 
+// Several says that Oldest is that of the oldest of several things.
+func (t Todo) Several() bool {
+	return t.Matter == MatterExceptions || t.Matter == MatterBreakers || t.Matter == MatterAlerts && t.Count > 1
+}
+
 // Kinds are all kinds of exceptions, those about money first.
 var Kinds = compensation.Kinds
 
