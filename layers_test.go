@@ -19,8 +19,8 @@ import (
 var layers = [][]string{
 	{"migrations", "static", "internal/fit", "internal/config", "internal/money", "internal/metric", "internal/logbuffer", "internal/failpoint", "internal/redisd", "internal/queue", "internal/seal", "internal/egress", "internal/trace"},
 	{"internal/db", "internal/supplier"},
-	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence"},
-	{"internal/alert/*", "internal/compensation", "internal/settings"},
+	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/compensation"},
+	{"internal/alert/*", "internal/settings"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment"},
 	{"internal/callback", "internal/compensation/*", "internal/console", "views"},

@@ -104,7 +104,7 @@ func (w watcher) gather(ctx context.Context, tx bun.Tx) error {
 		case compensation.DisputeOpened:
 			rule = alert.DisputeOpened
 		}
-		events = append(events, alert.Event{Rule: rule, Subject: h.Kind, Count: h.Count})
+		events = append(events, alert.Event{Rule: rule, Subject: h.Kind, Count: h.Count, Sums: h.Sums})
 	}
 	changes, err := breaker.Unheard(ctx, tx, w.o.DB)
 	if err != nil {

@@ -1,4 +1,3 @@
-ALTER TABLE alerts DROP COLUMN sums;
 ALTER TABLE nodes DROP COLUMN faults;
 ALTER TABLE nodes DROP COLUMN process;
 ALTER TABLE nodes DROP COLUMN build;

@@ -10,6 +10,3 @@ ALTER TABLE nodes ADD COLUMN process TEXT NOT NULL DEFAULT '';
 -- What the process cannot send through a fault of ours, as a JSON list; empty =
 -- nothing. It counts while the process lives.
 ALTER TABLE nodes ADD COLUMN faults TEXT NOT NULL DEFAULT '';
-
--- The money behind a level, as a JSON list by currency; empty = the rule names none.
-ALTER TABLE alerts ADD COLUMN sums TEXT NOT NULL DEFAULT '';

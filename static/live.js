@@ -5,6 +5,7 @@
   if (!head || !window.EventSource || !window.Idiomorph) return;
   const FAILS = 3, POLL = 10_000, SILENT = 40_000, AGAIN = 6; // polls before events are tried again
   const pauseButton = document.querySelector("[data-pause]");
+  if (pauseButton) pauseButton.hidden = false;
   let source, timer, watch, fails = 0, polls = 0, seen = "", paused = false;
 
   function show(state) {
@@ -76,8 +77,7 @@
   function resume() {
     if (paused || document.hidden) { stop(); if (paused) show("paused"); return; }
     fails = polls = 0;
-    show("live");
-    listen();
+    listen(); // it is live once the connection stands
   }
 
   function pause() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"backstop/internal/audit"
+	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 
@@ -48,9 +49,20 @@ func paramsOf(p *Page, r audit.Row) string {
 		if w, ok := details[name]; ok {
 			label = p.T(w)
 		}
-		parts = append(parts, label+p.T(tColon)+notify.Shown(fmt.Sprint(params[name])))
+		parts = append(parts, label+p.T(tColon)+paramOf(p, name, fmt.Sprint(params[name])))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// paramOf is one of them: codes of ours in words.
+func paramOf(p *Page, name, value string) string {
+	switch name {
+	case "outcome":
+		return p.T(outcomeWord(compensation.Outcome(value)))
+	case "kind":
+		return p.T(kindWord(value))
+	}
+	return notify.Shown(value)
 }
 
 // maxDetail is how much of it, in bytes, a row shows unfolded.
@@ -91,6 +103,7 @@ var acts = map[string]word{
 	"exception.assign":         tActAssign,
 	"exception.settle":         tActSettle,
 	"exception.ignore":         tActIgnore,
+	"exception.reopen":         tActReopen,
 	"notification.resend_many": tActMany,
 	"session.end_others":       tActEndOthers,
 	"settings.apply":           tActApply,
@@ -109,7 +122,7 @@ var details = map[string]word{
 	"role": tKeyRole, "scope": tKeyScope, "created": tKeyCreated, "changed": tKeyChanged, "opened": tKeyOpened,
 	"disabled": tKeyDisabled, "orders": tKeyOrders, "targets": tKeyTargets, "ended": tKeyEnded, "format": tKeyFormat,
 	"key_id": tKeyKey, "endpoint": tKeyEndpoint, "class": tKeyClass, "notification": tKeyNotified, "filter": tKeyFilter,
-	"notifications": tKeyCount, "number": tNumber, "hash": tKeyHash, "amounts": tKeyAmounts, "to": tKeyTo, "delivery": tKeyDelivery, "how": tKeyHow,
+	"notifications": tKeyCount, "number": tNumber, "hash": tKeyHash, "amounts": tKeyAmounts, "to": tKeyTo, "delivery": tKeyDelivery, "how": tKeyHow, "outcome": tKeyOutcome, "reference": tKeyProof, "amount": tKeyAmount, "kind": tKeyKind,
 }
 
 // objects are the kinds of things that something is done to, in the order in which

@@ -27,6 +27,7 @@ type ExceptionData struct {
 	Done                             string
 	Key                              string // of the one form that is sent
 	CanComment, CanAssign, CanSettle bool
+	MaySettle                        []string // the roles that may end it
 	People                           []string // who may take it in hand
 }
 
@@ -42,7 +43,37 @@ func (x ExceptionData) reference() word {
 }
 
 // open says whether people may still work on it.
-func (x ExceptionData) open() bool { return x.State == "open" || x.State == "assigned" }
+func (x ExceptionData) open() bool {
+	return x.State == compensation.Opened || x.State == compensation.Assigned
+}
+
+// ended says whether it may be opened again.
+func (x ExceptionData) ended() bool {
+	return x.State == compensation.Resolved || x.State == compensation.Ignored
+}
+
+func (x ExceptionData) money() bool { return compensation.CarriesMoney(x.Kind) }
+
+var outcomeWords = map[compensation.Outcome]word{
+	compensation.RefundedElsewhere: tOutRefunded,
+	compensation.AcceptedElsewhere: tOutAccepted,
+	compensation.NoEffect:          tOutNone,
+}
+
+func outcomeWord(o compensation.Outcome) word { return wordFor(outcomeWords, o) }
+
+// endText is how an exception about money ended, in one line; "" = nothing is
+// known of it.
+func endText(p *Page, x *compensation.Item) string {
+	if x.Outcome == "" {
+		return ""
+	}
+	text := p.T(outcomeWord(x.Outcome))
+	if x.Reference != "" {
+		text += " · " + p.T(tProof) + p.T(tColon) + x.Reference
+	}
+	return text
+}
 
 func callbackLink(id int64) templ.SafeURL {
 	return templ.URL("/callbacks/" + strconv.FormatInt(id, 10))

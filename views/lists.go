@@ -43,7 +43,7 @@ func passed(steps []supplier.Step) (n int) {
 var (
 	deliveryStatuses = []string{"queued", "sending", "retry_wait", "delivered", "exhausted", "skipped"}
 	eventTypes       = []string{"order.paid", "order.failed", "order.closed"}
-	exceptionOrder   = []string{"open", "assigned", "proposed", "approved", "executing", "resolved", "failed", "ignored"}
+	exceptionOrder   = []string{compensation.Opened, compensation.Assigned, compensation.Resolved, compensation.Ignored} // those that people reach
 	orderStatuses    = order.Statuses
 )
 

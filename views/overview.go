@@ -1,11 +1,14 @@
 package views
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"backstop/internal/alert"
 	"backstop/internal/console"
 	"backstop/internal/queue"
 	"backstop/internal/report"
@@ -31,6 +34,7 @@ type System struct {
 	Engine   string // "external", "child" or "in-process"
 	Database string
 	Inspect  bool // whether the person may open Asynqmon
+	Alerts   bool // whether the person may read alerts
 }
 
 func (s System) engine() word {
@@ -195,10 +199,13 @@ const (
 )
 
 // laneWait is how long the oldest of a queue waits beyond its time.
-func laneWait(l console.Lane) time.Duration { return max(l.Overdue, l.Latency) }
+// What is parked waits from its beginning on.
+func laneWait(l console.Lane) time.Duration { return max(l.Overdue, l.Latency, l.Age) }
 
 func laneState(l console.Lane) state {
 	switch wait := laneWait(l); {
+	case l.Age > 0:
+		return state{"warn", "zap-off", tParked}
 	case wait > laneStuck:
 		return state{"bad", "triangle-alert", tLate}
 	case wait > laneLate:
@@ -207,6 +214,46 @@ func laneState(l console.Lane) state {
 		return state{"idle", "clock", tIdle}
 	}
 	return state{"ok", "check", tHealthy}
+}
+
+// todoShown are the lines that lead a person somewhere: alerts are read by some
+// roles only.
+func todoShown(all []console.Todo, s System) []console.Todo {
+	return slices.DeleteFunc(slices.Clone(all), func(t console.Todo) bool { return t.Matter == console.MatterAlerts && !s.Alerts })
+}
+
+// todoLine is how a line of the to-do list looks.
+type todoLine struct {
+	icon, title, note string
+	href              templ.SafeURL
+}
+
+func (p *Page) todoLine(t console.Todo) todoLine {
+	switch t.Matter {
+	case console.MatterBreaker:
+		return todoLine{"zap-off", p.T(tTodoBreaker, nameOf(t)), p.T(tTodoParked, count(t.Count)), merchantLink(t.Code)}
+	case console.MatterBreakers:
+		return todoLine{"zap-off", p.T(tTodoBreakers, count(t.Count)), "", "/merchants"}
+	case console.MatterAlerts:
+		title := p.T(tTodoAlert, alert.Title(t.Kind, p.Language), p.alertOf(t.Code))
+		if t.Count > 1 {
+			title = p.T(tTodoAlerts, alert.Title(t.Kind, p.Language), count(t.Count))
+		}
+		return todoLine{"bell-ring", title, "", "/alerts?state=firing"}
+	case console.MatterSupplier:
+		usual, window := strings.TrimSuffix(perSecond(t.Flow.PerMinute()), ".0"), int64(t.Flow.Span.Minutes())
+		note := p.T(tTodoFlow, usual, window, count(t.Flow.Now))
+		if t.Flow.Now == 0 {
+			note = p.T(tTodoSilent, usual, int64(t.Silent.Minutes()))
+		}
+		return todoLine{"webhook", p.T(tTodoSupplier, t.Code), note, templ.URL("/callbacks?supplier=" + urlQuery(t.Code))}
+	}
+	return todoLine{todoIcon(t.Kind), p.T(tTodoTitle, p.T(kindWord(t.Kind)), count(t.Count), plus(t.More)), "", templ.URL("/exceptions?kind=" + t.Kind + "&state=needs")}
+}
+
+// nameOf is a merchant's name; one that is gone has its number alone.
+func nameOf(t console.Todo) string {
+	return cmp.Or(t.Name, t.Code, strconv.FormatInt(t.ID, 10))
 }
 
 // todoIcon is the sign of a kind of exceptions.

@@ -123,3 +123,14 @@ func TestMoneyIsComparedWithAnHourAgoInItsCurrency(t *testing.T) {
 		t.Errorf("%s %s", signed(-5, "CNY"), signed(5, "CNY"))
 	}
 }
+
+// A queue with parked rows is not green, and its oldest wait is their age.
+func TestAQueueWithParkedRowsIsNotGreen(t *testing.T) {
+	parked := console.Lane{Name: string(queue.Delayed), Kept: true, Rows: 3, Age: 25 * time.Minute}
+	if s := laneState(parked); s.kind != "warn" || s.word != tParked || laneWait(parked) != 25*time.Minute {
+		t.Errorf("%+v waits for %s", s, laneWait(parked))
+	}
+	if s := laneState(console.Lane{Name: string(queue.Delayed), Kept: true}); s.kind != "idle" {
+		t.Errorf("nothing is parked: %+v", s)
+	}
+}

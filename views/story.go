@@ -261,9 +261,15 @@ func repeatOf(s *console.Story, c *console.Callback) *console.Callback {
 	return nil
 }
 
-// moneyState compares what was paid with what was asked for.
-func moneyState(o *order.Order) state {
+// moneyState compares what was paid with what was asked for, and with what the
+// supplier holds besides.
+func moneyState(s *console.Story) state {
+	o := s.Order
 	switch {
+	case len(held(s)) > 0:
+		return state{"bad", "scale", tHeldMore}
+	case len(takenBack(s)) > 0:
+		return state{"warn", "scale", tTakenMore}
 	case o.PaidAmount == 0:
 		return state{"idle", "clock", tUnpaid}
 	case o.PaidAmount == o.Amount:

@@ -2,10 +2,14 @@ package views
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 
+	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/ledger"
+	"backstop/internal/notify"
+	"backstop/internal/report"
 
 	"github.com/a-h/templ"
 )
@@ -39,6 +43,35 @@ func diffPath(no string, a, b *console.Callback) templ.SafeURL {
 
 func rawPath(no string, c *console.Callback) templ.SafeURL {
 	return orderPath(no, "events/"+strconv.FormatInt(c.ID, 36)+"/_raw")
+}
+
+// held are the open exceptions of the order by which the supplier holds money that
+// is not in the books.
+func held(s *console.Story) []compensation.Item { return unsettled(s, compensation.IsHeld) }
+
+// takenBack are those by which the supplier gave back, or may have to, what is in
+// the books.
+func takenBack(s *console.Story) []compensation.Item {
+	return unsettled(s, func(kind string) bool { return compensation.CarriesMoney(kind) && !compensation.IsHeld(kind) })
+}
+
+// unsettled are the order's open exceptions of some kinds that have an amount.
+func unsettled(s *console.Story, of func(kind string) bool) (all []compensation.Item) {
+	for _, x := range s.Exceptions {
+		if of(x.Kind) && slices.Contains(compensation.Unsettled, x.State) && x.Currency != "" && x.Amount != 0 {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// sumsOf adds up exceptions by currency.
+func sumsOf(all []compensation.Item) []report.Sum {
+	var s report.Standing
+	for _, x := range all {
+		s.Add(report.Sum{Currency: x.Currency, Orders: 1, Minor: x.Amount})
+	}
+	return s.Sums
 }
 
 // ledgerSum is what an order's transfers make of one account: credits minus

@@ -139,6 +139,15 @@ var (
 	tErrNotFound  = word{"没有这个页面或记录", "There is no such page or record"}
 	tErrForbidden = word{"您的角色（%s）不能打开这里", "Your role (%s) may not open this"}
 	tErrBusy      = word{"服务正忙，请稍后再试", "The server is busy: try again in a moment"}
+	tRoleViewer   = word{"只读 viewer", "viewer"}
+	tRoleSupport  = word{"客服 support", "support"}
+	tRoleOps      = word{"运营 ops", "ops"}
+	tRoleFinance  = word{"财务 finance", "finance"}
+	tRoleLead     = word{"财务主管 lead", "lead"}
+	tRoleAdmin    = word{"管理员 admin", "admin"}
+	tRoleAuditor  = word{"审计员 auditor", "auditor"}
+	tErrRoles     = word{"可以操作的角色：%s", "Roles that may: %s"}
+	tErrField     = word{"有问题的一项：%s", "The field at fault: %s"}
 	tErrForm      = word{"表单里有一项不对：请返回检查后再提交", "A field of the form is wrong: go back, check it and send it again"}
 	tErrInput     = word{"地址里的筛选条件不对", "A filter in the address is wrong"}
 	tErrOurs      = word{"出错了，是我们的问题", "Something went wrong, and it is our fault"}

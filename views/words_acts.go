@@ -72,5 +72,9 @@ var (
 	tKeyFilter   = word{"筛选条件", "filter"}
 	tKeyCount    = word{"通知数", "notifications"}
 	tKeyAmounts  = word{"金额", "amounts"}
+	tKeyOutcome  = word{"处理结果", "outcome"}
+	tKeyProof    = word{"凭证号", "reference"}
+	tKeyAmount   = word{"金额", "amount"}
+	tKeyKind     = word{"类型", "kind"}
 	tKeyTo       = word{"指派给", "to"}
 )

@@ -47,6 +47,10 @@ var (
 	tPayable      = word{"应付", "Payable"}
 	tPaidSum      = word{"实付", "Paid"}
 	tDifference   = word{"差额", "Difference"}
+	tHeldMore     = word{"渠道有未入账款", "Not all is booked"}
+	tTakenMore    = word{"有退款或争议", "Refund or dispute"}
+	tHeldTitle    = word{"渠道有、账上没有", "At the supplier, not in the books"}
+	tTakenTitle   = word{"账上有、渠道已退或在争议", "In the books, refunded or disputed at the supplier"}
 	tItems        = word{"商品", "Items"}
 	tIDs          = word{"编号", "Identifiers"}
 	tTradeNo      = word{"供应商流水号", "Supplier's number"}

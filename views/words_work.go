@@ -23,14 +23,24 @@ var (
 	tInNobodys    = word{"没有人", "Nobody"}
 	tAssign       = word{"分派", "Assign"}
 	tAssignTo     = word{"分派给", "Assign to"}
-	tSettle       = word{"标为已解决", "Mark as put right"}
-	tSettleHow    = word{"只记录人已处理好，不会改变订单，也不会动钱。同一事实再次出现时会重新打开。", "It records that a person put it right. It changes no order and moves no money. Reported again, it is open again."}
-	tIgnore       = word{"忽略此类消息", "Ignore this type"}
-	tIgnoreHow    = word{"以后收到同类消息只计数，不再打开，也不再告警。", "Further messages of this type are counted. It does not open again, and no alert is sent."}
-	tActIgnore    = word{"忽略此类消息", "ignored its type"}
-	tActAssign    = word{"分派", "assigned it"}
-	tActSettle    = word{"标为已解决", "marked it as put right"}
-	tActMany      = word{"批量补单", "sent notifications again together"}
+	tSettle       = word{"处理完成（核销）", "Resolve"}
+	tSettleHow    = word{"只记录已经处理好，不会改变订单，也不会动钱。同一事实再次出现时会重新打开。", "It records that the matter is settled. It changes no order and moves no money. Reported again, it is open again."}
+	tSettleMoney  = word{"此处不会动钱：请先在渠道或银行处理好，再记录结果和凭证。", "No money moves here: settle it with the supplier or the bank first, then record the outcome and what proves it."}
+	tEnd          = word{"处理结果", "Outcome"}
+	tOutRefunded  = word{"已在别处退款", "Refunded elsewhere"}
+	tOutAccepted  = word{"已在别处入账", "Accepted elsewhere"}
+	tOutNone      = word{"无资金影响", "No effect on money"}
+	tProof        = word{"凭证号", "Reference"}
+	tProofRule    = word{"例如渠道退款单号，最多 200 个字符；无资金影响时可不填", "Such as the supplier's refund number, at most 200 characters; optional where there was no effect"}
+	tIgnore       = word{"忽略：再次出现时不重新打开，也不告警", "Ignore: reported again, it stays closed and does not alert"}
+	tReopen       = word{"重新打开", "Open again"}
+	tReopenHow    = word{"异常回到待处理并再次告警；之前的结果留在审计中。", "The exception waits again and alerts again; how it ended stays in the audit."}
+	tOnlyRoles    = word{"涉及资金：只有 %s 可以核销或重新打开。", "This is about money: only %s may resolve it or open it again."}
+	tActAssign    = word{"指派", "assigned it"}
+	tActSettle    = word{"核销", "resolved it"}
+	tActIgnore    = word{"忽略", "ignored it"}
+	tActReopen    = word{"重新打开", "opened it again"}
+	tActMany      = word{"批量重发通知", "sent notifications again together"}
 )
 
 // Many notifications together.

@@ -26,7 +26,7 @@ func TestAlertsInABrowser(t *testing.T) {
 		for _, lang := range []string{"zh", "en"} {
 			run(t, ctx, reads(base, lang, theme))
 			for name, path := range map[string]string{"alerts": "/alerts", "alerts-rule": "/alerts?rule=success_rate"} {
-				for _, width := range []int64{1280, 1440} {
+				for _, width := range []int64{390, 1280, 1440} {
 					var look struct {
 						Theme, Language string
 						Overflow        int

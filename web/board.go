@@ -37,7 +37,7 @@ func (s *Server) topics() []topic {
 		}},
 		{"todo", 2 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
 			v, err := s.console.Todo(ctx)
-			return func(p *views.Page, _ views.System) templ.Component { return views.TodoPanel(p, v) }, err
+			return func(p *views.Page, sys views.System) templ.Component { return views.TodoPanel(p, v, sys) }, err
 		}},
 		{"merchants-health", 5 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
 			v, err := s.console.Health(ctx)

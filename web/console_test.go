@@ -178,6 +178,7 @@ var pages = []sight{
 	{"overview", "/", "3,499.00"},
 	{"orders", "/orders", "GX-88210477"},
 	{"order", "/orders/2026112000000001", "SKU-77120"},
+	{"order-exception", "/orders/2026112000000003", "12.300"},
 	{"order-pending", "/orders/2026112000000002", "1,980"},
 	{"callbacks", "/callbacks", "bad_signature"},
 	{"notifications", "/notifications", "HTTP 502"},

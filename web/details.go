@@ -81,7 +81,7 @@ func (s *Server) exceptionPage(c *fiber.Ctx) error {
 	}
 	data := views.ExceptionData{
 		Exception: x, Done: c.Query("done"), Key: newFormKey(), CanComment: s.policy.Allows(role, access.Comment),
-		CanAssign: s.policy.Allows(role, access.AssignExceptions), CanSettle: s.policy.Allows(role, access.SettleExceptions),
+		CanAssign: s.policy.Allows(role, access.AssignExceptions), CanSettle: s.policy.Allows(role, settling(x.Kind)), MaySettle: s.policy.RolesWith(settling(x.Kind)),
 	}
 	if data.CanAssign {
 		if data.People, err = s.assignable(ctx); err != nil {
@@ -146,17 +146,5 @@ func (s *Server) assignException(c *fiber.Ctx) error {
 			}
 		}
 		return invalidField("person", "nobody of this name may take it in hand")
-	})
-}
-
-func (s *Server) settleException(c *fiber.Ctx) error {
-	return s.onException(c, "exception.settle", nil, true, func(ctx context.Context, tx bun.Tx, id int64) error {
-		return compensation.Settle(ctx, tx, s.o.DB, id)
-	})
-}
-
-func (s *Server) ignoreException(c *fiber.Ctx) error {
-	return s.onException(c, "exception.ignore", nil, true, func(ctx context.Context, tx bun.Tx, id int64) error {
-		return compensation.Ignore(ctx, tx, s.o.DB, id)
 	})
 }

@@ -27,6 +27,8 @@ type apiError struct {
 	code    string // for programs
 	message string // for people; holds nothing of ours that is not theirs
 	field   string // of the request, where one is to blame
+	// roles are those that may do what this one may not.
+	roles []string
 }
 
 func (e *apiError) Error() string { return e.code + ": " + e.message }
@@ -64,6 +66,7 @@ var domainErrors = []struct {
 	{notify.ErrSending, apiError{status: http.StatusConflict, code: "sending"}},
 	{compensation.ErrNoException, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{compensation.ErrOver, apiError{status: http.StatusConflict, code: "over"}},
+	{compensation.ErrOpen, apiError{status: http.StatusConflict, code: "open"}},
 	{batch.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
 	{batch.ErrExpired, apiError{status: http.StatusConflict, code: "expired"}},
 	{batch.ErrNothing, apiError{status: http.StatusUnprocessableEntity, code: "nothing_matches"}},
@@ -97,7 +100,11 @@ func answerTo(err error) *apiError {
 	}
 	var field *payment.FieldError
 	if errors.As(err, &field) {
-		return &apiError{http.StatusUnprocessableEntity, "invalid_field", field.Problem, field.Field}
+		return &apiError{status: http.StatusUnprocessableEntity, code: "invalid_field", message: field.Problem, field: field.Field}
+	}
+	var settled *compensation.FieldError
+	if errors.As(err, &settled) {
+		return &apiError{status: http.StatusUnprocessableEntity, code: "invalid_field", message: settled.Problem, field: settled.Field}
 	}
 	for _, e := range domainErrors {
 		if errors.Is(err, e.is) {

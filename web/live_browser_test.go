@@ -3,6 +3,7 @@ package web
 import (
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/report"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
@@ -150,5 +152,36 @@ func quiet(t *testing.T, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-t.Context().Done():
+	}
+}
+
+// TestNothingSaysLiveWithoutScripts reads the overview and a list with scripts off:
+// they say of when they are, and offer nothing that only a script can do.
+func TestNothingSaysLiveWithoutScripts(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	if _, err := h.o.Operators.Add(t.Context(), "wang.min", access.Lead, goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, _ := newBrowser(t, h.addr)
+	base := "http://" + h.addr
+	heads := func(path string) (text string) {
+		t.Helper()
+		run(t, ctx, chromedp.Navigate(base+path), chromedp.WaitReady("main"), chromedp.Text(".page-head", &text, chromedp.ByQuery))
+		return text
+	}
+	alive := regexp.MustCompile(`(?i)\blive\b|updated`)
+	asOf := regexp.MustCompile(`as of\s+\d\d:\d\d:\d\d`)
+	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn(base, "wang.min", goodPassword, "/"))
+	for _, path := range []string{"/?lang=en", "/orders?lang=en", "/exceptions?lang=en"} {
+		if text := heads(path); !asOf.MatchString(text) || alive.MatchString(text) || strings.Contains(text, "Pause") {
+			t.Errorf("%s without scripts says %q", path, text)
+		}
+	}
+	run(t, ctx, emulation.SetScriptExecutionDisabled(false), chromedp.Navigate(base+"/?lang=en"), inState("live"))
+	var text string
+	run(t, ctx, chromedp.Text(".page-head", &text, chromedp.ByQuery))
+	if strings.Contains(text, "as of") || !strings.Contains(text, "Live · updated") || !strings.Contains(text, "Pause") {
+		t.Errorf("with scripts it says %q", text)
 	}
 }

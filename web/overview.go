@@ -50,7 +50,7 @@ func example() views.Example {
 
 // system is what the installation stands on, as far as a role may see it.
 func (s *Server) system(role string) views.System {
-	return views.System{Engine: s.o.QueueEngine, Database: s.o.DB.Engine(), Inspect: s.policy.Allows(role, access.InspectQueues)}
+	return views.System{Engine: s.o.QueueEngine, Database: s.o.DB.Engine(), Inspect: s.policy.Allows(role, access.InspectQueues), Alerts: s.policy.Allows(role, access.ViewAlerts)}
 }
 
 // panel answers one panel of the overview alone, and when it was drawn. Who comes

@@ -164,3 +164,33 @@ func TestAnEmptyConsoleSaysWhatToDoFirst(t *testing.T) {
 		t.Error("a console that is in use still greets a newcomer")
 	}
 }
+
+// The to-do list leads to what it names, and to alerts only those who may read them.
+func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
+	h := open(t)
+	seed(t, h.db)
+	h.inTrouble(t)
+	change(t, h.db, "INSERT INTO report_untold (merchant_id, currency, orders, amount) VALUES (2, 'CNY', 4, 990000)")
+	change(t, h.db, "INSERT INTO breakers (merchant_id, state, generation, cause, changed_at, open_until, updated_at) VALUES (2, 'open', 1, 'failures_in_a_row', ?, ?, ?)", h.db.Now(), h.db.Now()+60_000_000, h.db.Now())
+	if err := h.o.Breakers.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	change(t, h.db, "INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (9, 'queue_length', 'due', 'firing', 2000, 1, ?, 0)", h.db.Now())
+	change(t, h.db, "INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", h.db.Now())
+	todo := func(cookie string) string {
+		_, list, _ := strings.Cut(h.page(t, cookie, "/?lang=en").body, `<ol class="todo">`)
+		list, _, _ = strings.Cut(list, "</ol>")
+		return list
+	}
+	list, last := todo(h.signIn(t, access.Ops)), -1
+	for _, want := range []string{"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders waiting: 4", "Dispute opened: 1", "¥25.00", "Alert: a queue is too long (due)", `href="/alerts?state=firing"`} {
+		at := strings.Index(list, want)
+		if at < last {
+			t.Errorf("%q is missing or stands too early", want)
+		}
+		last = at
+	}
+	if list := todo(h.signIn(t, access.Viewer)); strings.Contains(list, "/alerts") || !strings.Contains(list, "Breaker open") {
+		t.Error("a viewer is led to alerts, or to no breaker")
+	}
+}

@@ -148,5 +148,5 @@ func (s *Server) failPage(c *fiber.Ctx, e *apiError) error {
 	case e.status < http.StatusInternalServerError:
 		kind = views.BadInput
 	}
-	return s.render(c, e.status, views.Error(s.page(c), kind, localRequestID.text(c)))
+	return s.render(c, e.status, views.Error(s.page(c), views.Failure{Kind: kind, Field: e.field, Roles: e.roles, RequestID: localRequestID.text(c)}))
 }

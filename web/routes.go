@@ -147,7 +147,7 @@ func (s *Server) consoleRoutes() []route {
 		act("/exceptions/:exception/comment", access.Comment, s.commentException),
 		act("/exceptions/:exception/assign", access.AssignExceptions, s.assignException),
 		act("/exceptions/:exception/settle", access.SettleExceptions, s.settleException),
-		act("/exceptions/:exception/ignore", access.SettleExceptions, s.ignoreException),
+		act("/exceptions/:exception/reopen", access.SettleExceptions, s.reopenException),
 		page("/asynqmon/", access.InspectQueues, s.monitorPage, menu{"layers", views.LabelQueues}),
 		page("/asynqmon/*", access.InspectQueues, s.monitorPage, menu{}),
 		page("/audit", access.ViewAudit, s.auditPage, menu{"scroll-text", views.LabelAudit}),

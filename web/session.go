@@ -120,7 +120,7 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 			return c.Redirect("/me", http.StatusSeeOther)
 		}
 		if !s.policy.Allows(op.Role, permission) {
-			return errForbidden
+			return s.forbidden(permission)
 		}
 		if !isSafe(c.Method()) && permission != access.UseAccount && s.ready.failed("redis", "database", "writable") {
 			return errFrozen
@@ -143,6 +143,13 @@ func (s *Server) askToSignIn(c *fiber.Ctx) error {
 		to += "?next=" + url.QueryEscape(next)
 	}
 	return c.Redirect(to, http.StatusSeeOther)
+}
+
+// forbidden answers who is signed in and may not; it says which roles may.
+func (s *Server) forbidden(permission access.Permission) error {
+	e := *errForbidden
+	e.roles = s.policy.RolesWith(permission)
+	return &e
 }
 
 // operator is who admitOperator let in; nil on pages for everybody.

@@ -33,15 +33,16 @@ const (
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 	ExportEvidence    Permission = "evidence.export" // one order's whole story, signed
 	ResendMany        Permission = "notification.resend_many"
-	AssignExceptions  Permission = "exception.assign" // to whom it falls to look into it
-	SettleExceptions  Permission = "exception.settle" // to say that it is put right
+	AssignExceptions  Permission = "exception.assign"       // to whom it falls to look into it
+	SettleExceptions  Permission = "exception.settle"       // to end one, or open it again
+	SettleMoney       Permission = "exception.settle_money" // the same where it is about money
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
 	Resend, Comment, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
-	ResendMany, AssignExceptions, SettleExceptions,
+	ResendMany, AssignExceptions, SettleExceptions, SettleMoney,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it
@@ -89,6 +90,16 @@ func NewPolicy() (*Policy, error) {
 		}
 	}
 	return p, nil
+}
+
+// RolesWith are the roles that may.
+func (p *Policy) RolesWith(permission Permission) (roles []string) {
+	for _, role := range Roles {
+		if p.Allows(role, permission) {
+			roles = append(roles, role)
+		}
+	}
+	return roles
 }
 
 // Allows says whether the role may. Unknown roles may nothing.

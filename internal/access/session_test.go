@@ -380,7 +380,7 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 		Support: {Resend, Comment, AssignExceptions},
 		Ops:     {InspectQueues, Resend, Comment, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, AssignExceptions, ResendMany, SettleExceptions},
 		Finance: {ViewPersonal, ExportEvidence, Resend, Comment, AssignExceptions, SettleExceptions},
-		Lead:    {ViewPersonal, ExportEvidence, Resend, Comment, ViewAudit, AssignExceptions, ResendMany, SettleExceptions},
+		Lead:    {ViewPersonal, ExportEvidence, Resend, Comment, ViewAudit, AssignExceptions, ResendMany, SettleExceptions, SettleMoney},
 		Admin:   {InspectQueues, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts},
 		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
 	}

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/compensation"
 	"backstop/internal/db"
 	"backstop/internal/db/dbtest"
+	"backstop/internal/money"
 
 	"github.com/uptrace/bun"
 )
@@ -136,7 +138,8 @@ func due(t *testing.T, d *db.DB, table, column string) {
 func TestTenThousandEventsAreOneMessage(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for range 100 {
-			record(t, d, Event{ExceptionOpened, "late_payment", 100}, Event{ExceptionOpened, "unknown_order", 1})
+			record(t, d, Event{Rule: ExceptionOpened, Subject: "unknown_order", Count: 1},
+				Event{Rule: ExceptionOpened, Subject: "late_payment", Count: 100, Sums: money.Totals{{Currency: "CNY", Minor: 1999}, {Currency: "JPY", Minor: 7}}})
 		}
 		style := Style{Language: "en", Zone: time.UTC, Console: "https://console.example/"}
 		if n, err := Announce(t.Context(), d, []string{"a", "b"}, style); err != nil || len(n) != 0 {
@@ -151,17 +154,40 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 		if err != nil || len(messages) != 2 {
 			t.Fatal(messages, err)
 		}
-		for _, want := range []string{"late_payment: 10000 times", "unknown_order: 100 times", "https://console.example/exceptions"} {
+		for _, want := range []string{"10000 late payments (CNY 1999.00, JPY 700), 100 payments for unknown orders\n", "https://console.example/exceptions"} {
 			if !strings.Contains(messages[0].Body, want) {
 				t.Errorf("%q is missing in %q", want, messages[0].Body)
 			}
 		}
-		record(t, d, Event{ExceptionOpened, "malformed", 1})
+		record(t, d, Event{Rule: ExceptionOpened, Subject: "malformed", Count: 1})
 		due(t, d, "alerts", "announce_at")
 		if n, _ := Announce(t.Context(), d, []string{"a"}, style); len(n) != 0 {
 			t.Error("a second message of the rule within a minute")
 		}
 	})
+}
+
+// An exception's alert says which kinds there are, how many, and their money.
+func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
+	alerts := []Alert{
+		{Subject: compensation.DisputeOpened, Count: 1, Sums: money.Totals{{Currency: "USD", Minor: 2500}}},
+		{Subject: compensation.AmountMismatch, Count: 2, Sums: money.Totals{{Currency: "CNY", Minor: 3998}, {Currency: "USD", Minor: 1200}}},
+		{Subject: compensation.AmountMismatch, Count: 1, Sums: money.Totals{{Currency: "CNY", Minor: 1999}}},
+		{Subject: compensation.Malformed, Count: 1},
+	}
+	for language, want := range map[string]string{
+		"en": "00:00:00 UTC 3 amount mismatches (CNY 59.97, USD 12.00), 1 dispute (USD 25.00), 1 malformed message\nhttps://c.example/exceptions?state=needs",
+		"zh": "00:00:00 UTC 3 笔金额不符（CNY 59.97，USD 12.00），1 笔拒付争议（USD 25.00），1 笔内容不完整的消息\nhttps://c.example/exceptions?state=needs",
+	} {
+		if _, body := (Style{Language: language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: ExceptionOpened}, alerts); body != want {
+			t.Errorf("%s: %q, want %q", language, body, want)
+		}
+	}
+	for _, kind := range compensation.Kinds {
+		if _, ok := kindNames[kind]; !ok {
+			t.Errorf("the kind %s has no name", kind)
+		}
+	}
 }
 
 func TestWhatIsDownHasNoLevel(t *testing.T) {
@@ -203,7 +229,7 @@ func TestAMessageIsSentAgainUntilItArrivesOrIsGivenUp(t *testing.T) {
 			attempts int64
 		}{{0, Sent, 1}, {3, Sent, 4}, {100, Failed, int64(len(waits)) + 1}} {
 			t.Run(fmt.Sprint(c.failures), func(t *testing.T) {
-				record(t, d, Event{NotifyExhausted, t.Name(), 1})
+				record(t, d, Event{Rule: NotifyExhausted, Subject: t.Name(), Count: 1})
 				due(t, d, "alerts", "announce_at")
 				if _, err := d.NewRaw("UPDATE alert_rules SET next_message_at = 0").Exec(t.Context()); err != nil {
 					t.Fatal(err)
@@ -241,7 +267,7 @@ func TestATargetThatHangsKeepsNobodyWaiting(t *testing.T) {
 	d := dbtest.SQLite(t)
 	rules := []string{NotifyExhausted, ExceptionOpened, BreakerOpened}
 	for _, rule := range rules {
-		record(t, d, Event{rule, "m1", 1})
+		record(t, d, Event{Rule: rule, Subject: "m1", Count: 1})
 	}
 	due(t, d, "alerts", "announce_at")
 	if _, err := Announce(t.Context(), d, []string{"silent", "a"}, Style{Zone: time.UTC}); err != nil {
@@ -390,7 +416,7 @@ func TestEachDisputeRings(t *testing.T) {
 func TestAFaultIsToldWithItsMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w, start := NewWatch(d, quiet), time.Now()
-		look := func(after time.Duration, count int64, sums ...Sum) Alert {
+		look := func(after time.Duration, count int64, sums ...money.Total) Alert {
 			t.Helper()
 			if err := w.Observe(t.Context(), start.Add(after), []Reading{{Rule: OurFault, Subject: "locked", Value: count * 100, Sums: sums}}); err != nil {
 				t.Fatal(err)
@@ -407,11 +433,11 @@ func TestAFaultIsToldWithItsMoney(t *testing.T) {
 		line := func(a Alert, language string) string {
 			return Style{Language: language, Zone: time.UTC}.line(Rule{}, a)
 		}
-		one := look(0, 1, Sum{"CNY", 1999})
+		one := look(0, 1, money.Total{Currency: "CNY", Minor: 1999})
 		if got := line(one, "en"); one.State != Firing || !strings.Contains(got, "secrets do not open") || !strings.Contains(got, "1, CNY 19.99 notifications wait") {
 			t.Errorf("%+v: %q", one, got)
 		}
-		more := look(time.Second, 12, Sum{"CNY", 23988}, Sum{"JPY", 500})
+		more := look(time.Second, 12, money.Total{Currency: "CNY", Minor: 23988}, money.Total{Currency: "JPY", Minor: 500})
 		if got := line(more, "zh"); !strings.Contains(got, "密钥无法解开") || !strings.Contains(got, "12, CNY 239.88, JPY 500 条通知在等待") {
 			t.Errorf("%+v: %q", more, got)
 		}

@@ -3,9 +3,11 @@ package alert
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"backstop/internal/compensation"
 	"backstop/internal/db"
 	"backstop/internal/money"
 
@@ -118,15 +120,66 @@ func announceRule(ctx context.Context, tx bun.Tx, d *db.DB, rule Rule, alerts []
 func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 	title = "Backstop: " + s.say(ruleNames[rule.Name])
 	var b strings.Builder
+	if rule.Name == ExceptionOpened || rule.Name == NotifyExhausted {
+		fmt.Fprintf(&b, "%s %s\n", s.clock(alerts[0]), s.kinds(alerts))
+		alerts = nil
+	}
 	for i, a := range alerts {
 		if i == linesMost {
 			fmt.Fprintf(&b, s.say(wordMore)+"\n", len(alerts)-linesMost)
 			break
 		}
-		fmt.Fprintf(&b, "%s %s\n", time.UnixMicro(a.OpenedAt).In(s.Zone).Format("15:04:05 MST"), s.line(rule, a))
+		fmt.Fprintf(&b, "%s %s\n", s.clock(a), s.line(rule, a))
 	}
 	fmt.Fprint(&b, strings.TrimSuffix(s.Console, "/"), ruleLinks[rule.Name])
 	return title, b.String()
+}
+
+func (s Style) clock(a Alert) string {
+	return time.UnixMicro(a.OpenedAt).In(s.Zone).Format("15:04:05 MST")
+}
+
+// kinds says how many exceptions of which kind there are, and their money, those
+// about money first.
+func (s Style) kinds(alerts []Alert) string {
+	counts, sums := map[string]int64{}, map[string]money.Totals{}
+	var subjects []string
+	for _, a := range alerts {
+		if counts[a.Subject] == 0 {
+			subjects = append(subjects, a.Subject)
+		}
+		counts[a.Subject] += a.Count
+		all := sums[a.Subject]
+		all.Merge(a.Sums)
+		sums[a.Subject] = all
+	}
+	slices.SortStableFunc(subjects, func(x, y string) int {
+		return slices.Index(compensation.Kinds, x) - slices.Index(compensation.Kinds, y)
+	})
+	var parts []string
+	for _, subject := range subjects {
+		part := s.counted(subject, counts[subject])
+		if amounts := sums[subject].List(); len(amounts) > 0 {
+			part += fmt.Sprintf(s.say(wordAmounts), strings.Join(amounts, s.say(wordComma)))
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, s.say(wordComma))
+}
+
+// counted is a number of exceptions of a kind.
+func (s Style) counted(kind string, n int64) string {
+	w, ok := kindNames[kind]
+	if !ok {
+		w = kindName{kind, kind, kind}
+	}
+	if s.Language != "en" {
+		return fmt.Sprintf("%d 笔%s", n, w.zh)
+	}
+	if n == 1 {
+		return "1 " + w.one
+	}
+	return fmt.Sprintf("%d %s", n, w.many)
 }
 
 // line says one alert in a sentence.
@@ -158,7 +211,7 @@ func (s Style) line(rule Rule, a Alert) string {
 // fault says what waits for a fault of ours, and what to do.
 func (s Style) fault(a Alert) string {
 	count := Level(a.Rule, a.Value)
-	for _, m := range a.Money() {
+	for _, m := range a.Sums {
 		count += ", " + m.Currency + " " + money.Format(m.Minor, m.Currency)
 	}
 	if a.State == Resolved {

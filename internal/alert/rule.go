@@ -78,6 +78,9 @@ func isSwitch(rule string) bool {
 	return slices.Contains([]string{DatabaseDown, RedisDown, WrongKey, NodesDiffer, OurFault, Unreadable}, rule)
 }
 
+// Beyond says whether the level fires the rule, once it has stayed there.
+func (r Rule) Beyond(value int64) bool { return r.Enabled && r.beyond(value) }
+
 // beyond says whether the level fires the rule.
 func (r Rule) beyond(value int64) bool {
 	if r.Clear < r.Fire {

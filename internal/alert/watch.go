@@ -2,7 +2,6 @@ package alert
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 	"backstop/internal/db"
 	"backstop/internal/metric"
+	"backstop/internal/money"
 
 	"github.com/uptrace/bun"
 )
@@ -25,31 +25,17 @@ const (
 type Alert struct {
 	bun.BaseModel `bun:"table:alerts,alias:al"`
 
-	ID         int64  `bun:"id,pk"`
-	Rule       string `bun:"rule"`
-	Subject    string `bun:"subject"` // queue, merchant, supplier or node
-	State      string `bun:"state"`
-	Value      int64  `bun:"value"` // in the rule's unit, the worst while it fires
-	Count      int64  `bun:"count"` // how often it happened
-	OpenedAt   int64  `bun:"opened_at"`
-	UpdatedAt  int64  `bun:"updated_at"`
-	ResolvedAt *int64 `bun:"resolved_at"`
-	AnnounceAt *int64 `bun:"announce_at"` // when people are to hear of it, nil = they have
-	// Sums is the money behind the level, as JSON; see Money.
-	Sums string `bun:"sums"`
-}
-
-// Sum is money of one currency.
-type Sum struct {
-	Currency string `json:"currency"`
-	Minor    int64  `json:"minor"`
-}
-
-// Money is the money behind an alert's level, where its rule names some.
-func (a Alert) Money() []Sum {
-	var sums []Sum
-	_ = json.Unmarshal([]byte(a.Sums), &sums) // empty = none
-	return sums
+	ID         int64        `bun:"id,pk"`
+	Rule       string       `bun:"rule"`
+	Subject    string       `bun:"subject"` // queue, merchant, supplier or node
+	State      string       `bun:"state"`
+	Value      int64        `bun:"value"`          // in the rule's unit, the worst while it fires
+	Count      int64        `bun:"count"`          // how often it happened
+	Sums       money.Totals `bun:"sums,type:text"` // its money
+	OpenedAt   int64        `bun:"opened_at"`
+	UpdatedAt  int64        `bun:"updated_at"`
+	ResolvedAt *int64       `bun:"resolved_at"`
+	AnnounceAt *int64       `bun:"announce_at"` // when people are to hear of it, nil = they have
 }
 
 // Reading is one level of one subject now. What cannot be known is left out: an
@@ -61,16 +47,7 @@ type Reading struct {
 	// at, and of them there is nothing to be read.
 	Rest bool
 	// Sums is the money behind the level, where the rule names some.
-	Sums []Sum
-}
-
-// sums is how the money of a reading is kept.
-func (r Reading) sums() string {
-	if len(r.Sums) == 0 {
-		return ""
-	}
-	text, _ := json.Marshal(r.Sums) // plain values: it cannot fail
-	return string(text)
+	Sums money.Totals
 }
 
 // gather is how long an alert waits for company before people hear of it: what
@@ -125,7 +102,7 @@ func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) e
 		case fires && (rule.back(r.Value) || !rule.Enabled):
 			err = w.resolve(ctx, open, r.Value)
 		case fires && rule.worse(r.Value, open.Value):
-			_, err = w.db.NewRaw("UPDATE alerts SET value = ?, sums = ?, updated_at = ? WHERE id = ? AND state = ?", r.Value, r.sums(), w.db.Now(), open.ID, Firing).Exec(ctx)
+			_, err = w.db.NewRaw("UPDATE alerts SET value = ?, sums = ?, updated_at = ? WHERE id = ? AND state = ?", r.Value, r.Sums, w.db.Now(), open.ID, Firing).Exec(ctx)
 		case !fires && rule.Enabled && w.held(rule, r, at):
 			err = w.fire(ctx, rule, r)
 		}
@@ -189,7 +166,7 @@ func (w *Watch) fire(ctx context.Context, rule Rule, r Reading) error {
 	announce := now + gather.Microseconds()
 	a := &Alert{
 		ID: w.db.NewID(), Rule: r.Rule, Subject: r.Subject, State: Firing, Value: r.Value, Count: 1,
-		OpenedAt: now, UpdatedAt: now, AnnounceAt: &announce, Sums: r.sums(),
+		OpenedAt: now, UpdatedAt: now, AnnounceAt: &announce, Sums: r.Sums,
 	}
 	var last []int64
 	err := w.db.Read.NewRaw("SELECT opened_at FROM alerts WHERE rule = ? AND subject = ? ORDER BY id DESC LIMIT 1", r.Rule, r.Subject).Scan(ctx, &last)
@@ -241,6 +218,7 @@ func (w *Watch) lapse(ctx context.Context, a Alert) error {
 type Event struct {
 	Rule, Subject string
 	Count         int64
+	Sums          money.Totals
 }
 
 // Record keeps events. Those of one rule and subject within the rule's quiet time
@@ -263,18 +241,22 @@ func Record(ctx context.Context, tx bun.Tx, d *db.DB, events []Event) error {
 		if !rule.Enabled {
 			continue
 		}
-		res, err := tx.NewRaw("UPDATE alerts SET count = count + ?, updated_at = ? WHERE id ="+
-			" (SELECT id FROM alerts WHERE rule = ? AND subject = ? ORDER BY id DESC LIMIT 1) AND opened_at > ?",
-			e.Count, now, e.Rule, e.Subject, now-rule.QuietS*1_000_000).Exec(ctx)
+		var last []Alert
+		err = tx.NewSelect().Model(&last).Where("al.rule = ? AND al.subject = ?", e.Rule, e.Subject).OrderExpr("al.id DESC").Limit(1).Scan(ctx)
 		if err != nil {
-			return fmt.Errorf("count an event: %w", err)
+			return fmt.Errorf("look for the last event: %w", err)
 		}
-		if n, _ := res.RowsAffected(); n > 0 {
+		if len(last) > 0 && last[0].OpenedAt > now-rule.QuietS*1_000_000 {
+			sums := last[0].Sums
+			sums.Merge(e.Sums)
+			if _, err := tx.NewRaw("UPDATE alerts SET count = count + ?, sums = ?, updated_at = ? WHERE id = ?", e.Count, sums, now, last[0].ID).Exec(ctx); err != nil {
+				return fmt.Errorf("count an event: %w", err)
+			}
 			continue
 		}
 		announce := now + gather.Microseconds()
 		a := &Alert{
-			ID: d.NewID(), Rule: e.Rule, Subject: e.Subject, State: Happened, Count: e.Count,
+			ID: d.NewID(), Rule: e.Rule, Subject: e.Subject, State: Happened, Count: e.Count, Sums: e.Sums,
 			OpenedAt: now, UpdatedAt: now, AnnounceAt: &announce,
 		}
 		if _, err := tx.NewInsert().Model(a).Exec(ctx); err != nil {
@@ -292,6 +274,25 @@ func find(rules []Rule, name string) (Rule, error) {
 		}
 	}
 	return Rule{}, fmt.Errorf("there is no rule %q", name)
+}
+
+// Fires is how many alerts of one rule fire.
+type Fires struct {
+	Rule, Subject string // Subject is one of them
+	Count, Oldest int64
+}
+
+// FiringByRule counts the alerts that fire, by rule, in the order of the rules.
+// Those of the rules without a subject of their own in the answer (apart) come one
+// by one.
+func FiringByRule(ctx context.Context, q bun.IDB, apart ...string) ([]Fires, error) {
+	var rows []Fires
+	err := q.NewRaw("SELECT rule, min(subject) AS subject, count(*) AS count, min(opened_at) AS oldest FROM alerts WHERE state = 'firing'"+
+		" GROUP BY rule, CASE WHEN rule IN (?) THEN subject ELSE '' END ORDER BY 1, 2 LIMIT ?", bun.List(append(apart, "")), firingCounted).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("count firing alerts by rule: %w", err)
+	}
+	return rows, nil
 }
 
 // firingCounted bounds the count of firing alerts.

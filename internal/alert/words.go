@@ -1,5 +1,7 @@
 package alert
 
+import "backstop/internal/compensation"
+
 // word is one text in both languages.
 type word struct{ zh, en string }
 
@@ -41,6 +43,26 @@ var ruleNames = map[string]word{
 	CountersDiffer:  {"统计与明细不符，已更正", "figures did not agree with their rows, and were put right"},
 }
 
+// kindName is a kind of exceptions, one and many of them.
+type kindName struct{ zh, one, many string }
+
+var kindNames = map[string]kindName{
+	compensation.AmountMismatch:        {"金额不符", "amount mismatch", "amount mismatches"},
+	compensation.CurrencyMismatch:      {"币种不符", "currency mismatch", "currency mismatches"},
+	compensation.AccountMismatch:       {"收款账户不符", "account mismatch", "account mismatches"},
+	compensation.DuplicatePayment:      {"重复付款", "duplicate payment", "duplicate payments"},
+	compensation.LatePayment:           {"关单后到账", "late payment", "late payments"},
+	compensation.UnknownOrder:          {"未知订单的付款", "payment for an unknown order", "payments for unknown orders"},
+	compensation.DisputeOpened:         {"拒付争议", "dispute", "disputes"},
+	compensation.UnknownRefund:         {"未知退款", "unknown refund", "unknown refunds"},
+	compensation.NotifyExhausted:       {"通知失败", "notification out of attempts", "notifications out of attempts"},
+	compensation.StuckPaying:           {"支付无结果", "payment without a result", "payments without a result"},
+	compensation.UnknownEvent:          {"未知类型的消息", "message of an unknown type", "messages of an unknown type"},
+	compensation.SubscriptionExhausted: {"订阅方通知失败", "notification of a subscriber out of attempts", "notifications of subscribers out of attempts"},
+	compensation.DecryptFailed:         {"无法解密的消息", "message that cannot be decrypted", "messages that cannot be decrypted"},
+	compensation.Malformed:             {"内容不完整的消息", "malformed message", "malformed messages"},
+}
+
 // ruleLinks is where in the console people go on.
 var ruleLinks = map[string]string{
 	QueueLength:     "/",
@@ -56,7 +78,7 @@ var ruleLinks = map[string]string{
 	NodesDiffer:     "/",
 	OurFault:        "/notifications",
 	Unreadable:      "/",
-	ExceptionOpened: "/exceptions",
+	ExceptionOpened: "/exceptions?state=needs",
 	DisputeOpened:   "/exceptions?kind=dispute_opened",
 	NotifyExhausted: "/exceptions?kind=notify_exhausted",
 	BreakerOpened:   "/merchants",
@@ -91,5 +113,6 @@ var (
 	wordTested    = word{"测试告警", "a test alert"}
 	wordHead      = word{"审计链头（已签名）", "the signed head of the audit"}
 	wordHeadKeep  = word{"审计第 %d 条。请保存本消息：日后若链条被重写或截短，可据此查出。", "Row %d of the audit. Keep this message: it shows if the chain is ever made anew or cut short."}
+	wordAmounts   = word{"（%s）", " (%s)"}
 	wordMore      = word{"另有 %d 条", "and %d more"}
 )

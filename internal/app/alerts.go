@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -134,8 +133,8 @@ func (a *App) readNodes(ctx context.Context) (all []alert.Reading) {
 				continue
 			}
 			r.Value = w.Count * 100
-			for _, currency := range slices.Sorted(maps.Keys(w.Sums)) {
-				r.Sums = append(r.Sums, alert.Sum{Currency: currency, Minor: w.Sums[currency]})
+			for currency, minor := range w.Sums {
+				r.Sums.Add(minor, currency)
 			}
 		}
 		all = append(all, r)
@@ -161,11 +160,9 @@ func (a *App) readSettings() []alert.Reading {
 }
 
 const (
-	// attemptsLeast, merchantLeast and flowLeast keep a few unlucky attempts from
-	// being a rate.
+	// attemptsLeast and merchantLeast keep a few unlucky attempts from being a rate.
 	attemptsLeast = 20
 	merchantLeast = 5
-	flowLeast     = 20
 )
 
 // windows are over how long the rules' levels are measured.
@@ -237,10 +234,11 @@ func (a *App) readSuppliers(ctx context.Context, over time.Duration) []alert.Rea
 	all := []alert.Reading{{Rule: alert.SupplierSilent, Rest: true}}
 	for _, f := range flows {
 		s, ok := a.settings.Current().Suppliers.ByID(f.Supplier)
-		if !ok || !s.Enabled || f.Usual < flowLeast {
+		level, known := f.Level()
+		if !ok || !s.Enabled || !known {
 			continue
 		}
-		all = append(all, alert.Reading{Rule: alert.SupplierSilent, Subject: s.Code, Value: int64(float64(f.Now) * 100 / f.Usual)})
+		all = append(all, alert.Reading{Rule: alert.SupplierSilent, Subject: s.Code, Value: level})
 	}
 	return all
 }

@@ -177,8 +177,9 @@ func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error)
 type Query struct {
 	Actor            string // with or without its kind
 	Object, ObjectID string
-	From, To         int64 // Unix µs, To not included; 0 = no bound
-	Before, After    int64 // only numbers below and above; 0 = no bound
+	ObjectIDs        []string // any of these; empty = any
+	From, To         int64    // Unix µs, To not included; 0 = no bound
+	Before, After    int64    // only numbers below and above; 0 = no bound
 	// Oldest takes those nearest to After instead of the newest.
 	Oldest bool
 	Limit  int
@@ -208,6 +209,9 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	}
 	if by.ObjectID != "" {
 		sel = sel.Where("au.object_id = ?", by.ObjectID)
+	}
+	if len(by.ObjectIDs) > 0 {
+		sel = sel.Where("au.object_id IN (?)", bun.List(by.ObjectIDs))
 	}
 	if by.Before > 0 {
 		sel = sel.Where("au.number < ?", by.Before)

@@ -14,10 +14,13 @@ import (
 )
 
 // States are all states of an exception.
-var States = []string{Opened, "assigned", "proposed", "approved", "executing", "failed", Resolved, Ignored}
+var States = []string{Opened, Assigned, "proposed", "approved", "executing", "failed", Resolved, Ignored}
 
-// Opened is the state in which every exception starts, Resolved a good end. What
-// is Ignored is still counted, and never opens again.
+// Unsettled are the states of an exception that has not ended.
+var Unsettled = []string{Opened, Assigned, "proposed", "approved", "executing", "failed"}
+
+// Opened is the state in which every exception starts. What is Resolved is open
+// again when it is reported again; what is Ignored stays so.
 const (
 	Opened   = "open"
 	Resolved = "resolved"
@@ -45,11 +48,14 @@ type Item struct {
 	OpenedAt   int64           `bun:"opened_at"`
 	UpdatedAt  int64           `bun:"updated_at"`
 	ResolvedAt *int64          `bun:"resolved_at"`
-	Assignee   string          `bun:"assignee"` // the operator who has it in hand; empty = nobody
+	Assignee   string          `bun:"assignee"` // an operator; empty = unassigned
 	// OccurredAt is when what the detail says happened, by the supplier's clock (Unix
 	// µs): an older report that comes late does not replace it. 0 = the last report
 	// counts.
 	OccurredAt int64 `bun:"occurred_at"`
+	// Outcome is how an exception about money ended, Reference what proves it.
+	Outcome   Outcome `bun:"outcome"`
+	Reference string  `bun:"reference"`
 }
 
 // key is what makes two reports one fact.
@@ -117,7 +123,7 @@ func report(tx bun.Tx, w *db.Writes, rows []*Item, unique string) {
 		q = q.Set(column + " = CASE WHEN EXCLUDED.order_id <> 0 THEN EXCLUDED." + column + " ELSE x." + column + " END")
 	}
 	// What was resolved and happens again wants people again.
-	for _, again := range [][2]string{{"state", "'" + Opened + "'"}, {"assignee", "''"}, {"resolved_at", "NULL"}, {"alerted_at", "NULL"}} {
+	for _, again := range [][2]string{{"state", "'" + Opened + "'"}, {"assignee", "''"}, {"outcome", "''"}, {"reference", "''"}, {"resolved_at", "NULL"}, {"alerted_at", "NULL"}} {
 		q = q.Set(again[0]+" = CASE WHEN x.state = ? AND "+newer+" THEN "+again[1]+" ELSE x."+again[0]+" END", Resolved)
 	}
 	w.Add(q)

@@ -2,6 +2,7 @@ package compensation
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"backstop/internal/db"
@@ -22,13 +23,14 @@ func TestEveryExceptionIsHeardOfOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		sums := map[string]string{}
 		heard := func() (counts map[string]int64) {
 			t.Helper()
 			counts = map[string]int64{}
 			err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
 				all, err := Unheard(ctx, tx, d)
 				for _, h := range all {
-					counts[h.Kind] = h.Count
+					counts[h.Kind], sums[h.Kind] = h.Count, strings.Join(h.Sums.List(), ", ")
 				}
 				return err
 			})
@@ -37,9 +39,10 @@ func TestEveryExceptionIsHeardOfOnce(t *testing.T) {
 			}
 			return counts
 		}
-		open(&Item{Kind: LatePayment, OrderNo: "1"}, &Item{Kind: LatePayment, OrderNo: "2"}, &Item{Kind: Malformed, Subject: "x"})
-		if got := heard(); got[LatePayment] != 2 || got[Malformed] != 1 {
-			t.Fatalf("heard %v", got)
+		open(&Item{Kind: LatePayment, OrderNo: "1", Amount: 1999, Currency: "CNY"}, &Item{Kind: LatePayment, OrderNo: "2", Amount: 3998, Currency: "CNY"},
+			&Item{Kind: LatePayment, OrderNo: "3", Amount: 7, Currency: "JPY"}, &Item{Kind: Malformed, Subject: "x"})
+		if got := heard(); got[LatePayment] != 3 || got[Malformed] != 1 || sums[LatePayment] != "CNY 59.97, JPY 7" || sums[Malformed] != "" {
+			t.Fatalf("heard %v with %v", got, sums)
 		}
 		open(&Item{Kind: LatePayment, OrderNo: "1"}) // the same fact, reported again
 		if got := heard(); len(got) != 0 {

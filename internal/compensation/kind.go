@@ -26,23 +26,23 @@ type Kind struct {
 	// Money: an amount that a supplier holds or demands hangs on how it ends, so that
 	// ending it is a decision about money.
 	Money bool
-	// Ignorable: operators may say that they never want to see it again.
-	Ignorable bool
+	// Held: the supplier holds the amount, and no order has taken it.
+	Held bool
 }
 
 // kinds are all of them, those about money first.
 var kinds = []Kind{
-	{Name: AmountMismatch, Money: true},
-	{Name: CurrencyMismatch, Money: true},
-	{Name: AccountMismatch, Money: true},
-	{Name: DuplicatePayment, Money: true},
-	{Name: LatePayment, Money: true},
-	{Name: UnknownOrder, Money: true},
+	{Name: AmountMismatch, Money: true, Held: true},
+	{Name: CurrencyMismatch, Money: true, Held: true},
+	{Name: AccountMismatch, Money: true, Held: true},
+	{Name: DuplicatePayment, Money: true, Held: true},
+	{Name: LatePayment, Money: true, Held: true},
+	{Name: UnknownOrder, Money: true, Held: true},
 	{Name: DisputeOpened, Money: true},
 	{Name: UnknownRefund, Money: true},
 	{Name: NotifyExhausted},
 	{Name: StuckPaying},
-	{Name: UnknownEvent, Ignorable: true},
+	{Name: UnknownEvent},
 	{Name: SubscriptionExhausted},
 	{Name: DecryptFailed},
 	{Name: Malformed},
@@ -56,11 +56,21 @@ var Kinds = func() (names []string) {
 	return names
 }()
 
+// HeldKinds are the kinds whose amount a supplier holds and no order has taken.
+var HeldKinds = func() (names []string) {
+	for _, k := range kinds {
+		if k.Held {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}()
+
 // CarriesMoney says whether ending an exception of the kind decides about money.
 func CarriesMoney(kind string) bool { return kindOf(kind).Money }
 
-// Ignorable says whether exceptions of the kind may be ignored for good.
-func Ignorable(kind string) bool { return kindOf(kind).Ignorable }
+// IsHeld says whether the supplier holds the amount of an exception of the kind.
+func IsHeld(kind string) bool { return kindOf(kind).Held }
 
 func kindOf(name string) Kind {
 	for _, k := range kinds {

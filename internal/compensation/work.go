@@ -13,8 +13,8 @@ import (
 // Assigned is the state of what somebody has taken in hand.
 const Assigned = "assigned"
 
-// ErrOver says that an exception is over, or that its end is decided elsewhere.
-var ErrOver = errors.New("the exception is not open any more")
+// ErrOver says that an exception is over, or that it was changed meanwhile.
+var ErrOver = errors.New("the exception is not open any more, or was changed meanwhile: look again")
 
 // ErrNoException says that there is no such exception.
 var ErrNoException = errors.New("no such exception")
@@ -26,35 +26,15 @@ func Assign(ctx context.Context, tx bun.Tx, d *db.DB, id int64, person string) e
 	if person == "" {
 		state = Opened
 	}
-	return work(ctx, tx, id, tx.NewRaw("UPDATE exceptions SET state = ?, assignee = ?, updated_at = ? WHERE id = ? AND state IN (?)",
-		state, person, d.Now(), id, bun.List([]string{Opened, Assigned})))
+	return work(ctx, tx, id, ErrOver, tx.NewRaw("UPDATE exceptions SET state = ?, assignee = ?, updated_at = ? WHERE id = ? AND state IN (?)",
+		state, person, d.Now(), id, bun.List(workable)))
 }
 
-// Settle ends an open exception: somebody put right what it is about. The order
-// does not change by it. Reported again, the exception is open again. Errors:
-// ErrNoException, ErrOver.
-func Settle(ctx context.Context, tx bun.Tx, d *db.DB, id int64) error {
-	now := d.Now()
-	return work(ctx, tx, id, tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ? WHERE id = ? AND state IN (?)",
-		Resolved, now, now, id, bun.List([]string{Opened, Assigned})))
-}
+// workable are the states in which people work on an exception.
+var workable = []string{Opened, Assigned}
 
-// Ignore ends an open exception of an ignorable kind for good: reported again, it is
-// counted and stays as it is. Errors: ErrNoException, ErrOver (also of other kinds).
-func Ignore(ctx context.Context, tx bun.Tx, d *db.DB, id int64) error {
-	var ignorable []string
-	for _, k := range kinds {
-		if k.Ignorable {
-			ignorable = append(ignorable, k.Name)
-		}
-	}
-	now := d.Now()
-	return work(ctx, tx, id, tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ? WHERE id = ? AND state IN (?) AND kind IN (?)",
-		Ignored, now, now, id, bun.List([]string{Opened, Assigned}), bun.List(ignorable)))
-}
-
-// work runs a compare-and-set on one exception's state.
-func work(ctx context.Context, tx bun.Tx, id int64, q *bun.RawQuery) error {
+// work runs a compare-and-set on one exception; lost says that it was too late.
+func work(ctx context.Context, tx bun.Tx, id int64, lost error, q *bun.RawQuery) error {
 	res, err := q.Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("change an exception: %w", err)
@@ -69,5 +49,5 @@ func work(ctx context.Context, tx bun.Tx, id int64, q *bun.RawQuery) error {
 	if len(there) == 0 {
 		return ErrNoException
 	}
-	return ErrOver
+	return lost
 }

@@ -34,7 +34,9 @@ func TestAnExceptionIsTakenInHandAndSettledOnce(t *testing.T) {
 			return do(func(ctx context.Context, tx bun.Tx) error { return Assign(ctx, tx, d, id, to) })
 		}
 		settle := func() error {
-			return do(func(ctx context.Context, tx bun.Tx) error { return Settle(ctx, tx, d, item.ID) })
+			return do(func(ctx context.Context, tx bun.Tx) error {
+				return Settle(ctx, tx, d, item, Settlement{Outcome: NoEffect})
+			})
 		}
 		now := func() (i Item) {
 			t.Helper()

@@ -146,10 +146,13 @@ func (w evidenceWriter) event(i Item) map[string]any {
 		x := i.Exception
 		return map[string]any{
 			"kind": "exception", "exception": x.Kind, "state": x.State, "subject": x.Subject, "amount": number(x.Amount), "currency": x.Currency,
-			"seen": x.Seen, "detail": string(x.Detail),
+			"seen": x.Seen, "detail": string(x.Detail), "outcome": string(x.Outcome), "reference": x.Reference,
 		}
 	case i.Settled != nil:
-		return map[string]any{"kind": "exception_settled", "exception": i.Settled.Kind, "state": i.Settled.State}
+		x := i.Settled
+		return map[string]any{
+			"kind": "exception_settled", "exception": x.Kind, "state": x.State, "outcome": string(x.Outcome), "reference": x.Reference,
+		}
 	case i.Breaker != nil:
 		c := i.Breaker
 		return map[string]any{
@@ -157,7 +160,7 @@ func (w evidenceWriter) event(i Item) map[string]any {
 		}
 	case i.Act != nil:
 		return map[string]any{
-			"kind": "act", "action": i.Act.Action, "actor": i.Act.Actor, "params": i.Act.Params, "audit_row": i.Act.Number, "audit_hash": i.Act.Hash,
+			"kind": "act", "object": i.Act.Object, "action": i.Act.Action, "actor": i.Act.Actor, "params": i.Act.Params, "audit_row": i.Act.Number, "audit_hash": i.Act.Hash,
 		}
 	}
 	return map[string]any{"kind": "plan", "plan": string(i.Plan.Kind), "number": i.Plan.Number, "of": i.Plan.Of}

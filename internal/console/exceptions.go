@@ -16,9 +16,6 @@ const (
 	Unsettled   = "waiting" // nobody has put it right or dismissed it
 )
 
-// unsettledStates are those that Unsettled stands for.
-var unsettledStates = []string{"open", "assigned", "proposed", "approved", "executing", "failed"}
-
 // ExceptionFilter asks for exceptions. Empty fields do not filter.
 type ExceptionFilter struct {
 	OrderNo string // also the reference of a callback that found no order
@@ -39,7 +36,7 @@ func (b *Book) Exceptions(ctx context.Context, f ExceptionFilter) (Page[compensa
 	case NeedsPerson:
 		states = Waiting
 	case Unsettled:
-		states = unsettledStates
+		states = compensation.Unsettled
 	}
 	switch {
 	case f.Kind != "":

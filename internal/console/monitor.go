@@ -10,8 +10,6 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/queue"
 	"backstop/internal/report"
-
-	"github.com/uptrace/bun"
 )
 
 // Realtime is what happens now, in the figures of the overview.
@@ -122,7 +120,7 @@ func (b *Book) MerchantStatuses(ctx context.Context, code string, after int64, l
 	for _, r := range rows {
 		all = append(all, MerchantStatus{
 			MerchantHealth: MerchantHealth{
-				Health: s.Health[r.ID], Code: r.Code, Name: r.Name, AtRisk: risk.ByMerchant[r.ID], Waiting: risk.Waiting[r.ID],
+				Health: s.Health[r.ID], Code: r.Code, Name: r.Name, AtRisk: risk.ByMerchant[r.ID], Waiting: risk.Waiting[r.ID].Orders(),
 				Breaker: b.breakers.Of(r.ID), Slow: slices.Contains(slow, r.ID),
 			},
 			ID: r.ID, Disabled: r.DisabledAt != nil, LastOK: s.OKAt[r.ID], LastFailed: s.FailedAt[r.ID], DueAt: s.DueAt[r.ID],
@@ -152,17 +150,10 @@ func (b *Book) Nodes(ctx context.Context) ([]Node, error) {
 
 // MerchantCodes are the codes of merchants, and of the house's systems, by id.
 func (b *Book) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
-	codes := make(map[int64]string, len(ids))
-	if len(ids) == 0 {
-		return codes, nil
+	named, err := b.named(ctx, ids)
+	codes := make(map[int64]string, len(named))
+	for id, n := range named {
+		codes[id] = n.Code
 	}
-	var rows []Named
-	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)"+
-		" UNION ALL SELECT id, code, name FROM subscriptions WHERE id IN (?)", bun.List(ids), bun.List(ids)).Scan(ctx, &rows); err != nil {
-		return nil, fmt.Errorf("read the merchants' codes: %w", err)
-	}
-	for _, r := range rows {
-		codes[r.ID] = r.Code
-	}
-	return codes, nil
+	return codes, err
 }

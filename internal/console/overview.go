@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
 	"backstop/internal/notify"
 	"backstop/internal/report"
 
@@ -140,11 +139,11 @@ func (b *Book) Health(ctx context.Context) ([]MerchantHealth, error) {
 	var all []MerchantHealth
 	for _, h := range did {
 		seen[h.Merchant] = true
-		all = append(all, MerchantHealth{Health: h, AtRisk: risk.ByMerchant[h.Merchant], Waiting: risk.Waiting[h.Merchant]})
+		all = append(all, MerchantHealth{Health: h, AtRisk: risk.ByMerchant[h.Merchant], Waiting: risk.Waiting[h.Merchant].Orders()})
 	}
 	for id, s := range risk.ByMerchant {
 		if !seen[id] {
-			all = append(all, MerchantHealth{Health: report.Health{Merchant: id}, AtRisk: s, Waiting: risk.Waiting[id]})
+			all = append(all, MerchantHealth{Health: report.Health{Merchant: id}, AtRisk: s, Waiting: risk.Waiting[id].Orders()})
 		}
 	}
 	slices.SortFunc(all, func(x, y MerchantHealth) int {
@@ -170,75 +169,32 @@ func (b *Book) Health(ctx context.Context) ([]MerchantHealth, error) {
 }
 
 func (b *Book) nameMerchants(ctx context.Context, all []MerchantHealth) error {
-	if len(all) == 0 {
-		return nil
-	}
 	ids := make([]int64, len(all))
 	for i, h := range all {
 		ids[i] = h.Merchant
 	}
-	var names []Named
+	named, err := b.named(ctx, ids)
+	for i, h := range all {
+		all[i].Code, all[i].Name = named[h.Merchant].Code, named[h.Merchant].Name
+	}
+	return err
+}
+
+// named are merchants, and the house's systems, by id.
+func (b *Book) named(ctx context.Context, ids []int64) (map[int64]Named, error) {
+	by := make(map[int64]Named, len(ids))
+	if len(ids) == 0 {
+		return by, nil
+	}
+	var rows []Named
 	if err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?)"+
-		" UNION ALL SELECT id, code, name FROM subscriptions WHERE id IN (?)", bun.List(ids), bun.List(ids)).Scan(ctx, &names); err != nil {
-		return fmt.Errorf("read the merchants' names: %w", err)
+		" UNION ALL SELECT id, code, name FROM subscriptions WHERE id IN (?)", bun.List(ids), bun.List(ids)).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read the merchants' names: %w", err)
 	}
-	for i := range all {
-		for _, n := range names {
-			if n.ID == all[i].Merchant {
-				all[i].Code, all[i].Name = n.Code, n.Name
-			}
-		}
+	for _, r := range rows {
+		by[r.ID] = r
 	}
-	return nil
-}
-
-// Todo is one kind of exception that waits for a person.
-type Todo struct {
-	Kind   string
-	Count  int64
-	More   bool // there are more than were counted
-	Sums   []report.Sum
-	Oldest int64 // Unix µs
-}
-
-// Kinds are all kinds of exceptions, those about money first.
-var Kinds = compensation.Kinds
-
-// Waiting are the states in which an exception waits for a person.
-var Waiting = []string{"open", "assigned", "proposed", "failed"}
-
-// todoRows bounds what is counted of one kind.
-const todoRows = 1000
-
-// Todo returns what waits for a person, by kind, in the order of Kinds.
-func (b *Book) Todo(ctx context.Context) ([]Todo, error) {
-	var all []Todo
-	for _, kind := range Kinds {
-		var rows []struct {
-			report.Sum `bun:",extend"`
-			Oldest     int64
-		}
-		err := b.db.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(opened_at) AS oldest FROM"+
-			" (SELECT currency, amount, opened_at FROM exceptions WHERE kind = ? AND state IN (?) LIMIT ?) AS w GROUP BY currency ORDER BY currency",
-			kind, bun.List(Waiting), todoRows).Scan(ctx, &rows)
-		if err != nil {
-			return nil, fmt.Errorf("count exceptions: %w", err)
-		}
-		t := Todo{Kind: kind}
-		for _, r := range rows {
-			t.Count += r.Orders
-			if t.Oldest == 0 || r.Oldest < t.Oldest {
-				t.Oldest = r.Oldest
-			}
-			if r.Currency != "" && r.Minor != 0 {
-				t.Sums = append(t.Sums, r.Sum)
-			}
-		}
-		if t.More = t.Count >= todoRows; t.Count > 0 {
-			all = append(all, t)
-		}
-	}
-	return all, nil
+	return by, nil
 }
 
 // FirstSteps is what an installation has already.

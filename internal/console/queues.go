@@ -19,6 +19,9 @@ type Lane struct {
 	Rows    int64 // that wait there
 	More    bool  // there are more than were counted
 	Overdue time.Duration
+	// Age is how old the oldest is where rows are parked: they are not overdue, and
+	// wait nevertheless.
+	Age     time.Duration
 	InRedis int // tasks; rows are the truth, tasks only nudge
 	Latency time.Duration
 }
@@ -66,6 +69,9 @@ func (b *Book) Queues(ctx context.Context, sizes func(context.Context) (map[stri
 		l := Lane{Name: name}
 		if r, ok := rows[name]; ok {
 			l.Kept, l.Rows, l.More = true, r.Count, r.Cut
+			if name == string(queue.Delayed) && r.Count > 0 {
+				l.Age = time.Duration(max(0, now-r.Made)) * time.Microsecond
+			}
 			if r.Oldest > 0 && r.Oldest < now {
 				l.Overdue = time.Duration(now-r.Oldest) * time.Microsecond
 			}
@@ -82,13 +88,17 @@ type laneCount struct {
 	Status notify.Status
 	Count  int64
 	Oldest int64
-	Cut    bool // there may be more than were counted
+	Made   int64 // when the oldest was made
+	Cut    bool  // there may be more than were counted
 }
 
 // and adds what waits elsewhere.
 func (l laneCount) and(m laneCount) laneCount {
 	if l.Count == 0 || m.Count > 0 && m.Oldest < l.Oldest {
 		l.Oldest = m.Oldest
+	}
+	if l.Count == 0 || m.Count > 0 && m.Made < l.Made {
+		l.Made = m.Made
 	}
 	l.Count, l.Cut = l.Count+m.Count, l.Cut || m.Cut
 	return l
@@ -135,7 +145,7 @@ func (b *Book) waiting(ctx context.Context, slow []int64) (map[string]laneCount,
 // stands.
 func (b *Book) byStatus(ctx context.Context, which string, merchants []int64) (map[notify.Status]laneCount, error) {
 	of := map[notify.Status]laneCount{}
-	sample := b.db.Read.NewSelect().Table("deliveries").Column("status", "next_at").Where("next_at IS NOT NULL").Limit(laneRows)
+	sample := b.db.Read.NewSelect().Table("deliveries").Column("status", "next_at", "created_at").Where("next_at IS NOT NULL").Limit(laneRows)
 	switch {
 	case len(merchants) > 0:
 		sample = sample.Where("merchant_id ? (?)", bun.Safe(which), bun.List(merchants))
@@ -143,7 +153,7 @@ func (b *Book) byStatus(ctx context.Context, which string, merchants []int64) (m
 		return of, nil
 	}
 	var rows []laneCount
-	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest FROM (?) AS w GROUP BY status", sample).Scan(ctx, &rows)
+	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest, min(created_at) AS made FROM (?) AS w GROUP BY status", sample).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("count waiting notifications: %w", err)
 	}

@@ -273,13 +273,25 @@ func (b *Book) addExceptions(ctx context.Context, s *Story) error {
 	return nil
 }
 
+// addActs adds what people did about the order and about its exceptions.
 func (b *Book) addActs(ctx context.Context, s *Story) error {
-	rows, err := audit.List(ctx, b.db.Read, audit.Query{Object: "order", ObjectID: s.Order.OrderNo, Limit: storyRows})
-	if err != nil {
-		return err
+	about := []audit.Query{{Object: "order", ObjectID: s.Order.OrderNo, Limit: storyRows}}
+	if len(s.Exceptions) > 0 {
+		ids := make([]string, len(s.Exceptions))
+		for i, x := range s.Exceptions {
+			ids[i] = ExceptionID(x.ID)
+		}
+		about = append(about, audit.Query{Object: ExceptionObject, ObjectIDs: ids, Limit: storyRows})
 	}
-	for i := range rows {
-		s.Items = append(s.Items, Item{At: rows[i].At, Phase: PeoplePhase, Act: &rows[i]})
+	for _, q := range about {
+		rows, err := audit.List(ctx, b.db.Read, q)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			s.Items = append(s.Items, Item{At: rows[i].At, Phase: PeoplePhase, Act: &rows[i]})
+		}
+		s.Cut = s.Cut || len(rows) == storyRows
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestPeopleHearOfAnException(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.ContainsFunc(heard, func(text string) bool {
-				return strings.Contains(text, "unknown_order: 1 times") && strings.Contains(text, w.address+"/exceptions")
+				return strings.Contains(text, "1 payment for an unknown order (CNY 1.00)") && strings.Contains(text, w.address+"/exceptions")
 			})
 		})
 	})

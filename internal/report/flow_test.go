@@ -26,7 +26,7 @@ func TestASuppliersFlowIsComparedWithTheSameHour(t *testing.T) {
 		add(5*time.Minute, 1, 2)
 		add(5*time.Minute, 2, 7) // never seen at this hour
 		got, err := report.Flows(t.Context(), d, 10*time.Minute)
-		if err != nil || len(got) != 1 || got[0] != (report.Flow{Supplier: 1, Now: 2, Usual: 40}) {
+		if err != nil || len(got) != 1 || got[0] != (report.Flow{Supplier: 1, Now: 2, Usual: 40, Span: 10 * time.Minute}) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -188,48 +187,4 @@ func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, er
 		removed += n
 	}
 	return removed, nil
-}
-
-// Flow is how many callbacks came from a supplier lately, and how many come
-// usually at this hour.
-type Flow struct {
-	Supplier int64
-	Now      int64
-	Usual    float64 // mean of the same span on the days before that are kept
-}
-
-// Flows compares the last whole span with the same span on the days before.
-// Suppliers that never called at this hour are left out: of them nothing is
-// usual.
-func Flows(ctx context.Context, d *db.DB, span time.Duration) ([]Flow, error) {
-	end := floor(d.Now(), time.Minute)
-	by := map[int64]*Flow{}
-	days := int((minutesKept - span) / (24 * time.Hour))
-	for day := days; day >= 0; day-- {
-		to := end - (time.Duration(day) * 24 * time.Hour).Microseconds()
-		var rows []struct{ SupplierID, N int64 }
-		err := d.Read.NewRaw("SELECT supplier_id, CAST(sum(n) AS BIGINT) AS n FROM report_callbacks WHERE start >= ? AND start < ? GROUP BY supplier_id",
-			to-span.Microseconds(), to).Scan(ctx, &rows)
-		if err != nil {
-			return nil, fmt.Errorf("read the flow of callbacks: %w", err)
-		}
-		for _, r := range rows {
-			f := by[r.SupplierID]
-			switch {
-			case day > 0 && f == nil:
-				by[r.SupplierID] = &Flow{Supplier: r.SupplierID, Usual: float64(r.N)}
-			case day > 0:
-				f.Usual += float64(r.N)
-			case f != nil:
-				f.Now = r.N
-			}
-		}
-	}
-	all := make([]Flow, 0, len(by))
-	for _, f := range by {
-		f.Usual /= float64(days)
-		all = append(all, *f)
-	}
-	slices.SortFunc(all, func(x, y Flow) int { return cmp.Compare(x.Supplier, y.Supplier) })
-	return all, nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
+	"backstop/internal/compensation"
 	"backstop/internal/db"
 
 	"github.com/uptrace/bun"
@@ -49,7 +51,8 @@ func (s Standing) Orders() (n int64) {
 	return n
 }
 
-func (s *Standing) add(m Sum) {
+// Add adds a sum.
+func (s *Standing) Add(m Sum) {
 	for i := range s.Sums {
 		if s.Sums[i].Currency == m.Currency {
 			s.Sums[i].Orders += m.Orders
@@ -64,9 +67,10 @@ func (s *Standing) add(m Sum) {
 type Risk struct {
 	At         int64 // Unix µs
 	Parts      map[Part]Standing
-	Total      Standing           // the parts together
-	ByMerchant map[int64]Standing // the parts that are about a merchant
-	Waiting    map[int64]int64    // orders that are untold, by merchant
+	Total      Standing            // the parts together
+	ByMerchant map[int64]Standing  // the parts that are about a merchant
+	Waiting    map[int64]Standing  // what is untold, by merchant
+	Kinds      map[string]Standing // Mismatch by kind of exception
 }
 
 const (
@@ -79,35 +83,39 @@ const (
 	stuckAfter = 10 * time.Second
 )
 
-// unsettled are the states of exceptions that nobody has put right or dismissed;
-// the kinds and states are those of the exception desk, which stands above.
-const (
-	unsettled        = "('open', 'assigned', 'proposed', 'approved', 'executing', 'failed')"
-	compensatedKinds = "('notify_exhausted', 'stuck_paying')"
-	mismatchKinds    = "('amount_mismatch', 'currency_mismatch', 'account_mismatch', 'late_payment', 'duplicate_payment', 'unknown_order')"
+// Which exceptions the parts are made of, as lists of SQL. A mismatch is money that
+// a supplier holds and no order has taken; a dispute or an unknown refund is money
+// that is taken back, which is another sum.
+var (
+	unsettled        = list(compensation.Unsettled)
+	compensatedKinds = list([]string{compensation.NotifyExhausted, compensation.StuckPaying})
+	mismatchKinds    = list(compensation.HeldKinds)
 )
+
+// list writes names of ours as a list of SQL.
+func list(names []string) string { return "('" + strings.Join(names, "', '") + "')" }
 
 // reads are the parts that are read exactly. What they count changes in many
 // places, is small by its nature, and lies behind an index of its own; a counter
 // would have to be kept in each of those places and could be wrong. Untold money
 // grows with the traffic and is a counter.
 var reads = []struct {
-	part         Part
-	table, since string
-	where        string
+	part               Part
+	table, kind, since string
+	where              string
 }{
-	{Compensated, "exceptions", "x.opened_at", "x.kind IN " + compensatedKinds +
+	{Compensated, "exceptions", "x.kind", "x.opened_at", "x.kind IN " + compensatedKinds +
 		" AND x.state IN " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND o.status IN ('paid', 'paying', 'closing'))" +
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},
-	{Stuck, "orders", "o.next_at", "o.next_at IS NOT NULL AND o.next_at < ?" +
+	{Stuck, "orders", "''", "o.next_at", "o.next_at IS NOT NULL AND o.next_at < ?" +
 		" AND o.status IN ('paying', 'closing') AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND x.state IN " + unsettled + ")"},
-	{Mismatch, "exceptions", "x.opened_at", "x.kind IN " + mismatchKinds + " AND x.state IN " + unsettled},
+	{Mismatch, "exceptions", "x.kind", "x.opened_at", "x.kind IN " + mismatchKinds + " AND x.state IN " + unsettled},
 }
 
 // AtRisk reads the money at risk. The counter in it is at most as old as the last
 // fold.
 func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
-	r := &Risk{At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}, Waiting: map[int64]int64{}}
+	r := &Risk{At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}, Waiting: map[int64]Standing{}, Kinds: map[string]Standing{}}
 	var rows []riskRow
 	err := d.Read.NewRaw("SELECT merchant_id, currency, orders, amount AS minor, 0 AS since FROM report_untold WHERE orders <> 0 OR amount <> 0 ORDER BY currency").Scan(ctx, &rows)
 	if err != nil {
@@ -118,9 +126,9 @@ func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 		rows = nil
 		of, _ := RowsOf(part.part, r.At)
 		alias := aliases[part.table]
-		err := d.Read.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(since) AS since FROM (SELECT "+
-			alias+".merchant_id, "+alias+".currency, "+alias+".amount, "+part.since+" AS since FROM "+part.table+" AS "+alias+" WHERE "+of.Where+
-			" LIMIT ?) AS w GROUP BY merchant_id, currency ORDER BY currency", append(of.Args, riskRows)...).Scan(ctx, &rows)
+		err := d.Read.NewRaw("SELECT merchant_id, currency, kind, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(since) AS since FROM (SELECT "+
+			alias+".merchant_id, "+alias+".currency, "+alias+".amount, "+part.kind+" AS kind, "+part.since+" AS since FROM "+part.table+" AS "+alias+" WHERE "+of.Where+
+			" LIMIT ?) AS w GROUP BY merchant_id, currency, kind ORDER BY currency", append(of.Args, riskRows)...).Scan(ctx, &rows)
 		if err != nil {
 			return nil, fmt.Errorf("sum up what is %s: %w", part.part, err)
 		}
@@ -131,6 +139,7 @@ func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 
 type riskRow struct {
 	MerchantID int64
+	Kind       string // of the exception, where one stands for it
 	Sum        `bun:",extend"`
 	Since      int64
 }
@@ -138,17 +147,24 @@ type riskRow struct {
 func (r *Risk) add(part Part, rows []riskRow) {
 	var s Standing
 	for _, row := range rows {
-		s.add(row.Sum)
-		r.Total.add(row.Sum)
+		s.Add(row.Sum)
+		r.Total.Add(row.Sum)
+		if part == Mismatch {
+			k := r.Kinds[row.Kind]
+			k.Add(row.Sum)
+			r.Kinds[row.Kind] = k
+		}
 		if row.Since > 0 && (s.Oldest == 0 || row.Since < s.Oldest) {
 			s.Oldest = row.Since
 		}
 		if row.MerchantID != 0 {
 			m := r.ByMerchant[row.MerchantID]
-			m.add(row.Sum)
+			m.Add(row.Sum)
 			r.ByMerchant[row.MerchantID] = m
 			if part == Untold {
-				r.Waiting[row.MerchantID] += row.Orders
+				w := r.Waiting[row.MerchantID]
+				w.Add(row.Sum)
+				r.Waiting[row.MerchantID] = w
 			}
 		}
 	}
@@ -218,7 +234,7 @@ func History(ctx context.Context, d *db.DB, since int64) ([]Past, error) {
 		}
 		parts := all[len(all)-1].Parts
 		s := parts[r.Part]
-		s.add(Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Amount})
+		s.Add(Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Amount})
 		parts[r.Part] = s
 	}
 	return all, nil

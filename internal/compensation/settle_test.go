@@ -1,0 +1,164 @@
+package compensation
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+
+	"github.com/uptrace/bun"
+)
+
+// desk is a database with what people do about exceptions.
+type desk struct {
+	*testing.T
+	db *db.DB
+}
+
+func (k desk) do(f func(context.Context, bun.Tx) error) error { return k.db.Tx(k.Context(), f) }
+
+func (k desk) open(items ...Item) {
+	k.Helper()
+	if err := k.do(func(ctx context.Context, tx bun.Tx) error {
+		w := db.NewWrites(tx)
+		all := make([]*Item, len(items))
+		for n := range items {
+			all[n] = &items[n]
+		}
+		Open(tx, w, k.db, all)
+		return w.Exec(ctx)
+	}); err != nil {
+		k.Fatal(err)
+	}
+}
+
+func (k desk) of(kind string) *Item {
+	k.Helper()
+	var i Item
+	if err := k.db.Read.NewSelect().Model(&i).Where("x.kind = ?", kind).Scan(k.Context()); err != nil {
+		k.Fatal(err)
+	}
+	return &i
+}
+
+func (k desk) settle(i *Item, s Settlement) error {
+	return k.do(func(ctx context.Context, tx bun.Tx) error { return Settle(ctx, tx, k.db, i, s) })
+}
+
+func (k desk) unheard() (all []Heard) {
+	k.Helper()
+	if err := k.do(func(ctx context.Context, tx bun.Tx) (err error) {
+		all, err = Unheard(ctx, tx, k.db)
+		return err
+	}); err != nil {
+		k.Fatal(err)
+	}
+	return all
+}
+
+func TestMoneyIsSettledByItsAmountAnOutcomeAndAReference(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := desk{t, d}
+		wrong := Item{Kind: AmountMismatch, OrderNo: "1", Subject: "t1", Amount: 1998, Currency: "CNY"}
+		k.open(wrong, Item{Kind: StuckPaying, OrderNo: "2"}, Item{Kind: DisputeOpened, Subject: "du_1"})
+		x := k.of(AmountMismatch)
+		for _, c := range []struct {
+			field string
+			s     Settlement
+		}{
+			{"amount", Settlement{Outcome: RefundedElsewhere, Reference: "R1"}},
+			{"amount", Settlement{Amount: "19.99", Outcome: RefundedElsewhere, Reference: "R1"}},
+			{"amount", Settlement{Amount: "1998", Outcome: RefundedElsewhere, Reference: "R1"}},
+			{"outcome", Settlement{Amount: "19.98", Reference: "R1"}},
+			{"outcome", Settlement{Amount: "19.98", Outcome: "gone", Reference: "R1"}},
+			{"reference", Settlement{Amount: "19.98", Outcome: RefundedElsewhere}},
+			{"reference", Settlement{Amount: "19.98", Outcome: AcceptedElsewhere, Reference: strings.Repeat("字", maxReference+1)}},
+			{"reference", Settlement{Amount: "19.98", Outcome: NoEffect, Reference: "a\x00b"}},
+			{"ignore", Settlement{Amount: "19.98", Outcome: NoEffect, Ignore: true}},
+		} {
+			var field *FieldError
+			if err := k.settle(x, c.s); !errors.As(err, &field) || field.Field != c.field {
+				t.Errorf("%+v: %v, want the field %s", c.s, err, c.field)
+			}
+		}
+		if i := k.of(AmountMismatch); i.State != Opened {
+			t.Fatalf("a refusal left %+v", i)
+		}
+
+		// What it is about changed since it was shown.
+		stale := *x
+		stale.Amount = 1997
+		if err := k.settle(&stale, Settlement{Amount: "19.97", Outcome: RefundedElsewhere, Reference: "R1"}); !errors.Is(err, ErrOver) {
+			t.Errorf("by another amount: %v", err)
+		}
+		if err := k.settle(x, Settlement{Amount: "19.98", Outcome: RefundedElsewhere, Reference: strings.Repeat("字", maxReference)}); err != nil {
+			t.Fatal(err)
+		}
+		if i := k.of(AmountMismatch); i.State != Resolved || i.Outcome != RefundedElsewhere || len([]rune(i.Reference)) != maxReference {
+			t.Errorf("settled: %+v", i)
+		}
+		k.open(wrong) // it is reported again
+		if i := k.of(AmountMismatch); i.State != Opened || i.Outcome != "" || i.Reference != "" {
+			t.Errorf("reported again: %+v", i)
+		}
+
+		// Money of an unknown amount has no amount to type, but an outcome.
+		if err := k.settle(k.of(DisputeOpened), Settlement{}); err == nil {
+			t.Error("a dispute without an amount is settled without an outcome")
+		}
+		if err := k.settle(k.of(DisputeOpened), Settlement{Outcome: NoEffect}); err != nil {
+			t.Error(err)
+		}
+		if err := k.settle(k.of(StuckPaying), Settlement{Outcome: NoEffect}); err == nil {
+			t.Error("what is not about money has an outcome")
+		}
+		if err := k.settle(k.of(StuckPaying), Settlement{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatWasSettledIsOpenedAgainAndAlertsAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := desk{t, d}
+		event := Item{Kind: UnknownEvent, Subject: "charge.odd"}
+		k.open(event, Item{Kind: LatePayment, OrderNo: "1", Amount: 500, Currency: "JPY"})
+		reopen := func(id int64) error {
+			return k.do(func(ctx context.Context, tx bun.Tx) error { return Reopen(ctx, tx, d, id) })
+		}
+		if err := reopen(k.of(LatePayment).ID); !errors.Is(err, ErrOpen) {
+			t.Errorf("what is open is opened again: %v", err)
+		}
+		if err := reopen(1); !errors.Is(err, ErrNoException) {
+			t.Errorf("of nothing: %v", err)
+		}
+		k.unheard()
+		if err := k.settle(k.of(LatePayment), Settlement{Amount: "500", Outcome: AcceptedElsewhere, Reference: "R"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.settle(k.of(UnknownEvent), Settlement{Ignore: true}); err != nil {
+			t.Fatal(err)
+		}
+		k.open(event)
+		if i := k.of(UnknownEvent); i.State != Ignored || i.Seen != 2 {
+			t.Errorf("what is ignored and reported again: %+v", i)
+		}
+		if heard := k.unheard(); len(heard) != 0 {
+			t.Errorf("what is ignored alerts: %v", heard)
+		}
+		for _, kind := range []string{LatePayment, UnknownEvent} {
+			if err := reopen(k.of(kind).ID); err != nil {
+				t.Fatal(err)
+			}
+			if i := k.of(kind); i.State != Opened || i.ResolvedAt != nil || i.Outcome != "" || i.Reference != "" || i.Assignee != "" {
+				t.Errorf("opened again: %+v", i)
+			}
+		}
+		if heard := k.unheard(); len(heard) != 2 {
+			t.Errorf("opened again they alert: %v", heard)
+		}
+	})
+}

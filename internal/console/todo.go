@@ -1,0 +1,244 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"backstop/internal/alert"
+	"backstop/internal/breaker"
+	"backstop/internal/compensation"
+	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
+)
+
+// Matter is what a line of the to-do list is about.
+type Matter string
+
+// Matters.
+const (
+	MatterExceptions Matter = "exceptions"     // of one kind
+	MatterBreaker    Matter = "breaker"        // one merchant's is open
+	MatterBreakers   Matter = "other breakers" // of several merchants, with less at risk
+	MatterSupplier   Matter = "supplier"       // one is silent
+	MatterAlerts     Matter = "alerts"         // of one rule
+)
+
+// Todo is what waits for a person.
+type Todo struct {
+	Matter
+	Kind       string // of exceptions, or the rule of alerts
+	ID         int64  // of the merchant or supplier
+	Code, Name string // of it; one of the subjects of alerts
+	Count      int64  // exceptions, alerts, breakers; of one breaker the orders that wait
+	More       bool   // there are more than were counted
+	Sums       []report.Sum
+	Oldest     int64        // Unix µs
+	Flow       *report.Flow // of a supplier
+	Silent     time.Duration
+}
+
+// Several says that Oldest is that of the oldest of several things.
+func (t Todo) Several() bool {
+	return t.Matter == MatterExceptions || t.Matter == MatterBreakers || t.Matter == MatterAlerts && t.Count > 1
+}
+
+// Kinds are all kinds of exceptions, those about money first.
+var Kinds = compensation.Kinds
+
+// Waiting are the states in which an exception waits for a person.
+var Waiting = []string{compensation.Opened, compensation.Assigned, "proposed", "failed"}
+
+const (
+	// todoRows bounds what is counted of one kind.
+	todoRows = 1000
+	// todoBreakers is how many open breakers stand in lines of their own.
+	todoBreakers = 5
+)
+
+// Todo returns what waits for a person, most money first (byMoney).
+func (b *Book) Todo(ctx context.Context) ([]Todo, error) {
+	var all []Todo
+	for _, read := range []func(context.Context) ([]Todo, error){b.todoExceptions, b.todoBreakers, b.todoAlerts} {
+		some, err := read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	byMoney(all)
+	return all, nil
+}
+
+// byMoney sorts by money, most first. Money of two currencies cannot be compared:
+// the currency in which most lines have money comes first, and each line stands
+// where its first currency of this order puts it. Lines without money come last,
+// as they came.
+func byMoney(all []Todo) {
+	lines := map[string]int{}
+	for _, t := range all {
+		for _, s := range t.Sums {
+			lines[s.Currency]++
+		}
+	}
+	earlier := func(a, b report.Sum) int {
+		return cmp.Or(cmp.Compare(lines[b.Currency], lines[a.Currency]), cmp.Compare(a.Currency, b.Currency))
+	}
+	for _, t := range all {
+		slices.SortFunc(t.Sums, earlier)
+	}
+	slices.SortStableFunc(all, func(x, y Todo) int {
+		if len(x.Sums) == 0 || len(y.Sums) == 0 {
+			return min(1, len(y.Sums)) - min(1, len(x.Sums))
+		}
+		return cmp.Or(earlier(x.Sums[0], y.Sums[0]), cmp.Compare(y.Sums[0].Minor, x.Sums[0].Minor))
+	})
+}
+
+// todoExceptions are the kinds of exceptions that wait, in the order of Kinds.
+func (b *Book) todoExceptions(ctx context.Context) ([]Todo, error) {
+	var all []Todo
+	for _, kind := range Kinds {
+		var rows []struct {
+			report.Sum `bun:",extend"`
+			Oldest     int64
+		}
+		err := b.db.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(opened_at) AS oldest FROM"+
+			" (SELECT currency, amount, opened_at FROM exceptions WHERE kind = ? AND state IN (?) LIMIT ?) AS w GROUP BY currency ORDER BY currency",
+			kind, bun.List(Waiting), todoRows).Scan(ctx, &rows)
+		if err != nil {
+			return nil, fmt.Errorf("count exceptions: %w", err)
+		}
+		t := Todo{Matter: MatterExceptions, Kind: kind}
+		for _, r := range rows {
+			t.Count += r.Orders
+			t.Oldest = older(t.Oldest, r.Oldest)
+			if r.Currency != "" && r.Minor != 0 {
+				t.Sums = append(t.Sums, r.Sum)
+			}
+		}
+		if t.More = t.Count >= todoRows; t.Count > 0 {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// older is the earlier of two moments; 0 is none.
+func older(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// todoBreakers are the open breakers by what waits for their merchants: the first
+// in lines of their own, the rest in one.
+func (b *Book) todoBreakers(ctx context.Context) ([]Todo, error) {
+	var open []*breaker.Row
+	for _, r := range b.breakers.All() {
+		if r.Tripped() {
+			open = append(open, r)
+		}
+	}
+	if len(open) == 0 {
+		return nil, nil
+	}
+	risk, err := report.AtRisk(ctx, b.db)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(open, func(x, y *breaker.Row) int { return cmp.Compare(x.MerchantID, y.MerchantID) })
+	all := make([]Todo, len(open))
+	for i, r := range open {
+		waits := risk.Waiting[r.MerchantID]
+		all[i] = Todo{Matter: MatterBreaker, ID: r.MerchantID, Count: waits.Orders(), Sums: waits.Sums, Oldest: r.ChangedAt}
+	}
+	byMoney(all)
+	if len(all) > todoBreakers+1 {
+		rest := Todo{Matter: MatterBreakers}
+		var sums report.Standing
+		for _, t := range all[todoBreakers:] {
+			rest.Count++
+			rest.Oldest = older(rest.Oldest, t.Oldest)
+			for _, s := range t.Sums {
+				sums.Add(s)
+			}
+		}
+		rest.Sums = sums.Sums
+		all = append(all[:todoBreakers], rest)
+	}
+	ids := make([]int64, len(all))
+	for i, t := range all {
+		ids[i] = t.ID
+	}
+	named, err := b.named(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range all {
+		all[i].Code, all[i].Name = named[t.ID].Code, named[t.ID].Name
+	}
+	return all, nil
+}
+
+// todoAlerts are the alerts that fire, by rule, and the suppliers that are silent,
+// one by one.
+func (b *Book) todoAlerts(ctx context.Context) ([]Todo, error) {
+	firing, err := alert.FiringByRule(ctx, b.db.Read, alert.SupplierSilent)
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.silentSuppliers(ctx, firing)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range firing {
+		silent := func(t Todo) bool { return t.Matter == MatterSupplier && t.Code == f.Subject }
+		if f.Rule == alert.SupplierSilent && slices.ContainsFunc(all, silent) {
+			continue
+		}
+		all = append(all, Todo{Matter: MatterAlerts, Kind: f.Rule, Code: f.Subject, Count: f.Count, Oldest: f.Oldest})
+	}
+	return all, nil
+}
+
+// silentSuppliers are those whose flow is beyond the rule of the alert now, or whose
+// alert fires still.
+func (b *Book) silentSuppliers(ctx context.Context, firing []alert.Fires) ([]Todo, error) {
+	rules, err := alert.Rules(ctx, b.db.Read)
+	if err != nil {
+		return nil, err
+	}
+	rule := rules[slices.IndexFunc(rules, func(r alert.Rule) bool { return r.Name == alert.SupplierSilent })]
+	flows, err := report.Flows(ctx, b.db, time.Duration(rule.WindowS)*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	var all []Todo
+	for _, f := range flows {
+		s, ok := b.settings.Current().Suppliers.ByID(f.Supplier)
+		level, known := f.Level()
+		if !ok || !s.Enabled || !known {
+			continue
+		}
+		rings := slices.ContainsFunc(firing, func(a alert.Fires) bool { return a.Rule == rule.Name && a.Subject == s.Code })
+		if !rings && !rule.Beyond(level) {
+			continue
+		}
+		last, err := report.LastCallback(ctx, b.db, f.Supplier)
+		if err != nil {
+			return nil, err
+		}
+		t := Todo{Matter: MatterSupplier, ID: f.Supplier, Code: s.Code, Flow: &f}
+		if last > 0 {
+			t.Oldest = last
+			t.Silent = max(0, time.Duration(b.db.Now()-last-time.Minute.Microseconds())*time.Microsecond)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}

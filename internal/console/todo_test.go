@@ -1,0 +1,173 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"backstop/internal/alert"
+	"backstop/internal/breaker"
+	"backstop/internal/compensation"
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/payment/paymenttest"
+)
+
+// The to-do list holds open breakers by what waits for their merchants, exceptions
+// and disputes, silent suppliers and firing alerts, most money first.
+func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
+		now := d.Now()
+		exec := func(query string, args ...any) {
+			t.Helper()
+			if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, x := range []compensation.Item{
+			{Kind: compensation.DisputeOpened, State: "open", Amount: 2500, Currency: "USD"},
+			{Kind: compensation.AmountMismatch, State: "assigned", Amount: 5000, Currency: "CNY"},
+			{Kind: compensation.LatePayment, State: "open", Amount: 90000, Currency: "CNY"},
+			{Kind: compensation.Malformed, State: "open"},
+			{Kind: compensation.StuckPaying, State: "resolved", Amount: 99, Currency: "CNY"},
+		} {
+			x.ID, x.Detail, x.OpenedAt, x.Subject = int64(i+1), compensation.Detail(nil), now, fmt.Sprint(i)
+			if _, err := d.NewInsert().Model(&x).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open := func(merchant, minor int64) {
+			t.Helper()
+			row := breaker.Row{MerchantID: merchant, State: breaker.Open, Generation: 1, Cause: breaker.InARow, ChangedAt: now - 7, OpenUntil: now, UpdatedAt: now}
+			if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			exec("INSERT INTO report_untold (merchant_id, currency, orders, amount) VALUES (?, 'CNY', 3, ?)", merchant, minor)
+		}
+		open(f.M1.ID, 70000)
+		for _, a := range []struct{ rule, subject string }{{alert.QueueLength, "notify"}, {alert.QueueLength, "due"}, {alert.SuccessRate, "all"}} {
+			exec("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, ?, ?, 'firing', 1, 1, 5, 5)", d.NewID(), a.rule, a.subject)
+		}
+		exec("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, ?, 'old', 'resolved', 1, 1, 5, 5)", d.NewID(), alert.ClockSkew)
+		sp := f.Supplier
+		minute := time.Minute.Microseconds()
+		for m := int64(12); m < 120; m++ { // 18 a minute until 11 minutes ago
+			exec("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', 18)", now/minute*minute-m*minute, sp.ID)
+		}
+		breakers := breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
+		if err := breakers.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b := New(d, f.Settings, breakers)
+		lines := func() (got []string) {
+			t.Helper()
+			all, err := b.Todo(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range all {
+				line := fmt.Sprint(x.Matter, " ", x.Kind, x.Code, " ", x.Count, " ", x.Sums)
+				if x.Matter == MatterSupplier {
+					line += fmt.Sprintf(" usually %.0f", x.Flow.PerMinute())
+					if x.Silent < 11*time.Minute || x.Silent > 13*time.Minute {
+						t.Errorf("silent for %s", x.Silent)
+					}
+				}
+				got = append(got, line)
+			}
+			return got
+		}
+		want := []string{
+			"exceptions late_payment 1 [{CNY 1 90000}]",
+			"breaker m1 3 [{CNY 3 70000}]",
+			"exceptions amount_mismatch 1 [{CNY 1 5000}]",
+			"exceptions dispute_opened 1 [{USD 1 2500}]",
+			"exceptions malformed 1 []",
+			"supplier sp-main 0 [] usually 18",
+			"alerts queue_lengthdue 2 []",
+			"alerts success_rateall 1 []",
+		}
+		if got := lines(); !slices.Equal(got, want) {
+			t.Errorf("to do are\n%q\nwant\n%q", got, want)
+		}
+
+		// The alert of the silence is the same matter, and not another line.
+		exec("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, ?, 'sp-main', 'firing', 1, 1, 5, 5)", d.NewID(), alert.SupplierSilent)
+		if got := lines(); !slices.Equal(got, want) {
+			t.Errorf("with its alert: %q", got)
+		}
+		// Of many open breakers those with the least money share a line.
+		for i := int64(1); i <= 7; i++ {
+			open(900+i, 100*i)
+		}
+		if err := breakers.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := lines()
+		if n := len(slices.DeleteFunc(slices.Clone(got), func(l string) bool { return l[:8] != "breaker " })); n != todoBreakers || !slices.Contains(got, "other breakers  3 [{CNY 9 600}]") {
+			t.Errorf("many breakers: %q", got)
+		}
+	})
+}
+
+// A supplier whose calls are a burst, or too few, is not silent; nor one whose rule
+// is switched off.
+func TestOnlyAFlowCanBeSilent(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
+		b := New(d, f.Settings, breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
+		sp := f.Supplier
+		minute := time.Minute.Microseconds()
+		now := d.Now() / minute * minute
+		silent := func(what string, want int, each func(m int64) int64) {
+			t.Helper()
+			if _, err := d.NewRaw("DELETE FROM report_callbacks").Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for m := int64(0); m < 120; m++ {
+				if n := each(m); n > 0 {
+					if _, err := d.NewRaw("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', ?)", now-m*minute, sp.ID, n).Exec(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			all, err := b.Todo(t.Context())
+			if err != nil || len(all) != want {
+				t.Errorf("%s: %+v, %v", what, all, err)
+			}
+		}
+		since := func(from, n int64) func(int64) int64 {
+			return func(m int64) int64 {
+				if m < from {
+					return 0
+				}
+				return n
+			}
+		}
+		silent("a steady flow that ended", 1, since(12, 18))
+		silent("a flow that goes on", 0, since(0, 18))
+		silent("a trickle", 0, since(12, 1))
+		silent("a burst", 0, func(m int64) int64 {
+			if m > 90 {
+				return 500
+			}
+			return 0
+		})
+		silent("a pause of some minutes", 0, since(6, 18))
+		rules, err := alert.Rules(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rules {
+			if r.Name == alert.SupplierSilent {
+				r.Enabled = false
+				if err := alert.Save(t.Context(), d, d, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		silent("with the rule switched off", 0, since(12, 18))
+	})
+}

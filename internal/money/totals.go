@@ -1,0 +1,75 @@
+package money
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Total is an amount of one currency.
+type Total struct {
+	Currency string `json:"currency"`
+	Minor    int64  `json:"minor"`
+}
+
+// Totals are amounts by currency, which are never added up across currencies. A
+// column holds them as JSON, and none as an empty text.
+type Totals []Total
+
+// Add adds an amount; one without a currency is none.
+func (t *Totals) Add(minor int64, currency string) {
+	if currency == "" || minor == 0 {
+		return
+	}
+	i, found := slices.BinarySearchFunc(*t, currency, func(x Total, c string) int { return strings.Compare(x.Currency, c) })
+	if !found {
+		*t = slices.Insert(*t, i, Total{Currency: currency})
+	}
+	(*t)[i].Minor += minor
+}
+
+// Merge adds other amounts.
+func (t *Totals) Merge(other Totals) {
+	for _, o := range other {
+		t.Add(o.Minor, o.Currency)
+	}
+}
+
+// List writes each amount behind its currency: "CNY 59.97", "USD 12.00".
+func (t Totals) List() []string {
+	all := make([]string, len(t))
+	for i, x := range t {
+		all[i] = x.Currency + " " + Format(x.Minor, x.Currency)
+	}
+	return all
+}
+
+// Value writes them into a column.
+func (t Totals) Value() (driver.Value, error) {
+	if len(t) == 0 {
+		return "", nil
+	}
+	raw, err := json.Marshal([]Total(t))
+	return string(raw), err
+}
+
+// Scan reads them from a column.
+func (t *Totals) Scan(from any) error {
+	*t = nil
+	var raw []byte
+	switch from := from.(type) {
+	case nil:
+	case string:
+		raw = []byte(from)
+	case []byte:
+		raw = from
+	default:
+		return fmt.Errorf("read amounts: a column of the type %T", from)
+	}
+	if len(raw) == 0 {
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]Total)(t))
+}

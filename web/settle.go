@@ -1,0 +1,80 @@
+package web
+
+import (
+	"context"
+	"strings"
+
+	"backstop/internal/access"
+	"backstop/internal/compensation"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/uptrace/bun"
+)
+
+// settling is what a role needs to end an exception of the kind, and to open it
+// again.
+func settling(kind string) access.Permission {
+	if compensation.CarriesMoney(kind) {
+		return access.SettleMoney
+	}
+	return access.SettleExceptions
+}
+
+// toSettle reads the exception that the path names, for who may end it.
+func (s *Server) toSettle(c *fiber.Ctx) (*compensation.Item, error) {
+	id, err := idOf(c, "exception")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := work()
+	defer cancel()
+	x, err := compensation.Find(ctx, s.o.DB.Read, id)
+	if err != nil {
+		return nil, err
+	}
+	if needs := settling(x.Kind); !s.policy.Allows(operator(c).Role, needs) {
+		return nil, s.forbidden(needs)
+	}
+	return x, nil
+}
+
+// settleException ends an exception; one about money by its amount, an outcome and
+// a reference.
+func (s *Server) settleException(c *fiber.Ctx) error {
+	x, err := s.toSettle(c)
+	if err != nil {
+		return err
+	}
+	end := compensation.Settlement{
+		Amount: strings.TrimSpace(field(c, "amount")), Outcome: compensation.Outcome(field(c, "outcome")),
+		Reference: strings.TrimSpace(field(c, "reference")), Ignore: field(c, "ignore") != "",
+	}
+	params, action := map[string]any{"kind": x.Kind}, "exception.settle"
+	if end.Ignore {
+		action = "exception.ignore"
+	}
+	if compensation.CarriesMoney(x.Kind) {
+		params["outcome"], params["reference"] = end.Outcome, end.Reference
+		if end.Amount != "" {
+			params["amount"] = end.Amount + " " + x.Currency
+		}
+	}
+	return s.onException(c, action, params, true, func(ctx context.Context, tx bun.Tx, _ int64) error {
+		return compensation.Settle(ctx, tx, s.o.DB, x, end)
+	})
+}
+
+// reopenException opens an exception again that was ended.
+func (s *Server) reopenException(c *fiber.Ctx) error {
+	x, err := s.toSettle(c)
+	if err != nil {
+		return err
+	}
+	params := map[string]any{"kind": x.Kind}
+	if x.Outcome != "" {
+		params["outcome"], params["reference"] = x.Outcome, x.Reference // the row does not keep them
+	}
+	return s.onException(c, "exception.reopen", params, true, func(ctx context.Context, tx bun.Tx, id int64) error {
+		return compensation.Reopen(ctx, tx, s.o.DB, id)
+	})
+}
