@@ -116,7 +116,7 @@ func (p *Page) levelOf(a alert.Alert) string {
 		return p.T(tNone)
 	}
 	level := alert.Level(a.Rule, a.Value)
-	for _, m := range a.Money() {
+	for _, m := range a.Sums {
 		level += " · " + sum(m.Minor, m.Currency)
 	}
 	return level

@@ -8,7 +8,6 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/ledger"
-	"backstop/internal/notify"
 	"backstop/internal/report"
 
 	"github.com/a-h/templ"

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/alert"
 	"backstop/internal/audit"
+	"backstop/internal/money"
 )
 
 // ring makes alerts of every state and messages of every status, and two targets.
@@ -23,7 +24,7 @@ func (h *house) ring(t *testing.T) {
 		{ID: 3, Rule: alert.ExceptionOpened, Subject: "late_payment" + hostile, State: alert.Happened, Count: 12, OpenedAt: now - 30_000_000, UpdatedAt: now},
 		{
 			ID: 4, Rule: alert.OurFault, Subject: "locked", State: alert.Firing, Value: 1200, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now,
-			Sums: `[{"currency":"CNY","minor":23988}]`,
+			Sums: money.Totals{{Currency: "CNY", Minor: 23988}},
 		},
 		{ID: 5, Rule: alert.NodesDiffer, Subject: "ranges", State: alert.Firing, Value: 100, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now},
 		{ID: 6, Rule: alert.WrongKey, Subject: "pay-2", State: alert.Firing, Value: 100, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now},

@@ -390,15 +390,15 @@ func TestEachDisputeRings(t *testing.T) {
 			}
 			return len(ids)
 		}
-		record(t, d, Event{ExceptionOpened, "malformed", 3})
+		record(t, d, Event{Rule: ExceptionOpened, Subject: "malformed", Count: 3})
 		if announced() != 1 {
 			t.Fatal("no message of the other exceptions")
 		}
-		record(t, d, Event{DisputeOpened, "dispute_opened", 1})
+		record(t, d, Event{Rule: DisputeOpened, Subject: "dispute_opened", Count: 1})
 		if announced() != 1 {
 			t.Error("a dispute waits for the messages of other exceptions")
 		}
-		record(t, d, Event{DisputeOpened, "dispute_opened", 1})
+		record(t, d, Event{Rule: DisputeOpened, Subject: "dispute_opened", Count: 1})
 		if rows := all(t, d); len(rows) != 3 {
 			t.Errorf("%d alerts: the second dispute was only counted", len(rows))
 		}
