@@ -37,11 +37,7 @@ func keysToApply(ctx context.Context, c config.Config, d *db.DB, std streams) (*
 
 // keysToReseal are those of the command that brings everything under the first one.
 func keysToReseal(ctx context.Context, c config.Config, d *db.DB, std streams) (*seal.Keyring, error) {
-	keys, err := app.Keys(ctx, c, d, std.err)
-	if err != nil {
-		return nil, err
-	}
-	return keys, settings.CheckReseal(ctx, d, keys)
+	return app.Keys(ctx, c, d, std.err)
 }
 
 // applyEnv is what apply and reseal work with.

@@ -28,6 +28,9 @@ func install(t *testing.T) (folder string) {
 	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
 		t.Fatal(said)
 	}
+	if _, err := seal.LoadOrCreate(filepath.Join(folder, "master.key")); err != nil { // as the first start does
+		t.Fatal(err)
+	}
 	return folder
 }
 
@@ -119,6 +122,9 @@ func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
 	t.Setenv("BACKSTOP_NOTIFY_ALLOW_CIDRS", "127.0.0.0/8")
 	t.Setenv("BACKSTOP_LISTEN", "127.0.0.1:0")
 	file := filepath.Join(folder, "master.key")
+	if err := os.Remove(file); err != nil { // there was no start yet
+		t.Fatal(err)
+	}
 	code, out, errOut := backstop(t.Context(), "apply", "docs/tour/tour.yaml")
 	if code != exitDone || strings.Contains(out, "master key") || !strings.Contains(errOut, "master key made: "+file) || !strings.Contains(errOut, "back it up") {
 		t.Fatalf("the first apply exits with %d: %s%s", code, out, errOut)

@@ -177,7 +177,7 @@ func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 	}
 	for language, want := range map[string]string{
 		"en": "00:00:00 UTC 3 amount mismatches (CNY 59.97, USD 12.00), 1 dispute (USD 25.00), 1 malformed message\nhttps://c.example/exceptions?state=needs",
-		"zh": "00:00:00 UTC 3 笔金额不符（CNY 59.97，USD 12.00），1 笔拒付争议（USD 25.00），1 笔内容不完整的消息\nhttps://c.example/exceptions?state=needs",
+		"zh": "00:00:00 UTC 3 笔金额不符（CNY 59.97、USD 12.00）、1 笔拒付争议（USD 25.00）、1 笔内容不完整的消息\nhttps://c.example/exceptions?state=needs",
 	} {
 		if _, body := (Style{Language: language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: ExceptionOpened}, alerts); body != want {
 			t.Errorf("%s: %q, want %q", language, body, want)

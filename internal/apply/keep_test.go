@@ -196,7 +196,7 @@ func TestAMerchantWhoseSecretsDoNotOpenIsMarked(t *testing.T) {
 		env.Keys = keyring(t, 2)
 		book := load(t, env)
 		m := book.ByCode("m1")
-		if !m.Locked || m.Broken || book.Broken(m.ID) || len(book.AllBroken()) != 1 || m.Settings.TimeoutMS != 5000 || book.ByKeyHash(seal.HashToken(keyM1)) != m {
+		if !m.Locked || m.Broken || book.Broken(m.ID) || len(book.AllBroken()) != 2 || m.Settings.TimeoutMS != 5000 || book.ByKeyHash(seal.HashToken(keyM1)) != m {
 			t.Errorf("the entry is %+v", m)
 		}
 	})

@@ -23,6 +23,9 @@ import (
 //
 // Progress, where it is not nil, is told each row that was looked at.
 func Reseal(ctx context.Context, env Env, progress func(looked int)) (changed int, err error) {
+	if err := settings.CheckReseal(ctx, env.DB, env.Keys); err != nil {
+		return 0, err
+	}
 	acted, err := env.changeKey(ctx)
 	if err != nil {
 		return 0, err
