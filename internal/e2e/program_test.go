@@ -122,7 +122,7 @@ func newWorld(t *testing.T, o options) *world {
 	}
 	w.run("migrate", "up")
 	w.apply(w.config(""))
-	w.token = strings.TrimSpace(w.run("token", "add", "e2e", "--scope", "monitor"))
+	w.token = strings.TrimSpace(w.run("token", "add", "e2e", "--scope", "monitor,control"))
 	return w
 }
 

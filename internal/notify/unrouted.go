@@ -58,12 +58,13 @@ func (d *Dispatcher) writeRoutes(ctx context.Context, tx bun.Tx, c claimed, rout
 	for i, r := range routes {
 		all[i] = r.delivery(&fact, now)
 		all[i].ID, all[i].EventID, all[i].Shared = d.o.DB.NewID(), c.EventID, len(routes) > 1 && !c.House
+		all[i].CreatedAt, all[i].Counted = c.CreatedAt, c.Counted && r.Skip == "" // the event is as old as it was
 	}
 	first := all[0]
 	res, err := tx.NewRaw("UPDATE deliveries SET channel = ?, endpoint = ?, url = ?, status = ?, last_class = ?, next_at = ?, finished_at = ?,"+
-		" shared = ?, attempts = attempts - 1, lease_owner = 0 WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
+		" shared = ?, counted = ?, attempts = attempts - 1, lease_owner = 0 WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
 		first.Channel, first.Endpoint, first.URL, first.Status, first.LastClass, first.NextAt, first.FinishedAt,
-		first.Shared, c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
+		first.Shared, first.Counted, c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,6 +82,9 @@ func (d *Dispatcher) writeRoutes(ctx context.Context, tx bun.Tx, c claimed, rout
 	}
 	w, untold := db.NewWrites(tx), report.NewDelta(now)
 	untold.Untold(c.MerchantID, c.Currency, -1, -c.Amount)
+	if c.Counted {
+		untold.Unraised(c.CreatedAt, c.Currency, c.Amount)
+	}
 	untold.Write(w, d.o.DB)
 	return w.Exec(ctx)
 }

@@ -149,6 +149,13 @@ func (x *Delta) Raised(at int64, currency string, amount int64) {
 	o.RaisedAmount += amount
 }
 
+// Unraised takes back what Raised counted: the merchant need not be notified after all.
+func (x *Delta) Unraised(at int64, currency string, amount int64) {
+	o := x.ordersOf(at, currency)
+	o.Raised--
+	o.RaisedAmount -= amount
+}
+
 // Notified counts an order of which the merchant has been notified, once for each
 // that was Raised, and with the same moment.
 func (x *Delta) Notified(at int64, currency string, amount int64) {
