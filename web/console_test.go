@@ -216,7 +216,8 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 				t.Errorf("%s in %s holds %q, which the policy forbids", p.path, lang, found)
 			}
 			if found := keyLeak.FindString(text); found != "" {
-				t.Errorf("%s in %s shows %q", p.path, lang, found)
+				at := strings.Index(text, found)
+				t.Errorf("%s in %s shows %q: %q", p.path, lang, found, text[max(0, at-80):min(len(text), at+80)])
 			}
 			if lang == "en" {
 				text = strings.ReplaceAll(text, "中文", "")
