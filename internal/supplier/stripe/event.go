@@ -63,7 +63,7 @@ func (a *adapter) translate(body []byte) (supplier.Callback, error) {
 		return supplier.Callback{}, fmt.Errorf("the event has no id or no type")
 	}
 	got.OccurredAt = moment(e.Created)
-	m, known := a.status(e.Type)
+	m, _ := a.status(e.Type)
 	if m.Status == supplier.Disputed {
 		return dispute(got, e.Data.Object)
 	}
@@ -79,7 +79,8 @@ func (a *adapter) translate(body []byte) (supplier.Callback, error) {
 	got.OrderRef = o.Metadata.OrderNo
 	got.Currency = strings.ToUpper(o.Currency)
 	word, amount := read(&got, o)
-	if m, known = a.status(word); !known {
+	m, known := a.status(word)
+	if !known {
 		got.RawStatus = word
 	}
 	got.Status, got.Final = m.Status, m.Final
