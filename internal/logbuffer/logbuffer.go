@@ -23,6 +23,9 @@ const (
 	// retryTime passes between two tries after one that failed: a disk that was full or
 	// a named pipe gets its lines when it takes some again.
 	retryTime = time.Second
+	// gatherTime is how long the first line waits for company: under load a write takes
+	// hundreds of lines, not one.
+	gatherTime = 5 * time.Millisecond
 	// flushTime bounds the wait of Close for the reader.
 	flushTime = time.Second
 )
@@ -133,9 +136,24 @@ func (w *Writer) run() {
 		}
 		select {
 		case <-w.wake:
+			w.gather()
 		case <-w.closed:
 			return
 		}
+	}
+}
+
+// gather lets more lines come, while there is room for them.
+func (w *Writer) gather() {
+	w.mu.Lock()
+	roomy := w.held < w.size/4
+	w.mu.Unlock()
+	if !roomy {
+		return
+	}
+	select {
+	case <-time.After(gatherTime):
+	case <-w.closed:
 	}
 }
 

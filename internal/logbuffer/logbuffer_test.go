@@ -46,6 +46,12 @@ func (r *reader) text() string {
 	return r.got.String()
 }
 
+// settle waits until what was logged is on its way.
+func settle() {
+	time.Sleep(gatherTime)
+	synctest.Wait()
+}
+
 func note(lines int64) []byte { return fmt.Appendf(nil, "dropped %d\n", lines) }
 
 // write logs lines of ten bytes, numbered from and to.
@@ -60,7 +66,7 @@ func TestWholeLinesAreDroppedAndCounted(t *testing.T) {
 		r := &reader{stop: make(chan struct{})}
 		w := New(r, 100, note)
 		write(w, 1, 1)
-		synctest.Wait() // it is being written
+		settle() // it is being written
 		write(w, 2, 30)
 		if err := w.Err(); err != nil {
 			t.Errorf("at once: %v", err)
@@ -72,9 +78,9 @@ func TestWholeLinesAreDroppedAndCounted(t *testing.T) {
 		stop := r.stop
 		r.set(nil, nil)
 		close(stop)
-		synctest.Wait()
+		settle()
 		write(w, 31, 32)
-		synctest.Wait()
+		settle()
 		want := ""
 		for i := range 10 {
 			want += fmt.Sprintf("line %04d\n", i+1)
@@ -97,9 +103,9 @@ func TestALineWithoutRoomIsDroppedAlone(t *testing.T) {
 		r := &reader{}
 		w := New(r, 100, note)
 		_, _ = w.Write(make([]byte, 101))
-		synctest.Wait()
+		settle()
 		write(w, 1, 1)
-		synctest.Wait()
+		settle()
 		if want := "dropped 1\nline 0001\n"; r.text() != want {
 			t.Errorf("the log says %q, want %q", r.text(), want)
 		}
@@ -112,13 +118,13 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 		r := &reader{fail: errors.New("no space left on device")}
 		w := New(r, 100, note)
 		write(w, 1, 2)
-		synctest.Wait()
+		settle()
 		if err := w.Err(); err == nil || !strings.Contains(err.Error(), "no space left") {
 			t.Errorf("while it fails: %v", err)
 		}
 		r.set(nil, nil)
 		time.Sleep(retryTime)
-		synctest.Wait()
+		settle()
 		if err := w.Err(); err != nil || r.text() != "line 0001\nline 0002\n" {
 			t.Errorf("the log says %q, %v", r.text(), err)
 		}
@@ -146,7 +152,7 @@ func TestCloseWritesWhatWaitsForASecondAtMost(t *testing.T) {
 		r = &reader{fail: errors.New("broken pipe")}
 		w = New(r, 1000, note)
 		write(w, 1, 50)
-		synctest.Wait()
+		settle()
 		begin = time.Now()
 		if _ = w.Close(); time.Since(begin) != 0 {
 			t.Errorf("a reader that is gone kept it for %s", time.Since(begin))

@@ -11,12 +11,12 @@ const MaxUnsigned = 4 << 10
 const pairBytes = 24
 
 // CheckUnsigned refuses a message, whose signature was seen to hold, for more than
-// MaxUnsigned bytes beside the signed pairs. A signed text may be written in any of
+// MaxUnsigned bytes beside the signed fields. A signed text may be written in any of
 // the ways that the formats allow (percent escapes, \u escapes, entities).
-func CheckUnsigned(req *Request, signed map[string]string) error {
+func CheckUnsigned(req *Request, fields map[string]string, signed []string) error {
 	n := len(req.RawQuery) + len(req.Body)
-	for name, value := range signed {
-		n -= 2*widest(name) + widest(value) + pairBytes // XML writes a name twice
+	for _, name := range signed {
+		n -= 2*widest(name) + widest(fields[name]) + pairBytes // XML writes a name twice
 	}
 	return checkUnsigned(n)
 }

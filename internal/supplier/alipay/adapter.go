@@ -87,7 +87,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		return supplier.Callback{}, err
 	}
 	t.Pass("signature", "RSA2 holds over %d parameters", len(fields)-2)
-	if err := supplier.CheckUnsigned(req, fields); err != nil {
+	if err := supplier.CheckUnsigned(req, fields, slices.Collect(maps.Keys(fields))); err != nil {
 		t.Fail("unsigned", "%v", err)
 		return supplier.Callback{}, err
 	}

@@ -60,7 +60,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	if err != nil {
 		return supplier.Callback{}, err
 	}
-	if err := supplier.CheckUnsigned(req, signed); err != nil {
+	if err := supplier.CheckUnsigned(req, fields, signed); err != nil {
 		t.Fail("unsigned", "%v", err)
 		return supplier.Callback{}, err
 	}
