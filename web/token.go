@@ -17,7 +17,7 @@ import (
 // is used then costs no query each time.
 const (
 	tokenAge  = 2 * time.Second        // a revoked token works for this long at most
-	tokenMiss = 250 * time.Millisecond // how often an unknown token that has no tag, or a right one, may ask for newer ones
+	tokenMiss = 250 * time.Millisecond // how often an unknown token may ask for newer ones
 	maxTokens = 10_000
 )
 
@@ -27,22 +27,41 @@ type tokenBook struct {
 	mu     sync.Mutex
 	readAt time.Time
 	byHash map[string]access.Token
+	// missed are tokens with a right tag that were looked up and are none, since
+	// missedAt: revoked ones.
+	missed   map[string]bool
+	missedAt time.Time
 }
 
 func newTokenBook(tokens *access.Tokens) *tokenBook { return &tokenBook{tokens: tokens} }
 
-// find returns the token, or false. An error says that nobody can be judged now.
-func (b *tokenBook) find(ctx context.Context, hash string) (access.Token, bool, error) {
+// find returns the token, or false. An error says that nobody can be judged now. A
+// token with a right tag that is not known was made just now, or is revoked: the first
+// one must work at once, the second one must not turn each request into a query.
+func (b *tokenBook) find(ctx context.Context, hash string, tagged bool) (access.Token, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found, ok := b.byHash[hash]
-	if age := time.Since(b.readAt); age > tokenAge || !ok && age > tokenMiss {
+	age := time.Since(b.readAt)
+	fresh := tagged && !ok && b.isNew(hash)
+	if age > tokenAge || !ok && age > tokenMiss || fresh {
 		if err := b.read(ctx); err != nil {
 			return access.Token{}, false, err
 		}
 		found, ok = b.byHash[hash]
 	}
 	return found, ok, nil
+}
+
+// isNew notes a token that is not known, and says whether it was not noted within
+// tokenMiss.
+func (b *tokenBook) isNew(hash string) bool {
+	if time.Since(b.missedAt) > tokenMiss || len(b.missed) >= maxTokens {
+		b.missed, b.missedAt = map[string]bool{}, time.Now()
+	}
+	seen := b.missed[hash]
+	b.missed[hash] = true
+	return !seen
 }
 
 func (b *tokenBook) read(ctx context.Context) error {
@@ -90,7 +109,7 @@ func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.
 // running must not.
 func (s *Server) monitorCaller(ctx context.Context, key string, permission access.Permission, scope string) (caller string, refused, err error) {
 	if s.tokens.tokens.MayBe(key) {
-		t, ok, err := s.tokens.find(ctx, seal.HashToken(key))
+		t, ok, err := s.tokens.find(ctx, seal.HashToken(key), access.Tagged(key))
 		switch {
 		case err != nil:
 			return "", nil, err

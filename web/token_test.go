@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -120,4 +121,21 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 	if got := h.api(t, viewer, "POST", monitoring+"breakers/m1/open", "").problem(); got != "403 forbidden" {
 		t.Errorf("a viewer: %s", got)
 	}
+}
+
+// Whoever makes a token uses it at once: the cache of those that there are must not
+// refuse it for a quarter of a second.
+func TestATokenWorksAsSoonAsItIsMade(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		for i := range 20 {
+			secret, err := access.NewTokens(d, h.o.Keys).Add(t.Context(), fmt.Sprintf("t%d", i), access.Monitor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := h.call(t, http.MethodGet, "/api/v1/admin/exceptions", "", "Authorization", "Bearer "+secret); got.status != http.StatusOK {
+				t.Fatalf("token %d: %d %s", i, got.status, got.body)
+			}
+		}
+	})
 }

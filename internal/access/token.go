@@ -98,11 +98,14 @@ func NewTokens(d *db.DB, keys *seal.Keyring) *Tokens {
 // MayBe says whether a key may be a service's token. One without a tag, of before
 // there were any, may be; whether it is one the database knows.
 func (t *Tokens) MayBe(key string) bool {
-	if seal.HasTokenForm(tokenPrefix, key) {
+	if Tagged(key) {
 		return t.mac.IsToken(tokenPrefix, key)
 	}
 	return strings.HasPrefix(key, tokenPrefix)
 }
+
+// Tagged says whether a key has the form of a token with a tag.
+func Tagged(key string) bool { return seal.HasTokenForm(tokenPrefix, key) }
 
 // Running returns the tokens that are not revoked, at most limit.
 func (t *Tokens) Running(ctx context.Context, limit int) ([]Token, error) {
