@@ -9,7 +9,7 @@ GO_FILES = $(shell git ls-files '*.go' ':!*_templ.go') # those are written by te
 # Where races matter, the tests run under the race detector too.
 RACED = ./internal/db ./internal/logbuffer ./internal/notify/... ./internal/payment ./internal/queue ./internal/callback ./internal/settings ./internal/ledger ./web ./jobs
 
-.PHONY: run build test check fuzz demo bench clean
+.PHONY: run build test check soak fuzz demo bench clean
 
 run: ## serve with embedded database and queue; merchants on this machine may be notified
 	BACKSTOP_NOTIFY_ALLOW_CIDRS=$${BACKSTOP_NOTIFY_ALLOW_CIDRS:-127.0.0.0/8,::1/128} go run -ldflags "$(STAMP)" . serve
@@ -28,6 +28,10 @@ check: ## what must hold before every commit
 	go tool staticcheck ./...
 	@if git ls-files '*.templ' | grep -q .; then go tool templ fmt -fail . && go tool templ generate && git diff --exit-code -- '*_templ.go'; fi
 	go mod verify
+
+soak: ## kills and races at their full counts; takes hours
+	./.ci/setup
+	E2E_FULL=1 ./.ci/tidily go test -timeout 6h ./internal/e2e ./internal/payment
 
 fuzz: ## each parser for a minute
 	@for pkg in $$(go list ./...); do \
