@@ -20,7 +20,7 @@ type AlertsData struct {
 	Targets               []string        // names, without secrets
 	CanTest, CanConfigure bool
 	FormKey               string
-	Done                  string // what the person just did
+	Tested, Changed       bool // what the person has just done
 	Wrong                 bool   // the change of a rule was none that can be kept
 	// Typed is what the form held then: nobody writes it twice.
 	Typed func(field string) string

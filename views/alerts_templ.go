@@ -135,13 +135,13 @@ func Alerts(p *Page, l List, v AlertsData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			switch v.Done {
-			case "test":
+			if v.Tested {
 				templ_7745c5c3_Err = notice(p, "ok", p.T(tDoneTest)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			case "rule":
+			}
+			if v.Changed {
 				templ_7745c5c3_Err = notice(p, "ok", p.T(tDoneRule)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -24,7 +24,7 @@ type NotificationData struct {
 // ExceptionData is what one exception's page shows.
 type ExceptionData struct {
 	*console.Exception
-	Done                             string
+	Saved                            bool   // what the person has just sent was kept
 	Key                              string // of the one form that is sent
 	CanComment, CanAssign, CanSettle bool
 	MaySettle                        []string // the roles that may end it

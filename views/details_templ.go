@@ -1235,7 +1235,7 @@ func ExceptionPage(p *Page, x ExceptionData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if x.Done != "" {
+			if x.Saved {
 				templ_7745c5c3_Err = notice(p, "ok", p.T(tSaved)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

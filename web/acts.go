@@ -77,16 +77,20 @@ func keepDone(ctx context.Context, tx bun.Tx, key string) error {
 }
 
 // done is what the form has done that the address names, if it was about this very
-// thing. A page says it from there, so that no address can make it say what was not.
+// thing, or of its kind where id is empty. A page says it from there, so that no
+// address can make it say what was not.
 func (s *Server) done(ctx context.Context, c *fiber.Ctx, object, id string) (*audit.Row, error) {
 	key := c.Query("form")
 	if key == "" || len(key) > maxFormKey {
 		return nil, nil
 	}
 	var rows []audit.Row
-	err := s.o.DB.Read.NewSelect().Model(&rows).Where("au.number = (SELECT f.act FROM form_keys AS f WHERE f.form_key = ?)", seal.HashToken(key)).
-		Where("au.object = ? AND au.object_id = ?", object, id).Scan(ctx)
-	if err != nil || len(rows) == 0 {
+	q := s.o.DB.Read.NewSelect().Model(&rows).Where("au.number = (SELECT f.act FROM form_keys AS f WHERE f.form_key = ?)", seal.HashToken(key)).
+		Where("au.object = ?", object)
+	if id != "" {
+		q = q.Where("au.object_id = ?", id)
+	}
+	if err := q.Scan(ctx); err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	return &rows[0], nil

@@ -41,10 +41,18 @@ func (s *Server) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool
 	role := operator(c).Role
 	v := views.AlertsData{
 		CanTest: s.policy.Allows(role, access.TestAlerts), CanConfigure: s.policy.Allows(role, access.ConfigureAlerts),
-		FormKey: newFormKey(), Done: c.Query("done"), Wrong: wrong, Typed: func(name string) string { return strings.ToValidUTF8(field(c, name), "") },
+		FormKey: newFormKey(), Wrong: wrong, Typed: func(name string) string { return strings.ToValidUTF8(field(c, name), "") },
 	}
 	v.Targets, _ = s.alertTargets()
-	var err error
+	tested, err := s.done(ctx, c, "alert", "test")
+	if err != nil {
+		return err
+	}
+	changed, err := s.done(ctx, c, "alert_rule", "")
+	if err != nil {
+		return err
+	}
+	v.Tested, v.Changed = tested != nil, changed != nil
 	if v.Rules, err = alert.Rules(ctx, s.o.DB.Read); err != nil {
 		return err
 	}
@@ -91,7 +99,7 @@ func (s *Server) testAlert(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.Redirect("/alerts?done=test", http.StatusSeeOther)
+	return c.Redirect("/alerts?"+doneQuery(c), http.StatusSeeOther)
 }
 
 // changeRule keeps a rule as the form says. Both levels and times are of the
@@ -141,7 +149,7 @@ func (s *Server) changeRule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.Redirect("/alerts?done=rule", http.StatusSeeOther)
+	return c.Redirect("/alerts?"+doneQuery(c), http.StatusSeeOther)
 }
 
 // readRule is the rule as the form changes it.

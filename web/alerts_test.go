@@ -87,7 +87,7 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 		t.Error("the form does not show the limit that holds")
 	}
 	got := h.sendAlertForm(t, admin, page, path, "enabled", "yes", "fire", "90.5", "clear", "93", "window", "600", "hold", "30", "quiet", "300")
-	if got.status != http.StatusSeeOther || got.header.Get("Location") != "/alerts?done=rule" {
+	if got.status != http.StatusSeeOther || !strings.HasPrefix(got.header.Get("Location"), "/alerts?form=") {
 		t.Fatalf("change: %d %s", got.status, got.body)
 	}
 	rules, err := alert.Rules(t.Context(), h.db.Read)
@@ -150,5 +150,21 @@ func TestATestAlertGoesToEveryTarget(t *testing.T) {
 	}
 	if fmt.Sprint(told) != "[slack-0f0f0f telegram-a1b2c3]" {
 		t.Errorf("told %v: one form is one test, to every target", told)
+	}
+}
+
+// No address makes a page say what was not done.
+func TestAnAddressAloneClaimsNothing(t *testing.T) {
+	h := open(t)
+	admin := h.signIn(t, access.Admin)
+	got := h.sendAlertForm(t, admin, "/alerts?rule=success_rate", "/alerts/rules/success_rate", "enabled", "yes", "fire", "90.5", "clear", "93", "window", "600", "hold", "30", "quiet", "300")
+	const said = "The rule is kept"
+	if page := h.page(t, admin, got.header.Get("Location")+"&lang=en").body; !strings.Contains(page, said) {
+		t.Error("the page does not say that the rule was kept")
+	}
+	for _, path := range []string{"/alerts?done=rule&lang=en", "/alerts?form=k1&lang=en"} {
+		if page := h.page(t, admin, path).body; strings.Contains(page, said) {
+			t.Errorf("%s says that a rule was kept", path)
+		}
 	}
 }

@@ -79,8 +79,12 @@ func (s *Server) exceptionPage(c *fiber.Ctx) error {
 	if !s.policy.Allows(role, access.ViewPersonal) {
 		x.Mask()
 	}
+	did, err := s.done(ctx, c, console.ExceptionObject, console.ExceptionID(id))
+	if err != nil {
+		return err
+	}
 	data := views.ExceptionData{
-		Exception: x, Done: c.Query("done"), Key: newFormKey(), CanComment: s.policy.Allows(role, access.Comment),
+		Exception: x, Saved: did != nil, Key: newFormKey(), CanComment: s.policy.Allows(role, access.Comment),
 		CanAssign: s.policy.Allows(role, access.AssignExceptions), CanSettle: s.policy.Allows(role, settling(x.Kind)), MaySettle: s.policy.RolesWith(settling(x.Kind)),
 	}
 	if data.CanAssign {
@@ -122,7 +126,7 @@ func (s *Server) onException(c *fiber.Ctx, action string, params map[string]any,
 	if err != nil {
 		return err
 	}
-	return c.Redirect("/exceptions/"+console.ExceptionID(id)+"?done=1", http.StatusSeeOther)
+	return c.Redirect("/exceptions/"+console.ExceptionID(id)+"?"+doneQuery(c), http.StatusSeeOther)
 }
 
 // commentException keeps what somebody has to say about an exception.
