@@ -21,7 +21,7 @@ type AlertsData struct {
 	CanTest, CanConfigure bool
 	FormKey               string
 	Tested, Changed       bool // what the person has just done
-	Wrong                 bool   // the change of a rule was none that can be kept
+	Wrong                 bool // the change of a rule was none that can be kept
 	// Typed is what the form held then: nobody writes it twice.
 	Typed func(field string) string
 }
