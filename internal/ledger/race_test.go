@@ -115,7 +115,8 @@ func TestABalanceWaitsForAFoldThatIsUnderWay(t *testing.T) {
 	d := dbtest.Postgres(t)
 	book := ledger.New(d)
 	posted(t, d, book, pays("m", 5, "1"))
-	pid, got := make(chan int64, 1), make(chan int64, 1)
+	var got int64
+	var ended <-chan error
 	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
 		// What Fold does, up to its commit.
 		for _, q := range []string{"UPDATE accounts SET balance = 5 WHERE code = 'merchant:m'", "UPDATE journals SET folded = TRUE"} {
@@ -123,30 +124,17 @@ func TestABalanceWaitsForAFoldThatIsUnderWay(t *testing.T) {
 				return err
 			}
 		}
-		go func() {
-			defer close(pid)
-			var n int64
-			if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) (err error) {
-				var own int64
-				if err := tx.NewRaw("SELECT pg_backend_pid()").Scan(ctx, &own); err != nil {
-					return err
-				}
-				pid <- own
-				n, err = book.Balance(ctx, tx, "merchant:m", "CNY")
-				return err
-			}); err != nil {
-				t.Error(err)
-			}
-			got <- n
-		}()
-		waits(t, d, <-pid)
+		ended = dbtest.TxBeside(t, d, func(ctx context.Context, tx bun.Tx) (err error) {
+			got, err = book.Balance(ctx, tx, "merchant:m", "CNY")
+			return err
+		})
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := <-got; n != 5 {
-		t.Errorf("the balance is %d, want 5", n)
+	if err := <-ended; err != nil || got != 5 {
+		t.Errorf("the balance is %d, %v; want 5", got, err)
 	}
 }
 
@@ -166,25 +154,17 @@ func TestAccountsAreOpenedInOneOrder(t *testing.T) {
 	again := first
 	again.Ref = "again"
 	one, two := ledger.New(d), ledger.New(d)
-	pid, ended := make(chan int64, 1), make(chan error, 1)
+	var ended <-chan error
 	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
 		if err := postIn(ctx, tx, one, first); err != nil {
 			return err
 		}
-		go func() {
-			defer close(pid)
-			ended <- d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-				var own int64
-				if err := tx.NewRaw("SELECT pg_backend_pid()").Scan(ctx, &own); err != nil {
-					return err
-				}
-				pid <- own
-				return postIn(ctx, tx, two, append(all, again)...)
-			})
-		}()
-		waits(t, d, <-pid)
+		ended = dbtest.TxBeside(t, d, func(ctx context.Context, tx bun.Tx) error { return postIn(ctx, tx, two, append(all, again)...) })
 		return postIn(ctx, tx, one, behind...)
 	})
+	if ended == nil {
+		t.Fatal(err)
+	}
 	if err != nil {
 		t.Errorf("the first is told %v", err)
 	}
@@ -193,15 +173,4 @@ func TestAccountsAreOpenedInOneOrder(t *testing.T) {
 	}
 	wantBalance(t, d, ledger.New(d), "b", "CNY", 2)
 	wantBalance(t, d, ledger.New(d), ledger.MerchantAccount("m3"), "CNY", 2)
-}
-
-// waits returns once another process of the database waits for a lock.
-func waits(t *testing.T, d *db.DB, pid int64) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if count(t, d, "SELECT cardinality(pg_blocking_pids(?))", pid) > 0 {
-			return
-		}
-	}
-	t.Error("it does not wait for what another one holds")
 }

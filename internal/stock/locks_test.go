@@ -3,7 +3,6 @@ package stock_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"backstop/internal/db/dbtest"
 	"backstop/internal/stock"
@@ -37,26 +36,18 @@ func TestWhoWaitsForAnArticleHoldsNoneBehindIt(t *testing.T) {
 			s.has(2, "high", 10)
 			s.has(1, "low", 10)
 			run := act(s, s.reserved([]stock.Line{line("high", 1), line("low", 1)})[0])
-			pid, ended := make(chan int64, 1), make(chan error, 1)
+			var ended <-chan error
 			err := s.d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
 				if _, err := tx.NewRaw("SELECT id FROM skus WHERE id = 1 FOR UPDATE").Exec(ctx); err != nil {
 					return err
 				}
-				go func() {
-					defer close(pid)
-					ended <- s.d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-						var own int64
-						if err := tx.NewRaw("SELECT pg_backend_pid()").Scan(ctx, &own); err != nil {
-							return err
-						}
-						pid <- own
-						return run(ctx, tx)
-					})
-				}()
-				s.waits(<-pid)
+				ended = dbtest.TxBeside(t, s.d, run)
 				_, err := tx.NewRaw("SELECT id FROM skus WHERE id = 2 FOR UPDATE NOWAIT").Exec(ctx)
 				return err
 			})
+			if ended == nil {
+				t.Fatal(err)
+			}
 			if err != nil {
 				t.Errorf("what stands behind is held: %v", err)
 			}
@@ -65,19 +56,4 @@ func TestWhoWaitsForAnArticleHoldsNoneBehindIt(t *testing.T) {
 			}
 		})
 	}
-}
-
-// waits returns once another process of the database waits for a lock.
-func (s shelf) waits(pid int64) {
-	s.t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		var blocked bool
-		if err := s.d.Read.NewRaw("SELECT cardinality(pg_blocking_pids(?)) > 0", pid).Scan(s.t.Context(), &blocked); err != nil {
-			s.t.Fatal(err)
-		}
-		if blocked {
-			return
-		}
-	}
-	s.t.Error("it does not wait for what another one holds")
 }
