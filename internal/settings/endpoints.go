@@ -107,12 +107,12 @@ type addressKey struct {
 }
 
 // disabled reads the addresses to which nothing is sent.
-func (s *Store) disabled(ctx context.Context) (map[addressKey]bool, error) {
+func (s *Store) disabled(ctx context.Context, q bun.IDB) (map[addressKey]bool, error) {
 	var rows []struct {
 		OwnerID  int64
 		Endpoint string
 	}
-	err := s.db.Read.NewRaw("SELECT owner_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL").Scan(ctx, &rows)
+	err := q.NewRaw("SELECT owner_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL").Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read disabled addresses: %w", err)
 	}
@@ -152,9 +152,9 @@ func (s *Store) address(m *merchant.Merchant, owner EndpointOwner, disabled map[
 }
 
 // house loads the house's own systems.
-func (s *Store) house(ctx context.Context, disabled map[addressKey]bool) ([]*merchant.Merchant, error) {
+func (s *Store) house(ctx context.Context, q bun.IDB, disabled map[addressKey]bool) ([]*merchant.Merchant, error) {
 	var rows []SubscriptionRow
-	if err := s.db.Read.NewSelect().Model(&rows).OrderExpr("sb.id").Scan(ctx); err != nil {
+	if err := q.NewSelect().Model(&rows).OrderExpr("sb.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read subscriptions: %w", err)
 	}
 	all := make([]*merchant.Merchant, 0, len(rows))

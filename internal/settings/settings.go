@@ -101,23 +101,30 @@ func (s *Store) Refresh(ctx context.Context) error {
 	if version == s.Current().Version {
 		return nil
 	}
-	// The rows may be newer than the version that was read: the next look finds
-	// the newer version and reads them again.
-	suppliers, err := s.suppliers(ctx)
-	if err != nil {
+	next := new(Snapshot)
+	// As of one moment: a change of a supplier and a merchant that is committed while
+	// they are read would be in force by half.
+	if err := s.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+		if next.Version, err = readVersion(ctx, tx); err != nil {
+			return err
+		}
+		if next.Suppliers, err = s.suppliers(ctx, tx); err != nil {
+			return err
+		}
+		next.Merchants, err = s.merchants(ctx, tx)
+		return err
+	}); err != nil {
 		return err
 	}
-	merchants, err := s.merchants(ctx)
-	if err != nil {
-		return err
-	}
-	s.current.Store(&Snapshot{Version: version, Suppliers: suppliers, Merchants: merchants})
+	s.current.Store(next)
 	return nil
 }
 
 // Version is the version of the settings in the database.
-func Version(ctx context.Context, d *db.DB) (version int64, err error) {
-	if err := d.Read.NewRaw("SELECT value FROM settings WHERE name = 'config_version'").Scan(ctx, &version); err != nil {
+func Version(ctx context.Context, d *db.DB) (int64, error) { return readVersion(ctx, d.Read) }
+
+func readVersion(ctx context.Context, q bun.IDB) (version int64, err error) {
+	if err := q.NewRaw("SELECT value FROM settings WHERE name = 'config_version'").Scan(ctx, &version); err != nil {
 		return 0, fmt.Errorf("read the version of the settings: %w", err)
 	}
 	return version, nil
@@ -134,9 +141,9 @@ func Bump(ctx context.Context, tx bun.Tx) error {
 
 // suppliers loads all suppliers. One whose config cannot be used (a key that no
 // longer opens, say) is left out and logged: the others must go on.
-func (s *Store) suppliers(ctx context.Context) (*supplier.Registry, error) {
+func (s *Store) suppliers(ctx context.Context, q bun.IDB) (*supplier.Registry, error) {
 	var rows []SupplierRow
-	if err := s.db.Read.NewSelect().Model(&rows).OrderExpr("su.id").Scan(ctx); err != nil {
+	if err := q.NewSelect().Model(&rows).OrderExpr("su.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read suppliers: %w", err)
 	}
 	entries, broken := make([]supplier.Entry, 0, len(rows)), map[string]int64{}
@@ -227,12 +234,12 @@ func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v
 
 // merchants loads all merchants. One whose row cannot be read is marked and logged: the
 // others must go on.
-func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
+func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Book, error) {
 	var rows []merchant.Row
-	if err := s.db.Read.NewSelect().Model(&rows).OrderExpr("m.id").Scan(ctx); err != nil {
+	if err := q.NewSelect().Model(&rows).OrderExpr("m.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read merchants: %w", err)
 	}
-	disabled, err := s.disabled(ctx)
+	disabled, err := s.disabled(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +255,7 @@ func (s *Store) merchants(ctx context.Context) (*merchant.Book, error) {
 		s.read(m, EndpointOwner{MerchantsTable, r.Code}, r.Notify, disabled, unsigned)
 		all = append(all, m)
 	}
-	house, err := s.house(ctx, disabled)
+	house, err := s.house(ctx, q, disabled)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,176 @@
+package ledger_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/db"
+	"backstop/internal/db/dbtest"
+	"backstop/internal/ledger"
+
+	"github.com/uptrace/bun"
+)
+
+func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		errs := make([]error, 16)
+		var wg sync.WaitGroup
+		for i := range errs {
+			book := ledger.New(d) // each is a node of its own and knows no account
+			wg.Go(func() { errs[i] = post(t, d, book, pays("m", 5, fmt.Sprint("own ", i)), pays("m", 5, "shared")) })
+		}
+		wg.Wait()
+		booked := 0
+		for _, err := range errs {
+			if err == nil {
+				booked++
+			} else if !db.IsUnique(err) {
+				t.Errorf("who comes second is told %v", err)
+			}
+		}
+		if booked != 1 {
+			t.Errorf("%d of them have booked it", booked)
+		}
+		wantBalance(t, d, ledger.New(d), "merchant:m", "CNY", 10)
+	})
+}
+
+// Several nodes post and fold at once. Who looks meanwhile sees a balance that only
+// grows, as only credits are posted; in the end it is the sum, in the account itself too.
+func TestNothingIsCountedTwiceOrLeftOutWhileManyPostAndFold(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const nodes, journals = 4, 25
+		merchants := []string{"a", "b", "c"}
+		stop := make(chan struct{})
+		var posters, others sync.WaitGroup
+		for node := range nodes {
+			book := ledger.New(d)
+			posters.Go(func() {
+				for i := range journals {
+					var entries []ledger.Entry
+					for k, m := range merchants {
+						entries = append(entries, pays(m, int64(k+1), fmt.Sprint(node, " ", i, " ", m)))
+					}
+					if err := post(t, d, book, entries...); err != nil {
+						t.Errorf("post: %v", err)
+						return
+					}
+				}
+			})
+			others.Go(func() { until(stop, func() error { _, err := book.Fold(t.Context()); return err }, t) })
+		}
+		others.Go(func() {
+			book, least := ledger.New(d), int64(0)
+			until(stop, func() error {
+				return d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+					now, err := book.Balance(ctx, tx, "merchant:c", "CNY")
+					if now < least || now > nodes*journals*3 {
+						t.Errorf("the balance goes from %d to %d", least, now)
+					}
+					least = now
+					return err
+				})
+			}, t)
+		})
+		posters.Wait()
+		close(stop)
+		others.Wait()
+		book := ledger.New(d)
+		for range 2 {
+			for k, m := range merchants {
+				wantBalance(t, d, book, ledger.MerchantAccount(m), "CNY", nodes*journals*int64(k+1))
+			}
+			wantBalance(t, d, book, ledger.SupplierAccount("s"), "CNY", -nodes*journals*(1+2+3))
+			for fold(t, book) > 0 {
+			}
+		}
+		if n := count(t, d, "SELECT balance FROM accounts WHERE code = 'merchant:c'"); n != nodes*journals*3 {
+			t.Errorf("the account itself says %d", n)
+		}
+	})
+}
+
+// until does something again and again until stop is closed.
+func until(stop <-chan struct{}, do func() error, t *testing.T) {
+	for {
+		if err := do(); err != nil {
+			t.Error(err)
+			return
+		}
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Millisecond): // leave the others room
+		}
+	}
+}
+
+// What SQLite cannot show: Balance and Fold wait for each other at the account. A
+// balance that was read before a fold, with what is not folded read after it, would
+// miss what the fold has taken.
+func TestABalanceWaitsForAFoldThatIsUnderWay(t *testing.T) {
+	d := dbtest.Postgres(t)
+	book := ledger.New(d)
+	posted(t, d, book, pays("m", 5, "1"))
+	var got int64
+	var ended <-chan error
+	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		// What Fold does, up to its commit.
+		for _, q := range []string{"UPDATE accounts SET balance = 5 WHERE code = 'merchant:m'", "UPDATE journals SET folded = TRUE"} {
+			if _, err := tx.NewRaw(q).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		ended = dbtest.TxBeside(t, d, func(ctx context.Context, tx bun.Tx) (err error) {
+			got, err = book.Balance(ctx, tx, "merchant:m", "CNY")
+			return err
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || got != 5 {
+		t.Errorf("the balance is %d, %v; want 5", got, err)
+	}
+}
+
+// Two that open the same accounts must not wait for each other in a circle: who waits
+// for the first has not made one behind it.
+func TestAccountsAreOpenedInOneOrder(t *testing.T) {
+	d := dbtest.Postgres(t)
+	var behind, all []ledger.Entry
+	for i := range 12 {
+		e := pays(fmt.Sprint("m", i), 1, fmt.Sprint("behind ", i))
+		e.Debit = "z" + e.Credit
+		behind = append(behind, e)
+		e.Ref = fmt.Sprint("all ", i)
+		all = append(all, e)
+	}
+	first := ledger.Entry{Debit: "a", Credit: "b", Amount: 1, Currency: "CNY", Ref: "first"}
+	again := first
+	again.Ref = "again"
+	one, two := ledger.New(d), ledger.New(d)
+	var ended <-chan error
+	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		if err := postIn(ctx, tx, one, first); err != nil {
+			return err
+		}
+		ended = dbtest.TxBeside(t, d, func(ctx context.Context, tx bun.Tx) error { return postIn(ctx, tx, two, append(all, again)...) })
+		return postIn(ctx, tx, one, behind...)
+	})
+	if ended == nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Errorf("the first is told %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the second is told %v", err)
+	}
+	wantBalance(t, d, ledger.New(d), "b", "CNY", 2)
+	wantBalance(t, d, ledger.New(d), ledger.MerchantAccount("m3"), "CNY", 2)
+}
