@@ -153,7 +153,7 @@ var (
 	tEvidenceKey   = word{"公钥", "Public key"}
 	tEvidenceChain = word{"审计链末端", "Head of the audit chain"}
 	tEvidenceFile  = word{"签名文件", "The signed file"}
-	tEvidenceCheck = word{"存成文件后，任何人都可以离线核对：backstop verify-evidence FILE。公钥公布在 /evidence-keys。", "Saved as a file, anybody can check it offline: backstop verify-evidence FILE. Our public keys are published at /evidence-keys."}
+	tEvidenceCheck = word{"存成文件后，任何人都可以离线核对：backstop verify-evidence FILE。公钥在控制台地址的 /evidence-keys。", "Saved as a file, anybody can check it offline: backstop verify-evidence FILE. Our public keys are at /evidence-keys of the address of this console."}
 )
 
 // The merchant's breaker.
