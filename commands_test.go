@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"backstop/internal/config"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/config"
+	"backstop/internal/base/db/dbtest"
 )
 
 // besideServer are the commands that work on a server's database.

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"backstop/internal/app"
-	"backstop/internal/config"
-	"backstop/internal/metric"
+	"backstop/internal/base/config"
+	"backstop/internal/base/metric"
 
 	"gopkg.in/yaml.v3"
 )
@@ -67,7 +67,7 @@ func TestEveryCounterIsThereFromTheStart(t *testing.T) {
 		name, _, _ := strings.Cut(series, "{")
 		shown[name] = true
 	}
-	for _, m := range madeBy.FindAllStringSubmatch(read(t, "internal/metric/metric.go"), -1) {
+	for _, m := range madeBy.FindAllStringSubmatch(read(t, "internal/base/metric/metric.go"), -1) {
 		if m[1] == "Counter" && !shown[m[2]] {
 			t.Errorf("%s appears with its first event", m[2])
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/config"
+	"backstop/internal/base/config"
 
 	"gopkg.in/yaml.v3"
 )
@@ -28,7 +28,7 @@ var (
 // histogram stands for its three series.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob("internal/metric/*.go")
+	files, err := filepath.Glob("internal/base/metric/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

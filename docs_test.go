@@ -38,7 +38,7 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 }
 
 func TestOperationsListsEveryMetric(t *testing.T) {
-	files, err := filepath.Glob("internal/metric/*.go")
+	files, err := filepath.Glob("internal/base/metric/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

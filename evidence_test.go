@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"backstop/internal/base/seal"
+	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/evidence"
-	"backstop/internal/seal"
-	"backstop/internal/seal/sealtest"
 )
 
 // evidenceFile writes a signed file and returns its path and the public key.

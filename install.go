@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"backstop/internal/app"
-	"backstop/internal/apply"
 	"backstop/internal/audit"
-	"backstop/internal/config"
-	"backstop/internal/db"
-	"backstop/internal/egress"
+	"backstop/internal/base/config"
+	"backstop/internal/base/db"
+	"backstop/internal/base/egress"
+	"backstop/internal/base/seal"
+	"backstop/internal/command/apply"
+	"backstop/internal/command/importer"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
-	"backstop/internal/seal"
 	"backstop/internal/settings"
-	"backstop/internal/takeover"
 )
 
 // useKeys is how a command opens the master keys.
@@ -116,9 +116,9 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer d.Close()
-	n, err := takeover.Import(ctx, takeover.Env{
+	n, err := importer.Import(ctx, importer.Env{
 		DB: d, Audit: audit.New(d, keys), CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, ClosingGrace: c.ClosingGrace,
-		Progress: func(p takeover.Progress) { progress(std.err, "%s: %d lines", p.Step, p.Lines) },
+		Progress: func(p importer.Progress) { progress(std.err, "%s: %d lines", p.Step, p.Lines) },
 	}, i.Orders.File, file)
 	if err == nil {
 		fmt.Fprintf(std.out, "%d orders imported\n", n)

@@ -17,21 +17,21 @@ import (
 // its own, or of its own line where that is no circle (the compiler sees to it).
 // "x/*" stands for the folders below x.
 var layers = [][]string{
-	{"migrations", "static", "internal/fit", "internal/config", "internal/money", "internal/metric", "internal/logbuffer", "internal/failpoint", "internal/redisd", "internal/queue", "internal/seal", "internal/egress", "internal/trace"},
-	{"internal/db", "internal/supplier"},
+	{"migrations", "static", "internal/base/*"},
+	{"internal/supplier"},
 	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/compensation"},
 	{"internal/alert/*", "internal/settings"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment"},
-	{"internal/callback", "internal/compensation/*", "internal/console", "views"},
+	{"internal/callback", "internal/compensation/*", "internal/console", "internal/verify", "views"},
 	{"web", "jobs"},
-	{"internal/apply", "internal/takeover", "internal/verify", "internal/demo", "internal/bench"},
+	{"internal/command/*"},
 	{"internal/app"},
 	{"."},
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/db/dbtest", "internal/seal/sealtest", "internal/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "internal/e2e"}
+var forTests = []string{"internal/base/db/dbtest", "internal/base/seal/sealtest", "internal/base/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "internal/e2e"}
 
 func TestEveryNameOfTheTableIsAPackage(t *testing.T) {
 	for _, name := range slices.Concat(append(layers, forTests)...) {
@@ -120,10 +120,10 @@ func TestImportsGoOneWay(t *testing.T) {
 func TestMisplacedImportsAreSeen(t *testing.T) {
 	for _, c := range [][2]string{
 		{"internal/order", "internal/payment"},
-		{"internal/db", "web"},
+		{"internal/base/db", "web"},
 		{"web", "internal/app"},
-		{"internal/payment", "internal/db/dbtest"},
-		{"internal/newcomer", "internal/db"},
+		{"internal/payment", "internal/base/db/dbtest"},
+		{"internal/newcomer", "internal/base/db"},
 	} {
 		if misplaced(c[0], c[1]) == "" {
 			t.Errorf("%s may import %s", c[0], c[1])

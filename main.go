@@ -19,10 +19,10 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/app"
-	"backstop/internal/apply"
-	"backstop/internal/config"
-	"backstop/internal/logbuffer"
-	"backstop/internal/takeover"
+	"backstop/internal/base/config"
+	"backstop/internal/base/logbuffer"
+	"backstop/internal/command/apply"
+	"backstop/internal/command/importer"
 
 	"github.com/alecthomas/kong"
 )
@@ -158,7 +158,7 @@ func wrongUsage(err error) bool {
 // is wrong with a file has a line for each problem.
 func message(err error) string {
 	var file *apply.Invalid
-	var orders *takeover.Invalid
+	var orders *importer.Invalid
 	if errors.As(err, &file) || errors.As(err, &orders) {
 		return err.Error()
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/seal"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 )
 
 // backstop runs a command in the environment of the test.

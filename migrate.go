@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"backstop/internal/app"
-	"backstop/internal/config"
-	"backstop/internal/db"
+	"backstop/internal/base/config"
+	"backstop/internal/base/db"
 	"backstop/migrations"
 )
 

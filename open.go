@@ -13,9 +13,9 @@ import (
 	"path/filepath"
 
 	"backstop/internal/app"
-	"backstop/internal/config"
-	"backstop/internal/db"
-	"backstop/internal/seal"
+	"backstop/internal/base/config"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 	"backstop/migrations"
 )
 

@@ -19,11 +19,11 @@ import (
 	"time"
 
 	"backstop/internal/app"
-	"backstop/internal/apply"
-	"backstop/internal/bench"
-	"backstop/internal/config"
-	"backstop/internal/demo"
-	"backstop/internal/egress"
+	"backstop/internal/base/config"
+	"backstop/internal/base/egress"
+	"backstop/internal/command/apply"
+	"backstop/internal/command/bench"
+	"backstop/internal/command/demo"
 )
 
 // loopback is where the demo's merchants live.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/webhook"
 )

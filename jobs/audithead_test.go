@@ -12,10 +12,10 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/audit"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/evidence"
-	"backstop/internal/seal/sealtest"
 
 	"github.com/uptrace/bun"
 )

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"backstop/internal/alert"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/seal"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
-	"backstop/internal/queue"
-	"backstop/internal/queue/queuetest"
-	"backstop/internal/seal"
 	"backstop/internal/verify"
 )
 

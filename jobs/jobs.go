@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
 	"backstop/internal/ledger"
-	"backstop/internal/metric"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
-	"backstop/internal/queue"
 	"backstop/internal/settings"
 
 	"github.com/go-co-op/gocron/v2"

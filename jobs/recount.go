@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"backstop/internal/alert"
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 	"backstop/internal/notify"
 	"backstop/internal/report"
 

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"backstop/internal/audit"
-	"backstop/internal/fit"
+	"backstop/internal/base/textlimit"
 	"strconv"
 )
 
@@ -480,7 +480,7 @@ func actDetail(p *Page, r audit.Row) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		all := paramsOf(p, r)
-		if short := fit.Clip(all, maxDetail); short == all {
+		if short := textlimit.Clip(all, maxDetail); short == all {
 			var templ_7745c5c3_Var23 string
 			templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(all)
 			if templ_7745c5c3_Err != nil {

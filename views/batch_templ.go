@@ -9,8 +9,8 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"backstop/internal/base/money"
 	"backstop/internal/compensation/batch"
-	"backstop/internal/money"
 	"backstop/internal/report"
 )
 

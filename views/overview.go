@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/queue"
 	"backstop/internal/console"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 
 	"github.com/a-h/templ"

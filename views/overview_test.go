@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/queue"
 	"backstop/internal/console"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 )
 

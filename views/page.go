@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 )
 
 // Page is what every page needs: who looks at it, and how.

@@ -3,7 +3,7 @@ package views
 import (
 	"unicode/utf8"
 
-	"backstop/internal/fit"
+	"backstop/internal/base/textlimit"
 )
 
 // Bytes of raw texts on one page, as HTML writes them. With all else a page stays
@@ -19,7 +19,7 @@ type room struct{ left int }
 // text is as much of a raw text as the page has room for, most bytes at most; whole
 // says that nothing was cut.
 func (r *room) text(raw string, most int) (shown string, whole bool) {
-	shown = fit.Cut(raw, most)
+	shown = textlimit.Cut(raw, most)
 	for i, c := range shown {
 		if r.left -= written(c); r.left < 0 {
 			r.left, shown = 0, shown[:i]

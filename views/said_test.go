@@ -47,7 +47,7 @@ func TestSentencesOfRowsAreReadInChinese(t *testing.T) {
 // sources are the files whose sentences rows keep.
 func sources(t *testing.T) []string {
 	t.Helper()
-	all := []string{"../internal/callback/receiver.go", "../internal/payment/decide.go", "../internal/money/money.go"}
+	all := []string{"../internal/callback/receiver.go", "../internal/payment/decide.go", "../internal/base/money/money.go"}
 	for _, pattern := range []string{"strict*.go", "clientaddr.go", "*/adapter.go", "*/notification.go", "*/event.go", "*/dispute.go", "*/message.go", "*/signature.go"} {
 		found, err := filepath.Glob("../internal/supplier/" + pattern)
 		if err != nil {

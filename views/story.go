@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
-	"backstop/internal/fit"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 )
@@ -244,7 +244,7 @@ func expectation(p *Page, s StoryData, a *notify.Attempt) (want, got string) {
 		return p.T(tExpectStatus), p.T(tGotStatus, a.HTTPStatus)
 	}
 	const most = 120 // of an answer in a line
-	body := fit.Clip(string(a.ResponseBody), most)
+	body := textlimit.Clip(string(a.ResponseBody), most)
 	return p.T(tExpectText, strconv.Quote(s.AckText)), p.T(tGotText, a.HTTPStatus, strconv.Quote(body))
 }
 

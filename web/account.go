@@ -9,8 +9,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/console"
-	"backstop/internal/db"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"

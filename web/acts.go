@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/audit"
-	"backstop/internal/db"
-	"backstop/internal/seal"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"

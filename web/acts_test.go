@@ -8,7 +8,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
-	"backstop/internal/queue"
+	"backstop/internal/base/queue"
 )
 
 // formOf finds the hidden fields of a form on a page.

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/alert"
 	"backstop/internal/audit"
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 )
 
 // ring makes alerts of every state and messages of every status, and two targets.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
-	"backstop/internal/seal"
 
 	"github.com/gofiber/fiber/v2"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/fit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/stock"
@@ -155,10 +155,10 @@ func TestAWrongFieldIsNamed(t *testing.T) {
 	} {
 		h.till.got = payment.CreateRequest{}
 		if got := h.api(t, keyOfGalaxy, "POST", "/api/v1/orders", c.body).problem(); got != c.want {
-			t.Errorf("%s: %s, want %s", fit.Clip(c.body, 120), got, c.want)
+			t.Errorf("%s: %s, want %s", textlimit.Clip(c.body, 120), got, c.want)
 		}
 		if h.till.got.OutTradeNo != "" {
-			t.Errorf("%s reached the payment", fit.Clip(c.body, 120))
+			t.Errorf("%s reached the payment", textlimit.Clip(c.body, 120))
 		}
 	}
 	for _, body := range []string{
@@ -167,7 +167,7 @@ func TestAWrongFieldIsNamed(t *testing.T) {
 		wanted("items", item(strings.Repeat(`{"sku": "S", "quantity": 1000000},`, 99)+`{"sku": "S", "quantity": 1}`)), "\r\n\t " + wanted() + "\n",
 	} {
 		if got := h.api(t, keyOfGalaxy, "POST", "/api/v1/orders", body); got.status != 201 && got.status != 200 {
-			t.Errorf("%s: %s", fit.Clip(body, 120), got.body)
+			t.Errorf("%s: %s", textlimit.Clip(body, 120), got.body)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestOnlyAKeyOpensTheAPI(t *testing.T) {
 	} {
 		got := h.call(t, "GET", "/api/v1/orders?out_trade_no=T1", "", "Authorization", header)
 		if got.problem() != "401 unauthorized" {
-			t.Errorf("%q: %s", fit.Clip(header, 40), got.problem())
+			t.Errorf("%q: %s", textlimit.Clip(header, 40), got.problem())
 		}
 	}
 	if got := h.call(t, "GET", "/api/v1/orders?out_trade_no=T1", "", "Authorization", "Bearer "+keyOfGalaxy, "Authorization", "Bearer nobody").problem(); got != "401 unauthorized" {

@@ -7,9 +7,9 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/seal/sealtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal/sealtest"
 
 	"github.com/uptrace/bun"
 )

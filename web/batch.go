@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/money"
 	"backstop/internal/compensation/batch"
-	"backstop/internal/money"
 	"backstop/internal/report"
 	"backstop/views"
 

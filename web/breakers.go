@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/metric"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
-	"backstop/internal/metric"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/uptrace/bun"

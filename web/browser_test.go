@@ -20,9 +20,9 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
-	"backstop/internal/db"
-	"backstop/internal/queue/queuetest"
-	"backstop/internal/seal/sealtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/seal/sealtest"
 
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/browser"

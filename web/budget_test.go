@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/notify"
 
 	"github.com/uptrace/bun"

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/callback"
 	"backstop/internal/console"
-	"backstop/internal/db"
-	"backstop/internal/fit"
-	"backstop/internal/metric"
 	"backstop/internal/supplier"
 
 	"github.com/gofiber/fiber/v2"
@@ -116,7 +116,7 @@ func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Rec
 	if !s.o.Log.Enabled(context.Background(), level) {
 		return
 	}
-	code := fit.Clip(c.Params("supplier"), 64)
+	code := textlimit.Clip(c.Params("supplier"), 64)
 	if r.Outcome == callback.UnknownSupplier {
 		code = console.MaskText(code) // whatever somebody wrote there
 	}
@@ -126,7 +126,7 @@ func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Rec
 		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", localRequestID.text(c)),
 	}
 	if r.OrderNo != "" {
-		attrs = append(attrs, slog.String("order_no", fit.Clip(r.OrderNo, 100)))
+		attrs = append(attrs, slog.String("order_no", textlimit.Clip(r.OrderNo, 100)))
 	}
 	if r.CallbackID != 0 {
 		attrs = append(attrs, slog.Int64("callback_id", r.CallbackID))

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
 	"backstop/internal/callback"
-	"backstop/internal/db"
 	"backstop/internal/supplier"
 
 	"github.com/gofiber/fiber/v2"

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
-	"backstop/internal/db"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 )

@@ -11,8 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"backstop/internal/fit"
-	"backstop/internal/money"
+	"backstop/internal/base/money"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/payment"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
@@ -88,7 +88,7 @@ func readForm(body []byte, known ...string) (*form, error) {
 func (f *form) onlyKnown(known []string) {
 	for _, name := range slices.Sorted(maps.Keys(f.fields)) {
 		if !slices.Contains(known, name) {
-			f.blame(fit.Clip(name, 40), "unknown field; known are "+strings.Join(known, ", "))
+			f.blame(textlimit.Clip(name, 40), "unknown field; known are "+strings.Join(known, ", "))
 			return
 		}
 	}

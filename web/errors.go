@@ -7,12 +7,12 @@ import (
 	"net/http"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/db"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
-	"backstop/internal/db"
-	"backstop/internal/fit"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -181,7 +181,7 @@ func (s *Server) logFailure(c *fiber.Ctx, e *apiError, err error) {
 	}
 	attrs := []slog.Attr{
 		slog.Int("status", e.status), slog.String("code", e.code),
-		slog.String("method", fit.Clip(c.Method(), 20)), slog.String("path", console.MaskText(fit.Clip(c.Path(), 200))),
+		slog.String("method", textlimit.Clip(c.Method(), 20)), slog.String("path", console.MaskText(textlimit.Clip(c.Path(), 200))),
 		slog.String("remote", c.Context().RemoteAddr().String()), slog.String("request_id", localRequestID.text(c)),
 	}
 	if caller := localCaller.text(c); caller != "" {

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"backstop/internal/fit"
-	"backstop/internal/metric"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/textlimit"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
@@ -73,9 +73,9 @@ func (r *readiness) ask() []checkResult {
 			err := r.run(i, check)
 			switch {
 			case err != nil && check.Warning:
-				results[i].Warning = fit.Clip(err.Error(), maxCheckError)
+				results[i].Warning = textlimit.Clip(err.Error(), maxCheckError)
 			case err != nil:
-				results[i] = checkResult{Name: check.Name, Error: fit.Clip(err.Error(), maxCheckError)}
+				results[i] = checkResult{Name: check.Name, Error: textlimit.Clip(err.Error(), maxCheckError)}
 			}
 		})
 	}

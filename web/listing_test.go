@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 	"backstop/internal/order"
 )
 

@@ -6,8 +6,8 @@ import (
 	"net/url"
 
 	"backstop/internal/access"
+	"backstop/internal/base/money"
 	"backstop/internal/console"
-	"backstop/internal/money"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
 	"backstop/internal/console"
-	"backstop/internal/db"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
 	"backstop/internal/console"
-	"backstop/internal/db"
 	"backstop/internal/evidence"
 )
 

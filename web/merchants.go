@@ -7,10 +7,10 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/base/metric"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/merchant"
-	"backstop/internal/metric"
 	"backstop/internal/notify"
 	"backstop/views"
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
 
 	"github.com/uptrace/bun"
 )

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 	"backstop/internal/order"
 
 	"github.com/chromedp/chromedp"

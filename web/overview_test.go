@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/apply"
-	"backstop/internal/db"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/seal"
+	"backstop/internal/command/apply"
 	"backstop/internal/ledger"
-	"backstop/internal/queue"
 	"backstop/internal/report"
-	"backstop/internal/seal"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
 

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
 	"backstop/internal/console"
-	"backstop/internal/db"
 	"backstop/internal/notify"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 )
 

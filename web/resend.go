@@ -9,11 +9,11 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
-	"backstop/internal/metric"
 	"backstop/internal/notify"
-	"backstop/internal/queue"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"

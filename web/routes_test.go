@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"backstop/internal/access"
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/stock"

@@ -20,17 +20,17 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/alert"
 	"backstop/internal/audit"
+	"backstop/internal/base/config"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/seal"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
-	"backstop/internal/config"
 	"backstop/internal/console"
-	"backstop/internal/db"
-	"backstop/internal/fit"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/payment"
-	"backstop/internal/queue"
-	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/static"
@@ -322,5 +322,5 @@ func (l local) text(c *fiber.Ctx) string {
 type quietLogger struct{ log *slog.Logger }
 
 func (q quietLogger) Printf(format string, args ...any) {
-	q.log.Debug("http connection", "message", fit.Clip(fmt.Sprintf(format, args...), 300))
+	q.log.Debug("http connection", "message", textlimit.Clip(fmt.Sprintf(format, args...), 300))
 }

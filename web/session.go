@@ -12,7 +12,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
-	"backstop/internal/seal"
+	"backstop/internal/base/seal"
 	"backstop/internal/supplier"
 	"backstop/views"
 

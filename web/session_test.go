@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"backstop/internal/access"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 )
 
 func TestSigningInAndOut(t *testing.T) {

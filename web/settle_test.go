@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 )
 
 // clerk does what one operator does about one exception.

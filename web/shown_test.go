@@ -9,8 +9,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/notify"
 
 	"github.com/uptrace/bun"

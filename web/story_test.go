@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/supplier"

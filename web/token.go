@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/seal"
+	"backstop/internal/base/seal"
 
 	"github.com/gofiber/fiber/v2"
 )

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"backstop/internal/access"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/seal"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
 
 	"github.com/uptrace/bun"
 )

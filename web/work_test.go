@@ -13,11 +13,11 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
 	"backstop/internal/notify"
 	"backstop/internal/order"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"backstop/internal/audit"
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

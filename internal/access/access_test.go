@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"backstop/internal/audit"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/seal"
-	"backstop/internal/seal/sealtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
+	"backstop/internal/base/seal/sealtest"
 )
 
 const password = "correct horse battery"

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"backstop/internal/audit"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/seal/sealtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal/sealtest"
 )
 
 // What commands change leaves one act each, with no secret in it; what they refuse

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/seal"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 
 	"github.com/uptrace/bun"
 )

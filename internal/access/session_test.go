@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/seal"
-	"backstop/internal/seal/sealtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
+	"backstop/internal/base/seal/sealtest"
 
 	"github.com/uptrace/bun"
 )

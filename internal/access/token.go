@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"backstop/internal/audit"
-	"backstop/internal/db"
-	"backstop/internal/seal"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 
 	"github.com/uptrace/bun"
 )

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/money"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/money"
 
 	"github.com/uptrace/bun"
 )

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/money"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/money"
 
 	"github.com/uptrace/bun"
 )

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/metric"
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
 
 	"github.com/uptrace/bun"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"backstop/internal/fit"
-	"backstop/internal/money"
+	"backstop/internal/base/money"
+	"backstop/internal/base/textlimit"
 )
 
 // Opened is what is known of a breaker that has opened, as it is now.
@@ -59,7 +59,7 @@ func (s Style) breakerLine(o *Opened) string {
 	}
 	what, next, do := fmt.Sprintf(s.say(wordOpenedFailures), name, clock(o.Since), o.Failures), s.say(wordOpenedHand), s.say(wordOpenedDo)
 	if o.ByHand != "" {
-		what = fmt.Sprintf(s.say(wordOpenedByHand), name, clock(o.Since), o.ByHand, fit.Clip(strings.Join(strings.Fields(o.Reason), " "), maxReason))
+		what = fmt.Sprintf(s.say(wordOpenedByHand), name, clock(o.Since), o.ByHand, textlimit.Clip(strings.Join(strings.Fields(o.Reason), " "), maxReason))
 	}
 	switch {
 	case o.Closed:

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/config"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/config"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/report"
 	"backstop/migrations"
 )

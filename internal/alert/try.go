@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/metric"
-	"backstop/internal/money"
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/money"
 
 	"github.com/uptrace/bun"
 )

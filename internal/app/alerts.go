@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"backstop/internal/alert"
-	"backstop/internal/alert/shout"
-	"backstop/internal/db"
+	"backstop/internal/alert/send"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
 	"backstop/internal/notify"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 	"backstop/internal/settings"
 	"backstop/jobs"
@@ -25,7 +25,7 @@ func (a *App) alerts() (jobs.Alerts, error) {
 	for i, u := range c.AlertURLs {
 		urls[i] = u.Reveal()
 	}
-	targets, err := shout.Targets(urls)
+	targets, err := send.Targets(urls)
 	return jobs.Alerts{
 		Targets: targets,
 		Style:   alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker},

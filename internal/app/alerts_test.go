@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"backstop/internal/alert"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/report"
 	"backstop/internal/settings"
 

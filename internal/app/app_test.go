@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/config"
+	"backstop/internal/base/config"
 )
 
 // A start that fails half-way must say what to mend, not fall over its own

@@ -3,9 +3,9 @@ package app
 import (
 	"context"
 
-	"backstop/internal/metric"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
 	"backstop/internal/notify"
-	"backstop/internal/queue"
 )
 
 // parked are the merchants whose notifications are parked.

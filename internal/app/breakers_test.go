@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/merchant"
 	"backstop/internal/settings"
 )

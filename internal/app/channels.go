@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/redisd"
+	"backstop/internal/base/db"
+	"backstop/internal/base/redisd"
 	"backstop/migrations"
 	"backstop/web"
 )

@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/metric"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
-	"backstop/internal/metric"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"

@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"strings"
 
-	"backstop/internal/config"
-	"backstop/internal/db"
-	"backstop/internal/seal"
+	"backstop/internal/base/config"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 	"backstop/internal/settings"
 )
 

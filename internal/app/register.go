@@ -1,7 +1,7 @@
 package app
 
 import (
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/amqp"
 	"backstop/internal/notify/email"

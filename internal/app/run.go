@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/config"
+	"backstop/internal/base/config"
 	"backstop/jobs"
 
 	"github.com/go-co-op/gocron/v2"

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"backstop/internal/alert"
-	"backstop/internal/metric"
+	"backstop/internal/base/metric"
 	"backstop/internal/report"
 )
 

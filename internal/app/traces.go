@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"backstop/internal/trace"
+	"backstop/internal/base/trace"
 )
 
 // openTraces begins to send spans where there is a collector: ours to name, or

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"backstop/internal/db"
-	"backstop/internal/seal"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 
 	"github.com/uptrace/bun"
 )

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/seal/sealtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal/sealtest"
 
 	"github.com/uptrace/bun"
 )

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
+	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/evidence"
-	"backstop/internal/seal"
-	"backstop/internal/seal/sealtest"
 
 	"github.com/uptrace/bun"
 )

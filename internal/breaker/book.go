@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 )
 
 // Book is a node's copy of the breakers. Only merchants with something to say are

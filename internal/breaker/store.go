@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

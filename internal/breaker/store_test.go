@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 
 	"github.com/uptrace/bun"
 )

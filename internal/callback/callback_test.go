@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
 	"backstop/internal/payment"
-	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 

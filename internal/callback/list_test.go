@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 )
 
 // fill writes n callbacks in turn into both tables, oldest first.

@@ -11,15 +11,15 @@ import (
 	"runtime/debug"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/textlimit"
+	"backstop/internal/base/trace"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/failpoint"
-	"backstop/internal/fit"
-	"backstop/internal/metric"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
-	"backstop/internal/trace"
 
 	"golang.org/x/time/rate"
 )
@@ -154,7 +154,7 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 func (r *Receiver) take(ctx context.Context, received *payment.Received, req *supplier.Request, steps *supplier.Trace) Receipt {
 	received.Record = payment.Record{
 		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
-		Query: storableQuery(req.RawQuery), Header: fit.Cut(storableHeader(req.Header), keepBytes), Body: req.Body,
+		Query: storableQuery(req.RawQuery), Header: textlimit.Cut(storableHeader(req.Header), keepBytes), Body: req.Body,
 		Steps: storableSteps(steps.Steps),
 	}
 	adapter := received.Supplier.Adapter

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/fit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -104,7 +104,7 @@ func (r *Refusals) note(supplierID int64, f refusal) bool {
 	// The whole body would let a full queue hold 512 times the body limit.
 	f.request = bounded(f.request)
 	f.id = r.o.DB.NewID() // now: lists are in the order of ids, and the row is written later
-	f.supplier = fit.Cut(f.supplier, keepCode)
+	f.supplier = textlimit.Cut(f.supplier, keepCode)
 	select {
 	case r.queue <- f:
 		return true
@@ -201,10 +201,10 @@ func (r *Refusals) row(f refusal) refusedRow {
 		body = []byte{}
 	}
 	return refusedRow{
-		ID: f.id, Supplier: fit.Storable(f.supplier), Outcome: f.outcome, ReceivedAt: f.receivedAt,
-		RemoteAddr: addrText(f.request), Method: fit.Storable(f.request.Method),
-		Query:   fit.Cut(storableQuery(f.request.RawQuery), keepBytes),
-		Headers: fit.Cut(storableHeader(f.request.Header), keepBytes),
+		ID: f.id, Supplier: textlimit.Storable(f.supplier), Outcome: f.outcome, ReceivedAt: f.receivedAt,
+		RemoteAddr: addrText(f.request), Method: textlimit.Storable(f.request.Method),
+		Query:   textlimit.Cut(storableQuery(f.request.RawQuery), keepBytes),
+		Headers: textlimit.Cut(storableHeader(f.request.Header), keepBytes),
 		Body:    body, Steps: steps,
 	}
 }

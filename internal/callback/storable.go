@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"backstop/internal/fit"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
@@ -35,7 +35,7 @@ func storableHeader(h http.Header) string {
 			b.WriteString(name + ": " + value + "\n")
 		}
 	}
-	return fit.Storable(b.String())
+	return textlimit.Storable(b.String())
 }
 
 // storableQuery is the query as it came, but for the values of secrets.
@@ -51,7 +51,7 @@ func storableQuery(raw string) string {
 			pairs[i] = encoded + "=" + masked
 		}
 	}
-	return fit.Storable(strings.Join(pairs, "&"))
+	return textlimit.Storable(strings.Join(pairs, "&"))
 }
 
 // storableSteps makes copies of steps whose details may repeat what strangers
@@ -59,7 +59,7 @@ func storableQuery(raw string) string {
 func storableSteps(steps []supplier.Step) []supplier.Step {
 	clean := make([]supplier.Step, len(steps))
 	for i, s := range steps {
-		clean[i] = supplier.Step{Name: fit.Storable(s.Name), OK: s.OK, Detail: fit.Storable(s.Detail), TookUS: s.TookUS}
+		clean[i] = supplier.Step{Name: textlimit.Storable(s.Name), OK: s.OK, Detail: textlimit.Storable(s.Detail), TookUS: s.TookUS}
 	}
 	return clean
 }

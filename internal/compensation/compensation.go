@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

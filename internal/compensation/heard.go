@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"backstop/internal/db"
-	"backstop/internal/money"
+	"backstop/internal/base/db"
+	"backstop/internal/base/money"
 
 	"github.com/uptrace/bun"
 )

@@ -8,8 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"backstop/internal/db"
-	"backstop/internal/money"
+	"backstop/internal/base/db"
+	"backstop/internal/base/money"
 
 	"github.com/uptrace/bun"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 
 	"github.com/uptrace/bun"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 	"backstop/internal/notify"
 
 	"github.com/uptrace/bun"

@@ -7,8 +7,8 @@ import (
 	"context"
 	"fmt"
 
+	"backstop/internal/base/db"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
 	"backstop/internal/notify"
 	"backstop/internal/settings"
 )

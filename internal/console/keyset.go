@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

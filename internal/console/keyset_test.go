@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/settings"

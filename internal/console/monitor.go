@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
 	"backstop/internal/notify"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 )
 

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/queue"
 	"backstop/internal/settings"
 )
 

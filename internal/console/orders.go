@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"

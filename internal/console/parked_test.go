@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 )

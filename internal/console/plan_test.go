@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 )
 
 // TestAMerchantsOrdersAreReadByTime has the list of one merchant's orders read within

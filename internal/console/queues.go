@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/base/queue"
 	"backstop/internal/notify"
-	"backstop/internal/queue"
 
 	"github.com/uptrace/bun"
 )

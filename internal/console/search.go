@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 	"backstop/internal/notify"
 
 	"github.com/uptrace/bun"

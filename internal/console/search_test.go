@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 )

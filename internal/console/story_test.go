@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"

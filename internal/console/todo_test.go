@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/payment/paymenttest"
 )
 

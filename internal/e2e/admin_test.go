@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"backstop/internal/queue/queuetest"
+	"backstop/internal/base/queue/queuetest"
 )
 
 // TestTheConsoleHasAnAddressOfItsOwn: what people and monitors look at is not there for

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db/dbtest"
 )
 
 // TestIsolationIsMeasured runs the smallest isolation part there is, and looks at

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/queue/queuetest"
+	"backstop/internal/base/queue/queuetest"
 )
 
 // TestNodesRestartOneAfterTheOtherBehindNginx does what docs/operations.md says, with its

@@ -25,8 +25,8 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/queue/queuetest"
 	"backstop/internal/notify/fakemerchant"
-	"backstop/internal/queue/queuetest"
 )
 
 // TestOneOfTwoNodesDiesAndTheOtherGoesOn runs two servers on one PostgreSQL and

@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue/queuetest"
 	"backstop/internal/notify/fakemerchant"
-	"backstop/internal/queue/queuetest"
 )
 
 // program is the path of the binary under test, built with its failpoints, in a folder

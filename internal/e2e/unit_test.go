@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"backstop/internal/queue/queuetest"
+	"backstop/internal/base/queue/queuetest"
 )
 
 // unitLines are the values of a setting of the unit.

@@ -12,7 +12,7 @@ import (
 	"errors"
 	"fmt"
 
-	"backstop/internal/seal"
+	"backstop/internal/base/seal"
 	"backstop/internal/supplier"
 )
 

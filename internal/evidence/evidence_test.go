@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"backstop/internal/seal"
+	"backstop/internal/base/seal"
 )
 
 func keyring(t *testing.T, fill byte) *seal.Keyring {

@@ -17,7 +17,7 @@ import (
 	"slices"
 	"sync"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/report"
-	"backstop/internal/seal"
 	"backstop/internal/verify"
 
 	"github.com/uptrace/bun"

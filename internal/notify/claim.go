@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/queue"
 
 	"github.com/uptrace/bun"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/merchant"
 )
 

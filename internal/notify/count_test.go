@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"

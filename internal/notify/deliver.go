@@ -6,14 +6,14 @@ import (
 	"runtime/debug"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/failpoint"
-	"backstop/internal/fit"
 	"backstop/internal/merchant"
-	"backstop/internal/metric"
-	"backstop/internal/queue"
 
 	"github.com/uptrace/bun"
 )
@@ -179,8 +179,8 @@ func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
 	a := Attempt{
 		ID: d.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: Shown(p.msg.URL),
 		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
-		Node: d.NodeName(), RequestHeader: fit.Storable(res.RequestHeader), ResponseHeader: fit.Storable(res.ResponseHeader),
-		ResponseBody: res.ResponseBody, Error: fit.Storable(res.Error),
+		Node: d.NodeName(), RequestHeader: textlimit.Storable(res.RequestHeader), ResponseHeader: textlimit.Storable(res.ResponseHeader),
+		ResponseBody: res.ResponseBody, Error: textlimit.Storable(res.Error),
 	}
 	if a.ResponseBody == nil {
 		a.ResponseBody = []byte{}
@@ -325,7 +325,7 @@ func (d *Dispatcher) giveBackAs(cause Class, why string, at int64, all ...claime
 	for _, c := range all {
 		set := bun.SafeQuery("")
 		if cause != "" {
-			set = bun.SafeQuery(", last_class = ?, last_error = ?", cause, fit.Clip(fit.Storable(why), maxFault))
+			set = bun.SafeQuery(", last_class = ?, last_error = ?", cause, textlimit.Clip(textlimit.Storable(why), maxFault))
 		}
 		_, err := d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0?"+
 			" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/trace"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
 	"backstop/internal/merchant"
-	"backstop/internal/metric"
-	"backstop/internal/queue"
-	"backstop/internal/trace"
 )
 
 // Limits of one node's dispatcher.

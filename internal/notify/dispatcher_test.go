@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
-	"backstop/internal/queue"
 )
 
 // fakeChannel records what it is sent and answers as it is told.

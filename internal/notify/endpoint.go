@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/db"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
 	"backstop/internal/report"
 	"backstop/internal/settings"
 

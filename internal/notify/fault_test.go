@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 )
 
 // hand is what a node takes for itself of what it creates: with a free slot for the

@@ -11,16 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/egress"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/egress"
+	"backstop/internal/base/queue"
 	"backstop/internal/notify"
 	"backstop/internal/notify/fakemerchant"
 	"backstop/internal/notify/webhook"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
-	"backstop/internal/queue"
 
 	"github.com/uptrace/bun"
 )

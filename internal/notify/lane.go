@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
 	"backstop/internal/merchant"
-	"backstop/internal/metric"
-	"backstop/internal/queue"
 
 	"golang.org/x/time/rate"
 )

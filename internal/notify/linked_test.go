@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
-	"backstop/internal/queue"
 )
 
 // line is a node's end of a channel that merchants connect to.

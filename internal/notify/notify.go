@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
 	"backstop/internal/merchant"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"

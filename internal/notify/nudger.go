@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"backstop/internal/failpoint"
-	"backstop/internal/metric"
-	"backstop/internal/queue"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
 )
 
 // Tasks is the part of the queue that the Nudger needs.

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
 	"backstop/internal/merchant"
-	"backstop/internal/metric"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 )
 

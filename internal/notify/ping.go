@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 	"backstop/internal/merchant"
 
 	"github.com/uptrace/bun"

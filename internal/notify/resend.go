@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
-	"backstop/internal/queue"
 
 	"github.com/uptrace/bun"
 )

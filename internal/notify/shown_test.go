@@ -3,8 +3,8 @@ package notify_test
 import (
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 )
 
 // slowMost bounds what one node tells of its slow merchants.

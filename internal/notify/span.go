@@ -3,7 +3,7 @@ package notify
 import (
 	"net/url"
 
-	"backstop/internal/trace"
+	"backstop/internal/base/trace"
 )
 
 // spanOf begins to follow one attempt, where the payment behind it is followed.

@@ -3,7 +3,7 @@ package notify
 import (
 	"context"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 	"backstop/internal/merchant"
 	"backstop/internal/report"
 

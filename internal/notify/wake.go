@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
 	"backstop/internal/merchant"
-	"backstop/internal/metric"
 	"backstop/internal/notify"
 	"backstop/internal/order"
-	"backstop/internal/queue"
 	"backstop/internal/stock"
 
 	"github.com/uptrace/bun"

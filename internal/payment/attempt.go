@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 	"backstop/internal/order"
 
 	"github.com/uptrace/bun"

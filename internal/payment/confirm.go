@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strconv"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/base/queue"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/failpoint"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 	"backstop/internal/stock"
 

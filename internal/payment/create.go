@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
+	"backstop/internal/base/money"
 	"backstop/internal/merchant"
-	"backstop/internal/money"
 	"backstop/internal/order"
 	"backstop/internal/stock"
 

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/base/money"
 	"backstop/internal/compensation"
-	"backstop/internal/money"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
 )

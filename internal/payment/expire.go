@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/metric"
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
 	"backstop/internal/notify"
 	"backstop/internal/order"
-	"backstop/internal/queue"
 
 	"github.com/uptrace/bun"
 )

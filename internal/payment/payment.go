@@ -10,13 +10,13 @@ import (
 	"log/slog"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/failpoint"
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
 	"backstop/internal/ledger"
-	"backstop/internal/metric"
 	"backstop/internal/notify"
 	"backstop/internal/order"
-	"backstop/internal/queue"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 )

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/order"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/payment/paymenttest"
 )
 

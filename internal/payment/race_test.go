@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"

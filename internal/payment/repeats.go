@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"

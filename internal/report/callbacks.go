@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 )
 
 // Flowed is how many authentic callbacks of one outcome came within one step.

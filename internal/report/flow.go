@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 )
 
 // Flow is how many callbacks came from a supplier within the last span, and how

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 )
 
 func TestTheLastAnswersOfAMerchantNeverGoBack(t *testing.T) {

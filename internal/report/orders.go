@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
 )

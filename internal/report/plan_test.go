@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 )
 
 // Behind a day of figures the page's reads go to their rows by an index and pass

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 
 	"github.com/uptrace/bun"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/db"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
 
 	"github.com/uptrace/bun"
 )

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
-	"backstop/internal/seal"
 
 	"github.com/uptrace/bun"
 )

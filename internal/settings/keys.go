@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"backstop/internal/db"
-	"backstop/internal/seal"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 
 	"github.com/uptrace/bun"
 )

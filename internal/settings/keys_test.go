@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
-	"backstop/internal/seal"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
 	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"

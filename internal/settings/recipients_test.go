@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
-	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 )

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"backstop/internal/db"
-	"backstop/internal/seal"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 
 	"github.com/uptrace/bun"
 )

@@ -17,9 +17,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"backstop/internal/db"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
-	"backstop/internal/seal"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
-	"backstop/internal/seal"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"

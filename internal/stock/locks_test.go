@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/stock"
 
 	"github.com/uptrace/bun"

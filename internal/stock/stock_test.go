@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/stock"
 
 	"github.com/uptrace/bun"

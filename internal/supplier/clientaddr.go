@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"backstop/internal/fit"
+	"backstop/internal/base/textlimit"
 )
 
 // maxForwarded bounds X-Forwarded-For in bytes: some 40 hops of IPv6. No real
@@ -93,7 +93,7 @@ func parseHop(text string) (netip.Addr, error) {
 		addr, err = netip.ParseAddr(text)
 	}
 	if err != nil || addr.Zone() != "" && !addr.IsLinkLocalUnicast() {
-		return netip.Addr{}, fmt.Errorf("%w: %q is not an address", ErrForwarded, fit.Clip(text, nameMost))
+		return netip.Addr{}, fmt.Errorf("%w: %q is not an address", ErrForwarded, textlimit.Clip(text, nameMost))
 	}
 	return plain(addr), nil
 }

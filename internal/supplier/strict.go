@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"backstop/internal/fit"
+	"backstop/internal/base/textlimit"
 )
 
 // CheckWindow refuses a message whose signed time lies more than window away
@@ -92,7 +92,7 @@ func knownFields(raw json.RawMessage, into reflect.Type, path string) error {
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		field, ok := known[name]
 		if !ok {
-			return &FieldError{Field: path + fit.Clip(name, nameMost), Problem: "unknown field; known are " + strings.Join(names, ", ")}
+			return &FieldError{Field: path + textlimit.Clip(name, nameMost), Problem: "unknown field; known are " + strings.Join(names, ", ")}
 		}
 		if err := knownFields(got[name], field, path+name+"."); err != nil {
 			return err

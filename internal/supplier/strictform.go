@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"backstop/internal/fit"
+	"backstop/internal/base/textlimit"
 )
 
 // MaxFields bounds the parameters of one message. The longest known callback
@@ -48,7 +48,7 @@ func ParseForm(raw string) (map[string]string, error) {
 			return nil, RefuseMalformed("a parameter's name holds & or =")
 		}
 		if _, twice := fields[name]; twice {
-			return nil, RefuseMalformed("parameter %q occurs more than once", fit.Clip(name, nameMost))
+			return nil, RefuseMalformed("parameter %q occurs more than once", textlimit.Clip(name, nameMost))
 		}
 		if len(fields) == MaxFields {
 			return nil, RefuseMalformed("more than %d parameters", MaxFields)

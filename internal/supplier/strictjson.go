@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"backstop/internal/fit"
+	"backstop/internal/base/textlimit"
 )
 
 // MaxDepth bounds the nesting of JSON. A Stripe event, the deepest known, stays
@@ -31,7 +31,7 @@ func DecodeJSON(raw []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		return RefuseMalformed("the JSON has a %s of the wrong type at %q", fit.Clip(wrong.Value, nameMost), fit.Clip(wrong.Field, nameMost))
+		return RefuseMalformed("the JSON has a %s of the wrong type at %q", textlimit.Clip(wrong.Value, nameMost), textlimit.Clip(wrong.Field, nameMost))
 	default:
 		return RefuseMalformed("the JSON does not have the expected form")
 	}
@@ -87,7 +87,7 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 		return nil
 	}
 	if depth > MaxDepth {
-		return &flaw{fit.Clip(path, nameMost), "is nested more than " + strconv.Itoa(MaxDepth) + " deep"}
+		return &flaw{textlimit.Clip(path, nameMost), "is nested more than " + strconv.Itoa(MaxDepth) + " deep"}
 	}
 	seen := map[string]bool{}
 	for d.More() {
@@ -121,12 +121,12 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 // join bounds the path: it is only for people, and names come from outside.
 func join(path, name string) string {
 	if path == "" {
-		return fit.Clip(name, nameMost)
+		return textlimit.Clip(name, nameMost)
 	}
 	if len(path) > 120 {
 		return path
 	}
-	return path + "." + fit.Clip(name, nameMost)
+	return path + "." + textlimit.Clip(name, nameMost)
 }
 
 // fold maps all cases of a letter to one, as encoding/json does when it looks

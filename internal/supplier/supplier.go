@@ -16,7 +16,7 @@ import (
 	"net/netip"
 	"time"
 
-	"backstop/internal/fit"
+	"backstop/internal/base/textlimit"
 )
 
 // Request is one inbound call. Everything in it is a copy: the HTTP server
@@ -111,11 +111,11 @@ const (
 // Bound cuts what is too long to be kept and names it; "" = nothing was that
 // decides anything.
 func (c *Callback) Bound() (field string) {
-	c.RawStatus = fit.Cut(c.RawStatus, maxNumber)
+	c.RawStatus = textlimit.Cut(c.RawStatus, maxNumber)
 	var dispute Dispute
 	if c.Dispute != nil {
 		dispute = *c.Dispute
-		dispute.Reason, dispute.Status = fit.Cut(dispute.Reason, maxNumber), fit.Cut(dispute.Status, maxNumber)
+		dispute.Reason, dispute.Status = textlimit.Cut(dispute.Reason, maxNumber), textlimit.Cut(dispute.Status, maxNumber)
 		defer func() { c.Dispute = &dispute }()
 	}
 	for _, f := range []struct {
@@ -131,7 +131,7 @@ func (c *Callback) Bound() (field string) {
 		{"order number", &c.OrderRef, maxNumber},
 	} {
 		if len(*f.text) > f.most {
-			*f.text, field = fit.Cut(*f.text, f.most), f.name
+			*f.text, field = textlimit.Cut(*f.text, f.most), f.name
 		}
 	}
 	return field
@@ -234,7 +234,7 @@ func (t *Trace) add(name string, ok bool, format string, args ...any) {
 	if t == nil {
 		return
 	}
-	detail := fit.Clip(fmt.Sprintf(format, args...), maxDetail)
+	detail := textlimit.Clip(fmt.Sprintf(format, args...), maxDetail)
 	var took int64
 	if !t.last.IsZero() {
 		now := time.Now()

@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
 	"backstop/internal/breaker"
-	"backstop/internal/db"
 	"backstop/internal/notify"
-	"backstop/internal/seal"
 	"backstop/internal/settings"
 )
 

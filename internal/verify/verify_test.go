@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/compensation"
-	"backstop/internal/db"
-	"backstop/internal/db/dbtest"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
-	"backstop/internal/seal/sealtest"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
 

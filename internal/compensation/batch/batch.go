@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/base/db"
 	"backstop/internal/console"
-	"backstop/internal/db"
 	"backstop/internal/notify"
 	"backstop/internal/report"
 

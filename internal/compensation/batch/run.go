@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
 	"backstop/internal/console"
-	"backstop/internal/db"
 	"backstop/internal/notify"
-	"backstop/internal/queue"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"

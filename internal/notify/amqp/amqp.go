@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/outcome"
 	"backstop/internal/notify/pool"

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"

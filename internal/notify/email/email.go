@@ -14,7 +14,7 @@ import (
 	"net/textproto"
 	"time"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/outcome"
 

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/channeltest"
 )

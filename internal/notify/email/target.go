@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 
 	"github.com/twmb/franz-go/pkg/kgo"

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 )
 
 // ErrTarget says what is wrong with an address. Its text never holds the address,

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"unicode"
 
-	"backstop/internal/egress"
-	"backstop/internal/fit"
+	"backstop/internal/base/egress"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/notify"
 )
 
@@ -114,7 +114,7 @@ func Dialled(err error) string {
 
 // Clean makes text valid UTF-8 without NUL, which PostgreSQL refuses, and cuts it
 // at limit bytes, between characters.
-func Clean(text string, limit int) string { return fit.Cut(fit.Storable(text), limit) }
+func Clean(text string, limit int) string { return textlimit.Cut(textlimit.Storable(text), limit) }
 
 // OneLine makes an error's text short and safe to print.
 func OneLine(text string) string {

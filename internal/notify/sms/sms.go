@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/outcome"
 )

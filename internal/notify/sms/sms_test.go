@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/channeltest"
 	"backstop/internal/notify/fakemerchant"

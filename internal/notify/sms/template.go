@@ -14,7 +14,7 @@ import (
 	"text/template"
 	"text/template/parse"
 
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 )
 
 // Limits of a template: a text message has a few hundred bytes, a request around

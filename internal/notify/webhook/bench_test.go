@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"testing"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/fakemerchant"
 	"backstop/internal/notify/webhook"

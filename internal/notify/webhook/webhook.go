@@ -22,7 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"backstop/internal/egress"
+	"backstop/internal/base/egress"
 	"backstop/internal/notify"
 	"backstop/internal/notify/outcome"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 	"backstop/internal/supplier"
 )
 

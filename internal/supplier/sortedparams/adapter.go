@@ -12,8 +12,8 @@ import (
 	"net/http"
 	"strings"
 
-	"backstop/internal/fit"
-	"backstop/internal/money"
+	"backstop/internal/base/money"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
@@ -80,13 +80,13 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 // could be read.
 func (a *adapter) translate(fields map[string]string) (supplier.Callback, error) {
 	got := supplier.Callback{
-		OrderRef:  fit.Cut(fields[a.OrderField], maxText),
-		TradeNo:   fit.Cut(a.optional(fields, a.TradeField), maxText),
-		RawStatus: fit.Cut(a.optional(fields, a.StatusField), maxText),
+		OrderRef:  textlimit.Cut(fields[a.OrderField], maxText),
+		TradeNo:   textlimit.Cut(a.optional(fields, a.TradeField), maxText),
+		RawStatus: textlimit.Cut(a.optional(fields, a.StatusField), maxText),
 		Identity:  map[string]string{},
 	}
 	if a.AccountField != "" {
-		got.Identity["account"] = fit.Cut(fields[a.AccountField], maxText)
+		got.Identity["account"] = textlimit.Cut(fields[a.AccountField], maxText)
 	}
 	m, _ := a.status(got.RawStatus)
 	got.Status, got.Final = m.Status, m.Final
@@ -157,7 +157,7 @@ func (a *adapter) amount(fields map[string]string, status supplier.Status) (int6
 		return 0, "", nil
 	}
 	if _, err := money.Exponent(currency); err != nil {
-		return 0, "", fmt.Errorf("currency %q is not known", fit.Cut(currency, maxText))
+		return 0, "", fmt.Errorf("currency %q is not known", textlimit.Cut(currency, maxText))
 	}
 	minor, err := parseAmount(a.AmountUnit, text, currency)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 	"backstop/internal/supplier"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 	"backstop/internal/supplier"
 )
 

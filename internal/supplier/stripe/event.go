@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 	"backstop/internal/supplier"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/money"
+	"backstop/internal/base/money"
 	"backstop/internal/supplier"
 )
 

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Row is one line of `backstop config`.
+type Row struct {
+	Name   string `json:"name"`  // the environment variable
+	Value  string `json:"value"` // "***" where secret and set
+	Origin Origin `json:"origin"`
+}
+
+// Effective returns every setting with its value and where that came from.
+func (c Config) Effective() []Row {
+	rows := make([]Row, len(settings))
+	for i, s := range settings {
+		rows[i] = Row{Name: s.Env(), Value: show(reflect.ValueOf(c).Field(s.field)), Origin: c.origins[s.Name]}
+	}
+	return rows
+}
+
+const intro = `# Configuration
+
+Generated from the code; change the tags in ` + "`internal/base/config/config.go`" + ` and run ` + "`go generate ./internal/base/config`" + `.
+
+Every setting is an environment variable, or the same name in lower case and without ` + "`BACKSTOP_`" + ` in ` + "`backstop.yaml`" + ` in the working directory (another file with ` + "`--config FILE`" + `). The environment wins over the file, the file over the default; an empty value counts as not set. Lists are separated by commas, or are YAML lists in the file. ` + "`backstop config`" + ` prints what is in effect and where each value came from, with secrets masked.
+
+A name that is not known is an error, so that a typing error cannot pass unseen. Left alone are ` + "`BACKSTOP_PORT*` and `BACKSTOP_SERVICE_*`" + `, which Kubernetes sets beside a service of that name; for services with longer names, such as ` + "`backstop-redis`" + `, set ` + "`enableServiceLinks: false`" + ` in the pod.
+`
+
+// Markdown returns docs/configuration.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(intro)
+	group := ""
+	for _, s := range settings {
+		if s.Group != group {
+			group = s.Group
+			fmt.Fprintf(&b, "\n## %s\n\n| Variable | Default | Accepted | Meaning |\n|---|---|---|---|\n", group)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Env(), s.defaultText(), cell(s.Accepts()), cell(s.meaning()))
+	}
+	return b.String()
+}
+
+func (s Setting) defaultText() string {
+	if s.Default == "" {
+		return cell("empty = " + s.Empty)
+	}
+	return "`" + cell(s.Default) + "`"
+}
+
+func (s Setting) meaning() string {
+	if s.Secret {
+		return s.Doc + " Secret."
+	}
+	return s.Doc
+}
+
+// cell keeps a text inside its column.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -1,0 +1,88 @@
+package db_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+
+	"github.com/uptrace/bun"
+)
+
+// stage is a Batcher whose transactions end when they are told to.
+type stage struct {
+	*db.Batcher[int, int]
+	t       *testing.T
+	begun   chan []int
+	ends    [64]chan struct{} // by a transaction's first item
+	callers sync.WaitGroup
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{t: t, begun: make(chan []int, 64)}
+	for i := range s.ends {
+		s.ends[i] = make(chan struct{})
+	}
+	s.Batcher = db.NewBatcher(dbtest.Postgres(t), db.BatchOptions[int, int]{Size: 64, Writers: 4, Queue: 64, Wait: 30 * time.Second},
+		func(_ context.Context, _ bun.Tx, items []int) ([]int, error) {
+			s.begun <- items
+			<-s.ends[items[0]]
+			return items, nil
+		})
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *stage) submit(items ...int) {
+	for _, i := range items {
+		s.callers.Go(func() {
+			if out, err := s.Do(context.Background(), i); err != nil || out != i {
+				s.t.Errorf("item %d: %d, %v", i, out, err)
+			}
+		})
+	}
+}
+
+// next is the transaction that begins now, of so many items.
+func (s *stage) next(items int) (first int) {
+	s.t.Helper()
+	select {
+	case got := <-s.begun:
+		if len(got) != items {
+			s.t.Errorf("a transaction of %d items, want %d", len(got), items)
+		}
+		return got[0]
+	case <-time.After(10 * time.Second):
+		s.t.Fatal("no transaction begins")
+		return 0
+	}
+}
+
+func TestItemsGoTogetherAndNoneIsHeldUpByOthers(t *testing.T) {
+	s := newStage(t)
+	// A lone item never waits for one that runs.
+	for i := range 4 {
+		s.submit(i)
+		s.next(1)
+	}
+	// All writers are busy. What comes meanwhile goes together.
+	s.submit(10, 11, 12, 13, 14, 15, 16, 17)
+	for begun := time.Now(); s.Waiting() < 8; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("%d items wait", s.Waiting())
+		}
+	}
+	close(s.ends[0])
+	many := s.next(8)
+	for i := 1; i < 4; i++ {
+		close(s.ends[i])
+	}
+	// A transaction of eight is held up: the next item has patience, not for ever.
+	s.submit(20)
+	close(s.ends[s.next(1)])
+	close(s.ends[many])
+	s.callers.Wait()
+}

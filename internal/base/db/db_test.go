@@ -1,0 +1,266 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/migrations"
+
+	"github.com/uptrace/bun"
+)
+
+func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {
+	url := dbtest.PostgresURL(t)
+	dir := t.TempDir()
+	for name, o := range map[string]db.Options{"sqlite": {Dir: dir}, "postgres": {URL: url, Pool: 2}} {
+		t.Run(name, func(t *testing.T) {
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			total := 0
+			for range 4 {
+				wg.Go(func() {
+					d, err := db.Open(t.Context(), o)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer d.Close()
+					done, err := d.Migrate(t.Context(), migrations.Files)
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					total += len(done)
+					mu.Unlock()
+				})
+			}
+			wg.Wait()
+			files, _ := migrations.Files.ReadDir(".")
+			names := map[string]bool{} // a migration may have files of its own for each engine
+			for _, f := range files {
+				name, _, _ := strings.Cut(f.Name(), ".")
+				names[name] = true
+			}
+			if total != len(names) {
+				t.Errorf("%d migrations applied in all, want %d", total, len(names))
+			}
+		})
+	}
+}
+
+func TestMigrateDownAndUpAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for {
+			name, err := d.Rollback(t.Context(), migrations.Files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "" {
+				break
+			}
+		}
+		if err := d.CheckSchema(t.Context(), migrations.Files); !errors.Is(err, db.ErrOldSchema) {
+			t.Errorf("after all are rolled back: %v", err)
+		}
+		if _, err := d.Migrate(t.Context(), migrations.Files); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.CheckSchema(t.Context(), migrations.Files); err != nil {
+			t.Errorf("after migrate: %v", err)
+		}
+		if _, err := d.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestBrokenMigrationLeavesNothingAndNoLock(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		broken := fstest.MapFS{
+			"20990101000000_x.tx.up.sql": {Data: []byte("CREATE TABLE half (a BIGINT); CREATE TABLE half (a BIGINT);")},
+		}
+		if _, err := d.Migrate(t.Context(), broken); err == nil {
+			t.Fatal("a broken migration passed")
+		}
+		mended := fstest.MapFS{
+			"20990101000000_x.tx.up.sql":     {Data: []byte("CREATE TABLE half (a BIGINT); CREATE TABLE half2 (a BIGINT);")},
+			"20990101000001_i.pg.up.sql":     {Data: []byte("CREATE INDEX CONCURRENTLY IF NOT EXISTS half_a ON half (a)")},
+			"20990101000001_i.sqlite.up.sql": {Data: []byte("CREATE INDEX IF NOT EXISTS half_a ON half (a)")},
+		}
+		done, err := d.Migrate(t.Context(), mended)
+		if err != nil || len(done) != 2 {
+			t.Fatalf("after mending: %v, %v", done, err)
+		}
+	})
+}
+
+func TestIDsAreUniqueAndGrow(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		last := int64(0)
+		for range 10_000 {
+			id := d.NewID()
+			if id <= last {
+				t.Fatalf("id %d after %d", id, last)
+			}
+			last = id
+		}
+		if at := time.UnixMicro(db.IDTime(last)); time.Since(at).Abs() > 5*time.Second {
+			t.Errorf("the id says it was made at %s", at)
+		}
+		if id := d.NewID(); db.IDAt(db.IDTime(id)) > id || db.IDAt(db.IDTime(id)+1000) <= id {
+			t.Error("IDAt and IDTime disagree")
+		}
+	})
+}
+
+func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
+	url := dbtest.PostgresURL(t)
+	a := dbtest.Open(t, db.Options{URL: url, Node: "n1", Sends: true})
+	crashed := a.Boot()
+	db.LoseName(a)
+	b, err := db.Open(t.Context(), db.Options{URL: url, Node: "n1", Sends: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	earlier, err := b.Join(t.Context())
+	if err != nil || len(earlier) != 1 || earlier[0] != crashed {
+		t.Fatalf("earlier boots = %v, %v; want [%d]", earlier, err, crashed)
+	}
+	if a.NewID()>>12&1023 == b.NewID()>>12&1023 {
+		t.Error("two processes share a slot")
+	}
+	if err := b.Beat(t.Context()); err != nil || b.Senders() != 2 {
+		t.Errorf("%d processes send, %v; want 2", b.Senders(), err)
+	}
+	if alone, err := b.Alone(t.Context()); err != nil || alone {
+		t.Errorf("alone beside another process: %t, %v", alone, err)
+	}
+	if err := b.Forget(t.Context(), earlier); err != nil {
+		t.Fatal(err)
+	}
+	if alone, err := b.Alone(t.Context()); err != nil || !alone {
+		t.Errorf("alone without another process: %t, %v", alone, err)
+	}
+	if err := b.Beat(t.Context()); err != nil || b.Senders() != 1 {
+		t.Errorf("%d processes send, %v; want 1", b.Senders(), err)
+	}
+	if err := a.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
+		t.Errorf("the evicted process was told %v", err)
+	}
+}
+
+// Those who share a rate are the living processes that send, and those of an older
+// program, which do not say.
+func TestSendersAreTheProcessesThatSend(t *testing.T) {
+	for name, o := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t)}} {
+		t.Run(name, func(t *testing.T) {
+			open := func(sends bool) *db.DB {
+				o.Sends = sends
+				return dbtest.Open(t, o)
+			}
+			web := open(false)
+			want := func(n int, when string) {
+				t.Helper()
+				if err := web.Beat(t.Context()); err != nil || web.Senders() != n {
+					t.Errorf("%s: %d processes send, %v; want %d", when, web.Senders(), err, n)
+				}
+			}
+			want(1, "nobody sends, and a share is a share of one at least")
+			worker := open(true)
+			open(true)
+			want(2, "two workers")
+			open(false)
+			want(2, "another that does not send")
+			row := "INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (?, '', ?, 1, ?)"
+			if _, err := web.NewRaw(row, 77, 77, web.Now()).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want(3, "one of an older program")
+			if _, err := web.NewRaw(row, 78, 78, web.Now()-60_000_000).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want(3, "one that is gone")
+			if err := worker.Close(); err != nil {
+				t.Fatal(err)
+			}
+			want(2, "a worker ended")
+		})
+	}
+}
+
+func TestDatabaseClockIsIndependentOfTheWall(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		if s := d.Skew(); s.Abs() > time.Second {
+			t.Errorf("skew on one machine: %s", s)
+		}
+		a := d.Now()
+		if b := d.Now(); b < a || b-a > 1_000_000 {
+			t.Errorf("clock went from %d to %d", a, b)
+		}
+	})
+}
+
+func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		bad := errors.New("bad item")
+		b := db.NewBatcher(d, db.BatchOptions[int, int]{Size: 16, Writers: 2, Queue: 1000, Wait: 5 * time.Second},
+			func(ctx context.Context, tx bun.Tx, items []int) ([]int, error) {
+				out := make([]int, len(items))
+				for i, n := range items {
+					if n == 13 {
+						return nil, bad
+					}
+					if _, err := tx.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?)", fmt.Sprint("k", n), n).Exec(ctx); err != nil {
+						return nil, err
+					}
+					out[i] = n * 2
+				}
+				return out, nil
+			})
+		defer b.Close()
+		var wg sync.WaitGroup
+		for n := range 200 {
+			wg.Go(func() {
+				got, err := b.Do(t.Context(), n)
+				if n == 13 {
+					if !errors.Is(err, bad) {
+						t.Errorf("item 13: %v", err)
+					}
+				} else if err != nil || got != n*2 {
+					t.Errorf("item %d: %d, %v", n, got, err)
+				}
+			})
+		}
+		wg.Wait()
+		var rows int
+		if err := d.NewRaw("SELECT count(*) FROM settings WHERE name LIKE 'k%'").Scan(t.Context(), &rows); err != nil || rows != 199 {
+			t.Errorf("%d rows, %v: one bad item must not stop the others", rows, err)
+		}
+	})
+}
+
+// On SQLite a number that is a table's only key is the row's own number: no insert
+// keeps a second index for it.
+func TestANumberAsKeyIsNoIndexOfItsOwn(t *testing.T) {
+	d := dbtest.SQLite(t)
+	var tables []string
+	err := d.NewRaw(`SELECT i.tbl_name FROM sqlite_master AS i WHERE i.name LIKE 'sqlite_autoindex_%' AND
+		(SELECT count(*) FROM pragma_index_info(i.name)) = 1 AND EXISTS (SELECT 1 FROM pragma_index_info(i.name) AS c
+		JOIN pragma_table_info(i.tbl_name) AS x ON x.name = c.name WHERE x.pk = 1 AND x.type = 'BIGINT')`).Scan(t.Context(), &tables)
+	if err != nil || len(tables) > 0 {
+		t.Errorf("these keep an index of their number: %v, %v", tables, err)
+	}
+	var typ string
+	if err := d.NewRaw("SELECT type FROM pragma_table_info('orders') WHERE name = 'id'").Scan(t.Context(), &typ); err != nil || typ != "INTEGER" {
+		t.Errorf("orders.id is %q, %v", typ, err)
+	}
+}

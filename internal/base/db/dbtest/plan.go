@@ -1,0 +1,41 @@
+package dbtest
+
+import (
+	"testing"
+
+	"backstop/internal/base/db"
+)
+
+// Plan is how the database would find the rows of a query, line by line.
+func Plan(t testing.TB, d *db.DB, query string) (lines []string) {
+	t.Helper()
+	explain := "EXPLAIN QUERY PLAN "
+	if d.IsPostgres() {
+		explain = "EXPLAIN "
+	}
+	rows, err := d.Read.DB.QueryContext(t.Context(), explain+query) // bun would look for places in its text
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var line string
+		cells := make([]any, len(columns))
+		for i := range cells {
+			cells[i] = new(any)
+		}
+		cells[len(cells)-1] = &line // before it SQLite has three numbers
+		if err := rows.Scan(cells...); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}

@@ -1,0 +1,41 @@
+package dbtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// TxBeside starts a transaction beside others, on PostgreSQL, and returns once it waits
+// for a lock that another one holds. ended gives its error.
+func TxBeside(t testing.TB, d *db.DB, fn func(context.Context, bun.Tx) error) (ended <-chan error) {
+	t.Helper()
+	pid, end := make(chan int64, 1), make(chan error, 1)
+	go func() {
+		defer close(pid)
+		end <- d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			var own int64
+			if err := tx.NewRaw("SELECT pg_backend_pid()").Scan(ctx, &own); err != nil {
+				return err
+			}
+			pid <- own
+			return fn(ctx, tx)
+		})
+	}()
+	waiter := <-pid
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		var blocked bool
+		if err := d.Read.NewRaw("SELECT cardinality(pg_blocking_pids(?)) > 0", waiter).Scan(t.Context(), &blocked); err != nil {
+			t.Fatal(err)
+		}
+		if blocked {
+			return end
+		}
+	}
+	t.Error("it does not wait for what another one holds")
+	return end
+}

@@ -1,0 +1,185 @@
+package db_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/migrations"
+)
+
+// named opens a node that has not joined yet. Names are locked on PostgreSQL only:
+// SQLite has the lock of the data folder.
+func named(t *testing.T, url, name string) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), db.Options{URL: url, Node: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	if _, err := d.Migrate(t.Context(), migrations.Files); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
+	url := dbtest.PostgresURL(t)
+	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
+	if _, err := named(t, url, "n2").Join(t.Context()); err != nil {
+		t.Fatalf("another name: %v", err)
+	}
+	two := named(t, url, "n1")
+	_, err := two.Join(t.Context())
+	if !errors.Is(err, db.ErrNameTaken) || !strings.Contains(err.Error(), `"n1" belongs to`) || !strings.Contains(err.Error(), " process ") {
+		t.Fatalf("the second one was told %v", err)
+	}
+	if err := one.Beat(t.Context()); err != nil {
+		t.Errorf("the first one was told %v", err)
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if earlier, err := two.Join(t.Context()); err != nil || len(earlier) != 0 {
+		t.Errorf("after an orderly end: %v, %v", earlier, err)
+	}
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("it waited %s", took)
+	}
+}
+
+// A schema is an installation of its own.
+func TestNamesOfTwoInstallationsInOneDatabaseAreTheirOwn(t *testing.T) {
+	for range 2 {
+		if _, err := named(t, dbtest.PostgresURL(t), "same").Join(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A killed process leaves a row that was seen a moment ago, and no lock.
+func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
+	url := dbtest.PostgresURL(t)
+	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
+	db.LoseName(one)
+	begun := time.Now()
+	earlier, err := named(t, url, "n1").Join(t.Context())
+	if err != nil || len(earlier) != 1 {
+		t.Errorf("earlier boots %v, %v", earlier, err)
+	}
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("it waited %s", took)
+	}
+}
+
+// A machine that lost its power leaves a session that PostgreSQL takes for a living
+// one, and nobody beats for it.
+func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
+	url := dbtest.PostgresURL(t)
+	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
+	if _, err := one.NewRaw("UPDATE nodes SET seen_at = ?", one.Now()-31_000_000).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	two := named(t, url, "n1")
+	earlier, err := two.Join(t.Context())
+	if err != nil || len(earlier) != 1 {
+		t.Fatalf("earlier boots %v, %v", earlier, err)
+	}
+	if err := two.Forget(t.Context(), earlier); err != nil {
+		t.Fatal(err)
+	}
+	// A third one finds the second, although that one has no lock yet.
+	if _, err := named(t, url, "n1").Join(t.Context()); !errors.Is(err, db.ErrNameTaken) {
+		t.Errorf("a third one was told %v", err)
+	}
+	if err := one.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
+		t.Errorf("the one that was away was told %v", err)
+	}
+	db.LoseName(one)
+	wait(t, "the second one has the lock", func() bool { return db.HasName(two) })
+}
+
+func TestALostLockIsTakenAgain(t *testing.T) {
+	url := dbtest.PostgresURL(t)
+	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
+	for range 3 {
+		db.BreakName(t, one)
+		wait(t, "it is taken again", func() bool { return db.HasName(one) })
+	}
+	if err := one.Beat(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := named(t, url, "n1").Join(t.Context()); !errors.Is(err, db.ErrNameTaken) {
+		t.Errorf("a second one was told %v", err)
+	}
+}
+
+// Where another process was faster after the database was away, the first one ends.
+func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
+	url := dbtest.PostgresURL(t)
+	one, two := dbtest.Open(t, db.Options{URL: url, Node: "n1"}), named(t, url, "n1")
+	db.StealName(t, one, two)
+	wait(t, "it says so", func() bool { return errors.Is(one.Beat(t.Context()), db.ErrNameTaken) })
+	if err := two.Beat(t.Context()); err != nil {
+		t.Errorf("the other was told %v", err)
+	}
+}
+
+func wait(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 15 s: %s", what)
+		}
+	}
+}
+
+func TestOnlyWhatIsPublishedDiffers(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		if others, err := d.OthersReach(t.Context()); err != nil || others {
+			t.Errorf("alone: %t, %v", others, err)
+		}
+		mine := db.Fingerprint{KeyIDs: "k1", Ranges: "none", Build: "v1 a"}
+		if err := d.Publish(t.Context(), mine); err != nil {
+			t.Fatal(err)
+		}
+		run := func(query string, args ...any) {
+			t.Helper()
+			if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run("UPDATE nodes SET name = 'n1' WHERE boot = ?", d.Boot())
+		run("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (9, 'old', 9, 1, ?)", d.Now())
+		want := func(when string, reach bool, parts ...string) {
+			t.Helper()
+			living, err := d.Living(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []db.Fingerprint
+			for _, l := range living {
+				all = append(all, l.Fingerprint)
+			}
+			if got := db.Differ(all); strings.Join(got, " ") != strings.Join(parts, " ") {
+				t.Errorf("%s: %v differ, want %v", when, got, parts)
+			}
+			if others, err := d.OthersReach(t.Context()); err != nil || others != reach {
+				t.Errorf("%s: others reach other addresses = %t, %v", when, others, err)
+			}
+		}
+		want("one of an older version", false)
+		run("UPDATE nodes SET key_ids = 'k1', ranges = 'none', build = 'v1 a' WHERE boot = 9")
+		want("all alike", false)
+		run("UPDATE nodes SET ranges = '127.0.0.0/8', key_ids = 'k2,k1' WHERE boot = 9")
+		want("keys and ranges", true, db.PartKeys, db.PartRanges)
+		run("UPDATE nodes SET build = 'v2 b', ranges = 'none', key_ids = 'k1' WHERE boot = 9")
+		want("the build", false, db.PartBuild)
+		run("UPDATE nodes SET seen_at = ? WHERE boot = 9", d.Now()-31_000_000)
+		want("one that is gone", false)
+	})
+}

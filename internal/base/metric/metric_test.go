@@ -1,0 +1,258 @@
+package metric_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/base/metric"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// family is one figure as /metrics shows it, and series what it is for some labels.
+type family struct {
+	help, kind string
+	series     []series
+}
+
+type series struct {
+	labels []string // name, value, name, value ...
+	value  float64  // of a histogram, the number of what was observed
+	sum    float64
+}
+
+// scrape is what /metrics shows now.
+func scrape(t *testing.T) map[string]family {
+	t.Helper()
+	families, err := metric.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]family{}
+	for _, f := range families {
+		shown := family{help: f.GetHelp(), kind: f.GetType().String()}
+		for _, m := range f.Metric {
+			h := m.GetHistogram()
+			one := series{value: m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(h.GetSampleCount()), sum: h.GetSampleSum()}
+			for _, l := range m.Label {
+				one.labels = append(one.labels, l.GetName(), l.GetValue())
+			}
+			shown.series = append(shown.series, one)
+		}
+		all[f.GetName()] = shown
+	}
+	return all
+}
+
+// find returns one series, e.g. find(all, "x", "part", "stuck", "currency", "CNY").
+func find(all map[string]family, name string, labels ...string) (series, bool) {
+	i := slices.IndexFunc(all[name].series, func(s series) bool { return slices.Equal(s.labels, labels) })
+	if i < 0 {
+		return series{}, false
+	}
+	return all[name].series[i], true
+}
+
+func want(t *testing.T, all map[string]family, n float64, name string, labels ...string) {
+	t.Helper()
+	if got, there := find(all, name, labels...); !there || got.value != n {
+		t.Errorf("%s%q is %v (%v), want %v", name, labels, got.value, there, n)
+	}
+}
+
+var full = metric.Standing{
+	AtRisk: []metric.AtRisk{{Part: "stuck", Currency: "CNY", Orders: 3, Minor: 1200}}, FiringAlerts: new(float64),
+	Orders: &metric.OrdersNotified{Raised: 10, Notified: 9}, Untried: &metric.Untried{Orders: 2, Oldest: 1500 * time.Millisecond},
+	Skew: map[string]time.Duration{"redis": -time.Second},
+}
+
+// everything lets each family have a series, as far as the package knows them.
+func everything(t *testing.T) map[string]family {
+	metric.RegisterBacklogs(func(context.Context) []metric.Backlog { return []metric.Backlog{{Queue: "due"}} })
+	metric.RegisterStanding(func(context.Context) metric.Standing { return full })
+	metric.ObserveBatch("test")(1, time.Millisecond, nil)
+	for _, c := range []*prometheus.CounterVec{
+		metric.Callbacks, metric.Attempts, metric.Notifications, metric.BreakerChanges, metric.OrdersMoved,
+		metric.Exceptions, metric.Nudges, metric.Alerts, metric.AlertMessages,
+	} {
+		metric.Begin(c, "x")
+	}
+	metric.InFlight.WithLabelValues("x")
+	metric.Breakers.WithLabelValues("x")
+	return scrape(t)
+}
+
+func TestEveryFigureHasANameOfOursAndSaysWhatItIs(t *testing.T) {
+	name := regexp.MustCompile(`^(backstop(_[a-z]+)+|go_.*|process_.*)$`)
+	ours := 0
+	for figure, f := range everything(t) {
+		if !name.MatchString(figure) || f.help == "" {
+			t.Errorf("%s: %q", figure, f.help)
+		}
+		if !strings.HasPrefix(figure, "backstop_") {
+			continue
+		}
+		ours++
+		if !strings.HasSuffix(f.help, ".") || len(f.help) < 15 {
+			t.Errorf("%s: %q is no sentence", figure, f.help)
+		}
+		if counts := f.kind == "COUNTER"; counts != strings.HasSuffix(figure, "_total") {
+			t.Errorf("%s is a %s", figure, f.kind)
+		}
+		if f.kind == "HISTOGRAM" && !strings.HasSuffix(figure, "_seconds") && !strings.HasSuffix(figure, "_items") {
+			t.Errorf("%s does not say its unit", figure)
+		}
+	}
+	if ours < 25 {
+		t.Errorf("only %d are seen", ours)
+	}
+}
+
+// Each further label multiplies the series; none may be as many as there are merchants.
+func TestNoFigureHasALabelOfWhichThereAreUnboundedlyMany(t *testing.T) {
+	known := []string{"outcome", "class", "result", "pool", "state", "to", "batch", "status", "kind", "rule", "queue", "part", "currency", "window", "of"}
+	for figure, f := range everything(t) {
+		if !strings.HasPrefix(figure, "backstop_") {
+			continue
+		}
+		for _, one := range f.series {
+			for i := 0; i < len(one.labels); i += 2 {
+				if !slices.Contains(known, one.labels[i]) {
+					t.Errorf("%s has the label %s: is the set of its values bounded?", figure, one.labels[i])
+				}
+			}
+		}
+	}
+}
+
+type outcome string
+
+func TestCountersBeginWithNothingAndKeepWhatTheyHave(t *testing.T) {
+	t.Cleanup(func() { metric.Callbacks.DeleteLabelValues("begin-one") }) // the registry is the process's
+	metric.Begin[outcome](metric.Callbacks, "begin-one", "begin-two")
+	all := scrape(t)
+	want(t, all, 0, "backstop_callbacks_total", "outcome", "begin-one")
+	want(t, all, 0, "backstop_callbacks_total", "outcome", "begin-two")
+	if _, there := find(all, "backstop_callbacks_total", "outcome", "begin-three"); there {
+		t.Error("what nobody named is there")
+	}
+	metric.Callbacks.WithLabelValues("begin-one").Add(3)
+	metric.Begin[outcome](metric.Callbacks, "begin-one") // the process starts a second app, as tests do
+	want(t, scrape(t), 3, "backstop_callbacks_total", "outcome", "begin-one")
+}
+
+func TestWhatIsRegisteredAgainTakesThePlaceOfTheFirst(t *testing.T) {
+	for n := range 3 {
+		metric.RegisterBacklogs(func(context.Context) []metric.Backlog {
+			return []metric.Backlog{{Queue: "due", Tasks: float64(n), Oldest: 1500 * time.Millisecond}}
+		})
+		metric.RegisterStanding(func(context.Context) metric.Standing {
+			return metric.Standing{Untried: &metric.Untried{Orders: float64(n)}}
+		})
+		all := scrape(t)
+		want(t, all, float64(n), "backstop_queue_tasks", "queue", "due")
+		want(t, all, 1.5, "backstop_queue_oldest_seconds", "queue", "due")
+		want(t, all, float64(n), "backstop_notify_untried")
+	}
+}
+
+func TestHowThingsStandIsShownInItsUnits(t *testing.T) {
+	metric.RegisterStanding(func(context.Context) metric.Standing { return full })
+	all := scrape(t)
+	want(t, all, 3, "backstop_at_risk_orders", "currency", "CNY", "part", "stuck")
+	want(t, all, 1200, "backstop_at_risk_minor_units", "currency", "CNY", "part", "stuck")
+	want(t, all, 0, "backstop_alerts_firing")
+	want(t, all, 10, "backstop_orders_raised", "window", "1h")
+	want(t, all, 9, "backstop_orders_notified", "window", "1h")
+	want(t, all, 2, "backstop_notify_untried")
+	want(t, all, 1.5, "backstop_notify_untried_oldest_seconds")
+	want(t, all, -1, "backstop_clock_skew_seconds", "of", "redis")
+}
+
+// A 0 would say that all is well.
+func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
+	metric.RegisterStanding(func(context.Context) metric.Standing { return metric.Standing{} })
+	all := scrape(t)
+	for _, name := range []string{
+		"backstop_at_risk_orders", "backstop_at_risk_minor_units", "backstop_alerts_firing", "backstop_orders_raised", "backstop_orders_notified",
+		"backstop_notify_untried", "backstop_notify_untried_oldest_seconds", "backstop_clock_skew_seconds",
+	} {
+		if f, there := all[name]; there {
+			t.Errorf("%s is shown: %+v", name, f)
+		}
+	}
+}
+
+func TestNothingIsAskedBetweenScrapesAndNoQuestionLastsForEver(t *testing.T) {
+	asked := 0
+	metric.RegisterBacklogs(func(ctx context.Context) []metric.Backlog {
+		asked++
+		if end, bounded := ctx.Deadline(); !bounded || time.Until(end) > 10*time.Second {
+			t.Errorf("a question may last until %v (%v)", end, bounded)
+		}
+		return nil
+	})
+	metric.RegisterStanding(func(ctx context.Context) metric.Standing {
+		if end, bounded := ctx.Deadline(); !bounded || time.Until(end) > 10*time.Second {
+			t.Errorf("a question may last until %v (%v)", end, bounded)
+		}
+		return metric.Standing{}
+	})
+	if asked != 0 {
+		t.Errorf("asked %d times before the first scrape", asked)
+	}
+	scrape(t)
+	scrape(t)
+	if asked != 2 {
+		t.Errorf("asked %d times in two scrapes", asked)
+	}
+}
+
+func TestABatchIsCountedAndItsErrorOnlyIfItHasOne(t *testing.T) {
+	t.Cleanup(func() { forget("one") })
+	observe := metric.ObserveBatch("one")
+	want(t, scrape(t), 0, "backstop_commit_batch_errors_total", "batch", "one") // before the first of them
+	observe(7, 20*time.Millisecond, nil)
+	observe(3, 10*time.Millisecond, errors.New("rolled back"))
+	all := scrape(t)
+	want(t, all, 2, "backstop_commit_batch_items", "batch", "one")
+	want(t, all, 2, "backstop_commit_batch_seconds", "batch", "one")
+	want(t, all, 1, "backstop_commit_batch_errors_total", "batch", "one")
+	if items, _ := find(all, "backstop_commit_batch_items", "batch", "one"); items.sum != 10 {
+		t.Errorf("the items of both are %v", items.sum)
+	}
+}
+
+// forget takes a batch out of the registry, which is the process's.
+func forget(batch string) {
+	metric.BatchItems.DeleteLabelValues(batch)
+	metric.BatchSeconds.DeleteLabelValues(batch)
+	metric.BatchErrors.DeleteLabelValues(batch)
+}
+
+func TestFiguresMayBeScrapedWhileTheyAreCountedAndReplaced(t *testing.T) {
+	t.Cleanup(func() { forget("race") })
+	everything(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				metric.ObserveBatch("race")(1, time.Millisecond, nil)
+				if _, err := metric.Registry.Gather(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 20 {
+		metric.RegisterBacklogs(func(context.Context) []metric.Backlog { return []metric.Backlog{{Queue: "due"}} })
+	}
+	wg.Wait()
+	want(t, scrape(t), 80, "backstop_commit_batch_items", "batch", "race")
+}

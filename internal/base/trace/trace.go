@@ -1,0 +1,217 @@
+// Package trace follows a payment from the supplier's callback over its commit to
+// the attempts at the merchant, as OpenTelemetry spans. Without a collector there
+// is no Tracer; every method of a nil Tracer and a nil Span does nothing and costs
+// nothing, so that callers need not ask.
+//
+// Spans carry codes, order numbers and outcomes: never a body, a header, an
+// address with its query or a key.
+package trace
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"backstop/internal/base/textlimit"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Config says where spans go.
+type Config struct {
+	// Endpoint is the collector's base URL, such as http://127.0.0.1:4318; empty
+	// leaves it to the OTEL_EXPORTER_OTLP_* variables.
+	Endpoint string
+	OneIn    int // one payment in so many is followed
+	Version  string
+	Node     string
+	Log      *slog.Logger
+}
+
+// Tracer makes spans. nil = off.
+type Tracer struct {
+	tracer   trace.Tracer
+	provider *sdk.TracerProvider
+}
+
+// exportTimeout bounds one try to reach the collector.
+const exportTimeout = 5 * time.Second
+
+// Open begins to send spans. A collector that is away costs spans and nothing
+// else: they wait in a queue of bounded length, and what does not fit is dropped.
+func Open(ctx context.Context, c Config) (*Tracer, error) {
+	options := []otlptracehttp.Option{otlptracehttp.WithTimeout(exportTimeout)}
+	if c.Endpoint != "" {
+		at, err := tracesURL(c.Endpoint)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, otlptracehttp.WithEndpointURL(at))
+	}
+	exporter, err := otlptracehttp.New(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("make the exporter of traces: %w", err)
+	}
+	about, err := resource.New(ctx, resource.WithAttributes(
+		attribute.String("service.name", "backstop"), attribute.String("service.version", c.Version), attribute.String("service.instance.id", c.Node),
+	), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("describe this node to the collector: %w", err)
+	}
+	otel.SetErrorHandler(&quiet{log: c.Log})
+	t := &Tracer{provider: sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about),
+		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(1/float64(max(1, c.OneIn))))))}
+	t.tracer = t.provider.Tracer("backstop")
+	return t, nil
+}
+
+// tracesURL is where a collector takes traces: /v1/traces below its base.
+func tracesURL(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", fmt.Errorf("read the collector's address: %w", err)
+	}
+	if !strings.HasSuffix(u.Path, "/v1/traces") {
+		u = u.JoinPath("v1", "traces")
+	}
+	return u.String(), nil
+}
+
+// Close sends what waits and ends.
+func (t *Tracer) Close(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	if err := t.provider.Shutdown(ctx); err != nil {
+		return fmt.Errorf("send the last spans: %w", err)
+	}
+	return nil
+}
+
+// Span is one piece of work of one payment. nil = it is not followed.
+type Span struct {
+	span trace.Span
+	ctx  context.Context // holds the span for its children
+	t    *Tracer
+}
+
+// Begin begins to follow something that came from outside.
+func (t *Tracer) Begin(name string) *Span {
+	if t == nil {
+		return nil
+	}
+	return t.start(context.Background(), name, trace.SpanKindServer)
+}
+
+// Continue goes on where another process or an earlier time left off; parent is
+// what Span.Parent returned there.
+func (t *Tracer) Continue(parent, name string) *Span {
+	if t == nil || parent == "" {
+		return nil
+	}
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent})
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return nil
+	}
+	return t.start(ctx, name, trace.SpanKindClient)
+}
+
+// Child begins a part of the span's work.
+func (s *Span) Child(name string) *Span {
+	if s == nil {
+		return nil
+	}
+	return s.t.start(s.ctx, name, trace.SpanKindInternal)
+}
+
+func (t *Tracer) start(ctx context.Context, name string, kind trace.SpanKind) *Span {
+	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind))
+	if !span.SpanContext().IsSampled() {
+		return nil
+	}
+	return &Span{span: span, ctx: ctx, t: t}
+}
+
+// Parent names the span for Continue: a W3C traceparent, "" where it is not
+// followed.
+func (s *Span) Parent() string {
+	if s == nil {
+		return ""
+	}
+	c := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(s.ctx, c)
+	return c["traceparent"]
+}
+
+// textMost bounds what comes from outside.
+const textMost = 128
+
+// Set says something of the span; it must be neither secret nor personal.
+func (s *Span) Set(key, value string) {
+	if s != nil && value != "" {
+		s.span.SetAttributes(attribute.String(key, textlimit.Cut(textlimit.Storable(value), textMost)))
+	}
+}
+
+// SetInt says a number of the span.
+func (s *Span) SetInt(key string, value int64) {
+	if s != nil {
+		s.span.SetAttributes(attribute.Int64(key, value))
+	}
+}
+
+// Fail says that the work came to nothing, and why in one word.
+func (s *Span) Fail(why string) {
+	if s != nil {
+		s.span.SetStatus(codes.Error, why)
+	}
+}
+
+// End ends the span.
+func (s *Span) End() {
+	if s != nil {
+		s.span.End()
+	}
+}
+
+type key struct{}
+
+// With carries the span in a context; without a span it is the same context.
+func With(ctx context.Context, s *Span) context.Context {
+	if s == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, key{}, s)
+}
+
+// Of is the span that a context carries, or nil.
+func Of(ctx context.Context) *Span {
+	s, _ := ctx.Value(key{}).(*Span)
+	return s
+}
+
+// quiet logs what goes wrong with sending spans, once a minute: a collector that
+// is away must not fill the log.
+type quiet struct {
+	log  *slog.Logger
+	last atomic.Int64 // Unix seconds
+}
+
+// Handle implements otel.ErrorHandler.
+func (q *quiet) Handle(err error) {
+	now, last := time.Now().Unix(), q.last.Load()
+	if now-last >= 60 && q.last.CompareAndSwap(last, now) {
+		q.log.Warn("send traces", "error", err)
+	}
+}

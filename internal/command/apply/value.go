@@ -1,0 +1,251 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"backstop/internal/base/textlimit"
+
+	"gopkg.in/yaml.v3"
+)
+
+// value is one place in the file: a node, or nil where the file says nothing,
+// with the path by which people find it.
+type value struct {
+	node *yaml.Node
+	line int // of the node, or of what should hold it
+	path string
+	all  *problems
+	bad  bool // its problem is noted: what follows from it is not
+}
+
+func (v value) wrong(format string, args ...any) {
+	if !v.bad {
+		v.all.add(v.line, v.path, format, args...)
+	}
+}
+
+// given says that the file has a value here; null is none.
+func (v value) given() bool { return v.node != nil }
+
+var yamlLine = regexp.MustCompile(`line (\d+)`)
+
+// parse reads the one document of the file. The YAML library's own words are left
+// out of problems: they may quote the text, which may be a secret.
+func parse(text string, all *problems) value {
+	top := value{line: 1, all: all}
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	var document, more yaml.Node
+	err := decoder.Decode(&document)
+	switch {
+	case errors.Is(err, io.EOF):
+		return top
+	case err != nil:
+		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+			top.line, _ = strconv.Atoi(m[1])
+		}
+		top.wrong("not valid YAML here or just before: mend it, or put the value in quotes")
+		return top
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		top.wrong("the file holds more than one document: remove all from the second --- on")
+		return top
+	}
+	return top.child(document.Content[0], "")
+}
+
+// child is the value at a node. What would make two readers see different things
+// (aliases, merge keys, tags) is refused where it is met.
+func (v value) child(n *yaml.Node, path string) value {
+	c := value{node: n, line: n.Line, path: path, all: v.all}
+	switch {
+	case n.Kind == yaml.AliasNode:
+		c.wrong("aliases (*name) are not read here: write the value out")
+		c.node, c.bad = nil, true
+	case n.Style&yaml.TaggedStyle != 0:
+		c.wrong("tags (!name) are not read here: leave the tag out")
+		c.node, c.bad = nil, true
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
+		c.node = nil
+	}
+	return c
+}
+
+// object reads a set of named fields. All names that may occur are given; others
+// and doubled ones are problems.
+func (v value) object(known ...string) object {
+	o := object{value: v, fields: map[string]value{}}
+	if !v.given() {
+		return o
+	}
+	if v.node.Kind != yaml.MappingNode {
+		v.wrong("a set of named fields is wanted here: %s", strings.Join(known, ", "))
+		o.node, o.bad = nil, true
+		return o
+	}
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		key := v.node.Content[i]
+		path := join(v.path, textlimit.Clip(key.Value, shownMost))
+		switch _, twice := o.fields[key.Value]; {
+		case known != nil && !slices.Contains(known, key.Value):
+			v.all.add(key.Line, path, "unknown field; known are %s", strings.Join(known, ", "))
+		case twice:
+			v.all.add(key.Line, path, "set twice: keep one of them")
+		default:
+			o.fields[key.Value] = v.child(v.node.Content[i+1], path)
+			o.names = append(o.names, key.Value)
+		}
+	}
+	return o
+}
+
+// object is a set of named fields as it stands in the file.
+type object struct {
+	value
+	fields map[string]value
+	names  []string // in the order of the file
+}
+
+// at is the named field; one that is missing has the line of its object.
+func (o object) at(name string) value {
+	if f, ok := o.fields[name]; ok {
+		return f
+	}
+	return value{line: o.line, path: join(o.path, name), all: o.all, bad: o.bad}
+}
+
+// leftOut says that the file does not name the field: it keeps its value. One that is
+// null goes back to its default.
+func (o object) leftOut(name string) bool {
+	_, named := o.fields[name]
+	return !named
+}
+
+// list is the entries of a list.
+func (v value) list() []value {
+	if !v.given() {
+		return nil
+	}
+	if v.node.Kind != yaml.SequenceNode {
+		v.wrong("a list is wanted here: lines that begin with a dash, or [a, b]")
+		return nil
+	}
+	entries := make([]value, len(v.node.Content))
+	for i, n := range v.node.Content {
+		entries[i] = v.child(n, fmt.Sprintf("%s[%d]", v.path, i))
+	}
+	return entries
+}
+
+// text is a scalar as it is written, also one that looks like a number.
+func (v value) text(longest int) string {
+	if !v.given() {
+		return ""
+	}
+	switch {
+	case v.node.Kind != yaml.ScalarNode:
+		v.wrong("a text is wanted here")
+	case len(v.node.Value) > longest:
+		v.wrong("at most %d characters fit here", longest)
+	case strings.ContainsFunc(v.node.Value, unicode.IsControl):
+		v.wrong("control characters and line breaks are not allowed here")
+	default:
+		return v.node.Value
+	}
+	return ""
+}
+
+// required is a text that must be there.
+func (v value) required(longest int) string {
+	before := len(v.all.found)
+	text := v.text(longest)
+	if text == "" && len(v.all.found) == before {
+		v.wrong("missing")
+	}
+	return text
+}
+
+// oneOf is a text out of a few; the first one where the file says nothing.
+func (v value) oneOf(words ...string) string {
+	if !v.given() {
+		return words[0]
+	}
+	before := len(v.all.found)
+	text := v.text(maxText)
+	if !slices.Contains(words, text) && len(v.all.found) == before {
+		v.wrong("%q is not known; use %s", textlimit.Clip(text, shownMost), strings.Join(words, " or "))
+	}
+	return text
+}
+
+// flag is true or false.
+func (v value) flag(otherwise bool) bool {
+	if !v.given() {
+		return otherwise
+	}
+	if v.node.Kind != yaml.ScalarNode || v.node.ShortTag() != "!!bool" {
+		v.wrong("use true or false")
+		return otherwise
+	}
+	return strings.EqualFold(v.node.Value, "true")
+}
+
+// whole is a whole number within bounds.
+func (v value) whole(least, most, otherwise int64) int64 {
+	if !v.given() {
+		return otherwise
+	}
+	n, err := strconv.ParseInt(v.node.Value, 10, 64)
+	if v.node.Kind != yaml.ScalarNode || err != nil || n < least || n > most {
+		v.wrong("use a whole number from %d to %d", least, most)
+		return otherwise
+	}
+	return n
+}
+
+// duration is a time such as 10s, within bounds.
+func (v value) duration(least, most, otherwise time.Duration) time.Duration {
+	if !v.given() {
+		return otherwise
+	}
+	d, err := time.ParseDuration(v.node.Value)
+	if v.node.Kind != yaml.ScalarNode || err != nil || d < least || d > most {
+		v.wrong("use a duration from %s to %s", least, most)
+		return otherwise
+	}
+	return d
+}
+
+// maxRate is more than one node can send.
+const maxRate = 100_000
+
+// perSecond reads a rate such as 50/s; nothing = no limit.
+func (v value) perSecond() float64 {
+	if !v.given() {
+		return 0
+	}
+	digits, ok := strings.CutSuffix(v.node.Value, "/s")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if v.node.Kind != yaml.ScalarNode || !ok || err != nil || n < 1 || n > maxRate {
+		v.wrong("use a rate from 1/s to %d/s", maxRate)
+		return 0
+	}
+	return float64(n)
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// shownMost keeps a wrong text from filling the screen.
+const shownMost = 60

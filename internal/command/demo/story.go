@@ -1,0 +1,237 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"backstop/internal/base/money"
+)
+
+// ending is what happens to an order.
+type ending string
+
+// Endings. Each but the first leaves something to see in the console.
+const (
+	paid        ending = "paid"
+	repeated    ending = "repeated"     // paid, and the supplier says so three times
+	wrongAmount ending = "wrong amount" // the supplier reports less than the order's amount
+	forged      ending = "forged"       // a false signature, then the true callback
+	flipped     ending = "flipped"      // one byte changed on the way, then the true callback
+	late        ending = "late"         // the money comes after the order closed
+	unknown     ending = "unknown"      // money for an order that nobody made
+	disputed    ending = "disputed"     // paid, and then the buyer wants the money back
+	never       ending = "never called" // no callback at all: the order times out
+)
+
+// endings and how many of 100 orders get each.
+var endings = []struct {
+	ending ending
+	share  int
+}{{paid, 50}, {disputed, 2}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
+
+// story is one order from its creation to its end.
+type story struct {
+	*stage
+	n         int
+	ending    ending
+	shop      *shop
+	payer     payer
+	amount    int64
+	starts    bool // whether the merchant says that a payment was started
+	hesitates time.Duration
+	forgery   int // the status that a forgery was answered with; 0 = none was sent
+}
+
+// cast rolls the dice for order n.
+func (s *stage) cast(n int) *story {
+	one := &story{
+		stage: s, n: n, payer: s.payers[s.dice.IntN(len(s.payers))],
+		amount: 100 + s.dice.Int64N(50_000), starts: s.dice.IntN(2) == 0,
+		hesitates: time.Duration(s.dice.IntN(1500)) * time.Millisecond,
+	}
+	roll := s.dice.IntN(100)
+	for _, e := range endings {
+		if one.ending = e.ending; roll < e.share {
+			break
+		}
+		roll -= e.share
+	}
+	if one.ending == disputed {
+		one.payer = s.payers[slices.IndexFunc(s.payers, canDispute)]
+	}
+	roll = s.dice.IntN(100)
+	for _, m := range s.shops {
+		if one.shop = m; roll < m.share {
+			break
+		}
+		roll -= m.share
+	}
+	return one
+}
+
+// tell plays the story. What goes wrong on the demo's side is printed, and the
+// show goes on.
+func (o *story) tell(ctx context.Context) {
+	if err := o.act(ctx); err != nil && ctx.Err() == nil {
+		o.tally.trouble(o.ending, err)
+	}
+}
+
+func (o *story) act(ctx context.Context) error {
+	made := order{OrderNo: "ord_nobody_" + o.number()}
+	if o.ending != unknown {
+		var err error
+		if made, err = o.buy(ctx); err != nil {
+			return err
+		}
+	}
+	f := fact{OrderNo: made.OrderNo, TradeNo: o.number(), Amount: o.amount}
+	switch o.ending {
+	case never:
+		o.report(made, 0)
+		return nil
+	case late:
+		if err := o.untilClosed(ctx, made); err != nil {
+			return err
+		}
+	default:
+		if err := pause(ctx, o.hesitates); err != nil {
+			return err
+		}
+	}
+	f.At = time.Now()
+	if o.ending == forged || o.ending == flipped {
+		if err := o.sendForgery(ctx, f); err != nil {
+			return err
+		}
+	}
+	if o.ending == wrongAmount {
+		f.Amount = f.Amount/2 + 1
+	}
+	if err := o.callBack(ctx, made, f); err != nil || o.ending != disputed {
+		return err
+	}
+	return o.sendDispute(ctx, f)
+}
+
+// disputer is a supplier that tells of disputes.
+type disputer interface {
+	dispute(f fact) (message, error)
+}
+
+func canDispute(p payer) bool { _, can := p.(disputer); return can }
+
+func (o *story) sendDispute(ctx context.Context, f fact) error {
+	m, err := o.payer.(disputer).dispute(f)
+	if err != nil {
+		return err
+	}
+	status, err := o.to.call(ctx, o.payer.code(), m)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("the dispute was %s", answered(status))
+	}
+	return err
+}
+
+// buy creates the order and, often, starts the payment.
+func (o *story) buy(ctx context.Context) (order, error) {
+	w := wish{
+		OutTradeNo: o.number(), Amount: o.amount, Currency: o.payer.currency(), Supplier: o.payer.code(),
+		Subject: "demo: " + string(o.ending), NotifyURL: o.shop.server.URL(), ExpiresIn: 60,
+	}
+	switch o.ending {
+	case late:
+		w.ExpiresIn = 1
+	case never:
+		w.ExpiresIn = 5
+	}
+	made, err := o.to.create(ctx, o.shop, w)
+	if err != nil {
+		return made, err
+	}
+	o.tally.made(o.shop, made)
+	// An order whose payment was started would wait in closing for the supplier.
+	if o.starts && o.ending != late && o.ending != never {
+		return o.to.pay(ctx, o.shop, made.OrderNo)
+	}
+	return made, nil
+}
+
+// closeTime is more than an order may take to close after it expired (2 s).
+const closeTime = 8 * time.Second
+
+func (o *story) untilClosed(ctx context.Context, made order) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	for {
+		if err := pause(ctx, 500*time.Millisecond); err != nil {
+			return fmt.Errorf("order %s did not close within %s: %w", made.OrderNo, closeTime, err)
+		}
+		seen, err := o.to.look(ctx, o.shop, made.OrderNo)
+		if err != nil {
+			return err
+		}
+		if seen.Status == "closed" {
+			return nil
+		}
+	}
+}
+
+func (o *story) sendForgery(ctx context.Context, f fact) error {
+	m, err := forge(o.payer, f, o.ending == flipped)
+	if err != nil {
+		return err
+	}
+	status, err := o.to.call(ctx, o.payer.code(), m)
+	if err != nil {
+		return err
+	}
+	o.forgery = status
+	o.tally.forgery(status)
+	return nil
+}
+
+// callBack sends the callback, three times over where the story wants repeats.
+func (o *story) callBack(ctx context.Context, made order, f fact) error {
+	m, err := o.payer.sign(f)
+	if err != nil {
+		return err
+	}
+	times := 1
+	if o.ending == repeated {
+		times = 3
+	}
+	for range times {
+		status, err := o.to.call(ctx, o.payer.code(), m)
+		if err != nil {
+			return err
+		}
+		o.report(made, status)
+	}
+	return nil
+}
+
+func (o *story) report(made order, status int) {
+	said := answered(status)
+	if o.forgery != 0 {
+		said = fmt.Sprintf("false: %s, true: %s", answered(o.forgery), said)
+	}
+	o.tally.callback(o.ending, status, fmt.Sprintf("%-12s %-14s → %-12s %10s %s %s  %s", o.ending, o.payer.code(), o.shop.code,
+		money.Format(o.amount, o.payer.currency()), o.payer.currency(), made.OrderNo, said))
+}
+
+func (o *story) number() string { return fmt.Sprintf("%s-%d", o.run, o.n) }
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

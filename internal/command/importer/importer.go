@@ -1,0 +1,235 @@
+// Package importer brings in orders that are in flight in another system.
+//
+// A file is taken over as a whole or not at all. Its lines are staged a page at
+// a time in short transactions, so that a running server goes on working, and
+// become orders in one transaction of a few statements. A crash before that
+// leaves nothing but rows in the staging table, which the next import clears.
+//
+// Orders that come in paid were booked, and their merchants told, by the other
+// system: they get no entry in the ledger and no notification, but a settled
+// attempt, so that a second payment of theirs is noticed. Open orders go on here
+// with timeout, callbacks and notifications like any other.
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+	"time"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+const (
+	// pageRows is how many lines one transaction stages: a few milliseconds.
+	pageRows = 500
+	// maxLine bounds one line; the longest order is a tenth of it.
+	maxLine = 64 << 10
+	// maxLines bounds a file: making them visible is one transaction, for which
+	// the callbacks of a running server on SQLite have to wait.
+	maxLines = 200_000
+	// maxProblems is how many problems are shown.
+	maxProblems = 20
+)
+
+// Env is what Import works with.
+type Env struct {
+	DB    *db.DB
+	Audit *audit.Log
+	// CheckURL says whether a notification may be sent to an address at all.
+	CheckURL func(string) error
+	// ClosingGrace is how long an order that comes in as closing waits for money.
+	ClosingGrace time.Duration
+	// Progress is told at most once a second, and at the end; nil is fine.
+	Progress func(Progress)
+}
+
+// Progress is how far an import is.
+type Progress struct {
+	Step  string // "reading", "checking" or "taking over"
+	Lines int
+}
+
+// Invalid says that a file cannot be taken over: what was found wrong, each with
+// file, line and field. Nothing was changed.
+type Invalid struct {
+	Problems []string
+	More     int // found beyond those shown
+}
+
+func (e *Invalid) Error() string {
+	text := strings.Join(e.Problems, "\n")
+	if e.More > 0 {
+		text += fmt.Sprintf("\n… and %d more problems", e.More)
+	}
+	return text
+}
+
+// Import takes over the orders of a file of JSON lines and returns how many they
+// are. The name is for messages. The error of a wrong file is *Invalid.
+func Import(ctx context.Context, env Env, name string, in io.Reader) (orders int, err error) {
+	if err := clearAbandoned(ctx, env.DB); err != nil {
+		return 0, err
+	}
+	r := &run{env: env, name: name, id: env.DB.NewID(), sum: sha256.New()}
+	if r.known, err = readKnown(ctx, env.DB); err != nil {
+		return 0, err
+	}
+	if err := r.begin(ctx); err != nil {
+		return 0, err
+	}
+	// Whatever happens, what is staged does not stay. It is invisible and harms
+	// nobody: where it cannot be cleared any more, the next import does it.
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+		defer cancel()
+		_ = clearRun(ctx, env.DB, r.id)
+	}()
+	if err := r.read(ctx, in); err != nil {
+		return 0, err
+	}
+	r.tell("checking", true)
+	for try := 1; ; try++ {
+		if err := r.check(ctx); err != nil {
+			return 0, err
+		}
+		r.tell("taking over", true)
+		err := r.show(ctx)
+		switch {
+		case err == nil:
+			return r.rows, nil
+		case db.IsUnique(err) && try < 3:
+			// An order of the same number was made in between: the check names it.
+		default:
+			return 0, err
+		}
+	}
+}
+
+// run is one import.
+type run struct {
+	env   Env
+	name  string
+	id    int64
+	known *known
+	sum   hash.Hash // of the file
+
+	rows     int
+	page     []*staged
+	problems Invalid
+	told     time.Time
+}
+
+// read stages the lines. After the first problem it only reads on to find more.
+func (r *run) read(ctx context.Context, in io.Reader) error {
+	lines := bufio.NewReaderSize(io.TeeReader(in, r.sum), maxLine)
+	for number := int64(1); ; number++ {
+		raw, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			r.note(number, "", fmt.Sprintf("longer than %d KiB: is it one JSON object a line?", maxLine>>10))
+			break
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read %s: %w", r.name, err)
+		}
+		if text := bytes.TrimSpace(raw); len(text) > 0 {
+			if err := r.line(ctx, number, text); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+	}
+	if len(r.problems.Problems) > 0 {
+		return &r.problems
+	}
+	return r.stage(ctx)
+}
+
+func (r *run) line(ctx context.Context, number int64, text []byte) error {
+	if r.rows == maxLines {
+		r.note(number, "", fmt.Sprintf("more than %d orders in one file: split it", maxLines))
+	}
+	reading := reading{env: r.env, known: r.known, now: r.env.DB.Now(), note: func(field, problem string) { r.note(number, field, problem) }}
+	row := reading.row(text)
+	r.rows++
+	if len(r.problems.Problems) > 0 {
+		if r.problems.More > maxLines {
+			return &r.problems // nothing in it is an order
+		}
+		return ctx.Err()
+	}
+	row.RunID, row.Line = r.id, number
+	row.ID, row.HistoryID, row.AttemptID = r.env.DB.NewID(), r.env.DB.NewID(), r.env.DB.NewID()
+	r.page = append(r.page, row)
+	if len(r.page) < pageRows {
+		return nil
+	}
+	return r.stage(ctx)
+}
+
+func (r *run) note(line int64, field, problem string) {
+	if len(r.problems.Problems) == maxProblems {
+		r.problems.More++
+		return
+	}
+	if field != "" {
+		problem = field + ": " + problem
+	}
+	r.problems.Problems = append(r.problems.Problems, fmt.Sprintf("%s:%d: %s", r.name, line, problem))
+}
+
+// stage writes the page and says that the run lives.
+func (r *run) stage(ctx context.Context) error {
+	if len(r.page) == 0 {
+		return nil
+	}
+	err := retry(ctx, func() error {
+		return r.env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+			if _, err := tx.NewInsert().Model(&r.page).Exec(ctx); err != nil {
+				return fmt.Errorf("stage orders: %w", err)
+			}
+			if _, err := tx.NewRaw("UPDATE import_runs SET seen_at = ? WHERE id = ?", r.env.DB.Now(), r.id).Exec(ctx); err != nil {
+				return fmt.Errorf("stage orders: %w", err)
+			}
+			return nil
+		})
+	})
+	r.page = r.page[:0]
+	r.tell("reading", false)
+	return err
+}
+
+func (r *run) tell(step string, now bool) {
+	if r.env.Progress == nil || !now && time.Since(r.told) < time.Second {
+		return
+	}
+	r.told = time.Now()
+	r.env.Progress(Progress{Step: step, Lines: r.rows})
+}
+
+// retry runs a transaction again that lost against a running server's.
+func retry(ctx context.Context, tx func() error) error {
+	const tries = 20
+	for try := 1; ; try++ {
+		err := tx()
+		if err == nil || try == tries || !db.IsConflict(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(try) * 20 * time.Millisecond):
+		}
+	}
+}
