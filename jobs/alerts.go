@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/db"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 
 	"github.com/hibiken/asynq"
-	"github.com/uptrace/bun"
 )
 
 // Alerts is what the watch needs.
@@ -90,7 +90,7 @@ func (w watcher) send(ctx context.Context) error {
 }
 
 // gather turns new exceptions and changes of breakers into events.
-func (w watcher) gather(ctx context.Context, tx bun.Tx) error {
+func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 	heard, err := compensation.Unheard(ctx, tx, w.o.DB)
 	if err != nil {
 		return err

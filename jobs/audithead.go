@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"backstop/internal/alert"
-
-	"github.com/uptrace/bun"
+	"backstop/internal/base/db"
 )
 
 // auditHeadEvery is how often a node looks whether today's head went out. A node that
@@ -27,7 +26,7 @@ func (j *Jobs) auditHead(ctx context.Context) error {
 	if len(sent) > 0 && sent[0] >= day {
 		return nil
 	}
-	return j.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return j.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		head, err := j.o.Audit.SignHead(ctx, tx)
 		if err != nil || head == nil {
 			return err

@@ -16,8 +16,6 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/evidence"
-
-	"github.com/uptrace/bun"
 )
 
 type paper string
@@ -49,7 +47,7 @@ func TestTheHeadOfTheAuditGoesOutOnceADay(t *testing.T) {
 			all.Wait()
 		}
 		round() // nobody did anything yet: there is nothing to sign
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return log.Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "order.note", Object: "order", ObjectID: "1"})
 		})
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"backstop/internal/report"
 
 	"github.com/go-co-op/gocron/v2"
-	"github.com/uptrace/bun"
 )
 
 // recountLease keeps the other nodes from counting the same night.
@@ -76,7 +75,7 @@ func (j *Jobs) recountOrders(ctx context.Context) error {
 }
 
 func (j *Jobs) countersDiffer(ctx context.Context, figure string, n int) error {
-	return j.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return j.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		return alert.Record(ctx, tx, j.o.DB, []alert.Event{{Rule: alert.CountersDiffer, Subject: figure, Count: int64(n)}})
 	})
 }

@@ -11,8 +11,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/report"
-
-	"github.com/uptrace/bun"
 )
 
 func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
@@ -25,8 +23,8 @@ func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
 		x := report.NewDelta(d.Now())
 		x.Untold(7, "CNY", 1, 1999)
 		x.Raised(d.Now(), "CNY", 1999)
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			w := db.NewWrites(tx)
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
 			x.Write(w, d)
 			return w.Exec(ctx)
 		})

@@ -14,7 +14,6 @@ import (
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 func (s *Server) accountPage(c *fiber.Ctx) error {
@@ -120,7 +119,7 @@ func (s *Server) endSessions(c *fiber.Ctx) error {
 	op := operator(c)
 	ctx, cancel := work()
 	defer cancel()
-	err := s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := s.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		ended, err := s.o.Sessions.EndOthers(ctx, tx, op.ID, c.Cookies(s.cookieName()))
 		if err != nil {
 			return err

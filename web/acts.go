@@ -13,7 +13,6 @@ import (
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // Limits of what people write.
@@ -30,7 +29,7 @@ func newFormKey() string { return seal.NewToken("") }
 // act runs what a person does: once per form, however often it is sent, with its
 // reason and its audit row in the same transaction. It reports whether this
 // request was the one that did it.
-func (s *Server) act(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(context.Context, bun.Tx) error) (did bool, err error) {
+func (s *Server) act(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(context.Context, db.Tx) error) (did bool, err error) {
 	reason := strings.TrimSpace(field(c, "reason"))
 	if n := utf8.RuneCountInString(reason); n < reasonLeast || n > reasonMost || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
 		return false, invalidField("reason", "write a reason of 8 to 1000 characters")
@@ -43,13 +42,13 @@ func (s *Server) act(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(con
 }
 
 // actPlainly is act for what is easily taken back: it needs no reason.
-func (s *Server) actPlainly(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(context.Context, bun.Tx) error) (did bool, err error) {
+func (s *Server) actPlainly(ctx context.Context, c *fiber.Ctx, a audit.Act, do func(context.Context, db.Tx) error) (did bool, err error) {
 	key := field(c, "form_key")
 	if key == "" || len(key) > maxFormKey {
 		return false, invalidField("form_key", "open the page again and send the form from there")
 	}
 	a.Actor, a.Remote = "operator:"+operator(c).Name, s.client(c).String()
-	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		did, err = takeFormKey(ctx, tx, s.o.DB, key)
 		if err != nil || !did {
 			return err
@@ -67,7 +66,7 @@ func (s *Server) actPlainly(ctx context.Context, c *fiber.Ctx, a audit.Act, do f
 
 // keepDone keeps what a form has done: the last row of the audit, which the
 // transaction holds the end of.
-func keepDone(ctx context.Context, tx bun.Tx, key string) error {
+func keepDone(ctx context.Context, tx db.Tx, key string) error {
 	number, _, err := audit.Head(ctx, tx)
 	if err != nil {
 		return err
@@ -101,14 +100,14 @@ func doneQuery(c *fiber.Ctx) string { return "form=" + url.QueryEscape(field(c, 
 
 // keepAct writes an act that has no transaction of its own into the audit.
 func (s *Server) keepAct(ctx context.Context, a audit.Act) error {
-	return s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { return s.o.Audit.Write(ctx, tx, a) })
+	return s.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return s.o.Audit.Write(ctx, tx, a) })
 }
 
 // formKeyAge is how long a form's key is remembered, in µs: a day.
 const formKeyAge = 24 * 3600 * 1_000_000
 
 // takeFormKey says whether the form is sent for the first time.
-func takeFormKey(ctx context.Context, tx bun.Tx, d *db.DB, key string) (bool, error) {
+func takeFormKey(ctx context.Context, tx db.Tx, d *db.DB, key string) (bool, error) {
 	now := d.Now()
 	res, err := tx.NewRaw("INSERT INTO form_keys (form_key, at) VALUES (?, ?) ON CONFLICT DO NOTHING", seal.HashToken(key), now).Exec(ctx)
 	if err != nil {

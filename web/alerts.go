@@ -13,11 +13,11 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/alert"
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/console"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // messagesShown is how many of the newest messages the page shows.
@@ -92,7 +92,7 @@ func (s *Server) testAlert(c *fiber.Ctx) error {
 	ctx, cancel := work()
 	defer cancel()
 	_, err := s.act(ctx, c, audit.Act{Action: "alert.test", Object: "alert", ObjectID: "test", Params: map[string]any{"targets": len(targets)}},
-		func(ctx context.Context, tx bun.Tx) error {
+		func(ctx context.Context, tx db.Tx) error {
 			_, err := alert.Try(ctx, tx, s.o.DB, targets, style, operator(c).Name)
 			return err
 		})
@@ -112,7 +112,7 @@ func (s *Server) changeRule(c *fiber.Ctx) error {
 	ctx, cancel := work()
 	defer cancel()
 	change := audit.Act{Action: "alert.rule", Object: "alert_rule", ObjectID: name, Params: map[string]any{}}
-	_, err = s.act(ctx, c, change, func(ctx context.Context, tx bun.Tx) error {
+	_, err = s.act(ctx, c, change, func(ctx context.Context, tx db.Tx) error {
 		rules, err := alert.Rules(ctx, tx)
 		if err != nil {
 			return err

@@ -15,8 +15,6 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/stock"
-
-	"github.com/uptrace/bun"
 )
 
 // wanted is a good order with some fields set otherwise: pairs of name and JSON.
@@ -212,8 +210,8 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 	if err := h.db.NewRaw("SELECT id FROM orders WHERE order_no = ?", no).Scan(ctx, &id); err != nil {
 		t.Fatal(err)
 	}
-	err = h.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		w := db.NewWrites(tx)
+	err = h.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
 		_, err := notify.Create(t.Context(), w, h.db, nil, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, Routes: []notify.Route{{To: 1, Channel: notify.Webhook}}}})
 		if err != nil {
 			return err

@@ -10,8 +10,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal/sealtest"
-
-	"github.com/uptrace/bun"
 )
 
 // The page says of the chain what verify says: what holds, what nothing proves, and
@@ -30,7 +28,7 @@ func TestTheAuditPageSaysWhatTheChainProves(t *testing.T) {
 			!strings.Contains(got, "sealed the rows without a key") {
 			t.Error("it does not say that the row of before is wrong, and that such rows prove little")
 		}
-		err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return audit.New(d, sealtest.Ring(t, 9)).Write(ctx, tx, audit.Act{Actor: "command:x", Action: "token.add", Object: "token", ObjectID: "x"})
 		})
 		if err != nil {

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/base/money"
 	"backstop/internal/compensation/batch"
 	"backstop/internal/report"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 const (
@@ -111,7 +111,7 @@ func (s *Server) runPlan(c *fiber.Ctx) error {
 	act := audit.Act{Action: "notification.resend_many", Object: "plan", ObjectID: strconv.FormatInt(p.ID, 10), Params: map[string]any{
 		"filter": p.Filter, "notifications": p.Shown.Count(batch.Send, batch.Waits), "amounts": p.Shown.Sums(batch.Send, batch.Waits),
 	}}
-	did, err := s.act(ctx, c, act, func(ctx context.Context, tx bun.Tx) error {
+	did, err := s.act(ctx, c, act, func(ctx context.Context, tx db.Tx) error {
 		_, err := batch.Start(ctx, tx, s.o.DB, p.ID, operator(c).Name)
 		return err
 	})

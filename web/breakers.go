@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // changeView is one change of a breaker, kept for people.
@@ -143,7 +143,7 @@ func (s *Server) breakerAct(act breaker.Act) fiber.Handler {
 			return err
 		}
 		var done *breaker.Folded
-		err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+		err = s.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
 			caller := localCaller.text(c)
 			if done, err = s.o.Breakers.ByPerson(ctx, tx, id, act, caller, reason); err != nil {
 				return err

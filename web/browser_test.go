@@ -34,7 +34,6 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	"github.com/uptrace/bun"
 )
 
 var screenshots = flag.String("screenshots", "", "a folder for pictures of all pages")
@@ -279,7 +278,7 @@ func seedMore(t *testing.T, d *db.DB) {
 		{Action: "secrets.reseal", Object: "master_key", ObjectID: "k-4f2a"},
 	} {
 		a.Actor = audit.Command()
-		if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return audit.New(d, sealtest.Ring(t, 1)).Write(ctx, tx, a) }); err != nil {
+		if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return audit.New(d, sealtest.Ring(t, 1)).Write(ctx, tx, a) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,8 +15,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/notify"
-
-	"github.com/uptrace/bun"
 )
 
 var (
@@ -82,7 +80,7 @@ func fill(t *testing.T, d *db.DB, rows int) {
 	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3)"+
 		" INSERT INTO report_callbacks (start, supplier_id, outcome, n) SELECT ? - i * 60000000, j, 'paid', 100 FROM n CROSS JOIN m", 72*60, now-now%60_000_000)
 	for _, table := range strings.Fields("orders events deliveries notify_attempts callbacks refused_callbacks payment_attempts exceptions report_minutes report_hours report_callbacks") {
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			if d.IsPostgres() { // the server's own ANALYZE may be at it
 				if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '60s'"); err != nil {
 					return err

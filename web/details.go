@@ -7,13 +7,13 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // idOf reads an id from the path; what is none leads nowhere.
@@ -110,7 +110,7 @@ func (s *Server) assignable(ctx context.Context) (names []string, err error) {
 }
 
 // onException runs an act about the exception of the path and leads back to it.
-func (s *Server) onException(c *fiber.Ctx, action string, params map[string]any, reasoned bool, do func(context.Context, bun.Tx, int64) error) error {
+func (s *Server) onException(c *fiber.Ctx, action string, params map[string]any, reasoned bool, do func(context.Context, db.Tx, int64) error) error {
 	id, err := idOf(c, "exception")
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *Server) onException(c *fiber.Ctx, action string, params map[string]any,
 		run = s.act
 	}
 	act := audit.Act{Action: action, Object: console.ExceptionObject, ObjectID: console.ExceptionID(id), Params: params}
-	_, err = run(ctx, c, act, func(ctx context.Context, tx bun.Tx) error { return do(ctx, tx, id) })
+	_, err = run(ctx, c, act, func(ctx context.Context, tx db.Tx) error { return do(ctx, tx, id) })
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s *Server) onException(c *fiber.Ctx, action string, params map[string]any,
 
 // commentException keeps what somebody has to say about an exception.
 func (s *Server) commentException(c *fiber.Ctx) error {
-	return s.onException(c, "exception.note", nil, true, func(ctx context.Context, _ bun.Tx, id int64) error {
+	return s.onException(c, "exception.note", nil, true, func(ctx context.Context, _ db.Tx, id int64) error {
 		_, err := s.console.Exception(ctx, id)
 		return err
 	})
@@ -139,7 +139,7 @@ func (s *Server) commentException(c *fiber.Ctx) error {
 
 func (s *Server) assignException(c *fiber.Ctx) error {
 	person := field(c, "person")
-	return s.onException(c, "exception.assign", map[string]any{"to": person}, false, func(ctx context.Context, tx bun.Tx, id int64) error {
+	return s.onException(c, "exception.assign", map[string]any{"to": person}, false, func(ctx context.Context, tx db.Tx, id int64) error {
 		names, err := s.assignable(ctx)
 		if err != nil {
 			return err

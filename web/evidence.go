@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/console"
 	"backstop/internal/evidence"
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // evidence hands out one order's whole story, signed: as a page to be printed, or
@@ -48,7 +48,7 @@ func (s *Server) evidence(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = s.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		return s.o.Audit.Write(ctx, tx, audit.Act{
 			Actor: by, Action: "order.evidence", Object: "order", ObjectID: no, Remote: s.client(c).String(),
 			Params: map[string]any{"format": format, "sha256": file.SHA256, "key_id": file.Signature.KeyID},

@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
@@ -15,7 +16,6 @@ import (
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // merchantsPage lists the merchants by the order in which they were declared.
@@ -103,7 +103,7 @@ func (s *Server) moveBreaker(act breaker.Act) fiber.Handler {
 		ctx, cancel := work()
 		defer cancel()
 		var done *breaker.Folded
-		did, err := s.act(ctx, c, audit.Act{Action: "breaker." + string(act), Object: "merchant", ObjectID: m.Code}, func(ctx context.Context, tx bun.Tx) (err error) {
+		did, err := s.act(ctx, c, audit.Act{Action: "breaker." + string(act), Object: "merchant", ObjectID: m.Code}, func(ctx context.Context, tx db.Tx) (err error) {
 			done, err = s.o.Breakers.ByPerson(ctx, tx, m.ID, act, "operator:"+operator(c).Name, field(c, "reason"))
 			return err
 		})
@@ -129,14 +129,14 @@ func (s *Server) tryAddress(c *fiber.Ctx) error {
 	defer cancel()
 	// The act is kept before anything leaves: a form that is sent twice pings once.
 	did, err := s.act(ctx, c, audit.Act{Action: "merchant.ping", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"endpoint": notify.Shown(name)}},
-		func(context.Context, bun.Tx) error { return nil })
+		func(context.Context, db.Tx) error { return nil })
 	if err != nil {
 		return err
 	}
 	if !did {
 		return toMerchant(c, m, doneQuery(c))
 	}
-	answer, err := s.o.Pings.Ping(ctx, m, name, func(context.Context, bun.Tx, notify.Answer) error { return nil })
+	answer, err := s.o.Pings.Ping(ctx, m, name, func(context.Context, db.Tx, notify.Answer) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *Server) enableAddress(c *fiber.Ctx) error {
 	ctx, cancel := work()
 	defer cancel()
 	_, err = s.act(ctx, c, audit.Act{Action: "merchant.enable_address", Object: "merchant", ObjectID: m.Code, Params: map[string]any{"endpoint": notify.Shown(name)}},
-		func(ctx context.Context, tx bun.Tx) error {
+		func(ctx context.Context, tx db.Tx) error {
 			return notify.EnableEndpoint(ctx, tx, m.ID, name)
 		})
 	if err != nil {

@@ -12,8 +12,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
-
-	"github.com/uptrace/bun"
 )
 
 // pages follows next to the end and returns all items.
@@ -46,8 +44,8 @@ func TestExceptionsAreListedAsPromised(t *testing.T) {
 			Amount: int64(100 + i), Currency: "CNY", Detail: compensation.Detail(map[string]any{"trade_no": "W"}),
 		})
 	}
-	err := h.db.Tx(context.Background(), func(ctx context.Context, tx bun.Tx) error {
-		w := db.NewWrites(tx)
+	err := h.db.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
 		compensation.Open(tx, w, h.db, items)
 		return w.Exec(ctx)
 	})

@@ -19,8 +19,6 @@ import (
 	"backstop/internal/report"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
-
-	"github.com/uptrace/bun"
 )
 
 // happen writes what came of attempts and callbacks, as the engine does, and
@@ -29,8 +27,8 @@ func (h *house) happen(t *testing.T, change func(x *report.Delta)) {
 	t.Helper()
 	x := report.NewDelta(h.db.Now())
 	change(x)
-	err := h.db.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-		w := db.NewWrites(tx)
+	err := h.db.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
 		x.Write(w, h.db)
 		return w.Exec(ctx)
 	})

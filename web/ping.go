@@ -6,16 +6,16 @@ import (
 	"fmt"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // Pinger tries an address; see notify.Pinger.
 type Pinger interface {
-	Ping(ctx context.Context, m *merchant.Merchant, endpoint string, with func(context.Context, bun.Tx, notify.Answer) error) (notify.Answer, error)
+	Ping(ctx context.Context, m *merchant.Merchant, endpoint string, with func(context.Context, db.Tx, notify.Answer) error) (notify.Answer, error)
 }
 
 // pingView is what a ping came to.
@@ -67,7 +67,7 @@ func (s *Server) ping(c *fiber.Ctx, object string, m *merchant.Merchant) error {
 	ctx, cancel := work()
 	defer cancel()
 	by, from := localCaller.text(c), s.client(c).String()
-	answer, err := s.o.Pings.Ping(ctx, m, endpoint, func(ctx context.Context, tx bun.Tx, a notify.Answer) error {
+	answer, err := s.o.Pings.Ping(ctx, m, endpoint, func(ctx context.Context, tx db.Tx, a notify.Answer) error {
 		return s.o.Audit.Write(ctx, tx, audit.Act{
 			Actor: by, Action: object + ".ping", Object: object, ObjectID: m.Code, Remote: from,
 			Params: map[string]any{"endpoint": notify.Shown(a.Endpoint.Name), "notification": a.Notification, "class": a.Attempt.Class},

@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
@@ -17,7 +18,6 @@ import (
 	"backstop/views"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // resend sends one of the order's notifications again. Where the merchant's breaker
@@ -51,7 +51,7 @@ func (s *Server) resend(c *fiber.Ctx) error {
 		return invalidField("how", "choose queue, probe or close")
 	}
 	act := audit.Act{Action: console.ResendAct, Object: "order", ObjectID: no, Params: map[string]any{"notification": id}}
-	did, err := s.act(ctx, c, act, func(ctx context.Context, tx bun.Tx) error {
+	did, err := s.act(ctx, c, act, func(ctx context.Context, tx db.Tx) error {
 		x, err := deliveryOf(ctx, tx, no, event.ID, field(c, "delivery"))
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func (s *Server) resend(c *fiber.Ctx) error {
 
 // deliveryOf is the delivery that a form names, or of several of the event the one that
 // needs it most.
-func deliveryOf(ctx context.Context, tx bun.Tx, orderNo string, event int64, named string) (*notify.Delivery, error) {
+func deliveryOf(ctx context.Context, tx db.Tx, orderNo string, event int64, named string) (*notify.Delivery, error) {
 	var rows []*notify.Delivery
 	err := tx.NewSelect().Model(&rows).Where("d.subject_id = (SELECT o.id FROM orders AS o WHERE o.order_no = ?)", orderNo).
 		Where("d.event_id = ?", event).Scan(ctx)
@@ -99,7 +99,7 @@ type resending struct {
 
 // do makes the delivery due, and moves the breaker that would hold it back as the
 // person chose. One that has closed meanwhile holds back nothing.
-func (r *resending) do(ctx context.Context, tx bun.Tx, x *notify.Delivery, params map[string]any) (err error) {
+func (r *resending) do(ctx context.Context, tx db.Tx, x *notify.Delivery, params map[string]any) (err error) {
 	if r.nudge, err = notify.Resend(ctx, tx, r.s.o.DB, x.ID); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (r *resending) do(ctx context.Context, tx bun.Tx, x *notify.Delivery, param
 }
 
 // closed keeps the closing of a breaker as the act on its merchant that it is.
-func (r *resending) closed(ctx context.Context, tx bun.Tx, merchantID int64) error {
+func (r *resending) closed(ctx context.Context, tx db.Tx, merchantID int64) error {
 	m := r.s.o.Settings.Merchants().ByID(merchantID)
 	if m == nil {
 		return console.ErrNotFound

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
 	"backstop/internal/compensation"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // settling is what a role needs to end an exception of the kind, and to open it
@@ -59,7 +59,7 @@ func (s *Server) settleException(c *fiber.Ctx) error {
 			params["amount"] = end.Amount + " " + x.Currency
 		}
 	}
-	return s.onException(c, action, params, true, func(ctx context.Context, tx bun.Tx, _ int64) error {
+	return s.onException(c, action, params, true, func(ctx context.Context, tx db.Tx, _ int64) error {
 		return compensation.Settle(ctx, tx, s.o.DB, x, end)
 	})
 }
@@ -74,7 +74,7 @@ func (s *Server) reopenException(c *fiber.Ctx) error {
 	if x.Outcome != "" {
 		params["outcome"], params["reference"] = x.Outcome, x.Reference // the row does not keep them
 	}
-	return s.onException(c, "exception.reopen", params, true, func(ctx context.Context, tx bun.Tx, id int64) error {
+	return s.onException(c, "exception.reopen", params, true, func(ctx context.Context, tx db.Tx, id int64) error {
 		return compensation.Reopen(ctx, tx, s.o.DB, id)
 	})
 }

@@ -12,8 +12,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/notify"
-
-	"github.com/uptrace/bun"
 )
 
 // Rows of earlier versions hold an address whole, and answers that repeat it. No
@@ -41,7 +39,7 @@ func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
 		run("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, status, attempts, created_at) VALUES (?, 77, 1, 77, 'ping', 'webhook', '', ?, 'exhausted', 1, ?)", d.NewID(), address, now)
 		run("INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
 			" SELECT ?, id, 1, 1, ?, 'bad_status', 301, ?, 1, 'n', '', ?, ?, 'answered 301' FROM deliveries WHERE event_id = 77", d.NewID(), address, now, quoted, []byte{})
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return h.o.Audit.Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1", Params: map[string]any{"endpoint": address, "reason": "is it there?"}})
 		})
 		if err != nil {

@@ -10,12 +10,12 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/console"
 	"backstop/views"
 
 	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
-	"github.com/uptrace/bun"
 )
 
 // unmaskedFor is how long personal data stays on the screen of who asked for it.
@@ -119,8 +119,8 @@ func (s *Server) unmask(c *fiber.Ctx) error {
 }
 
 // orderExists keeps acts from being written about orders that there are not.
-func (s *Server) orderExists(no string) func(context.Context, bun.Tx) error {
-	return func(ctx context.Context, tx bun.Tx) error {
+func (s *Server) orderExists(no string) func(context.Context, db.Tx) error {
+	return func(ctx context.Context, tx db.Tx) error {
 		var ids []int64
 		if err := tx.NewRaw("SELECT id FROM orders WHERE order_no = ?", no).Scan(ctx, &ids); err != nil {
 			return err

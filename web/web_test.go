@@ -32,8 +32,6 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
-
-	"github.com/uptrace/bun"
 )
 
 // sender is a receiver of callbacks that keeps what it was given.
@@ -85,8 +83,8 @@ func (p *till) Create(ctx context.Context, m *merchant.Merchant, r payment.Creat
 		ID: id, OrderNo: strconv.FormatInt(id, 10), MerchantID: m.ID, OutTradeNo: r.OutTradeNo, SupplierID: 1, Amount: r.Amount,
 		Currency: r.Currency, Exponent: 2, Subject: r.Subject, Status: order.Pending, Version: 1, CreatedAt: now, ExpiresAt: now + 1_800_000_000,
 	}
-	err := p.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		w := db.NewWrites(tx)
+	err := p.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
 		order.Insert(tx, w, p.db, []*order.Order{o}, order.Created, func(*order.Order) string { return "merchant:" + m.Code })
 		return w.Exec(ctx)
 	})

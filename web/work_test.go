@@ -19,8 +19,6 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
-
-	"github.com/uptrace/bun"
 )
 
 func number(t *testing.T, d *db.DB, query string) (n int64) {
@@ -348,8 +346,8 @@ func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
 	report := func(kind, subject string) string {
 		t.Helper()
 		x := &compensation.Item{Kind: kind, SupplierID: 1, Subject: subject, Amount: 5, Currency: "CNY", Detail: compensation.Detail(map[string]any{"type": subject})}
-		err := h.db.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			w := db.NewWrites(tx)
+		err := h.db.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
 			compensation.Open(tx, w, h.db, []*compensation.Item{x})
 			return w.Exec(ctx)
 		})

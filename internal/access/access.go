@@ -131,7 +131,7 @@ func (o *Operators) add(ctx context.Context, name, role, password string, oneTim
 	if err != nil {
 		return err
 	}
-	err = o.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if _, err := tx.NewInsert().Model(row).Exec(ctx); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (o *Operators) add(ctx context.Context, name, role, password string, oneTim
 }
 
 // keep leaves what a command did to an operator in the audit.
-func (o *Operators) keep(ctx context.Context, tx bun.Tx, action string, row *Operator) error {
+func (o *Operators) keep(ctx context.Context, tx db.Tx, action string, row *Operator) error {
 	return o.audit.Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: map[string]any{"role": row.Role},
 	})
@@ -234,7 +234,7 @@ func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
 // Disable locks an operator out. The last enabled admin stays: without one,
 // nobody could let anybody in. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin.
 func (o *Operators) Disable(ctx context.Context, name string) error {
-	return o.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		// All admins are locked, by id: two that disable each other at once must
 		// not both find the other one still there.
 		var admins []Operator
@@ -266,7 +266,7 @@ func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime str
 		return "", err
 	}
 	oneTime = newOneTimePassword()
-	return oneTime, o.setPassword(ctx, row, oneTime, true, func(ctx context.Context, tx bun.Tx) error {
+	return oneTime, o.setPassword(ctx, row, oneTime, true, func(ctx context.Context, tx db.Tx) error {
 		return o.keep(ctx, tx, "operator.reset_password", row)
 	})
 }
@@ -284,19 +284,19 @@ func (o *Operators) ChangePassword(ctx context.Context, name, old, password stri
 	if password == old {
 		return fmt.Errorf("%w: it is the same as before", ErrPassword)
 	}
-	return o.setPassword(ctx, row, password, false, func(context.Context, bun.Tx) error { return nil })
+	return o.setPassword(ctx, row, password, false, func(context.Context, db.Tx) error { return nil })
 }
 
 // setPassword is a compare-and-set on the old hash: of two changes at once, the
 // second one was made with a password that is not valid any more. then runs in the
 // transaction that sets it.
-func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, oneTime bool, then func(context.Context, bun.Tx) error) error {
+func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, oneTime bool, then func(context.Context, db.Tx) error) error {
 	hash, err := o.hasher.hash(ctx, password)
 	if err != nil {
 		return fmt.Errorf("hash the password: %w", err)
 	}
 	now := o.db.Now()
-	return o.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		res, err := tx.NewRaw("UPDATE operators SET password_hash = ?, must_change = ?, password_expires_at = ?, updated_at = ?"+
 			" WHERE id = ? AND password_hash = ? AND disabled_at IS NULL",
 			hash, oneTime, oneTimeEnd(now, oneTime), now, row.ID, row.PasswordHash).Exec(ctx)

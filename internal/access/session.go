@@ -10,8 +10,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
-
-	"github.com/uptrace/bun"
 )
 
 // ErrSession says that a token is none of a running session.
@@ -146,7 +144,7 @@ func (s *Sessions) List(ctx context.Context, operatorID int64, token string) ([]
 
 // EndOthers ends all sessions of an operator but the one of the token, and says
 // how many.
-func (s *Sessions) EndOthers(ctx context.Context, tx bun.Tx, operatorID int64, token string) (int64, error) {
+func (s *Sessions) EndOthers(ctx context.Context, tx db.Tx, operatorID int64, token string) (int64, error) {
 	res, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ? AND token_hash <> ?", operatorID, seal.HashToken(token)).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("end the other sessions: %w", err)

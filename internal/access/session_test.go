@@ -12,8 +12,6 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/seal/sealtest"
-
-	"github.com/uptrace/bun"
 )
 
 // signedIn is an operator "li" with a running session.
@@ -179,7 +177,7 @@ func TestEndingTheOtherSessionsKeepsThisOne(t *testing.T) {
 		if err != nil || len(all) != 2 || all[0].Here == all[1].Here {
 			t.Fatalf("listed are %+v, %v", all, err)
 		}
-		err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			n, err := s.EndOthers(ctx, tx, op.ID, here)
 			if n != 1 {
 				t.Errorf("%d were ended", n)

@@ -128,7 +128,7 @@ func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, e
 	}
 	secret = t.mac.NewToken(tokenPrefix)
 	row := Token{ID: t.db.NewID(), Name: name, Scope: scope, Hash: seal.HashToken(secret), CreatedAt: t.db.Now()}
-	err = t.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = t.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, e
 }
 
 // keep leaves what a command did to a token in the audit.
-func (t *Tokens) keep(ctx context.Context, tx bun.Tx, action string, row Token) error {
+func (t *Tokens) keep(ctx context.Context, tx db.Tx, action string, row Token) error {
 	return t.audit.Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: action, Object: "token", ObjectID: row.Name, Params: map[string]any{"scope": row.Scope},
 	})
@@ -161,7 +161,7 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 
 // Revoke ends a token for good. Revoking it again is fine. Errors: ErrNotFound.
 func (t *Tokens) Revoke(ctx context.Context, name string) error {
-	return t.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return t.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var row Token
 		err := t.db.ForUpdate(tx.NewSelect().Model(&row).Where("tk.name = ?", name)).Scan(ctx)
 		switch {

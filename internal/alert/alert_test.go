@@ -121,7 +121,7 @@ func TestTwoWatchesOpenOneAlert(t *testing.T) {
 
 func record(t *testing.T, d *db.DB, events ...Event) {
 	t.Helper()
-	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return Record(ctx, tx, d, events) })
+	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return Record(ctx, tx, d, events) })
 	if err != nil {
 		t.Fatal(err)
 	}

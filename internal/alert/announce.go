@@ -42,14 +42,14 @@ type Style struct {
 // rule and target, and returns the messages' ids. Without targets alerts are only
 // shown in the console.
 func Announce(ctx context.Context, d *db.DB, targets []string, style Style) (messages []int64, err error) {
-	err = d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		messages, err = announce(ctx, tx, d, targets, style)
 		return err
 	})
 	return messages, err
 }
 
-func announce(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, style Style) ([]int64, error) {
+func announce(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style) ([]int64, error) {
 	now := d.Now()
 	var due []Alert
 	err := tx.NewSelect().Model(&due).Where("al.announce_at <= ?", now).OrderExpr("al.announce_at, al.id").Limit(announceMost).Scan(ctx)
@@ -83,7 +83,7 @@ func announce(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, style 
 	return written, nil
 }
 
-func announceRule(ctx context.Context, tx bun.Tx, d *db.DB, rule Rule, alerts []Alert, targets []string, style Style) (messages []int64, err error) {
+func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []Alert, targets []string, style Style) (messages []int64, err error) {
 	now := d.Now()
 	// The rule's row is the guard: of two nodes that announce at once the second
 	// one finds it moved and leaves the alerts to the first.

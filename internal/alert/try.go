@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"backstop/internal/base/db"
-
-	"github.com/uptrace/bun"
 )
 
 // ErrNoTarget says that there is nobody to tell.
@@ -17,7 +15,7 @@ var ErrNoTarget = errors.New("no target: set BACKSTOP_ALERT_URLS")
 // Try writes a message to every target that says that it is a test. It goes the
 // way of every other message, so that what it proves holds for them. Errors:
 // ErrNoTarget.
-func Try(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, style Style, sender string) (messages []int64, err error) {
+func Try(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style, sender string) (messages []int64, err error) {
 	if len(targets) == 0 {
 		return nil, ErrNoTarget
 	}
@@ -27,13 +25,13 @@ func Try(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, style Style
 
 // AuditHead writes a message to every target that holds the signed end of the audit,
 // for people to keep. Without targets there is none.
-func AuditHead(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, style Style, number int64, file string) error {
+func AuditHead(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style, number int64, file string) error {
 	_, err := post(ctx, tx, d, targets, "Backstop: "+style.say(wordHead), fmt.Sprintf(style.say(wordHeadKeep), number)+"\n"+file)
 	return err
 }
 
 // post writes a message to every target.
-func post(ctx context.Context, tx bun.Tx, d *db.DB, targets []string, title, body string) (messages []int64, err error) {
+func post(ctx context.Context, tx db.Tx, d *db.DB, targets []string, title, body string) (messages []int64, err error) {
 	if len(targets) == 0 {
 		return nil, nil
 	}

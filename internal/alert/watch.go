@@ -224,7 +224,7 @@ type Event struct {
 // Record keeps events. Those of one rule and subject within the rule's quiet time
 // are one alert that counts them, so that ten thousand exceptions of one cause
 // are one line for people.
-func Record(ctx context.Context, tx bun.Tx, d *db.DB, events []Event) error {
+func Record(ctx context.Context, tx db.Tx, d *db.DB, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}

@@ -10,8 +10,6 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/report"
 	"backstop/internal/settings"
-
-	"github.com/uptrace/bun"
 )
 
 // Whoever answers within a limit is not above it, however the answers are counted.
@@ -25,8 +23,8 @@ func TestAnswersWithinALimitAreNotAboveIt(t *testing.T) {
 			x.Attempt(3, report.OK, 3001*time.Millisecond)
 			x.Attempt(4, report.Retried, 10*time.Second)
 		}
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			w := db.NewWrites(tx)
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
 			x.Write(w, d)
 			return w.Exec(ctx)
 		})

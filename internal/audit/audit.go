@@ -83,7 +83,7 @@ func (l *Log) chain(r *Row, before string) (hash string, ok bool) {
 const lockID = 0x6261636b73746f70
 
 // Write keeps an act in the transaction of the act itself.
-func (l *Log) Write(ctx context.Context, tx bun.Tx, a Act) error {
+func (l *Log) Write(ctx context.Context, tx db.Tx, a Act) error {
 	end, err := l.end(ctx, tx)
 	if err == nil && end.unkeyed() {
 		end, err = l.sealIfOurs(ctx, tx, end)
@@ -96,7 +96,7 @@ func (l *Log) Write(ctx context.Context, tx bun.Tx, a Act) error {
 
 // end locks the end of the chain and reads it: the last row, or a row without a
 // number where there is none.
-func (l *Log) end(ctx context.Context, tx bun.Tx) (*Row, error) {
+func (l *Log) end(ctx context.Context, tx db.Tx) (*Row, error) {
 	if l.db.IsPostgres() {
 		// Each schema has a chain of its own.
 		if _, err := tx.NewRaw("SELECT pg_advisory_xact_lock(? + hashtext(current_schema()))", int64(lockID)).Exec(ctx); err != nil {
@@ -107,7 +107,7 @@ func (l *Log) end(ctx context.Context, tx bun.Tx) (*Row, error) {
 }
 
 // add writes an act after the end of the chain and returns its row.
-func (l *Log) add(ctx context.Context, tx bun.Tx, end *Row, a Act) (*Row, error) {
+func (l *Log) add(ctx context.Context, tx db.Tx, end *Row, a Act) (*Row, error) {
 	params, err := json.Marshal(a.Params)
 	if err != nil {
 		return nil, fmt.Errorf("audit %s: %w", a.Action, err)

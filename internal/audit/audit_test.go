@@ -9,8 +9,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal/sealtest"
-
-	"github.com/uptrace/bun"
 )
 
 func write(t *testing.T, d *db.DB, a Act) {
@@ -20,7 +18,7 @@ func write(t *testing.T, d *db.DB, a Act) {
 
 func writeBy(t *testing.T, l *Log, a Act) {
 	t.Helper()
-	err := l.db.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return l.Write(ctx, tx, a) })
+	err := l.db.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return l.Write(ctx, tx, a) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +124,7 @@ func TestAChangedOrMissingRowIsFound(t *testing.T) {
 func TestTheChainIsWholeWhilePeopleAct(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		log := New(d, sealtest.Ring(t, 1))
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			for range verifyPage + 5 {
 				if err := log.Write(ctx, tx, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1"}); err != nil {
 					return err

@@ -15,8 +15,6 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/evidence"
-
-	"github.com/uptrace/bun"
 )
 
 func exec(t *testing.T, d *db.DB, query string, args ...any) {
@@ -267,7 +265,7 @@ func TestVerifySaysWhichKeyItNeeds(t *testing.T) {
 		if _, broken := verifyBy(t, New(d, retired)); broken != "" {
 			t.Errorf("with the older key retired: %q", broken)
 		}
-		err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return New(d, new(seal.Keyring)).Write(ctx, tx, resend(4)) })
+		err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return New(d, new(seal.Keyring)).Write(ctx, tx, resend(4)) })
 		if err == nil || !strings.Contains(err.Error(), "no master key") {
 			t.Errorf("an act without a key: %v", err)
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/uptrace/bun"
+	"backstop/internal/base/db"
 )
 
 // Rows of before there was a key have plain hashes: whoever could write the table
@@ -28,7 +28,7 @@ func (r *Row) unkeyed() bool { return r.Number > 0 && r.KeyID == "" }
 // Seal seals rows without a key at the start of a program, and returns the number of
 // the last one that it sealed, 0 where there was nothing to be done.
 func (l *Log) Seal(ctx context.Context) (number int64, err error) {
-	err = l.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = l.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		number = 0
 		end, err := l.end(ctx, tx)
 		if err != nil || !end.unkeyed() {
@@ -50,7 +50,7 @@ func (l *Log) Seal(ctx context.Context) (number int64, err error) {
 // sealIfOurs ends rows without a key with a row that covers them, where they are of
 // before the first key or of an older build; else it leaves them for Verify to find.
 // It returns the end of the chain.
-func (l *Log) sealIfOurs(ctx context.Context, tx bun.Tx, end *Row) (*Row, error) {
+func (l *Log) sealIfOurs(ctx context.Context, tx db.Tx, end *Row) (*Row, error) {
 	ours, err := l.ours(ctx, tx)
 	if err != nil || !ours {
 		return end, err
@@ -61,7 +61,7 @@ func (l *Log) sealIfOurs(ctx context.Context, tx bun.Tx, end *Row) (*Row, error)
 	})
 }
 
-func (l *Log) ours(ctx context.Context, tx bun.Tx) (bool, error) {
+func (l *Log) ours(ctx context.Context, tx db.Tx) (bool, error) {
 	var first []Row
 	err := tx.NewSelect().Model(&first).Where("au.key_id <> ''").OrderExpr("au.number").Limit(1).Scan(ctx)
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
-
-	"github.com/uptrace/bun"
 )
 
 // Act is what a person does to a breaker.
@@ -32,7 +30,7 @@ var ErrAlready = errors.New("the breaker is in that state already")
 
 // ByPerson carries out a person's act, in the transaction that also writes the
 // audit row. Committed must be called with what it returns.
-func (b *Book) ByPerson(ctx context.Context, tx bun.Tx, merchantID int64, act Act, actor, reason string) (*Folded, error) {
+func (b *Book) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Act, actor, reason string) (*Folded, error) {
 	p := b.policy(merchantID)
 	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) (c *Change) {
 		switch {
@@ -67,7 +65,7 @@ const probeTime = 30 * time.Second
 // ProbeWith leases the probe of an open breaker for one delivery, which whichever node
 // claims it will send, in the transaction that makes it due. Committed must be called
 // with what it returns. Errors: ErrProbing, and ErrAlready where it has closed.
-func (b *Book) ProbeWith(ctx context.Context, tx bun.Tx, merchantID, deliveryID int64, actor, reason string) (*Folded, error) {
+func (b *Book) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID int64, actor, reason string) (*Folded, error) {
 	var refused error
 	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) *Change {
 		switch {
@@ -100,7 +98,7 @@ const heardMost = 1000
 
 // Unheard returns changes that no alert has told of yet, and marks them in the
 // same transaction: none is told twice and none is left out.
-func Unheard(ctx context.Context, tx bun.Tx, d *db.DB) ([]Change, error) {
+func Unheard(ctx context.Context, tx db.Tx, d *db.DB) ([]Change, error) {
 	var all []Change
 	err := tx.NewRaw("UPDATE breaker_history SET alerted_at = ? WHERE alerted_at IS NULL AND id IN"+
 		" (SELECT id FROM breaker_history WHERE alerted_at IS NULL ORDER BY id LIMIT ?) RETURNING *", d.Now(), heardMost).Scan(ctx, &all)

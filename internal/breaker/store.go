@@ -29,7 +29,7 @@ type Folded struct {
 // them. Batches without a failure, about merchants that are well, cost no query.
 // Rows are locked in the order of their ids, after all other rows of the
 // transaction.
-func (b *Book) Fold(ctx context.Context, tx bun.Tx, samples []Sample) (*Folded, error) {
+func (b *Book) Fold(ctx context.Context, tx db.Tx, samples []Sample) (*Folded, error) {
 	of := b.telling(samples)
 	if len(of) == 0 {
 		return &Folded{}, nil
@@ -91,7 +91,7 @@ func (b *Book) telling(samples []Sample) map[int64][]Sample {
 }
 
 // lock reads the rows of the merchants, made where they are missing, for change.
-func (b *Book) lock(ctx context.Context, tx bun.Tx, ids []int64) ([]*Row, error) {
+func (b *Book) lock(ctx context.Context, tx db.Tx, ids []int64) ([]*Row, error) {
 	now := b.db.Now()
 	fresh := make([]Row, len(ids))
 	for i, id := range ids {
@@ -128,8 +128,8 @@ func Read(ctx context.Context, q bun.IDB, merchantID int64) (*Row, error) {
 }
 
 // write stores the rows and the history of their changes.
-func (b *Book) write(ctx context.Context, tx bun.Tx, f *Folded) error {
-	w := db.NewWrites(tx)
+func (b *Book) write(ctx context.Context, tx db.Tx, f *Folded) error {
+	w := tx.Writes()
 	for _, r := range f.rows {
 		w.Add(tx.NewUpdate().Model(r).WherePK())
 	}
@@ -170,7 +170,7 @@ func (b *Book) LeaseProbe(ctx context.Context, merchantID int64, timeout time.Du
 // found nothing to do.
 func (b *Book) change(ctx context.Context, merchantID int64, f func(r *Row, now int64) *Change) (bool, error) {
 	var done *Folded
-	err := b.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+	err := b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
 		done, err = b.changeIn(ctx, tx, merchantID, f)
 		return err
 	})
@@ -181,7 +181,7 @@ func (b *Book) change(ctx context.Context, merchantID int64, f func(r *Row, now 
 	return len(done.Changes) > 0, nil
 }
 
-func (b *Book) changeIn(ctx context.Context, tx bun.Tx, merchantID int64, f func(r *Row, now int64) *Change) (*Folded, error) {
+func (b *Book) changeIn(ctx context.Context, tx db.Tx, merchantID int64, f func(r *Row, now int64) *Change) (*Folded, error) {
 	rows, err := b.lock(ctx, tx, []int64{merchantID})
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func newBook(d *db.DB, open time.Duration) *breaker.Book {
 func fold(t testing.TB, d *db.DB, b *breaker.Book, samples ...breaker.Sample) []*breaker.Change {
 	t.Helper()
 	var f *breaker.Folded
-	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) (err error) {
+	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
 		f, err = b.Fold(ctx, tx, samples)
 		return err
 	})
@@ -138,7 +138,7 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 		}
 		var heard []breaker.Change
 		for range 2 {
-			err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) (err error) {
+			err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
 				more, err := breaker.Unheard(ctx, tx, d)
 				heard = append(heard, more...)
 				return err
@@ -158,7 +158,7 @@ func TestAPersonsBreakerStaysUntilAPersonClosesIt(t *testing.T) {
 		b := newBook(d, time.Millisecond)
 		act := func(what breaker.Act) error {
 			var f *breaker.Folded
-			err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) (err error) {
+			err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
 				f, err = b.ByPerson(ctx, tx, 5, what, "wang.min", "their server is being moved")
 				return err
 			})
@@ -219,7 +219,7 @@ func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 						}
 					}
 					fold := func() error {
-						return d.Tx(context.Background(), func(ctx context.Context, tx bun.Tx) error {
+						return d.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
 							_, err := b.Fold(ctx, tx, samples)
 							return err
 						})

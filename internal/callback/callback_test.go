@@ -20,8 +20,6 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
-
-	"github.com/uptrace/bun"
 )
 
 // spoken is an adapter whose message says what is to happen.
@@ -134,7 +132,7 @@ func (h *house) declare(t *testing.T, id int64, code string, enabled bool, allow
 		}).Exec(ctx)
 	}
 	if err == nil {
-		err = h.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { return settings.Bump(ctx, tx) })
+		err = h.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return settings.Bump(ctx, tx) })
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -405,7 +403,7 @@ func TestTheAnswerDoesNotWaitForTheRecorder(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
 	held := make(chan struct{})
-	go h.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { // the only writer is taken
+	go h.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error { // the only writer is taken
 		close(held)
 		<-release
 		return nil

@@ -80,7 +80,7 @@ func (i *Item) merge(other *Item) {
 
 // Open gathers the exceptions among the caller's writes. A fact that is known
 // already is counted again; it keeps its state, unless it was resolved.
-func Open(tx bun.Tx, w *db.Writes, d *db.DB, items []*Item) {
+func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
 	now := d.Now()
 	seen := map[string]*Item{}
 	for _, i := range items {
@@ -109,7 +109,7 @@ func Open(tx bun.Tx, w *db.Writes, d *db.DB, items []*Item) {
 }
 
 // report inserts rows, or counts them where the unique columns are there already.
-func report(tx bun.Tx, w *db.Writes, rows []*Item, unique string) {
+func report(tx db.Tx, w *db.Writes, rows []*Item, unique string) {
 	if len(rows) == 0 {
 		return
 	}
@@ -140,7 +140,7 @@ func Detail(fields map[string]any) json.RawMessage {
 
 // Resolve ends the open exceptions of a kind about one subject: somebody took
 // what they were about in hand. Reported again, they are open again.
-func Resolve(tx bun.Tx, d *db.DB, kind, subject string) *bun.RawQuery {
+func Resolve(tx db.Tx, d *db.DB, kind, subject string) *bun.RawQuery {
 	now := d.Now()
 	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ? WHERE kind = ? AND supplier_id = 0 AND subject = ?"+
 		" AND state IN ('open', 'assigned')", Resolved, now, now, kind, subject)

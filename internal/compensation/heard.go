@@ -7,8 +7,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
-
-	"github.com/uptrace/bun"
 )
 
 // Heard is how many exceptions of a kind were opened since the last look, and
@@ -24,7 +22,7 @@ const heardMost = 2000
 
 // Unheard counts exceptions that no alert has told of yet, and marks them in the
 // same transaction: none is told twice and none is left out.
-func Unheard(ctx context.Context, tx bun.Tx, d *db.DB) ([]Heard, error) {
+func Unheard(ctx context.Context, tx db.Tx, d *db.DB) ([]Heard, error) {
 	var rows []struct {
 		Kind, Currency string
 		Amount         int64

@@ -7,16 +7,14 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-
-	"github.com/uptrace/bun"
 )
 
 func TestEveryExceptionIsHeardOfOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		open := func(items ...*Item) {
 			t.Helper()
-			if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-				w := db.NewWrites(tx)
+			if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+				w := tx.Writes()
 				Open(tx, w, d, items)
 				return w.Exec(ctx)
 			}); err != nil {
@@ -27,7 +25,7 @@ func TestEveryExceptionIsHeardOfOnce(t *testing.T) {
 		heard := func() (counts map[string]int64) {
 			t.Helper()
 			counts = map[string]int64{}
-			err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				all, err := Unheard(ctx, tx, d)
 				for _, h := range all {
 					counts[h.Kind], sums[h.Kind] = h.Count, strings.Join(h.Sums.List(), ", ")

@@ -8,8 +8,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-
-	"github.com/uptrace/bun"
 )
 
 func TestPagesHoldEveryExceptionOnce(t *testing.T) {
@@ -19,8 +17,8 @@ func TestPagesHoldEveryExceptionOnce(t *testing.T) {
 		for i := range items {
 			items[i] = &Item{Kind: []string{LatePayment, UnknownOrder}[i%2], OrderNo: fmt.Sprintf("O%d", i%3), Subject: fmt.Sprint(i)}
 		}
-		err := d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-			w := db.NewWrites(tx)
+		err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
 			Open(tx, w, d, items)
 			return w.Exec(ctx)
 		})

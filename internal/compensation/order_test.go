@@ -9,8 +9,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-
-	"github.com/uptrace/bun"
 )
 
 // Rows that several transactions share are locked in one order, whatever the order
@@ -26,8 +24,8 @@ func TestSharedRowsAreLockedInOneOrder(t *testing.T) {
 			if backwards {
 				slices.Reverse(items)
 			}
-			return d.Tx(context.Background(), func(ctx context.Context, tx bun.Tx) error {
-				w := db.NewWrites(tx)
+			return d.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
+				w := tx.Writes()
 				Open(tx, w, d, items)
 				return w.Exec(ctx)
 			})

@@ -90,7 +90,7 @@ func (s Settlement) check(i *Item) error {
 // Settle ends an open exception as it was read: of money that changed since, the
 // typed amount says nothing. The order does not change by it. What is resolved and
 // reported again is open again. Errors: *FieldError, ErrNoException, ErrOver.
-func Settle(ctx context.Context, tx bun.Tx, d *db.DB, i *Item, s Settlement) error {
+func Settle(ctx context.Context, tx db.Tx, d *db.DB, i *Item, s Settlement) error {
 	if err := s.check(i); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func Settle(ctx context.Context, tx bun.Tx, d *db.DB, i *Item, s Settlement) err
 
 // Reopen opens an exception again that was ended, and alerts again. How it ended
 // stays in the audit. Errors: ErrNoException, ErrOpen.
-func Reopen(ctx context.Context, tx bun.Tx, d *db.DB, id int64) error {
+func Reopen(ctx context.Context, tx db.Tx, d *db.DB, id int64) error {
 	return work(ctx, tx, id, ErrOpen, tx.NewRaw("UPDATE exceptions SET state = ?, assignee = '', outcome = '', reference = '', resolved_at = NULL,"+
 		" alerted_at = NULL, updated_at = ? WHERE id = ? AND state IN (?)", Opened, d.Now(), id, bun.List([]string{Resolved, Ignored})))
 }

@@ -8,8 +8,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-
-	"github.com/uptrace/bun"
 )
 
 // desk is a database with what people do about exceptions.
@@ -18,12 +16,12 @@ type desk struct {
 	db *db.DB
 }
 
-func (k desk) do(f func(context.Context, bun.Tx) error) error { return k.db.Tx(k.Context(), f) }
+func (k desk) do(f func(context.Context, db.Tx) error) error { return k.db.Tx(k.Context(), f) }
 
 func (k desk) open(items ...Item) {
 	k.Helper()
-	if err := k.do(func(ctx context.Context, tx bun.Tx) error {
-		w := db.NewWrites(tx)
+	if err := k.do(func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
 		all := make([]*Item, len(items))
 		for n := range items {
 			all[n] = &items[n]
@@ -45,12 +43,12 @@ func (k desk) of(kind string) *Item {
 }
 
 func (k desk) settle(i *Item, s Settlement) error {
-	return k.do(func(ctx context.Context, tx bun.Tx) error { return Settle(ctx, tx, k.db, i, s) })
+	return k.do(func(ctx context.Context, tx db.Tx) error { return Settle(ctx, tx, k.db, i, s) })
 }
 
 func (k desk) unheard() (all []Heard) {
 	k.Helper()
-	if err := k.do(func(ctx context.Context, tx bun.Tx) (err error) {
+	if err := k.do(func(ctx context.Context, tx db.Tx) (err error) {
 		all, err = Unheard(ctx, tx, k.db)
 		return err
 	}); err != nil {
@@ -127,7 +125,7 @@ func TestWhatWasSettledIsOpenedAgainAndAlertsAgain(t *testing.T) {
 		event := Item{Kind: UnknownEvent, Subject: "charge.odd"}
 		k.open(event, Item{Kind: LatePayment, OrderNo: "1", Amount: 500, Currency: "JPY"})
 		reopen := func(id int64) error {
-			return k.do(func(ctx context.Context, tx bun.Tx) error { return Reopen(ctx, tx, d, id) })
+			return k.do(func(ctx context.Context, tx db.Tx) error { return Reopen(ctx, tx, d, id) })
 		}
 		if err := reopen(k.of(LatePayment).ID); !errors.Is(err, ErrOpen) {
 			t.Errorf("what is open is opened again: %v", err)

@@ -21,7 +21,7 @@ var ErrNoException = errors.New("no such exception")
 
 // Assign gives an open exception to a person; "" gives it back to everybody.
 // Errors: ErrNoException, ErrOver.
-func Assign(ctx context.Context, tx bun.Tx, d *db.DB, id int64, person string) error {
+func Assign(ctx context.Context, tx db.Tx, d *db.DB, id int64, person string) error {
 	state := Assigned
 	if person == "" {
 		state = Opened
@@ -34,7 +34,7 @@ func Assign(ctx context.Context, tx bun.Tx, d *db.DB, id int64, person string) e
 var workable = []string{Opened, Assigned}
 
 // work runs a compare-and-set on one exception; lost says that it was too late.
-func work(ctx context.Context, tx bun.Tx, id int64, lost error, q *bun.RawQuery) error {
+func work(ctx context.Context, tx db.Tx, id int64, lost error, q *bun.RawQuery) error {
 	res, err := q.Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("change an exception: %w", err)

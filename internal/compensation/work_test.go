@@ -7,8 +7,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-
-	"github.com/uptrace/bun"
 )
 
 func TestAnExceptionIsTakenInHandAndSettledOnce(t *testing.T) {
@@ -17,8 +15,8 @@ func TestAnExceptionIsTakenInHandAndSettledOnce(t *testing.T) {
 		report := func() {
 			t.Helper()
 			again := *item
-			err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-				w := db.NewWrites(tx)
+			err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+				w := tx.Writes()
 				Open(tx, w, d, []*Item{&again})
 				return w.Exec(ctx)
 			})
@@ -29,12 +27,12 @@ func TestAnExceptionIsTakenInHandAndSettledOnce(t *testing.T) {
 				item.ID = again.ID
 			}
 		}
-		do := func(f func(context.Context, bun.Tx) error) error { return d.Tx(t.Context(), f) }
+		do := func(f func(context.Context, db.Tx) error) error { return d.Tx(t.Context(), f) }
 		assign := func(id int64, to string) error {
-			return do(func(ctx context.Context, tx bun.Tx) error { return Assign(ctx, tx, d, id, to) })
+			return do(func(ctx context.Context, tx db.Tx) error { return Assign(ctx, tx, d, id, to) })
 		}
 		settle := func() error {
-			return do(func(ctx context.Context, tx bun.Tx) error {
+			return do(func(ctx context.Context, tx db.Tx) error {
 				return Settle(ctx, tx, d, item, Settlement{Outcome: NoEffect})
 			})
 		}

@@ -10,8 +10,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/ledger"
-
-	"github.com/uptrace/bun"
 )
 
 // pays is an entry from the supplier s to a merchant.
@@ -21,11 +19,11 @@ func pays(merchant string, amount int64, ref string) ledger.Entry {
 
 // post is a transaction with one journal.
 func post(t *testing.T, d *db.DB, book *ledger.Book, entries ...ledger.Entry) error {
-	return d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return postIn(ctx, tx, book, entries...) })
+	return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return postIn(ctx, tx, book, entries...) })
 }
 
-func postIn(ctx context.Context, tx bun.Tx, book *ledger.Book, entries ...ledger.Entry) error {
-	w := db.NewWrites(tx)
+func postIn(ctx context.Context, tx db.Tx, book *ledger.Book, entries ...ledger.Entry) error {
+	w := tx.Writes()
 	if err := book.Post(ctx, tx, w, entries); err != nil {
 		return err
 	}
@@ -41,7 +39,7 @@ func posted(t *testing.T, d *db.DB, book *ledger.Book, entries ...ledger.Entry) 
 
 func balance(t *testing.T, d *db.DB, book *ledger.Book, code, currency string) (got int64) {
 	t.Helper()
-	if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) (err error) {
+	if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
 		got, err = book.Balance(ctx, tx, code, currency)
 		return err
 	}); err != nil {
@@ -80,7 +78,7 @@ func TestAccountsThatWereTakenBackAreMadeAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		back := errors.New("taken back")
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return errors.Join(postIn(ctx, tx, book, pays("m", 5, "1")), postIn(ctx, tx, book, pays("m", 5, "2")), back)
 		})
 		if !errors.Is(err, back) {
@@ -175,8 +173,8 @@ func TestABacklogIsFoldedInPartsAndWhole(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const journals, most = 1203, 500
 		book := ledger.New(d)
-		if err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-			w := db.NewWrites(tx)
+		if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
 			for i := range journals {
 				if err := book.Post(ctx, tx, w, []ledger.Entry{pays("m", 1, strconv.Itoa(i))}); err != nil {
 					return err

@@ -10,8 +10,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/ledger"
-
-	"github.com/uptrace/bun"
 )
 
 func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
@@ -65,7 +63,7 @@ func TestNothingIsCountedTwiceOrLeftOutWhileManyPostAndFold(t *testing.T) {
 		others.Go(func() {
 			book, least := ledger.New(d), int64(0)
 			until(stop, func() error {
-				return d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+				return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 					now, err := book.Balance(ctx, tx, "merchant:c", "CNY")
 					if now < least || now > nodes*journals*3 {
 						t.Errorf("the balance goes from %d to %d", least, now)
@@ -117,14 +115,14 @@ func TestABalanceWaitsForAFoldThatIsUnderWay(t *testing.T) {
 	posted(t, d, book, pays("m", 5, "1"))
 	var got int64
 	var ended <-chan error
-	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		// What Fold does, up to its commit.
 		for _, q := range []string{"UPDATE accounts SET balance = 5 WHERE code = 'merchant:m'", "UPDATE journals SET folded = TRUE"} {
 			if _, err := tx.NewRaw(q).Exec(ctx); err != nil {
 				return err
 			}
 		}
-		ended = dbtest.TxBeside(t, d, func(ctx context.Context, tx bun.Tx) (err error) {
+		ended = dbtest.TxBeside(t, d, func(ctx context.Context, tx db.Tx) (err error) {
 			got, err = book.Balance(ctx, tx, "merchant:m", "CNY")
 			return err
 		})
@@ -155,11 +153,11 @@ func TestAccountsAreOpenedInOneOrder(t *testing.T) {
 	again.Ref = "again"
 	one, two := ledger.New(d), ledger.New(d)
 	var ended <-chan error
-	err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		if err := postIn(ctx, tx, one, first); err != nil {
 			return err
 		}
-		ended = dbtest.TxBeside(t, d, func(ctx context.Context, tx bun.Tx) error { return postIn(ctx, tx, two, append(all, again)...) })
+		ended = dbtest.TxBeside(t, d, func(ctx context.Context, tx db.Tx) error { return postIn(ctx, tx, two, append(all, again)...) })
 		return postIn(ctx, tx, one, behind...)
 	})
 	if ended == nil {

@@ -17,8 +17,6 @@ import (
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/report"
 	"backstop/internal/verify"
-
-	"github.com/uptrace/bun"
 )
 
 // switchboard is an installation of several nodes whose merchant connects to them.
@@ -91,7 +89,7 @@ func (s *switchboard) ping(ctx context.Context) (notify.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	p := notify.Pinger{DB: s.DB, Channels: map[string]notify.Channel{notify.Websocket: &s.here}}
-	return p.Ping(ctx, &s.m, "line", func(context.Context, bun.Tx, notify.Answer) error { return nil })
+	return p.Ping(ctx, &s.m, "line", func(context.Context, db.Tx, notify.Answer) error { return nil })
 }
 
 // wantKept wants a ping kept like any that is sent at once, and nothing beside it.

@@ -95,8 +95,8 @@ func (d *Dispatcher) claimEach(ctx context.Context, batch []*ticket) ([]*load, e
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	var rows []claimed
 	args := d.claimArgs(lease, ids, d.linked(merchants), now)
-	err := d.o.DB.Relaxed(ctx, func(ctx context.Context, q bun.IDB) error {
-		return d.o.DB.Prepared(ctx, q, &rows, d.claimText(), args...)
+	err := d.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
+		return q.Prepared(ctx, &rows, d.claimText(), args...)
 	})
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func TestAClaimDoesNotWalkTheBacklog(t *testing.T) {
 	plan := func(text string) string {
 		var lines []string
 		args := node.claimArgs(2, []int64{5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, []int64{0}, d.Now())
-		if err := d.Prepared(t.Context(), d.DB, &lines, "EXPLAIN "+text, args...); err != nil {
+		if err := d.Prepared(t.Context(), &lines, "EXPLAIN "+text, args...); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(lines, "\n")

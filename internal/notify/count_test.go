@@ -11,8 +11,6 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/report"
-
-	"github.com/uptrace/bun"
 )
 
 // TestCountersEqualARecount lets two nodes deliver, fail and give up at random,
@@ -114,7 +112,7 @@ func again(t *testing.T, f *paymenttest.Fixture, status notify.Status, n int64) 
 		t.Fatalf("%d are %s, want %d (%v)", len(ids), status, n, err)
 	}
 	for _, id := range ids {
-		err := f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			_, err := notify.Resend(ctx, tx, f.DB, id)
 			return err
 		})

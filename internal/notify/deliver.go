@@ -232,7 +232,7 @@ type resultRow struct {
 // only the attempt is kept: there is one success mark per delivery.
 //
 // What the batch did to breakers is told once, with its first outcome.
-func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outcome) ([]*breaker.Folded, error) {
+func (d *Dispatcher) writeResults(ctx context.Context, tx db.Tx, batch []*outcome) ([]*breaker.Folded, error) {
 	now := d.o.DB.Now()
 	rows := make([]resultRow, len(batch))
 	attempts := make([]Attempt, len(batch))
@@ -247,7 +247,7 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 		}
 	}
 	var mine []int64
-	err := d.o.DB.Prepared(ctx, tx, &mine, "WITH _r ? UPDATE deliveries SET status = _r.status, next_at = _r.next_at, lease_owner = 0,"+
+	err := tx.Prepared(ctx, &mine, "WITH _r ? UPDATE deliveries SET status = _r.status, next_at = _r.next_at, lease_owner = 0,"+
 		" last_class = _r.last_class, last_error = _r.last_error, finished_at = _r.finished_at FROM _r"+
 		" WHERE deliveries.id = _r.delivery AND deliveries.attempts = _r.attempts AND deliveries.lease_owner = ?"+
 		" AND deliveries.status = ? RETURNING id", db.Each{Models: &rows}, d.o.DB.Boot(), Sending)
@@ -262,7 +262,7 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 	for _, id := range mine {
 		won[id] = true
 	}
-	w := db.NewWrites(tx)
+	w := tx.Writes()
 	w.Insert(&attempts, "CONFLICT (id) DO NOTHING")
 	if len(won) > 0 {
 		d.counted(batch, won).Write(w, d.o.DB)
@@ -281,7 +281,7 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx bun.Tx, batch []*outco
 
 // openExhausted puts notifications that ran out of attempts on the exception
 // desk, in the transaction that ends them.
-func (d *Dispatcher) openExhausted(ctx context.Context, tx bun.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
+func (d *Dispatcher) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
 	var items []*compensation.Item
 	for _, o := range batch {
 		if o.status != Exhausted || !won[o.claimed.ID] {

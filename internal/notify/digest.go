@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"backstop/internal/base/db"
 	"backstop/internal/merchant"
 
 	"github.com/uptrace/bun"
@@ -105,7 +106,7 @@ func (d *Dispatcher) claimDigest(ctx context.Context, g digest) (*load, error) {
 			g.merchant, now, g.channel, g.endpoint, Queued, RetryWait, Sending, bun.List(g.types)).
 		OrderExpr("next_at, id").Limit(digestMost)
 	var rows []claimed
-	err := d.o.DB.Relaxed(ctx, func(ctx context.Context, q bun.IDB) error {
+	err := d.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
 		return q.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
 			" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+claimedColumns,
 			Sending, d.o.DB.Boot(), lease, d.o.DB.ForUpdate(due), now, Queued, RetryWait, Sending).Scan(ctx, &rows)

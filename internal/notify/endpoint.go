@@ -196,7 +196,7 @@ func (h *health) note(batch []*outcome, won map[int64]bool, now int64) []healthR
 
 // settle does what a batch of results means beside its deliveries: the health of
 // addresses, those that are gone, and money that several deliveries share.
-func (d *Dispatcher) settle(ctx context.Context, tx bun.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
+func (d *Dispatcher) settle(ctx context.Context, tx db.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
 	if rows := d.health.note(batch, won, d.o.DB.Now()); len(rows) > 0 {
 		w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (owner_id, endpoint) DO UPDATE").
 			Set("failures = CASE WHEN EXCLUDED.last_ok_at IS NULL THEN eh.failures + EXCLUDED.failures ELSE EXCLUDED.failures END").
@@ -216,7 +216,7 @@ func (d *Dispatcher) settle(ctx context.Context, tx bun.Tx, w *db.Writes, batch 
 func gone(o *outcome) bool { return o.endpoint != "" && o.attempt.HTTPStatus == http.StatusGone }
 
 // disableGone disables addresses that answered 410, for all nodes, with an alert.
-func (d *Dispatcher) disableGone(ctx context.Context, tx bun.Tx, batch []*outcome, won map[int64]bool) error {
+func (d *Dispatcher) disableGone(ctx context.Context, tx db.Tx, batch []*outcome, won map[int64]bool) error {
 	var all []address
 	for _, o := range batch {
 		if a := (address{o.claimed.MerchantID, o.endpoint}); gone(o) && won[o.claimed.ID] && !slices.Contains(all, a) {
@@ -263,7 +263,7 @@ func (d *Dispatcher) addressName(a address) string {
 // the merchant must get is over, and counts those as notified of which each is
 // delivered. The events are locked: of two transactions that end the last two
 // deliveries, the second one sees the first.
-func (d *Dispatcher) settleShared(ctx context.Context, tx bun.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
+func (d *Dispatcher) settleShared(ctx context.Context, tx db.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
 	ended := map[int64]claimed{} // by event
 	var events, subjects []int64
 	for _, o := range batch {
@@ -297,7 +297,7 @@ func (d *Dispatcher) settleShared(ctx context.Context, tx bun.Tx, w *db.Writes, 
 
 // missingShares locks the events and returns those of which a delivery with money
 // has not been delivered, and whether one of these waits or is on its way.
-func missingShares(ctx context.Context, tx bun.Tx, d *db.DB, events, subjects []int64) (map[int64]bool, error) {
+func missingShares(ctx context.Context, tx db.Tx, d *db.DB, events, subjects []int64) (map[int64]bool, error) {
 	slices.Sort(events)
 	var locked []int64
 	lock := tx.NewSelect().Table("events").Column("id").Where("id IN (?)", bun.List(events)).OrderExpr("id")
@@ -329,7 +329,7 @@ func deskPlace(id string, house bool, owner int64) (kind, subject string) {
 
 // EnableEndpoint lets an address be used again that was disabled. Every node knows
 // within two seconds.
-func EnableEndpoint(ctx context.Context, tx bun.Tx, owner int64, endpoint string) error {
+func EnableEndpoint(ctx context.Context, tx db.Tx, owner int64, endpoint string) error {
 	if err := settings.Bump(ctx, tx); err != nil {
 		return err
 	}

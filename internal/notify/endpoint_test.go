@@ -17,8 +17,6 @@ import (
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/report"
 	"backstop/internal/settings"
-
-	"github.com/uptrace/bun"
 )
 
 // routed changes how m1 is told and lets the fixture's node know.
@@ -36,7 +34,7 @@ func routed(t *testing.T, f *paymenttest.Fixture, change func(*merchant.Settings
 // reconfigure changes a settings row and lets the fixture's node know.
 func reconfigure(t *testing.T, f *paymenttest.Fixture, query string, args ...any) {
 	t.Helper()
-	err := f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		if _, err := tx.NewRaw(query, args...).Exec(ctx); err != nil {
 			return err
 		}
@@ -211,7 +209,7 @@ func TestAnAddressThatIsGoneIsDisabled(t *testing.T) {
 
 		// Enabled again, what is sent again arrives.
 		ch.set("b.test", 200)
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return notify.EnableEndpoint(ctx, tx, f.M1.ID, twoAddresses[1])
 		})
 		if err != nil {

@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"context"
 	"time"
 
 	"backstop/internal/base/db"
@@ -23,16 +22,14 @@ type taken struct {
 	claimed claimed
 }
 
-// open begins a hand that the end of the context's transaction plays; nil where
-// nothing can be taken.
-func (d *Dispatcher) open(ctx context.Context) *hand {
+// open begins a hand that the end of the transaction plays; nil where nothing can be
+// taken.
+func (d *Dispatcher) open(tx db.Tx) *hand {
 	if d == nil {
 		return nil
 	}
 	h := &hand{d: d, lease: d.o.DB.Now() + (d.o.Timeout + leaseMargin).Microseconds()}
-	if !db.OnEnd(ctx, h.end) {
-		return nil
-	}
+	tx.OnEnd(h.end)
 	return h
 }
 

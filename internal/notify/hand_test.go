@@ -12,8 +12,6 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
-
-	"github.com/uptrace/bun"
 )
 
 // together is a processor and the dispatcher of the same process. Nothing nudges and
@@ -27,7 +25,7 @@ func together(t *testing.T, d *db.DB, o paymenttest.Options, ch notify.Channel, 
 }
 
 // taken counts what a transaction has created as claimed.
-func taken(t *testing.T, ctx context.Context, tx bun.Tx) (n int) {
+func taken(t *testing.T, ctx context.Context, tx db.Tx) (n int) {
 	t.Helper()
 	if err := tx.NewRaw("SELECT count(*) FROM deliveries WHERE status = 'sending'").Scan(ctx, &n); err != nil {
 		t.Fatal(err)
@@ -103,7 +101,7 @@ func TestATransactionThatFailsGivesItsSlotsBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				if _, err := f.Processor.Confirm(ctx, tx, []*payment.Received{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
 					return err
 				}
@@ -145,7 +143,7 @@ func TestNothingIsTakenPastALineABreakerOrARate(t *testing.T) {
 		close(answer)
 		until(t, "the five are told", func() bool { return delivered(f, t) == 5 })
 
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			_, err := b.ByPerson(ctx, tx, f.M1.ID, breaker.OpenIt, "li", "test")
 			return err
 		})
@@ -179,7 +177,7 @@ func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsGivenBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			if _, err := f.Processor.Confirm(ctx, tx, []*payment.Received{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
 				return err
 			}

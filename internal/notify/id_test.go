@@ -21,8 +21,6 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
-
-	"github.com/uptrace/bun"
 )
 
 // tablesOf are the tables that a restore takes back: all that a payment may write to.
@@ -213,7 +211,7 @@ func TestEachPingHasAnIDOfItsOwn(t *testing.T) {
 		p := notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: ch}}
 		seen := map[string]bool{}
 		for i := range 3 {
-			a, err := p.Ping(t.Context(), f.M1, "", func(context.Context, bun.Tx, notify.Answer) error { return nil })
+			a, err := p.Ping(t.Context(), f.M1, "", func(context.Context, db.Tx, notify.Answer) error { return nil })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -158,7 +158,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 	events := make([]Event, len(facts))
 	deliveries := make([]Delivery, 0, len(facts))
 	nudges := make([][]queue.Nudge, len(facts))
-	hand := here.open(ctx)
+	hand := here.open(w.Tx())
 	for i, f := range facts {
 		id := d.NewID()
 		body, err := json.Marshal(envelope{ID: publicID(f.SubjectID, f.Type, earlier), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})

@@ -9,8 +9,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/merchant"
-
-	"github.com/uptrace/bun"
 )
 
 // ErrNoEndpoint says that there is no address by that name, or none at all.
@@ -59,7 +57,7 @@ func ShownBody(eventType, body string) string {
 // empty, and keeps it as a notification with its one attempt. with runs in the
 // transaction that keeps it. A ping is not repeated and opens no exception.
 // Errors: ErrNoEndpoint.
-func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, name string, with func(context.Context, bun.Tx, Answer) error) (Answer, error) {
+func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, name string, with func(context.Context, db.Tx, Answer) error) (Answer, error) {
 	var e *merchant.Endpoint
 	if name != "" {
 		e = m.Endpoint(name)
@@ -117,7 +115,7 @@ func (p Pinger) try(ctx context.Context, c claimed, attempt plan, start int64) (
 }
 
 // keep writes a ping down. It is its own subject: it is about no order.
-func (p Pinger) keep(ctx context.Context, m *merchant.Merchant, c claimed, a Answer, with func(context.Context, bun.Tx, Answer) error) error {
+func (p Pinger) keep(ctx context.Context, m *merchant.Merchant, c claimed, a Answer, with func(context.Context, db.Tx, Answer) error) error {
 	now := p.DB.Now()
 	event := Event{ID: c.EventID, MerchantID: m.ID, SubjectID: c.EventID, Type: Ping, Version: 1, Body: c.Body, CreatedAt: a.Attempt.StartedAt}
 	delivery := Delivery{
@@ -128,7 +126,7 @@ func (p Pinger) keep(ctx context.Context, m *merchant.Merchant, c claimed, a Ans
 	if a.Attempt.Class == OK {
 		delivery.Status = Delivered
 	}
-	err := p.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := p.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		for _, row := range []any{&event, &delivery, &a.Attempt} {
 			if _, err := tx.NewInsert().Model(row).Exec(ctx); err != nil {
 				return err

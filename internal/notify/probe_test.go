@@ -12,8 +12,6 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
-
-	"github.com/uptrace/bun"
 )
 
 // wanted is a merchant with an open breaker and notifications that wait for it. Who
@@ -50,7 +48,7 @@ func newWanted(t *testing.T, d *db.DB) *wanted {
 func (w *wanted) probe(id int64) error {
 	w.t.Helper()
 	var folded *breaker.Folded
-	err := w.DB.Tx(w.t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	err := w.DB.Tx(w.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		if _, err := notify.Resend(ctx, tx, w.DB, id); err != nil {
 			return err
 		}

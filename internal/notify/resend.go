@@ -11,8 +11,6 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/compensation"
 	"backstop/internal/report"
-
-	"github.com/uptrace/bun"
 )
 
 // ErrSending says that an attempt is running: whoever wants another one waits for
@@ -28,7 +26,7 @@ var ErrNoDelivery = errors.New("no such notification")
 // too; what waits goes now and keeps its place in the schedule. The notification's id stays
 // the same, so the merchant recognises the repeat. Errors: ErrNoDelivery,
 // ErrSending.
-func Resend(ctx context.Context, tx bun.Tx, d *db.DB, deliveryID int64) (queue.Nudge, error) {
+func Resend(ctx context.Context, tx db.Tx, d *db.DB, deliveryID int64) (queue.Nudge, error) {
 	var row []Delivery
 	if err := d.ForUpdate(tx.NewSelect().Model(&row).Where("d.id = ?", deliveryID)).Scan(ctx); err != nil {
 		return queue.Nudge{}, fmt.Errorf("read a notification: %w", err)
@@ -46,7 +44,7 @@ func Resend(ctx context.Context, tx bun.Tx, d *db.DB, deliveryID int64) (queue.N
 	if r.Status == Delivered {
 		r.Currency, r.Amount = "", 0 // the merchant knows of the money: none is at risk
 	}
-	now, from, w := d.Now(), r.ScheduleFrom, db.NewWrites(tx)
+	now, from, w := d.Now(), r.ScheduleFrom, tx.Writes()
 	if r.NextAt == nil { // it was over
 		from = r.Attempts
 		if err := reopen(ctx, tx, d, w, r); err != nil {
@@ -87,7 +85,7 @@ func Neediest(all []*Delivery) *Delivery {
 // reopen counts the money of a delivery that was over as untold again, unless
 // another delivery of the event stands for it already, and takes the event off
 // the exception desk, unless another one has run out of attempts as well.
-func reopen(ctx context.Context, tx bun.Tx, d *db.DB, w *db.Writes, r Delivery) error {
+func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, r Delivery) error {
 	counted, stays := false, false
 	if r.Shared {
 		missing, err := missingShares(ctx, tx, d, []int64{r.EventID}, []int64{r.SubjectID})

@@ -11,13 +11,11 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
-
-	"github.com/uptrace/bun"
 )
 
 func resend(t *testing.T, d *db.DB, id int64) (n queue.Nudge, err error) {
 	t.Helper()
-	err = d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		n, err = notify.Resend(ctx, tx, d, id)
 		return err
 	})

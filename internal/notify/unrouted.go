@@ -6,8 +6,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/merchant"
 	"backstop/internal/report"
-
-	"github.com/uptrace/bun"
 )
 
 // Unrouted is the channel of a delivery that was created while the row of who it is for
@@ -20,7 +18,7 @@ func (d *Dispatcher) route(t *ticket, c claimed, m *merchant.Merchant) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	routes := []Route{{To: m.ID, House: m.House, Channel: Webhook, URL: c.URL, Skip: SwitchedOff}}
-	err := d.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if !m.House {
 			routes = ownRoutes(m, c.EventType, c.URL)
 		} else if follows, err := d.follows(ctx, tx, m, c); err != nil {
@@ -42,7 +40,7 @@ func (d *Dispatcher) route(t *ticket, c claimed, m *merchant.Merchant) {
 }
 
 // follows says whether a system of the house is told of the merchant whose event it is.
-func (d *Dispatcher) follows(ctx context.Context, tx bun.Tx, m *merchant.Merchant, c claimed) (bool, error) {
+func (d *Dispatcher) follows(ctx context.Context, tx db.Tx, m *merchant.Merchant, c claimed) (bool, error) {
 	var of int64
 	if err := tx.NewRaw("SELECT merchant_id FROM events WHERE id = ?", c.EventID).Scan(ctx, &of); err != nil {
 		return false, err
@@ -51,7 +49,7 @@ func (d *Dispatcher) follows(ctx context.Context, tx bun.Tx, m *merchant.Merchan
 	return sells != nil && m.Subscribes(sells.Code, c.EventType), nil
 }
 
-func (d *Dispatcher) writeRoutes(ctx context.Context, tx bun.Tx, c claimed, routes []Route) error {
+func (d *Dispatcher) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []Route) error {
 	now := d.o.DB.Now()
 	fact := Fact{SubjectID: c.SubjectID, Type: c.EventType, Currency: c.Currency, Amount: c.Amount, Trace: c.Trace}
 	all := make([]Delivery, len(routes))
@@ -80,7 +78,7 @@ func (d *Dispatcher) writeRoutes(ctx context.Context, tx bun.Tx, c claimed, rout
 	if first.Status != Skipped || c.House {
 		return nil
 	}
-	w, untold := db.NewWrites(tx), report.NewDelta(now)
+	w, untold := tx.Writes(), report.NewDelta(now)
 	untold.Untold(c.MerchantID, c.Currency, -1, -c.Amount)
 	if c.Counted {
 		untold.Unraised(c.CreatedAt, c.Currency, c.Amount)

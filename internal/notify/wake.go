@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"backstop/internal/base/db"
-
-	"github.com/uptrace/bun"
 )
 
 // wakeMost bounds how many waiting notifications one connection releases at once;
@@ -18,7 +16,7 @@ const wakeMost = 1000
 // time.
 func Wake(ctx context.Context, d *db.DB, merchantID int64) (int64, error) {
 	var woken int64
-	err := d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		now := d.Now()
 		res, err := tx.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (SELECT id FROM deliveries WHERE merchant_id = ? AND next_at > ?"+
 			" AND status = ? AND last_class = ? ORDER BY next_at LIMIT ?) AND status = ?",

@@ -47,7 +47,7 @@ type changeRow struct {
 // them has moved in between, the writes end with db.ErrStale and the transaction
 // must be rolled back: the caller reads again. An order must not stand twice in
 // changes.
-func Move(tx bun.Tx, w *db.Writes, d *db.DB, changes []Change) error {
+func Move(tx db.Tx, w *db.Writes, d *db.DB, changes []Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -86,7 +86,7 @@ func Move(tx bun.Tx, w *db.Writes, d *db.DB, changes []Change) error {
 }
 
 // Insert gathers new orders and the first row of their history.
-func Insert(tx bun.Tx, w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) {
+func Insert(tx db.Tx, w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) {
 	if len(orders) == 0 {
 		return
 	}
@@ -115,22 +115,22 @@ func ByOutTradeNo(ctx context.Context, q bun.IDB, merchantID int64, outTradeNo s
 
 // ByNos reads and locks the orders of the given numbers, by id: every writer
 // locks in that order, so that none waits for another in a circle.
-func ByNos(ctx context.Context, tx bun.Tx, d *db.DB, nos []string) (map[string]*Order, error) {
+func ByNos(ctx context.Context, tx db.Tx, d *db.DB, nos []string) (map[string]*Order, error) {
 	return locked(ctx, d, tx, "order_no", nos, func(o *Order) string { return o.OrderNo })
 }
 
 // ByIDs is ByNos by id.
-func ByIDs(ctx context.Context, tx bun.Tx, d *db.DB, ids []int64) (map[int64]*Order, error) {
+func ByIDs(ctx context.Context, tx db.Tx, d *db.DB, ids []int64) (map[int64]*Order, error) {
 	return locked(ctx, d, tx, "id", ids, func(o *Order) int64 { return o.ID })
 }
 
-func locked[K int64 | string](ctx context.Context, d *db.DB, tx bun.Tx, column string, keys []K, key func(*Order) K) (map[K]*Order, error) {
+func locked[K int64 | string](ctx context.Context, d *db.DB, tx db.Tx, column string, keys []K, key func(*Order) K) (map[K]*Order, error) {
 	found := make(map[K]*Order, len(keys))
 	if len(keys) == 0 {
 		return found, nil
 	}
 	var rows []*Order
-	if err := d.Prepared(ctx, tx, &rows, "SELECT "+d.Columns((*Order)(nil))+" FROM orders WHERE "+column+" IN (?) ORDER BY id"+d.ForUpdateText(), keys); err != nil {
+	if err := tx.Prepared(ctx, &rows, "SELECT "+d.Columns((*Order)(nil))+" FROM orders WHERE "+column+" IN (?) ORDER BY id"+d.ForUpdateText(), keys); err != nil {
 		return nil, fmt.Errorf("read orders: %w", err)
 	}
 	for _, o := range rows {

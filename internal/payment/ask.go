@@ -11,8 +11,6 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/stock"
-
-	"github.com/uptrace/bun"
 )
 
 // ask is what a merchant asks of one of its orders: to note that a payment was
@@ -64,7 +62,7 @@ func (p *Processor) asked(_ []*ask, answers []answer) {
 	p.o.Nudger.Now(nudges)
 }
 
-func (p *Processor) ask(ctx context.Context, tx bun.Tx, items []*ask) ([]answer, error) {
+func (p *Processor) ask(ctx context.Context, tx db.Tx, items []*ask) ([]answer, error) {
 	nos := make([]string, len(items))
 	for i, a := range items {
 		nos[i] = a.orderNo
@@ -100,7 +98,7 @@ func (p *Processor) ask(ctx context.Context, tx bun.Tx, items []*ask) ([]answer,
 			answers[i].err = fmt.Errorf("%w: %s is %s", ErrState, o.OrderNo, o.Status)
 		}
 	}
-	w := db.NewWrites(tx)
+	w := tx.Writes()
 	if len(attempts) > 0 {
 		upsertAttempts(w, attempts)
 	}
@@ -161,7 +159,7 @@ func (c *closing) add(tag int, o *order.Order, actor string) {
 
 // write sends the changes with stock, attempts and notifications, together with
 // what was gathered before, and returns the nudges by the caller's index.
-func (c *closing) write(ctx context.Context, tx bun.Tx, w *db.Writes) (map[int][]queue.Nudge, error) {
+func (c *closing) write(ctx context.Context, tx db.Tx, w *db.Writes) (map[int][]queue.Nudge, error) {
 	d, now := c.p.o.DB, c.p.o.DB.Now()
 	if err := order.Move(tx, w, d, c.changes); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package payment
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"backstop/internal/base/db"
@@ -78,7 +77,7 @@ func upsertAttempts(w *db.Writes, attempts []*Attempt) {
 }
 
 // closeAttempts ends what was still open of orders that are closed.
-func closeAttempts(tx bun.Tx, orderIDs []int64, now int64) fmt.Stringer {
+func closeAttempts(tx db.Tx, orderIDs []int64, now int64) *bun.RawQuery {
 	return tx.NewRaw("UPDATE payment_attempts SET status = ?, updated_at = ?"+
 		" WHERE order_id IN (?) AND status IN ('created', 'submitted', 'unknown')", AttemptClosed, now, bun.List(orderIDs))
 }

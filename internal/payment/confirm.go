@@ -60,7 +60,7 @@ func (r *Received) digest(missed string) string {
 //
 // A wrong amount, an unknown order and late money are outcomes that commit: as
 // errors they would take back the very row that people must see.
-func (p *Processor) Confirm(ctx context.Context, tx bun.Tx, items []*Received) ([]Outcome, error) {
+func (p *Processor) Confirm(ctx context.Context, tx db.Tx, items []*Received) ([]Outcome, error) {
 	b := &batch{p: p, tx: tx, items: items}
 	if err := b.read(ctx); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (p *Processor) Confirm(ctx context.Context, tx bun.Tx, items []*Received) (
 // batch is what one transaction knows and what it is going to write.
 type batch struct {
 	p     *Processor
-	tx    bun.Tx
+	tx    db.Tx
 	items []*Received
 
 	// read
@@ -227,7 +227,7 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	}
 	const columns = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at FROM payment_attempts"
 	var rows []*Attempt
-	err := b.p.o.DB.Prepared(ctx, b.tx, &rows, "WITH _k ? "+columns+" WHERE order_id IN (?) UNION ALL "+columns+
+	err := b.tx.Prepared(ctx, &rows, "WITH _k ? "+columns+" WHERE order_id IN (?) UNION ALL "+columns+
 		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''"+
 		" UNION ALL SELECT callback_id, 0, k.account_id, k.event_key, digest, '"+takenBefore+"', 0, 0, 0 FROM callback_keys AS k, _k"+
 		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key",
@@ -345,7 +345,7 @@ func (b *batch) move(r *Received, d decision, callbackID int64) {
 // read), accounts that are new, attempts, stock: what many orders share is locked
 // last.
 func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
-	d, w := b.p.o.DB, db.NewWrites(b.tx)
+	d, w := b.p.o.DB, b.tx.Writes()
 	if len(b.records) > 0 {
 		w.Insert(&b.records, "")
 		w.Insert(&b.keys, "CONFLICT DO NOTHING")

@@ -14,8 +14,6 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/stock"
-
-	"github.com/uptrace/bun"
 )
 
 // CreateRequest is what a merchant says of a new order (contract §4).
@@ -127,7 +125,7 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 
 // create commits a batch of new orders. Stock is given out in the order in which
 // the requests came.
-func (p *Processor) create(ctx context.Context, tx bun.Tx, items []*createItem) ([]createResult, error) {
+func (p *Processor) create(ctx context.Context, tx db.Tx, items []*createItem) ([]createResult, error) {
 	results := make([]createResult, len(items))
 	existing, err := p.existing(ctx, tx, items)
 	if err != nil {
@@ -164,7 +162,7 @@ func (p *Processor) create(ctx context.Context, tx bun.Tx, items []*createItem) 
 			lines = append(lines, order.Item{OrderID: it.order.ID, SKUID: sku, Quantity: n})
 		}
 	}
-	w := db.NewWrites(tx)
+	w := tx.Writes()
 	order.Insert(tx, w, p.o.DB, orders, order.Created, p.actorOf)
 	if len(lines) > 0 {
 		w.Add(tx.NewInsert().Model(&lines))
@@ -178,7 +176,7 @@ func (p *Processor) create(ctx context.Context, tx bun.Tx, items []*createItem) 
 // existing finds orders of the same out_trade_no. A request of another node that
 // commits in between makes the insert fail as not unique; the items then run
 // again one by one and find it here.
-func (p *Processor) existing(ctx context.Context, tx bun.Tx, items []*createItem) (map[string]*order.Order, error) {
+func (p *Processor) existing(ctx context.Context, tx db.Tx, items []*createItem) (map[string]*order.Order, error) {
 	keys := make([]askedOrder, len(items))
 	for i, it := range items {
 		keys[i] = askedOrder{it.order.MerchantID, it.order.OutTradeNo}
@@ -186,7 +184,7 @@ func (p *Processor) existing(ctx context.Context, tx bun.Tx, items []*createItem
 	var rows []*order.Order
 	// One by one: asked for all merchants and all numbers, the planner tries each
 	// pair of them, or reads all that the merchants ever ordered.
-	err := p.o.DB.Prepared(ctx, tx, &rows, "WITH _k ? SELECT "+p.o.DB.Columns((*order.Order)(nil))+" FROM orders, _k"+
+	err := tx.Prepared(ctx, &rows, "WITH _k ? SELECT "+p.o.DB.Columns((*order.Order)(nil))+" FROM orders, _k"+
 		" WHERE merchant_id = _k.asked_merchant AND out_trade_no = _k.asked_no", db.Each{Models: &keys})
 	if err != nil {
 		return nil, fmt.Errorf("find orders by out_trade_no: %w", err)

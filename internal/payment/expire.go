@@ -121,7 +121,7 @@ func (s *stuckOrders) at(now int64) []int64 {
 func (p *Processor) expire(ctx context.Context, choose func(*bun.SelectQuery) *bun.SelectQuery) (moved int, err error) {
 	var nudges map[int][]queue.Nudge
 	var due []*order.Order
-	err = p.o.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = p.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		due = nil
 		q := choose(tx.NewSelect().Model(&due))
 		// An order that a callback holds is being paid: leave it to the callback.
@@ -133,7 +133,7 @@ func (p *Processor) expire(ctx context.Context, choose func(*bun.SelectQuery) *b
 			c.add(i, o, "clock")
 		}
 		moved = len(due)
-		nudges, err = c.write(ctx, tx, db.NewWrites(tx))
+		nudges, err = c.write(ctx, tx, tx.Writes())
 		return err
 	})
 	if err != nil {

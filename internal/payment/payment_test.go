@@ -22,8 +22,6 @@ import (
 	"backstop/internal/settings"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
-
-	"github.com/uptrace/bun"
 )
 
 func each(t *testing.T, o paymenttest.Options, test func(t *testing.T, f *paymenttest.Fixture)) {
@@ -82,7 +80,7 @@ func TestConfirmMovesOrderMoneyStockAndNotificationTogether(t *testing.T) {
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'succeeded'")
 		f.Want(t, 2, "SELECT count(*) FROM order_history")
 		for range 2 { // before and after folding
-			err := f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				m, err := f.Ledger.Balance(ctx, tx, ledger.MerchantAccount("m1"), "CNY")
 				if err != nil {
 					return err
@@ -414,7 +412,7 @@ func TestCreateIsIdempotentByOutTradeNo(t *testing.T) {
 // setSuppliers changes all suppliers, and lets the node see it.
 func setSuppliers(t *testing.T, f *paymenttest.Fixture, change string, args ...any) {
 	t.Helper()
-	err := f.DB.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		if _, err := tx.NewRaw("UPDATE suppliers SET "+change, args...).Exec(ctx); err != nil {
 			return err
 		}

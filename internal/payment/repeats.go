@@ -120,7 +120,7 @@ func (r *repeats) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), repeatsTimeout)
 	defer cancel()
 	var full []int64
-	err := r.db.Tx(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+	err := r.db.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
 		full, err = r.write(ctx, tx, open, other)
 		return err
 	})
@@ -141,8 +141,8 @@ func (r *repeats) flush() {
 // write adds the counts, in the order of ids, since another node may count the same
 // messages, and keeps the first repeats raw. It returns the messages of which
 // enough are kept.
-func (r *repeats) write(ctx context.Context, tx bun.Tx, open map[int64]*repeat, other map[int64]int64) (full []int64, err error) {
-	w := db.NewWrites(tx)
+func (r *repeats) write(ctx context.Context, tx db.Tx, open map[int64]*repeat, other map[int64]int64) (full []int64, err error) {
+	w := tx.Writes()
 	x := report.NewDelta(r.db.Now())
 	for supplierID, n := range other {
 		x.CallbacksN(supplierID, Repeat, n)

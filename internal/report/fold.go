@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,34 +43,57 @@ var spans = []struct {
 const everybody = 0
 
 // Fold adds deltas to the figures, a bounded number at a time, and says how many
-// it took. One node folds at a time; the others find nothing to do.
+// it took. One node folds at a time; the others find nothing to do. The deltas are
+// read and summed up before the transaction: SQLite has one writer, and callbacks
+// wait for it.
 func Fold(ctx context.Context, d *db.DB) (deltas int, err error) {
-	err = d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		var mine []int64
-		lock := tx.NewSelect().Table("settings").Column("value").Where("name = 'report_fold'")
-		if err := d.SkipLocked(lock).Scan(ctx, &mine); err != nil || len(mine) == 0 {
-			return err
-		}
-		var bodies []string
-		err := tx.NewRaw("DELETE FROM report_deltas WHERE id IN (SELECT id FROM report_deltas ORDER BY id LIMIT ?) RETURNING body", foldDeltas).Scan(ctx, &bodies)
-		if err != nil {
-			return err
-		}
-		deltas = len(bodies)
-		if deltas == 0 {
-			return nil
-		}
-		s, err := sumUp(bodies)
-		if err != nil {
-			return err
-		}
-		return s.write(ctx, tx)
-	})
+	var rows []struct {
+		ID   int64
+		Body string
+	}
+	if err := d.Read.NewRaw("SELECT id, body FROM report_deltas ORDER BY id LIMIT ?", foldDeltas).Scan(ctx, &rows); err != nil {
+		return 0, fmt.Errorf("read the deltas: %w", err)
+	}
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	ids, bodies := make([]int64, len(rows)), make([]string, len(rows))
+	for i, r := range rows {
+		ids[i], bodies[i] = r.ID, r.Body
+	}
+	s, err := sumUp(bodies)
 	if err != nil {
 		return 0, fmt.Errorf("fold the reports: %w", err)
 	}
-	return deltas, nil
+	err = d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		var mine []int64
+		lock := tx.NewSelect().Table("settings").Column("value").Where("name = 'report_fold'")
+		if err := d.SkipLocked(lock).Scan(ctx, &mine); err != nil {
+			return err
+		}
+		if len(mine) == 0 {
+			return errFoldedElsewhere
+		}
+		deleted, err := tx.NewRaw("DELETE FROM report_deltas WHERE id IN (?)", bun.List(ids)).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if n, err := deleted.RowsAffected(); err != nil || n != int64(len(ids)) {
+			return cmp.Or(err, errFoldedElsewhere)
+		}
+		return s.write(ctx, tx)
+	})
+	if errors.Is(err, errFoldedElsewhere) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("fold the reports: %w", err)
+	}
+	return len(rows), nil
 }
+
+// errFoldedElsewhere rolls back a fold that another node was quicker with.
+var errFoldedElsewhere = errors.New("another node folds")
 
 type spanKey struct{ merchant, start int64 }
 
@@ -145,7 +169,7 @@ func (s *sums) addAttempts(minute int64, a attempts) error {
 	return nil
 }
 
-func (s *sums) write(ctx context.Context, tx bun.Tx) error {
+func (s *sums) write(ctx context.Context, tx db.Tx) error {
 	for i, sp := range spans {
 		if err := addPoints(ctx, tx, sp.table, s.attempts[i]); err != nil {
 			return err
@@ -198,7 +222,7 @@ type untoldRow struct {
 
 // addPoints adds to the spans' rows. Histograms are texts, so that the rows are
 // read, added up here and written back; the fold's lock keeps others away.
-func addPoints(ctx context.Context, tx bun.Tx, table string, points map[spanKey]*Point) error {
+func addPoints(ctx context.Context, tx db.Tx, table string, points map[spanKey]*Point) error {
 	if len(points) == 0 {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (s *sums) addLast(a attempts) {
 
 // writeLast moves the moments on; deltas are not folded in the order of their
 // moments, so that an older one must not put them back.
-func writeLast(ctx context.Context, tx bun.Tx, last map[int64]lastRow) error {
+func writeLast(ctx context.Context, tx db.Tx, last map[int64]lastRow) error {
 	if len(last) == 0 {
 		return nil
 	}

@@ -148,7 +148,7 @@ func RecountOrders(ctx context.Context, d *db.DB, keep time.Duration) ([]OrdersD
 	from := floor(d.Now()-min(keep, recountedOrders).Microseconds(), time.Hour) + time.Hour.Microseconds()
 	var minutes, counted []ordersRow
 	var tail []string
-	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
 		// What was delivered once and is sent again has lost its currency: the merchant
 		// knows of the money.
 		err := tx.NewRaw("SELECT 60 AS span_s, start, currency, count(*) AS raised, CAST(sum(amount) AS BIGINT) AS raised_amount,"+

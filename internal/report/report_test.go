@@ -9,21 +9,19 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-
-	"github.com/uptrace/bun"
 )
 
 const minuteUS = 60_000_000
 
-func write(ctx context.Context, tx bun.Tx, d *db.DB, x *Delta) error {
-	w := db.NewWrites(tx)
+func write(ctx context.Context, tx db.Tx, d *db.DB, x *Delta) error {
+	w := tx.Writes()
 	x.Write(w, d)
 	return w.Exec(ctx)
 }
 
 func put(t testing.TB, d *db.DB, x *Delta) {
 	t.Helper()
-	err := d.Tx(context.Background(), func(ctx context.Context, tx bun.Tx) error {
+	err := d.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
 		return write(ctx, tx, d, x)
 	})
 	if err != nil {
@@ -80,7 +78,7 @@ func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 					x.Attempt(int64(1+i%3), Result(i%3), time.Duration(i)*time.Millisecond)
 					x.Callback(7, "paid")
 					x.Untold(int64(1+w), "CNY", 1, 100)
-					err := d.Tx(context.Background(), func(ctx context.Context, tx bun.Tx) error {
+					err := d.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
 						return write(ctx, tx, d, x)
 					})
 					if err != nil {
@@ -119,7 +117,7 @@ func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 func TestWhatRollsBackIsNotCounted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		failed := fmt.Errorf("the fact did not happen")
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			x := NewDelta(d.Now())
 			x.Untold(1, "CNY", 1, 5)
 			x.Raised(d.Now(), "CNY", 5)

@@ -254,7 +254,7 @@ type Difference struct {
 func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 	var rows, counted []untoldRow
 	var tail []string
-	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
 		if err := tx.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
 			// Money that several deliveries of an event stand for counts once.
 			" (SELECT DISTINCT merchant_id, currency, event_id, amount FROM deliveries WHERE next_at IS NOT NULL AND currency <> '') AS w"+
@@ -308,12 +308,12 @@ func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		x := NewDelta(d.Now())
 		for _, f := range wrong {
 			x.Untold(f.Merchant, f.Currency, f.Orders-f.Counted, f.Amount-f.CountedM)
 		}
-		w := db.NewWrites(tx)
+		w := tx.Writes()
 		x.Write(w, d)
 		if err := w.Exec(ctx); err != nil {
 			return fmt.Errorf("mend the counter of untold money: %w", err)

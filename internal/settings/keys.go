@@ -134,7 +134,7 @@ var ErrKeyChanged = errors.New("the master key in use has just changed: run it a
 
 // ConfirmKey is for the transaction that writes what was sealed: ErrKeyChanged where
 // the keys no longer seal under the one in use. The settings' version is locked.
-func ConfirmKey(ctx context.Context, tx bun.Tx, keys *seal.Keyring) error {
+func ConfirmKey(ctx context.Context, tx db.Tx, keys *seal.Keyring) error {
 	inUse, err := KeyInUse(ctx, tx)
 	if err == nil && inUse != "" && inUse != keys.ID() {
 		err = ErrKeyChanged
@@ -144,7 +144,7 @@ func ConfirmKey(ctx context.Context, tx bun.Tx, keys *seal.Keyring) error {
 
 // ChangeKey makes the first of the keys the one in use, in the transaction that begins
 // to seal anew; false where it is already.
-func ChangeKey(ctx context.Context, tx bun.Tx, d *db.DB, keys *seal.Keyring) (bool, error) {
+func ChangeKey(ctx context.Context, tx db.Tx, d *db.DB, keys *seal.Keyring) (bool, error) {
 	if err := LockVersion(ctx, tx, d); err != nil {
 		return false, err
 	}
@@ -159,7 +159,7 @@ func ChangeKey(ctx context.Context, tx bun.Tx, d *db.DB, keys *seal.Keyring) (bo
 
 // LockVersion makes changes of settings go one after the other: the second one sees
 // what the first one made, instead of failing on it or waiting for it in a circle.
-func LockVersion(ctx context.Context, tx bun.Tx, d *db.DB) error {
+func LockVersion(ctx context.Context, tx db.Tx, d *db.DB) error {
 	var version int64
 	lock := tx.NewSelect().Table("settings").Column("value").Where("name = 'config_version'")
 	if err := d.ForUpdate(lock).Scan(ctx, &version); err != nil {

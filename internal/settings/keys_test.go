@@ -12,8 +12,6 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
 	"backstop/internal/settings"
-
-	"github.com/uptrace/bun"
 )
 
 // ring holds keys by their numbers, the current one first.
@@ -149,7 +147,7 @@ func TestOnlyResealChangesTheKeyInUse(t *testing.T) {
 
 		change := func() (changed bool) {
 			t.Helper()
-			err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) (err error) {
+			err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
 				changed, err = settings.ChangeKey(ctx, tx, d, ring(t, 2, 1))
 				return err
 			})
@@ -165,7 +163,7 @@ func TestOnlyResealChangesTheKeyInUse(t *testing.T) {
 		if err := settings.CheckKeys(t.Context(), d, one); !errors.Is(err, settings.ErrForeignKey) {
 			t.Errorf("a node with the older key alone is told %v", err)
 		}
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return settings.ConfirmKey(ctx, tx, one) })
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.ConfirmKey(ctx, tx, one) })
 		if !errors.Is(err, settings.ErrKeyChanged) {
 			t.Errorf("what is sealed under the older key would be written: %v", err)
 		}

@@ -104,7 +104,7 @@ func (s *Store) Refresh(ctx context.Context) error {
 	next := new(Snapshot)
 	// As of one moment: a change of a supplier and a merchant that is committed while
 	// they are read would be in force by half.
-	if err := s.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+	if err := s.db.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) (err error) {
 		if next.Version, err = readVersion(ctx, tx); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func readVersion(ctx context.Context, q bun.IDB) (version int64, err error) {
 
 // Bump says to every node that the settings changed; call it in the transaction
 // of the change.
-func Bump(ctx context.Context, tx bun.Tx) error {
+func Bump(ctx context.Context, tx db.Tx) error {
 	if _, err := tx.NewRaw("UPDATE settings SET value = value + 1 WHERE name = 'config_version'").Exec(ctx); err != nil {
 		return fmt.Errorf("bump the version of the settings: %w", err)
 	}

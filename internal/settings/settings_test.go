@@ -16,8 +16,6 @@ import (
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
-
-	"github.com/uptrace/bun"
 )
 
 // rows declares settings as whoever applies them does: sealed, and with one bump for
@@ -58,7 +56,7 @@ func (r rows) exec(query string, args ...any) {
 // change runs one statement as a change of the settings.
 func (r rows) change(query string, args ...any) {
 	r.t.Helper()
-	if err := r.d.Tx(r.t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	if err := r.d.Tx(r.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		_, err := tx.NewRaw(query, args...).Exec(ctx)
 		return errors.Join(err, settings.Bump(ctx, tx))
 	}); err != nil {
@@ -156,7 +154,7 @@ func TestAChangeThatIsTakenBackIsNotAnnounced(t *testing.T) {
 	each(t, func(t *testing.T, r rows) {
 		node := r.node()
 		before, back := node.Current(), errors.New("taken back")
-		if err := r.d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error { return errors.Join(settings.Bump(ctx, tx), back) }); !errors.Is(err, back) {
+		if err := r.d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return errors.Join(settings.Bump(ctx, tx), back) }); !errors.Is(err, back) {
 			t.Fatal(err)
 		}
 		if r.refresh(node) != before {
@@ -256,7 +254,7 @@ func TestASnapshotIsExactlyItsVersionWhileManyChangeAndLook(t *testing.T) {
 
 // writeVersion is a change that depends on what it finds.
 func (r rows) writeVersion() error {
-	return r.d.Tx(r.t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	return r.d.Tx(r.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		if err := settings.LockVersion(ctx, tx, r.d); err != nil {
 			return err
 		}
@@ -294,7 +292,7 @@ func TestNoSnapshotHoldsHalfOfAChange(t *testing.T) {
 		}
 		node := r.node(hook)
 		between = func() { // the suppliers have been read, the merchants have not
-			if err := r.d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			if err := r.d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				_, one := tx.NewRaw("UPDATE suppliers SET enabled = FALSE").Exec(ctx)
 				_, two := tx.NewRaw("UPDATE merchants SET disabled_at = 1").Exec(ctx)
 				return errors.Join(one, two, settings.Bump(ctx, tx))

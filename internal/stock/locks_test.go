@@ -4,19 +4,18 @@ import (
 	"context"
 	"testing"
 
+	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/stock"
-
-	"github.com/uptrace/bun"
 )
 
 // Two that want the same articles must not wait for each other in a circle: whoever
 // waits for an article holds none of a higher id, in whatever order it was asked for
 // and in whatever order the rows lie. SQLite has one writer.
 func TestWhoWaitsForAnArticleHoldsNoneBehindIt(t *testing.T) {
-	for name, act := range map[string]func(s shelf, id int64) func(context.Context, bun.Tx) error{
-		"reserve": func(s shelf, _ int64) func(context.Context, bun.Tx) error {
-			return func(ctx context.Context, tx bun.Tx) error {
+	for name, act := range map[string]func(s shelf, id int64) func(context.Context, db.Tx) error{
+		"reserve": func(s shelf, _ int64) func(context.Context, db.Tx) error {
+			return func(ctx context.Context, tx db.Tx) error {
 				_, refused, err := stock.Reserve(ctx, tx, s.d, [][]stock.Line{{line("high", 1), line("low", 1)}})
 				if err == nil {
 					err = refused[0]
@@ -24,11 +23,11 @@ func TestWhoWaitsForAnArticleHoldsNoneBehindIt(t *testing.T) {
 				return err
 			}
 		},
-		"deduct": func(s shelf, id int64) func(context.Context, bun.Tx) error {
-			return func(ctx context.Context, tx bun.Tx) error { return stock.Deduct(ctx, tx, s.d, []int64{id}) }
+		"deduct": func(s shelf, id int64) func(context.Context, db.Tx) error {
+			return func(ctx context.Context, tx db.Tx) error { return stock.Deduct(ctx, tx, s.d, []int64{id}) }
 		},
-		"release": func(s shelf, id int64) func(context.Context, bun.Tx) error {
-			return func(ctx context.Context, tx bun.Tx) error { return stock.Release(ctx, tx, s.d, []int64{id}) }
+		"release": func(s shelf, id int64) func(context.Context, db.Tx) error {
+			return func(ctx context.Context, tx db.Tx) error { return stock.Release(ctx, tx, s.d, []int64{id}) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +36,7 @@ func TestWhoWaitsForAnArticleHoldsNoneBehindIt(t *testing.T) {
 			s.has(1, "low", 10)
 			run := act(s, s.reserved([]stock.Line{line("high", 1), line("low", 1)})[0])
 			var ended <-chan error
-			err := s.d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			err := s.d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				if _, err := tx.NewRaw("SELECT id FROM skus WHERE id = 1 FOR UPDATE").Exec(ctx); err != nil {
 					return err
 				}

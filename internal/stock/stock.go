@@ -47,7 +47,7 @@ type Reserved map[int64]int64
 // Reserve gives stock to orders in the order in which they came. wants[i] gets
 // either its Reserved or an error (ErrOutOfStock, ErrUnknownSKU); an order gets
 // all of its lines or none.
-func Reserve(ctx context.Context, tx bun.Tx, d *db.DB, wants [][]Line) ([]Reserved, []error, error) {
+func Reserve(ctx context.Context, tx db.Tx, d *db.DB, wants [][]Line) ([]Reserved, []error, error) {
 	got, errs := make([]Reserved, len(wants)), make([]error, len(wants))
 	names := map[string]bool{}
 	for _, lines := range wants {
@@ -96,19 +96,19 @@ func take(bySKU map[string]*SKU, lines []Line) (Reserved, error) {
 }
 
 // Deduct turns what the orders have reserved into sales.
-func Deduct(ctx context.Context, tx bun.Tx, d *db.DB, orderIDs []int64) error {
+func Deduct(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
 	return settle(ctx, tx, d, orderIDs,
 		"stock = s.stock - _d.quantity", "locked = s.locked - _d.quantity", "sold = s.sold + _d.quantity")
 }
 
 // Release gives back what the orders have reserved.
-func Release(ctx context.Context, tx bun.Tx, d *db.DB, orderIDs []int64) error {
+func Release(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
 	return settle(ctx, tx, d, orderIDs, "locked = s.locked - _d.quantity")
 }
 
 // settle sums the orders' items per article first: a statement that met one
 // article twice would change it once.
-func settle(ctx context.Context, tx bun.Tx, d *db.DB, orderIDs []int64, sets ...string) error {
+func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, sets ...string) error {
 	if len(orderIDs) == 0 {
 		return nil
 	}
@@ -137,7 +137,7 @@ type deltaRow struct {
 }
 
 // lock reads the articles by id, the program-wide order of locks.
-func lock(ctx context.Context, tx bun.Tx, d *db.DB, where string, arg any) ([]*SKU, error) {
+func lock(ctx context.Context, tx db.Tx, d *db.DB, where string, arg any) ([]*SKU, error) {
 	var rows []*SKU
 	if err := d.ForUpdate(tx.NewSelect().Model(&rows).Where(where, arg).OrderExpr("s.id")).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read stock: %w", err)
@@ -145,7 +145,7 @@ func lock(ctx context.Context, tx bun.Tx, d *db.DB, where string, arg any) ([]*S
 	return rows, nil
 }
 
-func apply(ctx context.Context, tx bun.Tx, delta map[int64]int64, sets ...string) error {
+func apply(ctx context.Context, tx db.Tx, delta map[int64]int64, sets ...string) error {
 	rows := make([]deltaRow, 0, len(delta))
 	for _, id := range slices.Sorted(maps.Keys(delta)) {
 		rows = append(rows, deltaRow{ID: id, Quantity: delta[id]})

@@ -11,8 +11,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/stock"
-
-	"github.com/uptrace/bun"
 )
 
 // shelf is articles of one database and orders that want them.
@@ -47,7 +45,7 @@ func (s shelf) want(sku string, want article) {
 // reserve gives stock to orders in one transaction and writes their items down, as
 // whoever creates orders does. It returns their ids, 0 for one that got nothing.
 func (s shelf) reserve(wants ...[]stock.Line) (ids []int64, refused []error, err error) {
-	err = s.d.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	err = s.d.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		got, errs, err := stock.Reserve(ctx, tx, s.d, wants)
 		if err != nil {
 			return err
@@ -83,11 +81,11 @@ func (s shelf) reserved(wants ...[]stock.Line) []int64 {
 }
 
 func (s shelf) deduct(ids ...int64) error {
-	return s.d.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error { return stock.Deduct(ctx, tx, s.d, ids) })
+	return s.d.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error { return stock.Deduct(ctx, tx, s.d, ids) })
 }
 
 func (s shelf) release(ids ...int64) error {
-	return s.d.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error { return stock.Release(ctx, tx, s.d, ids) })
+	return s.d.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error { return stock.Release(ctx, tx, s.d, ids) })
 }
 
 func each(t *testing.T, test func(t *testing.T, s shelf)) {
@@ -229,7 +227,7 @@ func TestWhatIsTakenBackWithItsTransactionIsNotReserved(t *testing.T) {
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 1)
 		back := errors.New("taken back")
-		err := s.d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := s.d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			_, refused, err := stock.Reserve(ctx, tx, s.d, [][]stock.Line{{line("tea", 1)}})
 			return errors.Join(refused[0], err, back)
 		})

@@ -97,7 +97,7 @@ func (r *run) pageEnd(ctx context.Context, table, key string, from int64) (to in
 // leaves the other cores to the server: with statistics that are missing or old
 // it would scan whole tables for each page instead. For the same reason claims
 // count in subqueries below OR and CASE, where EXISTS may become such a scan.
-func (r *run) probing(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
+func (r *run) probing(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
 	return r.db.Read.RunInTx(ctx, &sql.TxOptions{ReadOnly: true}, func(ctx context.Context, tx bun.Tx) error {
 		if r.db.IsPostgres() {
 			_, err := tx.ExecContext(ctx, "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"+
@@ -112,7 +112,7 @@ func (r *run) probing(ctx context.Context, fn func(context.Context, bun.Tx) erro
 
 // page counts the rows of one page and finds those that look wrong.
 func (r *run) page(ctx context.Context, c claim, from, to int64) (examined int64, suspects []int64, err error) {
-	err = r.probing(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
 		err := tx.NewRaw("SELECT count(*) FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+")",
 			bun.Ident(c.table), from, to).Scan(ctx, &examined)
 		if err != nil {
@@ -137,7 +137,7 @@ func (r *run) lookAgain(ctx context.Context, i *Invariant, c claim, suspects []i
 			What string
 		}
 		args := append([]any{bun.Ident(c.table), bun.List(part)}, c.args...)
-		err := r.probing(ctx, func(ctx context.Context, tx bun.Tx) error {
+		err := r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
 			return tx.NewRaw("SELECT x.id, "+c.what+" AS what FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
 				args...).Scan(ctx, &still)
 		})

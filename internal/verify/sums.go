@@ -51,7 +51,7 @@ func (r *run) balancesOnce(ctx context.Context, i *Invariant) (map[string]string
 		return nil, err
 	}
 	wrong := map[string]string{}
-	err = r.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = r.db.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
 		if err := addSides(ctx, tx, sums, 1, "t.id > ?", cut); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (r *run) stock(ctx context.Context, i *Invariant) error {
 func (r *run) stockOnce(ctx context.Context, i *Invariant) (map[string]string, error) {
 	cut, sums := r.cut(), held{}
 	err := r.paged(ctx, "order_items", "order_id", cut, func(from, to int64) error {
-		err := r.probing(ctx, func(ctx context.Context, tx bun.Tx) error {
+		err := r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
 			n, err := addItems(ctx, tx, sums, 1, cut, "i.order_id > ? AND i.order_id <= ?", from, min(to, cut))
 			i.Examined += n
 			return err
@@ -135,7 +135,7 @@ func (r *run) stockOnce(ctx context.Context, i *Invariant) (map[string]string, e
 		return nil, err
 	}
 	wrong := map[string]string{}
-	err = r.db.Snapshot(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = r.db.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
 		// Orders that moved since the cut count as they stand now.
 		const moved = "i.order_id IN (SELECT m.order_id FROM order_history m WHERE m.id > ?)"
 		before, err := addItems(ctx, tx, sums, -1, cut, moved, cut)

@@ -20,8 +20,6 @@ import (
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
-
-	"github.com/uptrace/bun"
 )
 
 // story makes orders of every fate through the processor itself, so that verify
@@ -108,8 +106,8 @@ func (s *story) exhaust(o *order.Order) {
 	s.t.Helper()
 	s.exec("UPDATE deliveries SET status = 'exhausted', attempts = 2, next_at = NULL, last_class = 'timeout', finished_at = ? WHERE subject_id = ?", s.DB.Now(), o.ID)
 	s.attempt(o, "timeout")
-	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
-		w := db.NewWrites(tx)
+	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
 		compensation.Open(tx, w, s.DB, []*compensation.Item{{Kind: compensation.NotifyExhausted, OrderID: o.ID, OrderNo: o.OrderNo, Subject: "ntf"}})
 		return w.Exec(ctx)
 	})
@@ -132,7 +130,7 @@ func (s *story) house(o *order.Order) {
 func (s *story) tell() *order.Order {
 	s.t.Helper()
 	for range 3 {
-		err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return audit.New(s.DB, sealtest.Ring(s.t, 1)).Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1"})
 		})
 		if err != nil {
@@ -184,8 +182,8 @@ func (s *story) tell() *order.Order {
 	s.take(dispute, compensation.DisputeOpened)
 	s.take(s.Callback(closing.OrderNo, "T-amount", 1), compensation.AmountMismatch)
 
-	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx bun.Tx) error {
-		w := db.NewWrites(tx)
+	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
 		if err := s.Ledger.Post(ctx, tx, w, []ledger.Entry{{Debit: ledger.Opening, Credit: "merchant:m1", Amount: 5, Currency: "CNY", Ref: "opening:m1:CNY"}}); err != nil {
 			return err
 		}

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 // ErrBusy says that an item waited too long, or found too many others waiting.
@@ -47,7 +45,7 @@ type BatchOptions[In, Out any] struct {
 type Batcher[In, Out any] struct {
 	db    *DB
 	o     BatchOptions[In, Out]
-	run   func(context.Context, bun.Tx, []In) ([]Out, error)
+	run   func(context.Context, Tx, []In) ([]Out, error)
 	queue chan *batchItem[In, Out]
 	// held counts items that writers took and put off because of their key.
 	held atomic.Int64
@@ -69,7 +67,7 @@ type batchItem[In, Out any] struct {
 }
 
 // NewBatcher starts the writers. run must return one Out per In, in order.
-func NewBatcher[In, Out any](d *DB, o BatchOptions[In, Out], run func(context.Context, bun.Tx, []In) ([]Out, error)) *Batcher[In, Out] {
+func NewBatcher[In, Out any](d *DB, o BatchOptions[In, Out], run func(context.Context, Tx, []In) ([]Out, error)) *Batcher[In, Out] {
 	if !d.IsPostgres() || o.Writers < 1 {
 		o.Writers = 1
 	}
@@ -274,7 +272,7 @@ func (b *Batcher[In, Out]) attempt(batch []*batchItem[In, Out]) (outs []Out, err
 	for i, it := range batch {
 		ins[i] = it.in
 	}
-	err = b.db.SharedTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = b.db.SharedTx(ctx, func(ctx context.Context, tx Tx) error {
 		var err error
 		outs, err = b.run(ctx, tx, ins)
 		if err == nil && len(outs) != len(ins) {

@@ -9,7 +9,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 
-	"github.com/uptrace/bun"
 )
 
 // stage is a Batcher whose transactions end when they are told to.
@@ -27,7 +26,7 @@ func newStage(t *testing.T) *stage {
 		s.ends[i] = make(chan struct{})
 	}
 	s.Batcher = db.NewBatcher(dbtest.Postgres(t), db.BatchOptions[int, int]{Size: 64, Writers: 4, Queue: 64, Wait: 30 * time.Second},
-		func(_ context.Context, _ bun.Tx, items []int) ([]int, error) {
+		func(_ context.Context, _ db.Tx, items []int) ([]int, error) {
 			s.begun <- items
 			<-s.ends[items[0]]
 			return items, nil

@@ -52,10 +52,10 @@ type DB struct {
 	ids     ids
 	node    node
 
-	relaxed    *bun.DB // PostgreSQL, with synchronous_commit off
-	statements statements
-	shared     shared
-	room       room
+	asyncCommit *bun.DB // PostgreSQL, with synchronous_commit off
+	statements  statements
+	shared      shared
+	room        room
 }
 
 // Open connects and checks that the database answers. It neither migrates
@@ -154,42 +154,6 @@ func (d *DB) Close() error {
 		errs = append(errs, p.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// Tx runs fn in one writing transaction: committed when fn returns nil, rolled
-// back otherwise, also when fn panics. What OnEnd was given runs before Tx returns.
-func (d *DB) Tx(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
-	in := &inTx{db: d}
-	err := errors.New("the transaction panicked")
-	defer func() { in.end(err) }()
-	err = d.DB.RunInTx(context.WithValue(ctx, txKey{}, in), nil, fn)
-	d.room.heard(err)
-	return err
-}
-
-// inTx is what the context of a transaction carries.
-type inTx struct {
-	db   *DB
-	ends []func(error)
-}
-
-func (in *inTx) end(err error) {
-	for _, f := range in.ends {
-		f(err)
-	}
-}
-
-type txKey struct{}
-
-// OnEnd runs f once when the transaction of the context that Tx gave is over. Its
-// error is that of Tx: with one, the transaction is not known to be committed. f
-// must not block. OnEnd says false, and f never runs, where the context has none.
-func OnEnd(ctx context.Context, f func(error)) bool {
-	in, ok := ctx.Value(txKey{}).(*inTx)
-	if ok {
-		in.ends = append(in.ends, f)
-	}
-	return ok
 }
 
 // Ping says whether the database answers, for readiness.

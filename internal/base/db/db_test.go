@@ -14,7 +14,6 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/migrations"
 
-	"github.com/uptrace/bun"
 )
 
 func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {
@@ -213,7 +212,7 @@ func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		bad := errors.New("bad item")
 		b := db.NewBatcher(d, db.BatchOptions[int, int]{Size: 16, Writers: 2, Queue: 1000, Wait: 5 * time.Second},
-			func(ctx context.Context, tx bun.Tx, items []int) ([]int, error) {
+			func(ctx context.Context, tx db.Tx, items []int) ([]int, error) {
 				out := make([]int, len(items))
 				for i, n := range items {
 					if n == 13 {

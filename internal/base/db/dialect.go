@@ -116,12 +116,12 @@ func (d *DB) SkipLocked(q *bun.SelectQuery) *bun.SelectQuery {
 
 // Snapshot reads several statements as of one moment. SQLite's readers have a
 // snapshot anyway.
-func (d *DB) Snapshot(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
+func (d *DB) Snapshot(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
 	o := &sql.TxOptions{ReadOnly: true}
 	if d.dialect == postgres {
 		o.Isolation = sql.LevelRepeatableRead
 	}
-	return d.Read.RunInTx(ctx, o, fn)
+	return d.Read.RunInTx(ctx, o, func(ctx context.Context, tx bun.Tx) error { return fn(ctx, tx) })
 }
 
 // IsUnique says that a row of the same key exists already.
@@ -211,7 +211,7 @@ func (d *DB) Writable(ctx context.Context) error {
 	if err := d.hasRoom(ctx); err != nil {
 		return err
 	}
-	return d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return d.Tx(ctx, func(ctx context.Context, tx Tx) error {
 		// To begin is enough on SQLite: it takes the lock for writing.
 		var readOnly string
 		query := "SELECT 'off'"

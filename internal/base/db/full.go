@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/uptrace/bun"
 	sqlitedriver "modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 )
@@ -56,7 +55,7 @@ func (d *DB) hasRoom(ctx context.Context) error {
 	}
 	at := -1 - d.ids.slot.Load()
 	// Two transactions: what is taken back within one is never written by SQLite.
-	err := d.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
+	err := d.inTx(ctx, func(ctx context.Context, tx Tx) error {
 		_, err := tx.NewRaw(d.dialect.probe(), at).Exec(ctx)
 		return err
 	})

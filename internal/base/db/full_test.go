@@ -8,7 +8,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 
-	"github.com/uptrace/bun"
 )
 
 // fill lets the database have no room for more, and returns what gives it some.
@@ -39,15 +38,15 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
 			t.Fatal(err)
 		}
-		large := func(ctx context.Context, q bun.IDB) error {
+		large := func(ctx context.Context, q db.Session) error {
 			_, err := q.NewRaw("INSERT INTO parts (text) VALUES (?)", strings.Repeat("x", 200_000)).Exec(ctx)
 			return err
 		}
-		tx := func(ctx context.Context, tx bun.Tx) error { return large(ctx, tx) }
+		tx := func(ctx context.Context, tx db.Tx) error { return large(ctx, tx) }
 		for name, write := range map[string]func() error{
-			"tx":      func() error { return d.Tx(t.Context(), tx) },
-			"shared":  func() error { return d.SharedTx(t.Context(), tx) },
-			"relaxed": func() error { return d.Relaxed(t.Context(), large) },
+			"tx":           func() error { return d.Tx(t.Context(), tx) },
+			"shared":       func() error { return d.SharedTx(t.Context(), tx) },
+			"async commit": func() error { return d.AsyncCommitTx(t.Context(), large) },
 		} {
 			mend := fill(t, d)
 			if err := d.Writable(t.Context()); err != nil {
@@ -58,7 +57,7 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 			}
 			for range 2 {
 				// What writes nothing, or little, proves no room.
-				if err := d.Tx(t.Context(), func(context.Context, bun.Tx) error { return nil }); err != nil {
+				if err := d.Tx(t.Context(), func(context.Context, db.Tx) error { return nil }); err != nil {
 					t.Fatal(err)
 				}
 				if err := d.Writable(t.Context()); !db.IsFull(err) || !strings.Contains(db.Kind(err), "make room") {
@@ -92,7 +91,7 @@ func TestTheQuestionForRoomIsShortAndItsRowsAreLong(t *testing.T) {
 		var statements dbtest.Statements
 		d.DB = d.DB.WithQueryHook(&statements)
 		mend := fill(t, d)
-		err := d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			_, err := tx.NewRaw("INSERT INTO parts (text) VALUES (?)", strings.Repeat("x", 200_000)).Exec(ctx)
 			return err
 		})

@@ -154,7 +154,7 @@ func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) 
 }
 
 func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (did bool, err error) {
-	err = d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = d.Tx(ctx, func(ctx context.Context, tx Tx) error {
 		if d.dialect == postgres {
 			if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '60s'"); err != nil {
 				return err

@@ -70,7 +70,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	relaxed.SetMaxIdleConns(4)
 	d := &DB{DB: bun.NewDB(pool, pgdialect.New()), dialect: postgres, pools: []*sql.DB{pool, relaxed}}
 	d.Read = d.DB
-	d.relaxed = bun.NewDB(relaxed, pgdialect.New())
+	d.asyncCommit = bun.NewDB(relaxed, pgdialect.New())
 	d.node.lock = &nameLock{db: d, config: cfg.Copy()}
 	return d, nil
 }

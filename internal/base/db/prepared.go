@@ -9,32 +9,36 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/uptrace/bun"
 )
 
 // Prepared asks a question of the hot path, whose text is the same for any values
 // and stays prepared. A slice of numbers or texts stands for the list in "IN (?)";
-// Each, in "WITH _v ?", for rows to join. q is a bun.Tx or a *bun.DB. It goes behind
-// bun, which would write the values into the text.
-func (d *DB) Prepared(ctx context.Context, q bun.IDB, dest any, text string, args ...any) error {
-	text, values := d.numbered(q, text, args)
+// Each, in "WITH _v ?", for rows to join. It goes behind bun, which would write the
+// values into the text.
+func (d *DB) Prepared(ctx context.Context, dest any, text string, args ...any) error {
+	return autocommit{d.DB, d}.Prepared(ctx, dest, text, args...)
+}
+
+// preparer is where a prepared question is asked.
+type preparer struct {
+	pool *sql.DB
+	tx   *sql.Tx // nil outside of a transaction
+}
+
+func (d *DB) prepared(ctx context.Context, on preparer, dest any, text string, args []any) error {
+	text, values := d.numbered(text, args)
+	s := d.statement(on.pool, text)
 	var rows *sql.Rows
 	var err error
-	switch q := q.(type) {
-	case bun.Tx:
-		if s := d.statement(d.DB.DB, text); s != nil {
-			rows, err = q.Tx.StmtContext(ctx, s).QueryContext(ctx, values...)
-		} else {
-			rows, err = q.Tx.QueryContext(ctx, text, values...)
-		}
-	case *bun.DB:
-		if s := d.statement(q.DB, text); s != nil {
-			rows, err = s.QueryContext(ctx, values...)
-		} else {
-			rows, err = q.DB.QueryContext(ctx, text, values...)
-		}
+	switch {
+	case on.tx != nil && s != nil:
+		rows, err = on.tx.StmtContext(ctx, s).QueryContext(ctx, values...)
+	case on.tx != nil:
+		rows, err = on.tx.QueryContext(ctx, text, values...)
+	case s != nil:
+		rows, err = s.QueryContext(ctx, values...)
 	default:
-		err = fmt.Errorf("a prepared question to %T", q)
+		rows, err = on.pool.QueryContext(ctx, text, values...)
 	}
 	if err != nil {
 		return err
@@ -58,7 +62,7 @@ type Each struct{ Models any }
 
 // numbered turns a text into what the engine prepares: lists and rows are arrays on
 // PostgreSQL, and JSON on SQLite.
-func (d *DB) numbered(q bun.IDB, text string, args []any) (string, []any) {
+func (d *DB) numbered(text string, args []any) (string, []any) {
 	parts := strings.Split(text, "?")
 	if len(parts) != len(args)+1 {
 		panic(fmt.Sprintf("%d values for %q", len(args), text))
@@ -72,7 +76,7 @@ func (d *DB) numbered(q bun.IDB, text string, args []any) (string, []any) {
 		part := parts[i]
 		switch arg := arg.(type) {
 		case Each:
-			s := newSet(q, arg.Models)
+			s := newSet(d.DB, arg.Models)
 			from, columns := s.from(max(len(values), 1))
 			fmt.Fprintf(&b, "%s(%s) AS (%s)", part, s.names, from)
 			values = append(values, columns...)
@@ -152,12 +156,10 @@ func (d *DB) prepare(key statementKey) {
 	d.statements.list[key] = s
 }
 
-// execPrepared carries out a text that stays prepared, in a transaction.
-func execPrepared(ctx context.Context, tx *sql.Tx, text string, values ...any) (sql.Result, error) {
-	if in, ok := ctx.Value(txKey{}).(*inTx); ok {
-		if s := in.db.statement(in.db.DB.DB, text); s != nil {
-			return tx.StmtContext(ctx, s).ExecContext(ctx, values...)
-		}
+// execPrepared carries out a text that stays prepared.
+func (tx Tx) execPrepared(ctx context.Context, text string, values ...any) (sql.Result, error) {
+	if s := tx.db.statement(tx.db.DB.DB, text); s != nil {
+		return tx.Tx.Tx.StmtContext(ctx, s).ExecContext(ctx, values...)
 	}
-	return tx.ExecContext(ctx, text, values...)
+	return tx.Tx.Tx.ExecContext(ctx, text, values...)
 }

@@ -19,7 +19,6 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/migrations"
 
-	"github.com/uptrace/bun"
 )
 
 // A database in another encoding refuses names and subjects, or stores bytes that are no
@@ -101,10 +100,10 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 			if _, err := d.Join(t.Context()); err != nil {
 				t.Error(err)
 			}
-			err = d.Relaxed(t.Context(), func(ctx context.Context, q bun.IDB) error {
+			err = d.AsyncCommitTx(t.Context(), func(ctx context.Context, q db.Session) error {
 				var is string
 				if err := q.NewRaw("SHOW synchronous_commit").Scan(ctx, &is); err != nil || is != "off" {
-					t.Errorf("relaxed: synchronous_commit is %s, %v", is, err)
+					t.Errorf("async commit: synchronous_commit is %s, %v", is, err)
 				}
 				return nil
 			})

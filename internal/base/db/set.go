@@ -1,16 +1,12 @@
 package db
 
 import (
-	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/uptrace/bun"
 	bundialect "github.com/uptrace/bun/dialect"
 	"github.com/uptrace/bun/schema"
@@ -95,14 +91,14 @@ func (s *set) row(i int) []any {
 }
 
 // newSet takes a pointer to a slice of models.
-func newSet(q bun.IDB, models any) set {
+func newSet(d *bun.DB, models any) set {
 	slice := reflect.Indirect(reflect.ValueOf(models))
 	model := slice.Type().Elem()
 	if model.Kind() == reflect.Pointer {
 		model = model.Elem()
 	}
-	table := q.Dialect().Tables().Get(model)
-	s := set{postgres: q.Dialect().Name() == bundialect.PG, table: string(table.SQLName) + " AS " + string(table.SQLAlias), len: slice.Len()}
+	table := d.Dialect().Tables().Get(model)
+	s := set{postgres: d.Dialect().Name() == bundialect.PG, table: string(table.SQLName) + " AS " + string(table.SQLAlias), len: slice.Len()}
 	names := make([]string, len(table.Fields))
 	for i, f := range table.Fields {
 		column, sqlType := columnOf(slice, f)
@@ -146,47 +142,4 @@ func gather[T any](slice reflect.Value, f *schema.Field, of func(reflect.Value) 
 		column[i] = of(reflect.Indirect(slice.Index(i)).FieldByIndex(f.Index))
 	}
 	return column
-}
-
-// pipeline sends statements together and reads their results together. It is
-// handed to pgx as the way to rewrite a query, which is how a driver behind
-// database/sql lends out its connection inside of a transaction. There is no query
-// to rewrite: it ends with errPiped when all went well.
-type pipeline []write
-
-// errPiped keeps pgx from sending an empty query after the pipeline, which would be
-// one more round trip.
-var errPiped = errors.New("the statements were sent")
-
-// RewriteQuery sends the statements.
-func (p pipeline) RewriteQuery(ctx context.Context, conn *pgx.Conn, _ string, _ []any) (string, []any, error) {
-	batch := &pgconn.Batch{}
-	for _, x := range p {
-		if x.columns == nil {
-			batch.ExecParams(x.text, nil, nil, nil, nil)
-			continue
-		}
-		prepared, err := conn.Prepare(ctx, x.text, x.text) // once per connection
-		if err != nil {
-			return "", nil, err
-		}
-		var values pgx.ExtendedQueryBuilder
-		if err := values.Build(conn.TypeMap(), prepared, x.columns); err != nil {
-			return "", nil, err
-		}
-		batch.ExecPrepared(prepared.Name, values.ParamValues, values.ParamFormats, values.ResultFormats)
-	}
-	results := conn.PgConn().ExecBatch(ctx, batch)
-	stale := false
-	for i := 0; results.NextResult(); i++ {
-		tag, err := results.ResultReader().Close()
-		stale = stale || err == nil && p[i].guard >= 0 && tag.RowsAffected() != p[i].guard
-	}
-	if err := results.Close(); err != nil {
-		return "", nil, err
-	}
-	if stale {
-		return "", nil, ErrStale
-	}
-	return "", nil, errPiped
 }

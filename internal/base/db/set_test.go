@@ -46,8 +46,8 @@ func things(t *testing.T, d *db.DB) []thing {
 // write sends what gather gathers in one transaction.
 func write(t *testing.T, d *db.DB, gather func(*db.Writes)) error {
 	t.Helper()
-	return d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-		w := db.NewWrites(tx)
+	return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
 		gather(w)
 		return w.Exec(ctx)
 	})
@@ -123,7 +123,7 @@ func TestPreparedTakesListsAndRows(t *testing.T) {
 		}
 		for range 2 {
 			var got []int64
-			err := d.Prepared(t.Context(), d.DB, &got, "WITH _v ? SELECT th.id FROM things AS th, _v WHERE th.id = _v.id AND th.kind = _v.kind"+
+			err := d.Prepared(t.Context(), &got, "WITH _v ? SELECT th.id FROM things AS th, _v WHERE th.id = _v.id AND th.kind = _v.kind"+
 				" AND th.id IN (?) AND th.count >= ? ORDER BY th.id",
 				db.Each{Models: &[]pair{{1, rows[0].Kind}, {2, "other"}}}, []int64{1, 2, 3}, 1)
 			if err != nil || !reflect.DeepEqual(got, []int64{1}) {
@@ -152,7 +152,7 @@ func TestListsAndRowsKeepTheirValues(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, rows)
 			}
 			var ids []int64
-			err := d.Prepared(t.Context(), d.DB, &ids, "SELECT id FROM things WHERE id IN (?) AND kind IN (?)", []int64{1, rows[0].ID}, []string{"x", string(rows[0].Kind)})
+			err := d.Prepared(t.Context(), &ids, "SELECT id FROM things WHERE id IN (?) AND kind IN (?)", []int64{1, rows[0].ID}, []string{"x", string(rows[0].Kind)})
 			if err != nil || len(ids) != 1 || ids[0] != rows[0].ID {
 				t.Errorf("found %v, %v", ids, err)
 			}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-
-	"github.com/uptrace/bun"
 )
 
 // shared lets transactions of group commit share one commit on SQLite, whose only
@@ -22,9 +20,9 @@ type shared struct {
 // part is what one caller does in a shared transaction.
 type part struct {
 	patience context.Context // of the caller
-	ctx      context.Context // carries in
-	in       *inTx
-	fn       func(context.Context, bun.Tx) error
+	ctx      context.Context // that fn is given
+	ends     ends
+	fn       func(context.Context, Tx) error
 	err      error
 	done     chan struct{} // closed when it is committed or has failed
 	lead     chan struct{} // receives when its caller is to run all that waits
@@ -33,17 +31,15 @@ type part struct {
 // SharedTx is Tx for short transactions. On SQLite it may be committed together with
 // others; one that fails takes nothing back but its own. fn may run twice, the first
 // time in a transaction that is rolled back.
-func (d *DB) SharedTx(ctx context.Context, fn func(context.Context, bun.Tx) error) error {
+func (d *DB) SharedTx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	if d.IsPostgres() {
 		return d.Tx(ctx, fn)
 	}
-	in := &inTx{db: d}
 	// A statement that is cut off takes the whole transaction with it on SQLite, so
 	// that none is: they are short, and wait for nobody.
-	inside := context.WithValue(context.WithoutCancel(ctx), txKey{}, in)
-	p := &part{patience: ctx, ctx: inside, in: in, fn: fn, done: make(chan struct{}), lead: make(chan struct{}, 1)}
+	p := &part{patience: ctx, ctx: context.WithoutCancel(ctx), fn: fn, done: make(chan struct{}), lead: make(chan struct{}, 1)}
 	d.shared.join(p, d.runParts)
-	in.end(p.err)
+	p.ends.run(p.err)
 	return p.err
 }
 
@@ -77,15 +73,15 @@ func (s *shared) join(p *part, run func([]*part)) {
 	}
 }
 
-// Relaxed is SharedTx for what costs no more than a repeat where a crash undoes it:
-// on PostgreSQL it does not wait for the disk.
-func (d *DB) Relaxed(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
+// AsyncCommitTx is SharedTx for what costs no more than a repeat where a crash undoes
+// it: on PostgreSQL it does not wait for the disk, and commits each statement by itself.
+func (d *DB) AsyncCommitTx(ctx context.Context, fn func(context.Context, Session) error) error {
 	if d.IsPostgres() {
-		err := fn(ctx, d.relaxed)
+		err := fn(ctx, autocommit{d.asyncCommit, d})
 		d.room.heard(err)
 		return err
 	}
-	return d.SharedTx(ctx, func(ctx context.Context, tx bun.Tx) error { return fn(ctx, tx) })
+	return d.SharedTx(ctx, func(ctx context.Context, tx Tx) error { return fn(ctx, tx) })
 }
 
 // runParts runs parts as one transaction, and leaves in each what became of it. A
@@ -98,8 +94,8 @@ func (d *DB) runParts(parts []*part) {
 		return
 	}
 	for i, p := range parts {
-		p.in.end(errAgain)
-		p.in.ends, p.err = nil, nil
+		p.ends.run(errAgain)
+		p.ends, p.err = nil, nil
 		d.runTogether(parts[i : i+1])
 	}
 }
@@ -110,7 +106,7 @@ func (d *DB) runTogether(parts []*part) (failed bool) {
 	// No caller's patience ends the transaction of the others.
 	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
 	defer cancel()
-	err := d.RunInTx(ctx, nil, func(_ context.Context, tx bun.Tx) error {
+	err := d.inTx(ctx, func(_ context.Context, tx Tx) error {
 		for _, p := range parts {
 			if p.err = p.try(tx); p.err != nil {
 				failed = true
@@ -132,7 +128,7 @@ func (d *DB) runTogether(parts []*part) (failed bool) {
 var errAgain = errors.New("another part of the transaction failed: all begin again")
 
 // try runs the part where a panic of its own is its own failure.
-func (p *part) try(tx bun.Tx) (err error) {
+func (p *part) try(tx Tx) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
 			err = fmt.Errorf("panicked: %v\n%s", what, debug.Stack())
@@ -141,5 +137,6 @@ func (p *part) try(tx bun.Tx) (err error) {
 	if err := p.patience.Err(); err != nil {
 		return err
 	}
+	tx.ends = &p.ends
 	return p.fn(p.ctx, tx)
 }

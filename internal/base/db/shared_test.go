@@ -12,7 +12,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 
-	"github.com/uptrace/bun"
 )
 
 // A part that fails takes back its own writes and no others', whether it shares a
@@ -29,14 +28,12 @@ func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
 		const n = 300
 		for i := range n {
 			wg.Go(func() {
-				err := d.SharedTx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
-					if !db.OnEnd(ctx, func(err error) {
+				err := d.SharedTx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+					tx.OnEnd(func(err error) {
 						mu.Lock()
 						defer mu.Unlock()
 						heard[i] = err
-					}) {
-						t.Error("the context of a shared transaction is not known as one")
-					}
+					})
 					if _, err := tx.NewRaw("INSERT INTO parts (id) VALUES (?)", i).Exec(ctx); err != nil {
 						return err
 					}
@@ -82,7 +79,7 @@ func TestWhatWaitsSharesOneTransaction(t *testing.T) {
 	running, free := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_ = d.SharedTx(t.Context(), func(context.Context, bun.Tx) error {
+		_ = d.SharedTx(t.Context(), func(context.Context, db.Tx) error {
 			close(running)
 			<-free
 			return nil
@@ -94,10 +91,10 @@ func TestWhatWaitsSharesOneTransaction(t *testing.T) {
 	const n = 5
 	for range n {
 		wg.Go(func() {
-			err := d.SharedTx(t.Context(), func(_ context.Context, tx bun.Tx) error {
+			err := d.SharedTx(t.Context(), func(_ context.Context, tx db.Tx) error {
 				mu.Lock()
 				defer mu.Unlock()
-				together[fmt.Sprintf("%p", tx.Tx)]++
+				together[fmt.Sprintf("%p", tx.Tx.Tx)]++
 				return nil
 			})
 			if err != nil {
@@ -132,7 +129,7 @@ func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
 	}
 	pages("1") // no more than there are
 	insert := func(id, size int) error {
-		return d.SharedTx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		return d.SharedTx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO parts (id, text) VALUES (?, randomblob(?))", id, size)
 			return err
 		})
@@ -141,7 +138,7 @@ func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
 	errs := make([]error, 40)
 	running, first := make(chan struct{}), make(chan struct{})
 	wg.Go(func() { // while it runs, all the others gather
-		_ = d.SharedTx(t.Context(), func(context.Context, bun.Tx) error {
+		_ = d.SharedTx(t.Context(), func(context.Context, db.Tx) error {
 			close(running)
 			<-first
 			return nil
@@ -173,16 +170,16 @@ func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
 
 func TestAPanicInASharedTransactionIsItsOwn(t *testing.T) {
 	d := dbtest.SQLite(t)
-	err := d.SharedTx(t.Context(), func(context.Context, bun.Tx) error { panic("ouch") })
+	err := d.SharedTx(t.Context(), func(context.Context, db.Tx) error { panic("ouch") })
 	if err == nil || !strings.Contains(err.Error(), "ouch") || !strings.Contains(err.Error(), "shared_test.go") {
 		t.Errorf("a panic became %v", err)
 	}
-	if err := d.SharedTx(t.Context(), func(context.Context, bun.Tx) error { return nil }); err != nil {
+	if err := d.SharedTx(t.Context(), func(context.Context, db.Tx) error { return nil }); err != nil {
 		t.Errorf("after a panic: %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = d.SharedTx(gone, func(context.Context, bun.Tx) error {
+	err = d.SharedTx(gone, func(context.Context, db.Tx) error {
 		t.Error("it ran for a caller who is gone")
 		return nil
 	})
@@ -201,7 +198,7 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 	running, free := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_ = d.SharedTx(t.Context(), func(context.Context, bun.Tx) error {
+		_ = d.SharedTx(t.Context(), func(context.Context, db.Tx) error {
 			close(running)
 			<-free
 			return nil
@@ -213,11 +210,11 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 	no := errors.New("no")
 	part := func(i int, end error) func() {
 		return func() {
-			err := d.SharedTx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+			err := d.SharedTx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				mu.Lock()
 				ran[i]++
 				mu.Unlock()
-				db.OnEnd(ctx, func(err error) {
+				tx.OnEnd(func(err error) {
 					mu.Lock()
 					defer mu.Unlock()
 					heard[i] = append(heard[i], err)
@@ -273,7 +270,7 @@ func TestPartsOutliveAnyRefusalOfOne(t *testing.T) {
 			running, free := make(chan struct{}), make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				_ = d.SharedTx(t.Context(), func(context.Context, bun.Tx) error {
+				_ = d.SharedTx(t.Context(), func(context.Context, db.Tx) error {
 					close(running)
 					<-free
 					return nil
@@ -283,7 +280,7 @@ func TestPartsOutliveAnyRefusalOfOne(t *testing.T) {
 			errs := make([]error, 3)
 			for i := range errs {
 				wg.Go(func() {
-					errs[i] = d.SharedTx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+					errs[i] = d.SharedTx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 						_, err := tx.ExecContext(ctx, "INSERT OR FAIL INTO parts (id) VALUES (?), (?)", 10*i, 10*i+1)
 						return err
 					})

@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/uptrace/bun"
-	bundialect "github.com/uptrace/bun/dialect"
+	"github.com/uptrace/bun/schema"
 )
 
 // Writes gathers what one transaction is going to write and sends it in one round
 // trip: a batch of group commit spends most of its time on round trips, with its
 // rows locked.
 type Writes struct {
-	tx   bun.Tx
+	tx   Tx
 	list []write
+	err  error // of the queries that could not be written down
 }
 
 // write is one statement. columns are its values where it stays prepared; a
@@ -30,25 +30,33 @@ type write struct {
 	after   string
 }
 
-// NewWrites starts to gather writes of a transaction.
-func NewWrites(tx bun.Tx) *Writes { return &Writes{tx: tx} }
+// Tx is the transaction that Exec writes in.
+func (w *Writes) Tx() Tx { return w.tx }
 
-func (w *Writes) postgres() bool { return w.tx.Dialect().Name() == bundialect.PG }
+func (w *Writes) postgres() bool { return w.tx.conn != nil }
 
-// Add gathers a write whose result nobody reads.
-func (w *Writes) Add(q fmt.Stringer) { w.list = append(w.list, write{text: q.String(), guard: -1}) }
+// Add gathers a write whose result nobody reads. Exec returns the error of a query
+// that cannot be written down.
+func (w *Writes) Add(q schema.QueryAppender) { w.add(q, -1) }
 
 // Guard gathers a compare-and-set that must change so many rows. Where the driver
 // tells the row count of the last statement only, it runs after all plain writes.
-func (w *Writes) Guard(q fmt.Stringer, rows int) {
-	w.list = append(w.list, write{text: q.String(), guard: int64(rows)})
+func (w *Writes) Guard(q schema.QueryAppender, rows int) { w.add(q, int64(rows)) }
+
+func (w *Writes) add(q schema.QueryAppender, guard int64) {
+	text, err := q.AppendQuery(w.tx.db.DB.QueryGen(), nil)
+	if err != nil {
+		w.err = errors.Join(w.err, fmt.Errorf("write down a query: %w", err))
+		return
+	}
+	w.list = append(w.list, write{text: string(text), guard: guard})
 }
 
 // Insert gathers rows for a table: models points to a slice of
 // them. conflict is what follows ON, as in "CONFLICT DO NOTHING"; empty = a
 // conflict is an error.
 func (w *Writes) Insert(models any, conflict string) {
-	s := newSet(w.tx, models)
+	s := newSet(w.tx.db.DB, models)
 	if conflict != "" {
 		conflict = " ON " + conflict
 	}
@@ -64,7 +72,7 @@ func (w *Writes) Insert(models any, conflict string) {
 // GuardEach gathers a compare-and-set that joins models, a pointer to a slice, as _v
 // and must change one row for each. update is the statement, the same for any values.
 func (w *Writes) GuardEach(models any, update string) {
-	s := newSet(w.tx, models)
+	s := newSet(w.tx.db.DB, models)
 	text := "WITH _v (" + s.names + ") AS ("
 	if w.postgres() {
 		from, columns := s.from(1)
@@ -77,23 +85,20 @@ func (w *Writes) GuardEach(models any, update string) {
 // Exec sends what was gathered. ErrStale means that a guard met other rows than
 // were read: the transaction must be rolled back.
 func (w *Writes) Exec(ctx context.Context) error {
-	list := w.list
-	w.list = nil
-	if len(list) == 0 {
-		return nil
+	list, err := w.list, w.err
+	w.list, w.err = nil, nil
+	if err != nil || len(list) == 0 {
+		return err
 	}
 	if w.postgres() {
-		if _, err := w.tx.Tx.ExecContext(ctx, "", pipeline(list)); !errors.Is(err, errPiped) {
-			return err
-		}
-		return nil
+		return w.pipe(ctx, list)
 	}
 	for _, guards := range []bool{false, true} {
 		for _, x := range list {
 			if x.guard >= 0 != guards {
 				continue
 			}
-			if err := x.exec(ctx, w.tx.Tx); err != nil {
+			if err := x.exec(ctx, w.tx); err != nil {
 				return err
 			}
 		}
@@ -102,7 +107,7 @@ func (w *Writes) Exec(ctx context.Context) error {
 }
 
 // exec carries out one statement on an engine that needs no round trip for it.
-func (x write) exec(ctx context.Context, tx *sql.Tx) error {
+func (x write) exec(ctx context.Context, tx Tx) error {
 	var changed int64
 	var err error
 	if x.rows != nil {
@@ -110,7 +115,7 @@ func (x write) exec(ctx context.Context, tx *sql.Tx) error {
 	} else {
 		// The text is complete: bun must not look for placeholders inside of literals.
 		var res sql.Result
-		if res, err = tx.ExecContext(ctx, x.text); err == nil {
+		if res, err = tx.Tx.Tx.ExecContext(ctx, x.text); err == nil {
 			changed, err = res.RowsAffected()
 		}
 	}
@@ -122,7 +127,7 @@ func (x write) exec(ctx context.Context, tx *sql.Tx) error {
 
 // each carries out a statement over rows by a few that stay prepared, the same for any
 // number of rows, and says how many rows they changed.
-func (x write) each(ctx context.Context, tx *sql.Tx) (changed int64, err error) {
+func (x write) each(ctx context.Context, tx Tx) (changed int64, err error) {
 	// Nothing here waits for anything: to watch the context costs more than it saves.
 	ctx = context.WithoutCancel(ctx)
 	one := "(?" + strings.Repeat(", ?", len(x.rows.columns)-1) + ")"
@@ -135,7 +140,7 @@ func (x write) each(ctx context.Context, tx *sql.Tx) (changed int64, err error) 
 		for i := range n {
 			values = append(values, x.rows.row(at+i)...)
 		}
-		res, err := execPrepared(ctx, tx, x.text+"VALUES "+one+strings.Repeat(", "+one, n-1)+x.after, values...)
+		res, err := tx.execPrepared(ctx, x.text+"VALUES "+one+strings.Repeat(", "+one, n-1)+x.after, values...)
 		if err != nil {
 			return changed, err
 		}

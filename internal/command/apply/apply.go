@@ -20,8 +20,6 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
-
-	"github.com/uptrace/bun"
 )
 
 // Env is what Apply works with.
@@ -113,7 +111,7 @@ func Apply(ctx context.Context, env Env, f File) error {
 	defer cancel()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		var w writer
-		err := env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		err := env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 			w = writer{env: env, tx: tx, now: env.DB.Now()}
 			if err := w.write(ctx, d); err != nil {
 				return err
@@ -138,7 +136,7 @@ func Apply(ctx context.Context, env Env, f File) error {
 // writer is one transaction of Apply.
 type writer struct {
 	env     Env
-	tx      bun.Tx
+	tx      db.Tx
 	now     int64
 	entries []entry
 	changed bool // whether running servers must read the settings again

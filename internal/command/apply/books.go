@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"backstop/internal/base/db"
 	"backstop/internal/ledger"
 	"backstop/internal/stock"
 
@@ -82,7 +81,7 @@ func (w *writer) accounts(ctx context.Context, d *declared) error {
 			w.say(unchanged, name, "")
 		}
 	}
-	writes := db.NewWrites(w.tx)
+	writes := w.tx.Writes()
 	if err := w.env.Ledger.Post(ctx, w.tx, writes, entries); err != nil {
 		return err
 	}

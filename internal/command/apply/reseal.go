@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
 	"backstop/internal/settings"
@@ -64,7 +65,7 @@ func Reseal(ctx context.Context, env Env, progress func(looked int)) (changed in
 // to check the audit and the tokens that were made under them.
 func (env Env) retire(ctx context.Context) error {
 	var wrong error
-	err := env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		retired, err := settings.ReadRetired(ctx, tx)
 		if err != nil {
 			return err
@@ -87,7 +88,7 @@ func (env Env) retire(ctx context.Context) error {
 
 // changeKey makes the current key the one in use, on the record.
 func (env Env) changeKey(ctx context.Context) (changed bool, err error) {
-	err = env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if changed, err = settings.ChangeKey(ctx, tx, env.DB, env.Keys); err != nil || !changed {
 			return err
 		}
@@ -96,7 +97,7 @@ func (env Env) changeKey(ctx context.Context) (changed bool, err error) {
 	return changed, err
 }
 
-func (env Env) act(ctx context.Context, tx bun.Tx) error {
+func (env Env) act(ctx context.Context, tx db.Tx) error {
 	return audit.New(env.DB, env.Keys).Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: "secrets.reseal", Object: "master_key", ObjectID: env.Keys.ID(),
 	})
@@ -113,7 +114,7 @@ type sealed struct {
 // row that does brings the run into the audit: no secret is sealed anew without it,
 // wherever the run ends.
 func (env Env) reseal(ctx context.Context, table string, id int64, first bool) (changed bool, err error) {
-	err = env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		changed = false
 		columns, err := env.renew(ctx, tx, table, id)
 		if err != nil {
@@ -140,7 +141,7 @@ func (env Env) reseal(ctx context.Context, table string, id int64, first bool) (
 }
 
 // renew reads a row and seals anew what needs it.
-func (env Env) renew(ctx context.Context, tx bun.Tx, table string, id int64) ([]sealed, error) {
+func (env Env) renew(ctx context.Context, tx db.Tx, table string, id int64) ([]sealed, error) {
 	switch table {
 	case settings.MerchantsTable:
 		var r merchant.Row

@@ -207,7 +207,7 @@ func (b *bench) commits(ctx context.Context, name string, o db.Options) error {
 		callers = 1
 	}
 	n, spent, err := run(callers, func(r row) error {
-		return d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 			_, err := tx.NewInsert().Model(&r).Exec(ctx)
 			return err
 		})
@@ -218,7 +218,7 @@ func (b *bench) commits(ctx context.Context, name string, o db.Options) error {
 	b.report.add(b.rate("limits", name+" commits of one row", n, spent))
 	group := db.NewBatcher(d, db.BatchOptions[row, struct{}]{
 		Size: groupSize, Writers: groupWriters, Queue: groupWaiting * 2, Wait: 10 * time.Second,
-	}, func(ctx context.Context, tx bun.Tx, rows []row) ([]struct{}, error) {
+	}, func(ctx context.Context, tx db.Tx, rows []row) ([]struct{}, error) {
 		_, err := tx.NewInsert().Model(&rows).Exec(ctx)
 		return make([]struct{}, len(rows)), err
 	})

@@ -25,8 +25,6 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-
-	"github.com/uptrace/bun"
 )
 
 const (
@@ -195,7 +193,7 @@ func (r *run) stage(ctx context.Context) error {
 		return nil
 	}
 	err := retry(ctx, func() error {
-		return r.env.DB.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		return r.env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 			if _, err := tx.NewInsert().Model(&r.page).Exec(ctx); err != nil {
 				return fmt.Errorf("stage orders: %w", err)
 			}

@@ -11,8 +11,6 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/order"
-
-	"github.com/uptrace/bun"
 )
 
 const (
@@ -124,7 +122,7 @@ func (r *run) show(ctx context.Context) error {
 	return retry(ctx, func() error { return r.env.DB.Tx(ctx, r.showTx) })
 }
 
-func (r *run) showTx(ctx context.Context, tx bun.Tx) error {
+func (r *run) showTx(ctx context.Context, tx db.Tx) error {
 	if r.env.DB.IsPostgres() {
 		// The largest file takes longer than a statement of the server may.
 		if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = '10min'"); err != nil {

@@ -204,7 +204,7 @@ func Propose(ctx context.Context, d *db.DB, book *console.Book, by, filter strin
 		return nil, ErrNothing
 	}
 	p.Deliveries, p.Planned, p.Done = text(p.IDs), text(p.Shown), text(p.Result)
-	return p, d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return p, d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if _, err := tx.NewInsert().Model(p).Exec(ctx); err != nil {
 			return fmt.Errorf("keep a plan: %w", err)
 		}

@@ -17,8 +17,6 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/report"
 	"backstop/internal/settings"
-
-	"github.com/uptrace/bun"
 )
 
 // put writes orders with notifications that stand as told, ¥1.00 each.
@@ -69,7 +67,7 @@ func everything(t *testing.T, d *db.DB) string {
 
 func start(t *testing.T, d *db.DB, id int64, by string) error {
 	t.Helper()
-	return d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+	return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		_, err := Start(ctx, tx, d, id, by)
 		return err
 	})

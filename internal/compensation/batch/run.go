@@ -17,7 +17,7 @@ import (
 
 // Start begins what was planned, or goes on with it after an interruption.
 // Errors: ErrNotFound, ErrExpired.
-func Start(ctx context.Context, tx bun.Tx, d *db.DB, id int64, by string) (*Plan, error) {
+func Start(ctx context.Context, tx db.Tx, d *db.DB, id int64, by string) (*Plan, error) {
 	p, err := Find(ctx, tx, id)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (p *Plan) step(ctx context.Context, d *db.DB, book *console.Book, now []con
 	for o, sums := range p.Result {
 		result[o] = append([]report.Sum{}, sums...)
 	}
-	err = d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err = d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var locked []notify.Delivery
 		q := d.ForUpdate(tx.NewSelect().Model(&locked).Column("id", "merchant_id", "url", "status", "event_type").Where("d.id IN (?)", bun.List(todo)).OrderExpr("d.id"))
 		if err := q.Scan(ctx); err != nil {

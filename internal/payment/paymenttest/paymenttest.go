@@ -20,8 +20,6 @@ import (
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
-
-	"github.com/uptrace/bun"
 )
 
 // Currency of everything here.
@@ -60,7 +58,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	}
 	kinds := supplier.Kinds{sortedparams.Kind}
 	if !o.Shared {
-		if err := d.Tx(ctx, func(ctx context.Context, tx bun.Tx) error { return insertRows(ctx, tx, d, kinds, keys, o) }); err != nil {
+		if err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return insertRows(ctx, tx, d, kinds, keys, o) }); err != nil {
 			t.Fatalf("fixture rows: %v", err)
 		}
 	}
@@ -97,7 +95,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	return f
 }
 
-func insertRows(ctx context.Context, tx bun.Tx, d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, o Options) error {
+func insertRows(ctx context.Context, tx db.Tx, d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, o Options) error {
 	config, err := settings.SealConfig(kinds[0], keys, "sp-main", json.RawMessage(supplierConfig))
 	if err != nil {
 		return err

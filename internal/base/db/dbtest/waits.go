@@ -6,18 +6,16 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
-
-	"github.com/uptrace/bun"
 )
 
 // TxBeside starts a transaction beside others, on PostgreSQL, and returns once it waits
 // for a lock that another one holds. ended gives its error.
-func TxBeside(t testing.TB, d *db.DB, fn func(context.Context, bun.Tx) error) (ended <-chan error) {
+func TxBeside(t testing.TB, d *db.DB, fn func(context.Context, db.Tx) error) (ended <-chan error) {
 	t.Helper()
 	pid, end := make(chan int64, 1), make(chan error, 1)
 	go func() {
 		defer close(pid)
-		end <- d.Tx(t.Context(), func(ctx context.Context, tx bun.Tx) error {
+		end <- d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			var own int64
 			if err := tx.NewRaw("SELECT pg_backend_pid()").Scan(ctx, &own); err != nil {
 				return err

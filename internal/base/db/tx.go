@@ -1,0 +1,119 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/uptrace/bun"
+)
+
+// Tx is a writing transaction.
+type Tx struct {
+	bun.Tx
+	db   *DB
+	conn *sql.Conn // the transaction's connection; nil on SQLite
+	ends *ends
+}
+
+// ends are the functions that OnEnd was given.
+type ends []func(error)
+
+func (e *ends) run(err error) {
+	for _, f := range *e {
+		f(err)
+	}
+}
+
+// OnEnd runs f once, when the transaction is over and before DB.Tx returns, with
+// the error that DB.Tx returns: nil means committed, any other error means not
+// known to be committed. f must not block.
+func (tx Tx) OnEnd(f func(error)) { *tx.ends = append(*tx.ends, f) }
+
+// Writes starts to gather writes of the transaction.
+func (tx Tx) Writes() *Writes { return &Writes{tx: tx} }
+
+// Prepared is DB.Prepared inside of the transaction.
+func (tx Tx) Prepared(ctx context.Context, dest any, text string, args ...any) error {
+	return tx.db.prepared(ctx, preparer{tx.db.DB.DB, tx.Tx.Tx}, dest, text, args)
+}
+
+// Session is a Tx, or a connection that commits each statement by itself.
+type Session interface {
+	bun.IDB
+	Prepared(ctx context.Context, dest any, text string, args ...any) error
+}
+
+// autocommit is a Session without a transaction.
+type autocommit struct {
+	*bun.DB
+	db *DB
+}
+
+func (c autocommit) Prepared(ctx context.Context, dest any, text string, args ...any) error {
+	return c.db.prepared(ctx, preparer{c.DB.DB, nil}, dest, text, args)
+}
+
+// Tx runs fn in one writing transaction: committed when fn returns nil, rolled
+// back otherwise, also when fn panics.
+func (d *DB) Tx(ctx context.Context, fn func(context.Context, Tx) error) error {
+	var ends ends
+	err := errors.New("the transaction panicked")
+	defer func() { ends.run(err) }()
+	err = d.inTx(ctx, func(ctx context.Context, tx Tx) error {
+		tx.ends = &ends
+		return fn(ctx, tx)
+	})
+	d.room.heard(err)
+	return err
+}
+
+// inTx begins a transaction, runs fn and ends the transaction by fn's result. It
+// calls no function of OnEnd, and the Tx has no list for them yet.
+func (d *DB) inTx(ctx context.Context, fn func(context.Context, Tx) error) error {
+	tx, release, err := d.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	done := false
+	defer func() {
+		if !done {
+			_ = tx.Rollback() // fn's error or panic says why
+		}
+	}()
+	if err := fn(ctx, tx); err != nil {
+		return err
+	}
+	done = true
+	return tx.Commit()
+}
+
+// beginTries is how often a connection that the pool kept may turn out broken, as
+// in database/sql.
+const beginTries = 3
+
+// begin starts a transaction. On PostgreSQL it holds the connection too, which is
+// the only way to reach it beside the transaction: Writes sends its pipeline there.
+func (d *DB) begin(ctx context.Context) (tx Tx, release func(), err error) {
+	if !d.IsPostgres() {
+		begun, err := d.DB.BeginTx(ctx, nil)
+		return Tx{Tx: begun, db: d}, func() {}, err
+	}
+	for range beginTries {
+		conn, err := d.DB.Conn(ctx)
+		if err != nil {
+			return Tx{}, nil, err
+		}
+		begun, err := conn.BeginTx(ctx, nil)
+		if err == nil {
+			return Tx{Tx: begun, db: d, conn: conn.Conn}, func() { _ = conn.Close() }, nil
+		}
+		_ = conn.Close()
+		if !errors.Is(err, driver.ErrBadConn) {
+			return Tx{}, nil, err
+		}
+	}
+	return Tx{}, nil, driver.ErrBadConn
+}
