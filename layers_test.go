@@ -19,7 +19,7 @@ import (
 var layers = [][]string{
 	{"migrations", "static", "internal/base/*"},
 	{"internal/supplier"},
-	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/compensation"},
+	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception", "internal/compensation"},
 	{"internal/alert/*", "internal/settings"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment"},
@@ -31,7 +31,7 @@ var layers = [][]string{
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/base/db/dbtest", "internal/base/seal/sealtest", "internal/base/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "internal/e2e"}
+var forTests = []string{"internal/base/db/dbtest", "internal/base/seal/sealtest", "internal/base/queue/queuetest", "internal/base/moves/movestest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "internal/e2e"}
 
 func TestEveryNameOfTheTableIsAPackage(t *testing.T) {
 	for _, name := range slices.Concat(append(layers, forTests)...) {

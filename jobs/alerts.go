@@ -8,7 +8,7 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 
 	"github.com/hibiken/asynq"
 )
@@ -91,20 +91,20 @@ func (w watcher) send(ctx context.Context) error {
 
 // gather turns new exceptions and changes of breakers into events.
 func (w watcher) gather(ctx context.Context, tx db.Tx) error {
-	heard, err := compensation.Unheard(ctx, tx, w.o.DB)
+	unalerted, err := exception.TakeUnalerted(ctx, tx, w.o.DB)
 	if err != nil {
 		return err
 	}
 	var events []alert.Event
-	for _, h := range heard {
+	for _, x := range unalerted {
 		rule := alert.ExceptionOpened
-		switch h.Kind {
-		case compensation.NotifyExhausted:
+		switch x.Kind {
+		case exception.NotifyExhausted:
 			rule = alert.NotifyExhausted
-		case compensation.DisputeOpened:
+		case exception.DisputeOpened:
 			rule = alert.DisputeOpened
 		}
-		events = append(events, alert.Event{Rule: rule, Subject: h.Kind, Count: h.Count, Sums: h.Sums})
+		events = append(events, alert.Event{Rule: rule, Subject: x.Kind, Count: x.Count, Sums: x.Sums})
 	}
 	changes, err := breaker.Unheard(ctx, tx, w.o.DB)
 	if err != nil {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"backstop/internal/alert"
 	"backstop/internal/base/db"
+	"backstop/internal/base/moves"
 	"backstop/internal/report"
 )
 
@@ -111,8 +113,8 @@ func (j *Jobs) old(ctx context.Context) []*old {
 		j.oldRows(ctx, "notify_attempts", "id", r.Attempts, ""),
 		j.oldRows(ctx, "breaker_history", "id", r.Attempts, ""),
 		// What still goes on is kept.
-		j.oldRows(ctx, "alerts", "id", r.Attempts, " AND state <> 'firing'"),
-		j.oldRows(ctx, "alert_messages", "id", r.Attempts, " AND status <> 'waiting'"),
+		j.oldRows(ctx, "alerts", "id", r.Attempts, " AND NOT "+moves.In("state", alert.Moves.Open()...)),
+		j.oldRows(ctx, "alert_messages", "id", r.Attempts, " AND NOT "+moves.In("status", alert.MessageMoves.Open()...)),
 		j.oldRows(ctx, "pings", "id", pingsKept, ""),
 		j.oldRows(ctx, "order_history", "order_id", r.History, ""),
 	}

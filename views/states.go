@@ -20,11 +20,11 @@ type state struct {
 // unknownState is what this version does not know; the code is shown as it is.
 func unknownState(code string) state { return state{"idle", "clock", word{code, code}} }
 
-func look(states map[string]state, code string) state {
-	if s, ok := states[code]; ok {
+func look[C ~string](states map[string]state, code C) state {
+	if s, ok := states[string(code)]; ok {
 		return s
 	}
-	return unknownState(code)
+	return unknownState(string(code))
 }
 
 var orderStates = map[string]state{

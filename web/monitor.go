@@ -45,7 +45,7 @@ type exceptionView struct {
 func (s *Server) listExceptions(c *fiber.Ctx) error {
 	f := readFilter(c)
 	q := compensation.Query{
-		OrderNo: f.text("order_no"), Kind: f.oneOf("kind", compensation.Kinds), State: f.oneOf("state", compensation.States), Before: f.cursor(), Limit: f.limit(),
+		OrderNo: f.text("order_no"), Kind: f.oneOf("kind", compensation.Kinds), State: compensation.State(f.oneOf("state", compensation.States)), Before: f.cursor(), Limit: f.limit(),
 	}
 	if f.err != nil {
 		return f.err
@@ -60,7 +60,7 @@ func (s *Server) listExceptions(c *fiber.Ctx) error {
 	for i, x := range items {
 		console.MaskException(&x)
 		out.Items[i] = exceptionView{
-			ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: x.State,
+			ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: string(x.State),
 			Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: x.Detail,
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/money"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 
 	"github.com/uptrace/bun"
 )
@@ -170,10 +170,10 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 // An exception's alert says which kinds there are, how many, and their money.
 func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 	alerts := []Alert{
-		{Subject: compensation.DisputeOpened, Count: 1, Sums: money.Totals{{Currency: "USD", Minor: 2500}}},
-		{Subject: compensation.AmountMismatch, Count: 2, Sums: money.Totals{{Currency: "CNY", Minor: 3998}, {Currency: "USD", Minor: 1200}}},
-		{Subject: compensation.AmountMismatch, Count: 1, Sums: money.Totals{{Currency: "CNY", Minor: 1999}}},
-		{Subject: compensation.Malformed, Count: 1},
+		{Subject: exception.DisputeOpened, Count: 1, Sums: money.Totals{{Currency: "USD", Minor: 2500}}},
+		{Subject: exception.AmountMismatch, Count: 2, Sums: money.Totals{{Currency: "CNY", Minor: 3998}, {Currency: "USD", Minor: 1200}}},
+		{Subject: exception.AmountMismatch, Count: 1, Sums: money.Totals{{Currency: "CNY", Minor: 1999}}},
+		{Subject: exception.Malformed, Count: 1},
 	}
 	for language, want := range map[string]string{
 		"en": "00:00:00 UTC 3 amount mismatches (CNY 59.97, USD 12.00), 1 dispute (USD 25.00), 1 malformed message\nhttps://c.example/exceptions?state=needs",
@@ -183,7 +183,7 @@ func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 			t.Errorf("%s: %q, want %q", language, body, want)
 		}
 	}
-	for _, kind := range compensation.Kinds {
+	for _, kind := range exception.Kinds {
 		if _, ok := kindNames[kind]; !ok {
 			t.Errorf("the kind %s has no name", kind)
 		}

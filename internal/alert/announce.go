@@ -9,7 +9,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 
 	"github.com/uptrace/bun"
 )
@@ -154,7 +154,7 @@ func (s Style) kinds(alerts []Alert) string {
 		sums[a.Subject] = all
 	}
 	slices.SortStableFunc(subjects, func(x, y string) int {
-		return slices.Index(compensation.Kinds, x) - slices.Index(compensation.Kinds, y)
+		return slices.Index(exception.Kinds, x) - slices.Index(exception.Kinds, y)
 	})
 	var parts []string
 	for _, subject := range subjects {

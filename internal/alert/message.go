@@ -14,13 +14,6 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Statuses of a message.
-const (
-	Waiting = "waiting"
-	Sent    = "sent"
-	Failed  = "failed" // given up; the console shows it
-)
-
 // Message is one text on its way to one target.
 type Message struct {
 	bun.BaseModel `bun:"table:alert_messages,alias:am"`
@@ -127,8 +120,8 @@ func finish(ctx context.Context, d *db.DB, m Message, failed error) error {
 		}
 	}
 	metric.AlertMessages.WithLabelValues(result).Inc()
-	_, err := d.NewRaw("UPDATE alert_messages SET status = ?, next_at = ?, finished_at = ?, last_error = ? WHERE id = ? AND attempts = ?",
-		m.Status, m.NextAt, m.FinishedAt, m.LastError, m.ID, m.Attempts).Exec(context.WithoutCancel(ctx))
+	_, err := d.NewRaw("UPDATE alert_messages SET status = ?, next_at = ?, finished_at = ?, last_error = ? WHERE id = ? AND attempts = ? AND status IN (?)",
+		m.Status, m.NextAt, m.FinishedAt, m.LastError, m.ID, m.Attempts, bun.List(MessageMoves.From(m.Status))).Exec(context.WithoutCancel(ctx))
 	if err != nil {
 		return fmt.Errorf("write what became of a message: %w", err)
 	}

@@ -14,13 +14,6 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// States of an alert.
-const (
-	Firing   = "firing"
-	Resolved = "resolved"
-	Happened = "event" // something that happened; nothing ends it
-)
-
 // Alert is one thing that people are told of.
 type Alert struct {
 	bun.BaseModel `bun:"table:alerts,alias:al"`
@@ -192,8 +185,8 @@ func (w *Watch) fire(ctx context.Context, rule Rule, r Reading) error {
 func (w *Watch) resolve(ctx context.Context, a Alert, value int64) error {
 	now := w.db.Now()
 	_, err := w.db.NewRaw("UPDATE alerts SET state = ?, resolved_at = ?, updated_at = ?,"+
-		" announce_at = CASE WHEN announce_at IS NULL THEN ? END WHERE id = ? AND state = ?",
-		Resolved, now, now, now, a.ID, Firing).Exec(ctx)
+		" announce_at = CASE WHEN announce_at IS NULL THEN ? END WHERE id = ? AND state IN (?)",
+		Resolved, now, now, now, a.ID, bun.List(Moves.From(Resolved))).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("end an alert: %w", err)
 	}
@@ -206,7 +199,8 @@ func (w *Watch) resolve(ctx context.Context, a Alert, value int64) error {
 // Nobody hears of it, for nobody knows that it is well.
 func (w *Watch) lapse(ctx context.Context, a Alert) error {
 	now := w.db.Now()
-	_, err := w.db.NewRaw("UPDATE alerts SET state = ?, resolved_at = ?, updated_at = ? WHERE id = ? AND state = ?", Resolved, now, now, a.ID, Firing).Exec(ctx)
+	_, err := w.db.NewRaw("UPDATE alerts SET state = ?, resolved_at = ?, updated_at = ? WHERE id = ? AND state IN (?)",
+		Resolved, now, now, a.ID, bun.List(Moves.From(Resolved))).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("end an alert: %w", err)
 	}

@@ -1,6 +1,6 @@
 package alert
 
-import "backstop/internal/compensation"
+import "backstop/internal/exception"
 
 // word is one text in both languages.
 type word struct{ zh, en string }
@@ -47,20 +47,20 @@ var ruleNames = map[string]word{
 type kindName struct{ zh, one, many string }
 
 var kindNames = map[string]kindName{
-	compensation.AmountMismatch:        {"金额不符", "amount mismatch", "amount mismatches"},
-	compensation.CurrencyMismatch:      {"币种不符", "currency mismatch", "currency mismatches"},
-	compensation.AccountMismatch:       {"收款账户不符", "account mismatch", "account mismatches"},
-	compensation.DuplicatePayment:      {"重复付款", "duplicate payment", "duplicate payments"},
-	compensation.LatePayment:           {"关单后到账", "late payment", "late payments"},
-	compensation.UnknownOrder:          {"未知订单的付款", "payment for an unknown order", "payments for unknown orders"},
-	compensation.DisputeOpened:         {"拒付争议", "dispute", "disputes"},
-	compensation.UnknownRefund:         {"未知退款", "unknown refund", "unknown refunds"},
-	compensation.NotifyExhausted:       {"通知失败", "notification out of attempts", "notifications out of attempts"},
-	compensation.StuckPaying:           {"支付无结果", "payment without a result", "payments without a result"},
-	compensation.UnknownEvent:          {"未知类型的消息", "message of an unknown type", "messages of an unknown type"},
-	compensation.SubscriptionExhausted: {"订阅方通知失败", "notification of a subscriber out of attempts", "notifications of subscribers out of attempts"},
-	compensation.DecryptFailed:         {"无法解密的消息", "message that cannot be decrypted", "messages that cannot be decrypted"},
-	compensation.Malformed:             {"内容不完整的消息", "malformed message", "malformed messages"},
+	exception.AmountMismatch:        {"金额不符", "amount mismatch", "amount mismatches"},
+	exception.CurrencyMismatch:      {"币种不符", "currency mismatch", "currency mismatches"},
+	exception.AccountMismatch:       {"收款账户不符", "account mismatch", "account mismatches"},
+	exception.DuplicatePayment:      {"重复付款", "duplicate payment", "duplicate payments"},
+	exception.LatePayment:           {"关单后到账", "late payment", "late payments"},
+	exception.UnknownOrder:          {"未知订单的付款", "payment for an unknown order", "payments for unknown orders"},
+	exception.DisputeOpened:         {"拒付争议", "dispute", "disputes"},
+	exception.UnknownRefund:         {"未知退款", "unknown refund", "unknown refunds"},
+	exception.NotifyExhausted:       {"通知失败", "notification out of attempts", "notifications out of attempts"},
+	exception.StuckPaying:           {"支付无结果", "payment without a result", "payments without a result"},
+	exception.UnknownEvent:          {"未知类型的消息", "message of an unknown type", "messages of an unknown type"},
+	exception.SubscriptionExhausted: {"订阅方通知失败", "notification of a subscriber out of attempts", "notifications of subscribers out of attempts"},
+	exception.DecryptFailed:         {"无法解密的消息", "message that cannot be decrypted", "messages that cannot be decrypted"},
+	exception.Malformed:             {"内容不完整的消息", "malformed message", "malformed messages"},
 }
 
 // ruleLinks is where in the console people go on.

@@ -7,7 +7,7 @@ import (
 	"backstop/internal/base/metric"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -18,15 +18,15 @@ import (
 // silent. Those of group commit begin with their writers.
 func beginCounters() {
 	// What else is opened on the exception desk does not come by a callback.
-	byCallback := slices.DeleteFunc(slices.Clone(compensation.Kinds), func(kind string) bool {
-		return kind == compensation.NotifyExhausted || kind == compensation.SubscriptionExhausted || kind == compensation.StuckPaying
+	byCallback := slices.DeleteFunc(slices.Clone(exception.Kinds), func(kind string) bool {
+		return kind == exception.NotifyExhausted || kind == exception.SubscriptionExhausted || kind == exception.StuckPaying
 	})
 	metric.Begin(metric.Callbacks, slices.Concat(callback.Refused, payment.Outcomes, byCallback)...)
 	metric.Begin(metric.Attempts, notify.Classes...)
 	metric.Begin(metric.Notifications, notify.Delivered, notify.RetryWait, notify.Exhausted)
 	metric.Begin(metric.BreakerChanges, breaker.Closed, breaker.Open, breaker.HalfOpen)
 	metric.Begin(metric.OrdersMoved, order.Statuses[1:]...) // the first is that of a new order
-	metric.Begin(metric.Exceptions, compensation.Kinds...)
+	metric.Begin(metric.Exceptions, exception.Kinds...)
 	metric.Begin(metric.Nudges, metric.NudgeSent, metric.NudgeDropped)
 	metric.Begin(metric.Alerts, alert.Names...)
 	metric.Begin(metric.AlertMessages, alert.Tries...)

@@ -16,7 +16,7 @@ import (
 	"backstop/internal/base/metric"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/base/trace"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -235,7 +235,7 @@ func bound(said supplier.Callback, err error, steps *supplier.Trace) (supplier.C
 	steps.Fail("content", "%s", reason)
 	said.Status, said.Final = supplier.Other, false
 	return supplier.Callback{}, &supplier.Unreadable{
-		Kind: compensation.Malformed, Result: supplier.Malformed, Reason: reason, Callback: said,
+		Kind: exception.Malformed, Result: supplier.Malformed, Reason: reason, Callback: said,
 	}
 }
 

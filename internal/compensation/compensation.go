@@ -1,147 +1,65 @@
-// Package compensation (补单) keeps what people must see or what must be pushed
-// to an end: the exception table.
+// Package compensation has the names of package exception for the pages that still
+// use these; it goes when the last of them is changed.
 package compensation
 
-import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
+import "backstop/internal/exception"
 
-	"backstop/internal/base/db"
-
-	"github.com/uptrace/bun"
+// The types of package exception.
+type (
+	Item       = exception.Item
+	State      = exception.State
+	Outcome    = exception.Outcome
+	Settlement = exception.Settlement
+	FieldError = exception.FieldError
+	Query      = exception.Query
 )
 
-// States are all states of an exception.
-var States = []string{Opened, Assigned, "proposed", "approved", "executing", "failed", Resolved, Ignored}
-
-// Unsettled are the states of an exception that has not ended.
-var Unsettled = []string{Opened, Assigned, "proposed", "approved", "executing", "failed"}
-
-// Opened is the state in which every exception starts. What is Resolved is open
-// again when it is reported again; what is Ignored stays so.
+// Kinds and states, untyped.
 const (
+	UnknownOrder          = exception.UnknownOrder
+	AmountMismatch        = exception.AmountMismatch
+	CurrencyMismatch      = exception.CurrencyMismatch
+	AccountMismatch       = exception.AccountMismatch
+	LatePayment           = exception.LatePayment
+	DuplicatePayment      = exception.DuplicatePayment
+	UnknownRefund         = exception.UnknownRefund
+	DisputeOpened         = exception.DisputeOpened
+	UnknownEvent          = exception.UnknownEvent
+	DecryptFailed         = exception.DecryptFailed
+	Malformed             = exception.Malformed
+	NotifyExhausted       = exception.NotifyExhausted
+	StuckPaying           = exception.StuckPaying
+	SubscriptionExhausted = exception.SubscriptionExhausted
+
 	Opened   = "open"
+	Assigned = "assigned"
 	Resolved = "resolved"
 	Ignored  = "ignored"
+
+	RefundedElsewhere = exception.RefundedElsewhere
+	AcceptedElsewhere = exception.AcceptedElsewhere
+	NoEffect          = exception.NoEffect
 )
 
-// Item is one exception. One fact is one row, however often it is reported:
-// unique by kind, supplier, subject and order. A dispute is unique without its
-// order, which may be found only by a later message.
-type Item struct {
-	bun.BaseModel `bun:"table:exceptions,alias:x"`
+// The values and functions of package exception.
+var (
+	Kinds     = exception.Kinds
+	HeldKinds = exception.HeldKinds
+	Outcomes  = exception.Outcomes
+	Unsettled = exception.Moves.Open()
+	States    = exception.Moves.Words()
 
-	ID         int64           `bun:"id,pk"`
-	Kind       string          `bun:"kind"`
-	State      string          `bun:"state"`
-	SupplierID int64           `bun:"supplier_id"`
-	MerchantID int64           `bun:"merchant_id"`
-	OrderID    int64           `bun:"order_id"`
-	OrderNo    string          `bun:"order_no"`
-	Subject    string          `bun:"subject"` // supplier trade number, refund, or the notification's id
-	Amount     int64           `bun:"amount"`  // minor units that the exception is about
-	Currency   string          `bun:"currency"`
-	Detail     json.RawMessage `bun:"detail,type:jsonb"`
-	Seen       int64           `bun:"seen"` // how often the fact was reported
-	OpenedAt   int64           `bun:"opened_at"`
-	UpdatedAt  int64           `bun:"updated_at"`
-	ResolvedAt *int64          `bun:"resolved_at"`
-	Assignee   string          `bun:"assignee"` // an operator; empty = unassigned
-	// OccurredAt is when what the detail says happened, by the supplier's clock (Unix
-	// µs): an older report that comes late does not replace it. 0 = the last report
-	// counts.
-	OccurredAt int64 `bun:"occurred_at"`
-	// Outcome is how an exception about money ended, Reference what proves it.
-	Outcome   Outcome `bun:"outcome"`
-	Reference string  `bun:"reference"`
-}
+	CarriesMoney = exception.CarriesMoney
+	IsHeld       = exception.IsHeld
+	Open         = exception.Open
+	Detail       = exception.Detail
+	Find         = exception.Find
+	List         = exception.List
+	Assign       = exception.Assign
+	Settle       = exception.Settle
+	Reopen       = exception.Reopen
 
-// key is what makes two reports one fact.
-func (i *Item) key() string {
-	key := fmt.Sprintf("%s\x00%d\x00%s", i.Kind, i.SupplierID, i.Subject)
-	if i.Kind == DisputeOpened {
-		return key
-	}
-	return key + "\x00" + i.OrderNo
-}
-
-// merge counts another report of the same fact.
-func (i *Item) merge(other *Item) {
-	i.Seen++
-	if other.OccurredAt >= i.OccurredAt {
-		i.Detail, i.Amount, i.Currency, i.OccurredAt = other.Detail, other.Amount, other.Currency, other.OccurredAt
-	}
-	if other.OrderID != 0 {
-		i.OrderID, i.OrderNo, i.MerchantID = other.OrderID, other.OrderNo, other.MerchantID
-	}
-}
-
-// Open gathers the exceptions among the caller's writes. A fact that is known
-// already is counted again; it keeps its state, unless it was resolved.
-func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
-	now := d.Now()
-	seen := map[string]*Item{}
-	for _, i := range items {
-		if len(i.Detail) == 0 {
-			i.Detail = json.RawMessage("{}")
-		}
-		// One statement must not meet one row twice.
-		if first := seen[i.key()]; first != nil {
-			first.merge(i)
-			continue
-		}
-		seen[i.key()] = i
-		i.ID, i.State, i.Seen, i.OpenedAt, i.UpdatedAt = d.NewID(), Opened, 1, now, now
-	}
-	var disputes, others []*Item
-	// Rows of one type are shared by all who report it: everybody locks them in one order.
-	for _, key := range slices.Sorted(maps.Keys(seen)) {
-		if seen[key].Kind == DisputeOpened {
-			disputes = append(disputes, seen[key])
-		} else {
-			others = append(others, seen[key])
-		}
-	}
-	report(tx, w, disputes, "(supplier_id, subject) WHERE kind = '"+DisputeOpened+"'")
-	report(tx, w, others, "(kind, supplier_id, subject, order_no)")
-}
-
-// report inserts rows, or counts them where the unique columns are there already.
-func report(tx db.Tx, w *db.Writes, rows []*Item, unique string) {
-	if len(rows) == 0 {
-		return
-	}
-	const newer = "EXCLUDED.occurred_at >= x.occurred_at"
-	q := tx.NewInsert().Model(&rows).On("CONFLICT " + unique + " DO UPDATE").
-		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at")
-	for _, column := range []string{"detail", "amount", "currency", "occurred_at"} {
-		q = q.Set(column + " = CASE WHEN " + newer + " THEN EXCLUDED." + column + " ELSE x." + column + " END")
-	}
-	for _, column := range []string{"order_id", "order_no", "merchant_id"} {
-		q = q.Set(column + " = CASE WHEN EXCLUDED.order_id <> 0 THEN EXCLUDED." + column + " ELSE x." + column + " END")
-	}
-	// What was resolved and happens again wants people again.
-	for _, again := range [][2]string{{"state", "'" + Opened + "'"}, {"assignee", "''"}, {"outcome", "''"}, {"reference", "''"}, {"resolved_at", "NULL"}, {"alerted_at", "NULL"}} {
-		q = q.Set(again[0]+" = CASE WHEN x.state = ? AND "+newer+" THEN "+again[1]+" ELSE x."+again[0]+" END", Resolved)
-	}
-	w.Add(q)
-}
-
-// Detail makes an exception's detail. It is shown to people: no secrets.
-func Detail(fields map[string]any) json.RawMessage {
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		return json.RawMessage("{}")
-	}
-	return raw
-}
-
-// Resolve ends the open exceptions of a kind about one subject: somebody took
-// what they were about in hand. Reported again, they are open again.
-func Resolve(tx db.Tx, d *db.DB, kind, subject string) *bun.RawQuery {
-	now := d.Now()
-	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ? WHERE kind = ? AND supplier_id = 0 AND subject = ?"+
-		" AND state IN ('open', 'assigned')", Resolved, now, now, kind, subject)
-}
+	ErrNoException = exception.ErrNotFound
+	ErrOver        = exception.ErrEnded
+	ErrOpen        = exception.ErrOpen
+)

@@ -97,7 +97,7 @@ func (b *Book) addIDs(ctx context.Context, rows []Delivery) error {
 
 // holds says whether a notification is parked.
 func (b *Book) holds(d *notify.Delivery) bool {
-	return (d.Status == notify.Queued || d.Status == notify.RetryWait) && b.isParked(d.MerchantID)
+	return d.Status.Waiting() && b.isParked(d.MerchantID)
 }
 
 func (b *Book) selectDeliveries(rows *[]Delivery) *bun.SelectQuery {
@@ -186,7 +186,7 @@ func (b *Book) matchDeliveries(ctx context.Context, f *DeliveryFilter) (*deliver
 		}
 		m.add("d.merchant_id = ?", id)
 	}
-	if m.scans && (f.Risk != "" || isWaiting(f.Status)) {
+	if m.scans && (f.Risk != "" || notify.Status(f.Status).Open()) {
 		m.add("d.next_at IS NOT NULL")
 		return m, b.gather(ctx, m, f.window())
 	}
@@ -212,15 +212,6 @@ func (b *Book) gather(ctx context.Context, m *deliveryMatch, w bounds) error {
 	slices.Sort(m.ids)
 	m.gathered, m.scans = true, false
 	return nil
-}
-
-// isWaiting says whether a notification of that status is still on its way.
-func isWaiting(status string) bool {
-	switch notify.Status(status) {
-	case notify.Queued, notify.Sending, notify.RetryWait:
-		return true
-	}
-	return false
 }
 
 // ErrTooMany says that a filter finds more notifications than may be taken up

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"backstop/internal/audit"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 )
 
@@ -119,7 +119,7 @@ func (b *Book) Notification(ctx context.Context, id string, delivery int64) (*No
 
 // Exception is one exception with what people did about it, newest first.
 type Exception struct {
-	compensation.Item
+	exception.Item
 	Supplier string // code
 	Merchant string // code
 	Acts     []audit.Row
@@ -127,7 +127,7 @@ type Exception struct {
 
 // Exception reads one exception. Errors: ErrNotFound.
 func (b *Book) Exception(ctx context.Context, id int64) (*Exception, error) {
-	var rows []compensation.Item
+	var rows []exception.Item
 	if err := b.db.Read.NewSelect().Model(&rows).Where("x.id = ?", id).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read an exception: %w", err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
@@ -12,8 +12,8 @@ import (
 
 // States of exceptions that stand for several.
 const (
-	NeedsPerson = "needs"   // waits until a person does something: Waiting
-	Unsettled   = "waiting" // nobody has put it right or dismissed it
+	NeedsPerson = "needs"   // nothing goes on until a person acts
+	Unsettled   = "waiting" // neither resolved nor ignored
 )
 
 // ExceptionFilter asks for exceptions. Empty fields do not filter.
@@ -28,15 +28,15 @@ type ExceptionFilter struct {
 // Exceptions is one page of exceptions. Nobody made many of them by being busy,
 // and what waits for a person waits for as long as it takes: where the state or
 // the kind is given, an index finds them however old they are.
-func (b *Book) Exceptions(ctx context.Context, f ExceptionFilter) (Page[compensation.Item], error) {
+func (b *Book) Exceptions(ctx context.Context, f ExceptionFilter) (Page[exception.Item], error) {
 	var c conditions
 	c.equal("x.order_no", f.OrderNo)
-	states := []string{f.State}
+	states := []exception.State{exception.State(f.State)}
 	switch f.State {
 	case NeedsPerson:
-		states = Waiting
+		states = exception.Moves.NeedsPerson()
 	case Unsettled:
-		states = compensation.Unsettled
+		states = exception.Moves.Open()
 	}
 	switch {
 	case f.Kind != "":
@@ -50,19 +50,19 @@ func (b *Book) Exceptions(ctx context.Context, f ExceptionFilter) (Page[compensa
 	if f.Risk != "" {
 		rows, ok := report.RowsOf(report.Part(f.Risk), b.db.Now())
 		if !ok || rows.Table != "exceptions" {
-			return Page[compensation.Item]{}, nil
+			return Page[exception.Item]{}, nil
 		}
 		c.add(rows.Where, rows.Args...)
 	}
 	w := f.ids()
-	var rows []compensation.Item
+	var rows []exception.Item
 	q := c.apply(b.db.Read.NewSelect().Model(&rows))
 	if err := f.within(q, "x", w).Scan(ctx); err != nil {
-		return Page[compensation.Item]{}, fmt.Errorf("read exceptions: %w", err)
+		return Page[exception.Item]{}, fmt.Errorf("read exceptions: %w", err)
 	}
 	for i := range rows {
 		MaskException(&rows[i])
 	}
-	page := cut(f.Slice, w, rows, func(i compensation.Item) int64 { return i.ID })
+	page := cut(f.Slice, w, rows, func(i exception.Item) int64 { return i.ID })
 	return page, counted(ctx, b, &page, f.Slice, w, false, "exceptions", "x", c.apply)
 }

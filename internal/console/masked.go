@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"backstop/internal/callback"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
@@ -84,7 +84,7 @@ func (n *Notification) Mask() {
 func (x *Exception) Mask() { MaskException(&x.Item) }
 
 // MaskException hides what an exception repeats of a message.
-func MaskException(x *compensation.Item) { maskerOf(x.OrderNo).exception(x) }
+func MaskException(x *exception.Item) { maskerOf(x.OrderNo).exception(x) }
 
 // MaskCallback hides what a line of a list repeats of a callback.
 func MaskCallback(r *callback.Row) {
@@ -124,7 +124,7 @@ func (m masker) steps(steps []supplier.Step) {
 	}
 }
 
-func (m masker) exception(x *compensation.Item) {
+func (m masker) exception(x *exception.Item) {
 	if len(x.Detail) == 0 {
 		return
 	}

@@ -162,7 +162,7 @@ func (b *Book) byStatus(ctx context.Context, which string, merchants []int64) (m
 		of[r.Status] = r
 		counted += r.Count
 	}
-	for _, s := range []notify.Status{notify.Queued, notify.RetryWait, notify.Sending} {
+	for _, s := range notify.Moves.Open() {
 		l := of[s]
 		l.Cut = counted >= laneRows
 		of[s] = l

@@ -97,7 +97,7 @@ func (b *Book) addResent(ctx context.Context, s *Story) (err error) {
 			continue // of earlier versions no act names one
 		}
 		s.Resent = &Resent{Act: last, Delivery: x}
-		if x.Status == notify.Queued || x.Status == notify.RetryWait {
+		if x.Status.Waiting() {
 			s.Resent.Breaker, err = b.held(ctx, x)
 		}
 	}

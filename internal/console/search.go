@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"backstop/internal/base/money"
+	"backstop/internal/base/moves"
 	"backstop/internal/notify"
+	"backstop/internal/payment"
 
 	"github.com/uptrace/bun"
 )
@@ -47,7 +49,7 @@ func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
 		skip  bool
 	}{
 		{"SELECT order_id FROM payment_attempts WHERE supplier_trade_no = ? AND supplier_trade_no <> ''" +
-			" AND status IN ('succeeded', 'succeeded_surplus') LIMIT ?", []any{q, foundMost}, false},
+			" AND " + moves.In("status", payment.Settled...) + " LIMIT ?", []any{q, foundMost}, false},
 		{
 			"SELECT id FROM orders WHERE substr(order_no, length(order_no) - 5) = ? AND substr(order_no, length(order_no) - ?) = ? LIMIT ?",
 			[]any{ending(q), len(q) - 1, q, foundMost + 1},

@@ -9,7 +9,7 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -51,9 +51,9 @@ type Item struct {
 	Move      *order.History
 	Queued    *notify.Delivery // the notification was written
 	Attempt   *notify.Attempt
-	Exception *compensation.Item // it was opened
-	Settled   *compensation.Item // it came to its end
-	Breaker   *breaker.Change    // of the merchant's, while the order's notifications were open
+	Exception *exception.Item // it was opened
+	Settled   *exception.Item // it came to its end
+	Breaker   *breaker.Change // of the merchant's, while the order's notifications were open
 	Act       *audit.Row
 	Plan      *Plan
 }
@@ -106,7 +106,7 @@ type Story struct {
 	Deliveries []notify.Delivery // newest first
 	Parked     map[int64]bool    // the deliveries that wait for a breaker
 	Bodies     map[int64]string  // what merchants are sent, by event, as it was frozen
-	Exceptions []compensation.Item
+	Exceptions []exception.Item
 	Transfers  []ledger.Line // of the order's money, oldest first
 	Told       string        // notify_status
 	Resend     *Resend       // what a person would send again; nil = nothing
@@ -259,7 +259,7 @@ func (b *Book) addAttempts(ctx context.Context, s *Story) error {
 }
 
 func (b *Book) addExceptions(ctx context.Context, s *Story) error {
-	rows, _, err := compensation.List(ctx, b.db.Read, compensation.Query{OrderNo: s.Order.OrderNo, Limit: storyRows})
+	rows, _, err := exception.List(ctx, b.db.Read, exception.Query{OrderNo: s.Order.OrderNo, Limit: storyRows})
 	if err != nil {
 		return err
 	}

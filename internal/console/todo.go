@@ -9,7 +9,7 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
@@ -47,10 +47,7 @@ func (t Todo) Several() bool {
 }
 
 // Kinds are all kinds of exceptions, those about money first.
-var Kinds = compensation.Kinds
-
-// Waiting are the states in which an exception waits for a person.
-var Waiting = []string{compensation.Opened, compensation.Assigned, "proposed", "failed"}
+var Kinds = exception.Kinds
 
 const (
 	// todoRows bounds what is counted of one kind.
@@ -108,7 +105,7 @@ func (b *Book) todoExceptions(ctx context.Context) ([]Todo, error) {
 		}
 		err := b.db.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(opened_at) AS oldest FROM"+
 			" (SELECT currency, amount, opened_at FROM exceptions WHERE kind = ? AND state IN (?) LIMIT ?) AS w GROUP BY currency ORDER BY currency",
-			kind, bun.List(Waiting), todoRows).Scan(ctx, &rows)
+			kind, bun.List(exception.Moves.NeedsPerson()), todoRows).Scan(ctx, &rows)
 		if err != nil {
 			return nil, fmt.Errorf("count exceptions: %w", err)
 		}

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/payment/paymenttest"
 )
 
@@ -26,14 +26,14 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for i, x := range []compensation.Item{
-			{Kind: compensation.DisputeOpened, State: "open", Amount: 2500, Currency: "USD"},
-			{Kind: compensation.AmountMismatch, State: "assigned", Amount: 5000, Currency: "CNY"},
-			{Kind: compensation.LatePayment, State: "open", Amount: 90000, Currency: "CNY"},
-			{Kind: compensation.Malformed, State: "open"},
-			{Kind: compensation.StuckPaying, State: "resolved", Amount: 99, Currency: "CNY"},
+		for i, x := range []exception.Item{
+			{Kind: exception.DisputeOpened, State: "open", Amount: 2500, Currency: "USD"},
+			{Kind: exception.AmountMismatch, State: "assigned", Amount: 5000, Currency: "CNY"},
+			{Kind: exception.LatePayment, State: "open", Amount: 90000, Currency: "CNY"},
+			{Kind: exception.Malformed, State: "open"},
+			{Kind: exception.StuckPaying, State: "resolved", Amount: 99, Currency: "CNY"},
 		} {
-			x.ID, x.Detail, x.OpenedAt, x.Subject = int64(i+1), compensation.Detail(nil), now, fmt.Sprint(i)
+			x.ID, x.Detail, x.OpenedAt, x.Subject = int64(i+1), exception.Detail(nil), now, fmt.Sprint(i)
 			if _, err := d.NewInsert().Model(&x).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -2,11 +2,10 @@ package console
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 )
@@ -47,7 +46,7 @@ const overdueAfter = 30 * time.Second
 // Why is that sentence with what it says.
 type Why struct {
 	Rule      Rule
-	Exception *compensation.Item
+	Exception *exception.Item
 	Delivery  *notify.Delivery
 	At        int64 // when it goes on by itself, or should have; 0 = never
 	Attempts  int   // that the merchant's schedule allows in all
@@ -80,7 +79,7 @@ func (b *Book) attemptsOf(d *notify.Delivery) int {
 
 func (b *Book) whyOrder(s *Story, now int64) Why {
 	for i := range s.Exceptions {
-		if x := &s.Exceptions[i]; slices.Contains(stillOpen, x.State) && x.Kind != compensation.NotifyExhausted {
+		if x := &s.Exceptions[i]; x.State.Open() && x.Kind != exception.NotifyExhausted {
 			return Why{Rule: WhyException, Exception: x, Fired: firedBy[x.Kind]}
 		}
 	}
@@ -120,11 +119,11 @@ func late(now, at int64) bool { return now-at > overdueAfter.Microseconds() }
 
 // firedBy are the checks behind exceptions, as the core makes them.
 var firedBy = map[string]string{
-	compensation.AmountMismatch:   "callback.amount ≠ order.amount",
-	compensation.CurrencyMismatch: "callback.currency ≠ order.currency",
-	compensation.AccountMismatch:  "callback.account ≠ supplier.account",
-	compensation.LatePayment:      "order.status ∈ {closed, failed}",
-	compensation.DuplicatePayment: "order.status = paid",
+	exception.AmountMismatch:   "callback.amount ≠ order.amount",
+	exception.CurrencyMismatch: "callback.currency ≠ order.currency",
+	exception.AccountMismatch:  "callback.account ≠ supplier.account",
+	exception.LatePayment:      "order.status ∈ {closed, failed}",
+	exception.DuplicatePayment: "order.status = paid",
 }
 
 // whyDelivery says what is open with a notification; nothing where it is over and
@@ -207,7 +206,7 @@ func evidenceOf(s *Story) (at []int) {
 		case w.Exception != nil:
 			proves = item.Exception == w.Exception ||
 				item.Callback != nil && item.Callback.Outcome == w.Exception.Kind &&
-					(item.Callback.TradeNo == w.Exception.Subject || w.Exception.Kind == compensation.DisputeOpened)
+					(item.Callback.TradeNo == w.Exception.Subject || w.Exception.Kind == exception.DisputeOpened)
 		case w.Breaker != nil && item.Breaker != nil:
 			proves = item.Breaker.Generation <= w.Breaker.Generation
 		case w.Delivery != nil && item.Attempt != nil:
@@ -231,6 +230,3 @@ func evidenceOf(s *Story) (at []int) {
 
 // mostEvidence bounds the list: the newest events say enough.
 const mostEvidence = 5
-
-// stillOpen are the states in which an exception waits for its end.
-var stillOpen = []string{"open", "assigned", "proposed", "approved", "executing"}

@@ -46,8 +46,8 @@ const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_
 
 // claimUpdate finds its rows by id alone. Where the planner sees that only what is
 // due can match, it also walks all that is due, as it believes that this is little.
-const claimUpdate = "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?" +
-	" WHERE id IN (?) AND coalesce(next_at, 9223372036854775807) <= ? AND status IN (?, ?, ?) AND "
+var claimUpdate = "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?" +
+	" WHERE id IN (?) AND coalesce(next_at, 9223372036854775807) <= ? AND " + claimable + " AND "
 
 // claimTimeout bounds one claim or pull.
 const claimTimeout = 5 * time.Second
@@ -111,7 +111,7 @@ func (d *Dispatcher) claimEach(ctx context.Context, batch []*ticket) ([]*load, e
 func (d *Dispatcher) claimText() string { return claimUpdate + d.within() + claimedColumns }
 
 func (d *Dispatcher) claimArgs(lease int64, ids, linked []int64, now int64) []any {
-	return append([]any{Sending, d.o.DB.Boot(), lease, ids, now, Queued, RetryWait, Sending}, d.withinArgs(linked, now)...)
+	return append([]any{Sending, d.o.DB.Boot(), lease, ids, now}, d.withinArgs(linked, now)...)
 }
 
 // pull fetches a merchant's next due rows when its line has run out and more may

@@ -12,7 +12,7 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/merchant"
 
 	"github.com/uptrace/bun"
@@ -279,10 +279,10 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx db.Tx, batch []*outcom
 	return did, nil
 }
 
-// openExhausted puts notifications that ran out of attempts on the exception
-// desk, in the transaction that ends them.
+// openExhausted opens the exceptions of notifications that ran out of attempts, in
+// the transaction that ends them.
 func (d *Dispatcher) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
-	var items []*compensation.Item
+	var items []*exception.Item
 	for _, o := range batch {
 		if o.status != Exhausted || !won[o.claimed.ID] {
 			continue
@@ -296,17 +296,17 @@ func (d *Dispatcher) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, 
 		if err != nil {
 			return fmt.Errorf("read the order of an exhausted notification: %w", err)
 		}
-		kind, subject := deskPlace(o.claimed.publicID(), o.claimed.House, o.claimed.MerchantID)
+		kind, subject := exceptionKey(o.claimed.publicID(), o.claimed.House, o.claimed.MerchantID)
 		metric.Exceptions.WithLabelValues(kind).Inc()
-		items = append(items, &compensation.Item{
+		items = append(items, &exception.Item{
 			Kind: kind, MerchantID: o.claimed.MerchantID, OrderID: o.claimed.SubjectID,
 			OrderNo: order.OrderNo, Subject: subject, Amount: order.Amount, Currency: order.Currency,
-			Detail: compensation.Detail(map[string]any{
+			Detail: exception.Detail(map[string]any{
 				"type": o.claimed.EventType, "attempts": o.attempt.Number, "last_class": o.attempt.Class, "last_error": o.attempt.Error,
 			}),
 		})
 	}
-	compensation.Open(tx, w, d.o.DB, items)
+	exception.Open(tx, w, d.o.DB, items)
 	return nil
 }
 

@@ -102,14 +102,14 @@ func (d *Dispatcher) claimDigest(ctx context.Context, g digest) (*load, error) {
 	now := d.o.DB.Now()
 	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
 	due := d.o.DB.NewSelect().Table("deliveries").Column("id").
-		Where("merchant_id = ? AND next_at <= ? AND channel = ? AND endpoint = ? AND url = '' AND status IN (?, ?, ?) AND event_type IN (?)",
-			g.merchant, now, g.channel, g.endpoint, Queued, RetryWait, Sending, bun.List(g.types)).
+		Where("merchant_id = ? AND next_at <= ? AND channel = ? AND endpoint = ? AND url = '' AND "+claimable+" AND event_type IN (?)",
+			g.merchant, now, g.channel, g.endpoint, bun.List(g.types)).
 		OrderExpr("next_at, id").Limit(digestMost)
 	var rows []claimed
 	err := d.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
 		return q.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?"+
-			" WHERE id IN (?) AND next_at <= ? AND status IN (?, ?, ?)"+claimedColumns,
-			Sending, d.o.DB.Boot(), lease, d.o.DB.ForUpdate(due), now, Queued, RetryWait, Sending).Scan(ctx, &rows)
+			" WHERE id IN (?) AND next_at <= ? AND "+claimable+claimedColumns,
+			Sending, d.o.DB.Boot(), lease, d.o.DB.ForUpdate(due), now).Scan(ctx, &rows)
 	})
 	if err != nil || len(rows) == 0 {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/report"
 	"backstop/internal/settings"
 
@@ -317,14 +317,14 @@ func missingShares(ctx context.Context, tx db.Tx, d *db.DB, events, subjects []i
 	return missing, nil
 }
 
-// deskPlace is the kind and subject of the exception for a notification that ran
-// out of attempts. A merchant's event is one exception, however many addresses it
-// had; each system of the house has its own.
-func deskPlace(id string, house bool, owner int64) (kind, subject string) {
+// exceptionKey is the kind and subject of the exception for a notification that ran
+// out of attempts. A merchant's event is one exception, however many endpoints it
+// had; each subscriber has its own.
+func exceptionKey(id string, house bool, owner int64) (kind, subject string) {
 	if house {
-		return compensation.SubscriptionExhausted, id + "/" + strconv.FormatInt(owner, 36)
+		return exception.SubscriptionExhausted, id + "/" + strconv.FormatInt(owner, 36)
 	}
-	return compensation.NotifyExhausted, id
+	return exception.NotifyExhausted, id
 }
 
 // EnableEndpoint lets an address be used again that was disabled. Every node knows

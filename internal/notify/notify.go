@@ -14,20 +14,6 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Status is where one delivery stands. "parked" is not stored: it is a delivery
-// that waits while its merchant IsParked.
-type Status string
-
-// Statuses of a delivery.
-const (
-	Queued    Status = "queued"
-	Sending   Status = "sending" // claimed until next_at
-	RetryWait Status = "retry_wait"
-	Delivered Status = "delivered"
-	Exhausted Status = "exhausted"
-	Skipped   Status = "skipped" // nothing is sent; its class says why
-)
-
 // Event is one fact that a merchant is to be told, with its body frozen when the
 // fact happened. It is unique per subject, version and type.
 type Event struct {

@@ -138,10 +138,10 @@ func (d *Dispatcher) putOff(t *ticket, c claimed, until int64) {
 	defer cancel()
 	now := d.o.DB.Now()
 	due := d.o.DB.SkipLocked(d.o.DB.NewSelect().Table("deliveries").Column("id").
-		Where("merchant_id = ? AND next_at <= ? AND url <> '' AND status IN (?, ?)", c.MerchantID, now, Queued, RetryWait).
+		Where("merchant_id = ? AND next_at <= ? AND url <> '' AND "+waiting, c.MerchantID, now).
 		OrderExpr("next_at").Limit(putOffMost))
-	_, err := d.o.DB.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?) AND next_at <= ? AND status IN (?, ?)",
-		until, due, now, Queued, RetryWait).Exec(ctx)
+	_, err := d.o.DB.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?) AND next_at <= ? AND "+waiting,
+		until, due, now).Exec(ctx)
 	if err != nil {
 		d.o.Log.Error("put deliveries off", "merchant_id", c.MerchantID, "error", db.Explain(err))
 	}

@@ -9,7 +9,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/report"
 )
 
@@ -22,8 +22,7 @@ var ErrNoDelivery = errors.New("no such notification")
 
 // Resend makes one notification due at once, whatever became of it, and returns
 // what to nudge after the commit. What was over starts its schedule anew and
-// leaves the exception desk, to which it comes back when that schedule is used up
-// too; what waits goes now and keeps its place in the schedule. The notification's id stays
+// its exception is resolved, until that schedule is used up too; what waits goes now and keeps its place in the schedule. The notification's id stays
 // the same, so the merchant recognises the repeat. Errors: ErrNoDelivery,
 // ErrSending.
 func Resend(ctx context.Context, tx db.Tx, d *db.DB, deliveryID int64) (queue.Nudge, error) {
@@ -63,10 +62,10 @@ func Resend(ctx context.Context, tx db.Tx, d *db.DB, deliveryID int64) (queue.Nu
 // given up, then one that waits, and the merchant's before those of the house.
 func Neediest(all []*Delivery) *Delivery {
 	rank := func(x *Delivery) int {
-		switch x.Status {
-		case Exhausted:
+		switch row := Moves.Of(x.Status); {
+		case row.NeedsPerson:
 			return 0
-		case RetryWait, Queued, Sending:
+		case row.Open:
 			return 1
 		}
 		return 2
@@ -83,8 +82,8 @@ func Neediest(all []*Delivery) *Delivery {
 }
 
 // reopen counts the money of a delivery that was over as untold again, unless
-// another delivery of the event stands for it already, and takes the event off
-// the exception desk, unless another one has run out of attempts as well.
+// another delivery of the event stands for it already, and resolves the
+// event's exception, unless another one has run out of attempts as well.
 func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, r Delivery) error {
 	counted, stays := false, false
 	if r.Shared {
@@ -111,8 +110,8 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, r Delivery) e
 		if err != nil {
 			return err
 		}
-		kind, subject := deskPlace(ids[r.EventID], r.House, r.MerchantID)
-		w.Add(compensation.Resolve(tx, d, kind, subject))
+		kind, subject := exceptionKey(ids[r.EventID], r.House, r.MerchantID)
+		w.Add(exception.Resolve(tx, d, kind, subject))
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func OrderStatus(newestFirst []Delivery, parked bool) string {
 		}
 		word := string(d.Status)
 		switch {
-		case parked && (d.Status == Queued || d.Status == RetryWait):
+		case parked && d.Status.Waiting():
 			word = "parked"
 		case d.Status == RetryWait:
 			word = "retrying"

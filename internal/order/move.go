@@ -56,7 +56,7 @@ func Move(tx db.Tx, w *db.Writes, d *db.DB, changes []Change) error {
 	history := make([]History, len(changes))
 	for i, c := range changes {
 		o := c.Order
-		if !CanMove(o.Status, c.To) {
+		if !Moves.Can(o.Status, c.To) {
 			return fmt.Errorf("%w: %s from %s to %s", ErrMove, o.OrderNo, o.Status, c.To)
 		}
 		if !c.To.Open() {

@@ -2,6 +2,8 @@
 package order
 
 import (
+	"backstop/internal/base/moves"
+
 	"github.com/uptrace/bun"
 )
 
@@ -18,33 +20,43 @@ const (
 	Closed  Status = "closed"
 )
 
-// Statuses lists all statuses in the order of an order's life.
-var Statuses = []Status{Pending, Paying, Closing, Paid, Failed, Closed}
-
-// Open says that the order may still be paid, failed or closed.
-func (s Status) Open() bool { return s == Pending || s == Paying || s == Closing }
-
-// moves is every legal change of status. Nothing else may write the column.
+// Moves is every legal change of status. Nothing else may write the column.
 //
 // Closed and failed to paid is the acceptance of late money by two people; no
 // callback takes that way.
-var moves = map[Status][]Status{
-	Pending: {Paying, Closing, Paid, Failed, Closed},
-	Paying:  {Closing, Paid, Failed, Closed},
-	Closing: {Paying, Paid, Failed, Closed},
-	Closed:  {Paid},
-	Failed:  {Paid},
+var Moves = moves.Table[Status]{
+	Noun: "Order", Column: "orders.status",
+	About: "Changed by `order.Move` alone, by compare-and-set on the status and version that were read. " +
+		"Each change writes a row of history and the notification in the same transaction. " +
+		"`failed` and `closed` to `paid` is the acceptance of late money by two people. " +
+		"No callback takes that way: money that comes late is the exception `late_payment`, and the order stays as it is.",
+	Rows: []moves.Row[Status]{
+		{
+			Status: Pending, Initial: true, Open: true, To: []Status{Paying, Closing, Paid, Failed, Closed},
+			Meaning: "Created; no payment was started.",
+		},
+		{
+			Status: Paying, Open: true, To: []Status{Closing, Paid, Failed, Closed},
+			Meaning: "A payment was started: money may come.",
+		},
+		{
+			Status: Closing, Open: true, To: []Status{Paying, Paid, Failed, Closed},
+			Meaning: "Timeout or cancel while money may still come; waits for the supplier, or for `BACKSTOP_CLOSING_GRACE`.",
+		},
+		{Status: Paid, Meaning: "The money is there."},
+		{Status: Failed, To: []Status{Paid}, Meaning: "Every attempt failed for good."},
+		{
+			Status: Closed, To: []Status{Paid},
+			Meaning: "Timeout, cancel, or the supplier closed the last open payment (`supplier_closed`); what was reserved is free again.",
+		},
+	},
 }
 
-// CanMove says whether the table of moves has the change.
-func CanMove(from, to Status) bool {
-	for _, s := range moves[from] {
-		if s == to {
-			return true
-		}
-	}
-	return false
-}
+// Statuses lists all statuses in the order of an order's life.
+var Statuses = Moves.Statuses()
+
+// Open says that the order may still be paid, failed or closed.
+func (s Status) Open() bool { return Moves.Of(s).Open }
 
 // Cause says why a status changed; it is stored with every row of the history.
 type Cause string

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/moves"
 	"backstop/internal/order"
 
 	"github.com/uptrace/bun"
@@ -13,7 +14,7 @@ import (
 // AttemptStatus is where one try at a supplier stands.
 type AttemptStatus string
 
-// Statuses of an attempt. Succeeded settles its order and is unique for it;
+// Statuses of an attempt, see Moves. Succeeded settles its order and is unique for it;
 // money that came beside it, or late, is SucceededSurplus.
 const (
 	Submitted        AttemptStatus = "submitted"
@@ -39,12 +40,44 @@ type Attempt struct {
 	UpdatedAt       int64         `bun:"updated_at"`
 }
 
-func (a *Attempt) settled() bool { return a.Status == Succeeded || a.Status == SucceededSurplus }
+// Moves is every legal change of an attempt's status: upsertAttempts and
+// closeAttempts alone write the column.
+var Moves = moves.Table[AttemptStatus]{
+	Noun: "Payment attempt", Column: "payment_attempts.status",
+	About: "One try at a supplier. Its messages come in any order and come again: what failed or was closed may bring money all the same. " +
+		"Written under the lock of its order, by an upsert whose update has the table as its condition.",
+	Rows: []moves.Row[AttemptStatus]{
+		{
+			Status: Submitted, Initial: true, Open: true, To: []AttemptStatus{Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
+			Meaning: "The merchant started a payment: money may come.",
+		},
+		{Status: Succeeded, Initial: true, Meaning: "It settled its order; one attempt of an order does."},
+		{
+			Status: SucceededSurplus, Initial: true, NeedsPerson: true, To: []AttemptStatus{SucceededSurplus},
+			Meaning: "Money came late, or a second time: an exception stands for it.",
+		},
+		{
+			Status: AttemptFailed, Initial: true, To: []AttemptStatus{Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
+			Meaning: "The supplier says that it failed for good.",
+		},
+		{
+			Status: AttemptClosed, Initial: true, To: []AttemptStatus{Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
+			Meaning: "Closed by the supplier, or with its order.",
+		},
+	},
+}
+
+// Settled are the statuses in which an attempt has brought money; the index of
+// trade numbers holds these.
+var Settled = []AttemptStatus{Succeeded, SucceededSurplus}
+
+// hasTrade finds attempts by their trade number through that index.
+var hasTrade = moves.In("status", Settled...) + " AND supplier_trade_no <> ''"
+
+func (a *Attempt) settled() bool { return slices.Contains(Settled, a.Status) }
 
 // open says that money may still come of the attempt.
-func (a *Attempt) open() bool {
-	return a.Status == "created" || a.Status == Submitted || a.Status == "unknown"
-}
+func (a *Attempt) open() bool { return Moves.Of(a.Status).Open }
 
 // attemptFor is the attempt that the message is about, with its new status: the
 // one of that reference, or a new one where the merchant started the payment
@@ -72,12 +105,16 @@ func (b *batch) attemptFor(r *Received, o *order.Order, status AttemptStatus) *A
 // rows are locked as they are met.
 func upsertAttempts(w *db.Writes, attempts []*Attempt) {
 	slices.SortFunc(attempts, func(a, b *Attempt) int { return cmp.Compare(a.OrderID, b.OrderID) })
-	w.Insert(&attempts, "CONFLICT (account_id, supplier_ref) DO UPDATE"+
-		" SET status = EXCLUDED.status, supplier_trade_no = EXCLUDED.supplier_trade_no, updated_at = EXCLUDED.updated_at")
+	w.GuardInsert(&attempts, onKnownAttempt)
 }
+
+// onKnownAttempt is a compare-and-set of an attempt that is there already.
+var onKnownAttempt = "CONFLICT (account_id, supplier_ref) DO UPDATE" +
+	" SET status = EXCLUDED.status, supplier_trade_no = EXCLUDED.supplier_trade_no, updated_at = EXCLUDED.updated_at" +
+	" WHERE " + Moves.Allows("pa.status", "EXCLUDED.status")
 
 // closeAttempts ends what was still open of orders that are closed.
 func closeAttempts(tx db.Tx, orderIDs []int64, now int64) *bun.RawQuery {
-	return tx.NewRaw("UPDATE payment_attempts SET status = ?, updated_at = ?"+
-		" WHERE order_id IN (?) AND status IN ('created', 'submitted', 'unknown')", AttemptClosed, now, bun.List(orderIDs))
+	return tx.NewRaw("UPDATE payment_attempts SET status = ?, updated_at = ? WHERE order_id IN (?) AND status IN (?)",
+		AttemptClosed, now, bun.List(orderIDs), bun.List(Moves.From(AttemptClosed, Moves.Open()...)))
 }

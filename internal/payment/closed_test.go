@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -35,7 +35,7 @@ func TestTheSupplierClosesAnOrder(t *testing.T) {
 		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE event_type = 'order.closed' AND status = 'queued'")
 		f.Want(t, 1, "SELECT count(*) FROM order_history WHERE to_status = 'closed' AND cause = 'supplier_closed' AND actor = 'supplier:sp-main' AND source_id <> 0")
 		f.Want(t, 0, "SELECT count(*) FROM exceptions")
-		if out := take(t, f, f.Callback(o.OrderNo, "T2", 1999)); out.Name != compensation.LatePayment {
+		if out := take(t, f, f.Callback(o.OrderNo, "T2", 1999)); out.Name != exception.LatePayment {
 			t.Errorf("money after it: %+v", out)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/queue"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -104,7 +104,7 @@ type batch struct {
 	release    []int64
 	facts      []notify.Fact
 	factOf     []int // facts[n] comes of items[factOf[n]]
-	exceptions []*compensation.Item
+	exceptions []*exception.Item
 }
 
 type tradeKey struct {
@@ -228,7 +228,7 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	const columns = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at FROM payment_attempts"
 	var rows []*Attempt
 	err := b.tx.Prepared(ctx, &rows, "WITH _k ? "+columns+" WHERE order_id IN (?) UNION ALL "+columns+
-		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''"+
+		" WHERE supplier_trade_no IN (?) AND "+hasTrade+
 		" UNION ALL SELECT callback_id, 0, k.account_id, k.event_key, digest, '"+takenBefore+"', 0, 0, 0 FROM callback_keys AS k, _k"+
 		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key",
 		db.Each{Models: &keys}, ids, trades)
@@ -360,7 +360,7 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	if err := b.p.o.Ledger.Post(ctx, b.tx, w, b.entries); err != nil {
 		return nil, err
 	}
-	compensation.Open(b.tx, w, d, b.exceptions)
+	exception.Open(b.tx, w, d, b.exceptions)
 	nudges, err := notify.Create(ctx, w, d, b.p.o.Here, b.facts)
 	if err != nil {
 		return nil, err

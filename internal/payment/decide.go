@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/base/money"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
 )
@@ -24,7 +24,7 @@ type decision struct {
 	order     *order.Order
 	to        order.Status // "" = no change
 	attempt   *Attempt     // to save
-	exception *compensation.Item
+	exception *exception.Item
 	steps     []supplier.Step
 }
 
@@ -69,20 +69,20 @@ func (b *batch) decide(r *Received) decision {
 	}
 	if d.order == nil {
 		d.fail("order", "no order has the reference %q", c.OrderRef)
-		d.except(r, compensation.UnknownOrder, map[string]any{"status": c.RawStatus})
+		d.except(r, exception.UnknownOrder, map[string]any{"status": c.RawStatus})
 		return d
 	}
 	d.pass("order", "%s is %s, version %d", d.order.OrderNo, d.order.Status, d.order.Version)
 	if account != nil {
 		d.fail("account", "%s is %q, not %q", account.field, account.got, account.want)
-		d.except(r, compensation.AccountMismatch, map[string]any{"field": account.field, "got": account.got, "want": account.want})
+		d.except(r, exception.AccountMismatch, map[string]any{"field": account.field, "got": account.got, "want": account.want})
 		return d
 	}
 	d.pass("account", "the message is for our account")
 	switch c.Status {
 	case supplier.Refunded:
 		d.fail("refund", "no refund of ours is known")
-		d.except(r, compensation.UnknownRefund, map[string]any{"refund_no": c.RefundNo, "status": c.RawStatus})
+		d.except(r, exception.UnknownRefund, map[string]any{"refund_no": c.RefundNo, "status": c.RawStatus})
 	case supplier.Closed:
 		b.decideClosed(r, &d)
 	case supplier.Failed:
@@ -151,18 +151,18 @@ func (b *batch) decidePaid(r *Received, d *decision) {
 	c, o := r.Callback, d.order
 	if c.Currency != o.Currency {
 		d.fail("currency", "%s, not %s", c.Currency, o.Currency)
-		d.except(r, compensation.CurrencyMismatch, map[string]any{"got": c.Currency, "want": o.Currency})
+		d.except(r, exception.CurrencyMismatch, map[string]any{"got": c.Currency, "want": o.Currency})
 		return
 	}
 	if c.Amount != o.Amount {
 		d.fail("amount", "%s, not %s %s", money.Format(c.Amount, c.Currency), money.Format(o.Amount, o.Currency), o.Currency)
-		d.except(r, compensation.AmountMismatch, map[string]any{"got": c.Amount, "want": o.Amount, "difference": c.Amount - o.Amount})
+		d.except(r, exception.AmountMismatch, map[string]any{"got": c.Amount, "want": o.Amount, "difference": c.Amount - o.Amount})
 		return
 	}
 	d.pass("amount", "%s %s", money.Format(c.Amount, c.Currency), c.Currency)
 	if by, ok := b.trades[tradeKey{r.Supplier.AccountID, c.TradeNo}]; ok && c.TradeNo != "" && by != o.ID {
 		d.fail("trade number", "%s has settled another order", c.TradeNo)
-		d.except(r, compensation.DuplicatePayment, map[string]any{"settled_order_id": fmt.Sprint(by)})
+		d.except(r, exception.DuplicatePayment, map[string]any{"settled_order_id": fmt.Sprint(by)})
 		return
 	}
 	switch {
@@ -176,11 +176,11 @@ func (b *batch) decidePaid(r *Received, d *decision) {
 	case o.Status == order.Paid:
 		d.fail("state", "paid already by trade number %s", o.SupplierTradeNo)
 		d.attempt = b.attemptFor(r, o, SucceededSurplus)
-		d.except(r, compensation.DuplicatePayment, map[string]any{"first_trade_no": o.SupplierTradeNo})
+		d.except(r, exception.DuplicatePayment, map[string]any{"first_trade_no": o.SupplierTradeNo})
 	default:
 		d.fail("state", "%s: the money came late", o.Status)
 		d.attempt = b.attemptFor(r, o, SucceededSurplus)
-		d.except(r, compensation.LatePayment, map[string]any{"status": o.Status, "close_reason": o.CloseReason})
+		d.except(r, exception.LatePayment, map[string]any{"status": o.Status, "close_reason": o.CloseReason})
 	}
 }
 
@@ -208,7 +208,7 @@ func (b *batch) decideClosed(r *Received, d *decision) {
 	c, o := r.Callback, d.order
 	if _, paid := b.trades[r.trade()]; paid && c.Reverses {
 		d.fail("refund", "no refund of ours is known")
-		d.except(r, compensation.UnknownRefund, map[string]any{"status": c.RawStatus})
+		d.except(r, exception.UnknownRefund, map[string]any{"status": c.RawStatus})
 		return
 	}
 	if !o.Status.Open() {
@@ -249,7 +249,7 @@ func (d *decision) exceptDispute(r *Received, now int64) {
 	if !c.Dispute.DueBy.IsZero() {
 		detail["due_by"] = c.Dispute.DueBy.UTC().Format(time.RFC3339)
 	}
-	d.except(r, compensation.DisputeOpened, detail)
+	d.except(r, exception.DisputeOpened, detail)
 	d.exception.Subject, d.exception.OccurredAt = c.Dispute.No, now
 	if !c.OccurredAt.IsZero() {
 		d.exception.OccurredAt = min(c.OccurredAt.UnixMicro(), now)
@@ -270,7 +270,7 @@ func (d *decision) exceptUnknown(r *Received) {
 	c := r.Callback
 	d.fail("status", "%q is not among the words that the adapter knows", c.RawStatus)
 	word := cmp.Or(c.RawStatus, noWord)
-	d.except(r, compensation.UnknownEvent, map[string]any{"type": word, "order_no": c.OrderRef})
+	d.except(r, exception.UnknownEvent, map[string]any{"type": word, "order_no": c.OrderRef})
 	d.exception.Subject = word
 	d.exception.OrderID, d.exception.OrderNo, d.exception.MerchantID = 0, "", 0
 	d.exception.Amount, d.exception.Currency = 0, ""
@@ -280,10 +280,10 @@ func (d *decision) exceptUnknown(r *Received) {
 func (d *decision) except(r *Received, kind string, detail map[string]any) {
 	c := r.Callback
 	d.outcome = kind
-	x := &compensation.Item{
+	x := &exception.Item{
 		Kind: kind, SupplierID: r.Supplier.ID, OrderNo: c.OrderRef, Subject: c.TradeNo, Amount: c.Amount, Currency: c.Currency,
 	}
-	if kind == compensation.UnknownRefund {
+	if kind == exception.UnknownRefund {
 		x.Subject = cmp.Or(c.RefundNo, c.EventKey) // a payment may be refunded in parts
 	}
 	if x.Subject == "" {
@@ -297,7 +297,7 @@ func (d *decision) except(r *Received, kind string, detail map[string]any) {
 	}
 	detail["supplier"] = r.Supplier.Code
 	detail["trade_no"] = c.TradeNo
-	x.Detail = compensation.Detail(detail)
+	x.Detail = exception.Detail(detail)
 	d.exception = x
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -37,7 +37,7 @@ func (d *disputes) at(second int64, status string, amount int64) *payment.Receiv
 }
 
 // theDispute is the only row of a dispute.
-func theDispute(t *testing.T, f *paymenttest.Fixture, no string) (x compensation.Item, detail map[string]any) {
+func theDispute(t *testing.T, f *paymenttest.Fixture, no string) (x exception.Item, detail map[string]any) {
 	t.Helper()
 	f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'dispute_opened' AND subject = ?", no)
 	if err := f.DB.NewSelect().Model(&x).Where("x.subject = ?", no).Scan(t.Context()); err != nil {
@@ -54,11 +54,11 @@ func TestADisputeIsOneRowWithItsNewestDetail(t *testing.T) {
 		o := create(t, f, nil)
 		take(t, f, f.Callback(o.OrderNo, "pi_1", o.Amount))
 		d := &disputes{f: f, no: "du_1", tradeNo: "pi_1"}
-		if out := take(t, f, d.at(1000, "needs_response", 1999)); out.Name != compensation.DisputeOpened || out.Result != supplier.Taken || out.OrderNo != o.OrderNo {
+		if out := take(t, f, d.at(1000, "needs_response", 1999)); out.Name != exception.DisputeOpened || out.Result != supplier.Taken || out.OrderNo != o.OrderNo {
 			t.Fatalf("outcome %+v", out)
 		}
 		x, detail := theDispute(t, f, "du_1")
-		if x.OrderNo != o.OrderNo || x.OrderID != o.ID || x.MerchantID != o.MerchantID || x.Amount != 1999 || x.Currency != "CNY" || x.State != compensation.Opened {
+		if x.OrderNo != o.OrderNo || x.OrderID != o.ID || x.MerchantID != o.MerchantID || x.Amount != 1999 || x.Currency != "CNY" || x.State != exception.Opened {
 			t.Errorf("%+v", x)
 		}
 		if detail["reason"] != "fraudulent" || detail["status"] != "needs_response" || detail["due_by"] != "2026-10-24T08:00:00Z" || detail["supplier"] != "sp-main" || detail["trade_no"] != "pi_1" {
@@ -125,7 +125,7 @@ func TestADisputeWithoutAnOrderStandsAloneUntilItIsFound(t *testing.T) {
 		}
 		o := create(t, f, nil)
 		take(t, f, f.Callback(o.OrderNo, "pi_2", o.Amount))
-		if out := take(t, f, early); out.Name != compensation.DisputeOpened || out.OrderNo != o.OrderNo {
+		if out := take(t, f, early); out.Name != exception.DisputeOpened || out.OrderNo != o.OrderNo {
 			t.Errorf("sent again once the order is paid: %+v", out)
 		}
 		if x, _ = theDispute(t, f, "du_2"); x.OrderNo != o.OrderNo || x.OrderID != o.ID || x.MerchantID != o.MerchantID || x.Seen != 2 {
@@ -192,7 +192,7 @@ func TestAnUnknownWordIsOneExceptionPerSupplierAndType(t *testing.T) {
 		}
 		o := create(t, f, nil)
 		for _, ref := range []string{"", o.OrderNo, "no-such-order"} {
-			if out := say("payout.failed", ref); out.Name != compensation.UnknownEvent || out.Result != supplier.Taken {
+			if out := say("payout.failed", ref); out.Name != exception.UnknownEvent || out.Result != supplier.Taken {
 				t.Fatalf("%q: %+v", ref, out)
 			}
 		}

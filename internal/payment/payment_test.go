@@ -13,7 +13,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
@@ -146,21 +146,21 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 			{"paid/pending", pending, nil, payment.Paid, order.Paid},
 			{"paid/paying", paying, nil, payment.Paid, order.Paid},
 			{"paid/closing", closing, nil, payment.Paid, order.Paid},
-			{"paid/paid", paid, nil, compensation.DuplicatePayment, order.Paid},
-			{"paid/closed", closed, nil, compensation.LatePayment, order.Closed},
-			{"over/pending", pending, amount, compensation.AmountMismatch, order.Pending},
-			{"short/paying", paying, short, compensation.AmountMismatch, order.Paying},
-			{"over/paid", paid, amount, compensation.AmountMismatch, order.Paid},
-			{"currency/pending", pending, currency, compensation.CurrencyMismatch, order.Pending},
-			{"account/pending", pending, account, compensation.AccountMismatch, order.Pending},
+			{"paid/paid", paid, nil, exception.DuplicatePayment, order.Paid},
+			{"paid/closed", closed, nil, exception.LatePayment, order.Closed},
+			{"over/pending", pending, amount, exception.AmountMismatch, order.Pending},
+			{"short/paying", paying, short, exception.AmountMismatch, order.Paying},
+			{"over/paid", paid, amount, exception.AmountMismatch, order.Paid},
+			{"currency/pending", pending, currency, exception.CurrencyMismatch, order.Pending},
+			{"account/pending", pending, account, exception.AccountMismatch, order.Pending},
 			{"failed/pending", pending, final, payment.OrderFailed, order.Failed},
 			{"failed/paying", paying, final, payment.OrderFailed, order.Failed},
 			{"failed/closing", closing, final, payment.OrderFailed, order.Failed},
 			{"failed/paid", paid, final, payment.FailedTry, order.Paid},
 			{"failed/closed", closed, final, payment.FailedTry, order.Closed},
 			{"try again/paying", paying, tryAgain, payment.FailedTry, order.Paying},
-			{"refund/paid", paid, refund, compensation.UnknownRefund, order.Paid},
-			{"refund/pending", pending, refund, compensation.UnknownRefund, order.Pending},
+			{"refund/paid", paid, refund, exception.UnknownRefund, order.Paid},
+			{"refund/pending", pending, refund, exception.UnknownRefund, order.Pending},
 			{"other/pending", pending, other, payment.Ignored, order.Pending},
 			{"closed/pending", pending, shut, payment.OrderClosed, order.Closed},
 			{"closed/paying", paying, shut, payment.OrderClosed, order.Closed},
@@ -168,7 +168,7 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 			{"closed/closed", closed, shut, payment.Ignored, order.Closed},
 			{"closed/paid", paid, shut, payment.Ignored, order.Paid},
 			{"closed, which reverses/pending", pending, reversed, payment.OrderClosed, order.Closed},
-			{"closed, which reverses/paid", paid, reversed, compensation.UnknownRefund, order.Paid},
+			{"closed, which reverses/paid", paid, reversed, exception.UnknownRefund, order.Paid},
 		}
 		for i, c := range cells {
 			o := c.from(create(t, f, nil))
@@ -191,7 +191,7 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 			}
 		}
 		unknown := f.Callback("no-such-order", "T-unknown", 5)
-		if out := take(t, f, unknown); out.Name != compensation.UnknownOrder || out.Result != supplier.Taken {
+		if out := take(t, f, unknown); out.Name != exception.UnknownOrder || out.Result != supplier.Taken {
 			t.Errorf("unknown order: %+v", out)
 		}
 		f.Want(t, f.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'"), "SELECT count(*) FROM transfers")
@@ -217,7 +217,7 @@ func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
 		right, wrong := f.Callback(o.OrderNo, "T-1", 1999), f.Callback(o.OrderNo, "T-1", 1999)
 		right.Callback.Identity = f.Supplier.Adapter.Identity()
 		wrong.Callback.Identity = map[string]string{"app": "A-9", "seller": "S-9"}
-		want(wrong, compensation.AccountMismatch, payment.Repeat)
+		want(wrong, exception.AccountMismatch, payment.Repeat)
 		want(right, payment.Paid, payment.Repeat)
 		want(wrong, payment.Repeat)
 		if got := reload(t, f, o); got.Status != order.Paid || got.Version != 2 {
@@ -226,7 +226,7 @@ func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
 
 		early := f.Callback("taken-over", "T-early", 1999)
 		early.Callback.Identity = right.Callback.Identity
-		want(early, compensation.UnknownOrder, payment.Repeat)
+		want(early, exception.UnknownOrder, payment.Repeat)
 		o = create(t, f, nil)
 		if _, err := f.DB.NewRaw("UPDATE orders SET order_no = 'taken-over' WHERE id = ?", o.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -270,7 +270,7 @@ func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
 		take(t, f, f.Callback(a.OrderNo, "same", 1999))
 		r := f.Callback(b.OrderNo, "same", 1999)
 		r.Callback.EventKey += "-2"
-		if out := take(t, f, r); out.Name != compensation.DuplicatePayment {
+		if out := take(t, f, r); out.Name != exception.DuplicatePayment {
 			t.Errorf("second order of one trade number: %+v", out)
 		}
 		if got := reload(t, f, b); got.Status != order.Pending {
@@ -283,9 +283,9 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := f.Callback("", "", 0)
 		r.Callback.EventKey = "ev-1"
-		r.Unreadable = &supplier.Unreadable{Kind: compensation.DecryptFailed, Result: supplier.InternalFailed, Reason: "wrong key"}
+		r.Unreadable = &supplier.Unreadable{Kind: exception.DecryptFailed, Result: supplier.InternalFailed, Reason: "wrong key"}
 		for range 3 {
-			if out := take(t, f, r); out.Name != compensation.DecryptFailed || out.Result != supplier.InternalFailed {
+			if out := take(t, f, r); out.Name != exception.DecryptFailed || out.Result != supplier.InternalFailed {
 				t.Errorf("%+v", out)
 			}
 		}
@@ -307,16 +307,16 @@ func TestEachRefundAndEachUnreadableMessageIsAnExceptionOfItsOwn(t *testing.T) {
 			r.Callback.Status, r.Callback.EventKey = supplier.Refunded, fmt.Sprintf("T-1:refunded:%d", minor)
 			take(t, f, r)
 		}
-		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", compensation.UnknownRefund)
-		f.Want(t, 1001, "SELECT sum(amount) FROM exceptions WHERE kind = ?", compensation.UnknownRefund)
+		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", exception.UnknownRefund)
+		f.Want(t, 1001, "SELECT sum(amount) FROM exceptions WHERE kind = ?", exception.UnknownRefund)
 		for _, body := range []string{"{", "[", "["} { // the last one is sent again
 			r := f.Callback("", "", 0)
 			r.Callback, r.Record.Body = supplier.Callback{}, []byte(body)
-			r.Unreadable = &supplier.Unreadable{Kind: compensation.Malformed, Result: supplier.Malformed, Reason: "odd"}
+			r.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Result: supplier.Malformed, Reason: "odd"}
 			take(t, f, r)
 		}
-		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", compensation.Malformed)
-		f.Want(t, 3, "SELECT sum(seen) FROM exceptions WHERE kind = ?", compensation.Malformed)
+		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", exception.Malformed)
+		f.Want(t, 3, "SELECT sum(seen) FROM exceptions WHERE kind = ?", exception.Malformed)
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -156,7 +156,7 @@ func race(t *testing.T, f *paymenttest.Fixture, orders []*order.Order, window, l
 		switch out.Name {
 		case payment.Paid:
 			paid++
-		case compensation.LatePayment:
+		case exception.LatePayment:
 			closed++
 		default:
 			t.Errorf("outcome %+v", out)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
@@ -65,11 +65,11 @@ func TestRepeatsOfWhatCannotBeReadKeepOneRecord(t *testing.T) {
 		message := func(body string) *payment.Received {
 			r := f.Callback("", "", 0)
 			r.Callback.EventKey, r.Record.Body = "", []byte(body)
-			r.Unreadable = &supplier.Unreadable{Kind: compensation.DecryptFailed, Result: supplier.InternalFailed, Reason: "wrong key"}
+			r.Unreadable = &supplier.Unreadable{Kind: exception.DecryptFailed, Result: supplier.InternalFailed, Reason: "wrong key"}
 			return r
 		}
 		for range 10 {
-			if out := take(t, f, message("a")); out.Name != compensation.DecryptFailed || out.Result != supplier.InternalFailed {
+			if out := take(t, f, message("a")); out.Name != exception.DecryptFailed || out.Result != supplier.InternalFailed {
 				t.Errorf("%+v", out)
 			}
 		}

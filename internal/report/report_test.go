@@ -199,11 +199,11 @@ func TestPartsAreDisjointAndSumUp(t *testing.T) {
 			exec(t, d, "INSERT INTO exceptions (id, kind, state, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
 				" VALUES (?0, ?1, ?2, 1, ?3, 'O' || ?3, 's' || ?0, 100, ?4, '{}', ?5, 0)", id, kind, state, order, ccy, now-id)
 		}
-		except(1, "notify_exhausted", "executing", 1, "CNY")
+		except(1, "notify_exhausted", "assigned", 1, "CNY")
 		except(2, "notify_exhausted", "open", 2, "CNY")
 		except(3, "stuck_paying", "open", 4, "CNY")
 		except(4, "notify_exhausted", "open", 7, "CNY")
-		except(5, "late_payment", "failed", 8, "USD")
+		except(5, "late_payment", "assigned", 8, "USD")
 		except(6, "late_payment", "resolved", 8, "USD")
 		except(7, "malformed", "open", 8, "CNY")
 		exec(t, d, "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+

@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"backstop/internal/base/db"
-	"backstop/internal/compensation"
+	"backstop/internal/base/moves"
+	"backstop/internal/exception"
+	"backstop/internal/order"
 
 	"github.com/uptrace/bun"
 )
@@ -83,17 +84,14 @@ const (
 	stuckAfter = 10 * time.Second
 )
 
-// Which exceptions the parts are made of, as lists of SQL. A mismatch is money that
+// Which exceptions the parts are made of, as conditions of SQL. A mismatch is money that
 // a supplier holds and no order has taken; a dispute or an unknown refund is money
 // that is taken back, which is another sum.
 var (
-	unsettled        = list(compensation.Unsettled)
-	compensatedKinds = list([]string{compensation.NotifyExhausted, compensation.StuckPaying})
-	mismatchKinds    = list(compensation.HeldKinds)
+	unsettled        = moves.In("x.state", exception.Moves.Open()...)
+	compensatedKinds = moves.In("x.kind", exception.NotifyExhausted, exception.StuckPaying)
+	mismatchKinds    = moves.In("x.kind", exception.HeldKinds...)
 )
-
-// list writes names of ours as a list of SQL.
-func list(names []string) string { return "('" + strings.Join(names, "', '") + "')" }
 
 // reads are the parts that are read exactly. What they count changes in many
 // places, is small by its nature, and lies behind an index of its own; a counter
@@ -104,12 +102,12 @@ var reads = []struct {
 	table, kind, since string
 	where              string
 }{
-	{Compensated, "exceptions", "x.kind", "x.opened_at", "x.kind IN " + compensatedKinds +
-		" AND x.state IN " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND o.status IN ('paid', 'paying', 'closing'))" +
+	{Compensated, "exceptions", "x.kind", "x.opened_at", compensatedKinds +
+		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + moves.In("o.status", order.Paid, order.Paying, order.Closing) + ")" +
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},
 	{Stuck, "orders", "''", "o.next_at", "o.next_at IS NOT NULL AND o.next_at < ?" +
-		" AND o.status IN ('paying', 'closing') AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND x.state IN " + unsettled + ")"},
-	{Mismatch, "exceptions", "x.kind", "x.opened_at", "x.kind IN " + mismatchKinds + " AND x.state IN " + unsettled},
+		" AND " + moves.In("o.status", order.Paying, order.Closing) + " AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND " + unsettled + ")"},
+	{Mismatch, "exceptions", "x.kind", "x.opened_at", mismatchKinds + " AND " + unsettled},
 }
 
 // AtRisk reads the money at risk. The counter in it is at most as old as the last

@@ -2,10 +2,10 @@ package verify
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
-	"backstop/internal/compensation"
+	"backstop/internal/base/moves"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -18,12 +18,12 @@ func callbackClaims() []claim {
 	const changed = "x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ? AND h.source_id = x.id)"
 	what := "'callback ' || CAST(x.id AS TEXT) || ' is recorded as ' || x.outcome || ' of order \"' || x.order_no || '\", but nothing of it is there'"
 	return []claim{
-		{table: "callbacks", where: is("x.outcome", payment.Paid), wrong: changed, what: what, args: []any{order.Paid}},
-		{table: "callbacks", where: is("x.outcome", payment.OrderFailed), wrong: changed, what: what, args: []any{order.Failed}},
-		{table: "callbacks", where: is("x.outcome", payment.OrderClosed), wrong: changed, what: what, args: []any{order.Closed}},
+		{table: "callbacks", where: moves.In("x.outcome", payment.Paid), wrong: changed, what: what, args: []any{order.Paid}},
+		{table: "callbacks", where: moves.In("x.outcome", payment.OrderFailed), wrong: changed, what: what, args: []any{order.Failed}},
+		{table: "callbacks", where: moves.In("x.outcome", payment.OrderClosed), wrong: changed, what: what, args: []any{order.Closed}},
 		{
 			// A repeat is known by its key, or by the order that the same trade number paid.
-			table: "callbacks", where: is("x.outcome", payment.Repeat), what: what, args: []any{order.Paid},
+			table: "callbacks", where: moves.In("x.outcome", payment.Repeat), what: what, args: []any{order.Paid},
 			// The supplier may have got other settings since, and with them another account.
 			wrong: "NOT EXISTS (SELECT 1 FROM supplier_accounts s JOIN callback_keys k ON k.account_id = s.id" +
 				" WHERE k.event_key = x.event_key AND k.digest = x.digest)" +
@@ -32,14 +32,14 @@ func callbackClaims() []claim {
 		{
 			// Every other outcome is the kind of an exception.
 			table: "callbacks", what: what,
-			where: "NOT (" + is("x.outcome", payment.Paid, payment.OrderFailed, payment.OrderClosed, payment.Repeat, payment.Ignored, payment.FailedTry,
-				compensation.DisputeOpened, compensation.UnknownEvent) + ")",
+			where: "NOT (" + moves.In("x.outcome", payment.Paid, payment.OrderFailed, payment.OrderClosed, payment.Repeat, payment.Ignored, payment.FailedTry,
+				exception.DisputeOpened, exception.UnknownEvent) + ")",
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.order_no = x.order_no AND e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
 		},
 		{
 			// One exception stands for all messages of a dispute, or of a type, whatever
 			// their order.
-			table: "callbacks", what: what, where: is("x.outcome", compensation.DisputeOpened, compensation.UnknownEvent),
+			table: "callbacks", what: what, where: moves.In("x.outcome", exception.DisputeOpened, exception.UnknownEvent),
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
 		},
 	}
@@ -74,11 +74,11 @@ func notifyClaims(now int64, parked []int64) []claim {
 	late := now - overdue.Microseconds()
 	return []claim{{
 		table: "order_history",
-		where: is("x.to_status", order.Paid) + " AND NOT (" + is("x.cause", order.Imported) + ")",
+		where: moves.In("x.to_status", order.Paid) + " AND NOT (" + moves.In("x.cause", order.Imported) + ")",
 		wrong: "NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known + " IS NOT TRUE)",
 		args: []any{
-			notify.Delivered, bun.List([]notify.Status{notify.Queued, notify.Sending, notify.RetryWait}), late, bun.List(parked), late, now - behind.Microseconds(), late, late,
-			notify.Skipped, notify.SwitchedOff, notify.Exhausted, compensation.NotifyExhausted,
+			notify.Delivered, bun.List(notify.Moves.Open()), late, bun.List(parked), late, now - behind.Microseconds(), late, late,
+			notify.Skipped, notify.SwitchedOff, notify.Exhausted, exception.NotifyExhausted,
 		},
 		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " + paid + "), 'missing')" +
 			" || coalesce(' since ' || CAST((SELECT min(d.next_at) " + paid + ") / 1000000 AS TEXT) || ' (Unix s)', '')",
@@ -113,13 +113,13 @@ func paidClaims() []claim {
 				booked + " AS TEXT) || ' entries, ' || CAST(" + exact + " AS TEXT) || ' of that amount, merchant and a supplier'",
 		},
 		{
-			table: "payment_attempts", where: is("x.status", payment.SucceededSurplus),
+			table: "payment_attempts", where: moves.In("x.status", payment.SucceededSurplus),
 			wrong: "(SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = x.order_id AND " +
-				is("e.kind", compensation.LatePayment, compensation.DuplicatePayment) + " AND (e.subject = x.supplier_trade_no OR x.supplier_trade_no = '')) = 0",
+				moves.In("e.kind", exception.LatePayment, exception.DuplicatePayment) + " AND (e.subject = x.supplier_trade_no OR x.supplier_trade_no = '')) = 0",
 			what: "'attempt ' || x.supplier_ref || ' brought money late or twice, but there is no exception'",
 		},
 		{
-			table: "payment_attempts", where: "x.status = 'succeeded'",
+			table: "payment_attempts", where: moves.In("x.status", payment.Succeeded),
 			wrong: "NOT EXISTS (SELECT 1 FROM orders o WHERE o.id = x.order_id)",
 			what:  "'attempt ' || x.supplier_ref || ' succeeded, but has no order'",
 		},
@@ -149,36 +149,23 @@ const kept = "coalesce((SELECT value FROM settings WHERE name = 'history_since')
 // historyClaims: the history has no gaps and only legal moves, and ends where the
 // order stands. Only an order that may still change has a moment for that.
 func historyClaims() []claim {
-	var legal []string
-	var open []order.Status
-	for _, from := range order.Statuses {
-		if from.Open() {
-			open = append(open, from)
-		}
-		for _, to := range order.Statuses {
-			if order.CanMove(from, to) {
-				legal = append(legal, string(from)+">"+string(to))
-			}
-		}
-	}
 	return []claim{
 		{
 			table: "order_history",
 			wrong: "x.order_id >= " + kept + " AND ((SELECT count(*) FROM orders o WHERE o.id = x.order_id) <> 1 OR CASE WHEN x.from_status = '' THEN" +
 				" (x.version <> 1 AND x.cause <> 'imported') OR (x.to_status <> 'pending' AND x.cause <> 'imported')" +
 				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version < x.version) > 0" +
-				" ELSE x.from_status || '>' || x.to_status NOT IN (?)" +
+				" ELSE NOT " + order.Moves.Allows("x.from_status", "x.to_status") +
 				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) <> 1 END)",
-			args: []any{bun.List(legal)},
 			what: "'order ' || " + orderNo("x.order_id") + " || ' has the step ' || CAST(x.version AS TEXT) || ' from ' || x.from_status || ' to ' || x.to_status" +
 				" || ', which is illegal or does not follow the one before'",
 		},
 		{
 			table: "orders",
-			wrong: "(x.next_at IS NOT NULL) <> (" + is("x.status", open...) + ")" +
+			wrong: "(x.next_at IS NOT NULL) <> (" + moves.In("x.status", order.Moves.Open()...) + ")" +
 				" OR x.id >= " + kept + " AND ((SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
 				" OR (SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version > x.version) > 0)",
-			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN (x.next_at IS NOT NULL) = (" + is("x.status", open...) +
+			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN (x.next_at IS NOT NULL) = (" + moves.In("x.status", order.Moves.Open()...) +
 				") THEN ', its history says otherwise' WHEN x.next_at IS NULL THEN ', and nothing will ever close it' ELSE ', but is still due to be closed' END",
 		},
 	}
@@ -193,7 +180,7 @@ func markClaims() []claim {
 		later = "(SELECT count(*) FROM notify_attempts a WHERE a.delivery_id = x.id AND a.number > x.attempts AND a.class = 'ok')"
 	)
 	return []claim{{
-		table: "deliveries", where: is("x.status", notify.Delivered),
+		table: "deliveries", where: moves.In("x.status", notify.Delivered),
 		wrong: "x.finished_at IS NULL OR x.next_at IS NOT NULL OR x.attempts < 1 OR x.last_class <> 'ok' OR " +
 			fmt.Sprintf(last, "=") + " > 1 OR " + fmt.Sprintf(last, "<>") + " > 0 OR " + later + " > 0",
 		what: "'delivery ' || CAST(x.id AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is delivered, but its attempts say otherwise'",
@@ -227,13 +214,4 @@ func eventClaims() []claim {
 // orderNo is an order's number for people, or its id where it has no row.
 func orderNo(id string) string {
 	return "coalesce((SELECT o.order_no FROM orders o WHERE o.id = " + id + "), 'id ' || CAST(" + id + " AS TEXT))"
-}
-
-// is compares a column with fixed words of ours.
-func is[S ~string](column string, words ...S) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = "'" + string(w) + "'"
-	}
-	return column + " IN (" + strings.Join(quoted, ", ") + ")"
 }

@@ -55,18 +55,28 @@ func (w *Writes) add(q schema.QueryAppender, guard int64) {
 // Insert gathers rows for a table: models points to a slice of
 // them. conflict is what follows ON, as in "CONFLICT DO NOTHING"; empty = a
 // conflict is an error.
-func (w *Writes) Insert(models any, conflict string) {
+func (w *Writes) Insert(models any, conflict string) { w.insert(models, conflict, false) }
+
+// GuardInsert is Insert where the conflict is a compare-and-set: each row must be
+// inserted or change the one that is there.
+func (w *Writes) GuardInsert(models any, conflict string) { w.insert(models, conflict, true) }
+
+func (w *Writes) insert(models any, conflict string, guarded bool) {
 	s := newSet(w.tx.db.DB, models)
+	guard := int64(-1)
+	if guarded {
+		guard = int64(s.len)
+	}
 	if conflict != "" {
 		conflict = " ON " + conflict
 	}
 	text := "INSERT INTO " + s.table + " (" + s.names + ") "
 	if w.postgres() {
 		from, columns := s.from(1)
-		w.list = append(w.list, write{text: text + from + conflict, columns: columns, guard: -1})
+		w.list = append(w.list, write{text: text + from + conflict, columns: columns, guard: guard})
 		return
 	}
-	w.list = append(w.list, write{text: orFail(text), rows: &s, after: conflict, guard: -1})
+	w.list = append(w.list, write{text: orFail(text), rows: &s, after: conflict, guard: guard})
 }
 
 // GuardEach gathers a compare-and-set that joins models, a pointer to a slice, as _v

@@ -15,7 +15,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/command/importer"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -129,7 +129,7 @@ func TestOrdersTakenOverGoOnLikeOurs(t *testing.T) {
 			{"pays", "T-1", payment.Paid},
 			{"started", "T-2", payment.Paid},
 			{"paid", "T-paid", payment.Repeat},
-			{"paid", "T-again", compensation.DuplicatePayment},
+			{"paid", "T-again", exception.DuplicatePayment},
 		} {
 			out, err := f.Processor.Take(t.Context(), f.Callback(c.no, c.trade, 1999))
 			if err != nil || out.Name != c.want {

@@ -14,6 +14,7 @@ import (
 	"backstop/internal/base/money"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/order"
+	"backstop/internal/payment"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -60,32 +61,32 @@ type line struct {
 type staged struct {
 	bun.BaseModel `bun:"table:import_orders"`
 
-	RunID           int64  `bun:"run_id,pk"`
-	Line            int64  `bun:"line,pk"`
-	ID              int64  `bun:"id"`
-	HistoryID       int64  `bun:"history_id"`
-	AttemptID       int64  `bun:"attempt_id"`
-	AttemptStatus   string `bun:"attempt_status"` // "" = the order has no attempt
-	AccountID       int64  `bun:"account_id"`
-	OrderNo         string `bun:"order_no"`
-	MerchantID      int64  `bun:"merchant_id"`
-	OutTradeNo      string `bun:"out_trade_no"`
-	SupplierID      int64  `bun:"supplier_id"`
-	Amount          int64  `bun:"amount"`
-	Currency        string `bun:"currency"`
-	Exponent        int    `bun:"exponent"`
-	Subject         string `bun:"subject"`
-	NotifyURL       string `bun:"notify_url"`
-	Status          string `bun:"status"`
-	Version         int64  `bun:"version"`
-	SupplierTradeNo string `bun:"supplier_trade_no"`
-	PaidAmount      int64  `bun:"paid_amount"`
-	CloseReason     string `bun:"close_reason"`
-	CreatedAt       int64  `bun:"created_at"`
-	ExpiresAt       int64  `bun:"expires_at"`
-	NextAt          *int64 `bun:"next_at"`
-	PaidAt          *int64 `bun:"paid_at"`
-	ClosedAt        *int64 `bun:"closed_at"`
+	RunID           int64                 `bun:"run_id,pk"`
+	Line            int64                 `bun:"line,pk"`
+	ID              int64                 `bun:"id"`
+	HistoryID       int64                 `bun:"history_id"`
+	AttemptID       int64                 `bun:"attempt_id"`
+	AttemptStatus   payment.AttemptStatus `bun:"attempt_status"` // "" = the order has no attempt
+	AccountID       int64                 `bun:"account_id"`
+	OrderNo         string                `bun:"order_no"`
+	MerchantID      int64                 `bun:"merchant_id"`
+	OutTradeNo      string                `bun:"out_trade_no"`
+	SupplierID      int64                 `bun:"supplier_id"`
+	Amount          int64                 `bun:"amount"`
+	Currency        string                `bun:"currency"`
+	Exponent        int                   `bun:"exponent"`
+	Subject         string                `bun:"subject"`
+	NotifyURL       string                `bun:"notify_url"`
+	Status          string                `bun:"status"`
+	Version         int64                 `bun:"version"`
+	SupplierTradeNo string                `bun:"supplier_trade_no"`
+	PaidAmount      int64                 `bun:"paid_amount"`
+	CloseReason     string                `bun:"close_reason"`
+	CreatedAt       int64                 `bun:"created_at"`
+	ExpiresAt       int64                 `bun:"expires_at"`
+	NextAt          *int64                `bun:"next_at"`
+	PaidAt          *int64                `bun:"paid_at"`
+	ClosedAt        *int64                `bun:"closed_at"`
 }
 
 // reading turns one line into a row and notes what is wrong with it.
@@ -163,8 +164,8 @@ func (r *reading) parties(s *staged) {
 
 // attempts is the attempt that goes with a status: it lets callbacks, and money
 // that comes a second time, find the order. A pending or closed order has none.
-var attempts = map[order.Status]string{
-	order.Paying: "submitted", order.Closing: "submitted", order.Paid: "succeeded", order.Failed: "failed",
+var attempts = map[order.Status]payment.AttemptStatus{
+	order.Paying: payment.Submitted, order.Closing: payment.Submitted, order.Paid: payment.Succeeded, order.Failed: payment.AttemptFailed,
 }
 
 // life reads the status and what must go with it.

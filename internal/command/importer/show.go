@@ -10,7 +10,9 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
+	"backstop/internal/base/moves"
 	"backstop/internal/order"
+	"backstop/internal/payment"
 )
 
 const (
@@ -92,7 +94,7 @@ var twins = []struct{ field, query string }{
 		WHERE s.run_id = ?0 AND s.attempt_status <> '' AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 	{"supplier_trade_no", `SELECT s.line, 'it has paid another order already' AS problem
 		FROM import_orders s JOIN payment_attempts a ON a.account_id = s.account_id AND a.supplier_trade_no = s.supplier_trade_no
-		WHERE s.run_id = ?0 AND s.attempt_status = 'succeeded' AND a.supplier_trade_no <> '' AND a.status IN ('succeeded', 'succeeded_surplus')
+		WHERE s.run_id = ?0 AND s.attempt_status = 'succeeded' AND a.supplier_trade_no <> '' AND ` + moves.In("a.status", payment.Settled...) + `
 		AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 }
 

@@ -66,7 +66,7 @@ const (
 // Results are all of them, as they are shown.
 var Results = []Outcome{Notified, Refused, Waiting}
 
-// States of a plan.
+// States of a plan, see Moves.
 const (
 	Planned = "planned"
 	Running = "running"

@@ -25,8 +25,8 @@ func Start(ctx context.Context, tx db.Tx, d *db.DB, id int64, by string) (*Plan,
 	if p.State == Running && p.MadeBy == by {
 		return p, nil
 	}
-	res, err := tx.NewRaw("UPDATE plans SET state = ? WHERE id = ? AND state = ? AND made_by = ? AND expires_at > ?",
-		Running, id, Planned, by, d.Now()).Exec(ctx)
+	res, err := tx.NewRaw("UPDATE plans SET state = ? WHERE id = ? AND state IN (?) AND made_by = ? AND expires_at > ?",
+		Running, id, bun.List(Moves.From(Running)), by, d.Now()).Exec(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start a plan: %w", err)
 	}
@@ -162,7 +162,7 @@ func (p *Plan) step(ctx context.Context, d *db.DB, book *console.Book, now []con
 }
 
 func finish(ctx context.Context, d *db.DB, p *Plan, state string) error {
-	_, err := d.NewRaw("UPDATE plans SET state = ?, finished_at = ? WHERE id = ? AND state = ? AND next = ?", state, d.Now(), p.ID, Running, p.Next).Exec(ctx)
+	_, err := d.NewRaw("UPDATE plans SET state = ?, finished_at = ? WHERE id = ? AND state IN (?) AND next = ?", state, d.Now(), p.ID, bun.List(Moves.From(state)), p.Next).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("end a plan: %w", err)
 	}

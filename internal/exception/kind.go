@@ -1,4 +1,4 @@
-package compensation
+package exception
 
 // Names of the kinds of exceptions.
 const (
@@ -15,16 +15,15 @@ const (
 	Malformed        = "malformed"
 	NotifyExhausted  = "notify_exhausted"
 	StuckPaying      = "stuck_paying"
-	// SubscriptionExhausted: one of the house's own systems was not notified. The
-	// merchant's money is not at risk by that.
+	// SubscriptionExhausted: a subscriber was not notified. The merchant's money is
+	// not at risk by that.
 	SubscriptionExhausted = "subscription_exhausted"
 )
 
 // Kind is one kind of exception.
 type Kind struct {
 	Name string
-	// Money: an amount that a supplier holds or demands hangs on how it ends, so that
-	// ending it is a decision about money.
+	// Money: how it ends decides about an amount that a supplier holds or demands.
 	Money bool
 	// Held: the supplier holds the amount, and no order has taken it.
 	Held bool

@@ -1,4 +1,4 @@
-package compensation
+package exception
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// desk is a database with what people do about exceptions.
+// desk is a database with what operators do about exceptions.
 type desk struct {
 	*testing.T
 	db *db.DB
@@ -46,10 +46,10 @@ func (k desk) settle(i *Item, s Settlement) error {
 	return k.do(func(ctx context.Context, tx db.Tx) error { return Settle(ctx, tx, k.db, i, s) })
 }
 
-func (k desk) unheard() (all []Heard) {
+func (k desk) unalerted() (all []Unalerted) {
 	k.Helper()
 	if err := k.do(func(ctx context.Context, tx db.Tx) (err error) {
-		all, err = Unheard(ctx, tx, k.db)
+		all, err = TakeUnalerted(ctx, tx, k.db)
 		return err
 	}); err != nil {
 		k.Fatal(err)
@@ -89,7 +89,7 @@ func TestMoneyIsSettledByItsAmountAnOutcomeAndAReference(t *testing.T) {
 		// What it is about changed since it was shown.
 		stale := *x
 		stale.Amount = 1997
-		if err := k.settle(&stale, Settlement{Amount: "19.97", Outcome: RefundedElsewhere, Reference: "R1"}); !errors.Is(err, ErrOver) {
+		if err := k.settle(&stale, Settlement{Amount: "19.97", Outcome: RefundedElsewhere, Reference: "R1"}); !errors.Is(err, ErrEnded) {
 			t.Errorf("by another amount: %v", err)
 		}
 		if err := k.settle(x, Settlement{Amount: "19.98", Outcome: RefundedElsewhere, Reference: strings.Repeat("字", maxReference)}); err != nil {
@@ -130,10 +130,10 @@ func TestWhatWasSettledIsOpenedAgainAndAlertsAgain(t *testing.T) {
 		if err := reopen(k.of(LatePayment).ID); !errors.Is(err, ErrOpen) {
 			t.Errorf("what is open is opened again: %v", err)
 		}
-		if err := reopen(1); !errors.Is(err, ErrNoException) {
+		if err := reopen(1); !errors.Is(err, ErrNotFound) {
 			t.Errorf("of nothing: %v", err)
 		}
-		k.unheard()
+		k.unalerted()
 		if err := k.settle(k.of(LatePayment), Settlement{Amount: "500", Outcome: AcceptedElsewhere, Reference: "R"}); err != nil {
 			t.Fatal(err)
 		}
@@ -144,8 +144,8 @@ func TestWhatWasSettledIsOpenedAgainAndAlertsAgain(t *testing.T) {
 		if i := k.of(UnknownEvent); i.State != Ignored || i.Seen != 2 {
 			t.Errorf("what is ignored and reported again: %+v", i)
 		}
-		if heard := k.unheard(); len(heard) != 0 {
-			t.Errorf("what is ignored alerts: %v", heard)
+		if again := k.unalerted(); len(again) != 0 {
+			t.Errorf("what is ignored alerts: %v", again)
 		}
 		for _, kind := range []string{LatePayment, UnknownEvent} {
 			if err := reopen(k.of(kind).ID); err != nil {
@@ -155,8 +155,8 @@ func TestWhatWasSettledIsOpenedAgainAndAlertsAgain(t *testing.T) {
 				t.Errorf("opened again: %+v", i)
 			}
 		}
-		if heard := k.unheard(); len(heard) != 2 {
-			t.Errorf("opened again they alert: %v", heard)
+		if again := k.unalerted(); len(again) != 2 {
+			t.Errorf("opened again they alert: %v", again)
 		}
 	})
 }

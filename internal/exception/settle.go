@@ -1,4 +1,4 @@
-package compensation
+package exception
 
 import (
 	"context"
@@ -22,10 +22,10 @@ type Outcome string
 const (
 	RefundedElsewhere Outcome = "refunded_elsewhere" // the buyer has it back, by the supplier's own console or the bank
 	AcceptedElsewhere Outcome = "accepted_elsewhere" // the merchant got it, or it was booked by hand
-	NoEffect          Outcome = "no_effect"          // there was no money, or nobody is owed any
+	NoEffect          Outcome = "no_effect"          // there was no money, or none is owed
 )
 
-// Outcomes are all of them, in the order in which people are offered them.
+// Outcomes are all of them, as they are offered.
 var Outcomes = []Outcome{RefundedElsewhere, AcceptedElsewhere, NoEffect}
 
 // NeedsReference says whether something must prove the outcome. Where no money
@@ -43,7 +43,7 @@ type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-// Settlement is how a person ends an exception. Amount, Outcome and Reference are
+// Settlement is how an operator ends an exception. Amount, Outcome and Reference are
 // of those about money alone.
 type Settlement struct {
 	Amount    string // as it was typed
@@ -89,36 +89,32 @@ func (s Settlement) check(i *Item) error {
 
 // Settle ends an open exception as it was read: of money that changed since, the
 // typed amount says nothing. The order does not change by it. What is resolved and
-// reported again is open again. Errors: *FieldError, ErrNoException, ErrOver.
+// reported again is open again. Errors: *FieldError, ErrNotFound, ErrEnded.
 func Settle(ctx context.Context, tx db.Tx, d *db.DB, i *Item, s Settlement) error {
 	if err := s.check(i); err != nil {
 		return err
 	}
-	state := Resolved
+	to := Resolved
 	if s.Ignore {
-		state = Ignored
+		to = Ignored
 	}
 	now := d.Now()
-	return work(ctx, tx, i.ID, ErrOver, tx.NewRaw("UPDATE exceptions SET state = ?, outcome = ?, reference = ?, resolved_at = ?, updated_at = ?"+
+	return change(ctx, tx, i.ID, ErrEnded, tx.NewRaw("UPDATE exceptions SET state = ?, outcome = ?, reference = ?, resolved_at = ?, updated_at = ?"+
 		" WHERE id = ? AND state IN (?) AND amount = ? AND currency = ?",
-		state, s.Outcome, s.Reference, now, now, i.ID, bun.List(workable), i.Amount, i.Currency))
+		to, s.Outcome, s.Reference, now, now, i.ID, bun.List(Moves.From(to)), i.Amount, i.Currency))
+}
+
+// Resolve is the end of the open exceptions of a kind about one subject whose cause
+// is being removed. Reported again, they are open again.
+func Resolve(tx db.Tx, d *db.DB, kind, subject string) *bun.RawQuery {
+	now := d.Now()
+	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ? WHERE kind = ? AND supplier_id = 0 AND subject = ?"+
+		" AND state IN (?)", Resolved, now, now, kind, subject, bun.List(Moves.From(Resolved)))
 }
 
 // Reopen opens an exception again that was ended, and alerts again. How it ended
-// stays in the audit. Errors: ErrNoException, ErrOpen.
+// stays in the audit. Errors: ErrNotFound, ErrOpen.
 func Reopen(ctx context.Context, tx db.Tx, d *db.DB, id int64) error {
-	return work(ctx, tx, id, ErrOpen, tx.NewRaw("UPDATE exceptions SET state = ?, assignee = '', outcome = '', reference = '', resolved_at = NULL,"+
-		" alerted_at = NULL, updated_at = ? WHERE id = ? AND state IN (?)", Opened, d.Now(), id, bun.List([]string{Resolved, Ignored})))
-}
-
-// Find reads one exception. Errors: ErrNoException.
-func Find(ctx context.Context, q bun.IDB, id int64) (*Item, error) {
-	var rows []Item
-	if err := q.NewSelect().Model(&rows).Where("x.id = ?", id).Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read an exception: %w", err)
-	}
-	if len(rows) == 0 {
-		return nil, ErrNoException
-	}
-	return &rows[0], nil
+	return change(ctx, tx, id, ErrOpen, tx.NewRaw("UPDATE exceptions SET state = ?, assignee = '', outcome = '', reference = '', resolved_at = NULL,"+
+		" alerted_at = NULL, updated_at = ? WHERE id = ? AND state IN (?)", Opened, d.Now(), id, bun.List(Moves.From(Opened, Resolved, Ignored))))
 }

@@ -1,4 +1,4 @@
-package compensation
+package exception
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 type Query struct {
 	OrderNo string
 	Kind    string
-	State   string
+	State   State
 	Before  int64 // only ids smaller than this; 0 = from the newest
 	Limit   int
 }
@@ -21,7 +21,7 @@ type Query struct {
 func List(ctx context.Context, q bun.IDB, f Query) (items []Item, next int64, err error) {
 	in := q.NewSelect().Model(&items).OrderExpr("x.id DESC").Limit(int64(f.Limit) + 1)
 	for _, filter := range []struct{ column, value string }{
-		{"x.order_no", f.OrderNo}, {"x.kind", f.Kind}, {"x.state", f.State},
+		{"x.order_no", f.OrderNo}, {"x.kind", f.Kind}, {"x.state", string(f.State)},
 	} {
 		if filter.value != "" {
 			in = in.Where("? = ?", bun.Safe(filter.column), filter.value)

@@ -1,4 +1,4 @@
-package compensation
+package exception
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-func TestEveryExceptionIsHeardOfOnce(t *testing.T) {
+func TestEveryExceptionAlertsOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		open := func(items ...*Item) {
 			t.Helper()
@@ -22,13 +22,13 @@ func TestEveryExceptionIsHeardOfOnce(t *testing.T) {
 			}
 		}
 		sums := map[string]string{}
-		heard := func() (counts map[string]int64) {
+		alerted := func() (counts map[string]int64) {
 			t.Helper()
 			counts = map[string]int64{}
 			err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-				all, err := Unheard(ctx, tx, d)
-				for _, h := range all {
-					counts[h.Kind], sums[h.Kind] = h.Count, strings.Join(h.Sums.List(), ", ")
+				all, err := TakeUnalerted(ctx, tx, d)
+				for _, u := range all {
+					counts[u.Kind], sums[u.Kind] = u.Count, strings.Join(u.Sums.List(), ", ")
 				}
 				return err
 			})
@@ -39,12 +39,12 @@ func TestEveryExceptionIsHeardOfOnce(t *testing.T) {
 		}
 		open(&Item{Kind: LatePayment, OrderNo: "1", Amount: 1999, Currency: "CNY"}, &Item{Kind: LatePayment, OrderNo: "2", Amount: 3998, Currency: "CNY"},
 			&Item{Kind: LatePayment, OrderNo: "3", Amount: 7, Currency: "JPY"}, &Item{Kind: Malformed, Subject: "x"})
-		if got := heard(); got[LatePayment] != 3 || got[Malformed] != 1 || sums[LatePayment] != "CNY 59.97, JPY 7" || sums[Malformed] != "" {
-			t.Fatalf("heard %v with %v", got, sums)
+		if got := alerted(); got[LatePayment] != 3 || got[Malformed] != 1 || sums[LatePayment] != "CNY 59.97, JPY 7" || sums[Malformed] != "" {
+			t.Fatalf("alerted %v with %v", got, sums)
 		}
 		open(&Item{Kind: LatePayment, OrderNo: "1"}) // the same fact, reported again
-		if got := heard(); len(got) != 0 {
-			t.Fatalf("heard again %v", got)
+		if got := alerted(); len(got) != 0 {
+			t.Fatalf("alerted again %v", got)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package compensation
+package exception
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-func TestAnExceptionIsTakenInHandAndSettledOnce(t *testing.T) {
+func TestAnExceptionIsAssignedAndSettledOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		item := &Item{Kind: LatePayment, OrderNo: "1"}
 		report := func() {
@@ -47,22 +47,22 @@ func TestAnExceptionIsTakenInHandAndSettledOnce(t *testing.T) {
 		if err := assign(item.ID, "li.hang"); err != nil || now().State != Assigned || now().Assignee != "li.hang" {
 			t.Fatalf("assigned: %+v, %v", now(), err)
 		}
-		report() // the same fact again: it stays in hand
+		report() // the same fact again: it stays assigned
 		if i := now(); i.State != Assigned || i.Seen != 2 {
 			t.Errorf("reported again: %+v", i)
 		}
 		if err := settle(); err != nil || now().State != Resolved || now().ResolvedAt == nil {
 			t.Fatalf("settled: %+v, %v", now(), err)
 		}
-		for _, err := range []error{settle(), assign(item.ID, "somebody")} {
-			if !errors.Is(err, ErrOver) {
-				t.Errorf("what is over is changed: %v", err)
+		for _, err := range []error{settle(), assign(item.ID, "wu.min")} {
+			if !errors.Is(err, ErrEnded) {
+				t.Errorf("what has ended is changed: %v", err)
 			}
 		}
-		if err := assign(item.ID+1, "somebody"); !errors.Is(err, ErrNoException) {
+		if err := assign(item.ID+1, "wu.min"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("of nothing: %v", err)
 		}
-		report() // it happens again: nobody has it in hand
+		report() // it happens again: it is unassigned
 		if i := now(); i.State != Opened || i.Assignee != "" || i.ResolvedAt != nil {
 			t.Errorf("after its end: %+v", i)
 		}

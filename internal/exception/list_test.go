@@ -1,4 +1,4 @@
-package compensation
+package exception
 
 import (
 	"context"

@@ -1,0 +1,22 @@
+package alert
+
+import (
+	"testing"
+
+	"backstop/internal/base/moves/movestest"
+)
+
+func TestEveryMoveOfAnAlertIsAsTheRulesSay(t *testing.T) {
+	movestest.Check(t, Moves, `
+           firing resolved event
+firing     .      x        .
+resolved   .      .        .
+event      .      .        .
+`)
+	movestest.Check(t, MessageMoves, `
+          waiting sent failed
+waiting   x       x    x
+sent      .       .    .
+failed    .       .    .
+`)
+}

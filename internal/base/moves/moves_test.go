@@ -1,0 +1,98 @@
+package moves_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/moves"
+	"backstop/internal/base/moves/movestest"
+)
+
+type light string
+
+const (
+	red   light = "red"
+	amber light = "amber"
+	green light = "green"
+	dark  light = "dark"
+)
+
+var lights = moves.Table[light]{
+	Noun: "Light", Column: "lights.light", About: "It changes by itself.",
+	Rows: []moves.Row[light]{
+		{Status: red, Initial: true, Open: true, To: []light{green, dark}, Meaning: "Stop."},
+		{Status: green, Open: true, To: []light{green, amber, dark}, Meaning: "Go."},
+		{Status: amber, Open: true, To: []light{red, dark}, Meaning: "Wait."},
+		{Status: dark, NeedsPerson: true, To: []light{dark}, Meaning: "Out of order."},
+	},
+}
+
+func TestTheTableSaysWhatItSays(t *testing.T) {
+	movestest.Check(t, lights, `
+        red green amber dark
+red     .   x     .     x
+green   .   x     x     x
+amber   x   .     .     x
+dark    .   .     .     x
+`)
+	for _, c := range []struct{ got, want []light }{
+		{lights.Open(), []light{red, green, amber}},
+		{lights.NeedsPerson(), []light{dark}},
+		{lights.Final(), []light{dark}}, // it becomes only itself
+		{lights.From(dark, lights.Open()...), []light{red, green, amber}},
+		{lights.From(green), []light{red, green}},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%v, want %v", c.got, c.want)
+		}
+	}
+	if got := moves.In("x.light", red, dark); got != "x.light IN ('red', 'dark')" {
+		t.Error(got)
+	}
+}
+
+func TestAWriteThatTheTableDoesNotHavePanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("green may come of amber")
+		}
+	}()
+	lights.From(green, amber)
+}
+
+func TestWhatNothingReachesIsSeen(t *testing.T) {
+	table := lights
+	table.Rows = append(slices.Clone(table.Rows), moves.Row[light]{Status: "blue", To: []light{red, "pink"}})
+	table.Rows[0].To = []light{"pink", green}
+	if got := movestest.Unreachable(table); !slices.Equal(got, []light{"blue", "pink"}) {
+		t.Errorf("unreachable: %q", got)
+	}
+	table = lights
+	table.Rows = slices.Clone(table.Rows)
+	table.Rows[0].Initial = false
+	if got := movestest.Unreachable(table); len(got) != len(lights.Rows) {
+		t.Errorf("without a beginning: %q", got)
+	}
+}
+
+// The condition is the table, on both engines.
+func TestTheConditionOfSQLIsTheTable(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		known := append(lights.Statuses(), "", "blue")
+		for _, from := range known {
+			for _, to := range known {
+				var n int
+				err := d.Read.NewRaw("SELECT count(*) FROM (SELECT CAST(? AS TEXT) AS a, CAST(? AS TEXT) AS b) AS x WHERE "+lights.Allows("a", "b"), from, to).Scan(context.Background(), &n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if (n == 1) != lights.Can(from, to) {
+					t.Errorf("%q to %q: the condition says %t", from, to, n == 1)
+				}
+			}
+		}
+	})
+}

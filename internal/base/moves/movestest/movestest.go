@@ -1,0 +1,78 @@
+// Package movestest holds what every table of moves must keep.
+package movestest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"backstop/internal/base/moves"
+)
+
+// Check compares a table pair by pair with legal, which is the table a second time,
+// written from the trade's rules: a slip in one of the two is seen. Rows are from,
+// columns to, both in the order of the noun's life; x is a move.
+//
+// It also sees that each status can be reached and that unknown ones move nowhere.
+func Check[S ~string](t *testing.T, table moves.Table[S], legal string) {
+	t.Helper()
+	all := table.Statuses()
+	lines := strings.Split(strings.TrimSpace(legal), "\n")
+	var names []S
+	for _, name := range strings.Fields(lines[0]) {
+		names = append(names, S(name))
+	}
+	if !slices.Equal(names, all) || len(lines)-1 != len(all) {
+		t.Fatalf("the test has the statuses %q, the table %q", names, all)
+	}
+	for i, line := range lines[1:] {
+		cells := strings.Fields(line)
+		if len(cells) != len(all)+1 || S(cells[0]) != all[i] {
+			t.Fatalf("the line %q is not that of %s", line, all[i])
+		}
+		for j, cell := range cells[1:] {
+			if got := table.Can(all[i], all[j]); got != (cell == "x") {
+				t.Errorf("%s to %s: the table says %t", all[i], all[j], got)
+			}
+		}
+	}
+	for _, unknown := range []S{"", "PAID", "no_such"} {
+		for _, s := range append([]S{unknown}, all...) {
+			if table.Can(s, unknown) || table.Can(unknown, s) {
+				t.Errorf("%q and %q are joined by a move", s, unknown)
+			}
+		}
+	}
+	for _, s := range Unreachable(table) {
+		t.Errorf("nothing ever becomes %s", s)
+	}
+	for _, s := range table.Open() {
+		if slices.Contains(table.Final(), s) {
+			t.Errorf("%s is open, and nothing follows it", s)
+		}
+	}
+}
+
+// Unreachable is every status that no row comes to: by its creation, or by moves.
+// What a move leads to and the table does not have is one as well.
+func Unreachable[S ~string](table moves.Table[S]) (all []S) {
+	seen := table.Initial()
+	for i := 0; i < len(seen); i++ {
+		for _, to := range table.Of(seen[i]).To {
+			if !slices.Contains(seen, to) {
+				seen = append(seen, to)
+			}
+		}
+	}
+	for _, s := range table.Statuses() {
+		if !slices.Contains(seen, s) {
+			all = append(all, s)
+		}
+	}
+	for _, s := range seen {
+		if !slices.Contains(table.Statuses(), s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}

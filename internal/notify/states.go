@@ -1,0 +1,55 @@
+package notify
+
+import "backstop/internal/base/moves"
+
+// Status is the status of one delivery. "parked" is not stored: it is a delivery
+// that waits while its merchant IsParked.
+type Status string
+
+// Statuses of a delivery, see Moves.
+const (
+	Queued    Status = "queued"
+	Sending   Status = "sending"
+	RetryWait Status = "retry_wait"
+	Delivered Status = "delivered"
+	Exhausted Status = "exhausted"
+	Skipped   Status = "skipped"
+)
+
+// Moves is every legal change of a delivery's status. Nothing else may write the
+// column.
+var Moves = moves.Table[Status]{
+	Noun: "Delivery", Column: "deliveries.status",
+	About: "One notification for one recipient over one channel or endpoint. A claim is guarded by the statuses it may come from and by the due moment, " +
+		"a result by `sending`, the owner of the lease and the number of the attempt. `parked` is derived, never stored.",
+	Rows: []moves.Row[Status]{
+		{
+			Status: Queued, Initial: true, Open: true, To: []Status{Sending, RetryWait},
+			Meaning: "Due, never tried.",
+		},
+		{
+			Status: Sending, Initial: true, Open: true, To: []Status{Queued, Sending, RetryWait, Delivered, Exhausted, Skipped},
+			Meaning: "Claimed until `next_at`, the end of its lease; then due again. Claimed on create where a slot is free. " +
+				"Back to `queued`, or on to `skipped`, where its settings can be read at last.",
+		},
+		{
+			Status: RetryWait, Open: true, To: []Status{Sending, RetryWait},
+			Meaning: "Waits for its next attempt, or was sent again by an operator.",
+		},
+		{Status: Delivered, To: []Status{RetryWait}, Meaning: "Taken by the recipient."},
+		{Status: Exhausted, NeedsPerson: true, To: []Status{RetryWait}, Meaning: "Out of attempts: an exception stands for it."},
+		{Status: Skipped, Initial: true, To: []Status{RetryWait}, Meaning: "Nothing is sent; its class says why."},
+	},
+}
+
+// What the guards of claims, and of those who reschedule, say of the status.
+var (
+	claimable = moves.In("status", Moves.From(Sending)...)
+	waiting   = moves.In("status", Queued, RetryWait)
+)
+
+// Open says that the delivery is on its way.
+func (s Status) Open() bool { return Moves.Of(s).Open }
+
+// Waiting says that the delivery waits for its next attempt.
+func (s Status) Waiting() bool { return s.Open() && s != Sending }

@@ -1,0 +1,21 @@
+package payment_test
+
+import (
+	"testing"
+
+	"backstop/internal/base/moves/movestest"
+	"backstop/internal/payment"
+)
+
+// What failed or was closed may still bring money; what settled its order never
+// changes, and surplus money stays surplus.
+func TestEveryMoveOfAnAttemptIsAsTheRulesSay(t *testing.T) {
+	movestest.Check(t, payment.Moves, `
+                    submitted succeeded succeeded_surplus failed closed
+submitted           .         x         x                 x      x
+succeeded           .         .         .                 .      .
+succeeded_surplus   .         .         x                 .      .
+failed              .         x         x                 x      x
+closed              .         x         x                 x      x
+`)
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"backstop/internal/alert"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/moves"
+	"backstop/internal/compensation/batch"
+	"backstop/internal/exception"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+)
+
+var update = flag.Bool("update", false, "write docs/states.md anew")
+
+// stored is a table of moves as the schema has it.
+type stored struct {
+	column string // "orders.status"
+	page   string
+	words  []string
+	// reserved are what the schema allows beyond the table: nothing writes them yet.
+	reserved []string
+	// indexes are the partial indexes that list statuses, with the program's condition.
+	indexes map[string]string
+}
+
+func table[S ~string](t moves.Table[S], reserved ...string) stored {
+	return stored{column: t.Column, page: t.Page(), words: t.Words(), reserved: reserved}
+}
+
+// tables are all of them, as docs/states.md shows them.
+func tables() []stored {
+	attempts := table(payment.Moves, "created", "unknown")
+	attempts.indexes = map[string]string{
+		"payment_attempts_settled": moves.In("status", payment.Succeeded),
+		"payment_attempts_trade":   moves.In("status", payment.Settled...),
+	}
+	return []stored{
+		table(order.Moves), attempts, table(notify.Moves),
+		table(exception.Moves, "proposed", "approved", "executing", "failed"), table(batch.Moves),
+		table(alert.Moves), table(alert.MessageMoves),
+	}
+}
+
+const statesFile = "docs/states.md"
+
+func TestStatesPageIsCurrent(t *testing.T) {
+	page := "# Statuses\n\n" +
+		"Generated from the tables of moves, each beside its noun (`Moves`); change them there and run `go test . -run StatesPage -update`.\n\n" +
+		"A status changes only by compare-and-set, by what its table allows. Whoever loses the race changes nothing and reads again (`db.ErrStale`).\n"
+	for _, s := range tables() {
+		page += "\n" + s.page
+	}
+	if *update {
+		if err := os.WriteFile(statesFile, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(t, statesFile) != page {
+		t.Error("docs/states.md is not what the code says: run go test . -run StatesPage -update")
+	}
+}
+
+var word = regexp.MustCompile(`'([a-z_]+)'`)
+
+// listed are the words of a text of SQL, sorted.
+func listed(text string) (all []string) {
+	for _, m := range word.FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	slices.Sort(all)
+	return all
+}
+
+// checkOf is the CHECK of a column as the engine keeps it.
+func checkOf(t *testing.T, d *db.DB, table, column string) string {
+	t.Helper()
+	var text []string
+	query := "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = CAST(? AS regclass) AND contype = 'c'"
+	if !d.IsPostgres() {
+		query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
+	}
+	if err := d.Read.NewRaw(query, table).Scan(context.Background(), &text); err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`CHECK \(+` + column + `\)? (IN|= ANY) \([^)]*\)`).FindString(strings.Join(text, "\n"))
+	if found == "" {
+		t.Fatalf("%s.%s has no CHECK in %q", table, column, text)
+	}
+	return found
+}
+
+// The schema lists the same statuses, on both engines.
+func TestTheSchemaHasTheStatusesOfTheTables(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for _, s := range tables() {
+			name, column, _ := strings.Cut(s.column, ".")
+			want := slices.Sorted(slices.Values(slices.Concat(s.words, s.reserved)))
+			if got := listed(checkOf(t, d, name, column)); !slices.Equal(got, want) {
+				t.Errorf("%s: the schema allows %q, the table and what is reserved are %q", s.column, got, want)
+			}
+			for index, want := range s.indexes {
+				query := "SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema() AND indexname = ?"
+				if !d.IsPostgres() {
+					query = "SELECT sql FROM sqlite_master WHERE type = 'index' AND name = ?"
+				}
+				var text string
+				if err := d.Read.NewRaw(query, index).Scan(context.Background(), &text); err != nil {
+					t.Fatal(err)
+				}
+				_, text, _ = strings.Cut(text, "WHERE")
+				if got := listed(text); !slices.Equal(got, listed(want)) {
+					t.Errorf("%s is of %q, the program looks for %q", index, got, want)
+				}
+			}
+		}
+	})
+}
+
+var spelled = regexp.MustCompile(`\b(status|state) (NOT )?IN \('`)
+
+// A list of statuses that is spelled in a query does not follow its table.
+func TestNoQuerySpellsAListOfStatuses(t *testing.T) {
+	if !spelled.MatchString("WHERE o.status IN ('paid', 'closed')") {
+		t.Fatal("the pattern finds nothing")
+	}
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		if found := spelled.FindString(read(t, file)); found != "" {
+			t.Errorf("%s spells %q: take the list from the noun's table of moves", file, found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
