@@ -250,7 +250,7 @@ func TestTwoNodesNeverOverlapOnOneNotification(t *testing.T) {
 // The negative control of the test above: without the claim, the same two nodes
 // do overlap, so the test can fail.
 func TestWithoutTheClaimTwoNodesOverlap(t *testing.T) {
-	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
+	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", ByHand: true})
 	nudges := paid(t, f, 20)
 	ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
 		time.Sleep(5 * time.Millisecond)

@@ -12,7 +12,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal/sealtest"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
@@ -31,7 +31,7 @@ type story struct {
 
 func newStory(t *testing.T, d *db.DB) *story {
 	t.Helper()
-	f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify", WaitsMS: []int64{1000}})
+	f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify", WaitsMS: []int64{1000}, ByHand: true})
 	f.AddSKU(t, "tea", 100)
 	return &story{Fixture: f, t: t}
 }
@@ -108,7 +108,7 @@ func (s *story) exhaust(o *order.Order) {
 	s.attempt(o, "timeout")
 	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		compensation.Open(tx, w, s.DB, []*compensation.Item{{Kind: compensation.NotifyExhausted, OrderID: o.ID, OrderNo: o.OrderNo, Subject: "ntf"}})
+		exception.Open(tx, w, s.DB, []*exception.Item{{Kind: exception.NotifyExhausted, OrderID: o.ID, OrderNo: o.OrderNo, Subject: "ntf"}})
 		return w.Exec(ctx)
 	})
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *story) tell() *order.Order {
 	s.start(told)
 	s.pay(told)
 	s.take(s.Callback(told.OrderNo, "T-"+told.OrderNo, 1999), payment.Repeat)
-	s.take(s.Callback(told.OrderNo, "T-second", 1999), compensation.DuplicatePayment)
+	s.take(s.Callback(told.OrderNo, "T-second", 1999), exception.DuplicatePayment)
 	s.deliver(told)
 
 	silent := s.create(s.M2, 0) // a merchant without an address
@@ -157,7 +157,7 @@ func (s *story) tell() *order.Order {
 
 	late := s.create(s.M1, 2)
 	s.cancel(late)
-	s.take(s.Callback(late.OrderNo, "T-late", 1999), compensation.LatePayment)
+	s.take(s.Callback(late.OrderNo, "T-late", 1999), exception.LatePayment)
 	closing := s.create(s.M1, 1)
 	s.start(closing)
 	s.cancel(closing)
@@ -166,7 +166,7 @@ func (s *story) tell() *order.Order {
 	no.Callback.Status, no.Callback.Final = supplier.Failed, true
 	s.take(no, payment.OrderFailed)
 
-	s.take(s.Callback("no-such-order", "T-unknown", 1999), compensation.UnknownOrder)
+	s.take(s.Callback("no-such-order", "T-unknown", 1999), exception.UnknownOrder)
 	other := s.Callback(closing.OrderNo, "T-other", 1999)
 	other.Callback.Status = supplier.Other
 	s.take(other, payment.Ignored)
@@ -176,11 +176,11 @@ func (s *story) tell() *order.Order {
 	s.take(closed, payment.OrderClosed)
 	odd := s.Callback(told.OrderNo, "T-odd", 1999)
 	odd.Callback.Status, odd.Callback.RawStatus = supplier.Unknown, "payout.failed"
-	s.take(odd, compensation.UnknownEvent)
+	s.take(odd, exception.UnknownEvent)
 	dispute := s.Callback("", "T-"+told.OrderNo, 1999)
 	dispute.Callback.Status, dispute.Callback.Dispute = supplier.Disputed, &supplier.Dispute{No: "du_1"}
-	s.take(dispute, compensation.DisputeOpened)
-	s.take(s.Callback(closing.OrderNo, "T-amount", 1), compensation.AmountMismatch)
+	s.take(dispute, exception.DisputeOpened)
+	s.take(s.Callback(closing.OrderNo, "T-amount", 1), exception.AmountMismatch)
 
 	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
@@ -372,7 +372,7 @@ func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 func TestRepeatsAreKnownAfterTheirAccountHasChanged(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
-		for _, outcome := range []string{compensation.UnknownOrder, payment.Repeat} {
+		for _, outcome := range []string{exception.UnknownOrder, payment.Repeat} {
 			s.take(s.Callback("no-such-order", "T-unknown", 1999), outcome)
 		}
 		id := d.NewID()

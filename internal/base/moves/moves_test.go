@@ -96,3 +96,27 @@ func TestTheConditionOfSQLIsTheTable(t *testing.T) {
 		}
 	})
 }
+
+func TestTheDatabaseRefusesWhatTheTableDoesNotHave(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		exec := func(query string, args ...any) error {
+			_, err := d.NewRaw(query, args...).Exec(t.Context())
+			return err
+		}
+		if err := exec("CREATE TABLE lights (id BIGINT PRIMARY KEY, light TEXT NOT NULL)"); err != nil {
+			t.Fatal(err)
+		}
+		movestest.Enforce(t, d, lights)
+		for _, from := range lights.Statuses() {
+			for _, to := range lights.Statuses() {
+				id := d.NewID()
+				if err := exec("INSERT INTO lights VALUES (?, ?)", id, from); err != nil {
+					t.Fatal(err)
+				}
+				if err := exec("UPDATE lights SET light = ? WHERE id = ?", to, id); (err == nil) != (from == to || lights.Can(from, to)) {
+					t.Errorf("%s to %s: %v", from, to, err)
+				}
+			}
+		}
+	})
+}

@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/moves/movestest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
+	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
+	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -46,6 +49,7 @@ type Options struct {
 	Batch        int
 	Here         func(*Fixture) *notify.Dispatcher // nil = who pays does not tell
 	Shared       bool                              // the rows exist already: another node on the same database
+	ByHand       bool                              // the test writes statuses that the tables of moves do not allow
 }
 
 // New makes the rows and starts a Processor; it ends with the test.
@@ -61,6 +65,12 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		if err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return insertRows(ctx, tx, d, kinds, keys, o) }); err != nil {
 			t.Fatalf("fixture rows: %v", err)
 		}
+	}
+	if !o.Shared && !o.ByHand {
+		movestest.Enforce(t, d, order.Moves)
+		movestest.Enforce(t, d, payment.Moves)
+		movestest.Enforce(t, d, notify.Moves)
+		movestest.Enforce(t, d, exception.Moves)
 	}
 	f := &Fixture{DB: d, Settings: settings.NewStore(d, kinds, keys, slog.New(slog.DiscardHandler)), Ledger: ledger.New(d)}
 	if err := f.Settings.Refresh(ctx); err != nil {
