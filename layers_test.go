@@ -19,7 +19,7 @@ import (
 var layers = [][]string{
 	{"migrations", "static", "internal/base/*"},
 	{"internal/supplier"},
-	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception", "internal/compensation"},
+	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception"},
 	{"internal/alert/*", "internal/settings"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment"},

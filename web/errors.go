@@ -10,9 +10,9 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
 	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -66,9 +66,9 @@ var domainErrors = []struct {
 	{breaker.ErrProbing, Error{Status: http.StatusConflict, Code: "probe_running"}},
 	{breaker.ErrAlready, Error{Status: http.StatusConflict, Code: "already"}},
 	{notify.ErrSending, Error{Status: http.StatusConflict, Code: "sending"}},
-	{compensation.ErrNoException, Error{Status: http.StatusNotFound, Code: "not_found"}},
-	{compensation.ErrOver, Error{Status: http.StatusConflict, Code: "over"}},
-	{compensation.ErrOpen, Error{Status: http.StatusConflict, Code: "open"}},
+	{exception.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
+	{exception.ErrEnded, Error{Status: http.StatusConflict, Code: "over"}},
+	{exception.ErrOpen, Error{Status: http.StatusConflict, Code: "open"}},
 	{batch.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
 	{batch.ErrExpired, Error{Status: http.StatusConflict, Code: "expired"}},
 	{batch.ErrNothing, Error{Status: http.StatusUnprocessableEntity, Code: "nothing_matches"}},
@@ -104,7 +104,7 @@ func answerTo(err error) *Error {
 	if errors.As(err, &field) {
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: field.Problem, field: field.Field}
 	}
-	var settled *compensation.FieldError
+	var settled *exception.FieldError
 	if errors.As(err, &settled) {
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: settled.Problem, field: settled.Field}
 	}

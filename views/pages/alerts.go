@@ -28,7 +28,7 @@ type AlertsData struct {
 	Typed func(field string) string
 }
 
-var alertStatesInOrder = []string{alert.Firing, alert.Resolved, alert.Happened}
+var alertStatesInOrder = alert.Moves.Words()
 
 var messageStates = map[string]ui.State{
 	alert.Waiting: {Kind: "info", Icon: "clock", Label: tMsgWaiting},

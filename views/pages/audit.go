@@ -9,8 +9,8 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/views/ui"
 
@@ -60,7 +60,7 @@ func paramsOf(p *ui.Page, r audit.Row) string {
 func paramOf(p *ui.Page, name, value string) string {
 	switch name {
 	case "outcome":
-		return p.T(outcomeWord(compensation.Outcome(value)))
+		return p.T(outcomeWord(exception.Outcome(value)))
 	case "kind":
 		return p.T(ui.KindText(value))
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/views/ui"
 
@@ -36,37 +36,30 @@ type ExceptionData struct {
 // reference names what the exception's subject is.
 func (x ExceptionData) reference() text.Text {
 	switch x.Kind {
-	case compensation.DisputeOpened:
+	case exception.DisputeOpened:
 		return text.DisputeNo
-	case compensation.UnknownEvent:
+	case exception.UnknownEvent:
 		return text.EventType
 	}
 	return tReference
 }
 
-// open says whether people may still work on it.
-func (x ExceptionData) open() bool {
-	return x.State == compensation.Opened || x.State == compensation.Assigned
+// open says whether operators still work on it; else it may be opened again.
+func (x ExceptionData) open() bool { return x.State.Open() }
+
+func (x ExceptionData) money() bool { return exception.CarriesMoney(x.Kind) }
+
+var outcomeWords = map[exception.Outcome]text.Text{
+	exception.RefundedElsewhere: tOutRefunded,
+	exception.AcceptedElsewhere: tOutAccepted,
+	exception.NoEffect:          tOutNone,
 }
 
-// ended says whether it may be opened again.
-func (x ExceptionData) ended() bool {
-	return x.State == compensation.Resolved || x.State == compensation.Ignored
-}
-
-func (x ExceptionData) money() bool { return compensation.CarriesMoney(x.Kind) }
-
-var outcomeWords = map[compensation.Outcome]text.Text{
-	compensation.RefundedElsewhere: tOutRefunded,
-	compensation.AcceptedElsewhere: tOutAccepted,
-	compensation.NoEffect:          tOutNone,
-}
-
-func outcomeWord(o compensation.Outcome) text.Text { return ui.TextFor(outcomeWords, o) }
+func outcomeWord(o exception.Outcome) text.Text { return ui.TextFor(outcomeWords, o) }
 
 // endText is how an exception about money ended, in one line; "" = nothing is
 // known of it.
-func endText(p *ui.Page, x *compensation.Item) string {
+func endText(p *ui.Page, x *exception.Item) string {
 	if x.Outcome == "" {
 		return ""
 	}

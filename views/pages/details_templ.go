@@ -11,8 +11,8 @@ import templruntime "github.com/a-h/templ/runtime"
 import (
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/supplier"
 	"backstop/views/ui"
@@ -2071,12 +2071,12 @@ func exceptionForms(p *ui.Page, x ExceptionData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case x.CanSettle && x.ended():
+		case x.CanSettle && !x.open():
 			templ_7745c5c3_Err = reasonPanel(p, "reopen", string(exceptionPageLink(x.ID))+"/reopen", x.Key, tReopen, tReopenHow, text.ReasonAudit).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case x.money() && (x.open() || x.ended()):
+		case x.money():
 			templ_7745c5c3_Err = ui.Notice(p, "info", p.T(tOnlyRoles, p.Roles(x.MaySettle))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -2163,7 +2163,7 @@ func settleMoney(p *ui.Page, x ExceptionData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, o := range compensation.Outcomes {
+		for _, o := range exception.Outcomes {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 175, "<option value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

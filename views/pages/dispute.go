@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/views/ui"
 )
 
@@ -31,7 +31,7 @@ func (f disputeFacts) wantsEvidence() bool {
 }
 
 // disputeText says what a buyer demands, and until when it can be answered.
-func disputeText(p *ui.Page, x *compensation.Item) (what, then string) {
+func disputeText(p *ui.Page, x *exception.Item) (what, then string) {
 	var f disputeFacts
 	_ = json.Unmarshal(x.Detail, &f) // what cannot be read has no words
 	demanded := p.T(text.None)

@@ -4,8 +4,8 @@ import (
 	"net/url"
 
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
 
@@ -22,8 +22,8 @@ func orderLink(no string) templ.SafeURL { return templ.URL("/orders/" + url.Path
 
 // exceptionLink leads to the order's story, or to the exception itself where no
 // order is behind it.
-func exceptionLink(x compensation.Item) templ.SafeURL {
-	if x.OrderID != 0 || x.OrderNo != "" && x.Kind != compensation.UnknownOrder {
+func exceptionLink(x exception.Item) templ.SafeURL {
+	if x.OrderID != 0 || x.OrderNo != "" && x.Kind != exception.UnknownOrder {
 		return orderLink(x.OrderNo)
 	}
 	return templ.URL("/exceptions?kind=" + x.Kind)
@@ -41,7 +41,7 @@ func passed(steps []supplier.Step) (n int) {
 // Values of selects, in the order of a thing's life.
 var (
 	eventTypes     = []string{"order.paid", "order.failed", "order.closed"}
-	exceptionOrder = []string{compensation.Opened, compensation.Assigned, compensation.Resolved, compensation.Ignored} // those that people reach
+	exceptionOrder = exception.Moves.Words()
 	orderStatuses  = order.Statuses
 )
 

@@ -11,8 +11,8 @@ import templruntime "github.com/a-h/templ/runtime"
 import (
 	"backstop/internal/base/text"
 	"backstop/internal/callback"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/views/ui"
 	"strconv"
 )
@@ -1039,7 +1039,7 @@ func callbackTable(p *ui.Page, rows []callback.Row) templ.Component {
 }
 
 // Exceptions is the list of what people must see.
-func Exceptions(p *ui.Page, l ui.List, items []compensation.Item) templ.Component {
+func Exceptions(p *ui.Page, l ui.List, items []exception.Item) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

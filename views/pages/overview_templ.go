@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/report"
 	"backstop/views/ui"
 )
@@ -861,7 +861,7 @@ func riskKinds(p *ui.Page, r *console.Risk) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, kind := range compensation.HeldKinds {
+		for _, kind := range exception.HeldKinds {
 			if k, ok := r.Kinds[kind]; ok {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 65, "<li><a href=\"")
 				if templ_7745c5c3_Err != nil {

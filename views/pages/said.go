@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
@@ -83,7 +83,7 @@ type fact struct{ name, value string }
 
 // facts reads an exception's detail. ok is false where it is no object: then it is
 // shown as it is.
-func facts(p *ui.Page, x compensation.Item) (all []fact, ok bool) {
+func facts(p *ui.Page, x exception.Item) (all []fact, ok bool) {
 	var fields map[string]any
 	if json.Unmarshal(x.Detail, &fields) != nil {
 		return nil, false
@@ -101,7 +101,7 @@ func facts(p *ui.Page, x compensation.Item) (all []fact, ok bool) {
 }
 
 // factOf is one of them in the person's language.
-func factOf(p *ui.Page, x compensation.Item, name string, value any) string {
+func factOf(p *ui.Page, x exception.Item, name string, value any) string {
 	switch v := value.(type) {
 	case float64:
 		switch name {
@@ -110,7 +110,7 @@ func factOf(p *ui.Page, x compensation.Item, name string, value any) string {
 		}
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case string:
-		if text, ok := disputeFact(p, name, v); ok && x.Kind == compensation.DisputeOpened {
+		if text, ok := disputeFact(p, name, v); ok && x.Kind == exception.DisputeOpened {
 			return text
 		}
 		switch name {
@@ -130,7 +130,7 @@ func factOf(p *ui.Page, x compensation.Item, name string, value any) string {
 }
 
 // detailLine is an exception's detail in one line.
-func detailLine(p *ui.Page, x compensation.Item) string {
+func detailLine(p *ui.Page, x exception.Item) string {
 	all, ok := facts(p, x)
 	if !ok {
 		return string(x.Detail)

@@ -9,8 +9,8 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/views/ui"
@@ -109,15 +109,15 @@ func whyTexts(p *ui.Page, s StoryData) (what, then string) {
 }
 
 // exceptionText says what came of money that does not fit its order.
-func exceptionText(p *ui.Page, o *order.Order, x *compensation.Item) (what, then string) {
+func exceptionText(p *ui.Page, o *order.Order, x *exception.Item) (what, then string) {
 	switch x.Kind {
-	case compensation.AmountMismatch:
+	case exception.AmountMismatch:
 		return p.T(tWhyAmount, sum(o.Amount, o.Currency), sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
-	case compensation.LatePayment:
+	case exception.LatePayment:
 		return p.T(tWhyLate, strings.ToLower(p.T(ui.Look(ui.OrderStates, string(o.Status)).Label)), sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
-	case compensation.DuplicatePayment:
+	case exception.DuplicatePayment:
 		return p.T(tWhyDuplicate, sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
-	case compensation.DisputeOpened:
+	case exception.DisputeOpened:
 		return disputeText(p, x)
 	}
 	return p.T(tWhyException, p.T(ui.KindText(x.Kind))), p.T(text.WhyExceptionHow)

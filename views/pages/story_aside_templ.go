@@ -12,7 +12,7 @@ import (
 	"strconv"
 
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/views/ui"
@@ -187,7 +187,7 @@ func StoryMoney(p *ui.Page, s StoryData) templ.Component {
 
 // apart is money of which the supplier says something else than the books: what
 // waits on the exceptions of the order, and what it comes to.
-func apart(p *ui.Page, title text.Text, all []compensation.Item) templ.Component {
+func apart(p *ui.Page, title text.Text, all []exception.Item) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -2,12 +2,11 @@ package pages
 
 import (
 	"net/url"
-	"slices"
 	"strconv"
 
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/report"
 	"backstop/views/ui"
@@ -48,18 +47,18 @@ func rawPath(no string, c *console.Callback) templ.SafeURL {
 
 // held are the open exceptions of the order by which the supplier holds money that
 // is not in the books.
-func held(s *console.Story) []compensation.Item { return unsettled(s, compensation.IsHeld) }
+func held(s *console.Story) []exception.Item { return unsettled(s, exception.IsHeld) }
 
 // takenBack are those by which the supplier gave back, or may have to, what is in
 // the books.
-func takenBack(s *console.Story) []compensation.Item {
-	return unsettled(s, func(kind string) bool { return compensation.CarriesMoney(kind) && !compensation.IsHeld(kind) })
+func takenBack(s *console.Story) []exception.Item {
+	return unsettled(s, func(kind string) bool { return exception.CarriesMoney(kind) && !exception.IsHeld(kind) })
 }
 
 // unsettled are the order's open exceptions of some kinds that have an amount.
-func unsettled(s *console.Story, of func(kind string) bool) (all []compensation.Item) {
+func unsettled(s *console.Story, of func(kind string) bool) (all []exception.Item) {
 	for _, x := range s.Exceptions {
-		if of(x.Kind) && slices.Contains(compensation.Unsettled, x.State) && x.Currency != "" && x.Amount != 0 {
+		if of(x.Kind) && x.State.Open() && x.Currency != "" && x.Amount != 0 {
 			all = append(all, x)
 		}
 	}
@@ -67,7 +66,7 @@ func unsettled(s *console.Story, of func(kind string) bool) (all []compensation.
 }
 
 // sumsOf adds up exceptions by currency.
-func sumsOf(all []compensation.Item) []report.Sum {
+func sumsOf(all []exception.Item) []report.Sum {
 	var s report.Standing
 	for _, x := range all {
 		s.Add(report.Sum{Currency: x.Currency, Orders: 1, Minor: x.Amount})

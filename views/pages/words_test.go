@@ -17,8 +17,8 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/views/ui"
@@ -203,7 +203,7 @@ func TestEveryRuleHasASentence(t *testing.T) {
 	p := &ui.Page{Language: "en", Zone: time.UTC, Now: time.UnixMicro(0)}
 	for _, rule := range console.Rules {
 		s := StoryData{Story: &console.Story{Order: &order.Order{}, Why: console.Why{
-			Rule: rule, Exception: &compensation.Item{}, Delivery: &notify.Delivery{}, Breaker: &breaker.Row{},
+			Rule: rule, Exception: &exception.Item{}, Delivery: &notify.Delivery{}, Breaker: &breaker.Row{},
 		}}}
 		what, then := whyTexts(p, s)
 		if m := moods[rule]; what == "" || then == "" || m.kind == "" || m.icon == "" {

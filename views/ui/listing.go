@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 )
 
 // List is what every list shows around its rows.
@@ -190,7 +190,7 @@ func (l List) clear() bool {
 		return false
 	}
 	state := l.get("state")
-	return l.get("risk") != "" || state == console.NeedsPerson || state == console.Unsettled || state == compensation.Opened
+	return l.get("risk") != "" || state == console.NeedsPerson || state == console.Unsettled || state == string(exception.Opened)
 }
 
 // quiet says that nothing happened over the list's time, as far as is known.

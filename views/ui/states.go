@@ -8,8 +8,8 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -75,32 +75,28 @@ var DeliveryStates = map[string]State{
 
 // ExceptionStates are the states of exceptions.
 var ExceptionStates = map[string]State{
-	"open":      {"bad", "triangle-alert", tOpen},
-	"assigned":  {"warn", "user", tAssigned},
-	"proposed":  {"warn", "hourglass", tProposed},
-	"approved":  {"info", "check", tApproved},
-	"executing": {"comp", "wrench", tExecuting},
-	"resolved":  {"ok", "check", tResolved},
-	"failed":    {"bad", "x", text.Failed},
-	"ignored":   {"idle", "ban", tIgnored},
+	string(exception.Opened):   {"bad", "triangle-alert", tOpen},
+	string(exception.Assigned): {"warn", "user", tAssigned},
+	string(exception.Resolved): {"ok", "check", tResolved},
+	string(exception.Ignored):  {"idle", "ban", tIgnored},
 }
 
 // ExceptionKinds are the kinds of exceptions.
 var ExceptionKinds = map[string]text.Text{
-	compensation.UnknownOrder:          tUnknownOrder,
-	compensation.AmountMismatch:        tAmountMismatch,
-	compensation.CurrencyMismatch:      tCurrencyMismatch,
-	compensation.AccountMismatch:       tAccountMismatch,
-	compensation.LatePayment:           tLatePayment,
-	compensation.DuplicatePayment:      tDuplicatePayment,
-	compensation.UnknownRefund:         tUnknownRefund,
-	compensation.DisputeOpened:         tDisputeOpened,
-	compensation.UnknownEvent:          tUnknownEvent,
-	compensation.DecryptFailed:         tDecryptFailed,
-	compensation.Malformed:             tMalformed,
-	compensation.NotifyExhausted:       tNotifyExhausted,
-	compensation.StuckPaying:           tStuckPaying,
-	compensation.SubscriptionExhausted: tSubExhausted,
+	exception.UnknownOrder:          tUnknownOrder,
+	exception.AmountMismatch:        tAmountMismatch,
+	exception.CurrencyMismatch:      tCurrencyMismatch,
+	exception.AccountMismatch:       tAccountMismatch,
+	exception.LatePayment:           tLatePayment,
+	exception.DuplicatePayment:      tDuplicatePayment,
+	exception.UnknownRefund:         tUnknownRefund,
+	exception.DisputeOpened:         tDisputeOpened,
+	exception.UnknownEvent:          tUnknownEvent,
+	exception.DecryptFailed:         tDecryptFailed,
+	exception.Malformed:             tMalformed,
+	exception.NotifyExhausted:       tNotifyExhausted,
+	exception.StuckPaying:           tStuckPaying,
+	exception.SubscriptionExhausted: tSubExhausted,
 }
 
 // TextFor is a code in words; what this version does not know is shown as it is.
@@ -260,9 +256,6 @@ var (
 	tSkipped           = text.Text{ZH: "未发送", EN: "Not sent"}
 	tOpen              = text.Text{ZH: "待处理", EN: "Open"}
 	tAssigned          = text.Text{ZH: "已分派", EN: "Assigned"}
-	tProposed          = text.Text{ZH: "待审批", EN: "Proposed"}
-	tApproved          = text.Text{ZH: "已批准", EN: "Approved"}
-	tExecuting         = text.Text{ZH: "补偿中", EN: "Executing"}
 	tResolved          = text.Text{ZH: "已解决", EN: "Resolved"}
 	tIgnored           = text.Text{ZH: "已忽略", EN: "Ignored"}
 	tRepeat            = text.Text{ZH: "重复", EN: "Repeat"}
@@ -342,4 +335,4 @@ func OutcomesInOrder() []string {
 }
 
 // DeliveryStatuses are those of the select, in the order of a delivery's life.
-var DeliveryStatuses = []string{"queued", "sending", "retry_wait", "delivered", "exhausted", "skipped"}
+var DeliveryStatuses = notify.Moves.Words()

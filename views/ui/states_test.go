@@ -1,13 +1,16 @@
 package ui
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"backstop/internal/alert"
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
+	"backstop/internal/notify"
 	"backstop/internal/order"
 )
 
@@ -16,25 +19,22 @@ func TestEveryStateHasAWordAndAnIcon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range order.Statuses {
-		if _, ok := OrderStates[string(s)]; !ok {
-			t.Errorf("an order that is %s looks like nothing", s)
-		}
-	}
-	for _, kind := range []string{
-		compensation.UnknownOrder, compensation.AmountMismatch, compensation.CurrencyMismatch, compensation.AccountMismatch, compensation.LatePayment,
-		compensation.DuplicatePayment, compensation.UnknownRefund, compensation.DecryptFailed, compensation.Malformed, compensation.NotifyExhausted, compensation.StuckPaying, compensation.SubscriptionExhausted,
+	// Neither a status without a look, nor a look for what no status is.
+	for name, c := range map[string]struct {
+		looks map[string]State
+		words []string
+	}{
+		"order": {OrderStates, order.Moves.Words()}, "delivery": {DeliveryStates, notify.Moves.Words()},
+		"exception": {ExceptionStates, exception.Moves.Words()}, "alert": {AlertStates, alert.Moves.Words()},
 	} {
-		if _, ok := ExceptionKinds[kind]; !ok {
-			t.Errorf("an exception %s has no word", kind)
+		if got, want := slices.Sorted(maps.Keys(c.looks)), slices.Sorted(slices.Values(c.words)); !slices.Equal(got, want) {
+			t.Errorf("%s: there are looks for %q, the table has %q", name, got, want)
 		}
 	}
-	for _, s := range DeliveryStatuses {
-		if _, ok := DeliveryStates[s]; !ok {
-			t.Errorf("a delivery that is %s looks like nothing", s)
-		}
+	if got, want := slices.Sorted(maps.Keys(ExceptionKinds)), slices.Sorted(slices.Values(exception.Kinds)); !slices.Equal(got, want) {
+		t.Errorf("there are names of %q, the kinds are %q", got, want)
 	}
-	for _, states := range []map[string]State{OrderStates, ToldStates, DeliveryStates, ExceptionStates, outcomes} {
+	for _, states := range []map[string]State{OrderStates, ToldStates, DeliveryStates, ExceptionStates, AlertStates, outcomes} {
 		for code, s := range states {
 			if !strings.Contains(string(sprite), `id="`+s.Icon+`"`) {
 				t.Errorf("%s has the icon %q, which is not in the sprite", code, s.Icon)

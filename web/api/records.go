@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"backstop/internal/callback"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -35,15 +35,15 @@ type exceptionView struct {
 
 func (s *handlers) listExceptions(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
-	q := compensation.Query{
-		OrderNo: f.Text("order_no"), Kind: f.OneOf("kind", compensation.Kinds), State: compensation.State(f.OneOf("state", compensation.States)), Before: f.Cursor(), Limit: f.Limit(),
+	q := exception.Query{
+		OrderNo: f.Text("order_no"), Kind: f.OneOf("kind", exception.Kinds), State: exception.State(f.OneOf("state", exception.Moves.Words())), Before: f.Cursor(), Limit: f.Limit(),
 	}
 	if f.Err != nil {
 		return f.Err
 	}
 	ctx, cancel := web.Work()
 	defer cancel()
-	items, next, err := compensation.List(ctx, s.DB.Read, q)
+	items, next, err := exception.List(ctx, s.DB.Read, q)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/callback"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/web/webtest"
 )
 
@@ -38,16 +38,16 @@ func (h *house) pages(t *testing.T, path string) (items []map[string]any) {
 
 func TestExceptionsAreListedAsPromised(t *testing.T) {
 	h := open(t)
-	items := []*compensation.Item{}
+	items := []*exception.Item{}
 	for i := range 5 {
-		items = append(items, &compensation.Item{
-			Kind: []string{compensation.LatePayment, compensation.AmountMismatch}[i%2], OrderNo: fmt.Sprintf("O%d", i), Subject: "W",
-			Amount: int64(100 + i), Currency: "CNY", Detail: compensation.Detail(map[string]any{"trade_no": "W"}),
+		items = append(items, &exception.Item{
+			Kind: []string{exception.LatePayment, exception.AmountMismatch}[i%2], OrderNo: fmt.Sprintf("O%d", i), Subject: "W",
+			Amount: int64(100 + i), Currency: "CNY", Detail: exception.Detail(map[string]any{"trade_no": "W"}),
 		})
 	}
 	err := h.DB.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		compensation.Open(tx, w, h.DB, items)
+		exception.Open(tx, w, h.DB, items)
 		return w.Exec(ctx)
 	})
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
-	"backstop/internal/compensation"
 	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/web"
@@ -81,9 +81,9 @@ func seed(t *testing.T, d *db.DB) {
 		{ID: 401, DeliveryID: made + 301, MerchantID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: paid + 80_000, TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_8c", ResponseHeader: "Server: nginx", ResponseBody: []byte("Bad gateway"), Error: "HTTP 502"},
 		{ID: 402, DeliveryID: made + 301, MerchantID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.Timeout, StartedAt: paid + 5_000_000, TookUS: 10_000_000, Node: "n1", ResponseBody: []byte{}, Error: "no answer within 10s"},
 	})
-	write(&[]compensation.Item{
-		{ID: made + 501, Kind: compensation.AmountMismatch, State: "open", SupplierID: 1, OrderNo: "2026112000000003", OrderID: made + 102, Subject: "t9", Amount: 12300, Currency: "KWD", Detail: compensation.Detail(map[string]any{"paid": 12300, "ordered": 12345}), Seen: 2, OpenedAt: at(20 * time.Second)},
-		{ID: made + 502, Kind: compensation.UnknownOrder, State: "open", SupplierID: 1, OrderNo: "NO-SUCH-ORDER", Subject: "t8", Amount: 500, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: at(10 * time.Second)},
+	write(&[]exception.Item{
+		{ID: made + 501, Kind: exception.AmountMismatch, State: "open", SupplierID: 1, OrderNo: "2026112000000003", OrderID: made + 102, Subject: "t9", Amount: 12300, Currency: "KWD", Detail: exception.Detail(map[string]any{"paid": 12300, "ordered": 12345}), Seen: 2, OpenedAt: at(20 * time.Second)},
+		{ID: made + 502, Kind: exception.UnknownOrder, State: "open", SupplierID: 1, OrderNo: "NO-SUCH-ORDER", Subject: "t8", Amount: 500, Currency: "CNY", Detail: exception.Detail(nil), Seen: 1, OpenedAt: at(10 * time.Second)},
 	})
 	for _, q := range []string{
 		"INSERT INTO skus (id, sku, stock, locked, sold, applied) VALUES (1, 'SKU-77120', 10, 0, 2, 12)",

@@ -8,8 +8,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/views/pages"
 	"backstop/web"
@@ -147,7 +147,7 @@ func (s *handlers) assignException(c *fiber.Ctx) error {
 		}
 		for _, name := range append(names, "") {
 			if name == person {
-				return compensation.Assign(ctx, tx, s.DB, id, person)
+				return exception.Assign(ctx, tx, s.DB, id, person)
 			}
 		}
 		return web.InvalidField("person", "nobody of this name may take it in hand")

@@ -6,7 +6,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -15,21 +15,21 @@ import (
 // settling is what a role needs to end an exception of the kind, and to open it
 // again.
 func settling(kind string) access.Permission {
-	if compensation.CarriesMoney(kind) {
+	if exception.CarriesMoney(kind) {
 		return access.SettleMoney
 	}
 	return access.SettleExceptions
 }
 
 // toSettle reads the exception that the path names, for who may end it.
-func (s *handlers) toSettle(c *fiber.Ctx) (*compensation.Item, error) {
+func (s *handlers) toSettle(c *fiber.Ctx) (*exception.Item, error) {
 	id, err := idOf(c, "exception")
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := web.Work()
 	defer cancel()
-	x, err := compensation.Find(ctx, s.DB.Read, id)
+	x, err := exception.Find(ctx, s.DB.Read, id)
 	if err != nil {
 		return nil, err
 	}
@@ -46,22 +46,22 @@ func (s *handlers) settleException(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	end := compensation.Settlement{
-		Amount: strings.TrimSpace(web.Field(c, "amount")), Outcome: compensation.Outcome(web.Field(c, "outcome")),
+	end := exception.Settlement{
+		Amount: strings.TrimSpace(web.Field(c, "amount")), Outcome: exception.Outcome(web.Field(c, "outcome")),
 		Reference: strings.TrimSpace(web.Field(c, "reference")), Ignore: web.Field(c, "ignore") != "",
 	}
 	params, action := map[string]any{"kind": x.Kind}, "exception.settle"
 	if end.Ignore {
 		action = "exception.ignore"
 	}
-	if compensation.CarriesMoney(x.Kind) {
+	if exception.CarriesMoney(x.Kind) {
 		params["outcome"], params["reference"] = end.Outcome, end.Reference
 		if end.Amount != "" {
 			params["amount"] = end.Amount + " " + x.Currency
 		}
 	}
 	return s.onException(c, action, params, true, func(ctx context.Context, tx db.Tx, _ int64) error {
-		return compensation.Settle(ctx, tx, s.DB, x, end)
+		return exception.Settle(ctx, tx, s.DB, x, end)
 	})
 }
 
@@ -76,6 +76,6 @@ func (s *handlers) reopenException(c *fiber.Ctx) error {
 		params["outcome"], params["reference"] = x.Outcome, x.Reference // the row does not keep them
 	}
 	return s.onException(c, "exception.reopen", params, true, func(ctx context.Context, tx db.Tx, id int64) error {
-		return compensation.Reopen(ctx, tx, s.DB, id)
+		return exception.Reopen(ctx, tx, s.DB, id)
 	})
 }

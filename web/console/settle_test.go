@@ -9,7 +9,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/web/webtest"
 )
 
@@ -55,7 +55,7 @@ func TestAnExceptionIsDiscussedTakenInHandAndSettled(t *testing.T) {
 		support, ops, lead := h.SignIn(t, access.Support), h.SignIn(t, access.Ops), h.SignIn(t, access.Lead)
 		change(t, h.DB, "UPDATE exceptions SET kind = 'stuck_paying', amount = 0, currency = '' WHERE kind = 'unknown_order'")
 
-		k := h.on(t, compensation.StuckPaying)
+		k := h.on(t, exception.StuckPaying)
 		k.do(support, "settle", http.StatusForbidden, "reason", "put right by hand")
 		k.do(ops, "settle", http.StatusUnprocessableEntity, "reason", "short")
 		k.do(ops, "settle", http.StatusUnprocessableEntity, "reason", "of no money at all", "outcome", "no_effect")
@@ -71,7 +71,7 @@ func TestAnExceptionIsDiscussedTakenInHandAndSettled(t *testing.T) {
 		}
 		k.do(ops, "reopen", http.StatusSeeOther, "reason", "it was no oddity")
 
-		k = h.on(t, compensation.AmountMismatch)
+		k = h.on(t, exception.AmountMismatch)
 		end := []string{"reason", "the rest was refunded by hand", "amount", "12.300", "outcome", "refunded_elsewhere", "reference", "RF-2026 <1>"}
 		k.do(support, "comment", http.StatusSeeOther, "reason", "the supplier looks into it <b>")
 		k.do(support, "assign", http.StatusSeeOther, "person", "the.ops")
@@ -146,13 +146,13 @@ func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 	lead := h.SignIn(t, access.Lead)
 	order := number(t, h.DB, "SELECT id FROM orders WHERE order_no = '2026112000000001'")
 	change(t, h.DB, "DELETE FROM exceptions")
-	for i, x := range []compensation.Item{
-		{Kind: compensation.DuplicatePayment, State: "open", Subject: "TRADE-X", Amount: 1999, Currency: "CNY"},
-		{Kind: compensation.AmountMismatch, State: "assigned", Subject: "TRADE-Y", Amount: 1, Currency: "CNY"},
-		{Kind: compensation.DuplicatePayment, State: "resolved", Subject: "TRADE-Z", Amount: 777, Currency: "CNY"},
-		{Kind: compensation.DisputeOpened, State: "open", Subject: "du_9", Amount: 2500, Currency: "CNY"},
+	for i, x := range []exception.Item{
+		{Kind: exception.DuplicatePayment, State: "open", Subject: "TRADE-X", Amount: 1999, Currency: "CNY"},
+		{Kind: exception.AmountMismatch, State: "assigned", Subject: "TRADE-Y", Amount: 1, Currency: "CNY"},
+		{Kind: exception.DuplicatePayment, State: "resolved", Subject: "TRADE-Z", Amount: 777, Currency: "CNY"},
+		{Kind: exception.DisputeOpened, State: "open", Subject: "du_9", Amount: 2500, Currency: "CNY"},
 	} {
-		x.ID, x.OrderID, x.OrderNo, x.Detail, x.Seen, x.OpenedAt = h.DB.NewID(), order, "2026112000000001", compensation.Detail(nil), 1, h.DB.Now()+int64(i)
+		x.ID, x.OrderID, x.OrderNo, x.Detail, x.Seen, x.OpenedAt = h.DB.NewID(), order, "2026112000000001", exception.Detail(nil), 1, h.DB.Now()+int64(i)
 		if _, err := h.DB.NewInsert().Model(&x).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
@@ -83,9 +83,9 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 		{ID: 9401, DeliveryID: 9301, MerchantID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: at(117.014), TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c", ResponseHeader: "Server: " + said, ResponseBody: []byte(said), Error: "HTTP 502 " + said},
 		{ID: 9402, DeliveryID: 9301, MerchantID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.BadText, HTTPStatus: 200, StartedAt: at(137.5), TookUS: 2_500_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c", ResponseBody: []byte("failed"), Error: "answer has another text"},
 	})
-	write(&compensation.Item{
-		ID: 9501, Kind: compensation.NotifyExhausted, State: "open", MerchantID: 1, OrderNo: scriptedNo, OrderID: 9100, Subject: notify.IDOf(9300, ""), Amount: 349900, Currency: "CNY",
-		Detail: compensation.Detail(map[string]any{"last_error": said, "attempts": 2}), Seen: 1, OpenedAt: done,
+	write(&exception.Item{
+		ID: 9501, Kind: exception.NotifyExhausted, State: "open", MerchantID: 1, OrderNo: scriptedNo, OrderID: 9100, Subject: notify.IDOf(9300, ""), Amount: 349900, Currency: "CNY",
+		Detail: exception.Detail(map[string]any{"last_error": said, "attempts": 2}), Seen: 1, OpenedAt: done,
 	})
 	for _, q := range []string{
 		"INSERT INTO skus (id, sku, stock, locked, sold, applied) VALUES (91, 'SKU-9', 10, 0, 1, 11)",
@@ -295,17 +295,17 @@ func TestASentenceNamesTheMoneyThatDoesNotFit(t *testing.T) {
 		amount, paid   int64
 		says           string
 	}{
-		{compensation.AmountMismatch, "JPY", order.Pending, 1980, 1970, "¥1,970 JPY instead of ¥1,980 JPY"},
-		{compensation.AmountMismatch, "KWD", order.Paying, 12345, 12300, "12.300 KWD instead of 12.345 KWD"},
-		{compensation.LatePayment, "CNY", order.Closed, 9007199254740993, 9007199254740993, "the order was closed when ¥90,071,992,547,409.93 CNY arrived"},
-		{compensation.DuplicatePayment, "CNY", order.Paid, 100, 100, "paid already when ¥1.00 CNY arrived"},
-		{compensation.CurrencyMismatch, "CNY", order.Pending, 100, 100, "waits for a decision: Currency mismatch"},
+		{exception.AmountMismatch, "JPY", order.Pending, 1980, 1970, "¥1,970 JPY instead of ¥1,980 JPY"},
+		{exception.AmountMismatch, "KWD", order.Paying, 12345, 12300, "12.300 KWD instead of 12.345 KWD"},
+		{exception.LatePayment, "CNY", order.Closed, 9007199254740993, 9007199254740993, "the order was closed when ¥90,071,992,547,409.93 CNY arrived"},
+		{exception.DuplicatePayment, "CNY", order.Paid, 100, 100, "paid already when ¥1.00 CNY arrived"},
+		{exception.CurrencyMismatch, "CNY", order.Pending, 100, 100, "waits for a decision: Currency mismatch"},
 	} {
 		no := fmt.Sprintf("M%d", i)
 		o := order.Order{ID: int64(700 + i), OrderNo: no, OutTradeNo: no, MerchantID: 1, SupplierID: 1, Amount: c.amount, Currency: c.currency, Subject: "x", Status: c.status, Version: 1}
-		x := compensation.Item{
+		x := exception.Item{
 			ID: int64(800 + i), Kind: c.kind, State: "open", MerchantID: 1, SupplierID: 1, OrderNo: no, OrderID: o.ID, Subject: "t",
-			Amount: c.paid, Currency: c.currency, Detail: compensation.Detail(nil), Seen: 1, OpenedAt: h.DB.Now(),
+			Amount: c.paid, Currency: c.currency, Detail: exception.Detail(nil), Seen: 1, OpenedAt: h.DB.Now(),
 		}
 		for _, row := range []any{&o, &x} {
 			if _, err := h.DB.NewInsert().Model(row).Exec(t.Context()); err != nil {

@@ -15,7 +15,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
-	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
@@ -105,7 +105,7 @@ func exhaust(t *testing.T, d *db.DB, n int) {
 		o, id := d.NewID(), d.NewID()
 		row := order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 2, SupplierID: 1, Amount: 1000, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, CreatedAt: now}
 		told := notify.Delivery{ID: id, EventID: id, MerchantID: 2, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1000}
-		gone := compensation.Item{ID: d.NewID(), Kind: compensation.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.IDOf(id, ""), Amount: 1000, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: now}
+		gone := exception.Item{ID: d.NewID(), Kind: exception.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.IDOf(id, ""), Amount: 1000, Currency: "CNY", Detail: exception.Detail(nil), Seen: 1, OpenedAt: now}
 		event := notify.Event{ID: id, MerchantID: 2, SubjectID: o, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: now}
 		for _, r := range []any{&row, &told, &gone, &event} {
 			if _, err := d.NewInsert().Model(r).Exec(context.Background()); err != nil {
@@ -346,10 +346,10 @@ func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
 	h := open(t)
 	report := func(kind, subject string) string {
 		t.Helper()
-		x := &compensation.Item{Kind: kind, SupplierID: 1, Subject: subject, Amount: 5, Currency: "CNY", Detail: compensation.Detail(map[string]any{"type": subject})}
+		x := &exception.Item{Kind: kind, SupplierID: 1, Subject: subject, Amount: 5, Currency: "CNY", Detail: exception.Detail(map[string]any{"type": subject})}
 		err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
-			compensation.Open(tx, w, h.DB, []*compensation.Item{x})
+			exception.Open(tx, w, h.DB, []*exception.Item{x})
 			return w.Exec(ctx)
 		})
 		if err != nil {
@@ -357,7 +357,7 @@ func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
 		}
 		return fmt.Sprintf("/exceptions/%d", x.ID)
 	}
-	path, money := report(compensation.UnknownEvent, "payout.paid"), report(compensation.DisputeOpened, "du_1")
+	path, money := report(exception.UnknownEvent, "payout.paid"), report(exception.DisputeOpened, "du_1")
 	support, ops := h.SignIn(t, access.Support), h.SignIn(t, access.Ops)
 	if page := h.Page(t, support, path).Body; strings.Contains(page, `name="ignore"`) {
 		t.Error("a role that may not ignore is offered it")
@@ -375,7 +375,7 @@ func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
 	if got := h.Post(t, ops, path+"/settle", form...); got.Status != http.StatusSeeOther {
 		t.Errorf("ignored: %d", got.Status)
 	}
-	report(compensation.UnknownEvent, "payout.paid")
+	report(exception.UnknownEvent, "payout.paid")
 	page := h.Page(t, ops, path+"?lang=en").Body
 	for _, text := range []string{"Ignored", "ignored it", "our own payouts, seen elsewhere", "payout.paid"} {
 		if !strings.Contains(page, text) {
