@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/queue"
 	"backstop/internal/compensation"
@@ -231,7 +232,7 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''"+
 		" UNION ALL SELECT callback_id, 0, k.account_id, k.event_key, digest, '"+takenBefore+"', 0, 0, 0 FROM callback_keys AS k, _k"+
 		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key",
-		db.Each{Models: &keys}, ids, trades)
+		bulk.Each(&keys), ids, trades)
 	if err != nil {
 		return fmt.Errorf("read attempts and keys: %w", err)
 	}

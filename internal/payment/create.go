@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/money"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
@@ -185,7 +186,7 @@ func (p *Processor) existing(ctx context.Context, tx db.Tx, items []*createItem)
 	// One by one: asked for all merchants and all numbers, the planner tries each
 	// pair of them, or reads all that the merchants ever ordered.
 	err := tx.Prepared(ctx, &rows, "WITH _k ? SELECT "+p.o.DB.Columns((*order.Order)(nil))+" FROM orders, _k"+
-		" WHERE merchant_id = _k.asked_merchant AND out_trade_no = _k.asked_no", db.Each{Models: &keys})
+		" WHERE merchant_id = _k.asked_merchant AND out_trade_no = _k.asked_no", bulk.Each(&keys))
 	if err != nil {
 		return nil, fmt.Errorf("find orders by out_trade_no: %w", err)
 	}

@@ -30,7 +30,7 @@ type BatchOptions[In, Out any] struct {
 	// After runs once per committed transaction, after its callers are answered:
 	// the place for nudges. It must not block. Optional.
 	After func([]In, []Out)
-	// Observe hears of each transaction, for metrics. Optional.
+	// Observe is called for each transaction, for metrics. Optional.
 	Observe func(items int, took time.Duration, err error)
 }
 

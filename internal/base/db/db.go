@@ -1,7 +1,7 @@
 // Package db opens the one database that Backstop trusts, SQLite or PostgreSQL,
 // and hides the few differences between them.
 //
-// Everything that must survive a crash is a row here; Redis is only told about
+// Everything that must survive a crash is a row here; Redis only gets a nudge about
 // it. See docs/architecture.md.
 package db
 
