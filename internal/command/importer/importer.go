@@ -5,10 +5,11 @@
 // become orders in one transaction of a few statements. A crash before that
 // leaves nothing but rows in the staging table, which the next import clears.
 //
-// Orders that come in paid were booked, and their merchants told, by the other
-// system: they get no entry in the ledger and no notification, but a settled
-// attempt, so that a second payment of theirs is noticed. Open orders go on here
-// with timeout, callbacks and notifications like any other.
+// Orders come in by order.InsertStaged, not by payment.Confirm: those that are paid
+// were booked, and their merchants notified, by the other system. They get no entry
+// in the ledger and no notification, but a settled attempt, so that a second payment
+// of theirs is noticed. Open orders go on here with timeout, callbacks and
+// notifications like any other.
 package importer
 
 import (
