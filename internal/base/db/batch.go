@@ -183,7 +183,7 @@ func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, 
 			break
 		}
 		if patience == nil {
-			timer := time.NewTimer(gatherMost)
+			timer := time.NewTimer(maxGather)
 			defer timer.Stop()
 			patience = timer.C
 		}
