@@ -120,6 +120,8 @@ func (p *Page) away(us int64) string {
 // took writes 184 ms, 3.204 s, 3 m 12 s, 5 h 02 m, 3 d 04 h.
 func (p *Page) took(d time.Duration) string {
 	switch {
+	case 0 < d && d < time.Millisecond:
+		return p.fine(d.Microseconds())
 	case d < time.Second:
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
 	case d < time.Minute:
