@@ -32,13 +32,13 @@ type StoryData struct {
 
 // printed is the story for paper.
 func printed(s StoryData) StoryData {
-	s.Print, s.room = true, &room{storyRoom}
+	s.Print, s.room = true, roomFor(len(s.Items))
 	return s
 }
 
 // shown is the story for the screen.
 func shown(s StoryData) StoryData {
-	s.room = &room{storyRoom}
+	s.room = roomFor(len(s.Items))
 	return s
 }
 

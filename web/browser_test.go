@@ -254,6 +254,7 @@ func seedMore(t *testing.T, d *db.DB) {
 	t.Helper()
 	exhaust(t, d, 60) // more than a screen holds
 	change(t, d, "UPDATE deliveries SET attempts = 0, next_at = ?, currency = 'CNY', amount = 1, created_at = ? WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT 5)", d.Now(), d.Now()-25*60_000_000)
+	change(t, d, `UPDATE events SET body = '{"id":"ntf_2wpytmd90jk0-order-closed-0"}'`) // as long as ids are
 	minute := time.Minute.Microseconds()
 	now := d.Now() / minute * minute
 	for i := range int64(24 * 60) {
