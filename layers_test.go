@@ -17,7 +17,7 @@ import (
 // its own, or of its own line where that is no circle (the compiler sees to it).
 // "x/*" stands for the folders below x.
 var layers = [][]string{
-	{"migrations", "static", "internal/base/*"},
+	{"migrations", "static", "internal/base/*", "internal/base/db/bulk"},
 	{"internal/supplier"},
 	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception"},
 	{"internal/alert/*", "internal/settings"},

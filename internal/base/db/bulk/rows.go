@@ -1,4 +1,8 @@
-package db
+// Package bulk puts sets of rows and lists of keys into statements whose text is the
+// same for any number of them, for the hot path: as literals, each batch would be a new
+// text to read, analyse and plan. Package db sends the statements; what is ordinary is
+// written by bun.
+package bulk
 
 import (
 	"encoding/hex"
@@ -8,45 +12,45 @@ import (
 	"strings"
 
 	"github.com/uptrace/bun"
-	bundialect "github.com/uptrace/bun/dialect"
+	"github.com/uptrace/bun/dialect"
 	"github.com/uptrace/bun/schema"
 )
 
-// set is rows as an engine takes them in a statement that is the same for any number
-// of them. Written as literals, each batch was a new text to read, analyse and plan.
-type set struct {
+// Rows are the rows of one statement.
+type Rows struct {
+	Table string // with its alias
+	Names string // of the columns, quoted
+	Len   int
+
 	postgres bool
-	table    string // with its alias
-	names    string // of the columns, quoted
 	types    []string
 	columns  []any // a slice each
-	len      int
 }
 
-// from is a query for the rows and its arguments, of which the first has that
+// From is a query for the rows and its arguments, of which the first has that
 // number: an array per column on PostgreSQL, one JSON text on SQLite.
-func (s *set) from(number int) (query string, args []any) {
-	columns := make([]string, len(s.types))
-	if s.postgres {
-		for i, t := range s.types {
+func (r *Rows) From(number int) (query string, args []any) {
+	columns := make([]string, len(r.types))
+	if r.postgres {
+		for i, t := range r.types {
 			columns[i] = fmt.Sprintf("$%d::%s[]", number+i, t)
 		}
-		return "SELECT * FROM unnest(" + strings.Join(columns, ", ") + ")", s.columns
+		return "SELECT * FROM unnest(" + strings.Join(columns, ", ") + ")", r.columns
 	}
-	for i, t := range s.types {
+	for i, t := range r.types {
 		columns[i] = fmt.Sprintf("value->>%d", i)
 		if t == "bytea" {
 			columns[i] = "unhex(" + columns[i] + ")"
 		}
 	}
-	return "SELECT " + strings.Join(columns, ", ") + " FROM json_each(?)", []any{s.json()}
+	return "SELECT " + strings.Join(columns, ", ") + " FROM json_each(?)", []any{r.json()}
 }
 
 // json is an array of rows, each of them an array.
-func (s *set) json() string {
-	rows := make([][]any, s.len)
+func (r *Rows) json() string {
+	rows := make([][]any, r.Len)
 	for i := range rows {
-		rows[i] = s.row(i)
+		rows[i] = r.row(i)
 		for j, v := range rows[i] {
 			if b, ok := v.([]byte); ok {
 				rows[i][j] = hex.EncodeToString(b)
@@ -59,54 +63,49 @@ func (s *set) json() string {
 func jsonOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("db: numbers and texts cannot be written: %v", err))
+		panic(fmt.Sprintf("bulk: numbers and texts cannot be written: %v", err))
 	}
 	return string(text)
 }
 
+// Values are n rows from one on as "VALUES (?, …), …", and its arguments.
+func (r *Rows) Values(at, n int) (text string, args []any) {
+	one := "(?" + strings.Repeat(", ?", len(r.columns)-1) + ")"
+	args = make([]any, 0, n*len(r.columns))
+	for i := range n {
+		args = append(args, r.row(at+i)...)
+	}
+	return "VALUES " + one + strings.Repeat(", "+one, n-1), args
+}
+
 // row is the values of one row.
-func (s *set) row(i int) []any {
-	values := make([]any, len(s.columns))
-	for j, column := range s.columns {
-		switch column := column.(type) {
-		case []int64:
-			values[j] = column[i]
-		case []*int64:
-			if column[i] != nil {
-				values[j] = *column[i]
-			}
-		case []string:
-			values[j] = column[i]
-		case []*string:
-			if column[i] != nil {
-				values[j] = *column[i]
-			}
-		case []bool:
-			values[j] = column[i]
-		case [][]byte:
-			values[j] = column[i]
-		}
+func (r *Rows) row(i int) []any {
+	values := make([]any, len(r.columns))
+	for j, column := range r.columns {
+		values[j] = reflect.ValueOf(column).Index(i).Interface()
 	}
 	return values
 }
 
-// newSet takes a pointer to a slice of models.
-func newSet(d *bun.DB, models any) set {
+// Of takes a pointer to a slice of models.
+func Of(d *bun.DB, models any) *Rows {
 	slice := reflect.Indirect(reflect.ValueOf(models))
 	model := slice.Type().Elem()
 	if model.Kind() == reflect.Pointer {
 		model = model.Elem()
 	}
 	table := d.Dialect().Tables().Get(model)
-	s := set{postgres: d.Dialect().Name() == bundialect.PG, table: string(table.SQLName) + " AS " + string(table.SQLAlias), len: slice.Len()}
+	r := &Rows{Table: string(table.SQLName) + " AS " + string(table.SQLAlias), Len: slice.Len(), postgres: isPostgres(d)}
 	names := make([]string, len(table.Fields))
 	for i, f := range table.Fields {
 		column, sqlType := columnOf(slice, f)
-		names[i], s.types, s.columns = string(f.SQLName), append(s.types, sqlType), append(s.columns, column)
+		names[i], r.types, r.columns = string(f.SQLName), append(r.types, sqlType), append(r.columns, column)
 	}
-	s.names = strings.Join(names, ", ")
-	return s
+	r.Names = strings.Join(names, ", ")
+	return r
 }
+
+func isPostgres(d *bun.DB) bool { return d.Dialect().Name() == dialect.PG }
 
 var jsonText = reflect.TypeFor[json.RawMessage]()
 

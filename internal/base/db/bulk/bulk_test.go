@@ -1,4 +1,4 @@
-package db_test
+package bulk_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/db/dbtest"
 
 	"github.com/uptrace/bun"
@@ -125,7 +126,7 @@ func TestPreparedTakesListsAndRows(t *testing.T) {
 			var got []int64
 			err := d.Prepared(t.Context(), &got, "WITH _v ? SELECT th.id FROM things AS th, _v WHERE th.id = _v.id AND th.kind = _v.kind"+
 				" AND th.id IN (?) AND th.count >= ? ORDER BY th.id",
-				db.Each{Models: &[]pair{{1, rows[0].Kind}, {2, "other"}}}, []int64{1, 2, 3}, 1)
+				bulk.Each(&[]pair{{1, rows[0].Kind}, {2, "other"}}), []int64{1, 2, 3}, 1)
 			if err != nil || !reflect.DeepEqual(got, []int64{1}) {
 				t.Errorf("%v, %v", got, err)
 			}
