@@ -19,7 +19,7 @@ import (
 var layers = [][]string{
 	{"migrations", "static", "internal/base/*"},
 	{"internal/supplier"},
-	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/compensation"},
+	{"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/compensation"},
 	{"internal/alert/*", "internal/settings"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment"},
