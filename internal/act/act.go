@@ -113,6 +113,9 @@ type Outcome struct {
 	// With are further acts that this one brought about, for audit rows of their own.
 	// Who acted and why is filled in.
 	With []audit.Act
+	// After is what the actor waits for once it is committed, such as an answer from
+	// outside; nil = nothing.
+	After func(context.Context) (any, error)
 	// Err says why the subject was left as it is. One of several stops no other.
 	Err error
 	// Repeated says that an earlier call with the same key did it.

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// ResendAll makes a set of notifications due at once.
+var ResendAll = resendAll
+
 // Left says what a dispatcher still holds once it has been idle for long enough to
 // forget everybody: empty where that is nothing.
 func Left(d *Dispatcher) string {
