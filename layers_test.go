@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"migrations", "static", "internal/base/*"},
 	{"internal/supplier"},
 	{"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/compensation"},
-	{"internal/alert/*", "internal/settings"},
+	{"internal/alert/*", "internal/bulk", "internal/settings"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment"},
 	{"internal/callback", "internal/compensation/*", "internal/console", "internal/verify", "views"},
