@@ -63,8 +63,8 @@ type resendParams struct {
 	How string `json:"how"`
 }
 
-// resending sends notifications again. Ref.Row is a delivery. Where Part is given too,
-// it is the notification's id, and ID its order's number; without Row it is then the
+// resending sends notifications again. Ref.Row is a delivery. Where ID is given too, it
+// is the order's number, and Part the notification's id; without Row it is then the
 // delivery that needs it most. Errors: ErrSending, breaker.ErrProbing.
 func (a Acts) resending() act.Kind {
 	return act.Kind{
@@ -112,7 +112,7 @@ func (a Acts) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subjec
 	var rows []*resendable
 	var ids []int64
 	for _, r := range refs {
-		if r.Part == "" {
+		if r.ID == "" {
 			ids = append(ids, r.Row)
 			continue
 		}
