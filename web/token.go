@@ -86,7 +86,7 @@ func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.
 		if key == "" {
 			return errUnauthorized
 		}
-		ctx, cancel := work()
+		ctx, cancel := Work()
 		defer cancel()
 		caller, refused, err := s.monitorCaller(ctx, key, permission, scope)
 		if err != nil {
@@ -97,7 +97,7 @@ func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.
 		case refused != nil:
 			return refused
 		case !s.keys.allow(seal.HashToken(key)):
-			return errTooMany
+			return ErrTooMany
 		}
 		c.Set(fiber.HeaderCacheControl, "no-store")
 		return c.Next()
@@ -120,20 +120,20 @@ func (s *Server) monitorCaller(ctx context.Context, key string, permission acces
 		}
 		return "token:" + t.Name, nil, nil
 	}
-	op, err := s.o.Sessions.Peek(ctx, key)
+	op, err := s.Sessions.Peek(ctx, key)
 	if errors.Is(err, access.ErrSession) {
 		return "", nil, errUnauthorized
 	}
 	if err != nil {
 		return "", nil, err
 	}
-	if op.MustChange || !s.policy.Allows(op.Role, permission) {
-		refused = errForbidden
+	if op.MustChange || !s.Policy.Allows(op.Role, permission) {
+		refused = ErrForbidden
 	}
 	return "operator:" + op.Name, refused, nil
 }
 
 // errScope says that a service's token is not for that.
 func errScope(scope string) error {
-	return &apiError{status: http.StatusForbidden, code: "forbidden", message: "this token does not have the scope " + scope, field: "scope"}
+	return &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this token does not have the scope " + scope, field: "scope"}
 }

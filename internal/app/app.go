@@ -33,6 +33,7 @@ import (
 	"backstop/jobs"
 	"backstop/migrations"
 	"backstop/web"
+	"backstop/web/routes"
 
 	"github.com/hibiken/asynqmon"
 )
@@ -331,7 +332,7 @@ func (a *App) build() {
 			Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.sockets, Breakers: a.breakers,
 			Pings:  notify.Pinger{DB: a.db, Channels: ways},
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
-		})
+		}, routes.Table)
 	}
 }
 

@@ -102,7 +102,7 @@ func TestATransactionThatFailsGivesItsSlotsBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-				if _, err := f.Processor.Confirm(ctx, tx, []*payment.Received{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
+				if _, err := f.Processor.Confirm(ctx, tx, []*payment.Message{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
 					return err
 				}
 				if n := taken(t, ctx, tx); n != 1 {
@@ -178,7 +178,7 @@ func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsGivenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			if _, err := f.Processor.Confirm(ctx, tx, []*payment.Received{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
+			if _, err := f.Processor.Confirm(ctx, tx, []*payment.Message{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
 				return err
 			}
 			if n := taken(t, ctx, tx); n != 1 {
