@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"internal/alert/*", "internal/bulk", "internal/settings"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment"},
-	{"internal/callback", "internal/compensation/*", "internal/console", "internal/verify", "views/ui"},
+	{"internal/callback", "internal/console", "internal/verify", "views/ui"},
 	{"views/pages"},
 	{"web", "jobs"},
 	{"web/api", "web/console"},

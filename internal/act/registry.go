@@ -41,8 +41,8 @@ func New(d *db.DB, log *audit.Log, policy *access.Policy, kinds ...Kind) *Regist
 	return r
 }
 
-// Names are the names of all kinds.
-func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.kinds)) }
+// Policy is which role may do what.
+func (r *Registry) Policy() *access.Policy { return r.policy }
 
 // Kind returns the kind of that name. It panics where there is none: names are
 // written in the program, not sent to it.

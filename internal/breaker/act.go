@@ -10,7 +10,6 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
-	"backstop/internal/base/metric"
 
 	"github.com/uptrace/bun"
 )
@@ -40,30 +39,13 @@ func (b *Book) moveAll(ctx context.Context, tx db.Tx, move Act, in act.Input, su
 	}
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(subjects[i].MerchantID, subjects[j].MerchantID) })
 	for _, i := range order {
-		done, err := b.ByPerson(ctx, tx, subjects[i].MerchantID, move, in.By.Name, in.Reason)
-		switch {
-		case errors.Is(err, ErrAlready):
-			outs[i].Err = err
-		case err != nil:
+		err := b.ByPerson(ctx, tx, subjects[i].MerchantID, move, in.By.Name, in.Reason)
+		if err != nil && !errors.Is(err, ErrAlready) {
 			return nil, err
-		default:
-			b.KeepAtEnd(tx, done)
 		}
+		outs[i].Err = err
 	}
 	return outs, nil
-}
-
-// KeepAtEnd makes what was done to breakers this node's copy once it is committed.
-func (b *Book) KeepAtEnd(tx db.Tx, f *Folded) {
-	tx.OnEnd(func(err error) {
-		if err != nil {
-			return
-		}
-		b.Committed(f)
-		for _, c := range f.Changes {
-			metric.BreakerChanges.WithLabelValues(string(c.To)).Inc()
-		}
-	})
 }
 
 // loadMerchants finds merchants by their codes. Their version is their breaker's

@@ -235,13 +235,13 @@ func (b *Plans) Acts() []act.Kind {
 	}}
 }
 
-// TypedName is the field in which an amount is typed.
-func TypedName(s report.Sum) string { return "amount_" + s.Currency }
+// AmountField leads the fields in which amounts are typed; the currency follows.
+const AmountField = "amount_"
 
 func (p *Plan) typed(in startParams) error {
 	for _, s := range p.Typed() {
 		if strings.TrimSpace(in.Amounts[s.Currency]) != money.Format(s.Minor, s.Currency) {
-			return &act.FieldError{Field: TypedName(s), Problem: "type the amount that is shown"}
+			return &act.FieldError{Field: AmountField + s.Currency, Problem: "type the amount that is shown"}
 		}
 	}
 	return nil

@@ -203,7 +203,7 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 			t.Fatalf("on the record: %+v, %v", acts, err)
 		}
 		const sums = `"amounts":[{"Currency":"CNY","Orders":700,"Minor":70000},{"Currency":"HKD","Orders":3,"Minor":300}]`
-		if acts[0].Params != `{`+sums+`,"filter":"/notifications","notifications":703,"reason":"their server is back"}` || acts[1].Params != `{`+sums+`,"notifications":703,"outcome":"done"}` {
+		if acts[0].Params != `{`+sums+`,"filter":"/notifications","notifications":703,"reason":"their server is back"}` || acts[1].Params != `{`+sums+`,"notifications":703,"state":"done"}` {
 			t.Errorf("on the record: %s and %s", acts[0].Params, acts[1].Params)
 		}
 	})

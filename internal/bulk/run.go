@@ -121,7 +121,7 @@ func (b *Plans) finish(ctx context.Context, p *Plan, state string) error {
 		}
 		return b.audit.Write(ctx, tx, audit.Act{
 			Actor: operator(p), Action: EndAct, Object: object, ObjectID: strconv.FormatInt(p.ID, 10),
-			Params: map[string]any{"outcome": state, "notifications": p.Result.Planned(), "amounts": p.Result.Acts()},
+			Params: map[string]any{"state": state, "notifications": p.Result.Planned(), "amounts": p.Result.Acts()},
 		})
 	})
 }

@@ -15,6 +15,15 @@ import (
 	"github.com/uptrace/bun"
 )
 
+// Names of the acts, for the audit.
+const (
+	SettleAct = "exception.settle"
+	IgnoreAct = "exception.ignore"
+	ReopenAct = "exception.reopen"
+	AssignAct = "exception.assign"
+	NoteAct   = "exception.note"
+)
+
 // actObject is what exceptions are called in the audit.
 const actObject = "exception"
 
@@ -31,10 +40,10 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 		}
 	}
 	return []act.Kind{
-		ends("exception.settle", false),
-		ends("exception.ignore", true),
+		ends(SettleAct, false),
+		ends(IgnoreAct, true),
 		{
-			Name: "exception.reopen", Object: actObject, Permission: access.SettleExceptions, Load: loadItems, Needs: settling,
+			Name: ReopenAct, Object: actObject, Permission: access.SettleExceptions, Load: loadItems, Needs: settling,
 			Do: each(func(ctx context.Context, tx db.Tx, _ act.Input, x *Item) (map[string]any, error) {
 				details := map[string]any{"kind": x.Kind}
 				if x.Outcome != "" {
@@ -44,13 +53,13 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 			}),
 		},
 		{
-			Name: "exception.assign", Object: actObject, Permission: access.AssignExceptions, Easy: true, Params: act.Params[assignment], Load: loadItems,
+			Name: AssignAct, Object: actObject, Permission: access.AssignExceptions, Easy: true, Params: act.Params[assignment], Load: loadItems,
 			Do: each(func(ctx context.Context, tx db.Tx, in act.Input, x *Item) (map[string]any, error) {
 				to := in.Params.(assignment)
 				return map[string]any{"to": to.To}, to.assign(ctx, tx, d, x, assignable)
 			}),
 		},
-		{Name: "exception.note", Object: actObject, Permission: access.Comment, Load: loadItems},
+		{Name: NoteAct, Object: actObject, Permission: access.Comment, Load: loadItems},
 	}
 }
 

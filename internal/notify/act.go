@@ -256,29 +256,23 @@ func (a Acts) pastBreaker(ctx context.Context, tx db.Tx, in act.Input, x *resend
 		return out, nil
 	}
 	out.Prospect, out.Details["how"] = act.Waits, ResendQueue
-	var moved *breaker.Folded
 	var err error
 	switch how {
 	case ResendProbe:
-		moved, err = a.Breakers.ProbeWith(ctx, tx, x.MerchantID, x.ID, in.By.Name, in.Reason)
+		err = a.Breakers.ProbeWith(ctx, tx, x.MerchantID, x.ID, in.By.Name, in.Reason)
 	case ResendClose:
 		m := a.Book().ByID(x.MerchantID)
 		if m == nil {
 			return out, act.ErrNotFound
 		}
-		moved, err = a.Breakers.ByPerson(ctx, tx, x.MerchantID, breaker.CloseIt, in.By.Name, in.Reason)
+		err = a.Breakers.ByPerson(ctx, tx, x.MerchantID, breaker.CloseIt, in.By.Name, in.Reason)
 		out.With = []audit.Act{{Action: breaker.MoveAct(breaker.CloseIt), Object: "merchant", ObjectID: m.Code}}
 	default:
 		return out, nil
 	}
 	out.Details["how"] = how
-	switch {
-	case errors.Is(err, breaker.ErrAlready):
-		out.With = nil
-	case err != nil:
-		return out, err
-	default:
-		a.Breakers.KeepAtEnd(tx, moved)
+	if errors.Is(err, breaker.ErrAlready) {
+		out.With, err = nil, nil
 	}
-	return out, nil
+	return out, err
 }

@@ -24,16 +24,6 @@ var ErrSending = errors.New("an attempt is running")
 // ErrNoDelivery says that there is no such notification.
 var ErrNoDelivery = errors.New("no such notification")
 
-// Resend makes one notification due at once, whatever became of it, and returns
-// what to nudge after the commit. Errors: ErrNoDelivery, ErrSending.
-func Resend(ctx context.Context, tx db.Tx, d *db.DB, deliveryID int64) (queue.Nudge, error) {
-	nudges, refused, err := resendAll(ctx, tx, d, map[int64]Status{deliveryID: ""})
-	if err = errors.Join(err, refused[deliveryID]); err != nil {
-		return queue.Nudge{}, err
-	}
-	return nudges[0], nil
-}
-
 // resendAll makes notifications due at once and returns what to nudge after the commit.
 // What was over starts its schedule anew and leaves the exceptions, to which it comes
 // back when that schedule is used up too; what waits goes now and keeps its place in
