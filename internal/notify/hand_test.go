@@ -144,8 +144,7 @@ func TestNothingIsTakenPastALineABreakerOrARate(t *testing.T) {
 		until(t, "the five are told", func() bool { return delivered(f, t) == 5 })
 
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			_, err := b.ByPerson(ctx, tx, f.M1.ID, breaker.OpenIt, "li", "test")
-			return err
+			return b.ByPerson(ctx, tx, f.M1.ID, breaker.OpenIt, "li", "test")
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
+	"backstop/internal/bulk"
 	"backstop/internal/compensation"
-	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/ui"
 
@@ -63,6 +63,8 @@ func paramOf(p *ui.Page, name, value string) string {
 		return p.T(outcomeWord(compensation.Outcome(value)))
 	case "kind":
 		return p.T(ui.KindText(value))
+	case "state":
+		return p.T(planStates[value].Label)
 	}
 	return notify.Shown(value)
 }
@@ -88,7 +90,7 @@ func objectLink(r audit.Row) templ.SafeURL {
 
 // acts are the words of what people do, by the code that the audit keeps.
 var acts = map[string]text.Text{
-	console.ResendAct:          tActResend,
+	notify.ResendAct:           tActResend,
 	"order.note":               tActNote,
 	"order.unmask":             tActUnmask,
 	"order.evidence":           tActExport,
@@ -107,6 +109,7 @@ var acts = map[string]text.Text{
 	"exception.ignore":         tActIgnore,
 	"exception.reopen":         tActReopen,
 	"notification.resend_many": tActMany,
+	bulk.EndAct:                tActManyEnd,
 	"session.end_others":       tActEndOthers,
 	"settings.apply":           tActApply,
 	"orders.import":            tActImport,
@@ -124,7 +127,7 @@ var details = map[string]text.Text{
 	"role": tKeyRole, "scope": tKeyScope, "created": tKeyCreated, "changed": tKeyChanged, "opened": tKeyOpened,
 	"disabled": tKeyDisabled, "orders": tKeyOrders, "targets": tKeyTargets, "ended": tKeyEnded, "format": tKeyFormat,
 	"key_id": tKeyKey, "endpoint": tKeyEndpoint, "class": tKeyClass, "notification": tKeyNotified, "filter": tKeyFilter,
-	"notifications": tKeyCount, "number": text.Number, "hash": tKeyHash, "amounts": tKeyAmounts, "to": tKeyTo, "delivery": tKeyDelivery, "how": tKeyHow, "outcome": tKeyOutcome, "reference": tKeyProof, "amount": tKeyAmount, "kind": tKeyKind,
+	"notifications": tKeyCount, "number": text.Number, "hash": tKeyHash, "amounts": tKeyAmounts, "to": tKeyTo, "delivery": tKeyDelivery, "how": tKeyHow, "outcome": tKeyOutcome, "state": tKeyState, "reference": tKeyProof, "amount": tKeyAmount, "kind": tKeyKind,
 }
 
 func actWord(action string) text.Text {
@@ -177,6 +180,8 @@ var (
 	tKeyFilter      = text.Text{ZH: "筛选条件", EN: "filter"}
 	tKeyCount       = text.Text{ZH: "通知数", EN: "notifications"}
 	tKeyAmounts     = text.Text{ZH: "金额", EN: "amounts"}
+	tActManyEnd     = text.Text{ZH: "批量补单结束", EN: "a resend of many ended"}
+	tKeyState       = text.Text{ZH: "状态", EN: "state"}
 	tKeyOutcome     = text.Text{ZH: "处理结果", EN: "outcome"}
 	tKeyProof       = text.Text{ZH: "凭证号", EN: "reference"}
 	tKeyAmount      = text.Text{ZH: "金额", EN: "amount"}

@@ -1,20 +1,15 @@
 package console
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/alert"
-	"backstop/internal/audit"
-	"backstop/internal/base/db"
-	"backstop/internal/console"
 	"backstop/views/pages"
 	"backstop/web"
 
@@ -42,7 +37,7 @@ func (s *handlers) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bo
 	role := web.Operator(c).Role
 	v := pages.AlertsData{
 		CanTest: s.Policy.Allows(role, access.TestAlerts), CanConfigure: s.Policy.Allows(role, access.ConfigureAlerts),
-		FormKey: newFormKey(), Wrong: wrong, Typed: func(name string) string { return strings.ToValidUTF8(web.Field(c, name), "") },
+		FormKey: act.NewKey(), Wrong: wrong, Typed: func(name string) string { return strings.ToValidUTF8(web.Field(c, name), "") },
 	}
 	v.Targets, _ = s.alertTargets()
 	tested, err := s.done(ctx, c, "alert", "test")
@@ -89,18 +84,7 @@ func (s *handlers) alertTargets() ([]string, alert.Style) {
 
 // testAlert sends a message to every target, the way of all others.
 func (s *handlers) testAlert(c *fiber.Ctx) error {
-	targets, style := s.alertTargets()
-	ctx, cancel := web.Work()
-	defer cancel()
-	_, err := s.act(ctx, c, audit.Act{Action: "alert.test", Object: "alert", ObjectID: "test", Params: map[string]any{"targets": len(targets)}},
-		func(ctx context.Context, tx db.Tx) error {
-			_, err := alert.Try(ctx, tx, s.DB, targets, style, web.Operator(c).Name)
-			return err
-		})
-	if err != nil {
-		return err
-	}
-	return c.Redirect("/alerts?"+doneQuery(c), http.StatusSeeOther)
+	return s.actAndLeadTo(c, "/alerts", act.Call{Kind: alert.TestAct, Ref: act.Ref{ID: "test"}})
 }
 
 // changeRule keeps a rule as the form says. Both levels and times are of the
@@ -110,72 +94,13 @@ func (s *handlers) changeRule(c *fiber.Ctx) error {
 	if err != nil {
 		return web.InvalidField("rule", "no rule has this name")
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	change := audit.Act{Action: "alert.rule", Object: "alert_rule", ObjectID: name, Params: map[string]any{}}
-	_, err = s.act(ctx, c, change, func(ctx context.Context, tx db.Tx) error {
-		rules, err := alert.Rules(ctx, tx)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(rules, func(r alert.Rule) bool { return r.Name == name })
-		if i < 0 {
-			return console.ErrNotFound
-		}
-		is := rules[i]
-		to, err := readRule(c, is)
-		if err != nil {
-			return err
-		}
-		for _, d := range []struct {
-			name    string
-			is, was any
-		}{
-			{"enabled", to.Enabled, is.Enabled},
-			{"fire", to.Fire, is.Fire},
-			{"clear", to.Clear, is.Clear},
-			{"hold_s", to.HoldS, is.HoldS},
-			{"quiet_s", to.QuietS, is.QuietS},
-			{"window_s", to.WindowS, is.WindowS},
-		} {
-			if d.is != d.was {
-				change.Params[d.name] = []any{d.was, d.is}
-			}
-		}
-		return alert.Save(ctx, tx, s.DB, to)
-	})
+	fields := map[string]any{"enabled": web.Field(c, "enabled") == "yes"}
+	for _, field := range []string{"fire", "clear", "hold", "quiet", "window"} {
+		fields[field] = web.Field(c, field)
+	}
+	err = s.actAndLeadTo(c, "/alerts", act.Call{Kind: alert.RuleAct, Ref: act.Ref{ID: name}, Params: params(fields)})
 	if errors.Is(err, alert.ErrRule) {
 		return s.sendAlerts(c, http.StatusUnprocessableEntity, name, true)
 	}
-	if err != nil {
-		return err
-	}
-	return c.Redirect("/alerts?"+doneQuery(c), http.StatusSeeOther)
-}
-
-// readRule is the rule as the form changes it.
-func readRule(c *fiber.Ctx, r alert.Rule) (alert.Rule, error) {
-	r.Enabled = web.Field(c, "enabled") == "yes"
-	for name, to := range map[string]*int64{"hold": &r.HoldS, "quiet": &r.QuietS, "window": &r.WindowS} {
-		text := web.Field(c, name)
-		if text == "" {
-			continue
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return r, fmt.Errorf("%w: %s is no number of seconds", alert.ErrRule, name)
-		}
-		*to = n
-	}
-	if !r.Watches() {
-		return r, nil
-	}
-	for name, to := range map[string]*int64{"fire": &r.Fire, "clear": &r.Clear} {
-		v, err := alert.Read(r.Name, web.Field(c, name))
-		if err != nil {
-			return r, err
-		}
-		*to = v
-	}
-	return r, nil
+	return err
 }

@@ -13,8 +13,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
+	"backstop/internal/bulk"
 	"backstop/internal/compensation"
-	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -109,7 +109,11 @@ func (h *house) details(t *testing.T) []sight {
 		}
 		return n
 	}
-	plan, err := batch.Propose(t.Context(), h.DB, h.Console, "wang.min", "/notifications", console.DeliveryFilter{}, nil)
+	ids, err := h.Console.Matching(t.Context(), console.DeliveryFilter{}, nil, bulk.MaxRows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := h.Plans.Propose(t.Context(), "wang.min", "/notifications", ids)
 	if err != nil {
 		t.Fatal(err)
 	}
