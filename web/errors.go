@@ -14,6 +14,7 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -113,6 +114,10 @@ func answerTo(err error) *Error {
 	var denied *act.Denied
 	if errors.As(err, &denied) {
 		return deniedBy(denied)
+	}
+	var term *list.FieldError
+	if errors.As(err, &term) {
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: term.Problem, field: term.Word}
 	}
 	for _, e := range domainErrors {
 		if errors.Is(err, e.is) {

@@ -19,6 +19,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
+	"backstop/internal/list"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
@@ -42,7 +43,7 @@ const (
 // Errors that a caller can act on.
 var (
 	ErrNothing = errors.New("nothing matches")
-	ErrTooMany = errors.New("too many notifications match: narrow the filter")
+	ErrTooMany = list.ErrTooMany
 	// ErrExpired says that a plan is too old, was run already, or is somebody
 	// else's: look again at what would be done.
 	ErrExpired = errors.New("the plan cannot be run any more: make a new one")

@@ -27,6 +27,12 @@ type AuditData struct {
 	Broken, KeyNeeded int64
 }
 
+// auditTexts is what the audit says.
+var auditTexts = ui.ListTexts{
+	Title: text.Audit, Icon: "scroll-text", None: tAuditNone, NoneHow: tAuditNoneHow,
+	Fields: map[string]ui.Field{"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText}, "id": {Label: text.Object}},
+}
+
 // reasonOf is what somebody gave as the reason of an act.
 func reasonOf(r audit.Row) string {
 	var params map[string]any

@@ -9,10 +9,13 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
+	"backstop/internal/console"
 	"backstop/internal/order"
 	"backstop/views/pages"
+	"backstop/views/ui"
 	"backstop/web"
 
+	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
@@ -68,34 +71,30 @@ func (s *handlers) note(c *fiber.Ctx) error {
 	return s.actAndLeadTo(c, "/orders/"+url.PathEscape(no), act.Call{Kind: order.NoteAct, Ref: act.Ref{ID: no}})
 }
 
-// auditPage lists what people did.
-func (s *handlers) auditPage(c *fiber.Ctx) error {
-	l := s.list(c, true, "actor", "object", "id")
-	check := l.Text("check") == "1"
-	if l.Err != nil {
-		return l.Err
-	}
-	ctx, cancel := web.Work() // a check reads the whole chain
-	defer cancel()
-	page, err := s.Console.Acts(ctx, audit.Query{Actor: l.Text("actor"), Object: l.Text("object"), ObjectID: l.Text("id")}, l.span)
-	if err != nil {
-		return err
-	}
-	data := pages.AuditData{Rows: page.Rows, Checked: check}
-	if check {
-		first := func(b audit.Break) {
-			switch {
-			case b.KeyNeeded && data.KeyNeeded == 0:
-				data.KeyNeeded = b.First
-			case !b.KeyNeeded && data.Broken == 0:
-				data.Broken = max(b.First, 1)
+// acts lists what people did; asked to, it checks the chain too.
+func (s *handlers) acts(c *fiber.Ctx) error {
+	check := c.Query("check") == "1"
+	return send(s, c, http.StatusOK, listPage[audit.Row]{
+		spec: console.ActList, always: true, read: s.Console.Acts,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []audit.Row) (templ.Component, error) {
+			data := pages.AuditData{Rows: rows, Checked: check}
+			l.Anything = true // whoever reads this has signed in, which is an act
+			if !check {
+				return pages.Audit(p, l, data), nil
 			}
-		}
-		if data.Extent, err = s.Audit.Verify(ctx, s.DB.Read, first, nil); err != nil {
-			return err
-		}
-	}
-	list := around(l, page)
-	list.Anything = true // whoever reads this has signed in, which is an act
-	return s.Render(c, http.StatusOK, pages.Audit(l.p, list, data))
+			first := func(b audit.Break) {
+				switch {
+				case b.KeyNeeded && data.KeyNeeded == 0:
+					data.KeyNeeded = b.First
+				case !b.KeyNeeded && data.Broken == 0:
+					data.Broken = max(b.First, 1)
+				}
+			}
+			ctx, cancel := web.Work() // it reads the whole chain
+			defer cancel()
+			var err error
+			data.Extent, err = s.Audit.Verify(ctx, s.DB.Read, first, nil)
+			return pages.Audit(p, l, data), err
+		},
+	})
 }

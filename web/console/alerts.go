@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -10,9 +11,12 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/alert"
+	"backstop/internal/console"
 	"backstop/views/pages"
+	"backstop/views/ui"
 	"backstop/web"
 
+	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
@@ -27,52 +31,44 @@ func (s *handlers) alertsPage(c *fiber.Ctx) error {
 // sendAlerts draws the page with one rule open for a change, where the person may
 // change it; wrong says that the change before was none that can be kept.
 func (s *handlers) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool) error {
-	l := s.list(c, true, "state")
-	if l.Err != nil {
-		return l.Err
-	}
-	l.query.Path = "/alerts"
-	ctx, cancel := l.context()
-	defer cancel()
+	return send(s, c, status, listPage[alert.Alert]{
+		spec: console.AlertList, always: true, read: s.Console.Alerts,
+		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []alert.Alert) (templ.Component, error) {
+			v, err := s.alertsData(ctx, c, editing)
+			v.Alerts, v.Wrong = rows, wrong
+			return pages.Alerts(p, l, v), err
+		},
+	})
+}
+
+// alertsData reads what the page shows beside its list.
+func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string) (v pages.AlertsData, err error) {
 	role := web.Operator(c).Role
-	v := pages.AlertsData{
+	v = pages.AlertsData{
 		CanTest: s.Policy.Allows(role, access.TestAlerts), CanConfigure: s.Policy.Allows(role, access.ConfigureAlerts),
-		FormKey: act.NewKey(), Wrong: wrong, Typed: func(name string) string { return strings.ToValidUTF8(web.Field(c, name), "") },
+		FormKey: act.NewKey(), Typed: func(name string) string { return strings.ToValidUTF8(web.Field(c, name), "") },
 	}
 	v.Targets, _ = s.alertTargets()
 	tested, err := s.done(ctx, c, "alert", "test")
 	if err != nil {
-		return err
+		return v, err
 	}
 	changed, err := s.done(ctx, c, "alert_rule", "")
 	if err != nil {
-		return err
+		return v, err
 	}
 	v.Tested, v.Changed = tested != nil, changed != nil
 	if v.Rules, err = alert.Rules(ctx, s.DB.Read); err != nil {
-		return err
+		return v, err
 	}
-	page, err := s.Console.Alerts(ctx, l.Text("state"), l.span)
-	if err != nil {
-		return slow(ctx, err)
-	}
-	v.Alerts = page.Rows
 	if v.Firing, err = alert.CountFiring(ctx, s.DB.Read); err != nil {
-		return err
-	}
-	if v.Messages, err = alert.Messages(ctx, s.DB.Read, 0, messagesShown); err != nil {
-		return err
+		return v, err
 	}
 	if i := slices.IndexFunc(v.Rules, func(r alert.Rule) bool { return r.Name == editing }); i >= 0 && v.CanConfigure {
 		v.Editing = &v.Rules[i]
 	}
-	list := around(l, page)
-	if list.Anything = !list.Empty; list.Empty {
-		if list.Anything, err = s.Console.Anything(ctx, "alerts"); err != nil {
-			return err
-		}
-	}
-	return s.Render(c, status, pages.Alerts(l.p, list, v))
+	v.Messages, err = alert.Messages(ctx, s.DB.Read, 0, messagesShown)
+	return v, err
 }
 
 func (s *handlers) alertTargets() ([]string, alert.Style) {

@@ -16,6 +16,7 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/web"
@@ -109,7 +110,7 @@ func (h *house) details(t *testing.T) []sight {
 		}
 		return n
 	}
-	ids, err := h.Console.Matching(t.Context(), console.DeliveryFilter{}, nil, bulk.MaxRows)
+	ids, err := list.Query{Spec: console.DeliveryList, Scope: list.All()}.IDs(t.Context(), h.DB, list.Slice{}, h.DB.NewID(), bulk.MaxRows)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/views/pages"
 	"backstop/web"
@@ -17,23 +18,25 @@ import (
 
 // merchantsPage lists the merchants by the order in which they were declared.
 func (s *handlers) merchantsPage(c *fiber.Ctx) error {
-	l := s.list(c, true)
+	l := s.list(c, console.MerchantList, true)
 	if l.Err != nil {
 		return l.Err
 	}
 	ctx, cancel := l.context()
 	defer cancel()
-	rows, next, err := s.Console.MerchantStatuses(ctx, "", l.span.At.ID, console.PageSize)
+	rows, next, err := s.Console.MerchantStatuses(ctx, "", l.span.At.ID, list.PageSize)
 	if err != nil {
 		return slow(ctx, err)
 	}
-	page := console.Page[console.MerchantStatus]{Rows: rows, Count: int64(len(rows)), More: next > 0}
+	page := list.Page[console.MerchantStatus]{Rows: rows, Count: int64(len(rows)), More: next > 0}
 	if next > 0 {
-		page.Older = console.Cursor{ID: next}
+		page.Older = list.Cursor{ID: next}
 	}
-	list := around(l, page)
-	list.Anything = len(rows) > 0
-	return s.Render(c, http.StatusOK, pages.Merchants(l.p, list, rows))
+	around, err := around(ctx, l, page)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	return s.Render(c, http.StatusOK, pages.Merchants(l.p, around, rows))
 }
 
 // merchantPage shows one merchant.

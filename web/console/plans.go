@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/bulk"
+	"backstop/internal/console"
 	"backstop/views/pages"
 	"backstop/web"
 
@@ -20,35 +21,30 @@ const runTime = 8 * time.Second
 // proposePlan freezes the rows that were picked, or all that the list's filter
 // finds, and shows what would be done. The filter stands in the address.
 func (s *handlers) proposePlan(c *fiber.Ctx) error {
-	l := s.list(c, false, "no", "status", "merchant", "type", "risk")
+	l := s.list(c, console.DeliveryList, false)
 	if l.Err != nil {
 		return l.Err
 	}
-	var ids []int64
 	if web.Field(c, "pick") != "all" {
-		ids = []int64{}
+		l.span.Only = []int64{}
 		for _, text := range c.Request().PostArgs().PeekMulti("row") {
 			id, err := strconv.ParseInt(string(text), 10, 64)
-			if err != nil || len(ids) == bulk.MaxRows {
+			if err != nil || len(l.span.Only) == bulk.MaxRows {
 				return web.InvalidField("row", "pick rows of the list")
 			}
-			ids = append(ids, id)
+			l.span.Only = append(l.span.Only, id)
 		}
-		if len(ids) == 0 {
+		if len(l.span.Only) == 0 {
 			return bulk.ErrNothing
 		}
 	}
 	ctx, cancel := l.context()
 	defer cancel()
-	address := "/notifications"
-	if len(l.query.Values) > 0 {
-		address += "?" + l.query.Values.Encode()
-	}
-	ids, err := s.Console.Matching(ctx, l.deliveryFilter(), ids, bulk.MaxRows)
+	ids, err := l.asked.IDs(ctx, s.DB, l.span, s.DB.NewID(), bulk.MaxRows)
 	if err != nil {
 		return slow(ctx, err)
 	}
-	p, err := s.Plans.Propose(ctx, web.Operator(c).Name, address, ids)
+	p, err := s.Plans.Propose(ctx, web.Operator(c).Name, l.address(), ids)
 	if err != nil {
 		return slow(ctx, err)
 	}

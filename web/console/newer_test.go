@@ -17,12 +17,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var newsAddress = regexp.MustCompile(`data-news="([^"]+)"`)
+var newerAddress = regexp.MustCompile(`data-newer="([^"]+)"`)
 
-// newsOf is where a list's page asks for what is new.
-func (h *house) newsOf(t *testing.T, cookie, path string) string {
+// newerOf is where a list's page asks for how many rows are newer.
+func (h *house) newerOf(t *testing.T, cookie, path string) string {
 	t.Helper()
-	found := newsAddress.FindStringSubmatch(h.Page(t, cookie, path).Body)
+	found := newerAddress.FindStringSubmatch(h.Page(t, cookie, path).Body)
 	if found == nil {
 		return ""
 	}
@@ -51,14 +51,14 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	h.Post(t, cookie, "/me", "language", "en")
-	empty := h.newsOf(t, cookie, "/orders")
-	exceptions, callbacks, notifications := h.newsOf(t, cookie, "/exceptions?kind=unknown_order"), h.newsOf(t, cookie, "/callbacks"), h.newsOf(t, cookie, "/notifications")
+	empty := h.newerOf(t, cookie, "/orders")
+	exceptions, callbacks, notifications := h.newerOf(t, cookie, "/exceptions?kind=unknown_order"), h.newerOf(t, cookie, "/callbacks"), h.newerOf(t, cookie, "/notifications")
 	if got := h.fragment(t, cookie, empty); got.Status != http.StatusOK || got.Body != "" {
 		t.Fatalf("nothing is new, and %q says %d %q", empty, got.Status, got.Body)
 	}
 	// The seed's rows are a minute old: they are older than the pages.
 	seed(t, h.DB)
-	all, paid := h.newsOf(t, cookie, "/orders"), h.newsOf(t, cookie, "/orders?status=paid")
+	all, paid := h.newerOf(t, cookie, "/orders"), h.newerOf(t, cookie, "/orders?status=paid")
 	comeIn(t, h.DB, 3, order.Paid)
 	comeIn(t, h.DB, 2, order.Closed)
 	for path, want := range map[string]string{all: "5 new, show", paid: "3 new, show", empty: "5 new, show", exceptions: "", callbacks: "", notifications: ""} {
@@ -74,10 +74,9 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 		t.Errorf("many are counted without an end: %q", got.Body)
 	}
 	for path, want := range map[string]int{
-		"/orders/_new":            http.StatusBadRequest,
-		all + "x":                 http.StatusBadRequest,
-		all + "&status=paid":      http.StatusBadRequest, // a cursor belongs to its filter
-		"/orders/_new?cursor=abc": http.StatusBadRequest,
+		all + "x":            http.StatusBadRequest,
+		all + "&status=paid": http.StatusBadRequest, // a cursor belongs to its filter
+		"/orders?newer=abc":  http.StatusBadRequest,
 	} {
 		if got := h.fragment(t, cookie, path); got.Status != want {
 			t.Errorf("%s: %d, want %d", path, got.Status, want)
@@ -86,8 +85,8 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 	if got := h.Page(t, cookie, all); got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/orders" {
 		t.Errorf("without a script: %d to %q", got.Status, got.Header.Get("Location"))
 	}
-	if older := h.newsOf(t, cookie, "/orders?window=24h&to=2026-01-01"); older != "" {
-		t.Errorf("a list of the past asks for news at %q", older)
+	if older := h.newerOf(t, cookie, "/orders?window=24h&to=2026-01-01"); older != "" {
+		t.Errorf("a list of the past asks for newer rows at %q", older)
 	}
 }
 
@@ -103,7 +102,7 @@ func TestNewRowsDoNotMoveAList(t *testing.T) {
 	const (
 		back  = `document.dispatchEvent(new Event("visibilitychange"))` // a tab that is looked at again asks at once
 		where = `document.querySelector("tr[data-row]").getBoundingClientRect().top + document.querySelectorAll("tr[data-row]").length * 10000`
-		told  = `document.querySelector("[data-news]").textContent`
+		told  = `document.querySelector("[data-newer]").textContent`
 	)
 	var before, after float64
 	run(t, ctx, signsIn("http://"+h.Addr, "wang.min", webtest.GoodPassword, "/orders"), chromedp.Evaluate(where, &before))
@@ -113,9 +112,9 @@ func TestNewRowsDoNotMoveAList(t *testing.T) {
 		t.Errorf("the list moved from %v to %v", before, after)
 	}
 	comeIn(t, h.DB, 1, order.Closed)
-	run(t, ctx, chromedp.Focus("[data-news] a"), chromedp.Evaluate(back, nil), becomes(told+` === "3 new, show"`),
-		becomes(`document.activeElement.matches("[data-news] a")`))
-	run(t, ctx, chromedp.Click("[data-news] a"), becomes(`document.querySelectorAll("tr[data-row]").length === 6 && `+whole))
+	run(t, ctx, chromedp.Focus("[data-newer] a"), chromedp.Evaluate(back, nil), becomes(told+` === "3 new, show"`),
+		becomes(`document.activeElement.matches("[data-newer] a")`))
+	run(t, ctx, chromedp.Click("[data-newer] a"), becomes(`document.querySelectorAll("tr[data-row]").length === 6 && `+whole))
 	comeIn(t, h.DB, 1, order.Failed)
 	run(t, ctx, press("p"), becomes(told+` === "Paused"`), chromedp.Evaluate(back, nil))
 	quiet(t, 500*time.Millisecond)
