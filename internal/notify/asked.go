@@ -121,7 +121,7 @@ func (d *Dispatcher) AnswerPings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for pings: %w", err)
 	}
-	here := d.linked(merchants)
+	here := d.links.of(merchants)
 	if len(here) == 1 {
 		return nil // nobody's
 	}
@@ -131,23 +131,19 @@ func (d *Dispatcher) AnswerPings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("take pings: %w", err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for _, a := range mine {
-		if !d.closing {
-			d.calls.Go(func() { d.answerPing(a) })
-		}
+		d.worker.Go(func(ctx context.Context) { d.answerPing(ctx, a) })
 	}
 	return nil
 }
 
 // answerPing makes the attempt for who asked. What cannot be written down is
 // missed there in time.
-func (d *Dispatcher) answerPing(a asked) {
+func (d *Dispatcher) answerPing(ctx context.Context, a asked) {
 	start := d.o.DB.Now()
 	c := claimed{EventID: a.ID, MerchantID: a.MerchantID, EventType: Ping, Channel: Websocket, Attempts: 1, Body: a.Body}
 	p := pingPlan(d.o.Book().ByID(a.MerchantID), c, a.Endpoint, time.Duration(a.Until-start)*time.Microsecond, time.UnixMicro(start).UTC())
-	answer, err := json.Marshal(newAttempt(d.o.DB, c, p, start, d.send(c, p)))
+	answer, err := json.Marshal(newAttempt(d.o.DB, c, p, start, d.sender.send(ctx, c, p)))
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 		defer cancel()

@@ -45,7 +45,7 @@ type lane struct {
 	usedAt    int64 // the last start or end of a job
 	limiter   *rate.Limiter
 	goesOn    int64 // when its rate allows the next one; 0 = it is not held back
-	probing   bool  // its probe runs
+	probe     *job  // the last one that runs
 }
 
 // lane returns a lane, made where it is new.
@@ -88,7 +88,7 @@ func (l *lane) learn(took time.Duration, ok bool) {
 // long enough or closed.
 func (s *Slots) enqueue(now int64, j Job) {
 	g := s.o.Gate(j.Lane)
-	if !g.Open && !g.Probe || g.Only != 0 && g.Only != j.ID {
+	if !g.allows() || g.Only != 0 && g.Only != j.ID {
 		delete(s.jobs, j.ID)
 		return
 	}
@@ -156,9 +156,9 @@ func (s *Slots) mayStart(now int64, l *lane, g Gate) bool {
 	switch {
 	case g.Open:
 		return s.inRate(now, l, g)
-	case g.Probe && l.probing:
+	case l.probe != nil && (l.probe.asks || g.Probe && l.probe.epoch == g.Epoch):
 		return false // its end makes the lane ready
-	case g.Probe:
+	case g.Probe || g.Ask:
 		return g.Only == 0 || s.keepOnly(l, g.Only)
 	}
 	s.keepOnly(l, 0)
@@ -231,7 +231,7 @@ func (s *Slots) Age(now int64) {
 		idle := time.Duration(now-l.usedAt) * time.Microsecond
 		if l.more && l.inFlight == 0 && len(l.waiting) == 0 { // nothing here will end and ask for it
 			g := s.o.Gate(id)
-			l.more = g.Open || g.Probe // whoever opens it comes again
+			l.more = g.allows() // whoever opens it comes again
 			s.thin = append(s.thin, l)
 		}
 		switch {

@@ -32,16 +32,22 @@ type Job struct {
 // Gate is what a lane may do now. Its owner answers, from memory; the zero Gate is
 // closed.
 type Gate struct {
-	Open  bool  // jobs may run
-	Probe bool  // one may, to find out whether the others can
-	Only  int64 // the one that may; 0 = any
-	Max   int   // jobs at a time on this node; below 1 means 1
+	Open  bool // jobs may run
+	Probe bool // one may in this Epoch, to find out whether the others can
+	// Ask says that a probe may be asked for: the Source does so as it claims, and
+	// says in the slot in which Epoch it runs.
+	Ask  bool
+	Only int64 // the one that may; 0 = any
+	Max  int   // jobs at a time on this node; below 1 means 1
 	// PerSecond is the rate of all nodes together, one second's worth at once after a
 	// pause; Trickle that of this node, one by one. 0 = no bound.
 	PerSecond, Trickle float64
 	// Epoch comes back in the Slot: under which gate its job began.
 	Epoch int64
 }
+
+// allows says whether anything may run.
+func (g Gate) allows() bool { return g.Open || g.Probe || g.Ask }
 
 // Slot is the right to run one job now. Each ends by Done or by Return.
 type Slot struct {
@@ -96,6 +102,7 @@ type job struct {
 	lane  *lane // nil while it is held
 	epoch int64
 	probe bool
+	asks  bool  // its probe has not been claimed yet
 	slow  bool  // while it runs: which pool it is counted in
 	run   int64 // of its slot
 }
@@ -217,7 +224,7 @@ func (s *Slots) More(now int64, lanes ...int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range lanes {
-		if g := s.o.Gate(id); g.Open || g.Probe {
+		if g := s.o.Gate(id); g.allows() {
 			l := s.lane(now, id)
 			l.more = true
 			s.thin = append(s.thin, l)
@@ -248,6 +255,15 @@ func (s *Slots) Late(x Slot) {
 	s.count(j, -1)
 	j.slow = true
 	s.count(j, 1)
+}
+
+// Began says in which Epoch a probe runs that was asked for.
+func (s *Slots) Began(x Slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.of(x); j != nil {
+		j.asks, j.epoch = false, x.Epoch
+	}
 }
 
 // Done gives a slot back. The lane learns from how the job went: whether it did, and
@@ -287,8 +303,10 @@ func (s *Slots) start(now int64, l *lane, g Gate) Slot {
 	l.inFlight++
 	l.usedAt = now
 	s.runs++
-	j.epoch, j.probe, j.run = g.Epoch, g.Probe && !g.Open, s.runs
-	l.probing = l.probing || j.probe
+	j.epoch, j.probe, j.run = g.Epoch, !g.Open, s.runs
+	if j.probe {
+		j.asks, l.probe = !g.Probe, j
+	}
 	j.slow = l.slow
 	x := s.begin(j, false)
 	s.makeReady(l, g)
@@ -320,8 +338,8 @@ func (s *Slots) release(now int64, j *job) {
 	case isCreated:
 		s.created = slices.DeleteFunc(s.created, func(x *job) bool { return x == j })
 	}
-	if j.probe {
-		l.probing = false
+	if l.probe == j {
+		l.probe = nil
 	}
 	s.makeReady(l, s.o.Gate(l.id))
 	s.thin = append(s.thin, l)

@@ -169,6 +169,42 @@ func TestOneProbeAtATime(t *testing.T) {
 	}
 }
 
+// A probe that was asked for is the only one until it is known what came of that; one
+// that hangs does not keep the next epoch from probing.
+func TestAProbeIsAskedForOncePerEpoch(t *testing.T) {
+	c, gate := clock(1e15), work.Gate{Ask: true, Max: 10, Epoch: 4}
+	s := work.NewSlots(work.SlotOptions{Size: 5, Gate: func(int64) work.Gate { return gate }})
+	s.Offer(c.now(), jobs(1, upTo(5)...)...)
+	one := func(want int64) work.Slot {
+		t.Helper()
+		x := granted(s, c.now())
+		if len(x) != 1 || x[0].ID != want || !x[0].Probe || len(granted(s, c.now())) != 0 {
+			t.Fatalf("%+v, want %d as the probe", x, want)
+		}
+		return x[0]
+	}
+	none := func(when string) {
+		t.Helper()
+		s.More(c.now(), 1)
+		if x := granted(s, c.now()); len(x) != 0 {
+			t.Fatalf("%s: %+v", when, x)
+		}
+	}
+	first := one(1)
+	gate = work.Gate{Probe: true, Max: 10, Epoch: 5} // the right to it is there before it is known here
+	none("before it began")
+	first.Epoch = 5
+	s.Began(first)
+	none("while it runs")
+	gate = work.Gate{Ask: true, Max: 10, Epoch: 5} // its time is over, and it hangs
+	s.More(c.now(), 1)
+	second := one(2)
+	s.Done(c.now(), first, 0, false)
+	none("the second one is asked for")
+	s.Return(c.now(), second, false)
+	one(3)
+}
+
 func TestARateIsSharedByAllNodes(t *testing.T) {
 	c, nodes := clock(1e15), 4
 	s := work.NewSlots(work.SlotOptions{Size: 500, Nodes: func() int { return nodes }, Gate: func(int64) work.Gate {
@@ -334,7 +370,7 @@ func (m *model) step() {
 			m.ready--
 		} else if before[x.Lane]++; before[x.Lane] > max(g.Max, 1) {
 			m.t.Fatalf("lane %d has %d slots of %d", x.Lane, before[x.Lane], g.Max)
-		} else if !g.Open && !g.Probe || g.Only != 0 && x.Probe && x.ID != g.Only {
+		} else if !g.Open && !g.Probe && !g.Ask || g.Only != 0 && x.Probe && x.ID != g.Only {
 			m.t.Fatalf("%+v handed out under %+v", x, g)
 		}
 		m.running[x.ID] = x

@@ -270,6 +270,9 @@ func (w *Worker[T, R]) claim(batch []Slot) {
 	got := make(map[int64]bool, len(all))
 	for _, c := range all {
 		got[c.Slot.ID] = true
+		if c.Slot.Probe {
+			w.o.Slots.Began(c.Slot)
+		}
 		w.calls.Go(func() { w.run(c) })
 	}
 	if len(got) == len(batch) {
