@@ -37,7 +37,7 @@ func IsFault(c Class) bool { return slices.Contains(Faults, c) }
 const (
 	// asideFor is how long a node leaves alone what it could not send.
 	asideFor = 30 * time.Second
-	// faultForget is longer than two tries are apart: until then a fault stands.
+	// faultForget is longer than two tries are apart: until then a fault is kept.
 	faultForget = asideFor + 15*time.Second
 	// faultLate is from when on what is due waits for the fault, and not only for the
 	// next look of a node that can send it.

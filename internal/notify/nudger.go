@@ -28,7 +28,7 @@ const (
 	retryFlush = 100 * time.Millisecond
 )
 
-// Nudger tells the workers through Redis that rows are due. It is best effort:
+// Nudger lets the workers know through Redis that rows are due. It is best effort:
 // nothing waits for it and nothing is lost with it, because the rows themselves
 // say when they are due.
 type Nudger struct {

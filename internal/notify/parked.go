@@ -14,7 +14,7 @@ import (
 )
 
 // IsParked says whether what waits for a merchant is parked: its breaker is not
-// closed. Who cannot be told at all needs no protection: its attempts end here,
+// closed. Who cannot be notified at all needs no protection: its attempts end here,
 // without a call, and then on the desk, instead of being parked for as long as
 // there are probes. What a person opened stays so.
 func IsParked(b *breaker.Book, merchants *merchant.Book, merchantID int64) bool {
@@ -22,7 +22,7 @@ func IsParked(b *breaker.Book, merchants *merchant.Book, merchantID int64) bool 
 }
 
 func parks(r *breaker.Row, merchants *merchant.Book, merchantID int64) bool {
-	return r.Tripped() && (r.ByHand || canBeTold(merchants.ByID(merchantID)))
+	return r.Tripped() && (r.ByHand || canBeNotified(merchants.ByID(merchantID)))
 }
 
 // Waits says whether a delivery that is due waits for the breaker: what goes to an
@@ -31,8 +31,8 @@ func Waits(r *breaker.Row, merchants *merchant.Book, x *Delivery) bool {
 	return r.Tripped() && (x.URL != "" || parks(r, merchants, x.MerchantID))
 }
 
-// canBeTold says whether an attempt at a merchant can end in a call.
-func canBeTold(m *merchant.Merchant) bool {
+// canBeNotified says whether an attempt at a merchant can end in a call.
+func canBeNotified(m *merchant.Merchant) bool {
 	if m == nil || m.Disabled {
 		return false
 	}

@@ -124,21 +124,21 @@ func (r *results) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, bat
 	return nil
 }
 
-// samples is what a batch of attempts tells the breakers.
+// samples is what a batch of attempts says to the breakers.
 func (r *results) samples(batch []*outcome) []breaker.Sample {
 	all := make([]breaker.Sample, len(batch))
 	for i, o := range batch {
-		all[i] = breaker.Sample{MerchantID: o.claimed.MerchantID, Generation: o.generation, Result: r.tells(o)}
+		all[i] = breaker.Sample{MerchantID: o.claimed.MerchantID, Generation: o.generation, Result: r.verdict(o)}
 	}
 	return all
 }
 
-// tells what an attempt says about the merchant. What failed on our side, or for
+// verdict is what an attempt says about the merchant. What failed on our side, or for
 // want of an address, says nothing; nor does one that is gone, as it is disabled, or
 // a merchant that has not connected: it is released the moment it does. A process
 // that was stopped finds all its attempts timed out at once when it goes on, which
 // would park merchants that are healthy.
-func (r *results) tells(o *outcome) breaker.Result {
+func (r *results) verdict(o *outcome) breaker.Result {
 	switch {
 	case gone(o):
 		return breaker.Unclear

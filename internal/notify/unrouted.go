@@ -9,7 +9,7 @@ import (
 )
 
 // Unrouted is the channel of a delivery that was created while the row of who it is for
-// could not be read: it stands for all that the event would have had.
+// could not be read: it is instead of all that the event would have had.
 const Unrouted = "unrouted"
 
 // route gives an unrouted delivery the routes that its event has now. It becomes the
@@ -30,7 +30,7 @@ func (s *sender) route(c claimed, m *merchant.Merchant) error {
 	})
 }
 
-// follows says whether a system of the house is told of the merchant whose event it is.
+// follows says whether a system of the house is notified of the merchant whose event it is.
 func (s *sender) follows(ctx context.Context, tx db.Tx, m *merchant.Merchant, c claimed) (bool, error) {
 	var of int64
 	if err := tx.NewRaw("SELECT merchant_id FROM events WHERE id = ?", c.EventID).Scan(ctx, &of); err != nil {
