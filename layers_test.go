@@ -34,7 +34,7 @@ var layers = [][]string{
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/base/db/dbtest", "internal/base/seal/sealtest", "internal/base/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "web/webtest", "internal/e2e"}
+var forTests = []string{"internal/base/text/texttest", "internal/base/db/dbtest", "internal/base/seal/sealtest", "internal/base/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "web/webtest", "internal/e2e"}
 
 func TestEveryNameOfTheTableIsAPackage(t *testing.T) {
 	for _, name := range slices.Concat(append(layers, forTests)...) {

@@ -27,6 +27,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
@@ -91,6 +92,8 @@ type Options struct {
 	Plans *bulk.Plans
 	// Sockets keeps the connections of merchants who are told over them.
 	Sockets Sockets
+	// Texts finds what rows keep by a code.
+	Texts   text.Catalog
 	Version string
 	Log     *slog.Logger
 }

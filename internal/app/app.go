@@ -332,6 +332,7 @@ func (a *App) build() {
 			Acts: acts, Plans: plans, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers,
+			Texts:  texts(),
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		}, routes.Table)
 	}

@@ -8,7 +8,9 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/alert"
 	"backstop/internal/base/egress"
+	"backstop/internal/base/text"
 	"backstop/internal/bulk"
+	"backstop/internal/callback"
 	"backstop/internal/compensation"
 	"backstop/internal/notify"
 	"backstop/internal/notify/amqp"
@@ -18,6 +20,7 @@ import (
 	"backstop/internal/notify/webhook"
 	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
+	"backstop/internal/payment"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/alipay"
 	"backstop/internal/supplier/sortedparams"
@@ -29,6 +32,15 @@ import (
 // line here: what runs can be read.
 func Kinds() supplier.Kinds {
 	return supplier.Kinds{wechatpay.Kind, alipay.Kind, stripe.Kind, sortedparams.Kind}
+}
+
+// texts finds what rows keep by a code: of the core, and of each kind of supplier.
+func texts() text.Catalog {
+	all := []*text.Codes{&supplier.Texts, &callback.Texts, &payment.Texts}
+	for _, kind := range Kinds() {
+		all = append(all, kind.Texts)
+	}
+	return text.Join(all...)
 }
 
 // channels are the ways in which merchants are told.

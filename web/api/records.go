@@ -52,10 +52,25 @@ func (s *handlers) listExceptions(c *fiber.Ctx) error {
 	for i, x := range found.Rows {
 		out.Items[i] = exceptionView{
 			ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: x.State,
-			Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: x.Detail,
+			Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: inWords(x.Detail),
 		}
 	}
 	return c.JSON(out)
+}
+
+// inWords leaves the code of a reason out of an exception's detail, which has the
+// reason in English beside it.
+func inWords(detail json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(detail, &fields) != nil || fields["said"] == nil {
+		return detail
+	}
+	delete(fields, "said")
+	plain, err := json.Marshal(fields)
+	if err != nil {
+		return detail
+	}
+	return plain
 }
 
 // callbackView is a raw callback as the admin API shows it.
@@ -96,7 +111,7 @@ func (s *handlers) listCallbacks(c *fiber.Ctx) error {
 	for i, r := range found.Rows {
 		steps := make([]stepView, len(r.Steps))
 		for j, step := range r.Steps {
-			steps[j] = stepView{Name: step.Name, OK: step.OK, Detail: step.Detail}
+			steps[j] = stepView{Name: step.Name, OK: step.OK, Detail: step.Text(s.Texts)}
 		}
 		out.Items[i] = callbackView{
 			ID: strconv.FormatInt(r.ID, 10), Supplier: r.Supplier, ReceivedAt: notify.Stamp(r.ReceivedAt),

@@ -12,71 +12,8 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/notify"
 	"backstop/internal/order"
-	"backstop/internal/supplier"
 	"backstop/views/ui"
 )
-
-// readStored is one of our own sentences in the person's language. What no catalog
-// knows (a supplier's words, a newer program's row) stays as it was written.
-func readStored(p *ui.Page, text string) string {
-	if p.Language == "en" {
-		return text
-	}
-	if s, ok := ui.OrderStates[text]; ok {
-		return s.Label.ZH
-	}
-	for _, w := range sentences {
-		found, ok := fillings(w.EN, text)
-		if !ok {
-			continue
-		}
-		args := make([]any, len(found))
-		for i, f := range found {
-			args[i] = readStored(p, f) // an error within an error, an order's state
-		}
-		return fmt.Sprintf(w.ZH, args...)
-	}
-	return text
-}
-
-// fillings reads back what was put for each %s of a form.
-func fillings(form, text string) (found []string, ok bool) {
-	lead, form, more := strings.Cut(form, "%s")
-	rest, ok := strings.CutPrefix(text, lead)
-	for ok && more {
-		var part string
-		part, form, more = strings.Cut(form, "%s")
-		at := strings.Index(rest, part)
-		if !more { // the last one ends the text
-			at = len(rest) - len(part)
-			ok = strings.HasSuffix(rest, part)
-		}
-		if !ok || at <= 0 {
-			return nil, false
-		}
-		found = append(found, rest[:at])
-		rest = rest[at+len(part):]
-	}
-	return found, ok && rest == ""
-}
-
-// stepName names a check.
-func stepName(p *ui.Page, name string) string {
-	if w, ok := stepNames[name]; ok {
-		return p.T(w)
-	}
-	return name
-}
-
-// refusal is the check that failed, which is why a callback was refused.
-func refusal(p *ui.Page, steps []supplier.Step) string {
-	for _, s := range steps {
-		if !s.OK {
-			return stepName(p, s.Name) + p.T(text.Colon) + readStored(p, s.Detail)
-		}
-	}
-	return ""
-}
 
 // fact is a thing that an exception knows, for people.
 type fact struct{ name, value string }
@@ -87,6 +24,10 @@ func facts(p *ui.Page, x compensation.Item) (all []fact, ok bool) {
 	var fields map[string]any
 	if json.Unmarshal(x.Detail, &fields) != nil {
 		return nil, false
+	}
+	if reason, ok := fields["said"].(map[string]any); ok { // the code of the reason, which has it in English
+		fields["reason"] = said(p, saidOf(reason))
+		delete(fields, "said")
 	}
 	for _, d := range detailNames {
 		if value, ok := fields[d.name]; ok && value != "" {
@@ -118,8 +59,6 @@ func factOf(p *ui.Page, x compensation.Item, name string, value any) string {
 			return p.T(ui.CauseText(order.Cause(v)))
 		case "last_class":
 			return p.T(ui.ClassText(notify.Class(v)))
-		case "reason":
-			return readStored(p, v)
 		case "status":
 			if s, ok := ui.OrderStates[v]; ok {
 				return p.T(s.Label)
@@ -140,4 +79,40 @@ func detailLine(p *ui.Page, x compensation.Item) string {
 		parts[i] = f.name + p.T(text.Colon) + f.value
 	}
 	return strings.Join(parts, " · ")
+}
+
+// saidOf reads a code and its arguments back.
+func saidOf(fields map[string]any) (s text.Said) {
+	s.Code, _ = fields["code"].(string)
+	args, _ := fields["args"].([]any)
+	for _, arg := range args {
+		s.Args = append(s.Args, fmt.Sprint(arg))
+	}
+	return s
+}
+
+// detailNames are what an exception knows, in the order in which people ask.
+var detailNames = []struct {
+	name  string
+	label text.Text
+}{
+	{"want", text.Text{ZH: "应为", EN: "Wanted"}},
+	{"got", text.Text{ZH: "收到", EN: "Got"}},
+	{"difference", text.Text{ZH: "差额", EN: "Difference"}},
+	{"field", text.Text{ZH: "字段", EN: "Field"}},
+	{"reason", text.Text{ZH: "原因", EN: "Reason"}},
+	{"status", text.Text{ZH: "状态", EN: "Status"}},
+	{"due_by", text.Text{ZH: "举证截止", EN: "Evidence due by"}},
+	{"dispute_no", text.DisputeNo},
+	{"close_reason", text.Text{ZH: "关闭原因", EN: "Close reason"}},
+	{"refund_no", text.Text{ZH: "退款单号", EN: "Refund number"}},
+	{"first_trade_no", text.Text{ZH: "首次流水号", EN: "First trade number"}},
+	{"settled_order_id", text.Text{ZH: "已结清的订单", EN: "Settled order"}},
+	{"type", text.EventType},
+	{"attempts", text.Text{ZH: "尝试次数", EN: "Attempts"}},
+	{"last_class", text.Text{ZH: "最后结果", EN: "Last outcome"}},
+	{"last_error", text.Text{ZH: "最后错误", EN: "Last error"}},
+	{"order_no", text.Text{ZH: "订单", EN: "Order"}},
+	{"supplier", text.Text{ZH: "供应商", EN: "Supplier"}},
+	{"trade_no", text.Text{ZH: "流水号", EN: "Trade number"}},
 }
