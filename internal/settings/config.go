@@ -38,25 +38,23 @@ func OpenConfig(kinds supplier.Kinds, keys *seal.Keyring, r SupplierRow) (json.R
 }
 
 func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v string) (string, error)) (json.RawMessage, error) {
-	var fields map[string]any
-	if err := json.Unmarshal(config, &fields); err != nil {
-		return nil, fmt.Errorf("config: %w", err)
+	fields, err := decodeConfig(config)
+	if err != nil {
+		return nil, err
 	}
-	for _, field := range kind.Secrets {
-		var err error
-		switch v := fields[field].(type) {
-		case string:
-			fields[field], err = change(field, v)
-		case []any:
-			for i := range v {
-				if text, ok := v[i].(string); ok && err == nil {
-					v[i], err = change(field, text)
-				}
-			}
+	eachSecret(kind, fields, func(field string, is any) any {
+		text, ok := is.(string)
+		if !ok || err != nil {
+			return is
 		}
-		if err != nil {
-			return nil, fmt.Errorf("config.%s: %w", field, err)
+		changed, wrong := change(field, text)
+		if wrong != nil {
+			err = fmt.Errorf("config.%s: %w", field, wrong)
 		}
+		return changed
+	})
+	if err != nil {
+		return nil, err
 	}
 	return json.Marshal(fields)
 }

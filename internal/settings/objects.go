@@ -136,6 +136,9 @@ type Account struct {
 // Ref makes the opening balance unique in the ledger for good.
 func (a *Account) Ref() string { return "opening:" + a.Merchant + ":" + a.Currency }
 
+// Unread are the fields of which what is stored cannot be read.
+func (u unread) Unread() []string { return u }
+
 // without are the fields that cannot be read, but for secrets and addresses which nobody
 // gives anew: they stay as they are stored.
 func (u unread) without(still unread) unread {

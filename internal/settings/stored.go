@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"backstop/internal/base/db"
@@ -288,16 +289,12 @@ func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecon
 // chunk bounds the values of one IN list.
 const chunk = 1000
 
-// ReadStock reads what was applied of articles at first; of all where none is named.
-func ReadStock(ctx context.Context, d *db.DB, names ...string) (map[string]*SKU, error) {
+// ReadStock reads what was applied of articles at first.
+func ReadStock(ctx context.Context, d *db.DB, names []string) (map[string]*SKU, error) {
 	known := map[string]*SKU{}
-	for part := range parts(names) {
+	for part := range slices.Chunk(names, chunk) {
 		var rows []stock.SKU
-		q := d.Read.NewSelect().Model(&rows)
-		if len(part) > 0 {
-			q.Where("s.sku IN (?)", bun.List(part))
-		}
-		if err := q.Scan(ctx); err != nil {
+		if err := d.Read.NewSelect().Model(&rows).Where("s.sku IN (?)", bun.List(part)).Scan(ctx); err != nil {
 			return nil, fmt.Errorf("read skus: %w", err)
 		}
 		for _, r := range rows {
@@ -307,19 +304,12 @@ func ReadStock(ctx context.Context, d *db.DB, names ...string) (map[string]*SKU,
 	return known, nil
 }
 
-// ReadOpenings reads opening balances that are booked, by reference; all where none is
-// named.
-func ReadOpenings(ctx context.Context, d *db.DB, refs ...string) (map[string]int64, error) {
+// ReadOpenings reads opening balances that are booked, by reference.
+func ReadOpenings(ctx context.Context, d *db.DB, refs []string) (map[string]int64, error) {
 	booked := map[string]int64{}
-	for part := range parts(refs) {
+	for part := range slices.Chunk(refs, chunk) {
 		var rows []ledger.Transfer
-		q := d.Read.NewSelect().Model(&rows)
-		if len(part) > 0 {
-			q.Where("t.ref IN (?)", bun.List(part))
-		} else {
-			q.Where("t.debit_account IN (SELECT id FROM accounts WHERE code = ?)", ledger.Opening).Where("t.ref LIKE 'opening:%'")
-		}
-		if err := q.Scan(ctx); err != nil {
+		if err := d.Read.NewSelect().Model(&rows).Where("t.ref IN (?)", bun.List(part)).Scan(ctx); err != nil {
 			return nil, fmt.Errorf("read opening balances: %w", err)
 		}
 		for _, t := range rows {
@@ -329,10 +319,32 @@ func ReadOpenings(ctx context.Context, d *db.DB, refs ...string) (map[string]int
 	return booked, nil
 }
 
-// parts are pieces of a list of names; an empty list is one piece, which stands for all.
-func parts(names []string) func(func([]string) bool) {
-	if len(names) == 0 {
-		return func(yield func([]string) bool) { yield(nil) }
+// AllStock is every article as it was applied, in their order.
+func AllStock(ctx context.Context, d *db.DB) (all []SKU, err error) {
+	var rows []stock.SKU
+	if err := d.Read.NewSelect().Model(&rows).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read skus: %w", err)
 	}
-	return slices.Chunk(names, chunk)
+	for _, r := range rows {
+		all = append(all, SKU{SKU: r.SKU, Stock: r.Applied})
+	}
+	slices.SortFunc(all, func(a, b SKU) int { return strings.Compare(a.SKU, b.SKU) })
+	return all, nil
+}
+
+// AllOpenings is every opening balance, in the order of merchants and currencies.
+func AllOpenings(ctx context.Context, d *db.DB) (all []Account, err error) {
+	var rows []ledger.Transfer
+	err = d.Read.NewSelect().Model(&rows).Where("t.debit_account IN (SELECT id FROM accounts WHERE code = ?)", ledger.Opening).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read opening balances: %w", err)
+	}
+	for _, t := range rows {
+		merchant, currency, _ := strings.Cut(strings.TrimPrefix(t.Ref, "opening:"), ":")
+		if a := (Account{Merchant: merchant, Currency: currency, Balance: t.Amount}); a.Ref() == t.Ref {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b Account) int { return strings.Compare(a.Ref(), b.Ref()) })
+	return all, nil
 }

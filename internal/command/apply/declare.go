@@ -205,17 +205,13 @@ func (d *declaration) books(ctx context.Context) error {
 			refs = append(refs, v.Ref())
 		}
 	}
-	known, booked := map[string]*settings.SKU{}, map[string]int64{}
-	var err error
-	if len(skus) > 0 {
-		if known, err = settings.ReadStock(ctx, d.env.DB, skus...); err != nil {
-			return err
-		}
+	known, err := settings.ReadStock(ctx, d.env.DB, skus)
+	if err != nil {
+		return err
 	}
-	if len(refs) > 0 {
-		if booked, err = settings.ReadOpenings(ctx, d.env.DB, refs...); err != nil {
-			return err
-		}
+	booked, err := settings.ReadOpenings(ctx, d.env.DB, refs)
+	if err != nil {
+		return err
 	}
 	for i, c := range d.changes {
 		switch v := c.After.(type) {
