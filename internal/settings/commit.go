@@ -260,7 +260,7 @@ func (w *commit) seal(owner EndpointOwner, n *Notify) (json.RawMessage, error) {
 		TimeoutMS: n.Timeout.Milliseconds(), MaxInFlight: n.MaxInFlight, RatePerSecond: float64(n.RateLimit),
 		Breaker: merchant.Breaker{
 			Failures: n.Breaker.Failures, OpenMS: n.Breaker.Open.Milliseconds(), WindowMS: n.Breaker.Window.Milliseconds(),
-			Least: n.Breaker.Least, SlowMS: n.Breaker.Slow.Milliseconds(),
+			Least: n.Breaker.MinSamples, SlowMS: n.Breaker.Slow.Milliseconds(),
 		},
 		Events: n.Events, Balance: n.Balance,
 	}

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -63,7 +62,9 @@ func Fields(t reflect.Type) []Field {
 			Need: g.Tag.Get("need"), Example: g.Tag.Get("example"), Many: g.Tag.Get("many"), Form: g.Tag.Get("form"),
 			OneOf: strings.Fields(g.Tag.Get("oneof")), Type: g.Type, index: []int{i},
 		}
-		f.Min, f.Max = f.bound(g.Tag.Get("min")), f.bound(g.Tag.Get("max"))
+		if f.Min, f.Max = f.bound(g.Tag.Get("min")), f.bound(g.Tag.Get("max")); f.Max == 0 && g.Type.Kind() == reflect.String {
+			f.Max = maxText
+		}
 		all = append(all, f)
 	}
 	fields.Store(t, all)
@@ -173,12 +174,11 @@ func (f Field) problem(v reflect.Value) string {
 }
 
 func (f Field) textProblem(text string) string {
-	most := cmp.Or(f.Max, maxText)
 	switch {
 	case text == "" && f.Need != "":
 		return f.Need
-	case int64(len(text)) > most:
-		return fmt.Sprintf("at most %d characters fit here", most)
+	case int64(len(text)) > f.Max:
+		return fmt.Sprintf("at most %d characters fit here", f.Max)
 	case f.Form == "pem" && strings.ContainsRune(text, 0):
 		return "NUL is not allowed here"
 	case f.Form != "pem" && strings.ContainsFunc(text, unicode.IsControl):

@@ -27,11 +27,11 @@ type File struct {
 
 // Supplier is who tells us of payments.
 type Supplier struct {
-	Code     string         `apply:"code" form:"code" max:"64" need:"missing" example:"wx-main" doc:"Its name; its callbacks come to /callback/CODE."`
-	Kind     string         `apply:"kind" need:"missing" example:"wechatpay" doc:"The protocol it speaks: one of the kinds below."`
-	Enabled  bool           `apply:"enabled" default:"true" example:"false" doc:"Whether its callbacks are taken and orders may name it."`
+	Code     string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its name; its callbacks come to /callback/CODE."`
+	Kind     string         `apply:"kind" need:"missing" example:"sortedparams" doc:"The protocol it speaks: wechatpay, alipay, stripe or sortedparams."`
+	Enabled  bool           `apply:"enabled" default:"true" example:"true" doc:"Whether its callbacks are taken and orders may name it."`
 	AllowIPs []netip.Prefix `apply:"allow_ips" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"Where its callbacks may come from: ranges, or single addresses."`
-	Config   map[string]any `apply:"config" empty:"no settings" example:"{ mch_id: \"1900000109\" }" doc:"What its kind needs, below. It is taken as a whole; any value may be file:PATH."`
+	Config   map[string]any `apply:"config" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"What its kind needs. It is taken as a whole; any value may be file:PATH."`
 
 	account string // as its kind names the account at the supplier
 	unread
@@ -42,7 +42,7 @@ type Merchant struct {
 	Code           string   `apply:"code" form:"code" max:"64" need:"missing" example:"m1" doc:"Its name."`
 	Name           string   `apply:"name" empty:"its code" example:"Galaxy Mall" doc:"Its name for people."`
 	APIKey         Secret   `apply:"api_key" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"What it calls the API with: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
-	SigningSecrets []Secret `apply:"signing_secret" empty:"an error in a new merchant" example:"file:secrets/m1-signing" doc:"What signs its notifications: whsec_ and the base64 of 24 to 64 bytes. While it is replaced, write signing_secrets: [new, old] instead."`
+	SigningSecrets []Secret `apply:"signing_secret" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"What signs its notifications: whsec_ and the base64 of 24 to 64 bytes. While it is replaced, write signing_secrets: [new, old] instead."`
 	Notify         Notify   `apply:"notify" empty:"all defaults" example:"{ urls: [https://m1.example/notify] }" doc:"How it is notified."`
 
 	recipient
@@ -52,9 +52,9 @@ type Merchant struct {
 type Subscription struct {
 	Code           string   `apply:"code" form:"code" max:"64" need:"missing" example:"warehouse" doc:"Its name."`
 	Name           string   `apply:"name" empty:"its code" example:"Warehouse" doc:"Its name for people."`
-	Enabled        bool     `apply:"enabled" default:"true" example:"false" doc:"Whether it is notified."`
-	Merchants      Followed `apply:"merchants" default:"all" example:"[m1, m2]" doc:"The merchants of whose orders it is notified: all, or a list of codes."`
-	SigningSecrets []Secret `apply:"signing_secret" empty:"an error where it has webhooks" example:"file:secrets/warehouse-signing" doc:"As a merchant's; signing_secrets: [new, old] as well."`
+	Enabled        bool     `apply:"enabled" default:"true" example:"true" doc:"Whether it is notified."`
+	Merchants      Followed `apply:"merchants" default:"all" example:"[m1]" doc:"The merchants of whose orders it is notified: all, or a list of codes."`
+	SigningSecrets []Secret `apply:"signing_secret" empty:"required where it has webhooks" example:"file:secrets/warehouse-signing" doc:"As a merchant's; signing_secrets: [new, old] as well."`
 	Notify
 
 	recipient
@@ -97,25 +97,25 @@ type Notify struct {
 
 // Breaker says when a recipient counts as unreachable.
 type Breaker struct {
-	Failures int           `apply:"failures" min:"1" max:"1000" empty:"BACKSTOP_BREAKER_FAILURES" example:"3" doc:"Failures in a row that open it."`
-	Open     time.Duration `apply:"open" min:"1s" max:"24h" empty:"BACKSTOP_BREAKER_OPEN" example:"60s" doc:"How long it stays open before one notification is tried."`
-	Rate     *int          `apply:"rate" min:"0" max:"100" empty:"BACKSTOP_BREAKER_RATE" example:"50" doc:"Percentage of failures within window that opens it too; 0 = none does."`
-	Window   time.Duration `apply:"window" min:"1s" max:"1h" empty:"BACKSTOP_BREAKER_WINDOW" example:"30s" doc:"The time over which rate is measured."`
-	Least    int           `apply:"least" min:"1" max:"100000" empty:"BACKSTOP_BREAKER_LEAST" example:"10" doc:"Results within window below which rate does not count."`
-	Slow     time.Duration `apply:"slow" min:"100ms" max:"10s" empty:"none does" example:"5s" doc:"An answer that takes longer counts as a failure."`
+	Failures   int           `apply:"failures" min:"1" max:"1000" empty:"BACKSTOP_BREAKER_FAILURES" example:"3" doc:"Failures in a row that open it."`
+	Open       time.Duration `apply:"open" min:"1s" max:"24h" empty:"BACKSTOP_BREAKER_OPEN" example:"60s" doc:"How long it stays open before one notification is tried."`
+	Rate       *int          `apply:"rate" min:"0" max:"100" empty:"BACKSTOP_BREAKER_RATE" example:"50" doc:"Percentage of failures within window that opens it too; 0 = none does."`
+	Window     time.Duration `apply:"window" min:"1s" max:"1h" empty:"BACKSTOP_BREAKER_WINDOW" example:"30s" doc:"The time over which rate is measured."`
+	MinSamples int           `apply:"least" min:"1" max:"100000" empty:"BACKSTOP_BREAKER_LEAST" example:"10" doc:"Results within window below which rate does not count."`
+	Slow       time.Duration `apply:"slow" min:"100ms" max:"10s" empty:"none does" example:"5s" doc:"An answer that takes longer counts as a failure."`
 }
 
 // Endpoint is one address beside the plain ones.
 type Endpoint struct {
 	Name        string            `apply:"name" form:"code" max:"64" need:"missing" example:"backup" doc:"Its name, unique within the entry."`
-	Channel     Channel           `apply:"channel" default:"webhook" example:"email" doc:"How it is reached: webhook, websocket, amqp, kafka, email or sms; a subscription has no websocket."`
+	Channel     Channel           `apply:"channel" default:"webhook" example:"webhook" doc:"How it is reached: webhook, websocket, amqp, kafka, email or sms; a subscription has no websocket."`
 	URL         string            `apply:"url" form:"url" max:"2048" need:"missing" example:"https://backup.m1.example/notify" doc:"Where it is, as its channel writes addresses. Logins stand in credentials."`
 	Events      []string          `apply:"events" many:"types" max:"100" empty:"all that the entry wants" example:"[order.paid]" doc:"The types of events that go here."`
 	Weight      int               `apply:"weight" min:"1" max:"100" default:"1" example:"5" doc:"Its share, for balance: weighted."`
 	Headers     map[string]Secret `apply:"headers" max:"20" empty:"none" example:"{ X-Tenant: seven }" doc:"Headers of its own, up to 4096 bytes each. Stored sealed."`
-	Credentials map[string]Secret `apply:"credentials" max:"20" empty:"what is stored" example:"{ form_key: \"file:secrets/form-key\" }" doc:"What its channel signs or logs in with, up to 4096 bytes each. Stored sealed; left out, they stay."`
+	Credentials map[string]Secret `apply:"credentials" max:"20" empty:"what is stored, else none" example:"{ form_key: 'file:secrets/form-key' }" doc:"What its channel signs or logs in with, up to 4096 bytes each. Stored sealed; left out, they stay."`
 	ClientCert  string            `apply:"client_cert" form:"pem" max:"65536" empty:"none" example:"file:m1-client.pem" doc:"PEM that is shown to servers which ask for a certificate (mTLS)."`
-	ClientKey   Secret            `apply:"client_key" max:"65536" empty:"what is stored" example:"file:secrets/m1-client-key.pem" doc:"The key of client_cert, PEM. Stored sealed; left out, it stays."`
+	ClientKey   Secret            `apply:"client_key" max:"65536" empty:"what is stored, else none" example:"file:secrets/m1-client-key.pem" doc:"The key of client_cert, PEM. Stored sealed; left out, it stays."`
 	Format      string            `apply:"format" oneof:"standard form form-md5" empty:"that of urls" example:"form" doc:"How its body is written."`
 	Digest      time.Duration     `apply:"digest" min:"10s" max:"24h" empty:"each event at once" example:"1h" doc:"Gathers the events of so long into one mail, for channel: email."`
 }
