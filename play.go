@@ -97,7 +97,7 @@ func applyDemo(c config.Config, std streams) func(context.Context, []byte) error
 }
 
 type benchCmd struct {
-	Part        string        `arg:"" optional:"" enum:"all,product,isolation" default:"all" help:"all, product (without the raw limits), or isolation: what merchants feel of two that are sick."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation" default:"all" help:"all, product (without the direct posts), or isolation: what merchants feel of two that are sick."`
 	JSON        bool          `help:"Write JSON."`
 	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are made in it and dropped again." placeholder:"URL"`
 	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`

@@ -27,12 +27,9 @@ const (
 	cleanupRest = 5 * time.Millisecond
 	// pingsKept is long past the time in which somebody waits for an asked ping.
 	pingsKept = time.Minute
-	// orphanKeys is how many keys of Redis one run passes by.
-	orphanKeys = 20_000
 )
 
-// cleanup removes what is past its retention, in small steps, and orphaned tasks
-// in Redis. That a callback was seen (callback_keys) is kept for ever. An
+// cleanup removes what is past its retention, in small steps. That a callback was seen (callback_keys) is kept for ever. An
 // order's history goes as a whole, by the age of the order.
 func (j *Jobs) cleanup(ctx context.Context) error { return j.cleanFor(ctx, cleanupTime) }
 
@@ -67,11 +64,7 @@ func (j *Jobs) cleanFor(ctx context.Context, most time.Duration) error {
 		}
 		left = more
 	}
-	count, err := j.o.Queue.Orphans(ctx, orphanKeys)
-	if count.Deleted > 0 {
-		j.o.Log.Info("clean up", "orphaned_tasks", count.Deleted)
-	}
-	return err
+	return nil
 }
 
 // old is what is past its retention in one table.

@@ -1,4 +1,4 @@
-package web
+package web_test
 
 import (
 	"net/http"
@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/static"
+	"backstop/web"
+	"backstop/web/webtest"
 )
 
 const (
@@ -17,32 +20,32 @@ const (
 
 // at is a house whose calls go to another of its addresses.
 func (h *house) at(address string) *house {
-	return &house{Server: h.Server, db: h.db, addr: address}
+	return &house{Site: &webtest.Site{Server: h.Server, Addr: address}}
 }
 
 // Each route of the table is served where its door says, and is not there at all at the
 // other address: neither its handler nor its door answers.
 func TestEachAddressServesItsOwnRoutes(t *testing.T) {
 	h := open(t, ownAddress)
-	fill := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1", "/static/*", h.files.URL("console.css"), "*", "x")
+	fill := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1", "/static/*", static.Load().URL("console.css"), "*", "x")
 	both := []string{"/healthz", "/readyz"}
 	count := map[bool]int{}
-	for _, r := range h.routes() {
-		path := fill.Replace(r.path)
-		public := h.at(h.addr).call(t, r.method, path, "")
-		admin := h.at(h.admin).call(t, r.method, path, "")
-		forMachines := strings.HasPrefix(r.path, "/callback/") || strings.HasPrefix(r.path, "/api/v1/") && !strings.HasPrefix(r.path, "/api/v1/admin/")
+	for _, r := range h.Routes() {
+		path := fill.Replace(r.Path)
+		public := h.at(h.Addr).Call(t, r.Method, path, "")
+		admin := h.at(h.Admin).Call(t, r.Method, path, "")
+		forMachines := strings.HasPrefix(r.Path, "/callback/") || strings.HasPrefix(r.Path, "/api/v1/") && !strings.HasPrefix(r.Path, "/api/v1/admin/")
 		wantPublic, wantAdmin := forMachines, !forMachines
-		if slices.Contains(both, r.path) {
+		if slices.Contains(both, r.Path) {
 			wantPublic, wantAdmin = true, true
 		}
 		// A supplier that is not known yet is answered 404, too, but not by the table.
-		served := public.status != http.StatusNotFound || r.door == supplierDoor && !strings.Contains(public.body, "not_found")
+		served := public.Status != http.StatusNotFound || r.Audience == web.ForSupplier && !strings.Contains(public.Body, "not_found")
 		if served != wantPublic {
-			t.Errorf("%s %s at the public address: %d", r.method, path, public.status)
+			t.Errorf("%s %s at the public address: %d", r.Method, path, public.Status)
 		}
-		if is := admin.status != http.StatusNotFound; is != wantAdmin {
-			t.Errorf("%s %s at the console's address: %d", r.method, path, admin.status)
+		if is := admin.Status != http.StatusNotFound; is != wantAdmin {
+			t.Errorf("%s %s at the console's address: %d", r.Method, path, admin.Status)
 		}
 		count[wantPublic]++
 		count[wantAdmin]++
@@ -50,21 +53,21 @@ func TestEachAddressServesItsOwnRoutes(t *testing.T) {
 	if count[true] < 50 || count[false] < 50 {
 		t.Errorf("only %v were tried", count)
 	}
-	if got := h.at(h.addr).call(t, "GET", "/", "", "Accept", "text/html").problem(); got != "404 not_found" {
+	if got := h.at(h.Addr).Call(t, "GET", "/", "", "Accept", "text/html").Problem(); got != "404 not_found" {
 		t.Errorf("the public address says of the console: %s", got)
 	}
 }
 
 func TestBothAddressesTakeNoDisputedRequests(t *testing.T) {
 	h := open(t, ownAddress, "BACKSTOP_API_BODY_LIMIT=1KiB")
-	for _, address := range []string{h.addr, h.admin} {
+	for _, address := range []string{h.Addr, h.Admin} {
 		at := h.at(address)
-		if got := at.call(t, "POST", "/healthz", strings.Repeat("x", 2000)); got.status != http.StatusRequestEntityTooLarge {
-			t.Errorf("a body that is too large: %d", got.status)
+		if got := at.Call(t, "POST", "/healthz", strings.Repeat("x", 2000)); got.Status != http.StatusRequestEntityTooLarge {
+			t.Errorf("a body that is too large: %d", got.Status)
 		}
-		got := at.call(t, "GET", "/healthz", "")
-		if got.header.Get("X-Content-Type-Options") != "nosniff" || got.header.Get("X-Request-Id") == "" {
-			t.Errorf("headers %v", got.header)
+		got := at.Call(t, "GET", "/healthz", "")
+		if got.Header.Get("X-Content-Type-Options") != "nosniff" || got.Header.Get("X-Request-Id") == "" {
+			t.Errorf("headers %v", got.Header)
 		}
 		const disputed = "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 		if statuses, closed := converse(t, address, disputed); !closed || !slices.Equal(statuses, []int{http.StatusBadRequest}) {
@@ -76,16 +79,16 @@ func TestBothAddressesTakeNoDisputedRequests(t *testing.T) {
 // The console's own address is what its cookies and its forms go by.
 func TestTheConsoleGoesByItsOwnURL(t *testing.T) {
 	h := open(t, ownAddress, "BACKSTOP_PUBLIC_URL=http://pay.example.com", "BACKSTOP_ADMIN_URL="+deskURL)
-	if _, err := h.o.Operators.Add(t.Context(), "lee", access.Viewer, goodPassword); err != nil {
+	if _, err := h.Operators.Add(t.Context(), "lee", access.Viewer, webtest.GoodPassword); err != nil {
 		t.Fatal(err)
 	}
-	form := url.Values{"name": {"lee"}, "password": {goodPassword}}.Encode()
+	form := url.Values{"name": {"lee"}, "password": {webtest.GoodPassword}}.Encode()
 	for origin, want := range map[string]int{deskURL: http.StatusSeeOther, "http://pay.example.com": http.StatusForbidden} {
-		got := h.at(h.admin).call(t, "POST", "/login", form, "Content-Type", "application/x-www-form-urlencoded", "Origin", origin)
-		if got.status != want {
-			t.Errorf("from %s: %d", origin, got.status)
+		got := h.at(h.Admin).Call(t, "POST", "/login", form, "Content-Type", "application/x-www-form-urlencoded", "Origin", origin)
+		if got.Status != want {
+			t.Errorf("from %s: %d", origin, got.Status)
 		}
-		if cookie := got.header.Get("Set-Cookie"); want == http.StatusSeeOther && (!strings.HasPrefix(cookie, "__Host-") || !strings.Contains(cookie, "secure")) {
+		if cookie := got.Header.Get("Set-Cookie"); want == http.StatusSeeOther && (!strings.HasPrefix(cookie, "__Host-") || !strings.Contains(cookie, "secure")) {
 			t.Errorf("the cookie is %q", cookie)
 		}
 	}

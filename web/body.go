@@ -17,9 +17,9 @@ const prefetched = 8 << 10
 // limitOf is the largest body that may follow a header.
 func (s *Server) limitOf(h *fasthttp.RequestHeader) int {
 	if isCallback(h) {
-		return int(s.o.Config.CallbackBodyLimit)
+		return int(s.Config.CallbackBodyLimit)
 	}
-	return int(s.o.Config.APIBodyLimit)
+	return int(s.Config.APIBodyLimit)
 }
 
 // readBody reads what the library has left of a body. The library itself makes

@@ -27,16 +27,16 @@ func (s *Server) callback(c *fiber.Ctx) error {
 	start := time.Now()
 	req := copyRequest(c)
 	var addrErr error
-	req.RemoteAddr, addrErr = supplier.ClientAddr(peer(c), req.Header.Values(fiber.HeaderXForwardedFor), s.o.Config.TrustedProxies)
-	if !s.senders.allow(senderOf(req.RemoteAddr)) {
+	req.RemoteAddr, addrErr = supplier.ClientAddr(peer(c), req.Header.Values(fiber.HeaderXForwardedFor), s.Config.TrustedProxies)
+	if !s.senders.allow(SenderOf(req.RemoteAddr)) {
 		metric.Callbacks.WithLabelValues(callback.RateLimited).Inc()
-		return errTooMany
+		return ErrTooMany
 	}
 	if isEncoded(req.Header) {
 		return errEncoded
 	}
 	// Receive bounds its own wait.
-	receipt := s.o.Callbacks.Receive(context.Background(), c.Params("supplier"), req, addrErr)
+	receipt := s.Callbacks.Receive(context.Background(), c.Params("supplier"), req, addrErr)
 	s.logCallback(c, req, receipt, time.Since(start))
 	return reply(c, receipt.Reply)
 }
@@ -44,7 +44,7 @@ func (s *Server) callback(c *fiber.Ctx) error {
 // callbackOptions answers probes without touching anything: a supplier that is
 // being switched on may hear 404 until this node knows it (2 s).
 func (s *Server) callbackOptions(c *fiber.Ctx) error {
-	suppliers, code := s.o.Settings.Current().Suppliers, c.Params("supplier")
+	suppliers, code := s.Settings.Current().Suppliers, c.Params("supplier")
 	entry, known := suppliers.Lookup(code)
 	if _, broken := suppliers.Broken(code); !broken && (!known || !entry.Enabled) {
 		return reply(c, callback.NotFound)
@@ -113,7 +113,7 @@ func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Rec
 	case r.Err != nil:
 		level = slog.LevelError
 	}
-	if !s.o.Log.Enabled(context.Background(), level) {
+	if !s.Log.Enabled(context.Background(), level) {
 		return
 	}
 	code := textlimit.Clip(c.Params("supplier"), 64)
@@ -134,5 +134,5 @@ func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Rec
 	if r.Err != nil {
 		attrs = append(attrs, slog.String("error", r.Err.Error()))
 	}
-	s.o.Log.LogAttrs(context.Background(), level, "callback", attrs...)
+	s.Log.LogAttrs(context.Background(), level, "callback", attrs...)
 }

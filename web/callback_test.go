@@ -1,4 +1,4 @@
-package web
+package web_test
 
 import (
 	"bufio"
@@ -17,6 +17,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/callback"
 	"backstop/internal/supplier"
+	"backstop/web/webtest"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -24,23 +25,23 @@ import (
 func TestACallbackArrivesAsItWasSent(t *testing.T) {
 	h := open(t)
 	body := "\x00\xff{\"a\": 1}\r\n--x--"
-	got := h.call(t, "POST", "/callback/wx?b=2&a=%20&a=+&x", body,
+	got := h.Call(t, "POST", "/callback/wx?b=2&a=%20&a=+&x", body,
 		"Content-Type", "multipart/form-data; boundary=x", "X-Signature", "one", "x-signature", "two")
-	if got.status != 200 || got.body != "success" || got.header.Get("Content-Type") != "text/plain" {
+	if got.Status != 200 || got.Body != "success" || got.Header.Get("Content-Type") != "text/plain" {
 		t.Errorf("answer %+v", got)
 	}
-	req := h.sender.last()
+	req := h.Sender.Last()
 	if string(req.Body) != body {
 		t.Errorf("body %q", req.Body)
 	}
-	if req.Method != "POST" || req.Path != "/callback/wx" || req.RawQuery != "b=2&a=%20&a=+&x" || h.sender.codes[0] != "wx" {
+	if req.Method != "POST" || req.Path != "/callback/wx" || req.RawQuery != "b=2&a=%20&a=+&x" || h.Sender.Codes[0] != "wx" {
 		t.Errorf("request %+v", req)
 	}
 	if !slices.Equal(req.Header["X-Signature"], []string{"one", "two"}) || req.Header.Get("Content-Type") != "multipart/form-data; boundary=x" {
 		t.Errorf("header %v", req.Header)
 	}
-	if req.RemoteAddr.String() != "127.0.0.1" || h.sender.addrErr != nil {
-		t.Errorf("request %+v, %v", req, h.sender.addrErr)
+	if req.RemoteAddr.String() != "127.0.0.1" || h.Sender.AddrErr != nil {
+		t.Errorf("request %+v, %v", req, h.Sender.AddrErr)
 	}
 }
 
@@ -52,30 +53,30 @@ func TestTheAnswerIsTheSuppliersByteForByte(t *testing.T) {
 		{Status: 401, ContentType: "application/json", Body: []byte(`{"code":"FAIL"}`)},
 		{Status: 503, ContentType: "application/xml", Body: []byte("<xml/>")},
 	} {
-		h.sender.answer = callback.Receipt{Reply: r}
-		got := h.call(t, "GET", "/callback/wx?a=1", "")
-		if got.status != r.Status || got.body != string(r.Body) || got.header.Get("Content-Type") != r.ContentType {
+		h.Sender.Answer = callback.Receipt{Reply: r}
+		got := h.Call(t, "GET", "/callback/wx?a=1", "")
+		if got.Status != r.Status || got.Body != string(r.Body) || got.Header.Get("Content-Type") != r.ContentType {
 			t.Errorf("%+v: %+v", r, got)
 		}
-		if (got.header.Get("Retry-After") != "") != (r.Status == 503) {
-			t.Errorf("%d: Retry-After %q", r.Status, got.header.Get("Retry-After"))
+		if (got.Header.Get("Retry-After") != "") != (r.Status == 503) {
+			t.Errorf("%d: Retry-After %q", r.Status, got.Header.Get("Retry-After"))
 		}
 	}
 }
 
 func TestOptionsTouchNothing(t *testing.T) {
 	h := open(t, "BACKSTOP_CALLBACK_RATE=1/s")
-	h.readSettings(t)
+	h.ReadSettings(t)
 	for range 5 {
-		got := h.call(t, "OPTIONS", "/callback/wx", "")
-		if got.status != 204 || got.header.Get("Allow") != "GET, POST, OPTIONS" || got.body != "" {
+		got := h.Call(t, "OPTIONS", "/callback/wx", "")
+		if got.Status != 204 || got.Header.Get("Allow") != "GET, POST, OPTIONS" || got.Body != "" {
 			t.Fatalf("answer %+v", got)
 		}
-		if got := h.call(t, "OPTIONS", "/callback/whoever", ""); got.status != 404 || got.body != "no such supplier\n" {
+		if got := h.Call(t, "OPTIONS", "/callback/whoever", ""); got.Status != 404 || got.Body != "no such supplier\n" {
 			t.Fatalf("an unknown supplier: %+v", got)
 		}
 	}
-	if h.sender.last() != nil {
+	if h.Sender.Last() != nil {
 		t.Error("the receiver was asked")
 	}
 }
@@ -87,7 +88,7 @@ func TestATooLargeCallbackIsToldSo(t *testing.T) {
 		{"/api/v1/orders", "Content-Length: 1048576"},
 		{"/callback/wx", "Transfer-Encoding: chunked"},
 	} {
-		conn, err := net.Dial("tcp", h.addr)
+		conn, err := net.Dial("tcp", h.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,112 +109,112 @@ func TestATooLargeCallbackIsToldSo(t *testing.T) {
 			continue
 		}
 		text, _ := io.ReadAll(res.Body)
-		if got := (answer{res.StatusCode, res.Header, string(text)}).problem(); got != "413 too_large" {
+		if got := (webtest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(text)}).Problem(); got != "413 too_large" {
 			t.Errorf("%s: %s", c.path, got)
 		}
 	}
 	limit := strings.Repeat("x", 256<<10)
-	if got := h.call(t, "POST", "/callback/wx", limit); got.status != 200 {
-		t.Errorf("exactly 256 KiB: %d", got.status)
+	if got := h.Call(t, "POST", "/callback/wx", limit); got.Status != 200 {
+		t.Errorf("exactly 256 KiB: %d", got.Status)
 	}
-	if got := h.call(t, "POST", "/callback/wx", limit+"x"); got.status != 413 {
-		t.Errorf("one byte more: %d", got.status)
+	if got := h.Call(t, "POST", "/callback/wx", limit+"x"); got.Status != 413 {
+		t.Errorf("one byte more: %d", got.Status)
 	}
-	if len(h.sender.got) != 1 {
-		t.Errorf("%d callbacks reached the receiver", len(h.sender.got))
+	if len(h.Sender.Got) != 1 {
+		t.Errorf("%d callbacks reached the receiver", len(h.Sender.Got))
 	}
 }
 
 func TestAnEncodedBodyIsRefusedUnread(t *testing.T) {
 	h := open(t)
-	if got := h.call(t, "POST", "/callback/wx", "\x1f\x8b", "Content-Encoding", "gzip").problem(); got != "415 unsupported_encoding" {
+	if got := h.Call(t, "POST", "/callback/wx", "\x1f\x8b", "Content-Encoding", "gzip").Problem(); got != "415 unsupported_encoding" {
 		t.Errorf("gzip: %s", got)
 	}
-	if got := h.call(t, "POST", "/callback/wx", "x", "Content-Encoding", "identity"); got.status != 200 {
-		t.Errorf("identity: %d", got.status)
+	if got := h.Call(t, "POST", "/callback/wx", "x", "Content-Encoding", "identity"); got.Status != 200 {
+		t.Errorf("identity: %d", got.Status)
 	}
 }
 
 func TestOnlyATrustedProxySaysWhoCalled(t *testing.T) {
 	strange := open(t)
-	strange.call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "198.51.100.1")
-	if got := strange.sender.last().RemoteAddr.String(); got != "127.0.0.1" {
+	strange.Call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "198.51.100.1")
+	if got := strange.Sender.Last().RemoteAddr.String(); got != "127.0.0.1" {
 		t.Errorf("a stranger's header was believed: %s", got)
 	}
 	behind := open(t, "BACKSTOP_TRUSTED_PROXIES=127.0.0.0/8,192.0.2.0/24")
-	behind.call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.1", "X-Forwarded-For", "192.0.2.7", "X-Real-Ip", "10.1.1.1")
-	if got := behind.sender.last().RemoteAddr.String(); got != "198.51.100.1" {
+	behind.Call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.1", "X-Forwarded-For", "192.0.2.7", "X-Real-Ip", "10.1.1.1")
+	if got := behind.Sender.Last().RemoteAddr.String(); got != "198.51.100.1" {
 		t.Errorf("behind a proxy: %s", got)
 	}
-	behind.call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "198.51.100.1, nonsense")
-	if !errors.Is(behind.sender.addrErr, supplier.ErrForwarded) {
-		t.Errorf("a broken chain: %v", behind.sender.addrErr)
+	behind.Call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "198.51.100.1, nonsense")
+	if !errors.Is(behind.Sender.AddrErr, supplier.ErrForwarded) {
+		t.Errorf("a broken chain: %v", behind.Sender.AddrErr)
 	}
 }
 
 func TestOneAddressCannotTakeAllOfTheDoor(t *testing.T) {
 	h := open(t, "BACKSTOP_CALLBACK_RATE=3/s", "BACKSTOP_TRUSTED_PROXIES=127.0.0.1/32")
-	send := func(from string) answer {
-		return h.call(t, "POST", "/callback/wx", "", "X-Forwarded-For", from)
+	send := func(from string) webtest.Answer {
+		return h.Call(t, "POST", "/callback/wx", "", "X-Forwarded-For", from)
 	}
 	refused := 0
 	for range 20 {
 		got := send("198.51.100.1")
-		if got.status == 429 {
+		if got.Status == 429 {
 			refused++
-			if got.header.Get("Retry-After") == "" || got.problem() != "429 rate_limited" {
+			if got.Header.Get("Retry-After") == "" || got.Problem() != "429 rate_limited" {
 				t.Fatalf("answer %+v", got)
 			}
 		}
 	}
-	if refused == 0 || len(h.sender.got) != 20-refused {
-		t.Errorf("%d of 20 refused, %d taken", refused, len(h.sender.got))
+	if refused == 0 || len(h.Sender.Got) != 20-refused {
+		t.Errorf("%d of 20 refused, %d taken", refused, len(h.Sender.Got))
 	}
-	if got := send("198.51.100.2"); got.status != 200 {
-		t.Errorf("another address: %d", got.status)
+	if got := send("198.51.100.2"); got.Status != 200 {
+		t.Errorf("another address: %d", got.Status)
 	}
 }
 
 func TestAPanicIsAnsweredAndTheServerGoesOn(t *testing.T) {
 	h := open(t)
-	h.sender.panics = true
-	if got := h.call(t, "POST", "/callback/wx", "").problem(); got != "503 internal" {
+	h.Sender.Panics = true
+	if got := h.Call(t, "POST", "/callback/wx", "").Problem(); got != "503 internal" {
 		t.Errorf("a panic: %s", got)
 	}
-	if !strings.Contains(h.logged(), "a receiver's mistake") {
+	if !strings.Contains(h.Logged(), "a receiver's mistake") {
 		t.Error("the panic is not in the log")
 	}
-	h.sender.panics = false
-	if got := h.call(t, "POST", "/callback/wx", ""); got.status != 200 {
-		t.Errorf("after it: %d", got.status)
+	h.Sender.Panics = false
+	if got := h.Call(t, "POST", "/callback/wx", ""); got.Status != 200 {
+		t.Errorf("after it: %d", got.Status)
 	}
 }
 
 func TestOneLinePerCallback(t *testing.T) {
 	h := open(t)
-	h.sender.answer = callback.Receipt{Outcome: "unavailable", Err: fmt.Errorf("take: %w", db.ErrBusy), OrderNo: "O1", Reply: supplier.Reply{Status: 503}}
-	h.call(t, "POST", "/callback/wx?token=hunter2", "secret body", "Authorization", "Bearer hunter2")
-	if n := strings.Count(h.logged(), `"msg":"callback"`); n != 1 {
+	h.Sender.Answer = callback.Receipt{Outcome: "unavailable", Err: fmt.Errorf("take: %w", db.ErrBusy), OrderNo: "O1", Reply: supplier.Reply{Status: 503}}
+	h.Call(t, "POST", "/callback/wx?token=hunter2", "secret body", "Authorization", "Bearer hunter2")
+	if n := strings.Count(h.Logged(), `"msg":"callback"`); n != 1 {
 		t.Errorf("%d lines", n)
 	}
 	for _, want := range []string{`"supplier":"wx"`, `"outcome":"unavailable"`, `"order_no":"O1"`, `"status":503`, `"request_id":"`} {
-		if !strings.Contains(h.logged(), want) {
-			t.Errorf("%s is not in %s", want, h.logged())
+		if !strings.Contains(h.Logged(), want) {
+			t.Errorf("%s is not in %s", want, h.Logged())
 		}
 	}
-	if strings.Contains(h.logged(), "hunter2") || strings.Contains(h.logged(), "secret body") {
-		t.Errorf("a secret is in %s", h.logged())
+	if strings.Contains(h.Logged(), "hunter2") || strings.Contains(h.Logged(), "secret body") {
+		t.Errorf("a secret is in %s", h.Logged())
 	}
 }
 
 // TestADatabaseThatStandsStillDoesNotFillTheLog has many callbacks run out of time.
 func TestADatabaseThatStandsStillDoesNotFillTheLog(t *testing.T) {
 	h := open(t, "BACKSTOP_CALLBACK_RATE=100000/s")
-	h.sender.answer = callback.Receipt{Outcome: "unavailable", Err: fmt.Errorf("take: %w", context.DeadlineExceeded), Reply: supplier.Reply{Status: 503}}
+	h.Sender.Answer = callback.Receipt{Outcome: "unavailable", Err: fmt.Errorf("take: %w", context.DeadlineExceeded), Reply: supplier.Reply{Status: 503}}
 	for range 200 {
-		h.call(t, "POST", "/callback/wx", "")
+		h.Call(t, "POST", "/callback/wx", "")
 	}
-	if warned, failed := strings.Count(h.logged(), `"level":"WARN"`), strings.Count(h.logged(), `"level":"ERROR"`); warned < 1 || warned > 100 || failed > 0 {
+	if warned, failed := strings.Count(h.Logged(), `"level":"WARN"`), strings.Count(h.Logged(), `"level":"ERROR"`); warned < 1 || warned > 100 || failed > 0 {
 		t.Errorf("%d warnings and %d errors for 200 callbacks", warned, failed)
 	}
 }
@@ -225,17 +226,17 @@ func TestKeptRequestsAreNotOverwritten(t *testing.T) {
 	const calls = 500
 	number := func(i int) string { return fmt.Sprintf("number-%06d", i) }
 	for i := range calls {
-		h.call(t, "POST", "/callback/"+number(i)+"?q="+number(i), number(i), "X-Number", number(i))
+		h.Call(t, "POST", "/callback/"+number(i)+"?q="+number(i), number(i), "X-Number", number(i))
 	}
 	broken := 0
-	for i, req := range h.sender.got {
+	for i, req := range h.Sender.Got {
 		n := number(i)
-		if h.sender.codes[i] != n || string(req.Body) != n || req.Header.Get("X-Number") != n || req.RawQuery != "q="+n || req.Path != "/callback/"+n {
+		if h.Sender.Codes[i] != n || string(req.Body) != n || req.Header.Get("X-Number") != n || req.RawQuery != "q="+n || req.Path != "/callback/"+n {
 			broken++
 		}
 	}
-	if broken > 0 || len(h.sender.got) != calls {
-		t.Errorf("%d of %d requests were overwritten", broken, len(h.sender.got))
+	if broken > 0 || len(h.Sender.Got) != calls {
+		t.Errorf("%d of %d requests were overwritten", broken, len(h.Sender.Got))
 	}
 	if broken := overwritten(t, calls, number); broken == 0 {
 		t.Error("the control kept uncopied memory and nothing was overwritten: this test proves nothing")

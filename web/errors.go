@@ -6,12 +6,13 @@ import (
 	"log/slog"
 	"net/http"
 
+	"backstop/internal/act"
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
+	"backstop/internal/bulk"
 	"backstop/internal/compensation"
-	"backstop/internal/compensation/batch"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -21,66 +22,69 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// apiError is an answer that is not what was asked for.
-type apiError struct {
-	status  int
-	code    string // for programs
-	message string // for people; holds nothing of ours that is not theirs
+// Error is an answer that is not what was asked for.
+type Error struct {
+	Status  int
+	Code    string // for programs
+	Message string // for people; holds nothing of ours that is not theirs
 	field   string // of the request, where one is to blame
 	// roles are those that may do what this one may not.
 	roles []string
 }
 
-func (e *apiError) Error() string { return e.code + ": " + e.message }
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-func badRequest(message string) error {
-	return &apiError{status: http.StatusBadRequest, code: "bad_request", message: message}
+// BadRequest says that a request cannot be read.
+func BadRequest(message string) error {
+	return &Error{Status: http.StatusBadRequest, Code: "bad_request", Message: message}
 }
 
-func invalidField(field, problem string) error {
-	return &apiError{status: http.StatusUnprocessableEntity, code: "invalid_field", message: problem, field: field}
+// InvalidField says what is wrong with one field of a request.
+func InvalidField(field, problem string) error {
+	return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: problem, field: field}
 }
 
 // Answers of the door itself.
 var (
-	errUnauthorized = &apiError{status: http.StatusUnauthorized, code: "unauthorized", message: "send a valid key: Authorization: Bearer <key>"}
-	errForbidden    = &apiError{status: http.StatusForbidden, code: "forbidden", message: "this key may not do that"}
-	errTooMany      = &apiError{status: http.StatusTooManyRequests, code: "rate_limited", message: "too many requests: slow down"}
-	errEncoded      = &apiError{status: http.StatusUnsupportedMediaType, code: "unsupported_encoding", message: "send the body without Content-Encoding"}
-	errAway         = &apiError{status: http.StatusServiceUnavailable, code: "unavailable", message: "the database is away or takes no writes: try again"}
-	errUnreadable   = &apiError{status: http.StatusServiceUnavailable, code: "settings_unreadable", message: "the settings of this merchant cannot be read: it is our fault, try again later"}
-	errInternal     = &apiError{status: http.StatusInternalServerError, code: "internal", message: "this is our fault; the request id helps us to find it"}
+	errUnauthorized = &Error{Status: http.StatusUnauthorized, Code: "unauthorized", Message: "send a valid key: Authorization: Bearer <key>"}
+	ErrForbidden    = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this key may not do that"}
+	ErrTooMany      = &Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests: slow down"}
+	errEncoded      = &Error{Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding", Message: "send the body without Content-Encoding"}
+	errAway         = &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the database is away or takes no writes: try again"}
+	ErrUnreadable   = &Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable", Message: "the settings of this merchant cannot be read: it is our fault, try again later"}
+	errInternal     = &Error{Status: http.StatusInternalServerError, Code: "internal", Message: "this is our fault; the request id helps us to find it"}
 )
 
 // domainErrors is the one table from errors of the domain to answers.
 var domainErrors = []struct {
 	is     error
-	answer apiError
+	answer Error
 }{
-	{order.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
-	{console.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
-	{notify.ErrNoDelivery, apiError{status: http.StatusNotFound, code: "not_found"}},
-	{alert.ErrNoTarget, apiError{status: http.StatusConflict, code: "no_target"}},
-	{breaker.ErrProbing, apiError{status: http.StatusConflict, code: "probe_running"}},
-	{breaker.ErrAlready, apiError{status: http.StatusConflict, code: "already"}},
-	{notify.ErrSending, apiError{status: http.StatusConflict, code: "sending"}},
-	{compensation.ErrNoException, apiError{status: http.StatusNotFound, code: "not_found"}},
-	{compensation.ErrOver, apiError{status: http.StatusConflict, code: "over"}},
-	{compensation.ErrOpen, apiError{status: http.StatusConflict, code: "open"}},
-	{batch.ErrNotFound, apiError{status: http.StatusNotFound, code: "not_found"}},
-	{batch.ErrExpired, apiError{status: http.StatusConflict, code: "expired"}},
-	{batch.ErrNothing, apiError{status: http.StatusUnprocessableEntity, code: "nothing_matches"}},
-	{console.ErrTooMany, apiError{status: http.StatusUnprocessableEntity, code: "too_many"}},
-	{payment.ErrConflict, apiError{status: http.StatusConflict, code: "idempotency_conflict"}},
-	{payment.ErrSupplier, apiError{status: http.StatusServiceUnavailable, code: "unavailable"}},
-	{payment.ErrState, apiError{status: http.StatusConflict, code: "wrong_state"}},
-	{stock.ErrOutOfStock, apiError{status: http.StatusConflict, code: "out_of_stock"}},
-	{stock.ErrUnknownSKU, apiError{status: http.StatusUnprocessableEntity, code: "invalid_field", field: "items"}},
-	{db.ErrBusy, apiError{status: http.StatusServiceUnavailable, code: "busy"}},
-	{db.ErrStale, apiError{status: http.StatusServiceUnavailable, code: "busy"}},
-	{db.ErrCommitUnknown, apiError{status: http.StatusServiceUnavailable, code: "unknown_outcome"}},
-	{context.DeadlineExceeded, apiError{status: http.StatusServiceUnavailable, code: "busy"}},
-	{context.Canceled, apiError{status: http.StatusServiceUnavailable, code: "busy"}},
+	{act.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
+	{act.ErrChanged, Error{Status: http.StatusConflict, Code: "changed"}},
+	{order.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
+	{console.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
+	{notify.ErrNoDelivery, Error{Status: http.StatusNotFound, Code: "not_found"}},
+	{alert.ErrNoTarget, Error{Status: http.StatusConflict, Code: "no_target"}},
+	{breaker.ErrProbing, Error{Status: http.StatusConflict, Code: "probe_running"}},
+	{breaker.ErrAlready, Error{Status: http.StatusConflict, Code: "already"}},
+	{notify.ErrUnreadable, Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable"}},
+	{notify.ErrSending, Error{Status: http.StatusConflict, Code: "sending"}},
+	{compensation.ErrOver, Error{Status: http.StatusConflict, Code: "over"}},
+	{compensation.ErrOpen, Error{Status: http.StatusConflict, Code: "open"}},
+	{bulk.ErrExpired, Error{Status: http.StatusConflict, Code: "expired"}},
+	{bulk.ErrNothing, Error{Status: http.StatusUnprocessableEntity, Code: "nothing_matches"}},
+	{bulk.ErrTooMany, Error{Status: http.StatusUnprocessableEntity, Code: "too_many"}},
+	{payment.ErrConflict, Error{Status: http.StatusConflict, Code: "idempotency_conflict"}},
+	{payment.ErrSupplier, Error{Status: http.StatusServiceUnavailable, Code: "unavailable"}},
+	{payment.ErrState, Error{Status: http.StatusConflict, Code: "wrong_state"}},
+	{stock.ErrOutOfStock, Error{Status: http.StatusConflict, Code: "out_of_stock"}},
+	{stock.ErrUnknownSKU, Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", field: "items"}},
+	{db.ErrBusy, Error{Status: http.StatusServiceUnavailable, Code: "busy"}},
+	{db.ErrStale, Error{Status: http.StatusServiceUnavailable, Code: "busy"}},
+	{db.ErrCommitUnknown, Error{Status: http.StatusServiceUnavailable, Code: "unknown_outcome"}},
+	{context.DeadlineExceeded, Error{Status: http.StatusServiceUnavailable, Code: "busy"}},
+	{context.Canceled, Error{Status: http.StatusServiceUnavailable, Code: "busy"}},
 }
 
 // statusCodes name the library's own refusals.
@@ -93,28 +97,32 @@ var statusCodes = map[int]string{
 }
 
 // answerTo finds the answer to an error. What is not in a table is our fault.
-func answerTo(err error) *apiError {
-	var known *apiError
+func answerTo(err error) *Error {
+	var known *Error
 	if errors.As(err, &known) {
 		return known
 	}
 	var field *payment.FieldError
 	if errors.As(err, &field) {
-		return &apiError{status: http.StatusUnprocessableEntity, code: "invalid_field", message: field.Problem, field: field.Field}
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: field.Problem, field: field.Field}
 	}
-	var settled *compensation.FieldError
-	if errors.As(err, &settled) {
-		return &apiError{status: http.StatusUnprocessableEntity, code: "invalid_field", message: settled.Problem, field: settled.Field}
+	var typed *act.FieldError
+	if errors.As(err, &typed) {
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: typed.Problem, field: typed.Field}
+	}
+	var denied *act.Denied
+	if errors.As(err, &denied) {
+		return deniedBy(denied)
 	}
 	for _, e := range domainErrors {
 		if errors.Is(err, e.is) {
 			answer := e.answer
-			answer.message = e.is.Error()
+			answer.Message = e.is.Error()
 			return &answer
 		}
 	}
 	if db.IsConflict(err) {
-		return &apiError{status: http.StatusServiceUnavailable, code: "busy", message: db.ErrBusy.Error()}
+		return &Error{Status: http.StatusServiceUnavailable, Code: "busy", Message: db.ErrBusy.Error()}
 	}
 	if db.IsAway(err) {
 		return errAway
@@ -125,9 +133,19 @@ func answerTo(err error) *apiError {
 		if !ok {
 			code = "bad_request"
 		}
-		return &apiError{status: library.Code, code: code, message: http.StatusText(library.Code)}
+		return &Error{Status: library.Code, Code: code, Message: http.StatusText(library.Code)}
 	}
 	return errInternal
+}
+
+// deniedBy answers who may not do that; it says which roles may, or which scope.
+func deniedBy(d *act.Denied) *Error {
+	if d.Permission == "" {
+		return errScope(d.Scope)
+	}
+	e := *ErrForbidden
+	e.roles = d.Roles
+	return &e
 }
 
 // fail answers errors, of handlers and of reading the request alike, and logs
@@ -135,7 +153,7 @@ func answerTo(err error) *apiError {
 func (s *Server) fail(c *fiber.Ctx, err error) error {
 	e := answerTo(err)
 	s.logFailure(c, e, err)
-	switch e.status {
+	switch e.Status {
 	case http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
 		linger(c)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
@@ -148,20 +166,20 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	if c.Locals(localPage) != nil {
 		return s.failPage(c, e)
 	}
-	status := e.status
+	status := e.Status
 	if e == errInternal {
 		// The contract knows no 500. A program that hears 503 tries again, and that is
 		// right here too: what it asks for is done once, however often it asks.
 		status = http.StatusServiceUnavailable
 		c.Set(fiber.HeaderRetryAfter, "1")
 	}
-	body := errorBody{}
-	body.Error.Code, body.Error.Message, body.Error.Field = e.code, e.message, e.field
+	body := ErrorBody{}
+	body.Error.Code, body.Error.Message, body.Error.Field = e.Code, e.Message, e.field
 	return c.Status(status).JSON(body)
 }
 
-// errorBody is the form of every error (contract, merchant API).
-type errorBody struct {
+// ErrorBody is the form of every error (contract, merchant API).
+type ErrorBody struct {
 	Error struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
@@ -169,18 +187,18 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-func (s *Server) logFailure(c *fiber.Ctx, e *apiError, err error) {
+func (s *Server) logFailure(c *fiber.Ctx, e *Error, err error) {
 	level := slog.LevelInfo
 	switch {
-	case e.status >= http.StatusInternalServerError && e.status != http.StatusServiceUnavailable:
+	case e.Status >= http.StatusInternalServerError && e.Status != http.StatusServiceUnavailable:
 		level = slog.LevelError
 	case !s.refusals.Allow():
 		level = slog.LevelDebug
-	case e.status == http.StatusServiceUnavailable:
+	case e.Status == http.StatusServiceUnavailable:
 		level = slog.LevelWarn // busy is no fault, and comes in floods
 	}
 	attrs := []slog.Attr{
-		slog.Int("status", e.status), slog.String("code", e.code),
+		slog.Int("status", e.Status), slog.String("code", e.Code),
 		slog.String("method", textlimit.Clip(c.Method(), 20)), slog.String("path", console.MaskText(textlimit.Clip(c.Path(), 200))),
 		slog.String("remote", c.Context().RemoteAddr().String()), slog.String("request_id", localRequestID.text(c)),
 	}
@@ -190,8 +208,20 @@ func (s *Server) logFailure(c *fiber.Ctx, e *apiError, err error) {
 	if e.field != "" {
 		attrs = append(attrs, slog.String("field", e.field))
 	}
-	if e.status >= http.StatusInternalServerError {
+	if e.Status >= http.StatusInternalServerError {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
-	s.o.Log.LogAttrs(context.Background(), level, "request refused", attrs...)
+	s.Log.LogAttrs(context.Background(), level, "request refused", attrs...)
 }
+
+// ErrSlow says that a list took too long to find.
+var ErrSlow = &Error{Status: http.StatusServiceUnavailable, Code: "too_wide", Message: "this takes too long: narrow the filter or the time"}
+
+// ErrCursor says that a page's address was not made by us, or for another filter.
+var ErrCursor = &Error{Status: http.StatusBadRequest, Code: "bad_cursor", Message: "this page's address was changed: begin at the newest page", field: "cursor"}
+
+// errFrozen says that nobody may act while Redis or the database is in trouble.
+var errFrozen = &Error{Status: http.StatusServiceUnavailable, Code: "actions_off", Message: "actions are off: Redis or the database is in trouble"}
+
+// ErrForeign says that another site's page sent the request.
+var ErrForeign = &Error{Status: http.StatusForbidden, Code: "foreign_origin", Message: "the request came from another site"}

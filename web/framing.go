@@ -20,7 +20,7 @@ import (
 func checkFraming(h *fasthttp.RequestHeader) (chunked bool, err error) {
 	raw := h.RawHeaders()
 	if bytes.Contains(raw, []byte("\n ")) || bytes.Contains(raw, []byte("\n\t")) {
-		return false, badRequest("a header line is folded")
+		return false, BadRequest("a header line is folded")
 	}
 	var lengths, codings, hosts int
 	var coding string
@@ -54,7 +54,7 @@ func checkFraming(h *fasthttp.RequestHeader) (chunked bool, err error) {
 		problem = "Transfer-Encoding is of HTTP/1.1"
 	}
 	if problem != "" {
-		return codings > 0, badRequest(problem)
+		return codings > 0, BadRequest(problem)
 	}
 	return codings > 0, nil
 }

@@ -1,4 +1,4 @@
-package web
+package web_test
 
 import (
 	"bufio"
@@ -8,13 +8,11 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
+	"backstop/web"
 )
 
 // converse sends raw bytes on one connection and returns the statuses of all
@@ -80,13 +78,13 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 		"a line feed in an extension": {post("Transfer-Encoding: chunked\r\n", "0;a\nb\r\n\r\n"+second), 200},
 		"plain chunks":                {post("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"+second), 200},
 	} {
-		statuses, closed := converse(t, h.addr, c.raw)
+		statuses, closed := converse(t, h.Addr, c.raw)
 		if len(statuses) != 1 || statuses[0] != c.status || !closed {
 			t.Errorf("%s: answers %v, closed %v; want only %d", name, statuses, closed, c.status)
 		}
 	}
 	// The control: an undisputed end keeps the connection, and both are answered.
-	statuses, _ := converse(t, h.addr, post("Content-Length: 3\r\n", "abc")+strings.Replace(second, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
+	statuses, _ := converse(t, h.Addr, post("Content-Length: 3\r\n", "abc")+strings.Replace(second, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
 	if len(statuses) != 2 {
 		t.Errorf("control: answers %v", statuses)
 	}
@@ -94,15 +92,15 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 
 func TestChunksArriveWhole(t *testing.T) {
 	h := open(t)
-	converse(t, h.addr, "POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
-	if req := h.sender.last(); req == nil || string(req.Body) != "abcde" {
+	converse(t, h.Addr, "POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
+	if req := h.Sender.Last(); req == nil || string(req.Body) != "abcde" {
 		t.Errorf("%+v", req)
 	}
 }
 
 func TestAHeaderBeyondItsLimitIsRefused(t *testing.T) {
 	h := open(t)
-	statuses, closed := converse(t, h.addr, "GET /healthz HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("a", 2*headerBytes)+"\r\n\r\n")
+	statuses, closed := converse(t, h.Addr, "GET /healthz HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("a", 2*web.HeaderBytes)+"\r\n\r\n")
 	if len(statuses) != 1 || statuses[0] != 431 || !closed {
 		t.Errorf("answers %v, closed %v", statuses, closed)
 	}
@@ -110,17 +108,17 @@ func TestAHeaderBeyondItsLimitIsRefused(t *testing.T) {
 
 func TestADrippingClientIsLetGo(t *testing.T) {
 	h := open(t, "BACKSTOP_HTTP_READ_TIMEOUT=1s")
-	long := strings.Repeat("a", prefetched)
+	long := strings.Repeat("a", web.Prefetched)
 	for name, rest := range map[string]string{
 		"a short body": "Content-Length: 100\r\n\r\nslow", "a long body": "Content-Length: 200000\r\n\r\nslow" + long,
 		"chunks": "Transfer-Encoding: chunked\r\n\r\n9\r\nslow",
 	} {
-		statuses, closed := converse(t, h.addr, "POST /callback/wx HTTP/1.1\r\nHost: x\r\n"+rest)
+		statuses, closed := converse(t, h.Addr, "POST /callback/wx HTTP/1.1\r\nHost: x\r\n"+rest)
 		if len(statuses) != 1 || statuses[0] != 408 || !closed {
 			t.Errorf("%s: answers %v, closed %v", name, statuses, closed)
 		}
 	}
-	if req := h.sender.last(); req != nil {
+	if req := h.Sender.Last(); req != nil {
 		t.Errorf("half a body was handed over: %d bytes", len(req.Body))
 	}
 }
@@ -129,25 +127,25 @@ func TestADrippingClientIsLetGo(t *testing.T) {
 // connection goes on behind it.
 func TestBodiesOfAllSizesArriveWhole(t *testing.T) {
 	h := open(t)
-	for _, size := range []int{0, 1, prefetched - 1, prefetched, prefetched + 1, 65537, 256 << 10} {
+	for _, size := range []int{0, 1, web.Prefetched - 1, web.Prefetched, web.Prefetched + 1, 65537, 256 << 10} {
 		body := make([]byte, size)
 		for i := range body {
 			body[i] = byte('a' + i%23)
 		}
 		end := "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-		statuses, _ := converse(t, h.addr, fmt.Sprintf("POST /callback/wx HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", size, body, end))
-		if req := h.sender.last(); len(statuses) != 2 || req == nil || !bytes.Equal(req.Body, body) {
+		statuses, _ := converse(t, h.Addr, fmt.Sprintf("POST /callback/wx HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", size, body, end))
+		if req := h.Sender.Last(); len(statuses) != 2 || req == nil || !bytes.Equal(req.Body, body) {
 			t.Errorf("%d bytes: answers %v", size, statuses)
 		}
 		if size == 0 {
 			continue
 		}
 		body[0] = 'X'
-		statuses, _ = converse(t, h.addr, fmt.Sprintf("POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nX\r\n%x\r\n%s\r\n0\r\n\r\n", max(size-1, 1), body[min(1, size-1):]))
+		statuses, _ = converse(t, h.Addr, fmt.Sprintf("POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nX\r\n%x\r\n%s\r\n0\r\n\r\n", max(size-1, 1), body[min(1, size-1):]))
 		if size == 1 {
 			body = []byte("XX")
 		}
-		if req := h.sender.last(); len(statuses) != 1 || req == nil || !bytes.Equal(req.Body, body) {
+		if req := h.Sender.Last(); len(statuses) != 1 || req == nil || !bytes.Equal(req.Body, body) {
 			t.Errorf("%d bytes in chunks: answers %v", size, statuses)
 		}
 	}
@@ -156,13 +154,13 @@ func TestBodiesOfAllSizesArriveWhole(t *testing.T) {
 // A connection that ends is no end of a body.
 func TestHalfABodyIsNoBody(t *testing.T) {
 	h := open(t)
-	half := strings.Repeat("a", 2*prefetched)
+	half := strings.Repeat("a", 2*web.Prefetched)
 	for name, raw := range map[string]string{
 		"by length":      "Content-Length: 100000\r\n\r\n" + half,
 		"within a chunk": "Transfer-Encoding: chunked\r\n\r\nffff\r\n" + half,
 		"behind a chunk": "Transfer-Encoding: chunked\r\n\r\n4000\r\n" + half + "\r\n",
 	} {
-		conn, err := net.Dial("tcp", h.addr)
+		conn, err := net.Dial("tcp", h.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +172,7 @@ func TestHalfABodyIsNoBody(t *testing.T) {
 		}
 		said, err := io.ReadAll(conn)
 		conn.Close()
-		if req := h.sender.last(); err != nil || req != nil {
+		if req := h.Sender.Last(); err != nil || req != nil {
 			t.Fatalf("%s: handed over %v, answered %.40q, %v", name, req != nil, said, err)
 		}
 	}
@@ -187,7 +185,7 @@ func TestAnAnnouncedBodyTakesNoMemory(t *testing.T) {
 	const clients = 200
 	before := heap()
 	for i := range clients {
-		conn, err := net.Dial("tcp", h.addr)
+		conn, err := net.Dial("tcp", h.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +198,7 @@ func TestAnAnnouncedBodyTakesNoMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for end := time.Now().Add(5 * time.Second); h.app.Server().GetOpenConnectionsCount() < clients && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Second); h.App().Server().GetOpenConnectionsCount() < clients && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(200 * time.Millisecond)
@@ -214,33 +212,4 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-// What passes is read by another reader with the same end.
-func FuzzCheckFraming(f *testing.F) {
-	for _, s := range []string{
-		"Content-Length: 3\r\n", "Content-Length: 0\r\nContent-Length: 3\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
-		"X: a\r\n Content-Length: 3\r\n", "Content-Length : 3\r\n", "X\n\tContent-Length: 3\n", "Transfer-Encoding: \x0bchunked\r\n", "X: a\rContent-Length: 3\r\n", "content-length:+3\r\n",
-		"Connection: close\r\nHOST: y\r\n", ":\r\n", "\r\n3\r\nabc\r\n0\r\n\r\n",
-	} {
-		f.Add("POST /callback/wx HTTP/1.1\r\nHost: x\r\n" + s + "\r\nabc")
-		f.Add("GET / HTTP/1.0\r\n" + s + "\n")
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		var h fasthttp.RequestHeader
-		if h.Read(bufio.NewReaderSize(strings.NewReader(raw), headerBytes)) != nil {
-			return
-		}
-		chunked, err := checkFraming(&h)
-		if err != nil || !slices.Contains(fiber.DefaultMethods, string(h.Method())) {
-			return
-		}
-		theirs, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
-		if err != nil {
-			return
-		}
-		if chunked != (len(theirs.TransferEncoding) > 0) || !chunked && int64(max(h.ContentLength(), 0)) != theirs.ContentLength {
-			t.Fatalf("%q: we read %d (chunks %v), net/http %d %v", raw, h.ContentLength(), chunked, theirs.ContentLength, theirs.TransferEncoding)
-		}
-	})
 }

@@ -34,8 +34,8 @@ const (
 	maxCheckError = 300 // bytes of what is said about one check
 )
 
-// checkResult is one line of the answer to /readyz.
-type checkResult struct {
+// CheckResult is one line of the answer to /readyz.
+type CheckResult struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
@@ -49,33 +49,34 @@ type readiness struct {
 	running []atomic.Bool
 	mu      sync.Mutex
 	at      time.Time
-	results []checkResult
+	results []CheckResult
 	last    atomic.Value // results, for those who do not wait
 	asking  atomic.Bool
 }
 
-func newReadiness(checks []Check) *readiness {
+// NewReadiness runs none of the checks before it is asked.
+func NewReadiness(checks []Check) *readiness {
 	return &readiness{checks: checks, running: make([]atomic.Bool, len(checks))}
 }
 
-// ask returns results that are at most checkAge old.
-func (r *readiness) ask() []checkResult {
+// Ask returns results that are at most checkAge old.
+func (r *readiness) Ask() []CheckResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.at.IsZero() && time.Since(r.at) < checkAge {
 		return r.results
 	}
-	results := make([]checkResult, len(r.checks))
+	results := make([]CheckResult, len(r.checks))
 	var all sync.WaitGroup
 	for i, check := range r.checks {
 		all.Go(func() {
-			results[i] = checkResult{Name: check.Name, OK: true}
+			results[i] = CheckResult{Name: check.Name, OK: true}
 			err := r.run(i, check)
 			switch {
 			case err != nil && check.Warning:
 				results[i].Warning = textlimit.Clip(err.Error(), maxCheckError)
 			case err != nil:
-				results[i] = checkResult{Name: check.Name, Error: textlimit.Clip(err.Error(), maxCheckError)}
+				results[i] = CheckResult{Name: check.Name, Error: textlimit.Clip(err.Error(), maxCheckError)}
 			}
 		})
 	}
@@ -90,9 +91,9 @@ const knownFor = 2 * time.Second
 
 // known returns the last results without waiting: a page must not hang because
 // something that it tells about does. Older ones are asked for anew behind it.
-func (r *readiness) known() []checkResult {
+func (r *readiness) known() []CheckResult {
 	if !r.mu.TryLock() { // being asked
-		last, _ := r.last.Load().([]checkResult)
+		last, _ := r.last.Load().([]CheckResult)
 		return last
 	}
 	stale := time.Since(r.at) > knownFor
@@ -100,16 +101,16 @@ func (r *readiness) known() []checkResult {
 	if stale && r.asking.CompareAndSwap(false, true) {
 		go func() {
 			defer r.asking.Store(false)
-			r.ask()
+			r.Ask()
 		}()
 	}
-	last, _ := r.last.Load().([]checkResult)
+	last, _ := r.last.Load().([]CheckResult)
 	return last
 }
 
 // failed says whether a check of one of the names did not hold lately.
 func (r *readiness) failed(names ...string) bool {
-	return slices.ContainsFunc(r.known(), func(c checkResult) bool { return !c.OK && slices.Contains(names, c.Name) })
+	return slices.ContainsFunc(r.known(), func(c CheckResult) bool { return !c.OK && slices.Contains(names, c.Name) })
 }
 
 // run bounds a check that does not listen to its context, too; as long as it
@@ -140,7 +141,7 @@ func (r *readiness) run(i int, check Check) error {
 
 // isReady says whether this node should get requests, and why not.
 func (s *Server) isReady(c *fiber.Ctx) error {
-	results := s.ready.ask()
+	results := s.Ready.Ask()
 	status, word := http.StatusOK, "ready"
 	for _, r := range results {
 		if !r.OK {
@@ -153,7 +154,7 @@ func (s *Server) isReady(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Status(status).JSON(struct {
 		Status string        `json:"status"`
-		Checks []checkResult `json:"checks"`
+		Checks []CheckResult `json:"checks"`
 	}{word, results})
 }
 

@@ -50,7 +50,8 @@ type senderKey netip.Prefix
 // String is the address or network in its usual form.
 func (k senderKey) String() string { return netip.Prefix(k).String() }
 
-func senderOf(addr netip.Addr) senderKey {
+// SenderOf is what a limiter counts by: an IPv4 address, or an IPv6 network.
+func SenderOf(addr netip.Addr) senderKey {
 	bits := addr.BitLen()
 	if addr.Is6() {
 		bits = 64

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/views"
+	"backstop/views/ui"
 
 	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
@@ -18,22 +18,22 @@ import (
 // packedFrom is the size in bytes from which packing a page pays.
 const packedFrom = 1500
 
-// render sends a page. It is drawn as a whole first: half a page with status 200
+// Render sends a page. It is drawn as a whole first: half a page with status 200
 // would look like the truth.
-func (s *Server) render(c *fiber.Ctx, status int, page templ.Component) error {
-	ctx, cancel := work()
+func (s *Server) Render(c *fiber.Ctx, status int, page templ.Component) error {
+	ctx, cancel := Work()
 	defer cancel()
 	var b bytes.Buffer
 	if err := page.Render(ctx, &b); err != nil {
 		return err
 	}
 	c.Set(fiber.HeaderContentType, "text/html; charset=utf-8")
-	return s.sendPacked(c.Status(status), b.Bytes(), nil)
+	return s.SendPacked(c.Status(status), b.Bytes(), nil)
 }
 
-// sendPacked sends a body, packed where the browser takes that; ready is the
+// SendPacked sends a body, packed where the browser takes that; ready is the
 // packed body where it was made before.
-func (s *Server) sendPacked(c *fiber.Ctx, body, ready []byte) error {
+func (s *Server) SendPacked(c *fiber.Ctx, body, ready []byte) error {
 	c.Append(fiber.HeaderVary, fiber.HeaderAcceptEncoding)
 	takes := strings.Contains(c.Get(fiber.HeaderAcceptEncoding), "gzip")
 	if takes && ready == nil && len(body) >= packedFrom {
@@ -48,7 +48,7 @@ func (s *Server) sendPacked(c *fiber.Ctx, body, ready []byte) error {
 
 // staticFile serves one of the binary's files, by its exact path.
 func (s *Server) staticFile(c *fiber.Ctx) error {
-	f, ok := s.files.Find(string(c.Request().URI().PathOriginal()))
+	f, ok := s.Files.Find(string(c.Request().URI().PathOriginal()))
 	if !ok {
 		return fiber.ErrNotFound
 	}
@@ -57,21 +57,21 @@ func (s *Server) staticFile(c *fiber.Ctx) error {
 	if len(f.Gzip) == 0 {
 		return c.Send(f.Body)
 	}
-	return s.sendPacked(c, f.Body, f.Gzip)
+	return s.SendPacked(c, f.Body, f.Gzip)
 }
 
-// page is what every page needs to know of who asks.
-func (s *Server) page(c *fiber.Ctx) *views.Page {
-	p := &views.Page{
-		Language: browserLanguage(c), Theme: "auto", Zone: s.o.Config.Timezone, Now: s.o.DB.NowTime(),
-		Path: c.OriginalURL(), File: s.files.URL, Version: s.o.Version,
+// Page is what every page needs to know of who asks.
+func (s *Server) Page(c *fiber.Ctx) *ui.Page {
+	p := &ui.Page{
+		Language: browserLanguage(c), Theme: "auto", Zone: s.Config.Timezone, Now: s.DB.NowTime(),
+		Path: c.OriginalURL(), File: s.Files.URL, Version: s.Version,
 	}
-	op := operator(c)
+	op := Operator(c)
 	if op == nil {
 		return p
 	}
 	p.User, p.Role = op.Name, op.Role
-	p.RedisDown, p.ReadOnly = s.ready.failed("redis"), s.ready.failed("database", "writable")
+	p.RedisDown, p.ReadOnly = s.Ready.failed("redis"), s.Ready.failed("database", "writable")
 	p.Frozen = p.RedisDown || p.ReadOnly
 	if op.Language != "" {
 		p.Language = op.Language
@@ -89,12 +89,12 @@ func (s *Server) page(c *fiber.Ctx) *views.Page {
 		p.Path = "/me" // a form's answer has no address to come back to
 	}
 	for _, r := range s.table {
-		if r.menu.icon == "" || op.MustChange || !s.policy.Allows(op.Role, r.permission) {
+		if r.Menu.Icon == "" || op.MustChange || !s.Policy.Allows(op.Role, r.Permission) {
 			continue
 		}
-		p.Menu = append(p.Menu, views.MenuItem{
-			Path: r.path, Icon: r.menu.icon, Label: r.menu.label,
-			Current: r.path == c.Path() || r.path != "/" && strings.HasPrefix(c.Path(), r.path+"/"),
+		p.Menu = append(p.Menu, ui.MenuItem{
+			Path: r.Path, Icon: r.Menu.Icon, Label: r.Menu.Label,
+			Current: r.Path == c.Path() || r.Path != "/" && strings.HasPrefix(c.Path(), r.Path+"/"),
 		})
 	}
 	return p
@@ -118,35 +118,35 @@ func browserLanguage(c *fiber.Ctx) string {
 }
 
 // failPage answers an error on a page, in the person's language.
-func (s *Server) failPage(c *fiber.Ctx, e *apiError) error {
-	kind := views.Ours
+func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
+	kind := ui.Ours
 	switch {
-	case e == errForeign:
-		return s.render(c, e.status, views.SignIn(s.page(c), views.Login{Next: "/", Problem: views.Foreign}))
-	case e == errSlow:
-		kind = views.TooWide
+	case e == ErrForeign:
+		return s.Render(c, e.Status, ui.SignIn(s.Page(c), ui.Login{Next: "/", Problem: ui.Foreign}))
+	case e == ErrSlow:
+		kind = ui.TooWide
 	case e == errFrozen:
-		kind = views.Off
-	case e.code == "too_many":
-		kind = views.TooMuch
-	case e.code == "nothing_matches":
-		kind = views.NoneFound
-	case e.code == string(views.Probing), e.code == string(views.Already), e.code == string(views.Sending):
-		kind = views.ErrorKind(e.code)
-	case e.status == http.StatusConflict:
-		kind = views.Changed
-	case e == errCursor:
-		kind = views.BadPage
-	case e.status == http.StatusNotFound:
-		kind = views.NotFound
-	case e.status == http.StatusForbidden:
-		kind = views.Forbidden
-	case e.status == http.StatusServiceUnavailable, e.status == http.StatusTooManyRequests:
-		kind = views.Busy
-	case e.status < http.StatusInternalServerError && !isSafe(c.Method()):
-		kind = views.BadForm
-	case e.status < http.StatusInternalServerError:
-		kind = views.BadInput
+		kind = ui.Off
+	case e.Code == "too_many":
+		kind = ui.TooMuch
+	case e.Code == "nothing_matches":
+		kind = ui.NoneFound
+	case e.Code == string(ui.Probing), e.Code == string(ui.Already), e.Code == string(ui.Sending):
+		kind = ui.ErrorKind(e.Code)
+	case e.Status == http.StatusConflict:
+		kind = ui.Changed
+	case e == ErrCursor:
+		kind = ui.BadPage
+	case e.Status == http.StatusNotFound:
+		kind = ui.NotFound
+	case e.Status == http.StatusForbidden:
+		kind = ui.Forbidden
+	case e.Status == http.StatusServiceUnavailable, e.Status == http.StatusTooManyRequests:
+		kind = ui.Busy
+	case e.Status < http.StatusInternalServerError && !isSafe(c.Method()):
+		kind = ui.BadForm
+	case e.Status < http.StatusInternalServerError:
+		kind = ui.BadInput
 	}
-	return s.render(c, e.status, views.Error(s.page(c), views.Failure{Kind: kind, Field: e.field, Roles: e.roles, RequestID: localRequestID.text(c)}))
+	return s.Render(c, e.Status, ui.Error(s.Page(c), ui.Failure{Kind: kind, Field: e.field, Roles: e.roles, RequestID: localRequestID.text(c)}))
 }

@@ -1,9 +1,6 @@
-package web
+package web_test
 
 import (
-	"database/sql/driver"
-	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -11,44 +8,42 @@ import (
 	"testing"
 
 	"backstop/internal/access"
-	"backstop/internal/base/db"
-	"backstop/internal/order"
-	"backstop/internal/payment"
-	"backstop/internal/stock"
+	"backstop/web"
+	"backstop/web/webtest"
 )
 
 func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 	h := open(t)
 	var table, reachable []string
-	for _, r := range h.routes() {
-		table = append(table, r.method+" "+r.path)
-		path := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1").Replace(r.path)
-		got := h.call(t, r.method, path, "")
-		locked := got.status == http.StatusUnauthorized
-		if want := r.door == merchantDoor || r.door == monitorDoor; locked != want {
-			t.Errorf("%s %s without a key: %d", r.method, path, got.status)
+	for _, r := range h.Routes() {
+		table = append(table, r.Method+" "+r.Path)
+		path := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1").Replace(r.Path)
+		got := h.Call(t, r.Method, path, "")
+		locked := got.Status == http.StatusUnauthorized
+		if want := r.Audience == web.ForMerchant || r.Audience == web.ForMonitor; locked != want {
+			t.Errorf("%s %s without a key: %d", r.Method, path, got.Status)
 		}
-		if locked && got.header.Get("WWW-Authenticate") != "Bearer" {
-			t.Errorf("%s %s does not say how to come in", r.method, path)
+		if locked && got.Header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%s %s does not say how to come in", r.Method, path)
 		}
-		wrong := map[door]string{merchantDoor: monitorToken, monitorDoor: keyOfGalaxy}[r.door]
-		if locked && h.api(t, wrong, r.method, path, "").status != http.StatusUnauthorized {
-			t.Errorf("%s %s opens to the key of another door", r.method, path)
+		wrong := map[web.Audience]string{web.ForMerchant: webtest.MonitorToken, web.ForMonitor: webtest.KeyOfGalaxy}[r.Audience]
+		if locked && h.Api(t, wrong, r.Method, path, "").Status != http.StatusUnauthorized {
+			t.Errorf("%s %s opens to the key of another door", r.Method, path)
 		}
-		if r.door == consoleDoor && r.method != http.MethodPost && (got.status != http.StatusSeeOther || !strings.HasPrefix(got.header.Get("Location"), "/login")) {
-			t.Errorf("%s %s does not lead to the login: %d %s", r.method, path, got.status, got.header.Get("Location"))
+		if r.Audience == web.ForOperator && r.Method != http.MethodPost && (got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), "/login")) {
+			t.Errorf("%s %s does not lead to the login: %d %s", r.Method, path, got.Status, got.Header.Get("Location"))
 		}
-		if (r.door == consoleDoor || r.door == monitorDoor) != (r.permission != "") {
-			t.Errorf("%s %s has the permission %q", r.method, path, r.permission)
+		if (r.Audience == web.ForOperator || r.Audience == web.ForMonitor) != (r.Permission != "") {
+			t.Errorf("%s %s has the permission %q", r.Method, path, r.Permission)
 		}
-		if (r.door == monitorDoor) != (r.scope != "") {
-			t.Errorf("%s %s has the scope %q", r.method, path, r.scope)
+		if (r.Audience == web.ForMonitor) != (r.Scope != "") {
+			t.Errorf("%s %s has the scope %q", r.Method, path, r.Scope)
 		}
-		if got.header.Get("X-Content-Type-Options") != "nosniff" || got.header.Get("X-Request-Id") == "" || got.header.Get("Server") != "" {
-			t.Errorf("%s %s: headers %v", r.method, path, got.header)
+		if got.Header.Get("X-Content-Type-Options") != "nosniff" || got.Header.Get("X-Request-Id") == "" || got.Header.Get("Server") != "" {
+			t.Errorf("%s %s: headers %v", r.Method, path, got.Header)
 		}
 	}
-	for _, r := range h.app.GetRoutes(true) {
+	for _, r := range h.App().GetRoutes(true) {
 		reachable = append(reachable, r.Method+" "+r.Path)
 	}
 	slices.Sort(table)
@@ -62,36 +57,36 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 // person's cookie but not our origin, and to the keys of other doors.
 func TestEveryActIsClosedToOtherSitesAndOtherKeys(t *testing.T) {
 	h := open(t)
-	cookie := h.signIn(t, access.Admin)
+	cookie := h.SignIn(t, access.Admin)
 	name, _, _ := strings.Cut(cookie, "=")
 	acts := 0
-	for _, r := range h.routes() {
-		if isSafe(r.method) || r.method == http.MethodOptions {
+	for _, r := range h.Routes() {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 			continue
 		}
-		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.path, "1")
+		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.Path, "1")
 		try := func(want int, what string, header ...string) {
 			t.Helper()
-			got := h.call(t, r.method, path, "reason=because+I+say+so&form_key="+what, append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
-			if got.status != want || want == http.StatusSeeOther && !strings.HasPrefix(got.header.Get("Location"), "/login") {
-				t.Errorf("%s %s %s: %d %s, want %d", r.method, path, what, got.status, got.header.Get("Location"), want)
+			got := h.Call(t, r.Method, path, "reason=because+I+say+so&form_key="+what, append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
+			if got.Status != want || want == http.StatusSeeOther && !strings.HasPrefix(got.Header.Get("Location"), "/login") {
+				t.Errorf("%s %s %s: %d %s, want %d", r.Method, path, what, got.Status, got.Header.Get("Location"), want)
 			}
 		}
-		switch r.door {
-		case consoleDoor, loginDoor:
+		switch r.Audience {
+		case web.ForOperator, web.ForVisitor:
 			acts++
 			try(http.StatusForbidden, "from another site", "Cookie", cookie, "Sec-Fetch-Site", "cross-site")
 			try(http.StatusForbidden, "from a sister site", "Cookie", cookie, "Sec-Fetch-Site", "same-site", "Origin", "https://sister.example")
 			try(http.StatusForbidden, "from another origin", "Cookie", cookie, "Origin", "https://other.example")
 			try(http.StatusForbidden, "from a sandbox", "Cookie", cookie, "Origin", "null")
 			try(http.StatusForbidden, "from nowhere", "Cookie", cookie)
-		case merchantDoor, monitorDoor:
+		case web.ForMerchant, web.ForMonitor:
 			try(http.StatusUnauthorized, "with a cookie", "Cookie", cookie, "Sec-Fetch-Site", "same-origin")
 		}
-		if r.door != consoleDoor {
+		if r.Audience != web.ForOperator {
 			continue
 		}
-		for _, key := range []string{monitorToken, keyOfGalaxy} {
+		for _, key := range []string{webtest.MonitorToken, webtest.KeyOfGalaxy} {
 			try(http.StatusSeeOther, "with another door's key", "Authorization", "Bearer "+key, "Sec-Fetch-Site", "same-origin")
 			try(http.StatusSeeOther, "with another door's key as a cookie", "Cookie", name+"="+key, "Sec-Fetch-Site", "same-origin")
 		}
@@ -116,37 +111,8 @@ func TestWhatIsNotInTheTableIsNotThere(t *testing.T) {
 		"GET /api/v1/admin/nothing?": "404 not_found",
 	} {
 		method, path, _ := strings.Cut(request, " ")
-		if got := h.call(t, method, path, "").problem(); got != want {
+		if got := h.Call(t, method, path, "").Problem(); got != want {
 			t.Errorf("%s: %s, want %s", request, got, want)
-		}
-	}
-}
-
-func TestEveryErrorHasOneAnswer(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{order.ErrNotFound, "404 not_found "},
-		{payment.ErrConflict, "409 idempotency_conflict "},
-		{payment.ErrState, "409 wrong_state "},
-		{stock.ErrOutOfStock, "409 out_of_stock "},
-		{stock.ErrUnknownSKU, "422 invalid_field items"},
-		{&payment.FieldError{Field: "currency", Problem: "unknown"}, "422 invalid_field currency"},
-		{db.ErrBusy, "503 busy "},
-		{db.ErrStale, "503 busy "},
-		{db.ErrCommitUnknown, "503 unknown_outcome "},
-		{fmt.Errorf("hunter2: %w", driver.ErrBadConn), "503 unavailable "},
-		{errors.New("password is hunter2"), "500 internal "},
-	} {
-		for _, err := range []error{c.err, fmt.Errorf("doing it: %w", c.err)} {
-			e := answerTo(err)
-			if got := fmt.Sprintf("%d %s %s", e.status, e.code, e.field); got != c.want {
-				t.Errorf("%v: %s, want %s", err, got, c.want)
-			}
-			if e.message == "" || strings.Contains(e.message, "hunter2") || strings.Contains(e.message, "doing it") {
-				t.Errorf("%v is answered with %q", err, e.message)
-			}
 		}
 	}
 }

@@ -1,5 +1,7 @@
-// Package web is the HTTP door: it turns requests into calls of the domain and
-// their ends into answers, and decides nothing itself.
+// Package web is the core of the HTTP server: listeners, framing, limits, who may do
+// what (routes, sessions, tokens), errors, rendering, health and the callbacks of
+// suppliers. What merchants and programs call is in web/api, the console in
+// web/console; both decide nothing themselves.
 package web
 
 import (
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/alert"
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
@@ -26,6 +29,7 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
+	"backstop/internal/bulk"
 	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/merchant"
@@ -35,6 +39,7 @@ import (
 	"backstop/internal/supplier"
 	"backstop/static"
 
+	ws "github.com/fasthttp/websocket"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/time/rate"
@@ -50,6 +55,11 @@ type Payments interface {
 	Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (o *order.Order, created bool, err error)
 	Pay(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
 	Cancel(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
+}
+
+// Sockets keeps merchants' connections; it is websocket.Hub.
+type Sockets interface {
+	Serve(merchantID int64, conn *ws.Conn, allowed func() bool)
 }
 
 // Options of a Server.
@@ -76,12 +86,11 @@ type Options struct {
 	Alerts func() (targets []string, style alert.Style)
 	// Breakers is this node's copy of the merchants' breakers.
 	Breakers *breaker.Book
-	// Nudge tells the workers of notifications that are due, after a commit.
-	Nudge func([]queue.Nudge)
+	// Acts is what people and services can do, Plans what they do to many.
+	Acts  *act.Registry
+	Plans *bulk.Plans
 	// Sockets keeps the connections of merchants who are told over them.
 	Sockets Sockets
-	// Pings tries addresses for people.
-	Pings   Pinger
 	Version string
 	Log     *slog.Logger
 }
@@ -99,9 +108,9 @@ const (
 	refusalLogs = 50
 )
 
-// Server answers HTTP.
+// Server answers HTTP. The handlers of web/api and web/console embed it.
 type Server struct {
-	o         Options
+	Options
 	app       *fiber.App // of the public address
 	admin     *fiber.App // of the console's own address; nil = it has none
 	mu        sync.Mutex
@@ -109,56 +118,47 @@ type Server struct {
 	down      bool
 	draining  atomic.Bool
 	tokens    *tokenBook
-	ready     *readiness
+	Ready     *readiness
+	Policy    *access.Policy
+	Console   *console.Book
 	misses    *rate.Limiter       // looks for newer settings because of an unknown API key
 	refusals  *rate.Limiter       // log lines about refused requests
 	senders   *limiter[senderKey] // callbacks by address
 	keys      *limiter[string]    // API requests by hash of the key
 
-	// The console's.
-	table    []route
-	files    *static.Set
-	console  *console.Book
-	cursors  cursors
-	listTime time.Duration // see listTime; less in tests
-	policy   *access.Policy
-	throttle *access.Throttle
-	board    *board
-	live     *live
+	table      []Route
+	Files      *static.Set
+	onShutdown []func()
 }
 
-// New returns a Server that listens nowhere yet.
-func New(o Options) *Server {
-	policy, err := access.NewPolicy()
-	if err != nil {
-		panic(err) // the policy is part of the binary
-	}
+// New returns a Server that listens nowhere yet. It answers by its own routes and by
+// those of table.
+func New(o Options, table func(*Server) []Route) *Server {
 	s := &Server{
-		files: static.Load(), console: console.New(o.DB, o.Settings, o.Breakers), policy: policy, throttle: access.NewThrottle(),
-		cursors: cursors{o.Keys.Derive("cursors")}, listTime: listTime,
-
-		o: o, tokens: newTokenBook(access.NewTokens(o.DB, o.Keys)), ready: newReadiness(o.Checks),
+		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(), tokens: newTokenBook(access.NewTokens(o.DB, o.Keys)), Ready: NewReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
 		senders: newLimiter[senderKey](int(o.Config.CallbackRate)), keys: newLimiter[string](int(o.Config.APIRate)),
 	}
-	s.board, s.live = newBoard(s.topics()), newLive(s)
-	s.table = s.routes()
+	s.table = append(s.routes(), table(s)...)
 	most := connections(o.Config.HTTPConnections, o.Log)
 	if o.Config.AdminListen == "" {
-		s.app = s.newApp(most, func(door) bool { return true })
+		s.app = s.newApp(most, func(Audience) bool { return true })
 		return s
 	}
 	few := max(1, most/adminShare)
-	s.app, s.admin = s.newApp(max(1, most-few), door.public), s.newApp(few, door.admin)
+	s.app, s.admin = s.newApp(max(1, most-few), Audience.public), s.newApp(few, Audience.admin)
 	return s
 }
+
+// Routes are all that there are; nothing else is reachable.
+func (s *Server) Routes() []Route { return s.table }
 
 // adminShare is the part of the connections that is kept for the console's own address:
 // whoever takes all of the public ones does not keep people from looking.
 const adminShare = 8
 
 // newApp answers at one address by the routes of some doors.
-func (s *Server) newApp(connections int, serves func(door) bool) *fiber.App {
+func (s *Server) newApp(connections int, serves func(Audience) bool) *fiber.App {
 	app := fiber.New(fiber.Config{
 		// Without it, strings of a request are overwritten by the next one.
 		Immutable:     true,
@@ -168,12 +168,12 @@ func (s *Server) newApp(connections int, serves func(door) bool) *fiber.App {
 		// those that were signed.
 		DisablePreParseMultipartForm: true,
 		DisableStartupMessage:        true,
-		ReadTimeout:                  s.o.Config.HTTPReadTimeout,
-		WriteTimeout:                 s.o.Config.HTTPWriteTimeout,
-		IdleTimeout:                  s.o.Config.HTTPIdleTimeout,
+		ReadTimeout:                  s.Config.HTTPReadTimeout,
+		WriteTimeout:                 s.Config.HTTPWriteTimeout,
+		IdleTimeout:                  s.Config.HTTPIdleTimeout,
 		Concurrency:                  connections,
 		ReadBufferSize:               headerBytes,
-		BodyLimit:                    int(s.o.Config.APIBodyLimit),
+		BodyLimit:                    int(s.Config.APIBodyLimit),
 		StreamRequestBody:            true, // see readBody
 		ErrorHandler:                 s.fail,
 	})
@@ -182,11 +182,11 @@ func (s *Server) newApp(connections int, serves func(door) bool) *fiber.App {
 	server.HeaderReceived = s.bodyLimit
 	server.CloseOnShutdown = true
 	server.SecureErrorLogMessage = true // errors must not repeat headers: they hold keys
-	server.Logger = quietLogger{s.o.Log}
+	server.Logger = quietLogger{s.Log}
 	app.Use(s.guard)
 	for _, r := range s.table {
-		if serves(r.door) {
-			app.Add(r.method, r.path, append(s.admit(r), r.handler)...)
+		if serves(r.Audience) {
+			app.Add(r.Method, r.Path, append(s.admit(r), r.Handler)...)
 		}
 	}
 	return app
@@ -199,7 +199,7 @@ func (s *Server) Serve(l net.Listener) error { return s.serve(s.app, l) }
 func (s *Server) ServeAdmin(l net.Listener) error { return s.serve(s.admin, l) }
 
 func (s *Server) serve(app *fiber.App, l net.Listener) error {
-	linger := &lingerListener{Listener: l, log: s.o.Log}
+	linger := &lingerListener{Listener: l, log: s.Log}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, linger)
 	if s.down {
@@ -223,10 +223,15 @@ func (s *Server) closeInDrain(next fasthttp.RequestHandler) fasthttp.RequestHand
 	}
 }
 
+// AtShutdown has f called before a shutdown waits for the running requests.
+func (s *Server) AtShutdown(f func()) { s.onShutdown = append(s.onShutdown, f) }
+
 // Shutdown takes no new connections, ends live streams and waits for the other
 // running requests.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.live.close()
+	for _, end := range s.onShutdown {
+		end()
+	}
 	s.mu.Lock()
 	s.down = true
 	for _, l := range s.listeners {
@@ -252,7 +257,7 @@ func (s *Server) bodyLimit(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 }
 
 func isCallback(h *fasthttp.RequestHeader) bool {
-	return strings.HasPrefix(string(h.RequestURI()), callbackPath)
+	return strings.HasPrefix(string(h.RequestURI()), CallbackPath)
 }
 
 // closeUnknown ends connections behind methods that nobody knows. The library
@@ -275,8 +280,8 @@ const (
 	localCaller          // who was let in, for the log
 	localMerchant
 	localOperator
+	localActor
 	localPage // set where errors are for people
-	localNews // set where only the number of newer rows is asked for
 )
 
 // guard stands before every handler.
@@ -305,11 +310,20 @@ func (s *Server) guard(c *fiber.Ctx) (err error) {
 	return c.Next()
 }
 
-// work is the context of one request's work. The connection's own context never
+// Work is the context of one request's work. The connection's own context never
 // ends before the server does.
-func work() (context.Context, context.CancelFunc) {
+func Work() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), workTime)
 }
+
+// RequestID names a request, as its answer and the log do.
+func RequestID(c *fiber.Ctx) string { return localRequestID.text(c) }
+
+// Caller is who was let in, as the log and the audit name it.
+func Caller(c *fiber.Ctx) string { return localCaller.text(c) }
+
+// AsProgram answers errors as programs read them, on a page that is none of ours.
+func AsProgram(c *fiber.Ctx) { c.Locals(localPage, nil) }
 
 // text reads one of the values above.
 func (l local) text(c *fiber.Ctx) string {

@@ -1,4 +1,4 @@
-package web
+package web_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
+	"backstop/web"
+	"backstop/web/webtest"
 
 	"github.com/uptrace/bun"
 )
@@ -29,13 +31,13 @@ func TestForgedKeysCostNoQuery(t *testing.T) {
 		count := new(queries)
 		d.DB, d.Read = d.DB.WithQueryHook(count), d.Read.WithQueryHook(count)
 		h := openOn(t, d)
-		session := bearerOf(h.signIn(t, access.Viewer))
-		service, err := h.tokens.tokens.Add(t.Context(), "board", access.Monitor)
+		session := webtest.BearerOf(h.SignIn(t, access.Viewer))
+		service, err := access.NewTokens(h.DB, h.Keys).Add(t.Context(), "board", access.Monitor)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask := func(key string) int { return h.api(t, key, "GET", "/api/v1/admin/exceptions", "").status }
-		for _, key := range []string{session, service, monitorToken} {
+		ask := func(key string) int { return h.Api(t, key, "GET", "/api/v1/admin/exceptions", "").Status }
+		for _, key := range []string{session, service, webtest.MonitorToken} {
 			if got := ask(key); got != http.StatusOK {
 				t.Fatalf("a right key: %d", got)
 			}
@@ -54,8 +56,8 @@ func TestForgedKeysCostNoQuery(t *testing.T) {
 					t.Fatalf("%q: %d", key, got)
 				}
 			}
-			if got := h.page(t, h.cookieName()+"="+seal.NewToken("")+strings.Repeat(last, 13), "/orders"); got.status != http.StatusSeeOther {
-				t.Fatalf("a forged cookie: %d", got.status)
+			if got := h.Page(t, h.CookieName()+"="+seal.NewToken("")+strings.Repeat(last, 13), "/orders"); got.Status != http.StatusSeeOther {
+				t.Fatalf("a forged cookie: %d", got.Status)
 			}
 		}
 		if n := count.n.Load() - before; n != 0 {
@@ -71,7 +73,7 @@ func TestForgedKeysCostNoQuery(t *testing.T) {
 		if n := count.n.Load() - before; n > 100 {
 			t.Errorf("200 forged keys of the older form cost %d queries", n)
 		}
-		if got := ask(monitorToken); got != http.StatusOK {
+		if got := ask(webtest.MonitorToken); got != http.StatusOK {
 			t.Errorf("a token of the older form: %d", got)
 		}
 	})
@@ -82,34 +84,34 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 	h := open(t)
 	keys := map[string]string{}
 	for name, scopes := range map[string]string{"reader": "monitor", "actor": "control", "both": "monitor,control"} {
-		key, err := h.tokens.tokens.Add(t.Context(), name, scopes)
+		key, err := access.NewTokens(h.DB, h.Keys).Add(t.Context(), name, scopes)
 		if err != nil {
 			t.Fatal(err)
 		}
 		keys[name] = key
 	}
-	keys["of before"], keys["of another scope"] = monitorToken, "bst_odd"
+	keys["of before"], keys["of another scope"] = webtest.MonitorToken, "bst_odd"
 	seen := map[string]int{}
-	for _, r := range h.routes() {
-		if r.door != monitorDoor {
-			if r.scope != "" {
-				t.Errorf("%s %s has the scope %q, which nobody looks at", r.method, r.path, r.scope)
+	for _, r := range h.Routes() {
+		if r.Audience != web.ForMonitor {
+			if r.Scope != "" {
+				t.Errorf("%s %s has the scope %q, which nobody looks at", r.Method, r.Path, r.Scope)
 			}
 			continue
 		}
 		want := access.Control
-		if isSafe(r.method) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			want = access.Monitor
 		}
-		if seen[r.scope]++; r.scope != want {
-			t.Errorf("%s %s wants the scope %q, want %q", r.method, r.path, r.scope, want)
+		if seen[r.Scope]++; r.Scope != want {
+			t.Errorf("%s %s wants the scope %q, want %q", r.Method, r.Path, r.Scope, want)
 		}
-		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.path, "m1")
+		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.Path, "m1")
 		for name, key := range keys {
 			may := name == "both" || name == "of before" || name == "reader" && want == access.Monitor || name == "actor" && want == access.Control
-			got := h.api(t, key, r.method, path, "").problem()
+			got := h.Api(t, key, r.Method, path, "").Problem()
 			if refused := got == "403 forbidden scope"; refused == may || strings.HasPrefix(got, "401") || !refused && strings.HasPrefix(got, "403") {
-				t.Errorf("%s %s with the token %s: %s", r.method, path, name, got)
+				t.Errorf("%s %s with the token %s: %s", r.Method, path, name, got)
 			}
 		}
 	}
@@ -117,8 +119,8 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 		t.Errorf("looked at %v", seen)
 	}
 	// A role that may not is told so without a scope: it has none.
-	viewer := bearerOf(h.signIn(t, access.Viewer))
-	if got := h.api(t, viewer, "POST", monitoring+"breakers/m1/open", "").problem(); got != "403 forbidden" {
+	viewer := webtest.BearerOf(h.SignIn(t, access.Viewer))
+	if got := h.Api(t, viewer, "POST", webtest.Monitoring+"breakers/m1/open", "").Problem(); got != "403 forbidden" {
 		t.Errorf("a viewer: %s", got)
 	}
 }
@@ -129,12 +131,12 @@ func TestATokenWorksAsSoonAsItIsMade(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		for i := range 20 {
-			secret, err := access.NewTokens(d, h.o.Keys).Add(t.Context(), fmt.Sprintf("t%d", i), access.Monitor)
+			secret, err := access.NewTokens(d, h.Keys).Add(t.Context(), fmt.Sprintf("t%d", i), access.Monitor)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := h.call(t, http.MethodGet, "/api/v1/admin/exceptions", "", "Authorization", "Bearer "+secret); got.status != http.StatusOK {
-				t.Fatalf("token %d: %d %s", i, got.status, got.body)
+			if got := h.Call(t, http.MethodGet, "/api/v1/admin/exceptions", "", "Authorization", "Bearer "+secret); got.Status != http.StatusOK {
+				t.Fatalf("token %d: %d %s", i, got.Status, got.Body)
 			}
 		}
 	})

@@ -72,12 +72,12 @@ func (spoken) Account() string             { return "spoken:1" }
 // till is a payment that remembers what it was given.
 type till struct {
 	mu   sync.Mutex
-	took []*payment.Received
+	took []*payment.Message
 	err  error
 	hang bool
 }
 
-func (p *till) Take(ctx context.Context, r *payment.Received) (payment.Outcome, error) {
+func (p *till) Take(ctx context.Context, r *payment.Message) (payment.Outcome, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hang {
@@ -88,7 +88,7 @@ func (p *till) Take(ctx context.Context, r *payment.Received) (payment.Outcome, 
 		return payment.Outcome{}, p.err
 	}
 	p.took = append(p.took, r)
-	out := payment.Outcome{Name: payment.Paid, CallbackID: 7, OrderNo: r.Callback.OrderRef}
+	out := payment.Outcome{Name: payment.Paid, CallbackID: 7, OrderNo: r.Content.OrderRef}
 	if r.Unreadable != nil {
 		out.Name, out.Result = r.Unreadable.Kind, r.Unreadable.Result
 	}
@@ -183,7 +183,7 @@ func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
 		}
 		if taken := len(h.till.took) == 1; taken != c.taken {
 			t.Errorf("%s %q: given to the payment = %v", c.code, c.body, taken)
-		} else if taken && len(h.till.took[0].Callback.TradeNo) > 512 {
+		} else if taken && len(h.till.took[0].Content.TradeNo) > 512 {
 			t.Errorf("%s %q: no database can index the trade number", c.code, c.body)
 		}
 		if (got.Err != nil) != (c.outcome == AdapterFailed) {
@@ -268,7 +268,7 @@ func TestSignedTimesAreJudgedByTheClockOfTheDatabase(t *testing.T) {
 		if len(h.till.took) != 1 {
 			t.Fatalf("%d were taken", len(h.till.took))
 		}
-		if at := time.UnixMicro(h.till.took[0].Record.ReceivedAt); time.Since(at.Add(skew)).Abs() > time.Minute {
+		if at := time.UnixMicro(h.till.took[0].Source.Record.ReceivedAt); time.Since(at.Add(skew)).Abs() > time.Minute {
 			t.Errorf("our clock is %s ahead: received at %s", skew, at)
 		}
 	}
@@ -278,7 +278,7 @@ func TestTheRecordHoldsTheRawCallWithoutSecrets(t *testing.T) {
 	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.receive("wx", "paid O\x00\xff")
-	r := h.till.took[0].Record
+	r := h.till.took[0].Source.Record
 	if !bytes.Equal(r.Body, []byte("paid O\x00\xff")) {
 		t.Errorf("the body was changed: %q", r.Body)
 	}

@@ -1,6 +1,6 @@
-// Package callback takes what suppliers tell us: it finds the supplier, has its
-// adapter verify the message, hands what it says to the payment, and answers in
-// the supplier's own words. "Taken" is only said of what is committed.
+// Package callback receives the calls of suppliers: it finds the supplier, has its
+// adapter verify and read the message, gives the content to the payment, and answers
+// as the supplier's protocol expects. "Taken" is only answered after the commit.
 package callback
 
 import (
@@ -46,7 +46,7 @@ var Refused = []string{
 type Payments interface {
 	// Take returns once the callback is committed. After an error nothing is known
 	// to be.
-	Take(ctx context.Context, r *payment.Received) (payment.Outcome, error)
+	Take(ctx context.Context, m *payment.Message) (payment.Outcome, error)
 }
 
 // Options of a Receiver.
@@ -130,16 +130,16 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 	if !checkAddress(s, req, addrErr, steps) {
 		return r.refuse(s.ID, s.Code, WrongAddress, req, steps, forbidden)
 	}
-	said, err := parse(s.Adapter, req, steps)
-	received := &payment.Received{Supplier: s, Callback: said}
+	content, err := parse(s.Adapter, req, steps)
+	m := &payment.Message{Supplier: s, Content: content}
 	var refused *supplier.Refused
 	switch {
 	case errors.As(err, &refused) && refused.Result == supplier.BadSignature:
 		return r.refuse(s.ID, s.Code, BadSignature, req, steps, s.Adapter.Reply(supplier.BadSignature))
 	case errors.As(err, &refused):
 		return r.refuse(s.ID, s.Code, Unparsable, req, steps, s.Adapter.Reply(supplier.Malformed))
-	case errors.As(err, &received.Unreadable):
-		received.Callback = received.Unreadable.Callback
+	case errors.As(err, &m.Unreadable):
+		m.Content = m.Unreadable.Callback
 	case err != nil:
 		steps.Fail("adapter", "our adapter failed on this message")
 		receipt := r.refuse(s.ID, s.Code, AdapterFailed, req, steps, s.Adapter.Reply(supplier.InternalFailed))
@@ -147,27 +147,27 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 		return receipt
 	}
 	failpoint.Hit("after_verify")
-	return r.take(ctx, received, req, steps)
+	return r.take(ctx, m, req, steps)
 }
 
-// take waits for the commit; only then may the supplier hear that we have it.
-func (r *Receiver) take(ctx context.Context, received *payment.Received, req *supplier.Request, steps *supplier.Trace) Receipt {
-	received.Record = payment.Record{
+// take waits for the commit; only then is the supplier answered that we have it.
+func (r *Receiver) take(ctx context.Context, m *payment.Message, req *supplier.Request, steps *supplier.Trace) Receipt {
+	m.Source = payment.ByCallback(m.Supplier, payment.Record{
 		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
 		Query: storableQuery(req.RawQuery), Header: textlimit.Cut(storableHeader(req.Header), keepBytes), Body: req.Body,
 		Steps: storableSteps(steps.Steps),
-	}
-	adapter := received.Supplier.Adapter
+	})
+	adapter := m.Supplier.Adapter
 	commit := trace.Of(ctx).Child("commit")
-	received.Trace = commit.Parent()
-	outcome, err := r.o.Payments.Take(ctx, received)
+	m.Trace = commit.Parent()
+	outcome, err := r.o.Payments.Take(ctx, m)
 	if err != nil {
 		commit.Fail(Unavailable)
 	}
 	commit.End()
 	if err != nil {
 		return Receipt{
-			Reply: adapter.Reply(supplier.Unavailable), Outcome: Unavailable, OrderNo: received.Callback.OrderRef,
+			Reply: adapter.Reply(supplier.Unavailable), Outcome: Unavailable, OrderNo: m.Content.OrderRef,
 			Err: fmt.Errorf("take the callback: %w", err),
 		}
 	}
@@ -207,35 +207,35 @@ func checkAddress(s supplier.Entry, req *supplier.Request, addrErr error, steps 
 
 // parse has the adapter verify and read the message. A panic in an adapter is
 // our mistake about a message from outside: it must not end the process.
-func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (said supplier.Callback, err error) {
+func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (content supplier.Callback, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the adapter panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	said, err = a.Parse(req, steps)
-	return bound(said, err, steps)
+	content, err = a.Parse(req, steps)
+	return bound(content, err, steps)
 }
 
 // bound keeps texts that no database could index out of the way of money: such a
 // message would fail at every commit, and nobody would see it.
-func bound(said supplier.Callback, err error, steps *supplier.Trace) (supplier.Callback, error) {
+func bound(content supplier.Callback, err error, steps *supplier.Trace) (supplier.Callback, error) {
 	var unreadable *supplier.Unreadable
 	if errors.As(err, &unreadable) {
 		unreadable.Callback.Bound()
 	}
 	if err != nil {
-		return said, err
+		return content, err
 	}
-	field := said.Bound()
+	field := content.Bound()
 	if field == "" {
-		return said, nil
+		return content, nil
 	}
 	reason := "the " + field + " is too long"
 	steps.Fail("content", "%s", reason)
-	said.Status, said.Final = supplier.Other, false
+	content.Status, content.Final = supplier.Other, false
 	return supplier.Callback{}, &supplier.Unreadable{
-		Kind: compensation.Malformed, Result: supplier.Malformed, Reason: reason, Callback: said,
+		Kind: compensation.Malformed, Result: supplier.Malformed, Reason: reason, Callback: content,
 	}
 }
 

@@ -2,9 +2,9 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"backstop/internal/notify"
 	"backstop/internal/report"
@@ -223,13 +223,12 @@ func isWaiting(status string) bool {
 	return false
 }
 
-// ErrTooMany says that a filter finds more notifications than may be taken up
-// together.
-var ErrTooMany = errors.New("too many notifications match: narrow the filter")
-
-// Matching is every notification of the filter, oldest first: for what is done
-// to all of them. ids narrows it to some of them. Errors: ErrTooMany.
-func (b *Book) Matching(ctx context.Context, f DeliveryFilter, ids []int64, most int) ([]Delivery, error) {
+// Matching are the ids of the filter's notifications as of now, oldest first, at most
+// limit and one more: for what is done to all of them. ids narrows it to some of them.
+func (b *Book) Matching(ctx context.Context, f DeliveryFilter, ids []int64, limit int) ([]int64, error) {
+	if now := b.db.Now(); f.To == 0 || f.To > now {
+		f.To = now + time.Second.Microseconds() // ids may run ahead of the clock
+	}
 	m, err := b.matchDeliveries(ctx, &f)
 	if err != nil || m == nil {
 		return nil, err
@@ -238,20 +237,17 @@ func (b *Book) Matching(ctx context.Context, f DeliveryFilter, ids []int64, most
 		m.add("d.id IN (?)", bun.List(ids))
 	}
 	if m.gathered {
-		if ids == nil && len(m.ids) > most {
-			return nil, ErrTooMany
+		if ids == nil && len(m.ids) > limit {
+			return m.ids[:limit+1], nil
 		}
 		m.add("d.id IN (?)", bun.List(m.ids))
 	}
 	w := f.window()
-	var rows []Delivery
-	q := m.apply(b.selectDeliveries(&rows))
-	err = q.Where("d.id BETWEEN ? AND ?", w.low, w.high).OrderExpr("d.id").Limit(int64(most) + 1).Scan(ctx)
+	var all []int64
+	q := m.apply(b.db.Read.NewSelect().TableExpr("deliveries AS d").Column("d.id").Join("LEFT JOIN orders AS o ON o.id = d.subject_id"))
+	err = q.Where("d.id BETWEEN ? AND ?", w.low, w.high).OrderExpr("d.id").Limit(int64(limit)+1).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read all that match: %w", err)
 	}
-	if len(rows) > most {
-		return nil, ErrTooMany
-	}
-	return rows, nil
+	return all, nil
 }

@@ -44,8 +44,8 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 			t.Fatalf("pending: %+v, %v", s, err)
 		}
 		r := f.Callback(o.OrderNo, "T1", o.Amount)
-		r.Record.ReceivedAt -= 5000
-		r.Record.Steps = []supplier.Step{{Name: "signature", OK: true, TookUS: 1500}}
+		r.Source.Record.ReceivedAt -= 5000
+		r.Source.Record.Steps = []supplier.Step{{Name: "signature", OK: true, TookUS: 1500}}
 		for range 2 {
 			if _, err := f.Processor.Take(ctx, r); err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
@@ -250,7 +251,7 @@ func (d *Dispatcher) writeResults(ctx context.Context, tx db.Tx, batch []*outcom
 	err := tx.Prepared(ctx, &mine, "WITH _r ? UPDATE deliveries SET status = _r.status, next_at = _r.next_at, lease_owner = 0,"+
 		" last_class = _r.last_class, last_error = _r.last_error, finished_at = _r.finished_at FROM _r"+
 		" WHERE deliveries.id = _r.delivery AND deliveries.attempts = _r.attempts AND deliveries.lease_owner = ?"+
-		" AND deliveries.status = ? RETURNING id", db.Each{Models: &rows}, d.o.DB.Boot(), Sending)
+		" AND deliveries.status = ? RETURNING id", bulk.Each(&rows), d.o.DB.Boot(), Sending)
 	if err != nil {
 		return nil, fmt.Errorf("write results: %w", err)
 	}

@@ -1,9 +1,26 @@
 package notify
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
 )
+
+// ResendAll makes a set of notifications due at once.
+var ResendAll = resendAll
+
+// Resend makes one notification due at once.
+func Resend(ctx context.Context, tx db.Tx, d *db.DB, deliveryID int64) (queue.Nudge, error) {
+	nudges, refused, err := resendAll(ctx, tx, d, map[int64]Status{deliveryID: ""})
+	if err = errors.Join(err, refused[deliveryID]); err != nil {
+		return queue.Nudge{}, err
+	}
+	return nudges[0], nil
+}
 
 // Left says what a dispatcher still holds once it has been idle for long enough to
 // forget everybody: empty where that is nothing.

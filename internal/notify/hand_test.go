@@ -102,7 +102,7 @@ func TestATransactionThatFailsGivesItsSlotsBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-				if _, err := f.Processor.Confirm(ctx, tx, []*payment.Received{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
+				if _, err := f.Processor.Confirm(ctx, tx, []*payment.Message{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
 					return err
 				}
 				if n := taken(t, ctx, tx); n != 1 {
@@ -144,8 +144,7 @@ func TestNothingIsTakenPastALineABreakerOrARate(t *testing.T) {
 		until(t, "the five are told", func() bool { return delivered(f, t) == 5 })
 
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			_, err := b.ByPerson(ctx, tx, f.M1.ID, breaker.OpenIt, "li", "test")
-			return err
+			return b.ByPerson(ctx, tx, f.M1.ID, breaker.OpenIt, "li", "test")
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +177,7 @@ func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsGivenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			if _, err := f.Processor.Confirm(ctx, tx, []*payment.Received{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
+			if _, err := f.Processor.Confirm(ctx, tx, []*payment.Message{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
 				return err
 			}
 			if n := taken(t, ctx, tx); n != 1 {

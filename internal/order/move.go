@@ -85,7 +85,8 @@ func Move(tx db.Tx, w *db.Writes, d *db.DB, changes []Change) error {
 	return nil
 }
 
-// Insert gathers new orders and the first row of their history.
+// Insert gathers new orders and the first row of their history; orders of an import
+// come in by InsertStaged.
 func Insert(tx db.Tx, w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) {
 	if len(orders) == 0 {
 		return
@@ -99,6 +100,25 @@ func Insert(tx db.Tx, w *db.Writes, d *db.DB, orders []*Order, cause Cause, acto
 	}
 	w.Insert(&orders, "")
 	w.Insert(&history, "")
+}
+
+// InsertStaged makes orders of what an import has staged, with the first row of each
+// one's history, and returns how many. It is Insert for orders that another system
+// began: they come in with the status that they have there and post nothing to the
+// ledger, move no stock and notify nobody, since the other system has done so.
+func InsertStaged(ctx context.Context, tx db.Tx, runID, now int64) (int64, error) {
+	const columns = "id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, notify_url," +
+		" status, version, supplier_trade_no, paid_amount, close_reason, created_at, expires_at, next_at, paid_at, closed_at"
+	res, err := tx.NewRaw("INSERT INTO orders (request_digest, "+columns+") SELECT '', "+columns+" FROM import_orders WHERE run_id = ?", runID).Exec(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("insert staged orders: %w", err)
+	}
+	_, err = tx.NewRaw("INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at)"+
+		" SELECT history_id, id, version, '', status, ?, 'import', ? FROM import_orders WHERE run_id = ?", Imported, now, runID).Exec(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("write order history: %w", err)
+	}
+	return res.RowsAffected()
 }
 
 // ByNo finds one order by its number, or ErrNotFound.

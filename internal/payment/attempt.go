@@ -50,11 +50,11 @@ func (a *Attempt) open() bool {
 // one of that reference, or a new one where the merchant started the payment
 // without telling us. Surplus money beside a settled attempt gets a row of its
 // own.
-func (b *batch) attemptFor(r *Received, o *order.Order, status AttemptStatus) *Attempt {
-	c := r.Callback
+func (b *batch) attemptFor(m *Message, o *order.Order, status AttemptStatus) *Attempt {
+	c := m.Content
 	now := b.p.o.DB.Now()
 	a := &Attempt{
-		ID: b.p.o.DB.NewID(), OrderID: o.ID, AccountID: r.Supplier.AccountID, SupplierRef: c.OrderRef,
+		ID: b.p.o.DB.NewID(), OrderID: o.ID, AccountID: m.Supplier.AccountID, SupplierRef: m.orderRef(),
 		SupplierTradeNo: c.TradeNo, Status: status, Amount: c.Amount, CreatedAt: now, UpdatedAt: now,
 	}
 	for _, old := range b.attempts[o.ID] {
@@ -69,11 +69,13 @@ func (b *batch) attemptFor(r *Received, o *order.Order, status AttemptStatus) *A
 }
 
 // upsertAttempts writes attempts by their reference, in the order of the orders:
-// rows are locked as they are met.
+// rows are locked as they are met. The amount of an attempt is what it brought, once
+// it brought money: two people may have accepted another than the order's.
 func upsertAttempts(w *db.Writes, attempts []*Attempt) {
 	slices.SortFunc(attempts, func(a, b *Attempt) int { return cmp.Compare(a.OrderID, b.OrderID) })
 	w.Insert(&attempts, "CONFLICT (account_id, supplier_ref) DO UPDATE"+
-		" SET status = EXCLUDED.status, supplier_trade_no = EXCLUDED.supplier_trade_no, updated_at = EXCLUDED.updated_at")
+		" SET status = EXCLUDED.status, supplier_trade_no = EXCLUDED.supplier_trade_no, updated_at = EXCLUDED.updated_at,"+
+		" amount = CASE WHEN EXCLUDED.status IN ('succeeded', 'succeeded_surplus') THEN EXCLUDED.amount ELSE pa.amount END")
 }
 
 // closeAttempts ends what was still open of orders that are closed.

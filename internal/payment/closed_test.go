@@ -20,7 +20,7 @@ func TestTheSupplierClosesAnOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := f.Callback(o.OrderNo, "T1", 1) // the amount of what was never paid says nothing
-		r.Callback.Status = supplier.Closed
+		r.Content.Status = supplier.Closed
 		if out := take(t, f, r); out.Name != payment.OrderClosed || out.Result != supplier.Taken {
 			t.Fatalf("outcome %+v", out)
 		}
@@ -61,7 +61,7 @@ func TestTheSupplierClosesOneAttemptOfTwo(t *testing.T) {
 			status  order.Status
 		}{{o.OrderNo, payment.FailedTry, 1, order.Paying}, {o.OrderNo + "_2", payment.OrderClosed, 2, order.Closed}} {
 			r := f.Callback(c.ref, fmt.Sprint("T", i), 1999)
-			r.Callback.Status = supplier.Closed
+			r.Content.Status = supplier.Closed
 			if out := take(t, f, r); out.Name != c.outcome {
 				t.Errorf("%s: %+v", c.ref, out)
 			}

@@ -2,21 +2,20 @@ package payment
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/money"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/stock"
 )
 
-// CreateRequest is what a merchant says of a new order (contract §4).
+// CreateRequest is a merchant's request for an order (contract §4).
 type CreateRequest struct {
 	OutTradeNo string
 	Amount     int64 // minor units of Currency
@@ -34,8 +33,7 @@ func (r CreateRequest) digest() string {
 	for _, l := range r.Items {
 		text = fmt.Appendf(text, " %q %d", l.SKU, l.Quantity)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
+	return shortSum(text)
 }
 
 type createItem struct {
@@ -177,15 +175,15 @@ func (p *Processor) create(ctx context.Context, tx db.Tx, items []*createItem) (
 // commits in between makes the insert fail as not unique; the items then run
 // again one by one and find it here.
 func (p *Processor) existing(ctx context.Context, tx db.Tx, items []*createItem) (map[string]*order.Order, error) {
-	keys := make([]askedOrder, len(items))
+	keys := make([]orderKey, len(items))
 	for i, it := range items {
-		keys[i] = askedOrder{it.order.MerchantID, it.order.OutTradeNo}
+		keys[i] = orderKey{it.order.MerchantID, it.order.OutTradeNo}
 	}
 	var rows []*order.Order
 	// One by one: asked for all merchants and all numbers, the planner tries each
 	// pair of them, or reads all that the merchants ever ordered.
 	err := tx.Prepared(ctx, &rows, "WITH _k ? SELECT "+p.o.DB.Columns((*order.Order)(nil))+" FROM orders, _k"+
-		" WHERE merchant_id = _k.asked_merchant AND out_trade_no = _k.asked_no", db.Each{Models: &keys})
+		" WHERE merchant_id = _k.key_merchant AND out_trade_no = _k.key_no", bulk.Each(&keys))
 	if err != nil {
 		return nil, fmt.Errorf("find orders by out_trade_no: %w", err)
 	}
@@ -196,10 +194,10 @@ func (p *Processor) existing(ctx context.Context, tx db.Tx, items []*createItem)
 	return found, nil
 }
 
-// askedOrder is a row of the keys that existing asks for.
-type askedOrder struct {
-	Merchant int64  `bun:"asked_merchant"`
-	No       string `bun:"asked_no"`
+// orderKey is a row of the keys that existing looks for.
+type orderKey struct {
+	Merchant int64  `bun:"key_merchant"`
+	No       string `bun:"key_no"`
 }
 
 func (p *Processor) actorOf(o *order.Order) string { return "merchant:" + p.merchantCode(o.MerchantID) }

@@ -2,8 +2,6 @@ package payment
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,19 +37,19 @@ func (d *decision) fail(name, format string, args ...any) {
 
 // decide reads a message against the order: first the order, then the account,
 // the currency, the amount, and the state last (docs/states.md has the table).
-func (b *batch) decide(r *Received) decision {
-	c := r.Callback
-	d := decision{outcome: Ignored, result: supplier.Taken, digest: r.digest(""), order: b.orderOf(r)}
-	if r.Unreadable != nil {
+func (b *batch) decide(m *Message) decision {
+	c := m.Content
+	d := decision{outcome: Ignored, result: supplier.Taken, digest: m.digest(""), order: b.orderOf(m)}
+	if m.Unreadable != nil {
 		// Its exception is counted and opened again; only the record is not written twice.
-		d.digest = r.digest("unreadable " + bodySum(r.Record.Body))
-		d.before = b.known[eventKey{r.Supplier.AccountID, c.EventKey, d.digest}]
-		d.result = r.Unreadable.Result
-		d.except(r, r.Unreadable.Kind, map[string]any{"reason": r.Unreadable.Reason})
+		d.digest = m.digest("unreadable " + m.bodySum())
+		d.before = b.before(m, d.digest)
+		d.result = m.Unreadable.Result
+		d.except(m, m.Unreadable.Kind, map[string]any{"reason": m.Unreadable.Reason})
 		return d
 	}
-	account := b.wrongAccount(r, d.order)
-	if b.isRepeat(r, &d, account) {
+	account := b.wrongAccount(m, d.order)
+	if b.isRepeat(m, &d, account) {
 		d.outcome = Repeat
 		d.pass("repeat", "the same message was taken before")
 		return d
@@ -61,54 +59,71 @@ func (b *batch) decide(r *Received) decision {
 		d.pass("status", "%q moves no order", c.RawStatus)
 		return d
 	case supplier.Unknown:
-		d.exceptUnknown(r)
+		d.exceptUnknown(m)
 		return d
 	case supplier.Disputed:
-		d.exceptDispute(r, b.p.o.DB.Now())
+		d.exceptDispute(m, b.p.o.DB.Now())
 		return d
 	}
 	if d.order == nil {
-		d.fail("order", "no order has the reference %q", c.OrderRef)
-		d.except(r, compensation.UnknownOrder, map[string]any{"status": c.RawStatus})
+		d.fail("order", "no order has the reference %q", m.orderRef())
+		d.except(m, compensation.UnknownOrder, map[string]any{"status": c.RawStatus})
 		return d
 	}
 	d.pass("order", "%s is %s, version %d", d.order.OrderNo, d.order.Status, d.order.Version)
 	if account != nil {
 		d.fail("account", "%s is %q, not %q", account.field, account.got, account.want)
-		d.except(r, compensation.AccountMismatch, map[string]any{"field": account.field, "got": account.got, "want": account.want})
+		d.except(m, compensation.AccountMismatch, map[string]any{"field": account.field, "got": account.got, "want": account.want})
 		return d
 	}
 	d.pass("account", "the message is for our account")
 	switch c.Status {
 	case supplier.Refunded:
 		d.fail("refund", "no refund of ours is known")
-		d.except(r, compensation.UnknownRefund, map[string]any{"refund_no": c.RefundNo, "status": c.RawStatus})
+		d.except(m, compensation.UnknownRefund, map[string]any{"refund_no": c.RefundNo, "status": c.RawStatus})
 	case supplier.Closed:
-		b.decideClosed(r, &d)
+		b.decideClosed(m, &d)
 	case supplier.Failed:
-		b.decideFailed(r, &d)
+		b.decideFailed(m, &d)
 	case supplier.Paid:
-		b.decidePaid(r, &d)
+		b.decidePaid(m, &d)
 	}
 	return d
+}
+
+// orderOf is the order that a message is about, nil where there is none.
+func (b *batch) orderOf(m *Message) *order.Order {
+	if m.Content.Dispute != nil {
+		return b.disputed[m.trade()]
+	}
+	return b.orders[m.orderRef()]
+}
+
+// before is the callback by which the same message was taken before, 0 = none. No
+// other source is known by a key.
+func (b *batch) before(m *Message, digest string) int64 {
+	if m.Source.Record == nil {
+		return 0
+	}
+	return b.known[eventKey{m.Supplier.AccountID, m.Content.EventKey, digest}]
 }
 
 // isRepeat says whether the same message was taken before, and chooses the digest
 // of its record. What found no order, or was for another account, was not taken
 // for what it says: the order may have been imported since, the account put right
 // in the settings or in the message, and then it is the money that we wait for.
-func (b *batch) isRepeat(r *Received, d *decision, wrong *mismatch) bool {
+func (b *batch) isRepeat(m *Message, d *decision, wrong *mismatch) bool {
 	known := func() bool {
-		d.before = b.known[eventKey{r.Supplier.AccountID, r.Callback.EventKey, d.digest}]
+		d.before = b.before(m, d.digest)
 		return d.before != 0
 	}
 	switch {
 	case known():
 		return true
 	case d.order == nil:
-		d.digest = r.digest("order")
+		d.digest = m.digest("order")
 	case wrong != nil:
-		d.digest = r.digest(wrong.field + " " + wrong.got)
+		d.digest = m.digest(wrong.field + " " + wrong.got)
 	default:
 		return false
 	}
@@ -122,78 +137,82 @@ type mismatch struct{ field, got, want string }
 // wrongAccount is the first such field, or nil. A payment must say all that is
 // configured; other messages say less (a refund names no application) and must not
 // contradict it.
-func (b *batch) wrongAccount(r *Received, o *order.Order) *mismatch {
+func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 	if o == nil {
 		return nil
 	}
-	identity := r.Supplier.Adapter.Identity()
+	identity := m.Supplier.Adapter.Identity()
 	for _, field := range slices.Sorted(maps.Keys(identity)) { // of two, always the same: it is part of the digest
 		want := identity[field]
-		got, said := r.Callback.Identity[field]
-		if want != "" && got != want && (said || r.Callback.Status == supplier.Paid) {
+		got, named := m.Content.Identity[field]
+		if want != "" && got != want && (named || m.Content.Status == supplier.Paid) {
 			return &mismatch{field, got, want}
 		}
 	}
-	if o.SupplierID == r.Supplier.ID {
+	if o.SupplierID == m.Supplier.ID {
 		return nil
 	}
 	made, ok := b.p.o.Settings.Current().Suppliers.ByID(o.SupplierID)
 	if !ok {
-		return &mismatch{"supplier", r.Supplier.Code, "the supplier that the order was made for"}
+		return &mismatch{"supplier", m.Supplier.Code, "the supplier that the order was made for"}
 	}
-	if made.AccountID != r.Supplier.AccountID {
-		return &mismatch{"supplier", r.Supplier.Code, made.Code}
+	if made.AccountID != m.Supplier.AccountID {
+		return &mismatch{"supplier", m.Supplier.Code, made.Code}
 	}
 	return nil
 }
 
-func (b *batch) decidePaid(r *Received, d *decision) {
-	c, o := r.Callback, d.order
+func (b *batch) decidePaid(m *Message, d *decision) {
+	c, o, waive := m.Content, d.order, m.Source.Waive
 	if c.Currency != o.Currency {
 		d.fail("currency", "%s, not %s", c.Currency, o.Currency)
-		d.except(r, compensation.CurrencyMismatch, map[string]any{"got": c.Currency, "want": o.Currency})
+		d.except(m, compensation.CurrencyMismatch, map[string]any{"got": c.Currency, "want": o.Currency})
 		return
 	}
-	if c.Amount != o.Amount {
+	if c.Amount != o.Amount && !(waive.Amount && c.Amount > 0) {
 		d.fail("amount", "%s, not %s %s", money.Format(c.Amount, c.Currency), money.Format(o.Amount, o.Currency), o.Currency)
-		d.except(r, compensation.AmountMismatch, map[string]any{"got": c.Amount, "want": o.Amount, "difference": c.Amount - o.Amount})
+		d.except(m, compensation.AmountMismatch, map[string]any{"got": c.Amount, "want": o.Amount, "difference": c.Amount - o.Amount})
 		return
 	}
 	d.pass("amount", "%s %s", money.Format(c.Amount, c.Currency), c.Currency)
-	if by, ok := b.trades[tradeKey{r.Supplier.AccountID, c.TradeNo}]; ok && c.TradeNo != "" && by != o.ID {
+	by := b.trades[m.trade()] // the order that the money is booked for already
+	if by != 0 && by != o.ID {
 		d.fail("trade number", "%s has settled another order", c.TradeNo)
-		d.except(r, compensation.DuplicatePayment, map[string]any{"settled_order_id": fmt.Sprint(by)})
+		d.except(m, compensation.DuplicatePayment, map[string]any{"settled_order_id": fmt.Sprint(by)})
 		return
 	}
 	switch {
-	case o.Status.Open():
-		d.outcome, d.to = Paid, order.Paid
-		d.attempt = b.attemptFor(r, o, Succeeded)
-		d.pass("state", "%s may become paid", o.Status)
 	case o.Status == order.Paid && o.SupplierTradeNo == c.TradeNo:
 		d.outcome = Repeat
 		d.pass("state", "paid already by the same trade number")
+	case o.Status.Open() || o.Status != order.Paid && waive.Late:
+		d.outcome, d.to = Paid, order.Paid
+		d.attempt = b.attemptFor(m, o, Succeeded)
+		d.pass("state", "%s may become paid", o.Status)
+	case by != 0 && m.Source.Record == nil:
+		d.outcome = Repeat
+		d.pass("state", "the money is an exception already")
 	case o.Status == order.Paid:
 		d.fail("state", "paid already by trade number %s", o.SupplierTradeNo)
-		d.attempt = b.attemptFor(r, o, SucceededSurplus)
-		d.except(r, compensation.DuplicatePayment, map[string]any{"first_trade_no": o.SupplierTradeNo})
+		d.attempt = b.attemptFor(m, o, SucceededSurplus)
+		d.except(m, compensation.DuplicatePayment, map[string]any{"first_trade_no": o.SupplierTradeNo})
 	default:
 		d.fail("state", "%s: the money came late", o.Status)
-		d.attempt = b.attemptFor(r, o, SucceededSurplus)
-		d.except(r, compensation.LatePayment, map[string]any{"status": o.Status, "close_reason": o.CloseReason})
+		d.attempt = b.attemptFor(m, o, SucceededSurplus)
+		d.except(m, compensation.LatePayment, map[string]any{"status": o.Status, "close_reason": o.CloseReason})
 	}
 }
 
 // decideFailed: a failure moves the order only where the supplier says that it
 // is final and no other attempt may still succeed.
-func (b *batch) decideFailed(r *Received, d *decision) {
-	c, o := r.Callback, d.order
+func (b *batch) decideFailed(m *Message, d *decision) {
+	c, o := m.Content, d.order
 	d.outcome = FailedTry
 	if !c.Final || !o.Status.Open() {
 		d.pass("state", "%q moves nothing of a %s order", c.RawStatus, o.Status)
 		return
 	}
-	d.attempt = b.attemptFor(r, o, AttemptFailed)
+	d.attempt = b.attemptFor(m, o, AttemptFailed)
 	if b.othersOpen(d) {
 		return
 	}
@@ -204,18 +223,18 @@ func (b *batch) decideFailed(r *Received, d *decision) {
 // decideClosed: an attempt that can never be paid any more takes its order with it,
 // where no other one is open. Of a payment that was made, the word may say that all
 // of it went back.
-func (b *batch) decideClosed(r *Received, d *decision) {
-	c, o := r.Callback, d.order
-	if _, paid := b.trades[r.trade()]; paid && c.Reverses {
+func (b *batch) decideClosed(m *Message, d *decision) {
+	c, o := m.Content, d.order
+	if _, paid := b.trades[m.trade()]; paid && c.Reverses {
 		d.fail("refund", "no refund of ours is known")
-		d.except(r, compensation.UnknownRefund, map[string]any{"status": c.RawStatus})
+		d.except(m, compensation.UnknownRefund, map[string]any{"status": c.RawStatus})
 		return
 	}
 	if !o.Status.Open() {
 		d.pass("state", "%q moves nothing of a %s order", c.RawStatus, o.Status)
 		return
 	}
-	d.attempt = b.attemptFor(r, o, AttemptClosed)
+	d.attempt = b.attemptFor(m, o, AttemptClosed)
 	if b.othersOpen(d) {
 		d.outcome = FailedTry
 		return
@@ -237,8 +256,8 @@ func (b *batch) othersOpen(d *decision) bool {
 
 // exceptDispute: the order stays paid; operators decide whether to fight the dispute.
 // One without an order stands alone.
-func (d *decision) exceptDispute(r *Received, now int64) {
-	c := r.Callback
+func (d *decision) exceptDispute(m *Message, now int64) {
+	c := m.Content
 	if d.order == nil {
 		d.fail("order", "no order was paid by the trade number %q", c.TradeNo)
 	} else {
@@ -249,7 +268,7 @@ func (d *decision) exceptDispute(r *Received, now int64) {
 	if !c.Dispute.DueBy.IsZero() {
 		detail["due_by"] = c.Dispute.DueBy.UTC().Format(time.RFC3339)
 	}
-	d.except(r, compensation.DisputeOpened, detail)
+	d.except(m, compensation.DisputeOpened, detail)
 	d.exception.Subject, d.exception.OccurredAt = c.Dispute.No, now
 	if !c.OccurredAt.IsZero() {
 		d.exception.OccurredAt = min(c.OccurredAt.UnixMicro(), now)
@@ -266,43 +285,37 @@ const noWord = "(none)"
 
 // exceptUnknown: one exception per supplier and word, whatever it is about; the
 // detail names the newest example.
-func (d *decision) exceptUnknown(r *Received) {
-	c := r.Callback
+func (d *decision) exceptUnknown(m *Message) {
+	c := m.Content
 	d.fail("status", "%q is not among the words that the adapter knows", c.RawStatus)
 	word := cmp.Or(c.RawStatus, noWord)
-	d.except(r, compensation.UnknownEvent, map[string]any{"type": word, "order_no": c.OrderRef})
+	d.except(m, compensation.UnknownEvent, map[string]any{"type": word, "order_no": c.OrderRef})
 	d.exception.Subject = word
 	d.exception.OrderID, d.exception.OrderNo, d.exception.MerchantID = 0, "", 0
 	d.exception.Amount, d.exception.Currency = 0, ""
 }
 
 // except makes the exception that goes with the outcome.
-func (d *decision) except(r *Received, kind string, detail map[string]any) {
-	c := r.Callback
+func (d *decision) except(m *Message, kind string, detail map[string]any) {
+	c := m.Content
 	d.outcome = kind
 	x := &compensation.Item{
-		Kind: kind, SupplierID: r.Supplier.ID, OrderNo: c.OrderRef, Subject: c.TradeNo, Amount: c.Amount, Currency: c.Currency,
+		Kind: kind, SupplierID: m.Supplier.ID, OrderNo: m.orderRef(), Subject: c.TradeNo, Amount: c.Amount, Currency: c.Currency,
 	}
 	if kind == compensation.UnknownRefund {
-		x.Subject = cmp.Or(c.RefundNo, c.EventKey) // a payment may be refunded in parts
+		x.Subject = cmp.Or(c.RefundNo, c.EventKey, c.TradeNo) // a payment may be refunded in parts
 	}
 	if x.Subject == "" {
 		x.Subject = c.EventKey
 	}
-	if x.Subject == "" { // nothing of it could be read: only the whole tells it from another
-		x.Subject = "body " + bodySum(r.Record.Body)
+	if x.Subject == "" && m.Source.Record != nil { // nothing of it could be read: only the whole tells it from another
+		x.Subject = "body " + m.bodySum()
 	}
 	if d.order != nil {
 		x.OrderID, x.OrderNo, x.MerchantID = d.order.ID, d.order.OrderNo, d.order.MerchantID
 	}
-	detail["supplier"] = r.Supplier.Code
+	detail["supplier"] = m.Supplier.Code
 	detail["trade_no"] = c.TradeNo
 	x.Detail = compensation.Detail(detail)
 	d.exception = x
-}
-
-// bodySum tells one body from another.
-func bodySum(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:16])
 }

@@ -24,13 +24,13 @@ type disputes struct {
 }
 
 // at is a message of a second, in the supplier's words.
-func (d *disputes) at(second int64, status string, amount int64) *payment.Received {
+func (d *disputes) at(second int64, status string, amount int64) *payment.Message {
 	d.n++
 	r := d.f.Callback("", d.tradeNo, amount)
-	r.Callback.EventKey = fmt.Sprintf("evt_%s_%d", d.no, d.n)
-	r.Callback.Status, r.Callback.RawStatus = supplier.Disputed, "charge.dispute.updated"
-	r.Callback.OccurredAt = time.Unix(second, 0)
-	r.Callback.Dispute = &supplier.Dispute{
+	r.Content.EventKey = fmt.Sprintf("evt_%s_%d", d.no, d.n)
+	r.Content.Status, r.Content.RawStatus = supplier.Disputed, "charge.dispute.updated"
+	r.Content.OccurredAt = time.Unix(second, 0)
+	r.Content.Dispute = &supplier.Dispute{
 		No: d.no, Reason: "fraudulent", Status: status, DueBy: time.Unix(1_792_828_800, 0), Over: status == "won" || status == "lost",
 	}
 	return r
@@ -65,7 +65,7 @@ func TestADisputeIsOneRowWithItsNewestDetail(t *testing.T) {
 			t.Errorf("detail %v", detail)
 		}
 		last := d.at(3000, "lost", 1500)
-		for _, r := range []*payment.Received{d.at(2000, "under_review", 1999), last, d.at(1500, "needs_response", 1999), d.at(3000, "under_review", 1999)} {
+		for _, r := range []*payment.Message{d.at(2000, "under_review", 1999), last, d.at(1500, "needs_response", 1999), d.at(3000, "under_review", 1999)} {
 			take(t, f, r)
 		}
 		if x, detail = theDispute(t, f, "du_1"); x.Seen != 5 || detail["status"] != "lost" || x.Amount != 1500 {
@@ -88,7 +88,7 @@ func TestManyMessagesOfADisputeAreOneRow(t *testing.T) {
 	each(t, paymenttest.Options{Batch: 4}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		d := &disputes{f: f, no: "du_1", tradeNo: "pi_1"}
-		var all []*payment.Received
+		var all []*payment.Message
 		for i := range each1 {
 			all = append(all, d.at(1000+int64(i), fmt.Sprint("status ", i), 1))
 		}
@@ -110,6 +110,28 @@ func TestManyMessagesOfADisputeAreOneRow(t *testing.T) {
 		x, detail := theDispute(t, f, "du_1")
 		if x.Seen != each1+1 || detail["status"] != fmt.Sprint("status ", each1-1) || x.OrderNo != o.OrderNo {
 			t.Errorf("%+v: %s", x, x.Detail)
+		}
+	})
+}
+
+// Money that no order took is disputed like any other: the supplier's trade number is in
+// the exception that it opened.
+func TestADisputeOfHeldMoneyIsOfItsOrder(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		o := create(t, f, nil)
+		if out := take(t, f, f.Callback(o.OrderNo, "pi_3", o.Amount-1)); out.Name != compensation.AmountMismatch {
+			t.Fatalf("outcome %+v", out)
+		}
+		take(t, f, f.Callback("unknown", "pi_4", 1))
+		if out := take(t, f, (&disputes{f: f, no: "du_3", tradeNo: "pi_3"}).at(1000, "needs_response", o.Amount-1)); out.OrderNo != o.OrderNo {
+			t.Errorf("outcome %+v", out)
+		}
+		if x, _ := theDispute(t, f, "du_3"); x.OrderNo != o.OrderNo || x.OrderID != o.ID || x.MerchantID != o.MerchantID {
+			t.Errorf("%+v", x)
+		}
+		take(t, f, (&disputes{f: f, no: "du_4", tradeNo: "pi_4"}).at(1000, "needs_response", 1))
+		if x, _ := theDispute(t, f, "du_4"); x.OrderID != 0 {
+			t.Errorf("of no order: %+v", x)
 		}
 	})
 }
@@ -187,7 +209,7 @@ func TestAnUnknownWordIsOneExceptionPerSupplierAndType(t *testing.T) {
 			t.Helper()
 			n++
 			r := f.Callback(ref, fmt.Sprint("T", n), 5)
-			r.Callback.Status, r.Callback.RawStatus = supplier.Unknown, word
+			r.Content.Status, r.Content.RawStatus = supplier.Unknown, word
 			return take(t, f, r)
 		}
 		o := create(t, f, nil)
@@ -224,7 +246,7 @@ func TestUnknownWordsAreCountedUnderLoad(t *testing.T) {
 		var sent sync.WaitGroup
 		for i := range messages {
 			r := f.Callback("", fmt.Sprint("T", i), 1)
-			r.Callback.Status, r.Callback.RawStatus = supplier.Unknown, strings.Repeat("x", 1+i*7%types)
+			r.Content.Status, r.Content.RawStatus = supplier.Unknown, strings.Repeat("x", 1+i*7%types)
 			sent.Go(func() {
 				if _, err := f.Processor.Take(t.Context(), r); err != nil {
 					t.Error(err)

@@ -177,7 +177,7 @@ type orderData struct {
 	Version         int64  `json:"version"`
 }
 
-// fact is what the merchant is told of the order's new status. A merchant that
+// fact is what the merchant is notified of: the order's new status. A merchant that
 // is gone from the settings still gets its row, addressed by id.
 func (p *Processor) fact(o *order.Order, to order.Status, version, at int64) notify.Fact {
 	data := orderData{

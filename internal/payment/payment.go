@@ -1,7 +1,8 @@
 // Package payment is where the nouns meet: an order is created, confirmed,
 // closed or failed here, with its stock, its money and its notification, in one
-// transaction each. Callback, supplier query, compensation, approval and import
-// all end in Confirm.
+// transaction each. Callback, supplier query, compensation and approval all end in
+// Confirm. What an import brings in was booked and notified elsewhere: it goes by
+// order.InsertStaged.
 package payment
 
 import (
@@ -26,13 +27,13 @@ import (
 var ErrConflict = errors.New("out_trade_no was used for an order with other content")
 
 // ErrSupplier says that the supplier's secrets cannot be read on this node: the
-// fault is ours, and the same request will do once it is mended.
+// fault is ours, and the same request will do once it is fixed.
 var ErrSupplier = errors.New("the supplier cannot be used at the moment: try again")
 
 // ErrState says that the order's status does not allow what was asked for.
 var ErrState = errors.New("the order's status does not allow this")
 
-// FieldError names the field of a request that is wrong and how to mend it.
+// FieldError names the field of a request that is wrong and how to fix it.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Problem) }
@@ -55,7 +56,7 @@ type Options struct {
 
 	Expiry       time.Duration // of an order that names none
 	ExpiryMax    time.Duration
-	ClosingGrace time.Duration // how long closing waits where nobody can be asked
+	ClosingGrace time.Duration // how long closing waits where the supplier cannot be queried
 
 	// Spare says whether one more raw record of a supplier's repeats is within the
 	// budget; nil = none is kept.
@@ -66,7 +67,7 @@ type Options struct {
 // Processor is the only writer of orders.
 type Processor struct {
 	o        Options
-	confirms *db.Batcher[*Received, Outcome]
+	confirms *db.Batcher[*Message, Outcome]
 	creates  *db.Batcher[*createItem, createResult]
 	asks     *db.Batcher[*ask, answer]
 	stuck    stuckOrders
@@ -76,7 +77,7 @@ type Processor struct {
 // New starts the Processor's writers.
 func New(o Options) *Processor {
 	p := &Processor{o: o, repeats: newRepeats(o)}
-	p.confirms = db.NewBatcher(o.DB, batchOptions(o, "confirm", (*Received).key, p.confirmed), p.Confirm)
+	p.confirms = db.NewBatcher(o.DB, batchOptions(o, "confirm", (*Message).key, p.confirmed), p.Confirm)
 	p.creates = db.NewBatcher(o.DB, batchOptions(o, "create", (*createItem).key, p.created), p.create)
 	p.asks = db.NewBatcher(o.DB, batchOptions(o, "ask", (*ask).key, p.asked), p.ask)
 	return p
@@ -100,9 +101,9 @@ func (p *Processor) created(_ []*createItem, results []createResult) {
 	p.o.Nudger.Expiring(moments)
 }
 
-// confirmed nudges what a committed batch of callbacks made due, as one task, and
-// counts those that came again.
-func (p *Processor) confirmed(_ []*Received, outs []Outcome) {
+// confirmed nudges what a committed batch of messages made due, as one task, and
+// counts callbacks that came again.
+func (p *Processor) confirmed(_ []*Message, outs []Outcome) {
 	failpoint.Hit("after_commit")
 	var nudges []queue.Nudge
 	for _, out := range outs {
@@ -133,35 +134,13 @@ func (p *Processor) Close() {
 	p.repeats.close()
 }
 
-// Received is an authentic callback on its way to the order: what it says, and
-// the raw record that is stored with it.
-type Received struct {
-	Supplier supplier.Entry
-	Callback supplier.Callback
-	// Unreadable is set instead where the message is authentic but cannot be
-	// understood; Callback is then what could be read of it.
-	Unreadable *supplier.Unreadable
-	Record     Record
-	Trace      string // names the span of the commit; empty = not followed
-}
-
-// Record is the raw call as it is kept for people, secrets masked by the caller.
-type Record struct {
-	ReceivedAt int64 // Unix µs
-	RemoteAddr string
-	Method     string
-	Query      string
-	Header     string // "Name: value" lines
-	Body       []byte
-	Steps      []supplier.Step
-}
-
-// Outcome is what became of a callback. All of them are committed.
+// Outcome is what became of a message. All of them are committed.
 type Outcome struct {
 	// Name is Paid, Repeat, Ignored, FailedTry, OrderFailed, OrderClosed, or the
 	// exception's kind.
 	Name string
-	// CallbackID is the record of the message, or of the first one where it came again.
+	// CallbackID is the record of a callback, or of the first one where it came again;
+	// 0 for any other source.
 	CallbackID int64
 	OrderNo    string // of the order found, else the reference as it came
 	// Result is what the supplier is answered.

@@ -41,7 +41,7 @@ func create(t testing.TB, f *paymenttest.Fixture, change func(*payment.CreateReq
 	return o
 }
 
-func take(t testing.TB, f *paymenttest.Fixture, r *payment.Received) payment.Outcome {
+func take(t testing.TB, f *paymenttest.Fixture, r *payment.Message) payment.Outcome {
 	t.Helper()
 	out, err := f.Processor.Take(t.Context(), r)
 	if err != nil {
@@ -126,22 +126,22 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 		type cell struct {
 			name    string
 			from    func(*order.Order) *order.Order
-			change  func(*payment.Received)
+			change  func(*payment.Message)
 			outcome string
 			status  order.Status
 		}
-		amount := func(r *payment.Received) { r.Callback.Amount++ }
-		short := func(r *payment.Received) { r.Callback.Amount = 1 }
-		currency := func(r *payment.Received) { r.Callback.Currency = "USD" }
-		final := func(r *payment.Received) { r.Callback.Status, r.Callback.Final = supplier.Failed, true }
-		tryAgain := func(r *payment.Received) { r.Callback.Status = supplier.Failed }
-		refund := func(r *payment.Received) { r.Callback.Status = supplier.Refunded }
-		other := func(r *payment.Received) { r.Callback.Status, r.Callback.RawStatus = supplier.Other, "WAT" }
-		shut := func(r *payment.Received) { r.Callback.Status = supplier.Closed }
-		reversed := func(r *payment.Received) {
-			r.Callback.Status, r.Callback.Reverses, r.Callback.TradeNo = supplier.Closed, true, "first-"+r.Callback.OrderRef
+		amount := func(r *payment.Message) { r.Content.Amount++ }
+		short := func(r *payment.Message) { r.Content.Amount = 1 }
+		currency := func(r *payment.Message) { r.Content.Currency = "USD" }
+		final := func(r *payment.Message) { r.Content.Status, r.Content.Final = supplier.Failed, true }
+		tryAgain := func(r *payment.Message) { r.Content.Status = supplier.Failed }
+		refund := func(r *payment.Message) { r.Content.Status = supplier.Refunded }
+		other := func(r *payment.Message) { r.Content.Status, r.Content.RawStatus = supplier.Other, "WAT" }
+		shut := func(r *payment.Message) { r.Content.Status = supplier.Closed }
+		reversed := func(r *payment.Message) {
+			r.Content.Status, r.Content.Reverses, r.Content.TradeNo = supplier.Closed, true, "first-"+r.Content.OrderRef
 		}
-		account := func(r *payment.Received) { r.Supplier.AccountID++; r.Supplier.ID++ }
+		account := func(r *payment.Message) { r.Supplier.AccountID++; r.Supplier.ID++ }
 		cells := []cell{
 			{"paid/pending", pending, nil, payment.Paid, order.Paid},
 			{"paid/paying", paying, nil, payment.Paid, order.Paid},
@@ -204,7 +204,7 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 // and the order stayed unpaid for ever.
 func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
-		want := func(r *payment.Received, outcomes ...string) {
+		want := func(r *payment.Message, outcomes ...string) {
 			t.Helper()
 			for _, outcome := range outcomes {
 				if out := take(t, f, r); out.Name != outcome || out.Result != supplier.Taken {
@@ -215,8 +215,8 @@ func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
 		o := create(t, f, nil)
 		f.Supplier.Adapter = ours{f.Supplier.Adapter}
 		right, wrong := f.Callback(o.OrderNo, "T-1", 1999), f.Callback(o.OrderNo, "T-1", 1999)
-		right.Callback.Identity = f.Supplier.Adapter.Identity()
-		wrong.Callback.Identity = map[string]string{"app": "A-9", "seller": "S-9"}
+		right.Content.Identity = f.Supplier.Adapter.Identity()
+		wrong.Content.Identity = map[string]string{"app": "A-9", "seller": "S-9"}
 		want(wrong, compensation.AccountMismatch, payment.Repeat)
 		want(right, payment.Paid, payment.Repeat)
 		want(wrong, payment.Repeat)
@@ -225,7 +225,7 @@ func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
 		}
 
 		early := f.Callback("taken-over", "T-early", 1999)
-		early.Callback.Identity = right.Callback.Identity
+		early.Content.Identity = right.Content.Identity
 		want(early, compensation.UnknownOrder, payment.Repeat)
 		o = create(t, f, nil)
 		if _, err := f.DB.NewRaw("UPDATE orders SET order_no = 'taken-over' WHERE id = ?", o.ID).Exec(t.Context()); err != nil {
@@ -254,7 +254,7 @@ func TestAnOrderThatWasNotClosedHasNoReasonForIt(t *testing.T) {
 				t.Fatalf("the order is %s, %q", closing.Status, closing.CloseReason)
 			}
 			r := f.Callback(o.OrderNo, "T-"+o.OrderNo, 1999)
-			r.Callback.Status, r.Callback.Final = to, true
+			r.Content.Status, r.Content.Final = to, true
 			take(t, f, r)
 			if o = reload(t, f, o); string(o.Status) != string(to) || o.CloseReason != "" {
 				t.Errorf("the order is %s, and closed because of %q", o.Status, o.CloseReason)
@@ -269,7 +269,7 @@ func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
 		a, b := create(t, f, nil), create(t, f, nil)
 		take(t, f, f.Callback(a.OrderNo, "same", 1999))
 		r := f.Callback(b.OrderNo, "same", 1999)
-		r.Callback.EventKey += "-2"
+		r.Content.EventKey += "-2"
 		if out := take(t, f, r); out.Name != compensation.DuplicatePayment {
 			t.Errorf("second order of one trade number: %+v", out)
 		}
@@ -282,7 +282,7 @@ func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
 func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := f.Callback("", "", 0)
-		r.Callback.EventKey = "ev-1"
+		r.Content.EventKey = "ev-1"
 		r.Unreadable = &supplier.Unreadable{Kind: compensation.DecryptFailed, Result: supplier.InternalFailed, Reason: "wrong key"}
 		for range 3 {
 			if out := take(t, f, r); out.Name != compensation.DecryptFailed || out.Result != supplier.InternalFailed {
@@ -304,14 +304,14 @@ func TestEachRefundAndEachUnreadableMessageIsAnExceptionOfItsOwn(t *testing.T) {
 		take(t, f, f.Callback(o.OrderNo, "T-1", 1999))
 		for _, minor := range []int64{500, 501} { // two parts, for which the supplier names no number of ours
 			r := f.Callback(o.OrderNo, "T-1", minor)
-			r.Callback.Status, r.Callback.EventKey = supplier.Refunded, fmt.Sprintf("T-1:refunded:%d", minor)
+			r.Content.Status, r.Content.EventKey = supplier.Refunded, fmt.Sprintf("T-1:refunded:%d", minor)
 			take(t, f, r)
 		}
 		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", compensation.UnknownRefund)
 		f.Want(t, 1001, "SELECT sum(amount) FROM exceptions WHERE kind = ?", compensation.UnknownRefund)
 		for _, body := range []string{"{", "[", "["} { // the last one is sent again
 			r := f.Callback("", "", 0)
-			r.Callback, r.Record.Body = supplier.Callback{}, []byte(body)
+			r.Content, r.Source.Record.Body = supplier.Callback{}, []byte(body)
 			r.Unreadable = &supplier.Unreadable{Kind: compensation.Malformed, Result: supplier.Malformed, Reason: "odd"}
 			take(t, f, r)
 		}
@@ -337,10 +337,10 @@ func TestLongestTextsCanBeKept(t *testing.T) {
 			func(c *supplier.Callback) { c.Currency, c.RawStatus = long(), long() },
 		} {
 			r := f.Callback(o.OrderNo, "T", 1999)
-			r.Callback.EventKey = long()
-			change(&r.Callback)
-			if r.Callback.Bound() == "" {
-				t.Errorf("nothing was too long: %+v", r.Callback)
+			r.Content.EventKey = long()
+			change(&r.Content)
+			if r.Content.Bound() == "" {
+				t.Errorf("nothing was too long: %+v", r.Content)
 			}
 			take(t, f, r)
 		}
@@ -356,7 +356,7 @@ func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
 			wg.Go(func() {
 				r := f.Callback(o.OrderNo, "T1", 1999)
 				if i%10 == 9 {
-					r.Callback.Amount = 1 // a mutated twin under the same event key
+					r.Content.Amount = 1 // a mutated twin under the same event key
 				}
 				if _, err := f.Processor.Take(context.Background(), r); err != nil {
 					t.Error(err)

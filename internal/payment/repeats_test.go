@@ -23,7 +23,7 @@ func TestRepeatsWriteNoRowsOfTheirOwn(t *testing.T) {
 		for i := range 300 {
 			wg.Go(func() {
 				r := f.Callback(o.OrderNo, "T1", 1999)
-				r.Record.RemoteAddr = fmt.Sprintf("203.0.113.%d", i%200)
+				r.Source.Record.RemoteAddr = fmt.Sprintf("203.0.113.%d", i%200)
 				out, err := f.Processor.Take(context.Background(), r)
 				if err != nil || out.Name != payment.Repeat || out.CallbackID != first.CallbackID || out.Result != supplier.Taken {
 					t.Errorf("%+v, %v", out, err)
@@ -62,9 +62,9 @@ func TestRepeatsOfAnExceptionWriteNoRowsOfTheirOwn(t *testing.T) {
 // What cannot be read is answered as such each time, and wants people again.
 func TestRepeatsOfWhatCannotBeReadKeepOneRecord(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
-		message := func(body string) *payment.Received {
+		message := func(body string) *payment.Message {
 			r := f.Callback("", "", 0)
-			r.Callback.EventKey, r.Record.Body = "", []byte(body)
+			r.Content.EventKey, r.Source.Record.Body = "", []byte(body)
 			r.Unreadable = &supplier.Unreadable{Kind: compensation.DecryptFailed, Result: supplier.InternalFailed, Reason: "wrong key"}
 			return r
 		}

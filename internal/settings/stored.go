@@ -85,7 +85,7 @@ func Read(ctx context.Context, env Env) (*Stored, error) {
 		if err := rowsByCode(ctx, q, s.merchants, func(r *merchant.Row) string { return r.Code }); err != nil {
 			return fmt.Errorf("read merchants: %w", err)
 		}
-		if err := rowsByCode(ctx, q, s.subscriptions, func(r *SubscriptionRow) string { return r.Code }); err != nil {
+		if err := rowsByCode(ctx, q, s.subscriptions, func(r *SubscriptionRow) string { return r.Code }, "CAST(disabled_at AS BIGINT) AS disabled_at"); err != nil {
 			return fmt.Errorf("read subscriptions: %w", err)
 		}
 		accounts, err := supplierAccounts(ctx, q)
@@ -104,9 +104,15 @@ func Read(ctx context.Context, env Env) (*Stored, error) {
 	return s, err
 }
 
-func rowsByCode[R any](ctx context.Context, q bun.IDB, into map[string]*R, code func(*R) string) error {
+// rowsByCode leaves out the moments: SQLite may keep a text there, which must not keep
+// anybody from applying the row anew.
+func rowsByCode[R any](ctx context.Context, q bun.IDB, into map[string]*R, code func(*R) string, columns ...string) error {
 	var rows []R
-	err := q.NewSelect().Model(&rows).Scan(ctx)
+	read := q.NewSelect().Model(&rows).ExcludeColumn("created_at", "updated_at", "disabled_at")
+	for _, c := range columns {
+		read.ColumnExpr(c)
+	}
+	err := read.Scan(ctx)
 	for i := range rows {
 		into[code(&rows[i])] = &rows[i]
 	}

@@ -97,18 +97,24 @@ func take(bySKU map[string]*SKU, lines []Line) (Reserved, error) {
 
 // Deduct turns what the orders have reserved into sales.
 func Deduct(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
-	return settle(ctx, tx, d, orderIDs,
+	return settle(ctx, tx, d, orderIDs, true,
 		"stock = s.stock - _d.quantity", "locked = s.locked - _d.quantity", "sold = s.sold + _d.quantity")
 }
 
 // Release gives back what the orders have reserved.
 func Release(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
-	return settle(ctx, tx, d, orderIDs, "locked = s.locked - _d.quantity")
+	return settle(ctx, tx, d, orderIDs, true, "locked = s.locked - _d.quantity")
+}
+
+// Resell sells what the orders had reserved and released since. Errors:
+// ErrOutOfStock where other orders have it now.
+func Resell(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
+	return settle(ctx, tx, d, orderIDs, false, "stock = s.stock - _d.quantity", "sold = s.sold + _d.quantity")
 }
 
 // settle sums the orders' items per article first: a statement that met one
-// article twice would change it once.
-func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, sets ...string) error {
+// article twice would change it once. What is not reserved must be free.
+func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, reserved bool, sets ...string) error {
 	if len(orderIDs) == 0 {
 		return nil
 	}
@@ -125,8 +131,14 @@ func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, sets ...s
 	if len(delta) == 0 {
 		return nil
 	}
-	if _, err := lock(ctx, tx, d, "s.id IN (?)", bun.List(slices.Collect(maps.Keys(delta)))); err != nil {
+	rows, err := lock(ctx, tx, d, "s.id IN (?)", bun.List(slices.Collect(maps.Keys(delta))))
+	if err != nil {
 		return err
+	}
+	for _, s := range rows {
+		if left := s.Stock - s.Locked; !reserved && left < delta[s.ID] {
+			return fmt.Errorf("%w: %s has %d left", ErrOutOfStock, s.SKU, left)
+		}
 	}
 	return apply(ctx, tx, delta, sets...)
 }

@@ -49,7 +49,7 @@ func (s *story) create(m *merchant.Merchant, pieces int64) *order.Order {
 	return o
 }
 
-func (s *story) take(r *payment.Received, want string) {
+func (s *story) take(r *payment.Message, want string) {
 	s.t.Helper()
 	out, err := s.Processor.Take(s.t.Context(), r)
 	if err != nil || out.Name != want {
@@ -163,22 +163,22 @@ func (s *story) tell() *order.Order {
 	s.cancel(closing)
 	failed := s.create(s.M1, 4)
 	no := s.Callback(failed.OrderNo, "T-failed", 1999)
-	no.Callback.Status, no.Callback.Final = supplier.Failed, true
+	no.Content.Status, no.Content.Final = supplier.Failed, true
 	s.take(no, payment.OrderFailed)
 
 	s.take(s.Callback("no-such-order", "T-unknown", 1999), compensation.UnknownOrder)
 	other := s.Callback(closing.OrderNo, "T-other", 1999)
-	other.Callback.Status = supplier.Other
+	other.Content.Status = supplier.Other
 	s.take(other, payment.Ignored)
 	shut := s.create(s.M1, 2)
 	closed := s.Callback(shut.OrderNo, "T-closed", 1999)
-	closed.Callback.Status = supplier.Closed
+	closed.Content.Status = supplier.Closed
 	s.take(closed, payment.OrderClosed)
 	odd := s.Callback(told.OrderNo, "T-odd", 1999)
-	odd.Callback.Status, odd.Callback.RawStatus = supplier.Unknown, "payout.failed"
+	odd.Content.Status, odd.Content.RawStatus = supplier.Unknown, "payout.failed"
 	s.take(odd, compensation.UnknownEvent)
 	dispute := s.Callback("", "T-"+told.OrderNo, 1999)
-	dispute.Callback.Status, dispute.Callback.Dispute = supplier.Disputed, &supplier.Dispute{No: "du_1"}
+	dispute.Content.Status, dispute.Content.Dispute = supplier.Disputed, &supplier.Dispute{No: "du_1"}
 	s.take(dispute, compensation.DisputeOpened)
 	s.take(s.Callback(closing.OrderNo, "T-amount", 1), compensation.AmountMismatch)
 

@@ -30,7 +30,7 @@ type BatchOptions[In, Out any] struct {
 	// After runs once per committed transaction, after its callers are answered:
 	// the place for nudges. It must not block. Optional.
 	After func([]In, []Out)
-	// Observe hears of each transaction, for metrics. Optional.
+	// Observe is called for each transaction, for metrics. Optional.
 	Observe func(items int, took time.Duration, err error)
 }
 
@@ -183,7 +183,7 @@ func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, 
 			break
 		}
 		if patience == nil {
-			timer := time.NewTimer(gatherMost)
+			timer := time.NewTimer(maxGather)
 			defer timer.Stop()
 			patience = timer.C
 		}

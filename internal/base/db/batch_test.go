@@ -8,7 +8,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-
 )
 
 // stage is a Batcher whose transactions end when they are told to.

@@ -1,7 +1,7 @@
 // Package db opens the one database that Backstop trusts, SQLite or PostgreSQL,
 // and hides the few differences between them.
 //
-// Everything that must survive a crash is a row here; Redis is only told about
+// Everything that must survive a crash is a row here; Redis only gets a nudge about
 // it. See docs/architecture.md.
 package db
 
@@ -89,13 +89,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return d, nil
 }
 
-// openMost is how long Open waits for another process that makes the same SQLite file.
-const openMost = 5 * time.Second
+// maxOpenWait is how long Open waits for another process that makes the same SQLite file.
+const maxOpenWait = 5 * time.Second
 
 // reach asks the database for the first time. Another process may be making SQLite's
 // file at this moment, and the engine does not wait for that by itself.
 func (d *DB) reach(ctx context.Context) error {
-	for end := time.Now().Add(openMost); ; {
+	for end := time.Now().Add(maxOpenWait); ; {
 		err := d.measure(ctx)
 		if err == nil || d.dialect != sqlite || !IsConflict(err) || time.Now().After(end) {
 			return err

@@ -13,7 +13,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/migrations"
-
 )
 
 func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {

@@ -101,7 +101,10 @@ func (d *DB) ForUpdateText() string {
 // orFail says to SQLite that an INSERT or UPDATE which fails need not take back its own
 // first rows: whoever writes by Writes takes back the whole transaction then. Otherwise
 // the engine copies each page before a statement of several rows changes it.
-func orFail(text string) string {
+func (d dialect) orFail(text string) string {
+	if d == postgres {
+		return text
+	}
 	verb, rest, _ := strings.Cut(text, " ")
 	return verb + " OR FAIL " + rest
 }

@@ -20,19 +20,19 @@ func IsFull(err error) bool {
 	return errors.As(err, &lite) && lite.Code()&0xff == sqlitelib.SQLITE_FULL
 }
 
-// errFull says so to who asks for readiness.
+// errFull is the answer to readiness.
 var errFull = errors.New("the disk of the database is full: make room, and the work goes on by itself")
 
 // room remembers whether writes found any. A disk that is full takes the begin of a
 // transaction and every look at it: only a write finds out. So the program's own
-// writes tell, and nothing is written to ask until one has failed.
+// writes are watched, and nothing is written as a probe until one has failed.
 type room struct {
-	full   atomic.Int64 // writes that found none
-	mended atomic.Int64 // of those, how many there were before the last one that found some
+	full    atomic.Int64 // writes that found none
+	cleared atomic.Int64 // of those, how many there were before the last one that found some
 }
 
-// heard takes the end of a write.
-func (r *room) heard(err error) {
+// noteEnd takes the end of a write.
+func (r *room) noteEnd(err error) {
 	if err != nil && IsFull(err) {
 		r.full.Add(1)
 	}
@@ -50,7 +50,7 @@ const (
 // process, tells them from real keys and from those of other nodes.
 func (d *DB) hasRoom(ctx context.Context) error {
 	full := d.room.full.Load()
-	if full == d.room.mended.Load() {
+	if full == d.room.cleared.Load() {
 		return nil
 	}
 	at := -1 - d.ids.slot.Load()
@@ -63,7 +63,7 @@ func (d *DB) hasRoom(ctx context.Context) error {
 		_, err = d.NewRaw("DELETE FROM form_keys WHERE at = ?", at).Exec(ctx)
 	}
 	if err == nil {
-		d.room.mended.Store(full)
+		d.room.cleared.Store(full)
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-
 )
 
 // fill lets the database have no room for more, and returns what gives it some.

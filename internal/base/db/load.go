@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// gatherMost bounds how long items wait for company beside a transaction that
+// maxGather bounds how long items wait for company beside a transaction that
 // runs: one that is held up, by a lock or a slow disk, must not hold up the others.
-const gatherMost = 20 * time.Millisecond
+const maxGather = 20 * time.Millisecond
 
 // load is what the transactions of a Batcher that run now carry.
 type load struct {

@@ -181,7 +181,7 @@ func (d *DB) Beat(ctx context.Context) error {
 	}
 	res, err := d.NewRaw("UPDATE nodes SET seen_at = ?, config_version = ? WHERE slot = ? AND boot = ?",
 		d.Now(), d.node.settings.Load(), d.ids.slot.Load(), d.node.boot).Exec(ctx)
-	d.room.heard(err)
+	d.room.noteEnd(err)
 	if err != nil {
 		return fmt.Errorf("beat: %w", err)
 	}

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -10,10 +11,17 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// pipe sends statements together and reads their results together, on the
-// connection of the transaction.
-func (w *Writes) pipe(ctx context.Context, list []write) error {
-	return w.tx.conn.Raw(func(driverConn any) error {
+// statement is one of a pipeline. One without values is complete in its text; any
+// other stays prepared.
+type statement struct {
+	text   string
+	values []any
+}
+
+// pipeline sends statements together, on the connection of the transaction, and has
+// each one's answer read. Its error is that of the database, or else the first of read.
+func (tx Tx) pipeline(ctx context.Context, list []statement, read func(i int, rows pgx.Rows) error) error {
+	return tx.conn.Raw(func(driverConn any) error {
 		conn := driverConn.(*stdlib.Conn).Conn()
 		// database/sql rolls back by itself when the transaction's context ends. Today
 		// it closes the connection then; with a driver that has driver.Validator it
@@ -21,7 +29,17 @@ func (w *Writes) pipe(ctx context.Context, list []write) error {
 		if conn.PgConn().TxStatus() == idle {
 			return sql.ErrTxDone
 		}
-		return pipeline(ctx, conn, list)
+		batch, err := batchOf(ctx, conn, list)
+		if err != nil {
+			return err
+		}
+		results := conn.PgConn().ExecBatch(ctx, batch)
+		for i := 0; results.NextResult(); i++ {
+			rows := pgx.RowsFromResultReader(conn.TypeMap(), results.ResultReader())
+			err = cmp.Or(err, read(i, rows))
+			rows.Close()
+		}
+		return cmp.Or(results.Close(), err)
 	})
 }
 
@@ -29,34 +47,22 @@ func (w *Writes) pipe(ctx context.Context, list []write) error {
 // Formats, ReadyForQuery).
 const idle = 'I'
 
-func pipeline(ctx context.Context, conn *pgx.Conn, list []write) error {
+func batchOf(ctx context.Context, conn *pgx.Conn, list []statement) (*pgconn.Batch, error) {
 	batch := &pgconn.Batch{}
-	for _, x := range list {
-		if x.columns == nil {
-			batch.ExecParams(x.text, nil, nil, nil, nil)
+	for _, s := range list {
+		if s.values == nil {
+			batch.ExecParams(s.text, nil, nil, nil, nil)
 			continue
 		}
-		prepared, err := conn.Prepare(ctx, x.text, x.text) // once per connection
+		prepared, err := conn.Prepare(ctx, s.text, s.text) // once per connection
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var values pgx.ExtendedQueryBuilder
-		if err := values.Build(conn.TypeMap(), prepared, x.columns); err != nil {
-			return fmt.Errorf("encode rows: %w", err)
+		if err := values.Build(conn.TypeMap(), prepared, s.values); err != nil {
+			return nil, fmt.Errorf("encode values: %w", err)
 		}
 		batch.ExecPrepared(prepared.Name, values.ParamValues, values.ParamFormats, values.ResultFormats)
 	}
-	results := conn.PgConn().ExecBatch(ctx, batch)
-	stale := false
-	for i := 0; results.NextResult(); i++ {
-		tag, err := results.ResultReader().Close()
-		stale = stale || err == nil && list[i].guard >= 0 && tag.RowsAffected() != list[i].guard
-	}
-	if err := results.Close(); err != nil {
-		return err
-	}
-	if stale {
-		return ErrStale
-	}
-	return nil
+	return batch, nil
 }

@@ -3,18 +3,18 @@ package db
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"reflect"
 	"strings"
 	"sync"
+
+	"backstop/internal/base/db/bulk"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // Prepared asks a question of the hot path, whose text is the same for any values
-// and stays prepared. A slice of numbers or texts stands for the list in "IN (?)";
-// Each, in "WITH _v ?", for rows to join. It goes behind bun, which would write the
-// values into the text.
+// (bulk.Bind) and stays prepared. It goes behind bun, which would write the values into
+// the text.
 func (d *DB) Prepared(ctx context.Context, dest any, text string, args ...any) error {
 	return autocommit{d.DB, d}.Prepared(ctx, dest, text, args...)
 }
@@ -26,25 +26,30 @@ type preparer struct {
 }
 
 func (d *DB) prepared(ctx context.Context, on preparer, dest any, text string, args []any) error {
-	text, values := d.numbered(text, args)
-	s := d.statement(on.pool, text)
-	var rows *sql.Rows
-	var err error
-	switch {
-	case on.tx != nil && s != nil:
-		rows, err = on.tx.StmtContext(ctx, s).QueryContext(ctx, values...)
-	case on.tx != nil:
-		rows, err = on.tx.QueryContext(ctx, text, values...)
-	case s != nil:
-		rows, err = s.QueryContext(ctx, values...)
-	default:
-		rows, err = on.pool.QueryContext(ctx, text, values...)
-	}
+	text, values := bulk.Bind(d.DB, text, args)
+	rows, err := d.query(ctx, on, text, values)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	return d.ScanRows(ctx, rows, dest)
+}
+
+func (d *DB) query(ctx context.Context, on preparer, text string, values []any) (*sql.Rows, error) {
+	if d.IsPostgres() {
+		values = append([]any{pgx.QueryExecModeCacheStatement}, values...)
+	}
+	s := d.statement(on.pool, text)
+	switch {
+	case on.tx != nil && s != nil:
+		return on.tx.StmtContext(ctx, s).QueryContext(ctx, values...)
+	case on.tx != nil:
+		return on.tx.QueryContext(ctx, text, values...)
+	case s != nil:
+		return s.QueryContext(ctx, values...)
+	default:
+		return on.pool.QueryContext(ctx, text, values...)
+	}
 }
 
 // Columns are those of a model, for the text of a question. A prepared one must name
@@ -55,50 +60,6 @@ func (d *DB) Columns(model any) string {
 		names = append(names, string(f.SQLName))
 	}
 	return strings.Join(names, ", ")
-}
-
-// Each is rows to join, a pointer to a slice of models: "WITH _v ?".
-type Each struct{ Models any }
-
-// numbered turns a text into what the engine prepares: lists and rows are arrays on
-// PostgreSQL, and JSON on SQLite.
-func (d *DB) numbered(text string, args []any) (string, []any) {
-	parts := strings.Split(text, "?")
-	if len(parts) != len(args)+1 {
-		panic(fmt.Sprintf("%d values for %q", len(args), text))
-	}
-	var b strings.Builder
-	var values []any
-	if d.IsPostgres() {
-		values = append(values, pgx.QueryExecModeCacheStatement)
-	}
-	for i, arg := range args {
-		part := parts[i]
-		switch arg := arg.(type) {
-		case Each:
-			s := newSet(d.DB, arg.Models)
-			from, columns := s.from(max(len(values), 1))
-			fmt.Fprintf(&b, "%s(%s) AS (%s)", part, s.names, from)
-			values = append(values, columns...)
-			continue
-		case []int64, []string:
-			if !d.IsPostgres() {
-				b.WriteString(part + "SELECT value FROM json_each(?)")
-				values = append(values, jsonOf(arg))
-				continue
-			}
-			part = strings.TrimSuffix(part, "IN (") + "= ANY ("
-		}
-		b.WriteString(part)
-		if d.IsPostgres() {
-			fmt.Fprintf(&b, "$%d", len(values))
-		} else {
-			b.WriteByte('?')
-		}
-		values = append(values, arg)
-	}
-	b.WriteString(parts[len(args)])
-	return b.String(), values
 }
 
 // statements are those that SQLite has prepared; pgx keeps its own. An engine inside

@@ -18,7 +18,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/migrations"
-
 )
 
 // A database in another encoding refuses names and subjects, or stores bytes that are no

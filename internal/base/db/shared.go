@@ -78,7 +78,7 @@ func (s *shared) join(p *part, run func([]*part)) {
 func (d *DB) AsyncCommitTx(ctx context.Context, fn func(context.Context, Session) error) error {
 	if d.IsPostgres() {
 		err := fn(ctx, autocommit{d.asyncCommit, d})
-		d.room.heard(err)
+		d.room.noteEnd(err)
 		return err
 	}
 	return d.SharedTx(ctx, func(ctx context.Context, tx Tx) error { return fn(ctx, tx) })
@@ -115,7 +115,7 @@ func (d *DB) runTogether(parts []*part) (failed bool) {
 		}
 		return nil
 	})
-	d.room.heard(err)
+	d.room.noteEnd(err)
 	for _, p := range parts {
 		if p.err == nil {
 			p.err = err

@@ -11,7 +11,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-
 )
 
 // A part that fails takes back its own writes and no others', whether it shares a

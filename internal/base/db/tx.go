@@ -34,6 +34,9 @@ func (tx Tx) OnEnd(f func(error)) { *tx.ends = append(*tx.ends, f) }
 // Writes starts to gather writes of the transaction.
 func (tx Tx) Writes() *Writes { return &Writes{tx: tx} }
 
+// Reads starts to gather questions of the transaction.
+func (tx Tx) Reads() *Reads { return &Reads{tx: tx} }
+
 // Prepared is DB.Prepared inside of the transaction.
 func (tx Tx) Prepared(ctx context.Context, dest any, text string, args ...any) error {
 	return tx.db.prepared(ctx, preparer{tx.db.DB.DB, tx.Tx.Tx}, dest, text, args)
@@ -65,7 +68,7 @@ func (d *DB) Tx(ctx context.Context, fn func(context.Context, Tx) error) error {
 		tx.ends = &ends
 		return fn(ctx, tx)
 	})
-	d.room.heard(err)
+	d.room.noteEnd(err)
 	return err
 }
 

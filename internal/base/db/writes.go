@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
+	"backstop/internal/base/db/bulk"
+
+	"github.com/jackc/pgx/v5"
 	"github.com/uptrace/bun/schema"
 )
 
@@ -19,21 +21,17 @@ type Writes struct {
 	err  error // of the queries that could not be written down
 }
 
-// write is one statement. columns are its values where it stays prepared; a
-// statement without them is complete in its text. Where rows is given, text is what
-// stands before the rows, and after what stands behind them.
+// write is one statement: complete in its text, or text, rows and what stands behind
+// them, which stays prepared.
 type write struct {
-	text    string
-	columns []any
-	guard   int64 // rows that it must change; negative = any number
-	rows    *set
-	after   string
+	text  string
+	rows  *bulk.Rows
+	after string
+	guard int64 // rows that it must change; negative = any number
 }
 
 // Tx is the transaction that Exec writes in.
 func (w *Writes) Tx() Tx { return w.tx }
-
-func (w *Writes) postgres() bool { return w.tx.conn != nil }
 
 // Add gathers a write whose result nobody reads. Exec returns the error of a query
 // that cannot be written down.
@@ -56,30 +54,20 @@ func (w *Writes) add(q schema.QueryAppender, guard int64) {
 // them. conflict is what follows ON, as in "CONFLICT DO NOTHING"; empty = a
 // conflict is an error.
 func (w *Writes) Insert(models any, conflict string) {
-	s := newSet(w.tx.db.DB, models)
+	rows := bulk.Of(w.tx.db.DB, models)
 	if conflict != "" {
 		conflict = " ON " + conflict
 	}
-	text := "INSERT INTO " + s.table + " (" + s.names + ") "
-	if w.postgres() {
-		from, columns := s.from(1)
-		w.list = append(w.list, write{text: text + from + conflict, columns: columns, guard: -1})
-		return
-	}
-	w.list = append(w.list, write{text: orFail(text), rows: &s, after: conflict, guard: -1})
+	text := w.tx.db.dialect.orFail("INSERT INTO " + rows.Table + " (" + rows.Names + ") ")
+	w.list = append(w.list, write{text: text, rows: rows, after: conflict, guard: -1})
 }
 
 // GuardEach gathers a compare-and-set that joins models, a pointer to a slice, as _v
 // and must change one row for each. update is the statement, the same for any values.
 func (w *Writes) GuardEach(models any, update string) {
-	s := newSet(w.tx.db.DB, models)
-	text := "WITH _v (" + s.names + ") AS ("
-	if w.postgres() {
-		from, columns := s.from(1)
-		w.list = append(w.list, write{text: text + from + ") " + update, columns: columns, guard: int64(s.len)})
-		return
-	}
-	w.list = append(w.list, write{text: text, rows: &s, after: ") " + orFail(update), guard: int64(s.len)})
+	rows := bulk.Of(w.tx.db.DB, models)
+	after := ") " + w.tx.db.dialect.orFail(update)
+	w.list = append(w.list, write{text: "WITH _v (" + rows.Names + ") AS (", rows: rows, after: after, guard: int64(rows.Len)})
 }
 
 // Exec sends what was gathered. ErrStale means that a guard met other rows than
@@ -90,7 +78,7 @@ func (w *Writes) Exec(ctx context.Context) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	if w.postgres() {
+	if w.tx.conn != nil {
 		return w.pipe(ctx, list)
 	}
 	for _, guards := range []bool{false, true} {
@@ -104,6 +92,25 @@ func (w *Writes) Exec(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// pipe sends statements together and reads their results together.
+func (w *Writes) pipe(ctx context.Context, list []write) error {
+	statements := make([]statement, len(list))
+	for i, x := range list {
+		statements[i] = statement{text: x.text}
+		if x.rows != nil {
+			from, values := x.rows.From(1)
+			statements[i] = statement{x.text + from + x.after, values}
+		}
+	}
+	return w.tx.pipeline(ctx, statements, func(i int, rows pgx.Rows) error {
+		rows.Close()
+		if list[i].guard >= 0 && rows.CommandTag().RowsAffected() != list[i].guard {
+			return ErrStale
+		}
+		return nil
+	})
 }
 
 // exec carries out one statement on an engine that needs no round trip for it.
@@ -130,17 +137,13 @@ func (x write) exec(ctx context.Context, tx Tx) error {
 func (x write) each(ctx context.Context, tx Tx) (changed int64, err error) {
 	// Nothing here waits for anything: to watch the context costs more than it saves.
 	ctx = context.WithoutCancel(ctx)
-	one := "(?" + strings.Repeat(", ?", len(x.rows.columns)-1) + ")"
-	for at := 0; at < x.rows.len; {
+	for at := 0; at < x.rows.Len; {
 		n := 1
-		for n*4 <= min(x.rows.len-at, 16) {
+		for n*4 <= min(x.rows.Len-at, 16) {
 			n *= 4
 		}
-		values := make([]any, 0, n*len(x.rows.columns))
-		for i := range n {
-			values = append(values, x.rows.row(at+i)...)
-		}
-		res, err := tx.execPrepared(ctx, x.text+"VALUES "+one+strings.Repeat(", "+one, n-1)+x.after, values...)
+		rows, values := x.rows.Values(at, n)
+		res, err := tx.execPrepared(ctx, x.text+rows+x.after, values...)
 		if err != nil {
 			return changed, err
 		}

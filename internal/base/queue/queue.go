@@ -114,7 +114,6 @@ type Client struct {
 	circuit circuit
 	window  window
 	buckets buckets
-	orphans orphanHunt
 }
 
 // New returns a Client on a connection that stays the caller's. It must respect
@@ -129,7 +128,6 @@ func New(rdb redis.UniversalClient, cfg Config) *Client {
 		asynq:   asynq.NewClientFromRedisClient(rdb),
 		circuit: circuit{born: time.Now()},
 		window:  window{rdb: rdb, memory: cfg.Memory, max: max(1, cfg.Window/Batch)},
-		orphans: orphanHunt{grace: orphanGrace},
 	}
 }
 

@@ -66,8 +66,8 @@ type Part string
 
 // Parts of a measurement.
 const (
-	All       Part = "all"       // raw limits and the product
-	Product   Part = "product"   // the product without the raw limits
+	All       Part = "all"       // what a client and a server without a product in between do, and the product
+	Product   Part = "product"   // the product alone
 	Isolation Part = "isolation" // what merchants feel of two that are sick
 )
 
@@ -175,21 +175,13 @@ func (b *bench) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	limits := b.o.Part == "" || b.o.Part == All
-	var redis *redisServer
-	if limits || b.postgres {
-		var err error
-		if redis, err = b.openRedis(ctx); err != nil {
-			return err
-		}
-		defer redis.close()
-	}
-	if limits {
-		if err := b.limits(ctx, redis); err != nil {
-			return err
+	if b.o.Part == "" || b.o.Part == All {
+		b.progress("direct posts")
+		if err := b.direct(ctx); err != nil {
+			return fmt.Errorf("measure direct posts: %w", err)
 		}
 	} else {
-		b.report.skip("the raw limits, and what is set against them")
+		b.report.skip("direct posts, and the ratios to them")
 	}
 	run := b.product
 	if b.o.Part == Isolation {
@@ -208,6 +200,11 @@ func (b *bench) measure(ctx context.Context) error {
 		return nil
 	}
 	b.progress("the product on PostgreSQL")
+	redis, err := b.openRedis(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.close()
 	schema, drop, err := b.schema(ctx)
 	if err != nil {
 		return err

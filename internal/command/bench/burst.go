@@ -62,10 +62,6 @@ func (s *subject) endToEnd(n int, spent time.Duration) figure {
 			share := figure{Group: s.name, Name: "embedded end to end, share of this", Unit: "", Value: embedded / f.Value}
 			s.report.add(share.atLeast(0.5, "≥ 1/2"))
 		}
-		if s.report.plain == 0 {
-			return f // it is not measured without the raw limits
-		}
-		return f.atLeast(s.report.plain/5, "≥ 1/5 of direct by net/http")
 	}
 	return f
 }

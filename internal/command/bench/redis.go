@@ -27,7 +27,7 @@ type redisServer struct {
 func (b *bench) openRedis(ctx context.Context) (*redisServer, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
-		b.report.skip("asynq and the memory of Redis: redis-server is not installed")
+		b.report.skip("the memory of Redis: redis-server is not installed")
 		return nil, nil
 	}
 	dir := filepath.Join(b.dir, "redis")

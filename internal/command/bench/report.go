@@ -37,7 +37,6 @@ func (f figure) atLeast(limit float64, words string) figure {
 // report collects figures.
 type report struct {
 	direct  float64 // per second, by the quickest client and server there are
-	plain   float64 // the same by the standard library
 	figures []figure
 	skipped []string
 

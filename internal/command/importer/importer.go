@@ -5,10 +5,11 @@
 // become orders in one transaction of a few statements. A crash before that
 // leaves nothing but rows in the staging table, which the next import clears.
 //
-// Orders that come in paid were booked, and their merchants told, by the other
-// system: they get no entry in the ledger and no notification, but a settled
-// attempt, so that a second payment of theirs is noticed. Open orders go on here
-// with timeout, callbacks and notifications like any other.
+// Orders come in by order.InsertStaged, not by payment.Confirm: those that are paid
+// were booked, and their merchants notified, by the other system. They get no entry
+// in the ledger and no notification, but a settled attempt, so that a second payment
+// of theirs is noticed. Open orders go on here with timeout, callbacks and
+// notifications like any other.
 package importer
 
 import (
@@ -47,7 +48,7 @@ type Env struct {
 	CheckURL func(string) error
 	// ClosingGrace is how long an order that comes in as closing waits for money.
 	ClosingGrace time.Duration
-	// Progress is told at most once a second, and at the end; nil is fine.
+	// Progress is called at most once a second, and at the end; nil is fine.
 	Progress func(Progress)
 }
 
@@ -95,12 +96,12 @@ func Import(ctx context.Context, env Env, name string, in io.Reader) (orders int
 	if err := r.read(ctx, in); err != nil {
 		return 0, err
 	}
-	r.tell("checking", true)
+	r.report("checking", true)
 	for try := 1; ; try++ {
 		if err := r.check(ctx); err != nil {
 			return 0, err
 		}
-		r.tell("taking over", true)
+		r.report("taking over", true)
 		err := r.show(ctx)
 		switch {
 		case err == nil:
@@ -124,7 +125,7 @@ type run struct {
 	rows     int
 	page     []*staged
 	problems Invalid
-	told     time.Time
+	reported time.Time
 }
 
 // read stages the lines. After the first problem it only reads on to find more.
@@ -204,15 +205,15 @@ func (r *run) stage(ctx context.Context) error {
 		})
 	})
 	r.page = r.page[:0]
-	r.tell("reading", false)
+	r.report("reading", false)
 	return err
 }
 
-func (r *run) tell(step string, now bool) {
-	if r.env.Progress == nil || !now && time.Since(r.told) < time.Second {
+func (r *run) report(step string, now bool) {
+	if r.env.Progress == nil || !now && time.Since(r.reported) < time.Second {
 		return
 	}
-	r.told = time.Now()
+	r.reported = time.Now()
 	r.env.Progress(Progress{Step: step, Lines: r.rows})
 }
 

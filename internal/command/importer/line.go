@@ -134,13 +134,13 @@ func (r *reading) parties(s *staged) {
 	if s.MerchantID, ok = r.known.merchants[r.Merchant]; r.Merchant == "" {
 		r.wrong("merchant", "missing")
 	} else if !ok {
-		r.wrong("merchant", "there is no merchant %q: apply it first", textlimit.Clip(r.Merchant, shownMost))
+		r.wrong("merchant", "there is no merchant %q: apply it first", textlimit.Clip(r.Merchant, maxShown))
 	}
 	sup, ok := r.known.suppliers[r.Supplier]
 	if s.SupplierID, s.AccountID = sup.ID, sup.AccountID; r.Supplier == "" {
 		r.wrong("supplier", "missing")
 	} else if !ok {
-		r.wrong("supplier", "there is no supplier %q: apply it first", textlimit.Clip(r.Supplier, shownMost))
+		r.wrong("supplier", "there is no supplier %q: apply it first", textlimit.Clip(r.Supplier, maxShown))
 	}
 	var err error
 	if s.Exponent, err = money.Exponent(r.Currency); r.Currency == "" {
@@ -270,5 +270,5 @@ func (r *reading) moment(field, text string, otherwise int64) int64 {
 	return at.UnixMicro()
 }
 
-// shownMost keeps a wrong text from filling the screen.
-const shownMost = 60
+// maxShown keeps a wrong text from filling the screen.
+const maxShown = 60

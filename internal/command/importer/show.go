@@ -136,22 +136,13 @@ func (r *run) showTx(ctx context.Context, tx db.Tx) error {
 	if n, _ := res.RowsAffected(); n != 1 {
 		return errors.New("the import stood still for so long that another one took it for dead: run it again")
 	}
-	res, err = tx.NewRaw("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, notify_url,"+
-		" request_digest, status, version, supplier_trade_no, paid_amount, close_reason, created_at, expires_at, next_at, paid_at, closed_at)"+
-		" SELECT id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, notify_url,"+
-		" '', status, version, supplier_trade_no, paid_amount, close_reason, created_at, expires_at, next_at, paid_at, closed_at"+
-		" FROM import_orders WHERE run_id = ?", r.id).Exec(ctx)
+	now := r.env.DB.Now()
+	n, err := order.InsertStaged(ctx, tx, r.id, now)
 	if err != nil {
 		return fmt.Errorf("take orders over: %w", err)
 	}
-	if n, _ := res.RowsAffected(); n != int64(r.rows) {
+	if n != int64(r.rows) {
 		return fmt.Errorf("only %d of %d orders were found staged: run the import again", n, r.rows)
-	}
-	now := r.env.DB.Now()
-	_, err = tx.NewRaw("INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at)"+
-		" SELECT history_id, id, version, '', status, ?, 'import', ? FROM import_orders WHERE run_id = ?", order.Imported, now, r.id).Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("write order history: %w", err)
 	}
 	_, err = tx.NewRaw("INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at)"+
 		" SELECT attempt_id, id, account_id, order_no, supplier_trade_no, attempt_status, CASE WHEN paid_amount > 0 THEN paid_amount ELSE amount END, ?, ?"+

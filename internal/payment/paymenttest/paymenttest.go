@@ -146,14 +146,16 @@ func (f *Fixture) AddSKU(t testing.TB, sku string, stock int64) {
 
 // Callback is an authentic message of success about an order; change what you
 // need.
-func (f *Fixture) Callback(orderNo, tradeNo string, amount int64) *payment.Received {
-	return &payment.Received{
+func (f *Fixture) Callback(orderNo, tradeNo string, amount int64) *payment.Message {
+	return &payment.Message{
 		Supplier: f.Supplier,
-		Callback: supplier.Callback{
+		Content: supplier.Callback{
 			EventKey: "trade:" + tradeNo + ":paid", OrderRef: orderNo, TradeNo: tradeNo, Status: supplier.Paid,
 			RawStatus: "OK", Amount: amount, Currency: Currency,
 		},
-		Record: payment.Record{ReceivedAt: f.DB.Now(), RemoteAddr: "127.0.0.1", Method: "POST", Body: []byte("order=" + orderNo)},
+		Source: payment.ByCallback(f.Supplier, payment.Record{
+			ReceivedAt: f.DB.Now(), RemoteAddr: "127.0.0.1", Method: "POST", Body: []byte("order=" + orderNo),
+		}),
 	}
 }
 

@@ -1,0 +1,162 @@
+package bulk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
+	"backstop/internal/base/db/dbtest"
+
+	"github.com/uptrace/bun"
+)
+
+// kind is a named text, as statuses are.
+type kind string
+
+type thing struct {
+	bun.BaseModel `bun:"table:things,alias:th"`
+
+	ID     int64           `bun:"id,pk"`
+	Kind   kind            `bun:"kind"`
+	Count  int             `bun:"count"`
+	Open   bool            `bun:"open"`
+	Body   []byte          `bun:"body"`
+	Detail json.RawMessage `bun:"detail,type:jsonb"`
+	At     *int64          `bun:"at"`
+	Trace  string          `bun:"trace,nullzero"`
+}
+
+func things(t *testing.T, d *db.DB) []thing {
+	t.Helper()
+	_, err := d.ExecContext(t.Context(), "CREATE TABLE things (id BIGINT PRIMARY KEY, kind TEXT NOT NULL, count BIGINT NOT NULL,"+
+		" open BOOLEAN NOT NULL, body BYTEA NOT NULL, detail JSONB NOT NULL, at BIGINT, trace TEXT)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := int64(1_700_000_000_000_000)
+	return []thing{
+		{ID: 1, Kind: "it's ?, $1 and \\ 收据", Count: 3, Open: true, Body: []byte{0, 255, '\''}, Detail: json.RawMessage(`[1]`), At: &at, Trace: "00-1"},
+		{ID: 2, Body: []byte{}, Detail: json.RawMessage(`{}`)},
+	}
+}
+
+// write sends what gather gathers in one transaction.
+func write(t *testing.T, d *db.DB, gather func(*db.Writes)) error {
+	t.Helper()
+	return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
+		gather(w)
+		return w.Exec(ctx)
+	})
+}
+
+func stored(t *testing.T, d *db.DB) []thing {
+	t.Helper()
+	var got []thing
+	if err := d.NewSelect().Model(&got).OrderExpr("id").Scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestRowsAreReadAsTheyWereWritten(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		want := things(t, d)
+		for range 2 { // the second time PostgreSQL has the statement prepared
+			err := write(t, d, func(w *db.Writes) { w.Insert(&want, "CONFLICT (id) DO UPDATE SET count = th.count + 1") })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		want[0].Count, want[1].Count = 4, 1
+		if got := stored(t, d); !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		err := write(t, d, func(w *db.Writes) { w.Insert(&want, "") })
+		if !db.IsUnique(err) {
+			t.Errorf("written again: %v", err)
+		}
+	})
+}
+
+func TestAGuardThatMissesOneRowTakesEverythingBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		rows := things(t, d)
+		if err := write(t, d, func(w *db.Writes) { w.Insert(&rows, "") }); err != nil {
+			t.Fatal(err)
+		}
+		const update = "UPDATE things AS th SET count = _v.count FROM _v WHERE th.id = _v.id AND th.kind = _v.kind"
+		rows[0].Count, rows[1].Count = 10, 11
+		if err := write(t, d, func(w *db.Writes) { w.GuardEach(&rows, update) }); err != nil {
+			t.Fatal(err)
+		}
+		want := stored(t, d)
+		if want[0].Count != 10 || want[1].Count != 11 {
+			t.Fatalf("counts %d and %d", want[0].Count, want[1].Count)
+		}
+		rows[0].Count, rows[1].Count, rows[1].Kind = 20, 21, "moved"
+		err := write(t, d, func(w *db.Writes) {
+			w.GuardEach(&rows, update)
+			w.Add(d.NewRaw("UPDATE things SET open = TRUE"))
+		})
+		if !errors.Is(err, db.ErrStale) {
+			t.Errorf("the guard met one of two rows: %v", err)
+		}
+		if got := stored(t, d); !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	})
+}
+
+func TestPreparedTakesListsAndRows(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		rows := things(t, d)
+		if err := write(t, d, func(w *db.Writes) { w.Insert(&rows, "") }); err != nil {
+			t.Fatal(err)
+		}
+		type pair struct {
+			ID   int64
+			Kind kind
+		}
+		for range 2 {
+			var got []int64
+			err := d.Prepared(t.Context(), &got, "WITH _v ? SELECT th.id FROM things AS th, _v WHERE th.id = _v.id AND th.kind = _v.kind"+
+				" AND th.id IN (?) AND th.count >= ? ORDER BY th.id",
+				bulk.Each(&[]pair{{1, rows[0].Kind}, {2, "other"}}), []int64{1, 2, 3}, 1)
+			if err != nil || !reflect.DeepEqual(got, []int64{1}) {
+				t.Errorf("%v, %v", got, err)
+			}
+		}
+	})
+}
+
+// What goes through a list or through joined rows arrives as it is: numbers beyond
+// what a float holds, and texts that some encoding of them would escape.
+func TestListsAndRowsKeepTheirValues(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		rows := things(t, d)[:1]
+		rows[0].ID, rows[0].Kind = 1<<62+1, "<a&b>\u2028\\u0041 \\ \" '?' $1 收据 🧾"
+		if err := write(t, d, func(w *db.Writes) { w.Insert(&rows, "") }); err != nil {
+			t.Fatal(err)
+		}
+		const update = "UPDATE things AS th SET count = th.count + 1, body = _v.body, detail = _v.detail, trace = _v.trace FROM _v WHERE th.id = _v.id AND th.kind = _v.kind"
+		for range 2 { // the second time it is prepared
+			if err := write(t, d, func(w *db.Writes) { w.GuardEach(&rows, update) }); err != nil {
+				t.Fatal(err)
+			}
+			rows[0].Count++
+			if got := stored(t, d); !reflect.DeepEqual(got, rows) {
+				t.Errorf("got  %+v\nwant %+v", got, rows)
+			}
+			var ids []int64
+			err := d.Prepared(t.Context(), &ids, "SELECT id FROM things WHERE id IN (?) AND kind IN (?)", []int64{1, rows[0].ID}, []string{"x", string(rows[0].Kind)})
+			if err != nil || len(ids) != 1 || ids[0] != rows[0].ID {
+				t.Errorf("found %v, %v", ids, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,144 @@
+// Package bulk puts sets of rows and lists of keys into statements whose text is the
+// same for any number of them, for the hot path: as literals, each batch would be a new
+// text to read, analyse and plan. Package db sends the statements; what is ordinary is
+// written by bun.
+package bulk
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect"
+	"github.com/uptrace/bun/schema"
+)
+
+// Rows are the rows of one statement.
+type Rows struct {
+	Table string // with its alias
+	Names string // of the columns, quoted
+	Len   int
+
+	postgres bool
+	types    []string
+	columns  []any // a slice each
+}
+
+// From is a query for the rows and its arguments, of which the first has that
+// number: an array per column on PostgreSQL, one JSON text on SQLite.
+func (r *Rows) From(number int) (query string, args []any) {
+	columns := make([]string, len(r.types))
+	if r.postgres {
+		for i, t := range r.types {
+			columns[i] = fmt.Sprintf("$%d::%s[]", number+i, t)
+		}
+		return "SELECT * FROM unnest(" + strings.Join(columns, ", ") + ")", r.columns
+	}
+	for i, t := range r.types {
+		columns[i] = fmt.Sprintf("value->>%d", i)
+		if t == "bytea" {
+			columns[i] = "unhex(" + columns[i] + ")"
+		}
+	}
+	return "SELECT " + strings.Join(columns, ", ") + " FROM json_each(?)", []any{r.json()}
+}
+
+// json is an array of rows, each of them an array.
+func (r *Rows) json() string {
+	rows := make([][]any, r.Len)
+	for i := range rows {
+		rows[i] = r.row(i)
+		for j, v := range rows[i] {
+			if b, ok := v.([]byte); ok {
+				rows[i][j] = hex.EncodeToString(b)
+			}
+		}
+	}
+	return jsonOf(rows)
+}
+
+func jsonOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("bulk: numbers and texts cannot be written: %v", err))
+	}
+	return string(text)
+}
+
+// Values are n rows from one on as "VALUES (?, …), …", and its arguments.
+func (r *Rows) Values(at, n int) (text string, args []any) {
+	one := "(?" + strings.Repeat(", ?", len(r.columns)-1) + ")"
+	args = make([]any, 0, n*len(r.columns))
+	for i := range n {
+		args = append(args, r.row(at+i)...)
+	}
+	return "VALUES " + one + strings.Repeat(", "+one, n-1), args
+}
+
+// row is the values of one row.
+func (r *Rows) row(i int) []any {
+	values := make([]any, len(r.columns))
+	for j, column := range r.columns {
+		values[j] = reflect.ValueOf(column).Index(i).Interface()
+	}
+	return values
+}
+
+// Of takes a pointer to a slice of models.
+func Of(d *bun.DB, models any) *Rows {
+	slice := reflect.Indirect(reflect.ValueOf(models))
+	model := slice.Type().Elem()
+	if model.Kind() == reflect.Pointer {
+		model = model.Elem()
+	}
+	table := d.Dialect().Tables().Get(model)
+	r := &Rows{Table: string(table.SQLName) + " AS " + string(table.SQLAlias), Len: slice.Len(), postgres: isPostgres(d)}
+	names := make([]string, len(table.Fields))
+	for i, f := range table.Fields {
+		column, sqlType := columnOf(slice, f)
+		names[i], r.types, r.columns = string(f.SQLName), append(r.types, sqlType), append(r.columns, column)
+	}
+	r.Names = strings.Join(names, ", ")
+	return r
+}
+
+func isPostgres(d *bun.DB) bool { return d.Dialect().Name() == dialect.PG }
+
+var jsonText = reflect.TypeFor[json.RawMessage]()
+
+// columnOf is one field of all rows, and its type in SQL.
+func columnOf(slice reflect.Value, f *schema.Field) (column any, sqlType string) {
+	switch kind := f.IndirectType.Kind(); {
+	case f.IsPtr && kind == reflect.Int64:
+		return gather(slice, f, func(v reflect.Value) *int64 { return v.Interface().(*int64) }), "bigint"
+	case kind == reflect.Int64 || kind == reflect.Int:
+		return gather(slice, f, reflect.Value.Int), "bigint"
+	case kind == reflect.Bool:
+		return gather(slice, f, reflect.Value.Bool), "boolean"
+	case kind == reflect.String && f.NullZero:
+		return gather(slice, f, func(v reflect.Value) *string {
+			if text := v.String(); text != "" {
+				return &text
+			}
+			return nil
+		}), "text"
+	case kind == reflect.String:
+		return gather(slice, f, reflect.Value.String), "text"
+	case f.IndirectType == jsonText:
+		return gather(slice, f, func(v reflect.Value) string { return string(v.Bytes()) }), "jsonb"
+	case kind == reflect.Slice && f.IndirectType.Elem().Kind() == reflect.Uint8:
+		return gather(slice, f, reflect.Value.Bytes), "bytea"
+	}
+	panic(fmt.Sprintf("%s.%s: no array of %s is known", f.Table.TypeName, f.GoName, f.IndirectType)) // our own model is wrong
+}
+
+func gather[T any](slice reflect.Value, f *schema.Field, of func(reflect.Value) T) []T {
+	column := make([]T, slice.Len())
+	for i := range column {
+		column[i] = of(reflect.Indirect(slice.Index(i)).FieldByIndex(f.Index))
+	}
+	return column
+}

@@ -1,0 +1,52 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// directTime is how long direct posts are measured.
+const directTime = 2 * time.Second
+
+// message is a notification as merchants get it.
+var message = []byte(`{"id":"ntf_0000000000","type":"order.paid","timestamp":"2026-01-01T00:00:00Z","data":{"order_no":"0000000000000000000","out_trade_no":"0000","merchant":"m1","amount":1999,"currency":"CNY","status":"paid","supplier":"wx-main","supplier_trade_no":"0000","paid_amount":1999,"version":3}}`)
+
+// direct posts straight to the sink: the ceiling of whatever is measured here.
+func (b *bench) direct(ctx context.Context) error {
+	s, err := openSink(0)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	c := newCaller(s.host(), connections)
+	defer c.close()
+	p := post{path: "/n", contentType: "application/json", body: message}
+	ctx, cancel := context.WithTimeout(ctx, directTime)
+	defer cancel()
+	const most = 1_000_000 // more than any machine posts within directTime
+	start := time.Now()
+	took, err := closedLoop(ctx, connections, most, func(int) error {
+		status, err := c.send(p, nil)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("the sink answered %d", status)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.report.direct = float64(len(took)) / time.Since(start).Seconds()
+	b.report.add(figure{Group: "limits", Name: "direct POST, 64 connections", Unit: "/s", Value: b.report.direct})
+	return nil
+}
+
+// rate is a figure per second, as a share of direct where that was measured.
+func (b *bench) rate(group, name string, n int, spent time.Duration) figure {
+	f := figure{Group: group, Name: name, Unit: "/s", Value: float64(n) / spent.Seconds()}
+	if b.report.direct > 0 {
+		f.Ratio = f.Value / b.report.direct
+	}
+	return f
+}

@@ -1,0 +1,100 @@
+package payment
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"backstop/internal/order"
+	"backstop/internal/supplier"
+)
+
+// Message is what a supplier says of one payment, on its way to the order.
+type Message struct {
+	Supplier supplier.Entry
+	Content  supplier.Callback
+	// Unreadable is set instead where the message is authentic but cannot be
+	// understood; Content is then what could be read of it.
+	Unreadable *supplier.Unreadable
+	Source     Source
+	Trace      string // names the span of the commit; empty = not followed
+}
+
+// Source is how a message came. The history of an order names its cause and actor.
+type Source struct {
+	Cause order.Cause
+	Actor string // as in order.History
+	// ID names the supplier call or the approval; a callback is named by its record.
+	ID int64
+	// Record is the raw call of a callback. It is stored, and its event key makes the
+	// same message a repeat. Any other source has none and is idempotent by the
+	// order's status and the trade number.
+	Record *Record
+	Waive  Waiver
+}
+
+// ByCallback is the source of a supplier's own call.
+func ByCallback(s supplier.Entry, r Record) Source {
+	return Source{Cause: order.ByCallback, Actor: "supplier:" + s.Code, Record: &r}
+}
+
+// Waiver is what two people decided to accept of one message. It is empty wherever
+// they did not.
+type Waiver struct {
+	Late    bool   // money for an order that is closed or failed
+	Amount  bool   // another amount than the order's: the one that was paid is booked
+	OrderNo string // the order that the money is booked for instead of the one that the message names
+}
+
+// Record is the raw call as it is kept for operators, secrets masked by the caller.
+type Record struct {
+	ReceivedAt int64 // Unix µs
+	RemoteAddr string
+	Method     string
+	Query      string
+	Header     string // "Name: value" lines
+	Body       []byte
+	Steps      []supplier.Step
+}
+
+// orderRef is the reference of the order that the message is about.
+func (m *Message) orderRef() string { return cmp.Or(m.Source.Waive.OrderNo, m.Content.OrderRef) }
+
+// key keeps two messages about one payment out of one transaction.
+func (m *Message) key() string {
+	ref := m.orderRef()
+	if ref == "" {
+		ref = "event " + m.Content.EventKey
+	}
+	return strconv.FormatInt(m.Supplier.AccountID, 36) + " " + ref
+}
+
+// trade is the supplier's number of the payment, within its account.
+func (m *Message) trade() tradeKey { return tradeKey{m.Supplier.AccountID, m.Content.TradeNo} }
+
+// digest is what makes two callbacks of one event key the same message: what it
+// says, and what it missed, if anything (see isRepeat).
+func (m *Message) digest(missed string) string {
+	c := m.Content
+	text := fmt.Appendf(nil, "%q %q %d %q %q", c.OrderRef, c.TradeNo, c.Amount, c.Currency, c.Status)
+	if missed != "" {
+		text = fmt.Appendf(text, " %q", missed)
+	}
+	return shortSum(text)
+}
+
+// bodySum tells one callback's body from another's; any other source has none.
+func (m *Message) bodySum() string {
+	if m.Source.Record == nil {
+		return ""
+	}
+	return shortSum(m.Source.Record.Body)
+}
+
+// shortSum tells one text from another.
+func shortSum(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}

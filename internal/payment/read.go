@@ -1,0 +1,184 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
+	"backstop/internal/compensation"
+	"backstop/internal/order"
+
+	"github.com/uptrace/bun"
+)
+
+// read loads and locks everything that the items may touch, orders first and by
+// id, so that two transactions never wait for each other in a circle.
+func (b *batch) read(ctx context.Context) error {
+	refs := make([]string, 0, len(b.items))
+	trades := make([]string, 0, len(b.items))
+	for _, m := range b.items {
+		if ref := m.orderRef(); ref != "" {
+			refs = append(refs, ref)
+		}
+		if m.Content.TradeNo != "" {
+			trades = append(trades, m.Content.TradeNo)
+		}
+		if !slices.Contains(b.accounts, m.Supplier.AccountID) {
+			b.accounts = append(b.accounts, m.Supplier.AccountID)
+		}
+	}
+	var err error
+	if b.orders, err = order.ByNos(ctx, b.tx, b.p.o.DB, refs); err != nil {
+		return err
+	}
+	if err := b.readByAttempt(ctx, refs); err != nil {
+		return err
+	}
+	if err := b.readRest(ctx, trades); err != nil {
+		return err
+	}
+	return b.readDisputed(ctx)
+}
+
+// readByAttempt finds the orders of references that are no order numbers: those
+// of a second attempt.
+func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
+	refs = slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return b.orders[ref] != nil })
+	if len(refs) == 0 {
+		return nil
+	}
+	var rows []*Attempt
+	if err := b.tx.NewSelect().Model(&rows).Where("pa.account_id IN (?)", bun.List(b.accounts)).
+		Where("pa.supplier_ref IN (?)", bun.List(refs)).Scan(ctx); err != nil {
+		return fmt.Errorf("find attempts: %w", err)
+	}
+	ids := make([]int64, len(rows))
+	for i, a := range rows {
+		ids[i] = a.OrderID
+	}
+	byID, err := order.ByIDs(ctx, b.tx, b.p.o.DB, ids)
+	if err != nil {
+		return err
+	}
+	for _, a := range rows {
+		for _, m := range b.items {
+			if m.orderRef() == a.SupplierRef && m.Supplier.AccountID == a.AccountID {
+				b.orders[a.SupplierRef] = byID[a.OrderID]
+			}
+		}
+	}
+	return nil
+}
+
+// readRest loads the orders' attempts, the orders that trade numbers settled, and the
+// callbacks that were taken before, in one round trip.
+//
+// Trade numbers are looked up without their account, and keys one by one: as long
+// as the planner knows nothing of a table, it would rather read all that ever came
+// by an account.
+func (b *batch) readRest(ctx context.Context, trades []string) error {
+	ids := []int64{0}
+	for _, o := range b.orders {
+		ids = append(ids, o.ID)
+	}
+	if len(trades) == 0 {
+		trades = []string{""}
+	}
+	var keys []callbackKey
+	for _, m := range b.items {
+		if m.Source.Record != nil {
+			keys = append(keys, callbackKey{m.Supplier.AccountID, m.Content.EventKey})
+		}
+	}
+	b.attempts, b.trades, b.known = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{}
+	const attempts = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at FROM payment_attempts"
+	r := b.tx.Reads()
+	r.Add(b.addAttempt, attempts+" WHERE order_id IN (?) UNION ALL "+attempts+
+		" WHERE supplier_trade_no IN (?) AND status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> ''", ids, trades)
+	r.Add(b.addKey, "WITH _k ? SELECT k.account_id, k.event_key, k.digest, k.callback_id FROM callback_keys AS k, _k"+
+		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key", bulk.Each(&keys))
+	if err := r.Exec(ctx); err != nil {
+		return fmt.Errorf("read attempts and keys: %w", err)
+	}
+	return nil
+}
+
+// callbackKey is a row of the keys that readRest looks for.
+type callbackKey struct {
+	AccountID int64
+	EventKey  string
+}
+
+// addAttempt notes an attempt, which may be found by its order and by its trade number.
+func (b *batch) addAttempt(row db.Row) error {
+	a := new(Attempt)
+	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt, &a.UpdatedAt); err != nil {
+		return err
+	}
+	if a.settled() && a.SupplierTradeNo != "" {
+		b.trades[tradeKey{a.AccountID, a.SupplierTradeNo}] = a.OrderID
+	}
+	same := func(x *Attempt) bool { return x.ID == a.ID }
+	if !slices.ContainsFunc(b.attempts[a.OrderID], same) {
+		b.attempts[a.OrderID] = append(b.attempts[a.OrderID], a)
+	}
+	return nil
+}
+
+func (b *batch) addKey(row db.Row) error {
+	var key eventKey
+	var callbackID int64
+	err := row.Scan(&key.account, &key.key, &key.digest, &callbackID)
+	b.known[key] = callbackID
+	return err
+}
+
+// readDisputed finds the orders of disputes by their trade numbers, as a dispute carries
+// no reference of ours: those that were paid by one, and those whose exception says that
+// the supplier holds the money. Only a batch with a dispute asks.
+func (b *batch) readDisputed(ctx context.Context) error {
+	ids, held := map[tradeKey]int64{}, []string{}
+	for _, m := range b.items {
+		if m.Content.Dispute == nil || m.Content.TradeNo == "" {
+			continue
+		}
+		if id := b.trades[m.trade()]; id != 0 {
+			ids[m.trade()] = id
+		} else {
+			held = append(held, m.Content.TradeNo)
+		}
+	}
+	if len(held) > 0 {
+		var rows []struct {
+			AccountID int64
+			Subject   string
+			OrderID   int64
+		}
+		err := b.tx.NewRaw("SELECT su.account_id, x.subject, x.order_id FROM suppliers AS su JOIN exceptions AS x ON x.supplier_id = su.id"+
+			" WHERE su.account_id IN (?) AND x.kind IN (?) AND x.subject IN (?) AND x.order_id <> 0",
+			bun.List(b.accounts), bun.List(compensation.HeldKinds), bun.List(held)).Scan(ctx, &rows)
+		if err != nil {
+			return fmt.Errorf("find disputed money: %w", err)
+		}
+		for _, x := range rows {
+			ids[tradeKey{x.AccountID, x.Subject}] = x.OrderID
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var rows []*order.Order
+	if err := b.tx.NewSelect().Model(&rows).Where("o.id IN (?)", bun.List(slices.Collect(maps.Values(ids)))).Scan(ctx); err != nil {
+		return fmt.Errorf("find disputed orders: %w", err)
+	}
+	b.disputed = make(map[tradeKey]*order.Order, len(ids))
+	for trade, id := range ids {
+		if i := slices.IndexFunc(rows, func(o *order.Order) bool { return o.ID == id }); i >= 0 {
+			b.disputed[trade] = rows[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package pages
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"backstop/internal/alert"
+	"backstop/internal/base/text"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// AlertsData is the page of alerts.
+type AlertsData struct {
+	Rules                 []alert.Rule
+	Editing               *alert.Rule // open for a change
+	Alerts                []alert.Alert
+	Firing                int64           // how many fire now, whatever the filter says
+	Messages              []alert.Message // the newest
+	Targets               []string        // names, without secrets
+	CanTest, CanConfigure bool
+	FormKey               string
+	Tested, Changed       bool // what the person has just done
+	Wrong                 bool // the change of a rule was none that can be kept
+	// Typed is what the form held then: nobody writes it twice.
+	Typed func(field string) string
+}
+
+var alertStatesInOrder = []string{alert.Firing, alert.Resolved, alert.Happened}
+
+var messageStates = map[string]ui.State{
+	alert.Waiting: {Kind: "info", Icon: "clock", Label: tMsgWaiting},
+	alert.Sent:    {Kind: "ok", Icon: "check", Label: tMsgSent},
+	alert.Failed:  {Kind: "bad", Icon: "x", Label: tMsgFailed},
+}
+
+// typed is what a field of the rule's form shows: what the person wrote, where that
+// was not kept, else what the rule has.
+func (v AlertsData) typed(field, is string) string {
+	if v.Wrong && v.Typed != nil {
+		return v.Typed(field)
+	}
+	return is
+}
+
+// messageHow says how the first message is sent.
+func (v AlertsData) messageHow() text.Text {
+	if len(v.Targets) == 0 {
+		return tNoTargets
+	}
+	return tMsgNoneHow
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+func ruleLink(name string) templ.SafeURL {
+	return templ.URL("/alerts?rule=" + url.QueryEscape(name) + "#change")
+}
+
+func rulePath(name string) templ.SafeURL { return templ.URL("/alerts/rules/" + url.PathEscape(name)) }
+
+// limitOf says at which level a rule fires; one about nothing to measure has none.
+func limitOf(p *ui.Page, r alert.Rule) string {
+	if !r.Watches() {
+		return p.T(text.None)
+	}
+	if r.Clear < r.Fire {
+		return p.T(tAbove, alert.Level(r.Name, r.Fire))
+	}
+	return p.T(tBelow, alert.Level(r.Name, r.Fire))
+}
+
+func clearOf(p *ui.Page, r alert.Rule) string {
+	if !r.Watches() {
+		return p.T(text.None)
+	}
+	return alert.Level(r.Name, r.Clear)
+}
+
+// secondsText writes seconds, or nothing where there are none.
+func secondsText(p *ui.Page, seconds int64) string {
+	if seconds == 0 {
+		return p.T(text.None)
+	}
+	if seconds < 60 {
+		return strconv.FormatInt(seconds, 10) + " s"
+	}
+	return p.Took(time.Duration(seconds) * time.Second)
+}
+
+// alertOf is what an alert is about: a kind of exceptions, everything, or a name.
+func alertOf(p *ui.Page, subject string) string {
+	if w, ok := ui.ExceptionKinds[subject]; ok {
+		return p.T(w)
+	}
+	if subject == "all" {
+		return p.T(text.All)
+	}
+	return alert.Subject(subject, p.Language)
+}
+
+// levelOf is an alert's worst level; one that only happened has none.
+func levelOf(p *ui.Page, a alert.Alert) string {
+	if a.State == alert.Happened {
+		return p.T(text.None)
+	}
+	level := alert.Level(a.Rule, a.Value)
+	for _, m := range a.Sums {
+		level += " · " + sum(m.Minor, m.Currency)
+	}
+	return level
+}
+
+// Texts of this page.
+var (
+	tRules         = text.Text{ZH: "规则", EN: "Rules"}
+	tLimit         = text.Text{ZH: "触发", EN: "Fires at"}
+	tClears        = text.Text{ZH: "恢复", EN: "Ends at"}
+	tWindow        = text.Text{ZH: "统计窗口", EN: "Measured over"}
+	tHold          = text.Text{ZH: "持续", EN: "For at least"}
+	tQuietFor      = text.Text{ZH: "静默", EN: "Quiet for"}
+	tEnabled       = text.Text{ZH: "启用", EN: "On"}
+	tDisabled      = text.Text{ZH: "停用", EN: "Off"}
+	tChange        = text.Text{ZH: "修改", EN: "Change"}
+	tChangeRule    = text.Text{ZH: "修改规则：%s", EN: "Change the rule: %s"}
+	tLimitHow      = text.Text{ZH: "超过触发值并持续一段时间才告警；回到恢复值才结束，中间的间隔避免来回响。", EN: "An alert fires beyond the first level and ends at the second; the gap keeps it from ringing back and forth."}
+	tWindowHow     = text.Text{ZH: "秒，整分钟，最多 3600。", EN: "Seconds, whole minutes, at most 3600."}
+	tQuietHow      = text.Text{ZH: "秒。同一对象在这段时间内不重复告警。", EN: "Seconds. The same subject does not ring again within them."}
+	tHoldHow       = text.Text{ZH: "秒。0 表示立即。", EN: "Seconds. 0 is at once."}
+	tAbove         = text.Text{ZH: "高于 %s", EN: "above %s"}
+	tBelow         = text.Text{ZH: "低于 %s", EN: "below %s"}
+	tFiringCount   = text.Text{ZH: "正在告警：%s 条", EN: "Firing now: %s"}
+	tAlertSubject  = text.Text{ZH: "对象", EN: "Subject"}
+	tWorst         = text.Text{ZH: "最差值", EN: "Worst"}
+	tTimes         = text.Text{ZH: "次数", EN: "Times"}
+	tEnded         = text.Text{ZH: "结束", EN: "Ended"}
+	tAlertsNone    = text.Text{ZH: "没有告警", EN: "No alerts"}
+	tAlertsNoneHow = text.Text{ZH: "队列过长、成功率过低、数据库或 Redis 故障、新的异常都会列在这里。", EN: "Long queues, low success rates, trouble with the database or Redis and new exceptions would stand here."}
+	tMessages      = text.Text{ZH: "发出的消息", EN: "Messages"}
+	tTarget        = text.Text{ZH: "目标", EN: "Target"}
+	tMessage       = text.Text{ZH: "内容", EN: "Text"}
+	tMsgNone       = text.Text{ZH: "还没有发过消息", EN: "No message was sent yet"}
+	tMsgNoneHow    = text.Text{ZH: "点“发送测试告警”检查目标是否可用。", EN: "Send a test alert to see whether the targets work."}
+	tMsgWaiting    = text.Text{ZH: "待发送", EN: "Waiting"}
+	tMsgSent       = text.Text{ZH: "已送达", EN: "Sent"}
+	tMsgFailed     = text.Text{ZH: "已放弃", EN: "Given up"}
+	tNoTargets     = text.Text{ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。", EN: "Nobody is told: set BACKSTOP_ALERT_URLS."}
+	tTargets       = text.Text{ZH: "目标：%s", EN: "Targets: %s"}
+	tTestAlert     = text.Text{ZH: "发送测试告警", EN: "Send a test alert"}
+	tTestAlertHow  = text.Text{ZH: "会发给每个目标一条测试消息，走与真实告警相同的路。", EN: "Each target gets one message, on the way that real alerts take."}
+	tDoneTest      = text.Text{ZH: "测试告警已排队，几秒内发出；结果见下方“发出的消息”。", EN: "The test goes out within seconds; see Messages below for what became of it."}
+	tDoneRule      = text.Text{ZH: "规则已保存，10 秒内生效。", EN: "The rule is kept and counts within 10 seconds."}
+	tBadRule       = text.Text{ZH: "规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。", EN: "The rule was not kept: it must end on the other side of where it fires, nothing may be negative, the window is whole minutes up to 3600 seconds, and times are 7 days at most."}
+)

@@ -1,0 +1,206 @@
+package pages
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"backstop/internal/base/text"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/internal/notify"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// NotificationData is what one notification's page shows.
+type NotificationData struct {
+	*console.Notification
+	CanResend bool
+	// CanControl: the person may open and close breakers.
+	CanControl bool
+	Key        string // of the form
+}
+
+// ExceptionData is what one exception's page shows.
+type ExceptionData struct {
+	*console.Exception
+	Saved                            bool   // what the person has just sent was kept
+	Key                              string // of the one form that is sent
+	CanComment, CanAssign, CanSettle bool
+	MaySettle                        []string // the roles that may end it
+	People                           []string // who may take it in hand
+}
+
+// reference names what the exception's subject is.
+func (x ExceptionData) reference() text.Text {
+	switch x.Kind {
+	case compensation.DisputeOpened:
+		return text.DisputeNo
+	case compensation.UnknownEvent:
+		return text.EventType
+	}
+	return tReference
+}
+
+// open says whether people may still work on it.
+func (x ExceptionData) open() bool {
+	return x.State == compensation.Opened || x.State == compensation.Assigned
+}
+
+// ended says whether it may be opened again.
+func (x ExceptionData) ended() bool {
+	return x.State == compensation.Resolved || x.State == compensation.Ignored
+}
+
+func (x ExceptionData) money() bool { return compensation.CarriesMoney(x.Kind) }
+
+var outcomeWords = map[compensation.Outcome]text.Text{
+	compensation.RefundedElsewhere: tOutRefunded,
+	compensation.AcceptedElsewhere: tOutAccepted,
+	compensation.NoEffect:          tOutNone,
+}
+
+func outcomeWord(o compensation.Outcome) text.Text { return ui.TextFor(outcomeWords, o) }
+
+// endText is how an exception about money ended, in one line; "" = nothing is
+// known of it.
+func endText(p *ui.Page, x *compensation.Item) string {
+	if x.Outcome == "" {
+		return ""
+	}
+	ended := p.T(outcomeWord(x.Outcome))
+	if x.Reference != "" {
+		ended += " · " + p.T(text.Proof) + p.T(text.Colon) + x.Reference
+	}
+	return ended
+}
+
+func callbackLink(id int64) templ.SafeURL {
+	return templ.URL("/callbacks/" + strconv.FormatInt(id, 10))
+}
+
+// notificationLink leads to a notification; one of a subscriber shares its event
+// with the merchant's.
+func notificationLink(d console.Delivery) templ.SafeURL {
+	link := "/notifications/" + d.PublicID
+	if d.House {
+		link += "?delivery=" + strconv.FormatInt(d.ID, 10)
+	}
+	return templ.URL(link)
+}
+
+func exceptionPageLink(id int64) templ.SafeURL {
+	return templ.URL("/exceptions/" + console.ExceptionID(id))
+}
+
+// rawCallback is a callback as it came, without what opens something.
+func rawCallback(c *console.CallbackDetail) string {
+	safe := c.Callback
+	safe.Headers = console.SafeHeaders(c.Headers)
+	return rawRequest(&safe)
+}
+
+// indented writes JSON over several lines; other text stays as it is.
+func indented(raw string) string {
+	var v any
+	if json.Unmarshal([]byte(raw), &v) != nil {
+		return raw
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if e.Encode(v) != nil {
+		return raw
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// attemptState is how one attempt ended.
+func attemptState(a notify.Attempt) ui.State {
+	if a.Class == notify.OK {
+		return ui.State{Kind: "ok", Icon: "check", Label: text.ClassOK}
+	}
+	return ui.State{Kind: "bad", Icon: "x", Label: ui.ClassText(a.Class)}
+}
+
+// httpStatus is the merchant's answer in a word of its own; "–" = none came.
+func httpStatus(p *ui.Page, status int) string {
+	if status == 0 {
+		return p.T(text.None)
+	}
+	return strconv.Itoa(status)
+}
+
+// slowAnswer is the time of an answer, in µs, from which a merchant is slow.
+const slowAnswer = 3_000_000
+
+// triesDrawn bounds the bars of one row.
+const triesDrawn = 6
+
+// triesOf are the attempts of a notification as bars: f failed, s succeeded, n
+// still to come.
+func triesOf(d console.Delivery) (bars []string) {
+	for range min(d.Delivery.Attempts, triesDrawn) {
+		bars = append(bars, "f")
+	}
+	if d.Status == notify.Delivered && len(bars) > 0 {
+		bars[len(bars)-1] = "s"
+	}
+	if d.NextAt != nil {
+		bars = append(bars, "n")
+	}
+	return bars
+}
+
+// planLink is where the dry run of this list is asked for.
+func planLink(l ui.List) string {
+	if q := l.Values.Encode(); q != "" {
+		return "/notifications/plans?" + q
+	}
+	return "/notifications/plans"
+}
+
+// deliveryState is how a notification stands, a parked one among them.
+func deliveryState(status notify.Status, parked bool) ui.State {
+	if parked {
+		return ui.Look(ui.ToldStates, "parked")
+	}
+	return ui.Look(ui.DeliveryStates, string(status))
+}
+
+// Texts of this page.
+var (
+	tCallback     = text.Text{ZH: "供应商回调", EN: "Callback"}
+	tPassed       = text.Text{ZH: "通过", EN: "passed"}
+	tNotPassed    = text.Text{ZH: "未通过", EN: "not passed"}
+	tRefusedNote  = text.Text{ZH: "这个回调在门口被拒绝：没有改变任何订单，只留下一份有限的记录。", EN: "This callback was refused at the door: it changed no order, and only a bounded record of it is kept."}
+	tAttemptsHead = text.Text{ZH: "每次尝试", EN: "Attempts"}
+	tAttemptsCut  = text.Text{ZH: "只显示最早的 %s 次。", EN: "Only the first %s are shown."}
+	tNotTried     = text.Text{ZH: "还没有尝试", EN: "Not tried yet"}
+	tNotTriedHow  = text.Text{ZH: "到了时间会自动发送；没有地址的通知不会发送。", EN: "It goes out by itself when its time comes; one without an address never does."}
+	tSays         = text.Text{ZH: "通知内容", EN: "What it says"}
+	tSeenN        = text.Text{ZH: "报告 %s 次", EN: "times reported: %s"}
+	tWhatIsWrong  = text.Text{ZH: "问题", EN: "What is wrong"}
+	tReference    = text.Text{ZH: "流水号或通知编号", EN: "Supplier's number or notification"}
+	tItsCallbacks = text.Text{ZH: "这个编号的全部回调", EN: "All callbacks of this number"}
+	tPeopleSaid   = text.Text{ZH: "人工处理记录", EN: "What people said and did"}
+	tNobodyYet    = text.Text{ZH: "还没有人处理", EN: "Nobody did anything yet"}
+	tNobodyYetHow = text.Text{ZH: "备注、分派和解决都会记在这里。", EN: "Notes, assignments and the end of it stand here."}
+	tInHand       = text.Text{ZH: "负责人", EN: "In whose hands"}
+	tInNobodys    = text.Text{ZH: "没有人", EN: "Nobody"}
+	tAssign       = text.Text{ZH: "分派", EN: "Assign"}
+	tSettle       = text.Text{ZH: "处理完成（核销）", EN: "Resolve"}
+	tSettleHow    = text.Text{ZH: "只记录已经处理好，不会改变订单，也不会动钱。同一事实再次出现时会重新打开。", EN: "It records that the matter is settled. It changes no order and moves no money. Reported again, it is open again."}
+	tSettleMoney  = text.Text{ZH: "此处不会动钱：请先在渠道或银行处理好，再记录结果和凭证。", EN: "No money moves here: settle it with the supplier or the bank first, then record the outcome and what proves it."}
+	tOutRefunded  = text.Text{ZH: "已在别处退款", EN: "Refunded elsewhere"}
+	tOutAccepted  = text.Text{ZH: "已在别处入账", EN: "Accepted elsewhere"}
+	tOutNone      = text.Text{ZH: "无资金影响", EN: "No effect on money"}
+	tProofRule    = text.Text{ZH: "例如渠道退款单号，最多 200 个字符；无资金影响时可不填", EN: "Such as the supplier's refund number, at most 200 characters; optional where there was no effect"}
+	tIgnore       = text.Text{ZH: "忽略：再次出现时不重新打开，也不告警", EN: "Ignore: reported again, it stays closed and does not alert"}
+	tReopen       = text.Text{ZH: "重新打开", EN: "Open again"}
+	tReopenHow    = text.Text{ZH: "异常回到待处理并再次告警；之前的结果留在审计中。", EN: "The exception waits again and alerts again; how it ended stays in the audit."}
+	tOnlyRoles    = text.Text{ZH: "涉及资金：只有 %s 可以核销或重新打开。", EN: "This is about money: only %s may resolve it or open it again."}
+)

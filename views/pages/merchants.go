@@ -1,0 +1,172 @@
+package pages
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/text"
+	"backstop/internal/breaker"
+	"backstop/internal/console"
+	"backstop/internal/notify"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// MerchantData is the page of one merchant.
+type MerchantData struct {
+	*console.Merchant
+	CanControl, CanPing bool
+	FormKey             string
+	Did                 *audit.Row // by the form that led here
+}
+
+func merchantLink(code string) templ.SafeURL { return templ.SafeURL("/merchants/" + urlQuery(code)) }
+
+// act is the address of an act on the merchant.
+func (d MerchantData) act(path string) string { return string(merchantLink(d.Code)) + "/" + path }
+
+// says is how the breaker stands and what comes next.
+func (d MerchantData) says(p *ui.Page) string {
+	switch d.state() {
+	case breaker.Open:
+		next := p.T(tBreakerIdle)
+		if d.Breaker.ByHand {
+			next = p.T(tBreakerHand)
+		} else if d.Held {
+			next = p.T(tBreakerUntil, p.Short(d.Breaker.OpenUntil))
+		}
+		return joinSentences(p, p.T(tBreakerWhy, breakerCause(p, d.Breaker.Cause, d.Breaker.Failures)), next)
+	case breaker.HalfOpen:
+		return p.T(tBreakerProbing)
+	}
+	return p.T(tBreakerWell)
+}
+
+// joinSentences puts them after each other; Chinese has no space between.
+func joinSentences(p *ui.Page, all ...string) string {
+	if p.Language == "en" {
+		return strings.Join(all, " ")
+	}
+	return strings.Join(all, "")
+}
+
+// orNone is a value, or what stands for none.
+func orNone(p *ui.Page, value string) string {
+	if value == "" {
+		return p.T(text.None)
+	}
+	return value
+}
+
+// schedule is the preset's name, or the waits themselves.
+func (d MerchantData) schedule() string {
+	if d.Settings.Schedule != "list" {
+		return d.Settings.Schedule
+	}
+	waits := make([]string, len(d.Settings.WaitsMS))
+	for i, ms := range d.Settings.WaitsMS {
+		waits[i] = noZeros.Replace((time.Duration(ms) * time.Millisecond).String() + " ")
+	}
+	return strings.TrimSpace(strings.Join(waits, ""))
+}
+
+// noZeros writes a wait as people declare it: 10m, not 10m0s.
+var noZeros = strings.NewReplacer("h0m0s ", "h ", "m0s ", "m ")
+
+// rate is how many attempts all nodes may make, which may be less than one a second.
+func (d MerchantData) rate() string {
+	return strconv.FormatFloat(d.Settings.RatePerSecond, 'f', -1, 64) + "/s"
+}
+
+// state is the breaker's state; a merchant that never failed has none and is well.
+func (d MerchantData) state() breaker.State {
+	if d.Breaker == nil {
+		return breaker.Closed
+	}
+	return d.Breaker.State
+}
+
+// eventsOf are the types of events that an address takes.
+func eventsOf(p *ui.Page, a console.Address) string {
+	if len(a.Events) == 0 {
+		return p.T(tAllEvents)
+	}
+	return strings.Join(a.Events, ", ")
+}
+
+func addressState(a console.Address) ui.State {
+	switch {
+	case a.DisabledAt != nil:
+		return ui.State{Kind: "bad", Icon: "ban", Label: tDisabledWord}
+	case a.Failures > 0:
+		return ui.State{Kind: "warn", Icon: "activity", Label: tAddressFailing}
+	case a.OKAt != nil:
+		return ui.State{Kind: "ok", Icon: "check", Label: text.Healthy}
+	}
+	return ui.State{Kind: "idle", Icon: "clock", Label: text.Quiet}
+}
+
+func millis(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+
+func pingState(a *notify.Attempt) ui.State {
+	if a.Class == "ok" {
+		return ui.State{Kind: "ok", Icon: "check", Label: ui.ClassText(a.Class)}
+	}
+	return ui.State{Kind: "bad", Icon: "x", Label: ui.ClassText(a.Class)}
+}
+
+// Texts of this page.
+var (
+	tMerchantsNone   = text.Text{ZH: "还没有商户", EN: "No merchants yet"}
+	tMerchantsHow    = text.Text{ZH: "在 YAML 文件中声明商户，再运行 backstop apply。", EN: "Declare them in a YAML file and run backstop apply."}
+	tLastOK          = text.Text{ZH: "最近成功", EN: "Last taken"}
+	tLastFailed      = text.Text{ZH: "最近失败", EN: "Last failed"}
+	tDisabledWord    = text.Text{ZH: "已停用", EN: "Disabled"}
+	tBreakerTitle    = text.Text{ZH: "熔断器", EN: "Breaker"}
+	tBreakerWell     = text.Text{ZH: "通知正常发送。", EN: "Notifications flow."}
+	tBreakerWhy      = text.Text{ZH: "断开原因：%s。", EN: "It opened: %s."}
+	tBreakerUntil    = text.Text{ZH: "%s 放行一笔探测。", EN: "One notification goes as a probe at %s."}
+	tBreakerIdle     = text.Text{ZH: "该商户已无处可通知，熔断器不拦截：通知直接转为异常。", EN: "It holds nothing back: there is nowhere to tell this merchant, and its notifications become exceptions."}
+	tBreakerHand     = text.Text{ZH: "由人断开，需要人合上。", EN: "A person opened it, and a person must close it."}
+	tBreakerProbing  = text.Text{ZH: "正在用一笔通知探测。", EN: "One notification is being tried."}
+	tParkedCount     = text.Text{ZH: "%s 笔在等待", EN: "%s parked"}
+	tOpenBreaker     = text.Text{ZH: "断开", EN: "Open"}
+	tCloseBreaker    = text.Text{ZH: "合上", EN: "Close"}
+	tProbeBreaker    = text.Text{ZH: "立即探测", EN: "Probe now"}
+	tOpenBreakerT    = text.Text{ZH: "断开熔断器", EN: "Open the breaker"}
+	tProbeBreakerT   = text.Text{ZH: "立即放行一笔探测", EN: "Try one notification now"}
+	tOpenBreakerHow  = text.Text{ZH: "这个商户的所有通知都会等待，直到有人合上。", EN: "All notifications of this merchant wait until somebody closes it."}
+	tCloseBreakerHow = text.Text{ZH: "等待的通知会陆续发出，先慢后快。", EN: "What waits is sent, slowly at first."}
+	tProbeBreakerHow = text.Text{ZH: "发一笔等待中的通知；成功就陆续补发其余的。", EN: "One parked notification is sent. If it is taken, the others follow."}
+	tHistoryTitle    = text.Text{ZH: "熔断经过", EN: "What the breaker did"}
+	tHistoryNone     = text.Text{ZH: "从未断开", EN: "It has never been open"}
+	tHistoryNoneHow  = text.Text{ZH: "连续失败或失败率过高时会断开。", EN: "It opens when too many attempts fail."}
+	tBecameWord      = text.Text{ZH: "变为", EN: "Became"}
+	tCause           = text.Text{ZH: "起因", EN: "Cause"}
+	tAddresses       = text.Text{ZH: "通知地址", EN: "Addresses"}
+	tAddressesNone   = text.Text{ZH: "没有通知地址", EN: "No address"}
+	tAddressesHow    = text.Text{ZH: "在 notify.urls 或 notify.endpoints 里声明。没有地址时，只有订单自带地址的事件会发送，其余记为未发送。", EN: "Declare some under notify.urls or notify.endpoints. Without one, only orders that name an address of their own are told; all else is kept as not sent."}
+	tChannel         = text.Text{ZH: "方式", EN: "Channel"}
+	tAllEvents       = text.Text{ZH: "全部", EN: "all"}
+	tAddressFailing  = text.Text{ZH: "连续失败", EN: "Failing"}
+	tEnable          = text.Text{ZH: "恢复", EN: "Enable"}
+	tEnableT         = text.Text{ZH: "恢复这个地址", EN: "Use this address again"}
+	tEnableHow       = text.Text{ZH: "各节点在两秒内恢复向它发送。", EN: "Every node sends to it again within two seconds."}
+	tPing            = text.Text{ZH: "测试", EN: "Ping"}
+	tPingT           = text.Text{ZH: "发送测试通知", EN: "Send a ping"}
+	tPingHow         = text.Text{ZH: "向这个地址发一条类型为 ping 的签名通知，马上显示它的应答。", EN: "A signed notification of the type ping goes to this address, and its answer is shown at once."}
+	tPinged          = text.Text{ZH: "测试通知的应答", EN: "The answer to the ping"}
+	tHowTold         = text.Text{ZH: "通知设置", EN: "How it is told"}
+	tAckRule         = text.Text{ZH: "成功标准", EN: "Counts as taken"}
+	tAckStatus       = text.Text{ZH: "任意 2xx", EN: "any 2xx"}
+	tAckText         = text.Text{ZH: "2xx 且正文为 %s", EN: "2xx and the text %s"}
+	tScheduleWord    = text.Text{ZH: "重试计划", EN: "Schedule"}
+	tInFlightMost    = text.Text{ZH: "并发上限", EN: "In flight at most"}
+	tRateMost        = text.Text{ZH: "速率上限", EN: "Rate at most"}
+	tInAll           = text.Text{ZH: "%s（所有节点合计）", EN: "%s, all nodes together"}
+	tPerNode         = text.Text{ZH: "%s（每节点）", EN: "%s per node"}
+	tItsNotifs       = text.Text{ZH: "这个商户的通知", EN: "Its notifications"}
+)

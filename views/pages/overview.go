@@ -1,0 +1,427 @@
+package pages
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/alert"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/report"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// OverviewData is what the overview shows.
+type OverviewData struct {
+	Range  console.Range
+	Steps  console.FirstSteps
+	System System
+	// The panels.
+	Risk, Todo, Outcomes, Health, Queues templ.Component
+	// CallbackURL is where suppliers call, without their code.
+	CallbackURL string
+	APIURL      string
+	Example     Example
+}
+
+// System is what the installation stands on.
+type System struct {
+	Engine   string // "external", "child" or "in-process"
+	Database string
+	Inspect  bool // whether the person may open Asynqmon
+	Alerts   bool // whether the person may read alerts
+}
+
+func (s System) engine() text.Text {
+	switch s.Engine {
+	case "in-process":
+		return tEngineMini
+	case "child":
+		return tEngineChild
+	}
+	return tEngineOut
+}
+
+func (d OverviewData) newcomer() bool {
+	return !d.Steps.Suppliers || !d.Steps.Merchants || !d.Steps.Orders
+}
+
+// lead is the sum of the currency with the most orders; others stand beside it.
+func lead(s report.Standing) (main report.Sum, others []report.Sum) {
+	for _, m := range s.Sums {
+		if m.Orders > main.Orders {
+			main = m
+		}
+	}
+	for _, m := range s.Sums {
+		if m.Currency != main.Currency && m.Orders > 0 {
+			others = append(others, m)
+		}
+	}
+	return main, others
+}
+
+// mostOthers is how many further currencies a panel has room for.
+const mostOthers = 3
+
+func minorOf(s report.Standing, currency string) int64 {
+	for _, m := range s.Sums {
+		if m.Currency == currency {
+			return m.Minor
+		}
+	}
+	return 0
+}
+
+// riskCurve draws a part's currency over the last day, or since somebody first
+// looked.
+func riskCurve(r *console.Risk, part report.Part, currency string) ui.Curve {
+	var at []int64
+	var values []float64
+	for _, past := range r.Past {
+		at, values = append(at, past.At), append(values, float64(minorOf(past.Parts[part], currency)))
+	}
+	at, values = append(at, r.At), append(values, float64(minorOf(r.Parts[part], currency)))
+	return ui.DrawCurve(at, values, at[0], r.At, 0)
+}
+
+// hourAgo is how much more is at risk in a currency than an hour ago; false where
+// nobody looked then.
+func hourAgo(r *console.Risk, currency string) (int64, bool) {
+	var then *console.Risk
+	for i := len(r.Past) - 1; i >= 0; i-- {
+		p := r.Past[i]
+		if age := r.At - p.At; age < time.Hour.Microseconds() {
+			continue
+		} else if age > (90 * time.Minute).Microseconds() {
+			return 0, false
+		}
+		then = &console.Risk{Risk: &report.Risk{Parts: p.Parts}}
+		break
+	}
+	if then == nil {
+		return 0, false
+	}
+	var before int64
+	for _, part := range report.Parts {
+		before += minorOf(then.Parts[part], currency)
+	}
+	return minorOf(r.Total, currency) - before, true
+}
+
+// clearSince is since when nothing is at risk, as far as somebody looked; 0 where
+// something is, or nobody has looked yet.
+func clearSince(r *console.Risk) (since int64) {
+	if len(r.Total.Sums) > 0 {
+		return 0
+	}
+	for i := len(r.Past) - 1; i >= 0; i-- {
+		for _, s := range r.Past[i].Parts {
+			if s.Orders() > 0 {
+				return since
+			}
+		}
+		since = r.Past[i].At
+	}
+	return since
+}
+
+// signed writes a difference with its sign.
+func signed(minor int64, currency string) string {
+	if minor > 0 {
+		return "+" + ui.Amount(minor, currency)
+	}
+	return ui.Amount(minor, currency)
+}
+
+// healthState judges a merchant by its last hour, and by now where it is slow.
+func healthState(h console.MerchantHealth) ui.State {
+	rate, ok := h.Rate()
+	p95, _ := h.Took.Quantile(0.95)
+	switch {
+	case h.Breaker.Tripped():
+		return ui.State{Kind: "bad", Icon: "zap-off", Label: tBreakerOpen}
+	case ok && rate < 0.5:
+		return ui.State{Kind: "bad", Icon: "circle-x", Label: tFailing}
+	case ok && rate < 0.95:
+		return ui.State{Kind: "warn", Icon: "activity", Label: tDegraded}
+	case h.Slow || p95.D > slowP95:
+		return ui.State{Kind: "warn", Icon: "timer", Label: tSlow}
+	case !ok:
+		return ui.State{Kind: "idle", Icon: "clock", Label: text.Quiet}
+	}
+	return ui.State{Kind: "ok", Icon: "check", Label: text.Healthy}
+}
+
+// slowP95 is a bound of the histogram, so that it is passed exactly where the
+// percentile is over it.
+const slowP95 = 3 * time.Second
+
+// trendCurve draws a merchant's rate; parts without attempts are left out.
+func trendCurve(h console.MerchantHealth) ui.Curve {
+	var at []int64
+	var values []float64
+	for i, p := range h.Trend {
+		if r, ok := p.Rate(); ok {
+			at, values = append(at, int64(i)), append(values, r)
+		}
+	}
+	return ui.DrawCurve(at, values, 0, int64(len(h.Trend)-1), 1)
+}
+
+var laneWords = map[string]text.Text{
+	string(queue.Live): tLaneLive, string(queue.Retry): tLaneRetry, string(queue.Delayed): tLaneDelayed, string(queue.Slow): tLaneSlow,
+	queue.CompensateQueue: tLaneComp, queue.TimeoutQueue: tLaneTimeout, queue.SweepQueue: tLaneSweep, queue.AlertQueue: tLaneAlert,
+}
+
+// Waits from which a queue is late; the tick takes up within two seconds what
+// Redis lost.
+const (
+	laneLate  = 5 * time.Second
+	laneStuck = time.Minute
+)
+
+// laneWait is how long the oldest of a queue waits beyond its time.
+// What is parked waits from its beginning on.
+func laneWait(l console.Lane) time.Duration { return max(l.Overdue, l.Latency, l.Age) }
+
+func laneState(l console.Lane) ui.State {
+	switch wait := laneWait(l); {
+	case l.Age > 0:
+		return ui.State{Kind: "warn", Icon: "zap-off", Label: text.Parked}
+	case wait > laneStuck:
+		return ui.State{Kind: "bad", Icon: "triangle-alert", Label: tLate}
+	case wait > laneLate:
+		return ui.State{Kind: "warn", Icon: "clock", Label: tLate}
+	case l.Rows == 0 && l.InRedis == 0:
+		return ui.State{Kind: "idle", Icon: "clock", Label: tIdle}
+	}
+	return ui.State{Kind: "ok", Icon: "check", Label: text.Healthy}
+}
+
+// todoShown are the lines that lead a person somewhere: alerts are read by some
+// roles only.
+func todoShown(all []console.Todo, s System) []console.Todo {
+	return slices.DeleteFunc(slices.Clone(all), func(t console.Todo) bool { return t.Matter == console.MatterAlerts && !s.Alerts })
+}
+
+// lineOf is how a line of the to-do list looks.
+type todoLine struct {
+	icon, title, note string
+	href              templ.SafeURL
+}
+
+func lineOf(p *ui.Page, t console.Todo) todoLine {
+	switch t.Matter {
+	case console.MatterBreaker:
+		return todoLine{"zap-off", p.T(tTodoBreaker, nameOf(t)), p.T(tTodoParked, ui.Count(t.Count)), merchantLink(t.Code)}
+	case console.MatterBreakers:
+		return todoLine{"zap-off", p.T(tTodoBreakers, ui.Count(t.Count)), "", "/merchants"}
+	case console.MatterAlerts:
+		title := p.T(tTodoAlert, alert.Title(t.Kind, p.Language), alertOf(p, t.Code))
+		if t.Count > 1 {
+			title = p.T(tTodoAlerts, alert.Title(t.Kind, p.Language), ui.Count(t.Count))
+		}
+		return todoLine{"bell-ring", title, "", "/alerts?state=firing"}
+	case console.MatterSupplier:
+		usual, window := strings.TrimSuffix(perSecond(t.Flow.PerMinute()), ".0"), int64(t.Flow.Span.Minutes())
+		note := p.T(tTodoFlow, usual, window, ui.Count(t.Flow.Now))
+		if t.Flow.Now == 0 {
+			note = p.T(tTodoSilent, usual, int64(t.Silent.Minutes()))
+		}
+		return todoLine{"webhook", p.T(tTodoSupplier, t.Code), note, templ.URL("/callbacks?supplier=" + urlQuery(t.Code))}
+	}
+	return todoLine{todoIcon(t.Kind), p.T(tTodoTitle, p.T(ui.KindText(t.Kind)), ui.Count(t.Count), ui.Plus(t.More)), "", templ.URL("/exceptions?kind=" + t.Kind + "&state=needs")}
+}
+
+// nameOf is a merchant's name; one that is gone has its number alone.
+func nameOf(t console.Todo) string {
+	return cmp.Or(t.Name, t.Code, strconv.FormatInt(t.ID, 10))
+}
+
+// todoIcon is the sign of a kind of exceptions.
+func todoIcon(kind string) string {
+	switch kind {
+	case "notify_exhausted":
+		return "inbox"
+	case "amount_mismatch", "currency_mismatch", "duplicate_payment":
+		return "scale"
+	case "dispute_opened":
+		return "shield-alert"
+	case "late_payment", "stuck_paying":
+		return "hourglass"
+	case "unknown_order", "account_mismatch", "unknown_refund", "unknown_event":
+		return "search"
+	}
+	return "triangle-alert"
+}
+
+// Example are keys for a newcomer's first declaration: new ones with every look,
+// so that a copied example is no known key.
+type Example struct{ SupplierKey, APIKey, SigningSecret string }
+
+// yaml is what a newcomer may start with; its supplier is of the general kind,
+// for which no account is needed.
+func (e Example) yaml() string {
+	return `suppliers:
+  - code: first
+    kind: sortedparams
+    enabled: true
+    config: {format: form, algorithm: md5, key: ` + e.SupplierKey + `, key_append: "&key={key}", sign_field: sign,
+      order_field: order, trade_field: trade, amount_field: amount, amount_unit: minor, currency: CNY,
+      status_field: status, paid_values: [OK], reply: {content_type: text/plain, success: success, failure: fail}}
+merchants:
+  - code: m1
+    name: First Merchant
+    api_key: ` + e.APIKey + `
+    signing_secret: ` + e.SigningSecret + `
+    notify: {urls: [https://merchant.example/notify]}`
+}
+
+// firstCall creates the first order.
+func firstCall(api string) string {
+	return `curl -H "Authorization: Bearer $API_KEY" -H 'Content-Type: application/json' \` + "\n" +
+		`  -d '{"out_trade_no":"T1","amount":1999,"currency":"CNY","supplier":"first","subject":"Book"}' \` + "\n  " + api + "/api/v1/orders"
+}
+
+// current marks the chosen one of several links.
+func current(is bool) templ.Attributes {
+	if is {
+		return templ.Attributes{"aria-current": "true"}
+	}
+	return nil
+}
+
+func newestFirst(points []report.Point) []report.Point {
+	back := slices.Clone(points)
+	slices.Reverse(back)
+	return back
+}
+
+// notifiedInAll adds orders up over currencies; their money cannot be.
+func notifiedInAll(all []report.Notified) (sum report.Notified) {
+	for _, n := range all {
+		sum.Raised, sum.Notified = sum.Raised+n.Raised, sum.Notified+n.Notified
+	}
+	return sum
+}
+
+// ageOf is for how long something has stood, as people say it.
+func ageOf(p *ui.Page, us int64) string {
+	switch d := p.Now.Sub(time.UnixMicro(us)); {
+	case d < time.Minute:
+		return p.T(tSecondsN, ui.Count(max(0, int64(d/time.Second))))
+	case d < 2*time.Hour:
+		return p.T(tMinutesN, ui.Count(int64(d/time.Minute)))
+	case d < 48*time.Hour:
+		return p.T(tHoursN, ui.Count(int64(d/time.Hour)))
+	default:
+		return p.T(tDaysN, ui.Count(int64(d/(24*time.Hour))))
+	}
+}
+
+func rateText(p *ui.Page, pt report.Point) string {
+	if r, ok := pt.Rate(); ok {
+		return ui.Percent(r, 1)
+	}
+	return p.T(text.None)
+}
+
+// perSecond writes a rate with as many places as it has meaning.
+func perSecond(v float64) string {
+	if v > 0 && v < 0.1 {
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64)
+}
+
+// sparkKind colours a curve like the state beside it.
+func sparkKind(h console.MerchantHealth) string {
+	if kind := healthState(h).Kind; kind != "idle" {
+		return kind
+	}
+	return "acc"
+}
+
+// nameOr is a merchant's name; one that is gone has its number alone.
+func nameOr(h console.MerchantHealth) string {
+	switch {
+	case h.Name != "":
+		return h.Name
+	case h.Code != "":
+		return h.Code
+	}
+	return strconv.FormatInt(h.Merchant, 10)
+}
+
+func urlQuery(text string) string { return url.QueryEscape(text) }
+
+// minuteOf is a moment to the minute, with the day where it is not today's.
+func minuteOf(p *ui.Page, us int64) string {
+	if t := p.At(us); t.Format(time.DateOnly) != p.Now.In(p.Zone).Format(time.DateOnly) {
+		return t.Format("01-02 15:04")
+	}
+	return p.At(us).Format("15:04")
+}
+
+// Texts of this page.
+var (
+	tBreakerOpen   = text.Text{ZH: "熔断断开", EN: "Breaker open"}
+	tMoneyOverview = text.Text{ZH: "资金与通知总览", EN: "Money and delivery overview"}
+	tLive          = text.Text{ZH: "实时 · 更新于", EN: "Live · updated"}
+	tDelayed       = text.Text{ZH: "有延迟，每 10 秒更新 · 更新于", EN: "Delayed, every 10 s · updated"}
+	tOffline       = text.Text{ZH: "离线：数字停在", EN: "Offline: figures stand still since"}
+	tPausedAt      = text.Text{ZH: "已暂停 · 更新于", EN: "Paused · updated"}
+	tPause         = text.Text{ZH: "暂停", EN: "Pause"}
+	tResume        = text.Text{ZH: "继续", EN: "Resume"}
+	tTimeRange     = text.Text{ZH: "时间范围", EN: "Time range"}
+	tNoMoney       = text.Text{ZH: "无", EN: "None"}
+	tClearSince    = text.Text{ZH: "%s 起没有在险资金", EN: "nothing at risk since %s"}
+	tOrdersN       = text.Text{ZH: "%s%s 笔", EN: "orders: %s%s"}
+	tSince         = text.Text{ZH: "始于", EN: "since"}
+	tOldestSince   = text.Text{ZH: "最早", EN: "oldest from"}
+	tHourAgo       = text.Text{ZH: "比一小时前", EN: "vs 1 h ago"}
+	tCurveOf       = text.Text{ZH: "近 24 小时的变化", EN: "over the last 24 hours"}
+	tSecondsN      = text.Text{ZH: "%s 秒", EN: "%s s"}
+	tMinutesN      = text.Text{ZH: "%s 分钟", EN: "%s min"}
+	tHoursN        = text.Text{ZH: "%s 小时", EN: "%s h"}
+	tDaysN         = text.Text{ZH: "%s 天", EN: "%s d"}
+	tDegraded      = text.Text{ZH: "偏低", EN: "Degraded"}
+	tFailing       = text.Text{ZH: "失败多", EN: "Failing"}
+	tSlow          = text.Text{ZH: "慢", EN: "Slow"}
+	tLate          = text.Text{ZH: "偏慢", EN: "Late"}
+	tIdle          = text.Text{ZH: "空闲", EN: "Idle"}
+	tLaneLive      = text.Text{ZH: "商户通知", EN: "new notifications"}
+	tLaneRetry     = text.Text{ZH: "重试", EN: "further attempts"}
+	tLaneDelayed   = text.Text{ZH: "熔断延迟", EN: "waiting for a breaker"}
+	tLaneSlow      = text.Text{ZH: "慢商户", EN: "slow merchants"}
+	tLaneComp      = text.Text{ZH: "实时补偿", EN: "compensation"}
+	tLaneTimeout   = text.Text{ZH: "超时关单", EN: "order timeout"}
+	tLaneSweep     = text.Text{ZH: "低峰扫描（隔离）", EN: "sweep, isolated"}
+	tLaneAlert     = text.Text{ZH: "告警", EN: "alerts"}
+	tEngineChild   = text.Text{ZH: "内置 redis-server（随服务启动）", EN: "own redis-server (runs with the server)"}
+	tEngineOut     = text.Text{ZH: "外部 Redis", EN: "external Redis"}
+	tEngineMini    = text.Text{ZH: "进程内替身", EN: "in-process stand-in"}
+	tMiniWarn      = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs inside the process: for development only"}
+	tMiniWarnHow   = text.Text{ZH: "没有找到 redis-server。它慢，且重启后不保留任务（数据库里的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。", EN: "No redis-server was found. It is slow and keeps no tasks over a restart (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL."}
+	tNeedsYou      = text.Text{ZH: "现在要处理", EN: "Needs a person now"}
+	tLook          = text.Text{ZH: "查看", EN: "Look"}
+	tAllExc        = text.Text{ZH: "全部异常", EN: "All exceptions"}
+	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
+	tTodoBreakers  = text.Text{ZH: "另有 %s 个商户已熔断", EN: "Further open breakers: %s"}
+	tTodoParked    = text.Text{ZH: "挂起 %s 笔", EN: "orders waiting: %s"}
+	tTodoAlert     = text.Text{ZH: "告警：%s（%s）", EN: "Alert: %s (%s)"}
+	tTodoAlerts    = text.Text{ZH: "告警：%s，%s 项", EN: "Alert: %s, %s of them"}
+	tTodoSupplier  = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}
+	tTodoSilent    = text.Text{ZH: "通常每分钟 %s 条回调，已静默 %d 分钟", EN: "normally %s callbacks a minute, silent for %d min"}
+	tTodoFlow      = text.Text{ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条", EN: "normally %s callbacks a minute, within the last %d min only %s"}
+	tTodoTitle     = text.Text{ZH: "%s %s%s 笔", EN: "%s: %s%s"}
+	tNothingSince  = text.Text{ZH: "没有要处理的事", EN: "Nothing waits for a person"}
+)

@@ -1,0 +1,48 @@
+package pages
+
+import "backstop/internal/base/text"
+
+// Texts of this page.
+var (
+	tOutcomes         = text.Text{ZH: "商户通知结果", EN: "Notification outcomes"}
+	tOKWord           = text.Text{ZH: "成功", EN: "Delivered"}
+	tRetriedWord      = text.Text{ZH: "重试", EN: "Retried"}
+	tRate             = text.Text{ZH: "尝试成功率", EN: "Attempt success"}
+	tRateOf           = text.Text{ZH: "%s 尝试成功率", EN: "%s attempt success"}
+	tOrdersNotified   = text.Text{ZH: "%s 已通知到商户的订单", EN: "%s orders notified"}
+	tOrdersNotifiedOf = text.Text{ZH: "%s / %s 笔", EN: "%s of %s orders"}
+	tMoneyNotifiedOf  = text.Text{ZH: "%s / %s", EN: "%s of %s"}
+	tUntriedOrders    = text.Text{ZH: "%s%s 笔尚未尝试通知，最早的已等 %s", EN: "%s%s not tried yet, oldest %s"}
+	tMerchantP95      = text.Text{ZH: "商户 P95 耗时", EN: "Merchant p95"}
+	tLagP95           = text.Text{ZH: "回调→通知 P95", EN: "Callback to notify p95"}
+	tPerSecond        = text.Text{ZH: "/秒", EN: "/s"}
+	tLastMinutes      = text.Text{ZH: "近 5 分钟", EN: "last 5 min"}
+	tNoAttempts       = text.Text{ZH: "这段时间没有通知", EN: "No attempts within this time"}
+	tNoAttemptsHo     = text.Text{ZH: "商户被通知后，结果会按时间显示在这里。", EN: "Once merchants are told, what came of it stands here by time."}
+	tMerchantHealth   = text.Text{ZH: "商户健康", EN: "Merchant health"}
+	tByRisk           = text.Text{ZH: "按在险笔数排序", EN: "most orders at risk first"}
+	tTrend            = text.Text{ZH: "趋势", EN: "Trend"}
+	tRiskColumn       = text.Text{ZH: "在险", EN: "At risk"}
+	tNoHealth         = text.Text{ZH: "一小时内没有通知商户", EN: "No merchant was told within the hour"}
+	tNoHealthHow      = text.Text{ZH: "也没有在险的钱。", EN: "And no money is at risk."}
+	tQueueTable       = text.Text{ZH: "队列", EN: "Queues"}
+	tQueue            = text.Text{ZH: "队列", EN: "Queue"}
+	tRowsWaiting      = text.Text{ZH: "积压", EN: "Waiting"}
+	tRowsHint         = text.Text{ZH: "数据库中等待的记录：以此为准", EN: "Rows that wait in the database: the truth"}
+	tInRedis          = text.Text{ZH: "Redis", EN: "Redis"}
+	tInRedisHint      = text.Text{ZH: "Redis 中的任务：只是提醒", EN: "Tasks in Redis: they only nudge"}
+	tOldestWait       = text.Text{ZH: "最久等待", EN: "Oldest wait"}
+	tRedisDown        = text.Text{ZH: "Redis 没有应答：任务数未知。数据库里的记录不受影响，工作进程会直接从数据库取。", EN: "Redis does not answer: its tasks are unknown. The rows in the database are safe, and the workers take them from there."}
+	tEngine           = text.Text{ZH: "队列引擎", EN: "Queue engine"}
+	tDatabase         = text.Text{ZH: "数据库", EN: "Database"}
+	tWelcome          = text.Text{ZH: "从这里开始", EN: "Start here"}
+	tWelcomeHow       = text.Text{ZH: "三步看到第一笔钱到账、商户被通知。", EN: "Three steps to the first payment that a merchant is told about."}
+	tStepSupplier     = text.Text{ZH: "声明第一个供应商和商户", EN: "Declare the first supplier and merchant"}
+	tStepApply        = text.Text{ZH: "写入 first.yaml，运行 backstop apply first.yaml，两秒内生效：", EN: "Write first.yaml and run backstop apply first.yaml; it counts within two seconds:"}
+	tStepOrder        = text.Text{ZH: "让商户下第一笔订单", EN: "Let the merchant create the first order"}
+	tStepCall         = text.Text{ZH: "把商户的 api_key 放进 API_KEY，然后调用：", EN: "Put the merchant's api_key into API_KEY and call:"}
+	tStepCallback     = text.Text{ZH: "让供应商回调", EN: "Let the supplier call back"}
+	tStepAddress      = text.Text{ZH: "把这个地址交给供应商，末尾是供应商代码：", EN: "Give this address, which ends in the supplier's code, to the supplier:"}
+	tStepDemo         = text.Text{ZH: "或者先看它动起来：停下服务，运行", EN: "Or see it alive first: stop the server and run"}
+	tDone             = text.Text{ZH: "已完成", EN: "done"}
+)

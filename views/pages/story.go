@@ -1,0 +1,424 @@
+package pages
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/text"
+	"backstop/internal/base/textlimit"
+	"backstop/internal/breaker"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/views/ui"
+)
+
+// StoryData is what the page of one order shows.
+type StoryData struct {
+	*console.Story
+	Phase console.Phase // of the events that are shown; "" = all
+	// What the person may do; the keys mark this showing of the forms, Did what the
+	// form did that led here.
+	CanResend, CanControl, CanNote, CanUnmask, CanExport bool
+	ResendKey, NoteKey, UnmaskKey                        string
+	Did                                                  *audit.Row
+	// ShownUntil is when personal data, which is in this answer alone, is hidden
+	// again (Unix µs); 0 = it is masked.
+	ShownUntil int64
+	Print      bool // for paper: everything is open
+	room       *room
+}
+
+// printed is the story for paper.
+func printed(s StoryData) StoryData {
+	s.Print, s.room = true, roomFor(len(s.Items))
+	return s
+}
+
+// shown is the story for the screen.
+func shown(s StoryData) StoryData {
+	s.room = roomFor(len(s.Items))
+	return s
+}
+
+// mood is a sentence of why with its colour and icon.
+type mood struct{ kind, icon string }
+
+var moods = map[console.Rule]mood{
+	console.WhyException: {"bad", "triangle-alert"},
+	console.WhyExhausted: {"bad", "triangle-alert"},
+	console.WhyOverdue:   {"bad", "timer"},
+	console.WhyDisabled:  {"bad", "ban"},
+	console.WhyNoURL:     {"bad", "ban"},
+	console.WhyOurFault:  {"bad", "triangle-alert"},
+	console.WhyBreaker:   {"warn", "zap-off"},
+	console.WhyByHand:    {"bad", "zap-off"},
+	console.WhyQueued:    {"info", "clock"},
+	console.WhyRetrying:  {"warn", "refresh-cw"},
+	console.WhySending:   {"info", "send"},
+	console.WhyPending:   {"info", "clock"},
+	console.WhyPaying:    {"info", "arrow-right-left"},
+	console.WhyClosing:   {"warn", "hourglass"},
+	console.WhyNoAddress: {"info", "ban"},
+	console.WhyDone:      {"ok", "circle-check"},
+}
+
+// whyTexts are the sentence and what goes on by itself.
+func whyTexts(p *ui.Page, s StoryData) (what, then string) {
+	w := s.Why
+	switch w.Rule {
+	case console.WhyException:
+		return exceptionText(p, s.Order, w.Exception)
+	case console.WhyExhausted:
+		return p.T(tWhyExhausted, w.Delivery.Attempts), p.T(tWhyExhaustedHow, p.T(ui.ClassText(w.Delivery.LastClass)))
+	case console.WhyOverdue:
+		return p.T(tWhyOverdue, p.Full(w.At)), p.T(tWhyOverdueHow)
+	case console.WhyDisabled:
+		return p.T(tWhyDisabled), p.T(tWhyDisabledHow, p.Short(w.At), w.Delivery.Attempts+1, w.Attempts, p.Short(w.LastAt))
+	case console.WhyNoURL:
+		return p.T(tWhyNoURL), p.T(tWhyDisabledHow, p.Short(w.At), w.Delivery.Attempts+1, w.Attempts, p.Short(w.LastAt))
+	case console.WhyOurFault:
+		return p.T(tWhyOurFault, p.T(ui.ClassText(w.Fault))), p.T(tWhyOurFaultHow)
+	case console.WhyBreaker:
+		if w.Breaker.State == breaker.HalfOpen {
+			return p.T(tWhyBreaker, breakerCause(p, w.Breaker.Cause, w.Breaker.Failures)), p.T(tWhyProbing, p.Short(w.At))
+		}
+		return p.T(tWhyBreaker, breakerCause(p, w.Breaker.Cause, w.Breaker.Failures)), p.T(tWhyBreakerHow, p.Short(w.At))
+	case console.WhyByHand:
+		return p.T(tWhyByHand, p.Full(w.Breaker.ChangedAt)), p.T(tWhyByHandHow)
+	case console.WhyQueued:
+		return p.T(tWhyQueued), p.T(tWhyQueuedHow, p.Short(w.At), w.Attempts, p.Short(w.LastAt))
+	case console.WhyRetrying:
+		return p.T(tWhyRetrying, w.Delivery.Attempts, p.T(ui.ClassText(w.Delivery.LastClass))),
+			p.T(tWhyRetryingHow, p.Short(w.At), w.Delivery.Attempts+1, w.Attempts, p.Short(w.LastAt))
+	case console.WhySending:
+		return p.T(tWhySending), p.T(tWhySendingHow, w.Delivery.Attempts, p.Short(w.At))
+	case console.WhyPending:
+		return p.T(tWhyPending), p.T(tWhyPendingHow, p.Short(w.At))
+	case console.WhyPaying:
+		return p.T(tWhyPaying), p.T(tWhyPayingHow, p.Short(w.At))
+	case console.WhyClosing:
+		return p.T(tWhyClosing), p.T(tWhyClosingHow, p.Short(w.At))
+	case console.WhyNoAddress:
+		return p.T(tWhyNoAddress), p.T(tWhyNoAddressHow)
+	}
+	return p.T(tWhyDone), p.T(tWhyDoneHow)
+}
+
+// exceptionText says what came of money that does not fit its order.
+func exceptionText(p *ui.Page, o *order.Order, x *compensation.Item) (what, then string) {
+	switch x.Kind {
+	case compensation.AmountMismatch:
+		return p.T(tWhyAmount, sum(o.Amount, o.Currency), sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
+	case compensation.LatePayment:
+		return p.T(tWhyLate, strings.ToLower(p.T(ui.Look(ui.OrderStates, string(o.Status)).Label)), sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
+	case compensation.DuplicatePayment:
+		return p.T(tWhyDuplicate, sum(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
+	case compensation.DisputeOpened:
+		return disputeText(p, x)
+	}
+	return p.T(tWhyException, p.T(ui.KindText(x.Kind))), p.T(text.WhyExceptionHow)
+}
+
+// sum is an amount within a sentence: its code stands behind it.
+func sum(minor int64, currency string) string { return ui.Amount(minor, currency) + " " + currency }
+
+// line is the class of an item: its mood and its phase.
+func line(i console.Item) string {
+	kind := "idle"
+	switch {
+	case i.Callback != nil:
+		kind = ui.OutcomeState(i.Callback.Outcome).Kind
+	case i.Move != nil && i.Move.From != "":
+		kind = ui.Look(ui.OrderStates, string(i.Move.To)).Kind
+	case i.Attempt != nil && i.Attempt.Class == notify.OK:
+		kind = "ok"
+	case i.Attempt != nil, i.Exception != nil:
+		kind = "bad"
+	case i.Breaker != nil:
+		kind = ui.Look(ui.BreakerStates, string(i.Breaker.To)).Kind
+	case i.Settled != nil:
+		kind = ui.Look(ui.ExceptionStates, i.Settled.State).Kind
+	case i.Act != nil:
+		kind = "info"
+	case i.Plan != nil:
+		kind = "next"
+	}
+	return kind + " ph-" + string(i.Phase)
+}
+
+func dotIcon(i console.Item) string {
+	switch {
+	case i.Callback != nil:
+		return "webhook"
+	case i.Move != nil && i.Move.From == "":
+		return "receipt-text"
+	case i.Move != nil:
+		return "arrow-right-left"
+	case i.Queued != nil:
+		return "bell-ring"
+	case i.Attempt != nil:
+		return "send"
+	case i.Exception != nil:
+		return "triangle-alert"
+	case i.Breaker != nil:
+		return "zap-off"
+	case i.Settled != nil:
+		return "wrench"
+	case i.Act != nil:
+		return "user"
+	}
+	return "clock"
+}
+
+func planText(p *ui.Page, plan *console.Plan) string {
+	switch plan.Kind {
+	case console.PlanAttempt:
+		return p.T(tPlanAttempt, plan.Number, plan.Of)
+	case console.PlanProbe:
+		return p.T(tPlanProbe)
+	case console.PlanLast:
+		return p.T(tPlanLast, plan.Number)
+	case console.PlanReclaim:
+		return p.T(tPlanReclaim, plan.Number)
+	case console.PlanClose:
+		return p.T(tPlanClose)
+	}
+	return p.T(tPlanExpire)
+}
+
+// itemTook is how long an event took, or how far a plan is away.
+func itemTook(p *ui.Page, i console.Item) string {
+	switch {
+	case i.Attempt != nil:
+		return p.Fine(i.Attempt.TookUS)
+	case i.Plan != nil:
+		return p.Away(i.At)
+	case i.Callback != nil:
+		var took int64
+		for _, step := range i.Callback.Steps {
+			took += step.TookUS
+		}
+		if took > 0 {
+			return p.Fine(took)
+		}
+	}
+	return ""
+}
+
+// rawRequest is a callback as it came: line, headers, body.
+func rawRequest(c *console.Callback) string {
+	target := "/callback/" + c.Supplier
+	if c.Query != "" {
+		target += "?" + c.Query
+	}
+	return c.Method + " " + target + "\n" + strings.TrimRight(c.Headers, "\n") + "\n\n" + string(c.Body)
+}
+
+func requestAndAnswer(a *notify.Attempt) string {
+	parts := []string{"POST " + a.URL + "\n" + strings.TrimSpace(a.RequestHeader)}
+	if a.ResponseHeader != "" || len(a.ResponseBody) > 0 {
+		parts = append(parts, strings.TrimSpace(a.ResponseHeader)+"\n\n"+string(a.ResponseBody))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// maxRaw is how much of one raw text the story shows, in bytes.
+const maxRaw = 8 << 10
+
+// mostShown is up to how many lines a difference stands open.
+const mostShown = 12
+
+// pretty writes JSON a field a line, and anything else as it came.
+func pretty(text string) string { return strings.Join(bodyLines([]byte(text)), "\n") }
+
+// expectation is what the merchant's rule for success wanted of an attempt that
+// was answered, and what it got; "" where the rule is not why it failed.
+func expectation(p *ui.Page, s StoryData, a *notify.Attempt) (want, got string) {
+	house := slices.ContainsFunc(s.Deliveries, func(d notify.Delivery) bool { return d.ID == a.DeliveryID && d.House })
+	if house || a.Class != notify.BadStatus && a.Class != notify.BadText {
+		return "", ""
+	}
+	if s.AckText == "" {
+		return p.T(tExpectStatus), p.T(tGotStatus, a.HTTPStatus)
+	}
+	const most = 120 // of an answer in a line
+	body := textlimit.Clip(string(a.ResponseBody), most)
+	return p.T(tExpectText, strconv.Quote(s.AckText)), p.T(tGotText, a.HTTPStatus, strconv.Quote(body))
+}
+
+// repeatOf is the first callback of the order, for one that is not it.
+func repeatOf(s *console.Story, c *console.Callback) *console.Callback {
+	for _, i := range s.Items {
+		if i.Callback != nil {
+			if i.Callback == c {
+				return nil
+			}
+			return i.Callback
+		}
+	}
+	return nil
+}
+
+// moneyState compares what was paid with what was asked for, and with what the
+// supplier holds besides.
+func moneyState(s *console.Story) ui.State {
+	o := s.Order
+	switch {
+	case len(held(s)) > 0:
+		return ui.State{Kind: "bad", Icon: "scale", Label: tHeldMore}
+	case len(takenBack(s)) > 0:
+		return ui.State{Kind: "warn", Icon: "scale", Label: tTakenMore}
+	case o.PaidAmount == 0:
+		return ui.State{Kind: "idle", Icon: "clock", Label: tUnpaid}
+	case o.PaidAmount == o.Amount:
+		return ui.State{Kind: "ok", Icon: "check", Label: tMatch}
+	}
+	return ui.State{Kind: "bad", Icon: "scale", Label: tDiffers}
+}
+
+// breakerCauses are the words of why a breaker changed.
+var breakerCauses = map[string]text.Text{
+	breaker.InARow: tCauseInARow, breaker.FailureRate: tCauseRate, breaker.ProbeDue: tCauseProbeDue,
+	breaker.ProbeTaken: tCauseProbeTaken, breaker.ProbeFailed: tCauseProbeFailed, breaker.ByHand: tCauseByHand,
+}
+
+func breakerCause(p *ui.Page, cause string, failures int64) string {
+	w, ok := breakerCauses[cause]
+	switch {
+	case !ok:
+		return cause
+	case cause == breaker.InARow:
+		return p.T(w, failures)
+	}
+	return p.T(w)
+}
+
+// newDay says whether an event begins a day among those that are shown.
+func newDay(p *ui.Page, s StoryData, i int) bool {
+	for before := i - 1; before >= 0; before-- {
+		if s.Phase == "" || s.Items[before].Phase == s.Phase {
+			return p.Day(s.Items[before].At) != p.Day(s.Items[i].At)
+		}
+	}
+	return true
+}
+
+// storyRows is how many events of a kind a story shows.
+const storyRows = 200
+
+// storyCut says what a story leaves out.
+func storyCut(p *ui.Page, s *console.Story) string {
+	l := s.Left
+	var all []string
+	if l.Callbacks > 0 {
+		all = append(all, p.T(tCallbacksCut, ui.Count(l.Callbacks), ui.Plus(l.MoreCallbacks)))
+	}
+	if l.Bodies > 0 {
+		all = append(all, p.T(tBodiesCut, ui.Count(l.Bodies), ui.Count(l.Bytes)))
+	}
+	if len(all) == 0 {
+		all = append(all, p.T(tStoryCut, storyRows))
+	}
+	return strings.Join(all, " ")
+}
+
+// phases are the filters above a story.
+var phases = []struct {
+	phase console.Phase
+	label text.Text
+}{
+	{console.PaymentPhase, tPhasePayment},
+	{console.DeliveryPhase, tPhaseDeliver},
+	{console.ExceptionPhase, text.Exceptions},
+	{console.PeoplePhase, tPhasePeople},
+	{console.PlanPhase, tPhasePlan},
+}
+
+func inPhase(s *console.Story, phase console.Phase) (n int64) {
+	for _, i := range s.Items {
+		if i.Phase == phase {
+			n++
+		}
+	}
+	return n
+}
+
+// Texts of this page.
+var (
+	tUnmask           = text.Text{ZH: "显示个人信息", EN: "Show personal data"}
+	tUnmaskHow        = text.Text{ZH: "只在这一次的页面里显示 60 秒，您的名字和原因会写入审计。", EN: "It is shown in this one answer for 60 s; your name and the reason are kept in the audit."}
+	tUnmaskGo         = text.Text{ZH: "显示 60 秒", EN: "Show for 60 s"}
+	tDoneUnmask       = text.Text{ZH: "个人信息已经显示过，现在又遮盖了。要再看，请再写一次原因。", EN: "The personal data was shown and is masked again. To see it once more, give a reason once more."}
+	tShownUntil       = text.Text{ZH: "个人信息显示到 %s，之后本页自动遮盖。", EN: "Personal data is shown until %s; then this page masks it by itself."}
+	tPhasePeople      = text.Text{ZH: "人工", EN: "People"}
+	tWhyProbing       = text.Text{ZH: "正在用一条通知探测，最迟 %s 有结果：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", EN: "A probe is under way, until %s at the latest. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
+	tWhy              = text.Text{ZH: "现在怎样，为什么", EN: "Where it stands, and why"}
+	tPhasePayment     = text.Text{ZH: "收款", EN: "Payment"}
+	tPhaseDeliver     = text.Text{ZH: "通知", EN: "Delivery"}
+	tPhasePlan        = text.Text{ZH: "计划", EN: "Planned"}
+	tExpectText       = text.Text{ZH: "2xx，且正文为 %s", EN: "2xx and the body %s"}
+	tExpectStatus     = text.Text{ZH: "2xx", EN: "2xx"}
+	tGotText          = text.Text{ZH: "HTTP %d，正文 %s", EN: "HTTP %d, body %s"}
+	tGotStatus        = text.Text{ZH: "HTTP %d", EN: "HTTP %d"}
+	tStep             = text.Text{ZH: "第 %d 步", EN: "Step %d"}
+	tPlanLast         = text.Text{ZH: "若都失败：最后第 %d 次，之后进入异常，需要人", EN: "If all fail: attempt %d is the last; then a person is needed"}
+	tPlanAttempt      = text.Text{ZH: "计划：通知第 %d 次（共 %d 次）", EN: "Planned: attempt %d of %d"}
+	tPlanExpire       = text.Text{ZH: "计划：付款时限到", EN: "Planned: the time to pay ends"}
+	tPlanClose        = text.Text{ZH: "计划：关单确认结束", EN: "Planned: closing ends"}
+	tPlanReclaim      = text.Text{ZH: "若第 %d 次没有结果，届时收回重发", EN: "If attempt %d never ends, it is taken over"}
+	tMatch            = text.Text{ZH: "相符", EN: "Match"}
+	tDiffers          = text.Text{ZH: "不符", EN: "Differs"}
+	tUnpaid           = text.Text{ZH: "未付", EN: "Unpaid"}
+	tHeldMore         = text.Text{ZH: "渠道有未入账款", EN: "Not all is booked"}
+	tTakenMore        = text.Text{ZH: "有退款或争议", EN: "Refund or dispute"}
+	tCallbacksCut     = text.Text{ZH: "最早和最近各 100 条回调之间，另有 %s%s 条未显示。", EN: "%s%s callbacks between the oldest 100 and the newest 100 are not shown."}
+	tBodiesCut        = text.Text{ZH: "另有 %s 条回调未显示原文（共 %s 字节），可单独打开。", EN: "The bodies of %s callbacks (%s bytes) are left out here; open each one to read it."}
+	tStoryCut         = text.Text{ZH: "每类最多显示 %d 条，此订单还有更多。", EN: "A story shows %d events of a kind; this order has more."}
+	tWhyException     = text.Text{ZH: "有一条异常等人决定：%s", EN: "An exception waits for a decision: %s"}
+	tWhyExhausted     = text.Text{ZH: "商户没有收到通知，%d 次尝试全部用完", EN: "The merchant was not told, and all %d attempts are used up"}
+	tWhyExhaustedHow  = text.Text{ZH: "不会再自动发送。最后一次的原因：%s。请联系商户，修好后重发。", EN: "Nothing more is sent by itself. The last reason: %s. Talk to the merchant and send again once it is mended."}
+	tWhyOverdue       = text.Text{ZH: "本应在 %s 继续，但没有", EN: "It should have gone on at %s and has not"}
+	tWhyOverdueHow    = text.Text{ZH: "工作进程可能没有运行，或该商户的并发已占满。请查看 /readyz 和队列。", EN: "The workers may be down, or this merchant's places are taken. Look at /readyz and at the queues."}
+	tWhyQueued        = text.Text{ZH: "通知已写入，等待第 1 次发送", EN: "The notification is written; the first attempt has not begun"}
+	tWhyQueuedHow     = text.Text{ZH: "%s 起随时发送，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", EN: "It goes out at %s or right after, %d attempts in all. If all fail, they are used up at about %s; only then is a person needed."}
+	tWhyDisabled      = text.Text{ZH: "商户已停用：每次通知都会失败，不会真的发出", EN: "The merchant is disabled: each attempt fails and nothing is sent"}
+	tWhyDisabledHow   = text.Text{ZH: "%s 自动再试第 %d 次，共 %d 次，约在 %s 用尽。需要人：启用商户，或让它用尽后再处理。", EN: "Attempt %[2]d of %[3]d comes at %[1]s by itself; they are used up at about %[4]s. A person is needed: enable the merchant, or settle it once they are used up."}
+	tWhyOurFault      = text.Text{ZH: "系统自身原因，通知未发出：%s", EN: "Not sent through a fault of ours: %s"}
+	tWhyOurFaultHow   = text.Text{ZH: "不计入重试次数，每 30 秒自动再试；其他节点能发送时由其发出。需要人：按告警 our_fault 的提示排除原因。", EN: "No attempt is counted. It is tried again every 30 seconds, and any node that can send it does. A person is needed: remove the cause, as the alert our_fault says."}
+	tWhyNoURL         = text.Text{ZH: "商户已没有可用的通知地址：每次通知都会失败", EN: "No address of the merchant is left to be told: each attempt fails"}
+	tWhyRetrying      = text.Text{ZH: "商户还没有确认：第 %d 次失败（%s）", EN: "The merchant has not confirmed: attempt %d failed (%s)"}
+	tWhyRetryingHow   = text.Text{ZH: "%s 自动发第 %d 次，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", EN: "Attempt %[2]d of %[3]d goes out at %[1]s by itself. If all fail, they are used up at about %[4]s; only then is a person needed."}
+	tWhySending       = text.Text{ZH: "正在通知商户", EN: "The merchant is being told now"}
+	tWhySendingHow    = text.Text{ZH: "第 %d 次正在进行；若到 %s 没有结果，就收回重发。不需要做什么。", EN: "Attempt %d is running. If it has no end by %s, it is taken over and sent again. Nothing needs to be done."}
+	tWhyPending       = text.Text{ZH: "等待付款", EN: "Waiting for payment"}
+	tWhyPendingHow    = text.Text{ZH: "到 %s 仍未付款就自动关闭，释放库存。", EN: "If nobody has paid by %s, it closes by itself and its stock is free."}
+	tWhyPaying        = text.Text{ZH: "已发起支付，等待供应商回调", EN: "A payment was started; the supplier's callback is awaited"}
+	tWhyPayingHow     = text.Text{ZH: "到 %s 仍无消息就转为关单中。", EN: "If there is no news by %s, it starts to close."}
+	tWhyClosing       = text.Text{ZH: "关单中：钱仍可能到账", EN: "Closing: money may still come"}
+	tWhyClosingHow    = text.Text{ZH: "到 %s 仍无消息就关闭。", EN: "If there is no news by %s, it is closed."}
+	tWhyNoAddress     = text.Text{ZH: "已结束；没有接收此类事件的地址，或商户已关闭此类事件，所以没有通知", EN: "It is over; no address takes events of this type, or the merchant switched them off"}
+	tWhyNoAddressHow  = text.Text{ZH: "商户可以用 API 查询订单。", EN: "The merchant can ask for the order with the API."}
+	tWhyDone          = text.Text{ZH: "一切正常：已结束，商户已确认", EN: "All is well: it is over, and the merchant knows"}
+	tWhyDoneHow       = text.Text{ZH: "不需要做什么。", EN: "Nothing needs to be done."}
+	tWhyAmount        = text.Text{ZH: "供应商收到的金额不对：应付 %s，实付 %s", EN: "The supplier took a wrong amount: %[2]s instead of %[1]s"}
+	tWhyLate          = text.Text{ZH: "钱来晚了：订单已经%s，才收到 %s", EN: "The money came late: the order was %s when %s arrived"}
+	tWhyDuplicate     = text.Text{ZH: "付了两次：订单已支付，又收到 %s", EN: "It was paid twice: the order was paid already when %s arrived"}
+	tWhyExceptionNow  = text.Text{ZH: "不会自动处理，订单的状态不变。现在需要人：决定这笔钱退回还是接受。", EN: "Nothing happens by itself and the order does not change. A person is needed now: to give the money back or to accept it."}
+	tWhyNext          = text.Text{ZH: "下一步", EN: "Next"}
+	tEvidenceGet      = text.Text{ZH: "导出证据", EN: "Export evidence"}
+	tCauseInARow      = text.Text{ZH: "连续失败 %d 次", EN: "failures in a row: %d"}
+	tCauseRate        = text.Text{ZH: "失败率过高", EN: "too many of its attempts failed"}
+	tCauseProbeDue    = text.Text{ZH: "放行一笔探测", EN: "one notification goes as a probe"}
+	tCauseProbeTaken  = text.Text{ZH: "探测成功", EN: "the probe was taken"}
+	tCauseProbeFailed = text.Text{ZH: "探测失败", EN: "the probe failed"}
+	tCauseByHand      = text.Text{ZH: "人工操作", EN: "by a person"}
+	tPlanProbe        = text.Text{ZH: "计划：放行一笔探测", EN: "Planned: one notification goes as a probe"}
+	tWhyBreaker       = text.Text{ZH: "商户的熔断器已断开（%s），通知在等待", EN: "The merchant's breaker is open (%s), and the notification waits"}
+	tWhyBreakerHow    = text.Text{ZH: "%s 自动放行一笔探测：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", EN: "At %s one notification goes as a probe by itself. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
+	tWhyByHand        = text.Text{ZH: "有人在 %s 断开了这个商户的熔断器，通知在等待", EN: "A person opened this merchant's breaker at %s, and the notification waits"}
+	tWhyByHandHow     = text.Text{ZH: "不会自动恢复：需要人把它合上。等待不消耗次数。", EN: "It does not go on by itself: a person must close the breaker. Waiting uses no attempt."}
+)

@@ -1,0 +1,118 @@
+package pages
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	"backstop/internal/base/text"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/internal/ledger"
+	"backstop/internal/report"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// orderPath is a path below an order's.
+func orderPath(no, act string) templ.SafeURL {
+	return templ.URL("/orders/" + url.PathEscape(no) + "/" + act)
+}
+
+// phasePath is the story, or a part of it, with the events of one phase.
+func phasePath(s StoryData, part string, phase console.Phase) templ.SafeURL {
+	path := "/orders/" + url.PathEscape(s.Order.OrderNo) + part
+	if phase != "" {
+		path += "?phase=" + url.QueryEscape(string(phase))
+	}
+	return templ.URL(path)
+}
+
+// stepLink leads to one event; where it is filtered out, to the whole story.
+func stepLink(s StoryData, i int) templ.SafeURL {
+	anchor := "#s-" + strconv.Itoa(i+1)
+	if s.Phase == "" || s.Items[i].Phase == s.Phase {
+		return templ.URL(anchor)
+	}
+	return phasePath(s, "", "") + templ.SafeURL(anchor)
+}
+
+func diffPath(no string, a, b *console.Callback) templ.SafeURL {
+	return orderPath(no, "_diff?a="+strconv.FormatInt(a.ID, 36)+"&b="+strconv.FormatInt(b.ID, 36))
+}
+
+func rawPath(no string, c *console.Callback) templ.SafeURL {
+	return orderPath(no, "events/"+strconv.FormatInt(c.ID, 36)+"/_raw")
+}
+
+// held are the open exceptions of the order by which the supplier holds money that
+// is not in the books.
+func held(s *console.Story) []compensation.Item { return unsettled(s, compensation.IsHeld) }
+
+// takenBack are those by which the supplier gave back, or may have to, what is in
+// the books.
+func takenBack(s *console.Story) []compensation.Item {
+	return unsettled(s, func(kind string) bool { return compensation.CarriesMoney(kind) && !compensation.IsHeld(kind) })
+}
+
+// unsettled are the order's open exceptions of some kinds that have an amount.
+func unsettled(s *console.Story, of func(kind string) bool) (all []compensation.Item) {
+	for _, x := range s.Exceptions {
+		if of(x.Kind) && slices.Contains(compensation.Unsettled, x.State) && x.Currency != "" && x.Amount != 0 {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// sumsOf adds up exceptions by currency.
+func sumsOf(all []compensation.Item) []report.Sum {
+	var s report.Standing
+	for _, x := range all {
+		s.Add(report.Sum{Currency: x.Currency, Orders: 1, Minor: x.Amount})
+	}
+	return s.Sums
+}
+
+// ledgerSum is what an order's transfers make of one account: credits minus
+// debits.
+type ledgerSum struct {
+	account, currency string
+	minor             int64
+}
+
+// ledgerSums adds up both sides of the order's transfers; the sums of one
+// currency make zero.
+func ledgerSums(s *console.Story) (sums []ledgerSum) {
+	add := func(account, currency string, minor int64) {
+		for i := range sums {
+			if sums[i].account == account && sums[i].currency == currency {
+				sums[i].minor += minor
+				return
+			}
+		}
+		sums = append(sums, ledgerSum{account, currency, minor})
+	}
+	for _, t := range s.Transfers {
+		add(t.Debit, t.Currency, -t.Amount)
+		add(t.Credit, t.Currency, t.Amount)
+	}
+	return sums
+}
+
+// ledgerState compares what the merchant was credited with what was paid.
+func ledgerState(s *console.Story) ui.State {
+	for _, sum := range ledgerSums(s) {
+		if sum.account == ledger.MerchantAccount(s.Merchant.Code) && sum.currency == s.Order.Currency && sum.minor == s.Order.PaidAmount {
+			return ui.State{Kind: "ok", Icon: "check", Label: tLedgerRight}
+		}
+	}
+	return ui.State{Kind: "bad", Icon: "scale", Label: tLedgerWrong}
+}
+
+// Texts of this page.
+var (
+	tLedgerRight = text.Text{ZH: "等于实付", EN: "Equals what was paid"}
+	tLedgerWrong = text.Text{ZH: "与实付不符", EN: "Differs from what was paid"}
+)

@@ -1,0 +1,216 @@
+package pages
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"backstop/internal/base/text"
+	"backstop/internal/breaker"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/views/ui"
+)
+
+// folders are where texts are declared.
+var folders = []string{".", "../ui", "../../internal/base/text"}
+
+// filesOf are the files of all folders that match the pattern, without tests.
+func filesOf(t *testing.T, pattern string) (all []string) {
+	t.Helper()
+	for _, folder := range folders {
+		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+}
+
+// catalog reads the texts as they are declared, by folder and name.
+func catalog(t *testing.T) map[string]text.Text {
+	t.Helper()
+	all := map[string]text.Text{}
+	for _, name := range filesOf(t, "*.go") {
+		readTexts(t, name, all)
+	}
+	if len(all) < 600 {
+		t.Fatalf("only %d texts were read", len(all))
+	}
+	return all
+}
+
+// readTexts adds the texts of one file.
+func readTexts(t *testing.T, name string, all map[string]text.Text) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		lit, ok := spec.Values[0].(*ast.CompositeLit)
+		if !ok || len(lit.Elts) != 2 {
+			return true
+		}
+		var both text.Text
+		for _, e := range lit.Elts {
+			pair, ok := e.(*ast.KeyValueExpr)
+			if !ok {
+				return true
+			}
+			value, _ := strconv.Unquote(pair.Value.(*ast.BasicLit).Value)
+			switch pair.Key.(*ast.Ident).Name {
+			case "ZH":
+				both.ZH = value
+			case "EN":
+				both.EN = value
+			}
+		}
+		all[filepath.Dir(name)+" "+spec.Names[0].Name] = both
+		return true
+	})
+}
+
+func hasHan(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) })
+}
+
+var placeholder = regexp.MustCompile(`%(?:\[(\d+)\])?([a-z])`)
+
+// placeholders are a text's arguments by their place: "1s", "2d".
+func placeholders(text string) []string {
+	var all []string
+	next := 1
+	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+		if m[1] != "" {
+			next, _ = strconv.Atoi(m[1])
+		}
+		all = append(all, strconv.Itoa(next)+m[2])
+		next++
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestEveryWordIsThereInBothLanguages(t *testing.T) {
+	for key, w := range catalog(t) {
+		if w.ZH == "" || w.EN == "" {
+			t.Errorf("%s is empty in one language", key)
+		}
+		if hasHan(w.EN) && key != "../ui tOtherTongue" {
+			t.Errorf("%s is Chinese in English: %q", key, w.EN)
+		}
+		if a, b := placeholders(w.ZH), placeholders(w.EN); !slices.Equal(a, b) {
+			t.Errorf("%s has the placeholders %v and %v", key, a, b)
+		}
+	}
+}
+
+func TestNoWordIsUnused(t *testing.T) {
+	declared := regexp.MustCompile(`(?m)^\t\w+ +(= text\.Text|= Text)\{ZH.*$`)
+	used := map[string]string{} // by folder
+	files := append(filesOf(t, "*.go"), filesOf(t, "*.templ")...)
+	menus, err := filepath.Glob("../../web/*/routes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(files, menus...) {
+		if strings.HasSuffix(name, "_templ.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used[filepath.Dir(name)] += declared.ReplaceAllString(string(source), "")
+	}
+	for key := range catalog(t) {
+		folder, name, _ := strings.Cut(key, " ")
+		there := used[folder]
+		if folder == "../../internal/base/text" {
+			name, there = "text."+name, strings.Join(slices.Collect(maps.Values(used)), "\n")
+		}
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(there) {
+			t.Errorf("%s is used by nothing", key)
+		}
+	}
+}
+
+// Texts stand in the catalog: what is written into a page has one language only.
+func TestPagesHoldNoTextOfOneLanguage(t *testing.T) {
+	files := filesOf(t, "*.templ")
+	if len(files) < 20 {
+		t.Fatalf("%d pages", len(files))
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hasHan(string(text)) {
+			t.Errorf("%s holds Chinese", name)
+		}
+		for _, forbidden := range []string{"style=", "<style", "onclick", "hx-on", "templ.Raw", "@templ.JSON"} {
+			if strings.Contains(string(text), forbidden) {
+				t.Errorf("%s holds %q", name, forbidden)
+			}
+		}
+	}
+}
+
+// Every icon that a page names is in the sprite: one that is not is drawn as
+// nothing.
+func TestEveryIconIsInTheSprite(t *testing.T) {
+	sprite, err := os.ReadFile("../../static/icons.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := filesOf(t, "*.templ")
+	seen := 0
+	for _, name := range files {
+		text, _ := os.ReadFile(name)
+		for _, m := range regexp.MustCompile(`@(?:ui\.)?(?:Icon|Empty)\(p, "([a-z0-9-]+)"`).FindAllSubmatch(text, -1) {
+			seen++
+			if !strings.Contains(string(sprite), `id="`+string(m[1])+`"`) {
+				t.Errorf("%s names the icon %s, which is not in the sprite", name, m[1])
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d icons seen", seen)
+	}
+}
+
+// Every rule by which an order may stand has a sentence with a mood and an icon.
+func TestEveryRuleHasASentence(t *testing.T) {
+	p := &ui.Page{Language: "en", Zone: time.UTC, Now: time.UnixMicro(0)}
+	for _, rule := range console.Rules {
+		s := StoryData{Story: &console.Story{Order: &order.Order{}, Why: console.Why{
+			Rule: rule, Exception: &compensation.Item{}, Delivery: &notify.Delivery{}, Breaker: &breaker.Row{},
+		}}}
+		what, then := whyTexts(p, s)
+		if m := moods[rule]; what == "" || then == "" || m.kind == "" || m.icon == "" {
+			t.Errorf("%s looks like %+v and says %q, %q", rule, m, what, then)
+		}
+		if done := p.T(tWhyDone); what == done && rule != console.WhyDone {
+			t.Errorf("%s has no sentence of its own", rule)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package ui
+
+import "backstop/internal/base/text"
+
+// Texts of this page.
+var (
+	tProduct     = text.Text{ZH: "兜底 Backstop", EN: "Backstop"}
+	tSkip        = text.Text{ZH: "跳到正文", EN: "Skip to content"}
+	tMainMenu    = text.Text{ZH: "主导航", EN: "Main"}
+	tMonitor     = text.Text{ZH: "监控", EN: "Monitor"}
+	tSystem      = text.Text{ZH: "系统", EN: "System"}
+	tSignOut     = text.Text{ZH: "退出", EN: "Sign out"}
+	tFind        = text.Text{ZH: "查找订单、通知或商户", EN: "Find an order, a notification or a merchant"}
+	tFindHint    = text.Text{ZH: "单号、流水号、末尾 6 位、ntf_…、商户代码、金额", EN: "Any number or its last 6 digits, ntf_…, merchant, amount"}
+	tOtherTongue = text.Text{ZH: "English", EN: "中文"}
+	tVersion     = text.Text{ZH: "版本 %s", EN: "Version %s"}
+	tKeys        = text.Text{ZH: "键盘快捷键", EN: "Keyboard shortcuts"}
+	tKeyRows     = text.Text{ZH: "上一行 / 下一行", EN: "Previous / next row"}
+	tKeyOpen     = text.Text{ZH: "选中 / 打开 / 复制编号", EN: "Select / open / copy the id"}
+	tKeyGo       = text.Text{ZH: "概览 · 订单 · 回调 · 通知 · 异常", EN: "Overview · orders · callbacks · notifications · exceptions"}
+	tKeyPages    = text.Text{ZH: "更新一页 / 更早一页", EN: "Newer / older page"}
+	tClose       = text.Text{ZH: "关闭", EN: "Close"}
+	tKeyPause    = text.Text{ZH: "暂停实时更新", EN: "Pause live updates"}
+	tBannerRedis = text.Text{ZH: "Redis 连不上：通知改由数据库每秒推进，会慢一些；操作暂停。", EN: "Redis cannot be reached: notifications go on from the database, more slowly. Actions are off."}
+	tBannerStuck = text.Text{ZH: "数据库只读或连不上：回调会被拒收并由供应商重试；操作暂停。", EN: "The database is read-only or cannot be reached: callbacks are not taken, and suppliers repeat them. Actions are off."}
+)

@@ -1,0 +1,263 @@
+package ui
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"backstop/internal/base/text"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+)
+
+// List is what every list shows around its rows.
+type List struct {
+	Query
+	Window Window
+	Rows   int  // that fit a page
+	First  bool // the newest page
+	// Older and Newer are the cursors of the pages beside this one; "" = none.
+	Older, Newer string
+	News         string // the cursor of rows that are not there yet; "" = none can come
+	Reached      int64  // how far was searched, where that is short of the window; Unix µs
+	Count        int64  // rows of the whole list, as far as they were counted
+	More         bool
+	Empty        bool // this page has no rows
+	// Anything says that there ever was a row, whatever the filter.
+	Anything bool
+	Bars     []console.Bar // what happened over the window; none = it is not known
+}
+
+// AmountLink leads to the orders of an amount, as far back as one query covers.
+func AmountLink(amount string) string {
+	q := Query{Path: "/orders", Values: url.Values{}}
+	return q.with("amount", amount, "window", Windows[len(Windows)-1].Name)
+}
+
+// NewsPath ends the address that says how many rows came since a list was drawn.
+const NewsPath = "/_new"
+
+// news is where a script asks how many rows came since.
+func (l List) news() string {
+	return l.Path + NewsPath + strings.TrimPrefix(l.with("cursor", l.News), l.Path)
+}
+
+// WindowChoice is a length of time that lists may cover: as a span before now,
+// or as whole days before the end of a day.
+type WindowChoice struct {
+	Name  string // as it stands in the address
+	Span  time.Duration
+	Days  int
+	label text.Text
+}
+
+// DayWindow is what a list covers where nobody says otherwise.
+const DayWindow = "24h"
+
+// Windows are all of them. A month is the most that one query may cover.
+var Windows = []WindowChoice{
+	{"1h", time.Hour, 0, tWindow1h},
+	{DayWindow, 24 * time.Hour, 1, tWindow24h},
+	{"7d", 7 * 24 * time.Hour, 7, tWindow7d},
+	{"31d", 31 * 24 * time.Hour, 31, tWindow31d},
+}
+
+// Window is the time that a list covers, Unix µs. From 0 is all of the time.
+type Window struct {
+	Name     string
+	From, To int64
+	// Always says that the list covers all of the time unless a window is chosen.
+	Always bool
+}
+
+// Span is how much time the window covers.
+func (w Window) Span() time.Duration { return time.Duration(w.To-w.From) * time.Microsecond }
+
+// Chip is one filter that is set, and the list without it.
+type Chip struct {
+	Label, Value, Without string
+}
+
+// chipNames are the filters in the order of their chips.
+var chipNames = []string{"no", "status", "state", "kind", "outcome", "refused", "type", "risk", "merchant", "supplier", "amount", "actor", "object", "id", "window", "to"}
+
+// chips are the filters that are set.
+func (l List) chips(p *Page) []Chip {
+	var all []Chip
+	for _, name := range chipNames {
+		if value := l.get(name); value != "" && !(name == "window" && value == DayWindow && !l.Window.Always && l.get("to") == "") {
+			label, said := p.filterWords(name, value)
+			all = append(all, Chip{label, said, l.with(name, "")})
+		}
+	}
+	return all
+}
+
+// filterWords says a filter's name and value in the person's language.
+func (p *Page) filterWords(name, value string) (label, said string) {
+	switch name {
+	case "no":
+		return p.T(text.NumberWord), value
+	case "status":
+		if s, ok := OrderStates[value]; ok {
+			return p.T(text.State), p.T(s.Label)
+		}
+		return p.T(text.State), p.T(Look(DeliveryStates, value).Label)
+	case "state":
+		if s, ok := AlertStates[value]; ok {
+			return p.T(text.State), p.T(s.Label)
+		}
+		return p.T(text.State), p.T(ExceptionStateText(value))
+	case "kind":
+		return p.T(text.Kind), p.T(KindText(value))
+	case "outcome":
+		return p.T(text.Outcome), p.T(OutcomeState(value).Label)
+	case "refused":
+		return p.T(text.Show), p.T(text.Taken)
+	case "type":
+		return p.T(text.Type), value
+	case "risk":
+		return p.T(text.AtRisk), p.T(riskWord(value))
+	case "merchant":
+		return p.T(text.Merchant), value
+	case "supplier":
+		return p.T(text.Supplier), value
+	case "amount":
+		return p.T(text.Amount), value
+	case "actor":
+		return p.T(text.Actor), value
+	case "object":
+		return p.T(text.Kind), p.T(ObjectText(value))
+	case "window":
+		return p.T(text.Time), p.T(windowWord(value))
+	case "to":
+		return p.T(tUntilDay), value
+	}
+	return p.T(text.Object), value
+}
+
+func windowWord(name string) text.Text {
+	if i := slices.IndexFunc(Windows, func(w WindowChoice) bool { return w.Name == name }); i >= 0 {
+		return Windows[i].label
+	}
+	return tAllTime
+}
+
+// filtered says whether anything but the page and its time is set.
+func (l List) filtered() bool {
+	for name, values := range l.Values {
+		if name != "window" && name != "to" && len(values) > 0 && values[0] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// wider is the list over the longest time, or over all where it has that; ""
+// where it covers that already.
+func (l List) wider() string {
+	widest := Windows[len(Windows)-1].Name
+	switch {
+	case l.get("no") != "" || l.get("risk") != "": // found however old they are
+	case l.Window.Always && (l.get("window") != "" || l.get("to") != ""):
+		return l.with("window", "", "to", "")
+	case !l.Window.Always && (l.get("window") != widest || l.get("to") != ""):
+		return l.with("window", widest, "to", "")
+	}
+	return ""
+}
+
+// Measures of the small chart above a list, in units of its viewBox.
+const (
+	smallWidth  = 1180.0
+	smallTop    = 4.0
+	smallBottom = 44.0
+	smallLabels = 57.0
+	// smallLabelEvery is the least distance of two labels.
+	smallLabelEvery = 90.0
+)
+
+// smallBar is one bar of it.
+type smallBar struct {
+	all, bad     Box
+	title, label string
+}
+
+// clear says that an empty list is good news: nothing of it waits.
+func (l List) clear() bool {
+	if !l.First || l.get("no") != "" || l.get("kind") != "" {
+		return false
+	}
+	state := l.get("state")
+	return l.get("risk") != "" || state == console.NeedsPerson || state == console.Unsettled || state == compensation.Opened
+}
+
+// quiet says that nothing happened over the list's time, as far as is known.
+func (l List) quiet() bool {
+	for _, b := range l.Bars {
+		if b.Good+b.Bad > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// drawBars computes the chart of bars over a span.
+func (p *Page) drawBars(bars []console.Bar, span time.Duration) (drawn []smallBar, says string) {
+	var most, good, bad int64
+	for _, b := range bars {
+		most, good, bad = max(most, b.Good+b.Bad), good+b.Good, bad+b.Bad
+	}
+	slot := smallWidth / float64(max(1, len(bars)))
+	scale := (smallBottom - smallTop) / float64(max(1, most))
+	last := -smallLabelEvery
+	for i, b := range bars {
+		x := float64(i)*slot + slot*0.07
+		height, failed := float64(b.Good+b.Bad)*scale, float64(b.Bad)*scale
+		if b.Bad > 0 {
+			failed = max(failed, 1.5) // one failure among thousands is seen too
+		}
+		d := smallBar{
+			all: Box{x, smallBottom - height, slot * 0.86, height}, bad: Box{x, smallBottom - failed, slot * 0.86, failed},
+			title: p.T(tSmallBar, p.SpanName(b.Start, span), Count(b.Good), Count(b.Bad)),
+		}
+		if x-last >= smallLabelEvery && x+40 < smallWidth {
+			d.label, last = p.SpanName(b.Start, span), x
+		}
+		drawn = append(drawn, d)
+	}
+	return drawn, p.T(tSmallSays, Count(good), Count(bad))
+}
+
+// Texts of these pieces.
+var (
+	tApply       = text.Text{ZH: "应用", EN: "Apply"}
+	tClear       = text.Text{ZH: "清除", EN: "Clear"}
+	tNewest      = text.Text{ZH: "最新", EN: "Newest"}
+	tOlder       = text.Text{ZH: "更早", EN: "Older"}
+	tPerPage     = text.Text{ZH: "每页 %d 条，新的在前", EN: "%d a page, newest first"}
+	tNoMatch     = text.Text{ZH: "没有符合条件的记录", EN: "Nothing matches"}
+	tNoMatchHow  = text.Text{ZH: "去掉一个筛选条件再试：", EN: "Drop a filter and try again:"}
+	tNoMore      = text.Text{ZH: "到头了", EN: "This is the end"}
+	tNoMoreHow   = text.Text{ZH: "没有更早的记录。", EN: "There is nothing older."}
+	tWindow1h    = text.Text{ZH: "最近 1 小时", EN: "Last hour"}
+	tWindow24h   = text.Text{ZH: "最近 24 小时", EN: "Last 24 hours"}
+	tWindow7d    = text.Text{ZH: "最近 7 天", EN: "Last 7 days"}
+	tWindow31d   = text.Text{ZH: "最近 31 天", EN: "Last 31 days"}
+	tAllTime     = text.Text{ZH: "全部时间", EN: "All time"}
+	tUntilDay    = text.Text{ZH: "截至这天", EN: "Up to the day"}
+	tFiltersSet  = text.Text{ZH: "已设的筛选条件", EN: "Filters that are set"}
+	tDropFilter  = text.Text{ZH: "去掉筛选条件 %s: %s", EN: "Drop the filter %s: %s"}
+	tMatching    = text.Text{ZH: "共 %s%s 条", EN: "%s%s match"}
+	tReached     = text.Text{ZH: "没有索引可用，这一页没有查到早于或晚于此刻的记录，翻页会继续找：", EN: "No index serves this filter. Not searched further than, and the next page goes on from:"}
+	tWindowEnds  = text.Text{ZH: "没有查找更早的记录，早于：", EN: "Not searched further than"}
+	tNewRows     = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "%d%s new, show"}
+	tPages       = text.Text{ZH: "翻页", EN: "Pages"}
+	tNewer       = text.Text{ZH: "更新", EN: "Newer"}
+	tNothingThen = text.Text{ZH: "这段时间里没有记录", EN: "Nothing in this time"}
+	tLookFurther = text.Text{ZH: "查找更长的时间", EN: "Look further back"}
+	tSmallBar    = text.Text{ZH: "%s：正常 %s，其他 %s", EN: "%s: %s fine, %s not"}
+	tSmallSays   = text.Text{ZH: "正常 %s，其他 %s", EN: "%s fine, %s not"}
+	tPaused      = text.Text{ZH: "已暂停", EN: "Paused"}
+)

@@ -1,0 +1,213 @@
+// Package ui is what the console's pages are made of: the layout, lists, charts,
+// states and other pieces. Values in, HTML out: it asks nothing of the database.
+package ui
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/base/money"
+	"backstop/internal/base/text"
+)
+
+// Page is what every page needs: who looks at it, and how.
+type Page struct {
+	Language string // "zh" or "en"
+	Theme    string // "light", "dark", or "auto": the browser's
+	Zone     *time.Location
+	Now      time.Time
+	Path     string // of this page with its query, to come back to
+	User     string // empty = nobody is signed in
+	Role     string
+	Menu     []MenuItem // what the person may open
+	File     func(name string) string
+	Version  string
+	Live     bool // the page keeps itself current
+	Parts    bool // links of the page change a part of it
+	// RedisDown and ReadOnly say what is in trouble; Frozen that nobody may act
+	// because of it.
+	RedisDown, ReadOnly, Frozen bool
+}
+
+// MenuItem is one line of the navigation.
+type MenuItem struct {
+	Path    string
+	Icon    string
+	Label   text.Text
+	Current bool
+}
+
+// T is a text in the person's language.
+func (p *Page) T(w text.Text, args ...any) string {
+	text := w.In(p.Language)
+	if len(args) == 0 {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
+}
+
+// Tag is the language for the page's root.
+func (p *Page) Tag() string {
+	if p.Language == "en" {
+		return "en"
+	}
+	return "zh-CN"
+}
+
+func (p *Page) icon(name string) string { return p.File("icons.svg") + "#" + name }
+
+// Times. A moment is shown in the person's zone; the zone stands in the top bar.
+
+// At is a moment, in Unix µs, in the person's zone.
+func (p *Page) At(us int64) time.Time { return time.UnixMicro(us).In(p.Zone) }
+
+// Short is for lists: the time of today, else the day too.
+func (p *Page) Short(us int64) string {
+	t, now := p.At(us), p.Now.In(p.Zone)
+	switch {
+	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return t.Format("15:04:05.000")
+	case t.Year() == now.Year():
+		return t.Format("01-02 15:04:05")
+	}
+	return t.Format("2006-01-02 15:04")
+}
+
+// Clock is the time of the day with its milliseconds.
+func (p *Page) Clock(us int64) string { return p.At(us).Format("15:04:05.000") }
+
+// Day is the day alone.
+func (p *Page) Day(us int64) string { return p.At(us).Format(time.DateOnly) }
+
+// Full has the day, the milliseconds and the zone.
+func (p *Page) Full(us int64) string { return p.At(us).Format("2006-01-02 15:04:05.000 MST") }
+
+// Hover is UTC beside the person's zone.
+func (p *Page) Hover(us int64) string {
+	return p.Full(us) + " = " + time.UnixMicro(us).UTC().Format("2006-01-02 15:04:05.000 UTC")
+}
+
+// Machine is a moment for the attribute datetime.
+func Machine(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// Away is how far a moment is from now: never alone, always beside the moment.
+func (p *Page) Away(us int64) string {
+	d := time.UnixMicro(us).Sub(p.Now)
+	if d < 0 {
+		return p.T(tAgo, p.Took(-d))
+	}
+	return p.T(tIn, p.Took(d))
+}
+
+// Took writes 184 ms, 3.204 s, 3 m 12 s, 5 h 02 m, 3 d 04 h.
+func (p *Page) Took(d time.Duration) string {
+	switch {
+	case 0 < d && d < time.Millisecond:
+		return p.Fine(d.Microseconds())
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + " s"
+	case d < time.Hour:
+		return fmt.Sprintf("%d m %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d d %02d h", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// Fine writes a duration in µs as Took does, and what is below 10 ms finer.
+func (p *Page) Fine(us int64) string {
+	switch {
+	case us == 0:
+		return "0 s"
+	case us < 1000:
+		return strconv.FormatInt(us, 10) + " µs"
+	case us < 10_000:
+		return strings.TrimSuffix(strconv.FormatFloat(float64(us)/1000, 'f', 1, 64), ".0") + " ms"
+	}
+	return p.Took(time.Duration(us) * time.Microsecond)
+}
+
+// zoneName is the zone with its offset now.
+func (p *Page) zoneName() string {
+	return p.Zone.String() + p.Now.In(p.Zone).Format(" -07:00")
+}
+
+// symbols of the currencies that have one; the code always stands beside it.
+var symbols = map[string]string{"CNY": "¥", "JPY": "¥", "USD": "$", "HKD": "HK$", "EUR": "€", "GBP": "£", "KRW": "₩", "INR": "₹", "TWD": "NT$"}
+
+// Amount is a sum with its symbol and grouped by three: −¥1,234.50.
+func Amount(minor int64, currency string) string {
+	text := money.Format(minor, currency)
+	digits, negative := strings.CutPrefix(text, "-")
+	whole, fraction, dotted := strings.Cut(digits, ".")
+	out := symbols[currency] + grouped(whole)
+	if dotted {
+		out += "." + fraction
+	}
+	if negative {
+		return "−" + out
+	}
+	return out
+}
+
+// Count is a number grouped by three.
+func Count(n int64) string { return grouped(strconv.FormatInt(n, 10)) }
+
+// grouped puts a comma before every third digit from the right.
+func grouped(digits string) string {
+	var b strings.Builder
+	for i, r := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Tail shortens an id in a list; its title and its copy button have all of it.
+func Tail(id string) string {
+	if len(id) <= 14 {
+		return id
+	}
+	return "…" + id[len(id)-12:]
+}
+
+// Query is the filter of a list as it stands in the address.
+type Query struct {
+	Path   string
+	Values url.Values
+}
+
+// with is the same list with some parameters set otherwise; "" drops one. Every
+// change of a filter begins at the newest row.
+func (q Query) with(pairs ...string) string {
+	v := url.Values{}
+	for name, values := range q.Values {
+		if name != "cursor" && len(values) > 0 && values[0] != "" {
+			v.Set(name, values[0])
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if v.Set(pairs[i], pairs[i+1]); pairs[i+1] == "" {
+			v.Del(pairs[i])
+		}
+	}
+	if len(v) == 0 {
+		return q.Path
+	}
+	return q.Path + "?" + v.Encode()
+}
+
+func (q Query) get(name string) string { return q.Values.Get(name) }
+
+// Texts of these pieces.
+var (
+	tAgo = text.Text{ZH: "%s前", EN: "%s ago"}
+	tIn  = text.Text{ZH: "%s后", EN: "in %s"}
+)

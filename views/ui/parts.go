@@ -1,0 +1,35 @@
+package ui
+
+import (
+	"strings"
+
+	"backstop/internal/base/text"
+)
+
+// htmxConfig keeps htmx within the content security policy: it must not write
+// styles of its own nor evaluate anything.
+const htmxConfig = `{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"historyCacheSize":0,"refreshOnHistoryMiss":true}`
+
+// other is the one of two that is not there.
+func other(is, a, b string) string {
+	if is == a {
+		return b
+	}
+	return a
+}
+
+func initial(name string) string { return strings.ToUpper(name[:min(1, len(name))]) }
+
+// Plus stands behind a count that is bounded.
+func Plus(more bool) string {
+	if more {
+		return "+"
+	}
+	return ""
+}
+
+// Texts of these pieces.
+var (
+	tCopy       = text.Text{ZH: "复制 %s", EN: "Copy %s"}
+	tRecordedAs = text.Text{ZH: "审计记录：%s", EN: "Recorded as %s"}
+)

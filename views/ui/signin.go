@@ -1,0 +1,68 @@
+package ui
+
+import (
+	"time"
+
+	"backstop/internal/base/text"
+)
+
+// Problem is what was wrong with a form, for its page to say.
+type Problem string
+
+// Problems.
+const (
+	WrongLogin Problem = "wrong_login"
+	TooMany    Problem = "too_many"
+	// PasswordExpired is of a one-time password that was not used in time.
+	PasswordExpired Problem = "password_expired"
+	Foreign         Problem = "foreign"
+	OldWrong        Problem = "old_wrong"
+	NewBad          Problem = "new_bad"
+	NotSame         Problem = "not_same"
+	BadChoice       Problem = "bad_choice"
+	MustChange      Problem = "must_change"
+	ChoicesKept     Problem = "kept" // none: all went well
+	OthersEnded     Problem = "ended"
+)
+
+// Problems are how each looks and reads.
+var Problems = map[Problem]struct {
+	Kind  string
+	Label text.Text
+}{
+	WrongLogin: {"bad", tWrongLogin}, PasswordExpired: {"bad", tExpired}, Foreign: {"bad", tForeign}, OldWrong: {"bad", tOldWrong}, NewBad: {"bad", tNewBad},
+	NotSame: {"bad", tNotSame}, BadChoice: {"bad", tBadChoice}, MustChange: {"warn", tMustChange}, ChoicesKept: {"ok", text.Saved},
+	OthersEnded: {"ok", tOthersEnded},
+}
+
+// Login is what the page for signing in shows.
+type Login struct {
+	Name    string
+	Next    string // where to go afterwards
+	Problem Problem
+	Wait    time.Duration // with TooMany
+}
+
+func (l Login) wait(p *Page) string {
+	// Whole seconds, up: "try again in 0 s" helps nobody.
+	return p.Took((l.Wait + time.Second - 1).Truncate(time.Second))
+}
+
+// Texts of these pieces.
+var (
+	tSignIn      = text.Text{ZH: "登录", EN: "Sign in"}
+	tSignInLong  = text.Text{ZH: "登录控制台", EN: "Sign in to the console"}
+	tName        = text.Text{ZH: "用户名", EN: "Name"}
+	tPassword    = text.Text{ZH: "密码", EN: "Password"}
+	tWrongLogin  = text.Text{ZH: "用户名或密码不对。", EN: "The name or the password is wrong."}
+	tExpired     = text.Text{ZH: "一次性密码已过期，请管理员用 backstop operator reset-password 重新生成。", EN: "The one-time password has expired: ask an administrator for a new one (backstop operator reset-password)."}
+	tTooMany     = text.Text{ZH: "尝试太多次，请 %s后再试。", EN: "Too many tries: wait %s and try again."}
+	tForeign     = text.Text{ZH: "请求来自别的网站，已拒绝。请在本页重试。", EN: "The request came from another site and was refused. Try again on this page."}
+	tFirstHint   = text.Text{ZH: "首次启动时，一次性密码会打印在服务的输出里：admin one-time password。", EN: "At the first start the one-time password is printed by the server: admin one-time password."}
+	tMustChange  = text.Text{ZH: "这是一次性密码。请先设置您自己的密码，才能继续。", EN: "This is a one-time password. Set one of your own to go on."}
+	tOldWrong    = text.Text{ZH: "现在的密码不对。", EN: "The current password is wrong."}
+	tNewBad      = text.Text{ZH: "新密码需要 12 到 256 个字符，且不能与旧密码相同。", EN: "The new password needs 12 to 256 characters and must differ from the old one."}
+	tNotSame     = text.Text{ZH: "两次输入的新密码不同。", EN: "The two new passwords differ."}
+	tBadChoice   = text.Text{ZH: "没有这个选项：请检查时区的名称。", EN: "There is no such choice: check the name of the time zone."}
+	tOthersEnded = text.Text{ZH: "其他登录已结束。", EN: "The other sessions are over."}
+)

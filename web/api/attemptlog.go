@@ -1,0 +1,173 @@
+package api
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/fnv"
+	"net/url"
+	"strconv"
+	"time"
+
+	"backstop/internal/console"
+	"backstop/internal/notify"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Limits of the span that one walk through the log covers.
+const (
+	logSpan    = 24 * time.Hour      // where none is given
+	logLongest = 31 * 24 * time.Hour // where one is
+)
+
+// attemptView is one attempt as the monitoring API shows it.
+type attemptView struct {
+	ID           string  `json:"id"`
+	Notification string  `json:"notification"`
+	Type         string  `json:"type"`
+	OrderNo      string  `json:"order_no"`
+	Merchant     string  `json:"merchant"`
+	Attempt      int64   `json:"attempt"`
+	URL          string  `json:"url"`
+	Class        string  `json:"class"`
+	Status       int     `json:"status"`
+	StartedAt    string  `json:"started_at"`
+	TookMS       float64 `json:"took_ms"`
+	Node         string  `json:"node"`
+	Error        string  `json:"error"`
+}
+
+// attemptLog answers attempts of notifications, newest first.
+func (s *handlers) attemptLog(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	want := console.AttemptFilter{
+		OrderNo: f.Text("order_no"), Merchant: f.Text("merchant"), Class: f.OneOf("class", classes()), HTTPStatus: statusOf(f), Limit: f.Limit(),
+	}
+	want.From, want.To = spanOf(f, s.DB.Now())
+	want = resume(f, want)
+	if f.Err != nil {
+		return f.Err
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	if _, err := s.told(ctx, want.Merchant); err != nil {
+		return err
+	}
+	rows, err := s.Console.Attempts(ctx, want)
+	if err != nil {
+		return err
+	}
+	out := page[attemptView]{Items: make([]attemptView, len(rows.Rows)), Next: logCursor(want, rows.Next)}
+	for i, a := range rows.Rows {
+		out.Items[i] = attemptView{
+			ID: strconv.FormatInt(a.ID, 10), Notification: a.PublicID, Type: a.EventType, OrderNo: a.OrderNo,
+			Merchant: a.Merchant, Attempt: a.Number, URL: withoutQuery(a.URL), Class: string(a.Class), Status: a.HTTPStatus,
+			StartedAt: notify.Stamp(a.StartedAt), TookMS: float64(a.TookUS) / 1000, Node: a.Node, Error: a.Error,
+		}
+	}
+	return c.JSON(out)
+}
+
+func classes() []string {
+	all := make([]string, len(notify.Classes))
+	for i, class := range notify.Classes {
+		all[i] = string(class)
+	}
+	return all
+}
+
+// withoutQuery leaves out what may hold a merchant's secret.
+func withoutQuery(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// statusOf reads the status of an answer, 0 = any.
+func statusOf(f *web.Filter) int {
+	text := f.Text("status")
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 100 || n > 599 {
+		f.Blame("status", "use the HTTP status of an answer, 100 to 599")
+	}
+	return n
+}
+
+// spanOf reads from and to; to is the present where it is not given.
+func spanOf(f *web.Filter, now int64) (from, to int64) {
+	to = moment(f, "to", now)
+	from = moment(f, "from", to-logSpan.Microseconds())
+	if f.Err == nil && (from >= to || to-from > logLongest.Microseconds()) {
+		f.Blame("from", "use a moment before to, at most 31 days")
+	}
+	return from, to
+}
+
+func moment(f *web.Filter, name string, otherwise int64) int64 {
+	text := f.Text(name)
+	if text == "" {
+		return otherwise
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		f.Blame(name, "use RFC 3339, such as 2026-11-21T08:00:00Z")
+	}
+	return t.UnixMicro()
+}
+
+// A cursor of the log holds the last id and the span, which must not move on
+// while somebody pages, and a sum over all of it and the filter: one that was cut
+// short, or is used with another filter, is told from a good one. It opens nothing
+// that the caller may not see anyway.
+
+// logCursor is where the next page begins, or "".
+func logCursor(f console.AttemptFilter, before int64) string {
+	if before == 0 {
+		return ""
+	}
+	f.Before = before
+	b := make([]byte, 0, 32)
+	for _, n := range []uint64{uint64(f.Before), uint64(f.From), uint64(f.To), logSum(f)} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func logSum(f console.AttemptFilter) uint64 {
+	f.Limit = 0 // pages of one walk may differ in size
+	h := fnv.New64a()
+	for _, part := range []string{f.OrderNo, f.Merchant, f.Class, strconv.Itoa(f.HTTPStatus)} {
+		h.Write([]byte(part + "\x00"))
+	}
+	for _, n := range []int64{f.Before, f.From, f.To} {
+		h.Write(strconv.AppendInt(nil, n, 36))
+		h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+// resume goes on where the cursor says.
+func resume(f *web.Filter, want console.AttemptFilter) console.AttemptFilter {
+	text := f.Text("cursor")
+	if text == "" {
+		return want
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) != 32 {
+		f.Blame("cursor", "use the next of the page before")
+		return want
+	}
+	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
+	want.Before, want.From, want.To = at(0), at(1), at(2)
+	if uint64(at(3)) != logSum(want) {
+		f.Blame("cursor", "use the next of the page before, with the same filter")
+	}
+	return want
+}

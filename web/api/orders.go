@@ -1,0 +1,191 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+func (s *handlers) createOrder(c *fiber.Ctx) error {
+	r, err := readCreate(c.Request().Body(), s.Config.OrderExpiryMax)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	o, created, err := s.Payments.Create(ctx, web.MerchantOf(c), r)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	view, err := s.viewOrder(ctx, o, web.MerchantOf(c))
+	if err != nil {
+		return err
+	}
+	return c.Status(status).JSON(view)
+}
+
+func (s *handlers) getOrder(c *fiber.Ctx) error {
+	no, err := web.OrderNo(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	o, err := order.ByNo(ctx, s.DB.Read, no)
+	if err != nil {
+		return err
+	}
+	return s.sendOrder(ctx, c, o)
+}
+
+func (s *handlers) findOrder(c *fiber.Ctx) error {
+	no := c.Query("out_trade_no")
+	if problem := badOutTradeNo(no); problem != "" {
+		return web.InvalidField("out_trade_no", problem)
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	o, err := order.ByOutTradeNo(ctx, s.DB.Read, web.MerchantOf(c).ID, no)
+	if err != nil {
+		return err
+	}
+	return s.sendOrder(ctx, c, o)
+}
+
+// paidOrder is the answer to a request to pay: the order, and what the buyer
+// needs where its supplier's kind can start a payment (none can yet).
+type paidOrder struct {
+	orderView
+	Payment *struct{} `json:"payment"`
+}
+
+func (s *handlers) payOrder(c *fiber.Ctx) error {
+	ctx, cancel := web.Work()
+	defer cancel()
+	o, err := s.ask(ctx, c, s.Payments.Pay, "order_not_payable")
+	if err != nil {
+		return err
+	}
+	view, err := s.viewOrder(ctx, o, web.MerchantOf(c))
+	if err != nil {
+		return err
+	}
+	return c.JSON(paidOrder{orderView: view})
+}
+
+func (s *handlers) cancelOrder(c *fiber.Ctx) error {
+	ctx, cancel := web.Work()
+	defer cancel()
+	o, err := s.ask(ctx, c, s.Payments.Cancel, "order_not_cancellable")
+	if err != nil {
+		return err
+	}
+	return s.sendOrder(ctx, c, o)
+}
+
+// ask has one of a merchant's orders moved; stateCode names the conflict where
+// its status does not allow that.
+func (s *handlers) ask(ctx context.Context, c *fiber.Ctx, move func(context.Context, *merchant.Merchant, string) (*order.Order, error), stateCode string) (*order.Order, error) {
+	no, err := web.OrderNo(c)
+	if err != nil {
+		return nil, err
+	}
+	o, err := move(ctx, web.MerchantOf(c), no)
+	if errors.Is(err, payment.ErrState) {
+		return nil, &web.Error{Status: http.StatusConflict, Code: stateCode, Message: payment.ErrState.Error()}
+	}
+	return o, err
+}
+
+// sendOrder answers with an order of the asking merchant; another's does not
+// exist.
+func (s *handlers) sendOrder(ctx context.Context, c *fiber.Ctx, o *order.Order) error {
+	m := web.MerchantOf(c)
+	if o.MerchantID != m.ID {
+		return order.ErrNotFound
+	}
+	view, err := s.viewOrder(ctx, o, m)
+	if err != nil {
+		return err
+	}
+	return c.JSON(view)
+}
+
+// orderView is the order as merchants see it (contract, merchant API). A moment
+// that has not come is null, a text that is not known yet is empty.
+type orderView struct {
+	OrderNo         string  `json:"order_no"`
+	OutTradeNo      string  `json:"out_trade_no"`
+	Merchant        string  `json:"merchant"`
+	Supplier        string  `json:"supplier"`
+	Amount          int64   `json:"amount"`
+	Currency        string  `json:"currency"`
+	Status          string  `json:"status"`
+	NotifyStatus    string  `json:"notify_status"`
+	SupplierTradeNo string  `json:"supplier_trade_no"`
+	PaidAmount      int64   `json:"paid_amount"`
+	CreatedAt       string  `json:"created_at"`
+	ExpiresAt       string  `json:"expires_at"`
+	PaidAt          *string `json:"paid_at"`
+	ClosedAt        *string `json:"closed_at"`
+	CloseReason     string  `json:"close_reason"`
+	Version         int64   `json:"version"`
+}
+
+func (s *handlers) viewOrder(ctx context.Context, o *order.Order, m *merchant.Merchant) (orderView, error) {
+	code, err := s.supplierCode(ctx, o.SupplierID)
+	if err != nil {
+		return orderView{}, err
+	}
+	var told []notify.Delivery
+	if !o.Status.Open() { // what is open was never told of
+		if told, err = notify.OfSubject(ctx, s.DB.Read, o.ID); err != nil {
+			return orderView{}, err
+		}
+	}
+	parked := notify.IsParked(s.Breakers, s.Settings.Merchants(), o.MerchantID)
+	return orderView{
+		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: m.Code, Supplier: code,
+		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(told, parked),
+		SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount,
+		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
+		PaidAt: stamp(o.PaidAt), ClosedAt: stamp(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,
+	}, nil
+}
+
+func stamp(us *int64) *string {
+	if us == nil {
+		return nil
+	}
+	text := notify.Stamp(*us)
+	return &text
+}
+
+// supplierCode is almost always in memory; a supplier whose keys cannot be opened
+// is not, and its orders are shown all the same.
+func (s *handlers) supplierCode(ctx context.Context, id int64) (string, error) {
+	if e, ok := s.Settings.Current().Suppliers.ByID(id); ok {
+		return e.Code, nil
+	}
+	var codes []string
+	if err := s.DB.Read.NewRaw("SELECT code FROM suppliers WHERE id = ?", id).Scan(ctx, &codes); err != nil {
+		return "", fmt.Errorf("read the supplier's code: %w", err)
+	}
+	if len(codes) == 0 {
+		return "", nil
+	}
+	return codes[0], nil
+}

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"errors"
+
+	"backstop/internal/act"
+	"backstop/internal/notify"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// pingView is what a ping came to.
+type pingView struct {
+	ID             string `json:"id"`
+	Endpoint       string `json:"endpoint"`
+	Channel        string `json:"channel"`
+	URL            string `json:"url"`
+	OK             bool   `json:"ok"`
+	Class          string `json:"class"`
+	HTTPStatus     int    `json:"http_status"`
+	TookMS         int64  `json:"took_ms"`
+	ResponseHeader string `json:"response_header"`
+	ResponseBody   string `json:"response_body"`
+	Error          string `json:"error"`
+	StartedAt      string `json:"started_at"`
+}
+
+// maxEndpointName fits every name that apply takes: a plain address is its own.
+const maxEndpointName = 2048
+
+// ping pings an endpoint of a merchant, or of a subscription, and answers with what it
+// said. A repeat of the request is another ping: it changes nothing.
+func (s *handlers) ping(owner string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		var endpoint string
+		if body := c.Request().Body(); len(body) > 0 {
+			f, err := readForm(body, "endpoint")
+			if err != nil {
+				return err
+			}
+			if endpoint = f.text("endpoint", false, maxEndpointName); f.err != nil {
+				return f.err
+			}
+		}
+		ctx, cancel := web.Work()
+		defer cancel()
+		out, err := s.Acts.Run(ctx, act.Call{Kind: notify.PingAct(owner), By: s.Actor(c), Ref: act.Ref{ID: c.Params("code"), Part: endpoint}, Reason: noReason})
+		if errors.Is(err, act.ErrNotFound) {
+			return &web.Error{Status: fiber.StatusNotFound, Code: "not_found", Message: "there is no such " + owner}
+		}
+		if err != nil {
+			return err
+		}
+		answered, err := out.After(ctx)
+		if err != nil {
+			return err
+		}
+		answer := answered.(notify.Answer)
+		a := answer.Attempt
+		return c.JSON(pingView{
+			ID: answer.Notification, Endpoint: notify.Shown(answer.Endpoint.Name), Channel: answer.Endpoint.Channel, URL: a.URL,
+			OK: a.Class == notify.OK, Class: string(a.Class), HTTPStatus: a.HTTPStatus, TookMS: a.TookUS / 1000,
+			ResponseHeader: a.ResponseHeader, ResponseBody: string(a.ResponseBody), Error: a.Error, StartedAt: notify.Stamp(a.StartedAt),
+		})
+	}
+}

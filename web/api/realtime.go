@@ -1,0 +1,257 @@
+package api
+
+import (
+	"math"
+	"time"
+
+	"backstop/internal/breaker"
+	"backstop/internal/console"
+	"backstop/internal/notify"
+	"backstop/internal/report"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// ratesView is what came of attempts within a span. Rates are 0 to 1 and null
+// where there was nothing to divide by; times are null where nothing was timed.
+type ratesView struct {
+	Attempts    int64    `json:"attempts"`
+	OK          int64    `json:"ok"`
+	Retried     int64    `json:"retried"`
+	Failed      int64    `json:"failed"`
+	SuccessRate *float64 `json:"success_rate"` // confirmed, of all attempts
+	RetryRate   *float64 `json:"retry_rate"`   // to be tried again, of all attempts
+	ErrorRate   *float64 `json:"error_rate"`   // given up, of the notifications that are over
+	MeanMS      *float64 `json:"mean_ms"`
+	P50MS       *float64 `json:"p50_ms"`
+	P95MS       *float64 `json:"p95_ms"`
+	P99MS       *float64 `json:"p99_ms"`
+	// Over says of a percentile that it is longer than what stands there.
+	P50Over bool `json:"p50_over"`
+	P95Over bool `json:"p95_over"`
+	P99Over bool `json:"p99_over"`
+}
+
+func ratesOf(p report.Point) ratesView {
+	v := ratesView{
+		Attempts: p.Attempts(), OK: p.OK, Retried: p.Retried, Failed: p.Failed,
+		SuccessRate: ratio(p.OK, p.Attempts()), RetryRate: ratio(p.Retried, p.Attempts()), ErrorRate: ratio(p.Failed, p.OK+p.Failed),
+	}
+	v.P50MS, v.P50Over = quantileMS(p, .5)
+	v.P95MS, v.P95Over = quantileMS(p, .95)
+	v.P99MS, v.P99Over = quantileMS(p, .99)
+	if n := p.Attempts(); n > 0 {
+		v.MeanMS = rounded(float64(p.TookUS) / float64(n) / 1000)
+	}
+	return v
+}
+
+func ratio(part, of int64) *float64 {
+	if of == 0 {
+		return nil
+	}
+	r := float64(part) / float64(of)
+	return &r
+}
+
+func quantileMS(p report.Point, q float64) (ms *float64, over bool) {
+	l, ok := p.Took.Quantile(q)
+	if !ok {
+		return nil, false
+	}
+	return rounded(float64(l.D) / float64(time.Millisecond)), l.Over
+}
+
+// rounded keeps the microsecond, which is as much as is measured.
+func rounded(ms float64) *float64 {
+	ms = math.Round(ms*1000) / 1000
+	return &ms
+}
+
+// windowView is one of the windows of realtime.
+type windowView struct {
+	Minutes int    `json:"minutes"`
+	From    string `json:"from"`
+	ratesView
+	ordersView
+}
+
+// ordersView is the orders whose notifications were raised within a span, and how
+// many of them have been delivered by now. The rate is null where there was none.
+type ordersView struct {
+	Raised     int64            `json:"orders_raised"`
+	Notified   int64            `json:"orders_notified"`
+	Rate       *float64         `json:"orders_notified_rate"`
+	ByCurrency []ordersSumsView `json:"orders_by_currency"`
+}
+
+type ordersSumsView struct {
+	Currency       string `json:"currency"`
+	Raised         int64  `json:"raised"`
+	RaisedAmount   int64  `json:"raised_amount"`
+	Notified       int64  `json:"notified"`
+	NotifiedAmount int64  `json:"notified_amount"`
+}
+
+func ordersOf(all []report.Notified) ordersView {
+	v := ordersView{ByCurrency: make([]ordersSumsView, len(all))}
+	for i, n := range all {
+		v.Raised, v.Notified = v.Raised+n.Raised, v.Notified+n.Notified
+		v.ByCurrency[i] = ordersSumsView(n)
+	}
+	v.Rate = ratio(v.Notified, v.Raised)
+	return v
+}
+
+// untriedView is what no attempt was made for yet.
+type untriedView struct {
+	Orders        int64   `json:"orders"`
+	Capped        bool    `json:"capped"`
+	OldestSeconds float64 `json:"oldest_seconds"`
+}
+
+// moneyView is money of one currency in minor units.
+type moneyView struct {
+	Currency string `json:"currency"`
+	Orders   int64  `json:"orders"`
+	Amount   int64  `json:"amount"`
+}
+
+func moneyOf(s report.Standing) []moneyView {
+	out := make([]moneyView, len(s.Sums))
+	for i, m := range s.Sums {
+		out[i] = moneyView{m.Currency, m.Orders, m.Minor}
+	}
+	return out
+}
+
+type queueView struct {
+	Queue string `json:"queue"`
+	// Rows is null where the database keeps none of the queue's.
+	Rows           *int64  `json:"rows"`
+	RowsCapped     bool    `json:"rows_capped"`
+	OverdueSeconds float64 `json:"overdue_seconds"`
+	// Tasks is null while Redis does not answer.
+	Tasks         *int64  `json:"tasks"`
+	OldestSeconds float64 `json:"oldest_seconds"`
+}
+
+type realtimeView struct {
+	At                 string                 `json:"at"`
+	CallbacksPerSecond float64                `json:"callbacks_per_second"`
+	Windows            []windowView           `json:"windows"`
+	NotTried           untriedView            `json:"not_tried"`
+	InFlight           int64                  `json:"in_flight"`
+	InFlightCapped     bool                   `json:"in_flight_capped"`
+	RedisReachable     bool                   `json:"redis_reachable"`
+	BreakersOpen       int                    `json:"breakers_open"`
+	SlowMerchants      int                    `json:"slow_merchants"`
+	Queues             []queueView            `json:"queues"`
+	Untold             []moneyView            `json:"untold"`
+	AtRisk             map[string][]moneyView `json:"at_risk"`
+}
+
+// realtime answers what happens now.
+func (s *handlers) realtime(c *fiber.Ctx) error {
+	ctx, cancel := web.Work()
+	defer cancel()
+	now, err := s.Console.Realtime(ctx, s.Queues)
+	if err != nil {
+		return err
+	}
+	v := realtimeView{
+		At: notify.Stamp(now.At), CallbacksPerSecond: now.Outcomes.PerSecond, InFlight: now.Queues.InFlight,
+		InFlightCapped: now.Queues.InFlightMore, RedisReachable: !now.Queues.RedisDown, SlowMerchants: now.Queues.Slow,
+		Untold: moneyOf(now.Risk.Parts[report.Untold]), AtRisk: map[string][]moneyView{},
+	}
+	for _, w := range now.Windows {
+		v.Windows = append(v.Windows, windowView{Minutes: w.Minutes, From: notify.Stamp(w.From), ratesView: ratesOf(w.Point), ordersView: ordersOf(w.Notified)})
+	}
+	u := now.Outcomes.Untried
+	if v.NotTried = (untriedView{Orders: u.Orders, Capped: u.More}); u.Oldest > 0 {
+		v.NotTried.OldestSeconds = float64(now.At-u.Oldest) / 1e6
+	}
+	for id := range s.Breakers.All() {
+		if s.breakerState(id) != breaker.Closed {
+			v.BreakersOpen++
+		}
+	}
+	for _, part := range report.Parts {
+		v.AtRisk[string(part)] = moneyOf(now.Risk.Parts[part])
+	}
+	for _, l := range now.Queues.Lanes {
+		v.Queues = append(v.Queues, queueOf(l, now.Queues.RedisDown))
+	}
+	return c.JSON(v)
+}
+
+func queueOf(l console.Lane, redisDown bool) queueView {
+	q := queueView{Queue: l.Name, RowsCapped: l.More, OverdueSeconds: l.Overdue.Seconds(), OldestSeconds: l.Latency.Seconds()}
+	if l.Kept {
+		q.Rows = &l.Rows
+	}
+	if !redisDown {
+		tasks := int64(l.InRedis)
+		q.Tasks = &tasks
+	}
+	return q
+}
+
+type merchantView struct {
+	Merchant string `json:"merchant"`
+	Name     string `json:"name"`
+	Disabled bool   `json:"disabled"`
+	Breaker  string `json:"breaker"`
+	Slow     bool   `json:"slow"` // some node tells it in its slow pool now
+	ratesView
+	LastSuccessAt *string     `json:"last_success_at"`
+	LastFailureAt *string     `json:"last_failure_at"`
+	WaitingOrders int64       `json:"waiting_orders"`
+	OldestDueAt   *string     `json:"oldest_due_at"`
+	AtRisk        []moneyView `json:"at_risk"`
+}
+
+// breakerState is as this node knows it; a merchant without a breaker is well.
+func (s *handlers) breakerState(merchant int64) breaker.State {
+	if r := s.Breakers.Of(merchant); r != nil {
+		return r.State
+	}
+	return breaker.Closed
+}
+
+// stampOr is a moment, or null where there was none.
+func stampOr(us int64) *string {
+	if us == 0 {
+		return nil
+	}
+	text := notify.Stamp(us)
+	return &text
+}
+
+// merchantStatuses answers how each merchant stands, a page at a time.
+func (s *handlers) merchantStatuses(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	code, after, limit := f.Text("merchant"), f.Cursor(), f.Limit()
+	if f.Err != nil {
+		return f.Err
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	rows, next, err := s.Console.MerchantStatuses(ctx, code, after, limit)
+	if err != nil {
+		return err
+	}
+	if code != "" && len(rows) == 0 && after == 0 {
+		return errUnknownCode
+	}
+	out := page[merchantView]{Items: make([]merchantView, len(rows)), Next: cursorText(next)}
+	for i, m := range rows {
+		out.Items[i] = merchantView{
+			Merchant: m.Code, Name: m.Name, Disabled: m.Disabled, Breaker: string(s.breakerState(m.ID)), Slow: m.Slow, ratesView: ratesOf(m.Point),
+			LastSuccessAt: stampOr(m.LastOK), LastFailureAt: stampOr(m.LastFailed),
+			WaitingOrders: m.Waiting, OldestDueAt: stampOr(m.DueAt), AtRisk: moneyOf(m.AtRisk),
+		}
+	}
+	return c.JSON(out)
+}

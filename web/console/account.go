@@ -1,0 +1,138 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/console"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+func (s *handlers) accountPage(c *fiber.Ctx) error {
+	problem := ui.Problem("")
+	switch {
+	case web.Operator(c).MustChange:
+		problem = ui.MustChange
+	case c.Query("kept") == "1":
+		problem = ui.ChoicesKept
+	case c.Query("ended") == "1":
+		problem = ui.OthersEnded
+	}
+	return s.sendAccount(c, http.StatusOK, problem)
+}
+
+func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem ui.Problem) error {
+	op := web.Operator(c)
+	ctx, cancel := web.Work()
+	defer cancel()
+	sessions, err := s.Sessions.List(ctx, op.ID, c.Cookies(s.CookieName()))
+	if err != nil {
+		return err
+	}
+	return s.Render(c, status, pages.Me(s.Page(c), pages.Account{
+		Language: op.Language, Theme: op.Theme, Zone: op.Zone, DefaultZone: s.Config.Timezone.String(), Rows: cmp.Or(op.PageRows, console.PageSize),
+		Problem: problem, Forced: op.MustChange, Sessions: sessions,
+	}))
+}
+
+// saveAccount keeps language, theme and zone; a field that the form does not have
+// stays as it is, so that the top bar can change one of them.
+func (s *handlers) saveAccount(c *fiber.Ctx) error {
+	op := web.Operator(c)
+	chosen := func(name, is string) string {
+		if c.Request().PostArgs().Has(name) {
+			return web.Field(c, name)
+		}
+		return is
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	rows, err := strconv.Atoi(chosen("rows", strconv.Itoa(op.PageRows)))
+	if err != nil {
+		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.BadChoice)
+	}
+	err = s.Operators.Choose(ctx, op.ID, access.Choices{
+		Language: chosen("language", op.Language), Theme: chosen("theme", op.Theme), Zone: chosen("zone", op.Zone), PageRows: rows,
+	})
+	if errors.Is(err, access.ErrChoice) {
+		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.BadChoice)
+	}
+	if err != nil {
+		return err
+	}
+	if back := web.Field(c, "back"); back != "" {
+		return c.Redirect(safeNext(back), http.StatusSeeOther)
+	}
+	return c.Redirect("/me?kept=1", http.StatusSeeOther)
+}
+
+// changePassword takes a new password, which ends every session of the operator,
+// and starts a new one for whoever knew the old password.
+func (s *handlers) changePassword(c *fiber.Ctx) error {
+	op := web.Operator(c)
+	if web.Field(c, "new") != web.Field(c, "again") {
+		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.NotSame)
+	}
+	// A session that somebody left open must not serve to guess the password.
+	// Only who has one counts here: a stranger cannot keep the owner from it.
+	try := access.SignIn{Name: op.Name, Device: "a session of " + op.Name}
+	if s.throttle.Try(try) > 0 {
+		return web.ErrTooMany
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	err := s.Operators.ChangePassword(ctx, op.Name, web.Field(c, "old"), web.Field(c, "new"))
+	switch {
+	case errors.Is(err, access.ErrLogin):
+		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.OldWrong)
+	case errors.Is(err, access.ErrExpired):
+		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.PasswordExpired)
+	case errors.Is(err, access.ErrPassword):
+		s.throttle.Forgive(try)
+		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.NewBad)
+	case errors.Is(err, db.ErrStale):
+		return s.AskToSignIn(c)
+	case err != nil:
+		return err
+	}
+	s.throttle.Forgive(try)
+	if err := s.startSession(ctx, c, op); err != nil {
+		return err
+	}
+	if err := s.keepAct(ctx, audit.Act{Actor: "operator:" + op.Name, Action: "password.change", Object: "operator", ObjectID: op.Name, Remote: s.Client(c).String()}); err != nil {
+		return err
+	}
+	s.Log.Info("password changed", "operator", op.Name, "request_id", web.RequestID(c))
+	return c.Redirect("/me?kept=1", http.StatusSeeOther)
+}
+
+// endSessions signs the operator out everywhere else.
+func (s *handlers) endSessions(c *fiber.Ctx) error {
+	op := web.Operator(c)
+	ctx, cancel := web.Work()
+	defer cancel()
+	err := s.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		ended, err := s.Sessions.EndOthers(ctx, tx, op.ID, c.Cookies(s.CookieName()))
+		if err != nil {
+			return err
+		}
+		return s.Audit.Write(ctx, tx, audit.Act{
+			Actor: "operator:" + op.Name, Action: "session.end_others", Object: "operator", ObjectID: op.Name,
+			Params: map[string]any{"ended": ended}, Remote: s.Client(c).String(),
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.Redirect("/me?ended=1", http.StatusSeeOther)
+}

@@ -1,0 +1,106 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/alert"
+	"backstop/views/pages"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// messagesShown is how many of the newest messages the page shows.
+const messagesShown = 20
+
+// alertsPage shows the rules, what fires and fired, and who was told.
+func (s *handlers) alertsPage(c *fiber.Ctx) error {
+	return s.sendAlerts(c, http.StatusOK, c.Query("rule"), false)
+}
+
+// sendAlerts draws the page with one rule open for a change, where the person may
+// change it; wrong says that the change before was none that can be kept.
+func (s *handlers) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool) error {
+	l := s.list(c, true, "state")
+	if l.Err != nil {
+		return l.Err
+	}
+	l.query.Path = "/alerts"
+	ctx, cancel := l.context()
+	defer cancel()
+	role := web.Operator(c).Role
+	v := pages.AlertsData{
+		CanTest: s.Policy.Allows(role, access.TestAlerts), CanConfigure: s.Policy.Allows(role, access.ConfigureAlerts),
+		FormKey: act.NewKey(), Wrong: wrong, Typed: func(name string) string { return strings.ToValidUTF8(web.Field(c, name), "") },
+	}
+	v.Targets, _ = s.alertTargets()
+	tested, err := s.done(ctx, c, "alert", "test")
+	if err != nil {
+		return err
+	}
+	changed, err := s.done(ctx, c, "alert_rule", "")
+	if err != nil {
+		return err
+	}
+	v.Tested, v.Changed = tested != nil, changed != nil
+	if v.Rules, err = alert.Rules(ctx, s.DB.Read); err != nil {
+		return err
+	}
+	page, err := s.Console.Alerts(ctx, l.Text("state"), l.span)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	v.Alerts = page.Rows
+	if v.Firing, err = alert.CountFiring(ctx, s.DB.Read); err != nil {
+		return err
+	}
+	if v.Messages, err = alert.Messages(ctx, s.DB.Read, 0, messagesShown); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(v.Rules, func(r alert.Rule) bool { return r.Name == editing }); i >= 0 && v.CanConfigure {
+		v.Editing = &v.Rules[i]
+	}
+	list := around(l, page)
+	if list.Anything = !list.Empty; list.Empty {
+		if list.Anything, err = s.Console.Anything(ctx, "alerts"); err != nil {
+			return err
+		}
+	}
+	return s.Render(c, status, pages.Alerts(l.p, list, v))
+}
+
+func (s *handlers) alertTargets() ([]string, alert.Style) {
+	if s.Alerts == nil {
+		return nil, alert.Style{}
+	}
+	return s.Alerts()
+}
+
+// testAlert sends a message to every target, the way of all others.
+func (s *handlers) testAlert(c *fiber.Ctx) error {
+	return s.actAndLeadTo(c, "/alerts", act.Call{Kind: alert.TestAct, Ref: act.Ref{ID: "test"}})
+}
+
+// changeRule keeps a rule as the form says. Both levels and times are of the
+// form; what a rule has none of stays as it is.
+func (s *handlers) changeRule(c *fiber.Ctx) error {
+	name, err := url.PathUnescape(c.Params("rule"))
+	if err != nil {
+		return web.InvalidField("rule", "no rule has this name")
+	}
+	fields := map[string]any{"enabled": web.Field(c, "enabled") == "yes"}
+	for _, field := range []string{"fire", "clear", "hold", "quiet", "window"} {
+		fields[field] = web.Field(c, field)
+	}
+	err = s.actAndLeadTo(c, "/alerts", act.Call{Kind: alert.RuleAct, Ref: act.Ref{ID: name}, Params: params(fields)})
+	if errors.Is(err, alert.ErrRule) {
+		return s.sendAlerts(c, http.StatusUnprocessableEntity, name, true)
+	}
+	return err
+}

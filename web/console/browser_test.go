@@ -1,0 +1,520 @@
+package console
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/compensation"
+	"backstop/web/webtest"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var screenshots = flag.String("screenshots", "", "a folder for pictures of all pages")
+
+// complaints collects what a browser says about pages.
+type complaints struct {
+	mu   sync.Mutex
+	all  []string
+	host string
+}
+
+func (c *complaints) add(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, fmt.Sprintf(format, args...))
+}
+
+// take returns what was said since the last time.
+func (c *complaints) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	said := c.all
+	c.all = nil
+	return said
+}
+
+func (c *complaints) listen(ev any) {
+	switch ev := ev.(type) {
+	case *runtime.EventExceptionThrown:
+		c.add("exception: %s", ev.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		c.add("console.%s", ev.Type)
+	case *log.EventEntryAdded:
+		c.add("log: %s", ev.Entry.Text)
+	case *audits.EventIssueAdded:
+		if ev.Issue.Code == audits.InspectorIssueCodeContentSecurityPolicyIssue {
+			c.add("content security policy: %+v", ev.Issue.Details.ContentSecurityPolicyIssueDetails)
+		}
+	case *network.EventRequestWillBeSent:
+		if !strings.Contains(ev.Request.URL, c.host) && !strings.HasPrefix(ev.Request.URL, "about:") && !strings.HasPrefix(ev.Request.URL, "data:") {
+			c.add("a request leaves: %s", ev.Request.URL)
+		}
+	}
+}
+
+// newBrowser starts a headless Chromium with a profile of its own.
+func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("short: no browser")
+	}
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			program = found
+			break
+		}
+	}
+	if program == "" {
+		t.Skip("no chromium on PATH: the pages are not looked at in a browser (Debian: apt-get install chromium)")
+	}
+	profile, err := os.MkdirTemp("", "backstop-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var started *exec.Cmd
+	t.Cleanup(func() { removeBrowser(t, started, profile) })
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(program), chromedp.UserDataDir(profile), chromedp.Env("XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile, "TMPDIR="+profile),
+		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
+			started, cmd.SysProcAttr = cmd, queuetest.EndWithUs()
+			cmd.SysProcAttr.Setpgid = true
+		}),
+	}
+	for _, f := range []string{
+		"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+		"disable-component-update", "disable-sync", "hide-scrollbars", "disable-dev-shm-usage",
+	} {
+		options = append(options, chromedp.Flag(f, true))
+	}
+	options = append(options, chromedp.Flag("font-render-hinting", "none"))
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // events newer than the library
+	t.Cleanup(func() {                                                                   // first of all: it takes the process and then the profile can go
+		closing, stop := context.WithTimeout(ctx, 5*time.Second)
+		_ = chromedp.Run(closing, browser.Close())
+		stop()
+		cancel()
+	})
+	c := &complaints{host: host}
+	chromedp.ListenTarget(ctx, c.listen)
+	// The first Run starts the browser, which must outlive a context of this step.
+	first := make(chan error, 1)
+	go func() { first <- chromedp.Run(ctx, network.Enable(), log.Enable(), audits.Enable()) }()
+	select {
+	case err := <-first:
+		if err != nil {
+			t.Fatalf("start %s: %v", program, err)
+		}
+	case <-time.After(30 * time.Second):
+		cancel()
+		t.Fatalf("%s did not start within 30 s", program)
+	}
+	return ctx, c
+}
+
+// removeBrowser ends what a browser left running and takes its profile away. Its helpers
+// write for a moment after it is gone, and one of them makes a session of its own.
+func removeBrowser(t *testing.T, cmd *exec.Cmd, profile string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if cmd != nil && cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+		err := os.RemoveAll(profile)
+		if err == nil && cmd != nil && cmd.Process != nil && !errors.Is(syscall.Kill(-cmd.Process.Pid, 0), syscall.ESRCH) {
+			err = errors.New("its processes still run")
+		}
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("the browser left %s behind: %v", profile, err)
+			return
+		}
+	}
+}
+
+// TestPagesInABrowser signs in as a person does and looks at each page in both
+// languages and themes: nothing is complained about, nothing leaves our origin,
+// nothing is wider than the window.
+func TestPagesInABrowser(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.Addr)
+	base := "http://" + h.Addr
+	all := append(h.details(t), allPages...)
+	seedMore(t, h.DB)
+	shot := func(name string) {
+		t.Helper()
+		if complaints := said.take(); len(complaints) > 0 {
+			t.Errorf("%s: %s", name, strings.Join(complaints, "; "))
+		}
+		if *screenshots != "" {
+			takeScreenshot(t, ctx, name)
+		}
+	}
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible("#password"))
+	shot("login-en-light")
+	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, "/"))
+	for _, theme := range []string{"light", "dark"} {
+		for _, lang := range []string{"zh", "en"} {
+			run(t, ctx, reads(base, lang, theme))
+			for _, p := range all {
+				var look struct {
+					Theme, Language string
+					Overflow        int
+					Violations      []string
+				}
+				run(t, ctx, chromedp.Navigate(base+p.path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
+				name := p.name + "-" + lang + "-" + theme
+				look.Violations = append(look.Violations, violations(t, ctx)...)
+				if look.Theme != theme || !strings.HasPrefix(look.Language, lang) || look.Overflow > 0 || len(look.Violations) > 0 {
+					t.Errorf("%s: %+v", name, look)
+				}
+				shot(name)
+			}
+		}
+	}
+	const narrow = 390
+	for _, width := range []int64{narrow, 1280, 1366, 1920} {
+		for _, p := range all {
+			var look struct{ Overflow int }
+			run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+p.path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
+			if look.Overflow > 0 {
+				t.Errorf("%s at %d is %d px too wide", p.name, width, look.Overflow)
+			}
+			if width > narrow {
+				continue
+			}
+			if found := violations(t, ctx); len(found) > 0 { // where tables scroll and lines break
+				t.Errorf("%s at %d: %s", p.name, width, strings.Join(found, "; "))
+			}
+			shot(p.name + "-en-narrow")
+		}
+	}
+}
+
+// TestNothingLiesOverTheTargetsOfALongList looks at a list that is longer than the
+// screen at several heights: what stands over its rows would leave slices of
+// boxes and links that nobody can hit.
+func TestNothingLiesOverTheTargetsOfALongList(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	exhaust(t, h.DB, 60)
+	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, _ := newBrowser(t, h.Addr)
+	base := "http://" + h.Addr
+	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, "/"), emulation.SetDeviceMetricsOverride(1440, 900, 1, false), chromedp.Navigate(base+"/notifications"), chromedp.WaitReady("main"))
+	for height := int64(900); height < 936; height += 7 { // a row is 36 px high
+		run(t, ctx, emulation.SetDeviceMetricsOverride(1440, height, 1, false))
+		if found := breaches(t, ctx, `{type: "rule", values: ["target-size"]}`); len(found) > 0 {
+			t.Errorf("at a height of %d: %s", height, strings.Join(found, "; "))
+		}
+	}
+}
+
+// seedMore writes a busy day, so that pages are looked at as people see them.
+func seedMore(t *testing.T, d *db.DB) {
+	t.Helper()
+	exhaust(t, d, 60) // more than a screen holds
+	change(t, d, "UPDATE deliveries SET attempts = 0, next_at = ?, currency = 'CNY', amount = 1, created_at = ? WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT 5)", d.Now(), d.Now()-25*60_000_000)
+	for i, kind := range []string{compensation.LatePayment, compensation.UnknownOrder, compensation.DuplicatePayment} { // parts of a tile
+		change(t, d, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
+			" SELECT id + ?, ?, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at FROM exceptions WHERE kind = 'amount_mismatch'", 9000+i, kind)
+	}
+	// A notification's id is as long as they are.
+	change(t, d, `INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at)
+		SELECT 7001, 1, id, 'order.closed', 3, '{"id":"ntf_2wpytmd90jk0-order-closed-0"}', ? FROM orders WHERE order_no = '2026112000000001'`, d.Now())
+	change(t, d, `INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, created_at, currency, amount)
+		SELECT 7002, 7001, 1, id, 'order.closed', 'webhook', '', 'skipped', ?, 'CNY', 1 FROM orders WHERE order_no = '2026112000000001'`, d.Now())
+	minute := time.Minute.Microseconds()
+	now := d.Now() / minute * minute
+	for i := range int64(24 * 60) {
+		good, bad := 40+(i*i)%37, (i%97)/12
+		if i < 90 {
+			good, bad = 20, 30
+		}
+		change(t, d, "INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '')", now-i*minute, good, bad)
+		change(t, d, "INSERT INTO report_orders VALUES (60, ?, 'CNY', 40, 798000, ?, 19950 * ?)", now-i*minute, 40-bad, 40-bad)
+		if i%10 == 0 { // the curves of the tiles
+			change(t, d, "INSERT INTO report_risk (start, part, currency, orders, amount) VALUES (?, 'untold', 'CNY', 1, ?), (?, 'untold', 'KWD', 1, ?)", now-i*minute, 1+i, now-i*minute, 1+i)
+		}
+		if i%9 == 0 {
+			change(t, d, "INSERT INTO report_orders VALUES (60, ?, 'JPY', 2, 3960, 1, 1980)", now-i*minute)
+		}
+		change(t, d, "INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, 1, 'paid', ?), (?, 1, 'late_payment', ?)", now-i*minute, good, now-i*minute, bad/3)
+	}
+	// What commands leave in the audit is as long as it may be.
+	many := strings.TrimSuffix(strings.Repeat("merchant a-code-that-is-as-long-as-they-come: name, notify.urls, breaker; ", 20), "; ")
+	digest := strings.Repeat("0123456789abcdef", 4)
+	for _, a := range []audit.Act{
+		{Action: "settings.apply", Object: "file", ObjectID: "backstop-settings.yaml", Params: map[string]any{"created": "supplier wx-main", "changed": many + " … and 480 more", "disabled": "merchant m7", "sha256": digest}},
+		{Action: "orders.import", Object: "file", ObjectID: "orders.jsonl", Params: map[string]any{"orders": 100_000, "sha256": digest}},
+		{Action: "token.add", Object: "token", ObjectID: "grafana", Params: map[string]any{"scope": "monitor"}},
+		{Action: "secrets.reseal", Object: "master_key", ObjectID: "k-4f2a"},
+	} {
+		a.Actor = audit.Command()
+		if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return audit.New(d, sealtest.Ring(t, 1)).Write(ctx, tx, a) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// examine asks a page how it looks, and for what people with a screen reader
+// would miss: fields and buttons without a name, headings, ids given twice. What a
+// page's head offers to do stands at its right end.
+const examine = `(() => {
+  const d = document, violations = [];
+  const named = e => e.getAttribute("aria-label") || e.textContent.trim() || (e.labels && e.labels.length) || e.getAttribute("title");
+  for (const e of d.querySelectorAll("a, button, input:not([type=hidden]):not([hidden]), select, textarea")) if (!named(e)) violations.push("no name: " + e.outerHTML.slice(0, 80));
+  for (const e of d.querySelectorAll("[aria-labelledby]")) if (!d.getElementById(e.getAttribute("aria-labelledby"))) violations.push("labelled by nothing: " + e.outerHTML.slice(0, 80));
+  const ids = [...d.querySelectorAll("[id]")].map(e => e.id);
+  for (const id of new Set(ids)) if (ids.filter(x => x === id).length > 1) violations.push("id twice: " + id);
+  for (const e of d.querySelectorAll(".page-head")) {
+    const ends = [...e.querySelectorAll(".btn")].map(b => b.getBoundingClientRect().right);
+    if (ends.length && Math.max(...ends) < e.getBoundingClientRect().right - 1) violations.push("not at the right: " + e.querySelector(".btn").textContent.trim());
+  }
+  for (const e of d.querySelectorAll(".risk a:has(.spark)")) {
+    const above = e.querySelector(".spark").previousElementSibling.getBoundingClientRect().bottom;
+    if (e.querySelector(".spark").getBoundingClientRect().top > above + 48) violations.push("an empty tile: " + e.getAttribute("href"));
+  }
+  if (d.querySelectorAll("h1").length !== 1) violations.push(d.querySelectorAll("h1").length + " h1");
+  return {
+    Theme: d.documentElement.dataset.theme, Language: d.documentElement.lang,
+    Overflow: Math.max(0, d.documentElement.scrollWidth - d.documentElement.clientWidth), Violations: violations,
+  };
+})()`
+
+func run(t *testing.T, ctx context.Context, actions ...chromedp.Action) {
+	t.Helper()
+	step, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if err := chromedp.Run(step, actions...); err != nil {
+		var where string
+		_ = chromedp.Run(ctx, chromedp.Location(&where))
+		t.Fatalf("at %s: %v", where, err)
+	}
+}
+
+// whole says that a page is there with its scripts. A key or a click before that
+// is lost, as it is with a person's hand; what led to the page does not wait.
+const whole = `document.readyState === "complete"`
+
+// becomes waits until an expression is true on the page, or on the page that
+// comes after it.
+func becomes(expression string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		for {
+			yes := false
+			// A page that goes takes the answer with it: the next one is asked.
+			err := chromedp.Evaluate(expression, &yes).Do(ctx)
+			if err == nil && yes {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("it never became true: %s (%v)", expression, err)
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+}
+
+// at waits until the browser has come to another page.
+func at(path string) chromedp.Action {
+	return becomes("location.pathname === " + strconv.Quote(path) + " && " + whole)
+}
+
+// signsIn signs an operator in by the form and waits for the page behind it.
+func signsIn(base, name, password, path string) chromedp.Action {
+	return chromedp.Tasks{
+		chromedp.Navigate(base + "/login?lang=en&next=" + url.QueryEscape(path)), chromedp.WaitReady("#password"),
+		chromedp.SendKeys("#name", name), chromedp.SendKeys("#password", password+"\r"), at(path),
+	}
+}
+
+// reads has the operator choose a language and a theme.
+func reads(base, language, theme string) chromedp.Action {
+	return chromedp.Tasks{
+		chromedp.Navigate(base + "/me"), chromedp.WaitVisible("#language"), chromedp.SetValue("#language", language),
+		chromedp.SetValue("#theme", theme), chromedp.Submit("#zone"), chromedp.WaitVisible(".notice.ok"), becomes(whole),
+	}
+}
+
+func takeScreenshot(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	var picture []byte
+	run(t, ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		picture, err = cdppage.CaptureScreenshot().WithFormat(cdppage.CaptureScreenshotFormatPng).Do(ctx)
+		return err
+	}))
+	if err := os.MkdirAll(*screenshots, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), picture, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// axe is the accessibility checker; see testdata/axe/README.md.
+//
+//go:embed testdata/axe/axe.min.js
+var axe string
+
+// violations runs axe on the page that is open and returns what it found: the
+// rules of WCAG 2.2 AA and its best practices. It runs in a world of its own, as
+// an extension would: the page's own policy forbids it there.
+func violations(t *testing.T, ctx context.Context) []string {
+	t.Helper()
+	return breaches(t, ctx, `{type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}`)
+}
+
+// breaches are those of the rules that axe is told to run.
+func breaches(t *testing.T, ctx context.Context, rules string) []string {
+	t.Helper()
+	var found []string
+	run(t, ctx, chromedp.ActionFunc(func(ctx context.Context) error {
+		tree, err := cdppage.GetFrameTree().Do(ctx)
+		if err != nil {
+			return err
+		}
+		world, err := cdppage.CreateIsolatedWorld(tree.Frame.ID).WithWorldName("axe").Do(ctx)
+		if err != nil {
+			return err
+		}
+		if _, thrown, err := runtime.Evaluate(axe).WithContextID(world).Do(ctx); err != nil || thrown != nil {
+			return fmt.Errorf("load axe: %v %v", err, thrown)
+		}
+		ask := `axe.run(document, {runOnly: ` + rules + `, resultTypes: ["violations"]})
+  .then(r => r.violations.map(v => v.id + " (" + v.nodes.length + "): " + v.nodes[0].html.slice(0, 160) + " – " + v.nodes[0].failureSummary.slice(0, 200)))`
+		got, thrown, err := runtime.Evaluate(ask).WithContextID(world).WithAwaitPromise(true).WithReturnByValue(true).Do(ctx)
+		if err != nil || thrown != nil {
+			return fmt.Errorf("run axe: %v %v", err, thrown)
+		}
+		return json.Unmarshal(got.Value, &found)
+	}))
+	return found
+}
+
+// TestABrowserComplainsWhereThereIsCause is the negative control: a page that
+// breaks the policy and leaves our origin is seen.
+func TestABrowserComplainsWhereThereIsCause(t *testing.T) {
+	h := open(t)
+	ctx, said := newBrowser(t, h.Addr)
+	script, _ := json.Marshal(`<p style="color:red">x</p><img src="http://127.0.0.1:1/x.png">`)
+	run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/login"), chromedp.WaitReady("main"),
+		chromedp.Evaluate("document.body.insertAdjacentHTML('beforeend', "+string(script)+"); new Promise(done => setTimeout(() => done(true), 300))", nil,
+			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if found := violations(t, ctx); !strings.Contains(strings.Join(found, "; "), "image-alt") {
+		t.Errorf("an image without a text was not found: %q", found)
+	}
+	all := strings.Join(said.take(), "; ")
+	if !strings.Contains(strings.ToLower(all), "content security policy") {
+		t.Errorf("the browser said only: %s", all)
+	}
+}
+
+// TestAnOrderIsFoundAndSentAgainByKeyboardAlone goes from the overview to an
+// order's story and sends its notification again without a pointer; shortcuts are
+// silent inside of fields.
+func TestAnOrderIsFoundAndSentAgainByKeyboardAlone(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.Addr)
+	run(t, ctx, signsIn("http://"+h.Addr, "wang.min", webtest.GoodPassword, "/"))
+	run(t, ctx, chromedp.KeyEvent("go"), at("/orders"))
+	run(t, ctx, chromedp.KeyEvent("gc"), at("/callbacks"))
+	run(t, ctx, press("/"), chromedp.KeyEvent("GX-88210477"), chromedp.KeyEvent("\r"), at(orderOne))
+	tabTo := func(selector string) chromedp.Action {
+		return chromedp.ActionFunc(func(ctx context.Context) error {
+			for range 60 {
+				var there bool
+				if err := chromedp.Evaluate("document.activeElement.matches("+strconv.Quote(selector)+")", &there).Do(ctx); err != nil || there {
+					return err
+				}
+				if err := chromedp.KeyEvent(kb.Tab).Do(ctx); err != nil {
+					return err
+				}
+			}
+			return fmt.Errorf("60 tabs do not lead to %s", selector)
+		})
+	}
+	run(t, ctx, tabTo(`[data-open="#resend"]`), chromedp.KeyEvent(kb.Enter), tabTo("#resend-reason"),
+		chromedp.KeyEvent("go on the merchant asked by phone"), at(orderOne), // "go" inside of a field leads nowhere
+		tabTo("#resend button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#resent"))
+	if all := said.take(); len(all) > 0 {
+		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+	}
+}
+
+// press is a key as a keyboard sends it: the browser makes the character itself,
+// unless the page has taken the key.
+func press(key string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		if err := input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key).Do(ctx); err != nil {
+			return err
+		}
+		return input.DispatchKeyEvent(input.KeyUp).WithKey(key).Do(ctx)
+	})
+}
+
+// TestPagesAreReadWithoutJavaScript reads, filters and pages with scripts off.
+func TestPagesAreReadWithoutJavaScript(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, _ := newBrowser(t, h.Addr)
+	var text string
+	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn("http://"+h.Addr, "wang.min", webtest.GoodPassword, "/"),
+		chromedp.Navigate("http://"+h.Addr+"/orders?status=paid"), chromedp.WaitReady("main"), chromedp.Text("main", &text, chromedp.ByQuery))
+	if !strings.Contains(text, "3,499.00") || strings.Contains(text, "1,980") {
+		t.Errorf("the list of paid orders shows %q", text)
+	}
+	run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/orders/2026112000000001"), chromedp.WaitReady("main"), chromedp.Text("main", &text, chromedp.ByQuery))
+	if !strings.Contains(text, "SKU-77120") {
+		t.Errorf("the story shows %q", text)
+	}
+}

@@ -1,0 +1,188 @@
+package console
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"html"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/notify"
+)
+
+var (
+	budgetRows = flag.Int("rows", 0, "orders for TestBudget, each with five attempts; 0 = it is skipped")
+	budgetDB   = flag.String("budget-db", "sqlite,postgres", "databases for TestBudget")
+)
+
+const (
+	budgetDays = 7  // over which the orders are spread
+	budgetAsk  = 40 // requests of each page
+)
+
+// filling are the statements that write a chunk of orders and what belongs to
+// them: ?0 is the first number, ?1 the last, ?2 the smallest id, ?3 the distance
+// of two orders' ids, ?4 the first moment and ?5 the distance in time, µs.
+var filling = []string{
+	"INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, supplier_trade_no, paid_amount, created_at, expires_at, next_at, paid_at)" +
+		" SELECT id, CAST(id AS TEXT), 1 + i % 50, 'T' || i, 1 + i % 3, 1000 + i % 90000, CASE WHEN i % 20 = 0 THEN 'USD' ELSE 'CNY' END, 2, 'Order ' || i, ''," +
+		" CASE WHEN i % 100 < 90 THEN 'paid' WHEN i % 100 < 94 THEN 'closed' WHEN i % 100 < 96 THEN 'failed' WHEN i % 100 < 99 THEN 'pending' ELSE 'paying' END, 2," +
+		" CASE WHEN i % 100 < 90 THEN 'S' || i ELSE '' END, CASE WHEN i % 100 < 90 THEN 1000 + i % 90000 ELSE 0 END, at, at + 1800000000," +
+		" CASE WHEN i % 1000 = 999 THEN at ELSE NULL END, CASE WHEN i % 100 < 90 THEN at ELSE NULL END FROM o",
+	"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) SELECT id + 2, 1 + i % 50, id, 'order.paid', 2, '{}', at FROM o WHERE i % 100 < 96",
+	"INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, attempts, next_at, last_class, created_at, currency, amount)" +
+		" SELECT id + 1, id + 2, 1 + i % 50, id, 'order.paid', 'webhook', '', CASE WHEN i % 100 = 7 THEN 'exhausted' WHEN i % 500 = 8 THEN 'retry_wait' ELSE 'delivered' END," +
+		" 5, CASE WHEN i % 500 = 8 THEN at + 86400000000 * 30 ELSE NULL END, 'ok', at, 'CNY', 1000 + i % 90000 FROM o WHERE i % 100 < 96",
+	"INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)" +
+		" SELECT id + 10 + k, id + 1, 1 + i % 50, k, 'https://merchant.example/notify', 'ok', 200, at + k, 80000, 'n1', 'Webhook-Id: ntf_x', 'Server: nginx', '', ''" +
+		" FROM o CROSS JOIN (SELECT 1 AS k UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5) AS ks",
+	"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
+		" SELECT id + 3, 1 + i % 3, id, CAST(id AS TEXT), 'S' || i, 'e', 'd', CASE WHEN i % 2000 = 0 THEN 'late_payment' ELSE 'paid' END, at, '101.226.103.61', 'POST', '', 'Content-Type: application/json', '{}'," +
+		` '[{"name":"signature","ok":true,"detail":"RSA-SHA256"}]' FROM o WHERE i % 100 < 90`,
+	"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
+		` SELECT id + 5, 's1', 'bad_signature', at, '203.0.113.9', 'POST', '', '', '', '[]' FROM o WHERE i % 100 = 50`,
+	"INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at)" +
+		" SELECT id + 4, id, 1, 'R' || i, 'S' || i, 'succeeded', 1000, at, at FROM o WHERE i % 100 < 90",
+	"INSERT INTO exceptions (id, kind, state, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)" +
+		" SELECT id + 6, CASE WHEN i % 2000 = 7 THEN 'notify_exhausted' ELSE 'late_payment' END, CASE WHEN i % 2000 < 1000 THEN 'open' ELSE 'resolved' END, 1 + i % 50, id, CAST(id AS TEXT), 'x', 1000, 'CNY', '{}', at, at" +
+		" FROM o WHERE i % 1000 = 7",
+}
+
+// fill writes so many orders, spread over the last days, by set-based SQL.
+func fill(t *testing.T, d *db.DB, rows int) {
+	t.Helper()
+	const chunk = 50_000
+	now := d.Now()
+	from := now - budgetDays*24*3600*1_000_000
+	gap := (now - from) / int64(rows)
+	first, step := db.IDAt(from), (db.IDAt(now)-db.IDAt(from))/int64(rows)
+	start := time.Now()
+	for i := 0; i < rows; i += chunk {
+		for _, statement := range filling {
+			query := "WITH RECURSIVE n(i) AS (SELECT CAST(?0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?1), o AS (SELECT i, ?2 + i * ?3 AS id, ?4 + i * ?5 AS at FROM n) " + statement
+			change(t, d, query, i, min(i+chunk, rows)-1, first, step, from, gap)
+		}
+	}
+	minutes := func(table string, unit time.Duration, spans int) {
+		change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 0 UNION ALL SELECT j + 1 FROM m WHERE j < 50)"+
+			" INSERT INTO "+table+" (merchant_id, start, ok, retried, failed, took_us, took, lag) SELECT j, ? - i * ?, 100, 5, 1, 8000000, '0 0 10 60 30 6', '10 60 30 6' FROM n CROSS JOIN m",
+			spans, now-now%unit.Microseconds(), unit.Microseconds())
+	}
+	minutes("report_minutes", time.Minute, 72*60)
+	minutes("report_hours", time.Hour, budgetDays*24)
+	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3)"+
+		" INSERT INTO report_callbacks (start, supplier_id, outcome, n) SELECT ? - i * 60000000, j, 'paid', 100 FROM n CROSS JOIN m", 72*60, now-now%60_000_000)
+	for _, table := range strings.Fields("orders events deliveries notify_attempts callbacks refused_callbacks payment_attempts exceptions report_minutes report_hours report_callbacks") {
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			if d.IsPostgres() { // the server's own ANALYZE may be at it
+				if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '60s'"); err != nil {
+					return err
+				}
+			}
+			_, err := tx.ExecContext(ctx, "ANALYZE "+table)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%s: %d orders in %s", d.Engine(), rows, time.Since(start).Round(time.Second))
+}
+
+// TestBudget measures every list at size against what pages may take, on both
+// databases. It takes minutes, so that it runs only where -rows is given:
+//
+//	go test -run TestBudget -v -timeout 60m ./web -rows 1000000
+func TestBudget(t *testing.T) {
+	if *budgetRows == 0 {
+		t.Skip("-rows is not given")
+	}
+	for _, engine := range strings.Split(*budgetDB, ",") {
+		t.Run(engine, func(t *testing.T) {
+			d, budget := dbtest.SQLite, 100*time.Millisecond
+			if engine == "postgres" {
+				d, budget = dbtest.Postgres, 50*time.Millisecond
+			}
+			h := openOn(t, d(t))
+			for i := range 50 {
+				change(t, h.DB, "INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (?, ?, 'Merchant', '[]', '{}', 0, 0) ON CONFLICT DO NOTHING", i+1, fmt.Sprint("m", i+1))
+			}
+			fill(t, h.DB, *budgetRows)
+			h.measure(t, budget)
+		})
+	}
+}
+
+// measure asks for each page and writes how long 95 of 100 took at most.
+func (h *house) measure(t *testing.T, budget time.Duration) {
+	t.Helper()
+	cookie := h.SignIn(t, access.Ops)
+	one := number(t, h.DB, "SELECT id FROM orders WHERE status = 'paid' AND id > (SELECT max(id) - 100000000000000 FROM orders) LIMIT 1")
+	deep := "/orders"
+	for range 20 {
+		deep = links(h.Page(t, cookie, deep).Body)["next"]
+	}
+	for _, p := range []struct {
+		path   string
+		budget time.Duration
+	}{
+		{"/orders", budget},
+		{deep, budget},
+		{"/orders?status=paid", budget},
+		{"/orders?status=failed&merchant=m45", budget},
+		{"/orders?status=closing&window=7d", budget}, // there is none: all that one page may is looked at
+		{"/orders?merchant=m7&supplier=wx&window=31d", budget},
+		{"/orders?risk=stuck", budget},
+		{fmt.Sprintf("/orders/%d", one), budget},
+		{"/notifications", budget},
+		{"/notifications?status=exhausted&window=7d", budget},
+		{"/notifications?status=retry_wait&window=7d", budget},
+		{"/notifications?merchant=m7&window=7d", budget},
+		{"/notifications?risk=untold", budget},
+		{"/notifications/" + notify.IDOf(one+2, ""), budget},
+		{"/callbacks", budget},
+		{"/callbacks?supplier=wx&window=7d", budget},
+		{"/callbacks?outcome=late_payment&window=7d", budget},
+		{fmt.Sprintf("/callbacks/%d", one+3), budget},
+		{"/exceptions", budget},
+		{"/exceptions?state=needs", budget},
+		{"/exceptions?risk=compensated", budget},
+		{"/exceptions?kind=late_payment&state=resolved", budget},
+		{fmt.Sprintf("/search?q=%d", one), budget},
+		{"/search?q=" + fmt.Sprint(one)[10:], budget},
+		{"/search?q=S4242", budget},
+		{"/", 20 * time.Millisecond},
+	} {
+		path := html.UnescapeString(p.path)
+		h.Page(t, cookie, path) // warm
+		var took []time.Duration
+		for range budgetAsk {
+			start := time.Now()
+			got := h.Page(t, cookie, path)
+			took = append(took, time.Since(start))
+			if got.Status != http.StatusOK && got.Status != http.StatusSeeOther {
+				t.Errorf("%s: %d", path, got.Status)
+				break
+			}
+		}
+		slices.Sort(took)
+		p95 := took[len(took)*95/100]
+		verdict := "met"
+		if p95 > p.budget {
+			verdict = "MISSED"
+		}
+		if i := strings.Index(path, "cursor="); i >= 0 {
+			path = path[:i] + "cursor=…"
+		}
+		t.Logf("%-9s %-52s p50 %6.1f ms  p95 %6.1f ms  ≤ %3d ms  %s", h.DB.Engine(), path, ms(took[len(took)/2]), ms(p95), p.budget.Milliseconds(), verdict)
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

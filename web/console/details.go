@@ -1,0 +1,96 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/internal/notify"
+	"backstop/views/pages"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// idOf reads an id from the path; what is none leads nowhere.
+func idOf(c *fiber.Ctx, name string) (int64, error) {
+	id, err := strconv.ParseInt(c.Params(name), 10, 64)
+	if err != nil || id < 1 {
+		return 0, console.ErrNotFound
+	}
+	return id, nil
+}
+
+func (s *handlers) callbackPage(c *fiber.Ctx) error {
+	id, err := idOf(c, "callback")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	detail, err := s.Console.CallbackDetail(ctx, id)
+	if err != nil {
+		return err
+	}
+	masked := !s.Policy.Allows(web.Operator(c).Role, access.ViewPersonal)
+	if masked {
+		detail.Mask()
+	}
+	return s.Render(c, http.StatusOK, pages.CallbackPage(s.Page(c), detail, masked))
+}
+
+func (s *handlers) notificationPage(c *fiber.Ctx) error {
+	delivery, err := strconv.ParseInt(c.Query("delivery", "0"), 10, 64)
+	if err != nil {
+		return notify.ErrNoDelivery
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	n, err := s.Console.Notification(ctx, c.Params("notification"), delivery)
+	if err != nil {
+		return err
+	}
+	role := web.Operator(c).Role
+	if !s.Policy.Allows(role, access.ViewPersonal) {
+		n.Mask()
+	}
+	return s.Render(c, http.StatusOK, pages.NotificationPage(s.Page(c), pages.NotificationData{
+		Notification: n, CanResend: s.Policy.Allows(role, access.Resend) && n.OrderNo != "" && !n.House, Key: act.NewKey(),
+		CanControl: s.Policy.Allows(role, access.ControlBreakers),
+	}))
+}
+
+func (s *handlers) exceptionPage(c *fiber.Ctx) error {
+	id, err := idOf(c, "exception")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	x, err := s.Console.Exception(ctx, id)
+	if err != nil {
+		return err
+	}
+	role := web.Operator(c).Role
+	if !s.Policy.Allows(role, access.ViewPersonal) {
+		x.Mask()
+	}
+	did, err := s.done(ctx, c, console.ExceptionObject, console.ExceptionID(id))
+	if err != nil {
+		return err
+	}
+	settles := compensation.SettlePermission(x.Kind)
+	data := pages.ExceptionData{
+		Exception: x, Saved: did != nil, Key: act.NewKey(), CanComment: s.Policy.Allows(role, access.Comment),
+		CanAssign: s.Policy.Allows(role, access.AssignExceptions), CanSettle: s.Policy.Allows(role, settles), MaySettle: s.Policy.RolesWith(settles),
+	}
+	if data.CanAssign {
+		if data.People, err = s.Operators.WhoMay(ctx, s.Policy, access.AssignExceptions); err != nil {
+			return err
+		}
+	}
+	return s.Render(c, http.StatusOK, pages.ExceptionPage(s.Page(c), data))
+}

@@ -1,0 +1,81 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/console"
+	"backstop/internal/evidence"
+	"backstop/views/pages"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// evidence hands out one order's whole story, signed: as a page to be printed, or
+// with ?format=json as a file. Each export stands in the audit with the hash of
+// what left the house.
+func (s *handlers) evidence(c *fiber.Ctx) error {
+	no, err := web.OrderNo(c)
+	if err != nil {
+		return err
+	}
+	format := c.Query("format", "html")
+	if format != "html" && format != "json" {
+		return web.InvalidField("format", "must be html or json")
+	}
+	// Another site's link must not write into our audit in this person's name.
+	if c.Get("Sec-Fetch-Site") == "cross-site" {
+		return web.ErrForeign
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	story, err := s.Console.WholeStory(ctx, no)
+	if err != nil {
+		return err
+	}
+	page := s.Page(c)
+	by := "operator:" + web.Operator(c).Name
+	e := story.Evidence(page.Zone)
+	e.ExportedAt, e.ExportedBy, e.Product = console.Moment(s.DB.Now(), page.Zone), by, "Backstop "+s.Version
+	if e.AuditRows, e.AuditHead, err = audit.Head(ctx, s.DB.Read); err != nil {
+		return err
+	}
+	file, err := evidence.Sign(e, s.Keys) // megabytes: not while a transaction holds the writer
+	if err != nil {
+		return err
+	}
+	err = s.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		return s.Audit.Write(ctx, tx, audit.Act{
+			Actor: by, Action: "order.evidence", Object: "order", ObjectID: no, Remote: s.Client(c).String(),
+			Params: map[string]any{"format": format, "sha256": file.SHA256, "key_id": file.Signature.KeyID},
+		})
+	})
+	if err != nil {
+		return err
+	}
+	text, err := file.Bytes()
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		c.Set(fiber.HeaderContentType, "application/json; charset=utf-8")
+		c.Set(fiber.HeaderContentDisposition, `attachment; filename="evidence-`+fileName(no)+`.json"`)
+		return s.SendPacked(c, text, nil)
+	}
+	data := s.storyData(c, story, "")
+	return s.Render(c, http.StatusOK, pages.Evidence(page, pages.EvidenceData{StoryData: data, Evidence: e, File: file, Text: string(text)}))
+}
+
+// fileName keeps of an order number what every system takes as a file's name.
+func fileName(no string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, no)
+}

@@ -1,0 +1,123 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/order"
+)
+
+func TestDaysOfAListAreDaysInThePersonsZone(t *testing.T) {
+	h := open(t)
+	cookie := h.SignIn(t, access.Viewer)
+	shanghai, _ := time.LoadLocation("Asia/Shanghai")
+	late := time.Date(2026, 11, 8, 23, 59, 59, 900_000_000, shanghai)
+	id := db.IDAt(late.UnixMicro()) + 1
+	o := order.Order{ID: id, OrderNo: "LATE-ORDER", OutTradeNo: "L", MerchantID: 1, SupplierID: 1, Amount: 1, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 1, CreatedAt: late.UnixMicro()}
+	if _, err := h.DB.NewInsert().Model(&o).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		zone, day string
+		there     bool
+	}{
+		{"Asia/Shanghai", "2026-11-08", true},
+		{"Asia/Shanghai", "2026-11-09", false},
+		{"UTC", "2026-11-08", true}, // 15:59
+		{"America/New_York", "2026-11-08", true},
+		{"Asia/Tokyo", "2026-11-08", false}, // 00:59 of the next day
+		{"Asia/Tokyo", "2026-11-09", true},
+	} {
+		h.Post(t, cookie, "/me", "zone", c.zone)
+		if got := h.Page(t, cookie, "/orders?window=24h&to="+c.day); strings.Contains(got.Body, "LATE-ORDER") != c.there {
+			t.Errorf("in %s on %s: %d, there is %t", c.zone, c.day, got.Status, !c.there)
+		}
+	}
+}
+
+func TestAListThatTakesTooLongSaysWhatToDo(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	cookie := h.SignIn(t, access.Ops)
+	h.in.listTime = time.Nanosecond
+	for _, path := range []string{"/orders", "/callbacks?outcome=paid", "/notifications", "/exceptions", "/search?q=123456"} {
+		join := "?"
+		if strings.Contains(path, "?") {
+			join = "&"
+		}
+		if got := h.Page(t, cookie, path+join+"lang=en"); got.Status != http.StatusServiceUnavailable || !strings.Contains(got.Body, "narrow the filter") {
+			t.Errorf("%s: %d", path, got.Status)
+		}
+	}
+	if got := h.Page(t, cookie, orderOne); got.Status != http.StatusOK {
+		t.Errorf("the rest of the console: %d", got.Status)
+	}
+}
+
+func TestEmptyListsSayWhyTheyAreEmpty(t *testing.T) {
+	h := open(t)
+	cookie := h.SignIn(t, access.Viewer)
+	holds := func(path string, texts ...string) {
+		t.Helper()
+		body := h.Page(t, cookie, path).Body
+		for _, text := range texts {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s does not say %q", path, text)
+			}
+		}
+	}
+	holds("/orders?lang=en", "No orders yet", "backstop apply")
+	holds("/exceptions?lang=en", "All clear")
+	seed(t, h.DB)
+	holds("/orders?lang=en&status=failed&merchant=m2", "Nothing matches", `href="/orders?merchant=m2"`, `href="/orders?status=failed"`, "Look further back")
+	holds("/orders?lang=en&to=2026-01-01", "Nothing in this time", `href="/orders?window=31d"`)
+	holds("/exceptions?lang=en&kind=decrypt_failed", "Nothing matches", `href="/exceptions"`)
+	change(t, h.DB, "UPDATE exceptions SET state = 'resolved'")
+	for _, path := range []string{"/exceptions?lang=en&state=needs", "/exceptions?lang=en&risk=mismatch", "/orders?lang=en&risk=stuck"} {
+		holds(path, "All clear")
+	}
+}
+
+func TestTheAuditIsReadByDayToo(t *testing.T) {
+	h := open(t)
+	cookie := h.SignIn(t, access.Auditor) // which is an act
+	if got := h.Page(t, cookie, "/audit"); !strings.Contains(got.Body, "data-row") {
+		t.Errorf("all of the time: %d", got.Status)
+	}
+	if got := h.Page(t, cookie, "/audit?window=31d&to=2026-01-31"); got.Status != http.StatusOK || strings.Contains(got.Body, "data-row") {
+		t.Errorf("January: %d, there are rows", got.Status)
+	}
+}
+
+// TestAnAmountIsSearched opens the one order that has it, and lists several;
+// digits that may be the end of a number are asked about.
+func TestAnAmountIsSearched(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	cookie := h.SignIn(t, access.Viewer)
+	for q, want := range map[string]string{
+		"%C2%A53,499.00+CNY": orderOne,
+		"1980":               "/orders/2026112000000002", // JPY has no minor unit
+		"12.345":             "/orders/2026112000000003",
+		"0.77":               "/orders?amount=0.77&window=31d",
+	} {
+		if got := h.Page(t, cookie, "/search?q="+q); got.Status != http.StatusSeeOther || got.Header.Get("Location") != want {
+			t.Errorf("%s: %d to %q, want %q", q, got.Status, got.Header.Get("Location"), want)
+		}
+	}
+	comeIn(t, h.DB, 2, order.Paid)
+	got := h.Page(t, cookie, "/search?q=0.01")
+	if to := got.Header.Get("Location"); to != "/orders?amount=0.01&window=31d" || strings.Count(h.Page(t, cookie, to).Body, "data-row") != 2 {
+		t.Errorf("two orders of an amount: %d to %q", got.Status, to)
+	}
+	if got := h.Page(t, cookie, "/search?q=349900&lang=en"); !strings.Contains(got.Body, "Orders of the amount 349900") || !strings.Contains(got.Body, `href="/orders?amount=349900&amp;window=31d"`) {
+		t.Errorf("digits that may be both: %d %s", got.Status, got.Body)
+	}
+	if got := h.Page(t, cookie, "/orders?amount=%3Cb%3E"); got.Status != http.StatusUnprocessableEntity {
+		t.Errorf("what is no amount: %d", got.Status)
+	}
+}

@@ -1,0 +1,332 @@
+package console
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/console"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Limits of the live updates.
+const (
+	// liveMost is how many consoles one node keeps current.
+	liveMost = 500
+	// liveEach is how many of them one person may have open.
+	liveEach = 20
+	// liveEvery is the least time between two frames of one console.
+	liveEvery = time.Second
+	// liveBeat is how often a console hears that the connection is alive; proxies
+	// cut what is silent for a minute.
+	liveBeat = 15 * time.Second
+	// liveWrite is how long a console may take to accept a frame.
+	liveWrite = 10 * time.Second
+)
+
+// view is what consoles have in common that see the same: one drawing serves all
+// of them.
+type view struct{ language, zone, role, rng string }
+
+// listener is one open console. Frames replace each other: who is slow misses
+// what is older, never what is newest.
+type listener struct {
+	view
+	topics   []string // names; empty = all
+	operator int64
+	sent     int64 // of the newest frame that it has
+	last     time.Time
+	frames   chan []byte // holds one
+}
+
+func (l *listener) wants(name string) bool {
+	return len(l.topics) == 0 || slices.Contains(l.topics, name)
+}
+
+// panelKey is one panel in one view.
+type panelKey struct {
+	view
+	topic string
+}
+
+// drawn is a panel as it was last drawn.
+type drawn struct {
+	number int64 // grows with every change of anything
+	at     time.Time
+	html   []byte
+}
+
+// live draws what has changed once a second, for all that listen.
+type live struct {
+	s *web.Server
+	board
+	boot string // names this run in the ids of frames
+
+	mu        sync.Mutex
+	listeners map[*listener]bool
+	running   bool
+	closed    bool
+	stop      chan struct{}
+	joined    chan struct{}
+
+	// The one loop's.
+	number int64
+	panels map[panelKey]drawn
+}
+
+// newLive keeps open consoles current until the server ends.
+func newLive(s *web.Server, topics []topic) *live {
+	l := &live{
+		s: s, board: board{topics: topics, kept: map[boardKey]*keptDrawing{}}, boot: rand.Text()[:8], listeners: map[*listener]bool{}, stop: make(chan struct{}), joined: make(chan struct{}, 1),
+		panels: map[panelKey]drawn{},
+	}
+	s.AtShutdown(l.close)
+	return l
+}
+
+// join adds a listener; false where there are too many. seen is the id of the
+// last frame that it got, from this run or another.
+func (l *live) join(li *listener, seen string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	mine := 0
+	for other := range l.listeners {
+		if other.operator == li.operator {
+			mine++
+		}
+	}
+	if l.closed || len(l.listeners) >= liveMost || mine >= liveEach {
+		return false
+	}
+	if boot, number, ok := strings.Cut(seen, "-"); ok && boot == l.boot {
+		li.sent, _ = strconv.ParseInt(number, 10, 64)
+	}
+	l.listeners[li] = true
+	if !l.running {
+		l.running = true
+		go l.run()
+	}
+	select {
+	case l.joined <- struct{}{}: // its first frame comes at once
+	default:
+	}
+	return true
+}
+
+func (l *live) leave(li *listener) {
+	l.mu.Lock()
+	delete(l.listeners, li)
+	l.mu.Unlock()
+}
+
+// close ends all streams; a shutdown must not wait for them.
+func (l *live) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.closed = true
+		close(l.stop)
+	}
+}
+
+// run goes on as long as somebody listens.
+func (l *live) run() {
+	tick := time.NewTicker(liveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-tick.C:
+		case <-l.joined:
+		}
+		l.mu.Lock()
+		all := make([]*listener, 0, len(l.listeners))
+		for li := range l.listeners {
+			all = append(all, li)
+		}
+		l.running = len(all) > 0
+		l.mu.Unlock()
+		if len(all) == 0 {
+			return
+		}
+		l.round(all)
+	}
+}
+
+// round draws what somebody wants and has changed, and hands it out.
+func (l *live) round(all []*listener) {
+	wanted := map[panelKey]topic{}
+	for _, li := range all {
+		for _, t := range l.topics {
+			if li.wants(t.name) {
+				wanted[panelKey{li.view, t.name}] = t
+			}
+		}
+	}
+	for key := range l.panels {
+		if _, ok := wanted[key]; !ok {
+			delete(l.panels, key)
+		}
+	}
+	for key, t := range wanted {
+		if err := l.draw(key, t); err != nil {
+			l.s.Log.Warn("draw a live panel", "panel", t.name, "error", db.Explain(err))
+		}
+	}
+	for _, li := range all {
+		l.hand(li)
+	}
+}
+
+func (l *live) draw(key panelKey, t topic) error {
+	draw, at, err := l.get(t, console.RangeOf(key.rng))
+	if err != nil || at.Equal(l.panels[key].at) {
+		return err
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	var b bytes.Buffer
+	if err := draw(l.page(key.view)).Render(ctx, &b); err != nil {
+		return err
+	}
+	before := l.panels[key]
+	if bytes.Equal(before.html, b.Bytes()) {
+		before.at = at
+		l.panels[key] = before
+		return nil
+	}
+	l.number++
+	l.panels[key] = drawn{l.number, at, b.Bytes()}
+	return nil
+}
+
+// page is what a panel needs to know of those who look at it.
+func (l *live) page(a view) *ui.Page {
+	zone, err := time.LoadLocation(a.zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	return &ui.Page{Language: a.language, Zone: zone, Role: a.role, Now: l.s.DB.NowTime(), File: l.s.Files.URL}
+}
+
+// hand gives a listener what it has not seen. A frame that it has not taken yet
+// is replaced by one that holds all of it.
+func (l *live) hand(li *listener) {
+	if time.Since(li.last) < liveEvery/2 {
+		return // it has just got its first
+	}
+	var body bytes.Buffer
+	newest := li.sent
+	for _, t := range l.topics {
+		if d, ok := l.panels[panelKey{li.view, t.name}]; ok && li.wants(t.name) && d.number > li.sent {
+			body.Write(d.html)
+			newest = max(newest, d.number)
+		}
+	}
+	if newest == li.sent {
+		return
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	if ui.LiveTime(l.page(li.view)).Render(ctx, &body) != nil {
+		return
+	}
+	select {
+	case li.frames <- frame(l.boot+"-"+strconv.FormatInt(newest, 10), body.Bytes()):
+		li.sent, li.last = newest, time.Now()
+	default: // it is still busy with the one before: the next round has all of it
+	}
+}
+
+// frame is a server-sent event.
+func frame(id string, body []byte) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "id: %s\nevent: panels\n", id)
+	for line := range bytes.Lines(body) {
+		b.WriteString("data: ")
+		b.Write(bytes.TrimRight(line, "\r\n"))
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+// stream keeps a console's overview current (server-sent events). Only
+// browsers' event sources come here; a person who opens the address gets the page.
+func (l *live) stream(c *fiber.Ctx) error {
+	r := console.RangeOf(c.Query("range"))
+	if !strings.Contains(c.Get(fiber.HeaderAccept), "text/event-stream") {
+		return c.Redirect("/?range="+r.Name, fiber.StatusSeeOther)
+	}
+	p, op := l.s.Page(c), web.Operator(c)
+	li := &listener{
+		view: view{p.Language, p.Zone.String(), op.Role, r.Name}, operator: op.ID, frames: make(chan []byte, 1),
+	}
+	if names := c.Query("topics"); names != "" {
+		li.topics = strings.Split(names, ",")
+	}
+	seen := c.Get("Last-Event-ID")
+	if seen == "" {
+		seen = c.Query("seen") // an event source that was made anew cannot set the header
+	}
+	if !l.join(li, seen) {
+		return web.ErrTooMany
+	}
+	c.Set(fiber.HeaderContentType, "text/event-stream; charset=utf-8")
+	c.Set("X-Accel-Buffering", "no") // nginx would hold frames back
+	conn, token, role := c.Context().Conn(), c.Cookies(l.s.CookieName()), op.Role
+	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer l.leave(li)
+		l.write(w, conn, li, func() bool { return l.stillIn(token, role) })
+	})
+	return nil
+}
+
+// stillIn says whether a session goes on and its operator may do what they could.
+func (l *live) stillIn(token, role string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	op, err := l.s.Sessions.Peek(ctx, token)
+	return err == nil && op.Role == role && !op.MustChange && l.s.Policy.Allows(op.Role, access.ViewOverview)
+}
+
+// write writes frames until the console is gone, signed out, or the server ends.
+// The connection's own time to write is for answers that end.
+func (l *live) write(w *bufio.Writer, conn net.Conn, li *listener, allowed func() bool) {
+	beat := time.NewTicker(liveBeat)
+	defer beat.Stop()
+	next := []byte("retry: 2000\n\n")
+	for {
+		_ = conn.SetWriteDeadline(time.Now().Add(liveWrite + liveBeat))
+		if _, err := w.Write(next); err != nil {
+			return
+		}
+		if err := w.Flush(); err != nil {
+			return
+		}
+		select {
+		case <-l.stop:
+			return
+		case next = <-li.frames:
+		case <-beat.C:
+			if !allowed() {
+				return
+			}
+			next = []byte("event: alive\ndata: .\n\n")
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/base/seal"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// keptChoice is how long a browser remembers the language of somebody who is not
+// signed in, and who signed in from it, in seconds.
+const keptChoice = 365 * 24 * 3600
+
+// safeNext keeps a login from leading to another site: browsers read "//x" and
+// "/\x" as addresses of hosts.
+func safeNext(next string) string {
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") || strings.HasPrefix(next, "/login") {
+		return "/"
+	}
+	return next
+}
+
+func (s *handlers) loginPage(c *fiber.Ctx) error {
+	s.keepLanguage(c)
+	return s.Render(c, http.StatusOK, ui.SignIn(s.Page(c), ui.Login{Next: safeNext(c.Query("next"))}))
+}
+
+// keepLanguage remembers ?lang of somebody who is not signed in.
+func (s *handlers) keepLanguage(c *fiber.Ctx) {
+	if lang := c.Query("lang"); slices.Contains(access.Languages, lang) {
+		s.SetCookie(c, "lang", lang, keptChoice)
+	}
+}
+
+// login signs in. Its answers are the same for names that there are and names
+// that there are not.
+func (s *handlers) login(c *fiber.Ctx) error {
+	form := ui.Login{Name: web.Field(c, "name"), Next: safeNext(web.Field(c, "next"))}
+	if len(form.Name) > web.MaxFilter || !web.IsStorable(form.Name) {
+		form.Name = "" // nobody is called that, and no database need be asked
+	}
+	addr := s.Client(c)
+	try := access.SignIn{Name: form.Name, Address: web.SenderOf(addr).String(), Device: s.device(c, form.Name)}
+	if form.Wait = s.throttle.Try(try); form.Wait > 0 {
+		form.Problem = ui.TooMany
+		c.Set(fiber.HeaderRetryAfter, "60")
+		return s.Render(c, http.StatusTooManyRequests, ui.SignIn(s.Page(c), form))
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	op, err := s.Operators.Login(ctx, form.Name, web.Field(c, "password"))
+	if errors.Is(err, access.ErrLogin) || errors.Is(err, access.ErrExpired) {
+		form.Problem = ui.WrongLogin
+		if errors.Is(err, access.ErrExpired) {
+			form.Problem = ui.PasswordExpired
+		}
+		return s.Render(c, http.StatusUnprocessableEntity, ui.SignIn(s.Page(c), form))
+	}
+	if err != nil {
+		return err
+	}
+	s.throttle.Forgive(try)
+	// Whoever signs in again leaves no session behind that nobody holds any more.
+	if err := s.Sessions.End(ctx, c.Cookies(s.CookieName())); err != nil {
+		return err
+	}
+	if err := s.startSession(ctx, c, op); err != nil {
+		return err
+	}
+	s.keepDevice(c, op.Name, try.Device)
+	if err := s.keepAct(ctx, audit.Act{Actor: "operator:" + op.Name, Action: "session.start", Object: "operator", ObjectID: op.Name, Remote: addr.String()}); err != nil {
+		return err
+	}
+	s.Log.Info("signed in", "operator", op.Name, "remote", addr.String(), "request_id", web.RequestID(c))
+	if op.MustChange {
+		return c.Redirect("/me", http.StatusSeeOther)
+	}
+	return c.Redirect(form.Next, http.StatusSeeOther)
+}
+
+// deviceCookie and devices are where a browser keeps that a name signed in from it,
+// and what tells that from a forgery. Each name has its own: a browser may be shared.
+func (s *handlers) deviceCookie(name string) string {
+	return s.CookieName() + "-device-" + seal.HashToken(name)[:8]
+}
+
+func (s *handlers) devices(name string) *seal.MAC { return s.Keys.MAC("device of " + name) }
+
+// device is the browser's proof that the name signed in from it; "" = none.
+func (s *handlers) device(c *fiber.Ctx, name string) string {
+	if device := c.Cookies(s.deviceCookie(name)); s.devices(name).IsToken("", device) {
+		return device
+	}
+	return ""
+}
+
+// keepDevice gives the browser such a proof, or renews the one that it has. It opens
+// nothing: whoever steals it may try passwords as slowly as anybody.
+func (s *handlers) keepDevice(c *fiber.Ctx, name, device string) {
+	if device == "" {
+		device = s.devices(name).NewToken("")
+	}
+	s.SetCookie(c, s.deviceCookie(name), device, keptChoice)
+}
+
+func (s *handlers) startSession(ctx context.Context, c *fiber.Ctx, op *access.Operator) error {
+	token, err := s.Sessions.Start(ctx, op.ID, s.Client(c).String())
+	if err != nil {
+		return err
+	}
+	s.SetCookie(c, s.CookieName(), token, int(s.Config.SessionMax/time.Second))
+	return nil
+}
+
+func (s *handlers) logout(c *fiber.Ctx) error {
+	ctx, cancel := web.Work()
+	defer cancel()
+	if err := s.Sessions.End(ctx, c.Cookies(s.CookieName())); err != nil {
+		return err
+	}
+	s.SetCookie(c, s.CookieName(), "", -1)
+	return c.Redirect("/login", http.StatusSeeOther)
+}

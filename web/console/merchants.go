@@ -1,0 +1,111 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/breaker"
+	"backstop/internal/console"
+	"backstop/internal/notify"
+	"backstop/views/pages"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// merchantsPage lists the merchants by the order in which they were declared.
+func (s *handlers) merchantsPage(c *fiber.Ctx) error {
+	l := s.list(c, true)
+	if l.Err != nil {
+		return l.Err
+	}
+	ctx, cancel := l.context()
+	defer cancel()
+	rows, next, err := s.Console.MerchantStatuses(ctx, "", l.span.At.ID, console.PageSize)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	page := console.Page[console.MerchantStatus]{Rows: rows, Count: int64(len(rows)), More: next > 0}
+	if next > 0 {
+		page.Older = console.Cursor{ID: next}
+	}
+	list := around(l, page)
+	list.Anything = len(rows) > 0
+	return s.Render(c, http.StatusOK, pages.Merchants(l.p, list, rows))
+}
+
+// merchantPage shows one merchant.
+func (s *handlers) merchantPage(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	pinged := f.Text("pinged")
+	if f.Err != nil {
+		return f.Err
+	}
+	code, err := web.MerchantCode(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	m, err := s.Console.Merchant(ctx, code, pinged)
+	if err != nil {
+		return err
+	}
+	did, err := s.done(ctx, c, "merchant", code)
+	if err != nil {
+		return err
+	}
+	role := web.Operator(c).Role
+	return s.Render(c, http.StatusOK, pages.MerchantPage(s.Page(c), pages.MerchantData{
+		Merchant: m, FormKey: act.NewKey(), Did: did,
+		CanControl: s.Policy.Allows(role, access.ControlBreakers), CanPing: s.Policy.Allows(role, access.ControlAddresses),
+	}))
+}
+
+// onMerchant runs an act about the merchant of the path, or a part of it, and leads
+// back to it.
+func (s *handlers) onMerchant(c *fiber.Ctx, call act.Call) error {
+	code, err := web.MerchantCode(c)
+	if err != nil {
+		return err
+	}
+	call.Ref.ID = code
+	return s.actAndLeadTo(c, merchantPath(code), call)
+}
+
+func merchantPath(code string) string { return "/merchants/" + url.PathEscape(code) }
+
+// moveBreaker opens, closes or probes a merchant's breaker by hand.
+func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
+	return func(c *fiber.Ctx) error { return s.onMerchant(c, act.Call{Kind: breaker.MoveAct(move)}) }
+}
+
+// pingEndpoint sends a ping to one of a merchant's endpoints and shows what it
+// answered.
+func (s *handlers) pingEndpoint(c *fiber.Ctx) error {
+	code, err := web.MerchantCode(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := web.Work()
+	defer cancel()
+	out, err := s.act(ctx, c, act.Call{Kind: notify.PingAct("merchant"), Ref: act.Ref{ID: code, Part: web.Field(c, "endpoint")}})
+	if err != nil {
+		return err
+	}
+	if out.Repeated { // a form that is sent twice pings once
+		return c.Redirect(merchantPath(code)+"?"+doneQuery(c), http.StatusSeeOther)
+	}
+	answer, err := out.After(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Redirect(merchantPath(code)+"?pinged="+answer.(notify.Answer).Notification, http.StatusSeeOther)
+}
+
+// enableEndpoint lets an endpoint be used again that was disabled.
+func (s *handlers) enableEndpoint(c *fiber.Ctx) error {
+	return s.onMerchant(c, act.Call{Kind: notify.EnableAct, Ref: act.Ref{Part: web.Field(c, "endpoint")}})
+}

@@ -1,0 +1,101 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/console"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+func (s *handlers) overview(c *fiber.Ctx) error {
+	ctx, cancel := web.Work()
+	defer cancel()
+	steps, err := s.Console.FirstSteps(ctx)
+	if err != nil {
+		return err
+	}
+	p, r := s.Page(c), console.RangeOf(c.Query("range"))
+	p.Live = true
+	system := s.system(p.Role)
+	panels := map[string]templ.Component{}
+	for _, t := range s.live.topics {
+		draw, _, err := s.live.get(t, r)
+		if err != nil {
+			return err
+		}
+		panels[t.name] = draw(p)
+	}
+	return s.Render(c, http.StatusOK, pages.Overview(p, pages.OverviewData{
+		Range: r, Steps: steps, System: system, APIURL: s.Config.PublicURL, Example: example(), CallbackURL: s.Config.PublicURL + web.CallbackPath,
+		Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Queues: panels["queues"],
+	}))
+}
+
+// example makes keys that nobody else has.
+func example() pages.Example {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return pages.Example{
+		SupplierKey: rand.Text(), APIKey: "sk_live_" + strings.ToLower(rand.Text()),
+		SigningSecret: "whsec_" + base64.StdEncoding.EncodeToString(secret),
+	}
+}
+
+// system is what the installation stands on, as far as a role may see it.
+func (s *handlers) system(role string) pages.System {
+	return pages.System{Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: s.Policy.Allows(role, access.InspectQueues), Alerts: s.Policy.Allows(role, access.ViewAlerts)}
+}
+
+// panel answers one panel of the overview alone, and when it was drawn. Who comes
+// by its address gets the whole page.
+func (s *handlers) panel(t topic) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r := console.RangeOf(c.Query("range"))
+		if c.Get("HX-Request") != "true" {
+			return c.Redirect("/?range="+r.Name, http.StatusSeeOther)
+		}
+		draw, _, err := s.live.get(t, r)
+		if err != nil {
+			return err
+		}
+		p := s.Page(c)
+		return s.Render(c, http.StatusOK, templ.Join(draw(p), ui.LiveTime(p)))
+	}
+}
+
+// topics are all panels, in the order in which they stand on the page.
+func (s *handlers) topics() []topic {
+	return []topic{
+		{"risk", 2 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
+			v, err := s.Console.Risk(ctx)
+			return func(p *ui.Page) templ.Component { return pages.RiskPanel(p, v) }, err
+		}},
+		{"outcomes", 5 * time.Second, true, func(ctx context.Context, r console.Range) (drawing, error) {
+			v, err := s.Console.Outcomes(ctx, r)
+			return func(p *ui.Page) templ.Component { return pages.OutcomesPanel(p, v) }, err
+		}},
+		{"todo", 2 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
+			v, err := s.Console.Todo(ctx)
+			return func(p *ui.Page) templ.Component { return pages.TodoPanel(p, v, s.system(p.Role)) }, err
+		}},
+		{"merchants-health", 5 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
+			v, err := s.Console.Health(ctx)
+			return func(p *ui.Page) templ.Component { return pages.HealthPanel(p, v) }, err
+		}},
+		{"queues", 2 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
+			v, err := s.Console.Queues(ctx, s.Queues)
+			return func(p *ui.Page) templ.Component { return pages.QueuesPanel(p, v, s.system(p.Role)) }, err
+		}},
+	}
+}

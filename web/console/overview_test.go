@@ -1,0 +1,174 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"html"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/seal"
+	"backstop/internal/command/apply"
+	"backstop/internal/ledger"
+	"backstop/internal/report"
+	"backstop/internal/supplier"
+	"backstop/internal/supplier/sortedparams"
+)
+
+func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	h.Happen(t, func(x *report.Delta) {
+		for range 3 {
+			x.Attempt(1, report.OK, 80*time.Millisecond)
+		}
+		x.Attempt(1, report.Failed, 2*time.Second)
+		x.Untold(1, "JPY", 2, 5000)
+		x.Lag(1, 30*time.Millisecond)
+	})
+	cookie := h.SignIn(t, access.Ops)
+	for lang, sights := range map[string][]string{
+		"zh": {"在险资金", "¥3,499.00", "KWD", "75.00%", "金额不符 1 笔", "notify_retry", "内置 redis-server", "以表格显示", "Galaxy", "1h 尝试成功率"},
+		"en": {"Money at risk", "¥3,499.00", "JPY", "75.00%", "Amount mismatch: 1", "notify_retry", "own redis-server", "Show as table", "Galaxy", "1 h attempt success"},
+	} {
+		for _, rng := range []string{"1h", "6h", "24h", "7d", "nonsense"} {
+			got := h.Page(t, cookie, "/?lang="+lang+"&range="+rng)
+			if got.Status != http.StatusOK {
+				t.Fatalf("%s %s: %d", lang, rng, got.Status)
+			}
+			for _, sight := range sights {
+				if !strings.Contains(got.Body, sight) {
+					t.Errorf("%s %s does not say %q", lang, rng, sight)
+				}
+			}
+			if found := inlineCode.FindString(got.Body); found != "" {
+				t.Errorf("%s %s holds %q", lang, rng, found)
+			}
+		}
+	}
+	if body := h.Page(t, h.SignIn(t, access.Viewer), "/").Body; strings.Contains(body, `href="/asynqmon/"`) {
+		t.Error("a viewer is led to a page that is not theirs")
+	}
+}
+
+func TestPanelsComeAloneToScriptsAndAsAPageToPeople(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	cookie := h.SignIn(t, access.Viewer)
+	for _, topic := range h.in.live.topics {
+		for _, lang := range []string{"zh", "en"} {
+			got := h.Call(t, http.MethodGet, "/_/"+topic.name+"?range=6h&lang="+lang, "", "Cookie", cookie, "HX-Request", "true")
+			if got.Status != http.StatusOK || !strings.Contains(got.Body, `id="`+topic.name+`"`) || strings.Contains(got.Body, "<html") {
+				t.Errorf("%s: %d %q", topic.name, got.Status, got.Body)
+			}
+			if found := inlineCode.FindString(got.Body) + keyLeak.FindString(got.Body); found != "" {
+				t.Errorf("%s in %s holds %q", topic.name, lang, found)
+			}
+			if lang == "en" && han.MatchString(got.Body) {
+				t.Errorf("%s in English: %q", topic.name, han.FindString(got.Body))
+			}
+		}
+		if got := h.Page(t, cookie, "/_/"+topic.name+"?range=6h"); got.Header.Get("Location") != "/?range=6h" {
+			t.Errorf("%s by its address: %d to %q", topic.name, got.Status, got.Header.Get("Location"))
+		}
+	}
+	if got := h.Call(t, http.MethodGet, "/_/risk", "", "HX-Request", "true"); got.Status != http.StatusUnauthorized {
+		t.Errorf("without a session: %d", got.Status)
+	}
+}
+
+// The queues stand on the database; Redis may be away.
+func TestQueuesAreShownWithoutRedis(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	cookie := h.SignIn(t, access.Viewer)
+	asks := 0
+	h.Queues = func(context.Context) (map[string]queue.Size, error) {
+		asks++
+		return nil, errors.New("connection refused")
+	}
+	body := h.Page(t, cookie, "/?lang=en").Body
+	if !strings.Contains(body, "Redis does not answer") || strings.Count(body, `class="mono">notify`) != 4 {
+		t.Error("the page does not show the queues without Redis")
+	}
+	h.QueueEngine = "in-process"
+	for range 5 {
+		body = h.Page(t, cookie, "/?lang=en").Body
+	}
+	if !strings.Contains(body, "for development only") {
+		t.Error("the in-process queue carries no warning")
+	}
+	if asks > 2 {
+		t.Errorf("six looks asked Redis %d times within two seconds", asks)
+	}
+}
+
+func TestAnEmptyConsoleSaysWhatToDoFirst(t *testing.T) {
+	h := open(t)
+	cookie := h.SignIn(t, access.Admin)
+	body := h.Page(t, cookie, "/?lang=en").Body
+	for _, sight := range []string{"Start here", "backstop serve --demo", "/api/v1/orders", "/callback/"} {
+		if !strings.Contains(body, sight) {
+			t.Errorf("a newcomer is not told %q", sight)
+		}
+	}
+	if strings.Contains(body, "kind: sortedparams") {
+		t.Error("the example is shown although supplier and merchants are declared")
+	}
+	if _, err := h.DB.ExecContext(t.Context(), "DELETE FROM merchants"); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(h.Page(t, cookie, "/?lang=en").Body, "<pre")
+	_, rest, _ = strings.Cut(rest, ">")
+	declared, _, _ := strings.Cut(rest, "</pre>")
+	keys, err := seal.NewKeyring([]byte("0123456789abcdef0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := apply.Env{
+		DB: h.DB, Keys: keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(h.DB),
+		CheckURL: func(string) error { return nil }, Out: io.Discard,
+	}
+	if err := apply.Apply(t.Context(), env, apply.File{Name: "first.yaml", Text: []byte(html.UnescapeString(declared))}); err != nil {
+		t.Errorf("what a newcomer is told to declare: %v\n%s", err, declared)
+	}
+	seed(t, h.DB)
+	if body = h.Page(t, cookie, "/?lang=en").Body; strings.Contains(body, "Start here") {
+		t.Error("a console that is in use still greets a newcomer")
+	}
+}
+
+// The to-do list leads to what it names, and to alerts only those who may read them.
+func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	h.InTrouble(t)
+	change(t, h.DB, "INSERT INTO report_untold (merchant_id, currency, orders, amount) VALUES (2, 'CNY', 4, 990000)")
+	change(t, h.DB, "INSERT INTO breakers (merchant_id, state, generation, cause, changed_at, open_until, updated_at) VALUES (2, 'open', 1, 'failures_in_a_row', ?, ?, ?)", h.DB.Now(), h.DB.Now()+60_000_000, h.DB.Now())
+	if err := h.Breakers.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	change(t, h.DB, "INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (9, 'queue_length', 'due', 'firing', 2000, 1, ?, 0)", h.DB.Now())
+	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", h.DB.Now())
+	todo := func(cookie string) string {
+		_, list, _ := strings.Cut(h.Page(t, cookie, "/?lang=en").Body, `<ol class="todo">`)
+		list, _, _ = strings.Cut(list, "</ol>")
+		return list
+	}
+	list, last := todo(h.SignIn(t, access.Ops)), -1
+	for _, want := range []string{"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders waiting: 4", "Dispute opened: 1", "¥25.00", "Alert: a queue is too long (due)", `href="/alerts?state=firing"`} {
+		at := strings.Index(list, want)
+		if at < last {
+			t.Errorf("%q is missing or stands too early", want)
+		}
+		last = at
+	}
+	if list := todo(h.SignIn(t, access.Viewer)); strings.Contains(list, "/alerts") || !strings.Contains(list, "Breaker open") {
+		t.Error("a viewer is led to alerts, or to no breaker")
+	}
+}

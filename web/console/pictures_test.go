@@ -1,0 +1,130 @@
+package console
+
+import (
+	"bytes"
+	"flag"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+var (
+	demoAt   = flag.String("demo", "", "address of a server that plays the demo, to take the console's pictures of")
+	demoPass = flag.String("demo-password", "", "the password there of the operators ops and admin")
+)
+
+// TestPicturesOfTheDemo takes the pictures of docs/console.md. It runs where
+// -demo names a server (`serve --demo`, after some ten minutes) that has the
+// operators li.hang with the role ops and wang.min with the role lead:
+//
+//	go test ./web -run PicturesOfTheDemo -demo http://127.0.0.1:8080 -demo-password … -screenshots $PWD/docs/screenshots
+func TestPicturesOfTheDemo(t *testing.T) {
+	if *demoAt == "" || *screenshots == "" {
+		t.Skip("no -demo or no -screenshots")
+	}
+	const (
+		ops, lead = "li.hang", "wang.min"
+		told      = "/notifications?merchant=demo-flaky&status=delivered&type=order.paid"
+		untold    = "/notifications?merchant=demo-down&status=retry_wait&type=order.paid"
+		tried     = "tr[data-row]:has(.attempts .f) "
+	)
+	follow := func(link string) []chromedp.Action {
+		return []chromedp.Action{
+			chromedp.Evaluate("document.querySelector("+strconv.Quote(link)+").click()", nil), // a list at work moves under a pointer
+			becomes("location.search === '' && " + whole),
+		}
+	}
+	pictures := []struct {
+		name, operator, path string
+		height               int64
+		then                 []chromedp.Action
+	}{
+		{"overview", ops, "/?range=1h", 1130, nil},
+		{"orders", ops, "/orders", 900, nil},
+		{"order", ops, told, 1500, follow(tried + `a[href^="/orders/"]`)},
+		{"order-waiting", ops, untold, 1300, follow(tried + `a[href^="/orders/"]`)},
+		{"callbacks", ops, "/callbacks", 900, nil},
+		{"callback", ops, "/callbacks?outcome=amount_mismatch", 1100, follow(`tr[data-row] a[href^="/callbacks/"]`)},
+		{"notifications", ops, "/notifications", 900, nil},
+		{"notification", ops, told, 1100, follow(tried + `a[href^="/notifications/"]`)},
+		{"plan", ops, untold, 900, []chromedp.Action{chromedp.Click("[data-all]"), chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-reason")}},
+		{"exceptions", ops, "/exceptions", 900, nil},
+		{"exception", ops, "/exceptions?kind=amount_mismatch", 900, follow(`tr[data-row] a[href^="/exceptions/"]`)},
+		{"merchants", ops, "/merchants", 620, nil},
+		{"merchant", ops, "/merchants/demo-down", 900, nil},
+		{"alerts", ops, "/alerts", 900, nil},
+		{"search", lead, "/orders", 620, []chromedp.Action{
+			chromedp.Evaluate(`location.href = "/orders?window=31d&amount=" + (parseInt(document.querySelector("tr[data-row] data.money").value) / 100).toFixed(2)`, nil),
+			becomes("location.search.includes('amount') && " + whole),
+		}},
+		{"audit", lead, "/audit?check=1", 900, nil},
+		{"me", lead, "/me", 900, nil},
+		{"login", "", "/login?lang={lang}", 620, nil},
+	}
+	ctx, _ := newBrowser(t, "127.0.0.1")
+	for _, language := range []string{"en", "zh"} {
+		in := ""
+		for _, p := range pictures {
+			if p.operator != in && in != "" {
+				run(t, ctx, chromedp.Navigate(*demoAt+"/"), chromedp.Submit(`form[action="/logout"] button`), at("/login"))
+			}
+			if p.operator != in && p.operator != "" {
+				run(t, ctx, signsIn(*demoAt, p.operator, *demoPass, "/"), reads(*demoAt, language, "light"))
+			}
+			in = p.operator
+			run(t, ctx, emulation.SetDeviceMetricsOverride(1440, p.height, 1, false), chromedp.Navigate(*demoAt+strings.ReplaceAll(p.path, "{lang}", language)), chromedp.WaitReady("main"))
+			run(t, ctx, p.then...)
+			takeScreenshot(t, ctx, p.name+"-"+language)
+			shrink(t, filepath.Join(*screenshots, p.name+"-"+language+".png"))
+		}
+	}
+}
+
+// shrink writes a picture with the 256 colours that it has most of: pages have few,
+// and the file is a third as large.
+func shrink(t *testing.T, file string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := png.Decode(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[color.RGBA]int{}
+	b := from.Bounds()
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			seen[color.RGBAModel.Convert(from.At(x, y)).(color.RGBA)]++
+		}
+	}
+	var most []color.RGBA
+	for c := range seen {
+		most = append(most, c)
+	}
+	slices.SortFunc(most, func(a, b color.RGBA) int { return seen[b] - seen[a] })
+	var palette color.Palette
+	for _, c := range most[:min(256, len(most))] {
+		palette = append(palette, c)
+	}
+	to := image.NewPaletted(b, palette)
+	draw.Draw(to, b, from, b.Min, draw.Src)
+	var small bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, small.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,59 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"backstop/internal/console"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// searchPage finds what people hold in their hands: a number, its end, a code.
+// One hit is opened at once.
+func (s *handlers) searchPage(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	q := strings.TrimSpace(f.Text("q"))
+	if f.Err != nil {
+		return f.Err
+	}
+	if q == "" {
+		return s.Render(c, http.StatusOK, pages.Search(s.Page(c), "", nil))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.listTime)
+	defer cancel()
+	found, err := s.Console.Search(ctx, q)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	switch {
+	case len(found.Orders) == 1 && len(found.Merchants) == 0:
+		return c.Redirect("/orders/"+url.PathEscape(found.Orders[0].OrderNo), http.StatusSeeOther)
+	case len(found.Orders) == 0 && len(found.Merchants) == 1 && !found.Exceptions:
+		return c.Redirect("/orders?merchant="+url.QueryEscape(found.Merchants[0].Code), http.StatusSeeOther)
+	case len(found.Orders) == 0 && len(found.Merchants) == 0 && found.Exceptions:
+		return c.Redirect("/exceptions?no="+url.QueryEscape(q), http.StatusSeeOther)
+	}
+	if found.Amount && len(found.Orders) == 0 && len(found.Merchants) == 0 && !console.IsEnding(q) {
+		return s.searchAmount(ctx, c, q)
+	}
+	return s.Render(c, http.StatusOK, pages.Search(s.Page(c), q, found))
+}
+
+// searchAmount opens the one order of an amount, or the list of them.
+func (s *handlers) searchAmount(ctx context.Context, c *fiber.Ctx, q string) error {
+	span := console.Slice{From: s.DB.NowTime().AddDate(0, 0, -31).UnixMicro(), Rows: 1, Uncounted: true}
+	page, err := s.Console.Orders(ctx, console.OrderFilter{Amount: q, Slice: span})
+	if err != nil {
+		return slow(ctx, err)
+	}
+	if len(page.Rows) == 1 && page.Older == (console.Cursor{}) {
+		return c.Redirect("/orders/"+url.PathEscape(page.Rows[0].OrderNo), http.StatusSeeOther)
+	}
+	return c.Redirect(ui.AmountLink(q), http.StatusSeeOther)
+}

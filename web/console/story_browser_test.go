@@ -1,0 +1,92 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+	"backstop/web/webtest"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// TestAStoryInABrowser looks at the whole story in both languages and themes, and
+// filters it in place.
+func TestAStoryInABrowser(t *testing.T) {
+	h := open(t)
+	script(t, h.DB, h.DB.Now()-200_000_000, "Mall")
+	for _, q := range []string{ // it waits for its third attempt
+		fmt.Sprintf("UPDATE deliveries SET status = 'retry_wait', finished_at = NULL, next_at = %d WHERE id = 9301", h.DB.Now()+90_000_000),
+		"UPDATE merchants SET notify = REPLACE(notify, '[1000]', '[1000,17000,90000,3600000]')", "DELETE FROM exceptions",
+	} {
+		if _, err := h.DB.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.ReadSettings(t)
+	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.Addr)
+	base := "http://" + h.Addr
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1400, 1, false), signsIn(base, "wang.min", webtest.GoodPassword, "/"))
+	for _, theme := range []string{"light", "dark"} {
+		for _, lang := range []string{"zh", "en"} {
+			run(t, ctx, reads(base, lang, theme))
+			for _, page := range []struct{ name, path string }{
+				{"story", scripted},
+				{"evidence", scripted + "/evidence"},
+				{"story-diff", scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202)},
+				{"story-raw", scripted + "/events/" + id36(9201) + "/_raw"},
+			} {
+				name, path := page.name, page.path
+				var look struct {
+					Overflow   int
+					Violations []string
+				}
+				run(t, ctx, chromedp.Navigate(base+path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
+				look.Violations = append(look.Violations, violations(t, ctx)...)
+				if look.Overflow > 0 || len(look.Violations) > 0 {
+					t.Errorf("%s in %s, %s: %+v", name, lang, theme, look)
+				}
+				if *screenshots != "" && name == "story" {
+					takeScreenshot(t, ctx, name+"-"+lang+"-"+theme)
+				}
+			}
+		}
+	}
+	var where string
+	var events int
+	run(t, ctx, chromedp.Navigate(base+scripted), chromedp.WaitVisible("#phase-delivery"), chromedp.Click("#phase-delivery"),
+		chromedp.WaitVisible(`#phase-delivery[aria-current]`), chromedp.Location(&where), chromedp.Evaluate(`document.querySelectorAll(".story > li").length`, &events))
+	if !strings.HasSuffix(where, "?phase=delivery") || events != 3 {
+		t.Errorf("the phase leads to %s with %d events", where, events)
+	}
+	run(t, ctx, chromedp.NavigateBack(), chromedp.WaitVisible(`#phase-[aria-current]`))
+	if all := said.take(); len(all) > 0 {
+		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+	}
+}
+
+// TestAStoryIsReadWithoutJavaScript filters and compares with scripts off.
+func TestAStoryIsReadWithoutJavaScript(t *testing.T) {
+	h := open(t)
+	script(t, h.DB, shanghai2026, "plain")
+	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Viewer, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, _ := newBrowser(t, h.Addr)
+	var list, compared string
+	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn("http://"+h.Addr, "wang.min", webtest.GoodPassword, "/"),
+		chromedp.Navigate("http://"+h.Addr+scripted), chromedp.WaitReady("#phase-payment"), chromedp.Click("#phase-payment"), chromedp.WaitReady("#phase-payment[aria-current]"),
+		chromedp.Text(".story", &list, chromedp.ByQuery),
+		chromedp.Click(`.story a[href*="_diff"]`, chromedp.ByQuery), chromedp.WaitReady("#diff"), chromedp.Text("#diff", &compared, chromedp.ByQuery))
+	if strings.Contains(list, "Attempt 1") || !strings.Contains(list, "Callback received") {
+		t.Errorf("the phase shows %q", list)
+	}
+	if !strings.Contains(compared, "1795156283") || !strings.Contains(compared, "trade_state") {
+		t.Errorf("the comparison shows %q", compared)
+	}
+}

@@ -1,0 +1,388 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"maps"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
+	"backstop/internal/compensation"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/report"
+	"backstop/web"
+)
+
+func number(t *testing.T, d *db.DB, query string) (n int64) {
+	t.Helper()
+	if err := d.Read.NewRaw(query).Scan(t.Context(), &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func numbers(t *testing.T, d *db.DB, query string) (all []int64) {
+	t.Helper()
+	if err := d.Read.NewRaw(query).Scan(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func change(t *testing.T, d *db.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := d.NewRaw(query, args...).Exec(context.Background()); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB, "UPDATE callbacks SET headers = 'Authorization: Bearer sk_live_secret' || char(10) || 'X-Plain: seen'"+
+		" WHERE outcome = 'paid'")
+	taken := fmt.Sprintf("/callbacks/%d", number(t, h.DB, "SELECT id FROM callbacks WHERE outcome = 'paid'"))
+	refused := fmt.Sprintf("/callbacks/%d", number(t, h.DB, "SELECT id FROM refused_callbacks"))
+	viewer, lead := h.SignIn(t, access.Viewer), h.SignIn(t, access.Lead)
+	for _, c := range []struct {
+		cookie, path string
+		holds, not   []string
+	}{
+		{viewer, taken, []string{"RSA-SHA256", orderOne, "SUCCESS", "X-Plain: seen"}, []string{"secret-openid", "sk_live_secret"}},
+		{lead, taken, []string{"secret-openid"}, []string{"sk_live_secret"}},
+		{viewer, refused, []string{"does not match the body", "refused at the door"}, []string{"<b>forged"}},
+	} {
+		got := h.Page(t, c.cookie, c.path+"?lang=en")
+		for _, text := range c.holds {
+			if !strings.Contains(got.Body, text) {
+				t.Errorf("%s: %d without %q", c.path, got.Status, text)
+			}
+		}
+		for _, text := range c.not {
+			if strings.Contains(got.Body, text) {
+				t.Errorf("%s shows %q", c.path, text)
+			}
+		}
+	}
+	for _, path := range []string{"/callbacks/1", "/callbacks/x", "/exceptions/1", "/notifications/ntf_zz", "/notifications/x", "/notifications/plans/1"} {
+		if got := h.Page(t, lead, path); got.Status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, got.Status)
+		}
+	}
+}
+
+func TestOneNotificationShowsEachAttempt(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	path := "/notifications/" + notify.IDOf(number(t, h.DB, "SELECT id FROM events"), "")
+	cookie := h.SignIn(t, access.Support)
+	body := h.Page(t, cookie, path+"?lang=en").Body
+	for _, text := range []string{"Attempt 1", "Attempt 2", "HTTP 502", "10.000 s", "Server: nginx", orderOne, "no answer in time", "3,499.00"} {
+		if !strings.Contains(body, text) {
+			t.Errorf("the page does not say %q", text)
+		}
+	}
+	form := append(formOf(t, body, orderOne+"/resend"), "reason", "asked for by phone")
+	if got := h.Post(t, cookie, orderOne+"/resend", form...); got.Status != http.StatusSeeOther {
+		t.Errorf("sending again from its page: %d", got.Status)
+	}
+}
+
+// exhaust writes orders whose notifications are used up.
+func exhaust(t *testing.T, d *db.DB, n int) {
+	t.Helper()
+	now := d.Now()
+	for range n {
+		o, id := d.NewID(), d.NewID()
+		row := order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 2, SupplierID: 1, Amount: 1000, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, CreatedAt: now}
+		told := notify.Delivery{ID: id, EventID: id, MerchantID: 2, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1000}
+		gone := compensation.Item{ID: d.NewID(), Kind: compensation.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.IDOf(id, ""), Amount: 1000, Currency: "CNY", Detail: compensation.Detail(nil), Seen: 1, OpenedAt: now}
+		event := notify.Event{ID: id, MerchantID: 2, SubjectID: o, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: now}
+		for _, r := range []any{&row, &told, &gone, &event} {
+			if _, err := d.NewInsert().Model(r).Exec(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestManyAreSentAgainAfterADryRunAReasonAndTheAmount(t *testing.T) {
+	nudged := 0
+	h := open(t)
+	h.Nudge = func(n []queue.Nudge) { nudged += len(n) }
+	exhaust(t, h.DB, 30)
+	cookie := h.SignIn(t, access.Ops)
+	got := h.Post(t, cookie, "/notifications/plans?status=exhausted&merchant=m2", "pick", "all")
+	plan := got.Header.Get("Location")
+	if got.Status != http.StatusSeeOther || !strings.HasPrefix(plan, "/notifications/plans/") {
+		t.Fatalf("the dry run: %d to %q %s", got.Status, plan, got.Body)
+	}
+	exhaust(t, h.DB, 2) // after the plan
+	if nudged != 0 || number(t, h.DB, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") != 32 {
+		t.Error("the dry run sent something")
+	}
+	page := h.Page(t, cookie, plan+"?lang=en").Body
+	if !strings.Contains(page, `data-typed="300.00"`) || !strings.Contains(page, "Will send") {
+		t.Error("the plan does not ask for its amount")
+	}
+	form := formOf(t, h.Page(t, cookie, plan).Body, plan+"/run")
+	run := func(cookie string, fields ...string) int {
+		t.Helper()
+		return h.Post(t, cookie, plan+"/run", append(append([]string{}, form...), fields...)...).Status
+	}
+	if got := run(cookie, "reason", "their server is back", "amount_CNY", "300"); got != http.StatusUnprocessableEntity {
+		t.Errorf("with another amount: %d", got)
+	}
+	if got := run(cookie, "reason", "short", "amount_CNY", "300.00"); got != http.StatusUnprocessableEntity {
+		t.Errorf("without a reason: %d", got)
+	}
+	if got := run(h.SignIn(t, access.Lead), "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusConflict {
+		t.Errorf("by somebody else: %d", got)
+	}
+	if got := run(h.SignIn(t, access.Support), "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusForbidden {
+		t.Errorf("by support: %d", got)
+	}
+	if nudged != 0 {
+		t.Fatalf("%d were sent by what was refused", nudged)
+	}
+	for range 2 { // a double click
+		if got := run(cookie, "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusSeeOther {
+			t.Fatalf("the run: %d", got)
+		}
+	}
+	if left := number(t, h.DB, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'"); nudged != 30 || left != 2 {
+		t.Errorf("%d were sent, %d left, want 30 and 2", nudged, left)
+	}
+	if page := h.Page(t, cookie, plan+"?lang=en").Body; !strings.Contains(page, "30 still waiting") {
+		t.Error("the plan does not say what was done")
+	}
+	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'notification.resend_many'"); n != 1 {
+		t.Errorf("%d rows of the audit", n)
+	}
+	if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE state = 'resolved'"); n != 30 {
+		t.Errorf("%d left the exception desk", n)
+	}
+}
+
+func TestPickedRowsAreSentWithoutTyping(t *testing.T) {
+	nudged := 0
+	h := open(t)
+	h.Nudge = func(n []queue.Nudge) { nudged += len(n) }
+	exhaust(t, h.DB, 5)
+	cookie := h.SignIn(t, access.Ops)
+	boxes := regexp.MustCompile(`name="row" value="(\d+)"`).FindAllStringSubmatch(h.Page(t, cookie, "/notifications").Body, -1)
+	if len(boxes) != 5 {
+		t.Fatalf("%d rows can be picked", len(boxes))
+	}
+	plan := h.Post(t, cookie, "/notifications/plans", "pick", "rows", "row", boxes[1][1]).Header.Get("Location")
+	form := append(formOf(t, h.Page(t, cookie, plan).Body, plan+"/run"), "reason", "asked for by phone")
+	if got := h.Post(t, cookie, plan+"/run", form...); got.Status != http.StatusSeeOther || nudged != 1 {
+		t.Errorf("%d, %d sent", got.Status, nudged)
+	}
+	for _, fields := range [][]string{{"pick", "rows"}, {"pick", "rows", "row", "x"}} {
+		if got := h.Post(t, cookie, "/notifications/plans", fields...); got.Status != http.StatusUnprocessableEntity {
+			t.Errorf("%v: %d", fields, got.Status)
+		}
+	}
+	if page := h.Page(t, h.SignIn(t, access.Viewer), "/notifications").Body; strings.Contains(page, `name="row"`) || strings.Contains(page, "/notifications/plans") {
+		t.Error("somebody who may not send many is offered it")
+	}
+}
+
+// sumsOf adds up the money of a list over all of its pages.
+func (h *house) sumsOf(t *testing.T, cookie, path string) (orders int64, minor map[string]int64) {
+	t.Helper()
+	minor = map[string]int64{}
+	money := regexp.MustCompile(`class="money" value="(-?\d+) ([A-Z]{3})"`)
+	for pages := 0; path != "" && pages < 100; pages++ {
+		body := h.Page(t, cookie, path).Body
+		for _, row := range strings.Split(body, "<tr data-row")[1:] {
+			orders++
+			row, _, _ = strings.Cut(row, "</tr>")
+			if m := money.FindStringSubmatch(row); m != nil {
+				n, _ := strconv.ParseInt(m[1], 10, 64)
+				minor[m[2]] += n
+			}
+		}
+		path = links(body)["next"]
+	}
+	return orders, minor
+}
+
+// The parts of the money at risk sum up to the total, and each of its links and
+// of those to what needs a person leads to exactly what it counts.
+func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	exhaust(t, h.DB, 60)
+	old := h.DB.Now() - 60*24*3600*1_000_000
+	for i, status := range []order.Status{order.Paying, order.Closing, order.Paid} {
+		id, due := db.IDAt(old)+int64(i), old
+		o := order.Order{ID: id, OrderNo: fmt.Sprint("STUCK", i), OutTradeNo: fmt.Sprint(id), MerchantID: 1, SupplierID: 1, Amount: 700, Currency: "USD", Exponent: 2, Status: status, Version: 1, NextAt: &due, CreatedAt: old}
+		if _, err := h.DB.NewInsert().Model(&o).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(t, h.DB, "UPDATE exceptions SET state = 'assigned' WHERE kind = 'unknown_order'")
+	// Money that is taken back is no money that fits no order.
+	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", old)
+	risk, err := report.AtRisk(t.Context(), h.DB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := map[string]int64{}
+	cookie := h.SignIn(t, access.Viewer)
+	overview := h.Page(t, cookie, "/").Body
+	for part, path := range map[report.Part]string{
+		report.Untold: "/notifications?risk=untold", report.Compensated: "/exceptions?risk=compensated", report.Stuck: "/orders?risk=stuck", report.Mismatch: "/exceptions?risk=mismatch",
+	} {
+		if !strings.Contains(overview, `href="`+path+`"`) {
+			t.Errorf("the overview does not lead to %s", path)
+		}
+		want := map[string]int64{}
+		for _, s := range risk.Parts[part].Sums {
+			want[s.Currency] = s.Minor
+			total[s.Currency] += s.Minor
+		}
+		orders, minor := h.sumsOf(t, cookie, path)
+		if orders != risk.Parts[part].Orders() || orders == 0 || !maps.Equal(minor, want) {
+			t.Errorf("%s lists %d orders with %v; counted are %d with %v", path, orders, minor, risk.Parts[part].Orders(), want)
+		}
+	}
+	for _, s := range risk.Total.Sums {
+		if total[s.Currency] != s.Minor {
+			t.Errorf("the parts sum up to %d %s, the total is %d", total[s.Currency], s.Currency, s.Minor)
+		}
+	}
+	// What the part is made of adds up to it, and each kind leads to its own rows.
+	whole := map[string]int64{}
+	for kind, k := range risk.Kinds {
+		path := "/exceptions?risk=mismatch&kind=" + kind
+		if !strings.Contains(overview, html.EscapeString(path)) {
+			t.Errorf("the overview does not lead to %s", path)
+		}
+		want := map[string]int64{}
+		for _, s := range k.Sums {
+			want[s.Currency] += s.Minor
+			whole[s.Currency] += s.Minor
+		}
+		if n, minor := h.sumsOf(t, cookie, path); n != k.Orders() || !maps.Equal(minor, want) {
+			t.Errorf("%s lists %d with %v; counted are %d with %v", path, n, minor, k.Orders(), want)
+		}
+	}
+	for _, s := range risk.Parts[report.Mismatch].Sums {
+		if whole[s.Currency] != s.Minor || len(risk.Kinds) != 2 {
+			t.Errorf("the kinds make %d %s, the part says %d", whole[s.Currency], s.Currency, s.Minor)
+		}
+	}
+	todo, err := h.Console.Todo(t.Context())
+	if err != nil || len(todo) < 3 {
+		t.Fatalf("to do are %v, %v", todo, err)
+	}
+	for _, x := range todo {
+		path := "/exceptions?kind=" + x.Kind + "&state=needs"
+		if !strings.Contains(overview, html.EscapeString(path)) {
+			t.Errorf("the overview does not lead to %s", path)
+		}
+		want := map[string]int64{}
+		for _, s := range x.Sums {
+			want[s.Currency] = s.Minor
+		}
+		if n, minor := h.sumsOf(t, cookie, path); n != x.Count || !maps.Equal(minor, want) {
+			t.Errorf("%s lists %d with %v; counted are %d with %v", path, n, minor, x.Count, want)
+		}
+	}
+}
+
+func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	cookie := h.SignIn(t, access.Support)
+	form := append(formOf(t, h.Page(t, cookie, orderOne).Body, orderOne+"/note"), "reason", "long enough to read")
+	down := ""
+	check := func(name string) web.Check {
+		return web.Check{Name: name, Run: func(context.Context) error {
+			if name == down {
+				return errors.New("it is down")
+			}
+			return nil
+		}}
+	}
+	for name, says := range map[string]string{"redis": "Redis cannot be reached", "writable": "read-only", "database": "read-only"} {
+		down = name
+		h.Ready = web.NewReadiness([]web.Check{check("database"), check("writable"), check("redis")})
+		h.Ready.Ask()
+		for _, p := range allPages {
+			if got := h.Page(t, cookie, p.path); p.name != "audit" && (got.Status != http.StatusOK || !strings.Contains(h.Page(t, cookie, "/orders?lang=en").Body, says)) {
+				t.Errorf("%s with %s down: %d", p.path, name, got.Status)
+			}
+		}
+		if got := h.Post(t, cookie, orderOne+"/note", form...); got.Status != http.StatusServiceUnavailable {
+			t.Errorf("an act with %s down: %d", name, got.Status)
+		}
+		if got := h.Post(t, cookie, "/me", "theme", "dark"); got.Status != http.StatusSeeOther {
+			t.Errorf("one's own settings with %s down: %d", name, got.Status)
+		}
+	}
+	down = ""
+	h.Ready = web.NewReadiness([]web.Check{check("redis")})
+	h.Ready.Ask()
+	if got := h.Post(t, cookie, orderOne+"/note", form...); got.Status != http.StatusSeeOther {
+		t.Errorf("an act once all is well: %d", got.Status)
+	}
+}
+
+// What is never about money here is ignored once; money is not.
+func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
+	h := open(t)
+	report := func(kind, subject string) string {
+		t.Helper()
+		x := &compensation.Item{Kind: kind, SupplierID: 1, Subject: subject, Amount: 5, Currency: "CNY", Detail: compensation.Detail(map[string]any{"type": subject})}
+		err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
+			compensation.Open(tx, w, h.DB, []*compensation.Item{x})
+			return w.Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("/exceptions/%d", x.ID)
+	}
+	path, money := report(compensation.UnknownEvent, "payout.paid"), report(compensation.DisputeOpened, "du_1")
+	support, ops := h.SignIn(t, access.Support), h.SignIn(t, access.Ops)
+	if page := h.Page(t, support, path).Body; strings.Contains(page, `name="ignore"`) {
+		t.Error("a role that may not ignore is offered it")
+	}
+	if page := h.Page(t, h.SignIn(t, access.Lead), money).Body; strings.Contains(page, `name="ignore"`) {
+		t.Error("a dispute can be ignored")
+	}
+	form := append(formOf(t, h.Page(t, ops, path).Body, path+"/settle"), "reason", "our own payouts, seen elsewhere", "ignore", "1")
+	if got := h.Post(t, ops, money+"/settle", form...); got.Status != http.StatusForbidden {
+		t.Errorf("a dispute is ignored: %d", got.Status)
+	}
+	if got := h.Post(t, support, path+"/settle", form...); got.Status != http.StatusForbidden {
+		t.Errorf("without the right: %d", got.Status)
+	}
+	if got := h.Post(t, ops, path+"/settle", form...); got.Status != http.StatusSeeOther {
+		t.Errorf("ignored: %d", got.Status)
+	}
+	report(compensation.UnknownEvent, "payout.paid")
+	page := h.Page(t, ops, path+"?lang=en").Body
+	for _, text := range []string{"Ignored", "ignored it", "our own payouts, seen elsewhere", "payout.paid"} {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page does not say %q", text)
+		}
+	}
+	if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE state = 'ignored' AND seen = 2"); n != 1 {
+		t.Errorf("%d rows are quiet and counted", n)
+	}
+}

@@ -1,0 +1,41 @@
+package web
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+)
+
+func TestALimiterForgetsOnlyWhoIsLongGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // its clock stands still meanwhile
+		l := newLimiter[int](1)
+		if !l.allow(-1) || l.allow(-1) {
+			t.Fatal("one a second is not one")
+		}
+		for i := range 10 * limiterKeys {
+			l.allow(i)
+			if i%100 == 0 && l.allow(-1) {
+				t.Fatal("a key in use was forgotten")
+			}
+			if n := len(l.young) + len(l.old); n > limiterKeys {
+				t.Fatalf("%d keys are held", n)
+			}
+		}
+	})
+}
+
+func TestASenderIsAnAddressOrAnIPv6Network(t *testing.T) {
+	for pair, same := range map[[2]string]bool{
+		{"192.0.2.1", "192.0.2.1"}: true, {"192.0.2.1", "192.0.2.2"}: false,
+		{"2001:db8::1", "2001:db8::ffff:1"}: true, {"2001:db8::1", "2001:db8:0:1::1"}: false,
+	} {
+		a, b := SenderOf(netip.MustParseAddr(pair[0])), SenderOf(netip.MustParseAddr(pair[1]))
+		if (a == b) != same {
+			t.Errorf("%v are one sender: %v", pair, a == b)
+		}
+	}
+	if fmt.Sprint(SenderOf(netip.Addr{})) != fmt.Sprint(senderKey{}) {
+		t.Error("an unknown address is somebody")
+	}
+}

@@ -1,0 +1,53 @@
+package web
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAHangingCheckIsBoundedAndStartedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var started, healthy atomic.Int64
+		r := NewReadiness([]Check{
+			{Name: "deaf", Run: func(context.Context) error { started.Add(1); <-release; return nil }},
+			{Name: "healthy", Run: func(context.Context) error { healthy.Add(1); return nil }},
+		})
+		begin := time.Now()
+		for range 3 {
+			results := r.Ask()
+			if results[0].OK || !results[1].OK {
+				t.Errorf("results %+v", results)
+			}
+			time.Sleep(checkAge)
+		}
+		if took := time.Since(begin); took != checkTime+3*checkAge {
+			t.Errorf("three answers took %s", took)
+		}
+		if started.Load() != 1 || healthy.Load() != 3 {
+			t.Errorf("the hanging check was started %d times, the other %d", started.Load(), healthy.Load())
+		}
+		close(release)
+		synctest.Wait()
+		if results := r.Ask(); !results[0].OK {
+			t.Errorf("after it answered: %+v", results)
+		}
+	})
+}
+
+func TestProbesAreNoLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		r := NewReadiness([]Check{{Name: "database", Run: func(context.Context) error { asked.Add(1); return nil }}})
+		for range 1000 {
+			r.Ask()
+			time.Sleep(time.Millisecond)
+		}
+		if n := asked.Load(); n != 2 {
+			t.Errorf("1000 probes in a second asked %d times", n)
+		}
+	})
+}

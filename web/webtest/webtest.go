@@ -1,0 +1,325 @@
+// Package webtest is a server with a real database for the tests of web and of the
+// packages below it.
+package webtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/alert"
+	"backstop/internal/audit"
+	"backstop/internal/base/config"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/seal"
+	"backstop/internal/breaker"
+	"backstop/internal/bulk"
+	"backstop/internal/callback"
+	"backstop/internal/compensation"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+	"backstop/internal/notify/websocket"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+	"backstop/web"
+)
+
+// sender is a receiver of callbacks that keeps what it was given.
+type sender struct {
+	mu      sync.Mutex
+	Got     []*supplier.Request
+	Codes   []string
+	AddrErr error
+	Answer  callback.Receipt
+	Panics  bool
+}
+
+func (s *sender) Receive(_ context.Context, code string, req *supplier.Request, addrErr error) callback.Receipt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Panics {
+		panic("a receiver's mistake")
+	}
+	s.Got, s.Codes, s.AddrErr = append(s.Got, req), append(s.Codes, code), addrErr
+	return s.Answer
+}
+
+// Last is the newest request that was received; nil = none.
+func (s *sender) Last() *supplier.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.Got) == 0 {
+		return nil
+	}
+	return s.Got[len(s.Got)-1]
+}
+
+// till is a payment that writes real orders and fails as told.
+type till struct {
+	db  *db.DB
+	Err error
+	Got payment.CreateRequest
+}
+
+func (p *till) Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (*order.Order, bool, error) {
+	p.Got = r
+	if p.Err != nil {
+		return nil, false, p.Err
+	}
+	if o, err := order.ByOutTradeNo(ctx, p.db.Read, m.ID, r.OutTradeNo); err == nil {
+		return o, false, nil
+	}
+	id, now := p.db.NewID(), p.db.Now()
+	o := &order.Order{
+		ID: id, OrderNo: strconv.FormatInt(id, 10), MerchantID: m.ID, OutTradeNo: r.OutTradeNo, SupplierID: 1, Amount: r.Amount,
+		Currency: r.Currency, Exponent: 2, Subject: r.Subject, Status: order.Pending, Version: 1, CreatedAt: now, ExpiresAt: now + 1_800_000_000,
+	}
+	err := p.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
+		order.Insert(tx, w, p.db, []*order.Order{o}, order.Created, func(*order.Order) string { return "merchant:" + m.Code })
+		return w.Exec(ctx)
+	})
+	return o, true, err
+}
+
+func (p *till) Pay(ctx context.Context, m *merchant.Merchant, no string) (*order.Order, error) {
+	o, err := order.ByNo(ctx, p.db.Read, no)
+	if err == nil && o.MerchantID != m.ID {
+		err = order.ErrNotFound
+	}
+	if p.Err != nil {
+		err = p.Err
+	}
+	return o, err
+}
+
+func (p *till) Cancel(ctx context.Context, m *merchant.Merchant, no string) (*order.Order, error) {
+	return p.Pay(ctx, m, no)
+}
+
+// Site is a Server on a loopback port with a real database behind it.
+type Site struct {
+	*web.Server
+	Sender *sender
+	Till   *till
+	Lines  *lines
+	Addr   string
+	Admin  string // the console's own address, where there is one
+	log    *bytes.Buffer
+	logMu  sync.Mutex
+
+	Hub *websocket.Hub
+	// Nudge takes what would be nudged after a commit.
+	Nudge func([]queue.Nudge)
+}
+
+const (
+	KeyOfGalaxy  = "sk_live_galaxy"
+	KeyOfOther   = "sk_live_other"
+	MonitorToken = "bst_monitor"
+)
+
+func breakerPolicy(int64) breaker.Policy {
+	return breaker.Policy{Failures: 5, Open: time.Minute, Window: time.Minute}
+}
+
+// Open serves the routes of table, beside the server's own, on a new SQLite database.
+func Open(t *testing.T, table func(*web.Server) []web.Route, environ ...string) *Site {
+	t.Helper()
+	return OpenOn(t, dbtest.SQLite(t), table, environ...)
+}
+
+// OpenOn is Open on a database that there is.
+func OpenOn(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ ...string) *Site {
+	t.Helper()
+	h := &Site{
+		Till: &till{db: d}, log: new(bytes.Buffer), Hub: websocket.New(),
+		Sender: &sender{Answer: callback.Receipt{Outcome: "paid", Reply: supplier.Reply{Status: 200, ContentType: "text/plain", Body: []byte("success")}}},
+	}
+	declare(t, d)
+	cfg, err := config.Load(config.Source{Environ: environ})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	keys, err := seal.NewKeyring(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	h.Lines = &lines{}
+	o := web.Options{
+		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.Sender, Payments: h.Till,
+		Version: "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: h.Hub, Breakers: breaker.NewBook(d, breakerPolicy),
+		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
+	}
+	h.register(t, &o)
+	h.Server = web.New(o, table)
+	served := make(chan error, 2)
+	serve := func(on func(net.Listener) error) (address string) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { served <- on(l) }()
+		return l.Addr().String()
+	}
+	servers := 1
+	h.Addr = serve(h.Serve)
+	if cfg.AdminListen != "" {
+		h.Admin = serve(h.ServeAdmin)
+		servers = 2
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = h.Hub.Close()
+		if err := h.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		for range servers {
+			select {
+			case err := <-served:
+				if err != nil {
+					t.Errorf("serve: %v", err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("the server did not end")
+			}
+		}
+	})
+	return h
+}
+
+// register makes the acts, as the program does.
+func (h *Site) register(t *testing.T, o *web.Options) {
+	t.Helper()
+	policy, err := access.NewPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Nudge = func([]queue.Nudge) {}
+	sending := notify.Acts{
+		DB: o.DB, Book: o.Settings.Merchants, Breakers: o.Breakers, Nudge: func(n []queue.Nudge) { h.Nudge(n) },
+		Pings: notify.Pinger{DB: o.DB, Channels: map[string]notify.Channel{notify.Webhook: h.Lines}},
+	}.Kinds()
+	o.Plans = bulk.New(o.DB, o.Audit, sending[0])
+	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
+		order.Acts, sending, o.Breakers.Acts(), o.Plans.Acts(),
+		compensation.Acts(o.DB, func(ctx context.Context) ([]string, error) {
+			return o.Operators.WhoMay(ctx, policy, access.AssignExceptions)
+		}),
+		alert.Acts(o.DB, func() ([]string, alert.Style) {
+			if h.Alerts == nil {
+				return nil, alert.Style{}
+			}
+			return h.Alerts()
+		}),
+	)...)
+}
+
+// Write takes the log.
+func (h *Site) Write(p []byte) (int, error) {
+	h.logMu.Lock()
+	defer h.logMu.Unlock()
+	return h.log.Write(p)
+}
+
+// Logged is the log so far.
+func (h *Site) Logged() string {
+	h.logMu.Lock()
+	defer h.logMu.Unlock()
+	return h.log.String()
+}
+
+// declare writes two merchants, a supplier and a token, as apply does.
+func declare(t *testing.T, d *db.DB) {
+	t.Helper()
+	for _, q := range []string{
+		fmt.Sprintf("INSERT INTO merchants (id, code, name, api_key_hash, signing_secrets, notify, created_at, updated_at)"+
+			" VALUES (1, 'm1', 'Galaxy', '%s', '[]', '{}', 0, 0), (2, 'm2', 'Other', '%s', '[]', '{}', 0, 0)",
+			seal.HashToken(KeyOfGalaxy), seal.HashToken(KeyOfOther)),
+		"INSERT INTO supplier_accounts (id, name) VALUES (1, 'wx')",
+		"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at)" +
+			" VALUES (1, 'wx', 'none', 1, TRUE, '[]', '{}', 0, 0)",
+		fmt.Sprintf("INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (1, 'grafana', 'monitor', '%s', 0), (2, 'odd', 'other', '%s', 0)",
+			seal.HashToken(MonitorToken), seal.HashToken("bst_odd")),
+	} {
+		if _, err := d.ExecContext(context.Background(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Answer is a response that was read to its end.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Object reads the answer as a JSON object.
+func (a Answer) Object(t *testing.T) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal([]byte(a.Body), &v); err != nil {
+		t.Fatalf("answer %d %q: %v", a.Status, a.Body, err)
+	}
+	return v
+}
+
+// Problem is "status code field" of an error, or "status".
+func (a Answer) Problem() string {
+	var e web.ErrorBody
+	_ = json.Unmarshal([]byte(a.Body), &e)
+	return strings.TrimSpace(fmt.Sprintf("%d %s %s", a.Status, e.Error.Code, e.Error.Field))
+}
+
+// Call makes a request; header holds names and values in turn.
+func (h *Site) Call(t *testing.T, method, path, body string, header ...string) Answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+h.Addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Answer{res.StatusCode, res.Header, string(text)}
+}
+
+// Api is call with a merchant's key.
+func (h *Site) Api(t *testing.T, key, method, path, body string) Answer {
+	t.Helper()
+	return h.Call(t, method, path, body, "Authorization", "Bearer "+key)
+}
