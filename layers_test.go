@@ -18,7 +18,7 @@ import (
 // "x/*" stands for the folders below x.
 var layers = [][]string{
 	{"migrations", "static", "internal/base/*"},
-	{"internal/supplier"},
+	{"internal/supplier", "internal/recipient"},
 	{"internal/supplier/*", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/compensation"},
 	{"internal/alert/*", "internal/settings"},
 	{"internal/notify"},
