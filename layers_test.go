@@ -18,7 +18,7 @@ import (
 // "x/*" stands for the folders below x.
 var layers = [][]string{
 	{"migrations", "static", "internal/base/*", "internal/base/db/bulk"},
-	{"internal/supplier", "internal/list"},
+	{"internal/supplier", "internal/list", "internal/recipient"},
 	{"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/compensation"},
 	{"internal/alert/*", "internal/bulk", "internal/settings"},
 	{"internal/notify"},

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/base/work"
 	"backstop/internal/breaker"
+	"backstop/internal/recipient"
 
 	"github.com/uptrace/bun"
 )
@@ -38,6 +39,8 @@ type claimed struct {
 	Trace        string // names the span that the attempt goes on from
 	Lease        int64  // Unix µs: from then on others may claim it
 }
+
+func (c *claimed) recipient() recipient.Recipient { return recipient.Of(c.MerchantID, c.House) }
 
 // publicID is the id that the merchant sees.
 func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }

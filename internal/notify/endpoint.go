@@ -15,6 +15,7 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/compensation"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/internal/settings"
 
@@ -34,7 +35,7 @@ const (
 	healthRows  = 10_000
 )
 
-// address names one address of a merchant or a system of the house.
+// address names one address of a merchant or a subscriber.
 type address struct {
 	owner    int64
 	endpoint string
@@ -320,10 +321,10 @@ func missingShares(ctx context.Context, tx db.Tx, d *db.DB, events, subjects []i
 
 // deskPlace is the kind and subject of the exception for a notification that ran
 // out of attempts. A merchant's event is one exception, however many addresses it
-// had; each system of the house has its own.
-func deskPlace(id string, house bool, owner int64) (kind, subject string) {
-	if house {
-		return compensation.SubscriptionExhausted, id + "/" + strconv.FormatInt(owner, 36)
+// had; each subscriber has its own.
+func deskPlace(id string, to recipient.Recipient) (kind, subject string) {
+	if to.IsSubscriber() {
+		return compensation.SubscriptionExhausted, id + "/" + strconv.FormatInt(to.ID, 36)
 	}
 	return compensation.NotifyExhausted, id
 }

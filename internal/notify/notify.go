@@ -9,6 +9,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/merchant"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
@@ -71,7 +72,7 @@ type Delivery struct {
 	Amount       int64  `bun:"amount"`   // minor units
 	// Trace is the W3C traceparent of who raised it; empty = not traced.
 	Trace string `bun:"trace,nullzero"`
-	// House says that MerchantID is one of the house's own systems.
+	// House says that MerchantID is a subscriber's: see Recipient.
 	House bool `bun:"house"`
 	// Shared says that the event has several deliveries that the merchant must
 	// get: their money counts once, until the last of them is over.
@@ -79,6 +80,9 @@ type Delivery struct {
 	// Counted says that the event is among those of which report.Orders is made.
 	Counted bool `bun:"counted"`
 }
+
+// Recipient is whom it is for.
+func (d *Delivery) Recipient() recipient.Recipient { return recipient.Of(d.MerchantID, d.House) }
 
 // Attempt is one try, kept for people.
 type Attempt struct {
@@ -171,7 +175,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 		}
 		must := 0 // deliveries that the merchant must get
 		for _, r := range f.Routes {
-			if !r.House && r.Skip == "" {
+			if !r.To.IsSubscriber() && r.Skip == "" {
 				must++
 			}
 		}
@@ -183,7 +187,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 		}
 		for _, r := range f.Routes {
 			to := r.delivery(&f, now)
-			to.ID, to.EventID, to.Shared = d.NewID(), id, must > 1 && !r.House
+			to.ID, to.EventID, to.Shared = d.NewID(), id, must > 1 && !to.House
 			to.Counted = to.NextAt != nil && to.Currency != ""
 			if to.NextAt != nil && *to.NextAt <= now && !claims.claim(&to, events[i].Body) {
 				nudges[i] = append(nudges[i], queue.Nudge{Delivery: to.ID, Merchant: to.MerchantID})

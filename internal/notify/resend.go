@@ -75,7 +75,7 @@ func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nu
 }
 
 // Neediest is the delivery of an event that is to be sent again first: one that was
-// given up, then one that waits, and the merchant's before those of the house.
+// given up, then one that waits, and the merchant's before those of subscribers.
 func Neediest(all []*Delivery) *Delivery {
 	rank := func(x *Delivery) int {
 		switch x.Status {
@@ -86,14 +86,14 @@ func Neediest(all []*Delivery) *Delivery {
 		}
 		return 2
 	}
-	house := func(x *Delivery) int {
-		if x.House {
+	whose := func(x *Delivery) int {
+		if x.Recipient().IsSubscriber() {
 			return 1
 		}
 		return 0
 	}
 	return slices.MinFunc(all, func(a, b *Delivery) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(house(a), house(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(whose(a), whose(b)), cmp.Compare(a.ID, b.ID))
 	})
 }
 
@@ -136,7 +136,7 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delive
 			counted[r.EventID] = true
 		}
 		if !r.Shared || !slices.Contains(stays, r.EventID) {
-			kind, subject := deskPlace(names[r.EventID], r.House, r.MerchantID)
+			kind, subject := deskPlace(names[r.EventID], r.Recipient())
 			w.Add(compensation.Resolve(tx, d, kind, subject))
 		}
 	}

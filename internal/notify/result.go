@@ -111,7 +111,7 @@ func (r *results) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, bat
 		if err != nil {
 			return fmt.Errorf("read the order of an exhausted notification: %w", err)
 		}
-		kind, subject := deskPlace(o.claimed.publicID(), o.claimed.House, o.claimed.MerchantID)
+		kind, subject := deskPlace(o.claimed.publicID(), o.claimed.recipient())
 		metric.Exceptions.WithLabelValues(kind).Inc()
 		items = append(items, &compensation.Item{
 			Kind: kind, MerchantID: o.claimed.MerchantID, OrderID: o.claimed.SubjectID,

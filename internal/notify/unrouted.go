@@ -17,20 +17,20 @@ const Unrouted = "unrouted"
 func (s *sender) route(c claimed, m *merchant.Merchant) error {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	routes := []Route{{To: m.ID, House: m.House, Channel: Webhook, URL: c.URL, Skip: SwitchedOff}}
+	routes := []Route{{To: m.Recipient(), Channel: Webhook, URL: c.URL, Skip: SwitchedOff}}
 	return s.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if !m.House {
 			routes = ownRoutes(m, c.EventType, c.URL)
 		} else if follows, err := s.follows(ctx, tx, m, c); err != nil {
 			return err
 		} else if follows {
-			routes = houseRoutes(m, c.EventType)
+			routes = subscriberRoutes(m, c.EventType)
 		}
 		return s.writeRoutes(ctx, tx, c, routes)
 	})
 }
 
-// follows says whether a system of the house is notified of the merchant whose event it is.
+// follows says whether a subscriber is notified of the merchant whose event it is.
 func (s *sender) follows(ctx context.Context, tx db.Tx, m *merchant.Merchant, c claimed) (bool, error) {
 	var of int64
 	if err := tx.NewRaw("SELECT merchant_id FROM events WHERE id = ?", c.EventID).Scan(ctx, &of); err != nil {
