@@ -24,17 +24,14 @@ func (a *App) openedBreaker(ctx context.Context, merchant string) (*alert.Opened
 	if err := a.db.Read.NewRaw("SELECT name FROM merchants WHERE id = ?", m.ID).Scan(ctx, &o.Name); err != nil {
 		return nil, fmt.Errorf("read a merchant's name: %w", err)
 	}
-	changes, err := breaker.History(ctx, a.db, m.ID, 0, changesRead)
+	c, err := breaker.Opening(ctx, a.db, m.ID)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range changes { // the newest that opened it; a probe that fails is none
-		if c.To == breaker.Open && c.From != breaker.HalfOpen {
-			o.Since, o.Failures = c.At, c.Failures
-			if c.Cause == breaker.ByHand {
-				o.ByHand, o.Reason = c.Actor[strings.Index(c.Actor, ":")+1:], c.Reason
-			}
-			break
+	if c != nil {
+		o.Since, o.Failures = c.At, c.Failures
+		if c.Cause == breaker.ByHand {
+			o.ByHand, o.Reason = c.Actor[strings.Index(c.Actor, ":")+1:], c.Reason
 		}
 	}
 	sums, more, err := notify.ParkedSums(ctx, a.db, m.ID)
@@ -44,6 +41,3 @@ func (a *App) openedBreaker(ctx context.Context, merchant string) (*alert.Opened
 	o.More = more
 	return o, err
 }
-
-// changesRead bounds the look for the change that opened a breaker.
-const changesRead = 100

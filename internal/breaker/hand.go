@@ -136,6 +136,21 @@ func History(ctx context.Context, d *db.DB, merchantID, before int64, limit int)
 	return all, nil
 }
 
+// Opening reads the change that opened a merchant's breaker last, nil where it is no
+// longer kept. A probe that failed is none: the breaker was open all the time.
+func Opening(ctx context.Context, d *db.DB, merchantID int64) (*Change, error) {
+	var c []Change
+	err := d.Read.NewSelect().Model(&c).Where("bh.merchant_id = ?", merchantID).
+		Where("bh.to_state = ?", Open).Where("bh.from_state <> ?", HalfOpen).OrderExpr("bh.id DESC").Limit(1).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read when the breaker opened: %w", err)
+	}
+	if len(c) == 0 {
+		return nil, nil
+	}
+	return &c[0], nil
+}
+
 // List reads the breakers that are not closed, and those that were changed
 // lately, by merchant; after bounds it (0 = from the first).
 func List(ctx context.Context, d *db.DB, after int64, limit int) ([]Row, error) {

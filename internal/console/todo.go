@@ -181,6 +181,16 @@ func (b *Book) todoBreakers(ctx context.Context) ([]Todo, error) {
 	}
 	for i, t := range all {
 		all[i].Code, all[i].Name = named[t.ID].Code, named[t.ID].Name
+		if t.Matter != MatterBreaker {
+			continue
+		}
+		opening, err := breaker.Opening(ctx, b.db, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		if opening != nil { // probes that failed since have changed the row
+			all[i].Oldest = opening.At
+		}
 	}
 	return all, nil
 }

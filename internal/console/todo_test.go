@@ -93,6 +93,26 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 			t.Errorf("to do are\n%q\nwant\n%q", got, want)
 		}
 
+		// A probe that failed changed the breaker, and did not open it.
+		since := func() int64 {
+			t.Helper()
+			all, err := b.Todo(t.Context())
+			i := slices.IndexFunc(all, func(x Todo) bool { return x.Matter == MatterBreaker })
+			if err != nil || i < 0 {
+				t.Fatal(all, err)
+			}
+			return all[i].Oldest - now
+		}
+		if got := since(); got != -7 {
+			t.Errorf("a breaker whose history is not kept is open since %d", got)
+		}
+		for i, at := range []int64{-5000, -900, -7} {
+			from := []breaker.State{breaker.Closed, breaker.Closed, breaker.HalfOpen}[i]
+			exec("INSERT INTO breaker_history (id, merchant_id, generation, from_state, to_state, cause, failures, at) VALUES (?, ?, 1, ?, 'open', '', 5, ?)", i, f.M1.ID, from, now+at)
+		}
+		if got := since(); got != -900 {
+			t.Errorf("the breaker is open since %d", got)
+		}
 		// The alert of the silence is the same matter, and not another line.
 		exec("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, ?, 'sp-main', 'firing', 1, 1, 5, 5)", d.NewID(), alert.SupplierSilent)
 		if got := lines(); !slices.Equal(got, want) {

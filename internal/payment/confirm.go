@@ -61,12 +61,12 @@ type batch struct {
 	items []*Message
 
 	// read
-	orders   map[string]*order.Order // by the reference that the message gave
-	disputed map[int64]*order.Order  // that disputes are about, by id; not locked, as nothing of them changes
-	attempts map[int64][]*Attempt    // by order
-	trades   map[tradeKey]int64      // settled trade numbers → order
-	known    map[eventKey]int64      // messages taken before → their callback
-	accounts []int64                 // that the messages came by; the first column of every index below
+	orders   map[string]*order.Order   // by the reference that the message gave
+	disputed map[tradeKey]*order.Order // that disputes are about; not locked, as nothing of them changes
+	attempts map[int64][]*Attempt      // by order
+	trades   map[tradeKey]int64        // settled trade numbers → order
+	known    map[eventKey]int64        // messages taken before → their callback
+	accounts []int64                   // that the messages came by; the first column of every index below
 
 	// to write
 	records    []callbackRow

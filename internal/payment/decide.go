@@ -94,7 +94,7 @@ func (b *batch) decide(m *Message) decision {
 // orderOf is the order that a message is about, nil where there is none.
 func (b *batch) orderOf(m *Message) *order.Order {
 	if m.Content.Dispute != nil {
-		return b.disputed[b.trades[m.trade()]]
+		return b.disputed[m.trade()]
 	}
 	return b.orders[m.orderRef()]
 }

@@ -114,6 +114,28 @@ func TestManyMessagesOfADisputeAreOneRow(t *testing.T) {
 	})
 }
 
+// Money that no order took is disputed like any other: the supplier's trade number is in
+// the exception that it opened.
+func TestADisputeOfHeldMoneyIsOfItsOrder(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		o := create(t, f, nil)
+		if out := take(t, f, f.Callback(o.OrderNo, "pi_3", o.Amount-1)); out.Name != compensation.AmountMismatch {
+			t.Fatalf("outcome %+v", out)
+		}
+		take(t, f, f.Callback("unknown", "pi_4", 1))
+		if out := take(t, f, (&disputes{f: f, no: "du_3", tradeNo: "pi_3"}).at(1000, "needs_response", o.Amount-1)); out.OrderNo != o.OrderNo {
+			t.Errorf("outcome %+v", out)
+		}
+		if x, _ := theDispute(t, f, "du_3"); x.OrderNo != o.OrderNo || x.OrderID != o.ID || x.MerchantID != o.MerchantID {
+			t.Errorf("%+v", x)
+		}
+		take(t, f, (&disputes{f: f, no: "du_4", tradeNo: "pi_4"}).at(1000, "needs_response", 1))
+		if x, _ := theDispute(t, f, "du_4"); x.OrderID != 0 {
+			t.Errorf("of no order: %+v", x)
+		}
+	})
+}
+
 func TestADisputeWithoutAnOrderStandsAloneUntilItIsFound(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		d := &disputes{f: f, no: "du_2", tradeNo: "pi_2"}

@@ -153,11 +153,14 @@ func (s *Store) address(m *merchant.Merchant, owner EndpointOwner, disabled map[
 
 // house loads the house's own systems.
 func (s *Store) house(ctx context.Context, q bun.IDB, disabled map[addressKey]bool) ([]*merchant.Merchant, error) {
-	var rows []SubscriptionRow
-	if err := q.NewSelect().Model(&rows).OrderExpr("sb.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read subscriptions: %w", err)
+	rows, unread, err := readRows[SubscriptionRow](ctx, q, SubscriptionsTable)
+	if err != nil {
+		return nil, err
 	}
 	all := make([]*merchant.Merchant, 0, len(rows))
+	for _, r := range unread {
+		all = append(all, s.unread(r, SubscriptionsTable))
+	}
 	for _, r := range rows {
 		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, House: true}
 		var unsigned error

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
 	"backstop/internal/settings"
@@ -134,6 +135,40 @@ func TestAMerchantWhoseRowCannotBeReadIsBrokenAndKeepsWhatWasReadLast(t *testing
 			}
 		}
 	})
+}
+
+// SQLite keeps a text in a column of numbers: one of them must not hide all rows.
+func TestATextInAColumnOfNumbersIsOneBrokenRow(t *testing.T) {
+	r := rows{t, dbtest.SQLite(t), ring(t, 1)}
+	id := r.merchant("m1", "hash", merchant.Settings{AckText: "last"}, r.keys, "secret")
+	r.merchant("m2", "hash-2", merchant.Settings{}, r.keys, "secret")
+	house := r.subscription("data", "null", merchant.Settings{})
+	r.subscription("erp", "null", merchant.Settings{})
+	node := r.node()
+	for _, column := range []string{"disabled_at", "created_at", "updated_at"} {
+		r.exec("UPDATE merchants SET "+column+" = 'soon' WHERE id = ?", id)
+		r.change("UPDATE subscriptions SET "+column+" = 'soon' WHERE id = ?", house)
+		for _, n := range []*settings.Store{node, r.node()} { // the second has just been started
+			now := r.refresh(n)
+			if got := now.Unreadable(); !slices.Equal(got, []string{"merchant m1", "subscription data"}) {
+				t.Errorf("%s: unreadable are %q", column, got)
+			}
+			if m := now.Merchants.ByKeyHash("hash"); m == nil || m.ID != id || !m.Broken || m.Disabled || now.Merchants.ByKeyHash("hash-2").Broken {
+				t.Errorf("%s: it is %+v", column, m)
+			}
+			if s := now.Merchants.ByID(house); s == nil || !s.House || !s.Broken || len(now.Merchants.Subscribers("m2", "order.paid")) != 2 {
+				t.Errorf("%s: the subscription is %+v", column, s)
+			}
+		}
+		if m := node.Merchants().ByID(id); m.Settings.AckText != "last" {
+			t.Errorf("%s: it does not keep what was read last: %+v", column, m)
+		}
+		r.exec("UPDATE merchants SET created_at = 1, updated_at = 1, disabled_at = NULL")
+		r.change("UPDATE subscriptions SET created_at = 1, updated_at = 1, disabled_at = NULL")
+		if got := r.refresh(node).Unreadable(); len(got) > 0 {
+			t.Errorf("%s: repaired, unreadable are %q", column, got)
+		}
+	}
 }
 
 func TestEndpointsAreOpenInMemoryAndSealedAtRest(t *testing.T) {

@@ -8,6 +8,7 @@ package settings
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,11 +143,15 @@ func Bump(ctx context.Context, tx db.Tx) error {
 // suppliers loads all suppliers. One whose config cannot be used (a key that no
 // longer opens, say) is left out and logged: the others must go on.
 func (s *Store) suppliers(ctx context.Context, q bun.IDB) (*supplier.Registry, error) {
-	var rows []SupplierRow
-	if err := q.NewSelect().Model(&rows).OrderExpr("su.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read suppliers: %w", err)
+	rows, unread, err := readRows[SupplierRow](ctx, q, "suppliers")
+	if err != nil {
+		return nil, err
 	}
 	entries, broken := make([]supplier.Entry, 0, len(rows)), map[string]int64{}
+	for _, r := range unread {
+		s.log.Error("a supplier cannot be used", "supplier", r.Code, "error", r.err)
+		broken[r.Code] = r.ID
+	}
 	for _, r := range rows {
 		e, err := s.entry(r)
 		if err != nil {
@@ -235,9 +240,9 @@ func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v
 // merchants loads all merchants. One whose row cannot be read is marked and logged: the
 // others must go on.
 func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Book, error) {
-	var rows []merchant.Row
-	if err := q.NewSelect().Model(&rows).OrderExpr("m.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read merchants: %w", err)
+	rows, unread, err := readRows[merchant.Row](ctx, q, MerchantsTable)
+	if err != nil {
+		return nil, err
 	}
 	disabled, err := s.disabled(ctx, q)
 	if err != nil {
@@ -245,6 +250,14 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Book, error
 	}
 	all := make([]*merchant.Merchant, 0, len(rows))
 	hashes := make(map[int64]string, len(rows))
+	for _, r := range unread {
+		all = append(all, s.unread(r, MerchantsTable))
+		var hash sql.NullString // its calls are answered as what they are: its own
+		if err := q.NewRaw("SELECT api_key_hash FROM merchants WHERE code = ?", r.Code).Scan(ctx, &hash); err != nil {
+			return nil, fmt.Errorf("read merchants: %w", err)
+		}
+		hashes[r.ID] = hash.String
+	}
 	for _, r := range rows {
 		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil}
 		if r.APIKeyHash != nil {
@@ -288,6 +301,17 @@ func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, notify json.RawM
 		m.Broken = true
 		s.log.Error("settings cannot be read: it is sent nothing until they are repaired", owner.Table, owner.Code, "error", err)
 	}
+}
+
+// unread is a recipient of whose row nothing but its id and code can be read. It keeps
+// the settings that were read last.
+func (s *Store) unread(r unreadRow, table string) *merchant.Merchant {
+	s.log.Error("a row cannot be read: it is sent nothing until it is repaired", table, r.Code, "error", r.err)
+	m := &merchant.Merchant{ID: r.ID, Code: r.Code, House: table == SubscriptionsTable, Broken: true}
+	if last := s.Merchants().ByID(r.ID); last != nil {
+		m.Settings, m.Endpoints, m.Follows, m.Disabled = last.Settings, last.Endpoints, last.Follows, last.Disabled
+	}
+	return m
 }
 
 // OpenSecrets returns a merchant's signing keys, newest first.

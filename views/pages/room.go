@@ -4,17 +4,38 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/base/textlimit"
+	"backstop/internal/supplier"
 )
 
-// Bytes of raw texts on one page, as HTML writes them. With all else a page stays
-// below 1 MiB: one of hundreds of callbacks would not open.
+// Bytes of one page, as HTML writes them. With all else a page stays below 1 MiB: one
+// of hundreds of callbacks would not open.
 const (
-	storyRoom = 384 << 10
-	rawRoom   = 768 << 10 // of the page of one callback, or of two side by side
+	storyRoom  = 896 << 10 // of a story's events
+	eventBytes = 1400      // of one event, without what has room or has not
+	textRoom   = 384 << 10 // of a story's raw texts and passed checks
+	rawRoom    = 768 << 10 // of the page of one callback, or of two side by side
 )
 
-// room is what a page has left for raw texts.
+// room is what a page has left for raw texts and passed checks.
 type room struct{ left int }
+
+// roomFor is the room of a story of so many events.
+func roomFor(events int) *room {
+	return &room{min(textRoom, max(0, storyRoom-events*eventBytes))}
+}
+
+// step says whether a check is shown: one that failed is, and one that passed where the
+// page has room. How many passed is said in any case.
+func (r *room) step(s supplier.Step) bool {
+	const markup = 180
+	if s.OK {
+		r.left -= markup + 2*len(s.Detail) // once more as its title
+	}
+	if r.left < 0 {
+		r.left = 0
+	}
+	return !s.OK || r.left > 0
+}
 
 // text is as much of a raw text as the page has room for, most bytes at most; whole
 // says that nothing was cut.

@@ -143,6 +143,7 @@ var sentences = []text.Text{
 	{ZH: "“%s”可以变为“已支付”", EN: "%s may become paid"},
 	{ZH: "已由同一流水号支付", EN: "paid already by the same trade number"},
 	{ZH: "已由流水号 %s 支付", EN: "paid already by trade number %s"},
+	{ZH: "该笔款项已列为异常款", EN: "the money is an exception already"},
 	{ZH: "“%s”：付款来迟了", EN: "%s: the money came late"},
 	{ZH: "%s 不改变“%s”的订单", EN: "%s moves nothing of a %s order"},
 	{ZH: "另一次支付尝试仍可能成功", EN: "another attempt may still succeed"},

@@ -34,13 +34,13 @@ type StoryData struct {
 
 // printed is the story for paper.
 func printed(s StoryData) StoryData {
-	s.Print, s.room = true, &room{storyRoom}
+	s.Print, s.room = true, roomFor(len(s.Items))
 	return s
 }
 
 // shown is the story for the screen.
 func shown(s StoryData) StoryData {
-	s.room = &room{storyRoom}
+	s.room = roomFor(len(s.Items))
 	return s
 }
 
@@ -194,7 +194,7 @@ func planText(p *ui.Page, plan *console.Plan) string {
 func itemTook(p *ui.Page, i console.Item) string {
 	switch {
 	case i.Attempt != nil:
-		return fineOf(p, i.Attempt.TookUS)
+		return p.Fine(i.Attempt.TookUS)
 	case i.Plan != nil:
 		return p.Away(i.At)
 	case i.Callback != nil:
@@ -203,7 +203,7 @@ func itemTook(p *ui.Page, i console.Item) string {
 			took += step.TookUS
 		}
 		if took > 0 {
-			return fineOf(p, took)
+			return p.Fine(took)
 		}
 	}
 	return ""

@@ -3,8 +3,6 @@ package pages
 import (
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -197,11 +195,11 @@ func drawFall(p *ui.Page, spans []console.Span) (f fall) {
 			continue
 		}
 		if i%2 == 0 && s.x-lastLabel >= fallLabel && s.x <= fallRight-fallLabel/2 {
-			f.marks = append(f.marks, fallMark{s.x, "+" + fineOf(p, s.from-spans[0].From)})
+			f.marks = append(f.marks, fallMark{s.x, "+" + p.Fine(s.from-spans[0].From)})
 			lastLabel = s.x
 		}
 	}
-	f.says = p.T(tWaterfallSays, p.Short(spans[0].From), fineOf(p, end-spans[0].From), callbacks, attempts)
+	f.says = p.T(tWaterfallSays, p.Short(spans[0].From), p.Fine(end-spans[0].From), callbacks, attempts)
 	return f
 }
 
@@ -235,25 +233,12 @@ func spanWord(p *ui.Page, s console.Span) string {
 func spanTook(p *ui.Page, s console.Span) string {
 	took := p.T(text.None)
 	if s.To > s.From {
-		took = fineOf(p, s.To-s.From)
+		took = p.Fine(s.To - s.From)
 	}
 	if s.Planned {
 		took += " (" + p.T(tSpanPlanned) + ")"
 	}
 	return took
-}
-
-// fineOf writes a duration in µs as took does, and what is below 10 ms finer.
-func fineOf(p *ui.Page, us int64) string {
-	switch {
-	case us == 0:
-		return "0 s"
-	case us < 1000:
-		return strconv.FormatInt(us, 10) + " µs"
-	case us < 10_000:
-		return strings.TrimSuffix(strconv.FormatFloat(float64(us)/1000, 'f', 1, 64), ".0") + " ms"
-	}
-	return p.Took(time.Duration(us) * time.Microsecond)
 }
 
 // Texts of this page.

@@ -55,7 +55,7 @@ func TestAWaterfallOfNothing(t *testing.T) {
 func TestADurationIsFineWhereItIsShort(t *testing.T) {
 	p := &ui.Page{Language: "en"}
 	for us, want := range map[int64]string{0: "0 s", 412: "412 µs", 2100: "2.1 ms", 3000: "3 ms", 184_000: "184 ms", 3_204_000: "3.204 s", 192_000_000: "3 m 12 s"} {
-		if got := fineOf(p, us); got != want {
+		if got := p.Fine(us); got != want {
 			t.Errorf("%d µs is %q, want %q", us, got, want)
 		}
 	}

@@ -105,6 +105,8 @@ func (p *Page) Away(us int64) string {
 // Took writes 184 ms, 3.204 s, 3 m 12 s, 5 h 02 m, 3 d 04 h.
 func (p *Page) Took(d time.Duration) string {
 	switch {
+	case 0 < d && d < time.Millisecond:
+		return p.Fine(d.Microseconds())
 	case d < time.Second:
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
 	case d < time.Minute:
@@ -115,6 +117,19 @@ func (p *Page) Took(d time.Duration) string {
 		return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%d d %02d h", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// Fine writes a duration in µs as Took does, and what is below 10 ms finer.
+func (p *Page) Fine(us int64) string {
+	switch {
+	case us == 0:
+		return "0 s"
+	case us < 1000:
+		return strconv.FormatInt(us, 10) + " µs"
+	case us < 10_000:
+		return strings.TrimSuffix(strconv.FormatFloat(float64(us)/1000, 'f', 1, 64), ".0") + " ms"
+	}
+	return p.Took(time.Duration(us) * time.Microsecond)
 }
 
 // zoneName is the zone with its offset now.

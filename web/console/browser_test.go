@@ -23,6 +23,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue/queuetest"
 	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/compensation"
 	"backstop/web/webtest"
 
 	"github.com/chromedp/cdproto/audits"
@@ -255,6 +256,15 @@ func seedMore(t *testing.T, d *db.DB) {
 	t.Helper()
 	exhaust(t, d, 60) // more than a screen holds
 	change(t, d, "UPDATE deliveries SET attempts = 0, next_at = ?, currency = 'CNY', amount = 1, created_at = ? WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT 5)", d.Now(), d.Now()-25*60_000_000)
+	for i, kind := range []string{compensation.LatePayment, compensation.UnknownOrder, compensation.DuplicatePayment} { // parts of a tile
+		change(t, d, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
+			" SELECT id + ?, ?, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at FROM exceptions WHERE kind = 'amount_mismatch'", 9000+i, kind)
+	}
+	// A notification's id is as long as they are.
+	change(t, d, `INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at)
+		SELECT 7001, 1, id, 'order.closed', 3, '{"id":"ntf_2wpytmd90jk0-order-closed-0"}', ? FROM orders WHERE order_no = '2026112000000001'`, d.Now())
+	change(t, d, `INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, created_at, currency, amount)
+		SELECT 7002, 7001, 1, id, 'order.closed', 'webhook', '', 'skipped', ?, 'CNY', 1 FROM orders WHERE order_no = '2026112000000001'`, d.Now())
 	minute := time.Minute.Microseconds()
 	now := d.Now() / minute * minute
 	for i := range int64(24 * 60) {
@@ -264,6 +274,9 @@ func seedMore(t *testing.T, d *db.DB) {
 		}
 		change(t, d, "INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '')", now-i*minute, good, bad)
 		change(t, d, "INSERT INTO report_orders VALUES (60, ?, 'CNY', 40, 798000, ?, 19950 * ?)", now-i*minute, 40-bad, 40-bad)
+		if i%10 == 0 { // the curves of the tiles
+			change(t, d, "INSERT INTO report_risk (start, part, currency, orders, amount) VALUES (?, 'untold', 'CNY', 1, ?), (?, 'untold', 'KWD', 1, ?)", now-i*minute, 1+i, now-i*minute, 1+i)
+		}
 		if i%9 == 0 {
 			change(t, d, "INSERT INTO report_orders VALUES (60, ?, 'JPY', 2, 3960, 1, 1980)", now-i*minute)
 		}
@@ -298,6 +311,10 @@ const examine = `(() => {
   for (const e of d.querySelectorAll(".page-head")) {
     const ends = [...e.querySelectorAll(".btn")].map(b => b.getBoundingClientRect().right);
     if (ends.length && Math.max(...ends) < e.getBoundingClientRect().right - 1) violations.push("not at the right: " + e.querySelector(".btn").textContent.trim());
+  }
+  for (const e of d.querySelectorAll(".risk a:has(.spark)")) {
+    const above = e.querySelector(".spark").previousElementSibling.getBoundingClientRect().bottom;
+    if (e.querySelector(".spark").getBoundingClientRect().top > above + 48) violations.push("an empty tile: " + e.getAttribute("href"));
   }
   if (d.querySelectorAll("h1").length !== 1) violations.push(d.querySelectorAll("h1").length + " h1");
   return {

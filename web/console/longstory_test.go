@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
+	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/evidence"
 )
@@ -20,12 +21,25 @@ import (
 func manyCallbacks(t *testing.T, d *db.DB, n, size int) {
 	t.Helper()
 	body := []byte(`{"attach":"` + strings.Repeat(`&lt;`, size/4) + `"}`)
-	steps := `[{"name":"signature","ok":true,"detail":"RSA-SHA256 holds under PUB_KEY_ID_1"},{"name":"amount","ok":false,"detail":"0.05, not 3499.00 CNY"}]`
+	steps := `[{"name":"supplier","ok":true,"detail":"wx-main (wechatpay)"},{"name":"address","ok":true,"detail":"203.0.113.7; any address is allowed"},` +
+		`{"name":"signature","ok":true,"detail":"RSA-SHA256 holds under PUB_KEY_ID_1"},{"name":"time window","ok":true,"detail":"signed 628ms before it arrived, 5m0s allowed"},` +
+		`{"name":"decryption","ok":true,"detail":"resource opened"},{"name":"content","ok":true,"detail":"TRANSACTION.SUCCESS of 4200001"},` +
+		`{"name":"order","ok":true,"detail":"2026112000000007 is pending, version 1"},{"name":"account","ok":true,"detail":"the message is for our account"},` +
+		`{"name":"amount","ok":false,"detail":"0.05, not 3499.00 CNY"}]`
 	for i := range n {
 		_, err := d.NewRaw("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
 			" VALUES (?, 1, 9100, ?, ?, ?, 'd', 'amount_mismatch', ?, '203.0.113.7', 'POST', '', 'Content-Type: application/json', ?, ?)",
 			20_000+i, scriptedNo, fmt.Sprint("T", i), fmt.Sprint("e", i), shanghai2026+int64(200+i)*1_000_000, body, steps).Exec(context.Background())
 		if err != nil {
+			t.Fatal(err)
+		}
+		x := compensation.Item{
+			ID: int64(20_000 + i), Kind: compensation.AmountMismatch, State: compensation.Resolved, SupplierID: 1, MerchantID: 1, OrderID: 9100, OrderNo: scriptedNo, Subject: fmt.Sprint("T", i),
+			Amount: 5, Currency: "CNY", Seen: 1, OpenedAt: shanghai2026 + int64(200+i)*1_000_000, ResolvedAt: new(int64), Outcome: compensation.NoEffect,
+			Detail: compensation.Detail(map[string]any{"want": 349900, "got": 5, "difference": -349895, "supplier": "wx-main", "trade_no": fmt.Sprint("T", i)}),
+		}
+		*x.ResolvedAt = x.OpenedAt + 1
+		if _, err := d.NewInsert().Model(&x).Exec(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}

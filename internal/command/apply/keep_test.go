@@ -129,7 +129,18 @@ func TestARowThatCannotBeReadIsAppliedAnew(t *testing.T) {
 		if book := load(t, env); !book.ByCode("m1").Broken || book.ByCode("m2").Broken || len(book.AllBroken()) != 2 {
 			t.Errorf("broken are %+v", book.AllBroken())
 		}
+		created := func(at string) {
+			for _, table := range []string{"merchants", "subscriptions", "suppliers"} {
+				if _, err := d.NewRaw("UPDATE " + table + " SET created_at = " + at).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if !d.IsPostgres() { // which keeps numbers only
+			created("'soon'")
+		}
 		wantLines(t, mustApply(t, env, out, kept), "supplier wx-main unchanged", "merchant m1 changed: notify", "subscription erp changed: notify")
+		created("1")
 		m := load(t, env).ByCode("m1")
 		if m.Broken || m.Settings.TimeoutMS != 5000 || m.Endpoint("b").Credentials["form_key"] != "k" {
 			t.Errorf("after the repair: %+v", m)

@@ -19,7 +19,7 @@ func (w *writer) merchants(ctx context.Context, d *declared) error {
 		return nil
 	}
 	var rows []merchant.Row
-	if err := w.tx.NewSelect().Model(&rows).Scan(ctx); err != nil {
+	if err := w.tx.NewSelect().Model(&rows).ExcludeColumn("created_at", "updated_at", "disabled_at").Scan(ctx); err != nil {
 		return fmt.Errorf("read merchants: %w", err)
 	}
 	known := make(map[string]*merchant.Row, len(rows))

@@ -69,7 +69,8 @@ func (w *writer) subscriptions(ctx context.Context, d *declared) error {
 		return nil
 	}
 	var rows []settings.SubscriptionRow
-	if err := w.tx.NewSelect().Model(&rows).Scan(ctx); err != nil {
+	if err := w.tx.NewSelect().Model(&rows).ExcludeColumn("created_at", "updated_at", "disabled_at").
+		ColumnExpr("CAST(disabled_at AS BIGINT) AS disabled_at").Scan(ctx); err != nil { // SQLite may keep a text there
 		return fmt.Errorf("read subscriptions: %w", err)
 	}
 	known := make(map[string]*settings.SubscriptionRow, len(rows))

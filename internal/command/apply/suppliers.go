@@ -23,7 +23,7 @@ func (w *writer) suppliers(ctx context.Context, all []supplierDecl) error {
 		return err
 	}
 	var rows []settings.SupplierRow
-	if err := w.tx.NewSelect().Model(&rows).Scan(ctx); err != nil {
+	if err := w.tx.NewSelect().Model(&rows).ExcludeColumn("created_at", "updated_at", "disabled_at").Scan(ctx); err != nil {
 		return fmt.Errorf("read suppliers: %w", err)
 	}
 	known := make(map[string]*settings.SupplierRow, len(rows))

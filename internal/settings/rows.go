@@ -1,0 +1,44 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/uptrace/bun"
+)
+
+// unreadRow is a row of which not all columns can be read: SQLite keeps a text in a
+// column of numbers.
+type unreadRow struct {
+	ID   int64 // 0 where it is not a number
+	Code string
+	err  error
+}
+
+// readRows reads a whole table. Where that fails, each row is read by itself, and what
+// cannot be read is named: the others must go on.
+func readRows[R any](ctx context.Context, q bun.IDB, table string) (rows []R, unread []unreadRow, err error) {
+	if q.NewSelect().Model(&rows).OrderExpr("id").Scan(ctx) == nil {
+		return rows, nil, nil
+	}
+	var all []struct{ ID, Code string }
+	if err := q.NewRaw("SELECT CAST(id AS TEXT) AS id, code FROM ? ORDER BY code", bun.Ident(table)).Scan(ctx, &all); err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", table, err)
+	}
+	rows = nil
+	for _, a := range all {
+		var row R
+		err := q.NewSelect().Model(&row).Where("code = ?", a.Code).Scan(ctx)
+		if ctx.Err() != nil {
+			return nil, nil, fmt.Errorf("read %s: %w", table, ctx.Err())
+		}
+		if err != nil {
+			id, _ := strconv.ParseInt(a.ID, 10, 64)
+			unread = append(unread, unreadRow{ID: id, Code: a.Code, err: err})
+			continue
+		}
+		rows = append(rows, row)
+	}
+	return rows, unread, nil
+}
