@@ -309,7 +309,7 @@ func (a *App) build() {
 			LinkedOnly: !a.o.Roles.Worker,
 		})
 		a.onConnect(a.dispatcher)
-		a.nudger.Follow(a.dispatcher.Way)
+		a.nudger.Route(a.dispatcher.Lane)
 	}
 	refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 	a.closing(refusals.Close)

@@ -158,7 +158,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 	events := make([]Event, len(facts))
 	deliveries := make([]Delivery, 0, len(facts))
 	nudges := make([][]queue.Nudge, len(facts))
-	hand := here.open(w.Tx())
+	claims := here.creation(w.Tx())
 	for i, f := range facts {
 		id := d.NewID()
 		body, err := json.Marshal(envelope{ID: publicID(f.SubjectID, f.Type, earlier), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
@@ -185,7 +185,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 			to := r.delivery(&f, now)
 			to.ID, to.EventID, to.Shared = d.NewID(), id, must > 1 && !r.House
 			to.Counted = to.NextAt != nil && to.Currency != ""
-			if to.NextAt != nil && *to.NextAt <= now && !hand.take(&to, events[i].Body) {
+			if to.NextAt != nil && *to.NextAt <= now && !claims.claim(&to, events[i].Body) {
 				nudges[i] = append(nudges[i], queue.Nudge{Delivery: to.ID, Merchant: to.MerchantID})
 			}
 			deliveries = append(deliveries, to)

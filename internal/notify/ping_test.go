@@ -64,14 +64,14 @@ func (s *switchboard) node(line notify.Channel) {
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
-			if err := d.AnswerPings(context.Background()); err != nil {
+			if err := d.SendPings(context.Background()); err != nil {
 				s.t.Error(err)
 			}
 		}
 	})
 }
 
-// once does something to the ping that is asked, as soon as it is.
+// once does something to the ping that is created, as soon as it is.
 func (s *switchboard) once(query string) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if res, err := s.DB.NewRaw(query).Exec(context.Background()); err != nil {
@@ -80,11 +80,11 @@ func (s *switchboard) once(query string) {
 			return
 		}
 	}
-	s.t.Error("no ping was asked")
+	s.t.Error("no ping was created")
 }
 
-// ping asks on a node to which the merchant is not connected. The request of who
-// asks is bounded as those of the console are.
+// ping creates one on a node to which the merchant is not connected. Its request is
+// bounded as those of the console are.
 func (s *switchboard) ping(ctx context.Context) (notify.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -99,10 +99,10 @@ func (s *switchboard) wantKept(a notify.Answer, class notify.Class, status notif
 		s.t.Errorf("answered %s %q, want %s", a.Attempt.Class, a.Attempt.Error, class)
 	}
 	s.Want(s.t, 1, "SELECT count(*) FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id JOIN events AS e ON e.id = d.event_id"+
-		" WHERE d.event_type = 'ping' AND d.next_at IS NULL AND d.attempts = 1 AND d.status = ? AND a.class = ?", status, class)
+		" WHERE d.event_type = 'ping' AND d.next_at IS NULL AND d.lease_owner = 0 AND d.finished_at IS NOT NULL AND d.attempts = 1 AND d.status = ? AND a.class = ?", status, class)
 	s.Want(s.t, 1, "SELECT count(*) FROM deliveries")
 	s.Want(s.t, 1, "SELECT count(*) FROM notify_attempts")
-	s.Want(s.t, 0, "SELECT count(*) FROM pings")
+	s.Want(s.t, 0, "SELECT count(*) FROM open_pings")
 	s.Want(s.t, 0, "SELECT count(*) FROM exceptions")
 	if wrong, err := report.Recount(s.t.Context(), s.DB); err != nil || len(wrong) != 0 {
 		s.t.Errorf("counters: %+v, %v", wrong, err)
@@ -175,7 +175,7 @@ func TestAPingOfWhoIsNowhereConnectedSaysSo(t *testing.T) {
 	})
 }
 
-// A node that is alone has nobody to ask, and does not wait for an answer.
+// A node that is alone has nobody to wait for.
 func TestANodeThatIsAloneAnswersAtOnce(t *testing.T) {
 	eachSwitchboard(t, func(t *testing.T, s *switchboard) {
 		if _, err := s.DB.NewRaw("DELETE FROM nodes WHERE boot = 7").Exec(t.Context()); err != nil {
@@ -192,14 +192,14 @@ func TestANodeThatIsAloneAnswersAtOnce(t *testing.T) {
 	})
 }
 
-// The node that took the ping dies: who asked hears of it in time.
+// The node that claimed the ping dies: its requester is answered in time.
 func TestAPingWhoseNodeDiesIsAnswered(t *testing.T) {
 	eachSwitchboard(t, func(t *testing.T, s *switchboard) {
 		var l line
 		s.node(&l)
 		var other sync.WaitGroup
 		other.Go(func() {
-			s.once("UPDATE pings SET taken_by = 7")
+			s.once("UPDATE deliveries SET status = 'sending', lease_owner = 7 WHERE status = 'queued'")
 			l.connected.Store(true) // the merchant connects elsewhere; it is not sent twice
 		})
 		a, err := s.ping(t.Context())
@@ -219,13 +219,15 @@ func TestWhoStopsWaitingLeavesNoPingBehind(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var other sync.WaitGroup
 		other.Go(func() {
-			s.once("UPDATE pings SET taken_by = 7")
+			s.once("UPDATE deliveries SET status = 'sending', lease_owner = 7 WHERE status = 'queued'")
 			cancel()
 		})
 		defer other.Wait()
 		if _, err := s.ping(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("it ended with %v", err)
 		}
-		s.Want(t, 0, "SELECT count(*) FROM pings")
+		for _, table := range []string{"open_pings", "deliveries", "events", "notify_attempts"} {
+			s.Want(t, 0, "SELECT count(*) FROM "+table)
+		}
 	})
 }

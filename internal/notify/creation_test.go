@@ -15,7 +15,7 @@ import (
 )
 
 // together is a processor and the dispatcher of the same process. Nothing nudges and
-// nothing ticks: what is sent was taken as it was created.
+// nothing ticks: what is sent was created as claimed.
 func together(t *testing.T, d *db.DB, o paymenttest.Options, ch notify.Channel, concurrency int, b *breaker.Book) (f *paymenttest.Fixture, here *notify.Dispatcher) {
 	o.Here = func(f *paymenttest.Fixture) *notify.Dispatcher {
 		here = dispatcherWith(t, f, ch, concurrency, b)
@@ -24,8 +24,8 @@ func together(t *testing.T, d *db.DB, o paymenttest.Options, ch notify.Channel, 
 	return paymenttest.New(t, d, o), here
 }
 
-// taken counts what a transaction has created as claimed.
-func taken(t *testing.T, ctx context.Context, tx db.Tx) (n int) {
+// reserved counts what a transaction has created as claimed.
+func reserved(t *testing.T, ctx context.Context, tx db.Tx) (n int) {
 	t.Helper()
 	if err := tx.NewRaw("SELECT count(*) FROM deliveries WHERE status = 'sending'").Scan(ctx, &n); err != nil {
 		t.Fatal(err)
@@ -48,14 +48,14 @@ func pay(t *testing.T, f *paymenttest.Fixture) {
 	}
 }
 
-func TestWithAFreeSlotAPaidOrderIsToldByWhoTookIt(t *testing.T) {
+func TestWithAFreeSlotAPaidOrderIsNotifiedByWhoTookIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{}
 		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n"}, ch, 10, forgiving(d))
 		for range 30 {
 			pay(t, f)
 		}
-		until(t, "all are told", func() bool { return delivered(f, t) == 30 })
+		until(t, "all are notified", func() bool { return delivered(f, t) == 30 })
 		if ch.count() != 30 || here.InFlight() != 0 {
 			t.Errorf("%d sent, %d slots are still held", ch.count(), here.InFlight())
 		}
@@ -70,7 +70,7 @@ func TestWithAFreeSlotAPaidOrderIsToldByWhoTookIt(t *testing.T) {
 
 // What is committed stands in its row as a claim of this process while it is sent:
 // that is what its death leaves to others.
-func TestWhatIsTakenIsLeasedBeforeItIsSent(t *testing.T) {
+func TestWhatIsCreatedAsClaimedIsLeasedBeforeItIsSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		asked, answer := make(chan struct{}), make(chan struct{})
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
@@ -87,11 +87,11 @@ func TestWhatIsTakenIsLeasedBeforeItIsSent(t *testing.T) {
 		if err != nil || row.Status != notify.Sending || row.Attempts != 1 || row.LeaseOwner != d.Boot() || *row.NextAt <= d.Now() {
 			t.Errorf("while it is being sent its row is %+v, %v", row, err)
 		}
-		until(t, "it is told", func() bool { return delivered(f, t) == 1 })
+		until(t, "it is notified", func() bool { return delivered(f, t) == 1 })
 	})
 }
 
-func TestATransactionThatFailsGivesItsSlotsBack(t *testing.T) {
+func TestATransactionThatFailsReturnsItsSlots(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{}
 		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n"}, ch, 1, forgiving(d))
@@ -105,8 +105,8 @@ func TestATransactionThatFailsGivesItsSlotsBack(t *testing.T) {
 				if _, err := f.Processor.Confirm(ctx, tx, []*payment.Message{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
 					return err
 				}
-				if n := taken(t, ctx, tx); n != 1 {
-					t.Errorf("%d taken: this test tests nothing", n)
+				if n := reserved(t, ctx, tx); n != 1 {
+					t.Errorf("%d reserved: this test tests nothing", n)
 				}
 				return failed
 			})
@@ -124,7 +124,7 @@ func TestATransactionThatFailsGivesItsSlotsBack(t *testing.T) {
 
 // Who waits comes first, and what a breaker or a rate holds back is not slipped past
 // them.
-func TestNothingIsTakenPastALineABreakerOrARate(t *testing.T) {
+func TestNothingIsReservedPastALineABreakerOrARate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		answer := make(chan struct{})
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
@@ -141,7 +141,7 @@ func TestNothingIsTakenPastALineABreakerOrARate(t *testing.T) {
 			t.Errorf("%d are being sent, %d slots held: more than it may have", n, here.InFlight())
 		}
 		close(answer)
-		until(t, "the five are told", func() bool { return delivered(f, t) == 5 })
+		until(t, "the five are notified", func() bool { return delivered(f, t) == 5 })
 
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return b.ByPerson(ctx, tx, f.M1.ID, breaker.OpenIt, "li", "test")
@@ -160,8 +160,8 @@ func TestNothingIsTakenPastALineABreakerOrARate(t *testing.T) {
 }
 
 // What is committed while all slots are in use keeps its claim and waits for one; at
-// the end of the process it is given back as if it had never been tried.
-func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsGivenBack(t *testing.T) {
+// the end of the process it is released as if it had never been tried.
+func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsReleased(t *testing.T) {
 	for _, ending := range []bool{false, true} {
 		d := dbtest.Postgres(t) // two transactions at a time
 		answer, asked := make(chan struct{}), make(chan struct{}, 2)
@@ -180,8 +180,8 @@ func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsGivenBack(t *testing.T) {
 			if _, err := f.Processor.Confirm(ctx, tx, []*payment.Message{f.Callback(o.OrderNo, "T"+o.OrderNo, 10)}); err != nil {
 				return err
 			}
-			if n := taken(t, ctx, tx); n != 1 {
-				t.Errorf("%d taken: this test tests nothing", n)
+			if n := reserved(t, ctx, tx); n != 1 {
+				t.Errorf("%d reserved: this test tests nothing", n)
 			}
 			here.Offer(others)
 			<-asked // the only slot is the other's
@@ -195,13 +195,13 @@ func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsGivenBack(t *testing.T) {
 		}
 		if !ending {
 			close(answer)
-			until(t, "both are told", func() bool { return delivered(f, t) == 2 })
+			until(t, "both are notified", func() bool { return delivered(f, t) == 2 })
 			continue
 		}
 		time.AfterFunc(100*time.Millisecond, func() { close(answer) })
 		stop(here, 10*time.Second)
 		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 0 AND lease_owner = 0"); n != 1 || ch.count() != 1 {
-			t.Errorf("%d are given back, %d were sent", n, ch.count())
+			t.Errorf("%d are released, %d were sent", n, ch.count())
 		}
 	}
 }
