@@ -48,11 +48,9 @@ func (a Acts) pinging(owner string, find func(code string) *merchant.Merchant) a
 		Do: func(_ context.Context, _ db.Tx, _ act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 			outs := make([]act.Outcome, len(subjects))
 			for i, s := range subjects {
-				to := s.Value.(endpointOf)
-				outs[i].Details = map[string]any{"endpoint": Shown(to.e.Name)}
-				outs[i].After = func(ctx context.Context) (any, error) {
-					return a.Pings.Ping(ctx, to.m, to.e.Name, func(context.Context, db.Tx, Answer) error { return nil })
-				}
+				to, id := s.Value.(endpointOf), a.DB.NewID()
+				outs[i].Details = map[string]any{"endpoint": Shown(to.e.Name), "notification": publicID(id, Ping, earlier)}
+				outs[i].After = func(ctx context.Context) (any, error) { return a.Pings.Ping(ctx, to.m, to.e, id) }
 			}
 			return outs, nil
 		},

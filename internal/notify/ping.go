@@ -79,21 +79,10 @@ func ShownBody(eventType, body string) string {
 	return string(shown)
 }
 
-// Ping sends one ping to the address, or to the first one where the name is
-// empty, and keeps it as a notification with its one attempt. with runs in the
-// transaction that ends it. A ping is not repeated and opens no exception.
-// Errors: ErrNoEndpoint.
-func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, name string, with func(context.Context, db.Tx, Answer) error) (Answer, error) {
-	var e *merchant.Endpoint
-	if name != "" {
-		e = m.Endpoint(name)
-	} else if len(m.Endpoints) > 0 {
-		e = &m.Endpoints[0]
-	}
-	if e == nil {
-		return Answer{}, ErrNoEndpoint
-	}
-	id, now := p.DB.NewID(), p.DB.Now()
+// Ping sends one ping to the endpoint and keeps it as a notification with its one
+// attempt; id is its event's. A ping is not repeated and opens no exception.
+func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, e *merchant.Endpoint, id int64) (Answer, error) {
+	now := p.DB.Now()
 	body, err := json.Marshal(envelope{ID: publicID(id, Ping, earlier), Type: Ping, Timestamp: Stamp(now), Data: pingData{m.Code, e.Name}})
 	if err != nil {
 		return Answer{}, fmt.Errorf("freeze a ping: %w", err)
@@ -109,7 +98,7 @@ func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, name string, wit
 	}
 	answer, err := p.answer(ctx, c, attempt, here)
 	if err == nil {
-		err = p.end(ctx, c, Answer{Notification: c.publicID(), Endpoint: *e, Attempt: answer}, with)
+		err = p.end(ctx, c, Answer{Notification: c.publicID(), Endpoint: *e, Attempt: answer})
 	}
 	if err != nil {
 		p.withdraw(ctx, c)
@@ -227,7 +216,7 @@ func (p Pinger) takeOver(ctx context.Context, c claimed, from Status) (bool, err
 }
 
 // end writes down what came of a ping; its attempt too, where another node has not.
-func (p Pinger) end(ctx context.Context, c claimed, a Answer, with func(context.Context, db.Tx, Answer) error) error {
+func (p Pinger) end(ctx context.Context, c claimed, a Answer) error {
 	status := Exhausted
 	if a.Attempt.Class == OK {
 		status = Delivered
@@ -238,10 +227,7 @@ func (p Pinger) end(ctx context.Context, c claimed, a Answer, with func(context.
 			status, a.Attempt.Class, a.Attempt.Error, p.DB.Now(), c.ID, Sending), 1)
 		w.Add(tx.NewInsert().Model(&a.Attempt).On("CONFLICT (id) DO NOTHING"))
 		w.Add(tx.NewDelete().Model((*openPing)(nil)).Where("delivery_id = ?", c.ID))
-		if err := w.Exec(ctx); err != nil {
-			return err
-		}
-		return with(ctx, tx, a)
+		return w.Exec(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("keep a ping: %w", err)

@@ -89,7 +89,7 @@ func (s *switchboard) ping(ctx context.Context) (notify.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	p := notify.Pinger{DB: s.DB, Channels: map[string]notify.Channel{notify.Websocket: &s.here}}
-	return p.Ping(ctx, &s.m, "line", func(context.Context, db.Tx, notify.Answer) error { return nil })
+	return p.Ping(ctx, &s.m, s.m.Endpoint("line"), s.DB.NewID())
 }
 
 // wantKept wants a ping kept like any that is sent at once, and nothing beside it.
