@@ -19,6 +19,8 @@ import (
 // besideServer are the commands that work on a server's database.
 var besideServer = [][]string{
 	{"apply", "docs/tour/tour.yaml"},
+	{"apply", "docs/tour/tour.yaml", "--dry-run"},
+	{"export"},
 	{"import", "orders", "go.mod"},
 	{"token", "add", "desk", "--scope", "monitor"},
 	{"token", "list"},
@@ -95,7 +97,7 @@ func TestVerifyOverNothingFails(t *testing.T) {
 		if code, _, said := backstop(t.Context(), "migrate", "down", "--yes"); code != exitDone {
 			t.Fatal(said)
 		}
-		for _, args := range besideServer[:7] {
+		for _, args := range besideServer[:9] {
 			if code, _, said := backstop(t.Context(), args...); code != exitFailed || !strings.Contains(said, "backstop migrate up") {
 				t.Errorf("%s with an older schema: exit %d, %q", args, code, said)
 			}
@@ -253,5 +255,46 @@ func TestApplyReadsStandardInput(t *testing.T) {
 	}
 	if code, _, said := backstop(t.Context(), "apply", "-", "--wait=-1s"); code != exitUsage {
 		t.Errorf("exit %d, %q", code, said)
+	}
+}
+
+func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
+	for _, address := range []string{"", dbtest.PostgresURL(t)} {
+		t.Setenv("BACKSTOP_DATABASE_URL", address)
+		install(t)
+		apply := func(file string, args ...string) (code int, out, said string) {
+			var o, e bytes.Buffer
+			code = run(t.Context(), append([]string{"apply", "-", "--wait=0s"}, args...), strings.NewReader(file), &o, &e)
+			return code, o.String(), e.String()
+		}
+		const one = "skus: [{ sku: tea, stock: 3 }]\nmerchants: [{ code: m1, signing_secret: whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE= }]"
+		code, out, said := apply(one, "--dry-run")
+		if code != exitDifferent || said != "" || !strings.Contains(out, "merchant m1 created\n") ||
+			!strings.Contains(out, "  signing_secret: unset → set\n") || !strings.Contains(out, "sku tea created\n  stock: none → 3\n") {
+			t.Errorf("exit %d, %q, %q", code, out, said)
+		}
+		if code, out, _ := apply(one); code != exitDone || out != "merchant m1 created\nsku tea created\n" {
+			t.Errorf("exit %d, %q: the dry run has written it", code, out)
+		}
+		if code, out, said := apply(one, "--dry-run"); code != exitDone || said != "" || out != "merchant m1 unchanged\nsku tea unchanged\n" {
+			t.Errorf("exit %d, %q, %q", code, out, said)
+		}
+		const two = "merchants: [{ code: m1, notify: { timeout: 5s } }]"
+		if code, out, _ := apply(two, "--dry-run"); code != exitDifferent || out != "merchant m1 changed\n  notify.timeout: 10s → 5s\n" {
+			t.Errorf("exit %d, %q", code, out)
+		}
+		if code, out, said := apply("skus: [{ sku: tea }]", "--dry-run"); code != exitUsage || out != "" || !strings.Contains(said, "standard input:1: skus[0].stock: missing") {
+			t.Errorf("exit %d, %q, %q", code, out, said)
+		}
+		if code, _, _ := backstop(t.Context(), "apply", "nowhere.yaml", "--dry-run"); code != exitUsage {
+			t.Errorf("a file that is not there: exit %d", code)
+		}
+		if code, _, _ := apply(one, "--dry-run", "--force"); code != exitUsage {
+			t.Errorf("with --force: exit %d", code)
+		}
+		code, out, said = backstop(t.Context(), "export")
+		if code != exitDone || said != "" || !strings.Contains(out, "signing_secret: file:secrets/merchant-m1.signing_secret\n") || strings.Contains(out, "whsec") {
+			t.Errorf("export: exit %d, %q, %q", code, out, said)
+		}
 	}
 }

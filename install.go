@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,6 +47,19 @@ func applyEnv(ctx context.Context, c config.Config, std streams, use useKeys) (a
 	if err != nil {
 		return apply.Env{}, nil, err
 	}
+	return newApplyEnv(c, d, keys, std)
+}
+
+// readEnv is applyEnv for what changes nothing. Without the keys it opens no secret.
+func readEnv(ctx context.Context, c config.Config, std streams, keys *seal.Keyring) (apply.Env, func() error, error) {
+	d, err := openToRead(ctx, c)
+	if err != nil {
+		return apply.Env{}, nil, err
+	}
+	return newApplyEnv(c, d, keys, std)
+}
+
+func newApplyEnv(c config.Config, d *db.DB, keys *seal.Keyring, std streams) (apply.Env, func() error, error) {
 	schedule, err := notify.ParseSchedule(c.NotifySchedule)
 	if err != nil {
 		d.Close()
@@ -59,9 +73,10 @@ func applyEnv(ctx context.Context, c config.Config, std streams, use useKeys) (a
 }
 
 type applyCmd struct {
-	File  string        `arg:"" help:"The YAML file; - = standard input." type:"path"`
-	Force bool          `help:"Write what the file declares where nothing of it has changed, too."`
-	Wait  time.Duration `default:"10s" help:"How long to wait until all running servers use it; 0 = not at all." placeholder:"TIME"`
+	File   string        `arg:"" help:"The YAML file; - = standard input." type:"path"`
+	DryRun bool          `xor:"how" help:"Only print what would change, old and new of each field; exit 3 where anything would."`
+	Force  bool          `xor:"how" help:"Write what the file declares where nothing of it has changed, too."`
+	Wait   time.Duration `default:"10s" help:"How long to wait until all running servers use it; 0 = not at all." placeholder:"TIME"`
 }
 
 func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
@@ -70,11 +85,14 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	file, err := readDeclaration(a.File, std.in)
 	if err != nil {
-		return err
+		return a.badInput(err)
 	}
 	c, err := g.load()
 	if err != nil {
 		return err
+	}
+	if a.DryRun {
+		return a.dryRun(ctx, c, std, file)
 	}
 	env, done, err := applyEnv(ctx, c, std, keysToApply)
 	if err != nil {
@@ -86,6 +104,56 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	return apply.Await(ctx, env.DB, a.Wait, std.out, std.err)
+}
+
+// badInput is exit code 2 of a dry run, whose 1 says that it could not look.
+func (a *applyCmd) badInput(err error) error {
+	if a.DryRun {
+		return usageError{err}
+	}
+	return err
+}
+
+func (a *applyCmd) dryRun(ctx context.Context, c config.Config, std streams, file apply.File) error {
+	if err := app.NeedKeys(c); err != nil {
+		return err
+	}
+	keys, err := app.KeysToRead(c)
+	if err != nil {
+		return err
+	}
+	env, done, err := readEnv(ctx, c, std, keys)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := settings.CheckKeys(ctx, env.DB, keys); err != nil {
+		return err
+	}
+	differs, err := apply.DryRun(ctx, env, file)
+	var wrong *apply.Invalid
+	switch {
+	case errors.As(err, &wrong):
+		return a.badInput(err)
+	case err == nil && differs:
+		return errDifferent
+	}
+	return err
+}
+
+type exportCmd struct{}
+
+func (*exportCmd) Run(ctx context.Context, g *globals, std streams) error {
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	env, done, err := readEnv(ctx, c, std, new(seal.Keyring))
+	if err != nil {
+		return err
+	}
+	defer done()
+	return apply.Export(ctx, env, std.out)
 }
 
 func readDeclaration(path string, in io.Reader) (apply.File, error) {

@@ -34,16 +34,26 @@ var (
 	commit  string
 )
 
-// Exit codes (contract): done; it failed or found violations; wrong usage.
+// Exit codes (contract): done; it failed or found violations; wrong usage; a dry run
+// found a difference.
 const (
 	exitDone = iota
 	exitFailed
 	exitUsage
+	exitDifferent
 )
 
 // errViolations is the end of a verify that found something; the report has said
 // what.
 var errViolations = errors.New("the books do not hold")
+
+// errDifferent is the end of a dry run that found a difference, which it has printed.
+var errDifferent = errors.New("there is a difference")
+
+// usageError is an error that stands for wrong usage.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
 
 type globals struct {
 	Config  string           `help:"Configuration file (default: backstop.yaml where there is one)." type:"path" placeholder:"FILE"`
@@ -56,6 +66,7 @@ type cli struct {
 	Serve    serveCmd          `cmd:"" default:"withargs" help:"Serve callbacks, API and workers (the default)."`
 	Migrate  migrateCmd        `cmd:"" help:"Change the schema only."`
 	Apply    applyCmd          `cmd:"" help:"Create or update what a file declares."`
+	Export   exportCmd         `cmd:"" help:"Write what is stored as a file for apply, with references in place of secrets."`
 	Import   importCmd         `cmd:"" help:"Take over orders from another system, all or nothing."`
 	Token    tokenCmd          `cmd:"" help:"API tokens of services."`
 	Operator operatorCmd       `cmd:"" help:"Console users."`
@@ -108,6 +119,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		return exitDone
 	case errors.Is(err, errViolations):
 		return exitFailed
+	case errors.Is(err, errDifferent):
+		return exitDifferent
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New("interrupted: run it again")
@@ -151,7 +164,8 @@ func wantsMore(command *kong.Node) error {
 
 // wrongUsage says that the command line or the configuration is to blame.
 func wrongUsage(err error) bool {
-	return slices.ContainsFunc([]error{app.ErrUsage, access.ErrName, access.ErrRole, access.ErrScope}, func(e error) bool { return errors.Is(err, e) })
+	var u usageError
+	return errors.As(err, &u) || slices.ContainsFunc([]error{app.ErrUsage, access.ErrName, access.ErrRole, access.ErrScope}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // message is an error in one line, whatever a library says in several. Only what

@@ -15,7 +15,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/moves"
-	"backstop/internal/compensation/batch"
+	"backstop/internal/bulk"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -48,7 +48,7 @@ func tables() []stored {
 	}
 	return []stored{
 		table(order.Moves), attempts, table(notify.Moves),
-		table(exception.Moves, "proposed", "approved", "executing", "failed"), table(batch.Moves),
+		table(exception.Moves, "proposed", "approved", "executing", "failed"), table(bulk.Moves),
 		table(alert.Moves), table(alert.MessageMoves),
 	}
 }

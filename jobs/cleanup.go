@@ -8,6 +8,7 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/base/moves"
+	"backstop/internal/notify"
 	"backstop/internal/report"
 )
 
@@ -27,7 +28,7 @@ const (
 	cleanupLast = 10 * time.Second
 	// cleanupRest lets others write between two steps.
 	cleanupRest = 5 * time.Millisecond
-	// pingsKept is long past the time in which somebody waits for an asked ping.
+	// pingsKept is long past the time in which somebody waits for a ping.
 	pingsKept = time.Minute
 )
 
@@ -108,9 +109,10 @@ func (j *Jobs) old(ctx context.Context) []*old {
 		// What still goes on is kept.
 		j.oldRows(ctx, "alerts", "id", r.Attempts, " AND NOT "+moves.In("state", alert.Moves.Open()...)),
 		j.oldRows(ctx, "alert_messages", "id", r.Attempts, " AND NOT "+moves.In("status", alert.MessageMoves.Open()...)),
-		j.oldRows(ctx, "pings", "id", pingsKept, ""),
 		j.oldRows(ctx, "order_history", "order_id", r.History, ""),
 	}
+	lost := db.IDAt(j.o.DB.Now() - pingsKept.Microseconds())
+	all = append(all, &old{table: "open_pings", least: 1, step: func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, lost) }})
 	return append(all, &old{table: "report", least: 1, step: func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) }})
 }
 

@@ -14,6 +14,7 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/base/queue/queuetest"
 	"backstop/internal/base/seal"
+	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/verify"
@@ -50,8 +51,17 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
 			Retention: Retention{Attempts: time.Hour, Reports: time.Hour},
 		}}
-		for _, id := range []int64{db.IDAt(d.Now() - 2*time.Minute.Microseconds()), d.NewID()} { // who asked the first one died
-			if _, err := d.NewRaw("INSERT INTO pings (id, merchant_id, endpoint, body, until) VALUES (?, 1, '', '', 0)", id).Exec(t.Context()); err != nil {
+		for _, id := range []int64{db.IDAt(d.Now() - 2*time.Minute.Microseconds()), d.NewID()} { // who waited for the first one died
+			for _, row := range []any{
+				&notify.Event{ID: id, MerchantID: 1, SubjectID: id, Type: notify.Ping, Version: 1},
+				&notify.Delivery{ID: id, EventID: id, MerchantID: 1, SubjectID: id, EventType: notify.Ping, Status: notify.Sending},
+				&notify.Attempt{ID: id, DeliveryID: id, MerchantID: 1, RequestHeader: "", ResponseBody: []byte{}},
+			} {
+				if _, err := d.NewInsert().Model(row).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := d.NewRaw("INSERT INTO open_pings (delivery_id, merchant_id, until) VALUES (?, 1, 0)", id).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -74,7 +84,9 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Want(t, 0, "SELECT count(*) FROM report_minutes WHERE start = 0")
-		f.Want(t, 1, "SELECT count(*) FROM pings")
+		for _, table := range []string{"open_pings", "deliveries WHERE event_type = 'ping'", "events WHERE type = 'ping'", "notify_attempts WHERE class = ''"} {
+			f.Want(t, 1, "SELECT count(*) FROM "+table)
+		}
 		f.Want(t, 4, "SELECT count(*) FROM alerts")
 		f.Want(t, 4, "SELECT count(*) FROM alert_messages")
 		f.Want(t, 3, "SELECT count(*) FROM callbacks")
@@ -100,7 +112,7 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)" +
 				" INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
 				" SELECT ? + i, 1, 0, '', '', '', '', '', 0, '', '', '', '', '', '[]' FROM n",
-			"INSERT INTO pings (id, merchant_id, endpoint, body, until) VALUES (?, 1, '', '', 0)",
+			"INSERT INTO open_pings (delivery_id, merchant_id, until) VALUES (?, 1, 0)",
 			"INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at) VALUES (1, ?, 1, '', 'pending', '', '', 0)",
 			"INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (?, 0, 1, 0, 0, 0, '', '')",
 		} {
@@ -115,7 +127,7 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 		if err := j.cleanFor(t.Context(), time.Second); err != nil {
 			t.Error(err)
 		}
-		for table, want := range map[string]bool{"callbacks": true, "pings": false, "order_history": false, "report_minutes": false} {
+		for table, want := range map[string]bool{"callbacks": true, "open_pings": false, "order_history": false, "report_minutes": false} {
 			var n int
 			if err := d.NewRaw("SELECT count(*) FROM "+table).Scan(t.Context(), &n); err != nil {
 				t.Fatal(err)

@@ -210,7 +210,7 @@ func (j *Jobs) refreshBreakers(ctx context.Context) error {
 
 // tell lets the other nodes know what this one's dispatcher meets.
 func (j *Jobs) tell(ctx context.Context) error {
-	return errors.Join(j.o.Dispatcher.TellSlow(ctx), j.o.Dispatcher.TellFaults(ctx))
+	return errors.Join(j.o.Dispatcher.PublishSlow(ctx), j.o.Dispatcher.PublishFaults(ctx))
 }
 
 func (j *Jobs) beat(ctx context.Context) error {

@@ -37,8 +37,8 @@ func (t *ticker) deliveries(ctx context.Context) error {
 	return nil
 }
 
-// pings sends what was asked on nodes to which the merchant is not connected.
-func (t *ticker) pings(ctx context.Context) error { return t.o.Dispatcher.AnswerPings(ctx) }
+// pings sends those of merchants who are connected to this node.
+func (t *ticker) pings(ctx context.Context) error { return t.o.Dispatcher.SendPings(ctx) }
 
 // timeouts closes orders whose task was lost, or that run out so far ahead that
 // they never had one.

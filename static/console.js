@@ -97,20 +97,20 @@ document.addEventListener("keydown", e => {
 
 // A list never moves under the pointer: what is new is announced, and shown when
 // the person asks. Nothing is asked while the tab is hidden or paused.
-const news = $("[data-news]");
-if (news) {
+const newer = $("[data-newer]");
+if (newer) {
   let timer, paused = false;
   const plan = () => { clearTimeout(timer); if (!paused && !document.hidden) timer = setTimeout(look, 10_000); };
   const look = async () => {
     try {
-      const answer = await fetch(news.dataset.news, { headers: { "HX-Request": "true" } });
+      const answer = await fetch(newer.dataset.newer, { headers: { "HX-Request": "true" } });
       if (answer.status === 401) return; // signed out: the next click leads to the login
       const t = document.createElement("template");
       if (answer.ok && !paused) {
         t.innerHTML = await answer.text();
-        const old = $("a", news), fresh = $("a", t.content);
+        const old = $("a", newer), fresh = $("a", t.content);
         if (old && fresh) { if (old.textContent !== fresh.textContent) old.textContent = fresh.textContent; } // keeps its focus
-        else news.replaceChildren(t.content);
+        else newer.replaceChildren(t.content);
       }
     } catch {} // asked again
     plan();
@@ -118,7 +118,7 @@ if (news) {
   document.addEventListener("keydown", e => {
     if (e.key !== "p" || e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, textarea, select") || $("dialog[open]")) return;
     paused = !paused;
-    news.textContent = paused ? news.dataset.paused : "";
+    newer.textContent = paused ? newer.dataset.paused : "";
     plan();
   });
   document.addEventListener("visibilitychange", () => document.hidden || paused ? plan() : look());

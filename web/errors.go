@@ -6,13 +6,15 @@ import (
 	"log/slog"
 	"net/http"
 
+	"backstop/internal/act"
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
-	"backstop/internal/compensation/batch"
+	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -59,20 +61,21 @@ var domainErrors = []struct {
 	is     error
 	answer Error
 }{
+	{act.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
+	{act.ErrChanged, Error{Status: http.StatusConflict, Code: "changed"}},
 	{order.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
 	{console.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
 	{notify.ErrNoDelivery, Error{Status: http.StatusNotFound, Code: "not_found"}},
 	{alert.ErrNoTarget, Error{Status: http.StatusConflict, Code: "no_target"}},
 	{breaker.ErrProbing, Error{Status: http.StatusConflict, Code: "probe_running"}},
 	{breaker.ErrAlready, Error{Status: http.StatusConflict, Code: "already"}},
+	{notify.ErrUnreadable, Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable"}},
 	{notify.ErrSending, Error{Status: http.StatusConflict, Code: "sending"}},
-	{exception.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
 	{exception.ErrEnded, Error{Status: http.StatusConflict, Code: "over"}},
 	{exception.ErrOpen, Error{Status: http.StatusConflict, Code: "open"}},
-	{batch.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
-	{batch.ErrExpired, Error{Status: http.StatusConflict, Code: "expired"}},
-	{batch.ErrNothing, Error{Status: http.StatusUnprocessableEntity, Code: "nothing_matches"}},
-	{console.ErrTooMany, Error{Status: http.StatusUnprocessableEntity, Code: "too_many"}},
+	{bulk.ErrExpired, Error{Status: http.StatusConflict, Code: "expired"}},
+	{bulk.ErrNothing, Error{Status: http.StatusUnprocessableEntity, Code: "nothing_matches"}},
+	{bulk.ErrTooMany, Error{Status: http.StatusUnprocessableEntity, Code: "too_many"}},
 	{payment.ErrConflict, Error{Status: http.StatusConflict, Code: "idempotency_conflict"}},
 	{payment.ErrSupplier, Error{Status: http.StatusServiceUnavailable, Code: "unavailable"}},
 	{payment.ErrState, Error{Status: http.StatusConflict, Code: "wrong_state"}},
@@ -104,9 +107,17 @@ func answerTo(err error) *Error {
 	if errors.As(err, &field) {
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: field.Problem, field: field.Field}
 	}
-	var settled *exception.FieldError
-	if errors.As(err, &settled) {
-		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: settled.Problem, field: settled.Field}
+	var typed *act.FieldError
+	if errors.As(err, &typed) {
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: typed.Problem, field: typed.Field}
+	}
+	var denied *act.Denied
+	if errors.As(err, &denied) {
+		return deniedBy(denied)
+	}
+	var term *list.FieldError
+	if errors.As(err, &term) {
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: term.Problem, field: term.Word}
 	}
 	for _, e := range domainErrors {
 		if errors.Is(err, e.is) {
@@ -130,6 +141,16 @@ func answerTo(err error) *Error {
 		return &Error{Status: library.Code, Code: code, Message: http.StatusText(library.Code)}
 	}
 	return errInternal
+}
+
+// deniedBy answers who may not do that; it says which roles may, or which scope.
+func deniedBy(d *act.Denied) *Error {
+	if d.Permission == "" {
+		return errScope(d.Scope)
+	}
+	e := *ErrForbidden
+	e.roles = d.Roles
+	return &e
 }
 
 // fail answers errors, of handlers and of reading the request alike, and logs

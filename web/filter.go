@@ -118,21 +118,6 @@ func MerchantCode(c *fiber.Ctx) (string, error) {
 	return code, nil
 }
 
-// Limits of a reason, in characters: a letter is none.
-const (
-	minReason = 8
-	maxReason = 1000
-)
-
-// ReadReason reads why somebody does something.
-func ReadReason(text string) (string, error) {
-	reason := strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(reason); n < minReason || n > maxReason || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
-		return "", InvalidField("reason", "write a reason of 8 to 1000 characters")
-	}
-	return reason, nil
-}
-
 // IsStorable says that a text is valid UTF-8 without control characters: what
 // every database, log and page can show.
 func IsStorable(text string) bool {

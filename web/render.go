@@ -64,7 +64,7 @@ func (s *Server) staticFile(c *fiber.Ctx) error {
 func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	p := &ui.Page{
 		Language: browserLanguage(c), Theme: "auto", Zone: s.Config.Timezone, Now: s.DB.NowTime(),
-		Path: c.OriginalURL(), File: s.Files.URL, Version: s.Version,
+		Path: c.OriginalURL(), Texts: s.Texts, File: s.Files.URL, Version: s.Version,
 	}
 	op := Operator(c)
 	if op == nil {

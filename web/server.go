@@ -20,18 +20,20 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/alert"
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
+	"backstop/internal/bulk"
 	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/merchant"
-	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
@@ -54,11 +56,6 @@ type Payments interface {
 	Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (o *order.Order, created bool, err error)
 	Pay(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
 	Cancel(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
-}
-
-// Pinger tries an address; see notify.Pinger.
-type Pinger interface {
-	Ping(ctx context.Context, m *merchant.Merchant, endpoint string, with func(context.Context, db.Tx, notify.Answer) error) (notify.Answer, error)
 }
 
 // Sockets keeps merchants' connections; it is websocket.Hub.
@@ -90,12 +87,13 @@ type Options struct {
 	Alerts func() (targets []string, style alert.Style)
 	// Breakers is this node's copy of the merchants' breakers.
 	Breakers *breaker.Book
-	// Nudge tells the workers of notifications that are due, after a commit.
-	Nudge func([]queue.Nudge)
+	// Acts is what people and services can do, Plans what they do to many.
+	Acts  *act.Registry
+	Plans *bulk.Plans
 	// Sockets keeps the connections of merchants who are told over them.
 	Sockets Sockets
-	// Pings tries addresses for people.
-	Pings   Pinger
+	// Texts finds what rows keep by a code.
+	Texts   text.Catalog
 	Version string
 	Log     *slog.Logger
 }
@@ -139,12 +137,8 @@ type Server struct {
 // New returns a Server that listens nowhere yet. It answers by its own routes and by
 // those of table.
 func New(o Options, table func(*Server) []Route) *Server {
-	policy, err := access.NewPolicy()
-	if err != nil {
-		panic(err) // the policy is part of the binary
-	}
 	s := &Server{
-		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: policy, tokens: newTokenBook(access.NewTokens(o.DB, o.Keys)), Ready: NewReadiness(o.Checks),
+		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(), tokens: newTokenBook(access.NewTokens(o.DB, o.Keys)), Ready: NewReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
 		senders: newLimiter[senderKey](int(o.Config.CallbackRate)), keys: newLimiter[string](int(o.Config.APIRate)),
 	}
@@ -289,6 +283,7 @@ const (
 	localCaller          // who was let in, for the log
 	localMerchant
 	localOperator
+	localActor
 	localPage // set where errors are for people
 )
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/supplier"
 
 	"github.com/gofiber/fiber/v2"
@@ -101,7 +102,9 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		c.Locals(localCaller, "operator:"+op.Name)
+		actor := actorOf(op)
+		c.Locals(localCaller, actor.Name)
+		c.Locals(localActor, actor)
 		c.Locals(localOperator, op)
 		if op.MustChange && permission != access.UseAccount {
 			return c.Redirect("/me", http.StatusSeeOther)
@@ -140,6 +143,18 @@ func (s *Server) Forbidden(permission access.Permission) error {
 func Operator(c *fiber.Ctx) *access.Operator {
 	op, _ := c.Locals(localOperator).(*access.Operator)
 	return op
+}
+
+// actorOf is an operator as one who acts.
+func actorOf(op *access.Operator) act.Actor {
+	return act.Actor{Name: "operator:" + op.Name, Role: op.Role}
+}
+
+// Actor is who was let in, as one who acts.
+func (s *Server) Actor(c *fiber.Ctx) act.Actor {
+	actor, _ := c.Locals(localActor).(act.Actor)
+	actor.Remote = s.Client(c).String()
+	return actor
 }
 
 // Client is where somebody calls from, for the throttle, the audit and the list of

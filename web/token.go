@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/base/seal"
 
 	"github.com/gofiber/fiber/v2"
@@ -88,11 +89,12 @@ func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.
 		}
 		ctx, cancel := Work()
 		defer cancel()
-		caller, refused, err := s.monitorCaller(ctx, key, permission, scope)
+		actor, refused, err := s.monitorActor(ctx, key, permission, scope)
 		if err != nil {
 			return err
 		}
-		c.Locals(localCaller, caller)
+		c.Locals(localCaller, actor.Name)
+		c.Locals(localActor, actor)
 		switch {
 		case refused != nil:
 			return refused
@@ -104,36 +106,36 @@ func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.
 	}
 }
 
-// monitorCaller says whose key it is, and why it may not do this; nil = it may. A
+// monitorActor says whose key it is, and why it may not do this; nil = it may. A
 // forged key costs no query. Asking keeps no session alive: a script that was left
 // running must not.
-func (s *Server) monitorCaller(ctx context.Context, key string, permission access.Permission, scope string) (caller string, refused, err error) {
+func (s *Server) monitorActor(ctx context.Context, key string, permission access.Permission, scope string) (actor act.Actor, refused, err error) {
 	if s.tokens.tokens.MayBe(key) {
 		t, ok, err := s.tokens.find(ctx, seal.HashToken(key), access.Tagged(key))
 		switch {
 		case err != nil:
-			return "", nil, err
+			return actor, nil, err
 		case !ok:
-			return "", nil, errUnauthorized
+			return actor, nil, errUnauthorized
 		case scope == "" || !t.Has(scope):
-			return "token:" + t.Name, errScope(scope), nil
+			refused = errScope(scope)
 		}
-		return "token:" + t.Name, nil, nil
+		return act.Actor{Name: "token:" + t.Name, Token: &t}, refused, nil
 	}
 	op, err := s.Sessions.Peek(ctx, key)
 	if errors.Is(err, access.ErrSession) {
-		return "", nil, errUnauthorized
+		return actor, nil, errUnauthorized
 	}
 	if err != nil {
-		return "", nil, err
+		return actor, nil, err
 	}
 	if op.MustChange || !s.Policy.Allows(op.Role, permission) {
 		refused = ErrForbidden
 	}
-	return "operator:" + op.Name, refused, nil
+	return actorOf(op), refused, nil
 }
 
 // errScope says that a service's token is not for that.
-func errScope(scope string) error {
+func errScope(scope string) *Error {
 	return &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this token does not have the scope " + scope, field: "scope"}
 }

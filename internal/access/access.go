@@ -216,6 +216,20 @@ func (o *Operators) List(ctx context.Context) ([]Operator, error) {
 	return rows, nil
 }
 
+// WhoMay are the names of the enabled operators whose role has the permission.
+func (o *Operators) WhoMay(ctx context.Context, p *Policy, permission Permission) (names []string, err error) {
+	all, err := o.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, op := range all {
+		if op.DisabledAt == nil && p.Allows(op.Role, permission) {
+			names = append(names, op.Name)
+		}
+	}
+	return names, nil
+}
+
 // find reads an operator as it stands now. Errors: ErrNotFound, ErrDisabled.
 func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
 	row := new(Operator)

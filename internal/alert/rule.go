@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/act"
 	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
@@ -154,18 +155,23 @@ func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
 	return all, nil
 }
 
-// Save keeps a rule as somebody changed it.
+// Save keeps a rule as somebody changed it, by compare-and-set on when it was changed
+// before. Errors: ErrRule, act.ErrChanged.
 func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	r.UpdatedAt = d.Now()
-	_, err := q.NewInsert().Model(&r).On("CONFLICT (name) DO UPDATE").Set("enabled = EXCLUDED.enabled").Set("fire = EXCLUDED.fire").
+	was := r.UpdatedAt
+	r.UpdatedAt = max(d.Now(), was+1)
+	res, err := q.NewInsert().Model(&r).On("CONFLICT (name) DO UPDATE").Set("enabled = EXCLUDED.enabled").Set("fire = EXCLUDED.fire").
 		Set("clear = EXCLUDED.clear").Set("hold_s = EXCLUDED.hold_s").Set("quiet_s = EXCLUDED.quiet_s").
 		Set("window_s = EXCLUDED.window_s").
-		Set("updated_at = EXCLUDED.updated_at").Exec(ctx)
+		Set("updated_at = EXCLUDED.updated_at").Where("ar.updated_at = ?", was).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("save the rule %s: %w", r.Name, err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(act.ErrChanged, err)
 	}
 	return nil
 }

@@ -309,7 +309,7 @@ func (a *App) build() {
 			LinkedOnly: !a.o.Roles.Worker,
 		})
 		a.onConnect(a.dispatcher)
-		a.nudger.Follow(a.dispatcher.Way)
+		a.nudger.Route(a.dispatcher.Lane)
 	}
 	refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 	a.closing(refusals.Close)
@@ -325,12 +325,14 @@ func (a *App) build() {
 	metric.RegisterStanding(a.standing)
 	if a.o.Roles.Web {
 		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait, Tracer: a.tracer})
+		operators := access.NewOperators(a.db, a.audit)
+		acts, plans := a.acts(ways, operators)
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor,
-			Operators: access.NewOperators(a.db, a.audit), Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
+			Acts: acts, Plans: plans, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
-			Monitor: a.monitor(), Nudge: a.nudger.Now, Sockets: a.sockets, Breakers: a.breakers,
-			Pings:  notify.Pinger{DB: a.db, Channels: ways},
+			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers,
+			Texts:  texts(),
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		}, routes.Table)
 	}

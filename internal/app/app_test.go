@@ -76,7 +76,7 @@ func TestAStartKnowsWhatIsParked(t *testing.T) {
 	}
 	a = start()
 	defer a.Close()
-	if _, ok := a.dispatcher.Way(7); ok {
+	if _, ok := a.dispatcher.Lane(7); ok {
 		t.Error("a merchant whose breaker is open would be told")
 	}
 }

@@ -1,7 +1,17 @@
 package app
 
 import (
+	"context"
+	"slices"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/alert"
 	"backstop/internal/base/egress"
+	"backstop/internal/base/text"
+	"backstop/internal/bulk"
+	"backstop/internal/callback"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/notify/amqp"
 	"backstop/internal/notify/email"
@@ -9,6 +19,8 @@ import (
 	"backstop/internal/notify/sms"
 	"backstop/internal/notify/webhook"
 	"backstop/internal/notify/websocket"
+	"backstop/internal/order"
+	"backstop/internal/payment"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/alipay"
 	"backstop/internal/supplier/sortedparams"
@@ -22,6 +34,15 @@ func Kinds() supplier.Kinds {
 	return supplier.Kinds{wechatpay.Kind, alipay.Kind, stripe.Kind, sortedparams.Kind}
 }
 
+// texts finds what rows keep by a code: of the core, and of each kind of supplier.
+func texts() text.Catalog {
+	all := []*text.Codes{&supplier.Texts, &callback.Texts, &payment.Texts}
+	for _, kind := range Kinds() {
+		all = append(all, kind.Texts)
+	}
+	return text.Join(all...)
+}
+
 // channels are the ways in which merchants are told.
 func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Channel {
 	return map[string]notify.Channel{
@@ -32,6 +53,30 @@ func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Chan
 		notify.Email:     email.New(out),
 		notify.SMS:       sms.New(out),
 	}
+}
+
+// acts are all that people and services can do, and the plans for what they do to many.
+// A new one is a Kind of the package that owns the effect, and a line here.
+func (a *App) acts(ways map[string]notify.Channel, operators *access.Operators) (*act.Registry, *bulk.Plans) {
+	policy, err := access.NewPolicy()
+	if err != nil {
+		panic(err) // the policy is part of the binary
+	}
+	sending := notify.Acts{
+		DB: a.db, Book: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: ways},
+	}.Kinds()
+	plans := bulk.New(a.db, a.audit, sending[0])
+	assignable := func(ctx context.Context) ([]string, error) {
+		return operators.WhoMay(ctx, policy, access.AssignExceptions)
+	}
+	return act.New(a.db, a.audit, policy, slices.Concat(
+		order.Acts,
+		sending,
+		plans.Acts(),
+		a.breakers.Acts(),
+		exception.Acts(a.db, assignable),
+		alert.Acts(a.db, a.alertTargets),
+	)...), plans
 }
 
 // Targets say of each channel beside webhooks which addresses it can use.

@@ -178,15 +178,12 @@ type Query struct {
 	Actor            string // with or without its kind
 	Object, ObjectID string
 	ObjectIDs        []string // any of these; empty = any
-	From, To         int64    // Unix µs, To not included; 0 = no bound
-	Before, After    int64    // only numbers below and above; 0 = no bound
-	// Oldest takes those nearest to After instead of the newest.
-	Oldest bool
-	Limit  int
+	Oldest           bool     // the oldest, from the first one on
+	Limit            int
 }
 
-// actors are those of a name: people see an actor without its kind.
-func actors(name string) []string {
+// Actors are those of a name: people see an actor without its kind.
+func Actors(name string) []string {
 	if strings.Contains(name, ":") {
 		return []string{name}
 	}
@@ -202,7 +199,7 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	}
 	sel := q.NewSelect().Model(&rows).OrderExpr("au.number ?", bun.Safe(order)).Limit(int64(by.Limit))
 	if by.Actor != "" {
-		sel = sel.Where("au.actor IN (?)", bun.List(actors(by.Actor)))
+		sel = sel.Where("au.actor IN (?)", bun.List(Actors(by.Actor)))
 	}
 	if by.Object != "" {
 		sel = sel.Where("au.object = ?", by.Object)
@@ -212,18 +209,6 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	}
 	if len(by.ObjectIDs) > 0 {
 		sel = sel.Where("au.object_id IN (?)", bun.List(by.ObjectIDs))
-	}
-	if by.Before > 0 {
-		sel = sel.Where("au.number < ?", by.Before)
-	}
-	if by.From > 0 {
-		sel = sel.Where("au.at >= ?", by.From)
-	}
-	if by.To > 0 {
-		sel = sel.Where("au.at < ?", by.To)
-	}
-	if by.After > 0 {
-		sel = sel.Where("au.number > ?", by.After)
 	}
 	if err := sel.Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read the audit: %w", err)

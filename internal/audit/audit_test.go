@@ -38,8 +38,8 @@ func TestActsOfManyPeopleMakeOneChain(t *testing.T) {
 		if rows, broken := verify(t, d); rows != 40 || broken != "" {
 			t.Fatalf("%d rows, %s, want 40 and nothing", rows, broken)
 		}
-		got, err := List(t.Context(), d, Query{Object: "order", ObjectID: "O1", Before: 11, Limit: 5})
-		if err != nil || len(got) != 5 || got[0].Number != 10 || got[0].Params != `{"reason":"asked by phone"}` {
+		got, err := List(t.Context(), d, Query{Object: "order", ObjectID: "O1", Limit: 5})
+		if err != nil || len(got) != 5 || got[0].Number != 40 || got[4].Number != 36 || got[0].Params != `{"reason":"asked by phone"}` {
 			t.Fatalf("page = %+v, error = %v", got, err)
 		}
 	})

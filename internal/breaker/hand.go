@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
 )
 
 // Act is what a person does to a breaker.
@@ -29,8 +30,8 @@ var ErrProbing = errors.New("a probe is under way: wait for its result")
 var ErrAlready = errors.New("the breaker is in that state already")
 
 // ByPerson carries out a person's act, in the transaction that also writes the
-// audit row. Committed must be called with what it returns.
-func (b *Book) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Act, actor, reason string) (*Folded, error) {
+// audit row. Errors: ErrAlready.
+func (b *Book) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Act, actor, reason string) error {
 	p := b.policy(merchantID)
 	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) (c *Change) {
 		switch {
@@ -48,13 +49,26 @@ func (b *Book) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Act
 		c.Actor, c.Reason = actor, reason
 		return c
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && len(done.Changes) == 0 {
+		err = ErrAlready
 	}
-	if len(done.Changes) == 0 {
-		return nil, ErrAlready
+	if err == nil {
+		b.keepAtEnd(tx, done)
 	}
-	return done, nil
+	return err
+}
+
+// keepAtEnd makes what a person did this node's copy once it is committed.
+func (b *Book) keepAtEnd(tx db.Tx, f *Folded) {
+	tx.OnEnd(func(err error) {
+		if err != nil {
+			return
+		}
+		b.Committed(f)
+		for _, c := range f.Changes {
+			metric.BreakerChanges.WithLabelValues(string(c.To)).Inc()
+		}
+	})
 }
 
 // probeTime is how long the delivery that a person wants to be the probe may take:
@@ -63,9 +77,9 @@ func (b *Book) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Act
 const probeTime = 30 * time.Second
 
 // ProbeWith leases the probe of an open breaker for one delivery, which whichever node
-// claims it will send, in the transaction that makes it due. Committed must be called
-// with what it returns. Errors: ErrProbing, and ErrAlready where it has closed.
-func (b *Book) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID int64, actor, reason string) (*Folded, error) {
+// claims it will send, in the transaction that makes it due. Errors: ErrProbing, and
+// ErrAlready where it has closed.
+func (b *Book) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID int64, actor, reason string) error {
 	var refused error
 	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) *Change {
 		switch {
@@ -82,15 +96,16 @@ func (b *Book) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID i
 		return c
 	})
 	if err = errors.Join(refused, err); err != nil {
-		return nil, err
+		return err
 	}
 	_, err = tx.NewRaw("INSERT INTO breaker_probes (merchant_id, generation, delivery_id) VALUES (?, ?, ?)"+
 		" ON CONFLICT (merchant_id) DO UPDATE SET generation = EXCLUDED.generation, delivery_id = EXCLUDED.delivery_id",
 		merchantID, done.rows[0].Generation, deliveryID).Exec(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("lease a probe: %w", err)
+		return fmt.Errorf("lease a probe: %w", err)
 	}
-	return done, nil
+	b.keepAtEnd(tx, done)
+	return nil
 }
 
 // heardMost bounds the changes of one announcement.

@@ -116,15 +116,26 @@ const probeDelivery = "coalesce((SELECT p.delivery_id FROM breaker_probes AS p W
 
 // Read reads a merchant's breaker as it is stored; nil where it never failed.
 func Read(ctx context.Context, q bun.IDB, merchantID int64) (*Row, error) {
-	var rows []*Row
-	err := q.NewSelect().Model(&rows).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.merchant_id = ?", merchantID).Scan(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read a breaker: %w", err)
-	}
-	if len(rows) == 0 {
+	rows, err := ReadAll(ctx, q, []int64{merchantID})
+	return rows[merchantID], err
+}
+
+// ReadAll reads merchants' breakers as they are stored, by merchant; one that never
+// failed has none.
+func ReadAll(ctx context.Context, q bun.IDB, merchants []int64) (map[int64]*Row, error) {
+	if len(merchants) == 0 {
 		return nil, nil
 	}
-	return rows[0], nil
+	var rows []*Row
+	err := q.NewSelect().Model(&rows).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.merchant_id IN (?)", bun.List(merchants)).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read breakers: %w", err)
+	}
+	of := make(map[int64]*Row, len(rows))
+	for _, r := range rows {
+		of[r.MerchantID] = r
+	}
+	return of, nil
 }
 
 // write stores the rows and the history of their changes.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,9 +18,17 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/text"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+)
+
+// spokenTexts are what the adapter finds.
+var (
+	spokenTexts text.Codes
+	spokenHolds = spokenTexts.New("spoken.holds", text.Text{ZH: "通过", EN: "holds"})
+	spokenWords = spokenTexts.New("spoken.words", text.Text{ZH: "说 %s", EN: "says %s"})
 )
 
 // spoken is an adapter whose message says what is to happen.
@@ -29,11 +38,11 @@ func (spoken) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback
 	what, ref, _ := strings.Cut(string(req.Body), " ")
 	switch what {
 	case "forged":
-		t.Fail("signature", "does not hold")
-		return supplier.Callback{}, supplier.RefuseSignature("does not hold")
+		t.Fail("signature", spokenWords, "does not hold")
+		return supplier.Callback{}, supplier.RefuseSignature(spokenWords, "does not hold")
 	case "garbage":
-		t.Fail("form", "with a NUL \x00 and no UTF-8 \xff")
-		return supplier.Callback{}, supplier.RefuseMalformed("garbage")
+		t.Fail("form", spokenWords, "with a NUL \x00 and no UTF-8 \xff")
+		return supplier.Callback{}, supplier.RefuseMalformed(spokenWords, "garbage")
 	case "locked":
 		return supplier.Callback{}, &supplier.Unreadable{
 			Kind: "decrypt_failed", Result: supplier.InternalFailed, Callback: supplier.Callback{OrderRef: ref},
@@ -54,7 +63,7 @@ func (spoken) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback
 	case "odd":
 		return supplier.Callback{}, errors.New("neither refused nor unreadable")
 	}
-	t.Pass("signature", "holds")
+	t.Pass("signature", spokenHolds)
 	return supplier.Callback{EventKey: ref, OrderRef: ref, Status: supplier.Paid, Amount: 1, Currency: "CNY"}, nil
 }
 
@@ -335,6 +344,15 @@ func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
 		var steps []supplier.Step
 		if err := json.Unmarshal(rows[1].Steps, &steps); err != nil || len(steps) != 3 || steps[2].Name != "form" {
 			t.Errorf("steps %s: %v", rows[1].Steps, err)
+		}
+		// A check that held is one code; one that failed keeps what it found, too.
+		for i, want := range []text.Said{{Code: "callback.supplier_known"}, {Code: "callback.any_address"}, {Code: "spoken.words", Args: []string{"with a NUL \uFFFD and no UTF-8 \uFFFD"}}} {
+			if got := steps[i].Said; got.Code != want.Code || !slices.Equal(got.Args, want.Args) || steps[i].Detail != "" {
+				t.Errorf("step %d is kept as %+v, want %+v", i, steps[i], want)
+			}
+		}
+		if got := steps[2].Text(text.Join(&Texts, &spokenTexts)); got != "says with a NUL \uFFFD and no UTF-8 \uFFFD" {
+			t.Errorf("it is read as %q", got)
 		}
 		if r := rows[2]; r.Outcome != UnknownSupplier || !strings.HasPrefix(r.Supplier, "no\uFFFDbodyy") || len(r.Supplier) > keepCode+3 {
 			t.Errorf("unknown: %q %s", r.Supplier, r.Outcome)

@@ -115,18 +115,18 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 	broken, isBroken := r.o.Settings.Current().Suppliers.Broken(code)
 	switch {
 	case !known && isBroken:
-		steps.Fail("supplier", "%s cannot be used here: the log says why", code)
+		steps.Fail("supplier", notUsable, code)
 		receipt := r.refuse(broken, code, AdapterFailed, req, steps, unusable)
 		receipt.Err = errors.New("the supplier cannot be used on this node")
 		return receipt
 	case !known:
-		steps.Fail("supplier", "no supplier has this code")
+		steps.Fail("supplier", noSupplier)
 		return r.refuse(0, code, UnknownSupplier, req, steps, NotFound)
 	case !s.Enabled:
-		steps.Fail("supplier", "%s is disabled", s.Code)
+		steps.Fail("supplier", isDisabled, s.Code)
 		return r.refuse(s.ID, s.Code, DisabledSupplier, req, steps, NotFound)
 	}
-	steps.Pass("supplier", "%s (%s)", s.Code, s.Kind)
+	steps.Pass("supplier", supplierKnown)
 	if !checkAddress(s, req, addrErr, steps) {
 		return r.refuse(s.ID, s.Code, WrongAddress, req, steps, forbidden)
 	}
@@ -141,7 +141,7 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 	case errors.As(err, &m.Unreadable):
 		m.Content = m.Unreadable.Callback
 	case err != nil:
-		steps.Fail("adapter", "our adapter failed on this message")
+		steps.Fail("adapter", adapterBroke)
 		receipt := r.refuse(s.ID, s.Code, AdapterFailed, req, steps, s.Adapter.Reply(supplier.InternalFailed))
 		receipt.Err = err
 		return receipt
@@ -192,15 +192,15 @@ func checkAddress(s supplier.Entry, req *supplier.Request, addrErr error, steps 
 	const step = "address"
 	switch {
 	case addrErr != nil:
-		steps.Fail(step, "%v", addrErr)
+		steps.FailBy(step, addrErr)
 		return false
 	case !s.Allowed(req.RemoteAddr):
-		steps.Fail(step, "%s is not in allow_ips", req.RemoteAddr)
+		steps.Fail(step, notAllowed, req.RemoteAddr)
 		return false
 	case len(s.AllowIPs) == 0:
-		steps.Pass(step, "%s; any address is allowed", req.RemoteAddr)
+		steps.Pass(step, anyAddress)
 	default:
-		steps.Pass(step, "%s is in allow_ips", req.RemoteAddr)
+		steps.Pass(step, allowed)
 	}
 	return true
 }
@@ -231,11 +231,10 @@ func bound(content supplier.Callback, err error, steps *supplier.Trace) (supplie
 	if field == "" {
 		return content, nil
 	}
-	reason := "the " + field + " is too long"
-	steps.Fail("content", "%s", reason)
+	steps.Fail("content", fieldTooLong, field)
 	content.Status, content.Final = supplier.Other, false
 	return supplier.Callback{}, &supplier.Unreadable{
-		Kind: exception.Malformed, Result: supplier.Malformed, Reason: reason, Callback: content,
+		Kind: exception.Malformed, Result: supplier.Malformed, Reason: fieldTooLong.Say(field), Callback: content,
 	}
 }
 

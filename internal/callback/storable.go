@@ -59,7 +59,7 @@ func storableQuery(raw string) string {
 func storableSteps(steps []supplier.Step) []supplier.Step {
 	clean := make([]supplier.Step, len(steps))
 	for i, s := range steps {
-		clean[i] = supplier.Step{Name: textlimit.Storable(s.Name), OK: s.OK, Detail: textlimit.Storable(s.Detail), TookUS: s.TookUS}
+		clean[i] = supplier.Step{Name: textlimit.Storable(s.Name), OK: s.OK, Said: s.Said.Map(textlimit.Storable), TookUS: s.TookUS}
 	}
 	return clean
 }

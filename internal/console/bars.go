@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"backstop/internal/list"
 	"backstop/internal/payment"
 	"backstop/internal/report"
 )
@@ -34,11 +35,16 @@ func barStep(span, age time.Duration) time.Duration {
 // figuresByMinute is for how long figures by the minute are surely there.
 const figuresByMinute = 70 * time.Hour
 
-// AttemptBars is what came of telling a merchant (0 = all of them) over a span;
-// what was tried again counts as bad, as it did not work that time.
-func (b *Book) AttemptBars(ctx context.Context, merchant int64, s Slice) ([]Bar, error) {
+// AttemptBars is what came of notifying a merchant ("" = all of them) over a span;
+// what was tried again counts as bad, as it did not work that time. None of a merchant
+// that does not exist.
+func (b *Book) AttemptBars(ctx context.Context, merchant string, s list.Slice) ([]Bar, error) {
+	id, there, err := b.barsFor(ctx, "merchants", merchant)
+	if err != nil || !there {
+		return nil, err
+	}
 	from, to, step := b.barsOf(s)
-	points, err := report.Outcomes(ctx, b.db, merchant, from, to, step)
+	points, err := report.Outcomes(ctx, b.db, id, from, to, step)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +55,15 @@ func (b *Book) AttemptBars(ctx context.Context, merchant int64, s Slice) ([]Bar,
 	return bars, nil
 }
 
-// CallbackBars is what came of a supplier's callbacks (0 = all of them) over a
-// span; none where figures are not kept for so long.
-func (b *Book) CallbackBars(ctx context.Context, supplier int64, s Slice) ([]Bar, error) {
+// CallbackBars is what came of a supplier's callbacks ("" = all of them) over a span;
+// none where figures are not kept for so long, or of a supplier that does not exist.
+func (b *Book) CallbackBars(ctx context.Context, supplier string, s list.Slice) ([]Bar, error) {
+	id, there, err := b.barsFor(ctx, "suppliers", supplier)
+	if err != nil || !there {
+		return nil, err
+	}
 	from, to, step := b.barsOf(s)
-	flowed, kept, err := report.Callbacks(ctx, b.db, supplier, from, to, step)
+	flowed, kept, err := report.Callbacks(ctx, b.db, id, from, to, step)
 	if err != nil || !kept {
 		return nil, err
 	}
@@ -74,7 +84,16 @@ func (b *Book) CallbackBars(ctx context.Context, supplier int64, s Slice) ([]Bar
 	return bars, nil
 }
 
-func (b *Book) barsOf(s Slice) (from, to int64, step time.Duration) {
+// barsFor is the id that a code stands for, 0 for all.
+func (b *Book) barsFor(ctx context.Context, table, code string) (id int64, there bool, err error) {
+	if code == "" {
+		return 0, true, nil
+	}
+	id, err = idOf(ctx, b.db.Read, table, code)
+	return id, id != 0, err
+}
+
+func (b *Book) barsOf(s list.Slice) (from, to int64, step time.Duration) {
 	now := b.db.Now()
 	if to = s.To; to == 0 || to > now {
 		to = now

@@ -4,9 +4,6 @@
 package console
 
 import (
-	"context"
-	"fmt"
-
 	"backstop/internal/base/db"
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
@@ -18,12 +15,11 @@ type Book struct {
 	db       *db.DB
 	settings *settings.Store
 	breakers *breaker.Book
-	scanRows int // see scanRows; less in tests
 }
 
 // New returns a Book of the database.
 func New(d *db.DB, s *settings.Store, b *breaker.Book) *Book {
-	return &Book{db: d, settings: s, breakers: b, scanRows: scanRows}
+	return &Book{db: d, settings: s, breakers: b}
 }
 
 // isParked says whether what waits for the merchant is parked.
@@ -36,27 +32,4 @@ type Named struct {
 	ID   int64  `bun:"id"`
 	Code string `bun:"code"`
 	Name string `bun:"name"`
-}
-
-// choices bounds a select; beyond it people write the code into the address.
-const choices = 500
-
-// Merchants are all merchants by code, disabled ones too: their orders stay.
-func (b *Book) Merchants(ctx context.Context) ([]Named, error) {
-	var rows []Named
-	err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants ORDER BY code LIMIT ?", choices).Scan(ctx, &rows)
-	if err != nil {
-		return nil, fmt.Errorf("read the merchants: %w", err)
-	}
-	return rows, nil
-}
-
-// Suppliers are all suppliers by code.
-func (b *Book) Suppliers(ctx context.Context) ([]Named, error) {
-	var rows []Named
-	err := b.db.Read.NewRaw("SELECT id, code, kind AS name FROM suppliers ORDER BY code LIMIT ?", choices).Scan(ctx, &rows)
-	if err != nil {
-		return nil, fmt.Errorf("read the suppliers: %w", err)
-	}
-	return rows, nil
 }

@@ -2,24 +2,45 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
 )
 
-// DeliveryFilter asks for notifications. Empty fields do not filter.
-type DeliveryFilter struct {
-	OrderNo  string // whole; then the span's window does not count
-	Status   string
-	Merchant string // code
-	Type     string
-	Risk     string // a part of the money at risk; then the span's window does not count
-	Slice
+// DeliveryList declares the list of notifications.
+var DeliveryList = &list.Spec{
+	Name: "notifications",
+	Sources: []list.Source{{
+		Table: "deliveries", Alias: "d", Columns: deliveryColumns, Joins: deliveryJoins, Key: "id",
+		Money: list.Money{Minor: deliveryAmount, Currency: deliveryCurrency}, MerchantColumn: "d.merchant_id",
+	}},
+	Fields: []list.Field{
+		{Word: "no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
+			return list.Match{Where: "d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)", Args: []any{no}, Indexed: true, Ageless: true}, nil
+		}},
+		{Word: "status", Match: matchStatus, Values: names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped)},
+		{Word: "type", Column: "event_type", Values: []string{"order.paid", "order.failed", "order.closed"}},
+		{Word: "merchant", Match: coded("merchants", "d.merchant_id"), Suggest: codes("merchants", "name")},
+		atRisk("deliveries", func(r report.Rows) list.Match {
+			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: unfinished}
+		}),
+	},
+}
+
+// unfinished is the condition of the index of notifications on their way.
+const unfinished = "next_at IS NOT NULL"
+
+func matchStatus(_ context.Context, _ list.Lookup, status string) (list.Match, error) {
+	m := list.Match{Where: "d.status = ?", Args: []any{status}}
+	switch notify.Status(status) {
+	case notify.Queued, notify.Sending, notify.RetryWait:
+		m.Few = unfinished
+	}
+	return m, nil
 }
 
 // Delivery is one line of the list of notifications.
@@ -39,42 +60,24 @@ type Delivery struct {
 	PublicID string `bun:"-"`
 }
 
-// deliveryColumns take the money from the notification while it is at risk, and
-// else from the order.
-const deliveryColumns = "COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant," +
-	" CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END AS money, COALESCE(NULLIF(d.currency, ''), o.currency, '') AS money_currency"
+// The money is the notification's while it is at risk, and else the order's.
+const (
+	deliveryAmount   = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END"
+	deliveryCurrency = "COALESCE(NULLIF(d.currency, ''), o.currency, '')"
+	deliveryColumns  = "d.*, COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant," +
+		deliveryAmount + " AS money, " + deliveryCurrency + " AS money_currency"
+	deliveryJoins = "LEFT JOIN orders AS o ON o.id = d.subject_id"
+)
 
 // Deliveries is one page of notifications.
-func (b *Book) Deliveries(ctx context.Context, f DeliveryFilter) (Page[Delivery], error) {
-	m, err := b.matchDeliveries(ctx, &f)
-	if err != nil || m == nil {
-		return Page[Delivery]{}, err
-	}
-	w := f.ids()
-	if m.scans {
-		if w, err = b.scan(ctx, f.Slice, w, "deliveries"); err != nil {
-			return Page[Delivery]{}, err
-		}
-	}
-	var rows []Delivery
-	q := b.selectDeliveries(&rows)
-	if m.gathered {
-		q = q.Where("d.id IN (?)", bun.List(f.nearest(m.ids, w)))
-	} else {
-		q = m.apply(q)
-	}
-	if err := f.within(q, "d", w).Scan(ctx); err != nil {
-		return Page[Delivery]{}, fmt.Errorf("read notifications: %w", err)
-	}
-	for i := range rows {
-		rows[i].Parked = b.holds(&rows[i].Delivery)
-		maskerOf(rows[i].OrderNo).delivery(&rows[i].Delivery)
-	}
-	page := cut(f.Slice, w, rows, func(d Delivery) int64 { return d.ID })
-	if m.gathered {
-		page.Count = int64(len(m.ids))
-	} else if err := counted(ctx, b, &page, f.Slice, w, m.scans, "deliveries", "d", m.apply); err != nil {
+func (b *Book) Deliveries(ctx context.Context, q list.Query, s list.Slice) (list.Page[Delivery], error) {
+	page, err := list.Read(ctx, b.db, q, s, func(d *Delivery) int64 { return d.ID })
+	if err != nil {
 		return page, err
+	}
+	for i := range page.Rows {
+		page.Rows[i].Parked = b.holds(&page.Rows[i].Delivery)
+		maskerOf(page.Rows[i].OrderNo).delivery(&page.Rows[i].Delivery)
 	}
 	if err := b.addIDs(ctx, page.Rows); err != nil {
 		return page, err
@@ -101,24 +104,7 @@ func (b *Book) holds(d *notify.Delivery) bool {
 }
 
 func (b *Book) selectDeliveries(rows *[]Delivery) *bun.SelectQuery {
-	return b.db.Read.NewSelect().Model(rows).ColumnExpr("d.*").ColumnExpr(deliveryColumns).Join("LEFT JOIN orders AS o ON o.id = d.subject_id")
-}
-
-// nearest are the ids, of all in ascending order, that a page is made of, and one
-// more.
-func (s Slice) nearest(ids []int64, w bounds) []int64 {
-	from, _ := slices.BinarySearch(ids, w.low)
-	to, found := slices.BinarySearch(ids, w.high)
-	if found {
-		to++
-	}
-	ids = ids[from:max(from, to)]
-	if most := s.size() + 1; len(ids) > most && s.At.Newer {
-		return ids[:most]
-	} else if len(ids) > most {
-		return ids[len(ids)-most:]
-	}
-	return ids
+	return b.db.Read.NewSelect().Model(rows).ColumnExpr(deliveryColumns).Join(deliveryJoins)
 }
 
 // addLast reads the last attempts of a page of notifications at once.
@@ -144,105 +130,4 @@ func (b *Book) addLast(ctx context.Context, rows []Delivery) error {
 		rows[at[a.DeliveryID]].HTTPStatus, rows[at[a.DeliveryID]].TookUS = a.HTTPStatus, a.TookUS
 	}
 	return nil
-}
-
-// waitingMost is how many waiting notifications are gathered by their own index.
-// Where more wait, they are many among the newest, and the scan finds them soon.
-const waitingMost = 20_000
-
-// deliveryMatch is a filter of notifications, ready to be asked for.
-type deliveryMatch struct {
-	conditions
-	scans bool // no index serves it
-	// gathered says that ids are all that match, oldest first.
-	gathered bool
-	ids      []int64
-}
-
-// matchDeliveries reads a filter; nil = nothing can match.
-func (b *Book) matchDeliveries(ctx context.Context, f *DeliveryFilter) (*deliveryMatch, error) {
-	m := &deliveryMatch{}
-	switch {
-	case f.OrderNo != "":
-		m.add("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)", f.OrderNo)
-		f.From, f.To = 0, 0
-	case f.Risk != "":
-		rows, ok := report.RowsOf(report.Part(f.Risk), b.db.Now())
-		if !ok || rows.Table != "deliveries" {
-			return nil, nil
-		}
-		m.add(rows.Where, rows.Args...)
-		f.From, f.To = 0, 0
-		m.scans = true
-	default:
-		m.scans = f.Status != "" || f.Merchant != "" || f.Type != ""
-	}
-	m.equal("d.status", f.Status)
-	m.equal("d.event_type", f.Type)
-	if f.Merchant != "" {
-		id, err := b.MerchantID(ctx, f.Merchant)
-		if err != nil || id == 0 {
-			return nil, err
-		}
-		m.add("d.merchant_id = ?", id)
-	}
-	if m.scans && (f.Risk != "" || notify.Status(f.Status).Open()) {
-		m.add("d.next_at IS NOT NULL")
-		return m, b.gather(ctx, m, f.window())
-	}
-	return m, nil
-}
-
-// gather finds all that match among the waiting notifications, unless too many
-// wait.
-func (b *Book) gather(ctx context.Context, m *deliveryMatch, w bounds) error {
-	var n int
-	err := b.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE next_at IS NOT NULL LIMIT ?) AS w", waitingMost+1).Scan(ctx, &n)
-	if err != nil {
-		return fmt.Errorf("count waiting notifications: %w", err)
-	}
-	if n > waitingMost {
-		return nil
-	}
-	// Not by id, or the planner would walk all notifications in its order.
-	q := b.db.Read.NewSelect().TableExpr("(SELECT * FROM deliveries WHERE next_at IS NOT NULL LIMIT ?) AS d", waitingMost).ColumnExpr("d.id")
-	if err := m.apply(q).Where("d.id BETWEEN ? AND ?", w.low, w.high).Scan(ctx, &m.ids); err != nil {
-		return fmt.Errorf("gather waiting notifications: %w", err)
-	}
-	slices.Sort(m.ids)
-	m.gathered, m.scans = true, false
-	return nil
-}
-
-// ErrTooMany says that a filter finds more notifications than may be taken up
-// together.
-var ErrTooMany = errors.New("too many notifications match: narrow the filter")
-
-// Matching is every notification of the filter, oldest first: for what is done
-// to all of them. ids narrows it to some of them. Errors: ErrTooMany.
-func (b *Book) Matching(ctx context.Context, f DeliveryFilter, ids []int64, most int) ([]Delivery, error) {
-	m, err := b.matchDeliveries(ctx, &f)
-	if err != nil || m == nil {
-		return nil, err
-	}
-	if ids != nil {
-		m.add("d.id IN (?)", bun.List(ids))
-	}
-	if m.gathered {
-		if ids == nil && len(m.ids) > most {
-			return nil, ErrTooMany
-		}
-		m.add("d.id IN (?)", bun.List(m.ids))
-	}
-	w := f.window()
-	var rows []Delivery
-	q := m.apply(b.selectDeliveries(&rows))
-	err = q.Where("d.id BETWEEN ? AND ?", w.low, w.high).OrderExpr("d.id").Limit(int64(most) + 1).Scan(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read all that match: %w", err)
-	}
-	if len(rows) > most {
-		return nil, ErrTooMany
-	}
-	return rows, nil
 }

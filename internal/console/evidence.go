@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"backstop/internal/base/text"
 )
 
 // Evidence is one order's story as it is handed out for a dispute. Amounts and ids
@@ -37,10 +39,10 @@ type Evidence struct {
 
 // Evidence writes the story down. It masks the story first: of what buyers sent
 // of themselves only hashes leave the house, by which the original can be proved.
-func (s *Story) Evidence(zone *time.Location) *Evidence {
+func (s *Story) Evidence(zone *time.Location, texts text.Catalog) *Evidence {
 	s.prove()
 	s.Mask()
-	w := evidenceWriter{s, zone}
+	w := evidenceWriter{s, zone, texts}
 	e := &Evidence{Zone: zone.String(), Order: w.order(), Events: []map[string]any{}, Ledger: []map[string]any{}}
 	room := evidenceBytes
 	for i, item := range s.Items {
@@ -86,7 +88,8 @@ func (e *Evidence) fit(event map[string]any, room int) int {
 
 type evidenceWriter struct {
 	*Story
-	zone *time.Location
+	zone  *time.Location
+	texts text.Catalog // of what rows keep by a code
 }
 
 func (w evidenceWriter) moment(us int64) string { return Moment(us, w.zone) }
@@ -169,7 +172,7 @@ func (w evidenceWriter) event(i Item) map[string]any {
 func (w evidenceWriter) callback(c *Callback) map[string]any {
 	steps := []map[string]any{}
 	for _, step := range c.Steps {
-		steps = append(steps, map[string]any{"name": step.Name, "ok": step.OK, "detail": step.Detail, "took_us": step.TookUS})
+		steps = append(steps, map[string]any{"name": step.Name, "ok": step.OK, "detail": step.Text(w.texts), "took_us": step.TookUS})
 	}
 	event := map[string]any{
 		"kind": "callback", "supplier": c.Supplier, "outcome": c.Outcome, "remote_addr": c.RemoteAddr, "method": c.Method,

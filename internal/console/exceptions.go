@@ -2,9 +2,10 @@ package console
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	"backstop/internal/exception"
+	"backstop/internal/list"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
@@ -16,53 +17,43 @@ const (
 	Unsettled   = "waiting" // neither resolved nor ignored
 )
 
-// ExceptionFilter asks for exceptions. Empty fields do not filter.
-type ExceptionFilter struct {
-	OrderNo string // also the reference of a callback that found no order
-	Kind    string
-	State   string // a state, or NeedsPerson or Unsettled
-	Risk    string // a part of the money at risk
-	Slice
+// ExceptionList declares the list of exceptions. Nobody made many of them by being
+// busy, and what waits for a person waits for as long as it takes: where the state or
+// the kind is given, an index finds them however old they are.
+var ExceptionList = &list.Spec{
+	Name: "exceptions",
+	Sources: []list.Source{{
+		Table: "exceptions", Alias: "x", Key: "id",
+		Money: list.Money{Minor: "x.amount", Currency: "x.currency"}, MerchantColumn: "x.merchant_id",
+	}},
+	Fields: []list.Field{
+		{Word: "no", Column: "order_no", Indexed: true}, // also the reference of a callback that found no order
+		{Word: "kind", Column: "kind", Indexed: true, Values: slices.Sorted(slices.Values(exception.Kinds))},
+		{Word: "state", Match: matchState, Values: append([]string{NeedsPerson, Unsettled}, exception.Moves.Words()...)},
+		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Indexed: true} }),
+	},
 }
 
-// Exceptions is one page of exceptions. Nobody made many of them by being busy,
-// and what waits for a person waits for as long as it takes: where the state or
-// the kind is given, an index finds them however old they are.
-func (b *Book) Exceptions(ctx context.Context, f ExceptionFilter) (Page[exception.Item], error) {
-	var c conditions
-	c.equal("x.order_no", f.OrderNo)
-	states := []exception.State{exception.State(f.State)}
-	switch f.State {
+func matchState(_ context.Context, in list.Lookup, state string) (list.Match, error) {
+	states := []exception.State{exception.State(state)}
+	switch state {
 	case NeedsPerson:
 		states = exception.Moves.NeedsPerson()
 	case Unsettled:
 		states = exception.Moves.Open()
 	}
-	switch {
-	case f.Kind != "":
-		c.equal("x.kind", f.Kind)
-	case f.State != "" && f.OrderNo == "":
-		c.add("x.kind IN (?)", bun.List(Kinds)) // leads the index
+	m := list.Match{Where: "x.state IN (?)", Args: []any{bun.List(states)}, Indexed: true}
+	if in.Query.Get("kind") == "" && in.Query.Get("no") == "" {
+		m.Where, m.Args = "x.kind IN (?) AND "+m.Where, []any{bun.List(Kinds), bun.List(states)} // leads the index
 	}
-	if f.State != "" {
-		c.add("x.state IN (?)", bun.List(states))
+	return m, nil
+}
+
+// Exceptions is one page of exceptions.
+func (b *Book) Exceptions(ctx context.Context, q list.Query, s list.Slice) (list.Page[exception.Item], error) {
+	page, err := list.Read(ctx, b.db, q, s, func(i *exception.Item) int64 { return i.ID })
+	for i := range page.Rows {
+		MaskException(&page.Rows[i])
 	}
-	if f.Risk != "" {
-		rows, ok := report.RowsOf(report.Part(f.Risk), b.db.Now())
-		if !ok || rows.Table != "exceptions" {
-			return Page[exception.Item]{}, nil
-		}
-		c.add(rows.Where, rows.Args...)
-	}
-	w := f.ids()
-	var rows []exception.Item
-	q := c.apply(b.db.Read.NewSelect().Model(&rows))
-	if err := f.within(q, "x", w).Scan(ctx); err != nil {
-		return Page[exception.Item]{}, fmt.Errorf("read exceptions: %w", err)
-	}
-	for i := range rows {
-		MaskException(&rows[i])
-	}
-	page := cut(f.Slice, w, rows, func(i exception.Item) int64 { return i.ID })
-	return page, counted(ctx, b, &page, f.Slice, w, false, "exceptions", "x", c.apply)
+	return page, err
 }

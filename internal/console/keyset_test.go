@@ -10,6 +10,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/settings"
@@ -44,9 +45,18 @@ func newBook(t *testing.T, d *db.DB) *Book {
 	return New(d, settings.NewStore(d, nil, nil, nil), breaker.NewBook(d, nil))
 }
 
+// ask is a query of everybody's rows by words and values.
+func ask(s *list.Spec, terms ...string) list.Query {
+	q := list.Query{Spec: s, Scope: list.All()}
+	for i := 0; i < len(terms); i += 2 {
+		q = q.With(terms[i], terms[i+1])
+	}
+	return q
+}
+
 // walk goes through a whole list one way and back, with something happening at
 // each page, and returns the ids as they were met.
-func walk[T any](t *testing.T, s Slice, read func(Slice) (Page[T], error), id func(T) int64, between func()) (forth, back []int64) {
+func walk[T any](t *testing.T, s list.Slice, read func(list.Slice) (list.Page[T], error), id func(T) int64, between func()) (forth, back []int64) {
 	t.Helper()
 	page, err := read(s)
 	for ; ; page, err = read(s) {
@@ -57,12 +67,12 @@ func walk[T any](t *testing.T, s Slice, read func(Slice) (Page[T], error), id fu
 			forth = append(forth, id(r))
 		}
 		between()
-		if page.Older == (Cursor{}) {
+		if page.Older == (list.Cursor{}) {
 			break
 		}
 		s.At = page.Older
 	}
-	for page.Newer != (Cursor{}) && len(back) < 2*len(forth)+1000 {
+	for page.Newer != (list.Cursor{}) && len(back) < 2*len(forth)+1000 {
 		s.At = page.Newer
 		if page, err = read(s); err != nil {
 			t.Fatal(err)
@@ -117,7 +127,7 @@ func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
 		b := newBook(t, d)
 		putOrders(t, d, 10_000)
 		want, newest := idsOf(t, d, "SELECT id FROM orders")
-		forth, back := walk(t, Slice{Rows: 100}, func(s Slice) (Page[Order], error) { return b.Orders(t.Context(), OrderFilter{Slice: s}) },
+		forth, back := walk(t, list.Slice{Rows: 100}, func(s list.Slice) (list.Page[Order], error) { return b.Orders(t.Context(), ask(OrderList), s) },
 			func(o Order) int64 { return o.ID }, func() { putOrders(t, d, 3) })
 		wantOnce(t, "forth", forth, want, newest)
 		// The way back begins before the last page.
@@ -135,12 +145,13 @@ func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
 func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBook(t, d)
-		b.scanRows = 97
+		short := *OrderList
+		short.ScanRows = 97
 		putOrders(t, d, 1000)
 		want, newest := idsOf(t, d, "SELECT id FROM orders WHERE status = 'paid' AND merchant_id = 2")
 		reached := 0
-		forth, _ := walk(t, Slice{Rows: 25}, func(s Slice) (Page[Order], error) {
-			page, err := b.Orders(t.Context(), OrderFilter{Status: "paid", Merchant: "m2", Slice: s})
+		forth, _ := walk(t, list.Slice{Rows: 25}, func(s list.Slice) (list.Page[Order], error) {
+			page, err := b.Orders(t.Context(), ask(&short, "status", "paid", "merchant", "m2"), s)
 			if page.Reached > 0 {
 				reached++
 			}
@@ -151,15 +162,15 @@ func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
 			t.Error("no page says how far it searched")
 		}
 		var back []int64
-		for s := (Slice{Rows: 25, At: Cursor{ID: 1, Newer: true}}); ; {
-			page, err := b.Orders(t.Context(), OrderFilter{Status: "paid", Merchant: "m2", Slice: s})
+		for s := (list.Slice{Rows: 25, At: list.Cursor{ID: 1, Newer: true}}); ; {
+			page, err := b.Orders(t.Context(), ask(&short, "status", "paid", "merchant", "m2"), s)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, o := range page.Rows {
 				back = append(back, o.ID)
 			}
-			if s.At = page.Newer; s.At == (Cursor{}) {
+			if s.At = page.Newer; s.At == (list.Cursor{}) {
 				break
 			}
 		}
@@ -186,8 +197,8 @@ func TestCallbacksOfBothTablesAreOneList(t *testing.T) {
 		}
 		put(230)
 		want, newest := idsOf(t, d, "SELECT id FROM callbacks UNION ALL SELECT id FROM refused_callbacks")
-		forth, back := walk(t, Slice{Rows: 25}, func(s Slice) (Page[callback.Row], error) {
-			return b.Callbacks(t.Context(), CallbackFilter{Slice: s})
+		forth, back := walk(t, list.Slice{Rows: 25}, func(s list.Slice) (list.Page[callback.Row], error) {
+			return b.Callbacks(t.Context(), ask(CallbackList), s)
 		}, func(r callback.Row) int64 { return r.ID }, func() { put(1) })
 		wantOnce(t, "forth", forth, want, newest)
 		for _, id := range forth[len(forth)-(len(forth)-1)%25-1:] {
@@ -209,12 +220,12 @@ func TestAListEndsWithItsTime(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		page, err := b.Orders(t.Context(), OrderFilter{Slice: Slice{From: now - 20*hour - hour/2, To: now - 10*hour - hour/2}})
-		if err != nil || len(page.Rows) != 10 || page.Count != 10 || page.Older != (Cursor{}) {
+		page, err := b.Orders(t.Context(), ask(OrderList), list.Slice{From: now - 20*hour - hour/2, To: now - 10*hour - hour/2})
+		if err != nil || len(page.Rows) != 10 || page.Count != 10 || page.Older != (list.Cursor{}) {
 			t.Errorf("ten hours have %d orders, %d counted, then %+v, %v", len(page.Rows), page.Count, page.Older, err)
 		}
 		oldest := fmt.Sprint(db.IDAt(now-47*hour) + 1)
-		page, err = b.Orders(t.Context(), OrderFilter{No: oldest, Slice: Slice{From: now - hour, Rows: 25}})
+		page, err = b.Orders(t.Context(), ask(OrderList, "no", oldest), list.Slice{From: now - hour, Rows: 25})
 		if err != nil || len(page.Rows) != 1 {
 			t.Errorf("a whole number finds %d orders outside of the time, %v", len(page.Rows), err)
 		}
@@ -240,15 +251,15 @@ func TestAWalkThroughWhatWaitsMeetsItOnce(t *testing.T) {
 			}
 		}
 		put(600)
-		if page, err := b.Deliveries(t.Context(), DeliveryFilter{Status: "sending"}); err != nil || len(page.Rows) != 0 || page.Count != 0 {
+		if page, err := b.Deliveries(t.Context(), ask(DeliveryList, "status", "sending"), list.Slice{}); err != nil || len(page.Rows) != 0 || page.Count != 0 {
 			t.Errorf("of none: %d rows, %v", len(page.Rows), err)
 		}
-		for name, f := range map[string]DeliveryFilter{"next_at IS NOT NULL": {Risk: "untold"}, "status = 'retry_wait' AND merchant_id = 1": {Status: "retry_wait", Merchant: "m1"}} {
+		for name, q := range map[string]list.Query{
+			"next_at IS NOT NULL": ask(DeliveryList, "risk", "untold"), "status = 'retry_wait' AND merchant_id = 1": ask(DeliveryList, "status", "retry_wait", "merchant", "m1"),
+		} {
 			want, newest := idsOf(t, d, "SELECT id FROM deliveries WHERE "+name)
-			f.Rows = 25
-			forth, back := walk(t, f.Slice, func(s Slice) (Page[Delivery], error) {
-				f.Slice = s
-				page, err := b.Deliveries(t.Context(), f)
+			forth, back := walk(t, list.Slice{Rows: 25}, func(s list.Slice) (list.Page[Delivery], error) {
+				page, err := b.Deliveries(t.Context(), q, s)
 				if page.Count < int64(len(want)) || page.More {
 					t.Errorf("%s: %d counted, there are %d", name, page.Count, len(want))
 				}

@@ -9,6 +9,8 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/audit"
+	"backstop/internal/list"
+	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
 )
@@ -16,38 +18,13 @@ import (
 // ErrNotFound says that there is no such thing to show.
 var ErrNotFound = errors.New("there is no such thing")
 
-// Anything says whether the table has a row at all: an empty list that was never
-// anything else says what to do first.
-func (b *Book) Anything(ctx context.Context, table string) (bool, error) {
+// Lists are all lists of the console and of the admin API.
+var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList}
+
+// idOf finds a row of a table by its code; 0 = there is none.
+func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {
 	var id []int64
-	if err := b.db.Read.NewRaw("SELECT id FROM ? ORDER BY id DESC LIMIT 1", bun.Ident(table)).Scan(ctx, &id); err != nil {
-		return false, fmt.Errorf("look for %s: %w", table, err)
-	}
-	return len(id) > 0, nil
-}
-
-// MerchantID finds a merchant by its code; 0 = there is none.
-func (b *Book) MerchantID(ctx context.Context, code string) (int64, error) {
-	return b.coded(ctx, "merchants", code)
-}
-
-// ToldID finds a merchant, or one of the house's systems, by its code; 0 = there is
-// none. A merchant comes first where both have it.
-func (b *Book) ToldID(ctx context.Context, code string) (int64, error) {
-	if id, err := b.coded(ctx, "merchants", code); err != nil || id != 0 {
-		return id, err
-	}
-	return b.coded(ctx, "subscriptions", code)
-}
-
-// SupplierID finds a supplier by its code; 0 = there is none.
-func (b *Book) SupplierID(ctx context.Context, code string) (int64, error) {
-	return b.coded(ctx, "suppliers", code)
-}
-
-func (b *Book) coded(ctx context.Context, table, code string) (int64, error) {
-	var id []int64
-	if err := b.db.Read.NewRaw("SELECT id FROM ? WHERE code = ?", bun.Ident(table), code).Scan(ctx, &id); err != nil {
+	if err := q.NewRaw("SELECT id FROM ? WHERE code = ?", bun.Ident(table), code).Scan(ctx, &id); err != nil {
 		return 0, fmt.Errorf("find a code in %s: %w", table, err)
 	}
 	if len(id) == 0 {
@@ -56,29 +33,64 @@ func (b *Book) coded(ctx context.Context, table, code string) (int64, error) {
 	return id[0], nil
 }
 
-// where is one condition of a list's filter.
-type where struct {
-	query string
-	args  []any
+// MerchantID finds a merchant by its code; 0 = there is none.
+func (b *Book) MerchantID(ctx context.Context, code string) (int64, error) {
+	return idOf(ctx, b.db.Read, "merchants", code)
 }
 
-// conditions narrow a query.
-type conditions []where
+// RecipientID finds a merchant or a subscriber by its code; 0 = there is none. A
+// merchant comes first where both have it.
+func (b *Book) RecipientID(ctx context.Context, code string) (int64, error) {
+	return recipientID(ctx, b.db.Read, code)
+}
 
-func (c *conditions) add(query string, args ...any) { *c = append(*c, where{query, args}) }
+func recipientID(ctx context.Context, q bun.IDB, code string) (int64, error) {
+	if id, err := idOf(ctx, q, "merchants", code); err != nil || id != 0 {
+		return id, err
+	}
+	return idOf(ctx, q, "subscriptions", code)
+}
 
-// equal adds a condition where the filter has a value.
-func (c *conditions) equal(column, value string) {
-	if value != "" {
-		c.add(column+" = ?", value)
+// coded matches rows whose column holds the id of the row of a table with a code.
+func coded(table, column string) func(context.Context, list.Lookup, string) (list.Match, error) {
+	return func(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
+		id, err := idOf(ctx, in.DB.Read, table, code)
+		return list.Match{Where: column + " = ?", Args: []any{id}, None: id == 0}, err
 	}
 }
 
-func (c conditions) apply(q *bun.SelectQuery) *bun.SelectQuery {
-	for _, w := range c {
-		q = q.Where(w.query, w.args...)
+// choices bounds a select; beyond it people write the code into the address.
+const choices = 500
+
+// codes suggests the codes of a table's rows, disabled ones too: what they had stays.
+func codes(table, name string) func(context.Context, bun.IDB) ([]list.Choice, error) {
+	return func(ctx context.Context, q bun.IDB) (rows []list.Choice, err error) {
+		err = q.NewRaw("SELECT code AS value, ? AS name FROM ? ORDER BY code LIMIT ?", bun.Ident(name), bun.Ident(table), choices).Scan(ctx, &rows)
+		if err != nil {
+			return nil, fmt.Errorf("read the codes of %s: %w", table, err)
+		}
+		return rows, nil
 	}
-	return q
+}
+
+// atRisk matches the rows of one part of the money at risk, in a list of a table.
+func atRisk(table string, match func(report.Rows) list.Match) list.Field {
+	return list.Field{Word: "risk", Hidden: true, Match: func(_ context.Context, in list.Lookup, part string) (list.Match, error) {
+		rows, ok := report.RowsOf(report.Part(part), in.DB.Now())
+		if !ok || rows.Table != table {
+			return list.Match{None: true}, nil
+		}
+		return match(rows), nil
+	}}
+}
+
+// names are a type's values as texts.
+func names[T ~string](values ...T) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = string(v)
+	}
+	return all
 }
 
 // byTime orders a story; what happened at the same microsecond keeps its order.
@@ -86,31 +98,37 @@ func byTime(items []Item) {
 	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.At, b.At) })
 }
 
-// Alerts is one page of alerts, newest first; state "" is any.
-func (b *Book) Alerts(ctx context.Context, state string, s Slice) (Page[alert.Alert], error) {
-	var rows []alert.Alert
-	w := s.ids()
-	q := s.within(b.db.Read.NewSelect().Model(&rows), "al", w)
-	if state != "" {
-		q = q.Where("al.state = ?", state)
-	}
-	if err := q.Scan(ctx); err != nil {
-		return Page[alert.Alert]{}, fmt.Errorf("read alerts: %w", err)
-	}
-	return cut(s, w, rows, func(a alert.Alert) int64 { return a.ID }), nil
+// AlertList declares the list of alerts. What they are about is a queue, a node or a
+// code of several tables: no merchant for certain.
+var AlertList = &list.Spec{
+	Name:    "alerts",
+	Sources: []list.Source{{Table: "alerts", Alias: "al", Key: "id", MerchantColumn: list.NoMerchant}},
+	Fields:  []list.Field{{Word: "state", Column: "state", Indexed: true, Values: []string{alert.Firing, alert.Resolved, alert.Happened}}}, // they are few
 }
 
-// Acts is one page of what people did, newest first. Its cursors are numbers.
-func (b *Book) Acts(ctx context.Context, q audit.Query, s Slice) (Page[audit.Row], error) {
-	q.From, q.To, q.Limit, q.Oldest = s.From, s.To, s.size()+1, s.At.Newer
-	if s.At.Newer {
-		q.After = s.At.ID
-	} else {
-		q.Before = s.At.ID
-	}
-	rows, err := audit.List(ctx, b.db.Read, q)
-	if err != nil {
-		return Page[audit.Row]{}, err
-	}
-	return cut(s, bounds{}, rows, func(r audit.Row) int64 { return r.Number }), nil
+// Alerts is one page of alerts.
+func (b *Book) Alerts(ctx context.Context, q list.Query, s list.Slice) (list.Page[alert.Alert], error) {
+	s.Uncounted = true
+	return list.Read(ctx, b.db, q, s, func(a *alert.Alert) int64 { return a.ID })
+}
+
+// ActList declares the list of what people did. Its keys are numbers without a gap.
+var ActList = &list.Spec{
+	Name:    "audit",
+	Sources: []list.Source{{Table: "audit", Alias: "au", Key: "number", Time: "at", MerchantColumn: list.NoMerchant}},
+	Fields: []list.Field{
+		{Word: "actor", Match: func(_ context.Context, _ list.Lookup, name string) (list.Match, error) {
+			return list.Match{Where: "au.actor IN (?)", Args: []any{bun.List(audit.Actors(name))}, Indexed: true}, nil
+		}},
+		{Word: "object", Column: "object", Indexed: true, Values: []string{
+			"order", ExceptionObject, "merchant", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert",
+		}},
+		{Word: "id", Column: "object_id", Indexed: true},
+	},
+}
+
+// Acts is one page of what people did.
+func (b *Book) Acts(ctx context.Context, q list.Query, s list.Slice) (list.Page[audit.Row], error) {
+	s.Uncounted = true
+	return list.Read(ctx, b.db, q, s, func(r *audit.Row) int64 { return r.Number })
 }

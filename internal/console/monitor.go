@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/report"
 )
@@ -69,6 +70,13 @@ func (b *Book) Realtime(ctx context.Context, sizes func(context.Context) (map[st
 	}
 	r.Risk, err = report.AtRisk(ctx, b.db)
 	return r, err
+}
+
+// MerchantList declares the list of merchants. Its pages are in the order in which they
+// were declared, and come from MerchantStatuses.
+var MerchantList = &list.Spec{
+	Name:    "merchants",
+	Sources: []list.Source{{Table: "merchants", Alias: "m", Key: "id", MerchantColumn: "m.id"}},
 }
 
 // MerchantStatus is how one merchant stands.

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
+	"backstop/internal/list"
 	"backstop/internal/settings"
 )
 
@@ -53,12 +54,7 @@ func TestTheMonitorNeverScans(t *testing.T) {
 		seen := &dbtest.Statements{}
 		d.Read = d.Read.WithQueryHook(seen)
 		now := d.Now()
-		day := AttemptFilter{From: now - 24*time.Hour.Microseconds(), To: now, Limit: 50}
-		with := func(change func(*AttemptFilter)) AttemptFilter {
-			f := day
-			change(&f)
-			return f
-		}
+		day := list.Slice{From: now - 24*time.Hour.Microseconds(), To: now}
 		insert := func(query string) {
 			t.Helper()
 			if _, err := d.NewRaw(query).Exec(t.Context()); err != nil {
@@ -69,13 +65,14 @@ func TestTheMonitorNeverScans(t *testing.T) {
 		insert("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)" +
 			" VALUES (1, 'O1', 1, 'T1', 1, 1, 'CNY', 2, '', '', 'paid', 2, 0, 0)")
 		insert("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, created_at) VALUES (1, 1, 1, 1, 'order.paid', 'webhook', '', 'delivered', 0)")
-		for _, f := range []AttemptFilter{
-			day, with(func(f *AttemptFilter) { f.OrderNo = "O1" }), with(func(f *AttemptFilter) { f.Merchant = "m1" }),
-			with(func(f *AttemptFilter) { f.Class, f.HTTPStatus = "ok", 200 }), with(func(f *AttemptFilter) { f.Before = db.IDAt(now) }),
-		} {
-			if _, err := b.Attempts(t.Context(), f); err != nil {
+		for _, q := range []list.Query{ask(AttemptList), ask(AttemptList, "order_no", "O1"), ask(AttemptList, "merchant", "m1"), ask(AttemptList, "class", "ok", "status", "200")} {
+			if _, err := b.Attempts(t.Context(), q, day); err != nil {
 				t.Fatal(err)
 			}
+		}
+		day.At.ID = db.IDAt(now)
+		if _, err := b.Attempts(t.Context(), ask(AttemptList), day); err != nil {
+			t.Fatal(err)
 		}
 		if _, err := b.Realtime(t.Context(), func(context.Context) (map[string]queue.Size, error) { return nil, nil }); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"backstop/internal/base/money"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
@@ -14,16 +15,30 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// OrderFilter asks for orders. Empty fields do not filter.
-type OrderFilter struct {
-	No       string // our number or the merchant's, whole; then the span's window does not count
-	Status   string
-	Merchant string // code
-	Supplier string // code
-	Currency string
-	Amount   string // as people write it; see money.Sums
-	Risk     string // a part of the money at risk; then the span's window does not count
-	Slice
+// OrderList declares the list of orders.
+var OrderList = &list.Spec{
+	Name: "orders",
+	Sources: []list.Source{{
+		Table: "orders", Alias: "o", Columns: orderColumns, Key: "id",
+		Money: list.Money{Minor: "o.amount", Currency: "o.currency"}, MerchantColumn: "o.merchant_id",
+	}},
+	Fields: []list.Field{
+		{Word: "no", Match: matchNumber}, // ours or the merchant's, whole
+		{Word: "amount", Match: matchAmount, Check: func(text string) string {
+			if len(money.Sums(text)) == 0 {
+				return "use an amount such as 3499.00 or 3499.00 CNY"
+			}
+			return ""
+		}},
+		{Word: "status", Column: "status", Values: names(order.Statuses...)},
+		// With the sign, no index of the merchant: its numbers' leads to all that it ever
+		// ordered, and SQLite would read and sort them for one page.
+		{Word: "merchant", Match: coded("merchants", "+o.merchant_id"), Suggest: codes("merchants", "name")},
+		{Word: "supplier", Match: coded("suppliers", "o.supplier_id"), Suggest: codes("suppliers", "kind")},
+		atRisk("orders", func(r report.Rows) list.Match {
+			return list.Match{Where: "o.id IN (" + r.IDs + ")", Args: r.Args, Indexed: true, Ageless: true}
+		}),
+	},
 }
 
 // Order is one line of the list of orders.
@@ -47,92 +62,39 @@ const orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = o.supplier_id), '') AS supplier"
 
 // Orders is one page of orders.
-func (b *Book) Orders(ctx context.Context, f OrderFilter) (Page[Order], error) {
-	match, scans, err := b.matchOrders(ctx, &f)
-	if err != nil || match == nil {
-		return Page[Order]{}, err
-	}
-	w := f.ids()
-	if scans {
-		if w, err = b.scan(ctx, f.Slice, w, "orders"); err != nil {
-			return Page[Order]{}, err
-		}
-	}
-	var rows []Order
-	q := match.apply(b.db.Read.NewSelect().TableExpr("orders AS o").ColumnExpr(orderColumns))
-	if err := f.within(q, "o", w).Scan(ctx, &rows); err != nil {
-		return Page[Order]{}, fmt.Errorf("read orders: %w", err)
-	}
-	page := cut(f.Slice, w, rows, func(o Order) int64 { return o.ID })
-	if err := counted(ctx, b, &page, f.Slice, w, scans, "orders", "o", match.apply); err != nil {
+func (b *Book) Orders(ctx context.Context, q list.Query, s list.Slice) (list.Page[Order], error) {
+	page, err := list.Read(ctx, b.db, q, s, func(o *Order) int64 { return o.ID })
+	if err != nil {
 		return page, err
 	}
 	return page, b.addTold(ctx, page.Rows)
 }
 
-// matchOrders is the filter as conditions; nil = nothing can match. scans says
-// that no index serves them.
-func (b *Book) matchOrders(ctx context.Context, f *OrderFilter) (c conditions, scans bool, err error) {
-	c = conditions{}
-	switch {
-	case f.No != "":
-		ids, err := b.numbered(ctx, f.No)
-		if err != nil || len(ids) == 0 {
-			return nil, false, err
-		}
-		c.add("o.id IN (?)", bun.List(ids))
-		f.From, f.To = 0, 0
-	case f.Risk != "":
-		rows, ok := report.RowsOf(report.Part(f.Risk), b.db.Now())
-		if !ok || rows.Table != "orders" {
-			return nil, false, nil
-		}
-		c.add("o.id IN ("+rows.IDs+")", rows.Args...)
-		f.From, f.To = 0, 0
-	default:
-		scans = f.Status != "" || f.Merchant != "" || f.Supplier != "" || f.Currency != "" || f.Amount != ""
+func matchNumber(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
+	ids, err := numbered(ctx, in.DB.Read, no)
+	return list.Match{Where: "o.id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true, Ageless: true}, err
+}
+
+// matchAmount finds an amount as people write it; see money.Sums.
+func matchAmount(_ context.Context, _ list.Lookup, text string) (list.Match, error) {
+	var sums []string
+	var args []any
+	for minor, currencies := range money.Sums(text) {
+		sums, args = append(sums, "o.amount = ? AND o.currency IN (?)"), append(args, minor, bun.List(currencies))
 	}
-	c.equal("o.status", f.Status)
-	c.equal("o.currency", f.Currency)
-	if f.Amount != "" {
-		var sums []string
-		var args []any
-		for minor, currencies := range money.Sums(f.Amount) {
-			sums, args = append(sums, "o.amount = ? AND o.currency IN (?)"), append(args, minor, bun.List(currencies))
-		}
-		if len(sums) == 0 {
-			return nil, false, nil
-		}
-		c.add("("+strings.Join(sums, " OR ")+")", args...)
-	}
-	if f.Merchant != "" {
-		id, err := b.MerchantID(ctx, f.Merchant)
-		if err != nil || id == 0 {
-			return nil, false, err
-		}
-		// With the sign, no index of the merchant: its numbers' leads to all that it ever
-		// ordered, and SQLite would read and sort them for one page.
-		c.add("+o.merchant_id = ?", id)
-	}
-	if f.Supplier != "" {
-		id, err := b.SupplierID(ctx, f.Supplier)
-		if err != nil || id == 0 {
-			return nil, false, err
-		}
-		c.add("o.supplier_id = ?", id)
-	}
-	return c, scans, nil
+	return list.Match{Where: "(" + strings.Join(sums, " OR ") + ")", Args: args, None: len(sums) == 0}, nil
 }
 
 // numberedMost bounds the orders of one number.
 const numberedMost = 50
 
 // numbered finds the orders of a number: ours, or a merchant's own, which several
-// merchants may have given. Both are found by unique indexes.
-func (b *Book) numbered(ctx context.Context, no string) ([]int64, error) {
+// merchants may have given. Both are found by unique indexes; a
+// CROSS JOIN, since SQLite would go through the orders for the merchant of each.
+func numbered(ctx context.Context, q bun.IDB, no string) ([]int64, error) {
 	var ids []int64
-	err := b.db.Read.NewRaw("SELECT id FROM orders WHERE order_no = ? UNION SELECT o.id FROM merchants AS m"+
-		" JOIN orders AS o ON o.merchant_id = m.id AND o.out_trade_no = ? LIMIT ?", no, no, numberedMost).Scan(ctx, &ids)
+	err := q.NewRaw("SELECT id FROM orders WHERE order_no = ? UNION SELECT o.id FROM merchants AS m"+
+		" CROSS JOIN orders AS o WHERE o.merchant_id = m.id AND o.out_trade_no = ? LIMIT ?", no, no, numberedMost).Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("find the order of a number: %w", err)
 	}

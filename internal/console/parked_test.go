@@ -7,6 +7,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
+	"backstop/internal/list"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 )
@@ -63,11 +64,11 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 func saysOfParked(t *testing.T, b *Book, orderNo, told string, plan PlanKind) {
 	t.Helper()
 	parked := told == "parked"
-	page, err := b.Orders(t.Context(), OrderFilter{No: orderNo})
+	page, err := b.Orders(t.Context(), ask(OrderList, "no", orderNo), list.Slice{})
 	if err != nil || len(page.Rows) != 1 || page.Rows[0].Told != told {
 		t.Errorf("the list of orders: %+v, %v", page.Rows, err)
 	}
-	sent, err := b.Deliveries(t.Context(), DeliveryFilter{OrderNo: orderNo})
+	sent, err := b.Deliveries(t.Context(), ask(DeliveryList, "no", orderNo), list.Slice{})
 	if err != nil || len(sent.Rows) != 1 || sent.Rows[0].Parked != parked {
 		t.Errorf("the list of notifications: %+v, %v", sent.Rows, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/list"
 )
 
 // TestAMerchantsOrdersAreReadByTime has the list of one merchant's orders read within
@@ -17,7 +18,7 @@ func TestAMerchantsOrdersAreReadByTime(t *testing.T) {
 		b := newBook(t, d)
 		seen, plain := new(dbtest.Statements), d.Read
 		d.Read = plain.WithQueryHook(seen)
-		page, err := b.Orders(t.Context(), OrderFilter{Merchant: "m1", Slice: Slice{Rows: 20}})
+		page, err := b.Orders(t.Context(), ask(OrderList, "merchant", "m1"), list.Slice{Rows: 20})
 		d.Read = plain
 		var all int64 // about a third: who an order is for goes by its id
 		if err := d.NewRaw("SELECT count(*) FROM orders WHERE merchant_id = 1").Scan(t.Context(), &all); err != nil {

@@ -10,9 +10,6 @@ import (
 	"backstop/internal/notify"
 )
 
-// ResendAct is what sending one notification again is called in the audit.
-const ResendAct = "notification.resend"
-
 // Resend is a notification that may be sent again, and what it would wait for.
 type Resend struct {
 	PublicID string
@@ -36,13 +33,6 @@ func (b *Book) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, erro
 		return nil, err
 	}
 	return r, nil
-}
-
-// WouldWait says whether a notification that were due would wait for a breaker, as far
-// as this node knows.
-func (b *Book) WouldWait(x *notify.Delivery) bool {
-	r := b.breakers.Of(x.MerchantID)
-	return r.Tripped() && notify.Waits(r, b.settings.Merchants(), x)
 }
 
 // resend is what would be sent again of a notification.
@@ -80,7 +70,7 @@ func (b *Book) addResend(ctx context.Context, s *Story) (err error) {
 func (b *Book) addResent(ctx context.Context, s *Story) (err error) {
 	var last *audit.Row
 	for _, i := range s.Items {
-		if i.Act != nil && i.Act.Action == ResendAct && (last == nil || i.Act.Number > last.Number) {
+		if i.Act != nil && i.Act.Action == notify.ResendAct && (last == nil || i.Act.Number > last.Number) {
 			last = i.Act
 		}
 	}

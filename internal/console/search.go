@@ -39,7 +39,7 @@ type Found struct {
 // more, and merchants by their code. All of it by indexes, however old.
 func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
 	f := &Found{Amount: len(money.Sums(q)) > 0}
-	ids, err := b.numbered(ctx, q)
+	ids, err := numbered(ctx, b.db.Read, q)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,14 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 )
@@ -101,9 +103,8 @@ func TestOrdersAreFoundByTheirAmount(t *testing.T) {
 			"349.9":         "KWD349900",
 			"349900":        "JPY349900",
 			"1":             "",
-			"no amount":     "",
 		} {
-			page, err := b.Orders(t.Context(), OrderFilter{Amount: amount})
+			page, err := b.Orders(t.Context(), ask(OrderList, "amount", amount), list.Slice{})
 			if err != nil {
 				t.Fatalf("%s: %v", amount, err)
 			}
@@ -114,6 +115,10 @@ func TestOrdersAreFoundByTheirAmount(t *testing.T) {
 			if strings.Join(got, " ") != want {
 				t.Errorf("%s finds %q, want %q", amount, got, want)
 			}
+		}
+		var wrong *list.FieldError
+		if _, err := b.Orders(t.Context(), ask(OrderList, "amount", "no amount"), list.Slice{}); !errors.As(err, &wrong) || wrong.Word != "amount" {
+			t.Errorf("no amount: %v", err)
 		}
 	})
 }

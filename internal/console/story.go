@@ -11,6 +11,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
 	"backstop/internal/ledger"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -259,10 +260,12 @@ func (b *Book) addAttempts(ctx context.Context, s *Story) error {
 }
 
 func (b *Book) addExceptions(ctx context.Context, s *Story) error {
-	rows, _, err := exception.List(ctx, b.db.Read, exception.Query{OrderNo: s.Order.OrderNo, Limit: storyRows})
+	q := list.Query{Spec: ExceptionList, Scope: list.All()}.With("no", s.Order.OrderNo)
+	page, err := list.Read(ctx, b.db, q, list.Slice{Rows: storyRows, Uncounted: true}, func(i *exception.Item) int64 { return i.ID })
 	if err != nil {
 		return err
 	}
+	rows := page.Rows
 	s.Exceptions = rows
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].OpenedAt, Phase: ExceptionPhase, Exception: &rows[i]})

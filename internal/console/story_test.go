@@ -108,7 +108,7 @@ func TestEvidenceMasksAndStillProvesTheBody(t *testing.T) {
 		Order: &order.Order{OrderNo: "1", Amount: 9007199254740993, Currency: "CNY"},
 		Items: []Item{{At: 1, Phase: PaymentPhase, Callback: &Callback{ID: 1, Body: body}}},
 	}
-	e := s.Evidence(time.UTC)
+	e := s.Evidence(time.UTC, nil)
 	got := e.Events[0]
 	if got["body"] != "{\n  \"payer\": {\n    \"openid\": \"•••\"\n  }\n}" || got["body_sha256"] != "7f311c6e9de2e786bd9b38f33b6eb4a0b49e1271cc3988f8855f661cd43b5645" || e.Order["amount"] != "9007199254740993" {
 		t.Errorf("%v of %v", got, e.Order)

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
 
@@ -39,9 +40,7 @@ const maxReference = 200
 var ErrOpen = errors.New("the exception is open already")
 
 // FieldError says what is wrong with a field of a settlement.
-type FieldError struct{ Field, Problem string }
-
-func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+type FieldError = act.FieldError
 
 // Settlement is how an operator ends an exception. Amount, Outcome and Reference are
 // of those about money alone.
@@ -65,7 +64,7 @@ func (i *Item) TypedAmount() string {
 func (s Settlement) check(i *Item) error {
 	if !CarriesMoney(i.Kind) {
 		if s.Amount != "" || s.Outcome != "" || s.Reference != "" {
-			return &FieldError{"outcome", "this kind of exception is not about money: it has no outcome"}
+			return &FieldError{Field: "outcome", Problem: "this kind of exception is not about money: it has no outcome"}
 		}
 		return nil
 	}
@@ -75,14 +74,14 @@ func (s Settlement) check(i *Item) error {
 	}
 	switch {
 	case s.Amount != i.TypedAmount():
-		return &FieldError{"amount", "type the amount exactly as it is shown"}
+		return &FieldError{Field: "amount", Problem: "type the amount exactly as it is shown"}
 	case !known:
-		return &FieldError{"outcome", "choose one of refunded_elsewhere, accepted_elsewhere and no_effect"}
+		return &FieldError{Field: "outcome", Problem: "choose one of refunded_elsewhere, accepted_elsewhere and no_effect"}
 	case s.Reference == "" && s.Outcome.NeedsReference(),
 		utf8.RuneCountInString(s.Reference) > maxReference, !utf8.ValidString(s.Reference), strings.ContainsFunc(s.Reference, unicode.IsControl):
-		return &FieldError{"reference", fmt.Sprintf("write what proves it in 1 to %d characters, such as the supplier's number of the refund", maxReference)}
+		return &FieldError{Field: "reference", Problem: fmt.Sprintf("write what proves it in 1 to %d characters, such as the supplier's number of the refund", maxReference)}
 	case s.Ignore:
-		return &FieldError{"ignore", "money is not ignored: choose an outcome"}
+		return &FieldError{Field: "ignore", Problem: "money is not ignored: choose an outcome"}
 	}
 	return nil
 }

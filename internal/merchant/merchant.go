@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"backstop/internal/recipient"
 )
 
 // Row is a merchant as stored. Secrets are sealed, the API key is a hash.
@@ -81,6 +83,9 @@ type Merchant struct {
 	House   bool
 	Follows []string
 }
+
+// Recipient is whom notifications of it are for.
+func (m *Merchant) Recipient() recipient.Recipient { return recipient.Of(m.ID, m.House) }
 
 // Timeout is the longest that one notification attempt may take.
 func (m *Merchant) Timeout() time.Duration {

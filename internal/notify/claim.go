@@ -2,13 +2,16 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"backstop/internal/base/db"
-	"backstop/internal/base/queue"
+	"backstop/internal/base/textlimit"
+	"backstop/internal/base/work"
 	"backstop/internal/breaker"
+	"backstop/internal/recipient"
 
 	"github.com/uptrace/bun"
 )
@@ -37,6 +40,8 @@ type claimed struct {
 	Lease        int64  // Unix µs: from then on others may claim it
 }
 
+func (c *claimed) recipient() recipient.Recipient { return recipient.Of(c.MerchantID, c.House) }
+
 // publicID is the id that the merchant sees.
 func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
 
@@ -49,152 +54,156 @@ const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_
 var claimUpdate = "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?" +
 	" WHERE id IN (?) AND coalesce(next_at, 9223372036854775807) <= ? AND " + claimable + " AND "
 
-// claimTimeout bounds one claim or pull.
+// claimTimeout bounds one small query beside the work.
 const claimTimeout = 5 * time.Second
 
-// claim takes the rows that are really due: it counts the attempt and writes the
-// lease before any call goes out, so that a crash costs one attempt and never a
-// notification. Rows of an attempt that never ended (its lease is over) are due
-// again. Who else claims at the same moment gets other rows or none. What it returns
-// beside an error is claimed nevertheless.
-func (d *Dispatcher) claim(batch []*ticket) ([]*load, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
-	defer cancel()
-	digests, gathered, err := d.digests(ctx, batch)
+// source is the deliveries as work: a lane is a merchant.
+type source struct {
+	o      *Options
+	links  links
+	gates  *gates
+	faults *faults
+}
+
+// load is what one attempt sends: a delivery, and those claimed with it that go in
+// the same message.
+type load struct {
+	claimed
+	more []claimed
+}
+
+func (l *load) all() []claimed { return append([]claimed{l.claimed}, l.more...) }
+
+// Claim counts the attempt and writes the lease before any call goes out. Rows of an
+// attempt that never ended (its lease is over) are due again. Who else claims at the
+// same moment gets other rows or none.
+func (s *source) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*load], error) {
+	if len(slots) == 1 && slots[0].Probe { // a probe comes alone
+		if may, err := s.gates.probe(ctx, &slots[0]); err != nil || !may {
+			return nil, err
+		}
+	}
+	digests, gathered, err := s.digests(ctx, slots)
 	if err != nil {
 		return nil, err
 	}
-	single := slices.DeleteFunc(slices.Clone(batch), func(t *ticket) bool { return gathered[t] })
-	all, err := d.claimEach(ctx, single)
+	single := slices.DeleteFunc(slices.Clone(slots), func(x work.Slot) bool { return gathered[x.ID] })
+	all, err := s.claimEach(ctx, single, l)
 	if err != nil {
 		return nil, err
 	}
 	for _, g := range digests {
-		l, err := d.claimDigest(ctx, g)
+		x, err := s.claimDigest(ctx, g, l)
 		if err != nil {
 			return all, err
 		}
-		if l != nil {
-			all = append(all, l)
+		if x != nil {
+			all = append(all, work.Claimed[*load]{Slot: g.slot, Row: x})
 		}
 	}
 	return all, nil
 }
 
 // claimEach claims what goes alone.
-func (d *Dispatcher) claimEach(ctx context.Context, batch []*ticket) ([]*load, error) {
-	if len(batch) == 0 {
+func (s *source) claimEach(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*load], error) {
+	if len(slots) == 0 {
 		return nil, nil
 	}
-	tickets := make(map[int64]*ticket, len(batch))
-	ids, merchants := make([]int64, len(batch)), make([]int64, len(batch))
-	for i, t := range batch {
-		tickets[t.id], ids[i], merchants[i] = t, t.id, t.lane.merchant
+	of := make(map[int64]work.Slot, len(slots))
+	ids, merchants := make([]int64, len(slots)), make([]int64, len(slots))
+	for i, x := range slots {
+		of[x.ID], ids[i], merchants[i] = x, x.ID, x.Lane
 	}
-	now := d.o.DB.Now()
-	lease := now + (d.o.Timeout + leaseMargin).Microseconds()
-	var rows []claimed
-	args := d.claimArgs(lease, ids, d.linked(merchants), now)
-	err := d.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
-		return q.Prepared(ctx, &rows, d.claimText(), args...)
+	var got []claimed
+	args := s.claimArgs(l, ids, s.links.of(merchants), s.o.DB.Now())
+	err := s.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
+		return q.Prepared(ctx, &got, s.claimText(), args...)
 	})
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*load, len(rows))
-	for i, r := range rows {
-		all[i] = &load{ticket: tickets[r.ID], claimed: r}
+	all := make([]work.Claimed[*load], len(got))
+	for i, c := range got {
+		all[i] = work.Claimed[*load]{Slot: of[c.ID], Row: &load{claimed: c}}
 	}
 	return all, nil
 }
 
-func (d *Dispatcher) claimText() string { return claimUpdate + d.within() + claimedColumns }
+func (s *source) claimText() string { return claimUpdate + s.links.within() + claimedColumns }
 
-func (d *Dispatcher) claimArgs(lease int64, ids, linked []int64, now int64) []any {
-	return append([]any{Sending, d.o.DB.Boot(), lease, ids, now}, d.withinArgs(linked, now)...)
+func (s *source) claimArgs(l work.Lease, ids, linked []int64, now int64) []any {
+	return append([]any{Sending, l.Owner, l.Until, ids, now}, s.links.withinArgs(linked, now)...)
 }
 
-// pull fetches a merchant's next due rows when its line has run out and more may
-// be waiting in SQL. Called with d.mu held; the query runs beside.
-func (d *Dispatcher) pull(l *lane) {
-	if !l.more || l.pulling || d.closing || len(l.waiting) > 0 {
-		return
+// Release returns a claim whose attempt was not made, or that we cut off ourselves, so
+// that shutting down costs the merchant's schedule nothing.
+func (s *source) Release(ctx context.Context, l *load, at int64) error {
+	return release(ctx, s.o.DB, "", "", at, l.all()...)
+}
+
+// maxFault bounds the words for a fault.
+const maxFault = 300
+
+// release makes claims due again at the moment at, uncounted, with why they wait; ""
+// keeps what was there.
+func release(ctx context.Context, d *db.DB, cause Class, why string, at int64, all ...claimed) error {
+	set := bun.SafeQuery("")
+	if cause != "" {
+		set = bun.SafeQuery(", last_class = ?, last_error = ?", cause, textlimit.Clip(textlimit.Storable(why), maxFault))
 	}
-	l.more, l.pulling = false, true
-	d.calls.Go(func() {
-		nudges, err := d.due(l.merchant)
-		if err != nil {
-			d.o.Log.Error("pull due deliveries", "error", db.Explain(err))
-		}
-		d.mu.Lock()
-		l.pulling = false
-		again := l.more // asked for meanwhile, about rows that this query may not have seen
-		// A full page means that there may be more behind it.
-		l.more = again || len(nudges) == laneWaiting
-		d.mu.Unlock()
-		d.Offer(nudges)
-		if again {
-			d.mu.Lock()
-			d.pull(l)
-			d.mu.Unlock()
-		}
-	})
+	var failed error
+	for _, c := range all {
+		_, err := d.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0?"+
+			" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
+			RetryWait, at, set, c.ID, c.Attempts, d.Boot(), Sending).Exec(ctx)
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil {
+		return fmt.Errorf("release deliveries: %w", failed)
+	}
+	return nil
 }
 
 // lookAhead is how far before its moment a row is fetched, so that a tick of one
 // second does not make it late.
 const lookAhead = 1200 * time.Millisecond
 
-func (d *Dispatcher) due(merchantID int64) ([]queue.Nudge, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
-	defer cancel()
-	now := d.o.DB.Now()
-	here := bun.SafeQuery(d.within(), d.withinArgs(bun.List(d.linked([]int64{merchantID})), now)...)
-	for _, k := range d.asideOf(merchantID) {
+// Due reads a merchant's due rows. Of what a breaker lets go slowly, or lets probe, it
+// takes the oldest and the newest in turns.
+func (s *source) Due(ctx context.Context, merchantID, now int64, n int) ([]work.Job, error) {
+	here := bun.SafeQuery(s.links.within(), s.links.withinArgs(bun.List(s.links.of([]int64{merchantID})), now)...)
+	for _, k := range s.faults.asideOf(merchantID) {
 		here = bun.SafeQuery("? AND NOT ?", here, k.where())
 	}
-	read := func(order string, most int) (rows []dueRow, err error) {
-		err = d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE merchant_id = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
-			merchantID, now+lookAhead.Microseconds(), here, most).Scan(ctx, &rows)
-		return rows, err
+	read := func(whose string, id int64, order string, n int) (jobs []work.Job, err error) {
+		err = s.o.DB.Read.NewRaw("SELECT id, merchant_id AS lane, next_at AS at FROM deliveries WHERE "+whose+" = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
+			id, now+lookAhead.Microseconds(), here, n).Scan(ctx, &jobs)
+		return jobs, err
 	}
-	r, g := d.o.Breakers.Of(merchantID), d.gate(merchantID)
+	r, g := s.o.Breakers.Of(merchantID), s.gates.breaker(merchantID)
 	if g.Delivery != 0 {
-		var rows []dueRow
-		err := d.o.DB.Read.NewRaw("SELECT id, next_at FROM deliveries WHERE id = ? AND next_at <= ? AND ?", g.Delivery, now+lookAhead.Microseconds(), here).Scan(ctx, &rows)
-		return nudgesOf(merchantID, rows), err
+		return read("id", g.Delivery, oldestFirst, 1)
 	}
 	if r == nil || g.Flow && g.Release.PerSecond == 0 {
-		rows, err := read(oldestFirst, laneWaiting)
-		return nudgesOf(merchantID, rows), err
+		return read("merchant_id", merchantID, oldestFirst, n)
 	}
-	oldest, err := read(oldestFirst, laneWaiting/2)
+	oldest, err := read("merchant_id", merchantID, oldestFirst, n/2)
 	if err != nil {
 		return nil, err
 	}
-	newest, err := read(newestFirst, laneWaiting/2)
+	newest, err := read("merchant_id", merchantID, newestFirst, n/2)
 	if err != nil {
 		return nil, err
 	}
 	if sideOf(r) == newestFirst {
 		oldest, newest = newest, oldest
 	}
-	return nudgesOf(merchantID, inTurns(oldest, newest)), nil
-}
-
-type dueRow struct{ ID, NextAt int64 }
-
-func nudgesOf(merchantID int64, rows []dueRow) []queue.Nudge {
-	nudges := make([]queue.Nudge, len(rows))
-	for i, r := range rows {
-		nudges[i] = queue.Nudge{Delivery: r.ID, Merchant: merchantID, At: r.NextAt}
-	}
-	return nudges
+	return inTurns(oldest, newest), nil
 }
 
 // A merchant that has been out of reach is tried from both sides of what waits for
 // it. Orders may name addresses of their own: where the oldest all go to one that is
-// dead, each of them would have to fail as a probe before one that can be told.
+// dead, each of them would have to fail as a probe before one that can be notified.
 const (
 	oldestFirst = "next_at"
 	newestFirst = "next_at DESC"
@@ -210,11 +219,11 @@ func sideOf(r *breaker.Row) string {
 }
 
 // inTurns takes from a and b in turns, and each row once.
-func inTurns(a, b []dueRow) []dueRow {
-	all := make([]dueRow, 0, len(a)+len(b))
+func inTurns(a, b []work.Job) []work.Job {
+	all := make([]work.Job, 0, len(a)+len(b))
 	seen := map[int64]bool{}
 	for i := range max(len(a), len(b)) {
-		for _, side := range [][]dueRow{a, b} {
+		for _, side := range [][]work.Job{a, b} {
 			if i < len(side) && !seen[side[i].ID] {
 				seen[side[i].ID] = true
 				all = append(all, side[i])
@@ -262,18 +271,18 @@ func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) 
 
 // Due is how much waits beyond its time.
 type Due struct {
-	Count  int64 // at most overdueMost
+	Count  int64 // at most maxOverdue
 	Oldest time.Duration
 }
 
-// overdueMost bounds the count: a figure on a page must not scan a backlog.
-const overdueMost = 10_000
+// maxOverdue bounds the count: a figure on a page must not scan a backlog.
+const maxOverdue = 10_000
 
 // Overdue counts deliveries that are due now; what waits for the merchants that
 // are parked is not late.
 func Overdue(ctx context.Context, d *db.DB, parked []int64) (Due, error) {
 	now := d.Now()
-	q := d.Read.NewSelect().Table("deliveries").Column("next_at").Where("next_at <= ?", now).Limit(overdueMost)
+	q := d.Read.NewSelect().Table("deliveries").Column("next_at").Where("next_at <= ?", now).Limit(maxOverdue)
 	if len(parked) > 0 {
 		q = q.Where("merchant_id NOT IN (?)", bun.List(parked))
 	}

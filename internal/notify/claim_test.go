@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/work"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 )
@@ -28,10 +29,10 @@ func TestAClaimDoesNotWalkTheBacklog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	node := &Dispatcher{o: Options{DB: d}}
+	node := &source{o: &Options{DB: d}}
 	plan := func(text string) string {
 		var lines []string
-		args := node.claimArgs(2, []int64{5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, []int64{0}, d.Now())
+		args := node.claimArgs(work.Lease{Owner: d.Boot(), Until: 2}, []int64{5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, []int64{0}, d.Now())
 		if err := d.Prepared(t.Context(), &lines, "EXPLAIN "+text, args...); err != nil {
 			t.Fatal(err)
 		}
@@ -46,10 +47,10 @@ func TestAClaimDoesNotWalkTheBacklog(t *testing.T) {
 	}
 }
 
-// A process that stood still between its claim and its call (stopped, swapped out, or
+// A process that was stopped between its claim and its call (by a signal, swapped out, or
 // with a slow commit in between) does not call: others may hold the row by the time
 // when the merchant answers.
-func TestAClaimThatIsTooOldIsGivenBack(t *testing.T) {
+func TestAClaimThatIsTooOldIsReleased(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var calls channelFunc = func() { t.Error("it was sent") }
 		node := NewDispatcher(Options{
@@ -63,11 +64,14 @@ func TestAClaimThatIsTooOldIsGivenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		node.Close(t.Context()) // nobody takes it up again
-		node.mu.Lock()
-		ticket := &ticket{id: 1, lane: node.lane(3)}
-		ticket.lane.inFlight++
-		node.mu.Unlock()
-		node.deliver(ticket, claimed{ID: 1, EventID: 2, MerchantID: 3, Channel: Webhook, Attempts: 1, Body: "{}", Lease: lease})
+		l := &load{claimed: claimed{ID: 1, EventID: 2, MerchantID: 3, Channel: Webhook, Attempts: 1, Body: "{}", Lease: lease}}
+		ran := node.sender.run(t.Context(), work.Slot{ID: 1, Lane: 3}, l)
+		if len(ran.Results) > 0 || ran.ReleaseAt == 0 {
+			t.Errorf("it came to %+v", ran)
+		}
+		if err := (&source{o: &node.o}).Release(t.Context(), l, ran.ReleaseAt); err != nil { // as its worker does
+			t.Fatal(err)
+		}
 		if err := d.NewSelect().Model(&row).Scan(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 // counted is what a batch of results adds to the figures. Only results that the
 // rows took count: a batch that is committed again after a broken connection
 // must not count twice.
-func (d *Dispatcher) counted(batch []*outcome, won map[int64]bool) *report.Delta {
-	x := report.NewDelta(d.o.DB.Now())
+func counted(now int64, batch []*outcome, won map[int64]bool) *report.Delta {
+	x := report.NewDelta(now)
 	for _, o := range batch {
 		if !won[o.claimed.ID] {
 			continue

@@ -111,13 +111,23 @@ func again(t *testing.T, f *paymenttest.Fixture, status notify.Status, n int64) 
 	if err := f.DB.NewRaw("SELECT id FROM deliveries WHERE status = ?", status).Scan(t.Context(), &ids); err != nil || int64(len(ids)) != n {
 		t.Fatalf("%d are %s, want %d (%v)", len(ids), status, n, err)
 	}
-	for _, id := range ids {
-		err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			_, err := notify.Resend(ctx, tx, f.DB, id)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+		nudges, refused, err := notify.ResendAll(ctx, tx, f.DB, asTheyAre(ids))
+		if err == nil && (len(nudges) != len(ids) || len(refused) > 0) {
+			t.Errorf("%d of %d are sent again, refused %v", len(nudges), len(ids), refused)
 		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+}
+
+// asTheyAre are deliveries in whichever status.
+func asTheyAre(ids []int64) map[int64]notify.Status {
+	as := map[int64]notify.Status{}
+	for _, id := range ids {
+		as[id] = ""
+	}
+	return as
 }

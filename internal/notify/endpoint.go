@@ -15,6 +15,7 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/exception"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/internal/settings"
 
@@ -22,11 +23,11 @@ import (
 )
 
 const (
-	// illAfter failures in a row an address is passed over where there is another,
-	// for illFor; then one attempt at a time finds out whether it is well again.
-	illAfter = 3
-	illFor   = 30 * time.Second
-	illProbe = 12 * time.Second // longer than an attempt takes
+	// unhealthyAfter failures in a row an address is passed over where there is another,
+	// for unhealthyFor; then one attempt at a time finds out whether it is healthy again.
+	unhealthyAfter = 3
+	unhealthyFor   = 30 * time.Second
+	unhealthyProbe = 12 * time.Second // longer than an attempt takes
 	// okEvery is how often the last success of a healthy address is written down.
 	okEvery = time.Minute
 	// healthEvery is how soon a node knows what the others met.
@@ -34,7 +35,7 @@ const (
 	healthRows  = 10_000
 )
 
-// address names one address of a merchant or a system of the house.
+// address names one address of a merchant or a subscriber.
 type address struct {
 	owner    int64
 	endpoint string
@@ -47,7 +48,7 @@ func byAddress(a, b address) int {
 // condition is how an address does, as far as this node knows.
 type condition struct {
 	failures int64 // in a row
-	again    int64 // Unix µs from which on it is tried although it is ill
+	again    int64 // Unix µs from which on it is tried although it is unhealthy
 }
 
 // health is what a node knows of addresses: what it met itself at once, what the
@@ -61,8 +62,9 @@ type health struct {
 	failing map[address]condition
 	okAt    map[address]int64 // when this node last wrote a success down
 
-	stop chan struct{}
-	done chan struct{}
+	stop   chan struct{}
+	closed sync.Once
+	done   chan struct{}
 }
 
 func newHealth(d *db.DB, log *slog.Logger) *health {
@@ -73,7 +75,7 @@ func newHealth(d *db.DB, log *slog.Logger) *health {
 }
 
 func (h *health) close() {
-	close(h.stop)
+	h.closed.Do(func() { close(h.stop) })
 	<-h.done
 }
 
@@ -113,25 +115,25 @@ func (h *health) read() {
 	defer h.mu.Unlock()
 	for _, r := range rows {
 		a := address{r.OwnerID, r.Endpoint}
-		failing[a] = condition{r.Failures, max(r.LastFailedAt+illFor.Microseconds(), h.failing[a].again)}
+		failing[a] = condition{r.Failures, max(r.LastFailedAt+unhealthyFor.Microseconds(), h.failing[a].again)}
 	}
 	h.failing = failing
 }
 
-// ill says whether to pass an address over; of one whose time has come, it lets
+// unhealthy says whether to pass an address over; of one whose time has come, it lets
 // one attempt through.
-func (h *health) ill(owner int64, endpoint string, now int64) bool {
+func (h *health) unhealthy(owner int64, endpoint string, now int64) bool {
 	a := address{owner, endpoint}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.failing[a]
-	if c.failures < illAfter {
+	if c.failures < unhealthyAfter {
 		return false
 	}
 	if now < c.again {
 		return true
 	}
-	c.again = now + illProbe.Microseconds()
+	c.again = now + unhealthyProbe.Microseconds()
 	h.failing[a] = c
 	return false
 }
@@ -150,7 +152,7 @@ type healthRow struct {
 }
 
 // note adds a batch up by address and says what is worth writing down: failures,
-// the first success after them, and now and then that all is well.
+// the first success after them, and now and then that all is healthy.
 func (h *health) note(batch []*outcome, won map[int64]bool, now int64) []healthRow {
 	rows := map[address]*healthRow{}
 	for _, o := range batch {
@@ -183,7 +185,7 @@ func (h *health) note(batch []*outcome, won map[int64]bool, now int64) []healthR
 		if before.failures += r.Failures; before.failures == 0 {
 			delete(h.failing, a)
 		} else {
-			h.failing[a] = condition{before.failures, now + illFor.Microseconds()}
+			h.failing[a] = condition{before.failures, now + unhealthyFor.Microseconds()}
 		}
 		worth = append(worth, *r)
 	}
@@ -196,8 +198,8 @@ func (h *health) note(batch []*outcome, won map[int64]bool, now int64) []healthR
 
 // settle does what a batch of results means beside its deliveries: the health of
 // addresses, those that are gone, and money that several deliveries share.
-func (d *Dispatcher) settle(ctx context.Context, tx db.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
-	if rows := d.health.note(batch, won, d.o.DB.Now()); len(rows) > 0 {
+func (r *results) settle(ctx context.Context, tx db.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
+	if rows := r.health.note(batch, won, r.o.DB.Now()); len(rows) > 0 {
 		w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (owner_id, endpoint) DO UPDATE").
 			Set("failures = CASE WHEN EXCLUDED.last_ok_at IS NULL THEN eh.failures + EXCLUDED.failures ELSE EXCLUDED.failures END").
 			Set("last_ok_at = coalesce(EXCLUDED.last_ok_at, eh.last_ok_at)").
@@ -205,10 +207,10 @@ func (d *Dispatcher) settle(ctx context.Context, tx db.Tx, w *db.Writes, batch [
 			Set("last_error = EXCLUDED.last_error"))
 	}
 	// Events are locked before addresses, which w locks last of all.
-	if err := d.settleShared(ctx, tx, w, batch, won); err != nil {
+	if err := r.settleShared(ctx, tx, w, batch, won); err != nil {
 		return err
 	}
-	return d.disableGone(ctx, tx, batch, won)
+	return r.disableGone(ctx, tx, batch, won)
 }
 
 // gone says that the address itself answered that it is to be left alone
@@ -216,7 +218,7 @@ func (d *Dispatcher) settle(ctx context.Context, tx db.Tx, w *db.Writes, batch [
 func gone(o *outcome) bool { return o.endpoint != "" && o.attempt.HTTPStatus == http.StatusGone }
 
 // disableGone disables addresses that answered 410, for all nodes, with an alert.
-func (d *Dispatcher) disableGone(ctx context.Context, tx db.Tx, batch []*outcome, won map[int64]bool) error {
+func (r *results) disableGone(ctx context.Context, tx db.Tx, batch []*outcome, won map[int64]bool) error {
 	var all []address
 	for _, o := range batch {
 		if a := (address{o.claimed.MerchantID, o.endpoint}); gone(o) && won[o.claimed.ID] && !slices.Contains(all, a) {
@@ -235,22 +237,22 @@ func (d *Dispatcher) disableGone(ctx context.Context, tx db.Tx, batch []*outcome
 	for _, a := range all {
 		res, err := tx.NewRaw("INSERT INTO endpoint_health AS eh (owner_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, 0, '', ?, ?)"+
 			" ON CONFLICT (owner_id, endpoint) DO UPDATE SET disabled_at = EXCLUDED.disabled_at, reason = EXCLUDED.reason WHERE eh.disabled_at IS NULL",
-			a.owner, a.endpoint, d.o.DB.Now(), "answered 410").Exec(ctx)
+			a.owner, a.endpoint, r.o.DB.Now(), "answered 410").Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("disable an address: %w", err)
 		}
 		if n, _ := res.RowsAffected(); n > 0 {
-			events = append(events, alert.Event{Rule: alert.TargetDisabled, Subject: d.addressName(a), Count: 1})
+			events = append(events, alert.Event{Rule: alert.TargetDisabled, Subject: r.addressName(a), Count: 1})
 		}
 	}
-	return alert.Record(ctx, tx, d.o.DB, events)
+	return alert.Record(ctx, tx, r.o.DB, events)
 }
 
 // addressName is an address for people: whose, and its name or its host. The path
 // of a URL may be a secret.
-func (d *Dispatcher) addressName(a address) string {
+func (r *results) addressName(a address) string {
 	owner, name := strconv.FormatInt(a.owner, 10), a.endpoint
-	if m := d.o.Book().ByID(a.owner); m != nil {
+	if m := r.o.Book().ByID(a.owner); m != nil {
 		owner = m.Code
 	}
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
@@ -263,7 +265,7 @@ func (d *Dispatcher) addressName(a address) string {
 // the merchant must get is over, and counts those as notified of which each is
 // delivered. The events are locked: of two transactions that end the last two
 // deliveries, the second one sees the first.
-func (d *Dispatcher) settleShared(ctx context.Context, tx db.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
+func (r *results) settleShared(ctx context.Context, tx db.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
 	ended := map[int64]claimed{} // by event
 	var events, subjects []int64
 	for _, o := range batch {
@@ -277,11 +279,11 @@ func (d *Dispatcher) settleShared(ctx context.Context, tx db.Tx, w *db.Writes, b
 	if len(ended) == 0 {
 		return nil
 	}
-	missing, err := missingShares(ctx, tx, d.o.DB, events, subjects)
+	missing, err := missingShares(ctx, tx, r.o.DB, events, subjects)
 	if err != nil {
 		return err
 	}
-	x := report.NewDelta(d.o.DB.Now())
+	x := report.NewDelta(r.o.DB.Now())
 	for id, c := range ended {
 		waits, lacks := missing[id]
 		if !waits {
@@ -291,7 +293,7 @@ func (d *Dispatcher) settleShared(ctx context.Context, tx db.Tx, w *db.Writes, b
 			c.notified(x)
 		}
 	}
-	x.Write(w, d.o.DB)
+	x.Write(w, r.o.DB)
 	return nil
 }
 
@@ -317,12 +319,12 @@ func missingShares(ctx context.Context, tx db.Tx, d *db.DB, events, subjects []i
 	return missing, nil
 }
 
-// exceptionKey is the kind and subject of the exception for a notification that ran
-// out of attempts. A merchant's event is one exception, however many endpoints it
+// deskPlace is the kind and subject of the exception for a notification that ran
+// out of attempts. A merchant's event is one exception, however many addresses it
 // had; each subscriber has its own.
-func exceptionKey(id string, house bool, owner int64) (kind, subject string) {
-	if house {
-		return exception.SubscriptionExhausted, id + "/" + strconv.FormatInt(owner, 36)
+func deskPlace(id string, to recipient.Recipient) (kind, subject string) {
+	if to.IsSubscriber() {
+		return exception.SubscriptionExhausted, id + "/" + strconv.FormatInt(to.ID, 36)
 	}
 	return exception.NotifyExhausted, id
 }

@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/work"
 	"backstop/internal/merchant"
 
 	"github.com/uptrace/bun"
@@ -33,15 +37,15 @@ func IsFault(c Class) bool { return slices.Contains(Faults, c) }
 const (
 	// asideFor is how long a node leaves alone what it could not send.
 	asideFor = 30 * time.Second
-	// faultForget is longer than two tries are apart: until then a fault stands.
+	// faultForget is longer than two tries are apart: until then a fault is kept.
 	faultForget = asideFor + 15*time.Second
 	// faultLate is from when on what is due waits for the fault, and not only for the
 	// next look of a node that can send it.
 	faultLate = 5 * time.Second
-	// faultsMost bounds what one node publishes, faultCounted what is counted of one
+	// maxFaults bounds what one node publishes, maxFaultCounted what is counted of one
 	// fault.
-	faultsMost   = 1000
-	faultCounted = 10_000
+	maxFaults       = 1000
+	maxFaultCounted = 10_000
 )
 
 // faultKind is what a fault concerns: all deliveries to one recipient that go the same
@@ -93,142 +97,154 @@ func FaultOf(m *merchant.Merchant, d *Delivery) Class {
 }
 
 // faultOf finds a fault of ours in a planned attempt, before anything is sent.
-func (d *Dispatcher) faultOf(m *merchant.Merchant, c claimed, p plan) (cause Class, why string) {
+func (s *sender) faultOf(m *merchant.Merchant, c claimed, p plan) (cause Class, why string) {
 	switch {
-	case d.o.Channels[c.Channel] == nil:
-		return NoChannel, fmt.Sprintf("the version of node %s has no channel %q", d.o.DB.NodeName(), c.Channel)
+	case s.o.Channels[c.Channel] == nil:
+		return NoChannel, fmt.Sprintf("the version of node %s has no channel %q", s.o.DB.NodeName(), c.Channel)
 	case p.locked, p.refused == nil && m != nil && m.Locked && signs(c.Channel):
-		return Locked, fmt.Sprintf("the secrets do not open on node %s: is its master key the one in use?", d.o.DB.NodeName())
+		return Locked, fmt.Sprintf("the secrets do not open on node %s: is its master key the one in use?", s.o.DB.NodeName())
 	}
 	return "", ""
 }
 
 // blockedHere says whether an address that is blocked on this node may be none on
 // another. What cannot be known now is taken for that: nothing was sent.
-func (d *Dispatcher) blockedHere(res Result) bool {
+func (s *sender) blockedHere(res Result) bool {
 	if res.Class != Blocked {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	others, err := d.o.DB.OthersReach(ctx)
+	others, err := s.o.DB.OthersReach(ctx)
 	if err != nil {
-		d.o.Log.Error("ask what other nodes reach", "error", db.Explain(err))
+		s.o.Log.Error("ask what other nodes reach", "error", db.Explain(err))
 	}
 	return others || err != nil
 }
 
 // stepAside releases claims that this node could not even try to send, uncounted and
 // due for any other node at once, and leaves what is like them alone.
-func (d *Dispatcher) stepAside(t *ticket, endpoint string, cause Class, why string, all ...claimed) {
-	d.giveBackAs(cause, why, d.o.DB.Now(), all...)
-	now := time.Now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, c := range all {
-		if _, known := d.faults[c.kind()]; !known {
-			d.o.Log.Warn("released uncounted", "cause", cause, "merchant_id", c.MerchantID, "channel", c.Channel, "error", why)
-		}
-		d.faults[c.kind()] = fault{cause, now}
-		if endpoint != "" {
-			d.unusable[address{c.MerchantID, endpoint}] = now.Add(2 * asideFor)
-		}
+func (s *sender) stepAside(l *load, endpoint string, cause Class, why string) work.Ran[*outcome] {
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	all := l.all()
+	if err := release(ctx, s.o.DB, cause, why, s.o.DB.Now(), all...); err != nil {
+		s.o.Log.Error("release what cannot be sent here", "error", db.Explain(err))
 	}
-	if t.probe {
-		t.lane.probed = 0 // nothing was tried
-	}
-	for _, id := range t.lane.waiting {
-		delete(d.known, id) // what of them is left alone, the next look leaves out
-	}
-	t.lane.waiting, t.lane.more = nil, true
-	d.release(t)
+	s.faults.met(cause, why, endpoint, all)
+	s.forget(l.MerchantID) // what of it is left alone, the next look leaves out
+	return untried
 }
 
-// aside says whether this node leaves a kind alone. Called with d.mu held.
-func (d *Dispatcher) aside(k faultKind) bool {
-	f, ok := d.faults[k]
-	return ok && time.Since(f.at) < asideFor
+// faults is what this node could not send lately through a fault of ours, and addresses
+// that it passes over for that while there are others.
+type faults struct {
+	db  *db.DB
+	log *slog.Logger
+
+	mu        sync.Mutex
+	of        map[faultKind]fault
+	passOver  map[address]time.Time
+	published string // as the other nodes know it
 }
+
+func newFaults(d *db.DB, log *slog.Logger) *faults {
+	return &faults{db: d, log: log, of: map[faultKind]fault{}, passOver: map[address]time.Time{}}
+}
+
+// met notes a fault.
+func (f *faults) met(cause Class, why, endpoint string, all []claimed) {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range all {
+		if _, known := f.of[c.kind()]; !known {
+			f.log.Warn("released uncounted", "cause", cause, "merchant_id", c.MerchantID, "channel", c.Channel, "error", why)
+		}
+		f.of[c.kind()] = fault{cause, now}
+		if endpoint != "" {
+			f.passOver[address{c.MerchantID, endpoint}] = now.Add(2 * asideFor)
+		}
+	}
+}
+
+// aside says whether this node leaves a kind alone.
+func (f *faults) aside(k faultKind) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.of[k].lately()
+}
+
+func (x fault) lately() bool { return x.cause != "" && time.Since(x.at) < asideFor }
 
 // asideOf are the kinds of a merchant that this node leaves alone.
-func (d *Dispatcher) asideOf(merchantID int64) (kinds []faultKind) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for k := range d.faults {
-		if k.Merchant == merchantID && d.aside(k) {
+func (f *faults) asideOf(merchantID int64) (kinds []faultKind) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for k, x := range f.of {
+		if k.Merchant == merchantID && x.lately() {
 			kinds = append(kinds, k)
 		}
 	}
 	return kinds
 }
 
-// passOver says whether this node could not use an address lately.
-func (d *Dispatcher) passOver(owner int64, endpoint string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return time.Now().Before(d.unusable[address{owner, endpoint}])
+// unusable says whether this node could not use an address lately.
+func (f *faults) unusable(owner int64, endpoint string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Now().Before(f.passOver[address{owner, endpoint}])
 }
 
-// ended forgets a fault: something like it was just sent. Called with d.mu held.
-func (d *Dispatcher) ended(c claimed) {
-	if len(d.faults) > 0 {
-		delete(d.faults, c.kind())
-	}
+// end forgets a fault: something like it was just sent.
+func (f *faults) end(c claimed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.of, c.kind())
 }
 
-// forgetFaults forgets what was not met again. Called with d.mu held.
-func (d *Dispatcher) forgetFaults(now time.Time) {
-	for k, f := range d.faults {
-		if now.Sub(f.at) > faultForget {
-			delete(d.faults, k)
-		}
-	}
-	for a, until := range d.unusable {
-		if now.After(until) {
-			delete(d.unusable, a)
-		}
-	}
-}
-
-// published is a fault as the other nodes know it.
-type published struct {
+// publishedFault is a fault as the other nodes know it.
+type publishedFault struct {
 	Cause Class `json:"cause"`
 	faultKind
 }
 
-// faultsHere are this node's faults, as many as are published.
-func (d *Dispatcher) faultsHere() []published {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.forgetFaults(time.Now())
-	all := make([]published, 0, len(d.faults))
-	for k, f := range d.faults {
-		all = append(all, published{f.cause, k})
+// list forgets what was not met again, and returns the others, as many as are published.
+func (f *faults) list(now time.Time) []publishedFault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.of, func(_ faultKind, x fault) bool { return now.Sub(x.at) > faultForget })
+	maps.DeleteFunc(f.passOver, func(_ address, until time.Time) bool { return now.After(until) })
+	all := make([]publishedFault, 0, len(f.of))
+	for k, x := range f.of {
+		all = append(all, publishedFault{x.cause, k})
 	}
-	slices.SortFunc(all, func(a, b published) int {
+	slices.SortFunc(all, func(a, b publishedFault) int {
 		return cmp.Or(cmp.Compare(a.Merchant, b.Merchant), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Event, b.Event))
 	})
-	return all[:min(len(all), faultsMost)]
+	return all[:min(len(all), maxFaults)]
 }
 
-// TellFaults publishes what this node cannot send. It is for the tick, and writes only
-// when that has changed.
-func (d *Dispatcher) TellFaults(ctx context.Context) error {
+// PublishFaults lets all nodes know what this one cannot send. It is for the tick, and
+// writes only when that has changed.
+func (d *Dispatcher) PublishFaults(ctx context.Context) error { return d.faults.publish(ctx) }
+
+func (f *faults) publish(ctx context.Context) error {
 	text := ""
-	if all := d.faultsHere(); len(all) > 0 {
+	if all := f.list(time.Now()); len(all) > 0 {
 		list, err := json.Marshal(all)
 		if err != nil {
 			return fmt.Errorf("list faults: %w", err)
 		}
 		text = string(list)
 	}
-	if text == d.toldFaults {
+	if text == f.published {
 		return nil
 	}
-	if _, err := d.o.DB.NewRaw("UPDATE nodes SET faults = ? WHERE boot = ?", text, d.o.DB.Boot()).Exec(ctx); err != nil {
+	if _, err := f.db.NewRaw("UPDATE nodes SET faults = ? WHERE boot = ?", text, f.db.Boot()).Exec(ctx); err != nil {
 		return fmt.Errorf("publish faults: %w", err)
 	}
-	d.toldFaults = text
+	f.published = text
 	return nil
 }
 
@@ -239,7 +255,7 @@ type FaultWaiting struct {
 	Sums  map[string]int64 // minor units by currency
 }
 
-// FaultsWaiting counts the notifications that wait for a fault of any living node, by
+// FaultsWaiting counts the notifications that wait for a fault of any running node, by
 // cause; a cause of which nothing waits is not among them.
 func FaultsWaiting(ctx context.Context, d *db.DB) ([]FaultWaiting, error) {
 	var lists []string
@@ -249,7 +265,7 @@ func FaultsWaiting(ctx context.Context, d *db.DB) ([]FaultWaiting, error) {
 	}
 	seen, by := map[faultKind]bool{}, map[Class]*FaultWaiting{}
 	for _, list := range lists {
-		var all []published
+		var all []publishedFault
 		if err := json.Unmarshal([]byte(list), &all); err != nil {
 			return nil, fmt.Errorf("the faults of a node: %w", err)
 		}
@@ -281,7 +297,7 @@ func (w *FaultWaiting) count(ctx context.Context, d *db.DB, k faultKind) error {
 		N, Minor int64
 	}
 	due := d.Read.NewSelect().Table("deliveries").Column("currency", "amount").
-		Where("merchant_id = ? AND next_at <= ? AND ?", k.Merchant, d.Now()-faultLate.Microseconds(), k.where()).Limit(faultCounted)
+		Where("merchant_id = ? AND next_at <= ? AND ?", k.Merchant, d.Now()-faultLate.Microseconds(), k.where()).Limit(maxFaultCounted)
 	err := d.Read.NewRaw("SELECT currency, count(*) AS n, CAST(sum(amount) AS BIGINT) AS minor FROM (?) AS waiting GROUP BY currency", due).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("count what waits for a fault: %w", err)

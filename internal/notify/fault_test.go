@@ -250,7 +250,7 @@ func TestABlockedAddressIsPassedOver(t *testing.T) {
 }
 
 // What is created while a node leaves its like alone is for the others from the start.
-func TestNothingIsBornClaimedThatCannotBeSent(t *testing.T) {
+func TestNothingIsCreatedAsClaimedThatCannotBeSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		otherRanges(t, d, "10.0.0.0/8")
 		ch := blocked()
@@ -281,7 +281,7 @@ func TestWhatWaitsForAFaultIsCounted(t *testing.T) {
 		until(t, "nothing is under way", func() bool { return here.InFlight() == 0 })
 		waiting := func() []notify.FaultWaiting {
 			t.Helper()
-			if err := here.TellFaults(t.Context()); err != nil {
+			if err := here.PublishFaults(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			all, err := notify.FaultsWaiting(t.Context(), d)

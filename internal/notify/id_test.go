@@ -1,7 +1,6 @@
 package notify_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -211,7 +210,7 @@ func TestEachPingHasAnIDOfItsOwn(t *testing.T) {
 		p := notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: ch}}
 		seen := map[string]bool{}
 		for i := range 3 {
-			a, err := p.Ping(t.Context(), f.M1, "", func(context.Context, db.Tx, notify.Answer) error { return nil })
+			a, err := p.Ping(t.Context(), f.M1, &f.M1.Endpoints[0], d.NewID())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -279,7 +279,7 @@ func (l *lanes) Expire(context.Context, time.Time) error { return nil }
 func TestNudgesOfSlowMerchantsTakeTheirOwnLane(t *testing.T) {
 	tasks := &lanes{of: map[int64]queue.Lane{}}
 	n := notify.NewNudger(tasks, func() int64 { return 0 }, slog.New(slog.DiscardHandler))
-	n.Follow(func(merchant int64) (queue.Lane, bool) {
+	n.Route(func(merchant int64) (queue.Lane, bool) {
 		switch merchant {
 		case 2:
 			return queue.Slow, true

@@ -9,6 +9,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/merchant"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
@@ -57,7 +58,7 @@ type Delivery struct {
 	Amount       int64  `bun:"amount"`   // minor units
 	// Trace is the W3C traceparent of who raised it; empty = not traced.
 	Trace string `bun:"trace,nullzero"`
-	// House says that MerchantID is one of the house's own systems.
+	// House says that MerchantID is a subscriber's: see Recipient.
 	House bool `bun:"house"`
 	// Shared says that the event has several deliveries that the merchant must
 	// get: their money counts once, until the last of them is over.
@@ -65,6 +66,9 @@ type Delivery struct {
 	// Counted says that the event is among those of which report.Orders is made.
 	Counted bool `bun:"counted"`
 }
+
+// Recipient is whom it is for.
+func (d *Delivery) Recipient() recipient.Recipient { return recipient.Of(d.MerchantID, d.House) }
 
 // Attempt is one try, kept for people.
 type Attempt struct {
@@ -144,7 +148,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 	events := make([]Event, len(facts))
 	deliveries := make([]Delivery, 0, len(facts))
 	nudges := make([][]queue.Nudge, len(facts))
-	hand := here.open(w.Tx())
+	claims := here.creation(w.Tx())
 	for i, f := range facts {
 		id := d.NewID()
 		body, err := json.Marshal(envelope{ID: publicID(f.SubjectID, f.Type, earlier), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
@@ -157,7 +161,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 		}
 		must := 0 // deliveries that the merchant must get
 		for _, r := range f.Routes {
-			if !r.House && r.Skip == "" {
+			if !r.To.IsSubscriber() && r.Skip == "" {
 				must++
 			}
 		}
@@ -169,9 +173,9 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 		}
 		for _, r := range f.Routes {
 			to := r.delivery(&f, now)
-			to.ID, to.EventID, to.Shared = d.NewID(), id, must > 1 && !r.House
+			to.ID, to.EventID, to.Shared = d.NewID(), id, must > 1 && !to.House
 			to.Counted = to.NextAt != nil && to.Currency != ""
-			if to.NextAt != nil && *to.NextAt <= now && !hand.take(&to, events[i].Body) {
+			if to.NextAt != nil && *to.NextAt <= now && !claims.claim(&to, events[i].Body) {
 				nudges[i] = append(nudges[i], queue.Nudge{Delivery: to.ID, Merchant: to.MerchantID})
 			}
 			deliveries = append(deliveries, to)

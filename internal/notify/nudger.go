@@ -28,7 +28,7 @@ const (
 	retryFlush = 100 * time.Millisecond
 )
 
-// Nudger tells the workers through Redis that rows are due. It is best effort:
+// Nudger lets the workers know through Redis that rows are due. It is best effort:
 // nothing waits for it and nothing is lost with it, because the rows themselves
 // say when they are due.
 type Nudger struct {
@@ -41,15 +41,15 @@ type Nudger struct {
 	expiring chan int64
 	stop     chan struct{}
 	done     chan struct{}
-	way      atomic.Pointer[Way]
+	router   atomic.Pointer[LaneRouter]
 }
 
-// Way says in which lane a merchant's nudges go; none where its notifications
-// are parked.
-type Way func(merchantID int64) (lane queue.Lane, ok bool)
+// LaneRouter says in which lane a merchant's nudges go ("" = the one for nudges of their
+// kind); none where its notifications are parked.
+type LaneRouter func(merchantID int64) (lane queue.Lane, ok bool)
 
-// Follow makes the Nudger ask way; without one all go the way that they came.
-func (n *Nudger) Follow(way Way) { n.way.Store(&way) }
+// Route makes the Nudger ask a router; without one each kind has its own lane.
+func (n *Nudger) Route(r LaneRouter) { n.router.Store(&r) }
 
 // NewNudger starts a Nudger; now is the database's clock.
 func NewNudger(tasks Tasks, now func() int64, log *slog.Logger) *Nudger {
@@ -152,13 +152,13 @@ func (n *Nudger) sendNow(nudges []queue.Nudge) {
 // lanes divides nudges by their lane: those of slow merchants have one of their
 // own, and what is parked needs none.
 func (n *Nudger) lanes(usual queue.Lane, nudges []queue.Nudge) map[queue.Lane][]queue.Nudge {
-	way := n.way.Load()
-	if way == nil {
+	router := n.router.Load()
+	if router == nil {
 		return map[queue.Lane][]queue.Nudge{usual: nudges}
 	}
 	parts := map[queue.Lane][]queue.Nudge{}
 	for _, nudge := range nudges {
-		lane, ok := (*way)(nudge.Merchant)
+		lane, ok := (*router)(nudge.Merchant)
 		if !ok {
 			continue
 		}

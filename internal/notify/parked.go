@@ -7,71 +7,14 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
-	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/report"
 )
 
-// samples is what a batch of attempts tells the breakers.
-func (d *Dispatcher) samples(batch []*outcome) []breaker.Sample {
-	all := make([]breaker.Sample, len(batch))
-	for i, o := range batch {
-		all[i] = breaker.Sample{MerchantID: o.claimed.MerchantID, Generation: o.generation, Result: d.tells(o)}
-	}
-	return all
-}
-
-// tells what an attempt says about the merchant. What failed on our side, or for
-// want of an address, says nothing; nor does one that is gone, as it is disabled, or
-// a merchant that has not connected: it is released the moment it does. A process
-// that stood still finds all its attempts timed out at once when it goes on, which
-// would park merchants that are well.
-func (d *Dispatcher) tells(o *outcome) breaker.Result {
-	switch {
-	case gone(o):
-		return breaker.Unclear
-	case o.stood && o.attempt.Class == OK:
-		return breaker.Taken // how long it took says nothing
-	case o.stood:
-		return breaker.Unclear
-	}
-	switch o.attempt.Class {
-	case OK:
-		s := d.settingsOf(o.claimed.MerchantID)
-		if s != nil && s.Breaker.SlowMS > 0 && o.attempt.TookUS >= s.Breaker.SlowMS*1000 {
-			return breaker.Failed
-		}
-		return breaker.Taken
-	case Internal, Blocked, BadAddress, Cancelled, NotConnected:
-		return breaker.Unclear
-	}
-	return breaker.Failed
-}
-
-// heed makes known what committed results did to breakers, and fetches what was
-// parked for a merchant that can be told again.
-func (d *Dispatcher) heed(f *breaker.Folded) {
-	if f == nil {
-		return
-	}
-	d.o.Breakers.Committed(f)
-	var well []int64
-	for _, c := range f.Changes {
-		metric.BreakerChanges.WithLabelValues(string(c.To)).Inc()
-		d.o.Log.Warn("breaker", "merchant_id", c.MerchantID, "from", c.From, "to", c.To, "cause", c.Cause, "failures", c.Failures)
-		if c.To == breaker.Closed {
-			well = append(well, c.MerchantID)
-		}
-	}
-	if len(well) > 0 {
-		d.Pull(well)
-	}
-}
-
 // IsParked says whether what waits for a merchant is parked: its breaker is not
-// closed. Who cannot be told at all needs no protection: its attempts end here,
+// closed. Who cannot be notified at all needs no protection: its attempts end here,
 // without a call, and then on the desk, instead of being parked for as long as
 // there are probes. What a person opened stays so.
 func IsParked(b *breaker.Book, merchants *merchant.Book, merchantID int64) bool {
@@ -79,7 +22,7 @@ func IsParked(b *breaker.Book, merchants *merchant.Book, merchantID int64) bool 
 }
 
 func parks(r *breaker.Row, merchants *merchant.Book, merchantID int64) bool {
-	return r.Tripped() && (r.ByHand || canBeTold(merchants.ByID(merchantID)))
+	return r.Tripped() && (r.ByHand || canBeNotified(merchants.ByID(merchantID)))
 }
 
 // Waits says whether a delivery that is due waits for the breaker: what goes to an
@@ -88,67 +31,13 @@ func Waits(r *breaker.Row, merchants *merchant.Book, x *Delivery) bool {
 	return r.Tripped() && (x.URL != "" || parks(r, merchants, x.MerchantID))
 }
 
-// canBeTold says whether an attempt at a merchant can end in a call.
-func canBeTold(m *merchant.Merchant) bool {
+// canBeNotified says whether an attempt at a merchant can end in a call.
+func canBeNotified(m *merchant.Merchant) bool {
 	if m == nil || m.Disabled {
 		return false
 	}
 	inUse := func(e merchant.Endpoint) bool { return !e.Disabled }
 	return len(m.Endpoints) == 0 || slices.ContainsFunc(m.Endpoints, inUse)
-}
-
-// protected says of an attempt that would call somebody although the merchant's
-// breaker is not closed, until when it has to wait; 0 = it is made, as the probe
-// perhaps. Such attempts are those for an order's own address where the merchant's
-// others are all disabled: the rest of what waits for it ends here without a call,
-// and is not parked.
-func (d *Dispatcher) protected(t *ticket, c claimed, p plan) (until int64) {
-	g := d.o.Breakers.Gate(c.MerchantID)
-	if g.Probe && g.Delivery == c.ID {
-		t.generation = g.Generation
-		return 0
-	}
-	if t.probe || p.refused != nil || g.Flow || IsParked(d.o.Breakers, d.o.Book(), c.MerchantID) {
-		return 0
-	}
-	mine := false
-	if g.Due {
-		ctx, cancel := context.WithTimeout(d.ctx, claimTimeout)
-		defer cancel()
-		var err error
-		if mine, err = d.o.Breakers.LeaseProbe(ctx, c.MerchantID, d.o.Timeout); err != nil {
-			d.o.Log.Error("lease a probe", "merchant_id", c.MerchantID, "error", db.Explain(err))
-		}
-	}
-	r := d.o.Breakers.Of(c.MerchantID)
-	if mine || !r.Tripped() {
-		t.generation = d.o.Breakers.Gate(c.MerchantID).Generation
-		return 0
-	}
-	return max(r.OpenUntil, r.ProbeUntil, d.o.DB.Now()+time.Second.Microseconds())
-}
-
-// putOffMost bounds the rows of one statement.
-const putOffMost = 500
-
-// putOff makes a claim due at a later moment, and what else is due of its kind.
-func (d *Dispatcher) putOff(t *ticket, c claimed, until int64) {
-	d.giveBack(until, c)
-	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
-	defer cancel()
-	now := d.o.DB.Now()
-	due := d.o.DB.SkipLocked(d.o.DB.NewSelect().Table("deliveries").Column("id").
-		Where("merchant_id = ? AND next_at <= ? AND url <> '' AND "+waiting, c.MerchantID, now).
-		OrderExpr("next_at").Limit(putOffMost))
-	_, err := d.o.DB.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?) AND next_at <= ? AND "+waiting,
-		until, due, now).Exec(ctx)
-	if err != nil {
-		d.o.Log.Error("put deliveries off", "merchant_id", c.MerchantID, "error", db.Explain(err))
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t.lane.more = true
-	d.release(t)
 }
 
 // MerchantsParked are the merchants whose notifications are parked.
@@ -163,8 +52,8 @@ func MerchantsParked(b *breaker.Book, merchants *merchant.Book) []int64 {
 	return ids
 }
 
-// parkedMost bounds the count of one merchant's parked notifications.
-const parkedMost = 10_000
+// maxParked bounds the count of one merchant's parked notifications.
+const maxParked = 10_000
 
 // Parked counts what waits for a merchant, up to 10,000, and says how old the
 // oldest is. Whether it is parked, IsParked says.
@@ -173,7 +62,7 @@ func Parked(ctx context.Context, d *db.DB, merchantID int64) (Due, error) {
 	var row struct{ Count, Oldest int64 }
 	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(created_at), ?) AS oldest FROM"+
 		" (SELECT created_at FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL LIMIT ?) AS waiting",
-		now, merchantID, parkedMost).Scan(ctx, &row)
+		now, merchantID, maxParked).Scan(ctx, &row)
 	if err != nil {
 		return Due{}, fmt.Errorf("count parked deliveries: %w", err)
 	}
@@ -187,7 +76,7 @@ func ParkedSums(ctx context.Context, d *db.DB, merchantID int64) (sums []report.
 	err = d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM"+
 		" (SELECT DISTINCT event_id, currency, amount FROM"+
 		" (SELECT event_id, currency, amount FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL LIMIT ?) AS w) AS e"+
-		" GROUP BY currency ORDER BY currency", merchantID, parkedMost).Scan(ctx, &sums)
+		" GROUP BY currency ORDER BY currency", merchantID, maxParked).Scan(ctx, &sums)
 	if err != nil {
 		return nil, false, fmt.Errorf("add up parked deliveries: %w", err)
 	}
@@ -195,7 +84,7 @@ func ParkedSums(ctx context.Context, d *db.DB, merchantID int64) (sums []report.
 	for _, s := range sums {
 		n += s.Orders
 	}
-	return sums, n == parkedMost, nil
+	return sums, n == maxParked, nil
 }
 
 // Waker nudges one parked notification of each merchant for the moment at

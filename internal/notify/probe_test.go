@@ -47,19 +47,12 @@ func newWanted(t *testing.T, d *db.DB) *wanted {
 // probe makes one delivery due and leases the probe for it.
 func (w *wanted) probe(id int64) error {
 	w.t.Helper()
-	var folded *breaker.Folded
-	err := w.DB.Tx(w.t.Context(), func(ctx context.Context, tx db.Tx) error {
+	return w.DB.Tx(w.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		if _, err := notify.Resend(ctx, tx, w.DB, id); err != nil {
 			return err
 		}
-		var err error
-		folded, err = w.here.ProbeWith(ctx, tx, w.M1.ID, id, "operator:li", "their server is back")
-		return err
+		return w.here.ProbeWith(ctx, tx, w.M1.ID, id, "operator:li", "their server is back")
 	})
-	if err == nil {
-		w.here.Committed(folded)
-	}
-	return err
 }
 
 // answer is what the merchant says from now on.

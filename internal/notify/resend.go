@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
+	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/exception"
 	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
 )
 
 // ErrSending says that an attempt is running: whoever wants another one waits for
@@ -20,46 +24,58 @@ var ErrSending = errors.New("an attempt is running")
 // ErrNoDelivery says that there is no such notification.
 var ErrNoDelivery = errors.New("no such notification")
 
-// Resend makes one notification due at once, whatever became of it, and returns
-// what to nudge after the commit. What was over starts its schedule anew and
-// its exception is resolved, until that schedule is used up too; what waits goes now and keeps its place in the schedule. The notification's id stays
-// the same, so the merchant recognises the repeat. Errors: ErrNoDelivery,
-// ErrSending.
-func Resend(ctx context.Context, tx db.Tx, d *db.DB, deliveryID int64) (queue.Nudge, error) {
-	var row []Delivery
-	if err := d.ForUpdate(tx.NewSelect().Model(&row).Where("d.id = ?", deliveryID)).Scan(ctx); err != nil {
-		return queue.Nudge{}, fmt.Errorf("read a notification: %w", err)
+// resendAll makes notifications due at once and returns what to nudge after the commit.
+// What was over starts its schedule anew and leaves the exceptions, to which it comes
+// back when that schedule is used up too; what waits goes now and keeps its place in
+// the schedule. The notification's id stays the same, so the merchant recognises the
+// repeat. as holds the deliveries' ids with the status that the caller saw, "" =
+// whichever: what came to its end since is left alone. Those that are refused are
+// returned with ErrNoDelivery, ErrSending or act.ErrChanged.
+func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nudges []queue.Nudge, refused map[int64]error, err error) {
+	refused = map[int64]error{}
+	for id := range as {
+		refused[id] = ErrNoDelivery // until it is found
 	}
-	if len(row) == 0 {
-		return queue.Nudge{}, ErrNoDelivery
+	var rows, over []Delivery
+	q := tx.NewSelect().Model(&rows).Where("d.id IN (?)", bun.List(slices.Collect(maps.Keys(as)))).OrderExpr("d.id")
+	if err := d.ForUpdate(q).Scan(ctx); err != nil {
+		return nil, nil, fmt.Errorf("read notifications: %w", err)
 	}
-	r := row[0]
-	switch {
-	case r.EventType == Ping:
-		return queue.Nudge{}, ErrNoDelivery // a ping is sent while somebody waits, or not at all
-	case r.Status == Sending:
-		return queue.Nudge{}, ErrSending
-	}
-	if r.Status == Delivered {
-		r.Currency, r.Amount = "", 0 // the merchant knows of the money: none is at risk
-	}
-	now, from, w := d.Now(), r.ScheduleFrom, tx.Writes()
-	if r.NextAt == nil { // it was over
-		from = r.Attempts
-		if err := reopen(ctx, tx, d, w, r); err != nil {
-			return queue.Nudge{}, err
+	now, w := d.Now(), tx.Writes()
+	for _, r := range rows {
+		switch seen := as[r.ID]; {
+		case r.EventType == Ping:
+			continue // it is sent while somebody waits, or not at all
+		case r.Status == Sending:
+			refused[r.ID] = ErrSending
+			continue
+		case seen != "" && r.Status != seen && (r.Status == Delivered || r.Status == Skipped):
+			refused[r.ID] = act.ErrChanged
+			continue
 		}
+		delete(refused, r.ID)
+		from := r.ScheduleFrom
+		if r.Status == Delivered {
+			r.Currency, r.Amount = "", 0 // the merchant knows of the money: none is at risk
+		}
+		if r.NextAt == nil {
+			from, over = r.Attempts, append(over, r)
+		}
+		w.Guard(tx.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, schedule_from = ?, finished_at = NULL, currency = ?, amount = ?"+
+			" WHERE id = ? AND status = ?", RetryWait, now, from, r.Currency, r.Amount, r.ID, r.Status), 1)
+		nudges = append(nudges, queue.Nudge{Delivery: r.ID, Merchant: r.MerchantID})
 	}
-	w.Guard(tx.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, schedule_from = ?, finished_at = NULL, currency = ?, amount = ?"+
-		" WHERE id = ? AND status = ?", RetryWait, now, from, r.Currency, r.Amount, r.ID, r.Status), 1)
+	if err := reopen(ctx, tx, d, w, over); err != nil {
+		return nil, nil, err
+	}
 	if err := w.Exec(ctx); err != nil {
-		return queue.Nudge{}, fmt.Errorf("send a notification again: %w", err)
+		return nil, nil, fmt.Errorf("send notifications again: %w", err)
 	}
-	return queue.Nudge{Delivery: r.ID, Merchant: r.MerchantID}, nil
+	return nudges, refused, nil
 }
 
 // Neediest is the delivery of an event that is to be sent again first: one that was
-// given up, then one that waits, and the merchant's before those of the house.
+// given up, then one that waits, and the merchant's before those of subscribers.
 func Neediest(all []*Delivery) *Delivery {
 	rank := func(x *Delivery) int {
 		switch row := Moves.Of(x.Status); {
@@ -70,48 +86,60 @@ func Neediest(all []*Delivery) *Delivery {
 		}
 		return 2
 	}
-	house := func(x *Delivery) int {
-		if x.House {
+	whose := func(x *Delivery) int {
+		if x.Recipient().IsSubscriber() {
 			return 1
 		}
 		return 0
 	}
 	return slices.MinFunc(all, func(a, b *Delivery) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(house(a), house(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(whose(a), whose(b)), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-// reopen counts the money of a delivery that was over as untold again, unless
-// another delivery of the event stands for it already, and resolves the
-// event's exception, unless another one has run out of attempts as well.
-func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, r Delivery) error {
-	counted, stays := false, false
-	if r.Shared {
-		missing, err := missingShares(ctx, tx, d, []int64{r.EventID}, []int64{r.SubjectID})
-		if err != nil {
+// reopen counts the money of deliveries that were over as at risk again, unless
+// another delivery of the event stands for it already, and takes their events off
+// the exceptions, unless another one has run out of attempts as well.
+func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delivery) error {
+	if len(over) == 0 {
+		return nil
+	}
+	var ids, events, shared, subjects []int64
+	for _, r := range over {
+		ids, events = append(ids, r.ID), append(events, r.EventID)
+		if r.Shared {
+			shared, subjects = append(shared, r.EventID), append(subjects, r.SubjectID)
+		}
+	}
+	counted, stays := map[int64]bool{}, []int64{} // by event
+	if len(shared) > 0 {
+		var err error
+		if counted, err = missingShares(ctx, tx, d, shared, subjects); err != nil {
 			return err
 		}
-		counted = missing[r.EventID]
-		var others []int64
-		err = tx.NewRaw("SELECT id FROM deliveries WHERE subject_id = ? AND event_id = ? AND id <> ? AND status = ? AND NOT house",
-			r.SubjectID, r.EventID, r.ID, Exhausted).Scan(ctx, &others)
+		err = tx.NewRaw("SELECT event_id FROM deliveries WHERE subject_id IN (?) AND event_id IN (?) AND id NOT IN (?) AND status = ? AND NOT house",
+			bun.List(subjects), bun.List(shared), bun.List(ids), Exhausted).Scan(ctx, &stays)
 		if err != nil {
-			return fmt.Errorf("read the deliveries of an event: %w", err)
+			return fmt.Errorf("read the deliveries of events: %w", err)
 		}
-		stays = len(others) > 0
+	}
+	names, err := IDsOf(ctx, tx, events)
+	if err != nil {
+		return err
 	}
 	x := report.NewDelta(d.Now())
-	if !counted {
-		x.Untold(r.MerchantID, r.Currency, 1, r.Amount)
+	for _, r := range over {
+		if !r.Shared || !counted[r.EventID] {
+			x.Untold(r.MerchantID, r.Currency, 1, r.Amount)
+		}
+		if r.Shared && r.Currency != "" {
+			counted[r.EventID] = true
+		}
+		if !r.Shared || !slices.Contains(stays, r.EventID) {
+			kind, subject := deskPlace(names[r.EventID], r.Recipient())
+			w.Add(exception.Resolve(tx, d, kind, subject))
+		}
 	}
 	x.Write(w, d)
-	if !stays {
-		ids, err := IDsOf(ctx, tx, []int64{r.EventID})
-		if err != nil {
-			return err
-		}
-		kind, subject := exceptionKey(ids[r.EventID], r.House, r.MerchantID)
-		w.Add(exception.Resolve(tx, d, kind, subject))
-	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"backstop/internal/merchant"
+	"backstop/internal/recipient"
 )
 
 // Why a delivery is skipped, kept as its class.
@@ -15,8 +16,7 @@ const (
 
 // Route is one delivery that an event is to have.
 type Route struct {
-	To       int64 // the merchant, or the system of the house
-	House    bool
+	To       recipient.Recipient
 	Channel  string
 	URL      string        // the order's own address, if it gave one
 	Endpoint string        // the one address that this is for; empty = the channel's in turn
@@ -26,14 +26,14 @@ type Route struct {
 
 func (r Route) delivery(f *Fact, now int64) Delivery {
 	x := Delivery{
-		MerchantID: r.To, SubjectID: f.SubjectID, EventType: f.Type, Channel: r.Channel, URL: r.URL, Endpoint: r.Endpoint,
-		House: r.House, Status: Queued, NextAt: &now, CreatedAt: now, Trace: f.Trace,
+		MerchantID: r.To.ID, SubjectID: f.SubjectID, EventType: f.Type, Channel: r.Channel, URL: r.URL, Endpoint: r.Endpoint,
+		House: r.To.IsSubscriber(), Status: Queued, NextAt: &now, CreatedAt: now, Trace: f.Trace,
 	}
 	if r.Digest > 0 {
 		due := nextDigest(now, r.Digest)
 		x.NextAt = &due
 	}
-	if !r.House {
+	if !r.To.IsSubscriber() {
 		x.Currency, x.Amount = f.Currency, f.Amount
 	}
 	if r.Skip != "" {
@@ -43,43 +43,43 @@ func (r Route) delivery(f *Fact, now int64) Delivery {
 }
 
 // Routes says which deliveries an event of a merchant has: its own, and those of
-// the house's systems that follow it. own is the order's own address, which
+// the subscribers that follow it. own is the order's own address, which
 // stands in for the merchant's webhook addresses. A merchant that is unknown to
 // this node is tried: the row must not be lost to a stale snapshot.
 func Routes(book *merchant.Book, merchantID int64, event, own string) []Route {
 	m := book.ByID(merchantID)
 	if m == nil {
-		return []Route{{To: merchantID, Channel: Webhook, URL: own}}
+		return []Route{{To: recipient.Of(merchantID, false), Channel: Webhook, URL: own}}
 	}
 	routes := ownRoutes(m, event, own)
 	for _, h := range book.Subscribers(m.Code, event) {
-		routes = append(routes, houseRoutes(h, event)...)
+		routes = append(routes, subscriberRoutes(h, event)...)
 	}
 	return routes
 }
 
-func houseRoutes(h *merchant.Merchant, event string) []Route {
+func subscriberRoutes(h *merchant.Merchant, event string) []Route {
 	if h.Broken {
-		return []Route{{To: h.ID, House: true, Channel: Unrouted}}
+		return []Route{{To: h.Recipient(), Channel: Unrouted}}
 	}
-	return reach(h, event, Route{To: h.ID, House: true})
+	return reach(h, event, Route{To: h.Recipient()})
 }
 
 func ownRoutes(m *merchant.Merchant, event, own string) []Route {
 	if m.Broken {
-		return []Route{{To: m.ID, Channel: Unrouted, URL: own}}
+		return []Route{{To: m.Recipient(), Channel: Unrouted, URL: own}}
 	}
-	to := Route{To: m.ID}
+	to := Route{To: m.Recipient()}
 	if !m.Wants(event) {
-		return []Route{{To: m.ID, Channel: Webhook, URL: own, Skip: SwitchedOff}}
+		return []Route{{To: m.Recipient(), Channel: Webhook, URL: own, Skip: SwitchedOff}}
 	}
 	routes := reach(m, event, to)
 	if own != "" {
 		routes = slices.DeleteFunc(routes, func(r Route) bool { return r.Channel == Webhook })
-		routes = slices.Insert(routes, 0, Route{To: m.ID, Channel: Webhook, URL: own})
+		routes = slices.Insert(routes, 0, Route{To: m.Recipient(), Channel: Webhook, URL: own})
 	}
 	if len(routes) == 0 {
-		return []Route{{To: m.ID, Channel: Webhook, Skip: NoAddress}}
+		return []Route{{To: m.Recipient(), Channel: Webhook, Skip: NoAddress}}
 	}
 	return routes
 }
@@ -116,7 +116,7 @@ func OrderStatus(newestFirst []Delivery, parked bool) string {
 	var event int64
 	worst := 0
 	for _, d := range newestFirst {
-		if d.House || d.Status == Skipped || event != 0 && d.EventID != event {
+		if d.Recipient().IsSubscriber() || d.Status == Skipped || event != 0 && d.EventID != event {
 			continue
 		}
 		word := string(d.Status)

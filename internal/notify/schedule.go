@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"backstop/internal/merchant"
 )
 
 // Schedule is how long to wait after each failed attempt: entry n-1 is the wait
@@ -160,4 +162,41 @@ func (s *Schedule) decode(decode func(any) error) error {
 	parsed, err := ParseSchedule(text)
 	*s = parsed
 	return err
+}
+
+// After is the wait after the given attempt of a delivery whose schedule counts
+// from attempt scheduleFrom on; false means that the schedule is used up. What is
+// sent and what people are told both come from here.
+func (s Schedule) After(attempt, scheduleFrom int64) (time.Duration, bool) {
+	return s.Wait(int(attempt - scheduleFrom))
+}
+
+// LastAt is about when the last attempt begins if all fail: the given attempt
+// begins at the moment at (Unix µs), and how long attempts take is not known.
+func (s Schedule) LastAt(at, attempt, scheduleFrom int64) int64 {
+	for {
+		wait, more := s.After(attempt, scheduleFrom)
+		if !more {
+			return at
+		}
+		at += wait.Microseconds()
+		attempt++
+	}
+}
+
+// ScheduleOf is the schedule by which a merchant's notifications are repeated; a
+// merchant that is unknown or disabled has the default one, as in sending.
+func ScheduleOf(m *merchant.Merchant) Schedule {
+	if m == nil || m.Disabled || m.Broken {
+		return Day()
+	}
+	return waitsOf(m.Settings)
+}
+
+func waitsOf(s merchant.Settings) Schedule {
+	waits := make(Schedule, len(s.WaitsMS))
+	for i, ms := range s.WaitsMS {
+		waits[i] = time.Duration(ms) * time.Millisecond
+	}
+	return waits
 }

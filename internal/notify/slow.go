@@ -7,16 +7,19 @@ import (
 	"slices"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
 )
 
-// slowMost bounds what one node tells of its slow merchants.
-const slowMost = 1000
+// maxSlow bounds what one node publishes of its slow merchants.
+const maxSlow = 1000
 
-// TellSlow tells all nodes which merchants this one tells in its slow pool. It is
-// for the tick, and writes only when that has changed.
-func (d *Dispatcher) TellSlow(ctx context.Context) error {
-	now := d.slowHere()
-	if slices.Equal(now, d.told) {
+// PublishSlow lets all nodes know which merchants this one notifies in its slow pool. It
+// is for the tick, and writes only when that has changed.
+func (d *Dispatcher) PublishSlow(ctx context.Context) error {
+	now := d.slots.SlowLanes()
+	metric.SlowMerchants.Set(float64(len(now)))
+	now = now[:min(len(now), maxSlow)]
+	if slices.Equal(now, d.publishedSlow) {
 		return nil
 	}
 	text := ""
@@ -28,27 +31,13 @@ func (d *Dispatcher) TellSlow(ctx context.Context) error {
 		text = string(list)
 	}
 	if _, err := d.o.DB.NewRaw("UPDATE nodes SET slow = ? WHERE boot = ?", text, d.o.DB.Boot()).Exec(ctx); err != nil {
-		return fmt.Errorf("tell of slow merchants: %w", err)
+		return fmt.Errorf("publish slow merchants: %w", err)
 	}
-	d.told = now
+	d.publishedSlow = now
 	return nil
 }
 
-// slowHere are this node's slow merchants by id, as many as are told.
-func (d *Dispatcher) slowHere() []int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var ids []int64
-	for id, l := range d.lanes {
-		if l.slow {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids[:min(len(ids), slowMost)]
-}
-
-// SlowMerchants are those that any living node tells in its slow pool, by id.
+// SlowMerchants are those that any running node notifies in its slow pool, by id.
 func SlowMerchants(ctx context.Context, d *db.DB) ([]int64, error) {
 	var lists []string
 	err := d.Read.NewRaw("SELECT slow FROM nodes WHERE slow <> '' AND seen_at > ?", d.Now()-db.NodeGone.Microseconds()).Scan(ctx, &lists)

@@ -35,7 +35,7 @@ func TestAllNodesKnowWhoIsSlow(t *testing.T) {
 		}
 		tell := func(want ...int64) {
 			t.Helper()
-			if err := disp.TellSlow(t.Context()); err != nil {
+			if err := disp.PublishSlow(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := notify.SlowMerchants(t.Context(), d); err != nil || !slices.Equal(got, want) {

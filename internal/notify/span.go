@@ -6,9 +6,6 @@ import (
 	"backstop/internal/base/trace"
 )
 
-// spanOf begins to follow one attempt, where the payment behind it is followed.
-func (d *Dispatcher) spanOf(c claimed) *trace.Span { return d.o.Tracer.Continue(c.Trace, "delivery") }
-
 // endSpan says what came of the attempt. Of the address only the host is said: the
 // rest may hold a secret of the merchant's.
 func endSpan(span *trace.Span, c claimed, msg Message, res Result) {

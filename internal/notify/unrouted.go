@@ -9,60 +9,51 @@ import (
 )
 
 // Unrouted is the channel of a delivery that was created while the row of who it is for
-// could not be read: it stands for all that the event would have had.
+// could not be read: it is instead of all that the event would have had.
 const Unrouted = "unrouted"
 
-// route gives an unrouted delivery the ways that its event has now. It becomes the
+// route gives an unrouted delivery the routes that its event has now. It becomes the
 // first of them, others are created beside it, and all are due: no attempt is counted.
-func (d *Dispatcher) route(t *ticket, c claimed, m *merchant.Merchant) {
+func (s *sender) route(c claimed, m *merchant.Merchant) error {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	routes := []Route{{To: m.ID, House: m.House, Channel: Webhook, URL: c.URL, Skip: SwitchedOff}}
-	err := d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+	routes := []Route{{To: m.Recipient(), Channel: Webhook, URL: c.URL, Skip: SwitchedOff}}
+	return s.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if !m.House {
 			routes = ownRoutes(m, c.EventType, c.URL)
-		} else if follows, err := d.follows(ctx, tx, m, c); err != nil {
+		} else if follows, err := s.follows(ctx, tx, m, c); err != nil {
 			return err
 		} else if follows {
-			routes = houseRoutes(m, c.EventType)
+			routes = subscriberRoutes(m, c.EventType)
 		}
-		return d.writeRoutes(ctx, tx, c, routes)
+		return s.writeRoutes(ctx, tx, c, routes)
 	})
-	if err != nil {
-		d.o.Log.Error("route a delivery", "notification", c.publicID(), "error", db.Explain(err))
-		d.handBack(t, c)
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t.lane.more = true
-	d.release(t)
 }
 
-// follows says whether a system of the house is told of the merchant whose event it is.
-func (d *Dispatcher) follows(ctx context.Context, tx db.Tx, m *merchant.Merchant, c claimed) (bool, error) {
+// follows says whether a subscriber is notified of the merchant whose event it is.
+func (s *sender) follows(ctx context.Context, tx db.Tx, m *merchant.Merchant, c claimed) (bool, error) {
 	var of int64
 	if err := tx.NewRaw("SELECT merchant_id FROM events WHERE id = ?", c.EventID).Scan(ctx, &of); err != nil {
 		return false, err
 	}
-	sells := d.o.Book().ByID(of)
+	sells := s.o.Book().ByID(of)
 	return sells != nil && m.Subscribes(sells.Code, c.EventType), nil
 }
 
-func (d *Dispatcher) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []Route) error {
-	now := d.o.DB.Now()
+func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []Route) error {
+	now := s.o.DB.Now()
 	fact := Fact{SubjectID: c.SubjectID, Type: c.EventType, Currency: c.Currency, Amount: c.Amount, Trace: c.Trace}
 	all := make([]Delivery, len(routes))
 	for i, r := range routes {
 		all[i] = r.delivery(&fact, now)
-		all[i].ID, all[i].EventID, all[i].Shared = d.o.DB.NewID(), c.EventID, len(routes) > 1 && !c.House
+		all[i].ID, all[i].EventID, all[i].Shared = s.o.DB.NewID(), c.EventID, len(routes) > 1 && !c.House
 		all[i].CreatedAt, all[i].Counted = c.CreatedAt, c.Counted && r.Skip == "" // the event is as old as it was
 	}
 	first := all[0]
 	res, err := tx.NewRaw("UPDATE deliveries SET channel = ?, endpoint = ?, url = ?, status = ?, last_class = ?, next_at = ?, finished_at = ?,"+
 		" shared = ?, counted = ?, attempts = attempts - 1, lease_owner = 0 WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
 		first.Channel, first.Endpoint, first.URL, first.Status, first.LastClass, first.NextAt, first.FinishedAt,
-		first.Shared, first.Counted, c.ID, c.Attempts, d.o.DB.Boot(), Sending).Exec(ctx)
+		first.Shared, first.Counted, c.ID, c.Attempts, s.o.DB.Boot(), Sending).Exec(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,6 +74,6 @@ func (d *Dispatcher) writeRoutes(ctx context.Context, tx db.Tx, c claimed, route
 	if c.Counted {
 		untold.Unraised(c.CreatedAt, c.Currency, c.Amount)
 	}
-	untold.Write(w, d.o.DB)
+	untold.Write(w, s.o.DB)
 	return w.Exec(ctx)
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"backstop/internal/base/money"
+	"backstop/internal/base/text"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
@@ -27,12 +29,12 @@ type decision struct {
 }
 
 // pass and fail note the checks that only the core can do.
-func (d *decision) pass(name, format string, args ...any) {
-	d.steps = append(d.steps, supplier.Step{Name: name, OK: true, Detail: fmt.Sprintf(format, args...)})
+func (d *decision) pass(name string, code text.Code) {
+	d.steps = append(d.steps, supplier.Step{Name: name, OK: true, Said: code.Say()})
 }
 
-func (d *decision) fail(name, format string, args ...any) {
-	d.steps = append(d.steps, supplier.Step{Name: name, OK: false, Detail: fmt.Sprintf(format, args...)})
+func (d *decision) fail(name string, code text.Code, args ...any) {
+	d.steps = append(d.steps, supplier.Step{Name: name, Said: code.Say(args...)})
 }
 
 // decide reads a message against the order: first the order, then the account,
@@ -45,18 +47,18 @@ func (b *batch) decide(m *Message) decision {
 		d.digest = m.digest("unreadable " + m.bodySum())
 		d.before = b.before(m, d.digest)
 		d.result = m.Unreadable.Result
-		d.except(m, m.Unreadable.Kind, map[string]any{"reason": m.Unreadable.Reason})
+		d.except(m, m.Unreadable.Kind, map[string]any{"reason": m.Unreadable.Reason.Error(), "said": m.Unreadable.Reason})
 		return d
 	}
 	account := b.wrongAccount(m, d.order)
 	if b.isRepeat(m, &d, account) {
 		d.outcome = Repeat
-		d.pass("repeat", "the same message was taken before")
+		d.pass("repeat", stepRepeat)
 		return d
 	}
 	switch c.Status {
 	case supplier.Other:
-		d.pass("status", "%q moves no order", c.RawStatus)
+		d.pass("status", stepNoMove)
 		return d
 	case supplier.Unknown:
 		d.exceptUnknown(m)
@@ -66,20 +68,20 @@ func (b *batch) decide(m *Message) decision {
 		return d
 	}
 	if d.order == nil {
-		d.fail("order", "no order has the reference %q", m.orderRef())
+		d.fail("order", stepNoOrder, strconv.Quote(m.orderRef()))
 		d.except(m, exception.UnknownOrder, map[string]any{"status": c.RawStatus})
 		return d
 	}
-	d.pass("order", "%s is %s, version %d", d.order.OrderNo, d.order.Status, d.order.Version)
+	d.pass("order", stepOrder)
 	if account != nil {
-		d.fail("account", "%s is %q, not %q", account.field, account.got, account.want)
+		d.fail("account", stepAccount, account.field, strconv.Quote(account.got), strconv.Quote(account.want))
 		d.except(m, exception.AccountMismatch, map[string]any{"field": account.field, "got": account.got, "want": account.want})
 		return d
 	}
-	d.pass("account", "the message is for our account")
+	d.pass("account", stepOurs)
 	switch c.Status {
 	case supplier.Refunded:
-		d.fail("refund", "no refund of ours is known")
+		d.fail("refund", stepNoRefund)
 		d.except(m, exception.UnknownRefund, map[string]any{"refund_no": c.RefundNo, "status": c.RawStatus})
 	case supplier.Closed:
 		b.decideClosed(m, &d)
@@ -165,39 +167,39 @@ func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 func (b *batch) decidePaid(m *Message, d *decision) {
 	c, o, waive := m.Content, d.order, m.Source.Waive
 	if c.Currency != o.Currency {
-		d.fail("currency", "%s, not %s", c.Currency, o.Currency)
+		d.fail("currency", stepNot, c.Currency, o.Currency)
 		d.except(m, exception.CurrencyMismatch, map[string]any{"got": c.Currency, "want": o.Currency})
 		return
 	}
 	if c.Amount != o.Amount && !(waive.Amount && c.Amount > 0) {
-		d.fail("amount", "%s, not %s %s", money.Format(c.Amount, c.Currency), money.Format(o.Amount, o.Currency), o.Currency)
+		d.fail("amount", stepNot, money.Format(c.Amount, c.Currency), money.Format(o.Amount, o.Currency)+" "+o.Currency)
 		d.except(m, exception.AmountMismatch, map[string]any{"got": c.Amount, "want": o.Amount, "difference": c.Amount - o.Amount})
 		return
 	}
-	d.pass("amount", "%s %s", money.Format(c.Amount, c.Currency), c.Currency)
+	d.pass("amount", stepAmount)
 	by := b.trades[m.trade()] // the order that the money is booked for already
 	if by != 0 && by != o.ID {
-		d.fail("trade number", "%s has settled another order", c.TradeNo)
+		d.fail("trade number", stepSettled, c.TradeNo)
 		d.except(m, exception.DuplicatePayment, map[string]any{"settled_order_id": fmt.Sprint(by)})
 		return
 	}
 	switch {
 	case o.Status == order.Paid && o.SupplierTradeNo == c.TradeNo:
 		d.outcome = Repeat
-		d.pass("state", "paid already by the same trade number")
+		d.pass("state", stepSameTrade)
 	case o.Status.Open() || o.Status != order.Paid && waive.Late:
 		d.outcome, d.to = Paid, order.Paid
 		d.attempt = b.attemptFor(m, o, Succeeded)
-		d.pass("state", "%s may become paid", o.Status)
+		d.pass("state", stepMayPay)
 	case by != 0 && m.Source.Record == nil:
 		d.outcome = Repeat
-		d.pass("state", "the money is an exception already")
+		d.pass("state", stepException)
 	case o.Status == order.Paid:
-		d.fail("state", "paid already by trade number %s", o.SupplierTradeNo)
+		d.fail("state", stepPaidBy, o.SupplierTradeNo)
 		d.attempt = b.attemptFor(m, o, SucceededSurplus)
 		d.except(m, exception.DuplicatePayment, map[string]any{"first_trade_no": o.SupplierTradeNo})
 	default:
-		d.fail("state", "%s: the money came late", o.Status)
+		d.fail("state", stepLate, o.Status)
 		d.attempt = b.attemptFor(m, o, SucceededSurplus)
 		d.except(m, exception.LatePayment, map[string]any{"status": o.Status, "close_reason": o.CloseReason})
 	}
@@ -209,7 +211,7 @@ func (b *batch) decideFailed(m *Message, d *decision) {
 	c, o := m.Content, d.order
 	d.outcome = FailedTry
 	if !c.Final || !o.Status.Open() {
-		d.pass("state", "%q moves nothing of a %s order", c.RawStatus, o.Status)
+		d.pass("state", stepNothing)
 		return
 	}
 	d.attempt = b.attemptFor(m, o, AttemptFailed)
@@ -217,7 +219,7 @@ func (b *batch) decideFailed(m *Message, d *decision) {
 		return
 	}
 	d.outcome, d.to = OrderFailed, order.Failed
-	d.pass("state", "the last attempt failed for good")
+	d.pass("state", stepFailed)
 }
 
 // decideClosed: an attempt that can never be paid any more takes its order with it,
@@ -226,12 +228,12 @@ func (b *batch) decideFailed(m *Message, d *decision) {
 func (b *batch) decideClosed(m *Message, d *decision) {
 	c, o := m.Content, d.order
 	if _, paid := b.trades[m.trade()]; paid && c.Reverses {
-		d.fail("refund", "no refund of ours is known")
+		d.fail("refund", stepNoRefund)
 		d.except(m, exception.UnknownRefund, map[string]any{"status": c.RawStatus})
 		return
 	}
 	if !o.Status.Open() {
-		d.pass("state", "%q moves nothing of a %s order", c.RawStatus, o.Status)
+		d.pass("state", stepNothing)
 		return
 	}
 	d.attempt = b.attemptFor(m, o, AttemptClosed)
@@ -240,14 +242,14 @@ func (b *batch) decideClosed(m *Message, d *decision) {
 		return
 	}
 	d.outcome, d.to = OrderClosed, order.Closed
-	d.pass("state", "the supplier closed the last attempt")
+	d.pass("state", stepClosed)
 }
 
 // othersOpen says whether money may still come of another attempt at the order.
 func (b *batch) othersOpen(d *decision) bool {
 	for _, a := range b.attempts[d.order.ID] {
 		if a.open() && a.SupplierRef != d.attempt.SupplierRef {
-			d.pass("state", "another attempt may still succeed")
+			d.pass("state", stepOther)
 			return true
 		}
 	}
@@ -259,11 +261,11 @@ func (b *batch) othersOpen(d *decision) bool {
 func (d *decision) exceptDispute(m *Message, now int64) {
 	c := m.Content
 	if d.order == nil {
-		d.fail("order", "no order was paid by the trade number %q", c.TradeNo)
+		d.fail("order", stepNoTrade, strconv.Quote(c.TradeNo))
 	} else {
-		d.pass("order", "%s is %s, version %d", d.order.OrderNo, d.order.Status, d.order.Version)
+		d.pass("order", stepOrder)
 	}
-	d.fail("dispute", "the buyer disputes the payment: %s, %s", cmp.Or(c.Dispute.Reason, "–"), cmp.Or(c.Dispute.Status, "–"))
+	d.fail("dispute", stepDispute, cmp.Or(c.Dispute.Reason, "–"), cmp.Or(c.Dispute.Status, "–"))
 	detail := map[string]any{"type": c.RawStatus, "dispute_no": c.Dispute.No, "reason": c.Dispute.Reason, "status": c.Dispute.Status}
 	if !c.Dispute.DueBy.IsZero() {
 		detail["due_by"] = c.Dispute.DueBy.UTC().Format(time.RFC3339)
@@ -287,7 +289,7 @@ const noWord = "(none)"
 // detail names the newest example.
 func (d *decision) exceptUnknown(m *Message) {
 	c := m.Content
-	d.fail("status", "%q is not among the words that the adapter knows", c.RawStatus)
+	d.fail("status", stepUnknown, strconv.Quote(c.RawStatus))
 	word := cmp.Or(c.RawStatus, noWord)
 	d.except(m, exception.UnknownEvent, map[string]any{"type": word, "order_no": c.OrderRef})
 	d.exception.Subject = word

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/text"
 	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
@@ -283,7 +286,7 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := f.Callback("", "", 0)
 		r.Content.EventKey = "ev-1"
-		r.Unreadable = &supplier.Unreadable{Kind: exception.DecryptFailed, Result: supplier.InternalFailed, Reason: "wrong key"}
+		r.Unreadable = &supplier.Unreadable{Kind: exception.DecryptFailed, Result: supplier.InternalFailed, Reason: new(text.Codes).New("test.key", text.Text{ZH: "密钥错误", EN: "wrong key"}).Say()}
 		for range 3 {
 			if out := take(t, f, r); out.Name != exception.DecryptFailed || out.Result != supplier.InternalFailed {
 				t.Errorf("%+v", out)
@@ -312,7 +315,7 @@ func TestEachRefundAndEachUnreadableMessageIsAnExceptionOfItsOwn(t *testing.T) {
 		for _, body := range []string{"{", "[", "["} { // the last one is sent again
 			r := f.Callback("", "", 0)
 			r.Content, r.Source.Record.Body = supplier.Callback{}, []byte(body)
-			r.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Result: supplier.Malformed, Reason: "odd"}
+			r.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Result: supplier.Malformed, Reason: new(text.Codes).New("test.odd", text.Text{ZH: "异常", EN: "odd"}).Say()}
 			take(t, f, r)
 		}
 		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", exception.Malformed)
@@ -636,8 +639,12 @@ func TestTheStepOfAnAmountIsMoney(t *testing.T) {
 		if err := f.DB.NewRaw("SELECT steps FROM callbacks ORDER BY id").Scan(t.Context(), &steps); err != nil || len(steps) != 2 {
 			t.Fatalf("%d callbacks: %v", len(steps), err)
 		}
-		for i, want := range []string{"0.05, not 19.99 CNY", "19.99 CNY"} {
-			if !strings.Contains(steps[i], `"`+want+`"`) {
+		for i, want := range []string{"0.05, not 19.99 CNY", "as ordered"} {
+			var all []supplier.Step
+			if err := json.Unmarshal([]byte(steps[i]), &all); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(all, func(s supplier.Step) bool { return s.Name == "amount" && s.Text(text.Join(&payment.Texts)) == want }) {
 				t.Errorf("the steps are %s, want %s", steps[i], want)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/text"
 	"backstop/internal/exception"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -65,7 +66,7 @@ func TestRepeatsOfWhatCannotBeReadKeepOneRecord(t *testing.T) {
 		message := func(body string) *payment.Message {
 			r := f.Callback("", "", 0)
 			r.Content.EventKey, r.Source.Record.Body = "", []byte(body)
-			r.Unreadable = &supplier.Unreadable{Kind: exception.DecryptFailed, Result: supplier.InternalFailed, Reason: "wrong key"}
+			r.Unreadable = &supplier.Unreadable{Kind: exception.DecryptFailed, Result: supplier.InternalFailed, Reason: new(text.Codes).New("test.key", text.Text{ZH: "密钥错误", EN: "wrong key"}).Say()}
 			return r
 		}
 		for range 10 {

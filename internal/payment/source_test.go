@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"backstop/internal/base/text"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -158,7 +159,7 @@ func TestAnAnswerThatCannotBeReadIsOneException(t *testing.T) {
 		for range 2 {
 			m := answer(f, o.OrderNo, "", 0)
 			m.Content = supplier.Callback{OrderRef: o.OrderNo}
-			m.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Reason: "odd"}
+			m.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Reason: new(text.Codes).New("test.odd", text.Text{ZH: "异常", EN: "odd"}).Say()}
 			if out := take(t, f, m); out.Name != exception.Malformed {
 				t.Errorf("%+v", out)
 			}

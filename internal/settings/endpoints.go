@@ -102,23 +102,15 @@ func mapEndpoints(owner EndpointOwner, all []merchant.Endpoint, change func(seal
 
 // addressKey names one address of a merchant or subscription.
 type addressKey struct {
-	Owner    int64
+	OwnerID  int64
 	Endpoint string
 }
 
-// disabled reads the addresses to which nothing is sent.
-func (s *Store) disabled(ctx context.Context, q bun.IDB) (map[addressKey]bool, error) {
-	var rows []struct {
-		OwnerID  int64
-		Endpoint string
-	}
-	err := q.NewRaw("SELECT owner_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL").Scan(ctx, &rows)
+// disabledAddresses reads the addresses to which nothing is sent.
+func disabledAddresses(ctx context.Context, q bun.IDB) (all []addressKey, err error) {
+	err = q.NewRaw("SELECT owner_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL ORDER BY owner_id, endpoint").Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read disabled addresses: %w", err)
-	}
-	all := make(map[addressKey]bool, len(rows))
-	for _, r := range rows {
-		all[addressKey{r.OwnerID, r.Endpoint}] = true
 	}
 	return all, nil
 }

@@ -183,58 +183,9 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 	}, nil
 }
 
-// configPlace is where a secret field of a supplier's config is sealed.
-func configPlace(code, field string) seal.Place {
-	return seal.Place{Table: "suppliers", Row: code, Field: "config." + field}
-}
-
 // SecretPlace is where a merchant's signing secrets are sealed.
 func SecretPlace(code string) seal.Place {
 	return seal.Place{Table: "merchants", Row: code, Field: "signing_secret"}
-}
-
-// SealConfig seals the secret fields of a supplier's config: a text, or each text
-// of a list.
-func SealConfig(kind supplier.Kind, keys *seal.Keyring, code string, config json.RawMessage) (json.RawMessage, error) {
-	return mapSecrets(kind, config, func(field, v string) (string, error) {
-		return keys.Seal(configPlace(code, field), []byte(v)), nil
-	})
-}
-
-// OpenConfig is a supplier's config with its secret fields readable.
-func OpenConfig(kinds supplier.Kinds, keys *seal.Keyring, r SupplierRow) (json.RawMessage, error) {
-	kind, err := kinds.Find(r.Kind)
-	if err != nil {
-		return nil, err
-	}
-	return mapSecrets(kind, r.Config, func(field, v string) (string, error) {
-		plain, err := keys.Open(configPlace(r.Code, field), v)
-		return string(plain), err
-	})
-}
-
-func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v string) (string, error)) (json.RawMessage, error) {
-	var fields map[string]any
-	if err := json.Unmarshal(config, &fields); err != nil {
-		return nil, fmt.Errorf("config: %w", err)
-	}
-	for _, field := range kind.Secrets {
-		var err error
-		switch v := fields[field].(type) {
-		case string:
-			fields[field], err = change(field, v)
-		case []any:
-			for i := range v {
-				if text, ok := v[i].(string); ok && err == nil {
-					v[i], err = change(field, text)
-				}
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("config.%s: %w", field, err)
-		}
-	}
-	return json.Marshal(fields)
 }
 
 // merchants loads all merchants. One whose row cannot be read is marked and logged: the
@@ -244,9 +195,13 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Book, error
 	if err != nil {
 		return nil, err
 	}
-	disabled, err := s.disabled(ctx, q)
+	addresses, err := disabledAddresses(ctx, q)
 	if err != nil {
 		return nil, err
+	}
+	disabled := make(map[addressKey]bool, len(addresses))
+	for _, a := range addresses {
+		disabled[a] = true
 	}
 	all := make([]*merchant.Merchant, 0, len(rows))
 	hashes := make(map[int64]string, len(rows))

@@ -2,10 +2,11 @@ package supplier
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
+	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 )
 
@@ -15,6 +16,13 @@ const maxForwarded = 2048
 
 // ErrForwarded says that X-Forwarded-For cannot be believed: deny.
 var ErrForwarded = errors.New("X-Forwarded-For is malformed")
+
+// badForwarded is ErrForwarded with what is wrong.
+type badForwarded struct{ text.Said }
+
+func (e badForwarded) Is(target error) bool { return target == ErrForwarded }
+
+func (e badForwarded) Unwrap() error { return e.Said }
 
 // ClientAddr returns the address that a request really came from: the nearest
 // one that is not a trusted proxy. remote is the peer of the connection, xff the
@@ -29,7 +37,7 @@ var ErrForwarded = errors.New("X-Forwarded-For is malformed")
 // without zone and unmapped (::ffff:1.2.3.4 is 1.2.3.4).
 func ClientAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) (netip.Addr, error) {
 	if !remote.IsValid() {
-		return netip.Addr{}, errors.New("the connection has no address")
+		return netip.Addr{}, noAddress.Say()
 	}
 	client := plain(remote)
 	if !within(trusted, client) {
@@ -37,7 +45,7 @@ func ClientAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) (netip.
 	}
 	chain := strings.Join(xff, ",")
 	if len(chain) > maxForwarded {
-		return netip.Addr{}, fmt.Errorf("%w: longer than %d bytes", ErrForwarded, maxForwarded)
+		return netip.Addr{}, badForwarded{forwardedLong.Say(maxForwarded)}
 	}
 	if strings.Trim(chain, " \t") == "" {
 		return client, nil
@@ -76,24 +84,24 @@ func NearestAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) netip.
 // parseHop reads an address as proxies write it: bare, IPv4 with a port, IPv6 in
 // brackets with or without one. A zone only means something on a link-local
 // address.
-func parseHop(text string) (netip.Addr, error) {
+func parseHop(hop string) (netip.Addr, error) {
 	var addr netip.Addr
 	var err error
 	switch {
-	case strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]"):
-		addr, err = netip.ParseAddr(text[1 : len(text)-1])
+	case strings.HasPrefix(hop, "[") && strings.HasSuffix(hop, "]"):
+		addr, err = netip.ParseAddr(hop[1 : len(hop)-1])
 		if addr.Is4() {
 			err = ErrForwarded // brackets are IPv6's
 		}
-	case strings.HasPrefix(text, "["), strings.Count(text, ":") == 1:
+	case strings.HasPrefix(hop, "["), strings.Count(hop, ":") == 1:
 		var withPort netip.AddrPort
-		withPort, err = netip.ParseAddrPort(text)
+		withPort, err = netip.ParseAddrPort(hop)
 		addr = withPort.Addr()
 	default:
-		addr, err = netip.ParseAddr(text)
+		addr, err = netip.ParseAddr(hop)
 	}
 	if err != nil || addr.Zone() != "" && !addr.IsLinkLocalUnicast() {
-		return netip.Addr{}, fmt.Errorf("%w: %q is not an address", ErrForwarded, textlimit.Clip(text, nameMost))
+		return netip.Addr{}, badForwarded{forwardedHop.Say(strconv.Quote(textlimit.Clip(hop, nameMost)))}
 	}
 	return plain(addr), nil
 }

@@ -24,16 +24,16 @@ func CheckWindow(t *Trace, at, now time.Time, window time.Duration) error {
 	age := now.Sub(at)
 	switch {
 	case at.IsZero():
-		t.Fail(step, "the message has no time")
-		return RefuseSignature("the message has no time")
+		t.Fail(step, noTime)
+		return RefuseSignature(noTime)
 	case at.Before(now.Add(-window)):
-		t.Fail(step, "signed %s ago, %s allowed", age.Round(time.Second), window)
-		return RefuseSignature("signed %s ago, %s allowed", age.Round(time.Second), window)
+		t.Fail(step, tooOld, age.Round(time.Second), window)
+		return RefuseSignature(tooOld, age.Round(time.Second), window)
 	case at.After(now.Add(window)):
-		t.Fail(step, "signed %s in the future, %s allowed", (-age).Round(time.Second), window)
-		return RefuseSignature("signed %s in the future, %s allowed", (-age).Round(time.Second), window)
+		t.Fail(step, tooEarly, (-age).Round(time.Second), window)
+		return RefuseSignature(tooEarly, (-age).Round(time.Second), window)
 	}
-	t.Pass(step, "signed %s before it arrived, %s allowed", age.Round(time.Millisecond), window)
+	t.Pass(step, inTime)
 	return nil
 }
 
@@ -47,9 +47,9 @@ func DecodeConfig(raw json.RawMessage, into any) error {
 	}
 	if f := findFlaw(raw); f != nil {
 		if f.path == "" {
-			return fmt.Errorf("config %s", f.problem)
+			return fmt.Errorf("config %s", f.problem.EN)
 		}
-		return &FieldError{Field: f.path, Problem: f.problem}
+		return &FieldError{Field: f.path, Problem: f.problem.EN}
 	}
 	if err := knownFields(raw, reflect.TypeOf(into).Elem(), ""); err != nil {
 		return err

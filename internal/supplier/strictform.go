@@ -1,8 +1,8 @@
 package supplier
 
 import (
-	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -30,7 +30,7 @@ func ParseForm(raw string) (map[string]string, error) {
 			continue
 		}
 		if strings.Contains(pair, ";") {
-			return nil, RefuseMalformed("semicolon in the parameters: not a separator")
+			return nil, RefuseMalformed(semicolon)
 		}
 		encodedName, encodedValue, _ := strings.Cut(pair, "=")
 		name, err := unescape(encodedName)
@@ -42,16 +42,16 @@ func ParseForm(raw string) (map[string]string, error) {
 			return nil, err
 		}
 		if name == "" {
-			return nil, RefuseMalformed("a parameter has no name")
+			return nil, RefuseMalformed(noName)
 		}
 		if strings.ContainsAny(name, "&=") {
-			return nil, RefuseMalformed("a parameter's name holds & or =")
+			return nil, RefuseMalformed(oddName)
 		}
 		if _, twice := fields[name]; twice {
-			return nil, RefuseMalformed("parameter %q occurs more than once", textlimit.Clip(name, nameMost))
+			return nil, RefuseMalformed(nameTwice, strconv.Quote(textlimit.Clip(name, nameMost)))
 		}
 		if len(fields) == MaxFields {
-			return nil, RefuseMalformed("more than %d parameters", MaxFields)
+			return nil, RefuseMalformed(tooManyFields, MaxFields)
 		}
 		fields[name] = value
 	}
@@ -68,7 +68,7 @@ func ParseForm(raw string) (map[string]string, error) {
 func CheckCut(value string, read []string) error {
 	for _, name := range read {
 		if strings.Contains(value, "&"+name+"=") {
-			return fmt.Errorf("the value of a parameter holds %q: the signature allows another reading", "&"+name+"=")
+			return otherReading.Say(strconv.Quote("&" + name + "="))
 		}
 	}
 	return nil
@@ -77,13 +77,13 @@ func CheckCut(value string, read []string) error {
 func unescape(s string) (string, error) {
 	plain, err := url.QueryUnescape(s)
 	if err != nil {
-		return "", RefuseMalformed("broken percent escape in the parameters")
+		return "", RefuseMalformed(badEscape)
 	}
 	if !utf8.ValidString(plain) {
-		return "", RefuseMalformed("the parameters are not valid UTF-8")
+		return "", RefuseMalformed(formNotUTF8)
 	}
 	if strings.ContainsRune(plain, 0) {
-		return "", RefuseMalformed("NUL in the parameters")
+		return "", RefuseMalformed(formNUL)
 	}
 	return plain, nil
 }

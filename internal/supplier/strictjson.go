@@ -9,11 +9,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 )
 
 // MaxDepth bounds the nesting of JSON. A Stripe event, the deepest known, stays
-// below 15.
+// below 15. The text of tooDeep names it.
 const MaxDepth = 32
 
 // DecodeJSON reads one JSON value so that only one reading is possible. What
@@ -31,9 +32,9 @@ func DecodeJSON(raw []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		return RefuseMalformed("the JSON has a %s of the wrong type at %q", textlimit.Clip(wrong.Value, nameMost), textlimit.Clip(wrong.Field, nameMost))
+		return RefuseMalformed(jsonType, textlimit.Clip(wrong.Value, nameMost), strconv.Quote(textlimit.Clip(wrong.Field, nameMost)))
 	default:
-		return RefuseMalformed("the JSON does not have the expected form")
+		return RefuseMalformed(jsonForm)
 	}
 }
 
@@ -49,24 +50,27 @@ func CheckJSON(raw []byte) error {
 		return nil
 	}
 	if f.path == "" {
-		return RefuseMalformed("the JSON %s", f.problem)
+		return RefuseMalformed(jsonFlaw, f.problem)
 	}
-	return RefuseMalformed("the JSON %s at %q", f.problem, f.path)
+	return RefuseMalformed(jsonFlawAt, f.problem, strconv.Quote(f.path))
 }
 
 // flaw is where and why a JSON text is refused. The path is empty for the whole.
-type flaw struct{ path, problem string }
+type flaw struct {
+	path    string
+	problem text.Code
+}
 
 func findFlaw(raw []byte) *flaw {
 	switch {
 	case !utf8.Valid(raw):
-		return &flaw{problem: "is not valid UTF-8"}
+		return &flaw{problem: notUTF8}
 	case bytes.IndexByte(raw, 0) >= 0:
-		return &flaw{problem: "has a NUL"}
+		return &flaw{problem: hasNUL}
 	case !json.Valid(raw): // trailing data included
-		return &flaw{problem: "is not one well-formed value"}
+		return &flaw{problem: notOneValue}
 	case loneSurrogate(raw):
-		return &flaw{problem: "has half of a surrogate pair"}
+		return &flaw{problem: halfPair}
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -77,17 +81,17 @@ func findFlaw(raw []byte) *flaw {
 func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 	token, err := d.Token()
 	if err != nil {
-		return &flaw{path, "cannot be read"}
+		return &flaw{path, noReading}
 	}
 	if s, ok := token.(string); ok && strings.ContainsRune(s, 0) {
-		return &flaw{path, "has a NUL"}
+		return &flaw{path, hasNUL}
 	}
 	open, ok := token.(json.Delim)
 	if !ok {
 		return nil
 	}
 	if depth > MaxDepth {
-		return &flaw{textlimit.Clip(path, nameMost), "is nested more than " + strconv.Itoa(MaxDepth) + " deep"}
+		return &flaw{textlimit.Clip(path, nameMost), tooDeep}
 	}
 	seen := map[string]bool{}
 	for d.More() {
@@ -96,14 +100,14 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 			token, err := d.Token()
 			name, isName := token.(string)
 			if err != nil || !isName {
-				return &flaw{path, "cannot be read"}
+				return &flaw{path, noReading}
 			}
 			inner = join(path, name)
 			switch folded := fold(name); {
 			case strings.ContainsRune(name, 0):
-				return &flaw{path, "has a NUL in a name"}
+				return &flaw{path, nameNUL}
 			case seen[folded]:
-				return &flaw{inner, "has the same name more than once"}
+				return &flaw{inner, sameName}
 			default:
 				seen[folded] = true
 			}
@@ -113,7 +117,7 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return &flaw{path, "cannot be read"}
+		return &flaw{path, noReading}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func CheckUnsignedQuery(req *Request) error { return checkUnsigned(len(req.RawQu
 
 func checkUnsigned(n int) error {
 	if n > MaxUnsigned {
-		return RefuseMalformed("%d bytes are not covered by the signature; at most %d are taken", n, MaxUnsigned)
+		return RefuseMalformed(unsignedBytes, n, MaxUnsigned)
 	}
 	return nil
 }

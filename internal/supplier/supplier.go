@@ -11,11 +11,11 @@ package supplier
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"time"
 
+	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 )
 
@@ -175,20 +175,23 @@ type Reply struct {
 // Refused says that a message cannot be taken as coming from the supplier, or
 // cannot be read before that is known. Nothing of it may be believed.
 type Refused struct {
-	Result Result // BadSignature or Malformed
-	Reason string // for people; never holds a key or the whole request
+	Result Result    // BadSignature or Malformed
+	Reason text.Said // for people; never holds a key or the whole request
 }
 
-func (e *Refused) Error() string { return e.Reason }
+func (e *Refused) Error() string { return e.Reason.Error() }
+
+// Unwrap is the reason.
+func (e *Refused) Unwrap() error { return e.Reason }
 
 // RefuseSignature returns a *Refused for a signature that does not hold.
-func RefuseSignature(format string, args ...any) error {
-	return &Refused{Result: BadSignature, Reason: fmt.Sprintf(format, args...)}
+func RefuseSignature(code text.Code, args ...any) error {
+	return &Refused{Result: BadSignature, Reason: code.Say(args...)}
 }
 
 // RefuseMalformed returns a *Refused for a message that cannot be read.
-func RefuseMalformed(format string, args ...any) error {
-	return &Refused{Result: Malformed, Reason: fmt.Sprintf(format, args...)}
+func RefuseMalformed(code text.Code, args ...any) error {
+	return &Refused{Result: Malformed, Reason: code.Say(args...)}
 }
 
 // Unreadable says that a message is authentic but cannot be understood: money
@@ -197,18 +200,28 @@ func RefuseMalformed(format string, args ...any) error {
 type Unreadable struct {
 	Kind     string // "decrypt_failed" or "malformed"
 	Result   Result // what to answer: InternalFailed or Malformed
-	Reason   string
+	Reason   text.Said
 	Callback Callback
 }
 
-func (e *Unreadable) Error() string { return e.Reason }
+func (e *Unreadable) Error() string { return e.Reason.Error() }
 
-// Step is one verification step as people see it in the console.
+// Step is one verification step as people see it in the console: what was found, by
+// its code, with arguments where it failed.
 type Step struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
-	Detail string `json:"detail,omitempty"`
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	text.Said
+	Detail string `json:"detail,omitempty"`  // a sentence, in rows of before there were codes
 	TookUS int64  `json:"took_us,omitempty"` // µs since the step before; 0 = not measured
+}
+
+// Text says in English what was found.
+func (s Step) Text(known text.Catalog) string {
+	if s.Code == "" {
+		return s.Detail
+	}
+	return known.Say(s.Said, "en", nil)
 }
 
 // Trace collects the verification steps of one callback. Details are shown to
@@ -221,31 +234,41 @@ type Trace struct {
 // NewTrace begins a Trace that measures its steps; the zero Trace does not.
 func NewTrace() *Trace { return &Trace{last: time.Now()} }
 
-// maxDetail bounds one step's text: part of it may come from outside.
+// maxDetail bounds one argument of a step: it may come from outside.
 const maxDetail = 300
 
 // Pass notes a check that held.
-func (t *Trace) Pass(name, format string, args ...any) { t.add(name, true, format, args...) }
+func (t *Trace) Pass(name string, code text.Code) { t.add(name, true, code.Say()) }
 
 // Fail notes a check that did not hold.
-func (t *Trace) Fail(name, format string, args ...any) { t.add(name, false, format, args...) }
+func (t *Trace) Fail(name string, code text.Code, args ...any) { t.add(name, false, code.Say(args...)) }
 
-func (t *Trace) add(name string, ok bool, format string, args ...any) {
+// FailBy notes a check that did not hold, and why.
+func (t *Trace) FailBy(name string, err error) {
+	said := text.Of(err)
+	if said.Code == "" {
+		said = unexpected.Say(err)
+	}
+	t.add(name, false, said)
+}
+
+func (t *Trace) add(name string, ok bool, said text.Said) {
 	if t == nil {
 		return
 	}
-	detail := textlimit.Clip(fmt.Sprintf(format, args...), maxDetail)
 	var took int64
 	if !t.last.IsZero() {
 		now := time.Now()
 		took, t.last = now.Sub(t.last).Microseconds(), now
 	}
-	t.Steps = append(t.Steps, Step{Name: name, OK: ok, Detail: detail, TookUS: took})
+	t.Steps = append(t.Steps, Step{Name: name, OK: ok, Said: said.Map(func(arg string) string { return textlimit.Clip(arg, maxDetail) }), TookUS: took})
 }
 
 // Kind describes one kind of supplier to the registry.
 type Kind struct {
 	Name string // "wechatpay", "alipay", …
+	// Texts are what rows keep of this kind by a code.
+	Texts *text.Codes
 	// Secrets names the config fields that are sealed at rest.
 	Secrets []string
 	// New makes an adapter from the config of `apply` as JSON (unknown fields are

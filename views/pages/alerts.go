@@ -28,7 +28,11 @@ type AlertsData struct {
 	Typed func(field string) string
 }
 
-var alertStatesInOrder = alert.Moves.Words()
+// alertTexts is what the list of alerts says.
+var alertTexts = ui.ListTexts{
+	Title: text.Alerts, Icon: "circle-check", None: tAlertsNone, NoneHow: tAlertsNoneHow,
+	Fields: map[string]ui.Field{"state": ui.States(ui.AlertStates)},
+}
 
 var messageStates = map[string]ui.State{
 	alert.Waiting: {Kind: "info", Icon: "clock", Label: tMsgWaiting},

@@ -9,7 +9,7 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
-	"backstop/internal/console"
+	"backstop/internal/bulk"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/views/ui"
@@ -25,6 +25,12 @@ type AuditData struct {
 	Checked           bool
 	Extent            audit.Extent
 	Broken, KeyNeeded int64
+}
+
+// auditTexts is what the audit says.
+var auditTexts = ui.ListTexts{
+	Title: text.Audit, Icon: "scroll-text", None: tAuditNone, NoneHow: tAuditNoneHow,
+	Fields: map[string]ui.Field{"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText}, "id": {Label: text.Object}},
 }
 
 // reasonOf is what somebody gave as the reason of an act.
@@ -63,6 +69,8 @@ func paramOf(p *ui.Page, name, value string) string {
 		return p.T(outcomeWord(exception.Outcome(value)))
 	case "kind":
 		return p.T(ui.KindText(value))
+	case "state":
+		return p.T(planStates[value].Label)
 	}
 	return notify.Shown(value)
 }
@@ -88,7 +96,7 @@ func objectLink(r audit.Row) templ.SafeURL {
 
 // acts are the words of what people do, by the code that the audit keeps.
 var acts = map[string]text.Text{
-	console.ResendAct:          tActResend,
+	notify.ResendAct:           tActResend,
 	"order.note":               tActNote,
 	"order.unmask":             tActUnmask,
 	"order.evidence":           tActExport,
@@ -107,6 +115,7 @@ var acts = map[string]text.Text{
 	"exception.ignore":         tActIgnore,
 	"exception.reopen":         tActReopen,
 	"notification.resend_many": tActMany,
+	bulk.EndAct:                tActManyEnd,
 	"session.end_others":       tActEndOthers,
 	"settings.apply":           tActApply,
 	"orders.import":            tActImport,
@@ -124,7 +133,7 @@ var details = map[string]text.Text{
 	"role": tKeyRole, "scope": tKeyScope, "created": tKeyCreated, "changed": tKeyChanged, "opened": tKeyOpened,
 	"disabled": tKeyDisabled, "orders": tKeyOrders, "targets": tKeyTargets, "ended": tKeyEnded, "format": tKeyFormat,
 	"key_id": tKeyKey, "endpoint": tKeyEndpoint, "class": tKeyClass, "notification": tKeyNotified, "filter": tKeyFilter,
-	"notifications": tKeyCount, "number": text.Number, "hash": tKeyHash, "amounts": tKeyAmounts, "to": tKeyTo, "delivery": tKeyDelivery, "how": tKeyHow, "outcome": tKeyOutcome, "reference": tKeyProof, "amount": tKeyAmount, "kind": tKeyKind,
+	"notifications": tKeyCount, "number": text.Number, "hash": tKeyHash, "amounts": tKeyAmounts, "to": tKeyTo, "delivery": tKeyDelivery, "how": tKeyHow, "outcome": tKeyOutcome, "state": tKeyState, "reference": tKeyProof, "amount": tKeyAmount, "kind": tKeyKind,
 }
 
 func actWord(action string) text.Text {
@@ -177,6 +186,8 @@ var (
 	tKeyFilter      = text.Text{ZH: "筛选条件", EN: "filter"}
 	tKeyCount       = text.Text{ZH: "通知数", EN: "notifications"}
 	tKeyAmounts     = text.Text{ZH: "金额", EN: "amounts"}
+	tActManyEnd     = text.Text{ZH: "批量补单结束", EN: "a resend of many ended"}
+	tKeyState       = text.Text{ZH: "状态", EN: "state"}
 	tKeyOutcome     = text.Text{ZH: "处理结果", EN: "outcome"}
 	tKeyProof       = text.Text{ZH: "凭证号", EN: "reference"}
 	tKeyAmount      = text.Text{ZH: "金额", EN: "amount"}

@@ -3,8 +3,10 @@ package pages
 import (
 	"strconv"
 
+	"backstop/internal/act"
 	"backstop/internal/base/text"
-	"backstop/internal/compensation/batch"
+	"backstop/internal/bulk"
+	"backstop/internal/notify"
 	"backstop/internal/report"
 	"backstop/views/ui"
 
@@ -13,30 +15,29 @@ import (
 
 // PlanData is what the page of a plan shows.
 type PlanData struct {
-	*batch.Plan
-	Now   batch.Tally  // what came of what was taken up
-	Key   string       // of the form
-	Typed []report.Sum // the amounts that have to be typed
-	Mine  bool         // only who made it may run it
+	*bulk.Plan
+	Now  bulk.Tally // what came of what was taken up
+	Key  string     // of the form
+	Mine bool       // only who made it may run it
 }
 
-// TypedName is the field in which an amount is typed.
-func TypedName(s report.Sum) string { return "amount_" + s.Currency }
+// typedName is the field in which an amount is typed.
+func typedName(s report.Sum) string { return bulk.AmountField + s.Currency }
 
 // left is how many notifications a run would take up.
 func (d PlanData) left() int64 { return int64(len(d.IDs)) - d.Next }
 
 // begun says whether the plan was run.
-func (d PlanData) begun() bool { return d.State != batch.Planned }
+func (d PlanData) begun() bool { return d.State != bulk.Planned }
 
 // resultText counts what came of a plan by now.
 func (d PlanData) resultText(p *ui.Page) string {
-	return p.T(tPlanResult, ui.Count(d.Now.Count(batch.Notified)), ui.Count(d.Now.Count(batch.Refused)), ui.Count(d.Now.Count(batch.Waiting)))
+	return p.T(tPlanResult, ui.Count(d.Now.Count(notify.ResultNotified)), ui.Count(d.Now.Count(notify.ResultRefused)), ui.Count(d.Now.Count(notify.ResultWaiting)))
 }
 
 // resultKind is good only where all were notified.
 func (d PlanData) resultKind() string {
-	if d.Now.Count(batch.Refused, batch.Waiting) > 0 {
+	if d.Now.Count(notify.ResultRefused, notify.ResultWaiting) > 0 {
 		return "warn"
 	}
 	return "ok"
@@ -45,25 +46,34 @@ func (d PlanData) resultKind() string {
 // runnable says whether the form is there: before the run, or after an
 // interruption of it.
 func (d PlanData) runnable(p *ui.Page) bool {
-	return d.Mine && len(d.IDs) > 0 && (d.State == batch.Running || d.State == batch.Planned && p.Now.UnixMicro() < d.ExpiresAt)
+	return d.Mine && len(d.IDs) > 0 && (d.State == bulk.Running || d.State == bulk.Planned && p.Now.UnixMicro() < d.ExpiresAt)
 }
 
 var planStates = map[string]ui.State{
-	batch.Planned: {Kind: "info", Icon: "flask-conical", Label: tPlanned},
-	batch.Running: {Kind: "comp", Icon: "send", Label: tPlanRunning},
-	batch.Done:    {Kind: "ok", Icon: "check", Label: tPlanDone},
-	batch.Stopped: {Kind: "bad", Icon: "triangle-alert", Label: tPlanStopped},
+	bulk.Planned: {Kind: "info", Icon: "flask-conical", Label: tPlanned},
+	bulk.Running: {Kind: "comp", Icon: "send", Label: tPlanRunning},
+	bulk.Done:    {Kind: "ok", Icon: "check", Label: tPlanDone},
+	bulk.Stopped: {Kind: "bad", Icon: "triangle-alert", Label: tPlanStopped},
 }
 
-var planOutcomes = map[batch.Outcome]ui.State{
-	batch.Send:    {Kind: "ok", Icon: "send", Label: tWillSend},
-	batch.Waits:   {Kind: "warn", Icon: "zap-off", Label: tWaitsBreaker},
-	batch.Final:   {Kind: "idle", Icon: "ban", Label: tSkipFinal},
-	batch.Blocked: {Kind: "warn", Icon: "hourglass", Label: tSkipBlocked},
+// prospects are what a plan does with notifications, as they are shown.
+func prospects() (all []string) {
+	for _, p := range act.Prospects {
+		all = append(all, string(p))
+	}
+	return all
+}
 
-	batch.Notified: {Kind: "ok", Icon: "check", Label: tPlanNotified},
-	batch.Refused:  {Kind: "bad", Icon: "x", Label: tPlanRefused},
-	batch.Waiting:  {Kind: "warn", Icon: "hourglass", Label: tPlanWaiting},
+// planEnds are what a plan does with a notification, and what came of it.
+var planEnds = map[string]ui.State{
+	string(act.Will):    {Kind: "ok", Icon: "send", Label: tWillSend},
+	string(act.Waits):   {Kind: "warn", Icon: "zap-off", Label: tWaitsBreaker},
+	string(act.Final):   {Kind: "idle", Icon: "ban", Label: tSkipFinal},
+	string(act.Blocked): {Kind: "warn", Icon: "hourglass", Label: tSkipBlocked},
+
+	notify.ResultNotified: {Kind: "ok", Icon: "check", Label: tPlanNotified},
+	notify.ResultRefused:  {Kind: "bad", Icon: "x", Label: tPlanRefused},
+	notify.ResultWaiting:  {Kind: "warn", Icon: "hourglass", Label: tPlanWaiting},
 }
 
 func planRun(d PlanData) templ.SafeURL {

@@ -4,19 +4,10 @@ import (
 	"net/url"
 
 	"backstop/internal/base/text"
-	"backstop/internal/console"
 	"backstop/internal/exception"
-	"backstop/internal/order"
-	"backstop/internal/supplier"
 
 	"github.com/a-h/templ"
 )
-
-// Choices are what a list's selects offer.
-type Choices struct {
-	Merchants []console.Named
-	Suppliers []console.Named
-}
 
 func orderLink(no string) templ.SafeURL { return templ.URL("/orders/" + url.PathEscape(no)) }
 
@@ -29,31 +20,7 @@ func exceptionLink(x exception.Item) templ.SafeURL {
 	return templ.URL("/exceptions?kind=" + x.Kind)
 }
 
-func passed(steps []supplier.Step) (n int) {
-	for _, s := range steps {
-		if s.OK {
-			n++
-		}
-	}
-	return n
-}
-
-// Values of selects, in the order of a thing's life.
+// Texts of several lists.
 var (
-	eventTypes     = []string{"order.paid", "order.failed", "order.closed"}
-	exceptionOrder = exception.Moves.Words()
-	orderStatuses  = order.Statuses
-)
-
-// Texts of this page.
-var (
-	tAnyNo         = text.Text{ZH: "订单号或商户单号", EN: "Order or merchant's number"}
-	tTold          = text.Text{ZH: "通知商户", EN: "Merchant told"}
-	tWithRefused   = text.Text{ZH: "含被拒绝的", EN: "Refused ones too"}
-	tSeen          = text.Text{ZH: "次数", EN: "Seen"}
-	tNoOrders      = text.Text{ZH: "还没有订单", EN: "No orders yet"}
-	tNoOrdersHow   = text.Text{ZH: "先用 backstop apply 声明供应商和商户，再让商户调用 POST /api/v1/orders；或运行 backstop serve --demo 看它动起来。", EN: "Declare suppliers and merchants with backstop apply, then let a merchant call POST /api/v1/orders; or run backstop serve --demo to see it alive."}
-	tNoCallbacks   = text.Text{ZH: "还没有回调", EN: "No callbacks yet"}
-	tNoCallbackHow = text.Text{ZH: "供应商的通知地址是 %s，末尾换成供应商代码。", EN: "Give suppliers the address %s with their code at its end."}
-	tBarsCalls     = text.Text{ZH: "可信的供应商回调", EN: "Authentic callbacks of suppliers"}
+	tBarsCalls = text.Text{ZH: "可信的供应商回调", EN: "Authentic callbacks of suppliers"}
 )

@@ -73,7 +73,7 @@ func Merchants(p *ui.Page, l ui.List, all []console.MerchantStatus) templ.Compon
 				return templ_7745c5c3_Err
 			}
 			if len(all) == 0 {
-				templ_7745c5c3_Err = ui.Nothing(p, l, "store", p.T(tMerchantsNone), p.T(tMerchantsHow)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Nothing(p, l.As(ui.ListTexts{Icon: "store", None: tMerchantsNone, NoneHow: tMerchantsHow})).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -9,13 +9,6 @@ import (
 	"backstop/views/ui"
 )
 
-// What becomes of a notification that a breaker holds back, as the form sends it.
-const (
-	ResendQueue = "queue"
-	ResendProbe = "probe"
-	ResendClose = "close"
-)
-
 // heldText says what a notification would wait for.
 func heldText(p *ui.Page, r *console.Resend) string {
 	b := r.Breaker

@@ -4,7 +4,6 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/base/textlimit"
-	"backstop/internal/supplier"
 )
 
 // Bytes of one page, as HTML writes them. With all else a page stays below 1 MiB: one
@@ -26,15 +25,15 @@ func roomFor(events int) *room {
 
 // step says whether a check is shown: one that failed is, and one that passed where the
 // page has room. How many passed is said in any case.
-func (r *room) step(s supplier.Step) bool {
+func (r *room) step(passed bool, detail string) bool {
 	const markup = 180
-	if s.OK {
-		r.left -= markup + 2*len(s.Detail) // once more as its title
+	if passed {
+		r.left -= markup + 2*len(detail) // once more as its title
 	}
 	if r.left < 0 {
 		r.left = 0
 	}
-	return !s.OK || r.left > 0
+	return !passed || r.left > 0
 }
 
 // text is as much of a raw text as the page has room for, most bytes at most; whole

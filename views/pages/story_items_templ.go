@@ -909,8 +909,8 @@ func storyCallback(p *ui.Page, s StoryData, c *console.Callback) templ.Component
 			return templ_7745c5c3_Err
 		}
 		for _, step := range c.Steps {
-			if s.room.step(step) {
-				detail := readStored(p, step.Detail)
+			detail := stepText(p, step)
+			if s.room.step(step.OK, detail) {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 81, "<span title=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

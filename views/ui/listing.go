@@ -3,23 +3,27 @@ package ui
 import (
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/list"
 )
 
 // List is what every list shows around its rows.
 type List struct {
 	Query
-	Window Window
-	Rows   int  // that fit a page
-	First  bool // the newest page
+	Spec *list.Spec
+	// Suggested are values for the fields of the filter, by their words.
+	Suggested map[string][]list.Choice
+	Texts     ListTexts
+	Window    Window
+	Rows      int  // that fit a page
+	First     bool // the newest page
 	// Older and Newer are the cursors of the pages beside this one; "" = none.
 	Older, Newer string
-	News         string // the cursor of rows that are not there yet; "" = none can come
+	Since        string // the cursor from which newer rows are counted; "" = none can come
 	Reached      int64  // how far was searched, where that is short of the window; Unix µs
 	Count        int64  // rows of the whole list, as far as they were counted
 	More         bool
@@ -35,12 +39,76 @@ func AmountLink(amount string) string {
 	return q.with("amount", amount, "window", Windows[len(Windows)-1].Name)
 }
 
-// NewsPath ends the address that says how many rows came since a list was drawn.
-const NewsPath = "/_new"
+// ListTexts is what one list says.
+type ListTexts struct {
+	Title         text.Text
+	Icon          string    // where there is nothing
+	None, NoneHow text.Text // there never was anything, and what to do first
+	HowArgs       []any     // of NoneHow
+	Bars          text.Text // what the small chart above the rows is of
+	Fields        map[string]Field
+}
 
-// news is where a script asks how many rows came since.
-func (l List) news() string {
-	return l.Path + NewsPath + strings.TrimPrefix(l.with("cursor", l.News), l.Path)
+// Field is how a field of a filter looks.
+type Field struct {
+	Label text.Text
+	Chip  text.Text              // its label where it is set; zero = Label
+	Any   text.Text              // the first choice of a select; zero = any
+	Value func(string) text.Text // a value in words; nil = as it is
+}
+
+// shared are fields that look the same in every list.
+var shared = map[string]Field{
+	"no":       {Label: text.OrderNo, Chip: text.NumberWord},
+	"merchant": {Label: text.Merchant},
+	"supplier": {Label: text.Supplier},
+	"amount":   {Label: text.Amount},
+	"type":     {Label: text.Type},
+	"risk":     {Label: text.AtRisk, Value: riskWord},
+	"kind":     {Label: text.Kind, Value: KindText},
+}
+
+// States is a field of states.
+func States(states map[string]State) Field {
+	return Field{Label: text.State, Value: func(code string) text.Text { return Look(states, code).Label }}
+}
+
+// As is the list with its texts.
+func (l List) As(t ListTexts) List {
+	l.Texts = t
+	return l
+}
+
+// Field is how a field looks.
+func (l List) Field(word string) Field {
+	if f, ok := l.Texts.Fields[word]; ok {
+		return f
+	}
+	return shared[word]
+}
+
+// value is a value of a field in the person's language.
+func (f Field) value(p *Page, value string) string {
+	if f.Value == nil {
+		return value
+	}
+	return p.T(f.Value(value))
+}
+
+// choice is what a select says of a suggestion.
+func (f Field) choice(p *Page, c list.Choice) string {
+	if c.Name != "" {
+		return c.Value + " · " + c.Name
+	}
+	return f.value(p, c.Value)
+}
+
+// any is what a select says of no value.
+func (f Field) any(p *Page) string {
+	if f.Any == (text.Text{}) {
+		return p.T(text.Any)
+	}
+	return p.T(f.Any)
 }
 
 // WindowChoice is a length of time that lists may cover: as a span before now,
@@ -79,62 +147,26 @@ type Chip struct {
 	Label, Value, Without string
 }
 
-// chipNames are the filters in the order of their chips.
-var chipNames = []string{"no", "status", "state", "kind", "outcome", "refused", "type", "risk", "merchant", "supplier", "amount", "actor", "object", "id", "window", "to"}
-
 // chips are the filters that are set.
 func (l List) chips(p *Page) []Chip {
 	var all []Chip
-	for _, name := range chipNames {
-		if value := l.get(name); value != "" && !(name == "window" && value == DayWindow && !l.Window.Always && l.get("to") == "") {
-			label, said := p.filterWords(name, value)
-			all = append(all, Chip{label, said, l.with(name, "")})
+	add := func(name, label, value string) { all = append(all, Chip{label, value, l.with(name, "")}) }
+	for _, f := range l.Spec.Fields {
+		if value := l.get(f.Word); value != "" {
+			field := l.Field(f.Word)
+			if field.Chip == (text.Text{}) {
+				field.Chip = field.Label
+			}
+			add(f.Word, p.T(field.Chip), field.value(p, value))
 		}
+	}
+	if name := l.get("window"); name != "" && (name != DayWindow || l.Window.Always || l.get("to") != "") {
+		add("window", p.T(text.Time), p.T(windowWord(name)))
+	}
+	if day := l.get("to"); day != "" {
+		add("to", p.T(tUntilDay), day)
 	}
 	return all
-}
-
-// filterWords says a filter's name and value in the person's language.
-func (p *Page) filterWords(name, value string) (label, said string) {
-	switch name {
-	case "no":
-		return p.T(text.NumberWord), value
-	case "status":
-		if s, ok := OrderStates[value]; ok {
-			return p.T(text.State), p.T(s.Label)
-		}
-		return p.T(text.State), p.T(Look(DeliveryStates, value).Label)
-	case "state":
-		if s, ok := AlertStates[value]; ok {
-			return p.T(text.State), p.T(s.Label)
-		}
-		return p.T(text.State), p.T(ExceptionStateText(value))
-	case "kind":
-		return p.T(text.Kind), p.T(KindText(value))
-	case "outcome":
-		return p.T(text.Outcome), p.T(OutcomeState(value).Label)
-	case "refused":
-		return p.T(text.Show), p.T(text.Taken)
-	case "type":
-		return p.T(text.Type), value
-	case "risk":
-		return p.T(text.AtRisk), p.T(riskWord(value))
-	case "merchant":
-		return p.T(text.Merchant), value
-	case "supplier":
-		return p.T(text.Supplier), value
-	case "amount":
-		return p.T(text.Amount), value
-	case "actor":
-		return p.T(text.Actor), value
-	case "object":
-		return p.T(text.Kind), p.T(ObjectText(value))
-	case "window":
-		return p.T(text.Time), p.T(windowWord(value))
-	case "to":
-		return p.T(tUntilDay), value
-	}
-	return p.T(text.Object), value
 }
 
 func windowWord(name string) text.Text {

@@ -24,6 +24,7 @@ type Page struct {
 	Role     string
 	Menu     []MenuItem // what the person may open
 	File     func(name string) string
+	Texts    text.Catalog // of what rows keep by a code
 	Version  string
 	Live     bool // the page keeps itself current
 	Parts    bool // links of the page change a part of it

@@ -1,9 +1,6 @@
 package ui
 
 import (
-	"maps"
-	"slices"
-
 	"backstop/internal/alert"
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
@@ -212,34 +209,23 @@ func riskWord(part string) text.Text {
 	return text.Text{ZH: part, EN: part}
 }
 
-// Objects are the kinds of things that something is done to, in the order in which
-// the audit's filter offers them.
-var Objects = []struct {
-	Name  string
-	Label text.Text
-}{
-	{"order", text.Order},
-	{console.ExceptionObject, tObjException},
-	{"merchant", text.Merchant},
-	{"plan", tObjPlan},
-	{"operator", tObjOperator},
-	{"token", tObjToken},
-	{"file", tObjFile},
-	{"master_key", tObjKey},
-	{"audit", text.Audit},
-	{"alert_rule", tObjRule},
-	{"alert", tObjAlert},
+// objects are the kinds of things that something is done to.
+var objects = map[string]text.Text{
+	"order":                 text.Order,
+	console.ExceptionObject: tObjException,
+	"merchant":              text.Merchant,
+	"plan":                  tObjPlan,
+	"operator":              tObjOperator,
+	"token":                 tObjToken,
+	"file":                  tObjFile,
+	"master_key":            tObjKey,
+	"audit":                 text.Audit,
+	"alert_rule":            tObjRule,
+	"alert":                 tObjAlert,
 }
 
 // ObjectText names a kind of things that acts are about.
-func ObjectText(name string) text.Text {
-	for _, o := range Objects {
-		if o.Name == name {
-			return o.Label
-		}
-	}
-	return text.Text{ZH: name, EN: name}
-}
+func ObjectText(name string) text.Text { return TextFor(objects, name) }
 
 // Texts of these pieces.
 var (
@@ -325,14 +311,3 @@ var (
 	tStoryParks        = text.Text{ZH: "已断开", EN: "Open"}
 	tStoryProbes       = text.Text{ZH: "探测中", EN: "Half-open"}
 )
-
-// KindsInOrder are the kinds of exceptions as a select offers them.
-func KindsInOrder() []string { return slices.Sorted(maps.Keys(ExceptionKinds)) }
-
-// OutcomesInOrder are the outcomes of callbacks as a select offers them.
-func OutcomesInOrder() []string {
-	return slices.Sorted(maps.Keys(outcomes))
-}
-
-// DeliveryStatuses are those of the select, in the order of a delivery's life.
-var DeliveryStatuses = notify.Moves.Words()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"backstop/internal/console"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -41,24 +42,27 @@ type attemptView struct {
 // attemptLog answers attempts of notifications, newest first.
 func (s *handlers) attemptLog(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
-	want := console.AttemptFilter{
-		OrderNo: f.Text("order_no"), Merchant: f.Text("merchant"), Class: f.OneOf("class", classes()), HTTPStatus: statusOf(f), Limit: f.Limit(),
+	want, wrong := list.Parse(console.AttemptList, list.All(), f.Text)
+	f.OneOf("class", classes())
+	slice := list.Slice{Rows: f.Limit()}
+	slice.From, slice.To = spanOf(f, s.DB.Now())
+	resume(f, want, &slice)
+	if f.Err == nil {
+		f.Err = wrong
 	}
-	want.From, want.To = spanOf(f, s.DB.Now())
-	want = resume(f, want)
 	if f.Err != nil {
 		return f.Err
 	}
 	ctx, cancel := web.Work()
 	defer cancel()
-	if _, err := s.told(ctx, want.Merchant); err != nil {
+	if _, err := s.told(ctx, want.Get("merchant")); err != nil {
 		return err
 	}
-	rows, err := s.Console.Attempts(ctx, want)
+	rows, err := s.Console.Attempts(ctx, want, slice)
 	if err != nil {
 		return err
 	}
-	out := page[attemptView]{Items: make([]attemptView, len(rows.Rows)), Next: logCursor(want, rows.Next)}
+	out := page[attemptView]{Items: make([]attemptView, len(rows.Rows)), Next: logCursor(want, slice, rows.Older.ID)}
 	for i, a := range rows.Rows {
 		out.Items[i] = attemptView{
 			ID: strconv.FormatInt(a.ID, 10), Notification: a.PublicID, Type: a.EventType, OrderNo: a.OrderNo,
@@ -85,19 +89,6 @@ func withoutQuery(address string) string {
 	}
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return u.String()
-}
-
-// statusOf reads the status of an answer, 0 = any.
-func statusOf(f *web.Filter) int {
-	text := f.Text("status")
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 100 || n > 599 {
-		f.Blame("status", "use the HTTP status of an answer, 100 to 599")
-	}
-	return n
 }
 
 // spanOf reads from and to; to is the present where it is not given.
@@ -128,25 +119,25 @@ func moment(f *web.Filter, name string, otherwise int64) int64 {
 // that the caller may not see anyway.
 
 // logCursor is where the next page begins, or "".
-func logCursor(f console.AttemptFilter, before int64) string {
+func logCursor(q list.Query, s list.Slice, before int64) string {
 	if before == 0 {
 		return ""
 	}
-	f.Before = before
+	s.At.ID = before
 	b := make([]byte, 0, 32)
-	for _, n := range []uint64{uint64(f.Before), uint64(f.From), uint64(f.To), logSum(f)} {
+	for _, n := range []uint64{uint64(s.At.ID), uint64(s.From), uint64(s.To), logSum(q, s)} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func logSum(f console.AttemptFilter) uint64 {
-	f.Limit = 0 // pages of one walk may differ in size
+// logSum leaves out the size: pages of one walk may differ in it.
+func logSum(q list.Query, s list.Slice) uint64 {
 	h := fnv.New64a()
-	for _, part := range []string{f.OrderNo, f.Merchant, f.Class, strconv.Itoa(f.HTTPStatus)} {
-		h.Write([]byte(part + "\x00"))
+	for _, field := range q.Spec.Fields {
+		h.Write([]byte(q.Get(field.Word) + "\x00"))
 	}
-	for _, n := range []int64{f.Before, f.From, f.To} {
+	for _, n := range []int64{s.At.ID, s.From, s.To} {
 		h.Write(strconv.AppendInt(nil, n, 36))
 		h.Write([]byte{0})
 	}
@@ -154,20 +145,19 @@ func logSum(f console.AttemptFilter) uint64 {
 }
 
 // resume goes on where the cursor says.
-func resume(f *web.Filter, want console.AttemptFilter) console.AttemptFilter {
+func resume(f *web.Filter, q list.Query, s *list.Slice) {
 	text := f.Text("cursor")
 	if text == "" {
-		return want
+		return
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) != 32 {
 		f.Blame("cursor", "use the next of the page before")
-		return want
+		return
 	}
 	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
-	want.Before, want.From, want.To = at(0), at(1), at(2)
-	if uint64(at(3)) != logSum(want) {
+	s.At.ID, s.From, s.To = at(0), at(1), at(2)
+	if uint64(at(3)) != logSum(q, *s) {
 		f.Blame("cursor", "use the next of the page before, with the same filter")
 	}
-	return want
 }

@@ -7,11 +7,8 @@ import (
 	"errors"
 	"net/http"
 
-	"backstop/internal/audit"
-	"backstop/internal/base/db"
-	"backstop/internal/base/metric"
+	"backstop/internal/act"
 	"backstop/internal/breaker"
-	"backstop/internal/console"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -120,9 +117,9 @@ func (s *handlers) breakerNow(ctx context.Context, id int64, code string) (break
 	return s.viewBreaker(code, *r), nil
 }
 
-// breakerAct opens, closes or probes a merchant's breaker, on the record. One that
+// moveBreaker opens, closes or probes a merchant's breaker, on the record. One that
 // is in that state already stays so: asking twice is no error.
-func (s *handlers) breakerAct(act breaker.Act) fiber.Handler {
+func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		code, err := web.MerchantCode(c)
 		if err != nil {
@@ -134,32 +131,13 @@ func (s *handlers) breakerAct(act breaker.Act) fiber.Handler {
 		}
 		ctx, cancel := web.Work()
 		defer cancel()
-		id, err := s.Console.MerchantID(ctx, code)
-		if err == nil && id == 0 {
-			err = console.ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		var done *breaker.Folded
-		err = s.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
-			by := web.Caller(c)
-			if done, err = s.Breakers.ByPerson(ctx, tx, id, act, by, reason); err != nil {
-				return err
-			}
-			return s.Audit.Write(ctx, tx, audit.Act{
-				Actor: by, Action: "breaker." + string(act), Object: "merchant", ObjectID: code,
-				Params: map[string]any{"reason": reason}, Remote: s.Client(c).String(),
-			})
-		})
+		_, err = s.Acts.Run(ctx, act.Call{Kind: breaker.MoveAct(move), By: s.Actor(c), Ref: act.Ref{ID: code}, Reason: reason})
 		if err != nil && !errors.Is(err, breaker.ErrAlready) {
 			return err
 		}
-		if err == nil {
-			s.Breakers.Committed(done)
-			for _, x := range done.Changes {
-				metric.BreakerChanges.WithLabelValues(string(x.To)).Inc()
-			}
+		id, err := s.Console.MerchantID(ctx, code)
+		if err != nil {
+			return err
 		}
 		v, err := s.breakerNow(ctx, id, code)
 		if err != nil {
@@ -184,5 +162,5 @@ func reasonOf(c *fiber.Ctx) (string, error) {
 	if err := json.Unmarshal(c.Body(), &body); err != nil {
 		return "", web.BadRequest(`send {"reason": "…"} as JSON`)
 	}
-	return web.ReadReason(body.Reason)
+	return body.Reason, nil
 }

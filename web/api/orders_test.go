@@ -14,6 +14,7 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
+	"backstop/internal/recipient"
 	"backstop/internal/stock"
 	"backstop/web/webtest"
 )
@@ -213,7 +214,7 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 	}
 	err = h.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		_, err := notify.Create(t.Context(), w, h.DB, nil, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, Routes: []notify.Route{{To: 1, Channel: notify.Webhook}}}})
+		_, err := notify.Create(t.Context(), w, h.DB, nil, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, Routes: []notify.Route{{To: recipient.Of(1, false), Channel: notify.Webhook}}}})
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -35,27 +36,41 @@ type exceptionView struct {
 
 func (s *handlers) listExceptions(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
-	q := exception.Query{
-		OrderNo: f.Text("order_no"), Kind: f.OneOf("kind", exception.Kinds), State: exception.State(f.OneOf("state", exception.Moves.Words())), Before: f.Cursor(), Limit: f.Limit(),
-	}
+	q := list.Query{Spec: console.ExceptionList, Scope: list.All()}.With("no", f.Text("order_no")).
+		With("kind", f.OneOf("kind", exception.Kinds)).With("state", f.OneOf("state", exception.Moves.Words()))
+	slice := sliceOf(f)
 	if f.Err != nil {
 		return f.Err
 	}
 	ctx, cancel := web.Work()
 	defer cancel()
-	items, next, err := exception.List(ctx, s.DB.Read, q)
+	found, err := s.Console.Exceptions(ctx, q, slice)
 	if err != nil {
 		return err
 	}
-	out := page[exceptionView]{Items: make([]exceptionView, len(items)), Next: cursorText(next)}
-	for i, x := range items {
-		console.MaskException(&x)
+	out := page[exceptionView]{Items: make([]exceptionView, len(found.Rows)), Next: cursorText(found.Older.ID)}
+	for i, x := range found.Rows {
 		out.Items[i] = exceptionView{
 			ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: string(x.State),
-			Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: x.Detail,
+			Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: inWords(x.Detail),
 		}
 	}
 	return c.JSON(out)
+}
+
+// inWords leaves the code of a reason out of an exception's detail, which has the
+// reason in English beside it.
+func inWords(detail json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(detail, &fields) != nil || fields["said"] == nil {
+		return detail
+	}
+	delete(fields, "said")
+	plain, err := json.Marshal(fields)
+	if err != nil {
+		return detail
+	}
+	return plain
 }
 
 // callbackView is a raw callback as the admin API shows it.
@@ -77,25 +92,26 @@ type stepView struct {
 
 func (s *handlers) listCallbacks(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
-	q := callback.Query{
-		OrderNo: f.Text("order_no"), Supplier: f.Text("supplier"), Outcome: f.OneOf("outcome", callback.Outcomes), Refused: f.Yes("refused", true),
-		Before: f.Cursor(), Limit: f.Limit(),
+	q := list.Query{Spec: console.CallbackList, Scope: list.All()}.With("no", f.Text("order_no")).
+		With("supplier", f.Text("supplier")).With("outcome", f.OneOf("outcome", callback.Outcomes))
+	if !f.Yes("refused", true) && !callback.IsRefusal(q.Get("outcome")) { // whoever asks for a refusal wants it
+		q = q.With("refused", "no")
 	}
+	slice := sliceOf(f)
 	if f.Err != nil {
 		return f.Err
 	}
 	ctx, cancel := web.Work()
 	defer cancel()
-	rows, next, err := callback.List(ctx, s.DB.Read, q)
+	found, err := s.Console.Callbacks(ctx, q, slice)
 	if err != nil {
 		return err
 	}
-	out := page[callbackView]{Items: make([]callbackView, len(rows)), Next: cursorText(next)}
-	for i, r := range rows {
-		console.MaskCallback(&r)
+	out := page[callbackView]{Items: make([]callbackView, len(found.Rows)), Next: cursorText(found.Older.ID)}
+	for i, r := range found.Rows {
 		steps := make([]stepView, len(r.Steps))
 		for j, step := range r.Steps {
-			steps[j] = stepView{Name: step.Name, OK: step.OK, Detail: step.Detail}
+			steps[j] = stepView{Name: step.Name, OK: step.OK, Detail: step.Text(s.Texts)}
 		}
 		out.Items[i] = callbackView{
 			ID: strconv.FormatInt(r.ID, 10), Supplier: r.Supplier, ReceivedAt: notify.Stamp(r.ReceivedAt),
@@ -107,19 +123,24 @@ func (s *handlers) listCallbacks(c *fiber.Ctx) error {
 
 var errUnknownCode = web.InvalidField("merchant", "nobody has this code")
 
-// told reads the code of a merchant or of one of the house's systems, and finds its
-// id; 0 where none is given.
+// told reads the code of a merchant or of a subscriber, and finds its id; 0 where none
+// is given.
 func (s *handlers) told(ctx context.Context, code string) (id int64, err error) {
 	if code == "" {
 		return 0, nil
 	}
-	if id, err = s.Console.ToldID(ctx, code); err == nil && id == 0 {
+	if id, err = s.Console.RecipientID(ctx, code); err == nil && id == 0 {
 		err = errUnknownCode
 	}
 	return id, err
 }
 
 // Cursors are opaque to clients: base 36 of an id today.
+
+// sliceOf is the page that is asked for.
+func sliceOf(f *web.Filter) list.Slice {
+	return list.Slice{At: list.Cursor{ID: f.Cursor()}, Rows: f.Limit(), Uncounted: true}
+}
 
 func cursorText(before int64) string {
 	if before == 0 {

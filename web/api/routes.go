@@ -5,13 +5,20 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/breaker"
+	"backstop/internal/notify"
 	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
 )
 
 // monitoringPath leads the paths of the monitoring API.
 const monitoringPath = "/api/v1/admin/merchant-callback-monitor/"
 
 func (s *handlers) routes() []web.Route {
+	act := func(path, kind string, h fiber.Handler) web.Route {
+		k := s.Acts.Kind(kind)
+		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: k.Scope, Permission: k.Permission, Handler: h}
+	}
 	return []web.Route{
 		{Method: http.MethodGet, Path: "/evidence-keys", Audience: web.ForInside, Handler: s.evidenceKeys},
 		{Method: http.MethodPost, Path: "/api/v1/orders", Audience: web.ForMerchant, Handler: s.createOrder},
@@ -26,11 +33,11 @@ func (s *handlers) routes() []web.Route {
 		{Method: http.MethodGet, Path: monitoringPath + "merchants", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewNotifications, Handler: s.merchantStatuses},
 		{Method: http.MethodGet, Path: monitoringPath + "logs", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewNotifications, Handler: s.attemptLog},
 		{Method: http.MethodGet, Path: monitoringPath + "breakers", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewNotifications, Handler: s.breakers},
-		{Method: http.MethodPost, Path: monitoringPath + "breakers/:merchant/open", Audience: web.ForMonitor, Scope: access.Control, Permission: access.ControlBreakers, Handler: s.breakerAct(breaker.OpenIt)},
-		{Method: http.MethodPost, Path: monitoringPath + "breakers/:merchant/close", Audience: web.ForMonitor, Scope: access.Control, Permission: access.ControlBreakers, Handler: s.breakerAct(breaker.CloseIt)},
-		{Method: http.MethodPost, Path: monitoringPath + "breakers/:merchant/probe", Audience: web.ForMonitor, Scope: access.Control, Permission: access.ControlBreakers, Handler: s.breakerAct(breaker.ProbeIt)},
+		act(monitoringPath+"breakers/:merchant/open", breaker.MoveAct(breaker.OpenIt), s.moveBreaker(breaker.OpenIt)),
+		act(monitoringPath+"breakers/:merchant/close", breaker.MoveAct(breaker.CloseIt), s.moveBreaker(breaker.CloseIt)),
+		act(monitoringPath+"breakers/:merchant/probe", breaker.MoveAct(breaker.ProbeIt), s.moveBreaker(breaker.ProbeIt)),
 		{Method: http.MethodGet, Path: monitoringPath + "health", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewNotifications, Handler: s.health},
-		{Method: http.MethodPost, Path: "/api/v1/admin/merchants/:code/ping", Audience: web.ForMonitor, Scope: access.Control, Permission: access.ControlAddresses, Handler: s.pingMerchant},
-		{Method: http.MethodPost, Path: "/api/v1/admin/subscriptions/:code/ping", Audience: web.ForMonitor, Scope: access.Control, Permission: access.ControlAddresses, Handler: s.pingSubscription},
+		act("/api/v1/admin/merchants/:code/ping", notify.PingAct("merchant"), s.ping("merchant")),
+		act("/api/v1/admin/subscriptions/:code/ping", notify.PingAct("subscription"), s.ping("subscription")),
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-	"backstop/internal/console"
+	"backstop/internal/list"
 	"backstop/views/pages"
 	"backstop/views/ui"
 	"backstop/web"
@@ -40,7 +40,7 @@ func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem ui.Problem) err
 		return err
 	}
 	return s.Render(c, status, pages.Me(s.Page(c), pages.Account{
-		Language: op.Language, Theme: op.Theme, Zone: op.Zone, DefaultZone: s.Config.Timezone.String(), Rows: cmp.Or(op.PageRows, console.PageSize),
+		Language: op.Language, Theme: op.Theme, Zone: op.Zone, DefaultZone: s.Config.Timezone.String(), Rows: cmp.Or(op.PageRows, list.PageSize),
 		Problem: problem, Forced: op.MustChange, Sessions: sessions,
 	}))
 }

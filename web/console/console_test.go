@@ -13,9 +13,10 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
-	"backstop/internal/compensation/batch"
+	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/web"
@@ -109,7 +110,11 @@ func (h *house) details(t *testing.T) []sight {
 		}
 		return n
 	}
-	plan, err := batch.Propose(t.Context(), h.DB, h.Console, "wang.min", "/notifications", console.DeliveryFilter{}, nil)
+	ids, err := list.Query{Spec: console.DeliveryList, Scope: list.All()}.IDs(t.Context(), h.DB, list.Slice{}, h.DB.NewID(), bulk.MaxRows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := h.Plans.Propose(t.Context(), "wang.min", "/notifications", ids)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 
-	"backstop/internal/console"
+	"backstop/internal/list"
 	"backstop/web"
 )
 
@@ -19,8 +19,8 @@ const cursorMAC = 12
 type cursors struct{ key []byte }
 
 // text is a cursor as it stands in an address; the zero Cursor is none.
-func (s cursors) text(list string, c console.Cursor) string {
-	if c == (console.Cursor{}) {
+func (s cursors) text(name string, c list.Cursor) string {
+	if c == (list.Cursor{}) {
 		return ""
 	}
 	direction := byte('o')
@@ -28,24 +28,24 @@ func (s cursors) text(list string, c console.Cursor) string {
 		direction = 'n'
 	}
 	values := binary.BigEndian.AppendUint64([]byte{direction}, uint64(c.ID))
-	return base64.RawURLEncoding.EncodeToString(append(values, s.mac(list, values)...))
+	return base64.RawURLEncoding.EncodeToString(append(values, s.mac(name, values)...))
 }
 
-// parse reads a cursor back. list names path and filter.
-func (s cursors) parse(list, text string) (console.Cursor, error) {
+// parse reads a cursor back. name is the list's path and filter.
+func (s cursors) parse(name, text string) (list.Cursor, error) {
 	if text == "" {
-		return console.Cursor{}, nil
+		return list.Cursor{}, nil
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) != 9+cursorMAC || !hmac.Equal(raw[9:], s.mac(list, raw[:9])) {
-		return console.Cursor{}, web.ErrCursor
+	if err != nil || len(raw) != 9+cursorMAC || !hmac.Equal(raw[9:], s.mac(name, raw[:9])) {
+		return list.Cursor{}, web.ErrCursor
 	}
-	return console.Cursor{ID: int64(binary.BigEndian.Uint64(raw[1:9])), Newer: raw[0] == 'n'}, nil
+	return list.Cursor{ID: int64(binary.BigEndian.Uint64(raw[1:9])), Newer: raw[0] == 'n'}, nil
 }
 
-func (s cursors) mac(list string, values []byte) []byte {
+func (s cursors) mac(name string, values []byte) []byte {
 	h := hmac.New(sha256.New, s.key)
 	h.Write(values) // of fixed length: what follows cannot be taken for it
-	h.Write([]byte(list))
+	h.Write([]byte(name))
 	return h.Sum(nil)[:cursorMAC]
 }

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"backstop/internal/access"
-	"backstop/internal/console"
+	"backstop/internal/list"
 	"backstop/internal/order"
 )
 
 func TestACursorBelongsToItsListAndCannotBeChanged(t *testing.T) {
 	s := cursors{[]byte("a key")}
-	for _, want := range []console.Cursor{{ID: 1}, {ID: 1 << 62, Newer: true}} {
+	for _, want := range []list.Cursor{{ID: 1}, {ID: 1 << 62, Newer: true}} {
 		text := s.text("/orders?status=paid", want)
 		if got, err := s.parse("/orders?status=paid", text); err != nil || got != want {
 			t.Errorf("%+v came back as %+v, %v", want, got, err)

@@ -39,7 +39,7 @@ func (s *handlers) evidence(c *fiber.Ctx) error {
 	}
 	page := s.Page(c)
 	by := "operator:" + web.Operator(c).Name
-	e := story.Evidence(page.Zone)
+	e := story.Evidence(page.Zone, s.Texts)
 	e.ExportedAt, e.ExportedBy, e.Product = console.Moment(s.DB.Now(), page.Zone), by, "Backstop "+s.Version
 	if e.AuditRows, e.AuditHead, err = audit.Head(ctx, s.DB.Read); err != nil {
 		return err

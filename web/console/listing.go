@@ -6,79 +6,141 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/console"
-	"backstop/views/pages"
+	"backstop/internal/list"
 	"backstop/views/ui"
 	"backstop/web"
 
+	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
 // listTime bounds the queries of one list: whoever waits longer narrows the filter.
 const listTime = 2 * time.Second
 
-// listing is a request for one page of a list.
+// listPage is one list of the console: what is read, and how it is drawn.
+type listPage[T any] struct {
+	spec *list.Spec
+	// always says that the list covers all of the time unless a window is chosen; else
+	// it shows the last day.
+	always bool
+	read   func(context.Context, list.Query, list.Slice) (list.Page[T], error)
+	// only is the address of the one row that a filter finds; nil or "" = it is listed.
+	only func(list.Query, T) string
+	bars func(context.Context, list.Query, list.Slice) ([]console.Bar, error) // nil = none
+	draw func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
+}
+
+// serve answers one of the console's lists.
+func serve[T any](s *handlers, page listPage[T]) fiber.Handler {
+	return func(c *fiber.Ctx) error { return send(s, c, http.StatusOK, page) }
+}
+
+// send answers with a page of a list; or, asked for newer rows, with how many there
+// are: rows do not move under the pointer, so that a script asks and the person
+// decides.
+func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error {
+	l := s.list(c, page.spec, page.always)
+	if l.Err != nil {
+		return l.Err
+	}
+	ctx, cancel := l.context()
+	defer cancel()
+	if l.since != 0 {
+		return l.sendNewer(ctx, c)
+	}
+	rows, err := page.read(ctx, l.asked, l.span)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	if page.only != nil && len(rows.Rows) == 1 && len(l.query.Values) == 1 {
+		if at := page.only(l.asked, rows.Rows[0]); at != "" {
+			return c.Redirect(at, http.StatusSeeOther)
+		}
+	}
+	around, err := around(ctx, l, rows)
+	if err == nil && page.bars != nil {
+		around.Bars, err = page.bars(ctx, l.asked, l.span)
+	}
+	if err != nil {
+		return slow(ctx, err)
+	}
+	drawn, err := page.draw(ctx, l.p, around, rows.Rows)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	return s.Render(c, status, drawn)
+}
+
+// listing is a request for a list.
 type listing struct {
 	*web.Filter
 	s     *handlers
 	p     *ui.Page
-	query ui.Query
-	span  console.Slice
+	query ui.Query // the filter as it stands in the address
+	asked list.Query
+	span  list.Slice
 	view  ui.Window
-	news  bool // only how many rows are newer than the cursor
+	since int64 // only how many rows are newer than this one; 0 = a page
 }
 
-// list reads what all lists have in common. Names are the filters that there
-// are; others in the address are left out of it. Without always, the list shows
-// the last day where nothing is said of the time.
-func (s *handlers) list(c *fiber.Ctx, always bool, names ...string) *listing {
-	l := &listing{Filter: web.ReadFilter(c), s: s, p: s.Page(c), query: ui.Query{Path: strings.TrimSuffix(c.Path(), ui.NewsPath), Values: url.Values{}}}
-	l.news = c.Locals(newerOnly) != nil
-	for _, name := range append(names, "window", "to") {
+// list reads what is asked of a list. Parameters that are no fields of it are left out
+// of its address.
+func (s *handlers) list(c *fiber.Ctx, spec *list.Spec, always bool) *listing {
+	l := &listing{Filter: web.ReadFilter(c), s: s, p: s.Page(c), query: ui.Query{Path: "/" + spec.Name, Values: url.Values{}}}
+	asked, err := list.Parse(spec, list.All(), l.Text)
+	l.asked = asked
+	if l.Err == nil {
+		l.Err = err
+	}
+	names := []string{"window", "to"}
+	for _, f := range spec.Fields {
+		names = append(names, f.Word)
+	}
+	for _, name := range names {
 		if value := l.Text(name); value != "" {
 			l.query.Values.Set(name, value)
 		}
 	}
 	l.readWindow(always)
-	l.span.Rows = cmp.Or(web.Operator(c).PageRows, console.PageSize)
-	if l.Err != nil {
-		return l
+	l.span.Rows = cmp.Or(web.Operator(c).PageRows, list.PageSize)
+	if l.Err == nil {
+		l.span.At, l.Err = s.cursors.parse(l.name(), l.Text("cursor"))
 	}
-	l.span.At, l.Err = s.cursors.parse(l.name(), l.Text("cursor"))
-	if l.news {
-		if l.span.Rows, l.span.Uncounted = newsMost, true; l.Err == nil && !l.span.At.Newer {
+	if text := l.Text("newer"); l.Err == nil && text != "" {
+		var at list.Cursor
+		if at, l.Err = s.cursors.parse(l.name(), text); l.Err == nil && !at.Newer {
 			l.Err = web.ErrCursor
 		}
+		l.since = at.ID
 	}
 	return l
 }
 
-// newerOnly is set where only the number of newer rows is asked for.
-const newerOnly = "newer only"
+// maxNewer is how far newer rows are counted.
+const maxNewer = 99
 
-// newsMost is how far new rows are counted.
-const newsMost = 99
-
-// news has a list answer how many rows came since its page was drawn: rows do
-// not move under the pointer, so that a script asks and the person decides.
-// Without a script it leads to the page.
-func (s *handlers) news(list fiber.Handler) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		if c.Get("HX-Request") != "true" {
-			return c.Redirect(strings.TrimSuffix(c.Path(), ui.NewsPath), http.StatusSeeOther)
-		}
-		c.Locals(newerOnly, true)
-		return list(c)
+// sendNewer says how many rows came since. Without a script it leads to the page.
+func (l *listing) sendNewer(ctx context.Context, c *fiber.Ctx) error {
+	if c.Get("HX-Request") != "true" {
+		return c.Redirect(l.address(), http.StatusSeeOther)
 	}
+	n, more, err := l.asked.Newer(ctx, l.s.DB, l.span, l.since, maxNewer)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	return l.s.Render(c, http.StatusOK, ui.NewerRows(l.p, l.query, int(n), more))
 }
 
-// sayNews draws how many rows a page of newer ones has.
-func sayNews[T any](c *fiber.Ctx, l *listing, page console.Page[T]) error {
-	return l.s.Render(c, http.StatusOK, ui.News(l.p, l.query, len(page.Rows), page.Newer.ID != 0))
+// address is the list with its filter, at its newest page.
+func (l *listing) address() string {
+	if len(l.query.Values) == 0 {
+		return l.query.Path
+	}
+	return l.name()
 }
 
 // name is the list with its filter, which a cursor belongs to.
@@ -135,25 +197,23 @@ func slow(ctx context.Context, err error) error {
 }
 
 // around is what the page shows around its rows.
-func around[T any](l *listing, page console.Page[T]) ui.List {
+func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List, error) {
 	now := l.p.Now.UnixMicro()
-	news := console.Cursor{ID: cmp.Or(page.Newest, db.IDAt(now)), Newer: true}
-	if l.span.At != (console.Cursor{}) || l.span.To > 0 && l.span.To <= now {
-		news = console.Cursor{} // nothing can come before what is on this page
+	since := list.Cursor{ID: cmp.Or(page.Newest, db.IDAt(now)), Newer: true}
+	if l.span.At != (list.Cursor{}) || l.span.To > 0 && l.span.To <= now {
+		since = list.Cursor{} // nothing can come before what is on this page
 	}
-	return ui.List{
-		News:  l.s.cursors.text(l.name(), news),
-		Query: l.query, Window: l.view, Rows: l.span.Rows, First: l.span.At == (console.Cursor{}),
-		Older: l.s.cursors.text(l.name(), page.Older), Newer: l.s.cursors.text(l.name(), page.Newer),
-		Reached: page.Reached, Count: page.Count, More: page.More, Empty: len(page.Rows) == 0,
+	v := ui.List{
+		Query: l.query, Spec: l.asked.Spec, Window: l.view, Rows: l.span.Rows, First: l.span.At == (list.Cursor{}),
+		Since: l.s.cursors.text(l.name(), since), Older: l.s.cursors.text(l.name(), page.Older), Newer: l.s.cursors.text(l.name(), page.Newer),
+		Reached: page.Reached, Count: page.Count, More: page.More, Empty: len(page.Rows) == 0, Anything: len(page.Rows) > 0,
 	}
-}
-
-// choices are what the selects of lists offer.
-func (s *handlers) choices(ctx context.Context) (c pages.Choices, err error) {
-	if c.Merchants, err = s.Console.Merchants(ctx); err != nil {
-		return c, err
+	var err error
+	if v.Empty {
+		if v.Anything, err = l.asked.Any(ctx, l.s.DB); err != nil {
+			return v, err
+		}
 	}
-	c.Suppliers, err = s.Console.Suppliers(ctx)
-	return c, err
+	v.Suggested, err = l.asked.Spec.Suggestions(ctx, l.s.DB.Read)
+	return v, err
 }

@@ -220,7 +220,7 @@ func (l *live) page(a view) *ui.Page {
 	if err != nil {
 		zone = time.UTC
 	}
-	return &ui.Page{Language: a.language, Zone: zone, Role: a.role, Now: l.s.DB.NowTime(), File: l.s.Files.URL}
+	return &ui.Page{Language: a.language, Zone: zone, Role: a.role, Now: l.s.DB.NowTime(), Texts: l.s.Texts, File: l.s.Files.URL}
 }
 
 // hand gives a listener what it has not seen. A frame that it has not taken yet

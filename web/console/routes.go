@@ -4,8 +4,13 @@ import (
 	"net/http"
 
 	"backstop/internal/access"
+	"backstop/internal/alert"
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
+	"backstop/internal/bulk"
+	"backstop/internal/exception"
+	"backstop/internal/notify"
+	"backstop/internal/order"
 	"backstop/views/pages"
 	"backstop/web"
 
@@ -17,8 +22,11 @@ func (s *handlers) routes() []web.Route {
 	page := func(path string, p access.Permission, h fiber.Handler, m web.Menu) web.Route {
 		return web.Route{Method: http.MethodGet, Path: path, Audience: web.ForOperator, Permission: p, Handler: h, Menu: m}
 	}
-	act := func(path string, p access.Permission, h fiber.Handler) web.Route {
-		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForOperator, Permission: p, Handler: h}
+	own := func(path string, h fiber.Handler) web.Route {
+		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForOperator, Permission: access.UseAccount, Handler: h}
+	}
+	act := func(path, kind string, h fiber.Handler) web.Route {
+		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForOperator, Permission: s.Acts.Kind(kind).Permission, Handler: h}
 	}
 	list := []web.Route{
 		{Method: http.MethodGet, Path: "/login", Audience: web.ForVisitor, Handler: s.loginPage},
@@ -27,8 +35,7 @@ func (s *handlers) routes() []web.Route {
 
 		page("/", access.ViewOverview, s.overview, shown("layout-dashboard", text.Overview)),
 		{Method: http.MethodHead, Path: "/", Audience: web.ForOperator, Permission: access.ViewOverview, Handler: s.overview},
-		page("/orders", access.ViewOrders, s.ordersPage, shown("receipt-text", text.Orders)),
-		page("/orders/_new", access.ViewOrders, s.news(s.ordersPage), web.Menu{}),
+		page("/orders", access.ViewOrders, serve(s, s.orders()), shown("receipt-text", text.Orders)),
 		page("/orders/:order_no", access.ViewOrders, s.storyPage, web.Menu{}),
 		page("/orders/:order_no/_head", access.ViewOrders, s.storyPart(pages.StoryHead), web.Menu{}),
 		page("/orders/:order_no/_why", access.ViewOrders, s.storyPart(pages.StoryWhy), web.Menu{}),
@@ -37,42 +44,39 @@ func (s *handlers) routes() []web.Route {
 		page("/orders/:order_no/_diff", access.ViewOrders, s.storyDiff, web.Menu{}),
 		page("/orders/:order_no/events/:event_id/_raw", access.ViewOrders, s.storyRaw, web.Menu{}),
 		page("/orders/:order_no/evidence", access.ExportEvidence, s.evidence, web.Menu{}),
-		act("/orders/:order_no/unmask", access.ViewPersonal, s.unmask),
-		act("/orders/:order_no/resend", access.Resend, s.resend),
-		act("/orders/:order_no/note", access.Comment, s.note),
-		page("/callbacks", access.ViewCallbacks, s.callbacksPage, shown("webhook", text.Callbacks)),
-		page("/callbacks/_new", access.ViewCallbacks, s.news(s.callbacksPage), web.Menu{}),
+		act("/orders/:order_no/unmask", order.UnmaskAct, s.unmask),
+		act("/orders/:order_no/resend", notify.ResendAct, s.resend),
+		act("/orders/:order_no/note", order.NoteAct, s.note),
+		page("/callbacks", access.ViewCallbacks, serve(s, s.callbacks()), shown("webhook", text.Callbacks)),
 		page("/callbacks/:callback", access.ViewCallbacks, s.callbackPage, web.Menu{}),
-		page("/notifications", access.ViewNotifications, s.notificationsPage, shown("bell-ring", text.Notifications)),
-		page("/notifications/_new", access.ViewNotifications, s.news(s.notificationsPage), web.Menu{}),
-		act("/notifications/plans", access.ResendMany, s.proposePlan),
+		page("/notifications", access.ViewNotifications, serve(s, s.notifications()), shown("bell-ring", text.Notifications)),
+		act("/notifications/plans", bulk.StartAct, s.proposePlan),
 		page("/notifications/plans/:plan", access.ResendMany, s.planPage, web.Menu{}),
-		act("/notifications/plans/:plan/run", access.ResendMany, s.runPlan),
+		act("/notifications/plans/:plan/run", bulk.StartAct, s.runPlan),
 		page("/notifications/:notification", access.ViewNotifications, s.notificationPage, web.Menu{}),
-		page("/exceptions", access.ViewExceptions, s.exceptionsPage, shown("wrench", text.Exceptions)),
-		page("/exceptions/_new", access.ViewExceptions, s.news(s.exceptionsPage), web.Menu{}),
+		page("/exceptions", access.ViewExceptions, serve(s, s.exceptions()), shown("wrench", text.Exceptions)),
 		page("/merchants", access.ViewNotifications, s.merchantsPage, shown("store", text.Merchants)),
 		page("/merchants/:merchant", access.ViewNotifications, s.merchantPage, web.Menu{}),
-		act("/merchants/:merchant/breaker/open", access.ControlBreakers, s.moveBreaker(breaker.OpenIt)),
-		act("/merchants/:merchant/breaker/close", access.ControlBreakers, s.moveBreaker(breaker.CloseIt)),
-		act("/merchants/:merchant/breaker/probe", access.ControlBreakers, s.moveBreaker(breaker.ProbeIt)),
-		act("/merchants/:merchant/ping", access.ControlAddresses, s.tryAddress),
-		act("/merchants/:merchant/enable", access.ControlAddresses, s.enableAddress),
+		act("/merchants/:merchant/breaker/open", breaker.MoveAct(breaker.OpenIt), s.moveBreaker(breaker.OpenIt)),
+		act("/merchants/:merchant/breaker/close", breaker.MoveAct(breaker.CloseIt), s.moveBreaker(breaker.CloseIt)),
+		act("/merchants/:merchant/breaker/probe", breaker.MoveAct(breaker.ProbeIt), s.moveBreaker(breaker.ProbeIt)),
+		act("/merchants/:merchant/ping", notify.PingAct("merchant"), s.pingEndpoint),
+		act("/merchants/:merchant/enable", notify.EnableAct, s.enableEndpoint),
 		page("/alerts", access.ViewAlerts, s.alertsPage, shown("shield-alert", text.Alerts)),
-		act("/alerts/test", access.TestAlerts, s.testAlert),
-		act("/alerts/rules/:rule", access.ConfigureAlerts, s.changeRule),
+		act("/alerts/test", alert.TestAct, s.testAlert),
+		act("/alerts/rules/:rule", alert.RuleAct, s.changeRule),
 		page("/exceptions/:exception", access.ViewExceptions, s.exceptionPage, web.Menu{}),
-		act("/exceptions/:exception/comment", access.Comment, s.commentException),
-		act("/exceptions/:exception/assign", access.AssignExceptions, s.assignException),
-		act("/exceptions/:exception/settle", access.SettleExceptions, s.settleException),
-		act("/exceptions/:exception/reopen", access.SettleExceptions, s.reopenException),
+		act("/exceptions/:exception/comment", exception.NoteAct, s.commentException),
+		act("/exceptions/:exception/assign", exception.AssignAct, s.assignException),
+		act("/exceptions/:exception/settle", exception.SettleAct, s.settleException),
+		act("/exceptions/:exception/reopen", exception.ReopenAct, s.reopenException),
 		page("/asynqmon/", access.InspectQueues, s.monitorPage, shown("layers", text.Queues)),
 		page("/asynqmon/*", access.InspectQueues, s.monitorPage, web.Menu{}),
-		page("/audit", access.ViewAudit, s.auditPage, shown("scroll-text", text.Audit)),
+		page("/audit", access.ViewAudit, s.acts, shown("scroll-text", text.Audit)),
 		page("/me", access.UseAccount, s.accountPage, shown("settings", text.Account)),
-		act("/me", access.UseAccount, s.saveAccount),
-		act("/me/password", access.UseAccount, s.changePassword),
-		act("/me/sessions/end", access.UseAccount, s.endSessions),
+		own("/me", s.saveAccount),
+		own("/me/password", s.changePassword),
+		own("/me/sessions/end", s.endSessions),
 		page("/search", access.ViewOrders, s.searchPage, web.Menu{}),
 		page("/_/live", access.ViewOverview, s.live.stream, web.Menu{}),
 	}

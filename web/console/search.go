@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"backstop/internal/console"
+	"backstop/internal/list"
 	"backstop/views/pages"
 	"backstop/views/ui"
 	"backstop/web"
@@ -47,12 +48,12 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 
 // searchAmount opens the one order of an amount, or the list of them.
 func (s *handlers) searchAmount(ctx context.Context, c *fiber.Ctx, q string) error {
-	span := console.Slice{From: s.DB.NowTime().AddDate(0, 0, -31).UnixMicro(), Rows: 1, Uncounted: true}
-	page, err := s.Console.Orders(ctx, console.OrderFilter{Amount: q, Slice: span})
+	span := list.Slice{From: s.DB.NowTime().AddDate(0, 0, -31).UnixMicro(), Rows: 1, Uncounted: true}
+	page, err := s.Console.Orders(ctx, list.Query{Spec: console.OrderList, Scope: list.All()}.With("amount", q), span)
 	if err != nil {
 		return slow(ctx, err)
 	}
-	if len(page.Rows) == 1 && page.Older == (console.Cursor{}) {
+	if len(page.Rows) == 1 && page.Older == (list.Cursor{}) {
 		return c.Redirect("/orders/"+url.PathEscape(page.Rows[0].OrderNo), http.StatusSeeOther)
 	}
 	return c.Redirect(ui.AmountLink(q), http.StatusSeeOther)

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,9 +8,9 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/audit"
-	"backstop/internal/base/db"
+	"backstop/internal/act"
 	"backstop/internal/console"
+	"backstop/internal/order"
 	"backstop/views/pages"
 	"backstop/views/ui"
 	"backstop/web"
@@ -79,8 +78,8 @@ func (s *handlers) storyData(c *fiber.Ctx, story *console.Story, phase console.P
 	may := func(p access.Permission) bool { return s.Policy.Allows(web.Operator(c).Role, p) }
 	return pages.StoryData{
 		Story: story, Phase: phase,
-		CanResend: may(access.Resend), ResendKey: newFormKey(), CanNote: may(access.Comment), NoteKey: newFormKey(),
-		CanControl: may(access.ControlBreakers), CanUnmask: may(access.ViewPersonal), UnmaskKey: newFormKey(), CanExport: may(access.ExportEvidence),
+		CanResend: may(access.Resend), ResendKey: act.NewKey(), CanNote: may(access.Comment), NoteKey: act.NewKey(),
+		CanControl: may(access.ControlBreakers), CanUnmask: may(access.ViewPersonal), UnmaskKey: act.NewKey(), CanExport: may(access.ExportEvidence),
 	}
 }
 
@@ -101,12 +100,12 @@ func (s *handlers) unmask(c *fiber.Ctx) error {
 	}
 	ctx, cancel := web.Work()
 	defer cancel()
-	did, err := s.act(ctx, c, audit.Act{Action: "order.unmask", Object: "order", ObjectID: no}, s.orderExists(no))
+	out, err := s.act(ctx, c, act.Call{Kind: order.UnmaskAct, Ref: act.Ref{ID: no}})
 	if err != nil {
 		return err
 	}
 	page := "/orders/" + url.PathEscape(no)
-	if !did {
+	if out.Repeated {
 		return c.Redirect(page+"?"+doneQuery(c), http.StatusSeeOther)
 	}
 	story, err := s.Console.Story(ctx, no)
@@ -118,20 +117,6 @@ func (s *handlers) unmask(c *fiber.Ctx) error {
 	// The header needs no script, and a page that is left open shows nothing.
 	c.Set("Refresh", strconv.Itoa(int(unmaskedFor/time.Second))+"; url="+page)
 	return s.Render(c, http.StatusOK, pages.Story(s.storyFrame(c), data))
-}
-
-// orderExists keeps acts from being written about orders that there are not.
-func (s *handlers) orderExists(no string) func(context.Context, db.Tx) error {
-	return func(ctx context.Context, tx db.Tx) error {
-		var ids []int64
-		if err := tx.NewRaw("SELECT id FROM orders WHERE order_no = ?", no).Scan(ctx, &ids); err != nil {
-			return err
-		}
-		if len(ids) == 0 {
-			return console.ErrNotFound
-		}
-		return nil
-	}
 }
 
 // storyDiff compares two callbacks of the order, ?a= and ?b=.

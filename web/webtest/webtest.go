@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,14 +20,19 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/alert"
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/text"
 	"backstop/internal/breaker"
+	"backstop/internal/bulk"
 	"backstop/internal/callback"
+	"backstop/internal/exception"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
@@ -122,6 +128,8 @@ type Site struct {
 	logMu  sync.Mutex
 
 	Hub *websocket.Hub
+	// Nudge takes what would be nudged after a commit.
+	Nudge func([]queue.Nudge)
 }
 
 const (
@@ -160,12 +168,14 @@ func OpenOn(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ
 	}
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.Lines = &lines{}
-	h.Server = web.New(web.Options{
-		Pings:  notify.Pinger{DB: d, Channels: map[string]notify.Channel{notify.Webhook: h.Lines}},
+	o := web.Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.Sender, Payments: h.Till,
-		Version: "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Nudge: func([]queue.Nudge) {}, Sockets: h.Hub, Breakers: breaker.NewBook(d, breakerPolicy),
+		Texts:   text.Join(&supplier.Texts, &callback.Texts, &payment.Texts),
+		Version: "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: h.Hub, Breakers: breaker.NewBook(d, breakerPolicy),
 		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
-	}, table)
+	}
+	h.register(t, &o)
+	h.Server = web.New(o, table)
 	served := make(chan error, 2)
 	serve := func(on func(net.Listener) error) (address string) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -200,6 +210,33 @@ func OpenOn(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ
 		}
 	})
 	return h
+}
+
+// register makes the acts, as the program does.
+func (h *Site) register(t *testing.T, o *web.Options) {
+	t.Helper()
+	policy, err := access.NewPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Nudge = func([]queue.Nudge) {}
+	sending := notify.Acts{
+		DB: o.DB, Book: o.Settings.Merchants, Breakers: o.Breakers, Nudge: func(n []queue.Nudge) { h.Nudge(n) },
+		Pings: notify.Pinger{DB: o.DB, Channels: map[string]notify.Channel{notify.Webhook: h.Lines}},
+	}.Kinds()
+	o.Plans = bulk.New(o.DB, o.Audit, sending[0])
+	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
+		order.Acts, sending, o.Breakers.Acts(), o.Plans.Acts(),
+		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
+			return o.Operators.WhoMay(ctx, policy, access.AssignExceptions)
+		}),
+		alert.Acts(o.DB, func() ([]string, alert.Style) {
+			if h.Alerts == nil {
+				return nil, alert.Style{}
+			}
+			return h.Alerts()
+		}),
+	)...)
 }
 
 // Write takes the log.

@@ -8,16 +8,22 @@ package apply
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
+	"backstop/internal/notify/webhook"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 )
@@ -28,15 +34,11 @@ type Env struct {
 	Keys   *seal.Keyring
 	Kinds  supplier.Kinds
 	Ledger *ledger.Book
-	// CheckURL says whether a notification may be sent to an address at all.
-	CheckURL func(string) error
-	// Channels are the ways to reach somebody beside webhooks, by name: each says
-	// whether it can use an address.
-	Channels map[string]func(url string) error
-	// Credentials say, by channel, what is wrong with an address's credentials.
-	// Their errors hold none.
+	// CheckURL, Channels and Credentials are those of settings.Env.
+	CheckURL    func(string) error
+	Channels    map[string]func(url string) error
 	Credentials map[string]func(map[string]string) error
-	// Defaults are used where a merchant says nothing.
+	// Defaults are used where a recipient says nothing.
 	Defaults Defaults
 	// Force writes suppliers, merchants and subscriptions that have not changed, too.
 	Force bool
@@ -44,25 +46,34 @@ type Env struct {
 	Out io.Writer
 }
 
-// Defaults say how a merchant is told that does not say it itself. Zero values
-// stand for the contract's: schedule day, 10 s, 10 in flight.
+// Defaults say how a recipient is notified that does not say it itself. Zero values
+// stand for the contract's.
 type Defaults struct {
 	Schedule    notify.Schedule
 	Timeout     time.Duration
 	MaxInFlight int
 }
 
-func (d Defaults) filled() Defaults {
-	if d.Schedule == nil {
-		d.Schedule = notify.Day()
+// settings is what settings are changed with.
+func (e Env) settings() settings.Env {
+	s := settings.Env{
+		DB: e.DB, Keys: e.Keys, Kinds: e.Kinds, Ledger: e.Ledger,
+		CheckURL: e.CheckURL, Channels: e.Channels, Credentials: e.Credentials,
+		Events: notify.Types, ParseSchedule: parseSchedule, ParseSecret: webhook.ParseSecret,
+		CheckHeaders: checkHeaders, EnableEndpoint: notify.EnableEndpoint,
+		Defaults: settings.Defaults{Timeout: e.Defaults.Timeout, MaxInFlight: e.Defaults.MaxInFlight},
 	}
-	if d.Timeout == 0 {
-		d.Timeout = 10 * time.Second
+	if e.Defaults.Schedule != nil {
+		s.Defaults.Schedule = schedule(e.Defaults.Schedule)
 	}
-	if d.MaxInFlight == 0 {
-		d.MaxInFlight = 10
+	return s
+}
+
+func checkHeaders(own map[string]string) error {
+	if err := webhook.CheckHeaders(own); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), webhook.ErrHeader.Error()+": "))
 	}
-	return d
+	return nil
 }
 
 // File is a declaration as it came.
@@ -103,23 +114,26 @@ const wait = 20 * time.Second
 // Apply reads the file and writes what it declares. A running server uses it
 // within two seconds. The error of a wrong file is *Invalid.
 func Apply(ctx context.Context, env Env, f File) error {
-	d, err := declare(env, f)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	sum := sha256.Sum256(f.Text)
+	act := audit.Act{
+		Actor: audit.Command(), Action: "settings.apply", Object: "file", ObjectID: f.Name,
+		Params: map[string]any{"sha256": hex.EncodeToString(sum[:])},
+	}
+	files := newKeyFiles(f.Dir)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		var w writer
-		err := env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-			w = writer{env: env, tx: tx, now: env.DB.Now()}
-			if err := w.write(ctx, d); err != nil {
-				return err
-			}
-			return w.keep(ctx, f)
+		d, err := plan(ctx, env.settings(), f, files)
+		if err != nil {
+			return err
+		}
+		var outcomes []settings.Outcome
+		err = env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
+			outcomes, err = d.stored.Commit(ctx, tx, d.changes, env.Force, act)
+			return err
 		})
 		if err == nil {
-			return w.report()
+			return report(env.Out, outcomes)
 		}
 		// Another writer was faster: what it wrote is seen on the next look.
 		if !db.IsConflict(err) && !db.IsUnique(err) {
@@ -133,58 +147,54 @@ func Apply(ctx context.Context, env Env, f File) error {
 	}
 }
 
-// writer is one transaction of Apply.
-type writer struct {
-	env     Env
-	tx      db.Tx
-	now     int64
-	entries []entry
-	changed bool // whether running servers must read the settings again
-	// disabled are the addresses that are disabled, by owner.
-	disabled map[int64][]string
-}
-
-func (w *writer) write(ctx context.Context, d *declared) error {
-	if err := settings.LockVersion(ctx, w.tx, w.env.DB); err != nil {
-		return err
-	}
-	err := settings.ConfirmKey(ctx, w.tx, w.env.Keys)
+// plan is what the file changes of what is stored now.
+func plan(ctx context.Context, env settings.Env, f File, files *keyFiles) (*declaration, error) {
+	stored, err := settings.Read(ctx, env)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if w.disabled, err = w.disabledAddresses(ctx); err != nil {
-		return err
+	d, err := declare(env, f, files, stored)
+	if err != nil {
+		return nil, err
 	}
-	if err := w.suppliers(ctx, d.suppliers); err != nil {
-		return err
+	if err := d.check(); err != nil {
+		return nil, err
 	}
-	if err := w.merchants(ctx, d); err != nil {
-		return err
-	}
-	if err := w.subscriptions(ctx, d); err != nil {
-		return err
-	}
-	if err := w.skus(ctx, d.skus); err != nil {
-		return err
-	}
-	if err := w.accounts(ctx, d); err != nil {
-		return err
-	}
-	if !w.changed {
-		return nil
-	}
-	return settings.Bump(ctx, w.tx)
+	return d, d.books(ctx)
 }
 
 // report prints what was committed.
-func (w *writer) report() error {
-	for _, e := range w.entries {
-		if _, err := fmt.Fprintln(w.env.Out, e.line()); err != nil {
+func report(out io.Writer, outcomes []settings.Outcome) error {
+	for _, o := range outcomes {
+		if _, err := fmt.Fprintln(out, o); err != nil {
 			return fmt.Errorf("applied, but telling so: %w", err)
 		}
 	}
 	return nil
 }
 
-// chunk bounds the values of one IN list.
-const chunk = 1000
+// DryRun prints what Apply would change, old and new of each field, and says whether
+// that is anything. It writes nothing. The error of a wrong file is *Invalid.
+func DryRun(ctx context.Context, env Env, f File) (differs bool, err error) {
+	d, err := plan(ctx, env.settings(), f, newKeyFiles(f.Dir))
+	if err != nil {
+		return false, err
+	}
+	var text strings.Builder
+	for _, c := range d.changes {
+		o := c.Outcome(false)
+		if o.What == settings.Changed {
+			o.How = "" // the lines below it say so
+		}
+		fmt.Fprintln(&text, o)
+		if o.What == settings.Unchanged {
+			continue
+		}
+		differs = true
+		for _, x := range c.Diff() {
+			fmt.Fprintf(&text, "  %s: %s → %s\n", x.Field, x.Old, x.New)
+		}
+	}
+	_, err = io.WriteString(env.Out, text.String())
+	return differs, err
+}

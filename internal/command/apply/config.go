@@ -27,6 +27,8 @@ const (
 	filePrefix = "file:"
 )
 
+func newKeyFiles(dir string) *keyFiles { return &keyFiles{dir: dir, texts: map[string]string{}} }
+
 // keyFiles reads what "file:PATH" names, relative to the folder of the file that
 // is applied, each path once.
 type keyFiles struct {
@@ -110,7 +112,7 @@ func (v value) scalar(files *keyFiles) any {
 	text := v.node.Value
 	switch v.node.ShortTag() {
 	case "!!bool":
-		return v.flag(false)
+		return strings.EqualFold(text, "true")
 	case "!!int", "!!float":
 		if json.Valid([]byte(text)) {
 			return json.Number(text)
@@ -133,31 +135,20 @@ func (v value) scalar(files *keyFiles) any {
 	return text
 }
 
-// newAdapter makes the adapter that the config describes. Account numbers are
-// easily written without quotes: where the kind does not take a number, its
-// digits are tried as a text before the field is called wrong.
-func newAdapter(kind supplier.Kind, code string, config map[string]any) (supplier.Adapter, json.RawMessage, error) {
-	var first error
-	tried := map[string]bool{}
-	for {
+// quoteNumbers turns numbers into texts where the kind takes no number: account numbers
+// are easily written without quotes. What else is wrong is found by who checks it.
+func quoteNumbers(kind supplier.Kind, code string, config map[string]any) {
+	for tried := map[string]bool{}; ; {
 		raw, err := json.Marshal(config)
 		if err != nil {
-			return nil, nil, fmt.Errorf("config: %w", err)
+			return
 		}
-		adapter, err := kind.New(code, raw)
+		_, err = kind.New(code, raw)
 		field := supplier.AsField(err)
-		switch {
-		case err == nil:
-			return adapter, raw, nil
-		case field == nil:
-			return nil, nil, err
-		case tried[field.Field]:
-			return nil, nil, first
+		if field == nil || tried[field.Field] || !quote(config, strings.Split(field.Field, ".")) {
+			return
 		}
-		first = err
-		if tried[field.Field] = true; !quote(config, strings.Split(field.Field, ".")) {
-			return nil, nil, err
-		}
+		tried[field.Field] = true
 	}
 }
 
@@ -189,7 +180,7 @@ func (o object) find(path string) value {
 		}
 		switch at.node.Kind {
 		case yaml.MappingNode:
-			at = value{node: at.node, line: at.line, path: at.path, all: &problems{}}.object().at(name)
+			at = at.quiet().at(name)
 		case yaml.SequenceNode:
 			if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(at.node.Content) {
 				at = at.child(at.node.Content[i], fmt.Sprintf("%s[%d]", at.path, i))

@@ -1,112 +1,55 @@
 package apply
 
 import (
-	"encoding/json"
-	"fmt"
-	"net/netip"
-	"regexp"
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
 	"strings"
 
-	"backstop/internal/base/money"
-	"backstop/internal/base/seal"
-	"backstop/internal/base/textlimit"
-	"backstop/internal/notify/webhook"
-	"backstop/internal/supplier"
+	"backstop/internal/settings"
 )
 
-// Limits of what a file declares.
-const (
-	// maxEntries bounds one file: all of it is one transaction, which must not
-	// hold up the orders of a running server for long.
-	maxEntries  = 10_000
-	maxText     = 200
-	maxAllowIPs = 1000
-	// minAPIKey: keys are stored as a fast hash, which is safe for long random
-	// texts only.
-	minAPIKey = 20
-	maxAPIKey = 200
-	// maxSecrets: the new signing secret and the one before it.
-	maxSecrets = 2
-	maxSecret  = 200
-	maxStock   = 1_000_000_000_000
-)
+// maxEntries bounds one file: all of it is one transaction, which must not
+// hold up the orders of a running server for long.
+const maxEntries = 10_000
 
-// code is what suppliers and merchants are called in addresses and in the API.
-var code = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-
-// declared is what a file says, checked as far as that goes without the database.
-type declared struct {
-	suppliers []supplierDecl
-	merchants []merchantDecl
-	skus      []skuDecl
-	accounts  []accountDecl
-	house     []subscriptionDecl
-	problems  *problems
+// declaration is a file as changes of what is stored.
+type declaration struct {
+	env      settings.Env
+	stored   *settings.Stored
+	files    *keyFiles
+	problems *problems
+	seen     names
+	changes  []settings.Change
+	at       []object // where each change stands in the file
 }
 
-type supplierDecl struct {
-	code     string
-	kind     supplier.Kind
-	enabled  bool
-	allowIPs json.RawMessage
-	config   json.RawMessage // with secrets readable
-	account  string
-	// What the file leaves out.
-	keepsEnabled, keepsAllowIPs bool
-}
-
-type merchantDecl struct {
-	at   object
-	code string
-	name string
-	// keepsName: the file leaves the name out.
-	keepsName bool
-	keyHash   string   // of the API key; "" where the file gives none
-	secrets   [][]byte // newest first; nil where the file gives none
-	told      toldDecl
-}
-
-type skuDecl struct {
-	sku   string
-	stock int64
-}
-
-type accountDecl struct {
-	at                 object
-	merchant, currency string
-	balance            int64
-}
-
-// declare reads the whole file and reports everything wrong with it at once.
-func declare(env Env, f File) (*declared, error) {
-	d := &declared{problems: &problems{file: f.Name}}
-	top := parse(string(f.Text), d.problems).object("suppliers", "merchants", "skus", "accounts", "subscriptions")
+// declare reads the whole file and reports everything wrong with it at once, as far as
+// that goes without what else is stored.
+func declare(env settings.Env, f File, files *keyFiles, stored *settings.Stored) (*declaration, error) {
+	d := &declaration{env: env, stored: stored, files: files, problems: newProblems(f.Name), seen: names{}}
+	sections := settings.Fields(reflect.TypeFor[settings.File]())
+	top := parse(string(f.Text), d.problems).object(settings.Words(reflect.TypeFor[settings.File]())...)
 	if !top.given() {
 		if len(d.problems.found) == 0 {
 			top.wrong("the file declares nothing: it wants suppliers, merchants, skus, accounts or subscriptions")
 		}
 		return nil, d.problems.err()
 	}
-	seen, files := names{}, &keyFiles{dir: f.Dir, texts: map[string]string{}}
 	entries := 0
-	for _, section := range []struct {
-		name string
-		read func(value)
-	}{
-		{"suppliers", func(v value) { d.supplier(env, v, files, seen) }},
-		{"merchants", func(v value) { d.merchant(env, v, files, seen) }},
-		{"skus", func(v value) { d.sku(v, seen) }},
-		{"accounts", func(v value) { d.account(v, seen) }},
-		{"subscriptions", func(v value) { d.subscription(env, v, files, seen) }},
-	} {
-		list := top.at(section.name).list()
+	for _, section := range sections {
+		list := top.at(section.Word).list()
 		if entries += len(list); entries > maxEntries {
-			top.at(section.name).wrong("more than %d entries in one file: split it", maxEntries)
+			top.at(section.Word).wrong("more than %d entries in one file: split it", maxEntries)
 			break
 		}
 		for _, v := range list {
-			section.read(v)
+			d.entry(section.Type.Elem(), v)
 		}
+	}
+	for i, c := range d.changes {
+		d.report(i, c.Check(env))
 	}
 	if err := d.problems.err(); err != nil {
 		return nil, err
@@ -114,11 +57,134 @@ func declare(env Env, f File) (*declared, error) {
 	return d, nil
 }
 
+// check finds what only all that is stored can tell.
+func (d *declaration) check() error {
+	for _, p := range d.stored.Check(d.changes) {
+		d.report(slices.IndexFunc(d.changes, func(c settings.Change) bool { return c.Object == p.Object }), []settings.Problem{p})
+	}
+	return d.problems.err()
+}
+
+// report notes what a change gets wrong where the file says it.
+func (d *declaration) report(i int, found []settings.Problem) {
+	for _, p := range found {
+		at := d.at[i].find(d.at[i].word(p.Field))
+		if !d.problems.covers(at.path) {
+			at.wrong("%s", p.Fix(join(d.at[i].path, d.at[i].word(p.Twin))))
+		}
+	}
+}
+
+// word is the path of a field as the file has it: a signing secret stands alone or in a
+// list.
+func (o object) word(path string) string {
+	rest, signing := strings.CutPrefix(path, "signing_secret")
+	switch several := o.at("signing_secrets").given(); {
+	case !signing:
+		return path
+	case several:
+		return "signing_secrets" + strings.TrimPrefix(rest, "s")
+	}
+	return "signing_secret"
+}
+
+func (d *declaration) entry(t reflect.Type, v value) {
+	words := settings.Words(t)
+	if i := slices.Index(words, "signing_secret"); i >= 0 {
+		words = slices.Insert(words, i+1, "signing_secrets")
+	}
+	o := v.object(words...)
+	code := o.at("code").peek()
+	d.seen.once(o.at("code"), strings.ToLower(t.Name()), code)
+	switch reflect.New(t).Interface().(type) {
+	case *settings.Supplier:
+		d.supplier(o, code)
+	case *settings.Merchant:
+		d.merchant(o, code)
+	case *settings.Subscription:
+		d.subscription(o, code)
+	case *settings.SKU:
+		is := new(settings.SKU)
+		d.object(o, is, is)
+		d.seen.once(o.at("sku"), "sku", is.SKU)
+		add(d, o, settings.Object{Kind: "sku", ID: is.SKU}, nil, is)
+	case *settings.Account:
+		is := new(settings.Account)
+		d.object(o, is, is)
+		if is.Merchant != "" && is.Currency != "" {
+			d.seen.once(o.value, "account", is.Merchant+" "+is.Currency)
+		}
+		add(d, o, settings.Object{Kind: "account", ID: is.Merchant + " " + is.Currency}, nil, is)
+	}
+}
+
+func add[T any](d *declaration, o object, is settings.Object, before, after *T) {
+	d.changes, d.at = append(d.changes, settings.NewChange(is, before, after)), append(d.at, o)
+}
+
+// start is what the file's fields are put over: what is stored, or a new one.
+func start[T any](stored, fresh *T) (after *T) {
+	after = new(T)
+	if *after = *fresh; stored != nil {
+		*after = *stored
+	}
+	return after
+}
+
+func (d *declaration) supplier(o object, code string) {
+	before, fresh := d.stored.Supplier(code), d.stored.NewSupplier(code)
+	after := start(before, fresh)
+	d.object(o, after, fresh)
+	config := o.at("config").object()
+	plain, _ := config.plain(d.files, 0).(map[string]any)
+	if plain == nil {
+		plain = map[string]any{}
+	}
+	kind, err := d.env.Kinds.Find(after.Kind)
+	if err == nil && !d.problems.covers(config.path) {
+		quoteNumbers(kind, code, plain)
+	}
+	after.SetConfig(kind, plain)
+	add(d, o, settings.Object{Kind: "supplier", ID: code}, before, after)
+}
+
+func (d *declaration) merchant(o object, code string) {
+	before, fresh := d.stored.Merchant(code), d.stored.NewMerchant(code)
+	after := start(before, fresh)
+	d.object(o, after, fresh)
+	after.Name = cmp.Or(after.Name, code)
+	d.seen.once(o.at("api_key"), "api_key", after.APIKey.Plain())
+	complete(o.at("notify").quiet(), &after.Notify, after.Enable)
+	add(d, o, settings.Object{Kind: "merchant", ID: code}, before, after)
+}
+
+func (d *declaration) subscription(o object, code string) {
+	before, fresh := d.stored.Subscription(code), d.stored.NewSubscription(code)
+	after := start(before, fresh)
+	d.object(o, after, fresh)
+	after.Name = cmp.Or(after.Name, code)
+	complete(o, &after.Notify, after.Enable)
+	add(d, o, settings.Object{Kind: "subscription", ID: code}, before, after)
+}
+
+// complete fills in what depends on other fields, and lets disabled addresses that the
+// file declares be used again.
+func complete(o object, n *settings.Notify, enable func(func(string) bool)) {
+	for i := range n.Endpoints {
+		n.Endpoints[i].Format = cmp.Or(n.Endpoints[i].Format, n.Format)
+	}
+	n.AckText = cmp.Or(n.AckText, "success")
+	enable(func(address string) bool {
+		return o.at("urls").given() && slices.Contains(n.URLs, address) ||
+			o.at("endpoints").given() && slices.ContainsFunc(n.Endpoints, func(e settings.Endpoint) bool { return e.Name == address })
+	})
+}
+
 // names finds what is declared twice: by kind and name the path that had it first.
 type names map[[2]string]string
 
 func (n names) once(v value, kind, name string) {
-	if name == "" {
+	if name == "" || !v.given() {
 		return
 	}
 	if first, twice := n[[2]string{kind, name}]; twice {
@@ -128,172 +194,34 @@ func (n names) once(v value, kind, name string) {
 	n[[2]string{kind, name}] = v.path
 }
 
-func (v value) code() string {
-	before := len(v.all.found)
-	text := v.required(64)
-	if len(v.all.found) == before && !code.MatchString(text) {
-		v.wrong("%q: use 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit", textlimit.Clip(text, shownMost))
-	}
-	return text
-}
-
-func (d *declared) supplier(env Env, v value, files *keyFiles, seen names) {
-	o := v.object("code", "kind", "enabled", "allow_ips", "config")
-	s := supplierDecl{
-		code: o.at("code").code(), enabled: o.at("enabled").flag(true), allowIPs: o.at("allow_ips").prefixes(),
-		keepsEnabled: o.leftOut("enabled"), keepsAllowIPs: o.leftOut("allow_ips"),
-	}
-	seen.once(o.at("code"), "supplier", s.code)
-	before := len(d.problems.found)
-	name := o.at("kind").required(maxText)
-	config := o.at("config").object()
-	plain, _ := config.plain(files, 0).(map[string]any)
-	if len(d.problems.found) > before {
-		return
-	}
-	var err error
-	if s.kind, err = env.Kinds.Find(name); err != nil {
-		o.at("kind").wrong("%v", err)
-		return
-	}
-	if plain == nil {
-		plain = map[string]any{}
-	}
-	adapter, raw, err := newAdapter(s.kind, s.code, plain)
-	if field := supplier.AsField(err); field != nil {
-		config.find(field.Field).wrong("%s", field.Problem)
-		return
-	} else if err != nil {
-		config.wrong("%v", err)
-		return
-	}
-	s.config, s.account = raw, adapter.Account()
-	d.suppliers = append(d.suppliers, s)
-}
-
-// prefixes reads CIDRs; a single address is a range of one.
-func (v value) prefixes() json.RawMessage {
-	entries := v.list()
-	if len(entries) > maxAllowIPs {
-		v.wrong("at most %d ranges fit here", maxAllowIPs)
-		return nil
-	}
-	ranges := []string{}
-	for _, e := range entries {
-		text := e.text(maxText)
-		p, err := netip.ParsePrefix(text)
-		if a, aErr := netip.ParseAddr(text); aErr == nil && a.Zone() == "" {
-			p, err = netip.PrefixFrom(a, a.BitLen()), nil
-		}
-		switch {
-		case err != nil || p.Addr().Is4In6():
-			e.wrong("%q: use a range such as 101.226.103.0/25, or one address", textlimit.Clip(text, shownMost))
-		case p != p.Masked():
-			e.wrong("%s has bits behind its length: use %s", p, p.Masked())
-		default:
-			ranges = append(ranges, p.String())
+// books finds what of stock and balances is there already.
+func (d *declaration) books(ctx context.Context) error {
+	var skus, refs []string
+	for _, c := range d.changes {
+		switch v := c.After.(type) {
+		case *settings.SKU:
+			skus = append(skus, v.SKU)
+		case *settings.Account:
+			refs = append(refs, v.Ref())
 		}
 	}
-	raw, _ := json.Marshal(ranges) // texts always have a JSON form
-	return raw
-}
-
-func (d *declared) merchant(env Env, v value, files *keyFiles, seen names) {
-	o := v.object("code", "name", "api_key", "signing_secret", "signing_secrets", "notify")
-	m := merchantDecl{at: o, code: o.at("code").code(), name: o.at("name").text(maxText)}
-	seen.once(o.at("code"), "merchant", m.code)
-	if m.keepsName = o.leftOut("name"); m.name == "" {
-		m.name = m.code
+	known, err := settings.ReadStock(ctx, d.env.DB, skus)
+	if err != nil {
+		return err
 	}
-	if o.at("api_key").given() {
-		m.keyHash = o.at("api_key").apiKey()
-		seen.once(o.at("api_key"), "api_key", m.keyHash)
+	booked, err := settings.ReadOpenings(ctx, d.env.DB, refs)
+	if err != nil {
+		return err
 	}
-	m.secrets = o.secrets()
-	m.told = o.at("notify").object(toldFields...).told(env, files)
-	if !o.leftOut("notify") && !o.at("notify").given() {
-		m.told.keeps = nil // null: all of it goes back
-	}
-	d.merchants = append(d.merchants, m)
-}
-
-// apiKey is the hash of a key; the key itself goes no further.
-func (v value) apiKey() string {
-	before := len(v.all.found)
-	key := v.required(maxAPIKey)
-	switch {
-	case len(v.all.found) > before:
-		return ""
-	case len(key) < minAPIKey:
-		v.wrong("%d characters: use a random text of at least %d (openssl rand -hex 24)", len(key), minAPIKey)
-		return ""
-	case strings.Contains(key, " "):
-		v.wrong("a key has no spaces")
-		return ""
-	}
-	return seal.HashToken(key)
-}
-
-// secrets reads signing_secret or signing_secrets, newest first.
-func (o object) secrets() [][]byte {
-	one, several := o.at("signing_secret"), o.at("signing_secrets")
-	entries := several.list()
-	switch {
-	case one.given() && several.given():
-		several.wrong("give signing_secret or signing_secrets, not both")
-		return nil
-	case one.given():
-		entries = []value{one}
-	case several.given() && (len(entries) == 0 || len(entries) > maxSecrets):
-		several.wrong("give one secret, or two during rotation: [new, old]")
-		return nil
-	}
-	var keys [][]byte
-	for _, e := range entries {
-		before := len(o.all.found)
-		key, err := webhook.ParseSecret(e.required(maxSecret))
-		switch {
-		case len(o.all.found) > before:
-			continue
-		case err != nil:
-			e.wrong("%v", err)
-			continue
-		case len(keys) == 1 && string(keys[0]) == string(key):
-			e.wrong("both secrets are the same")
-			continue
-		}
-		keys = append(keys, key)
-	}
-	return keys
-}
-
-func (d *declared) sku(v value, seen names) {
-	o := v.object("sku", "stock")
-	s := skuDecl{sku: o.at("sku").required(maxText)}
-	seen.once(o.at("sku"), "sku", s.sku)
-	if stock := o.at("stock"); stock.given() {
-		s.stock = stock.whole(0, maxStock, 0)
-	} else {
-		stock.wrong("missing")
-	}
-	d.skus = append(d.skus, s)
-}
-
-func (d *declared) account(v value, seen names) {
-	o := v.object("merchant", "currency", "balance")
-	a := accountDecl{at: o, merchant: o.at("merchant").code(), currency: o.at("currency").required(maxText)}
-	if a.currency != "" {
-		if _, err := money.Exponent(a.currency); err != nil {
-			o.at("currency").wrong("%v", err)
+	for i, c := range d.changes {
+		switch v := c.After.(type) {
+		case *settings.SKU:
+			d.changes[i] = settings.NewChange(c.Object, known[v.SKU], v)
+		case *settings.Account:
+			if was, ok := booked[v.Ref()]; ok {
+				d.changes[i].Before = &settings.Account{Merchant: v.Merchant, Currency: v.Currency, Balance: was}
+			}
 		}
 	}
-	if a.merchant != "" && a.currency != "" {
-		seen.once(o.value, "account", fmt.Sprintf("%s %s", a.merchant, a.currency))
-	}
-	if balance := o.at("balance"); balance.given() {
-		a.balance = balance.whole(0, money.MaxMinor, 0)
-	} else {
-		balance.wrong("missing: the opening balance in minor units")
-	}
-	d.accounts = append(d.accounts, a)
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/settings"
 )
 
 // TestProblemsNameLineAndField goes through everything that a file can get wrong.
@@ -162,9 +163,9 @@ func FuzzDeclare(f *testing.F) {
 	for _, s := range []string{whole, "", "# nothing", "---", "--- \n...", "a: &x [*x]", "skus: [{sku: a, stock: 1e3}]", "? {a: b}\n: c", "merchants: [{code: m, notify: {schedule: [1s, day]}}]", "!!binary x", "<<: {skus: []}", "\xef\xbb\xbfskus: []", "skus:\n- {sku: \"\\0\", stock: 0x7fffffffffffffff}"} {
 		f.Add(s)
 	}
-	env := Env{Kinds: kinds, CheckURL: func(string) error { return nil }}
+	env := Env{Kinds: kinds, CheckURL: func(string) error { return nil }}.settings()
 	f.Fuzz(func(t *testing.T, s string) {
-		d, err := declare(env, text(s))
+		d, err := declare(env, text(s), newKeyFiles("."), settings.Nothing(env))
 		if wrong := new(Invalid); err != nil && !errors.As(err, &wrong) {
 			t.Fatalf("%q: %v", s, err)
 		}

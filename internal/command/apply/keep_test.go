@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"context"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -47,7 +48,7 @@ func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
 		wantLines(t, mustApply(t, env, out, "suppliers: [{ code: wx-main, kind: fake, config: { mch_id: m } }]\nmerchants: [{ code: m1 }]\nsubscriptions: [{ code: erp }]"),
 			"supplier wx-main unchanged", "merchant m1 unchanged", "subscription erp unchanged")
 		wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, notify: {} }]"), "merchant m1 unchanged")
-		for _, field := range toldFields {
+		for _, field := range settings.Words(reflect.TypeFor[settings.Notify]()) {
 			wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, notify: { "+field+": null } }]"), "merchant m1 changed: notify."+field)
 			wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, notify: { "+field+": null } }]"), "merchant m1 unchanged")
 		}

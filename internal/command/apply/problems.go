@@ -35,6 +35,12 @@ type problem struct {
 type problems struct {
 	file  string
 	found []problem
+	noted map[string]bool // paths of problems
+	above map[string]bool // paths of what holds them
+}
+
+func newProblems(file string) *problems {
+	return &problems{file: file, noted: map[string]bool{}, above: map[string]bool{}}
 }
 
 // add notes a problem. Its text must never hold a secret of the file.
@@ -44,6 +50,29 @@ func (p *problems) add(line int, path, format string, args ...any) {
 		text = path + ": " + text
 	}
 	p.found = append(p.found, problem{line: line, text: text})
+	p.noted[path] = true
+	for holder := above(path); holder != ""; holder = above(holder) {
+		p.above[holder] = true
+	}
+}
+
+// covers says that a problem of a value, of what holds it or of something in it is
+// noted: what follows from it is not.
+func (p *problems) covers(path string) bool {
+	if p.above[path] {
+		return true
+	}
+	for at := path; at != ""; at = above(at) {
+		if p.noted[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// above is the path of what holds a value.
+func above(path string) string {
+	return path[:max(0, strings.LastIndexAny(path, ".["))]
 }
 
 // err is an *Invalid with the problems in the order of the file, or nil.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode"
 
 	"backstop/internal/base/textlimit"
 
@@ -92,7 +90,7 @@ func (v value) object(known ...string) object {
 	}
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
 		key := v.node.Content[i]
-		path := join(v.path, textlimit.Clip(key.Value, shownMost))
+		path := join(v.path, textlimit.Clip(key.Value, maxShown))
 		switch _, twice := o.fields[key.Value]; {
 		case known != nil && !slices.Contains(known, key.Value):
 			v.all.add(key.Line, path, "unknown field; known are %s", strings.Join(known, ", "))
@@ -145,99 +143,45 @@ func (v value) list() []value {
 }
 
 // text is a scalar as it is written, also one that looks like a number.
-func (v value) text(longest int) string {
+func (v value) text() string {
 	if !v.given() {
 		return ""
 	}
-	switch {
-	case v.node.Kind != yaml.ScalarNode:
+	if v.node.Kind != yaml.ScalarNode {
 		v.wrong("a text is wanted here")
-	case len(v.node.Value) > longest:
-		v.wrong("at most %d characters fit here", longest)
-	case strings.ContainsFunc(v.node.Value, unicode.IsControl):
-		v.wrong("control characters and line breaks are not allowed here")
-	default:
-		return v.node.Value
+		return ""
 	}
-	return ""
+	return v.node.Value
 }
 
-// required is a text that must be there.
-func (v value) required(longest int) string {
-	before := len(v.all.found)
-	text := v.text(longest)
-	if text == "" && len(v.all.found) == before {
+// peek is text where it is one, and noted elsewhere where it is none.
+func (v value) peek() string {
+	if !v.given() || v.node.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return v.node.Value
+}
+
+// secret is a text that must be there, or that of the file which "file:PATH" names.
+func (v value) secret(files *keyFiles) string {
+	text := v.text()
+	if path, isFile := strings.CutPrefix(text, filePrefix); isFile {
+		var err error
+		if text, err = files.read(path); err != nil {
+			v.wrong("%v", err)
+			return ""
+		}
+	}
+	if text == "" && !v.all.covers(v.path) {
 		v.wrong("missing")
 	}
 	return text
 }
 
-// oneOf is a text out of a few; the first one where the file says nothing.
-func (v value) oneOf(words ...string) string {
-	if !v.given() {
-		return words[0]
-	}
-	before := len(v.all.found)
-	text := v.text(maxText)
-	if !slices.Contains(words, text) && len(v.all.found) == before {
-		v.wrong("%q is not known; use %s", textlimit.Clip(text, shownMost), strings.Join(words, " or "))
-	}
-	return text
-}
-
-// flag is true or false.
-func (v value) flag(otherwise bool) bool {
-	if !v.given() {
-		return otherwise
-	}
-	if v.node.Kind != yaml.ScalarNode || v.node.ShortTag() != "!!bool" {
-		v.wrong("use true or false")
-		return otherwise
-	}
-	return strings.EqualFold(v.node.Value, "true")
-}
-
-// whole is a whole number within bounds.
-func (v value) whole(least, most, otherwise int64) int64 {
-	if !v.given() {
-		return otherwise
-	}
-	n, err := strconv.ParseInt(v.node.Value, 10, 64)
-	if v.node.Kind != yaml.ScalarNode || err != nil || n < least || n > most {
-		v.wrong("use a whole number from %d to %d", least, most)
-		return otherwise
-	}
-	return n
-}
-
-// duration is a time such as 10s, within bounds.
-func (v value) duration(least, most, otherwise time.Duration) time.Duration {
-	if !v.given() {
-		return otherwise
-	}
-	d, err := time.ParseDuration(v.node.Value)
-	if v.node.Kind != yaml.ScalarNode || err != nil || d < least || d > most {
-		v.wrong("use a duration from %s to %s", least, most)
-		return otherwise
-	}
-	return d
-}
-
-// maxRate is more than one node can send.
-const maxRate = 100_000
-
-// perSecond reads a rate such as 50/s; nothing = no limit.
-func (v value) perSecond() float64 {
-	if !v.given() {
-		return 0
-	}
-	digits, ok := strings.CutSuffix(v.node.Value, "/s")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if v.node.Kind != yaml.ScalarNode || !ok || err != nil || n < 1 || n > maxRate {
-		v.wrong("use a rate from 1/s to %d/s", maxRate)
-		return 0
-	}
-	return float64(n)
+// quiet is the fields of an object whose problems are noted elsewhere.
+func (v value) quiet() object {
+	v.all = newProblems("")
+	return v.object()
 }
 
 func join(path, name string) string {
@@ -247,5 +191,5 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// shownMost keeps a wrong text from filling the screen.
-const shownMost = 60
+// maxShown keeps a wrong text from filling the screen.
+const maxShown = 60

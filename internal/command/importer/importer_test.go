@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -376,4 +377,15 @@ func TestAnImportLeavesOneAct(t *testing.T) {
 			t.Errorf("acts %+v, want one with %s", got, params)
 		}
 	})
+}
+
+func TestThePagesExampleIsTakenOver(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/takeover.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```json\n")
+	example, _, _ := strings.Cut(rest, "```")
+	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{})
+	mustImport(t, f, 3, strings.ReplaceAll(example, "wx-main", "sp-main"))
 }

@@ -1,6 +1,10 @@
 package importer
 
 import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,4 +62,24 @@ func FuzzRow(f *testing.F) {
 			t.Fatalf("%q: %+v", raw, s)
 		}
 	})
+}
+
+// TestThePageListsEveryField holds docs/takeover.md to what a line takes.
+func TestThePageListsEveryField(t *testing.T) {
+	raw, err := os.ReadFile("../../../docs/takeover.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ := strings.Cut(string(raw), "| field |")
+	page, _, _ = strings.Cut(page, "What becomes of an order")
+	var onPage, inCode []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(page, -1) {
+		onPage = append(onPage, m[1])
+	}
+	for i := range reflect.TypeFor[line]().NumField() {
+		inCode = append(inCode, reflect.TypeFor[line]().Field(i).Tag.Get("json"))
+	}
+	if slices.Sort(onPage); !slices.Equal(onPage, slices.Sorted(slices.Values(inCode))) {
+		t.Errorf("the page lists %q, a line takes %q", onPage, inCode)
+	}
 }

@@ -17,14 +17,17 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
+	"backstop/internal/base/text"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
 // Kind is what the registry needs to know of Alipay.
 var Kind = supplier.Kind{
-	Name:    "alipay",
+	Name: "alipay", Texts: &Texts,
 	Secrets: []string{"app_private_key"},
 	New:     newAdapter,
 }
@@ -79,16 +82,16 @@ func newAdapter(_ string, raw json.RawMessage) (supplier.Adapter, error) {
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	fields, err := supplier.ParseForm(string(req.Body))
 	if err != nil {
-		t.Fail("form", "%v", err)
+		t.FailBy("form", err)
 		return supplier.Callback{}, err
 	}
 	if err := a.verify(fields); err != nil {
-		t.Fail("signature", "%v", err)
+		t.FailBy("signature", err)
 		return supplier.Callback{}, err
 	}
-	t.Pass("signature", "RSA2 holds over %d parameters", len(fields)-2)
+	t.Pass("signature", signatureHolds)
 	if err := supplier.CheckUnsigned(req, fields, slices.Collect(maps.Keys(fields))); err != nil {
-		t.Fail("unsigned", "%v", err)
+		t.FailBy("unsigned", err)
 		return supplier.Callback{}, err
 	}
 	got, err := a.translate(fields)
@@ -96,13 +99,13 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		err = cmp.Or(err, supplier.CheckCut(value, read))
 	}
 	if err != nil {
-		t.Fail("content", "%v", err)
+		t.FailBy("content", err)
 		got.Status, got.Reverses = supplier.Other, false
 		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: got,
+			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got,
 		}
 	}
-	t.Pass("content", "%s of %s", got.RawStatus, got.TradeNo)
+	t.Pass("content", contentRead)
 	return got, nil
 }
 
@@ -110,15 +113,15 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 // could choose plain RSA would be checked with SHA-1.
 func (a *adapter) verify(fields map[string]string) error {
 	if fields["sign_type"] != "RSA2" {
-		return supplier.RefuseSignature("sign_type is %.20q, RSA2 is wanted", fields["sign_type"])
+		return supplier.RefuseSignature(signType, strconv.Quote(textlimit.Clip(fields["sign_type"], 20)))
 	}
 	given, err := base64.StdEncoding.Strict().DecodeString(fields["sign"])
 	if err != nil || len(given) == 0 {
-		return supplier.RefuseSignature("sign is missing or not base64")
+		return supplier.RefuseSignature(noSign)
 	}
 	digest := sha256.Sum256([]byte(signedText(fields)))
 	if rsa.VerifyPKCS1v15(a.key, crypto.SHA256, digest[:], given) != nil {
-		return supplier.RefuseSignature("the signature does not hold under alipay_public_key")
+		return supplier.RefuseSignature(signatureWrong)
 	}
 	return nil
 }

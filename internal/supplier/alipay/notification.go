@@ -2,8 +2,6 @@ package alipay
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"time"
 
 	"backstop/internal/base/money"
@@ -50,7 +48,7 @@ func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 	}
 	if f["trade_no"] == "" || f["trade_status"] == "" {
 		if got.EventKey == "" {
-			return got, errors.New("the notification names neither a trade and its status nor a notify_id")
+			return got, noTrade.Say()
 		}
 		// Another product's notification has its type elsewhere, and any shape. The
 		// type decides nothing: it names the exception.
@@ -89,7 +87,7 @@ func refunded(f map[string]string) bool {
 func payment(c supplier.Callback, f map[string]string) (supplier.Callback, error) {
 	minor, err := money.ParseMajor(f["total_amount"], currency)
 	if err != nil {
-		return c, fmt.Errorf("total_amount: %w", err)
+		return c, noAmount.Say("total_amount", err)
 	}
 	c.Status, c.Amount, c.OccurredAt = supplier.Paid, minor, readTime(f["gmt_payment"])
 	return c, nil
@@ -111,7 +109,7 @@ func refund(c supplier.Callback, f map[string]string) (supplier.Callback, error)
 	}
 	minor, err := money.ParseMajor(sum, currency)
 	if err != nil {
-		return c, fmt.Errorf("refund_fee: %w", err)
+		return c, noAmount.Say("refund_fee", err)
 	}
 	c.Status, c.Reverses, c.Amount = supplier.Refunded, false, minor
 	return c, nil

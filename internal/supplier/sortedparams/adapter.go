@@ -8,18 +8,19 @@ package sortedparams
 import (
 	"crypto/rsa"
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"backstop/internal/base/money"
+	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
 // Kind is the entry for the list of kinds.
 var Kind = supplier.Kind{
-	Name:    "sortedparams",
+	Name: "sortedparams", Texts: &Texts,
 	Secrets: []string{"key"},
 	New: func(code string, raw json.RawMessage) (supplier.Adapter, error) {
 		c, publicKey, err := readConfig(raw)
@@ -53,7 +54,7 @@ const maxText = 128
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	fields, err := readFields(a.Format, req)
 	if err != nil {
-		t.Fail("parameters", "%v", err)
+		t.FailBy("parameters", err)
 		return supplier.Callback{}, err
 	}
 	signed, err := a.verify(fields, t)
@@ -61,18 +62,18 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		return supplier.Callback{}, err
 	}
 	if err := supplier.CheckUnsigned(req, fields, signed); err != nil {
-		t.Fail("unsigned", "%v", err)
+		t.FailBy("unsigned", err)
 		return supplier.Callback{}, err
 	}
 	got, err := a.translate(fields)
 	if err != nil {
-		t.Fail("content", "%v", err)
+		t.FailBy("content", err)
 		got.Status, got.Final = supplier.Other, false // not understood: moves nothing
 		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: got,
+			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got,
 		}
 	}
-	t.Pass("content", "%s: %s %s", got.Status, money.Format(got.Amount, got.Currency), got.Currency)
+	t.Pass("content", contentRead)
 	return got, nil
 }
 
@@ -133,14 +134,14 @@ func eventKey(c supplier.Callback) string {
 func (a *adapter) checkTexts(fields map[string]string, got supplier.Callback) error {
 	for _, name := range []string{a.OrderField, a.TradeField, a.StatusField, a.AccountField} {
 		if len(fields[name]) > maxText {
-			return fmt.Errorf("%s is longer than %d bytes", name, maxText)
+			return tooLong.Say(name, maxText)
 		}
 	}
 	if got.OrderRef == "" {
-		return fmt.Errorf("%s is missing", a.OrderField)
+		return missing.Say(a.OrderField)
 	}
 	if a.TradeField != "" && got.TradeNo == "" && got.Status == supplier.Paid {
-		return fmt.Errorf("%s is missing", a.TradeField)
+		return missing.Say(a.TradeField)
 	}
 	return nil
 }
@@ -157,11 +158,11 @@ func (a *adapter) amount(fields map[string]string, status supplier.Status) (int6
 		return 0, "", nil
 	}
 	if _, err := money.Exponent(currency); err != nil {
-		return 0, "", fmt.Errorf("currency %q is not known", textlimit.Cut(currency, maxText))
+		return 0, "", currencyUnknown.Say(strconv.Quote(textlimit.Cut(currency, maxText)))
 	}
 	minor, err := parseAmount(a.AmountUnit, text, currency)
 	if err != nil {
-		return 0, currency, fmt.Errorf("%s: %w", a.AmountField, err)
+		return 0, currency, noAmount.Say(a.AmountField, err)
 	}
 	return minor, currency, nil
 }

@@ -256,7 +256,7 @@ func TestMissingSignatureIsNamed(t *testing.T) {
 		for _, fields := range []map[string]string{payment(nil), payment(map[string]string{"sign": ""}), payment(map[string]string{"Sign": "x"})} {
 			var refused *supplier.Refused
 			_, err := a.Parse(dialogue{format: format}.request(fields), nil)
-			if !errors.As(err, &refused) || refused.Result != supplier.BadSignature || refused.Reason != `no parameter "sign"` {
+			if !errors.As(err, &refused) || refused.Result != supplier.BadSignature || refused.Reason.Error() != `no parameter "sign"` {
 				t.Errorf("%s: %v", format, err)
 			}
 		}

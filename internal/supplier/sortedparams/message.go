@@ -7,8 +7,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
+	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
@@ -29,12 +31,12 @@ func readFields(format string, req *supplier.Request) (map[string]string, error)
 		return nil, err
 	}
 	if len(fields) > supplier.MaxFields {
-		return nil, supplier.RefuseMalformed("more than %d parameters", supplier.MaxFields)
+		return nil, supplier.RefuseMalformed(tooMany, supplier.MaxFields)
 	}
 	for name := range fields {
 		// "a=1&b" = "2" and "a" = "1&b=2" would be signed as one text.
 		if name == "" || strings.ContainsAny(name, "&=") {
-			return nil, supplier.RefuseMalformed("a parameter's name is empty or holds & or =")
+			return nil, supplier.RefuseMalformed(oddName)
 		}
 	}
 	return fields, nil
@@ -49,9 +51,9 @@ func readForm(req *supplier.Request) (map[string]string, error) {
 	case req.Method == http.MethodPost && req.RawQuery == "":
 		return supplier.ParseForm(string(req.Body))
 	case req.Method == http.MethodGet || req.Method == http.MethodPost:
-		return nil, supplier.RefuseMalformed("%s with a query and a body, or with the wrong one of them", req.Method)
+		return nil, supplier.RefuseMalformed(queryAndBody, req.Method)
 	default:
-		return nil, supplier.RefuseMalformed("method %.10q; GET or POST is expected", req.Method)
+		return nil, supplier.RefuseMalformed(getOrPost, strconv.Quote(textlimit.Clip(req.Method, 10)))
 	}
 }
 
@@ -60,20 +62,20 @@ func readForm(req *supplier.Request) (map[string]string, error) {
 // an inner object or list is its own text without the white space between tokens.
 func readJSON(req *supplier.Request) (map[string]string, error) {
 	if req.Method != http.MethodPost {
-		return nil, supplier.RefuseMalformed("method %.10q; POST is expected", req.Method)
+		return nil, supplier.RefuseMalformed(postOnly, strconv.Quote(textlimit.Clip(req.Method, 10)))
 	}
 	var values map[string]json.RawMessage
 	if err := supplier.DecodeJSON(req.Body, &values); err != nil {
 		return nil, err
 	}
 	if values == nil {
-		return nil, supplier.RefuseMalformed("the JSON is null, not an object")
+		return nil, supplier.RefuseMalformed(jsonNull)
 	}
 	fields := make(map[string]string, len(values))
 	for name, raw := range values {
 		text, err := jsonText(raw)
 		if err != nil {
-			return nil, supplier.RefuseMalformed("the JSON does not have the expected form")
+			return nil, supplier.RefuseMalformed(jsonForm)
 		}
 		fields[name] = text
 	}
@@ -103,7 +105,7 @@ func jsonText(raw json.RawMessage) (string, error) {
 // split a text in two), attributes, namespaces, deeper elements, a name twice.
 func readXML(req *supplier.Request) (map[string]string, error) {
 	if req.Method != http.MethodPost {
-		return nil, supplier.RefuseMalformed("method %.10q; POST is expected", req.Method)
+		return nil, supplier.RefuseMalformed(postOnly, strconv.Quote(textlimit.Clip(req.Method, 10)))
 	}
 	r := xmlReader{fields: map[string]string{}}
 	d := xml.NewDecoder(bytes.NewReader(req.Body)) // strict, and knows no entities but XML's five
@@ -113,14 +115,14 @@ func readXML(req *supplier.Request) (map[string]string, error) {
 			break
 		}
 		if err != nil {
-			return nil, supplier.RefuseMalformed("the XML is not well formed")
+			return nil, supplier.RefuseMalformed(xmlForm)
 		}
 		if problem := r.take(token); problem != "" {
-			return nil, supplier.RefuseMalformed("the XML has %s", problem)
+			return nil, supplier.RefuseMalformed(xmlHas, problem)
 		}
 	}
 	if !r.closed {
-		return nil, supplier.RefuseMalformed("the XML is empty")
+		return nil, supplier.RefuseMalformed(xmlEmpty)
 	}
 	return r.fields, nil
 }

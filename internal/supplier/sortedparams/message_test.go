@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"backstop/internal/base/text"
 	"backstop/internal/supplier"
 )
 
@@ -144,7 +145,7 @@ func TestTraceNamesParametersAndHoldsNoValues(t *testing.T) {
 	if _, err := a.Parse(dialogue{format: "form"}.request(fields), &trace); err == nil {
 		t.Fatal("a wrong signature was taken")
 	}
-	detail := trace.Steps[len(trace.Steps)-1].Detail
+	detail := trace.Steps[len(trace.Steps)-1].Text(text.Join(&Texts))
 	if !strings.Contains(detail, "card order state total trade") || strings.Contains(detail, "sign_type") {
 		t.Errorf("the step does not say what was signed: %s", detail)
 	}

@@ -3,13 +3,14 @@ package sortedparams
 import (
 	"crypto"
 	"crypto/hmac"
-	"crypto/md5" // the supplier's choice, never ours
+	"crypto/md5"
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 
 	"backstop/internal/supplier"
@@ -23,15 +24,15 @@ func (a *adapter) verify(fields map[string]string, t *supplier.Trace) (signed []
 	const step = "signature"
 	given := fields[a.SignField]
 	if given == "" {
-		t.Fail(step, "no parameter %q", a.SignField)
-		return nil, supplier.RefuseSignature("no parameter %q", a.SignField)
+		t.Fail(step, noParameter, strconv.Quote(a.SignField))
+		return nil, supplier.RefuseSignature(noParameter, strconv.Quote(a.SignField))
 	}
 	names := a.signedNames(fields)
 	if !a.holds(given, a.signedText(fields, names)) {
-		t.Fail(step, "%s does not hold over %d parameters: %s", a.Algorithm, len(names), strings.Join(names, " "))
-		return nil, supplier.RefuseSignature("the %s signature does not hold", a.Algorithm)
+		t.Fail(step, signatureOver, a.Algorithm, len(names), strings.Join(names, " "))
+		return nil, supplier.RefuseSignature(signatureWrong, a.Algorithm)
 	}
-	t.Pass(step, "%s holds over %d parameters: %s", a.Algorithm, len(names), strings.Join(names, " "))
+	t.Pass(step, signatureHolds)
 	return names, nil
 }
 

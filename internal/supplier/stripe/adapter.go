@@ -16,12 +16,13 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/text"
 	"backstop/internal/supplier"
 )
 
 // Kind is what the registry needs to know of Stripe.
 var Kind = supplier.Kind{
-	Name:    "stripe",
+	Name: "stripe", Texts: &Texts,
 	Secrets: []string{"webhook_secrets", "api_key"},
 	New:     newAdapter,
 }
@@ -81,11 +82,11 @@ func newAdapter(code string, raw json.RawMessage) (supplier.Adapter, error) {
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	signedAt, err := a.verify(req, t)
 	if err != nil {
-		t.Fail("signature", "%v", err)
+		t.FailBy("signature", err)
 		return supplier.Callback{}, err
 	}
 	if err := supplier.CheckUnsignedQuery(req); err != nil {
-		t.Fail("unsigned", "%v", err)
+		t.FailBy("unsigned", err)
 		return supplier.Callback{}, err
 	}
 	if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, window); err != nil {
@@ -93,12 +94,12 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	}
 	got, err := a.translate(req.Body)
 	if err != nil {
-		t.Fail("content", "%v", err)
+		t.FailBy("content", err)
 		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: got,
+			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got,
 		}
 	}
-	t.Pass("content", "%s of %s", got.RawStatus, got.TradeNo)
+	t.Pass("content", contentRead)
 	return got, nil
 }
 
@@ -106,13 +107,13 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, error) {
 	headers := req.Header.Values("Stripe-Signature")
 	if len(headers) != 1 {
-		return time.Time{}, supplier.RefuseSignature("%d Stripe-Signature headers, one is wanted", len(headers))
+		return time.Time{}, supplier.RefuseSignature(headerCount, len(headers))
 	}
 	stamp, signatures, err := splitHeader(headers[0])
 	if err != nil {
 		return time.Time{}, err
 	}
-	for i, secret := range a.secrets {
+	for _, secret := range a.secrets {
 		mac := hmac.New(sha256.New, secret)
 		mac.Write([]byte(stamp))
 		mac.Write([]byte{'.'})
@@ -120,12 +121,12 @@ func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, e
 		want := mac.Sum(nil)
 		for _, given := range signatures {
 			if hmac.Equal(given, want) {
-				t.Pass("signature", "v1 holds under secret %d of %d", i+1, len(a.secrets))
+				t.Pass("signature", signatureHolds)
 				return unix(stamp)
 			}
 		}
 	}
-	return time.Time{}, supplier.RefuseSignature("no v1 signature of %d holds under %d secrets", len(signatures), len(a.secrets))
+	return time.Time{}, supplier.RefuseSignature(signatureWrong, len(signatures), len(a.secrets))
 }
 
 // splitHeader reads "t=1492774577,v1=5257a8…,v0=6ffbb5…". Only v1 counts: v0 is
@@ -136,21 +137,21 @@ func splitHeader(header string) (stamp string, v1 [][]byte, err error) {
 		name, value, ok := strings.Cut(part, "=")
 		switch {
 		case !ok:
-			return "", nil, supplier.RefuseSignature("the Stripe-Signature header has a part without a value")
+			return "", nil, supplier.RefuseSignature(noValue)
 		case name == "t" && stamp != "":
-			return "", nil, supplier.RefuseSignature("the Stripe-Signature header has two times")
+			return "", nil, supplier.RefuseSignature(twoTimes)
 		case name == "t":
 			stamp = value
 		case name == "v1":
 			signature, err := hex.DecodeString(value)
 			if err != nil || len(signature) != sha256.Size {
-				return "", nil, supplier.RefuseSignature("a v1 signature is not %d bytes of hex", sha256.Size)
+				return "", nil, supplier.RefuseSignature(notHex, sha256.Size)
 			}
 			v1 = append(v1, signature)
 		}
 	}
 	if stamp == "" || len(v1) == 0 || len(v1) > maxSignatures {
-		return "", nil, supplier.RefuseSignature("the Stripe-Signature header needs one time and 1 to %d v1 signatures", maxSignatures)
+		return "", nil, supplier.RefuseSignature(headerParts, maxSignatures)
 	}
 	return stamp, v1, nil
 }
@@ -159,7 +160,7 @@ func splitHeader(header string) (stamp string, v1 [][]byte, err error) {
 func unix(stamp string) (time.Time, error) {
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
-		return time.Time{}, supplier.RefuseSignature("the signed time is not a number of seconds")
+		return time.Time{}, supplier.RefuseSignature(timeNoNumber)
 	}
 	return time.Unix(seconds, 0).UTC(), nil
 }

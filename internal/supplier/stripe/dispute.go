@@ -3,7 +3,6 @@ package stripe
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,20 +32,20 @@ var disputesOver = []string{"won", "lost", "warning_closed", "prevented"}
 func dispute(got supplier.Callback, raw json.RawMessage) (supplier.Callback, error) {
 	var o disputeObject
 	if err := json.Unmarshal(raw, &o); err != nil {
-		return partial(got), fmt.Errorf("data.object of %s does not have the expected form", got.RawStatus)
+		return partial(got), oddObject.Say(got.RawStatus)
 	}
 	got.TradeNo = cmp.Or(id(o.PaymentIntent), id(o.Charge))
-	got.Currency = strings.ToUpper(text(o.Currency))
-	if text(o.ID) == "" {
-		return partial(got), fmt.Errorf("%s names no dispute", got.RawStatus)
+	got.Currency = strings.ToUpper(plainText(o.Currency))
+	if plainText(o.ID) == "" {
+		return partial(got), noDispute.Say(got.RawStatus)
 	}
 	if minor, err := money.ParseMinor(string(o.Amount)); err == nil {
 		got.Amount = minor
 	}
-	status := text(o.Status)
+	status := plainText(o.Status)
 	got.Status = supplier.Disputed
 	got.Dispute = &supplier.Dispute{
-		No: text(o.ID), Reason: text(o.Reason), Status: status, DueBy: moment(dueBy(o.EvidenceDetails)),
+		No: plainText(o.ID), Reason: plainText(o.Reason), Status: status, DueBy: moment(dueBy(o.EvidenceDetails)),
 		Over: slices.Contains(disputesOver, status),
 	}
 	return got, nil

@@ -3,7 +3,6 @@ package stripe
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -60,7 +59,7 @@ func (a *adapter) translate(body []byte) (supplier.Callback, error) {
 	}
 	got := supplier.Callback{RawStatus: e.Type, Status: supplier.Other, EventKey: e.ID, Identity: map[string]string{"account": cmp.Or(e.Account, ownAccount)}}
 	if e.ID == "" || e.Type == "" {
-		return supplier.Callback{}, fmt.Errorf("the event has no id or no type")
+		return supplier.Callback{}, noEvent.Say()
 	}
 	got.OccurredAt = moment(e.Created)
 	m, _ := a.status(e.Type)
@@ -74,7 +73,7 @@ func (a *adapter) translate(body []byte) (supplier.Callback, error) {
 	}
 	var o object
 	if err := json.Unmarshal(e.Data.Object, &o); err != nil {
-		return partial(got), fmt.Errorf("data.object of %s does not have the expected form", e.Type)
+		return partial(got), oddObject.Say(e.Type)
 	}
 	got.OrderRef = o.Metadata.OrderNo
 	got.Currency = strings.ToUpper(o.Currency)
@@ -88,9 +87,9 @@ func (a *adapter) translate(body []byte) (supplier.Callback, error) {
 	moves := got.Status == supplier.Paid || got.Status == supplier.Refunded
 	switch {
 	case o.ID == "":
-		return partial(got), fmt.Errorf("%s names no payment", e.Type)
+		return partial(got), noPayment.Say(e.Type)
 	case err != nil && moves:
-		return partial(got), fmt.Errorf("amount of %s: %w", e.Type, err)
+		return partial(got), noAmount.Say(e.Type, err)
 	}
 	got.Amount = minor // 0 where none can be read and no money moved
 	return got, nil
@@ -184,11 +183,11 @@ func id(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &expanded) == nil && expanded.ID != nil {
 		raw = expanded.ID
 	}
-	return text(raw)
+	return plainText(raw)
 }
 
-// text is a JSON string, "" where it is something else.
-func text(raw json.RawMessage) string {
+// plainText is a JSON string, "" where it is something else.
+func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""

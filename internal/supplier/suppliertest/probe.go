@@ -69,7 +69,7 @@ func (p *probe) checkTrace(trace supplier.Trace, err error) {
 	texts := make([]string, 0, len(trace.Steps)+1)
 	signed := false
 	for _, step := range trace.Steps {
-		texts = append(texts, step.Name+" "+step.Detail)
+		texts = append(texts, step.Name+" "+step.Code+" "+strings.Join(step.Args, " "))
 		if step.Name == "signature" {
 			signed = step.OK
 		} else if step.OK && !signed {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"backstop/internal/base/money"
+	"backstop/internal/base/text"
 	"backstop/internal/supplier"
 )
 
@@ -94,12 +95,19 @@ func (a *toy) verify(req *supplier.Request, t *supplier.Trace) error {
 		t = nil
 	}
 	if !ok {
-		t.Fail("signature", "does not hold")
-		return supplier.RefuseSignature("the signature does not hold")
+		t.Fail("signature", toyWords, "does not hold")
+		return supplier.RefuseSignature(toyWords, "does not hold")
 	}
-	t.Pass("signature", "holds")
+	t.Pass("signature", toyHolds)
 	return nil
 }
+
+// toyTexts are what the toy finds.
+var (
+	toyTexts text.Codes
+	toyHolds = toyTexts.New("toy.holds", text.Text{ZH: "通过", EN: "holds"})
+	toyWords = toyTexts.New("toy.words", text.Text{ZH: "%s", EN: "%s"})
+)
 
 func (a *toy) window(t *supplier.Trace, at, now time.Time) error {
 	if a.skip == "the future" && at.After(now) || a.skip == "the past" && at.Before(now) {
@@ -109,8 +117,8 @@ func (a *toy) window(t *supplier.Trace, at, now time.Time) error {
 }
 
 func (a *toy) unreadable(t *supplier.Trace, err error) (supplier.Callback, error) {
-	t.Fail("content", "%v", err)
-	return supplier.Callback{}, &supplier.Unreadable{Kind: "malformed", Result: supplier.Malformed, Reason: err.Error()}
+	t.FailBy("content", err)
+	return supplier.Callback{}, &supplier.Unreadable{Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err)}
 }
 
 // blunder makes the mistakes that are not a missing check.
@@ -133,7 +141,7 @@ func (a *toy) blunder(got *supplier.Callback, req *supplier.Request, t *supplier
 	case "account":
 		got.Identity = a.Identity()
 	case "secrecy":
-		t.Pass("debug", "key %s", a.key)
+		t.Fail("debug", toyWords, a.key)
 	case "the request is read only":
 		req.Body[0] = ' '
 	}

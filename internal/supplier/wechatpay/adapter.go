@@ -10,18 +10,19 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"backstop/internal/base/text"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
 // Kind is what the registry needs to know of WeChat Pay.
 var Kind = supplier.Kind{
-	Name:    "wechatpay",
+	Name: "wechatpay", Texts: &Texts,
 	Secrets: []string{"api_v3_key", "merchant_private_key"},
 	New:     newAdapter,
 }
@@ -57,11 +58,11 @@ type platformKey struct {
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	signedAt, err := a.verify(req, t)
 	if err != nil {
-		t.Fail("signature", "%v", err)
+		t.FailBy("signature", err)
 		return supplier.Callback{}, err
 	}
 	if err := supplier.CheckUnsignedQuery(req); err != nil {
-		t.Fail("unsigned", "%v", err)
+		t.FailBy("unsigned", err)
 		return supplier.Callback{}, err
 	}
 	if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, window); err != nil {
@@ -69,29 +70,29 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	}
 	n, err := readNotification(req.Body)
 	if err != nil {
-		t.Fail("content", "%v", err)
+		t.FailBy("content", err)
 		return supplier.Callback{}, malformed(n.callback(), err)
 	}
 	plain, err := n.Resource.open(a.apiKey)
 	if err != nil {
-		t.Fail("decrypt", "%v", err)
+		t.FailBy("decrypt", err)
 		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "decrypt_failed", Result: supplier.InternalFailed, Reason: err.Error(), Callback: n.callback(),
+			Kind: "decrypt_failed", Result: supplier.InternalFailed, Reason: text.Of(err), Callback: n.callback(),
 		}
 	}
-	t.Pass("decrypt", "%d bytes of %s", len(plain), algorithm)
+	t.Pass("decrypt", decrypted)
 	got, err := a.translate(n, plain)
 	if err != nil {
-		t.Fail("content", "%v", err)
+		t.FailBy("content", err)
 		return supplier.Callback{}, malformed(got, err)
 	}
-	t.Pass("content", "%s: %s", n.EventType, got.RawStatus)
+	t.Pass("content", contentRead)
 	return got, nil
 }
 
 func malformed(c supplier.Callback, err error) error {
 	c.Status, c.Reverses = supplier.Other, false
-	return &supplier.Unreadable{Kind: "malformed", Result: supplier.Malformed, Reason: err.Error(), Callback: c}
+	return &supplier.Unreadable{Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: c}
 }
 
 // verify returns the signed time. The signature covers "time\nnonce\nbody\n".
@@ -108,28 +109,28 @@ func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, e
 	} {
 		values := req.Header.Values(h.name)
 		if len(values) != 1 || values[0] == "" {
-			return time.Time{}, supplier.RefuseSignature("header %s is wanted exactly once, and not empty", h.name)
+			return time.Time{}, supplier.RefuseSignature(oneHeader, h.name)
 		}
 		*h.into = values[0]
 	}
 	if strings.HasPrefix(signature, probePrefix) {
-		return time.Time{}, supplier.RefuseSignature("a probe of WeChat Pay's with a wrong signature: to be refused")
+		return time.Time{}, supplier.RefuseSignature(probe)
 	}
 	// The message does not choose how it is checked: a type that we do not have is
 	// refused, whatever its signature says.
 	if types := req.Header.Values("Wechatpay-Signature-Type"); len(types) > 1 || len(types) == 1 && types[0] != signatureType {
-		return time.Time{}, supplier.RefuseSignature("Wechatpay-Signature-Type is %.80q, %s is wanted", strings.Join(types, ", "), signatureType)
+		return time.Time{}, supplier.RefuseSignature(wrongType, strconv.Quote(textlimit.Clip(strings.Join(types, ", "), 80)), signatureType)
 	}
 	known, ok := a.keys[serial]
 	if !ok {
-		return time.Time{}, supplier.RefuseSignature("no key or certificate with the serial %.80q is configured", serial)
+		return time.Time{}, supplier.RefuseSignature(noSerial, strconv.Quote(textlimit.Clip(serial, 80)))
 	}
 	if err := known.validAt(req.ReceivedAt); err != nil {
 		return time.Time{}, err
 	}
 	given, err := base64.StdEncoding.Strict().DecodeString(signature)
 	if err != nil {
-		return time.Time{}, supplier.RefuseSignature("the signature is not base64")
+		return time.Time{}, supplier.RefuseSignature(notBase64)
 	}
 	digest := sha256.New()
 	for _, part := range [][]byte{[]byte(stamp), []byte(nonce), req.Body} {
@@ -137,13 +138,13 @@ func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, e
 		digest.Write([]byte{'\n'})
 	}
 	if rsa.VerifyPKCS1v15(known.key, crypto.SHA256, digest.Sum(nil), given) != nil {
-		return time.Time{}, supplier.RefuseSignature("the signature does not hold under %.80s", serial)
+		return time.Time{}, supplier.RefuseSignature(signatureWrong, textlimit.Clip(serial, 80))
 	}
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
-		return time.Time{}, supplier.RefuseSignature("the signed time is not a number of seconds")
+		return time.Time{}, supplier.RefuseSignature(timeNoNumber)
 	}
-	t.Pass("signature", "RSA-SHA256 holds under %.80s", serial)
+	t.Pass("signature", signatureHolds)
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
@@ -154,7 +155,7 @@ func (k platformKey) validAt(now time.Time) error {
 		return nil
 	}
 	if now.Before(k.notBefore) || now.After(k.notAfter) {
-		return supplier.RefuseSignature("the platform certificate is valid from %s to %s only",
+		return supplier.RefuseSignature(certificateDates,
 			k.notBefore.UTC().Format(time.DateOnly), k.notAfter.UTC().Format(time.DateOnly))
 	}
 	return nil
@@ -193,5 +194,3 @@ func (a *adapter) Identity() map[string]string {
 // Account is the merchant: one merchant number may serve several applications,
 // and transaction numbers are unique within it.
 func (a *adapter) Account() string { return "wechatpay:" + a.mchID }
-
-var errDecrypt = errors.New("the resource cannot be decrypted: api_v3_key is not the one that WeChat Pay uses")

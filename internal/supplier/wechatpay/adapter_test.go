@@ -193,7 +193,7 @@ func TestProbeIsRefused(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Result != supplier.BadSignature || a.Reply(refused.Result).Status != 401 {
 		t.Errorf("%v", err)
 	}
-	if len(trace.Steps) != 1 || !strings.Contains(trace.Steps[0].Detail, "probe") {
+	if len(trace.Steps) != 1 || trace.Steps[0].Code != probe.Key {
 		t.Errorf("the trace does not tell people that it is a probe: %+v", trace)
 	}
 }

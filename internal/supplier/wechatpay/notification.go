@@ -5,12 +5,12 @@ import (
 	"crypto/cipher"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"backstop/internal/base/money"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
@@ -40,7 +40,7 @@ func readNotification(body []byte) (notification, error) {
 		return notification{}, err
 	}
 	if n.ID == "" || n.EventType == "" {
-		return n, errors.New("the notification has no id or no event_type")
+		return n, noEvent.Say()
 	}
 	return n, nil
 }
@@ -57,23 +57,23 @@ func (n notification) callback() supplier.Callback {
 // the algorithm: people can only compare keys.
 func (r resource) open(key []byte) ([]byte, error) {
 	if r.Algorithm != algorithm {
-		return nil, fmt.Errorf("the resource is encrypted with %.40q, only %s is known", r.Algorithm, algorithm)
+		return nil, otherCipher.Say(strconv.Quote(textlimit.Clip(r.Algorithm, 40)), algorithm)
 	}
 	sealed, err := base64.StdEncoding.DecodeString(r.Ciphertext)
 	if err != nil {
-		return nil, errDecrypt
+		return nil, notDecrypted.Say()
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, errDecrypt
+		return nil, notDecrypted.Say()
 	}
 	gcm, err := cipher.NewGCM(block)
 	if err != nil || len(r.Nonce) != gcm.NonceSize() { // Open panics on another size
-		return nil, errDecrypt
+		return nil, notDecrypted.Say()
 	}
 	plain, err := gcm.Open(nil, []byte(r.Nonce), sealed, []byte(r.AssociatedData))
 	if err != nil {
-		return nil, errDecrypt
+		return nil, notDecrypted.Say()
 	}
 	return plain, nil
 }
@@ -170,7 +170,7 @@ func (a *adapter) payment(c *supplier.Callback, n notification, f fact) error {
 		trade = f.OutTradeNo
 	}
 	if trade == "" || f.TradeState == "" {
-		return errors.New("the notification names no payment or no trade_state")
+		return noPayment.Say()
 	}
 	c.EventKey = trade + ":" + f.TradeState
 	return amount(c, f.Amount.Total)
@@ -185,7 +185,7 @@ func (a *adapter) refund(c *supplier.Callback, n notification, f fact) error {
 		c.Status, c.RawStatus = supplier.Unknown, n.EventType+" with refund_status "+f.RefundStatus
 	}
 	if f.RefundID == "" {
-		return errors.New("the notification names no refund")
+		return noRefund.Say()
 	}
 	c.EventKey = f.RefundID + ":" + n.EventType
 	return amount(c, f.Amount.Refund)
@@ -199,7 +199,7 @@ func amount(c *supplier.Callback, text json.RawMessage) error {
 		return nil
 	}
 	if c.Status == supplier.Paid || c.Status == supplier.Refunded {
-		return fmt.Errorf("amount: %w", err)
+		return noAmount.Say(err)
 	}
 	return nil
 }

@@ -1,0 +1,180 @@
+// Package act is what people and services can do. An act is a Kind, a value of the
+// package that owns its effect; a Registry runs it: permission, version, typed amount,
+// effect and audit row in one transaction. Whoever translates requests decides none
+// of it.
+package act
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/money"
+
+	"github.com/uptrace/bun"
+)
+
+// Errors that a caller can act on. *FieldError and *Denied are others.
+var (
+	// ErrNotFound also stands for what is of a merchant that the actor does not see.
+	ErrNotFound = errors.New("there is no such thing")
+	// ErrChanged says that the subject is not as the caller saw it.
+	ErrChanged = errors.New("it was changed meanwhile: look again")
+)
+
+// FieldError says what is wrong with a field of a call.
+type FieldError struct{ Field, Problem string }
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+
+// Denied says that the actor may not do that.
+type Denied struct {
+	Permission access.Permission // that an operator lacks; "" = it was a service
+	Scope      string            // that a service's token lacks; "" = no service may
+	Roles      []string          // that have the permission
+}
+
+func (e *Denied) Error() string {
+	if e.Permission == "" {
+		return "this token does not have the scope " + e.Scope
+	}
+	return "this needs the permission " + string(e.Permission)
+}
+
+// Actor is who acts.
+type Actor struct {
+	Name   string        // as the audit keeps it: "operator:li.hang", "token:grafana"
+	Role   string        // of an operator
+	Token  *access.Token // of a service; nil = it is an operator
+	Remote string        // the address that the call came from
+	// Merchants are those whose subjects the actor sees; nil = all.
+	Merchants []int64
+}
+
+// Ref names a subject. Which fields a Kind reads, its Load says.
+type Ref struct {
+	Row  int64  // the row's id; 0 = named by the others
+	ID   string // as people see it: an order's number, a merchant's code
+	Part string // of it: a notification's id, the name of an endpoint; "" = whichever there is
+}
+
+// Subject is what an act is about, as Load found it.
+type Subject struct {
+	Row        int64  // the row's id, where the Kind works on sets
+	ID         string // as the audit names it
+	Version    int64  // counts or dates its changes; 0 = it has none
+	MerchantID int64  // whose it is; 0 = no merchant's
+	Amount     int64  // minor units that hang on it
+	Currency   string // of the amount; "" = none hangs on it
+	// Prospect is what Do would do with it as it is; "" = Will.
+	Prospect Prospect
+	// Result is what came of earlier acts, as the Kind calls it; of sets alone.
+	Result string
+	Value  any // what the Kind's own functions need of it
+}
+
+// TypedAmount is the amount that has to be typed: as it is shown, without symbol and
+// grouping. "" = none has to be.
+func (s Subject) TypedAmount() string {
+	if s.Amount == 0 || s.Currency == "" {
+		return ""
+	}
+	return money.Format(s.Amount, s.Currency)
+}
+
+// Prospect is what an act would do with a subject, and did. Plans keep these words.
+type Prospect string
+
+// Prospects.
+const (
+	Will    Prospect = "send"    // it is done at once
+	Waits   Prospect = "waits"   // it is done, and takes effect when something lets it: a breaker
+	Final   Prospect = "final"   // there is nothing left to do
+	Blocked Prospect = "blocked" // something else works on it
+)
+
+// Prospects are all of them, as they are shown.
+var Prospects = []Prospect{Will, Waits, Final, Blocked}
+
+// Acts says whether the subject is acted on.
+func (p Prospect) Acts() bool { return p == Will || p == Waits || p == "" }
+
+// Outcome is what came of one subject.
+type Outcome struct {
+	Prospect Prospect
+	// Details are kept in the audit beside the reason; no secrets.
+	Details map[string]any
+	// With are further acts that this one brought about, for audit rows of their own.
+	// Who acted and why is filled in.
+	With []audit.Act
+	// After is what the actor waits for once it is committed, such as an answer from
+	// outside; nil = nothing.
+	After func(context.Context) (any, error)
+	// Err says why the subject was left as it is. One of several stops no other.
+	Err error
+	// Repeated says that an earlier call with the same key did it.
+	Repeated bool
+}
+
+// Input is what Do gets beside the subjects.
+type Input struct {
+	By     Actor
+	Reason string // "" = none was given
+	Params any    // of Kind.Params
+}
+
+// Kind is one thing that can be done. Its functions get several subjects at once, for
+// batches: a set costs a few statements, however large it is.
+type Kind struct {
+	Name       string            // as the audit names it: "exception.settle"
+	Object     string            // what the subjects are, for the audit: "exception"
+	Permission access.Permission // of an operator
+	Scope      string            // of a service's token; "" = no service may
+	// Easy acts are taken back easily: they need no reason.
+	Easy bool
+	// TypedAmount says that the subject's amount has to be typed.
+	TypedAmount bool
+	// Params reads the parameters; nil = there are none. Errors: *FieldError.
+	Params func(json.RawMessage) (any, error)
+	// Load finds those subjects that there are, in any order.
+	Load func(ctx context.Context, q bun.IDB, refs []Ref) ([]Subject, error)
+	// Needs is a permission that this subject or these parameters need beside
+	// Permission; "" = none. nil = never. No service has one.
+	Needs func(s Subject, params any) access.Permission
+	// Do changes the subjects, each by compare-and-set against what Load found, and
+	// returns an Outcome for each, in their order. It calls nobody: what must happen
+	// after the commit goes into tx.OnEnd. nil = the audit row is all that there is.
+	Do func(ctx context.Context, tx db.Tx, in Input, subjects []Subject) ([]Outcome, error)
+}
+
+// Params reads JSON into a P, as a Kind's Params: an unknown field is wrong, and one
+// that is missing is empty.
+func Params[P any](raw json.RawMessage) (any, error) {
+	var p P
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return p, nil
+	}
+	read := json.NewDecoder(bytes.NewReader(raw))
+	read.DisallowUnknownFields()
+	err := read.Decode(&p)
+	if err == nil && read.Decode(new(any)) != io.EOF {
+		err = errors.New("more than one value")
+	}
+	if err == nil {
+		return p, nil
+	}
+	var typed *json.UnmarshalTypeError
+	if errors.As(err, &typed) {
+		return nil, &FieldError{typed.Field, "not of the right type"}
+	}
+	if _, name, unknown := strings.Cut(err.Error(), `unknown field "`); unknown {
+		return nil, &FieldError{strings.TrimSuffix(name, `"`), "there is no such field"}
+	}
+	return nil, &FieldError{"params", "not a JSON object"}
+}

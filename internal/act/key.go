@@ -1,0 +1,72 @@
+package act
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
+)
+
+const (
+	// maxKey bounds the key of a call, in bytes.
+	maxKey = 100
+	// keyAge is for how long a key is remembered, in µs: a day.
+	keyAge = 24 * 3600 * 1_000_000
+)
+
+// NewKey makes a key for one call, as a form carries it.
+func NewKey() string { return seal.NewToken("") }
+
+// takeKey says whether the key comes for the first time. Without a key each call does.
+func takeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error) {
+	if key == "" {
+		return true, nil
+	}
+	if len(key) > maxKey {
+		return true, &FieldError{"form_key", "open the page again and send the form from there"}
+	}
+	res, err := tx.NewRaw("INSERT INTO form_keys (form_key, at) VALUES (?, ?) ON CONFLICT DO NOTHING", seal.HashToken(key), now).Exec(ctx)
+	if err != nil {
+		return false, fmt.Errorf("take the key of a call: %w", err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return false, err
+	}
+	_, err = tx.NewRaw("DELETE FROM form_keys WHERE form_key IN (SELECT form_key FROM form_keys WHERE at < ? LIMIT 100)", now-keyAge).Exec(ctx)
+	return true, err
+}
+
+// keepKey keeps what the call with the key has done: the last row of the audit, whose
+// end the transaction holds.
+func keepKey(ctx context.Context, tx db.Tx, key string) error {
+	if key == "" {
+		return nil
+	}
+	number, _, err := audit.Head(ctx, tx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.NewRaw("UPDATE form_keys SET act = ? WHERE form_key = ?", number, seal.HashToken(key)).Exec(ctx)
+	return err
+}
+
+// Done is what the call with the key has done, if it was about this very thing, or of
+// its kind where id is empty; nil = nothing. A page says it from there, so that no
+// address can make it say what was not.
+func (r *Registry) Done(ctx context.Context, key, object, id string) (*audit.Row, error) {
+	if key == "" || len(key) > maxKey {
+		return nil, nil
+	}
+	var rows []audit.Row
+	q := r.db.Read.NewSelect().Model(&rows).Where("au.number = (SELECT f.act FROM form_keys AS f WHERE f.form_key = ?)", seal.HashToken(key)).
+		Where("au.object = ?", object)
+	if id != "" {
+		q = q.Where("au.object_id = ?", id)
+	}
+	if err := q.Scan(ctx); err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &rows[0], nil
+}

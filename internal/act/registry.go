@@ -1,0 +1,196 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+)
+
+// Limits of a reason, in characters: a letter is none.
+const (
+	minReason = 8
+	maxReason = 1000
+)
+
+// Registry holds every act that there is. It is safe for concurrent use.
+type Registry struct {
+	db     *db.DB
+	audit  *audit.Log
+	policy *access.Policy
+	kinds  map[string]Kind
+}
+
+// New returns a Registry of the kinds. It panics where two have one name: that is a
+// mistake of the program.
+func New(d *db.DB, log *audit.Log, policy *access.Policy, kinds ...Kind) *Registry {
+	r := &Registry{db: d, audit: log, policy: policy, kinds: map[string]Kind{}}
+	for _, k := range kinds {
+		if _, twice := r.kinds[k.Name]; twice || k.Object == "" || k.Permission == "" || k.Load == nil {
+			panic("act: " + k.Name + " is registered twice or incomplete")
+		}
+		r.kinds[k.Name] = k
+	}
+	return r
+}
+
+// Policy is which role may do what.
+func (r *Registry) Policy() *access.Policy { return r.policy }
+
+// Kind returns the kind of that name. It panics where there is none: names are
+// written in the program, not sent to it.
+func (r *Registry) Kind(name string) Kind {
+	k, ok := r.kinds[name]
+	if !ok {
+		panic("act: there is no kind " + name)
+	}
+	return k
+}
+
+// Call is one act on one subject, as somebody wants it.
+type Call struct {
+	Kind   string
+	By     Actor
+	Ref    Ref
+	Params json.RawMessage
+	Reason string
+	Amount string // as it was typed, where the Kind asks for it
+	// Version is the subject's as the caller saw it; 0 = whichever it has.
+	Version int64
+	// Key lets a call be repeated: of those with one key, one acts. "" = each does.
+	Key string
+}
+
+// Run carries out one act in one transaction with one audit row. Errors: *FieldError,
+// *Denied, ErrNotFound, ErrChanged, and those of the Kind.
+func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
+	k := r.Kind(c.Kind)
+	if err := r.allows(c.By, k); err != nil {
+		return Outcome{}, err
+	}
+	in, err := c.input(k)
+	if err != nil {
+		return Outcome{}, err
+	}
+	var out Outcome
+	err = r.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		first, err := takeKey(ctx, tx, r.db.Now(), c.Key)
+		if err != nil || !first {
+			out.Repeated = !first
+			return err
+		}
+		s, err := r.load(ctx, tx, k, c, in)
+		if err != nil {
+			return err
+		}
+		if out, err = k.do(ctx, tx, in, s); err != nil {
+			return err
+		}
+		if err := r.keep(ctx, tx, k, in, s, out); err != nil {
+			return err
+		}
+		return keepKey(ctx, tx, c.Key)
+	})
+	if err != nil {
+		return Outcome{}, err
+	}
+	return out, nil
+}
+
+// allows says whether the actor may do what the kind is, to anything.
+func (r *Registry) allows(by Actor, k Kind) error {
+	if by.Token != nil {
+		if k.Scope == "" || !by.Token.Has(k.Scope) {
+			return &Denied{Scope: k.Scope}
+		}
+		return nil
+	}
+	return r.has(by, k.Permission)
+}
+
+func (r *Registry) has(by Actor, p access.Permission) error {
+	if by.Token != nil || !r.policy.Allows(by.Role, p) {
+		return &Denied{Permission: p, Roles: r.policy.RolesWith(p)}
+	}
+	return nil
+}
+
+// input is what a call brings, read and checked as far as that needs no subject.
+func (c Call) input(k Kind) (in Input, err error) {
+	in = Input{By: c.By, Reason: strings.TrimSpace(c.Reason)}
+	if k.Params != nil {
+		if in.Params, err = k.Params(c.Params); err != nil {
+			return in, err
+		}
+	}
+	n := utf8.RuneCountInString(in.Reason)
+	if n == 0 && k.Easy {
+		return in, nil
+	}
+	if n < minReason || n > maxReason || !utf8.ValidString(in.Reason) || strings.ContainsRune(in.Reason, 0) {
+		return in, &FieldError{"reason", fmt.Sprintf("write a reason of %d to %d characters", minReason, maxReason)}
+	}
+	return in, nil
+}
+
+// load finds the call's subject and checks all that hangs on it.
+func (r *Registry) load(ctx context.Context, tx db.Tx, k Kind, c Call, in Input) (Subject, error) {
+	found, err := k.Load(ctx, tx, []Ref{c.Ref})
+	if err != nil {
+		return Subject{}, err
+	}
+	if len(found) != 1 || c.By.Merchants != nil && !slices.Contains(c.By.Merchants, found[0].MerchantID) {
+		return Subject{}, ErrNotFound
+	}
+	s := found[0]
+	if k.Needs != nil {
+		if needs := k.Needs(s, in.Params); needs != "" {
+			if err := r.has(c.By, needs); err != nil {
+				return s, err
+			}
+		}
+	}
+	if c.Version != 0 && c.Version != s.Version {
+		return s, ErrChanged
+	}
+	if k.TypedAmount && c.Amount != s.TypedAmount() {
+		return s, &FieldError{"amount", "type the amount exactly as it is shown"}
+	}
+	return s, nil
+}
+
+// do acts on one subject, whose Err is the error of all.
+func (k Kind) do(ctx context.Context, tx db.Tx, in Input, s Subject) (Outcome, error) {
+	if k.Do == nil {
+		return Outcome{}, nil
+	}
+	outs, err := k.Do(ctx, tx, in, []Subject{s})
+	if err != nil {
+		return Outcome{}, err
+	}
+	return outs[0], outs[0].Err
+}
+
+// keep writes what was done into the audit.
+func (r *Registry) keep(ctx context.Context, tx db.Tx, k Kind, in Input, s Subject, out Outcome) error {
+	for _, a := range append(out.With, audit.Act{Action: k.Name, Object: k.Object, ObjectID: s.ID, Params: out.Details}) {
+		a.Actor, a.Remote, a.Params = in.By.Name, in.By.Remote, maps.Clone(a.Params)
+		if a.Params == nil {
+			a.Params = map[string]any{}
+		}
+		if in.Reason != "" {
+			a.Params["reason"] = in.Reason
+		}
+		if err := r.audit.Write(ctx, tx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+package app
+
+import "testing"
+
+// A key that two packages have would be said in the words of either.
+func TestEveryKindsTextsAreInTheCatalog(t *testing.T) {
+	known := texts()
+	for _, kind := range Kinds() {
+		if _, ok := known[kind.Name+".signature_holds"]; !ok && kind.Name != "sorted-params" {
+			t.Errorf("the texts of %s are not known", kind.Name)
+		}
+	}
+	if len(known) < 100 {
+		t.Errorf("only %d texts", len(known))
+	}
+}

@@ -1,0 +1,118 @@
+package text
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Code is a text that rows keep by its key, with the arguments for its %s.
+type Code struct {
+	Key string
+	Text
+}
+
+// Codes are what a package keeps in rows. The zero value is ready to use.
+type Codes struct{ all []Code }
+
+// New adds a code. Each key begins with the name of its package.
+func (c *Codes) New(key string, t Text) Code {
+	code := Code{key, t}
+	c.all = append(c.all, code)
+	return code
+}
+
+// Say is the code with its arguments. A Code among them is said in the same language.
+func (c Code) Say(args ...any) Said {
+	s := Said{Code: c.Key, said: c.Text}
+	for _, arg := range args {
+		if inner, ok := arg.(Code); ok {
+			s.Args = append(s.Args, codeMark+inner.Key)
+			s.inner = append(s.inner, inner)
+			continue
+		}
+		s.Args = append(s.Args, fmt.Sprint(arg))
+	}
+	return s
+}
+
+// codeMark leads an argument that is a code itself.
+const codeMark = "@"
+
+// Said is a code with its arguments, as rows keep it.
+type Said struct {
+	Code string   `json:"code,omitempty"`
+	Args []string `json:"args,omitempty"`
+
+	said  Text   // of what was not read from a row
+	inner []Code // among the arguments
+}
+
+// Error is the text in English, of what was not read from a row.
+func (s Said) Error() string {
+	known := Catalog{s.Code: s.said}
+	for _, c := range s.inner {
+		known[c.Key] = c.Text
+	}
+	return known.Say(s, "en", nil)
+}
+
+// Map changes every argument.
+func (s Said) Map(change func(arg string) string) Said {
+	s.Args = slices.Clone(s.Args)
+	for i, arg := range s.Args {
+		s.Args[i] = change(arg)
+	}
+	return s
+}
+
+// Of is what an error says by a code; the zero Said where it says nothing so.
+func Of(err error) Said {
+	var s Said
+	errors.As(err, &s)
+	return s
+}
+
+// Catalog finds the texts of codes.
+type Catalog map[string]Text
+
+// Join makes one catalog of several packages' codes. Two of one key are a mistake.
+func Join(all ...*Codes) Catalog {
+	c := Catalog{}
+	for _, codes := range all {
+		for _, code := range codes.all {
+			if _, twice := c[code.Key]; twice {
+				panic("text: two codes " + code.Key)
+			}
+			c[code.Key] = code.Text
+		}
+	}
+	return c
+}
+
+// Say is what was said in a language; word, unless it is nil, may translate an
+// argument. A code of a newer program is shown as it is.
+func (c Catalog) Say(s Said, language string, word func(arg string) string) string {
+	args := make([]any, len(s.Args))
+	for i, arg := range s.Args {
+		if inner, ok := strings.CutPrefix(arg, codeMark); ok {
+			if t, ok := c[inner]; ok {
+				args[i] = t.In(language)
+				continue
+			}
+		}
+		if word != nil {
+			arg = word(arg)
+		}
+		args[i] = arg
+	}
+	t, ok := c[s.Code]
+	if !ok {
+		return strings.TrimSpace(s.Code + " " + strings.Join(s.Args, " "))
+	}
+	if len(args) == 0 {
+		return t.In(language)
+	}
+	return fmt.Sprintf(t.In(language), args...)
+}

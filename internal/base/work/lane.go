@@ -1,0 +1,255 @@
+package work
+
+import (
+	"container/heap"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// How many jobs of one lane may run at a time. It begins with laneStart and grows with
+// what the lane's counterpart answers well, up to its gate's Max: one that hangs without
+// a word never holds more slots than it has earned.
+const (
+	laneStart = 5
+	// maxEarned bounds what a lane without a bound of its own earns.
+	maxEarned = 1000
+	// laneIdle takes back what was earned and not used for so long.
+	laneIdle = 10 * time.Second
+	// laneForget is how long an idle lane is remembered.
+	laneForget = time.Minute
+	// SlowAfter is how long a job may take before its lane is slow; so is one that
+	// holds all that it may hold for holdAfter and nothing ends.
+	SlowAfter = 3 * time.Second
+	holdAfter = time.Second
+	// quickAgain jobs in a row below SlowAfter make it quick again.
+	quickAgain = 3
+	// askAgain is how long a lane without a token waits at most before it asks again:
+	// its rate, or its share of it, may have grown meanwhile.
+	askAgain = time.Second
+)
+
+// lane is one line of jobs on this node.
+type lane struct {
+	id       int64
+	waiting  []*job
+	inFlight int
+	inReady  bool
+	more     bool // rows may be due that nobody holds here
+	reading  bool // they are being read
+
+	earned    int  // jobs that may run
+	proven    bool // the last one went well
+	slow      bool
+	quickRuns int   // in a row, while slow
+	usedAt    int64 // the last start or end of a job
+	limiter   *rate.Limiter
+	goesOn    int64 // when its rate allows the next one; 0 = it is not held back
+	probe     *job  // the last one that runs
+}
+
+// lane returns a lane, made where it is new.
+func (s *Slots) lane(now, id int64) *lane {
+	l := s.lanes[id]
+	if l == nil {
+		l = &lane{id: id, earned: laneStart, usedAt: now}
+		s.lanes[id] = l
+	}
+	return l
+}
+
+// limit is how many jobs of a lane may run now. Where slots are scarce, one that proved
+// nothing lately gets one.
+func (s *Slots) limit(l *lane, g Gate) int {
+	if !l.proven && s.o.Size-s.inFlight <= s.o.Size/4 {
+		return 1
+	}
+	return min(max(g.Max, 1), l.earned)
+}
+
+// learn takes a job's end into account.
+func (l *lane) learn(took time.Duration, ok bool) {
+	l.proven = ok
+	l.earned = min(l.earned+1, maxEarned)
+	if !ok {
+		l.earned = laneStart
+	}
+	switch {
+	case took >= SlowAfter:
+		l.slow, l.quickRuns = true, 0
+	case l.slow:
+		if l.quickRuns++; l.quickRuns >= quickAgain {
+			l.slow, l.quickRuns = false, 0
+		}
+	}
+}
+
+// enqueue puts a job into its lane's line, or leaves it to its row where the line is
+// long enough or closed.
+func (s *Slots) enqueue(now int64, j Job) {
+	g := s.o.Gate(j.Lane)
+	if !g.allows() || g.Only != 0 && g.Only != j.ID {
+		delete(s.jobs, j.ID)
+		return
+	}
+	l := s.lane(now, j.Lane)
+	if len(l.waiting) >= PageSize {
+		l.more = true
+		delete(s.jobs, j.ID)
+		return
+	}
+	w := &job{Job: j, state: isWaiting, lane: l}
+	s.jobs[j.ID] = w
+	l.waiting = append(l.waiting, w)
+	s.makeReady(l, g)
+}
+
+// makeReady puts a lane that waits and may run into its pool's turn.
+func (s *Slots) makeReady(l *lane, g Gate) {
+	if !l.inReady && l.goesOn == 0 && len(l.waiting) > 0 && l.inFlight < s.limit(l, g) {
+		l.inReady = true
+		p := s.pool(l.slow)
+		p.ready = append(p.ready, l)
+	}
+}
+
+// pool is a part of the node's slots with its own turn.
+type pool struct {
+	max, inFlight int
+	ready         []*lane
+}
+
+// newPools divides the node's slots: slow lanes get two of five at most and one of ten
+// at least, so that neither kind can keep the other from working.
+func newPools(slots int) (quick, slow pool) {
+	return pool{max: max(1, slots-slots/10)}, pool{max: max(1, slots*2/5)}
+}
+
+func (s *Slots) pool(slow bool) *pool {
+	if slow {
+		return &s.slow
+	}
+	return &s.quick
+}
+
+// next takes the lane whose turn it is in a pool with a free slot.
+func (s *Slots) next(now int64, p *pool) (*lane, Gate) {
+	for p.inFlight < p.max && len(p.ready) > 0 {
+		l := p.ready[0]
+		p.ready = p.ready[1:]
+		l.inReady = false
+		g := s.o.Gate(l.id)
+		if s.pool(l.slow) != p {
+			s.makeReady(l, g)
+			continue
+		}
+		if len(l.waiting) > 0 && l.inFlight < s.limit(l, g) && s.mayStart(now, l, g) {
+			return l, g
+		}
+	}
+	return nil, Gate{}
+}
+
+// mayStart asks a lane's gate and its rate. What a closed lane has waiting is left to
+// its rows.
+func (s *Slots) mayStart(now int64, l *lane, g Gate) bool {
+	switch {
+	case g.Open:
+		return s.inRate(now, l, g)
+	case l.probe != nil && (l.probe.asks || g.Probe && l.probe.epoch == g.Epoch):
+		return false // its end makes the lane ready
+	case g.Probe || g.Ask:
+		return g.Only == 0 || s.keepOnly(l, g.Only)
+	}
+	s.keepOnly(l, 0)
+	return false
+}
+
+// keepOnly leaves one job in a lane, if it is there, and the others to their rows.
+func (s *Slots) keepOnly(l *lane, wanted int64) (there bool) {
+	waiting := l.waiting
+	l.waiting = nil
+	for _, j := range waiting {
+		if j.ID == wanted {
+			l.waiting, there = []*job{j}, true
+		} else {
+			delete(s.jobs, j.ID)
+		}
+	}
+	return there
+}
+
+// rate is how many jobs of a lane may begin per second on this node, and how many at
+// once after a pause; 0 = no bound. Each node has its share of a rate: together they
+// begin one second's worth at once, or one each where that is more, as a bucket that
+// holds less than one would never let any through.
+func (s *Slots) rate(g Gate) (perSecond float64, burst int) {
+	perSecond, burst = g.Trickle, 1
+	if g.PerSecond > 0 {
+		nodes := 1
+		if s.o.Nodes != nil {
+			nodes = max(1, s.o.Nodes())
+		}
+		if own := g.PerSecond / float64(nodes); perSecond == 0 || own < perSecond {
+			perSecond, burst = own, max(1, int(own))
+		}
+	}
+	return perSecond, burst
+}
+
+// inRate takes a token of the lane's bucket. Without one the lane comes back when there
+// will be, and asks on its way whether its rate is still the same.
+func (s *Slots) inRate(now int64, l *lane, g Gate) bool {
+	perSecond, burst := s.rate(g)
+	if perSecond == 0 {
+		l.limiter = nil
+		return true
+	}
+	at := time.UnixMicro(now)
+	if l.limiter == nil {
+		l.limiter = rate.NewLimiter(rate.Limit(perSecond), burst)
+	}
+	l.limiter.SetLimitAt(at, rate.Limit(perSecond))
+	l.limiter.SetBurstAt(at, burst)
+	token := l.limiter.ReserveN(at, 1)
+	wait := token.DelayFrom(at)
+	if wait == 0 {
+		return true
+	}
+	token.CancelAt(at)
+	l.goesOn = now + max(1, min(wait, askAgain).Microseconds())
+	heap.Push(&s.paced, l)
+	return false
+}
+
+// Age looks at all lanes, once a second or so: one that holds all that it may hold, and
+// of which nothing ends, is slow, and what a lane earned and does not use is taken back.
+func (s *Slots) Age(now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, l := range s.lanes {
+		idle := time.Duration(now-l.usedAt) * time.Microsecond
+		if l.more && l.inFlight == 0 && len(l.waiting) == 0 { // nothing here will end and ask for it
+			g := s.o.Gate(id)
+			l.more = g.allows() // whoever opens it comes again
+			s.thin = append(s.thin, l)
+		}
+		switch {
+		case l.inFlight > 0 && len(l.waiting) > 0 && idle > holdAfter && l.inFlight >= s.limit(l, s.o.Gate(id)):
+			l.slow, l.quickRuns = true, 0
+		case l.inFlight == 0 && len(l.waiting) == 0 && idle > laneForget && !l.reading && !l.more && l.goesOn == 0:
+			delete(s.lanes, id)
+		case l.inFlight == 0 && idle > laneIdle:
+			l.earned, l.proven = laneStart, false
+		}
+	}
+}
+
+// laneHeap orders lanes that their rate holds back by when they go on.
+type laneHeap []*lane
+
+func (h laneHeap) Len() int           { return len(h) }
+func (h laneHeap) Less(i, j int) bool { return h[i].goesOn < h[j].goesOn }
+func (h laneHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *laneHeap) Push(x any)        { *h = append(*h, x.(*lane)) }
+func (h *laneHeap) Pop() any          { return pop((*[]*lane)(h)) }

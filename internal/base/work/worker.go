@@ -1,0 +1,383 @@
+package work
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"backstop/internal/base/db"
+)
+
+const (
+	// claimBatch is the most rows of one claim, and the most results of one transaction.
+	claimBatch = 64
+	// maxUnwritten bounds jobs that are over and whose result is not committed yet: a
+	// slow database slows the work down instead of filling memory.
+	maxUnwritten = 1024
+	// resultWait bounds how long one result may wait for its commit.
+	resultWait = 10 * time.Second
+	// writeTries is how often the commit of a result is tried.
+	writeTries = 5
+	// queryTime bounds one look at the rows, one claim and one release.
+	queryTime = 5 * time.Second
+)
+
+// Lease is whose a claimed row is, and until when: from then on others may claim it.
+type Lease struct {
+	Owner, Until int64 // db.DB.Boot; Unix µs
+}
+
+// Source are the rows of one kind of work. It hides how a row is found and claimed, and
+// where its moment is stored. T is what one slot runs: a row, or several that go
+// together.
+type Source[T any] interface {
+	// Due reads jobs of a lane that are due about now, at most n.
+	Due(ctx context.Context, lane, now int64, n int) ([]Job, error)
+	// Claim takes what is really due: in one statement it counts the attempt and
+	// writes the lease, before anything is done, so that a crash costs one attempt and
+	// never the job. What it returns beside an error is claimed nevertheless.
+	Claim(ctx context.Context, slots []Slot, l Lease) ([]Claimed[T], error)
+	// Release takes a claim back, uncounted: the row is due at the moment at.
+	Release(ctx context.Context, row T, at int64) error
+}
+
+// Claimed is what was claimed for a slot.
+type Claimed[T any] struct {
+	Slot Slot
+	Row  T
+}
+
+// Ran is how a run ended.
+type Ran[R any] struct {
+	Results []R // to be committed; none = nothing was tried
+	OK      bool
+	Took    time.Duration
+	// ReleaseAt releases a row of which nothing was tried, due at this moment (Unix
+	// µs); 0 = that is done.
+	ReleaseAt int64
+}
+
+// Options of a Worker.
+type Options[T, R any] struct {
+	DB     *db.DB
+	Slots  *Slots
+	Source Source[T]
+	// Lease is how long a claim holds: longer than any run takes.
+	Lease time.Duration
+	// Run does one job. ctx ends when the process has to.
+	Run func(ctx context.Context, x Slot, row T) Ran[R]
+	// Commit writes the results of several jobs. committed runs once after the commit,
+	// before any of their lanes goes on; it may be nil.
+	Commit func(ctx context.Context, tx db.Tx, all []R) (committed func(), err error)
+	// Written hears of each result that is committed.
+	Written func(R)
+	// Observe hears of each transaction of results, and Use of slots in use.
+	Observe func(items int, took time.Duration, err error)
+	Use     func(Stats)
+	Log     *slog.Logger
+}
+
+// Worker runs a source's jobs in slots.
+//
+// A job passes three gates in this order: a slot of its lane, the claim of its row (or
+// its creation as claimed, see Creation), the run. The claim is a compare-and-set in SQL
+// and the only thing that decides who runs, so it does not matter how often, or by whom,
+// an id is offered.
+type Worker[T, R any] struct {
+	o       Options[T, R]
+	results *db.Batcher[R, func()]
+
+	mu        sync.Mutex
+	wake      *sync.Cond // something to claim, or the end
+	timer     *time.Timer
+	toClaim   []Slot
+	created   map[int64]Claimed[T] // created as claimed, committed, and not begun
+	unwritten int
+	closing   bool
+
+	ctx      context.Context // ends runs that outlast the shutdown
+	cancel   context.CancelFunc
+	claimers sync.WaitGroup
+	calls    sync.WaitGroup
+}
+
+// NewWorker starts a worker.
+func NewWorker[T, R any](o Options[T, R]) *Worker[T, R] {
+	w := &Worker[T, R]{o: o, created: map[int64]Claimed[T]{}}
+	w.wake = sync.NewCond(&w.mu)
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.timer = time.AfterFunc(time.Hour, w.pump)
+	w.results = db.NewBatcher(o.DB, db.BatchOptions[R, func()]{
+		Size: claimBatch, Writers: 2, Queue: maxUnwritten * 2, Wait: resultWait, Observe: o.Observe,
+	}, w.commit)
+	claimers := 1
+	if o.DB.IsPostgres() {
+		claimers = 2
+	}
+	for range claimers {
+		w.claimers.Go(w.claimLoop)
+	}
+	return w
+}
+
+// Offer takes jobs that are due now or at their moment. It never blocks; what does not
+// fit is left to its row.
+func (w *Worker[T, R]) Offer(jobs ...Job) {
+	w.o.Slots.Offer(w.o.DB.Now(), jobs...)
+	w.pump()
+}
+
+// Pull makes the worker look at the lanes' due rows.
+func (w *Worker[T, R]) Pull(lanes ...int64) {
+	now := w.o.DB.Now()
+	w.o.Slots.Age(now)
+	w.o.Slots.More(now, lanes...)
+	w.pump()
+}
+
+// Go runs f beside all jobs, without a slot; Close waits for it. False once it ends.
+func (w *Worker[T, R]) Go(f func(context.Context)) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closing {
+		w.calls.Go(func() { f(w.ctx) })
+	}
+	return !w.closing
+}
+
+// Pending is how many jobs have a slot and no claim yet, or have run and wait for their
+// commit.
+func (w *Worker[T, R]) Pending() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.toClaim) + len(w.created) + w.unwritten
+}
+
+// Close stops taking work, waits for running jobs until ctx ends, and then cuts them
+// off; their results are written either way. Again it does nothing.
+func (w *Worker[T, R]) Close(ctx context.Context) {
+	w.mu.Lock()
+	if w.closing {
+		w.mu.Unlock()
+		return
+	}
+	w.closing = true
+	w.timer.Stop()
+	w.wake.Broadcast()
+	for id, c := range w.created {
+		delete(w.created, id)
+		go w.giveBack(c)
+	}
+	w.mu.Unlock()
+	w.claimers.Wait()
+	stop := context.AfterFunc(ctx, w.cancel)
+	w.calls.Wait()
+	stop()
+	w.cancel()
+	w.results.Close()
+}
+
+// pump brings what has a slot on its way.
+func (w *Worker[T, R]) pump() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next()
+}
+
+// next is pump for who holds w.mu.
+func (w *Worker[T, R]) next() {
+	if w.closing || w.unwritten >= maxUnwritten {
+		return
+	}
+	now := w.o.DB.Now()
+	grant, refill, wakeAt := w.o.Slots.Next(now)
+	for _, x := range grant {
+		if x.Created {
+			c := w.created[x.ID]
+			delete(w.created, x.ID)
+			c.Slot = x
+			go func() {
+				defer w.calls.Done() // counted since it was reserved
+				w.run(c)
+			}()
+			continue
+		}
+		w.toClaim = append(w.toClaim, x)
+		w.wake.Signal()
+	}
+	for _, lane := range refill {
+		w.calls.Go(func() { w.refill(lane) })
+	}
+	if wakeAt > 0 {
+		w.timer.Reset(time.Duration(max(wakeAt-now, 0)) * time.Microsecond)
+	}
+	if w.o.Use != nil {
+		w.o.Use(w.o.Slots.Stats())
+	}
+}
+
+// refill reads a lane's next due rows.
+func (w *Worker[T, R]) refill(lane int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
+	defer cancel()
+	jobs, err := w.o.Source.Due(ctx, lane, w.o.DB.Now(), PageSize)
+	if err != nil {
+		w.o.Log.Error("read due jobs", "lane", lane, "error", db.Explain(err))
+	}
+	w.o.Slots.Refilled(w.o.DB.Now(), lane, jobs, len(jobs) == PageSize)
+	w.pump()
+}
+
+// claimLoop claims what has a slot, as many as wait. A probe goes alone and beside: who
+// holds the gate may have to be asked.
+func (w *Worker[T, R]) claimLoop() {
+	for {
+		w.mu.Lock()
+		for len(w.toClaim) == 0 && !w.closing {
+			w.wake.Wait()
+		}
+		if len(w.toClaim) == 0 {
+			w.mu.Unlock()
+			return
+		}
+		n := min(len(w.toClaim), claimBatch)
+		batch := make([]Slot, 0, n)
+		for _, x := range w.toClaim[:n] {
+			if x.Probe {
+				w.calls.Go(func() { w.claim([]Slot{x}) })
+			} else {
+				batch = append(batch, x)
+			}
+		}
+		w.toClaim = append(w.toClaim[:0], w.toClaim[n:]...)
+		w.mu.Unlock()
+		if len(batch) > 0 {
+			w.claim(batch)
+		}
+	}
+}
+
+// claim claims a batch, runs what it got, and gives the other slots back.
+func (w *Worker[T, R]) claim(batch []Slot) {
+	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
+	defer cancel()
+	l := w.lease()
+	all, err := w.o.Source.Claim(ctx, batch, l)
+	if err != nil {
+		w.o.Log.Error("claim jobs", "error", db.Explain(err))
+	}
+	got := make(map[int64]bool, len(all))
+	for _, c := range all {
+		got[c.Slot.ID] = true
+		if c.Slot.Probe {
+			w.o.Slots.Began(c.Slot)
+		}
+		w.calls.Go(func() { w.run(c) })
+	}
+	if len(got) == len(batch) {
+		return
+	}
+	now := w.o.DB.Now()
+	for _, x := range batch {
+		if !got[x.ID] {
+			w.o.Slots.Return(now, x, false)
+		}
+	}
+	w.pump()
+}
+
+func (w *Worker[T, R]) lease() Lease {
+	return Lease{Owner: w.o.DB.Boot(), Until: w.o.DB.Now() + w.o.Lease.Microseconds()}
+}
+
+// run does a claimed job. After one that went well the slot is free at once, while its
+// result is committed; the row stays leased until then. Else the slot waits for the
+// commit: the gate must know of a failure, and of a probe, before the next one begins.
+func (w *Worker[T, R]) run(c Claimed[T]) {
+	late := time.AfterFunc(SlowAfter, func() {
+		w.o.Slots.Late(c.Slot)
+		w.pump()
+	})
+	ran := w.o.Run(w.ctx, c.Slot, c.Row)
+	late.Stop()
+	if len(ran.Results) == 0 {
+		w.untried(c, ran.ReleaseAt)
+		return
+	}
+	free := func() { w.o.Slots.Done(w.o.DB.Now(), c.Slot, ran.Took, ran.OK) }
+	if !ran.OK || c.Slot.Probe {
+		w.write(c.Slot.ID, ran.Results)
+		free()
+		w.pump()
+		return
+	}
+	w.mu.Lock()
+	w.unwritten++
+	free()
+	w.next()
+	w.mu.Unlock()
+	w.write(c.Slot.ID, ran.Results)
+	w.mu.Lock()
+	w.unwritten--
+	w.next()
+	w.mu.Unlock()
+}
+
+// untried gives back what was not tried.
+func (w *Worker[T, R]) untried(c Claimed[T], at int64) {
+	if at != 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), queryTime)
+		defer cancel()
+		if err := w.o.Source.Release(ctx, c.Row, at); err != nil {
+			w.o.Log.Error("release a claim", "error", db.Explain(err))
+		}
+	}
+	w.o.Slots.Return(w.o.DB.Now(), c.Slot, true)
+	w.pump()
+}
+
+// write commits results. One that cannot be written leaves its row leased: it runs again
+// after the lease, which is what "at least once" means.
+func (w *Worker[T, R]) write(id int64, all []R) {
+	var rest sync.WaitGroup
+	for _, r := range all[1:] {
+		rest.Go(func() { w.writeOne(id, r) })
+	}
+	w.writeOne(id, all[0])
+	rest.Wait()
+}
+
+func (w *Worker[T, R]) writeOne(id int64, r R) {
+	for try := range writeTries {
+		committed, err := w.results.Do(context.Background(), r)
+		if err == nil {
+			committed()
+			w.o.Written(r)
+			return
+		}
+		if try == writeTries-1 {
+			w.o.Log.Error("write the result of a job", "job", id, "error", db.Explain(err))
+			return
+		}
+		time.Sleep(time.Duration(try+1) * 100 * time.Millisecond)
+	}
+}
+
+// commit is one transaction of results. Whoever waits for it goes on when committed has
+// run, once for all.
+func (w *Worker[T, R]) commit(ctx context.Context, tx db.Tx, all []R) ([]func(), error) {
+	committed, err := w.o.Commit(ctx, tx, all)
+	if err != nil {
+		return nil, err
+	}
+	if committed == nil {
+		committed = func() {}
+	}
+	once := sync.OnceFunc(committed)
+	done := make([]func(), len(all))
+	for i := range done {
+		done[i] = once
+	}
+	return done, nil
+}

@@ -1,0 +1,414 @@
+package bulk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/money"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/breaker"
+	"backstop/internal/bulk"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
+)
+
+// put writes orders with notifications that stand as told, ¥1.00 each.
+func put(t *testing.T, d *db.DB, status notify.Status, currency string, n int) {
+	t.Helper()
+	now := d.Now()
+	orders, deliveries := make([]order.Order, n), make([]notify.Delivery, n)
+	for i := range n {
+		o, id := d.NewID(), d.NewID()
+		orders[i] = order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 1, SupplierID: 1, Amount: 100, Currency: currency, Status: order.Paid, Version: 2, CreatedAt: now}
+		deliveries[i] = notify.Delivery{ID: id, EventID: id, MerchantID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: status, Attempts: 4, CreatedAt: now, Currency: currency, Amount: 100}
+		switch status {
+		case notify.Exhausted, notify.Delivered, notify.Skipped:
+			deliveries[i].FinishedAt = &now
+		default:
+			later := now + 3_600_000_000
+			deliveries[i].NextAt = &later
+		}
+	}
+	for _, rows := range []any{&orders, &deliveries} {
+		if _, err := d.NewInsert().Model(rows).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func count(t *testing.T, d *db.DB, query string) (n int) {
+	t.Helper()
+	if err := d.Read.NewRaw(query).Scan(t.Context(), &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// everything is what a dry run must not change.
+func everything(t *testing.T, d *db.DB) string {
+	t.Helper()
+	var all []map[string]any
+	for _, table := range []string{"deliveries", "orders", "exceptions", "report_deltas", "report_untold", "audit", "form_keys"} {
+		var rows []map[string]any
+		if err := d.Read.NewRaw("SELECT * FROM "+table).Scan(t.Context(), &rows); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, rows...)
+	}
+	return fmt.Sprint(all)
+}
+
+// desk runs plans for sending notifications again, in the name of one operator.
+type desk struct {
+	*bulk.Plans
+	*testing.T
+	db     *db.DB
+	acts   *act.Registry
+	mu     sync.Mutex
+	nudged map[int64]int // how often, by delivery
+}
+
+func open(t *testing.T, d *db.DB) *desk {
+	t.Helper()
+	policy, err := access.NewPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &desk{T: t, db: d, nudged: map[int64]int{}}
+	book := merchant.NewBook(nil, nil)
+	kinds := notify.Acts{DB: d, Book: func() *merchant.Book { return book }, Breakers: breaker.NewBook(d, nil), Nudge: func(all []queue.Nudge) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, n := range all {
+			k.nudged[n.Delivery]++
+		}
+	}}.Kinds()
+	log := audit.New(d, sealtest.Ring(t, 1))
+	k.Plans = bulk.New(d, log, act.New(d, log, policy, kinds...).Kind(notify.ResendAct))
+	k.acts = act.New(d, log, policy, append(kinds, k.Acts()...)...)
+	return k
+}
+
+// rows are the deliveries in one of some statuses, or all.
+func (k *desk) rows(statuses ...notify.Status) (ids []int64) {
+	k.Helper()
+	q := k.db.Read.NewSelect().Table("deliveries").Column("id").OrderExpr("id")
+	if len(statuses) > 0 {
+		q = q.Where("status IN (?)", bun.List(statuses))
+	}
+	if err := q.Scan(k.Context(), &ids); err != nil {
+		k.Fatal(err)
+	}
+	return ids
+}
+
+func (k *desk) plan(ids []int64) *bulk.Plan {
+	k.Helper()
+	p, err := k.Propose(k.Context(), "li", "/notifications", ids)
+	if err != nil {
+		k.Fatal(err)
+	}
+	return p
+}
+
+func (k *desk) find(id int64) *bulk.Plan {
+	k.Helper()
+	p, err := k.Find(k.Context(), id)
+	if err != nil {
+		k.Fatal(err)
+	}
+	return p
+}
+
+// start starts a plan with the amounts typed as they are shown.
+func (k *desk) start(p *bulk.Plan, by string) error {
+	amounts := map[string]string{}
+	for _, s := range p.Typed() {
+		amounts[s.Currency] = money.Format(s.Minor, s.Currency)
+	}
+	raw, _ := json.Marshal(map[string]any{"amounts": amounts})
+	_, err := k.acts.Run(k.Context(), act.Call{
+		Kind: bulk.StartAct, By: act.Actor{Name: "operator:" + by, Role: access.Ops}, Ref: act.Ref{Row: p.ID}, Params: raw, Reason: "their server is back",
+	})
+	return err
+}
+
+// run starts a plan and works it off. It returns how many were nudged.
+func (k *desk) run(p *bulk.Plan) int {
+	k.Helper()
+	if err := k.start(p, "li"); err != nil {
+		k.Fatal(err)
+	}
+	before := len(k.nudged)
+	for more := true; more; {
+		var err error
+		if more, err = k.Step(k.Context(), p.ID); err != nil {
+			k.Error(err)
+			break
+		}
+	}
+	return len(k.nudged) - before
+}
+
+// What a plan does with a notification.
+const send, waits, final, blocked = string(act.Will), string(act.Waits), string(act.Final), string(act.Blocked)
+
+func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		put(t, d, notify.Exhausted, "CNY", 700)
+		put(t, d, notify.RetryWait, "HKD", 3)
+		put(t, d, notify.Delivered, "CNY", 5)
+		put(t, d, notify.Sending, "CNY", 2)
+		before := everything(t, d)
+		p := k.plan(k.rows())
+		want := bulk.Tally{send: {{Currency: "CNY", Orders: 700, Minor: 70000}, {Currency: "HKD", Orders: 3, Minor: 300}}, final: {{Currency: "CNY", Orders: 5, Minor: 500}}, blocked: {{Currency: "CNY", Orders: 2, Minor: 200}}}
+		if !reflect.DeepEqual(p.Shown, want) {
+			t.Errorf("shown is %v, want %v", p.Shown, want)
+		}
+		if everything(t, d) != before || count(t, d, "SELECT count(*) FROM plans") != 1 {
+			t.Error("a dry run wrote more than its plan")
+		}
+		put(t, d, notify.Exhausted, "CNY", 4) // after the plan
+		if n := k.run(p); n != 703 {
+			t.Errorf("%d were nudged", n)
+		}
+		if done := k.find(p.ID); done.State != bulk.Done || !reflect.DeepEqual(done.Result[send], p.Shown[send]) || done.FinishedAt == nil {
+			t.Errorf("the run ended %s with %v; the plan was %v", done.State, done.Result, p.Shown)
+		}
+		if n := len(k.rows(notify.Exhausted)); n != 4 {
+			t.Errorf("%d of those that came later are left alone, want 4", n)
+		}
+		if n := len(k.rows(notify.Delivered, notify.Sending)); n != 7 {
+			t.Errorf("%d of those that were not to be sent are as they were, want 7", n)
+		}
+		acts, err := audit.List(t.Context(), d.Read, audit.Query{Object: "plan", ObjectID: fmt.Sprint(p.ID), Oldest: true, Limit: 9})
+		if err != nil || len(acts) != 2 || acts[0].Action != bulk.StartAct || acts[1].Action != bulk.EndAct || acts[1].Actor != "operator:li" {
+			t.Fatalf("on the record: %+v, %v", acts, err)
+		}
+		const sums = `"amounts":[{"Currency":"CNY","Orders":700,"Minor":70000},{"Currency":"HKD","Orders":3,"Minor":300}]`
+		if acts[0].Params != `{`+sums+`,"filter":"/notifications","notifications":703,"reason":"their server is back"}` || acts[1].Params != `{`+sums+`,"notifications":703,"state":"done"}` {
+			t.Errorf("on the record: %s and %s", acts[0].Params, acts[1].Params)
+		}
+	})
+}
+
+func TestRunnersAtOnceSendEachNotificationOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		put(t, d, notify.Exhausted, "CNY", 1200)
+		p := k.plan(k.rows())
+		if err := k.start(p, "li"); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				for more := true; more; {
+					again, err := k.Step(context.Background(), p.ID)
+					if err != nil && !errors.Is(err, db.ErrBusy) {
+						t.Error(err)
+						return
+					}
+					more = again
+				}
+			})
+		}
+		all.Wait()
+		for id, n := range k.nudged {
+			if n != 1 {
+				t.Errorf("%d was sent %d times", id, n)
+			}
+		}
+		if done := k.find(p.ID); done.State != bulk.Done || done.Result.Count(send) != 1200 || len(k.nudged) != 1200 {
+			t.Errorf("%s, %d sent, %d nudged", done.State, done.Result.Count(send), len(k.nudged))
+		}
+		if n := count(t, d, "SELECT count(*) FROM audit WHERE action = '"+bulk.EndAct+"'"); n != 1 {
+			t.Errorf("its end is %d times on the record", n)
+		}
+	})
+}
+
+func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		put(t, d, notify.Exhausted, "CNY", 200)
+		deliver := func(n int) {
+			t.Helper()
+			if _, err := d.NewRaw("UPDATE deliveries SET status = 'delivered' WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT ?)", n).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := k.plan(k.rows(notify.Exhausted))
+		deliver(3) // 1.5 %
+		if n := k.run(p); n != 0 {
+			t.Errorf("%d were sent although the amount was another one", n)
+		}
+		if p := k.find(p.ID); p.State != bulk.Stopped {
+			t.Errorf("it ended %s", p.State)
+		}
+		p = k.plan(k.rows(notify.Exhausted))
+		deliver(1) // 0.5 %
+		if n := k.run(p); n != 196 {
+			t.Errorf("%d were sent, want all but the one that was delivered meanwhile", n)
+		}
+		if p := k.find(p.ID); p.State != bulk.Done || p.Result.Count(final) != 1 {
+			t.Errorf("it ended %s with %v", p.State, p.Result)
+		}
+	})
+}
+
+func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		for _, ids := range [][]int64{nil, {1, 2}} {
+			if _, err := k.Propose(t.Context(), "li", "", ids); !errors.Is(err, bulk.ErrNothing) {
+				t.Errorf("of nothing: %v", err)
+			}
+		}
+		if _, err := k.Propose(t.Context(), "li", "", make([]int64, bulk.MaxRows+1)); !errors.Is(err, bulk.ErrTooMany) {
+			t.Errorf("of too many: %v", err)
+		}
+		put(t, d, notify.Exhausted, "CNY", 3)
+		ids := k.rows()
+		p := k.plan(ids[:2])
+		if p.Shown.Count(send) != 2 {
+			t.Fatalf("of two that were picked: %+v", p)
+		}
+		if err := k.start(p, "wang"); !errors.Is(err, bulk.ErrExpired) {
+			t.Errorf("by somebody else: %v", err)
+		}
+		k.run(p)
+		if err := k.start(p, "li"); !errors.Is(err, bulk.ErrExpired) {
+			t.Errorf("for the second time: %v", err)
+		}
+		old := k.plan(ids[2:])
+		if _, err := d.NewRaw("UPDATE plans SET expires_at = ? WHERE id = ?", d.Now()-1, old.ID).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.start(old, "li"); !errors.Is(err, bulk.ErrExpired) {
+			t.Errorf("too late: %v", err)
+		}
+		if err := k.start(&bulk.Plan{ID: 1}, "li"); !errors.Is(err, act.ErrNotFound) {
+			t.Errorf("of no plan: %v", err)
+		}
+		if len(k.rows(notify.Exhausted)) != 1 {
+			t.Error("the third one was sent")
+		}
+	})
+}
+
+func TestALargePlanIsRunByItsAmounts(t *testing.T) {
+	d := dbtest.SQLite(t)
+	k := open(t, d)
+	put(t, d, notify.Exhausted, "CNY", 20)
+	put(t, d, notify.Exhausted, "HKD", 1)
+	if p := k.plan(k.rows()[:20]); p.Typed() != nil {
+		t.Errorf("of 20 are typed %v", p.Typed())
+	}
+	p := k.plan(k.rows())
+	for amounts, want := range map[string]string{
+		`{}`: "amount_CNY", `{"amounts":{"CNY":"20.00"}}`: "amount_HKD", `{"amounts":{"CNY":"20.00","HKD":"1"}}`: "amount_HKD",
+	} {
+		_, err := k.acts.Run(t.Context(), act.Call{
+			Kind: bulk.StartAct, By: act.Actor{Name: "operator:li", Role: access.Ops}, Ref: act.Ref{Row: p.ID}, Params: json.RawMessage(amounts), Reason: "their server is back",
+		})
+		var field *act.FieldError
+		if !errors.As(err, &field) || field.Field != want {
+			t.Errorf("with %s: %v, want the field %s", amounts, err, want)
+		}
+	}
+	if n := k.run(p); n != 21 {
+		t.Errorf("%d were sent", n)
+	}
+}
+
+// A ping that failed stands among the notifications that were given up. It is sent
+// while somebody waits, or not at all, and must not keep a plan from its end.
+func TestAPlanLeavesPingsAlone(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		put(t, d, notify.Exhausted, "CNY", 3)
+		id, now := d.NewID(), d.Now()
+		ping := notify.Delivery{ID: id, EventID: id, MerchantID: 1, SubjectID: id, EventType: notify.Ping, Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 1, CreatedAt: now, FinishedAt: &now}
+		if _, err := d.NewInsert().Model(&ping).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		put(t, d, notify.Exhausted, "CNY", 2)
+		p := k.plan(k.rows(notify.Exhausted))
+		if p.Shown.Count(send) != 5 || p.Shown.Count(final) != 1 {
+			t.Fatalf("planned: %+v", p.Shown)
+		}
+		if n := k.run(p); n != 5 {
+			t.Errorf("%d were nudged, want 5", n)
+		}
+		if p := k.find(p.ID); p.State != bulk.Done {
+			t.Errorf("it ended %s", p.State)
+		}
+	})
+}
+
+// What a breaker holds back is an outcome of its own: neither about to be sent nor on
+// its way. A run makes it due, and says by what is stored what came of it.
+func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		exec := func(query string, args ...any) {
+			t.Helper()
+			if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, d, notify.Exhausted, "CNY", 4)
+		put(t, d, notify.RetryWait, "HKD", 3)
+		put(t, d, notify.Queued, "CNY", 2)
+		put(t, d, notify.Sending, "CNY", 1)
+		put(t, d, notify.Delivered, "CNY", 5)
+		exec("UPDATE deliveries SET merchant_id = 2 WHERE id = (SELECT max(id) FROM deliveries WHERE status = 'exhausted')")
+		exec("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (1, 'open', TRUE, ?)", d.Now())
+		p := k.plan(k.rows())
+		want := bulk.Tally{
+			send:    {{Currency: "CNY", Orders: 1, Minor: 100}},
+			waits:   {{Currency: "CNY", Orders: 5, Minor: 500}, {Currency: "HKD", Orders: 3, Minor: 300}},
+			blocked: {{Currency: "CNY", Orders: 1, Minor: 100}},
+			final:   {{Currency: "CNY", Orders: 5, Minor: 500}},
+		}
+		if !reflect.DeepEqual(p.Shown, want) || len(p.IDs) != 9 {
+			t.Errorf("shown is %v of %d, want %v of 9", p.Shown, len(p.IDs), want)
+		}
+		if sums := p.Shown.Acts(); !reflect.DeepEqual(sums, []report.Sum{{Currency: "CNY", Orders: 6, Minor: 600}, {Currency: "HKD", Orders: 3, Minor: 300}}) {
+			t.Errorf("together they are %v", sums)
+		}
+		exec("UPDATE breakers SET state = 'closed', by_hand = FALSE, generation = 1, updated_at = ?", d.Now()) // which is no drift
+		k.run(p)
+		now := func(notified, refused, waiting int64) {
+			t.Helper()
+			p := k.find(p.ID)
+			got, err := k.Results(t.Context(), p)
+			if err != nil || p.State != bulk.Done || got.Count(notify.ResultNotified) != notified || got.Count(notify.ResultRefused) != refused || got.Count(notify.ResultWaiting) != waiting {
+				t.Errorf("%s, by now %v, %v; want %d notified, %d refused, %d waiting", p.State, got, err, notified, refused, waiting)
+			}
+		}
+		now(0, 0, 9)
+		exec("UPDATE deliveries SET status = 'delivered', next_at = NULL WHERE status = 'retry_wait' AND currency = 'HKD'")
+		exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL WHERE merchant_id = 2")
+		exec("UPDATE deliveries SET next_at = ? WHERE id = (SELECT min(id) FROM deliveries WHERE status = 'retry_wait')", d.Now()+time.Hour.Microseconds())
+		now(3, 2, 4)
+	})
+}

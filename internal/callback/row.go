@@ -1,0 +1,31 @@
+package callback
+
+import (
+	"encoding/json"
+	"slices"
+
+	"backstop/internal/exception"
+	"backstop/internal/payment"
+	"backstop/internal/supplier"
+)
+
+// Row is one callback as people look for it.
+type Row struct {
+	ID         int64           `bun:"id"`
+	Supplier   string          `bun:"supplier"`
+	ReceivedAt int64           `bun:"received_at"` // Unix µs
+	RemoteAddr string          `bun:"remote_addr"`
+	Outcome    string          `bun:"outcome"`
+	RawSteps   json.RawMessage `bun:"steps"`
+	OrderNo    string          `bun:"order_no"`
+	Steps      []supplier.Step `bun:"-"`
+}
+
+// refusedOutcomes are those that stand in refused_callbacks.
+var refusedOutcomes = []string{UnknownSupplier, DisabledSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed}
+
+// Outcomes are all that a recorded callback may have.
+var Outcomes = slices.Concat([]string{payment.Paid, payment.Repeat, payment.Ignored, payment.FailedTry, payment.OrderFailed, payment.OrderClosed}, exception.Kinds, refusedOutcomes)
+
+// IsRefusal says whether an outcome is one that only refused callbacks have.
+func IsRefusal(outcome string) bool { return slices.Contains(refusedOutcomes, outcome) }

@@ -1,0 +1,214 @@
+package apply
+
+import (
+	"errors"
+	"net/netip"
+	"reflect"
+	"strings"
+
+	"backstop/internal/base/textlimit"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+	"backstop/internal/settings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// object puts what the file says over an object. What it leaves out stays as it is, and
+// null gives what a fresh one has.
+func (d *declaration) object(o object, to, fresh any) {
+	d.fields(o, reflect.ValueOf(to).Elem(), reflect.ValueOf(fresh).Elem(), to)
+}
+
+func (d *declaration) fields(o object, to, fresh reflect.Value, whole any) {
+	for _, f := range settings.Fields(to.Type()) {
+		v, is := o.at(f.Word), f.Of(to)
+		_, secret := is.Interface().(settings.Secret)
+		switch {
+		case f.Word == "signing_secret":
+			keys := d.signing(o)
+			if keys == nil {
+				continue
+			}
+			is.Set(reflect.ValueOf(keys))
+		case f.Need != "" && !v.given():
+			v.wrong("%s", f.Need)
+		case o.leftOut(f.Word), secret && !v.given(): // a secret is never taken away
+			continue
+		case !v.given():
+			is.Set(f.Of(fresh))
+		default:
+			d.field(f, v, is, f.Of(fresh))
+		}
+		if g, ok := whole.(interface{ Give(string) }); ok {
+			g.Give(f.Word)
+		}
+	}
+}
+
+// field reads one field that the file gives.
+func (d *declaration) field(f settings.Field, v value, to, fresh reflect.Value) {
+	switch is := to.Addr().Interface().(type) {
+	case *settings.Secret:
+		if text := v.secret(d.files); f.Word == "api_key" && text != "" {
+			*is = settings.NewAPIKey(text)
+		} else {
+			*is = settings.NewSecret(text)
+		}
+	case *map[string]settings.Secret:
+		*is = d.secrets(v)
+	case *map[string]any: // a supplier's config, which its kind reads
+	case *settings.Schedule:
+		*is = d.schedule(v)
+	case *settings.Followed:
+		*is = followed(v)
+	case *[]string:
+		*is = []string{}
+		for _, e := range v.list() {
+			*is = append(*is, e.text())
+		}
+	case *[]netip.Prefix:
+		*is = prefixes(v)
+	case *settings.Breaker:
+		*is = settings.Breaker{}
+		d.fields(v.object(settings.Words(f.Type)...), to, fresh, nil)
+	case *settings.Notify:
+		d.fields(v.object(settings.Words(f.Type)...), to, fresh, nil)
+	case *[]settings.Endpoint:
+		*is = d.endpoints(v, *is)
+	default:
+		d.scalar(f, v, to)
+	}
+}
+
+func (d *declaration) scalar(f settings.Field, v value, to reflect.Value) {
+	switch {
+	case f.Form == "pem":
+		to.SetString(v.secret(d.files))
+	case to.Kind() == reflect.String:
+		to.SetString(v.text())
+	case v.node.Kind != yaml.ScalarNode, to.Kind() == reflect.Bool && v.node.ShortTag() != "!!bool":
+		v.wrong("use %s", f.Accepts())
+	default:
+		if problem := f.Set(to, v.node.Value); problem != "" {
+			v.wrong("%s", problem)
+		}
+	}
+}
+
+// signing reads signing_secret or signing_secrets, newest first.
+func (d *declaration) signing(o object) (keys []settings.Secret) {
+	one, several := o.at("signing_secret"), o.at("signing_secrets")
+	entries := several.list()
+	switch {
+	case one.given() && several.given():
+		several.wrong("give signing_secret or signing_secrets, not both")
+		return nil
+	case one.given():
+		entries = []value{one}
+	case several.given() && len(entries) == 0:
+		several.wrong("give one secret, or two during rotation: [new, old]")
+	}
+	for _, e := range entries {
+		keys = append(keys, settings.NewSecret(e.secret(d.files)))
+	}
+	return keys
+}
+
+// secrets reads a set of named texts. Values may be "file:PATH".
+func (d *declaration) secrets(v value) map[string]settings.Secret {
+	o := v.object()
+	all := map[string]settings.Secret{}
+	for _, name := range o.names {
+		all[name] = settings.NewSecret(o.fields[name].secret(d.files))
+	}
+	return all
+}
+
+// endpoints reads the addresses beside the plain ones. Credentials and a key that the
+// file leaves out are those of the stored address of the same name and channel. A
+// format that it leaves out is filled in when that of the plain ones is known.
+func (d *declaration) endpoints(v value, stored []settings.Endpoint) []settings.Endpoint {
+	all := []settings.Endpoint{}
+	for _, entry := range v.list() {
+		o := entry.object(settings.Words(reflect.TypeFor[settings.Endpoint]())...)
+		e := settings.Endpoint{Channel: merchant.WebhookChannel, Weight: 1}
+		fresh := e
+		if channel := o.at("channel").peek(); channel != "" {
+			e.Channel = settings.Channel(channel)
+		}
+		for _, s := range stored {
+			if s.Name != o.at("name").peek() || s.Channel != e.Channel {
+				continue
+			}
+			if e.Credentials = s.Credentials; o.at("client_cert").given() {
+				e.ClientKey = s.ClientKey
+			}
+		}
+		fresh.Credentials = e.Credentials
+		d.object(o, &e, &fresh)
+		all = append(all, e)
+	}
+	return all
+}
+
+// schedule is a preset's name, or a list of waits.
+func (d *declaration) schedule(v value) settings.Schedule {
+	var s notify.Schedule
+	if err := v.node.Decode(&s); err != nil {
+		problem := "use a preset (day, quick) or a list of waits such as [1s, 3s, 5s]"
+		if errors.Is(err, notify.ErrSchedule) {
+			problem = strings.TrimPrefix(err.Error(), notify.ErrSchedule.Error()+": ")
+		}
+		v.wrong("%s", problem)
+		s = notify.Day()
+	}
+	return schedule(s)
+}
+
+// followed is a list of merchants' codes, or nil for "all".
+func followed(v value) settings.Followed {
+	if len(v.node.Content) == 0 && v.node.Value == "all" {
+		return nil
+	}
+	codes := settings.Followed{}
+	for _, e := range v.list() {
+		codes = append(codes, e.text())
+	}
+	return codes
+}
+
+// prefixes reads CIDRs; a single address is a range of one.
+func prefixes(v value) []netip.Prefix {
+	ranges := []netip.Prefix{}
+	for _, e := range v.list() {
+		text := e.text()
+		p, err := netip.ParsePrefix(text)
+		if a, aErr := netip.ParseAddr(text); aErr == nil && a.Zone() == "" {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			e.wrong("%q: use a range such as 101.226.103.0/25, or one address", textlimit.Clip(text, maxShown))
+			continue
+		}
+		ranges = append(ranges, p)
+	}
+	return ranges
+}
+
+// schedule is one of package notify as settings have it.
+func schedule(s notify.Schedule) settings.Schedule {
+	name := s.String()
+	if name != "day" && name != "quick" {
+		name = "list"
+	}
+	return settings.Schedule{Name: name, Waits: s}
+}
+
+func parseSchedule(text string) (settings.Schedule, error) {
+	s, err := notify.ParseSchedule(text)
+	if err != nil {
+		return settings.Schedule{}, errors.New(strings.TrimPrefix(err.Error(), notify.ErrSchedule.Error()+": "))
+	}
+	return schedule(s), nil
+}

@@ -1,0 +1,269 @@
+package list
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// PageSize is how many rows a page has where nobody chose otherwise.
+const PageSize = 50
+
+// scanRows bounds what one query looks at where no index leads to what matches. A
+// page may then hold fewer rows than fit and still have a next one.
+const scanRows = 50_000
+
+// countRows bounds how far the rows of a list are counted.
+const countRows = 1000
+
+// Cursor is where a page begins; the zero Cursor is the newest page.
+type Cursor struct {
+	ID    int64
+	Newer bool // the rows newer than ID that are nearest to it; else those older
+}
+
+// Slice is the part of a list that is read.
+type Slice struct {
+	// From and To bound when rows were made (Unix µs), To not included; 0 = no
+	// bound. An order that was imported counts from its import.
+	From, To int64
+	At       Cursor
+	Rows     int // that fit a page; 0 = PageSize
+	// Only narrows to rows of these keys; nil = any.
+	Only []int64
+	// Uncounted leaves out how many rows the whole list has.
+	Uncounted bool
+}
+
+// Page is one page of a list, newest first.
+type Page[T any] struct {
+	Rows []T
+	// Older and Newer are the pages beside this one; zero = there is none.
+	Older, Newer Cursor
+	Newest       int64 // the key of the first row; 0 = there is none
+	// Reached is how far the rows were searched (Unix µs) where a bound cut the
+	// search short of the slice's end; else 0. The page beside goes on from there.
+	Reached int64
+	Count   int64 // rows of the whole list, as far as they were counted
+	More    bool  // there are more than that
+}
+
+// bounds are the keys that may be looked at, both included.
+type bounds struct {
+	low, high int64
+	cut       bool // short of the slice's end
+}
+
+func (s Slice) size() int {
+	if s.Rows <= 0 {
+		return PageSize
+	}
+	return s.Rows
+}
+
+// window is the slice's time as keys.
+func (s Slice) window(from *Source) bounds {
+	w := bounds{high: math.MaxInt64}
+	if s.From > 0 && from.Time == "" {
+		w.low = db.IDAt(s.From)
+	}
+	if s.To > 0 && from.Time == "" {
+		w.high = db.IDAt(s.To) - 1
+	}
+	return w
+}
+
+// from narrows bounds to what a cursor leaves.
+func (w bounds) from(at Cursor) bounds {
+	switch {
+	case at.ID == 0:
+	case at.Newer:
+		w.low = max(w.low, at.ID+1)
+	default:
+		w.high = min(w.high, at.ID-1)
+	}
+	return w
+}
+
+func direction(newer bool) bun.Safe {
+	if newer {
+		return "ASC"
+	}
+	return "DESC"
+}
+
+// Read reads one page. key is the key of a row.
+func Read[T any](ctx context.Context, d *db.DB, q Query, s Slice, key func(*T) int64) (Page[T], error) {
+	p, err := q.plan(ctx, d, s)
+	if err != nil {
+		return Page[T]{}, err
+	}
+	page, w, err := readPage(ctx, p, key)
+	if err != nil || s.Uncounted {
+		return page, err
+	}
+	if s.At.ID == 0 && (page.Older.ID == 0 || page.Reached > 0) && !p.gathered() {
+		page.Count, page.More = int64(len(page.Rows)), page.Reached > 0 // it is all there
+		return page, nil
+	}
+	if s.At.ID != 0 {
+		if w, err = p.bounds(ctx, Cursor{}); err != nil {
+			return page, err
+		}
+	}
+	page.Count, page.More, err = p.count(ctx, w, countRows)
+	return page, err
+}
+
+// readPage reads the plan's page and says which keys it looked at.
+func readPage[T any](ctx context.Context, p *plan, key func(*T) int64) (page Page[T], w bounds, err error) {
+	if len(p.parts) == 0 {
+		return page, w, nil
+	}
+	if w, err = p.bounds(ctx, p.slice.At); err != nil {
+		return page, w, err
+	}
+	var rows []T
+	for _, x := range p.parts {
+		var more []T
+		q := p.db.Read.NewSelect().Model(&more).ModelTableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias))
+		if x.Columns != "" {
+			q = q.ColumnExpr(x.Columns)
+		}
+		if err := p.ordered(x, x.joined(q), w, p.slice.At.Newer, p.slice.size()+1).Scan(ctx); err != nil {
+			return page, w, fmt.Errorf("read %s: %w", x.Table, err)
+		}
+		rows = append(rows, more...)
+	}
+	if len(p.parts) > 1 {
+		slices.SortFunc(rows, func(a, b T) int {
+			if p.slice.At.Newer {
+				return cmp.Compare(key(&a), key(&b))
+			}
+			return cmp.Compare(key(&b), key(&a))
+		})
+	}
+	return cut(p.slice, w, rows, key), w, nil
+}
+
+func (x *part) joined(q *bun.SelectQuery) *bun.SelectQuery {
+	if x.Joins == "" {
+		return q
+	}
+	return q.Join(x.Joins)
+}
+
+// ordered narrows a query of a part to the bounds, in the order of its keys.
+func (p *plan) ordered(x *part, q *bun.SelectQuery, w bounds, newer bool, limit int) *bun.SelectQuery {
+	if x.gathered {
+		q = q.Where("? IN (?)", x.key(), bun.List(x.nearest(w, newer, limit)))
+	} else {
+		q = x.narrow(q)
+	}
+	// A key that says nothing of the time is bounded only where it has to be: an index
+	// of what is filtered by serves the order too.
+	if x.Time == "" || w.low > 0 && w.high < math.MaxInt64 {
+		q = q.Where("? BETWEEN ? AND ?", x.key(), w.low, w.high)
+	} else if w.low > 0 {
+		q = q.Where("? >= ?", x.key(), w.low)
+	} else if w.high < math.MaxInt64 {
+		q = q.Where("? <= ?", x.key(), w.high)
+	}
+	return q.OrderExpr("? ?", x.key(), direction(newer)).Limit(int64(limit))
+}
+
+// nearest are the gathered keys within bounds that come first in a direction.
+func (x *part) nearest(w bounds, newer bool, limit int) []int64 {
+	from, _ := slices.BinarySearch(x.keys, w.low)
+	to, found := slices.BinarySearch(x.keys, w.high)
+	if found {
+		to++
+	}
+	keys := x.keys[from:max(from, to)]
+	switch {
+	case len(keys) <= limit:
+		return keys
+	case newer:
+		return keys[:limit]
+	}
+	return keys[len(keys)-limit:]
+}
+
+// bounds are the keys that a read beginning at a cursor may look at.
+func (p *plan) bounds(ctx context.Context, at Cursor) (bounds, error) {
+	if len(p.parts) == 0 {
+		return bounds{}, nil
+	}
+	w := p.slice.window(p.parts[0].Source).from(at)
+	if !p.scans {
+		return w, nil
+	}
+	for _, x := range p.parts {
+		var last []int64
+		err := p.db.Read.NewSelect().TableExpr("?", bun.Ident(x.Table)).Column(x.Key).Where("? BETWEEN ? AND ?", bun.Ident(x.Key), w.low, w.high).
+			OrderExpr("? ?", bun.Ident(x.Key), direction(at.Newer)).Limit(1).Offset(int64(p.spec.scanRows())-1).Scan(ctx, &last)
+		if err != nil {
+			return w, fmt.Errorf("find how far %s is searched: %w", x.Table, err)
+		}
+		switch {
+		case len(last) == 0:
+			continue
+		case at.Newer:
+			w.high = last[0]
+		default:
+			w.low = last[0]
+		}
+		w.cut = true
+	}
+	return w, nil
+}
+
+// cut makes a page of what was read in the slice's direction.
+func cut[T any](s Slice, w bounds, rows []T, key func(*T) int64) Page[T] {
+	var p Page[T]
+	more := len(rows) > s.size()
+	rows = rows[:min(len(rows), s.size())]
+	if more {
+		w.cut = false
+	}
+	// onward is the page in the direction of reading, back the one it came from.
+	onward, back := Cursor{Newer: s.At.Newer}, Cursor{Newer: !s.At.Newer}
+	switch {
+	case more:
+		onward.ID = key(&rows[len(rows)-1])
+	case w.cut && s.At.Newer:
+		onward.ID, p.Reached = w.high, db.IDTime(w.high)
+	case w.cut:
+		onward.ID, p.Reached = w.low, db.IDTime(w.low)
+	}
+	switch {
+	case s.At.ID == 0:
+	case len(rows) > 0:
+		back.ID = key(&rows[0])
+	case s.At.Newer:
+		back.ID = s.At.ID + 1
+	default:
+		back.ID = s.At.ID - 1
+	}
+	p.Rows, p.Older, p.Newer = rows, onward, back
+	if s.At.Newer {
+		slices.Reverse(p.Rows)
+		p.Older, p.Newer = back, onward
+	}
+	if len(p.Rows) > 0 {
+		p.Newest = key(&p.Rows[0])
+	}
+	if p.Older.ID == 0 {
+		p.Older = Cursor{}
+	}
+	if p.Newer.ID == 0 {
+		p.Newer = Cursor{}
+	}
+	return p
+}

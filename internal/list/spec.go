@@ -1,0 +1,154 @@
+// Package list reads lists: a page at a time, counted, summed up, as ids, or one row
+// after the other. What a list is, is declared once, as a Spec; everything that reads
+// it is made of that declaration, and every query is bounded by an index or by how
+// many rows it may look at.
+package list
+
+import (
+	"context"
+
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Spec declares one list.
+type Spec struct {
+	Name    string   // in addresses and cursors: "orders"
+	Sources []Source // where its rows are, with one kind of keys
+	Fields  []Field  // in the order in which a form shows them
+	// ScanRows is how many rows of each source one query looks at where no index
+	// leads to those that match; 0 = 50,000.
+	ScanRows int
+}
+
+// Source is a table that rows of a list are in.
+type Source struct {
+	Table, Alias string
+	Columns      string // what a row is read from; "" = the columns of the row's model
+	Joins        string // of tables that Columns and Money name; conditions cannot use them
+	Key          string // column by which rows are ordered; newer rows have greater keys
+	// Time is the column that says when a row was made (Unix µs), where its key was
+	// not given out by db.NewID.
+	Time  string
+	Money Money // of one row; zero = a row is about no money
+	// MerchantColumn is an expression for the id of the merchant that a row is about;
+	// NoMerchant where it is about none. A source without one cannot be read.
+	MerchantColumn string
+}
+
+// NoMerchant is the merchant column of rows that are about no merchant. They are seen
+// by those who may see all.
+const NoMerchant = "0"
+
+// Money is the amount of a row: expressions for its minor units and its currency.
+type Money struct{ Minor, Currency string }
+
+// Field is something by which a list is filtered.
+type Field struct {
+	Word   string // its name in the address
+	Column string // of every source, compared with the value; "" = Match says what is compared
+	// Operators are those that the field has beside Is.
+	Operators []Operator
+	// Indexed says of Column that an index leads to the rows that match.
+	Indexed bool
+	// Values are suggestions that are always the same, Suggest reads the others. A
+	// value that is not suggested is allowed; it may match nothing.
+	Values  []string
+	Suggest func(context.Context, bun.IDB) ([]Choice, error)
+	// Check says what is wrong with a value; "" = nothing. nil allows any.
+	Check func(value string) string
+	// Match says which rows match, where that is more than one comparison.
+	Match func(ctx context.Context, in Lookup, value string) (Match, error)
+	// Hidden says that no form asks for the field: links set it.
+	Hidden bool
+}
+
+// Operator compares a column with a value.
+type Operator string
+
+// The operators.
+const (
+	Is      Operator = "="
+	Not     Operator = "<>"
+	AtLeast Operator = ">="
+	Below   Operator = "<"
+)
+
+// Choice is one suggestion for the value of a field.
+type Choice struct {
+	Value string `bun:"value"`
+	Name  string `bun:"name"` // for people; "" = the value says it all
+}
+
+// Lookup is what a field's Match may ask.
+type Lookup struct {
+	DB     *db.DB
+	Source *Source
+	Query  Query
+}
+
+// Match says which rows of one source a term asks for.
+type Match struct {
+	Where string // "" = all of them
+	Args  []any
+	None  bool // no row of the source matches
+	// Indexed says that an index leads to the rows. Else the newest rows are looked
+	// at, as many as a query may.
+	Indexed bool
+	// Ageless says that rows are wanted however old they are: the slice's time does
+	// not count.
+	Ageless bool
+	// Few is a condition that holds for every row that matches and is served by a
+	// partial index. Where no more than 20,000 rows meet it, what matches is found
+	// among those instead of among the newest.
+	Few string
+}
+
+// Scope says of which merchants rows may be seen. The zero Scope sees nothing.
+type Scope struct {
+	all       bool
+	merchants []int64
+}
+
+// All sees every row.
+func All() Scope { return Scope{all: true} }
+
+// Of sees the rows of some merchants.
+func Of(merchants ...int64) Scope { return Scope{merchants: merchants} }
+
+// field finds a field by its word; nil = there is none.
+func (s *Spec) field(word string) *Field {
+	for i := range s.Fields {
+		if s.Fields[i].Word == word {
+			return &s.Fields[i]
+		}
+	}
+	return nil
+}
+
+func (s *Spec) scanRows() int {
+	if s.ScanRows > 0 {
+		return s.ScanRows
+	}
+	return scanRows
+}
+
+// Suggestions are what a form offers for the fields, by their words.
+func (s *Spec) Suggestions(ctx context.Context, q bun.IDB) (map[string][]Choice, error) {
+	all := map[string][]Choice{}
+	for _, f := range s.Fields {
+		for _, v := range f.Values {
+			all[f.Word] = append(all[f.Word], Choice{Value: v})
+		}
+		if f.Suggest == nil {
+			continue
+		}
+		read, err := f.Suggest(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		all[f.Word] = append(all[f.Word], read...)
+	}
+	return all, nil
+}

@@ -1,0 +1,278 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
+	"backstop/internal/breaker"
+	"backstop/internal/merchant"
+
+	"github.com/uptrace/bun"
+)
+
+// Acts is what acts on notifications and endpoints work with.
+type Acts struct {
+	DB       *db.DB
+	Book     func() *merchant.Book
+	Breakers *breaker.Book
+	// Nudge tells the workers of notifications that are due. It must not block.
+	Nudge func([]queue.Nudge)
+	Pings Pinger
+}
+
+// Kinds are the acts.
+func (a Acts) Kinds() []act.Kind {
+	return []act.Kind{
+		a.resending(),
+		a.pinging("merchant", func(code string) *merchant.Merchant { return a.Book().ByCode(code) }),
+		a.pinging("subscription", func(code string) *merchant.Merchant { return a.Book().Subscriber(code) }),
+		a.enabling(),
+	}
+}
+
+// ResendAct is what sending one notification again is called in the audit.
+const ResendAct = "notification.resend"
+
+// What becomes of a notification that is sent again while its breaker holds it back.
+const (
+	ResendQueue = "queue" // it waits; also where nothing is chosen
+	ResendProbe = "probe" // it is sent as the probe
+	ResendClose = "close" // the breaker is closed
+)
+
+// Results are what came of notifications that were sent again, as they are shown.
+var Results = []string{ResultNotified, ResultRefused, ResultWaiting}
+
+// Results of deliveries.
+const (
+	ResultNotified = "notified"
+	ResultRefused  = "refused" // its last attempt failed
+	ResultWaiting  = "waiting" // for its turn, an attempt's end or a breaker
+)
+
+type resendParams struct {
+	How string `json:"how"`
+}
+
+// resending sends notifications again. Ref.Row is a delivery. Where ID is given too, it
+// is the order's number, and Part the notification's id; without Row it is then the
+// delivery that needs it most. Errors: ErrSending, breaker.ErrProbing.
+func (a Acts) resending() act.Kind {
+	return act.Kind{
+		Name: ResendAct, Object: "order", Permission: access.Resend, Load: a.load, Needs: resendNeeds, Do: a.resend,
+		Params: func(raw json.RawMessage) (any, error) {
+			p, err := act.Params[resendParams](raw)
+			if err == nil && !slices.Contains([]string{"", ResendQueue, ResendProbe, ResendClose}, p.(resendParams).How) {
+				err = &act.FieldError{Field: "how", Problem: "choose queue, probe or close"}
+			}
+			return p, err
+		},
+	}
+}
+
+// resendNeeds is what moving the breaker needs beside: one that was opened by hand is
+// moved only by who may.
+func resendNeeds(s act.Subject, params any) access.Permission {
+	held := s.Value.(*resendable).held
+	switch how := params.(resendParams).How; {
+	case how == ResendClose, how == ResendProbe && held != nil && held.ByHand:
+		return access.ControlBreakers
+	}
+	return ""
+}
+
+// resendable is a delivery that may be sent again.
+type resendable struct {
+	Delivery      `bun:",extend"`
+	OrderNo       string `bun:"order_no"`
+	SellerID      int64  `bun:"seller_id"`      // the merchant of the order
+	Money         int64  `bun:"money"`          // what is at risk, or the order's
+	MoneyCurrency string `bun:"money_currency"` // of Money
+
+	publicID string       `bun:"-"` // where it was asked for by it
+	held     *breaker.Row `bun:"-"` // that it would wait for; nil = none
+}
+
+func selectResendable(q bun.IDB, rows *[]*resendable) *bun.SelectQuery {
+	return q.NewSelect().Model(rows).ColumnExpr("d.*").ColumnExpr("COALESCE(o.order_no, '') AS order_no, COALESCE(o.merchant_id, d.merchant_id) AS seller_id," +
+		" CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END AS money, COALESCE(NULLIF(d.currency, ''), o.currency, '') AS money_currency").
+		Join("LEFT JOIN orders AS o ON o.id = d.subject_id").OrderExpr("d.id")
+}
+
+func (a Acts) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+	var rows []*resendable
+	var ids []int64
+	for _, r := range refs {
+		if r.ID == "" {
+			ids = append(ids, r.Row)
+			continue
+		}
+		x, err := findResendable(ctx, q, r)
+		if err != nil {
+			return nil, err
+		}
+		if x != nil {
+			rows = append(rows, x)
+		}
+	}
+	if len(ids) > 0 {
+		var found []*resendable
+		if err := selectResendable(q, &found).Where("d.id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
+			return nil, fmt.Errorf("read notifications: %w", err)
+		}
+		rows = append(rows, found...)
+	}
+	return a.subjects(ctx, q, rows)
+}
+
+// findResendable is the delivery of an order's notification that a Ref names, or of
+// several the one that needs it most; nil = there is none.
+func findResendable(ctx context.Context, q bun.IDB, r act.Ref) (*resendable, error) {
+	event, err := FindEvent(ctx, q, r.Part)
+	if errors.Is(err, ErrNoDelivery) {
+		return nil, &act.FieldError{Field: "notification", Problem: "no notification has this id"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var rows []*resendable
+	if err := selectResendable(q, &rows).Where("o.order_no = ?", r.ID).Where("d.event_id = ?", event.ID).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the deliveries of a notification: %w", err)
+	}
+	all := make([]*Delivery, len(rows))
+	for i, x := range rows {
+		x.publicID, all[i] = r.Part, &x.Delivery
+	}
+	if r.Row == 0 && len(rows) > 0 {
+		r.Row = Neediest(all).ID
+	}
+	if i := slices.IndexFunc(rows, func(x *resendable) bool { return x.ID == r.Row }); i >= 0 {
+		return rows[i], nil
+	}
+	return nil, nil
+}
+
+// subjects are deliveries with what their breakers do to them.
+func (a Acts) subjects(ctx context.Context, q bun.IDB, rows []*resendable) ([]act.Subject, error) {
+	var merchants []int64
+	for _, x := range rows {
+		if !slices.Contains(merchants, x.MerchantID) {
+			merchants = append(merchants, x.MerchantID)
+		}
+	}
+	breakers, err := breaker.ReadAll(ctx, q, merchants)
+	if err != nil {
+		return nil, err
+	}
+	subjects, now, book := make([]act.Subject, len(rows)), a.DB.Now(), a.Book()
+	for i, x := range rows {
+		if r := breakers[x.MerchantID]; Waits(r, book, &x.Delivery) {
+			x.held = r
+		}
+		subjects[i] = act.Subject{
+			Row: x.ID, ID: x.OrderNo, MerchantID: x.SellerID, Amount: x.Money, Currency: x.MoneyCurrency,
+			Prospect: x.prospect(), Result: x.result(now), Value: x,
+		}
+	}
+	return subjects, nil
+}
+
+// prospect says what a batch does with it as it is. A ping is never sent again: nobody
+// waits for its answer any more.
+func (x *resendable) prospect() act.Prospect {
+	switch {
+	case x.EventType == Ping, x.Status == Delivered, x.Status == Skipped:
+		return act.Final
+	case x.Status == Sending:
+		return act.Blocked
+	case x.held != nil:
+		return act.Waits
+	case x.Status == Queued:
+		return act.Blocked // it is on its way
+	}
+	return act.Will
+}
+
+func (x *resendable) result(now int64) string {
+	switch {
+	case x.Status == Delivered:
+		return ResultNotified
+	case x.Status == Exhausted, x.Status == RetryWait && *x.NextAt > now: // it became due at once, and was tried since
+		return ResultRefused
+	}
+	return ResultWaiting
+}
+
+func (a Acts) resend(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+	as, how := make(map[int64]Status, len(subjects)), in.Params.(resendParams).How
+	for _, s := range subjects {
+		as[s.Row] = s.Value.(*resendable).Status
+	}
+	if len(subjects) > 1 && how != "" && how != ResendQueue {
+		return nil, &act.FieldError{Field: "how", Problem: "several notifications can only be queued"}
+	}
+	nudges, refused, err := resendAll(ctx, tx, a.DB, as)
+	if err != nil {
+		return nil, err
+	}
+	outs := make([]act.Outcome, len(subjects))
+	for i, s := range subjects {
+		switch err := refused[s.Row]; {
+		case errors.Is(err, ErrSending):
+			outs[i] = act.Outcome{Prospect: act.Blocked, Err: err}
+		case err != nil:
+			outs[i] = act.Outcome{Prospect: act.Final, Err: err}
+		default:
+			if outs[i], err = a.pastBreaker(ctx, tx, in, s.Value.(*resendable), how); err != nil {
+				return nil, err
+			}
+		}
+	}
+	tx.OnEnd(func(err error) {
+		if err == nil {
+			a.Nudge(nudges)
+		}
+	})
+	return outs, nil
+}
+
+// pastBreaker moves the breaker that holds a delivery back as the actor chose. One that
+// has closed meanwhile holds back nothing.
+func (a Acts) pastBreaker(ctx context.Context, tx db.Tx, in act.Input, x *resendable, how string) (act.Outcome, error) {
+	out := act.Outcome{Prospect: act.Will, Details: map[string]any{"delivery": strconv.FormatInt(x.ID, 10)}}
+	if x.publicID != "" {
+		out.Details["notification"] = x.publicID
+	}
+	if x.held == nil {
+		return out, nil
+	}
+	out.Prospect, out.Details["how"] = act.Waits, ResendQueue
+	var err error
+	switch how {
+	case ResendProbe:
+		err = a.Breakers.ProbeWith(ctx, tx, x.MerchantID, x.ID, in.By.Name, in.Reason)
+	case ResendClose:
+		m := a.Book().ByID(x.MerchantID)
+		if m == nil {
+			return out, act.ErrNotFound
+		}
+		err = a.Breakers.ByPerson(ctx, tx, x.MerchantID, breaker.CloseIt, in.By.Name, in.Reason)
+		out.With = []audit.Act{{Action: breaker.MoveAct(breaker.CloseIt), Object: "merchant", ObjectID: m.Code}}
+	default:
+		return out, nil
+	}
+	out.Details["how"] = how
+	if errors.Is(err, breaker.ErrAlready) {
+		out.With, err = nil, nil
+	}
+	return out, err
+}

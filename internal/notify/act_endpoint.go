@@ -1,0 +1,102 @@
+package notify
+
+import (
+	"context"
+	"errors"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+	"backstop/internal/merchant"
+
+	"github.com/uptrace/bun"
+)
+
+// ErrUnreadable says that nothing can be sent to a merchant for a fault of ours.
+var ErrUnreadable = errors.New("the settings of this merchant cannot be read: it is our fault, try again later")
+
+// endpointOf is an endpoint as the subject of an act.
+type endpointOf struct {
+	m *merchant.Merchant
+	e *merchant.Endpoint
+}
+
+// EnableAct is what enabling an endpoint is called in the audit.
+const EnableAct = "merchant.enable_address"
+
+// PingAct is what pinging an endpoint is called in the audit; owner is "merchant" or
+// "subscription".
+func PingAct(owner string) string { return owner + ".ping" }
+
+// pinging pings the endpoint Ref.Part of Ref.ID, or the first one. Outcome.After sends
+// it and returns the Answer. Errors: ErrUnreadable.
+func (a Acts) pinging(owner string, find func(code string) *merchant.Merchant) act.Kind {
+	return act.Kind{
+		Name: PingAct(owner), Object: owner, Permission: access.ControlAddresses, Scope: access.Control,
+		Load: func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+			for i, r := range refs {
+				m := find(r.ID)
+				if m != nil && m.Broken {
+					return nil, ErrUnreadable
+				}
+				if m != nil && r.Part == "" && len(m.Endpoints) > 0 {
+					refs[i].Part = m.Endpoints[0].Name
+				}
+			}
+			return loadEndpoints(refs, find)
+		},
+		Do: func(_ context.Context, _ db.Tx, _ act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+			outs := make([]act.Outcome, len(subjects))
+			for i, s := range subjects {
+				to, id := s.Value.(endpointOf), a.DB.NewID()
+				outs[i].Details = map[string]any{"endpoint": Shown(to.e.Name), "notification": publicID(id, Ping, earlier)}
+				outs[i].After = func(ctx context.Context) (any, error) { return a.Pings.Ping(ctx, to.m, to.e, id) }
+			}
+			return outs, nil
+		},
+	}
+}
+
+// enabling lets the endpoint Ref.Part of the merchant Ref.ID be used again that was
+// disabled.
+func (a Acts) enabling() act.Kind {
+	return act.Kind{
+		Name: EnableAct, Object: "merchant", Permission: access.ControlAddresses,
+		Load: func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+			return loadEndpoints(refs, func(code string) *merchant.Merchant { return a.Book().ByCode(code) })
+		},
+		Do: func(ctx context.Context, tx db.Tx, _ act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+			outs := make([]act.Outcome, len(subjects))
+			for i, s := range subjects {
+				to := s.Value.(endpointOf)
+				outs[i].Details = map[string]any{"endpoint": Shown(to.e.Name)}
+				if err := EnableEndpoint(ctx, tx, to.m.ID, to.e.Name); err != nil {
+					return nil, err
+				}
+			}
+			return outs, nil
+		},
+	}
+}
+
+// loadEndpoints finds endpoints by their owners' codes and their names, or the keys
+// that pages show in place of an address.
+func loadEndpoints(refs []act.Ref, find func(code string) *merchant.Merchant) (subjects []act.Subject, err error) {
+	for _, r := range refs {
+		m := find(r.ID)
+		if m == nil {
+			continue
+		}
+		e := m.Endpoint(r.Part)
+		for i := range m.Endpoints {
+			if e == nil && m.Endpoints[i].Key() == r.Part {
+				e = &m.Endpoints[i]
+			}
+		}
+		if e == nil {
+			return nil, &act.FieldError{Field: "endpoint", Problem: ErrNoEndpoint.Error()}
+		}
+		subjects = append(subjects, act.Subject{Row: m.ID, ID: m.Code, MerchantID: m.ID, Value: endpointOf{m, e}})
+	}
+	return subjects, nil
+}

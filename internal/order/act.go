@@ -1,0 +1,42 @@
+package order
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+
+	"github.com/uptrace/bun"
+)
+
+// Names of the acts, for the audit.
+const (
+	NoteAct   = "order.note"
+	UnmaskAct = "order.unmask"
+)
+
+// Acts keep what somebody has to say about the order that Ref.ID names, and that
+// somebody looks at its personal data. They change no order.
+var Acts = []act.Kind{
+	{Name: NoteAct, Object: "order", Permission: access.Comment, Load: load},
+	{Name: UnmaskAct, Object: "order", Permission: access.ViewPersonal, Load: load},
+}
+
+// load finds orders by their numbers.
+func load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+	numbers := make([]string, len(refs))
+	for i, r := range refs {
+		numbers[i] = r.ID
+	}
+	var rows []Order
+	err := q.NewSelect().Model(&rows).Column("id", "order_no", "merchant_id", "version", "amount", "currency").Where("o.order_no IN (?)", bun.List(numbers)).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find orders: %w", err)
+	}
+	subjects := make([]act.Subject, len(rows))
+	for i, o := range rows {
+		subjects[i] = act.Subject{Row: o.ID, ID: o.OrderNo, MerchantID: o.MerchantID, Version: o.Version, Amount: o.Amount, Currency: o.Currency}
+	}
+	return subjects, nil
+}

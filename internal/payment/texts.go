@@ -1,0 +1,31 @@
+package payment
+
+import "backstop/internal/base/text"
+
+// Texts are what rows keep of this package by a code and its arguments.
+var Texts text.Codes
+
+var (
+	stepRepeat    = Texts.New("payment.repeat", text.Text{ZH: "同一条消息已经处理过", EN: "the same message was taken before"})
+	stepNoMove    = Texts.New("payment.no_move", text.Text{ZH: "不影响任何订单", EN: "moves no order"})
+	stepNoOrder   = Texts.New("payment.no_order", text.Text{ZH: "没有订单用编号 %s", EN: "no order has the reference %s"})
+	stepOrder     = Texts.New("payment.order", text.Text{ZH: "已找到", EN: "found"})
+	stepAccount   = Texts.New("payment.account", text.Text{ZH: "%s 是 %s，应为 %s", EN: "%s is %s, not %s"})
+	stepOurs      = Texts.New("payment.ours", text.Text{ZH: "消息属于我方账户", EN: "the message is for our account"})
+	stepNoRefund  = Texts.New("payment.no_refund", text.Text{ZH: "没有已知的退款", EN: "no refund of ours is known"})
+	stepNot       = Texts.New("payment.not", text.Text{ZH: "%s，应为 %s", EN: "%s, not %s"})
+	stepAmount    = Texts.New("payment.amount", text.Text{ZH: "与订单一致", EN: "as ordered"})
+	stepSettled   = Texts.New("payment.settled", text.Text{ZH: "%s 已结清另一笔订单", EN: "%s has settled another order"})
+	stepSameTrade = Texts.New("payment.same_trade", text.Text{ZH: "已由同一流水号支付", EN: "paid already by the same trade number"})
+	stepMayPay    = Texts.New("payment.may_pay", text.Text{ZH: "可以变为“已支付”", EN: "may become paid"})
+	stepException = Texts.New("payment.exception", text.Text{ZH: "这笔款已是异常", EN: "the money is an exception already"})
+	stepPaidBy    = Texts.New("payment.paid_by", text.Text{ZH: "已由流水号 %s 支付", EN: "paid already by trade number %s"})
+	stepLate      = Texts.New("payment.late", text.Text{ZH: "“%s”：付款来迟了", EN: "%s: the money came late"})
+	stepNothing   = Texts.New("payment.nothing", text.Text{ZH: "不改变已结束的订单", EN: "moves nothing of an order that is over"})
+	stepFailed    = Texts.New("payment.failed", text.Text{ZH: "最后一次支付尝试已确定失败", EN: "the last attempt failed for good"})
+	stepClosed    = Texts.New("payment.closed", text.Text{ZH: "渠道关闭了最后一次支付尝试", EN: "the supplier closed the last attempt"})
+	stepOther     = Texts.New("payment.other", text.Text{ZH: "另一次支付尝试仍可能成功", EN: "another attempt may still succeed"})
+	stepNoTrade   = Texts.New("payment.no_trade", text.Text{ZH: "没有由流水号 %s 支付的订单", EN: "no order was paid by the trade number %s"})
+	stepDispute   = Texts.New("payment.dispute", text.Text{ZH: "买家对这笔付款提出争议：%s，%s", EN: "the buyer disputes the payment: %s, %s"})
+	stepUnknown   = Texts.New("payment.unknown", text.Text{ZH: "%s 不在适配器已知的类型中", EN: "%s is not among the words that the adapter knows"})
+)

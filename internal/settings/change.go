@@ -1,0 +1,348 @@
+package settings
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"backstop/internal/base/textlimit"
+)
+
+// Object names what is changed, such as "merchant m1".
+type Object struct {
+	Kind string // "supplier", "merchant", "subscription", "sku" or "account"
+	ID   string // its code; of an account merchant and currency
+}
+
+func (o Object) String() string { return o.Kind + " " + o.ID }
+
+// Change is one object as it was and as it is to be: *Supplier, *Merchant,
+// *Subscription, *SKU or *Account, Before nil where there is none.
+type Change struct {
+	Object        Object
+	Before, After any
+}
+
+// NewChange is a change to what after says. Before may be a nil pointer.
+func NewChange[T any](o Object, before, after *T) Change {
+	c := Change{Object: o, After: after}
+	if before != nil {
+		c.Before = before
+	}
+	return c
+}
+
+// Difference is one field that changes. Old and New are as the apply file has them, of
+// a secret only whether it is set; addresses are shown without what may be a token.
+type Difference struct {
+	Field    string // "notify.endpoints.backup.weight"
+	Name     string // the field of the file that says it: "notify.endpoints"
+	Old, New string
+}
+
+// none is said where there is nothing.
+const none = "none"
+
+// enabledAgain is the name of a difference that no field says.
+const enabledAgain = "an address is enabled again"
+
+// Diff is what changes, in the order of the file.
+func (c Change) Diff() []Difference {
+	d := &differ{created: c.Before == nil}
+	is := reflect.ValueOf(c.After).Elem()
+	was := reflect.Zero(is.Type())
+	if !d.created {
+		was = reflect.ValueOf(c.Before).Elem()
+	}
+	switch before := c.Before.(type) {
+	case *SKU, *Account:
+		return nil // booked once: neither stock nor money is ever set again
+	case *Supplier:
+		d.unread = before.without(c.After.(*Supplier).unread)
+	case *Merchant:
+		d.unread = before.without(c.After.(*Merchant).unread)
+	case *Subscription:
+		d.unread = before.without(c.After.(*Subscription).unread)
+		if slices.Contains(d.unread, "notify") {
+			d.add("notify", "unreadable", "written anew") // its fields are the object's own
+			is, was = withoutNotify(is), withoutNotify(was)
+		}
+	}
+	d.fields("", was, is)
+	if before, ok := c.Before.(*Supplier); ok && len(d.found) == 0 && before.account != c.After.(*Supplier).account {
+		d.add("account", before.account, c.After.(*Supplier).account) // its kind names it in another way now
+	}
+	for _, address := range c.reenabled() {
+		d.found = append(d.found, Difference{Field: "address " + hidden(address), Name: enabledAgain, Old: "disabled", New: "enabled"})
+	}
+	return d.found
+}
+
+func withoutNotify(v reflect.Value) reflect.Value {
+	s := v.Interface().(Subscription)
+	s.Notify = Notify{}
+	return reflect.ValueOf(s)
+}
+
+// reenabled are the addresses that were disabled and are no more.
+func (c Change) reenabled() []string {
+	var was, is []string
+	switch after := c.After.(type) {
+	case *Merchant:
+		is = after.disabled
+		if before, ok := c.Before.(*Merchant); ok {
+			was = before.disabled
+		}
+	case *Subscription:
+		is = after.disabled
+		if before, ok := c.Before.(*Subscription); ok {
+			was = before.disabled
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(was), func(a string) bool { return slices.Contains(is, a) })
+}
+
+// identity are the fields that say which object it is.
+var identity = []string{"code", "sku", "merchant", "currency"}
+
+// differ gathers differences.
+type differ struct {
+	created bool
+	unread  []string
+	found   []Difference
+}
+
+func (d *differ) add(field, old, is string) {
+	d.found = append(d.found, Difference{Field: field, Name: fileField(field), Old: cmp.Or(old, none), New: cmp.Or(is, none)})
+}
+
+// fileField is the field of the file behind a path: those of notify and config are
+// named one by one.
+func fileField(path string) string {
+	all := strings.SplitN(path, ".", 3)
+	if len(all) > 1 && (all[0] == "notify" || all[0] == "config") {
+		return all[0] + "." + all[1]
+	}
+	return all[0]
+}
+
+func (d *differ) fields(path string, was, is reflect.Value) {
+	for _, f := range Fields(is.Type()) {
+		if at := join(path, f.Word); slices.Contains(d.unread, at) {
+			d.add(at, "unreadable", "written anew")
+		} else if !slices.Contains(identity, at) {
+			d.field(f, at, f.Of(was), f.Of(is))
+		}
+	}
+}
+
+func (d *differ) field(f Field, path string, was, is reflect.Value) {
+	switch now := is.Interface().(type) {
+	case Secret:
+		d.secrets(path, []Secret{was.Interface().(Secret)}, []Secret{now})
+	case []Secret:
+		d.secrets(path, was.Interface().([]Secret), now)
+	case map[string]Secret:
+		before := was.Interface().(map[string]Secret)
+		for _, name := range eitherKey(before, now) {
+			d.secrets(join(path, name), []Secret{before[name]}, []Secret{now[name]})
+		}
+	case map[string]any:
+		d.config(path, was.Interface(), now)
+	case Notify, Breaker:
+		d.fields(path, was, is)
+	case []Endpoint:
+		d.endpoints(path, was.Interface().([]Endpoint), now)
+	default:
+		same := reflect.DeepEqual(was.Interface(), is.Interface()) || is.Kind() == reflect.Slice && was.Len()+is.Len() == 0 && f.Type != reflect.TypeFor[Followed]()
+		if same && (!d.created || is.IsZero() && is.Kind() != reflect.Bool && f.Need == "") {
+			return
+		}
+		old, text := show(f, was), show(f, is)
+		if d.created {
+			old = none
+		}
+		if old == text && !d.created {
+			text += " (differs where it is not shown)"
+		}
+		if old != text {
+			d.add(path, old, text)
+		}
+	}
+}
+
+func (d *differ) secrets(path string, was, is []Secret) {
+	if slices.EqualFunc(was, is, Secret.Same) {
+		return
+	}
+	has := func(all []Secret) bool { return slices.ContainsFunc(all, Secret.IsSet) }
+	switch {
+	case !has(was):
+		d.add(path, "unset", "set")
+	case !has(is):
+		d.add(path, "set", "unset")
+	default:
+		d.add(path, "set", "changed")
+	}
+}
+
+// config compares a supplier's config, in which secrets may be.
+func (d *differ) config(path string, was, is any) {
+	if before, ok := was.(map[string]any); ok {
+		if now, ok := is.(map[string]any); ok {
+			for _, name := range eitherKey(before, now) {
+				d.config(join(path, name), before[name], now[name])
+			}
+			return
+		}
+	}
+	before, after := secretsOf(was), secretsOf(is)
+	switch {
+	case len(before)+len(after) > 0:
+		d.secrets(path, before, after)
+	case !reflect.DeepEqual(meaning(was), meaning(is)):
+		d.add(path, jsonText(was), jsonText(is))
+	}
+}
+
+// secretsOf are the secrets of a value of a config: itself, or the entries of its list.
+func secretsOf(v any) (all []Secret) {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	for _, e := range list {
+		if s, ok := e.(Secret); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// meaning is a value of a config by its meaning: PostgreSQL spells JSON in its own way.
+func meaning(v any) (is any) {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(raw, &is)
+	}
+	if err != nil {
+		return v
+	}
+	return is
+}
+
+func jsonText(v any) string {
+	if v == nil {
+		return ""
+	}
+	if text, ok := v.(string); ok {
+		return shown(text)
+	}
+	raw, _ := json.Marshal(v)
+	return shown(string(raw))
+}
+
+// endpoints compares addresses by their names.
+func (d *differ) endpoints(path string, was, is []Endpoint) {
+	find := func(all []Endpoint, name string) reflect.Value {
+		i := slices.IndexFunc(all, func(e Endpoint) bool { return e.Name == name })
+		if i < 0 {
+			return reflect.ValueOf(Endpoint{})
+		}
+		return reflect.ValueOf(all[i])
+	}
+	names := func(all []Endpoint) (names []string) {
+		for _, e := range all {
+			names = append(names, e.Name)
+		}
+		return names
+	}
+	before, now := names(was), names(is)
+	for _, name := range now {
+		d.fields(join(path, name), find(was, name), find(is, name))
+	}
+	for _, name := range before {
+		if !slices.Contains(now, name) {
+			d.add(join(path, name), "set", none)
+		}
+	}
+	if kept := slices.DeleteFunc(slices.Clone(now), func(n string) bool { return !slices.Contains(before, n) }); !slices.IsSortedFunc(kept, func(a, b string) int {
+		return slices.Index(before, a) - slices.Index(before, b)
+	}) {
+		d.add(path, Text(before), Text(now))
+	}
+}
+
+// show is a field's value for people.
+func show(f Field, v reflect.Value) string {
+	switch {
+	case f.Form == "pem":
+		if v.Len() == 0 {
+			return ""
+		}
+		return fmt.Sprintf("PEM, sha256 %.8x", sha256.Sum256([]byte(v.String())))
+	case f.Form == "url" && v.Kind() == reflect.String:
+		return hidden(v.String())
+	case f.Form == "url":
+		var all []string
+		for _, u := range v.Interface().([]string) {
+			all = append(all, hidden(u))
+		}
+		return Text(all)
+	}
+	return shown(Text(v.Interface()))
+}
+
+// hidden is an address without login and query, which may hold a token.
+func hidden(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "…"
+	}
+	if u.User != nil {
+		u.User = url.User("…")
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
+	}
+	text, _ := url.PathUnescape(u.String())
+	return text
+}
+
+// shown keeps a long text, or one of several lines, on its line.
+func shown(text string) string {
+	is := text
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		is = strconv.Quote(text)
+	}
+	if len(is) > maxHow {
+		is = fmt.Sprintf("%s (sha256 %.8x)", textlimit.Clip(is, maxShown), sha256.Sum256([]byte(text)))
+	}
+	return is
+}
+
+func eitherKey[V any](a, b map[string]V) []string {
+	both := maps.Clone(a)
+	if both == nil {
+		both = map[string]V{}
+	}
+	maps.Copy(both, b)
+	return sortedKeys(both)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,394 @@
+package settings
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	"backstop/internal/base/money"
+	"backstop/internal/base/textlimit"
+	"backstop/internal/merchant"
+	"backstop/internal/supplier"
+)
+
+const (
+	// minAPIKey: keys are stored as a fast hash, which is safe for long random
+	// texts only.
+	minAPIKey = 20
+	// maxSecrets: the new signing secret and the one before it.
+	maxSecrets = 2
+	// maxHeader bounds one header or credential, in bytes: a token is a tenth of it.
+	maxHeader = 4096
+)
+
+// The channels that are more to a check than a name.
+const (
+	websocketChannel = "websocket"
+	emailChannel     = "email"
+)
+
+// Problem is what is wrong with one field and how to fix it. It holds no secret.
+type Problem struct {
+	Object Object
+	Field  string // its path in the object, such as "notify.endpoints[0].url"; "" = the object as a whole
+	Text   string
+	Twin   string // the path of the field that says the same, where that is what is wrong
+}
+
+func (p Problem) Error() string {
+	return fmt.Sprintf("%s: %s: %s", p.Object, p.Field, p.Fix(p.Twin))
+}
+
+// Fix is what is wrong, with the twin as it is called outside.
+func (p Problem) Fix(twin string) string {
+	if p.Twin != "" {
+		return fmt.Sprintf("the same as in %s: give each its own", twin)
+	}
+	return p.Text
+}
+
+// checker gathers what is wrong with one object.
+type checker struct {
+	env    Env
+	object Object
+	found  []Problem
+}
+
+func (k *checker) wrong(field, format string, args ...any) {
+	k.found = append(k.found, Problem{Object: k.object, Field: field, Text: fmt.Sprintf(format, args...)})
+}
+
+// Check says what is wrong with what an object is to be, as far as it alone can tell.
+// It also finds the account that a supplier's config is for.
+func (c Change) Check(env Env) []Problem {
+	k := &checker{env: env, object: c.Object}
+	k.fields("", reflect.ValueOf(c.After).Elem())
+	switch v := c.After.(type) {
+	case *Supplier:
+		k.supplier(v)
+	case *Merchant:
+		k.apiKey(v.APIKey)
+		k.signing(v.SigningSecrets)
+		k.notify("notify", &v.Notify)
+	case *Subscription:
+		k.signing(v.SigningSecrets)
+		k.notify("", &v.Notify)
+		k.subscription(v)
+	case *Account:
+		if _, err := money.Exponent(v.Currency); v.Currency != "" && err != nil {
+			k.wrong("currency", "%v", err)
+		}
+	}
+	return k.found
+}
+
+// fields goes by the tags.
+func (k *checker) fields(path string, v reflect.Value) {
+	for _, f := range Fields(v.Type()) {
+		at, is := join(path, f.Word), f.Of(v)
+		if problem := f.problem(is); problem != "" {
+			k.wrong(at, "%s", problem)
+			continue
+		}
+		switch x := is.Interface().(type) {
+		case Notify, Breaker:
+			k.fields(at, is)
+		case []Endpoint:
+			for i := range x {
+				k.fields(fmt.Sprintf("%s[%d]", at, i), is.Index(i))
+			}
+		case []netip.Prefix:
+			k.ranges(at, x)
+		case []string:
+			if f.Many == "types" {
+				k.types(at, x)
+			}
+		case Followed:
+			if x != nil && len(x) == 0 {
+				k.wrong(at, "use all, or a list of merchants")
+			}
+			for i, merchant := range x {
+				if problem := (Field{Form: "code", Max: 64, Need: "missing"}).textProblem(merchant); problem != "" {
+					k.wrong(fmt.Sprintf("%s[%d]", at, i), "%s", problem)
+				}
+			}
+			k.once(at+"[%d]", x)
+		case map[string]Secret:
+			k.texts(at, x)
+		case Secret:
+			k.secret(at, x, f.Max)
+		}
+	}
+}
+
+func (k *checker) ranges(at string, all []netip.Prefix) {
+	for i, p := range all {
+		if p.Addr().Is4In6() {
+			k.wrong(fmt.Sprintf("%s[%d]", at, i), "%q: use a range such as 101.226.103.0/25, or one address", p)
+		} else if p != p.Masked() {
+			k.wrong(fmt.Sprintf("%s[%d]", at, i), "%s has bits behind its length: use %s", p, p.Masked())
+		}
+	}
+}
+
+func (k *checker) types(at string, all []string) {
+	for i, name := range all {
+		if !slices.Contains(k.env.Events, name) {
+			k.wrong(fmt.Sprintf("%s[%d]", at, i), "%s", unknownWord(name, k.env.Events))
+		}
+	}
+	k.once(at+"[%d]", all)
+}
+
+// once finds what a list has twice; at is the path of entry %d.
+func (k *checker) once(at string, all []string) {
+	for i, name := range all {
+		if first := slices.Index(all, name); first < i && name != "" {
+			k.found = append(k.found, Problem{Object: k.object, Field: fmt.Sprintf(at, i), Twin: fmt.Sprintf(at, first)})
+		}
+	}
+}
+
+func (k *checker) texts(at string, all map[string]Secret) {
+	for _, name := range sortedKeys(all) {
+		if !all[name].IsSet() {
+			k.wrong(join(at, name), "missing")
+		}
+		k.secret(join(at, name), all[name], maxHeader)
+	}
+}
+
+func (k *checker) secret(at string, s Secret, most int64) {
+	switch {
+	case int64(len(s.plain)) > most:
+		k.wrong(at, "at most %d characters fit here", most)
+	case at == "api_key" && strings.ContainsFunc(s.plain, unicode.IsControl):
+		k.wrong(at, "control characters and line breaks are not allowed here")
+	case strings.ContainsRune(s.plain, 0):
+		k.wrong(at, "NUL is not allowed here")
+	}
+}
+
+func (k *checker) supplier(v *Supplier) {
+	if slices.Contains(v.unread, "allow_ips") {
+		k.wrong("allow_ips", "missing: what is stored cannot be read")
+	}
+	if v.Kind == "" || slices.Contains(v.unread, "config") {
+		return
+	}
+	kind, err := k.env.Kinds.Find(v.Kind)
+	if err != nil {
+		k.wrong("kind", "%v", err)
+		return
+	}
+	raw, err := plainConfig(kind, v.Config)
+	var adapter supplier.Adapter
+	if err == nil {
+		adapter, err = kind.New(v.Code, raw)
+	}
+	if field := supplier.AsField(err); field != nil {
+		k.wrong(join("config", field.Field), "%s", field.Problem)
+	} else if err != nil {
+		k.wrong("config", "%v", err)
+	} else {
+		v.account = adapter.Account()
+	}
+}
+
+func (k *checker) apiKey(s Secret) {
+	switch key := s.plain; {
+	case key == "":
+	case len(key) < minAPIKey:
+		k.wrong("api_key", "%d characters: use a random text of at least %d (openssl rand -hex 24)", len(key), minAPIKey)
+	case strings.Contains(key, " "):
+		k.wrong("api_key", "a key has no spaces")
+	}
+}
+
+func (k *checker) signing(all []Secret) {
+	if len(all) > maxSecrets {
+		k.wrong("signing_secrets", "give one secret, or two during rotation: [new, old]")
+	}
+	for i, s := range all {
+		at := fmt.Sprintf("signing_secrets[%d]", i)
+		if s.plain == "" {
+			continue // it is stored, and does not open here
+		}
+		if _, err := k.env.ParseSecret(s.plain); err != nil {
+			k.wrong(at, "%v", err)
+		} else if i > 0 && s.Same(all[0]) {
+			k.wrong(at, "both secrets are the same")
+		}
+	}
+}
+
+// notify checks what the tags do not say.
+func (k *checker) notify(path string, n *Notify) {
+	for i, u := range n.URLs {
+		at := fmt.Sprintf("%s[%d]", join(path, "urls"), i)
+		if problem := (Field{Max: 2048, Need: "missing"}).textProblem(u); problem != "" {
+			k.wrong(at, "%s", problem)
+		} else if err := k.env.CheckURL(u); err != nil {
+			k.wrong(at, "%v", err)
+		}
+	}
+	if _, err := k.env.ParseSchedule(scheduleText(n.Schedule)); err != nil {
+		k.wrong(join(path, "schedule"), "%v", err)
+	}
+	var names []string
+	for i := range n.Endpoints {
+		names = append(names, n.Endpoints[i].Name)
+		k.endpoint(fmt.Sprintf("%s[%d]", join(path, "endpoints"), i), &n.Endpoints[i])
+	}
+	k.once(join(path, "endpoints[%d].name"), names)
+}
+
+func scheduleText(s Schedule) string {
+	if s.Name != "list" {
+		return s.Name
+	}
+	return strings.Join(s.Texts(), " ")
+}
+
+// AllChannels are the names of the channels, webhooks first.
+func (e Env) AllChannels() []string {
+	known := slices.DeleteFunc(sortedKeys(e.Channels), func(name string) bool { return name == merchant.WebhookChannel })
+	return slices.Insert(known, 0, merchant.WebhookChannel)
+}
+
+// target is what tells whether an address can be used by a channel.
+func (e Env) target(channel string) func(string) error {
+	if check := e.Channels[channel]; check != nil {
+		return check
+	}
+	if channel == merchant.WebhookChannel {
+		return e.CheckURL
+	}
+	return nil
+}
+
+func (k *checker) endpoint(at string, e *Endpoint) {
+	channel := string(e.Channel)
+	if !slices.Contains(k.env.AllChannels(), channel) {
+		k.wrong(join(at, "channel"), "%s", unknownWord(channel, k.env.AllChannels()))
+	}
+	if check := k.env.target(channel); check != nil && e.URL != "" {
+		if err := check(e.URL); err != nil {
+			k.wrong(join(at, "url"), "%v", err)
+		}
+	}
+	if err := k.env.CheckHeaders(plainTexts(e.Headers)); err != nil {
+		k.wrong(join(at, "headers"), "%v", err)
+	}
+	if check := k.env.Credentials[channel]; check != nil && e.Credentials != nil && !locked(e.Credentials) {
+		if err := check(plainTexts(e.Credentials)); err != nil {
+			k.wrong(join(at, "credentials"), "%v", err)
+		}
+	}
+	if e.Digest > 0 && channel != emailChannel {
+		k.wrong(join(at, "digest"), "only mails (channel: email) are gathered")
+	}
+	switch {
+	case e.ClientCert == "" && e.ClientKey.IsSet():
+		k.wrong(join(at, "client_cert"), "missing: a key needs its certificate")
+	case e.ClientCert == "":
+	case !e.ClientKey.IsSet():
+		k.wrong(join(at, "client_key"), "missing: none is stored for this address")
+	case e.ClientKey.plain != "":
+		// The library's words are left out: nothing of a key may be printed.
+		if _, err := tls.X509KeyPair([]byte(e.ClientCert), []byte(e.ClientKey.plain)); err != nil {
+			k.wrong(join(at, "client_cert"), "certificate and key are not a pair in PEM: give both as they were issued")
+		}
+	}
+}
+
+func plainTexts(all map[string]Secret) map[string]string {
+	if all == nil {
+		return nil
+	}
+	texts := map[string]string{}
+	for name, s := range all {
+		texts[name] = s.plain
+	}
+	return texts
+}
+
+// locked says that a secret does not open here: nothing can be said of them.
+func locked(all map[string]Secret) bool {
+	for _, s := range all {
+		if s.plain == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *Notify) hasWebhooks() bool {
+	return len(n.URLs) > 0 || slices.ContainsFunc(n.Endpoints, func(e Endpoint) bool { return e.Channel == merchant.WebhookChannel })
+}
+
+func (k *checker) subscription(v *Subscription) {
+	if len(v.URLs)+len(v.Endpoints) == 0 {
+		k.wrong("endpoints", "missing: where it is told")
+	}
+	for i, e := range v.Endpoints {
+		if e.Channel == websocketChannel {
+			k.wrong(fmt.Sprintf("endpoints[%d].channel", i), "a subscription has no API key to connect with: use another channel")
+		}
+	}
+}
+
+// Check says what is wrong with changes that are made together: who is named must
+// exist, an API key belongs to one merchant, and who is new needs a signing secret. It is for changes that are right each
+// by itself.
+func (s *Stored) Check(changes []Change) (found []Problem) {
+	there := map[string]bool{}
+	owners := map[string]string{} // hash of an API key → merchant
+	for code, r := range s.merchants {
+		if there[code] = true; r.APIKeyHash != nil {
+			owners[*r.APIKeyHash] = code
+		}
+	}
+	for _, c := range changes {
+		if m, ok := c.After.(*Merchant); ok {
+			there[m.Code] = true
+			if before, ok := c.Before.(*Merchant); ok && !before.APIKey.Same(m.APIKey) {
+				delete(owners, before.APIKey.stored) // given up: another one may take it
+			}
+		}
+	}
+	for _, c := range changes {
+		k := &checker{env: s.env, object: c.Object}
+		switch v := c.After.(type) {
+		case *Merchant:
+			if c.Before == nil && len(v.SigningSecrets) == 0 {
+				k.wrong("signing_secret", "missing: a new merchant's notifications are signed with it")
+			}
+			owner := owners[v.APIKey.stored]
+			if v.APIKey.IsSet() && owner != "" && owner != v.Code {
+				k.wrong("api_key", "this is the API key of merchant %s: each needs its own", owner)
+			} else if v.APIKey.IsSet() {
+				owners[v.APIKey.stored] = v.Code
+			}
+		case *Subscription:
+			if len(v.SigningSecrets) == 0 && !slices.Contains(v.unread, "signing_secret") && v.hasWebhooks() {
+				k.wrong("signing_secret", "missing: webhooks are signed with it")
+			}
+			for i, code := range v.Merchants {
+				if !there[code] {
+					k.wrong(fmt.Sprintf("merchants[%d]", i), "there is no merchant %q: declare it first", textlimit.Clip(code, maxShown))
+				}
+			}
+		case *Account:
+			if !there[v.Merchant] {
+				k.wrong("merchant", "there is no merchant %q: declare it under merchants", v.Merchant)
+			}
+		}
+		found = append(found, k.found...)
+	}
+	return found
+}

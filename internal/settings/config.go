@@ -1,0 +1,118 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"backstop/internal/base/seal"
+	"backstop/internal/supplier"
+)
+
+// configPlace is where a secret field of a supplier's config is sealed.
+func configPlace(code, field string) seal.Place {
+	return seal.Place{Table: "suppliers", Row: code, Field: "config." + field}
+}
+
+// SealConfig seals the secret fields of a supplier's config: a text, or each text
+// of a list.
+func SealConfig(kind supplier.Kind, keys *seal.Keyring, code string, config json.RawMessage) (json.RawMessage, error) {
+	return mapSecrets(kind, config, func(field, v string) (string, error) {
+		return keys.Seal(configPlace(code, field), []byte(v)), nil
+	})
+}
+
+// OpenConfig is a supplier's config with its secret fields readable.
+func OpenConfig(kinds supplier.Kinds, keys *seal.Keyring, r SupplierRow) (json.RawMessage, error) {
+	kind, err := kinds.Find(r.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return mapSecrets(kind, r.Config, func(field, v string) (string, error) {
+		plain, err := keys.Open(configPlace(r.Code, field), v)
+		return string(plain), err
+	})
+}
+
+func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v string) (string, error)) (json.RawMessage, error) {
+	fields, err := decodeConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	eachSecret(kind, fields, func(field string, is any) any {
+		text, ok := is.(string)
+		if !ok || err != nil {
+			return is
+		}
+		changed, wrong := change(field, text)
+		if wrong != nil {
+			err = fmt.Errorf("config.%s: %w", field, wrong)
+		}
+		return changed
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// SetConfig gives a supplier a config with its secrets readable.
+func (v *Supplier) SetConfig(kind supplier.Kind, config map[string]any) {
+	v.Config = maps.Clone(config)
+	eachSecret(kind, v.Config, func(_ string, is any) any {
+		if text, ok := is.(string); ok {
+			return NewSecret(text)
+		}
+		return is
+	})
+	v.Give("config")
+}
+
+// plainConfig is a config with its secrets readable, as its kind reads it.
+func plainConfig(kind supplier.Kind, config map[string]any) (json.RawMessage, error) {
+	plain := maps.Clone(config)
+	eachSecret(kind, plain, func(_ string, is any) any {
+		if s, ok := is.(Secret); ok {
+			return s.plain
+		}
+		return is
+	})
+	raw, err := json.Marshal(plain)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	return raw, nil
+}
+
+// decodeConfig is a supplier's config, whose numbers keep their digits.
+func decodeConfig(raw json.RawMessage) (config map[string]any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&config); err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	if config == nil {
+		return nil, errors.New("config: null")
+	}
+	return config, nil
+}
+
+// eachSecret changes the secret fields of a config: a value, or each value of a list.
+func eachSecret(kind supplier.Kind, config map[string]any, change func(field string, is any) any) {
+	for _, field := range kind.Secrets {
+		switch v := config[field].(type) {
+		case nil:
+		case []any:
+			all := slices.Clone(v)
+			for i := range all {
+				all[i] = change(field, all[i])
+			}
+			config[field] = all
+		default:
+			config[field] = change(field, v)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package settings
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"backstop/internal/base/textlimit"
+)
+
+// Field is one field of an object, as the tags of its Go field describe it. The apply
+// file, its documentation, checks and differences all go by these.
+type Field struct {
+	Word    string   // tag apply: its name in the file
+	Doc     string   // what it is
+	Default string   // what null gives, and leaving it out of a new entry; may name a setting of the program
+	Empty   string   // what it means not to set a field without a default
+	Need    string   // what is wrong where a new entry leaves it out; "" = it may
+	Example string   // YAML
+	Many    string   // what the entries of its list are called
+	OneOf   []string // the words it takes
+	Form    string   // "code", "url" or "pem": how a text looks
+	Min     int64    // of a number or a duration (ns)
+	Max     int64    // the same; of a text its bytes, of a list its entries
+	Type    reflect.Type
+
+	index []int
+}
+
+// maxText bounds a text that says nothing else.
+const maxText = 200
+
+var fields sync.Map // reflect.Type → []Field
+
+// Fields are the fields of an object's type, in their order in a file. Those of an
+// embedded struct are the object's own.
+func Fields(t reflect.Type) []Field {
+	if known, ok := fields.Load(t); ok {
+		return known.([]Field)
+	}
+	var all []Field
+	for i := range t.NumField() {
+		g := t.Field(i)
+		if g.Anonymous && g.Type.Kind() == reflect.Struct {
+			for _, f := range Fields(g.Type) {
+				f.index = append([]int{i}, f.index...)
+				all = append(all, f)
+			}
+			continue
+		}
+		if g.Tag.Get("apply") == "" {
+			continue
+		}
+		f := Field{
+			Word: g.Tag.Get("apply"), Doc: g.Tag.Get("doc"), Default: g.Tag.Get("default"), Empty: g.Tag.Get("empty"),
+			Need: g.Tag.Get("need"), Example: g.Tag.Get("example"), Many: g.Tag.Get("many"), Form: g.Tag.Get("form"),
+			OneOf: strings.Fields(g.Tag.Get("oneof")), Type: g.Type, index: []int{i},
+		}
+		if f.Min, f.Max = f.bound(g.Tag.Get("min")), f.bound(g.Tag.Get("max")); f.Max == 0 && g.Type.Kind() == reflect.String {
+			f.Max = maxText
+		}
+		all = append(all, f)
+	}
+	fields.Store(t, all)
+	return all
+}
+
+func (f Field) bound(text string) int64 {
+	if d, err := time.ParseDuration(text); err == nil && f.Type == reflect.TypeFor[time.Duration]() {
+		return int64(d)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if text != "" && err != nil {
+		panic("settings: the bound " + text + " of " + f.Word)
+	}
+	return n
+}
+
+// Of is the field of an object, which is a struct.
+func (f Field) Of(object reflect.Value) reflect.Value { return object.FieldByIndex(f.index) }
+
+// Words are the names of an object's fields.
+func Words(t reflect.Type) (words []string) {
+	for _, f := range Fields(t) {
+		words = append(words, f.Word)
+	}
+	return words
+}
+
+// Accepts says what the field takes, to stand behind "use".
+func (f Field) Accepts() string {
+	switch f.Type {
+	case reflect.TypeFor[bool]():
+		return "true or false"
+	case reflect.TypeFor[time.Duration]():
+		return fmt.Sprintf("a duration from %s to %s", time.Duration(f.Min), time.Duration(f.Max))
+	case reflect.TypeFor[Rate]():
+		return fmt.Sprintf("a rate from %d/s to %d/s", f.Min, f.Max)
+	case reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[*int]():
+		return fmt.Sprintf("a whole number from %d to %d", f.Min, f.Max)
+	}
+	return strings.Join(f.OneOf, " or ")
+}
+
+// Set reads a scalar that stands in a file as text. The problem, if any, says what to
+// use. Bounds are for Check to see, but for optional numbers, whose 0 stands for none.
+func (f Field) Set(to reflect.Value, text string) (problem string) {
+	var n int64
+	var err error
+	switch to.Interface().(type) {
+	case bool:
+		switch strings.ToLower(text) {
+		case "true", "false":
+			to.SetBool(strings.EqualFold(text, "true"))
+			return ""
+		}
+		return "use true or false"
+	case time.Duration:
+		var d time.Duration
+		d, err = time.ParseDuration(text)
+		n = int64(d)
+	case Rate:
+		digits, ok := strings.CutSuffix(text, "/s")
+		if n, err = strconv.ParseInt(digits, 10, 64); !ok {
+			err = strconv.ErrSyntax
+		}
+	case int, int64, *int:
+		n, err = strconv.ParseInt(text, 10, 64)
+	default:
+		to.SetString(text)
+		return ""
+	}
+	if err != nil || f.Optional() && (n < f.Min || n > f.Max) {
+		return "use " + f.Accepts()
+	}
+	if to.Kind() == reflect.Pointer {
+		whole := int(n)
+		to.Set(reflect.ValueOf(&whole))
+	} else {
+		to.SetInt(n)
+	}
+	return ""
+}
+
+// Optional says that the zero value stands for "not set".
+func (f Field) Optional() bool { return f.Default == "" && f.Need == "" }
+
+// problem says what is wrong with a field's value by its tags alone.
+func (f Field) problem(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case string:
+		return f.textProblem(x)
+	case Channel:
+		return f.textProblem(string(x))
+	case time.Duration, Rate, int, int64:
+		if n := v.Int(); (n != 0 || !f.Optional()) && (n < f.Min || n > f.Max) {
+			return "use " + f.Accepts()
+		}
+	case *int:
+		if x != nil && (int64(*x) < f.Min || int64(*x) > f.Max) {
+			return "use " + f.Accepts()
+		}
+	}
+	if k := v.Kind(); f.Max > 0 && (k == reflect.Slice || k == reflect.Map) && int64(v.Len()) > f.Max {
+		return strings.Replace(fmt.Sprintf("at most %d %s fit here", f.Max, f.Many), "  ", " ", 1)
+	}
+	return ""
+}
+
+func (f Field) textProblem(text string) string {
+	switch {
+	case text == "" && f.Need != "":
+		return f.Need
+	case int64(len(text)) > f.Max:
+		return fmt.Sprintf("at most %d characters fit here", f.Max)
+	case f.Form == "pem" && strings.ContainsRune(text, 0):
+		return "NUL is not allowed here"
+	case f.Form != "pem" && strings.ContainsFunc(text, unicode.IsControl):
+		return "control characters and line breaks are not allowed here"
+	case f.Form == "code" && !code.MatchString(text):
+		return fmt.Sprintf("%q: use 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit", textlimit.Clip(text, maxShown))
+	case len(f.OneOf) > 0 && !slices.Contains(f.OneOf, text):
+		return unknownWord(text, f.OneOf)
+	}
+	return ""
+}
+
+func unknownWord(text string, known []string) string {
+	return fmt.Sprintf("%q is not known; use %s", textlimit.Clip(text, maxShown), strings.Join(known, " or "))
+}
+
+// maxShown keeps a wrong text from filling the screen.
+const maxShown = 60
+
+// Text is a value as the apply file has it; "" where it is not set.
+func Text(v any) string {
+	switch x := v.(type) {
+	case time.Duration:
+		return durationText(x)
+	case Rate:
+		if x > 0 {
+			return fmt.Sprintf("%d/s", x)
+		}
+		return ""
+	case *int:
+		if x != nil {
+			return strconv.Itoa(*x)
+		}
+		return ""
+	case Followed:
+		if x == nil {
+			return "all"
+		}
+		return Text([]string(x))
+	case []string:
+		return "[" + strings.Join(x, ", ") + "]"
+	case []netip.Prefix:
+		texts := make([]string, len(x))
+		for i, p := range x {
+			texts[i] = p.String()
+		}
+		return Text(texts)
+	}
+	return fmt.Sprint(v)
+}
+
+// durationText writes 2m0s as 2m, 1h0m0s as 1h and nothing for 0.
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

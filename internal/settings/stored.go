@@ -1,0 +1,356 @@
+package settings
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
+	"backstop/internal/ledger"
+	"backstop/internal/merchant"
+	"backstop/internal/stock"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// Env is what settings are read, checked and written with.
+type Env struct {
+	DB     *db.DB
+	Keys   *seal.Keyring
+	Kinds  supplier.Kinds
+	Ledger *ledger.Book
+	// CheckURL says whether a notification may be sent to an address at all.
+	CheckURL func(string) error
+	// Channels are the ways to reach somebody beside webhooks, by name: each says
+	// whether it can use an address.
+	Channels map[string]func(url string) error
+	// Credentials say, by channel, what is wrong with an address's credentials.
+	// Their errors hold none.
+	Credentials map[string]func(map[string]string) error
+	// What package notify and its channels know: the types of events, how a schedule,
+	// a signing secret and headers look, and how a disabled address is enabled.
+	Events         []string
+	ParseSchedule  func(text string) (Schedule, error)
+	ParseSecret    func(text string) ([]byte, error)
+	CheckHeaders   func(map[string]string) error
+	EnableEndpoint func(ctx context.Context, tx db.Tx, owner int64, endpoint string) error
+	// Defaults are used where a recipient says nothing.
+	Defaults Defaults
+}
+
+// Defaults say how a recipient is notified that does not say it itself. Zero values
+// stand for the contract's: schedule day, 10 s, 10 in flight.
+type Defaults struct {
+	Schedule    Schedule
+	Timeout     time.Duration
+	MaxInFlight int
+}
+
+// Stored are the settings as of one moment.
+type Stored struct {
+	env           Env
+	version       int64
+	suppliers     map[string]*SupplierRow
+	merchants     map[string]*merchant.Row
+	subscriptions map[string]*SubscriptionRow
+	accounts      map[int64]string   // accounts at suppliers, by id
+	disabled      map[int64][]string // addresses to which nothing is sent, by owner
+}
+
+// Nothing is the settings of an installation that has none.
+func Nothing(env Env) *Stored {
+	return &Stored{
+		env: env, suppliers: map[string]*SupplierRow{}, merchants: map[string]*merchant.Row{},
+		subscriptions: map[string]*SubscriptionRow{}, accounts: map[int64]string{}, disabled: map[int64][]string{},
+	}
+}
+
+// Read reads the settings.
+func Read(ctx context.Context, env Env) (*Stored, error) {
+	s := Nothing(env)
+	err := env.DB.Snapshot(ctx, func(ctx context.Context, q bun.IDB) (err error) {
+		if s.version, err = readVersion(ctx, q); err != nil {
+			return err
+		}
+		if err := rowsByCode(ctx, q, s.suppliers, func(r *SupplierRow) string { return r.Code }); err != nil {
+			return fmt.Errorf("read suppliers: %w", err)
+		}
+		if err := rowsByCode(ctx, q, s.merchants, func(r *merchant.Row) string { return r.Code }); err != nil {
+			return fmt.Errorf("read merchants: %w", err)
+		}
+		if err := rowsByCode(ctx, q, s.subscriptions, func(r *SubscriptionRow) string { return r.Code }, "CAST(disabled_at AS BIGINT) AS disabled_at"); err != nil {
+			return fmt.Errorf("read subscriptions: %w", err)
+		}
+		accounts, err := supplierAccounts(ctx, q)
+		for _, a := range accounts {
+			s.accounts[a.ID] = a.Name
+		}
+		if err != nil {
+			return err
+		}
+		disabled, err := disabledAddresses(ctx, q)
+		for _, a := range disabled {
+			s.disabled[a.OwnerID] = append(s.disabled[a.OwnerID], a.Endpoint)
+		}
+		return err
+	})
+	return s, err
+}
+
+// rowsByCode leaves out the moments: SQLite may keep a text there, which must not keep
+// anybody from applying the row anew.
+func rowsByCode[R any](ctx context.Context, q bun.IDB, into map[string]*R, code func(*R) string, columns ...string) error {
+	var rows []R
+	read := q.NewSelect().Model(&rows).ExcludeColumn("created_at", "updated_at", "disabled_at")
+	for _, c := range columns {
+		read.ColumnExpr(c)
+	}
+	err := read.Scan(ctx)
+	for i := range rows {
+		into[code(&rows[i])] = &rows[i]
+	}
+	return err
+}
+
+// Codes are the codes of all suppliers, merchants and subscriptions, in their order.
+func (s *Stored) Codes() (suppliers, merchants, subscriptions []string) {
+	return sortedKeys(s.suppliers), sortedKeys(s.merchants), sortedKeys(s.subscriptions)
+}
+
+// Supplier is a supplier as it is stored, or nil.
+func (s *Stored) Supplier(code string) *Supplier {
+	r := s.suppliers[code]
+	if r == nil {
+		return nil
+	}
+	v := &Supplier{Code: code, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID]}
+	if json.Unmarshal(r.AllowIPs, &v.AllowIPs) != nil {
+		v.unread = append(v.unread, "allow_ips")
+	}
+	kind, err := s.env.Kinds.Find(r.Kind)
+	if err == nil {
+		v.Config, err = decodeConfig(r.Config)
+	}
+	if err != nil {
+		v.unread = append(v.unread, "config")
+		return v
+	}
+	eachSecret(kind, v.Config, func(field string, is any) any {
+		if text, ok := is.(string); ok {
+			return s.open(configPlace(code, field), text, false)
+		}
+		return is
+	})
+	return v
+}
+
+// Merchant is a merchant as it is stored, or nil.
+func (s *Stored) Merchant(code string) *Merchant {
+	r := s.merchants[code]
+	if r == nil {
+		return nil
+	}
+	v := &Merchant{Code: code, Name: r.Name, recipient: recipient{disabled: s.disabled[r.ID]}}
+	if r.APIKeyHash != nil {
+		v.APIKey = Secret{stored: *r.APIKeyHash}
+	}
+	v.SigningSecrets = s.signing(&v.recipient, SecretPlace(code), r.SigningSecrets)
+	v.Notify = s.notify(&v.recipient, EndpointOwner{MerchantsTable, code}, r.Notify)
+	return v
+}
+
+// Subscription is a subscription as it is stored, or nil.
+func (s *Stored) Subscription(code string) *Subscription {
+	r := s.subscriptions[code]
+	if r == nil {
+		return nil
+	}
+	v := &Subscription{Code: code, Name: r.Name, Enabled: r.DisabledAt == nil, recipient: recipient{disabled: s.disabled[r.ID]}}
+	if json.Unmarshal(r.Merchants, &v.Merchants) != nil {
+		v.Merchants, v.unread = nil, append(v.unread, "merchants")
+	}
+	v.SigningSecrets = s.signing(&v.recipient, SubscriptionSecretPlace(code), r.SigningSecrets)
+	v.Notify = s.notify(&v.recipient, EndpointOwner{SubscriptionsTable, code}, r.Notify)
+	return v
+}
+
+// NewMerchant, NewSubscription and NewSupplier have the defaults of a new entry.
+func (s *Stored) NewMerchant(code string) *Merchant {
+	return &Merchant{Code: code, Name: code, Notify: s.defaults()}
+}
+
+func (s *Stored) NewSubscription(code string) *Subscription {
+	return &Subscription{Code: code, Name: code, Enabled: true, Notify: s.defaults()}
+}
+
+func (s *Stored) NewSupplier(code string) *Supplier {
+	return &Supplier{Code: code, Enabled: true, AllowIPs: []netip.Prefix{}, Config: map[string]any{}}
+}
+
+func (s *Stored) defaults() Notify {
+	d := s.env.Defaults
+	n := Notify{
+		URLs: []string{}, Ack: "status", AckText: "success", Format: "standard", Balance: merchant.Failover,
+		Schedule: d.Schedule, Timeout: d.Timeout, MaxInFlight: d.MaxInFlight,
+	}
+	if n.Schedule.Name == "" {
+		n.Schedule, _ = s.env.ParseSchedule("day")
+	}
+	if n.Timeout == 0 {
+		n.Timeout = 10 * time.Second
+	}
+	if n.MaxInFlight == 0 {
+		n.MaxInFlight = 10
+	}
+	return n
+}
+
+// open is a sealed secret; one that does not open here stays as it is.
+func (s *Stored) open(place seal.Place, sealed string, signing bool) Secret {
+	secret := Secret{stored: sealed}
+	plain, err := s.env.Keys.Open(place, sealed)
+	switch {
+	case err != nil:
+	case signing:
+		secret.plain = signingPrefix + base64.StdEncoding.EncodeToString(plain)
+	default:
+		secret.plain = string(plain)
+	}
+	return secret
+}
+
+// signingPrefix begins a signing secret as people hold it.
+const signingPrefix = "whsec_"
+
+func (s *Stored) signing(r *recipient, place seal.Place, stored json.RawMessage) (all []Secret) {
+	var sealed []string
+	if json.Unmarshal(stored, &sealed) != nil {
+		r.unread = append(r.unread, "signing_secret")
+	}
+	for _, text := range sealed {
+		all = append(all, s.open(place, text, true))
+	}
+	return all
+}
+
+// notify is how a recipient is notified; the defaults where that cannot be read.
+func (s *Stored) notify(r *recipient, owner EndpointOwner, stored json.RawMessage) Notify {
+	var m merchant.Settings
+	if json.Unmarshal(stored, &m) != nil {
+		r.unread = append(r.unread, "notify")
+		return s.defaults()
+	}
+	n := Notify{
+		URLs: m.URLs, Ack: m.Ack, AckText: m.AckText, Format: m.Format, Schedule: Schedule{Name: m.Schedule},
+		Timeout: millis(m.TimeoutMS), MaxInFlight: m.MaxInFlight, RateLimit: Rate(m.RatePerSecond),
+		Breaker: Breaker{
+			Failures: m.Breaker.Failures, Open: millis(m.Breaker.OpenMS), Window: millis(m.Breaker.WindowMS),
+			MinSamples: m.Breaker.Least, Slow: millis(m.Breaker.SlowMS),
+		},
+		Events: m.Events, Balance: m.Balance,
+	}
+	if n.Balance == "" {
+		n.Balance = merchant.Failover // stored before there was a choice
+	}
+	for _, wait := range m.WaitsMS {
+		n.Schedule.Waits = append(n.Schedule.Waits, millis(wait))
+	}
+	if rate := m.Breaker.RatePercent; rate != 0 {
+		rate = max(rate, 0) // merchant.NoRate
+		n.Breaker.Rate = &rate
+	}
+	for _, e := range m.Endpoints {
+		open := func(field string, sealed map[string]string) map[string]Secret {
+			if len(sealed) == 0 {
+				return nil
+			}
+			all := map[string]Secret{}
+			for name, text := range sealed {
+				all[name] = s.open(owner.place(e.Name, field+"."+name), text, false)
+			}
+			return all
+		}
+		is := Endpoint{
+			Name: e.Name, Channel: Channel(e.Channel), URL: e.URL, Events: e.Events, Weight: e.Weight, Format: e.Format,
+			Headers: open("headers", e.Headers), Credentials: open("credentials", e.Credentials),
+			ClientCert: e.ClientCert, Digest: millis(e.DigestMS),
+		}
+		if e.ClientKey != "" {
+			is.ClientKey = s.open(owner.place(e.Name, "client_key"), e.ClientKey, false)
+		}
+		n.Endpoints = append(n.Endpoints, is)
+	}
+	return n
+}
+
+func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// chunk bounds the values of one IN list.
+const chunk = 1000
+
+// ReadStock reads what was applied of articles at first.
+func ReadStock(ctx context.Context, d *db.DB, names []string) (map[string]*SKU, error) {
+	known := map[string]*SKU{}
+	for part := range slices.Chunk(names, chunk) {
+		var rows []stock.SKU
+		if err := d.Read.NewSelect().Model(&rows).Where("s.sku IN (?)", bun.List(part)).Scan(ctx); err != nil {
+			return nil, fmt.Errorf("read skus: %w", err)
+		}
+		for _, r := range rows {
+			known[r.SKU] = &SKU{SKU: r.SKU, Stock: r.Applied}
+		}
+	}
+	return known, nil
+}
+
+// ReadOpenings reads opening balances that are booked, by reference.
+func ReadOpenings(ctx context.Context, d *db.DB, refs []string) (map[string]int64, error) {
+	booked := map[string]int64{}
+	for part := range slices.Chunk(refs, chunk) {
+		var rows []ledger.Transfer
+		if err := d.Read.NewSelect().Model(&rows).Where("t.ref IN (?)", bun.List(part)).Scan(ctx); err != nil {
+			return nil, fmt.Errorf("read opening balances: %w", err)
+		}
+		for _, t := range rows {
+			booked[t.Ref] = t.Amount
+		}
+	}
+	return booked, nil
+}
+
+// AllStock is every article as it was applied, in their order.
+func AllStock(ctx context.Context, d *db.DB) (all []SKU, err error) {
+	var rows []stock.SKU
+	if err := d.Read.NewSelect().Model(&rows).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read skus: %w", err)
+	}
+	for _, r := range rows {
+		all = append(all, SKU{SKU: r.SKU, Stock: r.Applied})
+	}
+	slices.SortFunc(all, func(a, b SKU) int { return strings.Compare(a.SKU, b.SKU) })
+	return all, nil
+}
+
+// AllOpenings is every opening balance, in the order of merchants and currencies.
+func AllOpenings(ctx context.Context, d *db.DB) (all []Account, err error) {
+	var rows []ledger.Transfer
+	err = d.Read.NewSelect().Model(&rows).Where("t.debit_account IN (SELECT id FROM accounts WHERE code = ?)", ledger.Opening).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read opening balances: %w", err)
+	}
+	for _, t := range rows {
+		merchant, currency, _ := strings.Cut(strings.TrimPrefix(t.Ref, "opening:"), ":")
+		if a := (Account{Merchant: merchant, Currency: currency, Balance: t.Amount}); a.Ref() == t.Ref {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b Account) int { return strings.Compare(a.Ref(), b.Ref()) })
+	return all, nil
+}

@@ -1,0 +1,9 @@
+package alipay
+
+import (
+	"testing"
+
+	"backstop/internal/base/text/texttest"
+)
+
+func TestEveryCodeHasBothLanguagesAndIsUsed(t *testing.T) { texttest.Check(t, &Texts) }

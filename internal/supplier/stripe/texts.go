@@ -1,0 +1,23 @@
+package stripe
+
+import "backstop/internal/base/text"
+
+// Texts are what rows keep of this package by a code and its arguments.
+var Texts text.Codes
+
+var (
+	headerCount    = Texts.New("stripe.header_count", text.Text{ZH: "有 %s 个 Stripe-Signature 请求头，应为一个", EN: "%s Stripe-Signature headers, one is wanted"})
+	signatureHolds = Texts.New("stripe.signature_holds", text.Text{ZH: "v1 验签通过", EN: "v1 holds"})
+	signatureWrong = Texts.New("stripe.signature_wrong", text.Text{ZH: "%s 个 v1 签名在 %s 个密钥下都不通过", EN: "no v1 signature of %s holds under %s secrets"})
+	noValue        = Texts.New("stripe.no_value", text.Text{ZH: "Stripe-Signature 请求头中有一项没有值", EN: "the Stripe-Signature header has a part without a value"})
+	twoTimes       = Texts.New("stripe.two_times", text.Text{ZH: "Stripe-Signature 请求头中有两个时间", EN: "the Stripe-Signature header has two times"})
+	notHex         = Texts.New("stripe.not_hex", text.Text{ZH: "v1 签名不是 %s 字节的十六进制", EN: "a v1 signature is not %s bytes of hex"})
+	headerParts    = Texts.New("stripe.header_parts", text.Text{ZH: "Stripe-Signature 请求头需要一个时间和 1 到 %s 个 v1 签名", EN: "the Stripe-Signature header needs one time and 1 to %s v1 signatures"})
+	timeNoNumber   = Texts.New("stripe.time_no_number", text.Text{ZH: "签名时间不是秒数", EN: "the signed time is not a number of seconds"})
+	contentRead    = Texts.New("stripe.content_read", text.Text{ZH: "内容已读取", EN: "understood"})
+	oddObject      = Texts.New("stripe.odd_object", text.Text{ZH: "%s 的 data.object 不是预期的结构", EN: "data.object of %s does not have the expected form"})
+	noDispute      = Texts.New("stripe.no_dispute", text.Text{ZH: "%s 没有争议编号", EN: "%s names no dispute"})
+	noEvent        = Texts.New("stripe.no_event", text.Text{ZH: "事件没有 id 或类型", EN: "the event has no id or no type"})
+	noPayment      = Texts.New("stripe.no_payment", text.Text{ZH: "%s 没有支付单号", EN: "%s names no payment"})
+	noAmount       = Texts.New("stripe.no_amount", text.Text{ZH: "%s 的金额：%s", EN: "amount of %s: %s"})
+)

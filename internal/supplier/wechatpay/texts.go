@@ -1,0 +1,26 @@
+package wechatpay
+
+import "backstop/internal/base/text"
+
+// Texts are what rows keep of this package by a code and its arguments.
+var Texts text.Codes
+
+var (
+	oneHeader        = Texts.New("wechatpay.one_header", text.Text{ZH: "需要恰好一个非空的请求头 %s", EN: "header %s is wanted exactly once, and not empty"})
+	probe            = Texts.New("wechatpay.probe", text.Text{ZH: "微信支付的探测请求，签名故意错误：应当拒绝", EN: "a probe of WeChat Pay's with a wrong signature: to be refused"})
+	wrongType        = Texts.New("wechatpay.wrong_type", text.Text{ZH: "Wechatpay-Signature-Type 是 %s，应为 %s", EN: "Wechatpay-Signature-Type is %s, %s is wanted"})
+	noSerial         = Texts.New("wechatpay.no_serial", text.Text{ZH: "没有配置序列号为 %s 的公钥或证书", EN: "no key or certificate with the serial %s is configured"})
+	notBase64        = Texts.New("wechatpay.not_base64", text.Text{ZH: "签名不是 base64", EN: "the signature is not base64"})
+	signatureWrong   = Texts.New("wechatpay.signature_wrong", text.Text{ZH: "验签不通过，公钥 %s", EN: "the signature does not hold under %s"})
+	timeNoNumber     = Texts.New("wechatpay.time_no_number", text.Text{ZH: "签名时间不是秒数", EN: "the signed time is not a number of seconds"})
+	signatureHolds   = Texts.New("wechatpay.signature_holds", text.Text{ZH: "RSA-SHA256 验签通过", EN: "RSA-SHA256 holds"})
+	certificateDates = Texts.New("wechatpay.certificate_dates", text.Text{ZH: "平台证书的有效期只从 %s 到 %s", EN: "the platform certificate is valid from %s to %s only"})
+	decrypted        = Texts.New("wechatpay.decrypted", text.Text{ZH: "已解密", EN: "decrypted"})
+	contentRead      = Texts.New("wechatpay.content_read", text.Text{ZH: "内容已读取", EN: "understood"})
+	notDecrypted     = Texts.New("wechatpay.not_decrypted", text.Text{ZH: "resource 无法解密：api_v3_key 不是微信支付所用的那个", EN: "the resource cannot be decrypted: api_v3_key is not the one that WeChat Pay uses"})
+	otherCipher      = Texts.New("wechatpay.other_cipher", text.Text{ZH: "resource 以 %s 加密，只认识 %s", EN: "the resource is encrypted with %s, only %s is known"})
+	noEvent          = Texts.New("wechatpay.no_event", text.Text{ZH: "通知没有 id 或 event_type", EN: "the notification has no id or no event_type"})
+	noPayment        = Texts.New("wechatpay.no_payment", text.Text{ZH: "通知没有支付单号或 trade_state", EN: "the notification names no payment or no trade_state"})
+	noRefund         = Texts.New("wechatpay.no_refund", text.Text{ZH: "通知没有退款单号", EN: "the notification names no refund"})
+	noAmount         = Texts.New("wechatpay.no_amount", text.Text{ZH: "金额：%s", EN: "amount: %s"})
+)

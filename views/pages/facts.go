@@ -1,0 +1,118 @@
+package pages
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/base/text"
+	"backstop/internal/exception"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/views/ui"
+)
+
+// fact is a thing that an exception knows, for people.
+type fact struct{ name, value string }
+
+// facts reads an exception's detail. ok is false where it is no object: then it is
+// shown as it is.
+func facts(p *ui.Page, x exception.Item) (all []fact, ok bool) {
+	var fields map[string]any
+	if json.Unmarshal(x.Detail, &fields) != nil {
+		return nil, false
+	}
+	if reason, ok := fields["said"].(map[string]any); ok { // the code of the reason, which has it in English
+		fields["reason"] = said(p, saidOf(reason))
+		delete(fields, "said")
+	}
+	for _, d := range detailNames {
+		if value, ok := fields[d.name]; ok && value != "" {
+			all = append(all, fact{p.T(d.label), factOf(p, x, d.name, value)})
+		}
+		delete(fields, d.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) { // of a newer program
+		all = append(all, fact{name, factOf(p, x, name, fields[name])})
+	}
+	return all, true
+}
+
+// factOf is one of them in the person's language.
+func factOf(p *ui.Page, x exception.Item, name string, value any) string {
+	switch v := value.(type) {
+	case float64:
+		switch name {
+		case "got", "want", "difference": // minor units
+			return sum(int64(v), x.Currency)
+		}
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case string:
+		if text, ok := disputeFact(p, name, v); ok && x.Kind == exception.DisputeOpened {
+			return text
+		}
+		switch name {
+		case "close_reason":
+			return p.T(ui.CauseText(order.Cause(v)))
+		case "last_class":
+			return p.T(ui.ClassText(notify.Class(v)))
+		case "status":
+			if s, ok := ui.OrderStates[v]; ok {
+				return p.T(s.Label)
+			}
+		}
+	}
+	return fmt.Sprint(value)
+}
+
+// detailLine is an exception's detail in one line.
+func detailLine(p *ui.Page, x exception.Item) string {
+	all, ok := facts(p, x)
+	if !ok {
+		return string(x.Detail)
+	}
+	parts := make([]string, len(all))
+	for i, f := range all {
+		parts[i] = f.name + p.T(text.Colon) + f.value
+	}
+	return strings.Join(parts, " · ")
+}
+
+// saidOf reads a code and its arguments back.
+func saidOf(fields map[string]any) (s text.Said) {
+	s.Code, _ = fields["code"].(string)
+	args, _ := fields["args"].([]any)
+	for _, arg := range args {
+		s.Args = append(s.Args, fmt.Sprint(arg))
+	}
+	return s
+}
+
+// detailNames are what an exception knows, in the order in which people ask.
+var detailNames = []struct {
+	name  string
+	label text.Text
+}{
+	{"want", text.Text{ZH: "应为", EN: "Wanted"}},
+	{"got", text.Text{ZH: "收到", EN: "Got"}},
+	{"difference", text.Text{ZH: "差额", EN: "Difference"}},
+	{"field", text.Text{ZH: "字段", EN: "Field"}},
+	{"reason", text.Text{ZH: "原因", EN: "Reason"}},
+	{"status", text.Text{ZH: "状态", EN: "Status"}},
+	{"due_by", text.Text{ZH: "举证截止", EN: "Evidence due by"}},
+	{"dispute_no", text.DisputeNo},
+	{"close_reason", text.Text{ZH: "关闭原因", EN: "Close reason"}},
+	{"refund_no", text.Text{ZH: "退款单号", EN: "Refund number"}},
+	{"first_trade_no", text.Text{ZH: "首次流水号", EN: "First trade number"}},
+	{"settled_order_id", text.Text{ZH: "已结清的订单", EN: "Settled order"}},
+	{"type", text.EventType},
+	{"attempts", text.Text{ZH: "尝试次数", EN: "Attempts"}},
+	{"last_class", text.Text{ZH: "最后结果", EN: "Last outcome"}},
+	{"last_error", text.Text{ZH: "最后错误", EN: "Last error"}},
+	{"order_no", text.Text{ZH: "订单", EN: "Order"}},
+	{"supplier", text.Text{ZH: "供应商", EN: "Supplier"}},
+	{"trade_no", text.Text{ZH: "流水号", EN: "Trade number"}},
+}
