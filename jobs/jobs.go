@@ -31,8 +31,8 @@ type Options struct {
 	Settings   *settings.Store
 	Processor  *payment.Processor
 	Dispatcher *notify.Dispatcher
-	Breakers   *breaker.Book
-	Ledger     *ledger.Book
+	Breakers   *breaker.Cache
+	Ledger     *ledger.Ledger
 	Queue      *queue.Client
 	Redis      asynq.RedisConnOpt
 	Log        *slog.Logger
@@ -127,7 +127,7 @@ func (j *Jobs) expire(ctx context.Context, _ *asynq.Task) error {
 func (j *Jobs) every(d time.Duration, name string, run func(context.Context) error) error {
 	task := func(ctx context.Context) {
 		if err := run(ctx); err != nil && ctx.Err() == nil {
-			j.o.Log.Error(name, "error", db.Explain(err))
+			j.o.Log.Error(name, "error", db.ErrorText(err))
 		}
 	}
 	options := []gocron.JobOption{gocron.WithName(name), gocron.WithSingletonMode(gocron.LimitModeReschedule)}
@@ -221,11 +221,11 @@ func (j *Jobs) beat(ctx context.Context) error {
 	return err
 }
 
-// foldMost bounds one run, so that a long tail cannot hold the clock.
-const foldMost = 20
+// maxFold bounds one run, so that a long tail cannot hold the clock.
+const maxFold = 20
 
 func (j *Jobs) fold(ctx context.Context) error {
-	for range foldMost {
+	for range maxFold {
 		n, err := j.o.Ledger.Fold(ctx)
 		if err != nil || n == 0 {
 			return err

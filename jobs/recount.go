@@ -24,7 +24,7 @@ func (j *Jobs) nightly(at gocron.AtTime) error {
 			err = j.recount(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			j.o.Log.Error("count anew", "error", db.Explain(err))
+			j.o.Log.Error("count anew", "error", db.ErrorText(err))
 		}
 	}
 	_, err := j.cron.NewJob(gocron.DailyJob(1, gocron.NewAtTimes(at)), gocron.NewTask(task), gocron.WithName("count anew"),

@@ -9,7 +9,7 @@ import (
 // report adds up what the last second left for the figures, and now and then
 // writes down what is at risk.
 func (j *Jobs) report(ctx context.Context) error {
-	for range foldMost {
+	for range maxFold {
 		n, err := report.Fold(ctx, j.o.DB)
 		if err != nil {
 			return err

@@ -129,7 +129,7 @@ func answerTo(err error) *Error {
 	if db.IsConflict(err) {
 		return &Error{Status: http.StatusServiceUnavailable, Code: "busy", Message: db.ErrBusy.Error()}
 	}
-	if db.IsAway(err) {
+	if db.IsUnavailable(err) {
 		return errAway
 	}
 	var library *fiber.Error

@@ -86,7 +86,7 @@ type Options struct {
 	// Alerts is whom alerts are sent to, by name, and how they read; nil = nobody.
 	Alerts func() (targets []string, style alert.Style)
 	// Breakers is this node's copy of the merchants' breakers.
-	Breakers *breaker.Book
+	Breakers *breaker.Cache
 	// Acts is what people and services can do, Plans what they do to many.
 	Acts  *act.Registry
 	Plans *bulk.Plans
@@ -120,10 +120,10 @@ type Server struct {
 	listeners []*lingerListener // that it serves
 	down      bool
 	draining  atomic.Bool
-	tokens    *tokenBook
+	tokens    *tokenCache
 	Ready     *readiness
 	Policy    *access.Policy
-	Console   *console.Book
+	Console   *console.Reader
 	misses    *rate.Limiter       // looks for newer settings because of an unknown API key
 	refusals  *rate.Limiter       // log lines about refused requests
 	senders   *limiter[senderKey] // callbacks by address
@@ -138,7 +138,7 @@ type Server struct {
 // those of table.
 func New(o Options, table func(*Server) []Route) *Server {
 	s := &Server{
-		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(), tokens: newTokenBook(access.NewTokens(o.DB, o.Keys)), Ready: NewReadiness(o.Checks),
+		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(), tokens: newTokenCache(access.NewTokens(o.DB, o.Keys)), Ready: NewReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
 		senders: newLimiter[senderKey](int(o.Config.CallbackRate)), keys: newLimiter[string](int(o.Config.APIRate)),
 	}

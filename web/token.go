@@ -22,8 +22,8 @@ const (
 	maxTokens = 10_000
 )
 
-// tokenBook finds tokens by their hash.
-type tokenBook struct {
+// tokenCache finds tokens by their hash.
+type tokenCache struct {
 	tokens *access.Tokens
 	mu     sync.Mutex
 	readAt time.Time
@@ -34,12 +34,12 @@ type tokenBook struct {
 	missedAt time.Time
 }
 
-func newTokenBook(tokens *access.Tokens) *tokenBook { return &tokenBook{tokens: tokens} }
+func newTokenCache(tokens *access.Tokens) *tokenCache { return &tokenCache{tokens: tokens} }
 
 // find returns the token, or false. An error says that nobody can be judged now. A
 // token with a right tag that is not known was made just now, or is revoked: the first
 // one must work at once, the second one must not turn each request into a query.
-func (b *tokenBook) find(ctx context.Context, hash string, tagged bool) (access.Token, bool, error) {
+func (b *tokenCache) find(ctx context.Context, hash string, tagged bool) (access.Token, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found, ok := b.byHash[hash]
@@ -56,7 +56,7 @@ func (b *tokenBook) find(ctx context.Context, hash string, tagged bool) (access.
 
 // isNew notes a token that is not known, and says whether it was not noted within
 // tokenMiss.
-func (b *tokenBook) isNew(hash string) bool {
+func (b *tokenCache) isNew(hash string) bool {
 	if time.Since(b.missedAt) > tokenMiss || len(b.missed) >= maxTokens {
 		b.missed, b.missedAt = map[string]bool{}, time.Now()
 	}
@@ -65,7 +65,7 @@ func (b *tokenBook) isNew(hash string) bool {
 	return !seen
 }
 
-func (b *tokenBook) read(ctx context.Context) error {
+func (b *tokenCache) read(ctx context.Context) error {
 	rows, err := b.tokens.Running(ctx, maxTokens)
 	if err != nil {
 		return err

@@ -19,11 +19,11 @@ const (
 	// apart is the least time between two messages of one rule: what comes in
 	// between is gathered into the next.
 	apart = time.Minute
-	// linesMost is how many alerts one message names; it says how many more there
+	// maxLines is how many alerts one message names; it says how many more there
 	// are.
-	linesMost = 15
-	// announceMost bounds the alerts of one round.
-	announceMost = 500
+	maxLines = 15
+	// maxAnnounce bounds the alerts of one round.
+	maxAnnounce = 500
 )
 
 // Style is how messages read.
@@ -52,7 +52,7 @@ func Announce(ctx context.Context, d *db.DB, targets []string, style Style) (mes
 func announce(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style) ([]int64, error) {
 	now := d.Now()
 	var due []Alert
-	err := tx.NewSelect().Model(&due).Where("al.announce_at <= ?", now).OrderExpr("al.announce_at, al.id").Limit(announceMost).Scan(ctx)
+	err := tx.NewSelect().Model(&due).Where("al.announce_at <= ?", now).OrderExpr("al.announce_at, al.id").Limit(maxAnnounce).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read alerts to announce: %w", err)
 	}
@@ -125,8 +125,8 @@ func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 		alerts = nil
 	}
 	for i, a := range alerts {
-		if i == linesMost {
-			fmt.Fprintf(&b, s.say(wordMore)+"\n", len(alerts)-linesMost)
+		if i == maxLines {
+			fmt.Fprintf(&b, s.say(wordMore)+"\n", len(alerts)-maxLines)
 			break
 		}
 		fmt.Fprintf(&b, "%s %s\n", s.clock(a), s.line(rule, a))

@@ -48,7 +48,7 @@ var waits = []time.Duration{
 
 // Limits of sending.
 const (
-	sendMost    = 20               // messages of one round
+	maxSend     = 20               // messages of one round
 	sendTimeout = 15 * time.Second // of one message
 	sendLease   = time.Minute      // a node that dies while sending leaves the message to others after this
 )
@@ -64,7 +64,7 @@ func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) err
 	var due []Message
 	err := d.NewRaw("UPDATE alert_messages SET attempts = attempts + 1, next_at = ? WHERE next_at <= ? AND id IN"+
 		" (SELECT id FROM alert_messages WHERE next_at <= ? ORDER BY next_at LIMIT ?) RETURNING *",
-		now+sendLease.Microseconds(), now, now, sendMost).Scan(ctx, &due)
+		now+sendLease.Microseconds(), now, now, maxSend).Scan(ctx, &due)
 	if err != nil {
 		return fmt.Errorf("claim messages: %w", err)
 	}

@@ -42,7 +42,7 @@ func (s Style) known(ctx context.Context, rule Rule, alerts []Alert) Style {
 	if rule.Name != BreakerOpened || s.Opened == nil {
 		return s
 	}
-	for _, a := range alerts[:min(len(alerts), linesMost)] {
+	for _, a := range alerts[:min(len(alerts), maxLines)] {
 		if o, err := s.Opened(ctx, a.Subject); err == nil && o != nil {
 			s.opened[a.Subject] = o
 		}

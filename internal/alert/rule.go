@@ -180,8 +180,8 @@ func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
 // rule off.
 const longest = 7 * 24 * time.Hour
 
-// windowMost bounds windows: they are read minute by minute.
-const windowMost = time.Hour
+// maxWindow bounds windows: they are read minute by minute.
+const maxWindow = time.Hour
 
 // check says what is wrong with a rule, as an ErrRule.
 func (r Rule) check() error {
@@ -211,8 +211,8 @@ func (r Rule) problem() error {
 		if most := int64(longest / time.Second); r.HoldS < 0 || r.QuietS < 0 || r.HoldS > most || r.QuietS > most {
 			return fmt.Errorf("rule %s: hold and quiet must be 0 to %d seconds", r.Name, most)
 		}
-		if d.WindowS == 0 && r.WindowS != 0 || r.WindowS%60 != 0 || r.WindowS < 0 || r.WindowS > int64(windowMost/time.Second) {
-			return fmt.Errorf("rule %s: the window must be whole minutes, at most %s", r.Name, windowMost)
+		if d.WindowS == 0 && r.WindowS != 0 || r.WindowS%60 != 0 || r.WindowS < 0 || r.WindowS > int64(maxWindow/time.Second) {
+			return fmt.Errorf("rule %s: the window must be whole minutes, at most %s", r.Name, maxWindow)
 		}
 		return nil
 	}

@@ -34,8 +34,8 @@ func Write(rule string, level int64) string {
 	return strconv.FormatFloat(float64(level)/scaleOf(rule), 'f', -1, 64)
 }
 
-// levelMost bounds levels: a day in ms, and more than any queue holds.
-const levelMost = 100_000_000
+// maxLevel bounds levels: a day in ms, and more than any queue holds.
+const maxLevel = 100_000_000
 
 // longestAttempt is what a merchant may be given at most to answer; a mean or a
 // percentile of answers is never above it.
@@ -51,7 +51,7 @@ func levels(rule string) (lowest, highest int64) {
 	case AnswerTime, SlowMerchant:
 		return 0, longestAttempt.Milliseconds()
 	}
-	return 0, levelMost
+	return 0, maxLevel
 }
 
 // Limits are the levels among which those of a rule are chosen; nil = any. A
@@ -73,7 +73,7 @@ func Limits(rule string) (all []int64) {
 func Read(rule, text string) (int64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	v = math.Round(v * scaleOf(rule))
-	if err != nil || math.IsNaN(v) || v < 0 || v > levelMost {
+	if err != nil || math.IsNaN(v) || v < 0 || v > maxLevel {
 		return 0, fmt.Errorf("%w: %s: a level is a number of 0 or more", ErrRule, rule)
 	}
 	return int64(v), nil

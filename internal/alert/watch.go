@@ -47,8 +47,8 @@ type Reading struct {
 // breaks together is told in one message.
 const gather = 2 * time.Second
 
-// watchedMost bounds the subjects that wait for their hold time on this node.
-const watchedMost = 10_000
+// maxWatched bounds the subjects that wait for their hold time on this node.
+const maxWatched = 10_000
 
 // Watch compares levels with the rules. One node at a time should (db.Lease); two
 // at once do no harm, the firing row is unique.
@@ -132,7 +132,7 @@ func (w *Watch) held(rule Rule, r Reading, at time.Time) bool {
 	}
 	since, ok := w.beyond[key]
 	if !ok {
-		if len(w.beyond) >= watchedMost {
+		if len(w.beyond) >= maxWatched {
 			clear(w.beyond) // subjects that went away without another reading
 		}
 		w.beyond[key], since = at, at
@@ -142,7 +142,7 @@ func (w *Watch) held(rule Rule, r Reading, at time.Time) bool {
 
 func (w *Watch) firing(ctx context.Context) (map[[2]string]Alert, error) {
 	var rows []Alert
-	if err := w.db.Read.NewSelect().Model(&rows).Where("al.state = 'firing'").Limit(watchedMost).Scan(ctx); err != nil {
+	if err := w.db.Read.NewSelect().Model(&rows).Where("al.state = 'firing'").Limit(maxWatched).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read firing alerts: %w", err)
 	}
 	by := make(map[[2]string]Alert, len(rows))

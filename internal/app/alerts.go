@@ -160,9 +160,9 @@ func (a *App) readSettings() []alert.Reading {
 }
 
 const (
-	// attemptsLeast and merchantLeast keep a few unlucky attempts from being a rate.
-	attemptsLeast = 20
-	merchantLeast = 5
+	// minAttempts and minMerchant keep a few unlucky attempts from being a rate.
+	minAttempts = 20
+	minMerchant = 5
 )
 
 // windows are over how long the rules' levels are measured.
@@ -193,7 +193,7 @@ func (a *App) readAttempts(ctx context.Context, over map[string]time.Duration) [
 			return nil
 		}
 		all = append(all, alert.Reading{Rule: rate.rule, Rest: true})
-		if t := report.Total(points); t.Attempts() >= attemptsLeast {
+		if t := report.Total(points); t.Attempts() >= minAttempts {
 			if v, known := rate.level(t); known {
 				all = append(all, alert.Reading{Rule: rate.rule, Subject: "all", Value: v})
 			}
@@ -207,7 +207,7 @@ func (a *App) readAttempts(ctx context.Context, over map[string]time.Duration) [
 		all = append(all, alert.Reading{Rule: alert.SlowMerchant, Rest: true})
 	}
 	for _, m := range merchants {
-		if p95, ok := m.Took.Quantile(.95); ok && m.Attempts() >= merchantLeast {
+		if p95, ok := m.Took.Quantile(.95); ok && m.Attempts() >= minMerchant {
 			all = append(all, alert.Reading{Rule: alert.SlowMerchant, Subject: a.merchantName(m.Merchant), Value: p95.Milliseconds()})
 		}
 	}

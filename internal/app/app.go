@@ -72,9 +72,9 @@ type App struct {
 	processor  *payment.Processor
 	dispatcher *notify.Dispatcher
 	sockets    *websocket.Hub
-	breakers   *breaker.Book
+	breakers   *breaker.Cache
 	tracer     *trace.Tracer // nil = nothing is followed
-	ledger     *ledger.Book
+	ledger     *ledger.Ledger
 	server     *web.Server
 	listener   net.Listener
 	// adminListener is the console's own address; nil = it has none.
@@ -144,7 +144,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	// Tasks come in before the first tick: what is parked must be known by then.
-	a.breakers = breaker.NewBook(a.db, a.breakerPolicy)
+	a.breakers = breaker.NewCache(a.db, a.breakerPolicy)
 	return a.breakers.Refresh(ctx)
 }
 

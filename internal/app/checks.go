@@ -13,9 +13,9 @@ import (
 	"backstop/web"
 )
 
-// skewMost is the difference between this node's clock and the database's from
+// maxSkew is the difference between this node's clock and the database's from
 // which on signatures and schedules cannot be trusted.
-const skewMost = 2 * time.Second
+const maxSkew = 2 * time.Second
 
 // checks is what /readyz asks.
 func (a *App) checks() []web.Check {
@@ -43,7 +43,7 @@ func (a *App) checkLog(context.Context) error {
 }
 
 func (a *App) checkClock(context.Context) error {
-	if s := a.db.Skew(); s.Abs() > skewMost {
+	if s := a.db.Skew(); s.Abs() > maxSkew {
 		return fmt.Errorf("this node's clock is %s ahead of the database's: mend its time service", s.Round(time.Millisecond))
 	}
 	return nil

@@ -19,7 +19,7 @@ func MoveAct(move Act) string { return "breaker." + string(move) }
 
 // Acts open, close and probe the breaker of a merchant, which Ref.ID names by its
 // code. Errors: ErrAlready.
-func (b *Book) Acts() (all []act.Kind) {
+func (b *Cache) Acts() (all []act.Kind) {
 	for _, move := range []Act{OpenIt, CloseIt, ProbeIt} {
 		all = append(all, act.Kind{
 			Name: MoveAct(move), Object: "merchant", Permission: access.ControlBreakers, Scope: access.Control, Load: loadMerchants,
@@ -32,7 +32,7 @@ func (b *Book) Acts() (all []act.Kind) {
 }
 
 // moveAll moves breakers in the order of their merchants' ids, as everybody locks them.
-func (b *Book) moveAll(ctx context.Context, tx db.Tx, move Act, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+func (b *Cache) moveAll(ctx context.Context, tx db.Tx, move Act, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 	outs, order := make([]act.Outcome, len(subjects)), make([]int, len(subjects))
 	for i := range subjects {
 		order[i] = i

@@ -16,7 +16,7 @@ import (
 
 func TestMovingABreakerIsKnownHereAtOnceAndOnTheRecord(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(d, time.Hour)
+		b := newCache(d, time.Hour)
 		policy, err := access.NewPolicy()
 		if err != nil {
 			t.Fatal(err)

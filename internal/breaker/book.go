@@ -11,9 +11,9 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Book is a node's copy of the breakers. Only merchants with something to say are
+// Cache is a node's copy of the breakers. Only merchants with something to say are
 // in it.
-type Book struct {
+type Cache struct {
 	db     *db.DB
 	policy func(merchantID int64) Policy
 	rows   atomic.Pointer[map[int64]*Row]
@@ -35,21 +35,21 @@ const RefreshEvery = 500 * time.Millisecond
 // before it is left out.
 const writeTime = 15 * time.Second
 
-// NewBook makes an empty Book; policy gives a merchant's own rules.
-func NewBook(d *db.DB, policy func(merchantID int64) Policy) *Book {
-	b := &Book{db: d, policy: policy, taken: map[int64]tally{}}
+// NewCache makes an empty Cache; policy gives a merchant's own rules.
+func NewCache(d *db.DB, policy func(merchantID int64) Policy) *Cache {
+	b := &Cache{db: d, policy: policy, taken: map[int64]tally{}}
 	b.rows.Store(&map[int64]*Row{})
 	return b
 }
 
 // Of returns a merchant's breaker, nil where it is well.
-func (b *Book) Of(merchantID int64) *Row { return (*b.rows.Load())[merchantID] }
+func (b *Cache) Of(merchantID int64) *Row { return (*b.rows.Load())[merchantID] }
 
 // All returns this node's copy of every breaker that is not simply closed.
-func (b *Book) All() map[int64]*Row { return *b.rows.Load() }
+func (b *Cache) All() map[int64]*Row { return *b.rows.Load() }
 
 // Gate asks what a merchant's breaker allows now.
-func (b *Book) Gate(merchantID int64) Gate {
+func (b *Cache) Gate(merchantID int64) Gate {
 	r := b.Of(merchantID)
 	if r == nil {
 		return Gate{Flow: true}
@@ -58,7 +58,7 @@ func (b *Book) Gate(merchantID int64) Gate {
 }
 
 // Refresh reads what other nodes and people changed.
-func (b *Book) Refresh(ctx context.Context) error {
+func (b *Cache) Refresh(ctx context.Context) error {
 	now := b.db.Now()
 	var rows []*Row
 	err := b.db.Read.NewRaw("SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE state <> 'closed' OR failures > 0"+
@@ -97,7 +97,7 @@ func newer(a, b *Row) *Row {
 }
 
 // keep puts rows that this node has written into its copy at once.
-func (b *Book) keep(rows []*Row) {
+func (b *Cache) keep(rows []*Row) {
 	if len(rows) == 0 {
 		return
 	}
@@ -112,7 +112,7 @@ func (b *Book) keep(rows []*Row) {
 
 // well counts results of a merchant that has nothing but successes; true where
 // that is all there is to do.
-func (b *Book) well(merchantID int64, taken, now int64) bool {
+func (b *Cache) well(merchantID int64, taken, now int64) bool {
 	if r := b.Of(merchantID); r != nil && (r.State != Closed || r.Failures > 0) {
 		return false
 	}
@@ -128,7 +128,7 @@ func (b *Book) well(merchantID int64, taken, now int64) bool {
 }
 
 // take hands over the successes that were only counted here.
-func (b *Book) take(merchantID int64) tally {
+func (b *Cache) take(merchantID int64) tally {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.taken[merchantID]

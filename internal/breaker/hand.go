@@ -31,7 +31,7 @@ var ErrAlready = errors.New("the breaker is in that state already")
 
 // ByPerson carries out a person's act, in the transaction that also writes the
 // audit row. Errors: ErrAlready.
-func (b *Book) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Act, actor, reason string) error {
+func (b *Cache) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Act, actor, reason string) error {
 	p := b.policy(merchantID)
 	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) (c *Change) {
 		switch {
@@ -59,7 +59,7 @@ func (b *Book) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Act
 }
 
 // keepAtEnd makes what a person did this node's copy once it is committed.
-func (b *Book) keepAtEnd(tx db.Tx, f *Folded) {
+func (b *Cache) keepAtEnd(tx db.Tx, f *Folded) {
 	tx.OnEnd(func(err error) {
 		if err != nil {
 			return
@@ -79,7 +79,7 @@ const probeTime = 30 * time.Second
 // ProbeWith leases the probe of an open breaker for one delivery, which whichever node
 // claims it will send, in the transaction that makes it due. Errors: ErrProbing, and
 // ErrAlready where it has closed.
-func (b *Book) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID int64, actor, reason string) error {
+func (b *Cache) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID int64, actor, reason string) error {
 	var refused error
 	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) *Change {
 		switch {
@@ -108,15 +108,15 @@ func (b *Book) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID i
 	return nil
 }
 
-// heardMost bounds the changes of one announcement.
-const heardMost = 1000
+// maxHeard bounds the changes of one announcement.
+const maxHeard = 1000
 
 // Unheard returns changes that no alert has told of yet, and marks them in the
 // same transaction: none is told twice and none is left out.
 func Unheard(ctx context.Context, tx db.Tx, d *db.DB) ([]Change, error) {
 	var all []Change
 	err := tx.NewRaw("UPDATE breaker_history SET alerted_at = ? WHERE alerted_at IS NULL AND id IN"+
-		" (SELECT id FROM breaker_history WHERE alerted_at IS NULL ORDER BY id LIMIT ?) RETURNING *", d.Now(), heardMost).Scan(ctx, &all)
+		" (SELECT id FROM breaker_history WHERE alerted_at IS NULL ORDER BY id LIMIT ?) RETURNING *", d.Now(), maxHeard).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("mark breaker changes as told: %w", err)
 	}

@@ -29,7 +29,7 @@ type Folded struct {
 // them. Batches without a failure, about merchants that are well, cost no query.
 // Rows are locked in the order of their ids, after all other rows of the
 // transaction.
-func (b *Book) Fold(ctx context.Context, tx db.Tx, samples []Sample) (*Folded, error) {
+func (b *Cache) Fold(ctx context.Context, tx db.Tx, samples []Sample) (*Folded, error) {
 	of := b.telling(samples)
 	if len(of) == 0 {
 		return &Folded{}, nil
@@ -62,10 +62,10 @@ func (b *Book) Fold(ctx context.Context, tx db.Tx, samples []Sample) (*Folded, e
 }
 
 // Committed makes the result of a committed Fold this node's copy.
-func (b *Book) Committed(f *Folded) { b.keep(f.rows) }
+func (b *Cache) Committed(f *Folded) { b.keep(f.rows) }
 
 // telling groups the samples that a breaker must hear of by merchant.
-func (b *Book) telling(samples []Sample) map[int64][]Sample {
+func (b *Cache) telling(samples []Sample) map[int64][]Sample {
 	of := map[int64][]Sample{}
 	bad := map[int64]bool{}
 	for _, s := range samples {
@@ -91,7 +91,7 @@ func (b *Book) telling(samples []Sample) map[int64][]Sample {
 }
 
 // lock reads the rows of the merchants, made where they are missing, for change.
-func (b *Book) lock(ctx context.Context, tx db.Tx, ids []int64) ([]*Row, error) {
+func (b *Cache) lock(ctx context.Context, tx db.Tx, ids []int64) ([]*Row, error) {
 	now := b.db.Now()
 	fresh := make([]Row, len(ids))
 	for i, id := range ids {
@@ -139,7 +139,7 @@ func ReadAll(ctx context.Context, q bun.IDB, merchants []int64) (map[int64]*Row,
 }
 
 // write stores the rows and the history of their changes.
-func (b *Book) write(ctx context.Context, tx db.Tx, f *Folded) error {
+func (b *Cache) write(ctx context.Context, tx db.Tx, f *Folded) error {
 	w := tx.Writes()
 	for _, r := range f.rows {
 		w.Add(tx.NewUpdate().Model(r).WherePK())
@@ -166,7 +166,7 @@ const probeMargin = 5 * time.Second
 // LeaseProbe asks for the right to try one notification of a merchant whose
 // breaker has been open for long enough. One node gets it; it may send one, and
 // has to within the attempt's timeout.
-func (b *Book) LeaseProbe(ctx context.Context, merchantID int64, timeout time.Duration) (bool, error) {
+func (b *Cache) LeaseProbe(ctx context.Context, merchantID int64, timeout time.Duration) (bool, error) {
 	return b.change(ctx, merchantID, func(r *Row, now int64) *Change {
 		if !r.Gate(now, 0).Due {
 			return nil
@@ -179,7 +179,7 @@ func (b *Book) LeaseProbe(ctx context.Context, merchantID int64, timeout time.Du
 
 // change locks one row, lets f change it and keeps what it did; false where f
 // found nothing to do.
-func (b *Book) change(ctx context.Context, merchantID int64, f func(r *Row, now int64) *Change) (bool, error) {
+func (b *Cache) change(ctx context.Context, merchantID int64, f func(r *Row, now int64) *Change) (bool, error) {
 	var done *Folded
 	err := b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
 		done, err = b.changeIn(ctx, tx, merchantID, f)
@@ -192,7 +192,7 @@ func (b *Book) change(ctx context.Context, merchantID int64, f func(r *Row, now 
 	return len(done.Changes) > 0, nil
 }
 
-func (b *Book) changeIn(ctx context.Context, tx db.Tx, merchantID int64, f func(r *Row, now int64) *Change) (*Folded, error) {
+func (b *Cache) changeIn(ctx context.Context, tx db.Tx, merchantID int64, f func(r *Row, now int64) *Change) (*Folded, error) {
 	rows, err := b.lock(ctx, tx, []int64{merchantID})
 	if err != nil {
 		return nil, err

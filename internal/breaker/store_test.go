@@ -15,13 +15,13 @@ import (
 	"github.com/uptrace/bun"
 )
 
-func newBook(d *db.DB, open time.Duration) *breaker.Book {
-	return breaker.NewBook(d, func(int64) breaker.Policy {
+func newCache(d *db.DB, open time.Duration) *breaker.Cache {
+	return breaker.NewCache(d, func(int64) breaker.Policy {
 		return breaker.Policy{Failures: 3, Open: open, RatePercent: 50, Window: time.Minute, Least: 10}
 	})
 }
 
-func fold(t testing.TB, d *db.DB, b *breaker.Book, samples ...breaker.Sample) []*breaker.Change {
+func fold(t testing.TB, d *db.DB, b *breaker.Cache, samples ...breaker.Sample) []*breaker.Change {
 	t.Helper()
 	var f *breaker.Folded
 	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
@@ -35,14 +35,14 @@ func fold(t testing.TB, d *db.DB, b *breaker.Book, samples ...breaker.Sample) []
 	return f.Changes
 }
 
-func refresh(t testing.TB, b *breaker.Book) {
+func refresh(t testing.TB, b *breaker.Cache) {
 	t.Helper()
 	if err := b.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func results(b *breaker.Book, merchant int64, r breaker.Result, n int) []breaker.Sample {
+func results(b *breaker.Cache, merchant int64, r breaker.Result, n int) []breaker.Sample {
 	all := make([]breaker.Sample, n)
 	for i := range all {
 		all[i] = breaker.Sample{MerchantID: merchant, Generation: b.Gate(merchant).Generation, Result: r}
@@ -61,7 +61,7 @@ func count(t testing.TB, d *db.DB, query string) int64 {
 
 func TestAWellMerchantCostsNoRow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(d, time.Minute)
+		b := newCache(d, time.Minute)
 		fold(t, d, b, results(b, 1, breaker.Taken, 50)...)
 		if n := count(t, d, "SELECT count(*) FROM breakers"); n != 0 {
 			t.Errorf("%d rows", n)
@@ -80,7 +80,7 @@ func TestAWellMerchantCostsNoRow(t *testing.T) {
 
 func TestTwoNodesShareOneBreaker(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		a, b := newBook(d, 200*time.Millisecond), newBook(d, 200*time.Millisecond)
+		a, b := newCache(d, 200*time.Millisecond), newCache(d, 200*time.Millisecond)
 		fold(t, d, a, results(a, 1, breaker.Failed, 2)...)
 		changes := fold(t, d, b, results(b, 1, breaker.Failed, 1)...) // the third in a row, seen by the other node
 		if len(changes) != 1 || changes[0].To != breaker.Open || changes[0].Failures != 3 {
@@ -155,7 +155,7 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 
 func TestAPersonsBreakerStaysUntilAPersonClosesIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(d, time.Millisecond)
+		b := newCache(d, time.Millisecond)
 		act := func(what breaker.Act) error {
 			return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				return b.ByPerson(ctx, tx, 5, what, "wang.min", "their server is being moved")
@@ -184,7 +184,7 @@ func TestAPersonsBreakerStaysUntilAPersonClosesIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		// It survives a restart: another book reads the same.
-		again := newBook(d, time.Minute)
+		again := newCache(d, time.Minute)
 		refresh(t, again)
 		if g := again.Gate(5); !g.Flow || g.Release.PerSecond == 0 {
 			t.Errorf("after a restart: %+v", g)
@@ -198,12 +198,12 @@ func TestAPersonsBreakerStaysUntilAPersonClosesIt(t *testing.T) {
 
 func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		books := []*breaker.Book{newBook(d, time.Minute), newBook(d, time.Minute)}
+		caches := []*breaker.Cache{newCache(d, time.Minute), newCache(d, time.Minute)}
 		var wg sync.WaitGroup
 		for n := range 8 {
 			wg.Go(func() {
 				for range 20 {
-					b := books[n%2]
+					b := caches[n%2]
 					var samples []breaker.Sample
 					for m := int64(9); m > 0; m-- {
 						if n%3 == 0 {
@@ -240,7 +240,7 @@ func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 // from then on counts from the first failure, as for a merchant without a row.
 func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(d, time.Millisecond)
+		b := newCache(d, time.Millisecond)
 		fold(t, d, b, results(b, 1, breaker.Failed, 3)...)
 		time.Sleep(2 * time.Millisecond)
 		if ok, err := b.LeaseProbe(t.Context(), 1, time.Second); !ok || err != nil {
@@ -250,7 +250,7 @@ func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE breakers SET updated_at = 1, changed_at = 1").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		fresh := newBook(d, time.Hour)
+		fresh := newCache(d, time.Hour)
 		refresh(t, fresh)
 		if r := fresh.Of(1); r != nil {
 			t.Fatalf("it is still in the copy: %+v", r)
@@ -284,7 +284,7 @@ func (a *after) AfterQuery(context.Context, *bun.QueryEvent) {
 // that has just opened must not flow until the next look.
 func TestARefreshLosesNothingThatIsWrittenMeanwhile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(d, time.Hour)
+		b := newCache(d, time.Hour)
 		read := d.Read
 		d.Read = d.Read.WithQueryHook(&after{do: func() { fold(t, d, b, results(b, 1, breaker.Failed, 3)...) }})
 		refresh(t, b)

@@ -91,8 +91,8 @@ func open(t *testing.T, d *db.DB) *desk {
 		t.Fatal(err)
 	}
 	k := &desk{T: t, db: d, nudged: map[int64]int{}}
-	book := merchant.NewBook(nil, nil)
-	kinds := notify.Acts{DB: d, Book: func() *merchant.Book { return book }, Breakers: breaker.NewBook(d, nil), Nudge: func(all []queue.Nudge) {
+	book := merchant.NewDirectory(nil, nil)
+	kinds := notify.Acts{DB: d, Book: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil), Nudge: func(all []queue.Nudge) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, n := range all {

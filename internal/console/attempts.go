@@ -59,7 +59,7 @@ type Attempt struct {
 }
 
 // Attempts is one page of attempts.
-func (b *Book) Attempts(ctx context.Context, q list.Query, s list.Slice) (list.Page[Attempt], error) {
+func (b *Reader) Attempts(ctx context.Context, q list.Query, s list.Slice) (list.Page[Attempt], error) {
 	s.Uncounted = true
 	page, err := list.Read(ctx, b.db, q, s, func(a *Attempt) int64 { return a.ID })
 	if err != nil {

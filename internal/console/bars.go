@@ -38,7 +38,7 @@ const figuresByMinute = 70 * time.Hour
 // AttemptBars is what came of notifying a merchant ("" = all of them) over a span;
 // what was tried again counts as bad, as it did not work that time. None of a merchant
 // that does not exist.
-func (b *Book) AttemptBars(ctx context.Context, merchant string, s list.Slice) ([]Bar, error) {
+func (b *Reader) AttemptBars(ctx context.Context, merchant string, s list.Slice) ([]Bar, error) {
 	id, there, err := b.barsFor(ctx, "merchants", merchant)
 	if err != nil || !there {
 		return nil, err
@@ -57,7 +57,7 @@ func (b *Book) AttemptBars(ctx context.Context, merchant string, s list.Slice) (
 
 // CallbackBars is what came of a supplier's callbacks ("" = all of them) over a span;
 // none where figures are not kept for so long, or of a supplier that does not exist.
-func (b *Book) CallbackBars(ctx context.Context, supplier string, s list.Slice) ([]Bar, error) {
+func (b *Reader) CallbackBars(ctx context.Context, supplier string, s list.Slice) ([]Bar, error) {
 	id, there, err := b.barsFor(ctx, "suppliers", supplier)
 	if err != nil || !there {
 		return nil, err
@@ -85,7 +85,7 @@ func (b *Book) CallbackBars(ctx context.Context, supplier string, s list.Slice) 
 }
 
 // barsFor is the id that a code stands for, 0 for all.
-func (b *Book) barsFor(ctx context.Context, table, code string) (id int64, there bool, err error) {
+func (b *Reader) barsFor(ctx context.Context, table, code string) (id int64, there bool, err error) {
 	if code == "" {
 		return 0, true, nil
 	}
@@ -93,7 +93,7 @@ func (b *Book) barsFor(ctx context.Context, table, code string) (id int64, there
 	return id, id != 0, err
 }
 
-func (b *Book) barsOf(s list.Slice) (from, to int64, step time.Duration) {
+func (b *Reader) barsOf(s list.Slice) (from, to int64, step time.Duration) {
 	now := b.db.Now()
 	if to = s.To; to == 0 || to > now {
 		to = now

@@ -68,7 +68,7 @@ func takenOnly(_ context.Context, in list.Lookup, value string) (list.Match, err
 }
 
 // Callbacks is one page of callbacks.
-func (b *Book) Callbacks(ctx context.Context, q list.Query, s list.Slice) (list.Page[callback.Row], error) {
+func (b *Reader) Callbacks(ctx context.Context, q list.Query, s list.Slice) (list.Page[callback.Row], error) {
 	page, err := list.Read(ctx, b.db, q, s, func(r *callback.Row) int64 { return r.ID })
 	if err != nil {
 		return page, err

@@ -10,20 +10,20 @@ import (
 	"backstop/internal/settings"
 )
 
-// Book reads for the console.
-type Book struct {
+// Reader reads for the console.
+type Reader struct {
 	db       *db.DB
 	settings *settings.Store
-	breakers *breaker.Book
+	breakers *breaker.Cache
 }
 
-// New returns a Book of the database.
-func New(d *db.DB, s *settings.Store, b *breaker.Book) *Book {
-	return &Book{db: d, settings: s, breakers: b}
+// New returns a Reader of the database.
+func New(d *db.DB, s *settings.Store, b *breaker.Cache) *Reader {
+	return &Reader{db: d, settings: s, breakers: b}
 }
 
 // isParked says whether what waits for the merchant is parked.
-func (b *Book) isParked(merchantID int64) bool {
+func (b *Reader) isParked(merchantID int64) bool {
 	return notify.IsParked(b.breakers, b.settings.Merchants(), merchantID)
 }
 

@@ -70,7 +70,7 @@ const (
 )
 
 // Deliveries is one page of notifications.
-func (b *Book) Deliveries(ctx context.Context, q list.Query, s list.Slice) (list.Page[Delivery], error) {
+func (b *Reader) Deliveries(ctx context.Context, q list.Query, s list.Slice) (list.Page[Delivery], error) {
 	page, err := list.Read(ctx, b.db, q, s, func(d *Delivery) int64 { return d.ID })
 	if err != nil {
 		return page, err
@@ -86,7 +86,7 @@ func (b *Book) Deliveries(ctx context.Context, q list.Query, s list.Slice) (list
 }
 
 // addIDs reads the public ids of a page of notifications at once.
-func (b *Book) addIDs(ctx context.Context, rows []Delivery) error {
+func (b *Reader) addIDs(ctx context.Context, rows []Delivery) error {
 	events := make([]int64, len(rows))
 	for i := range rows {
 		events[i] = rows[i].EventID
@@ -99,16 +99,16 @@ func (b *Book) addIDs(ctx context.Context, rows []Delivery) error {
 }
 
 // holds says whether a notification is parked.
-func (b *Book) holds(d *notify.Delivery) bool {
+func (b *Reader) holds(d *notify.Delivery) bool {
 	return d.Status.Waiting() && b.isParked(d.MerchantID)
 }
 
-func (b *Book) selectDeliveries(rows *[]Delivery) *bun.SelectQuery {
+func (b *Reader) selectDeliveries(rows *[]Delivery) *bun.SelectQuery {
 	return b.db.Read.NewSelect().Model(rows).ColumnExpr(deliveryColumns).Join(deliveryJoins)
 }
 
 // addLast reads the last attempts of a page of notifications at once.
-func (b *Book) addLast(ctx context.Context, rows []Delivery) error {
+func (b *Reader) addLast(ctx context.Context, rows []Delivery) error {
 	at := map[int64]int{}
 	var tried []int64
 	for i, d := range rows {

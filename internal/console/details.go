@@ -25,7 +25,7 @@ type CallbackDetail struct {
 }
 
 // CallbackDetail reads one callback. Errors: ErrNotFound.
-func (b *Book) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
+func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
 	const raw = "c.id, length(c.body) AS size, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps"
 	for _, q := range []string{
 		"SELECT " + raw + ", c.order_no, c.order_id, c.trade_no, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier" +
@@ -81,7 +81,7 @@ type Notification struct {
 // Notification reads the notification of a public id: the merchant's, or the one of
 // the delivery that is given (0 = none), as others may subscribe to the event.
 // Errors: ErrNotFound.
-func (b *Book) Notification(ctx context.Context, id string, delivery int64) (*Notification, error) {
+func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*Notification, error) {
 	event, err := notify.FindEvent(ctx, b.db.Read, id)
 	if errors.Is(err, notify.ErrNoDelivery) {
 		return nil, ErrNotFound
@@ -126,7 +126,7 @@ type Exception struct {
 }
 
 // Exception reads one exception. Errors: ErrNotFound.
-func (b *Book) Exception(ctx context.Context, id int64) (*Exception, error) {
+func (b *Reader) Exception(ctx context.Context, id int64) (*Exception, error) {
 	var rows []exception.Item
 	if err := b.db.Read.NewSelect().Model(&rows).Where("x.id = ?", id).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read an exception: %w", err)

@@ -50,7 +50,7 @@ func matchState(_ context.Context, in list.Lookup, state string) (list.Match, er
 }
 
 // Exceptions is one page of exceptions.
-func (b *Book) Exceptions(ctx context.Context, q list.Query, s list.Slice) (list.Page[exception.Item], error) {
+func (b *Reader) Exceptions(ctx context.Context, q list.Query, s list.Slice) (list.Page[exception.Item], error) {
 	page, err := list.Read(ctx, b.db, q, s, func(i *exception.Item) int64 { return i.ID })
 	for i := range page.Rows {
 		MaskException(&page.Rows[i])

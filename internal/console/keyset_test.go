@@ -35,14 +35,14 @@ func putOrders(t *testing.T, d *db.DB, n int) {
 	}
 }
 
-func newBook(t *testing.T, d *db.DB) *Book {
+func newBreakers(t *testing.T, d *db.DB) *Reader {
 	t.Helper()
 	_, err := d.NewRaw("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at)" +
 		" VALUES (1, 'm1', 'One', '[]', '{}', 0, 0), (2, 'm2', 'Two', '[]', '{}', 0, 0), (3, 'm3', 'Three', '[]', '{}', 0, 0)").Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(d, settings.NewStore(d, nil, nil, nil), breaker.NewBook(d, nil))
+	return New(d, settings.NewStore(d, nil, nil, nil), breaker.NewCache(d, nil))
 }
 
 // ask is a query of everybody's rows by words and values.
@@ -124,7 +124,7 @@ func idsOf(t *testing.T, d *db.DB, query string) (ids map[int64]bool, newest int
 
 func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		putOrders(t, d, 10_000)
 		want, newest := idsOf(t, d, "SELECT id FROM orders")
 		forth, back := walk(t, list.Slice{Rows: 100}, func(s list.Slice) (list.Page[Order], error) { return b.Orders(t.Context(), ask(OrderList), s) },
@@ -144,7 +144,7 @@ func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
 // A filter without an index looks at so many rows a page and goes on from there.
 func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		short := *OrderList
 		short.ScanRows = 97
 		putOrders(t, d, 1000)
@@ -180,7 +180,7 @@ func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
 
 func TestCallbacksOfBothTablesAreOneList(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		put := func(n int) {
 			for range n {
 				id := d.NewID()
@@ -210,7 +210,7 @@ func TestCallbacksOfBothTablesAreOneList(t *testing.T) {
 
 func TestAListEndsWithItsTime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		now := d.Now()
 		hour := time.Hour.Microseconds()
 		for i := range int64(48) {
@@ -235,7 +235,7 @@ func TestAListEndsWithItsTime(t *testing.T) {
 // Waiting notifications are gathered by their own index, however old they are.
 func TestAWalkThroughWhatWaitsMeetsItOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		now := d.Now()
 		put := func(n int) {
 			for range n {

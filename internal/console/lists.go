@@ -34,13 +34,13 @@ func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {
 }
 
 // MerchantID finds a merchant by its code; 0 = there is none.
-func (b *Book) MerchantID(ctx context.Context, code string) (int64, error) {
+func (b *Reader) MerchantID(ctx context.Context, code string) (int64, error) {
 	return idOf(ctx, b.db.Read, "merchants", code)
 }
 
 // RecipientID finds a merchant or a subscriber by its code; 0 = there is none. A
 // merchant comes first where both have it.
-func (b *Book) RecipientID(ctx context.Context, code string) (int64, error) {
+func (b *Reader) RecipientID(ctx context.Context, code string) (int64, error) {
 	return recipientID(ctx, b.db.Read, code)
 }
 
@@ -107,7 +107,7 @@ var AlertList = &list.Spec{
 }
 
 // Alerts is one page of alerts.
-func (b *Book) Alerts(ctx context.Context, q list.Query, s list.Slice) (list.Page[alert.Alert], error) {
+func (b *Reader) Alerts(ctx context.Context, q list.Query, s list.Slice) (list.Page[alert.Alert], error) {
 	s.Uncounted = true
 	return list.Read(ctx, b.db, q, s, func(a *alert.Alert) int64 { return a.ID })
 }
@@ -128,7 +128,7 @@ var ActList = &list.Spec{
 }
 
 // Acts is one page of what people did.
-func (b *Book) Acts(ctx context.Context, q list.Query, s list.Slice) (list.Page[audit.Row], error) {
+func (b *Reader) Acts(ctx context.Context, q list.Query, s list.Slice) (list.Page[audit.Row], error) {
 	s.Uncounted = true
 	return list.Read(ctx, b.db, q, s, func(r *audit.Row) int64 { return r.Number })
 }

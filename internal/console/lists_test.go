@@ -19,7 +19,7 @@ var values = map[string]string{
 // way, of all merchants and of one: what is read is a range of keys or an index.
 func TestNoListGoesThroughATable(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		for _, query := range []string{
 			"INSERT INTO supplier_accounts (id, name) VALUES (1, 'a')",
 			"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (1, 's1', 'k', 1, TRUE, '[]', '{}', 0, 0)",

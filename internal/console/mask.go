@@ -39,11 +39,11 @@ func isPersonal(name string) bool {
 		!slices.Contains(plainNames, name) && slices.ContainsFunc(personal, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// deepest bounds how deep the JSON of a callback may be nested; nestedMost, how
+// deepest bounds how deep the JSON of a callback may be nested; maxNested, how
 // many texts may be written into one another.
 const (
-	deepest    = 50
-	nestedMost = 8
+	deepest   = 50
+	maxNested = 8
 )
 
 // masker hides what buyers sent of themselves. A text of a form that is not
@@ -112,7 +112,7 @@ func (m masker) value(value string) string {
 	switch {
 	case text == "":
 		return value
-	case m.level > nestedMost:
+	case m.level > maxNested:
 		return hidden
 	case text[0] == '{' || text[0] == '[':
 		if masked, err := m.below().json([]byte(text), false); err == nil {
@@ -139,7 +139,7 @@ var formText = regexp.MustCompile(`^[\pL\pN_.\-\[\]%]{1,64}=[^&\s]*(?:&[\pL\pN_.
 // text masks words: patterns, and the values of parameters that are a buyer's by
 // their name, also where they are written as in a URL.
 func (m masker) text(text string) string {
-	if m.level > nestedMost {
+	if m.level > maxNested {
 		return hidden
 	}
 	masked := m.words(text)

@@ -40,7 +40,7 @@ const historyShown = 20
 
 // Merchant reads one merchant by its code; pinged is the id of a ping to show, or
 // empty. Errors: ErrNotFound.
-func (b *Book) Merchant(ctx context.Context, code, pinged string) (*Merchant, error) {
+func (b *Reader) Merchant(ctx context.Context, code, pinged string) (*Merchant, error) {
 	rows, _, err := b.MerchantStatuses(ctx, code, 0, 1)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (b *Book) Merchant(ctx context.Context, code, pinged string) (*Merchant, er
 	return m, b.addPing(ctx, m, pinged)
 }
 
-func (b *Book) addAddresses(ctx context.Context, m *Merchant) error {
+func (b *Reader) addAddresses(ctx context.Context, m *Merchant) error {
 	var health []struct {
 		Endpoint string
 		Address  `bun:",extend"`
@@ -91,7 +91,7 @@ func (b *Book) addAddresses(ctx context.Context, m *Merchant) error {
 	return nil
 }
 
-func (b *Book) addPing(ctx context.Context, m *Merchant, pinged string) error {
+func (b *Reader) addPing(ctx context.Context, m *Merchant, pinged string) error {
 	event, err := notify.FindEvent(ctx, b.db.Read, pinged)
 	if errors.Is(err, notify.ErrNoDelivery) {
 		return nil

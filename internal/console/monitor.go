@@ -43,7 +43,7 @@ func lately(points []report.Point, minutes int) []report.Point {
 	return points[len(points)-minutes:]
 }
 
-func (b *Book) window(ctx context.Context, points []report.Point, minutes int) (Window, error) {
+func (b *Reader) window(ctx context.Context, points []report.Point, minutes int) (Window, error) {
 	span := lately(points, minutes)
 	w := Window{Minutes: minutes, From: span[0].Start, Point: report.Total(span)}
 	var err error
@@ -52,7 +52,7 @@ func (b *Book) window(ctx context.Context, points []report.Point, minutes int) (
 }
 
 // Realtime reads the figures of the last hour, as the overview shows them.
-func (b *Book) Realtime(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Realtime, error) {
+func (b *Reader) Realtime(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Realtime, error) {
 	r := &Realtime{At: b.db.Now()}
 	var err error
 	if r.Outcomes, err = b.Outcomes(ctx, RangeOf("1h")); err != nil {
@@ -91,7 +91,7 @@ type MerchantStatus struct {
 
 // MerchantStatuses is one page of merchants by id, after the given one, over the
 // same hour and with the same figures as on the overview.
-func (b *Book) MerchantStatuses(ctx context.Context, code string, after int64, limit int) (all []MerchantStatus, next int64, err error) {
+func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64, limit int) (all []MerchantStatus, next int64, err error) {
 	var rows []struct {
 		ID         int64
 		Code, Name string
@@ -148,7 +148,7 @@ type Node struct {
 func (n Node) Alive(now int64) bool { return now-n.SeenAt < db.NodeGone.Microseconds() }
 
 // Nodes are the processes of the last hour; one that ended in order is left out.
-func (b *Book) Nodes(ctx context.Context) ([]Node, error) {
+func (b *Reader) Nodes(ctx context.Context) ([]Node, error) {
 	var rows []Node
 	if err := b.db.Read.NewRaw("SELECT name, started_at, seen_at FROM nodes ORDER BY slot").Scan(ctx, &rows); err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
@@ -157,7 +157,7 @@ func (b *Book) Nodes(ctx context.Context) ([]Node, error) {
 }
 
 // MerchantCodes are the codes of merchants, and of the house's systems, by id.
-func (b *Book) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
+func (b *Reader) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
 	named, err := b.named(ctx, ids)
 	codes := make(map[int64]string, len(named))
 	for id, n := range named {

@@ -62,7 +62,7 @@ const orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = o.supplier_id), '') AS supplier"
 
 // Orders is one page of orders.
-func (b *Book) Orders(ctx context.Context, q list.Query, s list.Slice) (list.Page[Order], error) {
+func (b *Reader) Orders(ctx context.Context, q list.Query, s list.Slice) (list.Page[Order], error) {
 	page, err := list.Read(ctx, b.db, q, s, func(o *Order) int64 { return o.ID })
 	if err != nil {
 		return page, err
@@ -85,8 +85,8 @@ func matchAmount(_ context.Context, _ list.Lookup, text string) (list.Match, err
 	return list.Match{Where: "(" + strings.Join(sums, " OR ") + ")", Args: args, None: len(sums) == 0}, nil
 }
 
-// numberedMost bounds the orders of one number.
-const numberedMost = 50
+// maxNumbered bounds the orders of one number.
+const maxNumbered = 50
 
 // numbered finds the orders of a number: ours, or a merchant's own, which several
 // merchants may have given. Both are found by unique indexes; a
@@ -94,7 +94,7 @@ const numberedMost = 50
 func numbered(ctx context.Context, q bun.IDB, no string) ([]int64, error) {
 	var ids []int64
 	err := q.NewRaw("SELECT id FROM orders WHERE order_no = ? UNION SELECT o.id FROM merchants AS m"+
-		" CROSS JOIN orders AS o WHERE o.merchant_id = m.id AND o.out_trade_no = ? LIMIT ?", no, no, numberedMost).Scan(ctx, &ids)
+		" CROSS JOIN orders AS o WHERE o.merchant_id = m.id AND o.out_trade_no = ? LIMIT ?", no, no, maxNumbered).Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("find the order of a number: %w", err)
 	}
@@ -105,7 +105,7 @@ func numbered(ctx context.Context, q bun.IDB, no string) ([]int64, error) {
 const toldRows = 20
 
 // addTold reads the deliveries of a page of orders at once, and masks the page.
-func (b *Book) addTold(ctx context.Context, rows []Order) error {
+func (b *Reader) addTold(ctx context.Context, rows []Order) error {
 	maskSubjects(rows)
 	ids := make([]int64, len(rows))
 	for i, o := range rows {

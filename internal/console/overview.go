@@ -49,7 +49,7 @@ type Risk struct {
 const curveSpan = 24 * time.Hour
 
 // Risk reads the money at risk.
-func (b *Book) Risk(ctx context.Context) (*Risk, error) {
+func (b *Reader) Risk(ctx context.Context) (*Risk, error) {
 	now, err := report.AtRisk(ctx, b.db)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ type Outcomes struct {
 const rateMinutes = 5
 
 // Outcomes reads what came of notifications.
-func (b *Book) Outcomes(ctx context.Context, r Range) (*Outcomes, error) {
+func (b *Reader) Outcomes(ctx context.Context, r Range) (*Outcomes, error) {
 	now := b.db.Now()
 	// The step that is running now is the last one of as many as fit the range.
 	from := now - (r.Span - r.Step).Microseconds()
@@ -126,7 +126,7 @@ const (
 // Health returns the merchants that need to be looked at: those with the most
 // money at risk first, then those with the lowest rate. Money of different
 // currencies cannot be compared; orders can.
-func (b *Book) Health(ctx context.Context) ([]MerchantHealth, error) {
+func (b *Reader) Health(ctx context.Context) ([]MerchantHealth, error) {
 	risk, err := report.AtRisk(ctx, b.db)
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (b *Book) Health(ctx context.Context) ([]MerchantHealth, error) {
 	return all, b.nameMerchants(ctx, all)
 }
 
-func (b *Book) nameMerchants(ctx context.Context, all []MerchantHealth) error {
+func (b *Reader) nameMerchants(ctx context.Context, all []MerchantHealth) error {
 	ids := make([]int64, len(all))
 	for i, h := range all {
 		ids[i] = h.Merchant
@@ -181,7 +181,7 @@ func (b *Book) nameMerchants(ctx context.Context, all []MerchantHealth) error {
 }
 
 // named are merchants, and the house's systems, by id.
-func (b *Book) named(ctx context.Context, ids []int64) (map[int64]Named, error) {
+func (b *Reader) named(ctx context.Context, ids []int64) (map[int64]Named, error) {
 	by := make(map[int64]Named, len(ids))
 	if len(ids) == 0 {
 		return by, nil
@@ -201,7 +201,7 @@ func (b *Book) named(ctx context.Context, ids []int64) (map[int64]Named, error) 
 type FirstSteps struct{ Suppliers, Merchants, Orders bool }
 
 // FirstSteps says what a newcomer has done.
-func (b *Book) FirstSteps(ctx context.Context) (f FirstSteps, err error) {
+func (b *Reader) FirstSteps(ctx context.Context) (f FirstSteps, err error) {
 	for _, t := range []struct {
 		table string
 		has   *bool

@@ -55,7 +55,7 @@ func keysOf[T any](t *testing.T, rows int, read func(list.Slice) (list.Page[T], 
 
 func TestPagesHoldEveryCallbackOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		for _, query := range []string{
 			"INSERT INTO supplier_accounts (id, name) VALUES (1, 'a')",
 			"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (1, 'wx', 'k', 1, TRUE, '[]', '{}', 0, 0)",
@@ -110,7 +110,7 @@ func TestPagesHoldEveryCallbackOnce(t *testing.T) {
 
 func TestPagesHoldEveryExceptionOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		ctx, b := t.Context(), newBook(t, d)
+		ctx, b := t.Context(), newBreakers(t, d)
 		items := make([]*exception.Item, 12)
 		for i := range items {
 			items[i] = &exception.Item{Kind: []string{exception.LatePayment, exception.UnknownOrder}[i%2], OrderNo: fmt.Sprintf("O%d", i%3), Subject: fmt.Sprint(i)}
@@ -161,7 +161,7 @@ func TestPagesHoldEveryExceptionOnce(t *testing.T) {
 // be bounded by it.
 func TestActsAreAListByNumber(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b, now := newBook(t, d), d.Now()
+		b, now := newBreakers(t, d), d.Now()
 		for i := range int64(20) {
 			r := audit.Row{Number: i + 1, At: now + i*time.Minute.Microseconds(), Actor: []string{"operator:li", "token:li", "operator:wu"}[i%3], Action: "a", Object: "order", ObjectID: fmt.Sprint(i % 2), Params: "{}"}
 			if _, err := d.NewInsert().Model(&r).Exec(t.Context()); err != nil {

@@ -47,7 +47,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				breakers := breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
+				breakers := breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 				if err := breakers.Refresh(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -61,7 +61,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 }
 
 // saysOfParked compares what each page says of the one order and its notification.
-func saysOfParked(t *testing.T, b *Book, orderNo, told string, plan PlanKind) {
+func saysOfParked(t *testing.T, b *Reader, orderNo, told string, plan PlanKind) {
 	t.Helper()
 	parked := told == "parked"
 	page, err := b.Orders(t.Context(), ask(OrderList, "no", orderNo), list.Slice{})

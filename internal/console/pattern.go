@@ -63,8 +63,8 @@ func ownGroups(text string, from, to int) (int, int) {
 	return own, end
 }
 
-// groupsMost is how many groups of digits one number has at most.
-const groupsMost = 5
+// maxGroups is how many groups of digits one number has at most.
+const maxGroups = 5
 
 // maskRun hides the numbers of a run: groups of digits that stand together.
 func (m masker) maskRun(run string) string {
@@ -84,7 +84,7 @@ func (m masker) maskRun(run string) string {
 	var b strings.Builder
 	done := 0
 	for i := 0; i < len(starts); i++ {
-		for j := min(i+groupsMost, len(starts)) - 1; j >= i; j-- {
+		for j := min(i+maxGroups, len(starts)) - 1; j >= i; j-- {
 			part := run[starts[i]:ends[j]]
 			if !slices.Contains(m.keep, part) && isPersonalNumber(part) {
 				b.WriteString(run[done:starts[i]] + dots)

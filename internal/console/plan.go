@@ -26,7 +26,7 @@ const (
 )
 
 // plans reads the future of the order from the rows that bring it about.
-func (b *Book) plans(s *Story) (items []Item) {
+func (b *Reader) plans(s *Story) (items []Item) {
 	add := func(at int64, p Plan) {
 		items = append(items, Item{At: at, Phase: PlanPhase, Plan: &p})
 	}

@@ -15,7 +15,7 @@ import (
 func TestAMerchantsOrdersAreReadByTime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		putOrders(t, d, 300)
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		seen, plain := new(dbtest.Statements), d.Read
 		d.Read = plain.WithQueryHook(seen)
 		page, err := b.Orders(t.Context(), ask(OrderList, "merchant", "m1"), list.Slice{Rows: 20})

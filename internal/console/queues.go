@@ -46,7 +46,7 @@ const (
 
 // Queues reads the length of every queue. sizes asks Redis; the page does without
 // its answer.
-func (b *Book) Queues(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Queues, error) {
+func (b *Reader) Queues(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Queues, error) {
 	now := b.db.Now()
 	slow, err := notify.SlowMerchants(ctx, b.db)
 	if err != nil {
@@ -109,7 +109,7 @@ const inFlightRows = "in flight"
 
 // waiting counts rows by the queue that works on them. slow merchants have a queue
 // of their own, and so have those that are parked.
-func (b *Book) waiting(ctx context.Context, slow []int64) (map[string]laneCount, error) {
+func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCount, error) {
 	parked := notify.MerchantsParked(b.breakers, b.settings.Merchants())
 	slow = slices.DeleteFunc(slices.Clone(slow), func(id int64) bool { return slices.Contains(parked, id) })
 	lanes := map[string]laneCount{}
@@ -143,7 +143,7 @@ func (b *Book) waiting(ctx context.Context, slow []int64) (map[string]laneCount,
 
 // byStatus counts what waits for the merchants, or for all but them, by where it
 // stands.
-func (b *Book) byStatus(ctx context.Context, which string, merchants []int64) (map[notify.Status]laneCount, error) {
+func (b *Reader) byStatus(ctx context.Context, which string, merchants []int64) (map[notify.Status]laneCount, error) {
 	of := map[notify.Status]laneCount{}
 	sample := b.db.Read.NewSelect().Table("deliveries").Column("status", "next_at", "created_at").Where("next_at IS NOT NULL").Limit(laneRows)
 	switch {

@@ -27,7 +27,7 @@ type Resent struct {
 }
 
 // held is the breaker that a delivery waits for, read from its row; nil = none.
-func (b *Book) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, error) {
+func (b *Reader) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, error) {
 	r, err := breaker.Read(ctx, b.db.Read, x.MerchantID)
 	if err != nil || !notify.Waits(r, b.settings.Merchants(), x) {
 		return nil, err
@@ -36,7 +36,7 @@ func (b *Book) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, erro
 }
 
 // resend is what would be sent again of a notification.
-func (b *Book) resend(ctx context.Context, id string, x *notify.Delivery) (*Resend, error) {
+func (b *Reader) resend(ctx context.Context, id string, x *notify.Delivery) (*Resend, error) {
 	r := &Resend{PublicID: id, Delivery: x}
 	if m := b.settings.Merchants().ByID(x.MerchantID); m != nil {
 		r.Merchant = m.Code
@@ -48,7 +48,7 @@ func (b *Book) resend(ctx context.Context, id string, x *notify.Delivery) (*Rese
 
 // addResend finds the notification that a person would send again: the newest one
 // that is not being sent right now.
-func (b *Book) addResend(ctx context.Context, s *Story) (err error) {
+func (b *Reader) addResend(ctx context.Context, s *Story) (err error) {
 	for i := range s.Deliveries {
 		newest := &s.Deliveries[i]
 		if newest.Status == notify.Sending {
@@ -67,7 +67,7 @@ func (b *Book) addResend(ctx context.Context, s *Story) (err error) {
 }
 
 // addResent finds the last act of sending again, and how that stands.
-func (b *Book) addResent(ctx context.Context, s *Story) (err error) {
+func (b *Reader) addResent(ctx context.Context, s *Story) (err error) {
 	var last *audit.Row
 	for _, i := range s.Items {
 		if i.Act != nil && i.Act.Action == notify.ResendAct && (last == nil || i.Act.Number > last.Number) {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// endingLeast is how much of a number's end must be known.
-	endingLeast = 6
-	// foundMost bounds what one search finds of each kind.
-	foundMost = 50
+	// minEnding is how much of a number's end must be known.
+	minEnding = 6
+	// maxFound bounds what one search finds of each kind.
+	maxFound = 50
 )
 
 // Found is what a search found.
@@ -37,7 +37,7 @@ type Found struct {
 // Search finds orders by their number, the merchant's number, the supplier's
 // trade number, a notification's id or the end of a number of six digits or
 // more, and merchants by their code. All of it by indexes, however old.
-func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
+func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 	f := &Found{Amount: len(money.Sums(q)) > 0}
 	ids, err := numbered(ctx, b.db.Read, q)
 	if err != nil {
@@ -49,10 +49,10 @@ func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
 		skip  bool
 	}{
 		{"SELECT order_id FROM payment_attempts WHERE supplier_trade_no = ? AND supplier_trade_no <> ''" +
-			" AND " + moves.In("status", payment.Settled...) + " LIMIT ?", []any{q, foundMost}, false},
+			" AND " + moves.In("status", payment.Settled...) + " LIMIT ?", []any{q, maxFound}, false},
 		{
 			"SELECT id FROM orders WHERE substr(order_no, length(order_no) - 5) = ? AND substr(order_no, length(order_no) - ?) = ? LIMIT ?",
-			[]any{ending(q), len(q) - 1, q, foundMost + 1},
+			[]any{ending(q), len(q) - 1, q, maxFound + 1},
 			ending(q) == "",
 		},
 	} {
@@ -73,12 +73,12 @@ func (b *Book) Search(ctx context.Context, q string) (*Found, error) {
 	}
 	if len(ids) > 0 {
 		err := b.db.Read.NewSelect().TableExpr("orders AS o").ColumnExpr(orderColumns).Where("o.id IN (?)", bun.List(ids)).
-			OrderExpr("o.id DESC").Limit(foundMost+1).Scan(ctx, &f.Orders)
+			OrderExpr("o.id DESC").Limit(maxFound+1).Scan(ctx, &f.Orders)
 		if err != nil {
 			return nil, fmt.Errorf("read the orders that were found: %w", err)
 		}
-		f.More = len(f.Orders) > foundMost
-		f.Orders = f.Orders[:min(len(f.Orders), foundMost)]
+		f.More = len(f.Orders) > maxFound
+		f.Orders = f.Orders[:min(len(f.Orders), maxFound)]
 		if err := b.addTold(ctx, f.Orders); err != nil {
 			return nil, err
 		}
@@ -101,8 +101,8 @@ func IsEnding(q string) bool { return ending(q) != "" }
 // ending is the part of the end of a number that is indexed; "" where the text
 // is no such end.
 func ending(q string) string {
-	if len(q) < endingLeast || strings.Trim(q, "0123456789") != "" {
+	if len(q) < minEnding || strings.Trim(q, "0123456789") != "" {
 		return ""
 	}
-	return q[len(q)-endingLeast:]
+	return q[len(q)-minEnding:]
 }

@@ -15,7 +15,7 @@ import (
 
 func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		rows := []*order.Order{
 			{ID: 1, OrderNo: "7263548197123456", OutTradeNo: "GX-1", MerchantID: 1},
 			{ID: 2, OrderNo: "7263548198123456", OutTradeNo: "GX-2", MerchantID: 1},
@@ -86,7 +86,7 @@ func TestSearchByTheEndOfANumberScansNothing(t *testing.T) {
 
 func TestOrdersAreFoundByTheirAmount(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		b := newBook(t, d)
+		b := newBreakers(t, d)
 		var rows []*order.Order
 		for i, o := range []order.Order{{Amount: 349900, Currency: "CNY"}, {Amount: 349900, Currency: "USD"}, {Amount: 3499, Currency: "JPY"}, {Amount: 349900, Currency: "JPY"}, {Amount: 349900, Currency: "KWD"}} {
 			o.ID, o.OrderNo, o.OutTradeNo = int64(i+1), o.Currency+fmt.Sprint(o.Amount), fmt.Sprint("T", i)

@@ -119,16 +119,16 @@ type Story struct {
 }
 
 // Story reads one order's story for a page. Errors: ErrNotFound.
-func (b *Book) Story(ctx context.Context, orderNo string) (*Story, error) {
+func (b *Reader) Story(ctx context.Context, orderNo string) (*Story, error) {
 	return b.story(ctx, orderNo, b.addRaw)
 }
 
 // WholeStory reads one order's story for evidence. Errors: ErrNotFound.
-func (b *Book) WholeStory(ctx context.Context, orderNo string) (*Story, error) {
+func (b *Reader) WholeStory(ctx context.Context, orderNo string) (*Story, error) {
 	return b.story(ctx, orderNo, b.addSums)
 }
 
-func (b *Book) story(ctx context.Context, orderNo string, raw func(context.Context, *Story) error) (*Story, error) {
+func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Context, *Story) error) (*Story, error) {
 	o, err := order.ByNo(ctx, b.db.Read, orderNo)
 	if errors.Is(err, order.ErrNotFound) {
 		return nil, ErrNotFound
@@ -168,7 +168,7 @@ func (s *Story) Callback(id string) *Callback {
 	return nil
 }
 
-func (b *Book) addNames(ctx context.Context, s *Story) error {
+func (b *Reader) addNames(ctx context.Context, s *Story) error {
 	var rows []Named
 	err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id = ? UNION ALL SELECT -id, code, kind FROM suppliers WHERE id = ?",
 		s.Order.MerchantID, s.Order.SupplierID).Scan(ctx, &rows)
@@ -188,7 +188,7 @@ func (b *Book) addNames(ctx context.Context, s *Story) error {
 	return nil
 }
 
-func (b *Book) addStock(ctx context.Context, s *Story) error {
+func (b *Reader) addStock(ctx context.Context, s *Story) error {
 	if !s.Order.HasItems {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (b *Book) addStock(ctx context.Context, s *Story) error {
 	return nil
 }
 
-func (b *Book) addHistory(ctx context.Context, s *Story) error {
+func (b *Reader) addHistory(ctx context.Context, s *Story) error {
 	var rows []order.History
 	err := b.db.Read.NewSelect().Model(&rows).Where("oh.order_id = ?", s.Order.ID).OrderExpr("oh.version").Limit(storyRows).Scan(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func (b *Book) addHistory(ctx context.Context, s *Story) error {
 	return nil
 }
 
-func (b *Book) addDeliveries(ctx context.Context, s *Story) (err error) {
+func (b *Reader) addDeliveries(ctx context.Context, s *Story) (err error) {
 	if s.Deliveries, err = notify.OfSubject(ctx, b.db.Read, s.Order.ID); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (b *Book) addDeliveries(ctx context.Context, s *Story) (err error) {
 	return nil
 }
 
-func (b *Book) addBodies(ctx context.Context, s *Story) error {
+func (b *Reader) addBodies(ctx context.Context, s *Story) error {
 	var rows []notify.Event
 	err := b.db.Read.NewSelect().Model(&rows).Where("e.subject_id = ?", s.Order.ID).OrderExpr("e.version").Limit(storyRows).Scan(ctx)
 	if err != nil {
@@ -238,12 +238,12 @@ func (b *Book) addBodies(ctx context.Context, s *Story) error {
 	return nil
 }
 
-func (b *Book) addTransfers(ctx context.Context, s *Story) (err error) {
+func (b *Reader) addTransfers(ctx context.Context, s *Story) (err error) {
 	s.Transfers, err = ledger.Lines(ctx, b.db.Read, payment.LedgerRefs(s.Order.ID))
 	return err
 }
 
-func (b *Book) addAttempts(ctx context.Context, s *Story) error {
+func (b *Reader) addAttempts(ctx context.Context, s *Story) error {
 	var rows []notify.Attempt
 	err := b.db.Read.NewSelect().Model(&rows).
 		Where("na.delivery_id IN (SELECT d.id FROM deliveries AS d WHERE d.subject_id = ?)", s.Order.ID).
@@ -259,7 +259,7 @@ func (b *Book) addAttempts(ctx context.Context, s *Story) error {
 	return nil
 }
 
-func (b *Book) addExceptions(ctx context.Context, s *Story) error {
+func (b *Reader) addExceptions(ctx context.Context, s *Story) error {
 	q := list.Query{Spec: ExceptionList, Scope: list.All()}.With("no", s.Order.OrderNo)
 	page, err := list.Read(ctx, b.db, q, list.Slice{Rows: storyRows, Uncounted: true}, func(i *exception.Item) int64 { return i.ID })
 	if err != nil {
@@ -277,7 +277,7 @@ func (b *Book) addExceptions(ctx context.Context, s *Story) error {
 }
 
 // addActs adds what people did about the order and about its exceptions.
-func (b *Book) addActs(ctx context.Context, s *Story) error {
+func (b *Reader) addActs(ctx context.Context, s *Story) error {
 	about := []audit.Query{{Object: "order", ObjectID: s.Order.OrderNo, Limit: storyRows}}
 	if len(s.Exceptions) > 0 {
 		ids := make([]string, len(s.Exceptions))

@@ -29,7 +29,7 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/notify", WaitsMS: []int64{1000, 3000}})
 		f.AddSKU(t, "SKU-1", 5)
-		book := New(d, f.Settings, breaker.NewBook(d, nil))
+		book := New(d, f.Settings, breaker.NewCache(d, nil))
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		o, _, err := f.Processor.Create(ctx, f.M1, payment.CreateRequest{

@@ -9,7 +9,7 @@ import (
 
 // addBreaker reads what the merchant's breaker did while the order's notifications
 // were on their way. Ids grow with time, so that they bound the read.
-func (b *Book) addBreaker(ctx context.Context, s *Story) error {
+func (b *Reader) addBreaker(ctx context.Context, s *Story) error {
 	if len(s.Deliveries) == 0 {
 		return nil
 	}

@@ -19,7 +19,7 @@ const storyCallback = "c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr
 const fromCallbacks = " FROM callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id"
 
 // addCallbacks reads the oldest and the newest callbacks, and counts those between.
-func (b *Book) addCallbacks(ctx context.Context, s *Story) error {
+func (b *Reader) addCallbacks(ctx context.Context, s *Story) error {
 	var rows, newest []Callback
 	err := b.db.Read.NewRaw("SELECT "+storyCallback+fromCallbacks+" WHERE c.order_no = ? ORDER BY c.id LIMIT ?",
 		s.Order.OrderNo, callbackEnds).Scan(ctx, &rows)
@@ -50,7 +50,7 @@ func (b *Book) addCallbacks(ctx context.Context, s *Story) error {
 	return nil
 }
 
-func (b *Book) countLeftOut(ctx context.Context, s *Story, after, before int64) error {
+func (b *Reader) countLeftOut(ctx context.Context, s *Story, after, before int64) error {
 	err := b.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 FROM callbacks AS c WHERE c.order_no = ? AND c.id > ? AND c.id < ? LIMIT ?) AS l",
 		s.Order.OrderNo, after, before, countedRows+1).Scan(ctx, &s.Left.Callbacks)
 	if err != nil {
@@ -86,7 +86,7 @@ type rawBody struct {
 }
 
 // addRaw reads the bodies for which a page has room.
-func (b *Book) addRaw(ctx context.Context, s *Story) error {
+func (b *Reader) addRaw(ctx context.Context, s *Story) error {
 	var ids []int64
 	room := int64(storyBytes)
 	of := map[int64]*Callback{}
@@ -112,7 +112,7 @@ func (b *Book) addRaw(ctx context.Context, s *Story) error {
 }
 
 // ReadBody reads the body that a long story left out.
-func (b *Book) ReadBody(ctx context.Context, c *Callback) error {
+func (b *Reader) ReadBody(ctx context.Context, c *Callback) error {
 	if !c.Omitted {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (b *Book) ReadBody(ctx context.Context, c *Callback) error {
 
 // addSums reads all bodies one after the other: evidence proves each of them by its
 // hash, also where the file has no room for the text.
-func (b *Book) addSums(ctx context.Context, s *Story) error {
+func (b *Reader) addSums(ctx context.Context, s *Story) error {
 	room := int64(evidenceBytes)
 	for _, c := range s.callbacks() {
 		c.Omitted = true
@@ -146,7 +146,7 @@ func (b *Book) addSums(ctx context.Context, s *Story) error {
 }
 
 // addRepeats reads how often a callback's message came again.
-func (b *Book) addRepeats(ctx context.Context, c *Callback) error {
+func (b *Reader) addRepeats(ctx context.Context, c *Callback) error {
 	var rows []Callback
 	err := b.db.Read.NewRaw("SELECT seen, last_seen_at, last_addr FROM callback_repeats WHERE callback_id = ?", c.ID).Scan(ctx, &rows)
 	if err != nil {

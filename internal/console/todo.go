@@ -57,7 +57,7 @@ const (
 )
 
 // Todo returns what waits for a person, most money first (byMoney).
-func (b *Book) Todo(ctx context.Context) ([]Todo, error) {
+func (b *Reader) Todo(ctx context.Context) ([]Todo, error) {
 	var all []Todo
 	for _, read := range []func(context.Context) ([]Todo, error){b.todoExceptions, b.todoBreakers, b.todoAlerts} {
 		some, err := read(ctx)
@@ -96,7 +96,7 @@ func byMoney(all []Todo) {
 }
 
 // todoExceptions are the kinds of exceptions that wait, in the order of Kinds.
-func (b *Book) todoExceptions(ctx context.Context) ([]Todo, error) {
+func (b *Reader) todoExceptions(ctx context.Context) ([]Todo, error) {
 	var all []Todo
 	for _, kind := range Kinds {
 		var rows []struct {
@@ -134,7 +134,7 @@ func older(a, b int64) int64 {
 
 // todoBreakers are the open breakers by what waits for their merchants: the first
 // in lines of their own, the rest in one.
-func (b *Book) todoBreakers(ctx context.Context) ([]Todo, error) {
+func (b *Reader) todoBreakers(ctx context.Context) ([]Todo, error) {
 	var open []*breaker.Row
 	for _, r := range b.breakers.All() {
 		if r.Tripped() {
@@ -194,7 +194,7 @@ func (b *Book) todoBreakers(ctx context.Context) ([]Todo, error) {
 
 // todoAlerts are the alerts that fire, by rule, and the suppliers that are silent,
 // one by one.
-func (b *Book) todoAlerts(ctx context.Context) ([]Todo, error) {
+func (b *Reader) todoAlerts(ctx context.Context) ([]Todo, error) {
 	firing, err := alert.FiringByRule(ctx, b.db.Read, alert.SupplierSilent)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (b *Book) todoAlerts(ctx context.Context) ([]Todo, error) {
 
 // silentSuppliers are those whose flow is beyond the rule of the alert now, or whose
 // alert fires still.
-func (b *Book) silentSuppliers(ctx context.Context, firing []alert.Fires) ([]Todo, error) {
+func (b *Reader) silentSuppliers(ctx context.Context, firing []alert.Fires) ([]Todo, error) {
 	rules, err := alert.Rules(ctx, b.db.Read)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		for m := int64(12); m < 120; m++ { // 18 a minute until 11 minutes ago
 			exec("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', 18)", now/minute*minute-m*minute, sp.ID)
 		}
-		breakers := breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
+		breakers := breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if err := breakers.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 func TestOnlyAFlowCanBeSilent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
-		b := New(d, f.Settings, breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
+		b := New(d, f.Settings, breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
 		sp := f.Supplier
 		minute := time.Minute.Microseconds()
 		now := d.Now() / minute * minute

@@ -61,23 +61,23 @@ type Why struct {
 
 // explain computes the sentence and the plans from the same rows and the same
 // schedule by which the workers go on, so that they cannot disagree.
-func (b *Book) explain(s *Story) {
+func (b *Reader) explain(s *Story) {
 	byTime(s.Items)
 	s.Why = b.whyOrder(s, b.db.Now())
 	s.Why.Evidence = evidenceOf(s)
 	s.Items = append(s.Items, b.plans(s)...)
 }
 
-func (b *Book) scheduleOf(d *notify.Delivery) notify.Schedule {
+func (b *Reader) scheduleOf(d *notify.Delivery) notify.Schedule {
 	return notify.ScheduleOf(b.settings.Merchants().ByID(d.MerchantID))
 }
 
 // attemptsOf is how many attempts the notification gets in all.
-func (b *Book) attemptsOf(d *notify.Delivery) int {
+func (b *Reader) attemptsOf(d *notify.Delivery) int {
 	return int(d.ScheduleFrom) + b.scheduleOf(d).Attempts()
 }
 
-func (b *Book) whyOrder(s *Story, now int64) Why {
+func (b *Reader) whyOrder(s *Story, now int64) Why {
 	for i := range s.Exceptions {
 		if x := &s.Exceptions[i]; x.State.Open() && x.Kind != exception.NotifyExhausted {
 			return Why{Rule: WhyException, Exception: x, Fired: firedBy[x.Kind]}
@@ -128,7 +128,7 @@ var firedBy = map[string]string{
 
 // whyDelivery says what is open with a notification; nothing where it is over and
 // the merchant knows.
-func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
+func (b *Reader) whyDelivery(d *notify.Delivery, now int64) Why {
 	schedule := b.scheduleOf(d)
 	w := Why{Delivery: d, Attempts: b.attemptsOf(d), Fired: "notify.schedule = " + schedule.String()}
 	switch {
@@ -176,7 +176,7 @@ func (b *Book) whyDelivery(d *notify.Delivery, now int64) Why {
 }
 
 // faultOf is the fault of ours by which a delivery that is due waits, "" = none.
-func (b *Book) faultOf(d *notify.Delivery, now int64) notify.Class {
+func (b *Reader) faultOf(d *notify.Delivery, now int64) notify.Class {
 	if d.Status == notify.Sending || d.NextAt == nil || *d.NextAt > now {
 		return ""
 	}
@@ -185,7 +185,7 @@ func (b *Book) faultOf(d *notify.Delivery, now int64) notify.Class {
 
 // whyParked says why the breaker holds a notification back. A probe waits for a
 // node to take it, but not for long.
-func (b *Book) whyParked(w Why, r *breaker.Row, now int64) Why {
+func (b *Reader) whyParked(w Why, r *breaker.Row, now int64) Why {
 	w.Breaker, w.LastAt = r, 0
 	w.Rule, w.Fired, w.At = WhyBreaker, fmt.Sprintf("breaker: %s, %d", r.Cause, r.Failures), max(r.OpenUntil, r.ProbeUntil)
 	switch {

@@ -72,8 +72,8 @@ type Entry struct {
 	Ref           string
 }
 
-// Book posts entries. It remembers account ids.
-type Book struct {
+// Ledger posts entries. It remembers account ids.
+type Ledger struct {
 	db  *db.DB
 	mu  sync.RWMutex
 	ids map[accountKey]int64
@@ -81,13 +81,13 @@ type Book struct {
 
 type accountKey struct{ code, currency string }
 
-// New returns a Book on the database.
-func New(d *db.DB) *Book { return &Book{db: d, ids: map[accountKey]int64{}} }
+// New returns a Ledger on the database.
+func New(d *db.DB) *Ledger { return &Ledger{db: d, ids: map[accountKey]int64{}} }
 
 // Post gathers the entries as one journal. Accounts come into being with their
 // first entry. A Ref that is booked already is an error of db.IsUnique when the
 // writes are sent.
-func (b *Book) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Entry) error {
+func (b *Ledger) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (b *Book) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Entry
 // accounts finds the ids of all accounts in entries and makes the missing ones.
 // What is found may have been made by this very transaction, and goes with it: it
 // is remembered once that is committed.
-func (b *Book) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[accountKey]int64, error) {
+func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[accountKey]int64, error) {
 	ids, missing := b.remembered(entries)
 	if len(missing) == 0 {
 		return ids, nil
@@ -149,13 +149,13 @@ func (b *Book) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[acc
 	return ids, b.find(ctx, tx, missing, ids)
 }
 
-func (b *Book) remember(found map[accountKey]int64) {
+func (b *Ledger) remember(found map[accountKey]int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.Copy(b.ids, found)
 }
 
-func (b *Book) remembered(entries []Entry) (ids map[accountKey]int64, missing map[accountKey]bool) {
+func (b *Ledger) remembered(entries []Entry) (ids map[accountKey]int64, missing map[accountKey]bool) {
 	ids, missing = map[accountKey]int64{}, map[accountKey]bool{}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -171,7 +171,7 @@ func (b *Book) remembered(entries []Entry) (ids map[accountKey]int64, missing ma
 	return ids, missing
 }
 
-func (b *Book) find(ctx context.Context, tx db.Tx, keys map[accountKey]bool, ids map[accountKey]int64) error {
+func (b *Ledger) find(ctx context.Context, tx db.Tx, keys map[accountKey]bool, ids map[accountKey]int64) error {
 	codes := map[string]bool{}
 	for k := range keys {
 		codes[k.code] = true
@@ -191,7 +191,7 @@ const foldJournals = 500
 
 // Fold adds finished journals to the balances, a bounded number at a time, and
 // says how many it took. Several nodes may fold at once.
-func (b *Book) Fold(ctx context.Context) (journals int, err error) {
+func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 	err = b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var ids []int64
 		q := tx.NewSelect().Table("journals").Column("id").Where("NOT folded").OrderExpr("id").Limit(foldJournals)
@@ -234,7 +234,7 @@ func deltas(ctx context.Context, tx bun.IDB, where string, args ...any) (map[int
 	return sums, nil
 }
 
-func (b *Book) add(ctx context.Context, tx db.Tx, delta map[int64]int64) error {
+func (b *Ledger) add(ctx context.Context, tx db.Tx, delta map[int64]int64) error {
 	ids := slices.Sorted(maps.Keys(delta))
 	var rows []Account
 	if err := b.db.ForUpdate(tx.NewSelect().Model(&rows).Where("a.id IN (?)", bun.List(ids)).OrderExpr("a.id")).Scan(ctx); err != nil {
@@ -253,7 +253,7 @@ func (b *Book) add(ctx context.Context, tx db.Tx, delta map[int64]int64) error {
 
 // Balance is the account's exact balance in minor units: what is folded plus the
 // rest. An account without entries has 0.
-func (b *Book) Balance(ctx context.Context, tx db.Tx, code, currency string) (int64, error) {
+func (b *Ledger) Balance(ctx context.Context, tx db.Tx, code, currency string) (int64, error) {
 	a := new(Account)
 	q := tx.NewSelect().Model(a).Where("a.code = ?", code).Where("a.currency = ?", currency)
 	if err := b.db.ForUpdate(q).Scan(ctx); err != nil {

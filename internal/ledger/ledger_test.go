@@ -18,11 +18,11 @@ func pays(merchant string, amount int64, ref string) ledger.Entry {
 }
 
 // post is a transaction with one journal.
-func post(t *testing.T, d *db.DB, book *ledger.Book, entries ...ledger.Entry) error {
+func post(t *testing.T, d *db.DB, book *ledger.Ledger, entries ...ledger.Entry) error {
 	return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return postIn(ctx, tx, book, entries...) })
 }
 
-func postIn(ctx context.Context, tx db.Tx, book *ledger.Book, entries ...ledger.Entry) error {
+func postIn(ctx context.Context, tx db.Tx, book *ledger.Ledger, entries ...ledger.Entry) error {
 	w := tx.Writes()
 	if err := book.Post(ctx, tx, w, entries); err != nil {
 		return err
@@ -30,14 +30,14 @@ func postIn(ctx context.Context, tx db.Tx, book *ledger.Book, entries ...ledger.
 	return w.Exec(ctx)
 }
 
-func posted(t *testing.T, d *db.DB, book *ledger.Book, entries ...ledger.Entry) {
+func posted(t *testing.T, d *db.DB, book *ledger.Ledger, entries ...ledger.Entry) {
 	t.Helper()
 	if err := post(t, d, book, entries...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func balance(t *testing.T, d *db.DB, book *ledger.Book, code, currency string) (got int64) {
+func balance(t *testing.T, d *db.DB, book *ledger.Ledger, code, currency string) (got int64) {
 	t.Helper()
 	if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
 		got, err = book.Balance(ctx, tx, code, currency)
@@ -48,14 +48,14 @@ func balance(t *testing.T, d *db.DB, book *ledger.Book, code, currency string) (
 	return got
 }
 
-func wantBalance(t *testing.T, d *db.DB, book *ledger.Book, code, currency string, want int64) {
+func wantBalance(t *testing.T, d *db.DB, book *ledger.Ledger, code, currency string, want int64) {
 	t.Helper()
 	if got := balance(t, d, book, code, currency); got != want {
 		t.Errorf("%s has %d %s, want %d", code, got, currency, want)
 	}
 }
 
-func fold(t *testing.T, book *ledger.Book) int {
+func fold(t *testing.T, book *ledger.Ledger) int {
 	t.Helper()
 	n, err := book.Fold(t.Context())
 	if err != nil {

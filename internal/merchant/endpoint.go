@@ -20,7 +20,7 @@ const WebhookChannel = "webhook"
 
 // Endpoint is one address of a merchant: where, over which channel, and how it
 // wants to be met. The values of Headers and Credentials and the ClientKey are
-// sealed texts as stored, and readable in a Book.
+// sealed texts as stored, and readable in a Directory.
 type Endpoint struct {
 	Name    string            `json:"name"` // a plain address is named by its URL
 	Channel string            `json:"channel"`
@@ -36,7 +36,7 @@ type Endpoint struct {
 	ClientCert  string            `json:"client_cert,omitempty"` // PEM
 	ClientKey   string            `json:"client_key,omitempty"`
 
-	// Certificate is ClientCert and ClientKey, in a Book; nil = none.
+	// Certificate is ClientCert and ClientKey, in a Directory; nil = none.
 	Certificate *tls.Certificate `json:"-"`
 	// Disabled says that nothing is sent here until somebody enables it again.
 	Disabled bool `json:"-"`

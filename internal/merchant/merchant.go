@@ -92,8 +92,8 @@ func (m *Merchant) Timeout() time.Duration {
 	return time.Duration(m.Settings.TimeoutMS) * time.Millisecond
 }
 
-// Book finds merchants. It is a snapshot: immutable, swapped as a whole.
-type Book struct {
+// Directory finds merchants. It is a snapshot: immutable, swapped as a whole.
+type Directory struct {
 	byID   map[int64]*Merchant
 	byCode map[string]*Merchant
 	byKey  map[string]*Merchant // by hash of the API key
@@ -101,9 +101,9 @@ type Book struct {
 	broken []*Merchant
 }
 
-// NewBook makes a Book; keyHashes holds a merchant's API key hash by its id.
-func NewBook(all []*Merchant, keyHashes map[int64]string) *Book {
-	b := &Book{byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{}}
+// NewDirectory makes a Directory; keyHashes holds a merchant's API key hash by its id.
+func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
+	b := &Directory{byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{}}
 	for _, m := range all {
 		b.byID[m.ID] = m
 		if m.Broken || m.Locked {
@@ -126,7 +126,7 @@ func NewBook(all []*Merchant, keyHashes map[int64]string) *Book {
 // Subscribers are the house's own systems that are told of a merchant's events of
 // a type. Of one whose row cannot be read it is not known: it is among them, and what
 // it follows is looked at again when it is (Subscribes).
-func (b *Book) Subscribers(code, event string) []*Merchant {
+func (b *Directory) Subscribers(code, event string) []*Merchant {
 	var all []*Merchant
 	for _, h := range b.house {
 		if h.Broken || h.Subscribes(code, event) {
@@ -144,17 +144,17 @@ func (m *Merchant) Subscribes(code, event string) bool {
 
 // AllBroken are the merchants and systems of the house whose rows cannot be read, or
 // whose secrets do not open here.
-func (b *Book) AllBroken() []*Merchant { return b.broken }
+func (b *Directory) AllBroken() []*Merchant { return b.broken }
 
 // Broken says whether the row of a merchant, or of a system of the house, cannot be
 // read.
-func (b *Book) Broken(id int64) bool {
+func (b *Directory) Broken(id int64) bool {
 	m := b.byID[id]
 	return m != nil && m.Broken
 }
 
 // Subscriber returns the enabled system of the house with the code, or nil.
-func (b *Book) Subscriber(code string) *Merchant {
+func (b *Directory) Subscriber(code string) *Merchant {
 	for _, h := range b.house {
 		if h.Code == code {
 			return h
@@ -164,10 +164,10 @@ func (b *Book) Subscriber(code string) *Merchant {
 }
 
 // ByID returns the merchant, or the system of the house, or nil.
-func (b *Book) ByID(id int64) *Merchant { return b.byID[id] }
+func (b *Directory) ByID(id int64) *Merchant { return b.byID[id] }
 
 // ByCode returns the merchant, or nil.
-func (b *Book) ByCode(code string) *Merchant { return b.byCode[code] }
+func (b *Directory) ByCode(code string) *Merchant { return b.byCode[code] }
 
 // ByKeyHash returns the enabled merchant of an API key's hash, or nil.
-func (b *Book) ByKeyHash(hash string) *Merchant { return b.byKey[hash] }
+func (b *Directory) ByKeyHash(hash string) *Merchant { return b.byKey[hash] }

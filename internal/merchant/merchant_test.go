@@ -18,7 +18,7 @@ func codes(all []*merchant.Merchant) (codes []string) {
 
 func TestAMerchantIsFoundByIDCodeAndKey(t *testing.T) {
 	one, two := &merchant.Merchant{ID: 1, Code: "m1"}, &merchant.Merchant{ID: 2, Code: "m2"}
-	book := merchant.NewBook([]*merchant.Merchant{one, two}, map[int64]string{1: "hash-1", 2: "hash-2"})
+	book := merchant.NewDirectory([]*merchant.Merchant{one, two}, map[int64]string{1: "hash-1", 2: "hash-2"})
 	for _, m := range []struct {
 		want *merchant.Merchant
 		id   int64
@@ -33,7 +33,7 @@ func TestAMerchantIsFoundByIDCodeAndKey(t *testing.T) {
 func TestAKeyFindsNobodyWhoHasNoneOrIsDisabled(t *testing.T) {
 	off := &merchant.Merchant{ID: 1, Code: "off", Disabled: true}
 	keyless := &merchant.Merchant{ID: 2, Code: "keyless"}
-	book := merchant.NewBook([]*merchant.Merchant{off, keyless}, map[int64]string{1: "hash", 2: ""})
+	book := merchant.NewDirectory([]*merchant.Merchant{off, keyless}, map[int64]string{1: "hash", 2: ""})
 	if m := book.ByKeyHash("hash"); m != nil {
 		t.Errorf("the key of a disabled merchant finds %v", m)
 	}
@@ -46,7 +46,7 @@ func TestAKeyFindsNobodyWhoHasNoneOrIsDisabled(t *testing.T) {
 }
 
 func TestABookOfNothingFindsNothing(t *testing.T) {
-	book := merchant.NewBook(nil, nil)
+	book := merchant.NewDirectory(nil, nil)
 	if book.ByID(0) != nil || book.ByCode("") != nil || book.ByKeyHash("") != nil || book.Subscriber("") != nil ||
 		book.Broken(0) || len(book.AllBroken()) > 0 || len(book.Subscribers("", "")) > 0 {
 		t.Error("it finds somebody")
@@ -57,7 +57,7 @@ func TestABookOfNothingFindsNothing(t *testing.T) {
 func TestASystemOfTheHouseIsNoMerchant(t *testing.T) {
 	seller, house := &merchant.Merchant{ID: 1, Code: "data"}, &merchant.Merchant{ID: 2, Code: "data", House: true}
 	for _, all := range [][]*merchant.Merchant{{seller, house}, {house, seller}} {
-		book := merchant.NewBook(all, map[int64]string{2: "hash"})
+		book := merchant.NewDirectory(all, map[int64]string{2: "hash"})
 		if book.ByCode("data") != seller || book.Subscriber("data") != house || book.ByID(2) != house || book.ByKeyHash("hash") != nil {
 			t.Errorf("found are %v by code, %v by id, %v by key", book.ByCode("data"), book.ByID(2), book.ByKeyHash("hash"))
 		}
@@ -66,7 +66,7 @@ func TestASystemOfTheHouseIsNoMerchant(t *testing.T) {
 
 func TestASystemOfTheHouseIsToldOfTheMerchantsAndEventsItFollows(t *testing.T) {
 	paid := merchant.Settings{Events: []string{"order.paid"}}
-	book := merchant.NewBook([]*merchant.Merchant{
+	book := merchant.NewDirectory([]*merchant.Merchant{
 		{ID: 1, Code: "m1", Settings: paid},
 		{ID: 2, Code: "all", House: true},
 		{ID: 3, Code: "m1-all", House: true, Follows: []string{"m1"}},
@@ -97,7 +97,7 @@ func TestASystemOfTheHouseIsToldOfTheMerchantsAndEventsItFollows(t *testing.T) {
 }
 
 func TestBrokenAreThoseThatCannotBeReadAndListedThoseThatAreLockedToo(t *testing.T) {
-	book := merchant.NewBook([]*merchant.Merchant{
+	book := merchant.NewDirectory([]*merchant.Merchant{
 		{ID: 1, Code: "well"},
 		{ID: 2, Code: "locked", Locked: true},
 		{ID: 3, Code: "broken", Broken: true},

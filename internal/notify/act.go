@@ -22,8 +22,8 @@ import (
 // Acts is what acts on notifications and endpoints work with.
 type Acts struct {
 	DB       *db.DB
-	Book     func() *merchant.Book
-	Breakers *breaker.Book
+	Book     func() *merchant.Directory
+	Breakers *breaker.Cache
 	// Nudge tells the workers of notifications that are due. It must not block.
 	Nudge func([]queue.Nudge)
 	Pings Pinger

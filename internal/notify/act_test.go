@@ -31,7 +31,7 @@ type resendDesk struct {
 	db       *db.DB
 	acts     *act.Registry
 	kinds    []act.Kind
-	breakers *breaker.Book
+	breakers *breaker.Cache
 	nudged   []int64
 }
 
@@ -41,10 +41,10 @@ func newResendDesk(t *testing.T, d *db.DB) *resendDesk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &resendDesk{T: t, db: d, breakers: breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute} })}
-	book := merchant.NewBook([]*merchant.Merchant{{ID: 1, Code: "m1", Endpoints: []merchant.Endpoint{{Name: "main", URL: "https://a.test"}}}}, nil)
+	k := &resendDesk{T: t, db: d, breakers: breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute} })}
+	book := merchant.NewDirectory([]*merchant.Merchant{{ID: 1, Code: "m1", Endpoints: []merchant.Endpoint{{Name: "main", URL: "https://a.test"}}}}, nil)
 	k.kinds = notify.Acts{
-		DB: d, Book: func() *merchant.Book { return book }, Breakers: k.breakers, Pings: notify.Pinger{DB: d},
+		DB: d, Book: func() *merchant.Directory { return book }, Breakers: k.breakers, Pings: notify.Pinger{DB: d},
 		Nudge: func(all []queue.Nudge) {
 			for _, n := range all {
 				k.nudged = append(k.nudged, n.Delivery)

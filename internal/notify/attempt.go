@@ -60,7 +60,7 @@ func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcom
 		return asItWas
 	case m != nil && c.Channel == Unrouted:
 		if err := s.route(c, m); err != nil {
-			s.o.Log.Error("route a delivery", "notification", c.publicID(), "error", db.Explain(err))
+			s.o.Log.Error("route a delivery", "notification", c.publicID(), "error", db.ErrorText(err))
 			return asItWas
 		}
 		return untried
@@ -273,7 +273,7 @@ func (s *sender) protected(ctx context.Context, x work.Slot, c claimed, p plan) 
 		defer cancel()
 		var err error
 		if mine, err = s.o.Breakers.LeaseProbe(ctx, c.MerchantID, s.o.Timeout); err != nil {
-			s.o.Log.Error("lease a probe", "merchant_id", c.MerchantID, "error", db.Explain(err))
+			s.o.Log.Error("lease a probe", "merchant_id", c.MerchantID, "error", db.ErrorText(err))
 		}
 	}
 	r := s.o.Breakers.Of(c.MerchantID)
@@ -297,7 +297,7 @@ func (s *sender) reschedule(c claimed, until int64) {
 	_, err := s.o.DB.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?) AND next_at <= ? AND "+waiting,
 		until, due, now).Exec(ctx)
 	if err != nil {
-		s.o.Log.Error("reschedule deliveries", "merchant_id", c.MerchantID, "error", db.Explain(err))
+		s.o.Log.Error("reschedule deliveries", "merchant_id", c.MerchantID, "error", db.ErrorText(err))
 	}
 }
 

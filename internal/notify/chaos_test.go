@@ -125,7 +125,7 @@ func (c moodyChannel) Send(ctx context.Context, m notify.Message) (r notify.Resu
 type chaos struct {
 	*paymenttest.Fixture
 	world  *moody
-	book   *merchant.Book
+	book   *merchant.Directory
 	policy breaker.Policy
 }
 
@@ -168,7 +168,7 @@ func newChaos(t *testing.T, d *db.DB) (*chaos, []queue.Nudge) {
 		t.Fatal(err)
 	}
 	return &chaos{
-		Fixture: f, book: merchant.NewBook(merchants, nil),
+		Fixture: f, book: merchant.NewDirectory(merchants, nil),
 		world:  &moody{of: map[int64]mood{}, running: map[string]int{}, taken: map[string]map[string]int{}},
 		policy: breaker.Policy{Failures: 3, Open: 200 * time.Millisecond, Window: time.Minute, RatePercent: 60, Least: 10},
 	}, nudges
@@ -177,9 +177,9 @@ func newChaos(t *testing.T, d *db.DB) (*chaos, []queue.Nudge) {
 // node starts a dispatcher with a database handle of its own; stop ends its tick.
 func (c *chaos) node(t *testing.T, name string, d *db.DB, ticks bool) (disp *notify.Dispatcher, stop func()) {
 	log := slog.New(slog.DiscardHandler)
-	book := breaker.NewBook(d, func(int64) breaker.Policy { return c.policy })
+	book := breaker.NewCache(d, func(int64) breaker.Policy { return c.policy })
 	disp = notify.NewDispatcher(notify.Options{
-		DB: d, Breakers: book, Book: func() *merchant.Book { return c.book }, Nudger: c.Nudger, Log: log,
+		DB: d, Breakers: book, Book: func() *merchant.Directory { return c.book }, Nudger: c.Nudger, Log: log,
 		Channels: map[string]notify.Channel{notify.Webhook: c.world.at(name)}, Concurrency: 24, Timeout: moodyTimeout,
 	})
 	ctx, cancel := context.WithCancel(t.Context())

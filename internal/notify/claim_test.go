@@ -54,8 +54,8 @@ func TestAClaimThatIsTooOldIsReleased(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var calls channelFunc = func() { t.Error("it was sent") }
 		node := NewDispatcher(Options{
-			DB: d, Book: func() *merchant.Book { return merchant.NewBook(nil, nil) }, Channels: map[string]Channel{Webhook: calls},
-			Breakers:    breaker.NewBook(d, func(int64) breaker.Policy { return breaker.Policy{} }),
+			DB: d, Book: func() *merchant.Directory { return merchant.NewDirectory(nil, nil) }, Channels: map[string]Channel{Webhook: calls},
+			Breakers:    breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{} }),
 			Concurrency: 4, Timeout: time.Second, Log: slog.New(slog.DiscardHandler),
 		})
 		lease := d.Now() + leaseMargin.Microseconds()/5

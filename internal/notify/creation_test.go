@@ -16,7 +16,7 @@ import (
 
 // together is a processor and the dispatcher of the same process. Nothing nudges and
 // nothing ticks: what is sent was created as claimed.
-func together(t *testing.T, d *db.DB, o paymenttest.Options, ch notify.Channel, concurrency int, b *breaker.Book) (f *paymenttest.Fixture, here *notify.Dispatcher) {
+func together(t *testing.T, d *db.DB, o paymenttest.Options, ch notify.Channel, concurrency int, b *breaker.Cache) (f *paymenttest.Fixture, here *notify.Dispatcher) {
 	o.Here = func(f *paymenttest.Fixture) *notify.Dispatcher {
 		here = dispatcherWith(t, f, ch, concurrency, b)
 		return here
@@ -33,8 +33,8 @@ func reserved(t *testing.T, ctx context.Context, tx db.Tx) (n int) {
 	return n
 }
 
-func forgiving(d *db.DB) *breaker.Book {
-	return breaker.NewBook(d, func(int64) breaker.Policy { return never })
+func forgiving(d *db.DB) *breaker.Cache {
+	return breaker.NewCache(d, func(int64) breaker.Policy { return never })
 }
 
 func pay(t *testing.T, f *paymenttest.Fixture) {
@@ -131,7 +131,7 @@ func TestNothingIsReservedPastALineABreakerOrARate(t *testing.T) {
 			<-answer
 			return notify.Result{Class: notify.OK, Status: 200}
 		}}
-		b := breaker.NewBook(d, func(int64) breaker.Policy { return never })
+		b := breaker.NewCache(d, func(int64) breaker.Policy { return never })
 		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n", MaxInFlight: 20}, ch, 20, b)
 		for range 8 {
 			pay(t, f)

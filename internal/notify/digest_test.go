@@ -22,7 +22,7 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 		m := *f.M1
 		m.Endpoints = []merchant.Endpoint{{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000}}
 		m.Settings.WaitsMS = []int64{60_000}
-		book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
+		book := merchant.NewDirectory([]*merchant.Merchant{&m}, nil)
 		nudges := paid(t, f, 12)
 		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'email', url = ''").Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -33,9 +33,9 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 			}
 			return notify.Result{Class: notify.OK}
 		}}
-		breakers := newBook(f, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute})
+		breakers := newBreakers(f, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute})
 		disp := notify.NewDispatcher(notify.Options{
-			DB: d, Book: func() *merchant.Book { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
+			DB: d, Book: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
 			Breakers: breakers, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, nil)),
 		})
 		t.Cleanup(func() { stop(disp, time.Second) })
@@ -112,23 +112,23 @@ func TestEventsOfADigestWaitForItsEnd(t *testing.T) {
 
 // mails starts a dispatcher for a merchant with these addresses and n paid orders,
 // to be told by mail.
-func mails(t *testing.T, d *db.DB, n int, p breaker.Policy, ch notify.Channel, addresses ...merchant.Endpoint) (*paymenttest.Fixture, *notify.Dispatcher, *breaker.Book, []queue.Nudge) {
+func mails(t *testing.T, d *db.DB, n int, p breaker.Policy, ch notify.Channel, addresses ...merchant.Endpoint) (*paymenttest.Fixture, *notify.Dispatcher, *breaker.Cache, []queue.Nudge) {
 	f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 	m := *f.M1
 	m.Endpoints = addresses
 	m.Settings.WaitsMS = []int64{10, 10, 10, 10, 10, 10, 10, 10, 10, 10}
-	book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
+	book := merchant.NewDirectory([]*merchant.Merchant{&m}, nil)
 	nudges := paid(t, f, n)
 	if _, err := d.NewRaw("UPDATE deliveries SET channel = 'email', url = ''").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := newBook(f, p)
+	b := newBreakers(f, p)
 	return f, mailer(t, f, book, b, ch), b, nudges
 }
 
-func mailer(t *testing.T, f *paymenttest.Fixture, book *merchant.Book, b *breaker.Book, ch notify.Channel) *notify.Dispatcher {
+func mailer(t *testing.T, f *paymenttest.Fixture, book *merchant.Directory, b *breaker.Cache, ch notify.Channel) *notify.Dispatcher {
 	disp := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Book: func() *merchant.Book { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
+		DB: f.DB, Book: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
 		Breakers: b, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	t.Cleanup(func() { stop(disp, time.Second) })
@@ -151,8 +151,8 @@ func TestTwoNodesSendOneDigest(t *testing.T) {
 		m := *f.M1
 		m.Endpoints = []merchant.Endpoint{desk}
 		m.Settings.WaitsMS = []int64{1500} // all of a message are written long before that
-		book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
-		here, there := mailer(t, f, book, newBook(f, never), ch), mailer(t, f, book, newBook(f, never), ch)
+		book := merchant.NewDirectory([]*merchant.Merchant{&m}, nil)
+		here, there := mailer(t, f, book, newBreakers(f, never), ch), mailer(t, f, book, newBreakers(f, never), ch)
 		if _, err := d.NewRaw("UPDATE deliveries SET next_at = ?", d.Now()+time.Hour.Microseconds()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -21,10 +21,10 @@ const leaseMargin = 5 * time.Second
 // Options of a Dispatcher.
 type Options struct {
 	DB          *db.DB
-	Book        func() *merchant.Book // the current snapshot
+	Book        func() *merchant.Directory // the current snapshot
 	Channels    map[string]Channel
 	Nudger      *Nudger
-	Breakers    *breaker.Book
+	Breakers    *breaker.Cache
 	Concurrency int           // attempts in flight on this node
 	Timeout     time.Duration // the longest that any merchant's attempt may take
 	Log         *slog.Logger

@@ -73,10 +73,10 @@ func (c *fakeChannel) count() int {
 var never = breaker.Policy{Failures: 1 << 30, Open: time.Minute, Window: time.Minute}
 
 func dispatcher(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int) *notify.Dispatcher {
-	return dispatcherWith(t, f, ch, concurrency, breaker.NewBook(f.DB, func(int64) breaker.Policy { return never }))
+	return dispatcherWith(t, f, ch, concurrency, breaker.NewCache(f.DB, func(int64) breaker.Policy { return never }))
 }
 
-func dispatcherWith(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int, b *breaker.Book) *notify.Dispatcher {
+func dispatcherWith(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int, b *breaker.Cache) *notify.Dispatcher {
 	d := notify.NewDispatcher(notify.Options{
 		DB: f.DB, Breakers: b, Book: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch},
 		Nudger: f.Nudger, Concurrency: concurrency, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -365,7 +365,7 @@ func TestShutdownGivesTheAttemptBack(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000}})
 	started := make(chan struct{})
 	disp := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Book: f.Settings.Merchants, Nudger: f.Nudger, Breakers: breaker.NewBook(f.DB, func(int64) breaker.Policy { return never }), Concurrency: 5, Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		DB: f.DB, Book: f.Settings.Merchants, Nudger: f.Nudger, Breakers: breaker.NewCache(f.DB, func(int64) breaker.Policy { return never }), Concurrency: 5, Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Channels: map[string]notify.Channel{notify.Webhook: hanging{started}},
 	})
 	disp.Offer(paid(t, f, 1))

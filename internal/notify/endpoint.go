@@ -107,7 +107,7 @@ func (h *health) read() {
 	err := h.db.Read.NewRaw("SELECT owner_id, endpoint, failures, last_failed_at FROM endpoint_health"+
 		" WHERE failures > 0 AND last_failed_at IS NOT NULL ORDER BY last_failed_at DESC LIMIT ?", healthRows).Scan(ctx, &rows)
 	if err != nil {
-		h.log.Error("read the health of addresses", "error", db.Explain(err))
+		h.log.Error("read the health of addresses", "error", db.ErrorText(err))
 		return
 	}
 	failing := make(map[address]condition, len(rows))

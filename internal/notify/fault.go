@@ -117,7 +117,7 @@ func (s *sender) blockedHere(res Result) bool {
 	defer cancel()
 	others, err := s.o.DB.OthersReach(ctx)
 	if err != nil {
-		s.o.Log.Error("ask what other nodes reach", "error", db.Explain(err))
+		s.o.Log.Error("ask what other nodes reach", "error", db.ErrorText(err))
 	}
 	return others || err != nil
 }
@@ -129,7 +129,7 @@ func (s *sender) stepAside(l *load, endpoint string, cause Class, why string) wo
 	defer cancel()
 	all := l.all()
 	if err := release(ctx, s.o.DB, cause, why, s.o.DB.Now(), all...); err != nil {
-		s.o.Log.Error("release what cannot be sent here", "error", db.Explain(err))
+		s.o.Log.Error("release what cannot be sent here", "error", db.ErrorText(err))
 	}
 	s.faults.met(cause, why, endpoint, all)
 	s.forget(l.MerchantID) // what of it is left alone, the next look leaves out

@@ -16,10 +16,10 @@ import (
 // node is a dispatcher as one node has it: with its own settings and channels.
 type node struct {
 	*notify.Dispatcher
-	book atomic.Pointer[merchant.Book]
+	book atomic.Pointer[merchant.Directory]
 }
 
-func newNode(t *testing.T, f *paymenttest.Fixture, book *merchant.Book, channels map[string]notify.Channel) *node {
+func newNode(t *testing.T, f *paymenttest.Fixture, book *merchant.Directory, channels map[string]notify.Channel) *node {
 	n := &node{}
 	n.book.Store(book)
 	n.Dispatcher = notify.NewDispatcher(notify.Options{
@@ -31,11 +31,11 @@ func newNode(t *testing.T, f *paymenttest.Fixture, book *merchant.Book, channels
 }
 
 // changed is the fixture's m1 with another merchant's view of things.
-func changed(f *paymenttest.Fixture, change func(*merchant.Merchant)) *merchant.Book {
+func changed(f *paymenttest.Fixture, change func(*merchant.Merchant)) *merchant.Directory {
 	m := *f.M1
 	m.Endpoints = append([]merchant.Endpoint(nil), m.Endpoints...)
 	change(&m)
-	return merchant.NewBook([]*merchant.Merchant{&m}, nil)
+	return merchant.NewDirectory([]*merchant.Merchant{&m}, nil)
 }
 
 func locked(m *merchant.Merchant) { m.Secrets, m.Locked = nil, true }
@@ -69,18 +69,18 @@ func otherRanges(t *testing.T, d *db.DB, ranges string) {
 func TestOurOwnFaultCostsNoAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause notify.Class
-		here  func(t *testing.T, f *paymenttest.Fixture) (*merchant.Book, map[string]notify.Channel)
+		here  func(t *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel)
 	}{
-		"secrets that do not open": {notify.Locked, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Book, map[string]notify.Channel) {
+		"secrets that do not open": {notify.Locked, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel) {
 			return changed(f, locked), webhooks(&fakeChannel{})
 		}},
-		"an address whose secrets do not open": {notify.Locked, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Book, map[string]notify.Channel) {
+		"an address whose secrets do not open": {notify.Locked, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel) {
 			return changed(f, func(m *merchant.Merchant) { m.Endpoints[0].Locked = true }), webhooks(&fakeChannel{})
 		}},
-		"a channel that this build lacks": {notify.NoChannel, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Book, map[string]notify.Channel) {
+		"a channel that this build lacks": {notify.NoChannel, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel) {
 			return f.Settings.Merchants(), nil
 		}},
-		"an address that is blocked on this node": {notify.BlockedHere, func(t *testing.T, f *paymenttest.Fixture) (*merchant.Book, map[string]notify.Channel) {
+		"an address that is blocked on this node": {notify.BlockedHere, func(t *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel) {
 			otherRanges(t, f.DB, "10.0.0.0/8")
 			return f.Settings.Merchants(), webhooks(blocked())
 		}},

@@ -36,10 +36,10 @@ func TestWhoCannotBeToldIsNotParked(t *testing.T) {
 				changed := well
 				changed.Endpoints = slices.Clone(well.Endpoints)
 				change(&changed)
-				var book atomic.Pointer[merchant.Book]
-				book.Store(merchant.NewBook([]*merchant.Merchant{&well}, nil))
+				var book atomic.Pointer[merchant.Directory]
+				book.Store(merchant.NewDirectory([]*merchant.Merchant{&well}, nil))
 				nudges := paid(t, f, 8)
-				b := newBook(f, breaker.Policy{Failures: 1, Open: time.Hour, Window: time.Minute})
+				b := newBreakers(f, breaker.Policy{Failures: 1, Open: time.Hour, Window: time.Minute})
 				ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.BadStatus, Status: 500} }}
 				disp := crowdWith(t, f, book.Load, ch, 10, b)
 				disp.Offer(nudges)
@@ -50,7 +50,7 @@ func TestWhoCannotBeToldIsNotParked(t *testing.T) {
 				if ch.count() != sent {
 					t.Fatal("the breaker is open, but does not park")
 				}
-				book.Store(merchant.NewBook([]*merchant.Merchant{&changed}, nil))
+				book.Store(merchant.NewDirectory([]*merchant.Merchant{&changed}, nil))
 				until(t, "all stand on the desk", func() bool {
 					// A merchant that is disabled has the schedule of a day: time flies.
 					if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status = 'retry_wait'", d.Now()).Exec(t.Context()); err != nil {
@@ -80,7 +80,7 @@ func TestAnOrdersOwnAddressIsProtectedWhereAllOthersAreDisabled(t *testing.T) {
 		for i := range m.Endpoints {
 			m.Endpoints[i].Disabled = true
 		}
-		book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
+		book := merchant.NewDirectory([]*merchant.Merchant{&m}, nil)
 		nudges := paid(t, f, orders)
 		for i, n := range nudges {
 			own := "http://own.test/n"
@@ -92,7 +92,7 @@ func TestAnOrdersOwnAddressIsProtectedWhereAllOthersAreDisabled(t *testing.T) {
 			}
 		}
 		ch := &fakeChannel{answer: answer}
-		disp := crowdWith(t, f, func() *merchant.Book { return book }, ch, 10, newBook(f, breaker.Policy{Failures: 1, Open: open, Window: time.Minute}))
+		disp := crowdWith(t, f, func() *merchant.Directory { return book }, ch, 10, newBreakers(f, breaker.Policy{Failures: 1, Open: open, Window: time.Minute}))
 		return f, ch, disp, func() { disp.Pull([]int64{m.ID}) }
 	}
 	refused := notify.Result{Class: notify.BadStatus, Status: 500}
@@ -156,7 +156,7 @@ func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
 				}
 				return notify.Result{Class: notify.OK, Status: 200}
 			}}
-			b := newBook(f, breaker.Policy{Failures: 5, Open: time.Hour, Window: time.Minute})
+			b := newBreakers(f, breaker.Policy{Failures: 5, Open: time.Hour, Window: time.Minute})
 			disp := dispatcherWith(t, f, ch, 10, b)
 			disp.Offer(nudges)
 			if parks {

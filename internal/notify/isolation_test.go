@@ -21,12 +21,12 @@ import (
 // strict opens after three failures in a row, for a moment.
 var strict = breaker.Policy{Failures: 3, Open: 400 * time.Millisecond, Window: time.Minute}
 
-func newBook(f *paymenttest.Fixture, p breaker.Policy) *breaker.Book {
-	return breaker.NewBook(f.DB, func(int64) breaker.Policy { return p })
+func newBreakers(f *paymenttest.Fixture, p breaker.Policy) *breaker.Cache {
+	return breaker.NewCache(f.DB, func(int64) breaker.Policy { return p })
 }
 
 // tick does what the clock does each second, faster.
-func tick(t testing.TB, f *paymenttest.Fixture, b *breaker.Book, d *notify.Dispatcher) {
+func tick(t testing.TB, f *paymenttest.Fixture, b *breaker.Cache, d *notify.Dispatcher) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -59,7 +59,7 @@ func TestOpenBreakerParksProbesAndReleases(t *testing.T) {
 			}
 			return notify.Result{Class: notify.BadStatus, Status: 500}
 		}}
-		b := newBook(f, strict)
+		b := newBreakers(f, strict)
 		disp := dispatcherWith(t, f, ch, 50, b)
 		tick(t, f, b, disp)
 		disp.Offer(paid(t, f, 30))
@@ -77,7 +77,7 @@ func TestOpenBreakerParksProbesAndReleases(t *testing.T) {
 		if spent := f.Count(t, "SELECT sum(attempts) FROM deliveries") - before; spent > probes {
 			t.Errorf("%d attempts while it was open, %d probes: waiting must cost none", spent, probes)
 		}
-		due, err := notify.Overdue(t.Context(), f.DB, notify.MerchantsParked(b, merchant.NewBook([]*merchant.Merchant{f.M1}, nil)))
+		due, err := notify.Overdue(t.Context(), f.DB, notify.MerchantsParked(b, merchant.NewDirectory([]*merchant.Merchant{f.M1}, nil)))
 		if err != nil || due.Count != 0 {
 			t.Errorf("%d of the parked count as late, %v", due.Count, err)
 		}
@@ -118,7 +118,7 @@ func TestOneNodeOpensTheOtherParks(t *testing.T) {
 		other := &fakeChannel{}
 		p := strict
 		p.Open = time.Hour
-		b1, b2 := newBook(f, p), newBook(f, p)
+		b1, b2 := newBreakers(f, p), newBreakers(f, p)
 		one, two := dispatcherWith(t, f, failing, 50, b1), dispatcherWith(t, f, other, 50, b2)
 		one.Offer(paid(t, f, 5))
 		until(t, "the first node opens it", func() bool { return b1.Of(f.M1.ID).Tripped() })
@@ -140,7 +140,7 @@ func TestRateLimitSpreadsAttempts(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
 	limited := *f.M1
 	limited.Settings.RatePerSecond = 20
-	book := merchant.NewBook([]*merchant.Merchant{&limited}, nil)
+	book := merchant.NewDirectory([]*merchant.Merchant{&limited}, nil)
 	ch := &fakeChannel{}
 	disp := crowd(t, f, book, ch, 50, never)
 	disp.Offer(paid(t, f, 40))
@@ -151,11 +151,11 @@ func TestRateLimitSpreadsAttempts(t *testing.T) {
 	f.Want(t, 40, "SELECT sum(attempts) FROM deliveries")
 }
 
-func crowd(t testing.TB, f *paymenttest.Fixture, book *merchant.Book, ch notify.Channel, slots int, p breaker.Policy) *notify.Dispatcher {
-	return crowdWith(t, f, func() *merchant.Book { return book }, ch, slots, newBook(f, p))
+func crowd(t testing.TB, f *paymenttest.Fixture, book *merchant.Directory, ch notify.Channel, slots int, p breaker.Policy) *notify.Dispatcher {
+	return crowdWith(t, f, func() *merchant.Directory { return book }, ch, slots, newBreakers(f, p))
 }
 
-func crowdWith(t testing.TB, f *paymenttest.Fixture, book func() *merchant.Book, ch notify.Channel, slots int, b *breaker.Book) *notify.Dispatcher {
+func crowdWith(t testing.TB, f *paymenttest.Fixture, book func() *merchant.Directory, ch notify.Channel, slots int, b *breaker.Cache) *notify.Dispatcher {
 	d := notify.NewDispatcher(notify.Options{
 		DB: f.DB, Book: book, Channels: map[string]notify.Channel{notify.Webhook: ch}, Nudger: f.Nudger,
 		Breakers: b, Concurrency: slots, Timeout: 10 * time.Second,
@@ -187,7 +187,7 @@ func TestMostMerchantsHangAndTheOthersAreTold(t *testing.T) {
 	}
 	ch := &hangingBut{url: "http://j.test/n", end: make(chan struct{})}
 	t.Cleanup(func() { close(ch.end) })
-	disp := crowd(t, f, merchant.NewBook(merchants, nil), ch, 50, never)
+	disp := crowd(t, f, merchant.NewDirectory(merchants, nil), ch, 50, never)
 	// The hanging ones come first: the tenth merchant is the last.
 	slices.SortStableFunc(nudges, func(a, b queue.Nudge) int { return int(a.Merchant - b.Merchant) })
 	disp.Offer(nudges)
@@ -325,7 +325,7 @@ func TestADeadAddressDoesNotHoldUpWhatCanBeTold(t *testing.T) {
 		for _, id := range of {
 			gone.Store(id, true)
 		}
-		b := newBook(f, strict)
+		b := newBreakers(f, strict)
 		disp := dispatcherWith(t, f, ch, 50, b)
 		tick(t, f, b, disp)
 		disp.Offer(dead)

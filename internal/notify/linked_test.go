@@ -41,7 +41,7 @@ func (l *line) Send(context.Context, notify.Message) notify.Result {
 
 func nodeWith(t *testing.T, f *paymenttest.Fixture, l *line, change ...func(*notify.Options)) *notify.Dispatcher {
 	o := notify.Options{
-		DB: f.DB, Breakers: breaker.NewBook(f.DB, func(int64) breaker.Policy { return never }), Book: f.Settings.Merchants,
+		DB: f.DB, Breakers: breaker.NewCache(f.DB, func(int64) breaker.Policy { return never }), Book: f.Settings.Merchants,
 		Channels: map[string]notify.Channel{notify.Websocket: l, notify.Webhook: l}, Nudger: f.Nudger, Concurrency: 10, Timeout: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -145,7 +145,7 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		m := *f.M1
 		m.Endpoints = []merchant.Endpoint{{Name: "line", Channel: notify.Websocket, URL: "websocket:", Weight: 1}}
-		book := merchant.NewBook([]*merchant.Merchant{&m}, nil)
+		book := merchant.NewDirectory([]*merchant.Merchant{&m}, nil)
 		paid(t, f, 1)
 		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', next_at = ?", d.Now()-10*time.Minute.Microseconds()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -155,12 +155,12 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 			t.Fatal(err)
 		}
 		node := func(l *line) *notify.Dispatcher {
-			b := newBook(f, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute})
+			b := newBreakers(f, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute})
 			if err := b.Refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			n := notify.NewDispatcher(notify.Options{
-				DB: d, Breakers: b, Book: func() *merchant.Book { return book }, Channels: map[string]notify.Channel{notify.Websocket: l},
+				DB: d, Breakers: b, Book: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Websocket: l},
 				Nudger: f.Nudger, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 			})
 			t.Cleanup(func() { stop(n, 5*time.Second) })

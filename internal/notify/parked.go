@@ -17,17 +17,17 @@ import (
 // closed. Who cannot be notified at all needs no protection: its attempts end here,
 // without a call, and then on the desk, instead of being parked for as long as
 // there are probes. What a person opened stays so.
-func IsParked(b *breaker.Book, merchants *merchant.Book, merchantID int64) bool {
+func IsParked(b *breaker.Cache, merchants *merchant.Directory, merchantID int64) bool {
 	return parks(b.Of(merchantID), merchants, merchantID)
 }
 
-func parks(r *breaker.Row, merchants *merchant.Book, merchantID int64) bool {
+func parks(r *breaker.Row, merchants *merchant.Directory, merchantID int64) bool {
 	return r.Tripped() && (r.ByHand || canBeNotified(merchants.ByID(merchantID)))
 }
 
 // Waits says whether a delivery that is due waits for the breaker: what goes to an
 // order's own address does so also where nothing else of the merchant's is parked.
-func Waits(r *breaker.Row, merchants *merchant.Book, x *Delivery) bool {
+func Waits(r *breaker.Row, merchants *merchant.Directory, x *Delivery) bool {
 	return r.Tripped() && (x.URL != "" || parks(r, merchants, x.MerchantID))
 }
 
@@ -41,7 +41,7 @@ func canBeNotified(m *merchant.Merchant) bool {
 }
 
 // MerchantsParked are the merchants whose notifications are parked.
-func MerchantsParked(b *breaker.Book, merchants *merchant.Book) []int64 {
+func MerchantsParked(b *breaker.Cache, merchants *merchant.Directory) []int64 {
 	var ids []int64
 	for id := range b.All() {
 		if IsParked(b, merchants, id) {
@@ -92,13 +92,13 @@ func ParkedSums(ctx context.Context, d *db.DB, merchantID int64) (sums []report.
 // may be lost: the tick probes too.
 type Waker struct {
 	db     *db.DB
-	book   *breaker.Book
+	book   *breaker.Cache
 	tasks  Tasks
 	nudged map[int64]int64 // generation by merchant
 }
 
 // NewWaker makes a Waker.
-func NewWaker(d *db.DB, b *breaker.Book, tasks Tasks) *Waker {
+func NewWaker(d *db.DB, b *breaker.Cache, tasks Tasks) *Waker {
 	return &Waker{db: d, book: b, tasks: tasks, nudged: map[int64]int64{}}
 }
 

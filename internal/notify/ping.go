@@ -316,6 +316,6 @@ func (d *Dispatcher) sendPing(ctx context.Context, c claimed) {
 		return w.Exec(ctx)
 	})
 	if err != nil && !errors.Is(err, db.ErrStale) { // stale: nobody waits any more
-		d.o.Log.Error("answer a ping", "notification", c.publicID(), "error", db.Explain(err))
+		d.o.Log.Error("answer a ping", "notification", c.publicID(), "error", db.ErrorText(err))
 	}
 }

@@ -44,9 +44,9 @@ func eachSwitchboard(t *testing.T, test func(t *testing.T, s *switchboard)) {
 
 // node is one that ticks until the test is over.
 func (s *switchboard) node(line notify.Channel) {
-	book := merchant.NewBook([]*merchant.Merchant{&s.m}, nil)
+	book := merchant.NewDirectory([]*merchant.Merchant{&s.m}, nil)
 	d := notify.NewDispatcher(notify.Options{
-		DB: s.DB, Breakers: breaker.NewBook(s.DB, func(int64) breaker.Policy { return never }), Book: func() *merchant.Book { return book },
+		DB: s.DB, Breakers: breaker.NewCache(s.DB, func(int64) breaker.Policy { return never }), Book: func() *merchant.Directory { return book },
 		Channels: map[string]notify.Channel{notify.Websocket: line}, Nudger: s.Nudger, Concurrency: 10, Timeout: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(testOut{s.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

@@ -19,7 +19,7 @@ import (
 type wanted struct {
 	*paymenttest.Fixture
 	t           *testing.T
-	here, there *breaker.Book
+	here, there *breaker.Cache
 	ch          *fakeChannel
 	says        atomic.Pointer[func(int, notify.Message) notify.Result]
 	ids         []int64 // of the deliveries, oldest first
@@ -28,7 +28,7 @@ type wanted struct {
 func newWanted(t *testing.T, d *db.DB) *wanted {
 	f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{3_600_000, 3_600_000, 3_600_000, 3_600_000}})
 	p := breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute}
-	w := &wanted{Fixture: f, t: t, here: newBook(f, p), there: newBook(f, p)}
+	w := &wanted{Fixture: f, t: t, here: newBreakers(f, p), there: newBreakers(f, p)}
 	w.answer(func(int, notify.Message) notify.Result { return notify.Result{Class: notify.BadStatus, Status: 500} })
 	w.ch = &fakeChannel{answer: func(n int, m notify.Message) notify.Result { return (*w.says.Load())(n, m) }}
 	disp := dispatcherWith(t, f, w.ch, 10, w.there)
@@ -142,7 +142,7 @@ func TestAWantedProbeIsLeasedAndItsLeaseEnds(t *testing.T) {
 func TestWhatWasWantedInAnEarlierGenerationSaysNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
-		b := newBook(f, strict)
+		b := newBreakers(f, strict)
 		for _, q := range []string{
 			"INSERT INTO breakers (merchant_id, state, generation, probe_until, updated_at) VALUES (1, 'half_open', 4, 9223372036854775807, 1)",
 			"INSERT INTO breaker_probes (merchant_id, generation, delivery_id) VALUES (1, 3, 77)",
@@ -164,14 +164,14 @@ func TestWhatWasWantedInAnEarlierGenerationSaysNothing(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE breaker_probes SET generation = 4").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if g := newBook(f, strict); g.Refresh(t.Context()) != nil || g.Gate(1).Delivery != 77 {
+		if g := newBreakers(f, strict); g.Refresh(t.Context()) != nil || g.Gate(1).Delivery != 77 {
 			t.Errorf("%+v: this test tests nothing", g.Gate(1))
 		}
 		// One that has leased it for itself sends what it likes.
 		if _, err := d.NewRaw("UPDATE breakers SET probe_owner = 9").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if g := newBook(f, strict); g.Refresh(t.Context()) != nil || g.Gate(1).Probe {
+		if g := newBreakers(f, strict); g.Refresh(t.Context()) != nil || g.Gate(1).Probe {
 			t.Errorf("%+v", g.Gate(1))
 		}
 	})

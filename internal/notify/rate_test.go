@@ -14,14 +14,14 @@ import (
 
 // rated is a dispatcher for m1 alone, whose rate the returned function sets.
 func rated(t *testing.T, f *paymenttest.Fixture, ch notify.Channel, perSecond float64) (*notify.Dispatcher, func(float64)) {
-	var book atomic.Pointer[merchant.Book]
+	var book atomic.Pointer[merchant.Directory]
 	set := func(perSecond float64) {
 		m := *f.M1
 		m.Settings.RatePerSecond = perSecond
-		book.Store(merchant.NewBook([]*merchant.Merchant{&m}, nil))
+		book.Store(merchant.NewDirectory([]*merchant.Merchant{&m}, nil))
 	}
 	set(perSecond)
-	return crowdWith(t, f, book.Load, ch, 50, newBook(f, never)), set
+	return crowdWith(t, f, book.Load, ch, 50, newBreakers(f, never)), set
 }
 
 // others puts n more living processes beside this one, of a program that does not
@@ -125,8 +125,8 @@ func TestAMerchantsOwnBurstReturnsAfterARelease(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		m := *f.M1
 		m.Settings.RatePerSecond = 10
-		b := newBook(f, never)
-		disp := crowdWith(t, f, func() *merchant.Book { return merchant.NewBook([]*merchant.Merchant{&m}, nil) }, &fakeChannel{}, 50, b)
+		b := newBreakers(f, never)
+		disp := crowdWith(t, f, func() *merchant.Directory { return merchant.NewDirectory([]*merchant.Merchant{&m}, nil) }, &fakeChannel{}, 50, b)
 		for i, query := range []string{
 			"INSERT INTO breakers (merchant_id, state, cause, changed_at, updated_at) VALUES (?0, 'closed', 'probe_taken', ?1, ?1)",
 			"UPDATE breakers SET changed_at = 0, updated_at = ?1 WHERE merchant_id = ?0",

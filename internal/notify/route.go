@@ -46,7 +46,7 @@ func (r Route) delivery(f *Fact, now int64) Delivery {
 // the subscribers that follow it. own is the order's own address, which
 // stands in for the merchant's webhook addresses. A merchant that is unknown to
 // this node is tried: the row must not be lost to a stale snapshot.
-func Routes(book *merchant.Book, merchantID int64, event, own string) []Route {
+func Routes(book *merchant.Directory, merchantID int64, event, own string) []Route {
 	m := book.ByID(merchantID)
 	if m == nil {
 		return []Route{{To: recipient.Of(merchantID, false), Channel: Webhook, URL: own}}

@@ -25,7 +25,7 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 		ch := newHosts()
 		disp := notify.NewDispatcher(notify.Options{
 			DB: d, Book: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch, "bus": ch}, Nudger: f.Nudger,
-			Breakers: newBook(f, never), Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
+			Breakers: newBreakers(f, never), Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		})
 		t.Cleanup(func() { stop(disp, 5*time.Second) })
 		repair := func(table string, s merchant.Settings) {

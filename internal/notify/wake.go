@@ -7,9 +7,9 @@ import (
 	"backstop/internal/base/db"
 )
 
-// wakeMost bounds how many waiting notifications one connection releases at once;
+// maxWake bounds how many waiting notifications one connection releases at once;
 // what is more comes at its own time, or with the next connection.
-const wakeMost = 1000
+const maxWake = 1000
 
 // Wake makes a merchant's notifications due that wait only because it was not
 // connected, and says how many. Those that wait for another reason keep their
@@ -20,7 +20,7 @@ func Wake(ctx context.Context, d *db.DB, merchantID int64) (int64, error) {
 		now := d.Now()
 		res, err := tx.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (SELECT id FROM deliveries WHERE merchant_id = ? AND next_at > ?"+
 			" AND status = ? AND last_class = ? ORDER BY next_at LIMIT ?) AND status = ?",
-			now, merchantID, now, RetryWait, NotConnected, wakeMost, RetryWait).Exec(ctx)
+			now, merchantID, now, RetryWait, NotConnected, maxWake, RetryWait).Exec(ctx)
 		if err != nil {
 			return err
 		}

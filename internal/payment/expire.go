@@ -38,7 +38,7 @@ func (p *Processor) Expire(ctx context.Context) (moved int, err error) {
 			// stream of payments cannot starve the timeouts of other orders.
 			n, err = p.expire(ctx, p.due(1))
 		}
-		if err != nil && !db.IsConflict(err) && !db.IsAway(err) && ctx.Err() == nil {
+		if err != nil && !db.IsConflict(err) && !db.IsUnavailable(err) && ctx.Err() == nil {
 			n, err = p.expireEach(ctx)
 			stuck = cmp.Or(stuck, err)
 			err = nil

@@ -42,7 +42,7 @@ func (e *FieldError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Pr
 type Options struct {
 	DB       *db.DB
 	Settings *settings.Store
-	Ledger   *ledger.Book
+	Ledger   *ledger.Ledger
 	Nudger   *notify.Nudger
 	// Here is the dispatcher of this process, nil where it has none.
 	Here *notify.Dispatcher

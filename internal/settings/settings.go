@@ -47,7 +47,7 @@ type SupplierRow struct {
 type Snapshot struct {
 	Version   int64
 	Suppliers *supplier.Registry
-	Merchants *merchant.Book
+	Merchants *merchant.Directory
 }
 
 // Unreadable names the suppliers, merchants and subscriptions whose rows cannot be used
@@ -80,7 +80,7 @@ type Store struct {
 // NewStore returns a Store with an empty snapshot; call Refresh.
 func NewStore(d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, log *slog.Logger) *Store {
 	s := &Store{db: d, kinds: kinds, keys: keys, log: log}
-	s.current.Store(&Snapshot{Merchants: merchant.NewBook(nil, nil)})
+	s.current.Store(&Snapshot{Merchants: merchant.NewDirectory(nil, nil)})
 	return s
 }
 
@@ -88,7 +88,7 @@ func NewStore(d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, log *slog.Logg
 func (s *Store) Current() *Snapshot { return s.current.Load() }
 
 // Merchants is the current book of merchants.
-func (s *Store) Merchants() *merchant.Book { return s.Current().Merchants }
+func (s *Store) Merchants() *merchant.Directory { return s.Current().Merchants }
 
 // Refresh reads the version row and, where it has moved, everything.
 // Call it at least every second, and on a miss.
@@ -190,7 +190,7 @@ func SecretPlace(code string) seal.Place {
 
 // merchants loads all merchants. One whose row cannot be read is marked and logged: the
 // others must go on.
-func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Book, error) {
+func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, error) {
 	rows, unread, err := readRows[merchant.Row](ctx, q, MerchantsTable)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Book, error
 	if err != nil {
 		return nil, err
 	}
-	return merchant.NewBook(append(all, house...), hashes), nil
+	return merchant.NewDirectory(append(all, house...), hashes), nil
 }
 
 // read fills in how a recipient is notified. What else of its row cannot be read is in

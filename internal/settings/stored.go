@@ -25,7 +25,7 @@ type Env struct {
 	DB     *db.DB
 	Keys   *seal.Keyring
 	Kinds  supplier.Kinds
-	Ledger *ledger.Book
+	Ledger *ledger.Ledger
 	// CheckURL says whether a notification may be sent to an address at all.
 	CheckURL func(string) error
 	// Channels are the ways to reach somebody beside webhooks, by name: each says

@@ -101,7 +101,7 @@ func parseHop(hop string) (netip.Addr, error) {
 		addr, err = netip.ParseAddr(hop)
 	}
 	if err != nil || addr.Zone() != "" && !addr.IsLinkLocalUnicast() {
-		return netip.Addr{}, badForwarded{forwardedHop.Say(strconv.Quote(textlimit.Clip(hop, nameMost)))}
+		return netip.Addr{}, badForwarded{forwardedHop.Say(strconv.Quote(textlimit.Clip(hop, maxName)))}
 	}
 	return plain(addr), nil
 }

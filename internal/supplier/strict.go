@@ -92,7 +92,7 @@ func knownFields(raw json.RawMessage, into reflect.Type, path string) error {
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		field, ok := known[name]
 		if !ok {
-			return &FieldError{Field: path + textlimit.Clip(name, nameMost), Problem: "unknown field; known are " + strings.Join(names, ", ")}
+			return &FieldError{Field: path + textlimit.Clip(name, maxName), Problem: "unknown field; known are " + strings.Join(names, ", ")}
 		}
 		if err := knownFields(got[name], field, path+name+"."); err != nil {
 			return err
@@ -117,5 +117,5 @@ func jsonWord(t reflect.Type) string {
 	}
 }
 
-// nameMost keeps a hostile name from filling a log line.
-const nameMost = 40
+// maxName keeps a hostile name from filling a log line.
+const maxName = 40

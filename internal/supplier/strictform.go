@@ -48,7 +48,7 @@ func ParseForm(raw string) (map[string]string, error) {
 			return nil, RefuseMalformed(oddName)
 		}
 		if _, twice := fields[name]; twice {
-			return nil, RefuseMalformed(nameTwice, strconv.Quote(textlimit.Clip(name, nameMost)))
+			return nil, RefuseMalformed(nameTwice, strconv.Quote(textlimit.Clip(name, maxName)))
 		}
 		if len(fields) == MaxFields {
 			return nil, RefuseMalformed(tooManyFields, MaxFields)

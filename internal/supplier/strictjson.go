@@ -32,7 +32,7 @@ func DecodeJSON(raw []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		return RefuseMalformed(jsonType, textlimit.Clip(wrong.Value, nameMost), strconv.Quote(textlimit.Clip(wrong.Field, nameMost)))
+		return RefuseMalformed(jsonType, textlimit.Clip(wrong.Value, maxName), strconv.Quote(textlimit.Clip(wrong.Field, maxName)))
 	default:
 		return RefuseMalformed(jsonForm)
 	}
@@ -91,7 +91,7 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 		return nil
 	}
 	if depth > MaxDepth {
-		return &flaw{textlimit.Clip(path, nameMost), tooDeep}
+		return &flaw{textlimit.Clip(path, maxName), tooDeep}
 	}
 	seen := map[string]bool{}
 	for d.More() {
@@ -125,12 +125,12 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 // join bounds the path: it is only for people, and names come from outside.
 func join(path, name string) string {
 	if path == "" {
-		return textlimit.Clip(name, nameMost)
+		return textlimit.Clip(name, maxName)
 	}
 	if len(path) > 120 {
 		return path
 	}
-	return path + "." + textlimit.Clip(name, nameMost)
+	return path + "." + textlimit.Clip(name, maxName)
 }
 
 // fold maps all cases of a letter to one, as encoding/json does when it looks

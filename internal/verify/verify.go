@@ -181,7 +181,7 @@ func (r *run) acts(ctx context.Context, i *Invariant) error {
 // parked are the merchants whose notifications are parked, and 0, which is nobody:
 // a list of values must not be empty. That rests on no secret: none is opened.
 func (r *run) parked(ctx context.Context) ([]int64, error) {
-	breakers := breaker.NewBook(r.db, nil)
+	breakers := breaker.NewCache(r.db, nil)
 	if err := breakers.Refresh(ctx); err != nil {
 		return nil, err
 	}

@@ -24,8 +24,8 @@ import (
 
 // Limits of the live updates.
 const (
-	// liveMost is how many consoles one node keeps current.
-	liveMost = 500
+	// maxLive is how many consoles one node keeps current.
+	maxLive = 500
 	// liveEach is how many of them one person may have open.
 	liveEach = 20
 	// liveEvery is the least time between two frames of one console.
@@ -108,7 +108,7 @@ func (l *live) join(li *listener, seen string) bool {
 			mine++
 		}
 	}
-	if l.closed || len(l.listeners) >= liveMost || mine >= liveEach {
+	if l.closed || len(l.listeners) >= maxLive || mine >= liveEach {
 		return false
 	}
 	if boot, number, ok := strings.Cut(seen, "-"); ok && boot == l.boot {
@@ -184,7 +184,7 @@ func (l *live) round(all []*listener) {
 	}
 	for key, t := range wanted {
 		if err := l.draw(key, t); err != nil {
-			l.s.Log.Warn("draw a live panel", "panel", t.name, "error", db.Explain(err))
+			l.s.Log.Warn("draw a live panel", "panel", t.name, "error", db.ErrorText(err))
 		}
 	}
 	for _, li := range all {

@@ -100,7 +100,7 @@ func (w *waiting) add(i int) {
 
 // node is another node that sends. It knows of the acts of people by its ticks only.
 func (w *waiting) node() {
-	book := breaker.NewBook(w.DB, func(int64) breaker.Policy { return breaker.Policy{Failures: 3, Open: openFor, Window: time.Minute} })
+	book := breaker.NewCache(w.DB, func(int64) breaker.Policy { return breaker.Policy{Failures: 3, Open: openFor, Window: time.Minute} })
 	channel := webhook.New(egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))
 	log := slog.New(slog.DiscardHandler)
 	disp := notify.NewDispatcher(notify.Options{
@@ -116,7 +116,7 @@ func (w *waiting) node() {
 				return
 			case <-time.After(50 * time.Millisecond):
 			}
-			for _, b := range []*breaker.Book{book, w.Breakers} {
+			for _, b := range []*breaker.Cache{book, w.Breakers} {
 				if err := b.Refresh(context.Background()); err != nil {
 					w.t.Error(err)
 				}

@@ -171,7 +171,7 @@ func OpenOn(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ
 	o := web.Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.Sender, Payments: h.Till,
 		Texts:   text.Join(&supplier.Texts, &callback.Texts, &payment.Texts),
-		Version: "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: h.Hub, Breakers: breaker.NewBook(d, breakerPolicy),
+		Version: "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: h.Hub, Breakers: breaker.NewCache(d, breakerPolicy),
 		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
 	}
 	h.register(t, &o)

@@ -15,7 +15,7 @@ import (
 // call its operator.
 func TestAwayIsKnownFromAMistake(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		if _, err := d.ExecContext(t.Context(), "NOT SQL"); err == nil || db.IsAway(err) {
+		if _, err := d.ExecContext(t.Context(), "NOT SQL"); err == nil || db.IsUnavailable(err) {
 			t.Errorf("a mistake: %v", err)
 		}
 		if !d.IsPostgres() {
@@ -23,7 +23,7 @@ func TestAwayIsKnownFromAMistake(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := d.ExecContext(t.Context(), "CREATE TABLE more AS SELECT hex(randomblob(100000)) AS x")
-			if err == nil || !db.IsAway(err) {
+			if err == nil || !db.IsUnavailable(err) {
 				t.Errorf("the disk is full: %v", err)
 			}
 			return
@@ -33,10 +33,10 @@ func TestAwayIsKnownFromAMistake(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = conn.Close(t.Context())
-		if _, err := conn.Exec(t.Context(), "SELECT 1"); err == nil || !db.IsAway(err) {
+		if _, err := conn.Exec(t.Context(), "SELECT 1"); err == nil || !db.IsUnavailable(err) {
 			t.Errorf("a connection that is known to be dead: %v", err)
 		}
-		if _, err := d.ExecContext(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())"); !db.IsAway(err) {
+		if _, err := d.ExecContext(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())"); !db.IsUnavailable(err) {
 			t.Errorf("ended by the server: %v", err)
 		}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +45,7 @@ func TestAwayIsKnownFromAMistake(t *testing.T) {
 		}
 		_ = l.Close()
 		nobody := url.URL{Scheme: "postgres", Host: l.Addr().String(), User: url.User("x")}
-		if _, err := db.Open(t.Context(), db.Options{URL: nobody.String()}); !db.IsAway(err) {
+		if _, err := db.Open(t.Context(), db.Options{URL: nobody.String()}); !db.IsUnavailable(err) {
 			t.Errorf("nobody listens: %v", err)
 		}
 	})

@@ -161,10 +161,10 @@ func IsConflict(err error) bool {
 	return false
 }
 
-// IsAway says that the database could not be reached, left in the middle of the
+// IsUnavailable says that the database could not be reached, left in the middle of the
 // work, or takes no writes for now (a standby, a full disk). Of a commit that was
 // under way this says nothing; see ErrCommitUnknown.
-func IsAway(err error) bool {
+func IsUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
 	var network net.Error
@@ -185,8 +185,8 @@ func IsAway(err error) bool {
 	}
 }
 
-// Explain shortens a database error for people; it may be stored and shown.
-func Explain(err error) string {
+// ErrorText shortens a database error for people; it may be stored and shown.
+func ErrorText(err error) string {
 	s := strings.ReplaceAll(err.Error(), "\n", " ")
 	if len(s) > 300 {
 		s = s[:300] + "…"

@@ -38,7 +38,7 @@ func Kind(err error) string {
 		return "the certificate of the database is not trusted"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "the database does not answer in time"
-	case IsAway(err):
+	case IsUnavailable(err):
 		return "the database cannot be reached"
 	}
 	return failed

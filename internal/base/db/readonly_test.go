@@ -34,7 +34,7 @@ func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
 		if err := d.Writable(t.Context()); err == nil {
 			t.Error("it says that it takes writes")
 		}
-		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsAway(err) {
+		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsUnavailable(err) {
 			t.Errorf("a write ends with %v", err)
 		}
 		if _, err := d.Migrate(t.Context(), migrations.Files); err == nil || !strings.Contains(err.Error(), "must name the primary") {
@@ -46,7 +46,7 @@ func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
 		if _, err := d.ExecContext(t.Context(), "PRAGMA query_only = 1"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsAway(err) {
+		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsUnavailable(err) {
 			t.Errorf("a write ends with %v", err)
 		}
 		if _, err := d.ExecContext(t.Context(), "PRAGMA query_only = 0"); err != nil {

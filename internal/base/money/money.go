@@ -58,7 +58,7 @@ func ParseMajor(text, currency string) (int64, error) {
 	}
 	whole, frac, dotted := strings.Cut(text, ".")
 	if !digits(whole) || dotted && !digits(frac) || len(frac) > exp || len(whole) > 16 || leadingZero(whole) {
-		return 0, fmt.Errorf("%w: %q (%s takes at most %d digits behind the dot)", ErrForm, textlimit.Clip(text, shownMost), currency, exp)
+		return 0, fmt.Errorf("%w: %q (%s takes at most %d digits behind the dot)", ErrForm, textlimit.Clip(text, maxShown), currency, exp)
 	}
 	return bounded(whole+frac+strings.Repeat("0", exp-len(frac)), text)
 }
@@ -88,7 +88,7 @@ func Sums(text string) map[int64][]string {
 // strict as ParseMajor's.
 func ParseMinor(text string) (int64, error) {
 	if !digits(text) || len(text) > 19 || leadingZero(text) {
-		return 0, fmt.Errorf("%w: %q", ErrForm, textlimit.Clip(text, shownMost))
+		return 0, fmt.Errorf("%w: %q", ErrForm, textlimit.Clip(text, maxShown))
 	}
 	return bounded(text, text)
 }
@@ -116,7 +116,7 @@ func Format(minor int64, currency string) string {
 func bounded(number, text string) (int64, error) {
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n > MaxMinor {
-		return 0, fmt.Errorf("%w: %q is larger than we accept", ErrForm, textlimit.Clip(text, shownMost))
+		return 0, fmt.Errorf("%w: %q is larger than we accept", ErrForm, textlimit.Clip(text, maxShown))
 	}
 	return n, nil
 }
@@ -136,5 +136,5 @@ func digits(s string) bool {
 // leadingZero tells "00.10" and "007" from "0.10" and "0".
 func leadingZero(whole string) bool { return len(whole) > 1 && whole[0] == '0' }
 
-// shownMost is how much of a wrong amount an error shows, in bytes.
-const shownMost = 32
+// maxShown is how much of a wrong amount an error shows, in bytes.
+const maxShown = 32

@@ -154,13 +154,13 @@ func (s *Span) Parent() string {
 	return c["traceparent"]
 }
 
-// textMost bounds what comes from outside.
-const textMost = 128
+// maxText bounds what comes from outside.
+const maxText = 128
 
 // Set says something of the span; it must be neither secret nor personal.
 func (s *Span) Set(key, value string) {
 	if s != nil && value != "" {
-		s.span.SetAttributes(attribute.String(key, textlimit.Cut(textlimit.Storable(value), textMost)))
+		s.span.SetAttributes(attribute.String(key, textlimit.Cut(textlimit.Storable(value), maxText)))
 	}
 }
 

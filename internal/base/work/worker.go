@@ -223,7 +223,7 @@ func (w *Worker[T, R]) refill(lane int64) {
 	defer cancel()
 	jobs, err := w.o.Source.Due(ctx, lane, w.o.DB.Now(), PageSize)
 	if err != nil {
-		w.o.Log.Error("read due jobs", "lane", lane, "error", db.Explain(err))
+		w.o.Log.Error("read due jobs", "lane", lane, "error", db.ErrorText(err))
 	}
 	w.o.Slots.Refilled(w.o.DB.Now(), lane, jobs, len(jobs) == PageSize)
 	w.pump()
@@ -265,7 +265,7 @@ func (w *Worker[T, R]) claim(batch []Slot) {
 	l := w.lease()
 	all, err := w.o.Source.Claim(ctx, batch, l)
 	if err != nil {
-		w.o.Log.Error("claim jobs", "error", db.Explain(err))
+		w.o.Log.Error("claim jobs", "error", db.ErrorText(err))
 	}
 	got := make(map[int64]bool, len(all))
 	for _, c := range all {
@@ -330,7 +330,7 @@ func (w *Worker[T, R]) untried(c Claimed[T], at int64) {
 		ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 		defer cancel()
 		if err := w.o.Source.Release(ctx, c.Row, at); err != nil {
-			w.o.Log.Error("release a claim", "error", db.Explain(err))
+			w.o.Log.Error("release a claim", "error", db.ErrorText(err))
 		}
 	}
 	w.o.Slots.Return(w.o.DB.Now(), c.Slot, true)
@@ -357,7 +357,7 @@ func (w *Worker[T, R]) writeOne(id int64, r R) {
 			return
 		}
 		if try == writeTries-1 {
-			w.o.Log.Error("write the result of a job", "job", id, "error", db.Explain(err))
+			w.o.Log.Error("write the result of a job", "job", id, "error", db.ErrorText(err))
 			return
 		}
 		time.Sleep(time.Duration(try+1) * 100 * time.Millisecond)

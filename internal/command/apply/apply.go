@@ -33,7 +33,7 @@ type Env struct {
 	DB     *db.DB
 	Keys   *seal.Keyring
 	Kinds  supplier.Kinds
-	Ledger *ledger.Book
+	Ledger *ledger.Ledger
 	// CheckURL, Channels and Credentials are those of settings.Env.
 	CheckURL    func(string) error
 	Channels    map[string]func(url string) error

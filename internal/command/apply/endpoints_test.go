@@ -145,7 +145,7 @@ func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
 	})
 }
 
-func load(t *testing.T, env Env) *merchant.Book {
+func load(t *testing.T, env Env) *merchant.Directory {
 	t.Helper()
 	store := settings.NewStore(env.DB, env.Kinds, env.Keys, slog.New(slog.DiscardHandler))
 	if err := store.Refresh(t.Context()); err != nil {

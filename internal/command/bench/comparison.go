@@ -62,8 +62,8 @@ func compare(group string, rate int, ill illness, both pairs) comparison {
 	}
 	c.ByRound = spreadOf(rounds)
 	if ill.behave != nil {
-		met := c.P99 <= isolationMost
-		c.Goal, c.Met = fmt.Sprintf("≤ %.2f ×", isolationMost), &met
+		met := c.P99 <= maxIsolation
+		c.Goal, c.Met = fmt.Sprintf("≤ %.2f ×", maxIsolation), &met
 	}
 	return c
 }

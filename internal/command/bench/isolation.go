@@ -38,19 +38,19 @@ var illnesses = []illness{
 }
 
 const (
-	// isolationMost is what sick merchants may cost the others: the 99th percentile
+	// maxIsolation is what sick merchants may cost the others: the 99th percentile
 	// of all phases with them against that of all phases without.
-	isolationMost = 1.2
+	maxIsolation  = 1.2
 	defaultRounds = 5
 	mostRounds    = 1000
 	mostRate      = 5000 // orders per second
 	// defaultPhase is short on purpose: it is the seconds in which the server does
 	// not yet know who is sick. Later a breaker keeps them away.
 	defaultPhase = 3 * time.Second
-	// calmFor is how long nothing may be under way before a phase begins, calmMost
+	// calmFor is how long nothing may be under way before a phase begins, maxCalm
 	// how long that may take: longer than the longest attempt.
-	calmFor  = 200 * time.Millisecond
-	calmMost = 15 * time.Second
+	calmFor = 200 * time.Millisecond
+	maxCalm = 15 * time.Second
 )
 
 var defaultRates = []int{200, 500} // orders per second
@@ -261,7 +261,7 @@ func (s *isolated) phase(ctx context.Context, ill illness, rate int) (phase, err
 
 // calm waits until no attempt has been under way for a moment.
 func (s *isolated) calm(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, calmMost)
+	ctx, cancel := context.WithTimeout(ctx, maxCalm)
 	defer cancel()
 	since := time.Now()
 	for {
@@ -277,7 +277,7 @@ func (s *isolated) calm(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%g attempts are still under way after %s", n, calmMost)
+			return fmt.Errorf("%g attempts are still under way after %s", n, maxCalm)
 		case <-time.After(calmFor / 10):
 		}
 	}

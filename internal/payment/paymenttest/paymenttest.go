@@ -32,7 +32,7 @@ const Currency = "CNY"
 type Fixture struct {
 	DB        *db.DB
 	Settings  *settings.Store
-	Ledger    *ledger.Book
+	Ledger    *ledger.Ledger
 	Processor *payment.Processor
 	Nudger    *notify.Nudger
 	Supplier  supplier.Entry
