@@ -187,7 +187,7 @@ func parallel(workers, n int, work func(i int)) {
 // nothing.
 func TestReadThenWriteLetsBothWin(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		f := paymenttest.New(t, d, paymenttest.Options{})
+		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})
 		f.AddSKU(t, "tea", raceBatch)
 		orders := createMany(t, f, raceBatch)
 		var both atomic.Int64
