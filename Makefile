@@ -7,7 +7,7 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 STAMP = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GO_FILES = $(shell git ls-files '*.go' ':!*_templ.go') # those are written by templ
 # Where races matter, the tests run under the race detector too.
-RACED = ./internal/base/db ./internal/base/logbuffer ./internal/notify/... ./internal/payment ./internal/base/queue ./internal/callback ./internal/settings ./internal/ledger ./web/... ./jobs
+RACED = ./internal/base/db ./internal/base/logbuffer ./internal/notify/... ./internal/payment ./internal/base/queue ./internal/base/work ./internal/callback ./internal/settings ./internal/ledger ./web/... ./jobs
 
 .PHONY: run build test check soak fuzz demo bench clean
 
