@@ -159,7 +159,7 @@ func wantsMore(command *kong.Node) error {
 	for _, c := range command.Children {
 		names = append(names, c.Name)
 	}
-	return fmt.Errorf("%s wants one of %s behind it", command.Name, strings.Join(names, ", "))
+	return fmt.Errorf("%s: missing subcommand: one of %s", command.Name, strings.Join(names, ", "))
 }
 
 // wrongUsage says that the command line or the configuration is to blame.

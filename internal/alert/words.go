@@ -26,7 +26,7 @@ var ruleNames = map[string]word{
 	ErrorRate:       {"通知失败率过高", "too many notifications run out of attempts"},
 	AnswerTime:      {"商户平均响应过慢", "merchants answer too slowly on average"},
 	SlowMerchant:    {"商户响应慢", "a merchant answers slowly"},
-	SupplierSilent:  {"供应商回调静默", "a supplier is silent"},
+	SupplierSilent:  {"渠道回调静默", "a supplier is silent"},
 	DatabaseDown:    {"数据库不可用", "the database cannot be used"},
 	RedisDown:       {"Redis 不可用", "Redis cannot be used"},
 	ClockSkew:       {"时钟偏差过大", "clocks differ too much"},

@@ -7,7 +7,7 @@ var Texts text.Codes
 
 var (
 	notUsable     = Texts.New("callback.not_usable", text.Text{ZH: "此处无法使用 %s：原因见日志", EN: "%s cannot be used here: the log says why"})
-	noSupplier    = Texts.New("callback.no_supplier", text.Text{ZH: "没有供应商用这个代码", EN: "no supplier has this code"})
+	noSupplier    = Texts.New("callback.no_supplier", text.Text{ZH: "没有渠道用这个代码", EN: "no supplier has this code"})
 	isDisabled    = Texts.New("callback.is_disabled", text.Text{ZH: "%s 已停用", EN: "%s is disabled"})
 	supplierKnown = Texts.New("callback.supplier_known", text.Text{ZH: "已知", EN: "known"})
 	adapterBroke  = Texts.New("callback.adapter_broke", text.Text{ZH: "适配器处理这条消息时出错", EN: "our adapter failed on this message"})

@@ -37,10 +37,10 @@ var (
 	tByDefault    = text.Text{ZH: "默认（%s）", EN: "Default (%s)"}
 	tZoneHint     = text.Text{ZH: "IANA 名称，例如 Asia/Shanghai；留空用默认。", EN: "IANA name such as Asia/Shanghai; empty for the default."}
 	tRole         = text.Text{ZH: "角色", EN: "Role"}
-	tRowsPerPage  = text.Text{ZH: "每页行数", EN: "Rows a page"}
+	tRowsPerPage  = text.Text{ZH: "每页行数", EN: "Rows per page"}
 	tSessions     = text.Text{ZH: "我的登录", EN: "My sessions"}
 	tStarted      = text.Text{ZH: "登录时间", EN: "Signed in"}
 	tLastSeen     = text.Text{ZH: "最近使用", EN: "Last used"}
-	tThisOne      = text.Text{ZH: "就是这里", EN: "This one"}
+	tThisOne      = text.Text{ZH: "当前设备", EN: "This one"}
 	tEndOthers    = text.Text{ZH: "结束其他登录", EN: "Sign out the others"}
 )

@@ -160,7 +160,7 @@ var (
 	tActOpAdd       = text.Text{ZH: "新建了操作员", EN: "added an operator"}
 	tActOpDisable   = text.Text{ZH: "停用了操作员", EN: "disabled an operator"}
 	tActOpReset     = text.Text{ZH: "重置了密码", EN: "gave a new one-time password"}
-	tAuditNone      = text.Text{ZH: "还没有人做过什么", EN: "Nobody did anything yet"}
+	tAuditNone      = text.Text{ZH: "还没有人做过什么", EN: "No activity yet"}
 	tAuditNoneHow   = text.Text{ZH: "登录、补发、备注和管理命令都会记在这里。", EN: "Sign-ins, resends, notes and what commands change are kept here."}
 	tAuditCheck     = text.Text{ZH: "校验链条", EN: "Check the chain"}
 	tAuditWhole     = text.Text{ZH: "校验通过：%s 条记录，未发现篡改或删除。", EN: "Chain verified: %s rows, none changed or deleted."}
@@ -207,5 +207,5 @@ var (
 	tActSettle      = text.Text{ZH: "核销", EN: "resolved it"}
 	tActIgnore      = text.Text{ZH: "忽略", EN: "ignored it"}
 	tActReopen      = text.Text{ZH: "重新打开", EN: "opened it again"}
-	tActMany        = text.Text{ZH: "批量重发通知", EN: "sent notifications again together"}
+	tActMany        = text.Text{ZH: "批量补单", EN: "sent notifications again together"}
 )

@@ -166,7 +166,7 @@ func deliveryState(status notify.Status, parked bool) ui.State {
 
 // Texts of this page.
 var (
-	tCallback     = text.Text{ZH: "供应商回调", EN: "Callback"}
+	tCallback     = text.Text{ZH: "渠道回调", EN: "Callback"}
 	tPassed       = text.Text{ZH: "通过", EN: "passed"}
 	tNotPassed    = text.Text{ZH: "未通过", EN: "not passed"}
 	tRefusedNote  = text.Text{ZH: "这个回调在门口被拒绝：没有改变任何订单，只留下一份有限的记录。", EN: "This callback was refused at the door: it changed no order, and only a bounded record of it is kept."}
@@ -177,14 +177,14 @@ var (
 	tSays         = text.Text{ZH: "通知内容", EN: "What it says"}
 	tSeenN        = text.Text{ZH: "报告 %s 次", EN: "times reported: %s"}
 	tWhatIsWrong  = text.Text{ZH: "问题", EN: "What is wrong"}
-	tReference    = text.Text{ZH: "流水号或通知编号", EN: "Supplier's number or notification"}
+	tReference    = text.Text{ZH: "渠道流水号或通知编号", EN: "Supplier's number or notification"}
 	tItsCallbacks = text.Text{ZH: "这个编号的全部回调", EN: "All callbacks of this number"}
 	tPeopleSaid   = text.Text{ZH: "人工处理记录", EN: "What people said and did"}
-	tNobodyYet    = text.Text{ZH: "还没有人处理", EN: "Nobody did anything yet"}
-	tNobodyYetHow = text.Text{ZH: "备注、分派和解决都会记在这里。", EN: "Notes, assignments and the end of it stand here."}
-	tInHand       = text.Text{ZH: "负责人", EN: "In whose hands"}
+	tNobodyYet    = text.Text{ZH: "还没有人处理", EN: "No activity yet"}
+	tNobodyYetHow = text.Text{ZH: "备注、指派和解决都会记在这里。", EN: "Notes, assignments and the end of it stand here."}
+	tInHand       = text.Text{ZH: "负责人", EN: "Assignee"}
 	tInNobodys    = text.Text{ZH: "没有人", EN: "Nobody"}
-	tAssign       = text.Text{ZH: "分派", EN: "Assign"}
+	tAssign       = text.Text{ZH: "指派", EN: "Assign"}
 	tSettle       = text.Text{ZH: "处理完成（核销）", EN: "Resolve"}
 	tSettleHow    = text.Text{ZH: "只记录已经处理好，不会改变订单，也不会动钱。同一事实再次出现时会重新打开。", EN: "It records that the matter is settled. It changes no order and moves no money. Reported again, it is open again."}
 	tSettleMoney  = text.Text{ZH: "此处不会动钱：请先在渠道或银行处理好，再记录结果和凭证。", EN: "No money moves here: settle it with the supplier or the bank first, then record the outcome and what proves it."}

@@ -13,7 +13,7 @@ func inChinese() *ui.Page { return &ui.Page{Language: "zh"} }
 
 func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
 	x := exception.Item{Kind: exception.AmountMismatch, Currency: "CNY", Detail: json.RawMessage(`{"difference":-5784,"got":5786,"want":11570,"supplier":"ali","trade_no":"","later":true}`)}
-	if got, want := detailLine(inChinese(), x), "应为：¥115.70 CNY · 收到：¥57.86 CNY · 差额：−¥57.84 CNY · 供应商：ali · later：true"; got != want {
+	if got, want := detailLine(inChinese(), x), "应为：¥115.70 CNY · 收到：¥57.86 CNY · 差额：−¥57.84 CNY · 渠道：ali · later：true"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	x.Detail = json.RawMessage(`{"status":"closed","close_reason":"timeout","last_class":"timeout","reason":"sign is missing","attempts":12}`)
@@ -22,7 +22,7 @@ func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
 	}
 	x = exception.Item{Kind: exception.DisputeOpened, Detail: json.RawMessage(`{"reason":"product_not_received","status":"needs_response","due_by":"2026-03-08T23:59:59Z","dispute_no":"du_1","type":"charge.dispute.created","supplier":"st","trade_no":"pi_1"}`)}
 	for language, want := range map[string]string{
-		"zh": "原因：未收到商品 · 状态：待举证 · 举证截止：2026-03-08 23:59:59.000 UTC · 争议编号：du_1 · 事件：charge.dispute.created · 供应商：st · 流水号：pi_1",
+		"zh": "原因：未收到商品 · 状态：待举证 · 举证截止：2026-03-08 23:59:59.000 UTC · 争议编号：du_1 · 事件：charge.dispute.created · 渠道：st · 渠道流水号：pi_1",
 		"en": "Reason: product not received · Status: needs response · Evidence due by: 2026-03-08 23:59:59.000 UTC · Dispute number: du_1 · Event: charge.dispute.created · Supplier: st · Trade number: pi_1",
 	} {
 		if got := detailLine(&ui.Page{Language: language, Zone: time.UTC}, x); got != want {

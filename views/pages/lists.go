@@ -22,5 +22,5 @@ func exceptionLink(x exception.Item) templ.SafeURL {
 
 // Texts of several lists.
 var (
-	tBarsCalls = text.Text{ZH: "可信的供应商回调", EN: "Authentic callbacks of suppliers"}
+	tBarsCalls = text.Text{ZH: "可信的渠道回调", EN: "Authentic callbacks of suppliers"}
 )

@@ -373,7 +373,7 @@ func minuteOf(p *ui.Page, us int64) string {
 
 // Texts of this page.
 var (
-	tBreakerOpen   = text.Text{ZH: "熔断断开", EN: "Breaker open"}
+	tBreakerOpen   = text.Text{ZH: "已熔断", EN: "Breaker open"}
 	tMoneyOverview = text.Text{ZH: "资金与通知总览", EN: "Money and delivery overview"}
 	tLive          = text.Text{ZH: "实时 · 更新于", EN: "Live · updated"}
 	tDelayed       = text.Text{ZH: "有延迟，每 10 秒更新 · 更新于", EN: "Delayed, every 10 s · updated"}
@@ -383,7 +383,7 @@ var (
 	tResume        = text.Text{ZH: "继续", EN: "Resume"}
 	tTimeRange     = text.Text{ZH: "时间范围", EN: "Time range"}
 	tNoMoney       = text.Text{ZH: "无", EN: "None"}
-	tClearSince    = text.Text{ZH: "%s 起没有在险资金", EN: "nothing at risk since %s"}
+	tClearSince    = text.Text{ZH: "%s 起没有风险资金", EN: "nothing at risk since %s"}
 	tOrdersN       = text.Text{ZH: "%s%s 笔", EN: "orders: %s%s"}
 	tSince         = text.Text{ZH: "始于", EN: "since"}
 	tOldestSince   = text.Text{ZH: "最早", EN: "oldest from"}
@@ -412,7 +412,7 @@ var (
 	tMiniWarn      = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs inside the process: for development only"}
 	tMiniWarnHow   = text.Text{ZH: "没有找到 redis-server。它慢，且重启后不保留任务（数据库里的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。", EN: "No redis-server was found. It is slow and keeps no tasks over a restart (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL."}
 	tNeedsYou      = text.Text{ZH: "现在要处理", EN: "Needs a person now"}
-	tLook          = text.Text{ZH: "查看", EN: "Look"}
+	tLook          = text.Text{ZH: "查看", EN: "Open"}
 	tAllExc        = text.Text{ZH: "全部异常", EN: "All exceptions"}
 	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
 	tTodoBreakers  = text.Text{ZH: "另有 %s 个商户已熔断", EN: "Further open breakers: %s"}

@@ -4,7 +4,7 @@ import "backstop/internal/base/text"
 
 // Texts of this page.
 var (
-	tSearchHow      = text.Text{ZH: "可以查：订单号或它末尾的 6 位以上数字、商户单号、供应商流水号、通知编号 ntf_…、商户代码、金额。", EN: "What can be found: an order number or its last 6 digits or more, a merchant's number, a supplier's number, a notification's id ntf_…, a merchant's code, an amount."}
+	tSearchHow      = text.Text{ZH: "可以查：订单号或它末尾的 6 位以上数字、商户单号、渠道流水号、通知编号 ntf_…、商户代码、金额。", EN: "What can be found: an order number or its last 6 digits or more, a merchant's number, a supplier's number, a notification's id ntf_…, a merchant's code, an amount."}
 	tNothingFound   = text.Text{ZH: "没有找到", EN: "Nothing found"}
 	tMerchantOrders = text.Text{ZH: "这个商户的订单", EN: "orders of this merchant"}
 	tOfAmount       = text.Text{ZH: "金额为 %s 的订单", EN: "Orders of the amount %s"}

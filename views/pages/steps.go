@@ -24,10 +24,10 @@ var stepNames = map[string]text.Text{
 	"signature":    {ZH: "签名", EN: "signature"},
 	"state":        {ZH: "订单状态", EN: "state"},
 	"status":       {ZH: "状态", EN: "status"},
-	"supplier":     {ZH: "供应商", EN: "supplier"},
+	"supplier":     {ZH: "渠道", EN: "supplier"},
 	"time window":  {ZH: "时间窗口", EN: "time window"},
 	"unsigned":     {ZH: "未签名内容", EN: "unsigned bytes"},
-	"trade number": {ZH: "流水号", EN: "trade number"},
+	"trade number": {ZH: "渠道流水号", EN: "trade number"},
 }
 
 // stepName names a check.

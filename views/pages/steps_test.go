@@ -35,7 +35,7 @@ func TestStepsAreSaidInThePersonsLanguage(t *testing.T) {
 
 func TestTheReasonOfAnExceptionIsSaidByItsCode(t *testing.T) {
 	x := exception.Item{Detail: json.RawMessage(`{"reason":"the JSON is empty","said":{"code":"message.has_nul"},"supplier":"wx"}`)}
-	for language, want := range map[string]string{"zh": "原因：有 NUL · 供应商：wx", "en": "Reason: has a NUL · Supplier: wx"} {
+	for language, want := range map[string]string{"zh": "原因：有 NUL · 渠道：wx", "en": "Reason: has a NUL · Supplier: wx"} {
 		if got := detailLine(&ui.Page{Language: language, Texts: text.Join(&supplier.Texts)}, x); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -379,8 +379,8 @@ var (
 	tBodiesCut        = text.Text{ZH: "另有 %s 条回调未显示原文（共 %s 字节），可单独打开。", EN: "The bodies of %s callbacks (%s bytes) are left out here; open each one to read it."}
 	tStoryCut         = text.Text{ZH: "每类最多显示 %d 条，此订单还有更多。", EN: "A story shows %d events of a kind; this order has more."}
 	tWhyException     = text.Text{ZH: "有一条异常等人决定：%s", EN: "An exception waits for a decision: %s"}
-	tWhyExhausted     = text.Text{ZH: "商户没有收到通知，%d 次尝试全部用完", EN: "The merchant was not told, and all %d attempts are used up"}
-	tWhyExhaustedHow  = text.Text{ZH: "不会再自动发送。最后一次的原因：%s。请联系商户，修好后重发。", EN: "Nothing more is sent by itself. The last reason: %s. Talk to the merchant and send again once it is mended."}
+	tWhyExhausted     = text.Text{ZH: "商户没有收到通知，%d 次尝试全部用完", EN: "Merchant not notified: all %d attempts are used up"}
+	tWhyExhaustedHow  = text.Text{ZH: "不会再自动发送。最后一次的原因：%s。请联系商户，修好后补发。", EN: "Nothing more is sent by itself. The last reason: %s. Talk to the merchant and send again once fixed."}
 	tWhyOverdue       = text.Text{ZH: "本应在 %s 继续，但没有", EN: "It should have gone on at %s and has not"}
 	tWhyOverdueHow    = text.Text{ZH: "工作进程可能没有运行，或该商户的并发已占满。请查看 /readyz 和队列。", EN: "The workers may be down, or this merchant's places are taken. Look at /readyz and at the queues."}
 	tWhyQueued        = text.Text{ZH: "通知已写入，等待第 1 次发送", EN: "The notification is written; the first attempt has not begun"}
@@ -396,7 +396,7 @@ var (
 	tWhySendingHow    = text.Text{ZH: "第 %d 次正在进行；若到 %s 没有结果，就收回重发。不需要做什么。", EN: "Attempt %d is running. If it has no end by %s, it is taken over and sent again. Nothing needs to be done."}
 	tWhyPending       = text.Text{ZH: "等待付款", EN: "Waiting for payment"}
 	tWhyPendingHow    = text.Text{ZH: "到 %s 仍未付款就自动关闭，释放库存。", EN: "If nobody has paid by %s, it closes by itself and its stock is free."}
-	tWhyPaying        = text.Text{ZH: "已发起支付，等待供应商回调", EN: "A payment was started; the supplier's callback is awaited"}
+	tWhyPaying        = text.Text{ZH: "已发起支付，等待渠道回调", EN: "A payment was started; the supplier's callback is awaited"}
 	tWhyPayingHow     = text.Text{ZH: "到 %s 仍无消息就转为关单中。", EN: "If there is no news by %s, it starts to close."}
 	tWhyClosing       = text.Text{ZH: "关单中：钱仍可能到账", EN: "Closing: money may still come"}
 	tWhyClosingHow    = text.Text{ZH: "到 %s 仍无消息就关闭。", EN: "If there is no news by %s, it is closed."}
@@ -404,7 +404,7 @@ var (
 	tWhyNoAddressHow  = text.Text{ZH: "商户可以用 API 查询订单。", EN: "The merchant can ask for the order with the API."}
 	tWhyDone          = text.Text{ZH: "一切正常：已结束，商户已确认", EN: "All is well: it is over, and the merchant knows"}
 	tWhyDoneHow       = text.Text{ZH: "不需要做什么。", EN: "Nothing needs to be done."}
-	tWhyAmount        = text.Text{ZH: "供应商收到的金额不对：应付 %s，实付 %s", EN: "The supplier took a wrong amount: %[2]s instead of %[1]s"}
+	tWhyAmount        = text.Text{ZH: "渠道收到的金额不对：应付 %s，实付 %s", EN: "The supplier took a wrong amount: %[2]s instead of %[1]s"}
 	tWhyLate          = text.Text{ZH: "钱来晚了：订单已经%s，才收到 %s", EN: "The money came late: the order was %s when %s arrived"}
 	tWhyDuplicate     = text.Text{ZH: "付了两次：订单已支付，又收到 %s", EN: "It was paid twice: the order was paid already when %s arrived"}
 	tWhyExceptionNow  = text.Text{ZH: "不会自动处理，订单的状态不变。现在需要人：决定这笔钱退回还是接受。", EN: "Nothing happens by itself and the order does not change. A person is needed now: to give the money back or to accept it."}
@@ -417,8 +417,8 @@ var (
 	tCauseProbeFailed = text.Text{ZH: "探测失败", EN: "the probe failed"}
 	tCauseByHand      = text.Text{ZH: "人工操作", EN: "by a person"}
 	tPlanProbe        = text.Text{ZH: "计划：放行一笔探测", EN: "Planned: one notification goes as a probe"}
-	tWhyBreaker       = text.Text{ZH: "商户的熔断器已断开（%s），通知在等待", EN: "The merchant's breaker is open (%s), and the notification waits"}
+	tWhyBreaker       = text.Text{ZH: "商户已熔断（%s），通知已挂起", EN: "The merchant's breaker is open (%s), and the notification waits"}
 	tWhyBreakerHow    = text.Text{ZH: "%s 自动放行一笔探测：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", EN: "At %s one notification goes as a probe by itself. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
-	tWhyByHand        = text.Text{ZH: "有人在 %s 断开了这个商户的熔断器，通知在等待", EN: "A person opened this merchant's breaker at %s, and the notification waits"}
-	tWhyByHandHow     = text.Text{ZH: "不会自动恢复：需要人把它合上。等待不消耗次数。", EN: "It does not go on by itself: a person must close the breaker. Waiting uses no attempt."}
+	tWhyByHand        = text.Text{ZH: "商户在 %s 被手动熔断，通知已挂起", EN: "A person opened this merchant's breaker at %s, and the notification waits"}
+	tWhyByHandHow     = text.Text{ZH: "不会自动恢复：需人工解除熔断。等待不消耗次数。", EN: "It does not go on by itself: a person must close the breaker. Waiting uses no attempt."}
 )

@@ -16,9 +16,9 @@ var (
 	tRoleAuditor   = text.Text{ZH: "审计员 auditor", EN: "auditor"}
 	tErrRoles      = text.Text{ZH: "可以操作的角色：%s", EN: "Roles that may: %s"}
 	tErrField      = text.Text{ZH: "有问题的一项：%s", EN: "The field at fault: %s"}
-	tErrForm       = text.Text{ZH: "表单里有一项不对：请返回检查后再提交", EN: "A field of the form is wrong: go back, check it and send it again"}
+	tErrForm       = text.Text{ZH: "提交内容有误，请返回检查后再提交", EN: "A field of the form is wrong: go back, check it and send it again"}
 	tErrInput      = text.Text{ZH: "地址里的筛选条件不对", EN: "A filter in the address is wrong"}
-	tErrOurs       = text.Text{ZH: "出错了，是我们的问题", EN: "Something went wrong, and it is our fault"}
+	tErrOurs       = text.Text{ZH: "系统异常，请稍后重试", EN: "Something went wrong, and it is our fault"}
 	tErrRequest    = text.Text{ZH: "请求号", EN: "Request id"}
 	tErrBack       = text.Text{ZH: "回到概览", EN: "Back to the overview"}
 	tTooWide       = text.Text{ZH: "查得太久了：请缩小筛选条件或时间范围", EN: "This takes too long: narrow the filter or the time"}

@@ -11,7 +11,7 @@ var (
 	tSystem      = text.Text{ZH: "系统", EN: "System"}
 	tSignOut     = text.Text{ZH: "退出", EN: "Sign out"}
 	tFind        = text.Text{ZH: "查找订单、通知或商户", EN: "Find an order, a notification or a merchant"}
-	tFindHint    = text.Text{ZH: "单号、流水号、末尾 6 位、ntf_…、商户代码、金额", EN: "Any number or its last 6 digits, ntf_…, merchant, amount"}
+	tFindHint    = text.Text{ZH: "单号、渠道流水号、末尾 6 位、ntf_…、商户代码、金额", EN: "Any number or its last 6 digits, ntf_…, merchant, amount"}
 	tOtherTongue = text.Text{ZH: "English", EN: "中文"}
 	tVersion     = text.Text{ZH: "版本 %s", EN: "Version %s"}
 	tKeys        = text.Text{ZH: "键盘快捷键", EN: "Keyboard shortcuts"}
@@ -22,5 +22,5 @@ var (
 	tClose       = text.Text{ZH: "关闭", EN: "Close"}
 	tKeyPause    = text.Text{ZH: "暂停实时更新", EN: "Pause live updates"}
 	tBannerRedis = text.Text{ZH: "Redis 连不上：通知改由数据库每秒推进，会慢一些；操作暂停。", EN: "Redis cannot be reached: notifications go on from the database, more slowly. Actions are off."}
-	tBannerStuck = text.Text{ZH: "数据库只读或连不上：回调会被拒收并由供应商重试；操作暂停。", EN: "The database is read-only or cannot be reached: callbacks are not taken, and suppliers repeat them. Actions are off."}
+	tBannerStuck = text.Text{ZH: "数据库只读或连不上：回调会被拒收并由渠道重试；操作暂停。", EN: "The database is read-only or cannot be reached: callbacks are not taken, and suppliers repeat them. Actions are off."}
 )

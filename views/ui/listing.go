@@ -267,7 +267,7 @@ var (
 	tApply       = text.Text{ZH: "应用", EN: "Apply"}
 	tClear       = text.Text{ZH: "清除", EN: "Clear"}
 	tNewest      = text.Text{ZH: "最新", EN: "Newest"}
-	tOlder       = text.Text{ZH: "更早", EN: "Older"}
+	tOlder       = text.Text{ZH: "下一页", EN: "Older"}
 	tPerPage     = text.Text{ZH: "每页 %d 条，新的在前", EN: "%d a page, newest first"}
 	tNoMatch     = text.Text{ZH: "没有符合条件的记录", EN: "Nothing matches"}
 	tNoMatchHow  = text.Text{ZH: "去掉一个筛选条件再试：", EN: "Drop a filter and try again:"}
@@ -278,7 +278,7 @@ var (
 	tWindow7d    = text.Text{ZH: "最近 7 天", EN: "Last 7 days"}
 	tWindow31d   = text.Text{ZH: "最近 31 天", EN: "Last 31 days"}
 	tAllTime     = text.Text{ZH: "全部时间", EN: "All time"}
-	tUntilDay    = text.Text{ZH: "截至这天", EN: "Up to the day"}
+	tUntilDay    = text.Text{ZH: "截止日期", EN: "Up to the day"}
 	tFiltersSet  = text.Text{ZH: "已设的筛选条件", EN: "Filters that are set"}
 	tDropFilter  = text.Text{ZH: "去掉筛选条件 %s: %s", EN: "Drop the filter %s: %s"}
 	tMatching    = text.Text{ZH: "共 %s%s 条", EN: "%s%s match"}
@@ -286,7 +286,7 @@ var (
 	tWindowEnds  = text.Text{ZH: "没有查找更早的记录，早于：", EN: "Not searched further than"}
 	tNewRows     = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "%d%s new, show"}
 	tPages       = text.Text{ZH: "翻页", EN: "Pages"}
-	tNewer       = text.Text{ZH: "更新", EN: "Newer"}
+	tNewer       = text.Text{ZH: "上一页", EN: "Newer"}
 	tNothingThen = text.Text{ZH: "这段时间里没有记录", EN: "Nothing in this time"}
 	tLookFurther = text.Text{ZH: "查找更长的时间", EN: "Look further back"}
 	tSmallBar    = text.Text{ZH: "%s：正常 %s，其他 %s", EN: "%s: %s fine, %s not"}

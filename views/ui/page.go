@@ -103,7 +103,8 @@ func (p *Page) Away(us int64) string {
 	return p.T(tIn, p.Took(d))
 }
 
-// Took writes 184 ms, 3.204 s, 3 m 12 s, 5 h 02 m, 3 d 04 h.
+// Took writes 184 ms, 3.204 s, 3 m 12 s, 5 h 02 m, 3 d 04 h; in Chinese 3 分 12 秒,
+// 5 小时 02 分, 3 天 04 小时.
 func (p *Page) Took(d time.Duration) string {
 	switch {
 	case 0 < d && d < time.Millisecond:
@@ -113,11 +114,11 @@ func (p *Page) Took(d time.Duration) string {
 	case d < time.Minute:
 		return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + " s"
 	case d < time.Hour:
-		return fmt.Sprintf("%d m %02d s", int(d.Minutes()), int(d.Seconds())%60)
+		return p.T(tMinutes, int(d.Minutes()), int(d.Seconds())%60)
 	case d < 24*time.Hour:
-		return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
+		return p.T(tHours, int(d.Hours()), int(d.Minutes())%60)
 	}
-	return fmt.Sprintf("%d d %02d h", int(d.Hours())/24, int(d.Hours())%24)
+	return p.T(tDays, int(d.Hours())/24, int(d.Hours())%24)
 }
 
 // Fine writes a duration in µs as Took does, and what is below 10 ms finer.
@@ -209,6 +210,9 @@ func (q Query) get(name string) string { return q.Values.Get(name) }
 
 // Texts of these pieces.
 var (
-	tAgo = text.Text{ZH: "%s前", EN: "%s ago"}
-	tIn  = text.Text{ZH: "%s后", EN: "in %s"}
+	tAgo     = text.Text{ZH: "%s前", EN: "%s ago"}
+	tMinutes = text.Text{ZH: "%d 分 %02d 秒", EN: "%d m %02d s"}
+	tHours   = text.Text{ZH: "%d 小时 %02d 分", EN: "%d h %02d m"}
+	tDays    = text.Text{ZH: "%d 天 %02d 小时", EN: "%d d %02d h"}
+	tIn      = text.Text{ZH: "%s后", EN: "in %s"}
 )

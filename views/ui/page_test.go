@@ -66,13 +66,16 @@ func TestMomentsAreOfThePersonsZone(t *testing.T) {
 func TestDurationsHaveOneForm(t *testing.T) {
 	p := &Page{}
 	for d, want := range map[time.Duration]string{
-		184 * time.Millisecond: "184 ms", 3204 * time.Millisecond: "3.204 s", 192 * time.Second: "3 m 12 s",
-		5*time.Hour + 2*time.Minute: "5 h 02 m", 76 * time.Hour: "3 d 04 h", 0: "0 ms",
+		184 * time.Millisecond: "184 ms", 3204 * time.Millisecond: "3.204 s", 192 * time.Second: "3 分 12 秒",
+		5*time.Hour + 2*time.Minute: "5 小时 02 分", 76 * time.Hour: "3 天 04 小时", 0: "0 ms",
 		223 * time.Microsecond: "223 µs", // of an attempt at a merchant next door; it was not nothing
 	} {
 		if got := p.Took(d); got != want {
 			t.Errorf("%s is %q, want %q", d, got, want)
 		}
+	}
+	if got := (&Page{Language: "en"}).Took(76 * time.Hour); got != "3 d 04 h" {
+		t.Errorf("in English %q", got)
 	}
 }
 

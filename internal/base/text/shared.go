@@ -22,7 +22,7 @@ var (
 	Order           = Text{ZH: "订单", EN: "Order"}
 	OrderNo         = Text{ZH: "订单号", EN: "Order number"}
 	Merchant        = Text{ZH: "商户", EN: "Merchant"}
-	Supplier        = Text{ZH: "供应商", EN: "Supplier"}
+	Supplier        = Text{ZH: "渠道", EN: "Supplier"}
 	Amount          = Text{ZH: "金额", EN: "Amount"}
 	State           = Text{ZH: "状态", EN: "State"}
 	OutTradeNo      = Text{ZH: "商户单号", EN: "Merchant's number"}
@@ -31,7 +31,7 @@ var (
 	Reason          = Text{ZH: "原因", EN: "Reason"}
 	From            = Text{ZH: "来源", EN: "From"}
 	Show            = Text{ZH: "显示", EN: "Show"}
-	Taken           = Text{ZH: "已收下的", EN: "Taken"}
+	Taken           = Text{ZH: "已受理", EN: "Taken"}
 	Type            = Text{ZH: "类型", EN: "Type"}
 	Tries           = Text{ZH: "次数", EN: "Tries"}
 	Next            = Text{ZH: "下次", EN: "Next"}
@@ -40,7 +40,7 @@ var (
 	Checks          = Text{ZH: "验证", EN: "Checks"}
 	ChecksOf        = Text{ZH: "通过 %d/%d", EN: "%d of %d passed"}
 	AllClear        = Text{ZH: "没有异常", EN: "All clear"}
-	AllClearHow     = Text{ZH: "金额不符、迟到付款、未知订单、通知用尽都会列在这里。", EN: "Wrong amounts, late money, unknown orders and used-up notifications would stand here."}
+	AllClearHow     = Text{ZH: "金额不符、关单后到账、未知订单、通知失败都会列在这里。", EN: "Wrong amounts, late money, unknown orders and used-up notifications would stand here."}
 	Paid            = Text{ZH: "已支付", EN: "Paid"}
 	Failed          = Text{ZH: "失败", EN: "Failed"}
 	ClassOK         = Text{ZH: "成功", EN: "success"}
@@ -67,7 +67,7 @@ var (
 	CloseBreakerT   = Text{ZH: "解除熔断", EN: "Close the breaker"}
 	Address         = Text{ZH: "地址", EN: "Address"}
 	AsOf            = Text{ZH: "截至", EN: "as of"}
-	AtRisk          = Text{ZH: "在险资金", EN: "Money at risk"}
+	AtRisk          = Text{ZH: "风险资金（待处理）", EN: "Money at risk"}
 	AsTable         = Text{ZH: "以表格显示", EN: "Show as table"}
 	RateHour        = Text{ZH: "1h 尝试成功率", EN: "1 h attempt success"}
 	P95             = Text{ZH: "P95", EN: "p95"}
@@ -87,7 +87,7 @@ var (
 	Payable         = Text{ZH: "应付", EN: "Payable"}
 	PaidSum         = Text{ZH: "实付", EN: "Paid"}
 	IDs             = Text{ZH: "编号", EN: "Identifiers"}
-	TradeNo         = Text{ZH: "供应商流水号", EN: "Supplier's number"}
+	TradeNo         = Text{ZH: "渠道流水号", EN: "Supplier's number"}
 	NotifyURL       = Text{ZH: "通知地址", EN: "Notify address"}
 	OfMerchant      = Text{ZH: "商户设置的地址", EN: "the merchant's"}
 	SeenAgain       = Text{ZH: "同一消息又收到 %s 次，最近一次", EN: "The same message came again %s times, last"}
@@ -96,9 +96,9 @@ var (
 	WhyExceptionHow = Text{ZH: "它不会自己消失；订单的状态不会因此改变。", EN: "It does not go away by itself, and the order does not change because of it."}
 	Ledger          = Text{ZH: "账本", EN: "Ledger"}
 	Evidence        = Text{ZH: "证据", EN: "Evidence"}
-	Parked          = Text{ZH: "熔断等待", EN: "Parked"}
+	Parked          = Text{ZH: "熔断挂起", EN: "Parked"}
 	EventType       = Text{ZH: "事件", EN: "Event"}
-	AssignTo        = Text{ZH: "分派给", EN: "Assign to"}
+	AssignTo        = Text{ZH: "指派给", EN: "Assign to"}
 	End             = Text{ZH: "处理结果", EN: "Outcome"}
 	Proof           = Text{ZH: "凭证号", EN: "Reference"}
 	Took            = Text{ZH: "耗时", EN: "Took"}
