@@ -155,7 +155,7 @@ var (
 	tMsgWaiting    = text.Text{ZH: "待发送", EN: "Waiting"}
 	tMsgSent       = text.Text{ZH: "已送达", EN: "Sent"}
 	tMsgFailed     = text.Text{ZH: "已放弃", EN: "Given up"}
-	tNoTargets     = text.Text{ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。", EN: "Nobody is told: set BACKSTOP_ALERT_URLS."}
+	tNoTargets     = text.Text{ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。", EN: "Nobody receives alerts: set BACKSTOP_ALERT_URLS."}
 	tTargets       = text.Text{ZH: "目标：%s", EN: "Targets: %s"}
 	tTestAlert     = text.Text{ZH: "发送测试告警", EN: "Send a test alert"}
 	tTestAlertHow  = text.Text{ZH: "会发给每个目标一条测试消息，走与真实告警相同的路。", EN: "Each target gets one message, on the way that real alerts take."}

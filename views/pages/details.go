@@ -183,7 +183,7 @@ var (
 	tNobodyYet    = text.Text{ZH: "还没有人处理", EN: "No activity yet"}
 	tNobodyYetHow = text.Text{ZH: "备注、指派和解决都会记在这里。", EN: "Notes, assignments and the end of it stand here."}
 	tInHand       = text.Text{ZH: "负责人", EN: "Assignee"}
-	tInNobodys    = text.Text{ZH: "没有人", EN: "Nobody"}
+	tInNobodys    = text.Text{ZH: "未指派", EN: "Unassigned"}
 	tAssign       = text.Text{ZH: "指派", EN: "Assign"}
 	tSettle       = text.Text{ZH: "处理完成（核销）", EN: "Resolve"}
 	tSettleHow    = text.Text{ZH: "只记录已经处理好，不会改变订单，也不会动钱。同一事实再次出现时会重新打开。", EN: "It records that the matter is settled. It changes no order and moves no money. Reported again, it is open again."}

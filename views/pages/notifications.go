@@ -6,7 +6,7 @@ import "backstop/internal/base/text"
 var (
 	tNoNotifs    = text.Text{ZH: "还没有通知", EN: "No notifications yet"}
 	tNoNotifsHow = text.Text{ZH: "订单付款、失败或关闭后，这里会出现给商户的通知。", EN: "Once an order is paid, fails or closes, the merchant's notification stands here."}
-	tBarsNotify  = text.Text{ZH: "给商户的通知", EN: "Attempts to tell merchants"}
+	tBarsNotify  = text.Text{ZH: "给商户的通知", EN: "Attempts to notify merchants"}
 	tPickAll     = text.Text{ZH: "选中本页", EN: "Select the page"}
 	tPickRow     = text.Text{ZH: "选中 %s", EN: "Select %s"}
 	tPickedN     = text.Text{ZH: "已选", EN: "Selected"}

@@ -18,13 +18,13 @@ var (
 	tPerSecond        = text.Text{ZH: "/秒", EN: "/s"}
 	tLastMinutes      = text.Text{ZH: "近 5 分钟", EN: "last 5 min"}
 	tNoAttempts       = text.Text{ZH: "这段时间没有通知", EN: "No attempts within this time"}
-	tNoAttemptsHo     = text.Text{ZH: "商户被通知后，结果会按时间显示在这里。", EN: "Once merchants are told, what came of it stands here by time."}
+	tNoAttemptsHo     = text.Text{ZH: "商户被通知后，结果会按时间显示在这里。", EN: "Once merchants are notified, the results appear here over time."}
 	tMerchantHealth   = text.Text{ZH: "商户健康", EN: "Merchant health"}
-	tByRisk           = text.Text{ZH: "按在险笔数排序", EN: "most orders at risk first"}
+	tByRisk           = text.Text{ZH: "按风险笔数排序", EN: "most orders at risk first"}
 	tTrend            = text.Text{ZH: "趋势", EN: "Trend"}
-	tRiskColumn       = text.Text{ZH: "在险", EN: "At risk"}
-	tNoHealth         = text.Text{ZH: "一小时内没有通知商户", EN: "No merchant was told within the hour"}
-	tNoHealthHow      = text.Text{ZH: "也没有在险的钱。", EN: "And no money is at risk."}
+	tRiskColumn       = text.Text{ZH: "风险资金", EN: "At risk"}
+	tNoHealth         = text.Text{ZH: "一小时内没有通知商户", EN: "No merchant was notified within the hour"}
+	tNoHealthHow      = text.Text{ZH: "也没有风险资金。", EN: "And no money is at risk."}
 	tQueueTable       = text.Text{ZH: "队列", EN: "Queues"}
 	tQueue            = text.Text{ZH: "队列", EN: "Queue"}
 	tRowsWaiting      = text.Text{ZH: "积压", EN: "Waiting"}
@@ -36,7 +36,7 @@ var (
 	tEngine           = text.Text{ZH: "队列引擎", EN: "Queue engine"}
 	tDatabase         = text.Text{ZH: "数据库", EN: "Database"}
 	tWelcome          = text.Text{ZH: "从这里开始", EN: "Start here"}
-	tWelcomeHow       = text.Text{ZH: "三步看到第一笔钱到账、商户被通知。", EN: "Three steps to the first payment that a merchant is told about."}
+	tWelcomeHow       = text.Text{ZH: "三步看到第一笔钱到账、商户被通知。", EN: "Three steps to the first payment that a merchant is notified of."}
 	tStepSupplier     = text.Text{ZH: "声明第一个渠道和商户", EN: "Declare the first supplier and merchant"}
 	tStepApply        = text.Text{ZH: "写入 first.yaml，运行 backstop apply first.yaml，两秒内生效：", EN: "Write first.yaml and run backstop apply first.yaml; it counts within two seconds:"}
 	tStepOrder        = text.Text{ZH: "让商户下第一笔订单", EN: "Let the merchant create the first order"}

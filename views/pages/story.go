@@ -389,10 +389,10 @@ var (
 	tWhyDisabledHow   = text.Text{ZH: "%s 自动再试第 %d 次，共 %d 次，约在 %s 用尽。需要人：启用商户，或让它用尽后再处理。", EN: "Attempt %[2]d of %[3]d comes at %[1]s by itself; they are used up at about %[4]s. A person is needed: enable the merchant, or settle it once they are used up."}
 	tWhyOurFault      = text.Text{ZH: "系统自身原因，通知未发出：%s", EN: "Not sent through a fault of ours: %s"}
 	tWhyOurFaultHow   = text.Text{ZH: "不计入重试次数，每 30 秒自动再试；其他节点能发送时由其发出。需要人：按告警 our_fault 的提示排除原因。", EN: "No attempt is counted. It is tried again every 30 seconds, and any node that can send it does. A person is needed: remove the cause, as the alert our_fault says."}
-	tWhyNoURL         = text.Text{ZH: "商户已没有可用的通知地址：每次通知都会失败", EN: "No address of the merchant is left to be told: each attempt fails"}
+	tWhyNoURL         = text.Text{ZH: "商户已没有可用的通知地址：每次通知都会失败", EN: "The merchant has no usable endpoint left: each attempt fails"}
 	tWhyRetrying      = text.Text{ZH: "商户还没有确认：第 %d 次失败（%s）", EN: "The merchant has not confirmed: attempt %d failed (%s)"}
 	tWhyRetryingHow   = text.Text{ZH: "%s 自动发第 %d 次，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", EN: "Attempt %[2]d of %[3]d goes out at %[1]s by itself. If all fail, they are used up at about %[4]s; only then is a person needed."}
-	tWhySending       = text.Text{ZH: "正在通知商户", EN: "The merchant is being told now"}
+	tWhySending       = text.Text{ZH: "正在通知商户", EN: "The merchant is being notified now"}
 	tWhySendingHow    = text.Text{ZH: "第 %d 次正在进行；若到 %s 没有结果，就收回重发。不需要做什么。", EN: "Attempt %d is running. If it has no end by %s, it is taken over and sent again. Nothing needs to be done."}
 	tWhyPending       = text.Text{ZH: "等待付款", EN: "Waiting for payment"}
 	tWhyPendingHow    = text.Text{ZH: "到 %s 仍未付款就自动关闭，释放库存。", EN: "If nobody has paid by %s, it closes by itself and its stock is free."}

@@ -289,7 +289,7 @@ var (
 	tNewer       = text.Text{ZH: "上一页", EN: "Newer"}
 	tNothingThen = text.Text{ZH: "这段时间里没有记录", EN: "Nothing in this time"}
 	tLookFurther = text.Text{ZH: "查找更长的时间", EN: "Look further back"}
-	tSmallBar    = text.Text{ZH: "%s：正常 %s，其他 %s", EN: "%s: %s fine, %s not"}
-	tSmallSays   = text.Text{ZH: "正常 %s，其他 %s", EN: "%s fine, %s not"}
+	tSmallBar    = text.Text{ZH: "%s：成功 %s，其他 %s", EN: "%s: %s succeeded, %s did not"}
+	tSmallSays   = text.Text{ZH: "成功 %s，其他 %s", EN: "%s succeeded, %s did not"}
 	tPaused      = text.Text{ZH: "已暂停", EN: "Paused"}
 )

@@ -27,7 +27,7 @@ var (
 // -demo names a server (`serve --demo`, after some ten minutes) that has the
 // operators li.hang with the role ops and wang.min with the role lead:
 //
-//	go test ./web -run PicturesOfTheDemo -demo http://127.0.0.1:8080 -demo-password … -screenshots $PWD/docs/screenshots
+//	go test ./web/console -run PicturesOfTheDemo -demo http://127.0.0.1:8080 -demo-password … -screenshots $PWD/docs/screenshots
 func TestPicturesOfTheDemo(t *testing.T) {
 	if *demoAt == "" || *screenshots == "" {
 		t.Skip("no -demo or no -screenshots")
