@@ -159,7 +159,7 @@ var (
 	tPingT           = text.Text{ZH: "发送测试通知", EN: "Send a ping"}
 	tPingHow         = text.Text{ZH: "向这个地址发一条类型为 ping 的签名通知，马上显示它的应答。", EN: "A signed notification of the type ping goes to this address, and its answer is shown at once."}
 	tPinged          = text.Text{ZH: "测试通知的应答", EN: "The answer to the ping"}
-	tHowTold         = text.Text{ZH: "通知设置", EN: "Notification settings"}
+	tNotifySettings  = text.Text{ZH: "通知设置", EN: "Notification settings"}
 	tAckRule         = text.Text{ZH: "成功标准", EN: "Counts as taken"}
 	tAckStatus       = text.Text{ZH: "任意 2xx", EN: "any 2xx"}
 	tAckText         = text.Text{ZH: "2xx 且正文为 %s", EN: "2xx and the text %s"}

@@ -5,8 +5,10 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import "github.com/a-h/templ"
-import templruntime "github.com/a-h/templ/runtime"
+import (
+	"github.com/a-h/templ"
+	templruntime "github.com/a-h/templ/runtime"
+)
 
 import (
 	"backstop/internal/base/text"
@@ -28,7 +30,7 @@ var orderTexts = ui.ListTexts{
 // Texts of this page.
 var (
 	tAnyNo       = text.Text{ZH: "订单号或商户单号", EN: "Order or merchant's number"}
-	tTold        = text.Text{ZH: "通知商户", EN: "Merchant notified"}
+	tNotified    = text.Text{ZH: "通知商户", EN: "Merchant notified"}
 	tNoOrders    = text.Text{ZH: "还没有订单", EN: "No orders yet"}
 	tNoOrdersHow = text.Text{ZH: "先用 backstop apply 声明渠道和商户，再让商户调用 POST /api/v1/orders；或运行 backstop serve --demo 看它动起来。", EN: "Declare suppliers and merchants with backstop apply, then let a merchant call POST /api/v1/orders; or run backstop serve --demo to see it alive."}
 )
@@ -206,9 +208,9 @@ func orderTable(p *ui.Page, rows []console.Order) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var11 string
-		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tTold))
+		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tNotified))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/orders.templ`, Line: 48, Col: 32}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/orders.templ`, Line: 48, Col: 36}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 		if templ_7745c5c3_Err != nil {
