@@ -43,7 +43,7 @@ fuzz: ## each parser for a minute
 demo: ## a server that simulated suppliers, merchants and buyers keep busy
 	go run -ldflags "$(STAMP)" . serve --demo
 
-bench: ## this machine's limits and the product's figures side by side
+bench: ## what this machine does without and with the product, side by side
 	go run -ldflags "$(STAMP)" . bench
 
 clean:
