@@ -80,12 +80,9 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 // as the planner knows nothing of a table, it would rather read all that ever came
 // by an account.
 func (b *batch) readRest(ctx context.Context, trades []string) error {
-	ids := []int64{0}
+	ids := make([]int64, 0, len(b.orders))
 	for _, o := range b.orders {
 		ids = append(ids, o.ID)
-	}
-	if len(trades) == 0 {
-		trades = []string{""}
 	}
 	var keys []callbackKey
 	for _, m := range b.items {
