@@ -280,7 +280,7 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 		}
 	}
 	h.ReadSettings(t)
-	if body := h.Page(t, cookie, scripted+"?lang=en").Body; !strings.Contains(body, "No address of the merchant is left") {
+	if body := h.Page(t, cookie, scripted+"?lang=en").Body; !strings.Contains(body, "The merchant has no usable endpoint left") {
 		t.Error("the page does not say that the merchant has no address")
 	}
 }
