@@ -5,18 +5,15 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-	"strings"
-
 	"backstop/internal/alert"
 	"backstop/internal/base/text"
 	"backstop/views/ui"
+	"strconv"
+	"strings"
 )
 
 // Alerts is the page of rules, alerts and messages.

@@ -5,18 +5,15 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/views/ui"
+	"strconv"
 )
 
 // Audit is the list of what people did.

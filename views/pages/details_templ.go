@@ -5,15 +5,10 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-	"time"
-
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -21,6 +16,8 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/supplier"
 	"backstop/views/ui"
+	"strconv"
+	"time"
 )
 
 func crumb(p *ui.Page, href string, list text.Text) templ.Component {

@@ -5,17 +5,14 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-
 	"backstop/internal/base/text"
 	"backstop/internal/exception"
 	"backstop/views/ui"
+	"strconv"
 )
 
 // exceptionTexts is what the list of exceptions says.

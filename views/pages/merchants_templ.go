@@ -5,19 +5,16 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/ui"
+	"strconv"
 )
 
 // Merchants is the list of merchants by their code.

@@ -5,19 +5,16 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-	"time"
-
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/ui"
+	"strconv"
+	"time"
 )
 
 // notificationTexts is what the list of notifications says.
@@ -481,7 +478,7 @@ func notificationTable(p *ui.Page, rows []console.Delivery, pick bool) templ.Com
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var25 := []any{"num mono small", templ.KV("t-bad", d.LastClass != "" && d.LastClass != notify.OK)}
+			var templ_7745c5c3_Var25 = []any{"num mono small", templ.KV("t-bad", d.LastClass != "" && d.LastClass != notify.OK)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var25...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -516,7 +513,7 @@ func notificationTable(p *ui.Page, rows []console.Delivery, pick bool) templ.Com
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var28 := []any{"num", templ.KV("t-warn", d.TookUS > slowAnswer)}
+			var templ_7745c5c3_Var28 = []any{"num", templ.KV("t-warn", d.TookUS > slowAnswer)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var28...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -730,7 +727,7 @@ func tries(d console.Delivery) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, kind := range triesOf(d) {
-			templ_7745c5c3_Var40 := []any{kind}
+			var templ_7745c5c3_Var40 = []any{kind}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var40...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

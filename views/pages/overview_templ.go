@@ -5,10 +5,8 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"backstop/internal/base/text"
@@ -404,7 +402,7 @@ func spark(c ui.Curve, kind string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var21 := []any{"area", "f-" + kind}
+			var templ_7745c5c3_Var21 = []any{"area", "f-" + kind}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var21...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -439,7 +437,7 @@ func spark(c ui.Curve, kind string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var24 := []any{"line", "s-" + kind}
+			var templ_7745c5c3_Var24 = []any{"line", "s-" + kind}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var24...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -577,7 +575,7 @@ func RiskPanel(p *ui.Page, r *console.Risk) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Var32 := []any{templ.KV("t-bad", more > 0)}
+				var templ_7745c5c3_Var32 = []any{templ.KV("t-bad", more > 0)}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var32...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -739,7 +737,7 @@ func riskBody(p *ui.Page, r *console.Risk, part report.Part) templ.Component {
 			templ_7745c5c3_Var38 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Var39 := []any{"label", templ.KV("t-"+ui.RiskParts[part].Kind, r.Parts[part].Orders() > 0)}
+		var templ_7745c5c3_Var39 = []any{"label", templ.KV("t-"+ui.RiskParts[part].Kind, r.Parts[part].Orders() > 0)}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var39...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

@@ -5,19 +5,16 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/ui"
+	"strconv"
 )
 
 // resendDialog asks why a notification is sent again and, where a breaker would hold it

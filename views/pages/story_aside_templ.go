@@ -5,10 +5,8 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"strconv"
@@ -128,7 +126,7 @@ func StoryMoney(p *ui.Page, s StoryData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var6 := []any{"strong", templ.KV("t-ok", s.Order.PaidAmount == s.Order.Amount), templ.KV("t-bad", s.Order.PaidAmount != s.Order.Amount)}
+			var templ_7745c5c3_Var6 = []any{"strong", templ.KV("t-ok", s.Order.PaidAmount == s.Order.Amount), templ.KV("t-bad", s.Order.PaidAmount != s.Order.Amount)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var6...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

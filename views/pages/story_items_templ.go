@@ -5,18 +5,15 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/ui"
+	"strconv"
 )
 
 func storyItem(p *ui.Page, s StoryData, i console.Item) templ.Component {

@@ -5,17 +5,14 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"strconv"
-
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/views/ui"
+	"strconv"
 )
 
 // Story is everything that happened to one order, on one axis of time.
@@ -344,7 +341,7 @@ func storyLine(p *ui.Page, s StoryData, i int, item console.Item) templ.Componen
 			templ_7745c5c3_Var12 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Var13 := []any{line(item)}
+		var templ_7745c5c3_Var13 = []any{line(item)}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var13...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -900,7 +897,7 @@ func StoryWhy(p *ui.Page, s StoryData) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		w := s.Why
 		what, then := whyTexts(p, s)
-		templ_7745c5c3_Var41 := []any{"callout", moods[w.Rule].kind}
+		var templ_7745c5c3_Var41 = []any{"callout", moods[w.Rule].kind}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var41...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

@@ -5,10 +5,8 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"backstop/internal/console"
@@ -247,7 +245,7 @@ func waterfall(p *ui.Page, spans []console.Span) templ.Component {
 				}
 			}
 			for _, s := range f.spans {
-				templ_7745c5c3_Var16 := []any{s.class}
+				var templ_7745c5c3_Var16 = []any{s.class}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var16...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
