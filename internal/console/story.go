@@ -209,6 +209,7 @@ func (b *Reader) addHistory(ctx context.Context, s *Story) error {
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].CreatedAt, Phase: PaymentPhase, Move: &rows[i]})
 	}
+	s.Cut = s.Cut || len(rows) == storyRows
 	return nil
 }
 
@@ -267,6 +268,7 @@ func (b *Reader) addExceptions(ctx context.Context, s *Story) error {
 	}
 	rows := page.Rows
 	s.Exceptions = rows
+	s.Cut = s.Cut || len(rows) == storyRows
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].OpenedAt, Phase: ExceptionPhase, Exception: &rows[i]})
 		if end := rows[i].ResolvedAt; end != nil {
