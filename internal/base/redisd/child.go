@@ -18,41 +18,40 @@ import (
 	"time"
 )
 
-// Times of the child's life.
 const (
 	readyTimeout = 30 * time.Second      // to load its file; an empty one takes 20 ms
-	readyPoll    = 2 * time.Millisecond  // between two questions whether it is ready
-	stopTimeout  = 5 * time.Second       // to write its file and go, before it is killed
+	readyPoll    = 2 * time.Millisecond  // between two pings until it is ready
+	stopTimeout  = 5 * time.Second       // to write its file and exit, before it is killed
 	restartFirst = 50 * time.Millisecond // before the first restart, doubled each time
-	restartMax   = 5 * time.Second       // between two restarts
-	restartCalm  = 30 * time.Second      // of life, after which the doubling starts anew
+	restartMax   = 5 * time.Second       // maximum between two restarts
+	restartCalm  = 30 * time.Second      // of running, after which the doubling begins again
 )
 
-// errEnded stands for an exit with status 0 that nobody asked for.
+// errEnded is the cause of an exit with status 0 that was not requested.
 var errEnded = errors.New("ended by itself")
 
-// child is a redis-server of ours.
+// child is a redis-server that runs as a child process.
 type child struct {
 	program string
 	dir     string // its working directory: the append-only file
-	socket  string // the same over all restarts, so that clients find it again
+	socket  string // the same over all restarts, so that clients reconnect
 	pidFile string
 	log     *slog.Logger
 	output  *output
 
 	stopOnce sync.Once
-	stopping chan struct{} // closed when it shall end
+	stopping chan struct{} // closed to stop it
 	stopped  chan struct{} // closed when supervise has returned
 	ready    chan struct{} // closed when it has answered for the first time
 
 	mu      sync.Mutex
-	process *os.Process // nil between two lives
-	failure error       // of a first life that ended before it was ready
+	process *os.Process // nil between two runs
+	failure error       // of a first run that ended before it was ready
 }
 
-// startChild runs redis-server on data/redis and returns when it answers. The
-// file of an earlier run that it cannot read is put aside: it holds nudges only,
-// and refusing to start for their sake would cost more than they are worth.
+// startChild runs redis-server on data/redis and returns when it answers. A file of an
+// earlier run that it cannot read is moved aside: it holds only nudges, which are not
+// worth refusing to start.
 func startChild(ctx context.Context, program, data string, log *slog.Logger) (*child, error) {
 	pidFile := filepath.Join(data, "redis.pid")
 	if err := stopLeftover(ctx, pidFile, log); err != nil {
@@ -64,20 +63,20 @@ func startChild(ctx context.Context, program, data string, log *slog.Logger) (*c
 		return c, err
 	}
 	aside := filepath.Join(data, "redis.unreadable")
-	if moved := putAside(dir, aside); !moved {
+	if !moveAside(dir, aside) {
 		return nil, err
 	}
 	c, again := launch(ctx, program, dir, pidFile, log)
 	if again != nil {
-		// The file was not the cause: put it back and tell the first error.
+		// The file was not the cause: move it back and return the first error.
 		return nil, errors.Join(err, os.RemoveAll(dir), os.Rename(aside, dir))
 	}
 	log.Warn("redis could not read its file and started without; waiting work is nudged again from the database", "moved_to", aside, "error", err)
 	return c, nil
 }
 
-// putAside renames a folder that holds something, over what was put aside before.
-func putAside(dir, aside string) bool {
+// moveAside renames a folder that is not empty, and replaces what was moved there before.
+func moveAside(dir, aside string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
 		return false
@@ -113,18 +112,18 @@ func (c *child) command() *exec.Cmd {
 		"--maxmemory", "0", "--maxmemory-policy", "noeviction",
 		"--databases", "1", "--daemonize", "no", "--loglevel", "notice", "--logfile", "")
 	cmd.Dir = c.dir
-	// An environment of its own: ours may hold the master key.
+	// An environment of its own: ours may contain the master key.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	cmd.Stdout, cmd.Stderr = c.output, c.output
-	// A fork that rewrites the file may hold the output open after its parent.
+	// A fork that rewrites the file may keep the output open after its parent.
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = childAttributes()
 	return cmd
 }
 
-// supervise runs the child until it shall stop. It keeps the thread to itself:
-// the kernel ends the child with the thread that started it, not with the
-// process, and Go may end any thread that no goroutine holds.
+// supervise runs the child, and restarts it, until it is stopped. It locks its thread: the
+// kernel ends the child with the thread that started it, not with the process, and Go may
+// end any thread that no goroutine has locked.
 func (c *child) supervise() {
 	defer close(c.stopped)
 	runtime.LockOSThread()
@@ -132,8 +131,8 @@ func (c *child) supervise() {
 
 	delay := restartFirst
 	for {
-		born := time.Now()
-		err := c.live()
+		begun := time.Now()
+		err := c.run()
 		select {
 		case <-c.stopping:
 			return
@@ -147,7 +146,7 @@ func (c *child) supervise() {
 			c.mu.Unlock()
 			return
 		}
-		if time.Since(born) >= restartCalm {
+		if time.Since(begun) >= restartCalm {
 			delay = restartFirst
 		}
 		c.log.Warn("embedded redis ended, restarting it", "error", err, "in", delay)
@@ -160,8 +159,8 @@ func (c *child) supervise() {
 	}
 }
 
-// live starts the child and returns when it has ended.
-func (c *child) live() error {
+// run starts the child and returns when it has ended.
+func (c *child) run() error {
 	cmd := c.command()
 	c.mu.Lock()
 	select {
@@ -177,14 +176,14 @@ func (c *child) live() error {
 	c.process = cmd.Process
 	c.mu.Unlock()
 	if err := writePID(c.pidFile, cmd.Process.Pid, c.socket); err != nil {
-		c.log.Warn("embedded redis: cannot note its process id", "error", err)
+		c.log.Warn("embedded redis: cannot record its process id", "error", err)
 	}
 
 	err := cmd.Wait()
 	c.mu.Lock()
 	c.process = nil
 	c.mu.Unlock()
-	// Why it ended stands in its last line, e.g. a file that it cannot read.
+	// Its last line has the cause, such as a file that it cannot read.
 	return fmt.Errorf("redis-server: %w, last line: %q", cmp.Or(err, errEnded), c.output.lastLine())
 }
 
@@ -210,9 +209,9 @@ func (c *child) awaitReady(ctx context.Context) error {
 	}
 }
 
-// ping asks over a connection of its own: the client library waits a second
-// after a few connections were refused, fifty times what a start takes. A server
-// that still loads its file answers with LOADING.
+// ping uses a connection of its own: the client library waits a second after a few
+// connections were refused, fifty times what a start takes. A server that still loads its
+// file answers with LOADING.
 func ping(ctx context.Context, socket string) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", socket)
@@ -229,13 +228,13 @@ func ping(ctx context.Context, socket string) error {
 	answer := make([]byte, 64)
 	n, err := conn.Read(answer)
 	if err == nil && !bytes.HasPrefix(answer[:n], []byte("+PONG")) {
-		err = fmt.Errorf("it says %q", answer[:n])
+		err = fmt.Errorf("it answers %q", answer[:n])
 	}
 	return err
 }
 
-// close ends the child: SIGTERM makes it write its file and go, as SHUTDOWN
-// does; after stopTimeout, or when ctx ends, it is killed.
+// close stops the child: on SIGTERM it writes its file and exits, as by SHUTDOWN; after
+// stopTimeout, or when ctx ends, it is killed.
 func (c *child) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -255,15 +254,15 @@ func (c *child) close(ctx context.Context) error {
 	return errors.Join(removeSocket(c.socket), ignoreMissing(os.Remove(c.pidFile)))
 }
 
-// signal is called with mu held. A child that has just ended needs none.
+// signal is called with mu held. Between two runs it does nothing.
 func (c *child) signal(s os.Signal) {
 	if c.process != nil {
 		_ = c.process.Signal(s)
 	}
 }
 
-// output sends what the child prints to our log and keeps the last line, which
-// says why it ended.
+// output writes the child's output to our log and keeps the last line, which has the cause
+// of an exit.
 type output struct {
 	log  *slog.Logger
 	mu   sync.Mutex

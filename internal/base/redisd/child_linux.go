@@ -2,9 +2,9 @@ package redisd
 
 import "syscall"
 
-// childAttributes ties the child's life to ours: the kernel ends it when the
-// thread that started it ends. A group of its own keeps Ctrl-C from it, as we
-// still need it to hand running work back.
+// childAttributes lets the kernel end the child when the thread that started it ends. In a
+// process group of its own the child gets no Ctrl-C: it is still needed to release running
+// work.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

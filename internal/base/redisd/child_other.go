@@ -4,9 +4,9 @@ package redisd
 
 import "syscall"
 
-// childAttributes keeps Ctrl-C from the child, as we still need it to hand
-// running work back. Where the kernel cannot tie its life to ours, a left-over
-// child is stopped at the next start.
+// childAttributes puts the child into a process group of its own, where it gets no Ctrl-C:
+// it is still needed to release running work. This kernel cannot end it with the program,
+// so the next start stops a left-over child.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -177,7 +177,7 @@ func TestLeftoverChildIsStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left.stopOnce.Do(func() { close(left.stopping) }) // its supervisor is dead: nobody restarts it
+	left.stopOnce.Do(func() { close(left.stopping) }) // its supervisor is dead: it is not restarted
 	left.mu.Lock()
 	pid := left.process.Pid
 	left.mu.Unlock()
@@ -188,7 +188,7 @@ func TestLeftoverChildIsStopped(t *testing.T) {
 		t.Error("the left-over child or its socket is still there")
 	}
 	if err := r.Check(t.Context()); err != nil || book.count("left over") != 1 {
-		t.Errorf("%v, told %d times", err, book.count("left over"))
+		t.Errorf("%v, logged %d times", err, book.count("left over"))
 	}
 }
 
@@ -220,7 +220,7 @@ func TestLeftoverSparesStrangers(t *testing.T) {
 	}
 }
 
-func TestUnreadableFileIsPutAside(t *testing.T) {
+func TestUnreadableFileIsMovedAside(t *testing.T) {
 	needRedisServer(t)
 	data := t.TempDir()
 	log, book := logger(slog.LevelWarn)
@@ -252,11 +252,11 @@ func TestUnreadableFileIsPutAside(t *testing.T) {
 		t.Errorf("%d keys, %v", n, err)
 	}
 	if !exists(filepath.Join(data, "redis.unreadable")) || book.count("could not read its file") != 1 {
-		t.Error("the file is not put aside, or nobody is told")
+		t.Error("the file is not moved aside, or that is not logged")
 	}
 }
 
-func TestServerThatCannotStartIsAnErrorThatSaysWhy(t *testing.T) {
+func TestServerThatCannotStartIsAnErrorWithTheCause(t *testing.T) {
 	data, bin := t.TempDir(), t.TempDir()
 	keep := filepath.Join(data, "redis", "keep")
 	if err := os.MkdirAll(filepath.Dir(keep), 0o700); err != nil {
@@ -275,7 +275,7 @@ func TestServerThatCannotStartIsAnErrorThatSaysWhy(t *testing.T) {
 		t.Errorf("Open: %v", err)
 	}
 	if !exists(keep) {
-		t.Error("the folder was put aside although it was not the cause")
+		t.Error("the folder was moved aside although it was not the cause")
 	}
 }
 
@@ -289,6 +289,6 @@ func TestChildSeesNoSecretsOfOurs(t *testing.T) {
 		t.Skip(err)
 	}
 	if strings.Contains(string(environ), "s3cret") {
-		t.Error("the master key stands in the child's environment")
+		t.Error("the master key is in the child's environment")
 	}
 }

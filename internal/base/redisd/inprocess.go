@@ -8,8 +8,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// miniTick is how often the stand-in's keys age. Its clock stands still by
-// itself: a key that is to live two seconds would live for ever.
+// miniTick is how often the clock of the stand-in moves. It does not move by itself: a key
+// with a lifetime would never expire.
 const miniTick = 200 * time.Millisecond
 
 // mini is a Redis inside the process, for development without a redis-server.
@@ -35,9 +35,7 @@ func startMini() (*mini, error) {
 	return m, nil
 }
 
-func (m *mini) addr() string { return m.server.Addr() }
-
-// age moves the keys' time on by what has passed.
+// age moves the clock of the keys forward by the time that has passed.
 func (m *mini) age() {
 	defer close(m.stopped)
 	tick := time.NewTicker(miniTick)

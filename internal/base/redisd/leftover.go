@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// The socket lies in a folder of its own under the temporary folder, as the data
-// folder's path may be longer than the kernel takes.
+// The socket is in a folder of its own in the temporary folder, as the data folder's path
+// may be longer than the kernel permits.
 const (
 	socketPrefix  = "backstop-redis-"
 	socketName    = "redis.sock"
 	maxSocketPath = 103 // 104 bytes with the final zero on BSD and macOS, 108 on Linux
 )
 
-// leftoverPoll is how often a left-over child is looked at until it is gone.
+// leftoverPoll is how often a left-over child is checked until it has ended.
 const leftoverPoll = 5 * time.Millisecond
 
-// socketFolder makes the folder, for our user only.
+// socketFolder makes the folder, accessible to our user only.
 func socketFolder() (string, error) {
 	var problems []error
 	for _, parent := range []string{os.TempDir(), "/tmp", "/run"} {
@@ -56,7 +56,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// writePID notes which process serves which socket, for the start after a crash.
+// writePID records which process serves which socket, for the start after a crash.
 func writePID(path string, pid int, socket string) error {
 	temp := path + ".new"
 	if err := os.WriteFile(temp, fmt.Appendf(nil, "%d\n%s\n", pid, socket), 0o600); err != nil {
@@ -65,8 +65,7 @@ func writePID(path string, pid int, socket string) error {
 	return os.Rename(temp, path)
 }
 
-// readPID returns what writePID noted; a socket that is not one of ours does not
-// count.
+// readPID returns what writePID recorded; a socket that is not one of ours is ignored.
 func readPID(path string) (pid int, socket string, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -80,16 +79,16 @@ func readPID(path string) (pid int, socket string, ok bool) {
 	return pid, socket, ok
 }
 
-// stopLeftover stops the child of an earlier run that did not end with it: two
-// servers must not write one file. The process must still be the redis-server of
-// that socket, as its number may belong to somebody else by now.
+// stopLeftover stops the child of an earlier run that did not end with it: two servers must
+// not write one file. The process must still be the redis-server of that socket, as its id
+// may have been reused.
 func stopLeftover(ctx context.Context, pidFile string, log *slog.Logger) error {
 	pid, socket, ok := readPID(pidFile)
 	if !ok {
 		return nil
 	}
-	// Found first and verified after: from here on the handle means one process
-	// (pidfd on Linux), whoever gets the number later.
+	// Opened first and verified after: from here on the handle is of one process (pidfd on
+	// Linux), even if its id is reused.
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return nil
@@ -104,14 +103,14 @@ func stopLeftover(ctx context.Context, pidFile string, log *slog.Logger) error {
 	return removeSocket(socket)
 }
 
-// endProcess asks a process that is not our child to end, then kills it.
-func endProcess(ctx context.Context, process *os.Process, alive func() bool) error {
+// endProcess terminates a process that is not our child, then kills it.
+func endProcess(ctx context.Context, process *os.Process, running func() bool) error {
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
 		for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline); pause(ctx, leftoverPoll) {
-			if !alive() {
+			if !running() {
 				return nil
 			}
 			if err := ctx.Err(); err != nil {
@@ -122,9 +121,9 @@ func endProcess(ctx context.Context, process *os.Process, alive func() bool) err
 	return errors.New("it does not end")
 }
 
-// serves tells whether the process is a redis-server on that socket. The socket
-// is in its arguments, and stays there when redis-server rewrites its title. A
-// process that has ended and waits for its parent has an empty command line.
+// serves reports whether the process is a redis-server on that socket. The socket is in
+// its arguments, and stays there when redis-server rewrites its title. A zombie has an
+// empty command line.
 func serves(ctx context.Context, pid int, socket string) bool {
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if errors.Is(err, fs.ErrNotExist) && !exists("/proc/self") {

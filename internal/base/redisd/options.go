@@ -11,61 +11,42 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Network limits of one connection. Callers that cannot wait this long pass a
-// context: it bounds dialling, reading and writing alike.
+// Timeouts of one connection. Callers that cannot wait this long pass a context: it
+// bounds dialling, reading and writing alike.
 const (
 	dialTimeout = 2 * time.Second
 	ioTimeout   = 3 * time.Second
 )
 
-// Client connects lazily: it succeeds while Redis is down, and commands fail
-// until it is up.
+// Client connects lazily: it succeeds while Redis is down, and commands fail until it is
+// up.
 func (o Options) Client() redis.UniversalClient {
-	switch o.Mode {
-	case Cluster:
-		return redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs:    o.Addrs,
-			Username: o.Username, Password: string(o.Password),
-			Dialer:      o.dialer(),
-			DialTimeout: dialTimeout, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout,
-			ContextTimeoutEnabled: true, DisableIdentity: true,
-		})
-	case Sentinel:
-		return redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: o.Master, SentinelAddrs: o.Addrs,
-			SentinelUsername: o.SentinelUsername, SentinelPassword: string(o.SentinelPassword),
-			Username: o.Username, Password: string(o.Password), DB: o.DB,
-			Dialer:      o.dialer(),
-			DialTimeout: dialTimeout, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout,
-			ContextTimeoutEnabled: true, DisableIdentity: true,
-		})
-	default:
-		return redis.NewClient(&redis.Options{
-			Network: o.Network, Addr: o.Addrs[0],
-			Username: o.Username, Password: string(o.Password), DB: o.DB,
-			Dialer:      o.dialer(),
-			DialTimeout: dialTimeout, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout,
-			ContextTimeoutEnabled: true, DisableIdentity: true,
-		})
-	}
+	return redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: o.Addrs, IsClusterMode: o.Mode == Cluster, MasterName: o.Master,
+		Username: o.Username, Password: string(o.Password), DB: o.DB,
+		SentinelUsername: o.SentinelUsername, SentinelPassword: string(o.SentinelPassword),
+		Dialer:      o.dialer(),
+		DialTimeout: dialTimeout, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout,
+		ContextTimeoutEnabled: true, DisableIdentity: true,
+	})
 }
 
-// dialer is ours because the library's own TLS dialler ignores the context: a
-// hanging Redis would then cost a callback the whole dial timeout.
+// dialer is ours because the library's own TLS dialler ignores the context: a hanging
+// Redis would then delay a callback by the whole dial timeout.
 func (o Options) dialer() func(context.Context, string, string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: dialTimeout, KeepAlive: time.Minute}
 	if !o.TLS {
 		return plain.DialContext
 	}
-	// Without a ServerName the certificate is checked against the host dialled,
-	// which is right for every node of a cluster.
+	// Without a ServerName the certificate is checked against the dialled host, which is
+	// right for every node of a cluster.
 	secure := &tls.Dialer{NetDialer: plain, Config: &tls.Config{MinVersion: tls.VersionTLS12}}
 	return secure.DialContext
 }
 
-// connOpt makes the clients of asynq's servers and of Asynqmon: a pool of their
-// own each, so that no group of workers can use up another's connections, and
-// whoever made one may close it.
+// connOpt makes the clients of asynq's servers and of Asynqmon. Each has its own pool, so
+// that no group of workers can use up another's connections, and each may be closed by its
+// creator.
 type connOpt Options
 
 var _ asynq.RedisConnOpt = connOpt{}
@@ -77,12 +58,12 @@ func (o connOpt) MakeRedisClient() any {
 	return client
 }
 
-// failurePause is how long a worker's command waits after a failure. asynq asks
-// for the next task again at once, whatever the error was: a Redis that refuses
-// would be asked thousands of times a second.
+// failurePause is how long a worker's command waits after a failure. asynq polls for the
+// next task again at once, whatever the error was: a Redis that refuses would get
+// thousands of requests a second.
 const failurePause = 100 * time.Millisecond
 
-// paced is a hook that slows a failing client down.
+// paced is a hook that slows down a failing client.
 type paced struct{}
 
 func (paced) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -101,7 +82,7 @@ func (paced) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 	return next
 }
 
-// pause waits for d or for ctx.
+// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

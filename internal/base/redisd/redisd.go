@@ -1,9 +1,9 @@
-// Package redisd gives the program its Redis: the one it is told of, or, where
-// none is given, a redis-server of its own that it starts, watches and ends.
+// Package redisd provides the program's Redis: the one of a URL, or, where none is given,
+// a redis-server of its own that it starts, supervises and stops.
 //
-// Redis holds only nudges (which rows to look at now); the rows themselves are
-// in the database. So a Redis that is down or empty delays work by seconds and
-// loses none of it, and nothing here stops the program once it runs.
+// Redis holds only nudges (which rows to look at now); the rows themselves are in the
+// database. So a Redis that is down or empty delays work by seconds and loses none of it,
+// and nothing here stops the program once it runs.
 package redisd
 
 import (
@@ -20,27 +20,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Engine says what the program's Redis is.
+// Engine is what kind of server the program's Redis is.
 type Engine string
 
 // Engines.
 const (
 	External  Engine = "external"   // given by URL
-	Child     Engine = "child"      // a redis-server that we run
+	Child     Engine = "child"      // a redis-server that the program runs
 	InProcess Engine = "in-process" // no redis-server found: a stand-in for development
 )
 
 // checkTimeout bounds the probe of readyz.
 const checkTimeout = time.Second
 
-// Config says which Redis to use.
+// Config selects a Redis.
 type Config struct {
 	// At is where an external Redis is, by Parse; nil for an embedded one.
 	At *Options
-	// DataDir is the program's data folder, which the caller has locked: the
-	// embedded Redis keeps its file in DataDir/redis.
+	// DataDir is the program's data folder, which the caller has locked: the embedded
+	// Redis keeps its file in DataDir/redis.
 	DataDir string
-	Logger  *slog.Logger // nil means slog.Default
+	Logger  *slog.Logger
 }
 
 // Redis is the program's Redis.
@@ -49,17 +49,14 @@ type Redis struct {
 	opts   Options
 	client redis.UniversalClient
 	log    *slog.Logger
-	warned sync.Map // messages said once
+	warned sync.Map // messages that warnOnce has logged
 	stop   func(context.Context) error
 }
 
-// Open connects to the Redis at cfg.At, or starts the embedded one. An external
-// Redis need not be up: callbacks must be taken without it, and Verify is called
-// until it answers. An embedded one that does not start is an error.
+// Open connects to the Redis at cfg.At, or starts the embedded one. An external Redis
+// need not be up: callbacks must be taken without it, and the caller calls Verify until it
+// answers. An embedded one that does not start is an error.
 func Open(ctx context.Context, cfg Config) (*Redis, error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
 	bridgeLibraryLog(cfg.Logger)
 	if cfg.At != nil {
 		return newRedis(External, *cfg.At, cfg.Logger, nil), nil
@@ -84,7 +81,7 @@ func openChild(ctx context.Context, program string, cfg Config) (*Redis, error) 
 	if err != nil {
 		return nil, fmt.Errorf("embedded redis: %w", err)
 	}
-	r := newRedis(Child, Options{Mode: Single, Network: "unix", Addrs: []string{c.socket}}, cfg.Logger, c.close)
+	r := newRedis(Child, Options{Mode: Single, Addrs: []string{c.socket}}, cfg.Logger, c.close)
 	if err := r.Verify(ctx); err != nil {
 		return nil, fmt.Errorf("embedded redis: %w", errors.Join(err, r.Close(ctx)))
 	}
@@ -98,34 +95,22 @@ func openInProcess(log *slog.Logger) (*Redis, error) {
 	}
 	log.Warn("no redis-server on PATH: using a slow in-process stand-in that keeps nothing, for development only; " +
 		"install redis-server or set BACKSTOP_REDIS_URL")
-	opts := Options{Mode: Single, Network: "tcp", Addrs: []string{m.addr()}, Password: m.password}
+	opts := Options{Mode: Single, Addrs: []string{m.server.Addr()}, Password: m.password}
 	return newRedis(InProcess, opts, log, m.close), nil
 }
 
-// Client is the shared client. It respects the deadline of a context.
+// Client is the shared client. It respects the deadlines of contexts.
 func (r *Redis) Client() redis.UniversalClient { return r.client }
 
-// Asynq makes asynq's own clients. Each has its own connections and belongs to
-// whoever made it: an asynq.Server or Asynqmon closes its own when it stops.
+// Asynq makes asynq's own clients. Each has its own connections and is closed by its
+// creator: an asynq.Server or Asynqmon closes its own when it stops.
 func (r *Redis) Asynq() asynq.RedisConnOpt { return connOpt(r.opts) }
 
-// Engine says what this Redis is.
+// Engine is what kind of server this Redis is.
 func (r *Redis) Engine() Engine { return r.engine }
 
-// Check asks within a second whether the queues can be worked.
-func (r *Redis) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	if r.engine != InProcess {
-		if err := r.eachMaster(ctx, r.takesWrites); err != nil {
-			return err
-		}
-	}
-	return r.probe(ctx)
-}
-
-// Close ends the connections and, where it is ours, Redis itself. It returns
-// within a few seconds even if Redis hangs.
+// Close closes the connections and stops an embedded Redis. It returns within a few
+// seconds even if Redis hangs.
 func (r *Redis) Close(ctx context.Context) error {
 	err := r.client.Close()
 	if r.stop != nil {
@@ -136,9 +121,9 @@ func (r *Redis) Close(ctx context.Context) error {
 
 var libraryLog sync.Once
 
-// bridgeLibraryLog keeps the client library from writing to standard error by
-// itself: its lines (lost connections, moved masters) go to our log at debug.
-// The setting is one of the process, so the first logger stays.
+// bridgeLibraryLog sends the client library's lines (lost connections, moved masters) to
+// our log at debug instead of standard error. The setting is global, so the first logger
+// stays.
 func bridgeLibraryLog(log *slog.Logger) {
 	libraryLog.Do(func() { redis.SetLogger(libraryLogger{log}) })
 }

@@ -99,7 +99,7 @@ func TestEvictingPolicyIsRefused(t *testing.T) {
 func TestUnreadablePolicyIsAWarning(t *testing.T) {
 	s := queuetest.Start(t, "--user", "default", "on", "nopass", "~*", "+@all", "-config", "-info")
 	r, book := openExternal(t, s.URL())
-	if err := r.Verify(t.Context()); err != nil || book.count("does not tell its maxmemory-policy") != 1 {
+	if err := r.Verify(t.Context()); err != nil || book.count("does not show its maxmemory-policy") != 1 {
 		t.Errorf("Verify = %v, warnings: %s", err, book.text.String())
 	}
 }
@@ -135,13 +135,13 @@ func TestExternalMayBeDownAtStart(t *testing.T) {
 		t.Errorf("Verify while down: %v, want an error that is not final", err)
 	}
 	if err := r.Check(t.Context()); err == nil || Kind(err) != "redis cannot be reached" {
-		t.Errorf("Check of a Redis that is down: %v, told as %q", err, Kind(err))
+		t.Errorf("Check of a Redis that is down: %v, shown as %q", err, Kind(err))
 	}
 	s.Up()
 	eventually(t, "Verify succeeds", func() bool { return r.Verify(t.Context()) == nil })
 }
 
-func TestADatabaseOfANumberThatIsNotThereIsTold(t *testing.T) {
+func TestADatabaseOfANumberThatIsNotThereIsShown(t *testing.T) {
 	address, err := url.Parse(queuetest.Start(t).URL())
 	if err != nil {
 		t.Fatal(err)
@@ -149,11 +149,11 @@ func TestADatabaseOfANumberThatIsNotThereIsTold(t *testing.T) {
 	address.Path = "/99"
 	r, _ := openExternal(t, address.String())
 	if err := r.Check(t.Context()); err == nil || Kind(err) != "redis has no database of the number that BACKSTOP_REDIS_URL names" {
-		t.Errorf("Check: %v, told as %q", err, Kind(err))
+		t.Errorf("Check: %v, shown as %q", err, Kind(err))
 	}
 }
 
-func TestARefusedPasswordIsToldWithoutIt(t *testing.T) {
+func TestARefusedPasswordIsShownWithoutIt(t *testing.T) {
 	s := queuetest.Start(t)
 	r, _ := openExternal(t, s.URL())
 	if err := r.Client().Do(t.Context(), "acl", "setuser", "default", "resetpass", ">hidden").Err(); err != nil {
@@ -161,17 +161,17 @@ func TestARefusedPasswordIsToldWithoutIt(t *testing.T) {
 	}
 	other, _ := openExternal(t, s.URL())
 	if err := other.Check(t.Context()); err == nil || Kind(err) != "redis wants a password: write it into the URL, redis://:password@host" {
-		t.Errorf("Check: %v, told as %q", err, Kind(err))
+		t.Errorf("Check: %v, shown as %q", err, Kind(err))
 	}
 }
 
 // Such a Redis answers a ping, and nudges are lost on it.
-func TestCheckKnowsARedisThatTakesNoWrites(t *testing.T) {
+func TestCheckDetectsARedisThatTakesNoWrites(t *testing.T) {
 	s := queuetest.Start(t)
 	r, _ := openExternal(t, s.URL())
 	for _, c := range []struct {
-		spoil, mend []any
-		want        string
+		spoil, repair []any
+		want          string
 	}{
 		{[]any{"config", "set", "maxmemory", "1"}, []any{"config", "set", "maxmemory", "0"}, "full"},
 		{[]any{"replicaof", "127.0.0.1", "1"}, []any{"replicaof", "no", "one"}, "replica"},
@@ -184,9 +184,9 @@ func TestCheckKnowsARedisThatTakesNoWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := r.Check(t.Context()); err == nil || !strings.Contains(Kind(err), c.want) || strings.Contains(Kind(err), "127.0.0.1") {
-			t.Errorf("after %v: %v, told as %q", c.spoil, err, Kind(err))
+			t.Errorf("after %v: %v, shown as %q", c.spoil, err, Kind(err))
 		}
-		if err := r.Client().Do(t.Context(), c.mend...).Err(); err != nil {
+		if err := r.Client().Do(t.Context(), c.repair...).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,9 +195,9 @@ func TestCheckKnowsARedisThatTakesNoWrites(t *testing.T) {
 	}
 }
 
-// A URL that leads to a server which will never do is told from one that is away,
-// at the start and by readyz, with what to mend and without the password.
-func TestWrongURLsSayWhatToMend(t *testing.T) {
+// A URL that leads to an unusable server is distinguished from one that is unavailable,
+// at the start and by readyz, with what to fix and without the password.
+func TestWrongURLsShowWhatToFix(t *testing.T) {
 	sentinel, master := queuetest.StartSentinel(t)
 	sentinels, _, _ := strings.Cut(strings.TrimPrefix(sentinel, "redis-sentinel://"), "/")
 	cluster, _, _ := strings.Cut(strings.TrimPrefix(queuetest.StartCluster(t), "redis-cluster://"), ",")
@@ -236,12 +236,12 @@ func TestWrongURLsSayWhatToMend(t *testing.T) {
 	}()
 	for url, want := range map[string]string{
 		"redis://" + locked:                           "write it into the URL",
-		"redis://:s3cretx@" + locked:                  "mend them in the URL",
+		"redis://:s3cretx@" + locked:                  "fix them in the URL",
 		"redis://app:s3cret@" + narrow:                "keys and channels asynq:*",
 		"redis-cluster://" + master.Addr:              "begin the URL with redis://",
 		"redis://" + cluster:                          "begin the URL with redis-cluster://",
 		"redis://" + sentinels:                        "redis-sentinel://hosts/master-name",
-		"redis-sentinel://" + sentinels + "/s3cret":   "mend the name after the hosts",
+		"redis-sentinel://" + sentinels + "/s3cret":   "fix the name after the hosts",
 		"redis-sentinel://" + master.Addr + "/main":   "is no sentinel",
 		"redis-cluster://" + slotless:                 "slot not served",
 		"redis-sentinel://127.0.0.1:1,127.0.0.1:2/m":  "no sentinel names the master: dial tcp",
@@ -271,7 +271,7 @@ func TestCheckIsBounded(t *testing.T) {
 	if err := r.Check(t.Context()); err == nil || time.Since(began) > 2*checkTimeout {
 		t.Errorf("Check of a hanging Redis: %v after %s", err, time.Since(began))
 	} else if kind := Kind(err); kind != "redis does not answer in time" {
-		t.Errorf("%v is told as %q", err, kind)
+		t.Errorf("%v is shown as %q", err, kind)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Mode is how the servers behind a Redis URL hang together.
+// Mode is how the servers of a Redis URL are organised.
 type Mode string
 
 // Modes, by the URL's scheme.
@@ -33,15 +33,14 @@ func (secret) GoString() string             { return `"***"` }
 func (secret) LogValue() slog.Value         { return slog.StringValue("***") }
 func (secret) MarshalText() ([]byte, error) { return []byte("***"), nil }
 
-// Options says where a Redis is and how to get in.
+// Options are the address and the credentials of a Redis.
 type Options struct {
 	Mode     Mode
-	Network  string   // "tcp" or "unix"
 	Addrs    []string // host:port each (Sentinel: of the sentinels), or one socket path
 	Username string
 	Password secret
 	DB       int
-	// Master is the name under which the sentinels know the master.
+	// Master is the sentinels' name of the master.
 	Master           string
 	SentinelUsername string
 	SentinelPassword secret
@@ -57,9 +56,8 @@ type Options struct {
 //	redis-sentinel://[user:password@]h1[:26379],h2/master[/db]?sentinel_username=…&sentinel_password=…&tls=true
 //	redis-cluster://[user:password@]h1[:6379],h2?tls=true
 //
-// Reserved characters in a user name or password are percent-encoded. Errors say
-// what is wrong and where, and quote nothing: in a mistyped URL a password can
-// stand anywhere.
+// Reserved characters in a user name or password are percent-encoded. Errors contain what
+// is wrong and where, and quote nothing: in a mistyped URL a password can be anywhere.
 func Parse(raw string) (Options, error) {
 	o, err := parse(raw)
 	if err != nil {
@@ -76,7 +74,7 @@ func parse(raw string) (Options, error) {
 	if !found {
 		return Options{}, errors.New("no scheme, want redis://, rediss://, redis-sentinel:// or redis-cluster://")
 	}
-	o := Options{Network: "tcp"}
+	var o Options
 	port := "6379"
 	switch strings.ToLower(scheme) {
 	case "redis":
@@ -100,8 +98,8 @@ func parse(raw string) (Options, error) {
 	}
 	path, query, _ := strings.Cut(rest[len(authority):], "?")
 	hosts := authority
-	// The last @ ends the user part, so that an unescaped one in a password does
-	// not turn the rest of the password into a host name.
+	// The last @ ends the user part, so that an unescaped one in a password does not make
+	// the rest of the password a host name.
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		hosts = authority[at+1:]
 		if err := o.parseUser(authority[:at]); err != nil {
@@ -124,11 +122,11 @@ func (o *Options) parseUser(user string) error {
 	}
 	name, err := unescape(name)
 	if err != nil {
-		return errors.New("the user name is not well percent-encoded")
+		return errors.New("the user name is not correctly percent-encoded")
 	}
 	password, err = unescape(password)
 	if err != nil {
-		return errors.New("the password is not well percent-encoded")
+		return errors.New("the password is not correctly percent-encoded")
 	}
 	if name != "" && password == "" {
 		return errors.New("a user name without a password")
@@ -137,7 +135,7 @@ func (o *Options) parseUser(user string) error {
 	return nil
 }
 
-// unescape decodes percent-encoding and leaves + as it is: this is no form.
+// unescape decodes percent-encoding and leaves + as it is.
 func unescape(s string) (string, error) {
 	s, err := url.PathUnescape(s)
 	if err == nil && strings.ContainsAny(s, "\x00\r\n") {
@@ -164,7 +162,7 @@ func (o *Options) parseHosts(list, port string) error {
 	return nil
 }
 
-// hostPort completes host, host:port, [v6] or [v6]:port to what can be dialled.
+// hostPort completes host, host:port, [v6] or [v6]:port to an address that can be dialled.
 func hostPort(s, port string) (string, error) {
 	host, number, hasPort := s, "", false
 	if strings.HasPrefix(s, "[") {

@@ -30,7 +30,6 @@ func TestParseReadsEveryForm(t *testing.T) {
 		"redis-cluster://:p@c1:7001,c2/?tls=true": {Mode: Cluster, Addrs: []string{"c1:7001", "c2:6379"}, Password: "p", TLS: true},
 		"redis-cluster://c1":                      {Mode: Cluster, Addrs: []string{"c1:6379"}},
 	} {
-		want.Network = "tcp"
 		got, err := Parse(raw)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("Parse(%q)\n got %#v, %v\nwant %#v", raw, got, err, want)
@@ -39,7 +38,7 @@ func TestParseReadsEveryForm(t *testing.T) {
 }
 
 func TestParseRefusesWithoutShowingAnything(t *testing.T) {
-	for raw, say := range map[string]string{
+	for raw, want := range map[string]string{
 		"":                                    "no scheme",
 		"s3cret@h":                            "no scheme",
 		"s3cret://h":                          "unknown scheme",
@@ -84,8 +83,8 @@ func TestParseRefusesWithoutShowingAnything(t *testing.T) {
 		"redis://" + strings.Repeat("h", maxURL):                  "longer than",
 	} {
 		_, err := Parse(raw)
-		if err == nil || !strings.Contains(err.Error(), say) {
-			t.Errorf("Parse(%.60q) = %v, want it to say %q", raw, err, say)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%.60q) = %v, want %q in it", raw, err, want)
 		} else if strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("Parse(%.60q) shows the password: %v", raw, err)
 		}

@@ -14,34 +14,37 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrEvicts means that Redis may throw keys away when it is full. With any
-// policy but noeviction it drops the bodies of accepted tasks without an error
-// and then stalls the queue on what is left of them, so the program must not run
-// on it.
+// ErrEvicts means that Redis may delete keys when it is full. With any policy but
+// noeviction it deletes the bodies of accepted tasks without an error, and the rest of
+// them then blocks the queue, so the program must not run on it.
 var ErrEvicts = errors.New("maxmemory-policy is not noeviction")
 
-// Verify asks a Redis that is reachable whether it can be worked with. An error that
-// is ErrEvicts is final; any other means that Redis could not be asked yet. It may
-// be called again at any time, e.g. after another master took over.
+// Verify checks whether a Redis that is reachable can be used. ErrEvicts is final; any
+// other error means that Redis could not be checked yet. It may be called again at any
+// time, such as after a failover.
 func (r *Redis) Verify(ctx context.Context) error {
 	if r.engine == InProcess {
 		return r.Check(ctx)
 	}
 	err := r.eachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		info, err := readInfo(ctx, node, "server")
-		if err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
-			return r.explain(err)
-		}
-		if info["redis_mode"] == "sentinel" {
-			return errSentinel
+		info, err := r.serverInfo(ctx, node)
+		if err != nil {
+			return err
 		}
 		if tooOld(info["redis_version"]) {
 			r.warnOnce("redis is older than 6.2, which the queue's scripts need: tasks that are given up cannot be put away")
 		}
-		if err := r.verifyPolicy(ctx, node); err != nil {
-			return err
+		if info["aof_enabled"] == "0" {
+			r.warnOnce("redis keeps no append-only file: after its restart queued work waits a few seconds for the database tick; set appendonly yes")
 		}
-		return r.verifyAOF(ctx, node)
+		switch policy := info["maxmemory_policy"]; policy {
+		case "noeviction":
+		case "":
+			r.warnOnce("redis does not show its maxmemory-policy; make sure that it is noeviction")
+		default:
+			return fmt.Errorf("redis: %w but %s: it would lose accepted work when full; set maxmemory-policy noeviction", ErrEvicts, policy)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -49,12 +52,40 @@ func (r *Redis) Verify(ctx context.Context) error {
 	return r.probe(ctx)
 }
 
-// errSentinel: a sentinel answers, and has no queues.
-var errSentinel = unfit{errors.New("what answers is a sentinel: write the URL as redis-sentinel://hosts/master-name")}
+// Check checks within a second whether the queues can be used.
+func (r *Redis) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if r.engine != InProcess {
+		if err := r.eachMaster(ctx, r.takesWrites); err != nil {
+			return err
+		}
+	}
+	return r.probe(ctx)
+}
 
-// probe writes to every queue without changing anything. What INFO tells is not
-// all: another node of a cluster may hold the queue, or none, and a user or a disk
-// may not take writes.
+// takesWrites returns why a Redis that answers cannot be used. What it does not show
+// counts as usable.
+func (r *Redis) takesWrites(ctx context.Context, node *redis.Client) error {
+	info, err := r.serverInfo(ctx, node)
+	if err != nil {
+		return err
+	}
+	used, limit := memory(info)
+	switch policy := info["maxmemory_policy"]; {
+	case info["role"] == "slave" && info["slave_read_only"] != "0":
+		return unusable{errors.New("redis is a replica and takes no writes")}
+	case share(used, limit) >= 1:
+		return unusable{fmt.Errorf("redis is full: %d of %d bytes; raise maxmemory", used, limit)}
+	case policy != "" && policy != "noeviction":
+		return unusable{fmt.Errorf("redis: %w any more but %s: set it back", ErrEvicts, policy)}
+	}
+	return nil
+}
+
+// probe writes to every queue without changing anything. INFO does not show everything:
+// another node of a cluster may hold the queue, or none, and a user or a disk may not
+// take writes.
 func (r *Redis) probe(ctx context.Context) error {
 	pipe := r.client.Pipeline()
 	for _, key := range queue.ProbeKeys() {
@@ -66,15 +97,15 @@ func (r *Redis) probe(ctx context.Context) error {
 	return nil
 }
 
-// warnOnce says what is not ideal once in the life of the program, however often
-// Verify is called and however many nodes a cluster has.
+// warnOnce logs a warning once in the life of the program, however often Verify is called
+// and however many nodes a cluster has.
 func (r *Redis) warnOnce(message string) {
-	if _, said := r.warned.LoadOrStore(message, true); !said {
+	if _, logged := r.warned.LoadOrStore(message, true); !logged {
 		r.log.Warn(message)
 	}
 }
 
-// tooOld tells a version below 6.2; one that cannot be read is taken as new.
+// tooOld reports a version below 6.2; one that cannot be read counts as new.
 func tooOld(version string) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -83,56 +114,8 @@ func tooOld(version string) bool {
 	return errMajor == nil && errMinor == nil && (a < 6 || a == 6 && b < 2)
 }
 
-// verifyPolicy reads the policy twice over, as managed servers forbid CONFIG.
-func (r *Redis) verifyPolicy(ctx context.Context, node *redis.Client) error {
-	policy, err := setting(ctx, node, "maxmemory-policy", "memory", "maxmemory_policy")
-	switch {
-	case err != nil:
-		return r.explain(err)
-	case policy == "":
-		r.warnOnce("redis does not tell its maxmemory-policy; make sure that it is noeviction")
-	case policy != "noeviction":
-		return fmt.Errorf("redis: %w but %s: it would lose accepted work when full; set maxmemory-policy noeviction", ErrEvicts, policy)
-	}
-	return nil
-}
-
-func (r *Redis) verifyAOF(ctx context.Context, node *redis.Client) error {
-	aof, err := setting(ctx, node, "appendonly", "persistence", "aof_enabled")
-	if err != nil {
-		return r.explain(err)
-	}
-	if aof == "no" || aof == "0" {
-		r.warnOnce("redis keeps no append-only file: after its restart queued work waits a few seconds for the database tick; set appendonly yes")
-	}
-	return nil
-}
-
-// setting reads a value by CONFIG GET, or where that is refused from INFO. It is
-// empty where neither tells; the error is one of the connection.
-func setting(ctx context.Context, node *redis.Client, name, section, field string) (string, error) {
-	values, err := node.ConfigGet(ctx, name).Result()
-	if err == nil && values[name] != "" {
-		return values[name], nil
-	}
-	if err != nil && !refused(err) {
-		return "", err
-	}
-	info, err := readInfo(ctx, node, section)
-	if err != nil && !refused(err) {
-		return "", err
-	}
-	return info[field], nil
-}
-
-// refused tells an answer that says no from no answer.
-func refused(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply) && !redis.HasErrorPrefix(err, "LOADING")
-}
-
-// Memory returns how many bytes Redis uses and may use, of the fullest node of a
-// cluster. A limit of 0 is none.
+// Memory returns how many bytes Redis uses and may use, of the fullest node of a cluster.
+// A limit of 0 is none.
 func (r *Redis) Memory(ctx context.Context) (used, limit int64, err error) {
 	if r.engine == InProcess {
 		return 0, 0, nil
@@ -141,11 +124,9 @@ func (r *Redis) Memory(ctx context.Context) (used, limit int64, err error) {
 	err = r.eachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		info, err := readInfo(ctx, node, "memory")
 		if err != nil {
-			return fmt.Errorf("ask redis for its memory: %w", err)
+			return fmt.Errorf("read redis's memory: %w", err)
 		}
-		// A missing field reads as 0, which is no limit: nothing to judge by.
-		u, _ := strconv.ParseInt(info["used_memory"], 10, 64)
-		l, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
+		u, l := memory(info)
 		mu.Lock()
 		defer mu.Unlock()
 		if used == 0 || share(u, l) > share(used, limit) {
@@ -156,26 +137,12 @@ func (r *Redis) Memory(ctx context.Context) (used, limit int64, err error) {
 	return used, limit, err
 }
 
-// takesWrites says why a Redis that answers cannot be worked with all the same.
-// Where it does not tell, it is taken at its word.
-func (r *Redis) takesWrites(ctx context.Context, node *redis.Client) error {
-	info, err := readInfo(ctx, node)
-	if err != nil && !refused(err) {
-		return r.explain(err)
-	}
-	used, _ := strconv.ParseInt(info["used_memory"], 10, 64)
-	limit, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
-	switch policy := info["maxmemory_policy"]; {
-	case info["redis_mode"] == "sentinel":
-		return errSentinel
-	case info["role"] == "slave" && info["slave_read_only"] != "0":
-		return unfit{errors.New("redis is a replica and takes no writes")}
-	case share(used, limit) >= 1:
-		return unfit{fmt.Errorf("redis is full: %d of %d bytes; raise maxmemory", used, limit)}
-	case policy != "" && policy != "noeviction":
-		return unfit{fmt.Errorf("redis: %w any more but %s: set it back", ErrEvicts, policy)}
-	}
-	return nil
+// memory reads the memory that a server uses and may use. A missing field reads as 0,
+// which is no limit.
+func memory(info map[string]string) (used, limit int64) {
+	used, _ = strconv.ParseInt(info["used_memory"], 10, 64)
+	limit, _ = strconv.ParseInt(info["maxmemory"], 10, 64)
+	return used, limit
 }
 
 // share is how full a server is, 0 where it has no limit.
@@ -186,16 +153,16 @@ func share(used, limit int64) float64 {
 	return float64(used) / float64(limit)
 }
 
-// eachMaster runs f against every server that takes writes, in parallel.
+// eachMaster calls f for every server that takes writes, in parallel.
 func (r *Redis) eachMaster(ctx context.Context, f func(context.Context, *redis.Client) error) error {
 	switch c := r.client.(type) {
 	case *redis.ClusterClient:
-		var asked atomic.Bool
+		var called atomic.Bool
 		err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-			asked.Store(true)
+			called.Store(true)
 			return f(ctx, node)
 		})
-		if err != nil && !asked.Load() { // which nodes there are could not be learned
+		if err != nil && !called.Load() { // the list of nodes could not be read
 			return r.explain(err)
 		}
 		return err
@@ -204,6 +171,21 @@ func (r *Redis) eachMaster(ctx context.Context, f func(context.Context, *redis.C
 	default:
 		return fmt.Errorf("redis client of unknown kind %T", c)
 	}
+}
+
+// serverInfo reads INFO of a server that may hold queues. Where the user may not read it,
+// it is empty.
+func (r *Redis) serverInfo(ctx context.Context, node *redis.Client) (map[string]string, error) {
+	info, err := readInfo(ctx, node)
+	switch {
+	case redis.HasErrorPrefix(err, "NOPERM"), redis.HasErrorPrefix(err, "unknown command"):
+		return nil, nil
+	case err != nil:
+		return nil, r.explain(err)
+	case info["redis_mode"] == "sentinel":
+		return nil, errSentinel
+	}
+	return info, nil
 }
 
 // readInfo reads INFO, or one section of it.
