@@ -8,29 +8,29 @@ import (
 const (
 	// openFor is how long calls fail at once after a failure.
 	openFor = 500 * time.Millisecond
-	// probeFor is how long the others go on failing while one call asks whether
-	// Redis is back: as long as that call can take.
+	// probeFor is how long the others go on failing while one call probes whether Redis is
+	// back: as long as that call can take.
 	probeFor = 2 * callTimeout
 )
 
-// circuit spares callers a Redis that does not answer: after a failure it costs
-// one caller in half a second its timeout, and the others nothing.
+// circuit protects callers from a Redis that does not answer: after a failure only one
+// caller in half a second waits for its timeout.
 type circuit struct {
-	born  time.Time    // moments are counted from here, so that no clock change moves them
+	begun time.Time    // times are counted from here, so that no clock change moves them
 	until atomic.Int64 // calls fail before this moment; 0 when closed
 }
 
-// allow tells whether a call may be tried.
+// allow reports whether a call may be tried.
 func (c *circuit) allow() bool {
 	until := c.until.Load()
 	if until == 0 {
 		return true
 	}
-	now := time.Since(c.born)
+	now := time.Since(c.begun)
 	return int64(now) >= until && c.until.CompareAndSwap(until, int64(now+probeFor))
 }
 
-func (c *circuit) failed() { c.until.Store(int64(time.Since(c.born) + openFor)) }
+func (c *circuit) failed() { c.until.Store(int64(time.Since(c.begun) + openFor)) }
 
 func (c *circuit) succeeded() {
 	if c.until.Load() != 0 {

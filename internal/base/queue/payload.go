@@ -3,6 +3,7 @@ package queue
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/hibiken/asynq"
@@ -17,36 +18,25 @@ type Nudge struct {
 // maxPayload bounds what is decoded: 64 nudges take at most 4 KiB.
 const maxPayload = 8 << 10
 
-// ErrPoisoned means that a task holds what this program never writes. A handler
-// returns it as it is: it tells asynq not to try the task again.
+// ErrPoisoned means that a task has a payload that this program never writes. A handler
+// returns it as it is: asynq does not retry the task then.
 var ErrPoisoned = fmt.Errorf("poisoned task: %w", asynq.SkipRetry)
 
 // encodeNudges writes one payload per Batch: [[delivery,merchant,at],…].
-func encodeNudges(nudges []Nudge) [][]byte {
-	var payloads [][]byte
-	for len(nudges) > 0 {
-		n := min(len(nudges), Batch)
-		payload := append(make([]byte, 0, 48*n), '[')
-		for i, nudge := range nudges[:n] {
-			if i > 0 {
-				payload = append(payload, ',')
-			}
-			payload = append(payload, '[')
-			payload = strconv.AppendInt(payload, nudge.Delivery, 10)
-			payload = append(payload, ',')
-			payload = strconv.AppendInt(payload, nudge.Merchant, 10)
-			payload = append(payload, ',')
-			payload = strconv.AppendInt(payload, nudge.At, 10)
-			payload = append(payload, ']')
+func encodeNudges(nudges []Nudge) (payloads [][]byte) {
+	for batch := range slices.Chunk(nudges, Batch) {
+		rows := make([][3]int64, len(batch))
+		for i, n := range batch {
+			rows[i] = [3]int64{n.Delivery, n.Merchant, n.At}
 		}
-		payloads = append(payloads, append(payload, ']'))
-		nudges = nudges[n:]
+		payload, _ := json.Marshal(rows) // numbers can always be encoded
+		payloads = append(payloads, payload)
 	}
 	return payloads
 }
 
-// DecodeNudges reads a TaskNotify. Its errors are ErrPoisoned. They show nothing
-// of the payload but numbers: a task that we did not write can hold anything.
+// DecodeNudges reads a TaskNotify. Its errors are ErrPoisoned. They show nothing of the
+// payload but numbers: a task that we did not write can contain anything.
 func DecodeNudges(task *asynq.Task) ([]Nudge, error) {
 	if n := len(task.Payload()); n > maxPayload {
 		return nil, fmt.Errorf("%w: %d bytes", ErrPoisoned, n)
@@ -68,7 +58,7 @@ func DecodeNudges(task *asynq.Task) ([]Nudge, error) {
 	return nudges, nil
 }
 
-// printable bounds a task type that came from outside.
+// printable bounds and quotes a task type that came from outside.
 func printable(kind string) string {
 	if len(kind) > 32 {
 		kind = kind[:32]

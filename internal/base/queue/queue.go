@@ -1,13 +1,13 @@
 // Package queue carries nudges through Redis: which rows to look at now.
 //
-// The row in the database is the truth and holds what is due when; a task holds
-// ids, many at a time, and may be lost, doubled or late without harm. Whoever
-// takes a task reads the rows first, and the database tick nudges again what a
-// lost task left due. So no function here is worth waiting for: all return
-// within a fraction of a second, and callers on a hot path drop the error.
+// The row in the database is the truth and holds what is due when; a task holds ids, many
+// at a time, and may be lost, doubled or late without harm. The handler of a task reads
+// the rows first, and the database tick nudges again for rows that are still due. So no
+// function here is worth waiting for: all return within a fraction of a second, and callers
+// on a hot path ignore the error.
 //
-// Tasks have random ids and no uniqueness lock: an archived or ghost task with a
-// fixed id would block its row for ever. Nothing is retained after success.
+// Tasks have random ids and no uniqueness lock: an archived or orphaned task with a fixed
+// id would block its row for ever. Nothing is retained after success.
 package queue
 
 import (
@@ -32,8 +32,8 @@ const (
 	Slow    Lane = "notify_slow"    // of merchants that answer slowly
 )
 
-// The other queues. Nothing is sent to those of compensation and the sweep yet:
-// their names are promised.
+// The other queues. Nothing is sent to those of compensation and the sweep yet; their
+// names are part of the contract.
 const (
 	CompensateQueue = "compensate"
 	TimeoutQueue    = "timeout"
@@ -47,16 +47,16 @@ var Names = []string{
 	CompensateQueue, TimeoutQueue, SweepQueue, AlertQueue,
 }
 
-// Task types. All lanes carry TaskNotify, which DecodeNudges reads; the others say
-// only that it is time to look.
+// Task types. All lanes carry TaskNotify, which DecodeNudges reads; the others only
+// trigger a look at the database.
 const (
 	TaskNotify = "notify"
 	TaskExpire = "expire"
 	TaskAlert  = "alert"
 )
 
-// taskTimeouts is how long a handler may take before asynq takes its context
-// away and runs the task again. Notify only hands ids over; the others work.
+// taskTimeouts is how long a handler may take before asynq cancels its context and runs
+// the task again. Notify only passes ids on; the others do their work.
 var taskTimeouts = map[string]time.Duration{
 	TaskNotify: 30 * time.Second,
 	TaskExpire: time.Minute,
@@ -64,31 +64,31 @@ var taskTimeouts = map[string]time.Duration{
 }
 
 const (
-	// Batch is how many ids one task carries at most.
+	// Batch is the maximum of ids in one task.
 	Batch = 64
-	// MaxAhead is how far ahead NotifyAt takes a task; what is due later waits
-	// in the database, so that Redis holds a minute of retries and not a day.
+	// MaxAhead is how far ahead NotifyAt schedules a task; what is due later waits in the
+	// database, so that Redis holds a minute of retries and not a day.
 	MaxAhead = time.Minute
 	// ExpireHorizon is how far ahead Expire writes a bucket: 3,600 tasks at most.
 	ExpireHorizon = time.Hour
-	// maxRetry is how often a task whose handler says that we are broken runs
-	// again. Attempts at a merchant are counted in the row, not here.
+	// maxRetry is how often a task runs again whose handler returns an error of ours.
+	// Attempts at a merchant are counted in the row, not here.
 	maxRetry = 25
-	// callTimeout bounds one call, so that callbacks are answered while Redis
-	// hangs; taskTimeout is added for each further task of the call.
+	// callTimeout bounds one call, so that callbacks are answered while Redis hangs;
+	// taskTimeout is added for each further task of the call.
 	callTimeout = 300 * time.Millisecond
 	taskTimeout = 5 * time.Millisecond
 )
 
-// What a nudge can come to. None of them needs an answer by the caller: the row
-// stays due and the database tick nudges again.
+// Errors of a nudge. None of them needs handling by the caller: the row stays due and the
+// database tick nudges again.
 var (
 	// ErrWindowFull means that Redis holds enough tasks of this queue already,
 	// or that its memory is nearly used up. Part of the ids may be written.
 	ErrWindowFull = errors.New("queue window is full")
 	// ErrUnavailable means that Redis did not take the task in time.
 	ErrUnavailable = errors.New("queue is unavailable")
-	// ErrTooFarAhead means that a moment lies more than MaxAhead from now.
+	// ErrTooFarAhead means that a time is more than MaxAhead from now.
 	ErrTooFarAhead = fmt.Errorf("more than %s ahead", MaxAhead)
 )
 
@@ -97,13 +97,13 @@ type Config struct {
 	// Window is how many ids one queue may hold in Redis, counted in full tasks
 	// of Batch ids. 0 means DefaultWindow.
 	Window int
-	// Memory tells how many bytes Redis uses and may use (0: no limit). Nil, or
-	// an error, means that nothing is known and memory bounds nothing.
+	// Memory returns how many bytes Redis uses and may use (0: no limit). Nil, or an error,
+	// means that memory is not a bound.
 	Memory func(context.Context) (used, limit int64, err error)
 }
 
-// DefaultWindow is 2,000 tasks a queue: about 6 MB in Redis, and several seconds
-// of work, which the tick fills up again every second.
+// DefaultWindow is 2,000 tasks per queue: about 6 MB in Redis, and several seconds of work,
+// which the tick refills every second.
 const DefaultWindow = 2000 * Batch
 
 // Client sends nudges. It is safe for concurrent use and runs nothing in the
@@ -126,19 +126,19 @@ func New(rdb redis.UniversalClient, cfg Config) *Client {
 	return &Client{
 		rdb:     rdb,
 		asynq:   asynq.NewClientFromRedisClient(rdb),
-		circuit: circuit{born: time.Now()},
+		circuit: circuit{begun: time.Now()},
 		window:  window{rdb: rdb, memory: cfg.Memory, max: max(1, cfg.Window/Batch)},
 	}
 }
 
-// Notify nudges deliveries to be looked at now.
+// Notify nudges deliveries that are due now.
 func (c *Client) Notify(ctx context.Context, lane Lane, nudges []Nudge) error {
 	return c.send(ctx, string(lane), TaskNotify, encodeNudges(nudges), time.Time{})
 }
 
-// NotifyAt nudges deliveries within a second that lies ahead. Redis knows whole
-// seconds only, so the task arrives as the second begins, and Nudge.At says when
-// in it each delivery is due.
+// NotifyAt nudges deliveries that are due within a second ahead. Tasks are scheduled by
+// whole seconds, so the task arrives as the second begins, and Nudge.At is when in it each
+// delivery is due.
 func (c *Client) NotifyAt(ctx context.Context, lane Lane, second time.Time, nudges []Nudge) error {
 	second = second.Truncate(time.Second)
 	if time.Until(second) > MaxAhead {
@@ -147,11 +147,10 @@ func (c *Client) NotifyAt(ctx context.Context, lane Lane, second time.Time, nudg
 	return c.send(ctx, string(lane), TaskNotify, encodeNudges(nudges), second)
 }
 
-// Expire asks for a look at the orders that expire up to the moment, when it has
-// come. There is one task per whole second (rounded up, so that all of them are
-// due), not one per order: asking again for the same second costs nothing. The
-// task names its second for people only. A second beyond ExpireHorizon is left to
-// the database tick.
+// Expire nudges, at a moment, the orders that expire up to it. There is one task per whole
+// second (rounded up, so that all of them are due), not one per order: a second call for
+// the same second costs nothing. The payload is the second, for operators only. A second
+// beyond ExpireHorizon is left to the database tick.
 func (c *Client) Expire(ctx context.Context, moment time.Time) error {
 	second := moment.Add(time.Second - 1).Truncate(time.Second)
 	ahead := time.Until(second)
@@ -165,7 +164,7 @@ func (c *Client) Expire(ctx context.Context, moment time.Time) error {
 	return err
 }
 
-// Alert asks for a look at the messages about alerts that are to be sent.
+// Alert nudges the messages about alerts that are due.
 func (c *Client) Alert(ctx context.Context) error {
 	return c.send(ctx, AlertQueue, TaskAlert, [][]byte{nil}, time.Time{})
 }
@@ -188,7 +187,7 @@ func (c *Client) send(ctx context.Context, queue, kind string, payloads [][]byte
 		err = c.write(bound, queue, kind, payloads[:room], at)
 	}
 	switch {
-	case err != nil && ctx.Err() != nil: // the caller gave up: that says nothing about Redis
+	case err != nil && ctx.Err() != nil: // the caller gave up: Redis may be healthy
 		return fmt.Errorf("nudge %s: %w", queue, ctx.Err())
 	case err != nil:
 		c.circuit.failed()
@@ -210,8 +209,8 @@ func (c *Client) write(ctx context.Context, queue, kind string, payloads [][]byt
 	}
 	for _, payload := range payloads {
 		_, err := c.asynq.EnqueueContext(ctx, asynq.NewTask(kind, payload), options...)
-		// Ids are random: a conflict is our own task, whose answer was lost and
-		// which the connection has sent again.
+		// Ids are random: a conflict is our own task, whose reply was lost and which the
+		// connection has sent again.
 		if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
 			return err
 		}

@@ -30,7 +30,7 @@ func TestEveryQueueHasWorkersInOneGroup(t *testing.T) {
 	}
 	for kind, timeout := range taskTimeouts {
 		if timeout < time.Second || timeout%time.Second != 0 {
-			t.Errorf("%s: asynq knows whole seconds, not %s", kind, timeout)
+			t.Errorf("%s: asynq has whole seconds, not %s", kind, timeout)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestServerLogRepeatsItselfRarely(t *testing.T) {
 
 func TestCircuitLetsOneCallerProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := circuit{born: time.Now()}
+		c := circuit{begun: time.Now()}
 		if !allowsAll(&c) {
 			t.Error("closed, yet it refuses")
 		}

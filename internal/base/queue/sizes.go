@@ -9,15 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// allQueues is the set of queue names, of asynq's scheme of keys.
+// allQueues is the key of asynq's set of queue names.
 const allQueues = "asynq:queues"
 
-// key is one of a queue's keys in asynq's scheme. The braces keep all of them on
-// one node of a cluster.
+// key is one of a queue's keys in asynq's scheme. The braces keep all of them on one node
+// of a cluster.
 func key(queue, name string) string { return "asynq:{" + queue + "}:" + name }
 
-// ProbeKeys are keys that nothing uses, one beside each queue's: where they may be
-// written, tasks may be.
+// ProbeKeys are unused keys, one on the node of each queue: where they can be written, tasks
+// can be.
 func ProbeKeys() []string {
 	keys := make([]string, len(Names))
 	for i, queue := range Names {
@@ -26,7 +26,7 @@ func ProbeKeys() []string {
 	return keys
 }
 
-// Size is what a queue holds: for metrics and for people, never for decisions
+// Size is the number of tasks in a queue: for metrics and operators, never for decisions
 // about rows.
 type Size struct {
 	Pending, Active, Scheduled, Retry, Archived int
@@ -70,7 +70,7 @@ func (c *Client) Sizes(ctx context.Context) (map[string]Size, error) {
 	return sizes, c.addLatency(ctx, sizes, oldest)
 }
 
-// addLatency reads since when the oldest tasks are pending.
+// addLatency adds how long the oldest tasks have been pending.
 func (c *Client) addLatency(ctx context.Context, sizes map[string]Size, oldest map[string]string) error {
 	if len(oldest) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (c *Client) addLatency(ctx context.Context, sizes map[string]Size, oldest m
 		return fmt.Errorf("queue latency: %w", err)
 	}
 	for queue, cmd := range since {
-		// A task that was taken in between has no time, and waits no longer.
+		// A task that has been taken in the meantime has no time, and waits no longer.
 		if nanos, err := strconv.ParseInt(cmd.Val(), 10, 64); err == nil {
 			size := sizes[queue]
 			size.Latency = max(0, time.Since(time.Unix(0, nanos)))

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -9,20 +10,18 @@ import (
 )
 
 const (
-	// sampleEvery is how old a look at Redis may be while there is room.
+	// sampleEvery is how old a sample may be that shows room.
 	sampleEvery = time.Second
-	// sampleFull is how old it may be when it says that there is none: workers
-	// may have made room since.
+	// sampleFull is how old one may be that shows none: workers may have made room since.
 	sampleFull = 50 * time.Millisecond
-	// maxMemory is the share of Redis' memory beyond which nothing is added: a
-	// full Redis cannot be drained, as taking a task out is a write as well.
+	// maxMemory is the share of Redis's memory beyond which nothing is added: a full Redis
+	// cannot be drained, as taking a task out is a write as well.
 	maxMemory = 0.7
 )
 
-// window bounds how many tasks a queue has in Redis; the rest waits in the
-// database. It looks at Redis when it is used, and counts what it has let
-// through since. Several nodes can together exceed it by what each lets through
-// in a second.
+// window bounds how many tasks a queue has in Redis; the rest waits in the database. It
+// samples Redis when it is used, and counts what it has let through since. Several nodes
+// together can exceed it by what each lets through in a second.
 type window struct {
 	rdb    redis.UniversalClient
 	memory func(context.Context) (used, limit int64, err error)
@@ -62,7 +61,7 @@ func (w *window) stale(queue string, n int) bool {
 	return w.tasks == nil || age > sampleEvery || noRoom && age > sampleFull
 }
 
-// sample asks Redis, with the lock released: other callers go by the old sample.
+// sample reads from Redis, with the lock released: other callers use the old sample.
 func (w *window) sample(ctx context.Context) error {
 	w.sampling = true
 	if w.tasks == nil {
@@ -88,9 +87,9 @@ func (w *window) memoryFull(ctx context.Context) bool {
 	return err == nil && limit > 0 && float64(used) >= maxMemory*float64(limit)
 }
 
-// countTasks counts what waits in each queue. It also keeps the set of queue
-// names alive, which asynq writes once per process: after a FLUSHALL Asynqmon
-// would show no queues until the restart.
+// countTasks counts the waiting tasks of each queue. It also writes the set of queue names,
+// which asynq does once per process: after a FLUSHALL Asynqmon would show no queues until
+// the restart.
 func countTasks(ctx context.Context, rdb redis.UniversalClient) (map[string]int, error) {
 	pipe := rdb.Pipeline()
 	counts := make(map[string][]*redis.IntCmd, len(Names))
@@ -114,14 +113,13 @@ func countTasks(ctx context.Context, rdb redis.UniversalClient) (map[string]int,
 	return tasks, nil
 }
 
-// buckets remembers which seconds have their expiry task.
+// buckets are the seconds that have their expiry task.
 type buckets struct {
 	mu   sync.Mutex
 	sent map[int64]struct{}
 }
 
-// maxBuckets is when seconds that are over are forgotten: more than the horizon
-// has can only be those.
+// maxBuckets is the size at which past seconds are deleted: it is more than the horizon has.
 const maxBuckets = int(ExpireHorizon/time.Second) + 500
 
 // claim is true for the first caller of a second.
@@ -131,24 +129,18 @@ func (b *buckets) claim(second time.Time) bool {
 	if _, ok := b.sent[second.Unix()]; ok {
 		return false
 	}
-	if b.sent == nil || len(b.sent) >= maxBuckets {
-		b.forget()
+	if b.sent == nil {
+		b.sent = make(map[int64]struct{})
+	}
+	if len(b.sent) >= maxBuckets {
+		now := time.Now().Unix()
+		maps.DeleteFunc(b.sent, func(second int64, _ struct{}) bool { return second < now })
 	}
 	b.sent[second.Unix()] = struct{}{}
 	return true
 }
 
-func (b *buckets) forget() {
-	left := make(map[int64]struct{})
-	for second := range b.sent {
-		if second >= time.Now().Unix() {
-			left[second] = struct{}{}
-		}
-	}
-	b.sent = left
-}
-
-// release gives a second back whose task could not be written.
+// release removes a second whose task could not be written.
 func (b *buckets) release(second time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package queuetest gives a test a Redis of its own that can go down, hang, lose
-// everything and come back.
+// Package queuetest provides a test with a Redis of its own that can be stopped, suspended,
+// emptied and started again.
 package queuetest
 
 import (
@@ -45,7 +45,7 @@ func Start(t testing.TB, args ...string) *Server {
 	s := &Server{t: t, args: args, dir: t.TempDir()}
 	t.Cleanup(s.end)
 	var err error
-	for range 5 { // somebody else may take the port between the look and the start
+	for range 5 { // another process may take the port before the server does
 		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
 		s.client = redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, MaxRetries: -1, DisableIdentity: true})
 		if err = s.up(); err == nil {
@@ -86,13 +86,13 @@ func free(port int) bool {
 	return l.Close() == nil
 }
 
-// URL is the server's address as BACKSTOP_REDIS_URL wants it.
+// URL is the server's address for BACKSTOP_REDIS_URL.
 func (s *Server) URL() string { return "redis://" + s.Addr }
 
-// Client is a client for the test's own questions.
+// Client is a client for the test's own commands.
 func (s *Server) Client() *redis.Client { return s.client }
 
-// Up starts the server again on what its file holds, and waits until it answers.
+// Up starts the server again with the data of its file, and waits until it answers.
 func (s *Server) Up() {
 	s.t.Helper()
 	if err := s.up(); err != nil {
@@ -134,7 +134,7 @@ func (s *Server) up() error {
 	return nil
 }
 
-// answers is true of a refusal too, e.g. for want of a password.
+// answers is true of a refusal too, such as of a missing password.
 func answers(err error) bool {
 	var reply redis.Error
 	return err == nil || errors.As(err, &reply) && !redis.HasErrorPrefix(err, "LOADING")
@@ -147,10 +147,10 @@ func (s *Server) Down() {
 		return
 	}
 	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait() // it was killed: the error says just that
+	_ = s.cmd.Wait() // the error is that it was killed
 }
 
-// Hang lets the server hold its connections open and answer nothing.
+// Hang suspends the server: it keeps its connections open and answers nothing.
 func (s *Server) Hang() { s.signal(syscall.SIGSTOP) }
 
 // Resume ends a Hang.
@@ -162,7 +162,7 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// Flush loses everything (FLUSHALL).
+// Flush deletes everything (FLUSHALL).
 func (s *Server) Flush() {
 	s.t.Helper()
 	if err := s.client.FlushAll(context.Background()).Err(); err != nil {

@@ -80,7 +80,7 @@ func StartSentinel(t testing.TB) (url string, master *Server) {
 	defer sentinel.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), topologyTimeout)
 	defer cancel()
-	waitFor(t, ctx, "the sentinel knows the replica", func() bool {
+	waitFor(t, ctx, "the sentinel lists the replica", func() bool {
 		replicas, err := sentinel.Replicas(ctx, "main").Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
 	})
