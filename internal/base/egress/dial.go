@@ -8,23 +8,21 @@ import (
 	"net/netip"
 )
 
-// Dial opens a connection for a protocol that is not HTTP. The scheme ("amqp",
-// "kafka", …) says by which rules the address is judged; address is "host:port".
-// Errors are those of RoundTrip.
+// Dial opens a connection for a protocol that is not HTTP. The scheme ("amqp", "kafka", …)
+// selects the rules for the address, which is "host:port". Errors are those of RoundTrip.
 func (c *Client) Dial(ctx context.Context, scheme, address string) (net.Conn, error) {
-	return c.dialer(scheme, c.resolver).DialContext(ctx, "tcp", address)
+	return c.dialer(scheme).DialContext(ctx, "tcp", address)
 }
 
-// DialTLS is Dial with a handshake; certificate is what we show of ourselves, or
-// nil.
+// DialTLS is Dial with a handshake; certificate is the client certificate, or nil.
 func (c *Client) DialTLS(ctx context.Context, scheme, address string, certificate *tls.Certificate) (net.Conn, error) {
 	config := c.TLSConfig("", certificate)
 	config.NextProtos = nil
-	return dialTLS(ctx, c.dialer(scheme, c.resolver), config, "tcp", address)
+	return dialTLS(ctx, c.dialer(scheme), config, "tcp", address)
 }
 
-// TLSConfig is for protocols that turn to TLS after they began in plain text
-// (STARTTLS): trust and versions as everywhere else, for the named server.
+// TLSConfig is for protocols that begin in plain text and change to TLS (STARTTLS): roots
+// and versions as everywhere else, for the named server.
 func (c *Client) TLSConfig(server string, certificate *tls.Certificate) *tls.Config {
 	config := &tls.Config{MinVersion: c.tls.MinVersion, RootCAs: c.tls.RootCAs, ServerName: server}
 	if certificate != nil {
@@ -33,9 +31,8 @@ func (c *Client) TLSConfig(server string, certificate *tls.Certificate) *tls.Con
 	return config
 }
 
-// CheckHost says whether a text can be a host at all: an IP address or a DNS name
-// in ASCII, without a port. Where it points is judged at the dial. Errors are
-// ErrURL.
+// CheckHost checks that a text can be a host at all: an IP address or a DNS name in ASCII,
+// without a port. Its address is checked at the dial. Errors are ErrURL.
 func CheckHost(host string) error {
 	if host == "" {
 		return fmt.Errorf("%w: the host is missing", ErrURL)

@@ -15,14 +15,14 @@ import (
 // fakeDNS answers from memory. The n-th look-up of a name gets the n-th set of
 // addresses, and the last one for ever after, as a rebinding server does it.
 type fakeDNS struct {
-	t     *testing.T
-	mu    sync.Mutex
-	names map[string][][]netip.Addr
-	asked map[string]int
+	t       *testing.T
+	mu      sync.Mutex
+	names   map[string][][]netip.Addr
+	queried map[string]int
 }
 
 func newFakeDNS(t *testing.T) *fakeDNS {
-	return &fakeDNS{t: t, names: map[string][][]netip.Addr{}, asked: map[string]int{}}
+	return &fakeDNS{t: t, names: map[string][][]netip.Addr{}, queried: map[string]int{}}
 }
 
 // point sets the answers of the coming look-ups of name, which ends in a dot.
@@ -85,8 +85,8 @@ func (d *fakeDNS) answer(m *dnsmessage.Message) {
 		return
 	}
 	key := name + q.Type.String() // A and AAAA are two questions of one look-up
-	n := min(d.asked[key], len(answers)-1)
-	d.asked[key]++
+	n := min(d.queried[key], len(answers)-1)
+	d.queried[key]++
 	for _, addr := range answers[n] {
 		var body dnsmessage.ResourceBody
 		switch {

@@ -1,11 +1,10 @@
-// Package egress is the only way out: an HTTP client for URLs that other people
-// chose. It reaches public hosts over https and whatever ranges the operator
-// allowed, and nothing else (SSRF).
+// Package egress is the HTTP client for URLs that merchants choose. It reaches public hosts
+// over https and the ranges that the operator allows, and nothing else (SSRF).
 //
-// The address is checked in the dialer, after DNS has answered and on the very
-// address that is about to be connected, so a name that changes its answer
-// between a check and the dial (rebinding) wins nothing. No proxy is taken from
-// the environment, and redirects are not followed: they are answers like others.
+// The address is checked in the dialer, after DNS and immediately before the connection, so
+// a name whose address changes between a check and the dial (rebinding) has no effect. No
+// proxy is taken from the environment, and redirects are not followed: they are responses
+// like others.
 package egress
 
 import (
@@ -21,41 +20,40 @@ import (
 	"time"
 )
 
-// ErrTLS says that the connection stood but the TLS handshake did not succeed.
+// ErrTLS means that the connection was made but the TLS handshake failed.
 var ErrTLS = errors.New("tls handshake")
 
-// Limits of the connections. The whole attempt is bounded by the request's
-// context; connecting and shaking hands have bounds of their own, as they go on
-// for the next request when the one that began them gives up.
+// Limits of the connections. The whole attempt is bounded by the request's context;
+// connect and handshake have bounds of their own, as they go on for the next request when
+// the one that began them gives up.
 const (
 	connectTimeout   = 3 * time.Second // DNS included
 	handshakeTimeout = 3 * time.Second
-	// idleTimeout is below the 75 s of the commonest server, so that we close an
-	// idle connection first and do not send into one that is just being closed.
+	// idleTimeout is below the 75 s of the commonest server, so that we close an idle
+	// connection first and do not send into one that is being closed.
 	idleTimeout = 60 * time.Second
-	// maxIdlePerHost lets one busy merchant's slots all keep their connection;
-	// with the standard two, every burst would pay for handshakes again.
+	// maxIdlePerHost lets each slot of one busy merchant keep its connection; with the
+	// standard two, every burst would repeat the handshakes.
 	maxIdlePerHost = 64
 	maxIdle        = 1024
 	maxHeaderBytes = 16 << 10
-	// An HTTP/2 connection that a middlebox has forgotten is found by a ping;
-	// otherwise every request to that host would run into its timeout.
+	// A ping detects an HTTP/2 connection that a middlebox has dropped; otherwise every
+	// request to that host would time out.
 	pingAfter, pingTimeout = 15 * time.Second, 5 * time.Second
 	sessions               = 512 // TLS sessions kept for quick reconnects
 )
 
-// Config is what a Client may differ in. The zero value reaches the public
-// Internet only.
+// Config configures a Client. The zero value reaches the public Internet only.
 type Config struct {
 	// Allow lists the non-public ranges that may be reached.
 	Allow []netip.Prefix
 	// Roots are the certificate authorities to trust; nil means the system's.
 	Roots *x509.CertPool
-	// Resolver looks names up; nil means the system's.
+	// Resolver resolves names; nil means the system's.
 	Resolver *net.Resolver
 }
 
-// Client calls out. It keeps connections alive and is safe for concurrent use.
+// Client keeps connections open and is safe for concurrent use.
 type Client struct {
 	Rules
 	transport     *http.Transport
@@ -65,11 +63,10 @@ type Client struct {
 	identities    identities
 }
 
-// New returns a client of its own connection pool: make one and share it.
+// New returns a client with a connection pool of its own: make one and share it.
 func New(config Config) *Client {
 	c := &Client{Rules: NewRules(config.Allow), resolver: config.Resolver}
-	c.plain = c.dialer("http", config.Resolver)
-	c.secure = c.dialer("https", config.Resolver)
+	c.plain, c.secure = c.dialer("http"), c.dialer("https")
 	c.tls = &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		RootCAs:            config.Roots,
@@ -80,10 +77,10 @@ func New(config Config) *Client {
 	return c
 }
 
-// newTransport returns a pool of connections that shake hands by a configuration.
+// newTransport returns a connection pool with a TLS configuration.
 func (c *Client) newTransport(config *tls.Config) *http.Transport {
-	// Two dial functions, as the transport tells a dial nothing of the scheme,
-	// and whether http is allowed depends on the address.
+	// Two dial functions, as a dial does not get the scheme, and whether http is allowed
+	// depends on the address.
 	return &http.Transport{
 		Proxy:       nil,
 		DialContext: c.plain.DialContext,
@@ -92,7 +89,7 @@ func (c *Client) newTransport(config *tls.Config) *http.Transport {
 		},
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-		DisableCompression:     true, // a small answer must not unfold into a large one
+		DisableCompression:     true, // a small response must not expand into a large one
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    maxIdlePerHost,
 		IdleConnTimeout:        idleTimeout,
@@ -100,26 +97,26 @@ func (c *Client) newTransport(config *tls.Config) *http.Transport {
 	}
 }
 
-// RoundTrip sends one request and returns the answer's head. It is a plain
-// http.RoundTripper: no redirect is followed, no cookie kept, and no error
-// quotes the URL. An http.Client around it must refuse redirects itself.
+// RoundTrip sends one request and returns the head of the response. It is a plain
+// http.RoundTripper: it follows no redirect, keeps no cookie, and no error quotes the URL.
+// An http.Client around it must refuse redirects itself.
 //
-// Errors wrap ErrBlocked, ErrTLS, *net.DNSError or a *net.OpError of Op "dial"
-// where the request did not get as far as a connection.
+// Errors wrap ErrBlocked, ErrTLS, *net.DNSError or a *net.OpError of Op "dial" where no
+// connection was made.
 func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.transport.RoundTrip(req)
 }
 
-// Close drops the idle connections. Requests under way are not touched.
+// Close closes the idle connections. Running requests go on.
 func (c *Client) Close() {
 	c.transport.CloseIdleConnections()
 	c.identities.close()
 }
 
-func (c *Client) dialer(scheme string, resolver *net.Resolver) *net.Dialer {
+func (c *Client) dialer(scheme string) *net.Dialer {
 	return &net.Dialer{
 		Timeout:  connectTimeout,
-		Resolver: resolver,
+		Resolver: c.resolver,
 		// Control runs once for each address tried, between socket and connect.
 		Control: func(network, address string, _ syscall.RawConn) error {
 			return c.checkDial(scheme, network, address)
@@ -127,7 +124,7 @@ func (c *Client) dialer(scheme string, resolver *net.Resolver) *net.Dialer {
 	}
 }
 
-// checkDial refuses what it cannot read: no address goes through unjudged.
+// checkDial also refuses what it cannot parse, so no address is dialled unchecked.
 func (c *Client) checkDial(scheme, network, address string) error {
 	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("%w: network %s", ErrBlocked, network)

@@ -230,9 +230,9 @@ func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
 	if _, err := get(t, client, c.URL); err != nil {
 		t.Error(err)
 	}
-	// Loopback is exempt from proxies anyway, so ask the transport itself too.
+	// Loopback is exempt from proxies anyway, so check the transport itself too.
 	if client.transport.Proxy != nil || proxy.hits.Load() != 0 {
-		t.Error("a proxy was asked")
+		t.Error("a proxy was used")
 	}
 }
 

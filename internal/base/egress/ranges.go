@@ -2,19 +2,18 @@ package egress
 
 import "net/netip"
 
-// special is one block of addresses that is not an ordinary host on the public
-// Internet, and what people call it.
+// special is one block of addresses of no ordinary hosts on the public Internet, and its
+// name.
 type special struct {
 	prefix netip.Prefix
 	name   string
 }
 
-// specials is every block that is refused unless it was allowed by name. The
-// predicates of net/netip (IsPrivate, IsLoopback, …) know less than half of it.
-// Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries and the
-// IPv6 address space registry (edition of October 2025), and the RFC beside
-// each line. The first match names the reason, so narrow blocks stand before
-// the wide ones that hold them.
+// specials is every block that is refused unless it is allowed explicitly. The predicates
+// of net/netip (IsPrivate, IsLoopback, …) cover less than half of it. Sources: the IANA IPv4
+// and IPv6 Special-Purpose Address Registries and the IPv6 address space registry (edition
+// of October 2025), and the RFC beside each line. The first match is the reason, so narrow
+// blocks come before the wide ones that contain them.
 var specials = []special{
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network, RFC 791"}, // Linux connects 0.0.0.0 to loopback
 	{netip.MustParsePrefix("10.0.0.0/8"), "private, RFC 1918"},
@@ -60,13 +59,12 @@ var specials = []special{
 	{netip.MustParsePrefix("ff00::/8"), "multicast, RFC 4291"},
 }
 
-// globalUnicast is the only part of IPv6 from which addresses of hosts have ever
-// been given out; whatever lies outside is refused even where no line above
-// names it.
+// globalUnicast is the only part of IPv6 from which addresses of hosts have been assigned;
+// all others are refused even where no line above names them.
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
-// notPublic says what a non-public address is, or "" for a public one. The
-// address must be unmapped and without a zone.
+// notPublic names the block of a non-public address, or "" for a public one. The address
+// must be unmapped and without a zone.
 func notPublic(addr netip.Addr) string {
 	for _, s := range specials {
 		if s.prefix.Contains(addr) {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Reasons for not calling out. What wraps them is one line for people and never
-// holds the URL, whose path or query may carry a token.
+// Reasons for refusing a request. Errors that wrap them are one line for people and never
+// contain the URL, whose path or query may have a token.
 var (
-	// ErrBlocked says that we may not reach the address.
+	// ErrBlocked means that the address may not be reached.
 	ErrBlocked = errors.New("blocked")
-	// ErrURL says that the URL cannot be used, wherever it points.
+	// ErrURL means that the URL cannot be used, whatever its address.
 	ErrURL = errors.New("bad url")
 )
 
@@ -26,24 +26,23 @@ const (
 	maxName, maxLabel = 253, 63
 )
 
-// publicPorts are the ports on which public hosts are reached, by scheme. Other
-// services of a host (databases, Redis) speak on other ports and must never be
-// fed a request of ours. A scheme that does not stand here speaks in plain text:
-// no public host is reached by it.
+// publicPorts are the ports on which public hosts are reached, by scheme. Other services of
+// a host (databases, Redis) use other ports and must never get a request of ours. Schemes
+// that are not listed are not encrypted: no public host is reached with them.
 var publicPorts = map[string][]uint16{
 	"https": {443, 8443}, // and its usual second port
 	"amqps": {5671},
-	// Hosted Kafka hands out several: 9092 to 9098 for SASL and client
-	// certificates, 9194 to 9198 for brokers that are reached from outside.
+	// Hosted Kafka uses several: 9092 to 9098 for SASL and client certificates, 9194 to 9198
+	// for brokers that are reached from outside.
 	"kafkas": {443, 9092, 9093, 9094, 9096, 9098, 9194, 9196, 9198},
 	"smtps":  {465},
-	// The submission port, whose callers demand STARTTLS before they say anything.
+	// The submission port, on which callers send nothing before STARTTLS.
 	"smtp+starttls": {587},
 }
 
-// Rules say what may be reached: public hosts over encrypted schemes on their
-// publicPorts, and the allowed ranges over any scheme on any port. The zero value
-// allows no range. Rules are immutable and cheap to copy.
+// Rules are what may be reached: public hosts over encrypted schemes on their publicPorts,
+// and the allowed ranges over any scheme on any port. The zero value allows no range. Rules
+// are immutable and cheap to copy.
 type Rules struct{ allow []netip.Prefix }
 
 // NewRules allows the given ranges beside the public Internet. An allowed range
@@ -60,8 +59,8 @@ func NewRules(allow []netip.Prefix) Rules {
 	return r
 }
 
-// String writes the allowed ranges in one way, whatever their order: "none" where there
-// are none.
+// String lists the allowed ranges in one form, whatever their order: "none" where there are
+// none.
 func (r Rules) String() string {
 	if len(r.allow) == 0 {
 		return "none"
@@ -74,8 +73,8 @@ func (r Rules) String() string {
 	return strings.Join(slices.Compact(texts), ",")
 }
 
-// CheckURL says whether a URL can be used at all, without asking DNS: a name is
-// judged again by its address at every dial. Errors are ErrURL or ErrBlocked.
+// CheckURL checks that a URL can be used at all, without DNS: the address of a name is
+// checked at every dial. Errors are ErrURL or ErrBlocked.
 func (r Rules) CheckURL(raw string) error {
 	_, err := r.Parse(raw)
 	return err
@@ -112,9 +111,9 @@ func (r Rules) Parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// CheckAddr says whether an address may be dialled for a scheme ("http", "https"
-// or another of publicPorts). It is the check that counts: it runs after DNS, on the very address
-// that is about to be connected.
+// CheckAddr checks that an address may be dialled for a scheme ("http", "https" or another
+// of publicPorts). It is the decisive check: it runs after DNS, on the address that is
+// about to be connected.
 func (r Rules) CheckAddr(scheme string, to netip.AddrPort) error {
 	addr := to.Addr().Unmap().WithZone("")
 	if !addr.IsValid() {
@@ -133,7 +132,7 @@ func (r Rules) allows(addr netip.Addr) bool {
 	return slices.ContainsFunc(r.allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// checkPublic holds what is asked of every host outside the allowed ranges.
+// checkPublic checks scheme and port of hosts outside the allowed ranges.
 func checkPublic(scheme string, port uint16) error {
 	ports, encrypted := publicPorts[scheme]
 	if !encrypted {
@@ -145,7 +144,7 @@ func checkPublic(scheme string, port uint16) error {
 	return nil
 }
 
-// listed writes ports as "443, 8443 or 9000".
+// listed formats ports as "443, 8443 or 9000".
 func listed(ports []uint16) string {
 	var b strings.Builder
 	for i, p := range ports {
@@ -178,7 +177,7 @@ func portOf(u *url.URL) (uint16, error) {
 	return uint16(port), nil
 }
 
-// checkHost judges what can be known of a host without DNS.
+// checkHost checks a host as far as possible without DNS.
 func (r Rules) checkHost(scheme, host string, port uint16) error {
 	if host == "" {
 		return fmt.Errorf("%w: the host is missing", ErrURL)
@@ -190,7 +189,7 @@ func (r Rules) checkHost(scheme, host string, port uint16) error {
 		return err
 	}
 	if len(r.allow) > 0 {
-		return nil // the name may point into an allowed range: the dial decides
+		return nil // the name may resolve into an allowed range: the dial decides
 	}
 	if name := strings.ToLower(strings.TrimSuffix(host, ".")); name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return fmt.Errorf("%w: %s is not public (loopback, RFC 6761); BACKSTOP_NOTIFY_ALLOW_CIDRS can allow it", ErrBlocked, name)
@@ -198,10 +197,9 @@ func (r Rules) checkHost(scheme, host string, port uint16) error {
 	return checkPublic(scheme, port)
 }
 
-// checkName takes a DNS name in ASCII. It refuses the number forms (0x7f.1,
-// 2130706433, 0177.0.0.1, 127.1) that some resolvers read as IPv4 addresses: a
-// name whose last label is a number is never a host's (WHATWG URL, "ends in a
-// number").
+// checkName accepts DNS names in ASCII. It refuses the number forms (0x7f.1, 2130706433,
+// 0177.0.0.1, 127.1) that some resolvers parse as IPv4 addresses: a name whose last label
+// is a number is never a host's (WHATWG URL, "ends in a number").
 func checkName(host string) error {
 	name := strings.TrimSuffix(host, ".")
 	if name == "" || len(name) > maxName {

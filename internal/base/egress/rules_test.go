@@ -75,7 +75,7 @@ func TestNoSpecialAddressIsPublic(t *testing.T) {
 			covered = covered || s.prefix.Contains(netip.MustParseAddr(text).WithZone(""))
 		}
 		if !covered {
-			t.Errorf("no test address lies in %s", s.prefix)
+			t.Errorf("no test address is in %s", s.prefix)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 //go:build failpoint
 
-// Package failpoint ends the process at named points, so that tests can show
-// that nothing is lost there. Only programs built with the tag "failpoint" have
-// it; in all others Hit is empty and costs nothing.
+// Package failpoint kills the process at named points, so that tests can prove that nothing
+// is lost there. It exists only in programs built with the tag "failpoint"; in all others
+// Hit is empty and costs nothing.
 package failpoint
 
 import (
@@ -17,7 +17,7 @@ import (
 // Env arms one point: "name" or "name:n" for its n-th hit.
 const Env = "FAILPOINT"
 
-// armed is the point that ends the process, and how many hits it still takes.
+// armed is the point that kills the process, and the number of hits until then.
 var armed = sync.OnceValue(func() *point {
 	name, count, _ := strings.Cut(os.Getenv(Env), ":")
 	n, err := strconv.ParseInt(count, 10, 64)
@@ -34,13 +34,13 @@ type point struct {
 	left atomic.Int64
 }
 
-// Hit kills the process without any chance to clean up, if the point is armed
-// and its turn has come.
+// Hit kills the process without any clean-up, if the point is armed and this is its n-th
+// hit.
 func Hit(name string) {
 	p := armed()
 	if p.name != name || p.left.Add(-1) != 0 {
 		return
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {} // the signal is on its way: nothing more may happen here
+	select {} // nothing more may happen until the signal arrives
 }

@@ -1,5 +1,5 @@
-// Package logbuffer keeps the log from stopping the program: whoever logs never waits
-// for whoever reads the log.
+// Package logbuffer decouples the program from its log: logging never waits for the reader
+// of the log.
 package logbuffer
 
 import (
@@ -12,26 +12,26 @@ import (
 	"backstop/internal/base/metric"
 )
 
-// Size is how many bytes of lines wait for the log's reader at most.
+// Size is the maximum of bytes that wait for the log's reader.
 const Size = 1 << 20
 
 const (
-	// chunk is written at once: what a reader that is slow, but reads, takes in time.
+	// chunk is written at once, in bytes: a slow reader takes so much within stuckTime.
 	chunk = 32 << 10
 	// stuckTime is how long one chunk may take before the reader counts as stuck.
 	stuckTime = 2 * time.Second
-	// retryTime passes between two tries after one that failed: a disk that was full or
-	// a named pipe gets its lines when it takes some again.
+	// retryTime is the time until the next try after a failed write: a disk that was full or
+	// a named pipe gets its lines when it accepts some again.
 	retryTime = time.Second
-	// gatherTime is how long the first line waits for company: under load a write takes
-	// hundreds of lines, not one.
+	// gatherTime is how long the first line waits for more: under load a write has hundreds
+	// of lines, not one.
 	gatherTime = 5 * time.Millisecond
 	// flushTime bounds the wait of Close for the reader.
 	flushTime = time.Second
 )
 
-// Writer is a bounded buffer in front of a log. Each Write is one line; when there is
-// no room for it, it is dropped as a whole and counted.
+// Writer is a bounded buffer in front of a log. Each Write is one line; where there is no
+// room for it, it is dropped as a whole and counted.
 type Writer struct {
 	out  io.Writer
 	size int
@@ -42,23 +42,23 @@ type Writer struct {
 	mu       sync.Mutex
 	pending  []byte
 	held     int       // bytes of pending and of what is being written
-	dropping bool      // from the first line that found no room until half of it is free
+	dropping bool      // from the first line that found no room until half of the buffer is free
 	dropped  int64     // lines since then
-	since    time.Time // when the chunk that is being written was begun; zero = none is
-	err      error     // the end of the last chunk
+	since    time.Time // begin of the present write; zero = there is none
+	err      error     // of the last write
 	closed   chan struct{}
 	closing  sync.Once
 }
 
-// New returns a Writer in front of out. It holds size bytes at most; note makes the line
-// that stands in the place of lines that were dropped.
+// New returns a Writer in front of out. It holds at most size bytes; note makes the line
+// that replaces dropped lines.
 func New(out io.Writer, size int, note func(lines int64) []byte) *Writer {
 	w := &Writer{out: out, size: size, note: note, wake: make(chan struct{}, 1), done: make(chan struct{}), closed: make(chan struct{})}
 	go w.run()
 	return w
 }
 
-// Write takes a line. It never blocks and never fails.
+// Write buffers a line. It never blocks and never fails.
 func (w *Writer) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	if w.dropping || w.held+len(line) > w.size {
@@ -81,8 +81,8 @@ func (w *Writer) add(line []byte) {
 	w.held += len(line)
 }
 
-// resume takes lines again as soon as half of the buffer is free, and says in their
-// place how many are missing.
+// resume accepts lines again as soon as half of the buffer is free, after a line about how
+// many are missing.
 func (w *Writer) resume() {
 	if w.dropping && w.held <= w.size/2 {
 		w.add(w.note(w.dropped))
@@ -90,7 +90,7 @@ func (w *Writer) resume() {
 	}
 }
 
-// Close writes what waits, for flushTime at most.
+// Close writes the buffered lines, within flushTime.
 func (w *Writer) Close() error {
 	w.closing.Do(func() { close(w.closed) })
 	late := time.NewTimer(flushTime)
@@ -103,7 +103,7 @@ func (w *Writer) Close() error {
 	}
 }
 
-// Err says why no lines can be written now.
+// Err returns why no lines can be written now.
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,12 +111,12 @@ func (w *Writer) Err() error {
 	case w.err != nil:
 		return fmt.Errorf("the log cannot be written: %w", w.err)
 	case !w.since.IsZero() && time.Since(w.since) > stuckTime:
-		return errors.New("whoever reads the log has stopped reading: lines are dropped once the buffer is full")
+		return errors.New("the log's reader has stopped reading: lines are dropped once the buffer is full")
 	}
 	return nil
 }
 
-// run writes until Close has been called and nothing waits, or nothing can be written.
+// run writes until Close has been called and the buffer is empty, or a write failed.
 func (w *Writer) run() {
 	defer close(w.done)
 	var batch []byte
@@ -143,7 +143,7 @@ func (w *Writer) run() {
 	}
 }
 
-// gather lets more lines come, while there is room for them.
+// gather waits for more lines, while there is room for them.
 func (w *Writer) gather() {
 	w.mu.Lock()
 	roomy := w.held < w.size/4
@@ -157,8 +157,8 @@ func (w *Writer) gather() {
 	}
 }
 
-// writeChunk returns how much of the chunk was written, and after a failure waits for
-// the next try. It says false where there will be none.
+// writeChunk returns how much of the chunk was written, and after a failure waits for the
+// next try. ok is false where there will be none.
 func (w *Writer) writeChunk(p []byte) (n int, ok bool) {
 	w.mu.Lock()
 	w.since = time.Now()

@@ -86,7 +86,7 @@ func TestWholeLinesAreDroppedAndCounted(t *testing.T) {
 			want += fmt.Sprintf("line %04d\n", i+1)
 		}
 		if want += "dropped 20\nline 0031\nline 0032\n"; r.text() != want {
-			t.Errorf("the log says\n%swant\n%s", r.text(), want)
+			t.Errorf("the log is\n%swant\n%s", r.text(), want)
 		}
 		if err := w.Err(); err != nil {
 			t.Errorf("afterwards: %v", err)
@@ -107,7 +107,7 @@ func TestALineWithoutRoomIsDroppedAlone(t *testing.T) {
 		write(w, 1, 1)
 		settle()
 		if want := "dropped 1\nline 0001\n"; r.text() != want {
-			t.Errorf("the log says %q, want %q", r.text(), want)
+			t.Errorf("the log is %q, want %q", r.text(), want)
 		}
 		_ = w.Close()
 	})
@@ -126,7 +126,7 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 		time.Sleep(retryTime)
 		settle()
 		if err := w.Err(); err != nil || r.text() != "line 0001\nline 0002\n" {
-			t.Errorf("the log says %q, %v", r.text(), err)
+			t.Errorf("the log is %q, %v", r.text(), err)
 		}
 		_ = w.Close()
 	})

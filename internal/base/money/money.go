@@ -1,7 +1,7 @@
-// Package money keeps amounts as whole numbers of a currency's minor unit.
+// Package money represents amounts as whole numbers of a currency's minor unit.
 //
-// An amount is never a float: 0.1 + 0.2 is not 0.3 in binary, and a supplier's
-// "19.99" has to compare equal to our 1999 to the last digit.
+// An amount is never a float: 0.1 + 0.2 is not 0.3 in binary, and a supplier's "19.99" must
+// be exactly our 1999.
 package money
 
 import (
@@ -14,18 +14,18 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// MaxMinor bounds every amount we accept: 10^15 minor units. It leaves three
-// decimal digits of head room below int64 for sums over many orders.
+// MaxMinor bounds every amount: 10^15 minor units. It leaves three decimal digits below
+// int64 for sums over many orders.
 const MaxMinor = 1_000_000_000_000_000
 
-// ErrCurrency says that a currency code is not in our table.
+// ErrCurrency means that a currency code is not in our table.
 var ErrCurrency = errors.New("unknown currency")
 
-// ErrForm says that a number is not written in the one form that we accept.
+// ErrForm means that a number is not in the one accepted form.
 var ErrForm = errors.New("amount is not a plain decimal number")
 
-// exponents holds the number of minor-unit digits per currency (ISO 4217).
-// Only listed currencies are accepted: a typing error must not become money.
+// exponents is the number of minor-unit digits per currency (ISO 4217). Only listed
+// currencies are accepted: a typing error must not become money.
 var exponents = map[string]int{
 	"AED": 2, "AUD": 2, "BHD": 3, "BRL": 2, "CAD": 2, "CHF": 2, "CNY": 2, "CZK": 2,
 	"DKK": 2, "EUR": 2, "GBP": 2, "HKD": 2, "HUF": 2, "IDR": 2, "ILS": 2, "INR": 2,
@@ -44,13 +44,13 @@ func Exponent(currency string) (int, error) {
 	return e, nil
 }
 
-// ParseMajor reads a decimal text in major units ("19.99" yuan) exactly and
-// returns minor units (1999 fen).
+// ParseMajor parses a decimal text in major units ("19.99" yuan) exactly and returns minor
+// units (1999 fen).
 //
-// Accepted are digits with at most one dot and at most the currency's digits
-// behind it; fewer are fine ("19.9"). Signs, exponents, spaces, grouping and
-// surplus digits ("1e2", "+1", "123.450") are refused: two systems that read
-// such a text differently are how an amount check is got round.
+// Accepted are digits with at most one dot and at most the currency's digits after it; fewer
+// are fine ("19.9"). Signs, exponents, spaces, grouping and surplus digits ("1e2", "+1",
+// "123.450") are refused: two systems that parse such a text differently allow an amount
+// check to be bypassed.
 func ParseMajor(text, currency string) (int64, error) {
 	exp, err := Exponent(currency)
 	if err != nil {
@@ -63,12 +63,12 @@ func ParseMajor(text, currency string) (int64, error) {
 	return bounded(whole+frac+strings.Repeat("0", exp-len(frac)), text)
 }
 
-// written is an amount as people write and copy it: "3499", "¥3,499.00", "3499.00 CNY".
+// written is an amount as operators type and copy it: "3499", "¥3,499.00", "3499.00 CNY".
 var written = regexp.MustCompile(`^(?:[A-Z]{0,2}\p{Sc})? ?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(\.[0-9]+)?(?: ?([A-Z]{3}))?$`)
 
-// Sums reads an amount that somebody searches for and returns the currencies that
-// it may be of by their minor units; none = the text is no amount. A symbol says
-// nothing, since ¥ is of two currencies; a code does.
+// Sums parses an amount in a search and returns its possible currencies by their minor
+// units; none = the text is no amount. A symbol is ignored, since ¥ is of two currencies; a
+// code is not.
 func Sums(text string) map[int64][]string {
 	m := written.FindStringSubmatch(text)
 	if m == nil {
@@ -84,8 +84,7 @@ func Sums(text string) map[int64][]string {
 	return sums
 }
 
-// ParseMinor reads a whole number of minor units ("1999" fen). The form is as
-// strict as ParseMajor's.
+// ParseMinor parses a whole number of minor units ("1999" fen), as strictly as ParseMajor.
 func ParseMinor(text string) (int64, error) {
 	if !digits(text) || len(text) > 19 || leadingZero(text) {
 		return 0, fmt.Errorf("%w: %q", ErrForm, textlimit.Clip(text, maxShown))
@@ -93,9 +92,8 @@ func ParseMinor(text string) (int64, error) {
 	return bounded(text, text)
 }
 
-// Format writes minor units in major units with all digits of the currency:
-// 1999 CNY is "19.99", 1999 JPY is "1999". An unknown currency is written in
-// minor units.
+// Format formats minor units as major units with all digits of the currency: 1999 CNY is
+// "19.99", 1999 JPY is "1999". An unknown currency is formatted in minor units.
 func Format(minor int64, currency string) string {
 	exp := exponents[currency]
 	sign := ""
@@ -121,20 +119,10 @@ func bounded(number, text string) (int64, error) {
 	return n, nil
 }
 
-func digits(s string) bool {
-	if s == "" {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// leadingZero tells "00.10" and "007" from "0.10" and "0".
+// leadingZero is true of "00.10" and "007", and false of "0.10" and "0".
 func leadingZero(whole string) bool { return len(whole) > 1 && whole[0] == '0' }
 
-// maxShown is how much of a wrong amount an error shows, in bytes.
+// maxShown bounds a wrong amount in an error, in bytes.
 const maxShown = 32

@@ -14,11 +14,11 @@ type Total struct {
 	Minor    int64  `json:"minor"`
 }
 
-// Totals are amounts by currency, which are never added up across currencies. A
-// column holds them as JSON, and none as an empty text.
+// Totals are amounts by currency, never summed across currencies. A column has them as JSON,
+// and none as an empty text.
 type Totals []Total
 
-// Add adds an amount; one without a currency is none.
+// Add adds an amount; one without a currency is ignored.
 func (t *Totals) Add(minor int64, currency string) {
 	if currency == "" || minor == 0 {
 		return
@@ -37,7 +37,7 @@ func (t *Totals) Merge(other Totals) {
 	}
 }
 
-// List writes each amount behind its currency: "CNY 59.97", "USD 12.00".
+// List formats each amount after its currency: "CNY 59.97", "USD 12.00".
 func (t Totals) List() []string {
 	all := make([]string, len(t))
 	for i, x := range t {
@@ -46,7 +46,7 @@ func (t Totals) List() []string {
 	return all
 }
 
-// Value writes them into a column.
+// Value is part of driver.Valuer.
 func (t Totals) Value() (driver.Value, error) {
 	if len(t) == 0 {
 		return "", nil
@@ -55,7 +55,7 @@ func (t Totals) Value() (driver.Value, error) {
 	return string(raw), err
 }
 
-// Scan reads them from a column.
+// Scan is part of sql.Scanner.
 func (t *Totals) Scan(from any) error {
 	*t = nil
 	var raw []byte

@@ -1,6 +1,6 @@
-// Package moves is the table of a status: which statuses there are, what each of
-// them means, and what it may become. A noun declares its table beside itself, and
-// every write of the status column is a compare-and-set that the table allows.
+// Package moves is the state machine of a status column: the statuses, their meanings, and
+// the legal moves between them. A noun declares its table beside itself, and every write of
+// the column is a compare-and-set that the table allows.
 package moves
 
 import (
@@ -15,11 +15,11 @@ type Row[S ~string] struct {
 	Meaning string // a sentence for docs/states.md
 	// Initial: rows are created in it.
 	Initial bool
-	// Open: it has not come to its end yet.
+	// Open: more moves are expected.
 	Open bool
-	// NeedsPerson: nothing goes on until a person acts.
+	// NeedsPerson: it stays until an operator acts.
 	NeedsPerson bool
-	// To is what it may become; itself, where a write may leave it as it is.
+	// To are the legal next statuses; itself, where a write may leave it as it is.
 	To []S
 }
 
@@ -33,20 +33,19 @@ type Table[S ~string] struct {
 
 // Of is the row of a status; the zero row where the table does not have it.
 func (t Table[S]) Of(s S) Row[S] {
-	for i := range t.Rows {
-		if t.Rows[i].Status == s {
-			return t.Rows[i]
+	for _, r := range t.Rows {
+		if r.Status == s {
+			return r
 		}
 	}
 	return Row[S]{}
 }
 
-// Can says whether one status may become the other.
+// Can reports whether one status may become the other.
 func (t Table[S]) Can(from, to S) bool { return slices.Contains(t.Of(from).To, to) }
 
-// From is every status that may become the given one; of among alone where that is
-// given. It is the guard of a compare-and-set, and panics where it would be empty:
-// such a write is a mistake of ours.
+// From is every status that may become the given one, only of among if that is given. It is
+// the guard of a compare-and-set, and panics where it would be empty: such a write is a bug.
 func (t Table[S]) From(to S, among ...S) []S {
 	all := t.where(func(r Row[S]) bool {
 		return slices.Contains(r.To, to) && (len(among) == 0 || slices.Contains(among, r.Status))
@@ -71,10 +70,10 @@ func (t Table[S]) Words() (all []string) {
 // Initial is every status that rows are created in.
 func (t Table[S]) Initial() []S { return t.where(func(r Row[S]) bool { return r.Initial }) }
 
-// Open is every status that has not come to its end.
+// Open is every status from which more moves are expected.
 func (t Table[S]) Open() []S { return t.where(func(r Row[S]) bool { return r.Open }) }
 
-// NeedsPerson is every status in which nothing goes on until a person acts.
+// NeedsPerson is every status that stays until an operator acts.
 func (t Table[S]) NeedsPerson() []S { return t.where(func(r Row[S]) bool { return r.NeedsPerson }) }
 
 // Final is every status that never becomes another one.
@@ -91,8 +90,8 @@ func (t Table[S]) where(holds func(Row[S]) bool) (all []S) {
 	return all
 }
 
-// Allows is the table as a condition of SQL on an old and a new value, for writes
-// that move rows of several statuses at once.
+// Allows is the table as a condition in SQL on an old and a new value, for writes that move
+// rows of several statuses at once.
 func (t Table[S]) Allows(from, to string) string {
 	var all []string
 	for _, r := range t.Rows {
@@ -103,8 +102,8 @@ func (t Table[S]) Allows(from, to string) string {
 	return "(" + strings.Join(all, " OR ") + ")"
 }
 
-// In is the condition of SQL that a column has one of some words of ours, written
-// out: partial indexes are found by nothing else.
+// In is the condition in SQL that a column has one of some constants, as literals: partial
+// indexes are used only then.
 func In[S ~string](column string, of ...S) string {
 	quoted := make([]string, len(of))
 	for i, s := range of {

@@ -90,7 +90,7 @@ func TestTheConditionOfSQLIsTheTable(t *testing.T) {
 					t.Fatal(err)
 				}
 				if (n == 1) != lights.Can(from, to) {
-					t.Errorf("%q to %q: the condition says %t", from, to, n == 1)
+					t.Errorf("%q to %q: the condition is %t", from, to, n == 1)
 				}
 			}
 		}

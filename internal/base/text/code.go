@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Code is a text that rows keep by its key, with the arguments for its %s.
+// Code is a text that rows store by its key, with the arguments for its %s.
 type Code struct {
 	Key string
 	Text
 }
 
-// Codes are what a package keeps in rows. The zero value is ready to use.
+// Codes are the texts that a package stores in rows. The zero value is ready to use.
 type Codes struct{ all []Code }
 
 // New adds a code. Each key begins with the name of its package.
@@ -23,9 +23,9 @@ func (c *Codes) New(key string, t Text) Code {
 	return code
 }
 
-// Say is the code with its arguments. A Code among them is said in the same language.
+// Say is the code with its arguments. A Code among them is formatted in the same language.
 func (c Code) Say(args ...any) Said {
-	s := Said{Code: c.Key, said: c.Text}
+	s := Said{Code: c.Key, text: c.Text}
 	for _, arg := range args {
 		if inner, ok := arg.(Code); ok {
 			s.Args = append(s.Args, codeMark+inner.Key)
@@ -40,18 +40,18 @@ func (c Code) Say(args ...any) Said {
 // codeMark leads an argument that is a code itself.
 const codeMark = "@"
 
-// Said is a code with its arguments, as rows keep it.
+// Said is a code with its arguments, as rows store it.
 type Said struct {
 	Code string   `json:"code,omitempty"`
 	Args []string `json:"args,omitempty"`
 
-	said  Text   // of what was not read from a row
+	text  Text   // unless it was read from a row
 	inner []Code // among the arguments
 }
 
-// Error is the text in English, of what was not read from a row.
+// Error is the text in English, unless the code was read from a row.
 func (s Said) Error() string {
-	known := Catalog{s.Code: s.said}
+	known := Catalog{s.Code: s.text}
 	for _, c := range s.inner {
 		known[c.Key] = c.Text
 	}
@@ -67,7 +67,7 @@ func (s Said) Map(change func(arg string) string) Said {
 	return s
 }
 
-// Of is what an error says by a code; the zero Said where it says nothing so.
+// Of is the code in an error; the zero Said where it has none.
 func Of(err error) Said {
 	var s Said
 	errors.As(err, &s)
@@ -91,8 +91,8 @@ func Join(all ...*Codes) Catalog {
 	return c
 }
 
-// Say is what was said in a language; word, unless it is nil, may translate an
-// argument. A code of a newer program is shown as it is.
+// Say formats a code in a language; word, unless it is nil, may translate an argument. A
+// code of a newer program is shown as it is.
 func (c Catalog) Say(s Said, language string, word func(arg string) string) string {
 	args := make([]any, len(s.Args))
 	for i, arg := range s.Args {

@@ -17,7 +17,7 @@ var (
 func TestACodeIsSaidInEveryLanguageAlsoFromARow(t *testing.T) {
 	known := Join(&codes)
 	for _, c := range []struct {
-		said   Said
+		text   Said
 		zh, en string
 		row    string
 	}{
@@ -25,10 +25,10 @@ func TestACodeIsSaidInEveryLanguageAlsoFromARow(t *testing.T) {
 		{at.Say(inside, `"a.b"`), `JSON 在 "a.b" 处有 NUL`, `the JSON has a NUL at "a.b"`, `{"code":"t.at","args":["@t.inside","\"a.b\""]}`},
 		{at.Say("has a %s", 7), "JSON 在 7 处has a %s", "the JSON has a %s at 7", `{"code":"t.at","args":["has a %s","7"]}`},
 	} {
-		if got := c.said.Error(); got != c.en {
+		if got := c.text.Error(); got != c.en {
 			t.Errorf("%q, want %q", got, c.en)
 		}
-		row, err := json.Marshal(c.said)
+		row, err := json.Marshal(c.text)
 		if err != nil || string(row) != c.row {
 			t.Errorf("the row keeps %s, want %s: %v", row, c.row, err)
 		}

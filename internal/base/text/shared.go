@@ -1,6 +1,6 @@
 package text
 
-// Texts that two or more pages say.
+// Texts that two or more pages use.
 var (
 	Overview        = Text{ZH: "概览", EN: "Overview"}
 	Orders          = Text{ZH: "订单", EN: "Orders"}

@@ -1,28 +1,26 @@
-// Package textlimit makes texts that come from outside fit: short enough, and such as can be
-// stored.
+// Package textlimit bounds texts from outside and makes them storable.
 package textlimit
 
 import "strings"
 
-// Cut is the beginning of s, of at most so many bytes. It ends with a whole character:
-// PostgreSQL refuses half of one.
-func Cut(s string, most int) string {
-	if len(s) <= most {
+// Cut returns the beginning of s, of at most maxBytes. It ends with a whole character:
+// PostgreSQL refuses a part of one.
+func Cut(s string, maxBytes int) string {
+	if len(s) <= maxBytes {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "")
+	return strings.ToValidUTF8(s[:maxBytes], "")
 }
 
-// Clip is Cut for people: an ellipsis says that there was more.
-func Clip(s string, most int) string {
-	if len(s) <= most {
+// Clip is Cut with an ellipsis where s was longer.
+func Clip(s string, maxBytes int) string {
+	if len(s) <= maxBytes {
 		return s
 	}
-	return Cut(s, most) + "…"
+	return Cut(s, maxBytes) + "…"
 }
 
-// Storable replaces what PostgreSQL's text cannot hold: NUL, and bytes that are no
-// UTF-8.
+// Storable replaces what PostgreSQL's text cannot store: NUL, and bytes that are not UTF-8.
 func Storable(s string) string {
 	const replacement = "\uFFFD"
 	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)

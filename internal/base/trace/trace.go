@@ -1,10 +1,10 @@
-// Package trace follows a payment from the supplier's callback over its commit to
-// the attempts at the merchant, as OpenTelemetry spans. Without a collector there
-// is no Tracer; every method of a nil Tracer and a nil Span does nothing and costs
-// nothing, so that callers need not ask.
+// Package trace traces a payment from the supplier's callback over its commit to the
+// attempts at the merchant, as OpenTelemetry spans. Without a collector there is no Tracer;
+// every method of a nil Tracer and a nil Span does nothing and costs nothing, so that
+// callers need no check.
 //
-// Spans carry codes, order numbers and outcomes: never a body, a header, an
-// address with its query or a key.
+// Spans have codes, order numbers and outcomes: never a body, a header, a URL with its query
+// or a key.
 package trace
 
 import (
@@ -28,12 +28,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Config says where spans go.
+// Config configures a Tracer.
 type Config struct {
 	// Endpoint is the collector's base URL, such as http://127.0.0.1:4318; empty
 	// leaves it to the OTEL_EXPORTER_OTLP_* variables.
 	Endpoint string
-	OneIn    int // one payment in so many is followed
+	OneIn    int // one payment in so many is traced
 	Version  string
 	Node     string
 	Log      *slog.Logger
@@ -45,11 +45,11 @@ type Tracer struct {
 	provider *sdk.TracerProvider
 }
 
-// exportTimeout bounds one try to reach the collector.
+// exportTimeout bounds one request to the collector.
 const exportTimeout = 5 * time.Second
 
-// Open begins to send spans. A collector that is away costs spans and nothing
-// else: they wait in a queue of bounded length, and what does not fit is dropped.
+// Open begins to send spans. Where the collector is unavailable only spans are lost: they
+// wait in a bounded queue, and further ones are dropped.
 func Open(ctx context.Context, c Config) (*Tracer, error) {
 	options := []otlptracehttp.Option{otlptracehttp.WithTimeout(exportTimeout)}
 	if c.Endpoint != "" {
@@ -76,11 +76,11 @@ func Open(ctx context.Context, c Config) (*Tracer, error) {
 	return t, nil
 }
 
-// tracesURL is where a collector takes traces: /v1/traces below its base.
+// tracesURL is the collector's URL for traces: /v1/traces below its base.
 func tracesURL(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
-		return "", fmt.Errorf("read the collector's address: %w", err)
+		return "", fmt.Errorf("read the collector's URL: %w", err)
 	}
 	if !strings.HasSuffix(u.Path, "/v1/traces") {
 		u = u.JoinPath("v1", "traces")
@@ -88,7 +88,7 @@ func tracesURL(base string) (string, error) {
 	return u.String(), nil
 }
 
-// Close sends what waits and ends.
+// Close sends the waiting spans and stops.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -99,14 +99,14 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return nil
 }
 
-// Span is one piece of work of one payment. nil = it is not followed.
+// Span is one piece of work of one payment. nil = it is not traced.
 type Span struct {
 	span trace.Span
 	ctx  context.Context // holds the span for its children
 	t    *Tracer
 }
 
-// Begin begins to follow something that came from outside.
+// Begin begins a trace.
 func (t *Tracer) Begin(name string) *Span {
 	if t == nil {
 		return nil
@@ -114,7 +114,7 @@ func (t *Tracer) Begin(name string) *Span {
 	return t.start(context.Background(), name, trace.SpanKindServer)
 }
 
-// Continue goes on where another process or an earlier time left off; parent is
+// Continue begins a span of a trace that began earlier or in another process; parent is
 // what Span.Parent returned there.
 func (t *Tracer) Continue(parent, name string) *Span {
 	if t == nil || parent == "" {
@@ -127,7 +127,7 @@ func (t *Tracer) Continue(parent, name string) *Span {
 	return t.start(ctx, name, trace.SpanKindClient)
 }
 
-// Child begins a part of the span's work.
+// Child begins a span for a part of the work.
 func (s *Span) Child(name string) *Span {
 	if s == nil {
 		return nil
@@ -143,8 +143,7 @@ func (t *Tracer) start(ctx context.Context, name string, kind trace.SpanKind) *S
 	return &Span{span: span, ctx: ctx, t: t}
 }
 
-// Parent names the span for Continue: a W3C traceparent, "" where it is not
-// followed.
+// Parent identifies the span for Continue: a W3C traceparent, "" where it is not traced.
 func (s *Span) Parent() string {
 	if s == nil {
 		return ""
@@ -154,24 +153,24 @@ func (s *Span) Parent() string {
 	return c["traceparent"]
 }
 
-// maxText bounds what comes from outside.
+// maxText bounds texts from outside, in bytes.
 const maxText = 128
 
-// Set says something of the span; it must be neither secret nor personal.
+// Set sets an attribute of the span; it must be neither secret nor personal.
 func (s *Span) Set(key, value string) {
 	if s != nil && value != "" {
 		s.span.SetAttributes(attribute.String(key, textlimit.Cut(textlimit.Storable(value), maxText)))
 	}
 }
 
-// SetInt says a number of the span.
+// SetInt is Set for a number.
 func (s *Span) SetInt(key string, value int64) {
 	if s != nil {
 		s.span.SetAttributes(attribute.Int64(key, value))
 	}
 }
 
-// Fail says that the work came to nothing, and why in one word.
+// Fail marks the work as failed, with the cause in one word.
 func (s *Span) Fail(why string) {
 	if s != nil {
 		s.span.SetStatus(codes.Error, why)
@@ -201,8 +200,8 @@ func Of(ctx context.Context) *Span {
 	return s
 }
 
-// quiet logs what goes wrong with sending spans, once a minute: a collector that
-// is away must not fill the log.
+// quiet logs errors of sending spans, at most once a minute: a collector that is unavailable
+// must not fill the log.
 type quiet struct {
 	log  *slog.Logger
 	last atomic.Int64 // Unix seconds

@@ -50,7 +50,7 @@ func TestTheCollectorsAddressLeadsToItsTraces(t *testing.T) {
 
 func open(t *testing.T, oneIn int) *Tracer {
 	t.Helper()
-	// A port that nobody listens on: the collector is away.
+	// A port without a listener: the collector is unavailable.
 	tracer, err := Open(t.Context(), Config{Endpoint: "http://127.0.0.1:1", OneIn: oneIn, Node: "n1", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package movestest holds what every table of moves must keep.
+// Package movestest checks tables of moves.
 package movestest
 
 import (
@@ -9,11 +9,11 @@ import (
 	"backstop/internal/base/moves"
 )
 
-// Check compares a table pair by pair with legal, which is the table a second time,
-// written from the trade's rules: a slip in one of the two is seen. Rows are from,
-// columns to, both in the order of the noun's life; x is a move.
+// Check compares a table pair by pair with legal, which is the same table written a second
+// time, from the trade's rules. Rows are from, columns to, both in the order of the table; x
+// is a move.
 //
-// It also sees that each status can be reached and that unknown ones move nowhere.
+// It also checks that each status can be reached and that unknown ones have no moves.
 func Check[S ~string](t *testing.T, table moves.Table[S], legal string) {
 	t.Helper()
 	all := table.Statuses()
@@ -32,7 +32,7 @@ func Check[S ~string](t *testing.T, table moves.Table[S], legal string) {
 		}
 		for j, cell := range cells[1:] {
 			if got := table.Can(all[i], all[j]); got != (cell == "x") {
-				t.Errorf("%s to %s: the table says %t", all[i], all[j], got)
+				t.Errorf("%s to %s: the table has %t", all[i], all[j], got)
 			}
 		}
 	}
@@ -53,8 +53,8 @@ func Check[S ~string](t *testing.T, table moves.Table[S], legal string) {
 	}
 }
 
-// Unreachable is every status that no row comes to: by its creation, or by moves.
-// What a move leads to and the table does not have is one as well.
+// Unreachable is every status that no row reaches by its creation or by moves, and every
+// target of a move that is not in the table.
 func Unreachable[S ~string](table moves.Table[S]) (all []S) {
 	seen := table.Initial()
 	for i := 0; i < len(seen); i++ {

@@ -19,9 +19,8 @@ var (
 	placeholder = regexp.MustCompile(`%(?:\[(\d+)\])?([a-z])`)
 )
 
-// Check fails where a code of the package under test lacks a language, has other
-// arguments in one than in the other, or is used by nothing. The package declares
-// them in texts.go.
+// Check fails where a code of the package under test lacks a language, has different
+// arguments in each, or is unused. The package declares them in texts.go.
 func Check(t *testing.T, codes *text.Codes) {
 	t.Helper()
 	source, err := os.ReadFile("texts.go")
@@ -44,7 +43,7 @@ func Check(t *testing.T, codes *text.Codes) {
 	known := text.Join(codes)
 	names := declared.FindAllStringSubmatch(string(source), -1)
 	if len(names) == 0 || len(names) != len(known) {
-		t.Errorf("%d codes are declared, and %d known", len(names), len(known))
+		t.Errorf("%d codes are declared, and %d registered", len(names), len(known))
 	}
 	for _, n := range names {
 		both := known[n[2]]
@@ -55,7 +54,7 @@ func Check(t *testing.T, codes *text.Codes) {
 			t.Errorf("%s has the arguments %v and %v", n[2], a, b)
 		}
 		if !regexp.MustCompile(`\b` + n[1] + `\b`).MatchString(used.String()) {
-			t.Errorf("%s is used by nothing", n[1])
+			t.Errorf("%s is unused", n[1])
 		}
 	}
 }
