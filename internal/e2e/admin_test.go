@@ -12,7 +12,7 @@ import (
 	"backstop/internal/base/queue/queuetest"
 )
 
-// TestTheConsoleHasAnAddressOfItsOwn: what people and monitors look at is not there for
+// TestTheConsoleHasAnAddressOfItsOwn: what operators and monitors read is not there for
 // those who pay and are paid, and the other way round.
 func TestTheConsoleHasAnAddressOfItsOwn(t *testing.T) {
 	t.Parallel()
@@ -25,21 +25,21 @@ func TestTheConsoleHasAnAddressOfItsOwn(t *testing.T) {
 	if err != nil || !strings.Contains(string(greeting), "console: http://"+address+"\n") {
 		t.Errorf("it greets with %q, %v", greeting, err)
 	}
-	paidAndTold(w)
+	paidAndNotified(w)
 	for path, key := range map[string]string{
 		"/login": "", "/metrics": "", "/evidence-keys": "", "/api/v1/admin/exceptions": w.token, "/api/v1/admin/merchant-callback-monitor/health": w.token,
 	} {
-		if a := w.ask(http.MethodGet, path, key, ""); a.status != http.StatusNotFound {
+		if a := w.request(http.MethodGet, path, key, ""); a.status != http.StatusNotFound {
 			t.Errorf("%s at the public address: %d", path, a.status)
 		}
-		if a := desk.ask(http.MethodGet, path, key, ""); a.status != http.StatusOK {
+		if a := desk.request(http.MethodGet, path, key, ""); a.status != http.StatusOK {
 			t.Errorf("%s at the console's address: %d %s", path, a.status, a.body)
 		}
 	}
-	if a := desk.ask(http.MethodGet, "/api/v1/orders?out_trade_no=paid-1", apiKey, ""); a.status != http.StatusNotFound {
+	if a := desk.request(http.MethodGet, "/api/v1/orders?out_trade_no=paid-1", apiKey, ""); a.status != http.StatusNotFound {
 		t.Errorf("the merchants' API at the console's address: %d", a.status)
 	}
-	if a := desk.ask(http.MethodPost, "/callback/sp-main", "", ""); a.status != http.StatusNotFound {
+	if a := desk.request(http.MethodPost, "/callback/sp-main", "", ""); a.status != http.StatusNotFound {
 		t.Errorf("callbacks at the console's address: %d", a.status)
 	}
 	w.terminate()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ready asks a node for readiness, whatever it says.
+// ready requests the readiness of a node, whatever it is.
 func (w *world) ready() answer {
 	w.t.Helper()
 	a, err := w.do(http.MethodGet, "/readyz", "", nil, "")
@@ -65,7 +65,7 @@ func TestANodeThatMayNotReachTheMerchantExhaustsNothing(t *testing.T) {
 		t.Errorf("the log does not say how they differ:\n%s", raw)
 	}
 	one.within(60*time.Second, "the alert that they differ fires", func() bool {
-		n := one.ask(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/health", one.token, "").json("firing_alerts")
+		n := one.request(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/health", one.token, "").json("firing_alerts")
 		return n != "" && n != "0"
 	})
 	one.books()
@@ -99,7 +99,7 @@ func TestOnlyTheKeyInUseStarts(t *testing.T) {
 	two.apply(one.config("\n  - code: sp-more\n    kind: sortedparams\n    enabled: true\n    config: " + supplierConfig("sp-more")))
 	no := one.create("k1", nil)
 	one.within(10*time.Second, "what a node with both keys applied is verified by one with the older key", func() bool {
-		a, err := one.tell("sp-more", callbackForm("sp-more", no, "t-"+no, 1999), nil)
+		a, err := one.postCallback("sp-more", callbackForm("sp-more", no, "t-"+no, 1999), nil)
 		return err == nil && a.status == http.StatusOK
 	})
 	for _, w := range []*world{one, two} {
@@ -116,7 +116,7 @@ func TestOnlyTheKeyInUseStarts(t *testing.T) {
 		t.Errorf("the node with both keys: %d %s", a.status, a.body)
 	}
 	one.within(30*time.Second, "the alert fires", func() bool {
-		n := two.ask(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/health", one.token, "").json("firing_alerts")
+		n := two.request(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/health", one.token, "").json("firing_alerts")
 		return n != "" && n != "0"
 	})
 }
@@ -152,5 +152,5 @@ func TestASecondNodeOfOneNameDoesNotStart(t *testing.T) {
 	if took := time.Since(begun); took > 15*time.Second {
 		t.Errorf("after a kill it started within %s", took)
 	}
-	paidAndTold(one)
+	paidAndNotified(one)
 }

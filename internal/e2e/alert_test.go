@@ -15,7 +15,7 @@ import (
 // service that is down at first.
 func TestPeopleHearOfAnException(t *testing.T) {
 	var mu sync.Mutex
-	var heard []string
+	var received []string
 	refused := 0
 	chat := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -26,7 +26,7 @@ func TestPeopleHearOfAnException(t *testing.T) {
 			rw.WriteHeader(http.StatusBadGateway)
 			return
 		}
-		heard = append(heard, string(body))
+		received = append(received, string(body))
 	}))
 	t.Cleanup(func() { // after the parallel tests below
 		chat.Close()
@@ -39,10 +39,10 @@ func TestPeopleHearOfAnException(t *testing.T) {
 	}}, func(t *testing.T, w *world) {
 		w.start("")
 		w.wantTaken(callbackForm("sp-main", "NO-SUCH-"+t.Name()[strings.LastIndex(t.Name(), "/")+1:], "t1", 100))
-		w.within(30*time.Second, "people hear of the exception", func() bool {
+		w.within(30*time.Second, "the alert arrives", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return slices.ContainsFunc(heard, func(text string) bool {
+			return slices.ContainsFunc(received, func(text string) bool {
 				return strings.Contains(text, "1 payment for an unknown order (CNY 1.00)") && strings.Contains(text, w.address+"/exceptions")
 			})
 		})

@@ -15,19 +15,19 @@ import (
 )
 
 // TestBreakerParksThroughACrashAndReleases lets a merchant refuse everything:
-// what waits is parked, stays so over a kill -9, and is told when the merchant is
+// what waits is parked, stays so over a kill -9, and is notified when the merchant is
 // back. People hear of both.
 func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
-			var heard strings.Builder
+			var received strings.Builder
 			chat := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				mu.Lock()
 				defer mu.Unlock()
-				heard.Write(body)
+				received.Write(body)
 			}))
 			t.Cleanup(chat.Close)
 			w := newWorld(t, options{postgres: engine == "postgres", environ: []string{
@@ -65,18 +65,18 @@ func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 				t.Errorf("%d attempts while the breaker was open", more)
 			}
 			w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
-			w.within(30*time.Second, "all are told", all("delivered"))
+			w.within(30*time.Second, "all are notified", all("delivered"))
 			t.Cleanup(func() {
 				mu.Lock()
 				defer mu.Unlock()
 				if t.Failed() {
-					t.Logf("people heard %s", heard.String())
+					t.Logf("received %s", received.String())
 				}
 			})
-			w.within(15*time.Second, "people hear of it", func() bool {
+			w.within(15*time.Second, "the alert arrives", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
-				all := heard.String()
+				all := received.String()
 				return strings.Contains(all, "Galaxy Mall (m1): the breaker opened at") && strings.Contains(all, "failures in a row") && strings.Contains(all, "CNY") &&
 					strings.Contains(all, w.address+"/merchants/m1") && strings.Contains(all, "a breaker closed")
 			})
@@ -108,7 +108,7 @@ func TestTerminatedWhileItStarts(t *testing.T) {
 			}
 		}
 		w.start("")
-		paidAndTold(w)
+		paidAndNotified(w)
 		w.books()
 	})
 }

@@ -66,7 +66,7 @@ func dieAt(w *world, tr *traffic, point string, flush bool, round int) {
 		})
 	}
 	w.died()
-	heard := w.merchant.Count()
+	received := w.merchant.Count()
 	if flush {
 		w.redis.Flush()
 	}
@@ -74,7 +74,7 @@ func dieAt(w *world, tr *traffic, point string, flush bool, round int) {
 	restarted := w.server.begun
 	paying.Wait()
 	repeated := tr.settle(againWithin - time.Since(restarted))
-	w.t.Logf("%d told before the kill; all told %s after the restart, %d more than once", heard, time.Since(restarted).Round(time.Millisecond), repeated)
+	w.t.Logf("%d notified before the kill; all notified %s after the restart, %d more than once", received, time.Since(restarted).Round(time.Millisecond), repeated)
 	if point == "after_send" && repeated == 0 {
 		w.t.Error("killed between the answer and its record, and yet nothing was sent again: the point is not where it should be")
 	}
@@ -103,9 +103,9 @@ func TestKilledAtRandomUnderLoadNothingIsLost(t *testing.T) {
 				restarted := w.server.begun
 				stop()
 				repeated := tr.settle(againWithin - time.Since(restarted))
-				heard := w.merchant.Requests()
-				last := heard[len(heard)-1].At.Sub(restarted)
-				t.Logf("%d kills, %d orders; the last was told %s after the last restart; %d told more than once",
+				received := w.merchant.Requests()
+				last := received[len(received)-1].At.Sub(restarted)
+				t.Logf("%d kills, %d orders; the last was notified %s after the last restart; %d notified more than once",
 					kills, len(tr.made), last.Round(time.Millisecond), repeated)
 				if len(tr.made) < kills {
 					t.Errorf("only %d orders: that was no load", len(tr.made))
@@ -151,7 +151,7 @@ func TestTerminatedUnderLoadLeavesInTimeAndLosesNothing(t *testing.T) {
 		}
 		stop()
 		repeated := tr.settle(againWithin)
-		t.Logf("%d ends, the longest took %s; %d orders, %d told more than once", rounds, longest.Round(time.Millisecond), len(tr.made), repeated)
+		t.Logf("%d ends, the longest took %s; %d orders, %d notified more than once", rounds, longest.Round(time.Millisecond), len(tr.made), repeated)
 		if repeated > 0 {
 			t.Errorf("%d notifications were repeated although nothing crashed", repeated)
 		}

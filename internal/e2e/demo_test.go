@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// TestANewcomersFirstMinute starts serve --demo in an empty folder, as somebody
-// who has never heard of us: it comes alive within ten seconds, of every supplier
-// kind something is taken, and what should go wrong stands on the desk.
+// TestANewcomersFirstMinute starts serve --demo in an empty folder, as a newcomer
+// does: it serves within ten seconds, of every supplier
+// kind something is taken, and what should go wrong is on the desk.
 func TestANewcomersFirstMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
@@ -59,7 +59,7 @@ func TestANewcomersFirstMinute(t *testing.T) {
 		text := string(raw)
 		return strings.Contains(text, `backstop_orders_moved_total{status="paid"}`) && strings.Contains(text, `backstop_notifications_total{result="delivered"}`)
 	})
-	t.Logf("alive after %s", time.Since(start).Round(10*time.Millisecond))
+	t.Logf("serves after %s", time.Since(start).Round(10*time.Millisecond))
 	if _, err := os.Stat(w.folder); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it plays in the data folder itself: %v", err)
 	}
@@ -71,7 +71,7 @@ func TestANewcomersFirstMinute(t *testing.T) {
 		for _, kind := range w.exceptions("") {
 			kinds[kind] = true
 		}
-		a := w.ask(http.MethodGet, "/api/v1/admin/callbacks?limit=100", w.token, "")
+		a := w.request(http.MethodGet, "/api/v1/admin/callbacks?limit=100", w.token, "")
 		var page struct {
 			Items []struct{ Supplier, Outcome string }
 		}

@@ -54,12 +54,12 @@ func intent(no, id string) map[string]any {
 // oldest comes last.
 func TestADisputeIsSeenAtOnce(t *testing.T) {
 	var mu sync.Mutex
-	var heard []string
+	var received []string
 	chat := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		mu.Lock()
 		defer mu.Unlock()
-		heard = append(heard, string(body))
+		received = append(received, string(body))
 	}))
 	t.Cleanup(chat.Close)
 	each(t, options{environ: []string{
@@ -79,7 +79,7 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 		w.stripe("evt_2", "charge.dispute.created", began.Add(-2*time.Second), dispute("needs_response"))
 		w.stripe("evt_4", "charge.dispute.closed", began, dispute("lost"))
 		w.stripe("evt_3", "charge.dispute.funds_withdrawn", began.Add(-time.Second), dispute("under_review"))
-		a := w.ask(http.MethodGet, "/api/v1/admin/exceptions?order_no="+no, w.token, "")
+		a := w.request(http.MethodGet, "/api/v1/admin/exceptions?order_no="+no, w.token, "")
 		if kinds := w.exceptions(no); !slices.Equal(kinds, []string{"dispute_opened"}) {
 			t.Fatalf("exceptions %v", kinds)
 		}
@@ -94,10 +94,10 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 		if o := w.order(no); o.json("status") != "paid" || o.json("version") != "2" {
 			t.Errorf("the order moved: %s", o.body)
 		}
-		w.within(30*time.Second, "people hear of the dispute", func() bool {
+		w.within(30*time.Second, "the alert arrives", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return slices.ContainsFunc(heard, func(text string) bool {
+			return slices.ContainsFunc(received, func(text string) bool {
 				return strings.Contains(text, "dispute_opened: ") && strings.Contains(text, w.address+"/exceptions?kind=dispute_opened")
 			})
 		})
@@ -111,13 +111,13 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 			t.Errorf("exceptions %v", kinds)
 		}
 
-		// An intent that is cancelled ends its order, and the merchant hears of it.
+		// An intent that is cancelled ends its order, and the merchant is notified.
 		cancelled := w.create("cancelled", wish{"supplier": "st-main", "currency": "USD"})
 		w.stripe("evt_9", "payment_intent.canceled", began, intent(cancelled, "pi_9"))
 		if o := w.order(cancelled); o.json("status") != "closed" || o.json("close_reason") != "supplier_closed" {
 			t.Errorf("cancelled by the supplier: %s", o.body)
 		}
-		w.within(30*time.Second, "the merchant hears of the closing", func() bool {
+		w.within(30*time.Second, "the merchant is notified of the closing", func() bool {
 			return slices.ContainsFunc(w.merchant.Requests(), func(r fakemerchant.Request) bool {
 				return answer{body: string(r.Body)}.json("data", "close_reason") == "supplier_closed"
 			})

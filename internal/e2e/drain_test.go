@@ -13,26 +13,28 @@ func TestADrainingNodeTakesCallbacksAndSendsTheBalancerAway(t *testing.T) {
 	const drain = 3 * time.Second
 	each(t, options{environ: []string{"BACKSTOP_DRAIN=" + drain.String()}}, func(t *testing.T, w *world) {
 		w.start("")
-		if a := w.ask(http.MethodGet, "/readyz", "", ""); a.status != http.StatusOK || a.last {
+		if a := w.request(http.MethodGet, "/readyz", "", ""); a.status != http.StatusOK || a.last {
 			t.Fatalf("before: %d %+v", a.status, a)
 		}
 		no := w.create("drain-1", nil)
 		begun := time.Now()
 		w.signal(syscall.SIGTERM)
-		w.within(drain/2, "it is draining", func() bool { return w.ask(http.MethodGet, "/readyz", "", "").status == http.StatusServiceUnavailable })
+		w.within(drain/2, "it is draining", func() bool {
+			return w.request(http.MethodGet, "/readyz", "", "").status == http.StatusServiceUnavailable
+		})
 		taken := 0
 		for time.Since(begun) < drain-time.Second {
-			a := w.ask(http.MethodGet, "/readyz", "", "")
+			a := w.request(http.MethodGet, "/readyz", "", "")
 			if a.status != http.StatusServiceUnavailable || a.json("status") != "draining" {
 				t.Fatalf("readyz: %d %s", a.status, a.body)
 			}
-			a = w.told("sp-main", callbackForm("sp-main", no, "T-"+no, 1999))
+			a = w.mustPostCallback("sp-main", callbackForm("sp-main", no, "T-"+no, 1999))
 			if !a.taken() || !a.last {
 				t.Fatalf("callback: %+v", a)
 			}
 			taken++
 		}
-		if a := w.ask(http.MethodGet, "/healthz", "", ""); a.status != http.StatusOK {
+		if a := w.request(http.MethodGet, "/healthz", "", ""); a.status != http.StatusOK {
 			t.Errorf("healthz: %d", a.status)
 		}
 		if taken < 5 {
@@ -50,6 +52,8 @@ func TestASecondSignalEndsTheDrain(t *testing.T) {
 	w := newWorld(t, options{environ: []string{"BACKSTOP_DRAIN=4m"}})
 	w.start("")
 	w.signal(syscall.SIGTERM)
-	w.within(5*time.Second, "it is draining", func() bool { return w.ask(http.MethodGet, "/readyz", "", "").status == http.StatusServiceUnavailable })
+	w.within(5*time.Second, "it is draining", func() bool {
+		return w.request(http.MethodGet, "/readyz", "", "").status == http.StatusServiceUnavailable
+	})
 	w.terminate()
 }

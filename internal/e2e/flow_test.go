@@ -20,14 +20,14 @@ func TestFlows(t *testing.T) {
 		claim string
 		walk  func(w *world)
 	}{
-		{"a paid order's merchant is told, signed", paidAndTold},
+		{"a paid order's merchant is notified, signed", paidAndNotified},
 		{"repeats are taken and change nothing", repeatsChangeNothing},
 		{"repeats by the thousand leave a handful of rows", repeatsByTheThousand},
-		{"a wrong amount stands on the exception desk", wrongAmount},
-		{"an unknown order stands on the exception desk", unknownOrder},
+		{"a wrong amount is on the exception desk", wrongAmount},
+		{"an unknown order is on the exception desk", unknownOrder},
 		{"forgeries are answered 401", forgeries},
 		{"the address list cannot be spoofed", spoofedAddress},
-		{"a timeout closes in time and is told", timeoutCloses},
+		{"a timeout closes in time and is notified", timeoutCloses},
 		{"late money does not reopen an order", latePayment},
 		{"a payment that was started outlives the timeout", payingOutlivesTimeout},
 		{"out_trade_no is idempotent", idempotentCreate},
@@ -76,12 +76,12 @@ func (w *world) wantOrder(no string, most time.Duration, want map[string]string)
 // wantTaken sends a callback that must be taken.
 func (w *world) wantTaken(form url.Values) {
 	w.t.Helper()
-	if a := w.told("sp-main", form); !a.taken() {
+	if a := w.mustPostCallback("sp-main", form); !a.taken() {
 		w.t.Fatalf("callback: %d %q", a.status, a.body)
 	}
 }
 
-func paidAndTold(w *world) {
+func paidAndNotified(w *world) {
 	no := w.create("paid-1", nil)
 	w.wantTaken(callbackForm("sp-main", no, "T-paid-1", 1999))
 	w.wantOrder(no, 5*time.Second, map[string]string{
@@ -89,14 +89,14 @@ func paidAndTold(w *world) {
 	})
 	list := w.notifications(no)
 	if len(list) != 1 {
-		w.t.Fatalf("told %d times", len(list))
+		w.t.Fatalf("notified %d times", len(list))
 	}
 	if err := fakemerchant.Verify(list[0], secret); err != nil {
 		w.t.Error(err)
 	}
 	said := answer{body: string(list[0].Body)}
 	if said.json("type") != "order.paid" || said.json("id") != list[0].ID || said.json("data", "out_trade_no") != "paid-1" || said.json("data", "version") != "2" {
-		w.t.Errorf("told %s", list[0].Body)
+		w.t.Errorf("received %s", list[0].Body)
 	}
 	if err := fakemerchant.Verify(list[0], []byte("another secret of 32 bytes ......")); err == nil {
 		w.t.Error("the signature fits every secret")
@@ -108,7 +108,7 @@ func repeatsChangeNothing(w *world) {
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
-			if a, err := w.tell("sp-main", callbackForm("sp-main", no, "T-repeat-1", 1999), nil); err != nil || !a.taken() {
+			if a, err := w.postCallback("sp-main", callbackForm("sp-main", no, "T-repeat-1", 1999), nil); err != nil || !a.taken() {
 				w.t.Errorf("repeat: %d %q %v", a.status, a.body, err)
 			}
 		})
@@ -116,7 +116,7 @@ func repeatsChangeNothing(w *world) {
 	wg.Wait()
 	w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "notify_status": "delivered", "version": "2"})
 	if n := len(w.notifications(no)); n != 1 {
-		w.t.Errorf("told %d times", n)
+		w.t.Errorf("notified %d times", n)
 	}
 	if kinds := w.exceptions(no); len(kinds) != 0 {
 		w.t.Errorf("exceptions %v", kinds)
@@ -155,7 +155,7 @@ func repeatsByTheThousand(w *world) {
 	wg.Wait()
 	var rows int
 	w.within(10*time.Second, "the kept repeats", func() bool {
-		a := w.ask(http.MethodGet, "/api/v1/admin/callbacks?limit=100&order_no="+no, w.token, "")
+		a := w.request(http.MethodGet, "/api/v1/admin/callbacks?limit=100&order_no="+no, w.token, "")
 		rows = strings.Count(a.body, `"outcome":`)
 		return rows == 1+5
 	})
@@ -197,13 +197,13 @@ func forgeries(w *world) {
 		forge("amount", "1"), forge("trade", "T-other"), forge("order", "1"), forge("status", "NO"), forge("extra", "1"),
 		forge("sign", strings.Repeat("0", 32)), forge("sign", ""), unsigned,
 	} {
-		if a := w.told("sp-main", form); a.status != http.StatusUnauthorized || a.body != "fail" {
+		if a := w.mustPostCallback("sp-main", form); a.status != http.StatusUnauthorized || a.body != "fail" {
 			w.t.Errorf("%v: %d %q", form, a.status, a.body)
 		}
 	}
 	w.wantOrder(no, 0, map[string]string{"status": "pending", "version": "1"})
 	w.wantTaken(genuine) // only the forged part was wrong with them
-	if a := w.told("sp-nobody", genuine); a.status != http.StatusNotFound {
+	if a := w.mustPostCallback("sp-nobody", genuine); a.status != http.StatusNotFound {
 		w.t.Errorf("unknown supplier: %d", a.status)
 	}
 }
@@ -214,7 +214,7 @@ func spoofedAddress(w *world) {
 	for _, lines := range [][]string{
 		nil, {"203.0.113.7"}, {"203.0.113.7, 203.0.113.7"}, {"203.0.113.7", "203.0.113.8"}, {"::ffff:203.0.113.7"}, {"garbage"},
 	} {
-		a, err := w.tell("sp-listed", form, http.Header{
+		a, err := w.postCallback("sp-listed", form, http.Header{
 			"X-Forwarded-For": lines, "X-Real-Ip": {"203.0.113.7"}, "Forwarded": {"for=203.0.113.7"},
 		})
 		if err != nil || a.status != http.StatusForbidden {
@@ -242,7 +242,7 @@ func TestTrustedProxyIsBelievedOnlyForItsOwnHop(t *testing.T) {
 		{[]string{"203.0.113.7, garbage"}, http.StatusForbidden},
 		{[]string{"198.51.100.9, 203.0.113.7"}, http.StatusOK},
 	} {
-		a, err := w.tell("sp-listed", form, http.Header{"X-Forwarded-For": step.lines})
+		a, err := w.postCallback("sp-listed", form, http.Header{"X-Forwarded-For": step.lines})
 		if err != nil || a.status != step.status {
 			t.Errorf("%q: %d, want %d %v", step.lines, a.status, step.status, err)
 		}
@@ -276,7 +276,7 @@ func timeoutCloses(w *world) {
 	}
 	list := w.notifications(no)
 	if len(list) != 1 || (answer{body: string(list[0].Body)}).json("type") != "order.closed" {
-		w.t.Fatalf("told %d times: %+v", len(list), list)
+		w.t.Fatalf("notified %d times: %+v", len(list), list)
 	}
 	if err := fakemerchant.Verify(list[0], secret); err != nil {
 		w.t.Error(err)
@@ -295,7 +295,7 @@ func latePayment(w *world) {
 
 func payingOutlivesTimeout(w *world) {
 	no := w.create("paying-1", wish{"expires_in": 1})
-	if a := w.ask(http.MethodPost, "/api/v1/orders/"+no+"/pay", apiKey, ""); a.json("status") != "paying" {
+	if a := w.request(http.MethodPost, "/api/v1/orders/"+no+"/pay", apiKey, ""); a.json("status") != "paying" {
 		w.t.Fatalf("pay: %d %s", a.status, a.body)
 	}
 	w.wantOrder(no, 10*time.Second, map[string]string{"status": "closing"})
@@ -305,15 +305,15 @@ func payingOutlivesTimeout(w *world) {
 
 func idempotentCreate(w *world) {
 	no := w.create("same-1", nil)
-	again := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder("same-1", nil).text())
+	again := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder("same-1", nil).text())
 	if again.status != http.StatusOK || again.json("order_no") != no {
 		w.t.Errorf("again: %d %s", again.status, again.body)
 	}
-	other := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder("same-1", wish{"amount": 2000}).text())
+	other := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder("same-1", wish{"amount": 2000}).text())
 	if other.status != http.StatusConflict || other.json("error", "code") != "idempotency_conflict" {
 		w.t.Errorf("other content: %d %s", other.status, other.body)
 	}
-	if a := w.ask(http.MethodGet, "/api/v1/orders?out_trade_no=same-1", apiKey, ""); a.json("order_no") != no {
+	if a := w.request(http.MethodGet, "/api/v1/orders?out_trade_no=same-1", apiKey, ""); a.json("order_no") != no {
 		w.t.Errorf("by out_trade_no: %d %s", a.status, a.body)
 	}
 }
@@ -321,16 +321,16 @@ func idempotentCreate(w *world) {
 func stockIsSoldOnce(w *world) {
 	two := wish{"items": []wish{{"sku": "tea", "quantity": 2}}}
 	first, second := w.create("stock-1", two), w.create("stock-2", two) // of five
-	full := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder("stock-3", two).text())
+	full := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder("stock-3", two).text())
 	if full.status != http.StatusConflict || full.json("error", "code") != "out_of_stock" {
 		w.t.Errorf("too many: %d %s", full.status, full.body)
 	}
 	w.wantTaken(callbackForm("sp-main", first, "T-stock-1", 1999))
-	if a := w.ask(http.MethodPost, "/api/v1/orders/"+second+"/cancel", apiKey, ""); a.json("status") != "closed" {
+	if a := w.request(http.MethodPost, "/api/v1/orders/"+second+"/cancel", apiKey, ""); a.json("status") != "closed" {
 		w.t.Fatalf("cancel: %d %s", a.status, a.body)
 	}
 	w.create("stock-4", wish{"items": []wish{{"sku": "tea", "quantity": 3}}}) // what is left
-	last := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder("stock-5", wish{"items": []wish{{"sku": "tea", "quantity": 1}}}).text())
+	last := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder("stock-5", wish{"items": []wish{{"sku": "tea", "quantity": 1}}}).text())
 	if last.status != http.StatusConflict {
 		w.t.Errorf("sold twice: %d %s", last.status, last.body)
 	}
@@ -349,7 +349,7 @@ func applyTakesEffect(w *world) {
 	}{{true, http.StatusUnauthorized}, {false, http.StatusNotFound}, {true, http.StatusUnauthorized}} {
 		w.apply(w.config(extra(step.enabled)))
 		w.within(applyTime, fmt.Sprintf("enabled=%t answers %d", step.enabled, step.status), func() bool {
-			return w.told("sp-extra", url.Values{"sign": {"x"}}).status == step.status
+			return w.mustPostCallback("sp-extra", url.Values{"sign": {"x"}}).status == step.status
 		})
 	}
 	if again := w.apply(w.config(extra(true))); !strings.Contains(again, "unchanged") {
@@ -361,14 +361,14 @@ func applyTakesEffect(w *world) {
 func othersOrders(w *world) {
 	no := w.create("mine-1", nil)
 	for _, path := range []string{"/api/v1/orders/" + no, "/api/v1/orders/" + no + "x"} {
-		if a := w.ask(http.MethodGet, path, "sk_live_of_nobody", ""); a.status != http.StatusUnauthorized {
+		if a := w.request(http.MethodGet, path, "sk_live_of_nobody", ""); a.status != http.StatusUnauthorized {
 			w.t.Errorf("%s with a wrong key: %d", path, a.status)
 		}
 	}
 	if a := w.order(no + "x"); a.status != http.StatusNotFound {
 		w.t.Errorf("an order that is not there: %d", a.status)
 	}
-	if a := w.ask(http.MethodGet, "/api/v1/admin/exceptions", apiKey, ""); a.status != http.StatusUnauthorized && a.status != http.StatusForbidden {
+	if a := w.request(http.MethodGet, "/api/v1/admin/exceptions", apiKey, ""); a.status != http.StatusUnauthorized && a.status != http.StatusForbidden {
 		w.t.Errorf("a merchant reads the exception desk: %d", a.status)
 	}
 }

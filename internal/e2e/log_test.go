@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestTheLogsReaderStopsNothing serves while nobody reads the log, while somebody does
+// TestTheLogsReaderStopsNothing serves while the log is not read, while it is read
 // again, and after the reader has gone away.
 func TestTheLogsReaderStopsNothing(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestTheLogsReaderStopsNothing(t *testing.T) {
 	if n := w.metric("backstop_log_lines_dropped_total"); n != dropped.Load() {
 		t.Errorf("%d lines were dropped, the log says %d", n, dropped.Load())
 	}
-	w.within(5*time.Second, "nothing is wrong with the log", func() bool { return !strings.Contains(w.ask(http.MethodGet, "/readyz", "", "").body, "warning") })
+	w.within(5*time.Second, "nothing is wrong with the log", func() bool { return !strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, "warning") })
 
 	_ = reader.Close()
 	<-gone
@@ -70,7 +70,7 @@ func TestTheLogsReaderStopsNothing(t *testing.T) {
 	}
 }
 
-// A log that nobody reads must not keep the program from ending.
+// A log that is not read must not keep the program from ending.
 func TestTheServerEndsAlthoughNobodyReadsItsLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{environ: []string{"BACKSTOP_LOG_LEVEL=debug", "BACKSTOP_CALLBACK_RATE=100000/s"}})
@@ -98,7 +98,7 @@ func (w *world) repeat(no string, times int64) {
 	for range 16 {
 		wg.Go(func() {
 			for left.Add(-1) >= 0 && lost.Load() == 0 {
-				if a, err := w.tell("sp-main", form, nil); err != nil || !a.taken() {
+				if a, err := w.postCallback("sp-main", form, nil); err != nil || !a.taken() {
 					w.t.Errorf("callback: %d %q %v", a.status, a.body, err)
 					lost.Add(1)
 				}
@@ -117,7 +117,7 @@ func (w *world) wantLogWarning(kind string) {
 	w.t.Helper()
 	var a answer
 	w.within(10*time.Second, "the node is ready and warns of its log", func() bool {
-		a = w.ask(http.MethodGet, "/readyz", "", "")
+		a = w.request(http.MethodGet, "/readyz", "", "")
 		return a.status == http.StatusOK && strings.Contains(a.body, `"name":"log","ok":true,"warning":`)
 	})
 	if !strings.Contains(a.body, kind) {
@@ -128,7 +128,7 @@ func (w *world) wantLogWarning(kind string) {
 // metric is the value of a figure without labels.
 func (w *world) metric(name string) int64 {
 	w.t.Helper()
-	for line := range strings.Lines(w.ask(http.MethodGet, "/metrics", "", "").body) {
+	for line := range strings.Lines(w.request(http.MethodGet, "/metrics", "", "").body) {
 		if text, ok := strings.CutPrefix(line, name+" "); ok {
 			n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 			if err != nil {

@@ -124,13 +124,13 @@ func TestCommitThenEnqueueLosesNotifications(t *testing.T) {
 		_ = cmd.Wait()
 		senders.Wait()
 	}
-	heard := map[string]bool{}
+	received := map[string]bool{}
 	for _, r := range merchant.Requests() {
-		heard[string(r.Body)] = true
+		received[string(r.Body)] = true
 	}
 	lost := 0
 	taken.Range(func(no, _ any) bool {
-		if !heard[no.(string)] {
+		if !received[no.(string)] {
 			lost++
 		}
 		return true

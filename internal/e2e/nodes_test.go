@@ -48,14 +48,14 @@ func TestOneOfTwoNodesDiesAndTheOtherGoesOn(t *testing.T) {
 	front.address = one.address
 	// The dead node's claims are free when their leases run out.
 	repeated := tr.settle(30 * time.Second)
-	t.Logf("%d orders, all told %s after the kill, %d more than once", len(tr.made), time.Since(died).Round(time.Millisecond), repeated)
+	t.Logf("%d orders, all notified %s after the kill, %d more than once", len(tr.made), time.Since(died).Round(time.Millisecond), repeated)
 	if len(tr.made) < 50 {
 		t.Errorf("only %d orders: that was no load", len(tr.made))
 	}
 }
 
-// TestEachNodeKnowsWhoIsSlowForAnother asks two servers how much waits for a
-// merchant that answers slowly; one of them tells nobody anything.
+// TestEachNodeKnowsWhoIsSlowForAnother reads from two servers how much waits for a
+// merchant that answers slowly; one of them notifies no merchant.
 func TestEachNodeKnowsWhoIsSlowForAnother(t *testing.T) {
 	t.Parallel()
 	one, two := twoNodes(t)
@@ -69,8 +69,8 @@ func TestEachNodeKnowsWhoIsSlowForAnother(t *testing.T) {
 		one.wantTaken(callbackForm("sp-main", no, "t-"+no, 1999))
 	}
 	for _, w := range []*world{one, two} {
-		w.within(15*time.Second, "it is known as slow, and what waits for it stands in its queue", func() bool {
-			a := w.ask(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/realtime", w.token, "")
+		w.within(15*time.Second, "it counts as slow, and its notifications are in its queue", func() bool {
+			a := w.request(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/realtime", w.token, "")
 			return a.json("slow_merchants") == "1" && a.json("queues", "3", "queue") == "notify_slow" && a.json("queues", "3", "rows") != "0"
 		})
 	}
@@ -107,7 +107,7 @@ func balanced(one, two *world) *world {
 }
 
 // TestRedisBehindTLS serves with a Redis that speaks TLS only, and is not served
-// by one whose certificate nobody vouches for.
+// by one with an untrusted certificate.
 func TestRedisBehindTLS(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -123,10 +123,10 @@ func TestRedisBehindTLS(t *testing.T) {
 
 	w := newWorld(t, options{environ: []string{"BACKSTOP_REDIS_URL=rediss://127.0.0.1:" + port, "SSL_CERT_FILE=" + certificate}})
 	w.start("")
-	paidAndTold(w)
+	paidAndNotified(w)
 	w.terminate()
 
-	w.more = w.more[:1] // nobody vouches for the certificate any more
+	w.more = w.more[:1] // the certificate is not trusted any more
 	w.startUnready()
 	w.within(10*time.Second, "readyz names Redis as the reason", func() bool {
 		a, err := w.do(http.MethodGet, "/readyz", "", nil, "")

@@ -19,13 +19,13 @@ import (
 	"backstop/internal/notify/fakemerchant"
 )
 
-// client speaks for suppliers, merchants and monitors.
+// client is used for suppliers, merchants and monitors.
 var client = &http.Client{
 	Timeout:   10 * time.Second,
 	Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 5 * time.Second},
 }
 
-// answer is what somebody got.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
@@ -56,7 +56,7 @@ func (a answer) json(path ...string) string {
 	return string(raw)
 }
 
-// do makes one request. An error means that nobody knows what became of it.
+// do makes one request. With an error its effect is unknown.
 func (w *world) do(method, path, key string, header http.Header, body string) (answer, error) {
 	req, err := http.NewRequest(method, "http://"+w.address+path, strings.NewReader(body))
 	if err != nil {
@@ -75,8 +75,8 @@ func (w *world) do(method, path, key string, header http.Header, body string) (a
 	return answer{resp.StatusCode, resp.Header, string(text), resp.Close}, err
 }
 
-// ask makes a request that must be answered.
-func (w *world) ask(method, path, key, body string) answer {
+// request makes a request that must get a response.
+func (w *world) request(method, path, key, body string) answer {
 	w.t.Helper()
 	a, err := w.do(method, path, key, http.Header{"Content-Type": {"application/json"}}, body)
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *world) ask(method, path, key, body string) answer {
 	return a
 }
 
-// wish is what a merchant wants of an order.
+// wish is a merchant's order.
 type wish map[string]any
 
 // newOrder is a wish with what every order needs.
@@ -106,7 +106,7 @@ func (o wish) text() string {
 // create makes an order that must be granted, and returns its number.
 func (w *world) create(out string, more wish) string {
 	w.t.Helper()
-	a := w.ask(http.MethodPost, "/api/v1/orders", apiKey, newOrder(out, more).text())
+	a := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder(out, more).text())
 	if a.status != http.StatusCreated {
 		w.t.Fatalf("create: %d %s", a.status, a.body)
 	}
@@ -115,13 +115,13 @@ func (w *world) create(out string, more wish) string {
 
 func (w *world) order(no string) answer {
 	w.t.Helper()
-	return w.ask(http.MethodGet, "/api/v1/orders/"+no, apiKey, "")
+	return w.request(http.MethodGet, "/api/v1/orders/"+no, apiKey, "")
 }
 
 // exceptions lists what kinds the exception desk has of an order, or of all ("").
 func (w *world) exceptions(no string) []string {
 	w.t.Helper()
-	a := w.ask(http.MethodGet, "/api/v1/admin/exceptions?order_no="+no, w.token, "")
+	a := w.request(http.MethodGet, "/api/v1/admin/exceptions?order_no="+no, w.token, "")
 	var page struct {
 		Items []struct {
 			Kind string `json:"kind"`
@@ -153,17 +153,17 @@ func callbackForm(supplier, no, trade string, amount int64) url.Values {
 
 func supplierKey(code string) string { return "key-of-" + code + "-0123456789" }
 
-// tell sends a callback once.
-func (w *world) tell(supplier string, form url.Values, header http.Header) (answer, error) {
+// postCallback sends a callback once.
+func (w *world) postCallback(supplier string, form url.Values, header http.Header) (answer, error) {
 	h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	maps.Copy(h, header)
 	return w.do(http.MethodPost, "/callback/"+supplier, "", h, form.Encode())
 }
 
-// told sends a callback that must be answered.
-func (w *world) told(supplier string, form url.Values) answer {
+// mustPostCallback sends a callback that must be answered.
+func (w *world) mustPostCallback(supplier string, form url.Values) answer {
 	w.t.Helper()
-	a, err := w.tell(supplier, form, nil)
+	a, err := w.postCallback(supplier, form, nil)
 	if err != nil {
 		w.t.Fatalf("callback: %v\n%s", err, w.server.tail())
 	}
@@ -178,7 +178,7 @@ type traffic struct {
 	w    *world
 	mu   sync.Mutex
 	made map[string]bool // orders granted; true once the callback was answered taken
-	odd  []string        // answers that nobody should get
+	odd  []string        // answers that are always wrong
 }
 
 func newTraffic(w *world) *traffic { return &traffic{w: w, made: map[string]bool{}} }
@@ -233,7 +233,7 @@ func (tr *traffic) create(out string) (no string, ok bool) {
 
 func (tr *traffic) pay(no string) {
 	_, ok := tr.insist("callback", func() (answer, error) {
-		return tr.w.tell("sp-main", callbackForm("sp-main", no, "T"+no, 1999), nil)
+		return tr.w.postCallback("sp-main", callbackForm("sp-main", no, "T"+no, 1999), nil)
 	}, answer.taken)
 	if ok {
 		tr.mu.Lock()
@@ -242,7 +242,7 @@ func (tr *traffic) pay(no string) {
 	}
 }
 
-// settle waits until the merchant has heard of every payment that was answered
+// settle waits until the merchant was notified of every payment that was answered
 // taken, and holds both sides' books against each other. It returns how many
 // notifications came more than once.
 func (tr *traffic) settle(most time.Duration) (repeated int) {
@@ -274,14 +274,14 @@ func (tr *traffic) settle(most time.Duration) (repeated int) {
 	if kinds := w.exceptions(""); len(kinds) > 0 {
 		w.t.Errorf("honest suppliers, and yet exceptions: %v", kinds)
 	}
-	repeated = checkTold(w.t, w.merchant, tr.made)
+	repeated = checkNotified(w.t, w.merchant, tr.made)
 	w.books()
 	return repeated
 }
 
-// checkTold holds what the merchant heard against the orders: each at least
+// checkNotified compares the notifications with the orders: each at least
 // once, signed, and under one id.
-func checkTold(t *testing.T, m *fakemerchant.Merchant, orders map[string]bool) (repeated int) {
+func checkNotified(t *testing.T, m *fakemerchant.Merchant, orders map[string]bool) (repeated int) {
 	t.Helper()
 	ids := map[string]string{}
 	times := map[string]int{}
@@ -292,13 +292,13 @@ func checkTold(t *testing.T, m *fakemerchant.Merchant, orders map[string]bool) (
 		a := answer{body: string(r.Body)}
 		no := a.json("data", "order_no")
 		if _, ours := orders[no]; !ours {
-			t.Errorf("the merchant was told of an unknown order: %s", r.Body)
+			t.Errorf("the merchant was notified of an unknown order: %s", r.Body)
 		}
 		if a.json("type") != "order.paid" || a.json("data", "status") != "paid" || a.json("data", "paid_amount") != "1999" {
-			t.Errorf("the merchant was told %s", r.Body)
+			t.Errorf("the merchant received %s", r.Body)
 		}
 		if ids[no] != "" && ids[no] != r.ID {
-			t.Errorf("order %s: told under %s and %s", no, ids[no], r.ID)
+			t.Errorf("order %s: notified under %s and %s", no, ids[no], r.ID)
 		}
 		ids[no] = r.ID
 		times[no]++
@@ -306,7 +306,7 @@ func checkTold(t *testing.T, m *fakemerchant.Merchant, orders map[string]bool) (
 	for no := range orders {
 		switch n := times[no]; {
 		case n == 0:
-			t.Errorf("LOST: the merchant never heard of order %s", no)
+			t.Errorf("LOST: the merchant was never notified of order %s", no)
 		case n > 1:
 			repeated++
 		}
@@ -314,7 +314,7 @@ func checkTold(t *testing.T, m *fakemerchant.Merchant, orders map[string]bool) (
 	return repeated
 }
 
-// notifications are what the merchant heard about one order.
+// notifications are what the merchant received about one order.
 func (w *world) notifications(no string) (list []fakemerchant.Request) {
 	for _, r := range w.merchant.Requests() {
 		if bytes.Contains(r.Body, []byte(strconv.Quote(no))) {

@@ -42,7 +42,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		w.start("")
 		var orders []string
 		for _, out := range []string{"running", "restarted", "repaired"} {
-			a := w.ask(http.MethodPost, "/api/v1/orders", secondKey, newOrder(out, nil).text())
+			a := w.request(http.MethodPost, "/api/v1/orders", secondKey, newOrder(out, nil).text())
 			if a.status != http.StatusCreated {
 				t.Fatalf("create: %d %s", a.status, a.body)
 			}
@@ -57,7 +57,9 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 			t.Errorf("apply says %q", rotated)
 		}
 		w.within(2*time.Second, "the old key is refused and the new one taken", func() bool {
-			status := func(key string) int { return w.ask(http.MethodGet, "/api/v1/orders?out_trade_no=none", key, "").status }
+			status := func(key string) int {
+				return w.request(http.MethodGet, "/api/v1/orders?out_trade_no=none", key, "").status
+			}
 			return status(apiKey) == http.StatusUnauthorized && status(rotatedKey) == http.StatusNotFound
 		})
 		w.poisoned(orders[0])
@@ -66,12 +68,12 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		w.start("")
 		w.poisoned(orders[1])
 		w.within(15*time.Second, "an alert names it", func() bool {
-			a := w.ask(http.MethodGet, "/metrics", "", "")
+			a := w.request(http.MethodGet, "/metrics", "", "")
 			return strings.Contains(a.body, `backstop_alerts_total{rule="settings_unreadable"} 2`)
 		})
 		for i, m := range stores {
 			if got := m.Requests(); len(got) != 0 {
-				t.Errorf("%d was told of while its row cannot be read: %s", i, got[0].Body)
+				t.Errorf("%d was notified while its row cannot be read: %s", i, got[0].Body)
 			}
 		}
 
@@ -80,18 +82,18 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		}
 		w.wantTaken(callbackForm("sp-main", orders[2], "T-"+orders[2], 1999))
 		for i, m := range stores {
-			w.within(10*time.Second, fmt.Sprintf("%d is told of all orders", i), func() bool { return len(m.Requests()) >= len(orders) })
+			w.within(10*time.Second, fmt.Sprintf("%d is notified of all orders", i), func() bool { return len(m.Requests()) >= len(orders) })
 		}
 		time.Sleep(1500 * time.Millisecond) // the wait after a first attempt: nothing may come twice
 		for i, m := range stores {
 			for _, no := range orders {
 				if n := strings.Count(fmt.Sprintf("%s", bodies(m)), `"order_no":"`+no+`"`); n != 1 {
-					t.Errorf("%d was told %d times of %s", i, n, no)
+					t.Errorf("%d was notified %d times of %s", i, n, no)
 				}
 			}
 		}
 		w.within(5*time.Second, "it is ready without a warning", func() bool {
-			return strings.Contains(w.ask(http.MethodGet, "/readyz", "", "").body, `{"name":"settings","ok":true}`)
+			return strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, `{"name":"settings","ok":true}`)
 		})
 		w.firstAttempts(len(orders) * len(stores))
 	})
@@ -108,11 +110,11 @@ func bodies(m *fakemerchant.Merchant) (all [][]byte) {
 func (w *world) poisoned(no string) {
 	w.t.Helper()
 	w.within(3*time.Second, "its API is 503", func() bool {
-		a := w.ask(http.MethodGet, "/api/v1/orders/"+no, secondKey, "")
+		a := w.request(http.MethodGet, "/api/v1/orders/"+no, secondKey, "")
 		return a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "settings_unreadable")
 	})
 	w.within(3*time.Second, "readiness names it", func() bool {
-		a := w.ask(http.MethodGet, "/readyz", "", "")
+		a := w.request(http.MethodGet, "/readyz", "", "")
 		return a.status == http.StatusOK && strings.Contains(a.body, "merchant m2") && strings.Contains(a.body, "subscription erp")
 	})
 	w.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))

@@ -1,5 +1,5 @@
 // Package e2e drives the whole program through its outside: commands, HTTP and
-// signals. Nothing here knows its tables.
+// signals, and never through its tables.
 package e2e
 
 import (
@@ -56,7 +56,7 @@ func build(m *testing.M) int {
 	return m.Run()
 }
 
-// full says that the numbers of a release are wanted.
+// full selects the numbers of a release.
 func full() bool { return os.Getenv("E2E_FULL") == "1" }
 
 const (
@@ -330,7 +330,7 @@ func (w *world) signal(s syscall.Signal) {
 	}
 }
 
-// left waits until the server that was told to stop has left with 0.
+// left waits until the server has ended with status 0.
 func (w *world) left(most time.Duration) {
 	w.t.Helper()
 	select {
@@ -363,7 +363,7 @@ func (w *world) within(most time.Duration, what string, holds func() bool) {
 	}
 }
 
-// books asks the program itself whether anything is wrong.
+// books verifies the books with the program itself.
 func (w *world) books() {
 	w.t.Helper()
 	out, err := w.command("verify")

@@ -17,8 +17,8 @@ import (
 )
 
 // TestEveryoneIsReachedTheWayTheyWant goes through routing on both engines: two
-// addresses with one failing, gone and back again, both told, an event switched
-// off, and a warehouse of the house that hears beside.
+// addresses with one failing, gone and back again, both notified, an event switched
+// off, and a warehouse that subscribes to all.
 func TestEveryoneIsReachedTheWayTheyWant(t *testing.T) {
 	chat := newChat(t)
 	each(t, options{environ: []string{
@@ -31,8 +31,8 @@ func TestEveryoneIsReachedTheWayTheyWant(t *testing.T) {
 		r.gone(chat)
 		r.all()
 		r.switchedOff()
-		if n := len(heard(r.warehouse, "")); n != r.paid {
-			t.Errorf("the warehouse heard %d of %d payments", n, r.paid)
+		if n := len(received(r.warehouse, "")); n != r.paid {
+			t.Errorf("the warehouse received %d of %d payments", n, r.paid)
 		}
 		if kinds := w.exceptions(""); len(kinds) != 0 {
 			t.Errorf("exceptions %v", kinds)
@@ -84,8 +84,8 @@ func (r *routing) pay(out, status string) (no string) {
 	return no
 }
 
-// heard is what somebody was sent about an order, or about all ("").
-func heard(m *fakemerchant.Merchant, no string) (list []fakemerchant.Request) {
+// received is what a recipient was sent about an order, or about all ("").
+func received(m *fakemerchant.Merchant, no string) (list []fakemerchant.Request) {
 	for _, r := range m.Requests() {
 		if no == "" || bytes.Contains(r.Body, []byte(strconv.Quote(no))) {
 			list = append(list, r)
@@ -97,24 +97,24 @@ func heard(m *fakemerchant.Merchant, no string) (list []fakemerchant.Request) {
 func (r *routing) failover() {
 	r.merchant.Behave(fakemerchant.Answer(500, "down"))
 	no := r.pay("failover", "delivered")
-	first, second := heard(r.merchant, no), heard(r.second, no)
+	first, second := received(r.merchant, no), received(r.second, no)
 	if len(first) != 1 || len(second) != 1 || first[0].ID != second[0].ID {
-		r.t.Fatalf("the failing address heard %d times, the other one %d times", len(first), len(second))
+		r.t.Fatalf("the failing address received %d times, the other one %d times", len(first), len(second))
 	}
 	if second[0].Header.Get("X-Tenant") != "seven" {
 		r.t.Errorf("the address's own header: %v", second[0].Header)
 	}
-	r.within(5*time.Second, "the warehouse hears", func() bool { return len(heard(r.warehouse, no)) == 1 })
-	told := heard(r.warehouse, no)[0]
-	if err := fakemerchant.Verify(told, warehouseSecret); err != nil || told.ID != second[0].ID || !bytes.Equal(told.Body, second[0].Body) {
-		r.t.Errorf("the warehouse heard %s %s, %v", told.ID, told.Body, err)
+	r.within(5*time.Second, "the warehouse is notified", func() bool { return len(received(r.warehouse, no)) == 1 })
+	notified := received(r.warehouse, no)[0]
+	if err := fakemerchant.Verify(notified, warehouseSecret); err != nil || notified.ID != second[0].ID || !bytes.Equal(notified.Body, second[0].Body) {
+		r.t.Errorf("the warehouse received %s %s, %v", notified.ID, notified.Body, err)
 	}
 }
 
 // ping tries an address by the admin API.
 func (r *routing) ping(endpoint string) answer {
 	r.t.Helper()
-	return r.ask(http.MethodPost, "/api/v1/admin/merchants/m1/ping", r.token, `{"endpoint":"`+endpoint+`"}`)
+	return r.request(http.MethodPost, "/api/v1/admin/merchants/m1/ping", r.token, `{"endpoint":"`+endpoint+`"}`)
 }
 
 func (r *routing) gone(chat *chat) {
@@ -138,16 +138,16 @@ func (r *routing) gone(chat *chat) {
 		r.t.Errorf("apply says %q", out)
 	}
 	r.within(10*time.Second, "the address is used again", func() bool {
-		return len(heard(r.merchant, r.pay("back-"+strconv.Itoa(r.paid), "delivered"))) == 1
+		return len(received(r.merchant, r.pay("back-"+strconv.Itoa(r.paid), "delivered"))) == 1
 	})
 }
 
 func (r *routing) all() {
 	r.apply(r.config("all", "[]"))
 	r.second.Behave(fakemerchant.FailFirst(1, 503, fakemerchant.Answer(200, "")))
-	r.within(10*time.Second, "both addresses are told", func() bool {
+	r.within(10*time.Second, "both addresses are notified", func() bool {
 		no := r.pay("all-"+strconv.Itoa(r.paid), "delivered")
-		return len(heard(r.merchant, no)) == 1 && len(heard(r.second, no)) == 2
+		return len(received(r.merchant, no)) == 1 && len(received(r.second, no)) == 2
 	})
 }
 
@@ -162,21 +162,21 @@ func (r *routing) switchedOff() {
 		return a.json("notify_status") == "none"
 	})
 	closed := r.create("off-closed", nil)
-	if a := r.ask(http.MethodPost, "/api/v1/orders/"+closed+"/cancel", apiKey, ""); a.status != 200 {
+	if a := r.request(http.MethodPost, "/api/v1/orders/"+closed+"/cancel", apiKey, ""); a.status != 200 {
 		r.t.Fatalf("cancel: %d %s", a.status, a.body)
 	}
 	r.wantOrder(closed, 5*time.Second, map[string]string{"status": "closed", "notify_status": "delivered"})
-	if n := len(heard(r.merchant, no)) + len(heard(r.second, no)); n != 0 {
-		r.t.Errorf("told %d times of what is switched off", n)
+	if n := len(received(r.merchant, no)) + len(received(r.second, no)); n != 0 {
+		r.t.Errorf("notified %d times of what is switched off", n)
 	}
-	r.within(5*time.Second, "the warehouse hears of it all the same", func() bool { return len(heard(r.warehouse, no)) == 1 })
+	r.within(5*time.Second, "the warehouse is notified all the same", func() bool { return len(received(r.warehouse, no)) == 1 })
 }
 
 // chat is where alerts go.
 type chat struct {
-	server *httptest.Server
-	mu     sync.Mutex
-	heard  []string
+	server   *httptest.Server
+	mu       sync.Mutex
+	received []string
 }
 
 func newChat(t *testing.T) *chat {
@@ -185,18 +185,20 @@ func newChat(t *testing.T) *chat {
 		body, _ := io.ReadAll(r.Body)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.heard = append(c.heard, string(body))
+		c.received = append(c.received, string(body))
 	}))
 	t.Cleanup(c.server.Close)
 	return c
 }
 
-// wants waits until people have heard a text from this installation.
+// wants waits until a text was received from this installation.
 func (c *chat) wants(w *world, text string) {
 	w.t.Helper()
-	w.within(30*time.Second, "people hear: "+text, func() bool {
+	w.within(30*time.Second, "the message arrives: "+text, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return slices.ContainsFunc(c.heard, func(said string) bool { return strings.Contains(said, text) && strings.Contains(said, w.address) })
+		return slices.ContainsFunc(c.received, func(message string) bool {
+			return strings.Contains(message, text) && strings.Contains(message, w.address)
+		})
 	})
 }

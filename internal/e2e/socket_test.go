@@ -15,7 +15,7 @@ import (
 )
 
 // TestAMerchantThatConnectsIsTold goes through the WebSocket on both engines: what
-// is paid while nobody is connected waits and costs no attempt, comes as soon as
+// is paid while the merchant is not connected waits and costs no attempt, comes as soon as
 // the merchant connects, and the server says good-bye when it stops.
 func TestAMerchantThatConnectsIsTold(t *testing.T) {
 	each(t, options{}, func(t *testing.T, w *world) {
@@ -34,8 +34,8 @@ func TestAMerchantThatConnectsIsTold(t *testing.T) {
 		late := pay("late")
 		w.wantOrder(late, 3*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
 		for _, no := range []string{early, late} {
-			if n := m.heard(no); n != 1 {
-				t.Errorf("order %s was told %d times", no, n)
+			if n := m.received(no); n != 1 {
+				t.Errorf("order %s was notified %d times", no, n)
 			}
 		}
 		if kinds := w.exceptions(""); len(kinds) != 0 {
@@ -51,7 +51,7 @@ func TestAMerchantThatConnectsIsTold(t *testing.T) {
 }
 
 // TestAMerchantMovesToTheOtherNodeWhenItsOwnDies has a merchant connected to a node
-// without workers and then to one of two with them, while suppliers and people come to
+// without workers and then to one of two with them, while suppliers and operators use
 // any. Then its node dies with notifications in its hands, and the merchant connects to
 // the other.
 func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
@@ -72,12 +72,12 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 		}
 		return no
 	}
-	heard := func(m *caller, most time.Duration, orders ...string) {
+	received := func(m *caller, most time.Duration, orders ...string) {
 		t.Helper()
 		for _, no := range orders {
 			two.wantOrder(no, most, map[string]string{"status": "paid", "notify_status": "delivered"})
-			if n := m.heard(no); n != 1 {
-				t.Errorf("order %s was told %d times over this connection", no, n)
+			if n := m.received(no); n != 1 {
+				t.Errorf("order %s was notified %d times over this connection", no, n)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	for i := range 30 {
 		early = append(early, pay("early-"+strconv.Itoa(i)))
 	}
-	heard(m, 5*time.Second, early...)
+	received(m, 5*time.Second, early...)
 	if a := ping(two); a.json("class") != "ok" {
 		t.Errorf("a ping of a merchant at the door: %d %s", a.status, a.body)
 	}
@@ -101,20 +101,20 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 			t.Errorf("a ping through %s: %d %s", name, a.status, a.body)
 		}
 	}
-	if n := m.heard(""); n != 3 { // pings are about no order
-		t.Errorf("three pings were heard %d times", n)
+	if n := m.received(""); n != 3 { // pings are about no order
+		t.Errorf("three pings were received %d times", n)
 	}
-	var told []string
+	var notified []string
 	for i := range 30 {
-		told = append(told, pay("told-"+strconv.Itoa(i)))
+		notified = append(notified, pay("notified-"+strconv.Itoa(i)))
 	}
-	heard(m, 10*time.Second, told...)
+	received(m, 10*time.Second, notified...)
 
 	// It hears, and says nothing: its node dies waiting for its answers.
 	m.silent.Store(true)
 	held := []string{pay("held-0"), pay("held-1"), pay("held-2")}
 	one.within(5*time.Second, "the node has sent them", func() bool {
-		return m.heard(held[0])+m.heard(held[1])+m.heard(held[2]) == 3
+		return m.received(held[0])+m.received(held[1])+m.received(held[2]) == 3
 	})
 	asked := make(chan answer, 1)
 	go func() {
@@ -124,7 +124,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 		}
 		asked <- a
 	}()
-	one.within(5*time.Second, "the node has sent the ping", func() bool { return m.heard("") == 4 })
+	one.within(5*time.Second, "the node has sent the ping", func() bool { return m.received("") == 4 })
 	one.kill()
 	died := time.Now()
 	<-m.ended
@@ -140,10 +140,10 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	}
 
 	m = connectTo(t, two)
-	heard(m, 5*time.Second, late...)
+	received(m, 5*time.Second, late...)
 	// The dead node's claims are free when their leases run out.
-	heard(m, 30*time.Second, held...)
-	t.Logf("all told %s after the kill", time.Since(died).Round(time.Millisecond))
+	received(m, 30*time.Second, held...)
+	t.Logf("all notified %s after the kill", time.Since(died).Round(time.Millisecond))
 	if a := ping(two); a.json("class") != "ok" {
 		t.Errorf("a ping after the move: %d %s", a.status, a.body)
 	}
@@ -164,17 +164,17 @@ func connecting(w *world) string {
 // ping tries the merchant's line through a node.
 func ping(w *world) answer {
 	w.t.Helper()
-	return w.ask(http.MethodPost, "/api/v1/admin/merchants/m1/ping", w.token, "")
+	return w.request(http.MethodPost, "/api/v1/admin/merchants/m1/ping", w.token, "")
 }
 
 // caller is a merchant at its end of the line. It acknowledges everything, unless
 // it is silent.
 type caller struct {
-	mu     sync.Mutex
-	told   map[string]int // by order number; "" = pings
-	silent atomic.Bool
-	ended  chan error
-	conn   *ws.Conn
+	mu       sync.Mutex
+	notified map[string]int // by order number; "" = pings
+	silent   atomic.Bool
+	ended    chan error
+	conn     *ws.Conn
 }
 
 // leave ends the merchant's connection.
@@ -190,7 +190,7 @@ func connectTo(t *testing.T, w *world) *caller {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	c := &caller{told: map[string]int{}, ended: make(chan error, 1), conn: conn}
+	c := &caller{notified: map[string]int{}, ended: make(chan error, 1), conn: conn}
 	go func() {
 		for {
 			_, body, err := conn.ReadMessage()
@@ -209,7 +209,7 @@ func connectTo(t *testing.T, w *world) *caller {
 				return
 			}
 			c.mu.Lock()
-			c.told[frame.Data.OrderNo]++
+			c.notified[frame.Data.OrderNo]++
 			c.mu.Unlock()
 			if !c.silent.Load() {
 				_ = conn.WriteJSON(map[string]string{"ack": frame.ID})
@@ -219,8 +219,8 @@ func connectTo(t *testing.T, w *world) *caller {
 	return c
 }
 
-func (c *caller) heard(no string) int {
+func (c *caller) received(no string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.told[no]
+	return c.notified[no]
 }

@@ -38,7 +38,7 @@ func unitLines(t *testing.T, name string) []string {
 func TestTheUnitRuns(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	if err := os.Chmod(filepath.Dir(root), 0o755); err != nil { // the user is somebody else
+	if err := os.Chmod(filepath.Dir(root), 0o755); err != nil { // it is another user
 		t.Fatal(err)
 	}
 	w := &world{t: t, folder: filepath.Join(root, "state")}
@@ -66,7 +66,7 @@ func TestTheUnitRuns(t *testing.T) {
 	if len(line) != 1 || !strings.HasPrefix(line[0], "/usr/local/bin/backstop ") {
 		t.Fatalf("ExecStart=%q", line)
 	}
-	nobody := somebodyElse(t, w.folder, credentials)
+	nobody := otherUser(t, w.folder, credentials)
 	service := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), binary, args...)
 		cmd.Env, cmd.Dir, cmd.SysProcAttr = environ, "/", nobody
@@ -100,9 +100,9 @@ func TestTheUnitRuns(t *testing.T) {
 	}
 }
 
-// somebodyElse is a user without rights, to whom the folder is given and the
+// otherUser is a user without rights, to whom the folder is given and the
 // credentials are lent. Only root can become one; who is not runs it as themselves.
-func somebodyElse(t *testing.T, folder, credentials string) *syscall.SysProcAttr {
+func otherUser(t *testing.T, folder, credentials string) *syscall.SysProcAttr {
 	t.Helper()
 	const nobody = 65534
 	if os.Getuid() != 0 {
