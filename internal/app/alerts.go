@@ -18,7 +18,7 @@ import (
 	"backstop/jobs"
 )
 
-// alerts is what the watch looks at and whom it tells.
+// alerts are the levels that the watch reads, and the targets of its messages.
 func (a *App) alerts() (jobs.Alerts, error) {
 	c := a.o.Config
 	urls := make([]string, len(c.AlertURLs))
@@ -34,8 +34,8 @@ func (a *App) alerts() (jobs.Alerts, error) {
 	}, err
 }
 
-// alertTargets is whom alerts are sent to and how they read, for the console. URLs
-// that cannot be read end the program before anybody can ask.
+// alertTargets returns the names of the targets and the style of messages, for the console.
+// Invalid URLs end the program before any request.
 func (a *App) alertTargets() ([]string, alert.Style) {
 	alerts, _ := a.alerts()
 	names := make([]string, len(alerts.Targets))
@@ -45,7 +45,7 @@ func (a *App) alertTargets() ([]string, alert.Style) {
 	return names, alerts.Style
 }
 
-// down is a level of a thing that either works or does not.
+// down is the level of what either works or does not.
 func down(err error) int64 {
 	if err != nil {
 		return 100
@@ -53,8 +53,8 @@ func down(err error) int64 {
 	return 0
 }
 
-// readHere reads what may be well at one node and ill at another. A database that
-// is down is seen by the watch itself.
+// readHere reads what may be healthy on one node and unhealthy on another. The watch itself
+// checks the database.
 func (a *App) readHere(ctx context.Context) []alert.Reading {
 	node := a.db.NodeName()
 	redis := a.redis.Check(ctx)
@@ -74,19 +74,19 @@ func (a *App) readHere(ctx context.Context) []alert.Reading {
 	return all
 }
 
-// redisSkew is how far this node's clock is ahead of Redis's. The question's way
-// there is taken to be half of the whole.
+// redisSkew is how far this node's clock is ahead of Redis's, taken as the middle of the
+// round trip.
 func (a *App) redisSkew(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
 	at, err := a.redis.Client().Time(ctx).Result()
 	if err != nil {
-		return 0, fmt.Errorf("ask for redis's clock: %w", err)
+		return 0, fmt.Errorf("read redis's clock: %w", err)
 	}
 	return start.Add(time.Since(start) / 2).Sub(at), nil
 }
 
-// readShared reads what is the same from every node. What cannot be read now is
-// left out: its alert neither fires nor ends.
+// readShared reads what is the same on every node. What cannot be read now is left out: its
+// alert neither fires nor ends.
 func (a *App) readShared(ctx context.Context) []alert.Reading {
 	var all []alert.Reading
 	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
@@ -104,16 +104,17 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 		return all
 	}
 	for _, name := range queue.Names {
-		// What is scheduled is not late: timeouts of the next hour stand there.
+		// Scheduled tasks are not late: they are the timeouts of the next hour.
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: name, Value: int64(sizes[name].Pending + sizes[name].Retry)})
 	}
 	return all
 }
 
-// readNodes reads in what living nodes differ, and what waits because nodes cannot send
+// readNodes reads in what running nodes differ, and what waits because nodes cannot send
 // it.
 func (a *App) readNodes(ctx context.Context) (all []alert.Reading) {
-	if differ, _, err := a.differ(ctx); err == nil {
+	if nodes, err := a.db.Nodes(ctx); err == nil {
+		differ := db.Differ(nodes)
 		for _, part := range db.Parts {
 			r := alert.Reading{Rule: alert.NodesDiffer, Subject: part}
 			if slices.Contains(differ, part) {
@@ -142,8 +143,8 @@ func (a *App) readNodes(ctx context.Context) (all []alert.Reading) {
 	return all
 }
 
-// readSettings reads whose settings cannot be used. Of those that can be used again it
-// says so once: else their alerts would end without a word.
+// readSettings reads whose settings cannot be used. Those that can be used again are read
+// as 0 once: otherwise the end of their alerts would not be announced.
 func (a *App) readSettings() []alert.Reading {
 	broken := a.settings.Current().Unreadable()
 	all := []alert.Reading{{Rule: alert.Unreadable, Rest: true}}
@@ -165,7 +166,7 @@ const (
 	minMerchant = 5
 )
 
-// windows are over how long the rules' levels are measured.
+// windows are the times over which the rules' levels are measured.
 func windows(rules []alert.Rule) map[string]time.Duration {
 	by := make(map[string]time.Duration, len(rules))
 	for _, r := range rules {
@@ -174,29 +175,26 @@ func windows(rules []alert.Rule) map[string]time.Duration {
 	return by
 }
 
-// readAttempts reads what came of attempts lately, of all and of each merchant.
+// readAttempts reads the recent results of attempts, of all and of each merchant.
 func (a *App) readAttempts(ctx context.Context, over map[string]time.Duration) []alert.Reading {
 	now := a.db.Now()
 	var all []alert.Reading
 	for _, rate := range []struct {
 		rule  string
-		level func(report.Point) (int64, bool)
+		level func(report.Point) (value, of int64) // of is 0 where there is no level
 	}{
-		{alert.SuccessRate, func(t report.Point) (int64, bool) { return t.OK * 10_000 / t.Attempts(), true }},
-		{alert.AnswerTime, func(t report.Point) (int64, bool) { return t.TookUS / t.Attempts() / 1000, true }},
-		{alert.ErrorRate, func(t report.Point) (int64, bool) {
-			return t.Failed * 10_000 / max(1, t.OK+t.Failed), t.OK+t.Failed > 0
-		}},
+		{alert.SuccessRate, func(t report.Point) (int64, int64) { return t.OK * 10_000, t.Attempts() }},
+		{alert.AnswerTime, func(t report.Point) (int64, int64) { return t.TookUS / 1000, t.Attempts() }},
+		{alert.ErrorRate, func(t report.Point) (int64, int64) { return t.Failed * 10_000, t.OK + t.Failed }},
 	} {
 		points, err := report.Outcomes(ctx, a.db, 0, now-over[rate.rule].Microseconds(), now, time.Minute)
 		if err != nil {
 			return nil
 		}
 		all = append(all, alert.Reading{Rule: rate.rule, Rest: true})
-		if t := report.Total(points); t.Attempts() >= minAttempts {
-			if v, known := rate.level(t); known {
-				all = append(all, alert.Reading{Rule: rate.rule, Subject: "all", Value: v})
-			}
+		total := report.Total(points)
+		if value, of := rate.level(total); total.Attempts() >= minAttempts && of > 0 {
+			all = append(all, alert.Reading{Rule: rate.rule, Subject: "all", Value: value / of})
 		}
 	}
 	merchants, err := report.Merchants(ctx, a.db, now-over[alert.SlowMerchant].Microseconds(), merchantsWatched)
@@ -214,7 +212,7 @@ func (a *App) readAttempts(ctx context.Context, over map[string]time.Duration) [
 	return all
 }
 
-// merchantsWatched bounds one look; those that do worst come first.
+// merchantsWatched bounds one reading; the worst merchants come first.
 const merchantsWatched = 1000
 
 func (a *App) merchantName(id int64) string {
@@ -224,8 +222,7 @@ func (a *App) merchantName(id int64) string {
 	return strconv.FormatInt(id, 10)
 }
 
-// readSuppliers compares what suppliers sent lately with what is usual at this
-// hour.
+// readSuppliers compares the recent callbacks of suppliers with what is usual at this hour.
 func (a *App) readSuppliers(ctx context.Context, over time.Duration) []alert.Reading {
 	flows, err := report.Flows(ctx, a.db, over)
 	if err != nil {

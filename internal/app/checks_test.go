@@ -11,7 +11,7 @@ import (
 	"backstop/internal/alert"
 )
 
-// The answer is for everybody, the log for who runs the server: it says what happened
+// The answer is public, the log is for operators: it contains what happened
 // as it begins, not with each of a thousand probes.
 func TestReadinessTellsTheKindAndTheLogTheRest(t *testing.T) {
 	var log bytes.Buffer
@@ -27,7 +27,7 @@ func TestReadinessTellsTheKindAndTheLogTheRest(t *testing.T) {
 		err = step.err
 		got := c.Run(t.Context())
 		if (got == nil) != (err == nil) || got != nil && got.Error() != "away" {
-			t.Errorf("%v is told as %v", err, got)
+			t.Errorf("%v is shown as %v", err, got)
 		}
 		if n := strings.Count(log.String(), "\n"); n != step.lines {
 			t.Errorf("%d lines in the log, want %d:\n%s", n, step.lines, log.String())
@@ -49,20 +49,20 @@ func TestEachCheckOfTheDatabaseTellsAKind(t *testing.T) {
 			continue
 		}
 		if err == nil || err.Error() != "the database fails: the log says why" {
-			t.Errorf("%s tells %v", c.Name, err)
+			t.Errorf("%s is %v", c.Name, err)
 		}
 	}
 }
 
 // looks runs one check by its name.
-func looks(t *testing.T, a *App, name string) (said string, warns bool) {
+func looks(t *testing.T, a *App, name string) (shown string, warns bool) {
 	t.Helper()
 	for _, c := range a.checks() {
 		if c.Name == name {
 			if err := c.Run(t.Context()); err != nil {
-				said = err.Error()
+				shown = err.Error()
 			}
-			return said, c.Warning
+			return shown, c.Warning
 		}
 	}
 	t.Fatalf("there is no check %s", name)
@@ -71,14 +71,14 @@ func looks(t *testing.T, a *App, name string) (said string, warns bool) {
 
 func TestANodeWithoutTheKeyInUseIsNotReady(t *testing.T) {
 	a := opened(t)
-	if said, _ := looks(t, a, "keys"); said != "" {
-		t.Fatal(said)
+	if shown, _ := looks(t, a, "keys"); shown != "" {
+		t.Fatal(shown)
 	}
 	if _, err := a.db.NewRaw("UPDATE master_key SET key_id = 'another'").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if said, warns := looks(t, a, "keys"); said != errKeys || warns {
-		t.Errorf("it says %q, only as a warning = %t", said, warns)
+	if shown, warns := looks(t, a, "keys"); shown != errKeys || warns {
+		t.Errorf("it is %q, only as a warning = %t", shown, warns)
 	}
 	if got := reading(a.readHere(t.Context()), alert.WrongKey); got != 100 {
 		t.Errorf("the alert reads %d", got)
@@ -89,8 +89,8 @@ func TestNodesThatDifferAreAWarning(t *testing.T) {
 	a := opened(t)
 	look := func(want string) {
 		t.Helper()
-		if said, warns := looks(t, a, "nodes"); said != want || !warns {
-			t.Errorf("it says %q, want %q; only as a warning = %t", said, want, warns)
+		if shown, warns := looks(t, a, "nodes"); shown != want || !warns {
+			t.Errorf("it is %q, want %q; only as a warning = %t", shown, want, warns)
 		}
 		level := int64(0)
 		if want != "" {
@@ -106,7 +106,7 @@ func TestNodesThatDifferAreAWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look("living nodes differ in BACKSTOP_NOTIFY_ALLOW_CIDRS")
+	look("running nodes differ in BACKSTOP_NOTIFY_ALLOW_CIDRS")
 	if _, err := a.db.NewRaw("UPDATE nodes SET seen_at = ? WHERE boot = 9", a.db.Now()-31_000_000).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A merchant whose request met a restart of the database shall ask again, not
+// A merchant whose request met a restart of the database shall try again, not
 // call its operator.
 func TestAwayIsKnownFromAMistake(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -44,9 +44,9 @@ func TestAwayIsKnownFromAMistake(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = l.Close()
-		nobody := url.URL{Scheme: "postgres", Host: l.Addr().String(), User: url.User("x")}
-		if _, err := db.Open(t.Context(), db.Options{URL: nobody.String()}); !db.IsUnavailable(err) {
-			t.Errorf("nobody listens: %v", err)
+		none := url.URL{Scheme: "postgres", Host: l.Addr().String(), User: url.User("x")}
+		if _, err := db.Open(t.Context(), db.Options{URL: none.String()}); !db.IsUnavailable(err) {
+			t.Errorf("no listener: %v", err)
 		}
 	})
 }

@@ -10,44 +10,44 @@ import (
 	"time"
 )
 
-// ErrBusy says that an item waited too long, or found too many others waiting.
-// Nothing is known to be committed; the caller may try again.
+// ErrBusy means that an item waited too long, or found too many others waiting. It may
+// have been committed all the same; the caller may try again.
 var ErrBusy = errors.New("too busy: try again")
 
-// ErrCommitUnknown says that the connection broke while committing: the items
-// may or may not be there. The caller must not claim either.
+// ErrCommitUnknown means that the connection broke during the commit: the items may or
+// may not be stored. The caller must not claim either.
 var ErrCommitUnknown = errors.New("the database did not confirm the commit")
 
 // BatchOptions bound a Batcher.
 type BatchOptions[In, Out any] struct {
-	Size    int           // most items of one transaction
-	Writers int           // transactions at a time; one on SQLite whatever it says
-	Queue   int           // most items that wait; more are ErrBusy at once
+	Size    int           // maximum of items in one transaction
+	Writers int           // transactions at a time; always one on SQLite
+	Queue   int           // maximum of waiting items; more are ErrBusy at once
 	Wait    time.Duration // longest stay of one item
-	// Key names what an item works on: two items of one key never stand in one
+	// Key names what an item works on: two items with one key are never in the same
 	// transaction, the second waits for the next. Nil = no such rule.
 	Key func(In) string
-	// After runs once per committed transaction, after its callers are answered:
-	// the place for nudges. It must not block. Optional.
+	// After runs once per committed transaction, after its callers have their results, to
+	// send nudges. It must not block. Optional.
 	After func([]In, []Out)
-	// Observe is called for each transaction, for metrics. Optional.
+	// Observe runs for each transaction, for metrics. Optional.
 	Observe func(items int, took time.Duration, err error)
 }
 
-// Batcher is group commit: what waits when a writer is free becomes one
-// transaction, and each caller is answered by its own item. A lone item commits at
-// once. Beside transactions that run, a further one begins when as many items wait
-// as those carry each: under load batches grow by themselves, and none is spent on
-// the first item to come.
+// Batcher is group commit: all items that wait when a writer becomes free are one
+// transaction, and each caller gets the result of its own item. A single item commits at
+// once. While transactions run, another one begins when as many items wait as each of
+// those carries: under load batches grow by themselves instead of starting with the first
+// item that arrives.
 //
-// Where a transaction fails, its items run again one by one, so that one bad
-// item cannot stop the others.
+// Where a transaction fails, its items run again one by one, so that one bad item cannot
+// stop the others.
 type Batcher[In, Out any] struct {
 	db    *DB
 	o     BatchOptions[In, Out]
 	run   func(context.Context, Tx, []In) ([]Out, error)
 	queue chan *batchItem[In, Out]
-	// held counts items that writers took and put off because of their key.
+	// held counts items that writers took and postponed because of their key.
 	held atomic.Int64
 	// turn lets one writer gather at a time: two would halve each other's batches.
 	turn   sync.Mutex
@@ -58,12 +58,11 @@ type Batcher[In, Out any] struct {
 }
 
 type batchItem[In, Out any] struct {
-	in     In
-	out    Out
-	err    error
-	gone   atomic.Bool // the caller stopped waiting before the item was taken
-	ready  chan struct{}
-	finish sync.Once
+	in    In
+	out   Out
+	err   error
+	gone  atomic.Bool   // the caller has stopped waiting
+	ready chan struct{} // closed when out and err are set
 }
 
 // NewBatcher starts the writers. run must return one Out per In, in order.
@@ -81,19 +80,19 @@ func NewBatcher[In, Out any](d *DB, o BatchOptions[In, Out], run func(context.Co
 	return b
 }
 
-// Do hands the item over and waits for its transaction. ErrBusy and ctx's error
-// mean that the outcome is unknown to the caller.
-func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (Out, error) {
+// Do queues the item and waits for its transaction. ErrBusy and ctx's error mean that the
+// outcome is unknown to the caller.
+func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	it := &batchItem[In, Out]{in: in, ready: make(chan struct{})}
 	select {
 	case <-b.stop:
-		return it.out, ErrBusy
+		return out, ErrBusy
 	default:
 	}
 	select {
 	case b.queue <- it:
 	default:
-		return it.out, ErrBusy
+		return out, ErrBusy
 	}
 	timer := time.NewTimer(b.o.Wait)
 	defer timer.Stop()
@@ -101,15 +100,15 @@ func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 	case <-it.ready:
 		return it.out, it.err
 	case <-timer.C:
-		it.gone.Store(true)
-		return it.out0(), ErrBusy
+		err = ErrBusy
 	case <-ctx.Done():
-		it.gone.Store(true)
-		return it.out0(), ctx.Err()
+		err = ctx.Err()
 	}
+	it.gone.Store(true)
+	return out, err
 }
 
-// Close lets the writers finish what waits, and ends them.
+// Close lets the writers commit all waiting items, and stops them.
 func (b *Batcher[In, Out]) Close() {
 	b.closed.Do(func() { close(b.stop) })
 	b.done.Wait()
@@ -128,10 +127,10 @@ func (b *Batcher[In, Out]) write() {
 	}
 }
 
-// gather blocks for one item and takes what else waits. It returns nil when the
+// gather waits for one item and takes all others that wait. It returns nil when the
 // Batcher is closed and nothing waits.
 func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, Out] {
-	// What was held has waited for one transaction already: it takes no turn.
+	// Held items have waited for one transaction already: they take no turn.
 	if len(*held) == 0 {
 		b.turn.Lock()
 		defer b.turn.Unlock()
@@ -169,8 +168,8 @@ func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, 
 			}
 		}
 	}
-	// later is bounded too: a flood of repeats of one key must not be drained into
-	// memory past the queue's own limit.
+	// later is bounded too: a flood of items with one key must not exceed the queue's limit
+	// in memory.
 	var patience <-chan time.Time
 	for len(batch) < b.o.Size && len(later) < b.o.Size {
 		select {
@@ -220,8 +219,8 @@ func (b *Batcher[In, Out]) commit(batch []*batchItem[In, Out]) {
 	}
 }
 
-// conflictTries is how often one item is run again after losing against another
-// transaction; each loss means that somebody else won, so it ends.
+// conflictTries is how often one item runs that loses against other transactions; each
+// loss means that another one won, so this ends.
 const conflictTries = 5
 
 func (b *Batcher[In, Out]) alone(it *batchItem[In, Out]) {
@@ -230,7 +229,7 @@ func (b *Batcher[In, Out]) alone(it *batchItem[In, Out]) {
 		if err == nil {
 			it.out = outs[0]
 		} else if (IsConflict(err) || IsUnique(err)) && try < conflictTries && !it.gone.Load() {
-			// Not unique: another process wrote the same fact in between. The next
+			// Where a key exists, another process wrote the same fact in between. The next
 			// run reads it.
 			continue
 		}
@@ -251,15 +250,14 @@ func (b *Batcher[In, Out]) after(batch []*batchItem[In, Out], outs []Out, err er
 	b.o.After(ins, outs)
 }
 
-// txTimeout bounds one transaction: a database that hangs must not hold a writer
-// for ever.
+// txTimeout bounds one transaction: a database that hangs must not block a writer for ever.
 const txTimeout = 10 * time.Second
 
 func (b *Batcher[In, Out]) attempt(batch []*batchItem[In, Out]) (outs []Out, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
 	defer cancel()
 	start := time.Now()
-	ran := false
+	ran := false // run succeeded: a later error is one of the commit
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("batch panicked: %v\n%s", p, debug.Stack())
@@ -276,7 +274,7 @@ func (b *Batcher[In, Out]) attempt(batch []*batchItem[In, Out]) (outs []Out, err
 		var err error
 		outs, err = b.run(ctx, tx, ins)
 		if err == nil && len(outs) != len(ins) {
-			err = fmt.Errorf("batch of %d gave %d results", len(ins), len(outs))
+			err = fmt.Errorf("batch of %d returned %d results", len(ins), len(outs))
 		}
 		ran = err == nil
 		return err
@@ -288,11 +286,6 @@ func (b *Batcher[In, Out]) attempt(batch []*batchItem[In, Out]) (outs []Out, err
 }
 
 func (it *batchItem[In, Out]) end(err error) {
-	it.finish.Do(func() {
-		it.err = err
-		close(it.ready)
-	})
+	it.err = err
+	close(it.ready)
 }
-
-// out0 is the zero answer; it.out may be written by a writer at this moment.
-func (it *batchItem[In, Out]) out0() (zero Out) { return zero }

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// stage is a Batcher whose transactions end when they are told to.
+// stage is a Batcher whose transactions end when the test ends them.
 type stage struct {
 	*db.Batcher[int, int]
 	t       *testing.T

@@ -1,17 +1,16 @@
-// Package db opens the one database that Backstop trusts, SQLite or PostgreSQL,
-// and hides the few differences between them.
+// Package db opens the database, SQLite or PostgreSQL, and hides the few differences
+// between them.
 //
-// Everything that must survive a crash is a row here; Redis only gets a nudge about
-// it. See docs/architecture.md.
+// Everything that must survive a crash is a row here; Redis only carries nudges. See
+// docs/architecture.md.
 package db
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"path/filepath"
 	"sync/atomic"
@@ -22,35 +21,31 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// ErrStale says that a compare-and-set found another state than it expected: the
-// caller lost a race and reads again.
-var ErrStale = errors.New("the row has changed in between")
-
-// Options say which database to open.
+// Options select and configure a database.
 type Options struct {
-	URL  string // postgres://…; empty = SQLite in DataDir
+	URL  string // postgres://…; empty = SQLite in Dir
 	Dir  string // data folder, holds File
 	Pool int    // connections of a PostgreSQL pool; 0 = 16
-	// Node is this installation's lasting name; nodes of one name that are gone
-	// hand their leases back (Boot). Empty for commands beside a server.
+	// Node is the node's permanent name; a new run of that name releases the leases of
+	// earlier ones (Join). Empty for commands beside a server.
 	Node string
-	// Sends says that this process sends notifications. Those that do share what
-	// a merchant may be told in a second.
+	// Sends marks a process that sends notifications. These share the rate limit of a
+	// merchant.
 	Sends bool
 }
 
 // DB is the open database. The embedded *bun.DB writes; Read may be a snapshot
-// reader. On SQLite there is one writing connection, because more would only
-// wait for each other inside the engine.
+// reader. SQLite has one writing connection, because more would only wait for each
+// other inside the engine.
 type DB struct {
 	*bun.DB
 	Read *bun.DB
 
-	dialect dialect
-	pools   []*sql.DB
-	clock   atomic.Pointer[clock]
-	ids     ids
-	node    node
+	postgres bool // else SQLite
+	pools    []*sql.DB
+	clock    atomic.Pointer[clock]
+	ids      ids
+	node     node
 
 	asyncCommit *bun.DB // PostgreSQL, with synchronous_commit off
 	statements  statements
@@ -59,7 +54,7 @@ type DB struct {
 }
 
 // Open connects and checks that the database answers. It neither migrates
-// (Migrate) nor takes a node's place (Join).
+// (Migrate) nor registers the node (Join).
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Pool <= 0 {
 		o.Pool = 16
@@ -77,7 +72,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	d.statements.list = map[statementKey]*sql.Stmt{}
-	d.node.name, d.node.boot, d.node.sends = o.Node, randomBoot(), o.Sends
+	d.node.name, d.node.sends = o.Node, o.Sends
+	d.node.boot = rand.Int64() | 1 // never 0: 0 means no owner
 	d.ids.slot.Store(-1)
 	if err := d.reach(ctx); err != nil {
 		d.Close()
@@ -89,20 +85,15 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return d, nil
 }
 
-// maxOpenWait is how long Open waits for another process that makes the same SQLite file.
+// maxOpenWait is how long Open waits for another process that creates the same SQLite file.
 const maxOpenWait = 5 * time.Second
 
-// reach asks the database for the first time. Another process may be making SQLite's
-// file at this moment, and the engine does not wait for that by itself.
+// reach reads from the database for the first time. Another process may be creating
+// SQLite's file at this moment, and the engine does not wait for that by itself.
 func (d *DB) reach(ctx context.Context) error {
-	for end := time.Now().Add(maxOpenWait); ; {
+	for end := time.Now().Add(maxOpenWait); ; pause(ctx, 10*time.Millisecond) {
 		err := d.measure(ctx)
-		if err == nil || d.dialect != sqlite || !IsConflict(err) || time.Now().After(end) {
-			return err
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
+		if err == nil || d.postgres || !IsConflict(err) || time.Now().After(end) {
 			return err
 		}
 	}
@@ -111,9 +102,9 @@ func (d *DB) reach(ctx context.Context) error {
 // File is the name of SQLite's file in the data folder.
 const File = "backstop.db"
 
-// logKept bounds what SQLite's log keeps of the disk, in bytes. It grows for as long
-// as somebody reads an old state, by gigabytes beside a long verify, and would keep
-// that length as long as the program runs. In peace it has a quarter of this.
+// logKept bounds the size in bytes of SQLite's write-ahead log after a checkpoint. The
+// log grows for as long as a reader holds an old snapshot, by gigabytes beside a long
+// verify, and would otherwise keep that size. Usually it needs a quarter of this.
 const logKept = 16 << 20
 
 // openSQLite opens the file twice: one connection that writes, and readers.
@@ -138,14 +129,13 @@ func openSQLite(o Options) (*DB, error) {
 	}
 	reader.SetMaxOpenConns(8)
 	reader.SetMaxIdleConns(4)
-	d := &DB{
+	return &DB{
 		DB: bun.NewDB(writer, sqlitedialect.New()), Read: bun.NewDB(reader, sqlitedialect.New()),
-		dialect: sqlite, pools: []*sql.DB{writer, reader},
-	}
-	return d, nil
+		pools: []*sql.DB{writer, reader},
+	}, nil
 }
 
-// Close gives the node's place back and closes all connections.
+// Close unregisters the node and closes all connections.
 func (d *DB) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -156,7 +146,7 @@ func (d *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ping says whether the database answers, for readiness.
+// Ping checks that the database answers, for readiness.
 func (d *DB) Ping(ctx context.Context) error {
 	if err := d.Read.PingContext(ctx); err != nil {
 		return err
@@ -186,15 +176,15 @@ func (d *DB) NowTime() time.Time { return time.UnixMicro(d.Now()).UTC() }
 // Skew is how far this node's wall clock is ahead of the database's.
 func (d *DB) Skew() time.Duration { return d.clock.Load().skew }
 
-// measure reads the database's clock. The answer is taken as the middle of the
-// round trip; a slow one is worse than none, so the better of three counts.
+// measure reads the database's clock, taken as the middle of the round trip. Of three
+// reads the fastest counts, as it has the smallest error.
 func (d *DB) measure(ctx context.Context) error {
 	var best *clock
 	var bestTook time.Duration
 	for range 3 {
 		start := time.Now()
 		var us int64
-		if err := d.Read.NewRaw(d.dialect.clock()).Scan(ctx, &us); err != nil {
+		if err := d.Read.NewRaw(d.clockQuery()).Scan(ctx, &us); err != nil {
 			return err
 		}
 		took := time.Since(start)
@@ -207,11 +197,4 @@ func (d *DB) measure(ctx context.Context) error {
 	}
 	d.clock.Store(best)
 	return nil
-}
-
-// randomBoot names one run of one process. It is never 0: 0 means "nobody".
-func randomBoot() int64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // crypto/rand never fails (Go 1.24)
-	return int64(binary.LittleEndian.Uint64(b[:])>>1) | 1
 }

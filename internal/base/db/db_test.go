@@ -88,12 +88,12 @@ func TestBrokenMigrationLeavesNothingAndNoLock(t *testing.T) {
 		if _, err := d.Migrate(t.Context(), broken); err == nil {
 			t.Fatal("a broken migration passed")
 		}
-		mended := fstest.MapFS{
+		fixed := fstest.MapFS{
 			"20990101000000_x.tx.up.sql":     {Data: []byte("CREATE TABLE half (a BIGINT); CREATE TABLE half2 (a BIGINT);")},
 			"20990101000001_i.pg.up.sql":     {Data: []byte("CREATE INDEX CONCURRENTLY IF NOT EXISTS half_a ON half (a)")},
 			"20990101000001_i.sqlite.up.sql": {Data: []byte("CREATE INDEX IF NOT EXISTS half_a ON half (a)")},
 		}
-		done, err := d.Migrate(t.Context(), mended)
+		done, err := d.Migrate(t.Context(), fixed)
 		if err != nil || len(done) != 2 {
 			t.Fatalf("after mending: %v, %v", done, err)
 		}
@@ -111,7 +111,7 @@ func TestIDsAreUniqueAndGrow(t *testing.T) {
 			last = id
 		}
 		if at := time.UnixMicro(db.IDTime(last)); time.Since(at).Abs() > 5*time.Second {
-			t.Errorf("the id says it was made at %s", at)
+			t.Errorf("the id is of %s", at)
 		}
 		if id := d.NewID(); db.IDAt(db.IDTime(id)) > id || db.IDAt(db.IDTime(id)+1000) <= id {
 			t.Error("IDAt and IDTime disagree")
@@ -152,12 +152,12 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 		t.Errorf("%d processes send, %v; want 1", b.Senders(), err)
 	}
 	if err := a.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
-		t.Errorf("the evicted process was told %v", err)
+		t.Errorf("the evicted process got %v", err)
 	}
 }
 
 // Those who share a rate are the living processes that send, and those of an older
-// program, which do not say.
+// program, which do not record it.
 func TestSendersAreTheProcessesThatSend(t *testing.T) {
 	for name, o := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t)}} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestSendersAreTheProcessesThatSend(t *testing.T) {
 					t.Errorf("%s: %d processes send, %v; want %d", when, web.Senders(), err, n)
 				}
 			}
-			want(1, "nobody sends, and a share is a share of one at least")
+			want(1, "no process sends, and a share is one of at least one")
 			worker := open(true)
 			open(true)
 			want(2, "two workers")

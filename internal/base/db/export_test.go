@@ -15,7 +15,7 @@ func (b *Batcher[In, Out]) Waiting() int { return len(b.queue) + int(b.held.Load
 // LoseName is what a kill of the process does to the lock of its name.
 func LoseName(d *DB) { d.node.lock.close() }
 
-// HasName says whether the process has the lock of its name.
+// HasName reports whether the process has the lock of its name.
 func HasName(d *DB) bool {
 	d.node.lock.mu.Lock()
 	defer d.node.lock.mu.Unlock()

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Fingerprint is what must agree between the nodes of an installation. None of it is
-// secret. An empty part is not published.
+// Fingerprint is what must be the same on all nodes of an installation. None of it is
+// secret. A node of an older version publishes none, or empty parts.
 type Fingerprint struct {
-	KeyIDs string // of the master keys, the current one first, with commas
+	KeyIDs string `bun:"key_ids"` // of the master keys, the current one first, with commas
 	Ranges string // that notifications may reach beside public addresses
 	Build  string // version and commit
 }
@@ -33,26 +33,24 @@ func (f Fingerprint) part(name string) string {
 	return f.Build
 }
 
-// Differ are the parts in which fingerprints differ, in the order of Parts. What is
-// not published differs from nothing: an older version publishes none.
-func Differ(all []Fingerprint) (parts []string) {
+// Differ are the parts in which the nodes' fingerprints differ, in the order of Parts. An
+// empty part differs from nothing.
+func Differ(nodes []Node) (parts []string) {
 	for _, part := range Parts {
-		one, differ := "", false
-		for _, f := range all {
-			text := f.part(part)
-			differ = differ || one != "" && text != "" && text != one
-			if one == "" {
-				one = text
+		values := map[string]bool{}
+		for _, n := range nodes {
+			if value := n.part(part); value != "" {
+				values[value] = true
 			}
 		}
-		if differ {
+		if len(values) > 1 {
 			parts = append(parts, part)
 		}
 	}
 	return parts
 }
 
-// Publish lets the other nodes know this one's fingerprint.
+// Publish writes this node's fingerprint for the others to read.
 func (d *DB) Publish(ctx context.Context, f Fingerprint) error {
 	_, err := d.NewRaw("UPDATE nodes SET key_ids = ?, ranges = ?, build = ? WHERE boot = ?", f.KeyIDs, f.Ranges, f.Build, d.node.boot).Exec(ctx)
 	if err != nil {
@@ -61,33 +59,7 @@ func (d *DB) Publish(ctx context.Context, f Fingerprint) error {
 	return nil
 }
 
-// Live is a process of the installation that was seen within NodeGone.
-type Live struct {
-	Name string
-	Fingerprint
-}
-
-// Living are the processes that serve, this one among them.
-func (d *DB) Living(ctx context.Context) ([]Live, error) {
-	var rows []struct {
-		Name   string
-		KeyIDs string `bun:"key_ids"`
-		Ranges string
-		Build  string
-	}
-	err := d.Read.NewRaw("SELECT name, key_ids, ranges, build FROM nodes WHERE seen_at > ? AND name <> '' ORDER BY name, slot",
-		d.Now()-NodeGone.Microseconds()).Scan(ctx, &rows)
-	if err != nil {
-		return nil, fmt.Errorf("read what nodes must agree in: %w", err)
-	}
-	all := make([]Live, len(rows))
-	for i, r := range rows {
-		all[i] = Live{r.Name, Fingerprint{r.KeyIDs, r.Ranges, r.Build}}
-	}
-	return all, nil
-}
-
-// OthersReach says whether another living process may reach other addresses than this
+// OthersReach reports whether another running process may reach other addresses than this
 // one.
 func (d *DB) OthersReach(ctx context.Context) (bool, error) {
 	var others bool

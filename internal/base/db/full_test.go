@@ -10,7 +10,7 @@ import (
 )
 
 // fill lets the database have no room for more, and returns what gives it some.
-func fill(t *testing.T, d *db.DB) (mend func()) {
+func fill(t *testing.T, d *db.DB) (free func()) {
 	t.Helper()
 	run := func(texts ...string) {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 			"shared":       func() error { return d.SharedTx(t.Context(), tx) },
 			"async commit": func() error { return d.AsyncCommitTx(t.Context(), large) },
 		} {
-			mend := fill(t, d)
+			free := fill(t, d)
 			if err := d.Writable(t.Context()); err != nil {
 				t.Errorf("%s: before any write: %v", name, err)
 			}
@@ -63,7 +63,7 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 					t.Errorf("%s: while it is full: %v", name, err)
 				}
 			}
-			mend()
+			free()
 			for range 2 {
 				if err := d.Writable(t.Context()); err != nil {
 					t.Errorf("%s: once there is room: %v", name, err)
@@ -80,16 +80,16 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 	})
 }
 
-// The server keeps the text of a statement that failed: what asks a full disk for room
+// The server keeps the text of a statement that failed: the probe of a full disk
 // must not fill its log.
-func TestTheQuestionForRoomIsShortAndItsRowsAreLong(t *testing.T) {
+func TestTheProbeForRoomIsShortAndItsRowsAreLong(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
 			t.Fatal(err)
 		}
 		var statements dbtest.Statements
 		d.DB = d.DB.WithQueryHook(&statements)
-		mend := fill(t, d)
+		free := fill(t, d)
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			_, err := tx.NewRaw("INSERT INTO parts (text) VALUES (?)", strings.Repeat("x", 200_000)).Exec(ctx)
 			return err
@@ -101,17 +101,17 @@ func TestTheQuestionForRoomIsShortAndItsRowsAreLong(t *testing.T) {
 		if err := d.Writable(t.Context()); !db.IsFull(err) {
 			t.Fatalf("while it is full: %v", err)
 		}
-		mend()
-		question := ""
+		free()
+		probe := ""
 		for _, text := range statements.Texts {
 			if strings.Contains(text, "INTO form_keys") {
-				question = text
+				probe = text
 			}
 		}
-		if question == "" || len(question) > 500 {
-			t.Fatalf("the question for room has %d bytes: %.200s", len(question), question)
+		if probe == "" || len(probe) > 500 {
+			t.Fatalf("the probe for room has %d bytes: %.200s", len(probe), probe)
 		}
-		if _, err := d.ExecContext(t.Context(), question); err != nil {
+		if _, err := d.ExecContext(t.Context(), probe); err != nil {
 			t.Fatal(err)
 		}
 		var rows, texts, bytes int

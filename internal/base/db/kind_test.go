@@ -17,7 +17,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// stranger answers like a PostgreSQL whose certificate nobody vouches for.
+// stranger answers like a PostgreSQL with an untrusted certificate.
 func stranger(t *testing.T) (address string) {
 	t.Helper()
 	web := httptest.NewTLSServer(nil) // has such a certificate
@@ -43,7 +43,7 @@ func stranger(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// Who asks for readiness has no login: what is told says what is wrong, and neither
+// Readiness needs no login: its text is what is wrong, and neither
 // where the database is nor as whom we come.
 func TestTheKindOfTroubleTellsNoAddress(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +84,7 @@ func TestTheKindOfTroubleTellsNoAddress(t *testing.T) {
 		err  error
 		want string
 	}{
-		"nobody listens":     {open(db.Options{URL: "postgres://hidden:hidden@" + away + "/hidden?sslmode=disable"}), "cannot be reached"},
+		"no listener":        {open(db.Options{URL: "postgres://hidden:hidden@" + away + "/hidden?sslmode=disable"}), "cannot be reached"},
 		"unknown user":       {open(db.Options{URL: with(func(u *url.URL) { u.User = url.UserPassword("hidden", "hidden") })}), "refuses the user"},
 		"unknown database":   {open(db.Options{URL: with(func(u *url.URL) { u.Path = "/hidden" })}), "of this name is not there"},
 		"in time":            {late(), "in time"},
@@ -99,11 +99,11 @@ func TestTheKindOfTroubleTellsNoAddress(t *testing.T) {
 		}
 		kind := db.Kind(c.err)
 		if !strings.Contains(kind, c.want) {
-			t.Errorf("%s: %v is told as %q, want %q", name, c.err, kind, c.want)
+			t.Errorf("%s: %v is shown as %q, want %q", name, c.err, kind, c.want)
 		}
 		for _, secret := range []string{"hidden", "127.0.0.1", away, "postgres", file} {
 			if strings.Contains(kind, secret) {
-				t.Errorf("%s: %q tells %q", name, kind, secret)
+				t.Errorf("%s: %q shows %q", name, kind, secret)
 			}
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Lease says whether this boot may do the named work until ttl has passed. One
-// node at a time gets yes; whoever holds the lease renews it by asking again, and
-// a dead node's lease runs out by itself. It keeps work from being done by many
-// at once and is no lock: work must stay right when two do it.
+// Lease reports whether this boot may do the named work until ttl has passed. One node at
+// a time gets true, and renews its lease with every call; a lease of a node that ended
+// expires. It keeps many nodes from doing the work at once and is no lock: the work must
+// stay correct when two do it.
 func (d *DB) Lease(ctx context.Context, name string, ttl time.Duration) (bool, error) {
 	now := d.Now()
 	res, err := d.NewRaw("INSERT INTO leases (name, owner, until) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"+

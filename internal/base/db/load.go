@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// maxGather bounds how long items wait for company beside a transaction that
-// runs: one that is held up, by a lock or a slow disk, must not hold up the others.
+// maxGather bounds how long items wait for more beside a running transaction: one that is
+// delayed, by a lock or a slow disk, must not delay the others.
 const maxGather = 20 * time.Millisecond
 
-// load is what the transactions of a Batcher that run now carry.
+// load counts the running transactions of a Batcher and their items.
 type load struct {
 	mu           sync.Mutex
 	transactions int
 	items        int
-	ended        chan struct{} // holds one: a transaction is over
+	ended        chan struct{} // a transaction has ended; holds one
 }
 
 func (l *load) begin(items int) {
@@ -35,8 +35,8 @@ func (l *load) end(items int) {
 	}
 }
 
-// carries says that a transaction of so many items is worth its own cost: nothing
-// runs, or what runs has no more items each.
+// carries reports whether a transaction of so many items is worth its cost: nothing
+// runs, or the running ones have no more items each.
 func (l *load) carries(items int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

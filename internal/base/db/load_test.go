@@ -27,7 +27,7 @@ func TestATransactionBesideOthersCarriesAsMuchAsTheyDo(t *testing.T) {
 			l.end(n)
 		}
 		if len(l.ended) == 0 != (len(c.running) == 0) || !l.carries(1) {
-			t.Errorf("%v are over, and nobody is told", c.running)
+			t.Errorf("%v are over without a signal", c.running)
 		}
 	}
 }

@@ -21,13 +21,13 @@ type Migration struct {
 	tx        bool   // runs inside a transaction (".tx." in the file name)
 }
 
-// migrationLock is the number under which PostgreSQL nodes queue up to migrate.
+// migrationLock is the advisory lock on which PostgreSQL nodes queue up to migrate.
 const migrationLock = 7_265_001
 
-// Migrate brings the schema up to date and returns what it applied. Several
-// nodes may race: each file runs in a transaction that holds the lock and that
-// also records it, so a kill at any moment leaves it either done or not begun.
-// (A library that locks by a row and records apart can do neither.)
+// Migrate brings the schema up to date and returns the names of what it applied. Several
+// nodes may race: each file runs in a transaction that holds the lock and also records
+// it, so a kill at any moment leaves it either done or not begun. (A library that locks
+// by a row and records apart can do neither.)
 func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err error) {
 	all, err := d.migrations(files)
 	if err != nil {
@@ -48,60 +48,47 @@ func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err er
 	return applied, nil
 }
 
-// Rollback takes back the newest applied migration and returns its name, or ""
-// where there is none. Of a schema that is newer than the program it takes back
-// nothing (ErrNewSchema): what is newest there, this program has no way back from.
+// Rollback reverts the newest applied migration and returns its name, or "" where there
+// is none. Errors: ErrNewSchema.
 func (d *DB) Rollback(ctx context.Context, files fs.FS) (string, error) {
 	m, err := d.NewestMigration(ctx, files)
 	if err != nil || m == nil {
 		return "", err
 	}
 	if m.down == "" {
-		return "", fmt.Errorf("migration %s has no way back", m.Name)
+		return "", fmt.Errorf("migration %s cannot be reverted: it has no .down.sql", m.Name)
 	}
 	_, err = d.migrateOne(ctx, files, *m, false)
 	return m.Name, err
 }
 
-// NewestMigration is the one that Rollback would take back, or nil. Errors: ErrNewSchema.
+// NewestMigration is the one that Rollback would revert, or nil. Of a schema that is newer
+// than the program none can be: this program does not have the files. Errors: ErrNewSchema.
 func (d *DB) NewestMigration(ctx context.Context, files fs.FS) (newest *Migration, err error) {
-	all, err := d.migrations(files)
-	if err != nil {
-		return nil, err
-	}
-	applied, err := d.appliedMigrations(ctx, d.Read)
+	all, unknown, err := d.migrationState(ctx, files)
 	if errors.Is(err, ErrNoSchema) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("%w: %s is unknown here: take it back with the program that brought it", ErrNewSchema, slices.Max(unknown))
+	}
 	for i := range all {
-		if applied[all[i].Name] != 0 {
+		if all[i].AppliedAt != 0 {
 			newest = &all[i]
 		}
-		delete(applied, all[i].Name)
-	}
-	if len(applied) > 0 {
-		return nil, fmt.Errorf("%w: %s is unknown here: take it back with the program that brought it", ErrNewSchema,
-			slices.Max(slices.Collect(maps.Keys(applied))))
 	}
 	return newest, nil
 }
 
-// MigrationStatus lists all known migrations in order. It makes nothing: where there
-// is no schema, all of them are pending.
+// MigrationStatus lists all known migrations in order. It creates nothing: where there is
+// no schema, all of them are pending.
 func (d *DB) MigrationStatus(ctx context.Context, files fs.FS) ([]Migration, error) {
-	all, err := d.migrations(files)
-	if err != nil {
-		return nil, err
-	}
-	applied, err := d.appliedMigrations(ctx, d.Read)
+	all, _, err := d.migrationState(ctx, files)
 	if err != nil && !errors.Is(err, ErrNoSchema) {
 		return nil, err
-	}
-	for i := range all {
-		all[i].AppliedAt = applied[all[i].Name]
 	}
 	return all, nil
 }
@@ -113,24 +100,30 @@ var (
 	ErrNewSchema = errors.New("the schema is newer than this program")
 )
 
-// CheckSchema says whether the schema is at least what this binary knows, or
-// ErrNoSchema or ErrOldSchema. A newer one is fine: changes expand first and contract a
-// release later.
+// CheckSchema checks that the schema is at least what this program needs. A newer one is
+// fine: changes expand first and contract a release later. Errors: ErrNoSchema,
+// ErrOldSchema.
 func (d *DB) CheckSchema(ctx context.Context, files fs.FS) error {
-	all, err := d.migrations(files)
+	all, _, err := d.migrationState(ctx, files)
+	if err == nil && slices.ContainsFunc(all, func(m Migration) bool { return m.AppliedAt == 0 }) {
+		return ErrOldSchema
+	}
+	return err
+}
+
+// migrationState reads all known migrations in order, and the names of applied ones that
+// are unknown here. With ErrNoSchema all of them are pending.
+func (d *DB) migrationState(ctx context.Context, files fs.FS) (all []Migration, unknown []string, err error) {
+	all, err = d.migrations(files)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	applied, err := d.appliedMigrations(ctx, d.Read)
-	if err != nil {
-		return err
+	for i := range all {
+		all[i].AppliedAt = applied[all[i].Name]
+		delete(applied, all[i].Name)
 	}
-	for _, m := range all {
-		if applied[m.Name] == 0 {
-			return ErrOldSchema
-		}
-	}
-	return nil
+	return all, slices.Collect(maps.Keys(applied)), err
 }
 
 func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) (did bool, err error) {
@@ -147,23 +140,20 @@ func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) 
 		if err == nil || try == 5 || !IsConflict(err) {
 			return did, err
 		}
-		// Somebody holds a table that the change needs; lock_timeout let traffic
-		// pass instead of queueing it behind us.
+		// A transaction uses a table that the change needs. Our lock request has timed out,
+		// as all traffic queues behind it.
 		time.Sleep(time.Duration(try) * 200 * time.Millisecond)
 	}
 }
 
 func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (did bool, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx Tx) error {
-		if d.dialect == postgres {
-			if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '60s'"); err != nil {
-				return err
-			}
-			if _, err := tx.ExecContext(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", migrationLock)); err != nil {
-				return err
-			}
-			if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '2s'"); err != nil {
-				return err
+		if d.postgres {
+			lock := fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", migrationLock)
+			for _, s := range []string{"SET LOCAL lock_timeout = '60s'", lock, "SET LOCAL lock_timeout = '2s'"} {
+				if _, err := tx.ExecContext(ctx, s); err != nil {
+					return err
+				}
 			}
 		}
 		applied, err := d.appliedMigrations(ctx, tx)
@@ -173,14 +163,14 @@ func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (
 		if (applied[m.Name] != 0) == up {
 			return nil
 		}
-		// A file without ".tx" holds statements that refuse a transaction (an
-		// index built concurrently): it runs beside, under this lock, and is
-		// written so that running it twice does no harm.
+		// A file without ".tx" holds statements that cannot run in a transaction (an
+		// index built concurrently): it runs on another connection, under this lock, and
+		// must be safe to run twice.
 		var exec bun.IDB = tx
-		if !m.tx && d.dialect == postgres {
+		if !m.tx && d.postgres {
 			exec = d.DB
 		}
-		if _, err := exec.ExecContext(ctx, d.dialect.schema(text)); err != nil {
+		if _, err := exec.ExecContext(ctx, d.schemaText(text)); err != nil {
 			return err
 		}
 		did = true
@@ -197,13 +187,13 @@ func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (
 func (d *DB) createMigrationTable(ctx context.Context) error {
 	const ddl = "CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 	_, err := d.ExecContext(ctx, ddl)
-	if err != nil && d.dialect == postgres {
-		// Two sessions that create the same table at once: one of them fails on the
-		// catalogue's own unique index although it asked for IF NOT EXISTS.
+	if err != nil && d.postgres {
+		// Of two sessions that create the same table at once one fails on the catalogue's
+		// own unique index, in spite of IF NOT EXISTS.
 		_, err = d.ExecContext(ctx, ddl)
 	}
 	switch {
-	case IsReadOnly(err) && d.dialect == postgres:
+	case IsReadOnly(err) && d.postgres:
 		return fmt.Errorf("%w: BACKSTOP_DATABASE_URL must name the primary: %w", errReadOnly, err)
 	case err != nil:
 		return fmt.Errorf("create schema_migrations: %w", err)
@@ -211,11 +201,11 @@ func (d *DB) createMigrationTable(ctx context.Context) error {
 	return nil
 }
 
-// appliedMigrations are the moments at which migrations were applied, by name, or
+// appliedMigrations are the moments at which migrations were applied, by name. Errors:
 // ErrNoSchema.
 func (d *DB) appliedMigrations(ctx context.Context, q bun.IDB) (map[string]int64, error) {
 	var there bool
-	if err := q.NewRaw(d.dialect.hasTable(), "schema_migrations").Scan(ctx, &there); err != nil {
+	if err := q.NewRaw(d.tableQuery(), "schema_migrations").Scan(ctx, &there); err != nil {
 		return nil, fmt.Errorf("look for schema_migrations: %w", err)
 	}
 	if !there {
@@ -243,7 +233,7 @@ func (d *DB) migrations(files fs.FS) ([]Migration, error) {
 		return nil, err
 	}
 	mine, other := ".sqlite.", ".pg."
-	if d.dialect == postgres {
+	if d.postgres {
 		mine, other = other, mine
 	}
 	found := map[string]*Migration{}

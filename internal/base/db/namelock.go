@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,27 +12,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrNameTaken says that another process of the installation runs under this one's
-// name. Two of one name would end each other: each takes the other for its own earlier
-// run.
+// ErrNameTaken means that another process of the installation runs under this one's name.
+// Two of one name would end each other: each takes the other for its own earlier run.
 var ErrNameTaken = errors.New("another process runs under this node's name")
 
 const (
 	// nameSpace keeps the locks of names apart from other advisory locks.
 	nameSpace = 7_265_002
-	// nameWait is how long a start waits for a name: PostgreSQL needs a moment to see
-	// that the process before was killed, and who has just taken it to be seen.
+	// nameWait is how long a start waits for a name: PostgreSQL needs a moment to notice
+	// that the previous process was killed, and a new holder one to write its row.
 	nameWait = 3 * time.Second
 	nameTry  = 100 * time.Millisecond
-	// nameTimeout bounds one look at the lock.
+	// nameTimeout bounds one attempt to lock.
 	nameTimeout = 5 * time.Second
-	// nameRetry is how often a lost connection is made again.
+	// nameRetry is how long to wait before the next attempt to lock a lost name again.
 	nameRetry = 250 * time.Millisecond
 )
 
-// nameLock is a node's name on PostgreSQL: a lock of a session of its own, which the
-// server frees the moment that the process is gone. On SQLite the data folder's lock
-// does that work.
+// nameLock holds a node's name on PostgreSQL: an advisory lock on a session of its own,
+// which the server releases the moment that the process ends. On SQLite the lock of the
+// data folder has the same effect.
 type nameLock struct {
 	db     *DB
 	config *pgx.ConnConfig
@@ -45,43 +45,32 @@ type nameLock struct {
 	done chan struct{}
 }
 
-// take locks the name for as long as the process runs. It is refused only where the
-// holder was seen lately: the session of a machine that lost its power may stay for
-// hours.
+// take locks the name for as long as the process runs. It fails only where the holder
+// was seen lately: the session of a machine that lost its power may stay for hours. Then
+// the process starts without the lock, and keep goes on trying.
 func (l *nameLock) take(ctx context.Context) error {
-	for end := time.Now().Add(nameWait); ; {
+	for end := time.Now().Add(nameWait); ; pause(ctx, nameTry) {
 		held, err := l.try(ctx)
 		if err != nil {
 			return err
 		}
-		if held || time.Now().After(end) {
+		if held {
 			break
 		}
-		select {
-		case <-time.After(nameTry):
-		case <-ctx.Done():
-			return ctx.Err()
+		if time.Now().After(end) {
+			if err := l.taken(ctx); err != nil {
+				return err
+			}
+			break
 		}
 	}
-	if !l.held {
-		holder, err := l.holder(ctx)
-		if err != nil {
-			return err
-		}
-		if holder != "" {
-			return l.taken(holder)
-		}
-	}
-	l.keep() // without the lock it goes on trying
+	ctx, l.stop = context.WithCancel(context.Background())
+	l.done = make(chan struct{})
+	go l.keep(ctx)
 	return nil
 }
 
-func (l *nameLock) taken(holder string) error {
-	return fmt.Errorf("%w: %q belongs to %s: stop that one, or give this one its own BACKSTOP_NODE_NAME (and its own data folder)",
-		ErrNameTaken, l.db.node.name, holder)
-}
-
-// try connects where there is no connection, and asks for the lock once.
+// try connects if there is no connection, and requests the lock once.
 func (l *nameLock) try(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, nameTimeout)
 	defer cancel()
@@ -94,7 +83,7 @@ func (l *nameLock) try(ctx context.Context) (bool, error) {
 		}
 		l.conn = conn
 	}
-	// The schema is part of it: two installations may share a database.
+	// The key contains the schema: two installations may share a database.
 	err := l.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || '/' || $1, $2))",
 		l.db.node.name, nameSpace).Scan(&l.held)
 	if err != nil {
@@ -104,7 +93,7 @@ func (l *nameLock) try(ctx context.Context) (bool, error) {
 	return l.held, nil
 }
 
-// drop forgets the connection. Called with l.mu held.
+// drop closes the connection. Called with l.mu held.
 func (l *nameLock) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -114,8 +103,8 @@ func (l *nameLock) drop() {
 	l.conn, l.held = nil, false
 }
 
-// holder names the living process of this name, or "".
-func (l *nameLock) holder(ctx context.Context) (string, error) {
+// taken returns ErrNameTaken, with the holder, if a running process has the name.
+func (l *nameLock) taken(ctx context.Context) error {
 	var rows []struct {
 		Process   string
 		StartedAt int64
@@ -125,33 +114,38 @@ func (l *nameLock) holder(ctx context.Context) (string, error) {
 	err := l.db.Read.NewRaw("SELECT process, started_at, seen_at FROM nodes WHERE name = ? AND boot <> ? AND seen_at > ? ORDER BY seen_at DESC LIMIT 1",
 		l.db.node.name, l.db.node.boot, now-NodeGone.Microseconds()).Scan(ctx, &rows)
 	if err != nil {
-		return "", fmt.Errorf("look for who has the node's name: %w", err)
+		return fmt.Errorf("look for the holder of the node's name: %w", err)
 	}
 	if len(rows) == 0 {
-		return "", nil
+		return nil
 	}
 	r := rows[0]
-	if r.Process == "" {
-		r.Process = "a process of an older version"
-	}
-	return fmt.Sprintf("%s, started at %s, seen %s ago", r.Process, time.UnixMicro(r.StartedAt).UTC().Format(time.RFC3339),
-		(time.Duration(now-r.SeenAt) * time.Microsecond).Round(100*time.Millisecond)), nil
+	return fmt.Errorf("%w: %q belongs to %s, started at %s, seen %s ago: stop that one, or give this one its own BACKSTOP_NODE_NAME (and its own data folder)",
+		ErrNameTaken, l.db.node.name, cmp.Or(r.Process, "a process of an older version"), time.UnixMicro(r.StartedAt).UTC().Format(time.RFC3339),
+		(time.Duration(now-r.SeenAt) * time.Microsecond).Round(100*time.Millisecond))
 }
 
-// keep watches over the lock until close.
-func (l *nameLock) keep() {
-	ctx, cancel := context.WithCancel(context.Background())
-	l.stop, l.done = cancel, make(chan struct{})
-	go func() {
-		defer close(l.done)
-		for ctx.Err() == nil && l.lost.Load() == nil {
-			l.wait(ctx)
-			l.again(ctx)
+// keep locks the name again whenever the connection was lost, until ctx ends. If another
+// process took the name meanwhile, it stops and sets lost: this process's leases are
+// released to the other.
+func (l *nameLock) keep(ctx context.Context) {
+	defer close(l.done)
+	for l.wait(ctx); ctx.Err() == nil; l.wait(ctx) {
+		held, err := l.try(ctx)
+		if held {
+			continue
 		}
-	}()
+		if err == nil {
+			if err := l.taken(ctx); errors.Is(err, ErrNameTaken) {
+				l.lost.Store(&err)
+				return
+			}
+		}
+		pause(ctx, nameRetry)
+	}
 }
 
-// wait returns when the connection with the lock is gone, at once where there is none.
+// wait returns when the connection with the lock is lost, at once where there is none.
 func (l *nameLock) wait(ctx context.Context) {
 	l.mu.Lock()
 	conn, held := l.conn, l.held
@@ -159,34 +153,12 @@ func (l *nameLock) wait(ctx context.Context) {
 	if !held {
 		return
 	}
-	// Nothing listens on it: what comes is the end of the connection.
+	// Nothing notifies this connection: it returns when the connection ends.
 	_, err := conn.WaitForNotification(ctx)
 	if err != nil && ctx.Err() == nil {
 		l.mu.Lock()
 		l.drop()
 		l.mu.Unlock()
-	}
-}
-
-// again takes the lock anew after the database was away. Where another process took
-// the name meanwhile, this one ends: its leases are handed to the other.
-func (l *nameLock) again(ctx context.Context) {
-	for ctx.Err() == nil {
-		held, err := l.try(ctx)
-		if held {
-			return
-		}
-		if err == nil {
-			if holder, err := l.holder(ctx); err == nil && holder != "" {
-				err = l.taken(holder)
-				l.lost.Store(&err)
-				return
-			}
-		}
-		select {
-		case <-time.After(nameRetry):
-		case <-ctx.Done():
-		}
 	}
 }
 
@@ -210,4 +182,12 @@ func (l *nameLock) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop()
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }

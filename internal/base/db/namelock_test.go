@@ -35,10 +35,10 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	two := named(t, url, "n1")
 	_, err := two.Join(t.Context())
 	if !errors.Is(err, db.ErrNameTaken) || !strings.Contains(err.Error(), `"n1" belongs to`) || !strings.Contains(err.Error(), " process ") {
-		t.Fatalf("the second one was told %v", err)
+		t.Fatalf("the second one got %v", err)
 	}
 	if err := one.Beat(t.Context()); err != nil {
-		t.Errorf("the first one was told %v", err)
+		t.Errorf("the first one got %v", err)
 	}
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
 }
 
 // A machine that lost its power leaves a session that PostgreSQL takes for a living
-// one, and nobody beats for it.
+// one, without beats.
 func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
@@ -94,10 +94,10 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 	}
 	// A third one finds the second, although that one has no lock yet.
 	if _, err := named(t, url, "n1").Join(t.Context()); !errors.Is(err, db.ErrNameTaken) {
-		t.Errorf("a third one was told %v", err)
+		t.Errorf("a third one got %v", err)
 	}
 	if err := one.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
-		t.Errorf("the one that was away was told %v", err)
+		t.Errorf("the one that was away got %v", err)
 	}
 	db.LoseName(one)
 	wait(t, "the second one has the lock", func() bool { return db.HasName(two) })
@@ -114,7 +114,7 @@ func TestALostLockIsTakenAgain(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := named(t, url, "n1").Join(t.Context()); !errors.Is(err, db.ErrNameTaken) {
-		t.Errorf("a second one was told %v", err)
+		t.Errorf("a second one got %v", err)
 	}
 }
 
@@ -123,9 +123,9 @@ func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	one, two := dbtest.Open(t, db.Options{URL: url, Node: "n1"}), named(t, url, "n1")
 	db.StealName(t, one, two)
-	wait(t, "it says so", func() bool { return errors.Is(one.Beat(t.Context()), db.ErrNameTaken) })
+	wait(t, "it is reported", func() bool { return errors.Is(one.Beat(t.Context()), db.ErrNameTaken) })
 	if err := two.Beat(t.Context()); err != nil {
-		t.Errorf("the other was told %v", err)
+		t.Errorf("the other got %v", err)
 	}
 }
 
@@ -157,15 +157,11 @@ func TestOnlyWhatIsPublishedDiffers(t *testing.T) {
 		run("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (9, 'old', 9, 1, ?)", d.Now())
 		want := func(when string, reach bool, parts ...string) {
 			t.Helper()
-			living, err := d.Living(t.Context())
+			nodes, err := d.Nodes(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			var all []db.Fingerprint
-			for _, l := range living {
-				all = append(all, l.Fingerprint)
-			}
-			if got := db.Differ(all); strings.Join(got, " ") != strings.Join(parts, " ") {
+			if got := db.Differ(nodes); strings.Join(got, " ") != strings.Join(parts, " ") {
 				t.Errorf("%s: %v differ, want %v", when, got, parts)
 			}
 			if others, err := d.OthersReach(t.Context()); err != nil || others != reach {

@@ -13,15 +13,15 @@ import (
 )
 
 // Ids are 63-bit numbers that grow with time (the Snowflake layout): 41 bits of
-// milliseconds, 10 bits of a slot that the database gives to one process at a
-// time, 12 bits of sequence. They are made in Go, so that a whole batch of rows
-// that point at each other is written in one go.
+// milliseconds, 10 bits of a slot that the database assigns to one process at a time,
+// 12 bits of sequence. They are made in Go, so that a batch of rows that reference each
+// other is written at once.
 const (
 	idEpochMilli = 1_704_067_200_000 // 2024-01-01T00:00:00Z
 	slotBits     = 10
 	seqBits      = 12
 	maxSlot      = 1<<slotBits - 1
-	// slotIdle is how long a slot stays taken after its process was last seen.
+	// slotIdle is how long a slot stays assigned after the last beat of its process.
 	slotIdle = time.Hour
 )
 
@@ -38,13 +38,13 @@ type node struct {
 	boot    int64
 	sends   bool
 	senders atomic.Int64 // as of the last beat
-	lock    *nameLock    // nil where the data folder's lock keeps the name
+	lock    *nameLock    // nil on SQLite, where the data folder's lock protects the name
 	// settings is the version of the settings that this process uses.
 	settings atomic.Int64
 }
 
-// NewID returns a fresh id. It panics before Join: an id without a slot could
-// collide with another process's.
+// NewID returns a new id. It panics before Join: without a slot the id could collide
+// with another process's.
 func (d *DB) NewID() int64 {
 	slot := d.ids.slot.Load()
 	if slot < 0 {
@@ -57,15 +57,15 @@ func (d *DB) NewID() int64 {
 	case ms > d.ids.ms:
 		d.ids.ms, d.ids.seq = ms, 0
 	case d.ids.seq < 1<<seqBits-1:
-		d.ids.seq++ // same millisecond, or the clock was set back: time stands still
+		d.ids.seq++ // same millisecond, or the clock was set back
 	default:
-		d.ids.ms, d.ids.seq = d.ids.ms+1, 0 // 4,096 used up: borrow the next one
+		d.ids.ms, d.ids.seq = d.ids.ms+1, 0 // 4,096 used up: take the next millisecond
 	}
 	return d.ids.ms<<(slotBits+seqBits) | slot<<seqBits | d.ids.seq
 }
 
-// IDAt is the smallest id that can have been made at the moment (Unix µs): rows
-// older than that have smaller ids. Retention and time filters use it.
+// IDAt is the smallest id that can have been made at a moment (Unix µs): older rows
+// have smaller ids. Retention and time filters use it.
 func IDAt(us int64) int64 {
 	ms := us/1000 - idEpochMilli
 	if ms < 0 {
@@ -77,16 +77,16 @@ func IDAt(us int64) int64 {
 // IDTime is the moment at which an id was made, in Unix µs, to the millisecond.
 func IDTime(id int64) int64 { return (id>>(slotBits+seqBits) + idEpochMilli) * 1000 }
 
-// Boot names this run of this process: the owner of its leases.
+// Boot identifies this run of the process: it is the owner of its leases.
 func (d *DB) Boot() int64 { return d.node.boot }
 
-// NodeName is the lasting name that was given to Open.
+// NodeName is the permanent name that was given to Open.
 func (d *DB) NodeName() string { return d.node.name }
 
-// Join takes the node's name, where it has one, and a slot for ids. It returns the
-// boots of the name's earlier runs: they are dead (one process per name), and what
-// they had leased may be handed back at once. Their rows are deleted by Forget. Where
-// another process runs under the name, that is ErrNameTaken.
+// Join registers the process: it takes the node's name, if it has one, and a slot for
+// ids. It returns the boots of the name's earlier runs: they have ended (one process per
+// name), and their leases may be released at once. Forget deletes their rows. Errors:
+// ErrNameTaken where another process runs under the name.
 func (d *DB) Join(ctx context.Context) (earlier []int64, err error) {
 	if d.node.lock != nil && d.node.name != "" && d.node.lock.stop == nil {
 		if err := d.node.lock.take(ctx); err != nil {
@@ -113,7 +113,7 @@ func (d *DB) Join(ctx context.Context) (earlier []int64, err error) {
 	return nil, errors.New("take a node slot: too many processes start at once, try again")
 }
 
-// process says where this process runs.
+// process describes where this process runs.
 func process() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -122,20 +122,17 @@ func process() string {
 	return fmt.Sprintf("%s process %d", host, os.Getpid())
 }
 
-// freeSlot finds the lowest slot that is free or long unseen.
+// freeSlot finds the lowest slot that is free or idle.
 func (d *DB) freeSlot(ctx context.Context) (int64, error) {
 	if _, err := d.NewRaw("DELETE FROM nodes WHERE seen_at < ?", d.Now()-slotIdle.Microseconds()).Exec(ctx); err != nil {
-		return 0, fmt.Errorf("clear unseen nodes: %w", err)
+		return 0, fmt.Errorf("delete idle nodes: %w", err)
 	}
 	var taken []int64
 	if err := d.NewRaw("SELECT slot FROM nodes ORDER BY slot").Scan(ctx, &taken); err != nil {
 		return 0, fmt.Errorf("read node slots: %w", err)
 	}
 	free := int64(0)
-	for _, s := range taken {
-		if s != free {
-			break
-		}
+	for free < int64(len(taken)) && taken[free] == free {
 		free++
 	}
 	if free > maxSlot {
@@ -155,7 +152,7 @@ func (d *DB) earlierBoots(ctx context.Context) (boots []int64, err error) {
 	return boots, nil
 }
 
-// Forget deletes the rows of earlier boots once their leases are handed back.
+// Forget deletes the rows of earlier boots once their leases are released.
 func (d *DB) Forget(ctx context.Context, boots []int64) error {
 	if len(boots) == 0 {
 		return nil
@@ -164,14 +161,13 @@ func (d *DB) Forget(ctx context.Context, boots []int64) error {
 	return err
 }
 
-// ErrEvicted says that another process took this one's place: its slot, because it
-// was not seen for an hour (a stopped machine, say), or its name, because it was not
-// seen for NodeGone. It must end: its ids may collide, and its leases are handed back.
+// ErrEvicted means that another process took this one's slot, after an hour without a
+// beat (a suspended machine, for example), or its name, after NodeGone. The process must end: its
+// ids may collide, and its leases are released.
 var ErrEvicted = errors.New("this process was not seen for a while and lost its place to another: restart it")
 
-// Beat measures the clock again, says that this process lives and counts those
-// that send. Call it every 10 seconds. After ErrEvicted and ErrNameTaken the process
-// must end.
+// Beat measures the clock again, records that this process runs and counts those that
+// send. Call it every 10 seconds. After ErrEvicted and ErrNameTaken the process must end.
 func (d *DB) Beat(ctx context.Context) error {
 	if err := d.node.lock.err(); err != nil {
 		return err
@@ -196,28 +192,31 @@ func (d *DB) Beat(ctx context.Context) error {
 	return nil
 }
 
-// Uses makes known which version of the settings this process uses now. What cannot be
-// written goes with the next beat.
+// Uses records which version of the settings this process uses now. If that fails, the
+// next beat records it.
 func (d *DB) Uses(ctx context.Context, version int64) error {
 	if d.node.settings.Swap(version) == version {
 		return nil
 	}
 	_, err := d.NewRaw("UPDATE nodes SET config_version = ? WHERE slot = ? AND boot = ?", version, d.ids.slot.Load(), d.node.boot).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("tell which settings are in use: %w", err)
+		return fmt.Errorf("record which settings are in use: %w", err)
 	}
 	return nil
 }
 
-// Node is a server of the installation.
+// Node is a running server of the installation.
 type Node struct {
 	Name          string
-	ConfigVersion int64
+	ConfigVersion int64 // of the settings that it uses
+	Fingerprint
 }
 
-// Nodes are the servers that live, by name. Commands beside them have none.
+// Nodes are the running servers, this one among them, by name. Commands beside them have
+// no name.
 func (d *DB) Nodes(ctx context.Context) (all []Node, err error) {
-	err = d.Read.NewRaw("SELECT name, config_version FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name", d.Now()-NodeGone.Microseconds()).Scan(ctx, &all)
+	err = d.Read.NewRaw("SELECT name, config_version, key_ids, ranges, build FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name, slot",
+		d.Now()-NodeGone.Microseconds()).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}
@@ -227,11 +226,11 @@ func (d *DB) Nodes(ctx context.Context) (all []Node, err error) {
 // NodeGone is how long after its last beat a process counts as gone: three beats.
 const NodeGone = 30 * time.Second
 
-// Senders is how many processes of the installation live and send notifications,
-// as of the last beat; 1 at least.
+// Senders is how many processes of the installation run and send notifications, as of
+// the last beat; at least 1.
 func (d *DB) Senders() int { return int(max(d.node.senders.Load(), 1)) }
 
-// Alone says that no other process of the installation lives, as of now.
+// Alone reports whether no other process of the installation runs now.
 func (d *DB) Alone(ctx context.Context) (bool, error) {
 	var others bool
 	err := d.Read.NewRaw("SELECT EXISTS (SELECT 1 FROM nodes WHERE boot <> ? AND seen_at > ?)", d.node.boot, d.Now()-NodeGone.Microseconds()).Scan(ctx, &others)
@@ -242,7 +241,7 @@ func (d *DB) Alone(ctx context.Context) (bool, error) {
 }
 
 func (d *DB) leave(ctx context.Context) error {
-	defer d.node.lock.close() // last: who waits for the name finds no row of ours
+	defer d.node.lock.close() // last: a process that waits for the name must not find our row
 	if d.ids.slot.Load() < 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestWhatWaitsForTheEndHearsHowItEnded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		var heard []error
+		var received []error
 		tx := func(f func() error) (err error) {
 			defer func() {
 				if recover() != nil {
@@ -19,19 +19,19 @@ func TestWhatWaitsForTheEndHearsHowItEnded(t *testing.T) {
 				}
 			}()
 			return d.Tx(t.Context(), func(_ context.Context, tx db.Tx) error {
-				tx.OnEnd(func(err error) { heard = append(heard, err) })
+				tx.OnEnd(func(err error) { received = append(received, err) })
 				return f()
 			})
 		}
 		no := errors.New("no")
-		if err := tx(func() error { return nil }); err != nil || len(heard) != 1 || heard[0] != nil {
-			t.Errorf("committed (%v): heard %v", err, heard)
+		if err := tx(func() error { return nil }); err != nil || len(received) != 1 || received[0] != nil {
+			t.Errorf("committed (%v): received %v", err, received)
 		}
-		if err := tx(func() error { return no }); !errors.Is(err, no) || len(heard) != 2 || !errors.Is(heard[1], no) {
-			t.Errorf("rolled back (%v): heard %v", err, heard)
+		if err := tx(func() error { return no }); !errors.Is(err, no) || len(received) != 2 || !errors.Is(received[1], no) {
+			t.Errorf("rolled back (%v): received %v", err, received)
 		}
-		if err := tx(func() error { panic("no") }); err == nil || len(heard) != 3 || heard[2] == nil {
-			t.Errorf("panicked (%v): heard %v", err, heard)
+		if err := tx(func() error { panic("no") }); err == nil || len(received) != 3 || received[2] == nil {
+			t.Errorf("panicked (%v): received %v", err, received)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,34 +16,34 @@ import (
 	"github.com/uptrace/bun/dialect/pgdialect"
 )
 
-// sessionSettings are what each connection sets for itself, unless the URL does. What is
-// set for the server, the database or the user was meant for others.
+// sessionSettings are set on each connection, unless the URL sets them. Settings of the
+// server, the database or the user were meant for other programs.
 var sessionSettings = map[string]string{
-	"idle_in_transaction_session_timeout": "15000", // a stuck node must not hold rows
+	"idle_in_transaction_session_timeout": "15000", // a stuck node must not lock rows
 	"lock_timeout":                        "500",
 	"statement_timeout":                   "30000",
 	"default_transaction_isolation":       "read committed",
 	"standard_conforming_strings":         "on",
-	// Every statement here finds a few rows by an index, in tables that grow by
-	// thousands of rows a second. Between two runs of ANALYZE the planner cannot
-	// know that, and scans or hashes a whole table for a batch of 64.
+	// Every statement here finds a few rows by an index, in tables that grow by thousands
+	// of rows a second. Between two runs of ANALYZE the planner has old figures, and would
+	// scan or hash a whole table for a batch of 64.
 	"enable_seqscan":   "off",
 	"enable_hashjoin":  "off",
 	"enable_mergejoin": "off",
 	"jit":              "off", // costs of "off" scans would start the compiler
-	// There is one way to find rows by a list of keys, however long it is: to plan
-	// it again for each list took a tenth of PostgreSQL's time.
+	// There is one plan to find rows by a list of keys, however long it is: planning it
+	// again for each list took a tenth of PostgreSQL's time.
 	"plan_cache_mode": "force_generic_plan",
 }
 
-// startSettings are named as a connection is made: a pooler of sessions takes these and
+// startSettings are sent when a connection is made: a pooler of sessions accepts these and
 // refuses all others.
 var startSettings = map[string]string{"application_name": "backstop", "timezone": "UTC", "client_encoding": "UTF8"}
 
-// openPostgres uses pgx behind database/sql. bun writes literals into the text,
-// so each statement is new to the server: the simple protocol saves the round
-// trip that would prepare it. The statements of the hot path do not come by bun and
-// stay prepared (Writes, Prepared).
+// openPostgres uses pgx behind database/sql. bun writes literals into the text, so each
+// statement is new to the server: the simple protocol saves the round trip that would
+// prepare it. The statements of the hot path bypass bun and stay prepared (Writes,
+// Prepared).
 func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	cfg, err := pgx.ParseConfig(o.URL)
 	if err != nil {
@@ -62,25 +61,26 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	}
 	own := maps.Clone(sessionSettings)
 	maps.DeleteFunc(own, func(name, _ string) bool { _, set := cfg.RuntimeParams[name]; return set })
-	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(setting(own, syncCommits)))
-	pool.SetMaxOpenConns(o.Pool)
-	pool.SetMaxIdleConns(o.Pool)
-	relaxed := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(setting(own, "'off'")))
-	relaxed.SetMaxOpenConns(4)
-	relaxed.SetMaxIdleConns(4)
-	d := &DB{DB: bun.NewDB(pool, pgdialect.New()), dialect: postgres, pools: []*sql.DB{pool, relaxed}}
+	d := &DB{postgres: true}
+	open := func(size int, synchronousCommit string) *bun.DB {
+		pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(setting(own, synchronousCommit)))
+		pool.SetMaxOpenConns(size)
+		pool.SetMaxIdleConns(size)
+		d.pools = append(d.pools, pool)
+		return bun.NewDB(pool, pgdialect.New())
+	}
+	d.DB, d.asyncCommit = open(o.Pool, syncCommits), open(4, "'off'")
 	d.Read = d.DB
-	d.asyncCommit = bun.NewDB(relaxed, pgdialect.New())
 	d.node.lock = &nameLock{db: d, config: cfg.Copy()}
 	return d, nil
 }
 
-// syncCommits is a synchronous_commit that waits for PostgreSQL's disk where the server,
-// the database or the user would not: what is answered as taken must outlive a crash. Who
-// waits for more than that, such as a standby, goes on doing so.
+// syncCommits is a synchronous_commit that waits at least for PostgreSQL's disk, whatever
+// the server, the database or the user sets: an acknowledged callback must survive a
+// crash. A setting that waits for more, such as a standby, stays.
 const syncCommits = "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END"
 
-// setting sets all in one round trip.
+// setting returns a hook that applies all settings in one round trip.
 func setting(own map[string]string, synchronousCommit string) func(context.Context, *pgx.Conn) error {
 	calls := []string{"set_config('synchronous_commit', " + synchronousCommit + ", false)"}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
@@ -93,19 +93,19 @@ func setting(own map[string]string, synchronousCommit string) func(context.Conte
 	}
 }
 
-var errPooler = errors.New("a pooler stands before PostgreSQL that lends its connections by the transaction or the statement, where locks and settings of a session get lost: " +
-	"set pool_mode = session for this database, or connect to PostgreSQL itself")
+var errPooler = errors.New("a pooler in front of PostgreSQL assigns its connections by transaction or statement, and a session's locks and settings get lost: " +
+	"set pool_mode = session for this database, or connect to PostgreSQL directly")
 
 const (
-	// serverTime bounds the questions to a server that was reached.
+	// serverTime bounds the checks of a server that was reached.
 	serverTime = 10 * time.Second
-	// poolerRounds is how often a connection is asked for: a pooler that lends them in
-	// turns may hit on the same one by chance.
+	// poolerRounds is how often the backends are compared: a pooler that assigns them in
+	// turns may choose the same one by chance.
 	poolerRounds = 3
 )
 
-// checkServer refuses a server that cannot be used as it is. Its connections set nothing:
-// behind a pooler, others would get them next.
+// checkServer refuses a server that cannot be used as it is configured. It changes no
+// setting of its connections: behind a pooler, other clients would get them next.
 func checkServer(ctx context.Context, cfg *pgconn.Config) error {
 	a, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -119,7 +119,7 @@ func checkServer(ctx context.Context, cfg *pgconn.Config) error {
 	defer b.Close(ctx)
 	ctx, cancel := context.WithTimeout(ctx, serverTime)
 	defer cancel()
-	encoding, err := ask(ctx, a, "SHOW server_encoding")
+	encoding, err := queryText(ctx, a, "SHOW server_encoding")
 	if err != nil {
 		return err
 	}
@@ -129,27 +129,26 @@ func checkServer(ctx context.Context, cfg *pgconn.Config) error {
 	return checkSessions(ctx, a, b)
 }
 
-// checkSessions finds a pooler. Two connections to PostgreSQL have a backend each, for as
-// long as they last; a pooler gives b, while it is in a transaction, the one that a has
-// just had, or gives a another one. One that lends its two in turns would hit on the same
-// ones in each round, if a asked as often as b.
+// checkSessions detects a pooler. Two connections to PostgreSQL have a backend each, for
+// as long as they last; a pooler gives b, while it is in a transaction, the one that a has
+// just had, or gives a another one. If a and b queried equally often, one that assigns two
+// in turns would repeat the same assignment in each round.
 func checkSessions(ctx context.Context, a, b *pgconn.PgConn) error {
 	const backend = "SELECT pg_backend_pid()"
-	ofA, err := ask(ctx, a, backend)
+	ofA, err := queryText(ctx, a, backend)
 	if err != nil {
 		return err
 	}
 	ofB := ""
 	for range poolerRounds {
-		_, err := ask(ctx, b, "BEGIN")
-		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "08P01" {
-			return errPooler // of statements; to PostgreSQL itself a BEGIN breaks no protocol
+		_, err := queryText(ctx, b, "BEGIN")
+		if pg, _ := codes(err); pg == "08P01" {
+			return errPooler // of statements; on a direct connection BEGIN violates no protocol
 		}
 		if err != nil {
 			return err
 		}
-		nowB, err := ask(ctx, b, backend)
+		nowB, err := queryText(ctx, b, backend)
 		if err != nil {
 			return err
 		}
@@ -157,23 +156,23 @@ func checkSessions(ctx context.Context, a, b *pgconn.PgConn) error {
 			return errPooler
 		}
 		ofB = nowB
-		nowA, err := ask(ctx, a, backend)
+		nowA, err := queryText(ctx, a, backend)
 		if err != nil {
 			return err
 		}
 		if nowA != ofA {
 			return errPooler
 		}
-		if _, err := ask(ctx, b, "ROLLBACK"); err != nil {
+		if _, err := queryText(ctx, b, "ROLLBACK"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask returns the first value of an answer, or "".
-func ask(ctx context.Context, c *pgconn.PgConn, text string) (string, error) {
-	results, err := c.Exec(ctx, text).ReadAll()
+// queryText returns the first value of a result, or "".
+func queryText(ctx context.Context, c *pgconn.PgConn, query string) (string, error) {
+	results, err := c.Exec(ctx, query).ReadAll()
 	if err != nil || len(results) == 0 || len(results[0].Rows) == 0 {
 		return "", err
 	}

@@ -10,24 +10,20 @@ import (
 	"backstop/internal/base/db/bulk"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/uptrace/bun"
 )
 
-// Prepared asks a question of the hot path, whose text is the same for any values
-// (bulk.Bind) and stays prepared. It goes behind bun, which would write the values into
-// the text.
+// Prepared runs a query of the hot path, whose text is the same for any values
+// (bulk.Bind) and stays prepared. It bypasses bun, which would write the values into the
+// text.
 func (d *DB) Prepared(ctx context.Context, dest any, text string, args ...any) error {
-	return autocommit{d.DB, d}.Prepared(ctx, dest, text, args...)
+	return d.prepared(ctx, d.DB, nil, dest, text, args)
 }
 
-// preparer is where a prepared question is asked.
-type preparer struct {
-	pool *sql.DB
-	tx   *sql.Tx // nil outside of a transaction
-}
-
-func (d *DB) prepared(ctx context.Context, on preparer, dest any, text string, args []any) error {
+// prepared runs a query in tx, or on the pool where tx is nil.
+func (d *DB) prepared(ctx context.Context, pool *bun.DB, tx *sql.Tx, dest any, text string, args []any) error {
 	text, values := bulk.Bind(d.DB, text, args)
-	rows, err := d.query(ctx, on, text, values)
+	rows, err := d.query(ctx, pool, tx, text, values)
 	if err != nil {
 		return err
 	}
@@ -35,25 +31,25 @@ func (d *DB) prepared(ctx context.Context, on preparer, dest any, text string, a
 	return d.ScanRows(ctx, rows, dest)
 }
 
-func (d *DB) query(ctx context.Context, on preparer, text string, values []any) (*sql.Rows, error) {
-	if d.IsPostgres() {
+func (d *DB) query(ctx context.Context, pool *bun.DB, tx *sql.Tx, text string, values []any) (*sql.Rows, error) {
+	if d.postgres {
 		values = append([]any{pgx.QueryExecModeCacheStatement}, values...)
 	}
-	s := d.statement(on.pool, text)
+	s := d.statement(pool.DB, text)
 	switch {
-	case on.tx != nil && s != nil:
-		return on.tx.StmtContext(ctx, s).QueryContext(ctx, values...)
-	case on.tx != nil:
-		return on.tx.QueryContext(ctx, text, values...)
+	case tx != nil && s != nil:
+		return tx.StmtContext(ctx, s).QueryContext(ctx, values...)
+	case tx != nil:
+		return tx.QueryContext(ctx, text, values...)
 	case s != nil:
 		return s.QueryContext(ctx, values...)
 	default:
-		return on.pool.QueryContext(ctx, text, values...)
+		return pool.DB.QueryContext(ctx, text, values...)
 	}
 }
 
-// Columns are those of a model, for the text of a question. A prepared one must name
-// them: "*" would fail when a newer program adds one.
+// Columns are those of a model, for the text of a query. A prepared one must name them:
+// "*" would fail when a newer program adds one.
 func (d *DB) Columns(model any) string {
 	var names []string
 	for _, f := range d.Table(reflect.TypeOf(model).Elem()).Fields {
@@ -62,9 +58,9 @@ func (d *DB) Columns(model any) string {
 	return strings.Join(names, ", ")
 }
 
-// statements are those that SQLite has prepared; pgx keeps its own. An engine inside
-// of the process has no round trips to spare, but to read a text costs it more than
-// to carry it out.
+// statements are those that SQLite has prepared; pgx keeps its own. An engine inside the
+// process has no round trips to save, but parsing a statement costs it more than running
+// it.
 type statements struct {
 	mu   sync.Mutex
 	list map[statementKey]*sql.Stmt // nil while it is being prepared
@@ -75,8 +71,8 @@ type statementKey struct {
 	text string
 }
 
-// Statements are the texts that SQLite keeps prepared: the hot path, for those who
-// want to see how it is planned.
+// Statements are the texts that SQLite keeps prepared: the hot path, for tests of its
+// query plans.
 func (d *DB) Statements() []string {
 	d.statements.mu.Lock()
 	defer d.statements.mu.Unlock()
@@ -87,17 +83,17 @@ func (d *DB) Statements() []string {
 	return texts
 }
 
-// statement is the prepared text, nil where there is none yet. It is prepared
-// beside: the connection that would do it is the one that asks.
+// statement is the prepared text, nil where there is none yet. It is prepared in the
+// background: the only connection that writes is the one of the caller.
 func (d *DB) statement(pool *sql.DB, text string) *sql.Stmt {
-	if d.IsPostgres() {
+	if d.postgres {
 		return nil
 	}
 	key := statementKey{pool, text}
 	d.statements.mu.Lock()
 	defer d.statements.mu.Unlock()
-	s, asked := d.statements.list[key]
-	if !asked {
+	s, known := d.statements.list[key]
+	if !known {
 		d.statements.list[key] = nil
 		go d.prepare(key)
 	}
@@ -111,13 +107,13 @@ func (d *DB) prepare(key statementKey) {
 	d.statements.mu.Lock()
 	defer d.statements.mu.Unlock()
 	if err != nil {
-		delete(d.statements.list, key) // the next one asks again
+		delete(d.statements.list, key) // the next call tries again
 		return
 	}
 	d.statements.list[key] = s
 }
 
-// execPrepared carries out a text that stays prepared.
+// execPrepared runs a statement that stays prepared.
 func (tx Tx) execPrepared(ctx context.Context, text string, values ...any) (sql.Result, error) {
 	if s := tx.db.statement(tx.db.DB.DB, text); s != nil {
 		return tx.Tx.Tx.StmtContext(ctx, s).ExecContext(ctx, values...)

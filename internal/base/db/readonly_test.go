@@ -32,13 +32,13 @@ func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
 		}
 		defer d.Close()
 		if err := d.Writable(t.Context()); err == nil {
-			t.Error("it says that it takes writes")
+			t.Error("it takes writes")
 		}
 		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsUnavailable(err) {
 			t.Errorf("a write ends with %v", err)
 		}
 		if _, err := d.Migrate(t.Context(), migrations.Files); err == nil || !strings.Contains(err.Error(), "must name the primary") {
-			t.Errorf("the start ends with %v, which does not say what to mend", err)
+			t.Errorf("the start ends with %v, which does not contain what to fix", err)
 		}
 	})
 	t.Run("sqlite", func(t *testing.T) {

@@ -92,12 +92,12 @@ func TestReadsFailWithTheirFirstError(t *testing.T) {
 func TestReadsAreOneRoundTrip(t *testing.T) {
 	address, trips := countingProxy(t, dbtest.PostgresURL(t))
 	d := dbtest.Open(t, db.Options{URL: address})
-	least := func(ask func(context.Context, db.Tx) error) int64 {
+	least := func(run func(context.Context, db.Tx) error) int64 {
 		fewest := int64(1000)
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			for range 10 { // the first one prepares; the database's clock is read beside
 				before := trips.Load()
-				if err := ask(ctx, tx); err != nil {
+				if err := run(ctx, tx); err != nil {
 					return err
 				}
 				fewest = min(fewest, trips.Load()-before)
@@ -130,7 +130,7 @@ func TestReadsAreOneRoundTrip(t *testing.T) {
 	}
 }
 
-// countingProxy stands before a PostgreSQL server and counts how often a client sends
+// countingProxy is in front of a PostgreSQL server and counts how often a client sends
 // something after an answer.
 func countingProxy(t *testing.T, server string) (address string, trips *atomic.Int64) {
 	t.Helper()

@@ -49,7 +49,7 @@ func TestADatabaseInAnotherEncodingIsRefusedByItsName(t *testing.T) {
 }
 
 // Behind a pooler that lends its connections by the transaction, locks and prepared
-// statements would be somebody else's.
+// statements would be those of other clients.
 func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 	address := asRole(t, dbtest.PostgresURL(t))
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 					t.Fatal("it is not found")
 				}
 				if text := err.Error(); !strings.Contains(text, "pool_mode = session") || strings.Contains(text, "\n") || strings.Contains(text, "127.0.0.1") {
-					t.Errorf("it says %q", text)
+					t.Errorf("it is %q", text)
 				}
 				if took := time.Since(begin); took > 5*time.Second {
 					t.Errorf("it took %s", took)
@@ -113,7 +113,7 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 	}
 }
 
-// warm has two clients ask at once, so that the pooler has two connections to lend.
+// warm has two clients query at once, so that the pooler has two connections to lend.
 func warm(t *testing.T, address string) {
 	t.Helper()
 	pool, err := sql.Open("pgx", address)
@@ -184,13 +184,13 @@ func bouncer(t *testing.T, address, mode, settings string) string {
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder
+	var output strings.Builder
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		program = "/usr/sbin/pgbouncer" // where Debian keeps it, and few have it in their PATH
 	}
 	cmd := exec.Command(program, config)
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if os.Getuid() == 0 { // it refuses to run as root
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
@@ -214,7 +214,7 @@ func bouncer(t *testing.T, address, mode, settings string) string {
 	u.RawQuery = q.Encode()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("pgbouncer says:\n%s", said.String())
+			t.Logf("pgbouncer prints:\n%s", output.String())
 		}
 	})
 	return u.String()

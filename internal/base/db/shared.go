@@ -8,42 +8,39 @@ import (
 	"sync"
 )
 
-// shared lets transactions of group commit share one commit on SQLite, whose only
-// writer would otherwise wait for the disk once for each kind of batch: what waits
-// while a commit is under way becomes one transaction.
+// shared merges transactions of group commit on SQLite, whose only writer would otherwise
+// wait for the disk once for each kind of batch: all that wait during a commit become one
+// transaction.
 type shared struct {
 	mu      sync.Mutex
 	waiting []*part
 	led     bool
 }
 
-// part is what one caller does in a shared transaction.
+// part is the share of one caller in a shared transaction.
 type part struct {
-	patience context.Context // of the caller
-	ctx      context.Context // that fn is given
-	ends     ends
-	fn       func(context.Context, Tx) error
-	err      error
-	done     chan struct{} // closed when it is committed or has failed
-	lead     chan struct{} // receives when its caller is to run all that waits
+	ctx  context.Context // of the caller
+	ends ends
+	fn   func(context.Context, Tx) error
+	err  error
+	done chan struct{} // closed when it is committed or has failed
+	lead chan struct{} // receives when its caller has to run all waiting parts
 }
 
 // SharedTx is Tx for short transactions. On SQLite it may be committed together with
-// others; one that fails takes nothing back but its own. fn may run twice, the first
-// time in a transaction that is rolled back.
+// others; one that fails rolls back only its own writes. fn may run twice, the first time
+// in a transaction that is rolled back.
 func (d *DB) SharedTx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	if d.IsPostgres() {
 		return d.Tx(ctx, fn)
 	}
-	// A statement that is cut off takes the whole transaction with it on SQLite, so
-	// that none is: they are short, and wait for nobody.
-	p := &part{patience: ctx, ctx: context.WithoutCancel(ctx), fn: fn, done: make(chan struct{}), lead: make(chan struct{}, 1)}
+	p := &part{ctx: ctx, fn: fn, done: make(chan struct{}), lead: make(chan struct{}, 1)}
 	d.shared.join(p, d.runParts)
 	p.ends.run(p.err)
 	return p.err
 }
 
-// join returns when the part is over. One caller at a time runs what waits.
+// join returns when the part is over. One caller at a time runs all waiting parts.
 func (s *shared) join(p *part, run func([]*part)) {
 	s.mu.Lock()
 	s.waiting = append(s.waiting, p)
@@ -73,8 +70,8 @@ func (s *shared) join(p *part, run func([]*part)) {
 	}
 }
 
-// AsyncCommitTx is SharedTx for what costs no more than a repeat where a crash undoes
-// it: on PostgreSQL it does not wait for the disk, and commits each statement by itself.
+// AsyncCommitTx is SharedTx for writes whose loss in a crash costs only a repeat: on
+// PostgreSQL it does not wait for the disk, and commits each statement by itself.
 func (d *DB) AsyncCommitTx(ctx context.Context, fn func(context.Context, Session) error) error {
 	if d.IsPostgres() {
 		err := fn(ctx, autocommit{d.asyncCommit, d})
@@ -84,11 +81,11 @@ func (d *DB) AsyncCommitTx(ctx context.Context, fn func(context.Context, Session
 	return d.SharedTx(ctx, func(ctx context.Context, tx Tx) error { return fn(ctx, tx) })
 }
 
-// runParts runs parts as one transaction, and leaves in each what became of it. A
-// savepoint for each part would cost a sixth of the writer's time, since the engine
-// copies every page that a part is the first to change. So there is none: where one
-// fails, each begins again in a transaction of its own. (A savepoint would not always
-// hold either: a full disk takes the whole transaction back.)
+// runParts runs parts as one transaction and sets the error of each. A savepoint for each
+// part would cost a sixth of the writer's time, since the engine copies every page that a
+// part is the first to change. So there is none: where one fails, each runs again in a
+// transaction of its own. (A savepoint would not always help either: a full disk rolls
+// back the whole transaction.)
 func (d *DB) runParts(parts []*part) {
 	if !d.runTogether(parts) || len(parts) == 1 {
 		return
@@ -100,10 +97,10 @@ func (d *DB) runParts(parts []*part) {
 	}
 }
 
-// runTogether runs parts in one transaction up to the first that fails, and says
+// runTogether runs parts in one transaction up to the first that fails, and reports
 // whether one did.
 func (d *DB) runTogether(parts []*part) (failed bool) {
-	// No caller's patience ends the transaction of the others.
+	// No caller's context may end the transaction of the others.
 	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
 	defer cancel()
 	err := d.inTx(ctx, func(_ context.Context, tx Tx) error {
@@ -124,19 +121,21 @@ func (d *DB) runTogether(parts []*part) (failed bool) {
 	return failed
 }
 
-// errAgain is how a part's first run ended where another part failed.
-var errAgain = errors.New("another part of the transaction failed: all begin again")
+// errAgain is the result of a part's first run where another part failed.
+var errAgain = errors.New("another part of the transaction failed: all run again")
 
-// try runs the part where a panic of its own is its own failure.
+// try runs the part and turns its panic into its error.
 func (p *part) try(tx Tx) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
 			err = fmt.Errorf("panicked: %v\n%s", what, debug.Stack())
 		}
 	}()
-	if err := p.patience.Err(); err != nil {
+	if err := p.ctx.Err(); err != nil {
 		return err
 	}
 	tx.ends = &p.ends
-	return p.fn(p.ctx, tx)
+	// A statement that is cancelled rolls back the whole transaction on SQLite, so none is.
+	// They are short.
+	return p.fn(context.WithoutCancel(p.ctx), tx)
 }

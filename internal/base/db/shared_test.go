@@ -23,7 +23,7 @@ func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
 		no := errors.New("no")
 		var wg sync.WaitGroup
 		var mu sync.Mutex
-		heard := map[int]error{}
+		received := map[int]error{}
 		const n = 300
 		for i := range n {
 			wg.Go(func() {
@@ -31,7 +31,7 @@ func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
 					tx.OnEnd(func(err error) {
 						mu.Lock()
 						defer mu.Unlock()
-						heard[i] = err
+						received[i] = err
 					})
 					if _, err := tx.NewRaw("INSERT INTO parts (id) VALUES (?)", i).Exec(ctx); err != nil {
 						return err
@@ -64,8 +64,8 @@ func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
 			}
 		}
 		for i := range n {
-			if (heard[i] == nil) != (i%3 == 0) {
-				t.Errorf("part %d heard %v at its end", i, heard[i])
+			if (received[i] == nil) != (i%3 == 0) {
+				t.Errorf("part %d received %v at its end", i, received[i])
 			}
 		}
 	})
@@ -205,7 +205,7 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 	})
 	<-running
 	var mu sync.Mutex
-	ran, heard := map[int]int{}, map[int][]error{}
+	ran, received := map[int]int{}, map[int][]error{}
 	no := errors.New("no")
 	part := func(i int, end error) func() {
 		return func() {
@@ -216,7 +216,7 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 				tx.OnEnd(func(err error) {
 					mu.Lock()
 					defer mu.Unlock()
-					heard[i] = append(heard[i], err)
+					received[i] = append(received[i], err)
 				})
 				if _, err := tx.NewRaw("INSERT INTO parts (id) VALUES (?)", i).Exec(ctx); err != nil {
 					return err
@@ -241,12 +241,12 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 		t.Errorf("kept %v, %v", kept, err)
 	}
 	for i, want := range []int{2, 2, 1} { // the third had not run when the second failed
-		if ran[i] != want || len(heard[i]) != want {
-			t.Fatalf("part %d ran %d times and heard %v; want %d runs", i, ran[i], heard[i], want)
+		if ran[i] != want || len(received[i]) != want {
+			t.Fatalf("part %d ran %d times and received %v; want %d runs", i, ran[i], received[i], want)
 		}
-		for n, err := range heard[i] {
+		for n, err := range received[i] {
 			if last := n == want-1; (err == nil) != (last && i != 1) {
-				t.Errorf("part %d heard %v of run %d", i, err, n+1)
+				t.Errorf("part %d received %v of run %d", i, err, n+1)
 			}
 		}
 	}

@@ -26,20 +26,20 @@ func (e *ends) run(err error) {
 	}
 }
 
-// OnEnd runs f once, when the transaction is over and before DB.Tx returns, with
-// the error that DB.Tx returns: nil means committed, any other error means not
-// known to be committed. f must not block.
+// OnEnd runs f once, when the transaction is over and before DB.Tx returns, with the
+// error that DB.Tx returns: nil means committed, any other error means not known to be
+// committed. f must not block.
 func (tx Tx) OnEnd(f func(error)) { *tx.ends = append(*tx.ends, f) }
 
-// Writes starts to gather writes of the transaction.
+// Writes returns an empty list of writes of the transaction.
 func (tx Tx) Writes() *Writes { return &Writes{tx: tx} }
 
-// Reads starts to gather questions of the transaction.
+// Reads returns an empty list of queries of the transaction.
 func (tx Tx) Reads() *Reads { return &Reads{tx: tx} }
 
-// Prepared is DB.Prepared inside of the transaction.
+// Prepared is DB.Prepared inside the transaction.
 func (tx Tx) Prepared(ctx context.Context, dest any, text string, args ...any) error {
-	return tx.db.prepared(ctx, preparer{tx.db.DB.DB, tx.Tx.Tx}, dest, text, args)
+	return tx.db.prepared(ctx, tx.db.DB, tx.Tx.Tx, dest, text, args)
 }
 
 // Session is a Tx, or a connection that commits each statement by itself.
@@ -55,11 +55,11 @@ type autocommit struct {
 }
 
 func (c autocommit) Prepared(ctx context.Context, dest any, text string, args ...any) error {
-	return c.db.prepared(ctx, preparer{c.DB.DB, nil}, dest, text, args)
+	return c.db.prepared(ctx, c.DB, nil, dest, text, args)
 }
 
-// Tx runs fn in one writing transaction: committed when fn returns nil, rolled
-// back otherwise, also when fn panics.
+// Tx runs fn in one writing transaction: committed when fn returns nil, rolled back
+// otherwise, also when fn panics.
 func (d *DB) Tx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	var ends ends
 	err := errors.New("the transaction panicked")
@@ -72,8 +72,8 @@ func (d *DB) Tx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	return err
 }
 
-// inTx begins a transaction, runs fn and ends the transaction by fn's result. It
-// calls no function of OnEnd, and the Tx has no list for them yet.
+// inTx runs fn in a transaction and commits or rolls back by its result. It calls no
+// function of OnEnd, and the Tx has no list for them yet.
 func (d *DB) inTx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	tx, release, err := d.begin(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *DB) inTx(ctx context.Context, fn func(context.Context, Tx) error) error
 	done := false
 	defer func() {
 		if !done {
-			_ = tx.Rollback() // fn's error or panic says why
+			_ = tx.Rollback() // fn's error or panic is the cause
 		}
 	}()
 	if err := fn(ctx, tx); err != nil {
@@ -93,12 +93,12 @@ func (d *DB) inTx(ctx context.Context, fn func(context.Context, Tx) error) error
 	return tx.Commit()
 }
 
-// beginTries is how often a connection that the pool kept may turn out broken, as
-// in database/sql.
+// beginTries is how often a connection of the pool may turn out broken, as in
+// database/sql.
 const beginTries = 3
 
-// begin starts a transaction. On PostgreSQL it holds the connection too, which is
-// the only way to reach it beside the transaction: Writes sends its pipeline there.
+// begin starts a transaction. On PostgreSQL it also returns the connection, to which
+// Writes sends its pipeline: it cannot be had from the transaction.
 func (d *DB) begin(ctx context.Context) (tx Tx, release func(), err error) {
 	if !d.IsPostgres() {
 		begun, err := d.DB.BeginTx(ctx, nil)

@@ -12,51 +12,49 @@ import (
 	"github.com/uptrace/bun/schema"
 )
 
-// Writes gathers what one transaction is going to write and sends it in one round
-// trip: a batch of group commit spends most of its time on round trips, with its
-// rows locked.
+// Writes gathers the writes of one transaction and sends them in one round trip: a batch
+// of group commit spends most of its time on round trips, with its rows locked.
 type Writes struct {
 	tx   Tx
 	list []write
-	err  error // of the queries that could not be written down
+	err  error // of queries that could not be formatted
 }
 
-// write is one statement: complete in its text, or text, rows and what stands behind
-// them, which stays prepared.
+// write is one statement: complete in its text, or of text, rows and after, which stays
+// prepared.
 type write struct {
 	text  string
 	rows  *bulk.Rows
 	after string
-	guard int64 // rows that it must change; negative = any number
+	guard int64 // number of rows that it must change; negative = any
 }
 
 // Tx is the transaction that Exec writes in.
 func (w *Writes) Tx() Tx { return w.tx }
 
-// Add gathers a write whose result nobody reads. Exec returns the error of a query
-// that cannot be written down.
+// Add gathers a write whose number of rows does not matter. Exec returns the error of a
+// query that cannot be formatted.
 func (w *Writes) Add(q schema.QueryAppender) { w.add(q, -1) }
 
-// Guard gathers a compare-and-set that must change so many rows. Where the driver
-// tells the row count of the last statement only, it runs after all plain writes.
+// Guard gathers a compare-and-set that must change so many rows. On SQLite it runs after
+// all plain writes.
 func (w *Writes) Guard(q schema.QueryAppender, rows int) { w.add(q, int64(rows)) }
 
 func (w *Writes) add(q schema.QueryAppender, guard int64) {
 	text, err := q.AppendQuery(w.tx.db.DB.QueryGen(), nil)
 	if err != nil {
-		w.err = errors.Join(w.err, fmt.Errorf("write down a query: %w", err))
+		w.err = errors.Join(w.err, fmt.Errorf("format a query: %w", err))
 		return
 	}
 	w.list = append(w.list, write{text: string(text), guard: guard})
 }
 
-// Insert gathers rows for a table: models points to a slice of
-// them. conflict is what follows ON, as in "CONFLICT DO NOTHING"; empty = a
-// conflict is an error.
+// Insert gathers rows for a table: models points to a slice of them. conflict is what
+// follows ON, as in "CONFLICT DO NOTHING"; empty = a conflict is an error.
 func (w *Writes) Insert(models any, conflict string) { w.insert(models, conflict, false) }
 
 // GuardInsert is Insert where the conflict is a compare-and-set: each row must be
-// inserted or change the one that is there.
+// inserted or change the stored one.
 func (w *Writes) GuardInsert(models any, conflict string) { w.insert(models, conflict, true) }
 
 func (w *Writes) insert(models any, conflict string, guarded bool) {
@@ -68,7 +66,7 @@ func (w *Writes) insert(models any, conflict string, guarded bool) {
 	if conflict != "" {
 		conflict = " ON " + conflict
 	}
-	text := w.tx.db.dialect.orFail("INSERT INTO " + rows.Table + " (" + rows.Names + ") ")
+	text := w.tx.db.orFail("INSERT INTO " + rows.Table + " (" + rows.Names + ") ")
 	w.list = append(w.list, write{text: text, rows: rows, after: conflict, guard: guard})
 }
 
@@ -76,12 +74,12 @@ func (w *Writes) insert(models any, conflict string, guarded bool) {
 // and must change one row for each. update is the statement, the same for any values.
 func (w *Writes) GuardEach(models any, update string) {
 	rows := bulk.Of(w.tx.db.DB, models)
-	after := ") " + w.tx.db.dialect.orFail(update)
+	after := ") " + w.tx.db.orFail(update)
 	w.list = append(w.list, write{text: "WITH _v (" + rows.Names + ") AS (", rows: rows, after: after, guard: int64(rows.Len)})
 }
 
-// Exec sends what was gathered. ErrStale means that a guard met other rows than
-// were read: the transaction must be rolled back.
+// Exec sends the gathered writes. ErrStale means that a guard found other rows than were
+// read: the transaction must be rolled back.
 func (w *Writes) Exec(ctx context.Context) error {
 	list, err := w.list, w.err
 	w.list, w.err = nil, nil
@@ -104,7 +102,7 @@ func (w *Writes) Exec(ctx context.Context) error {
 	return nil
 }
 
-// pipe sends statements together and reads their results together.
+// pipe sends the statements together and reads their results together.
 func (w *Writes) pipe(ctx context.Context, list []write) error {
 	statements := make([]statement, len(list))
 	for i, x := range list {
@@ -123,14 +121,14 @@ func (w *Writes) pipe(ctx context.Context, list []write) error {
 	})
 }
 
-// exec carries out one statement on an engine that needs no round trip for it.
+// exec runs one statement on SQLite.
 func (x write) exec(ctx context.Context, tx Tx) error {
 	var changed int64
 	var err error
 	if x.rows != nil {
 		changed, err = x.each(ctx, tx)
 	} else {
-		// The text is complete: bun must not look for placeholders inside of literals.
+		// The text is complete: bun must not look for placeholders inside literals.
 		var res sql.Result
 		if res, err = tx.Tx.Tx.ExecContext(ctx, x.text); err == nil {
 			changed, err = res.RowsAffected()
@@ -142,10 +140,10 @@ func (x write) exec(ctx context.Context, tx Tx) error {
 	return err
 }
 
-// each carries out a statement over rows by a few that stay prepared, the same for any
-// number of rows, and says how many rows they changed.
+// each runs a statement over rows as one or more that stay prepared, the same for any
+// number of rows, and returns how many rows they changed.
 func (x write) each(ctx context.Context, tx Tx) (changed int64, err error) {
-	// Nothing here waits for anything: to watch the context costs more than it saves.
+	// Nothing here waits for anything: watching the context would cost more than it saves.
 	ctx = context.WithoutCancel(ctx)
 	for at := 0; at < x.rows.Len; {
 		n := 1

@@ -12,9 +12,9 @@ func Each(models any) any { return each{models} }
 
 type each struct{ models any }
 
-// Bind turns a text with a "?" for each argument into what the engine prepares. A slice
-// of numbers or texts is the list in "IN (?)". Lists and rows are arrays on PostgreSQL,
-// and JSON on SQLite.
+// Bind turns a text with a "?" for each argument into the text and values of a prepared
+// statement. A slice of numbers or texts is the list in "IN (?)". Lists and rows are
+// arrays on PostgreSQL, and JSON on SQLite.
 func Bind(d *bun.DB, text string, args []any) (string, []any) {
 	parts := strings.Split(text, "?")
 	if len(parts) != len(args)+1 {

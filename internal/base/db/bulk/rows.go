@@ -1,7 +1,6 @@
-// Package bulk puts sets of rows and lists of keys into statements whose text is the
-// same for any number of them, for the hot path: as literals, each batch would be a new
-// text to read, analyse and plan. Package db sends the statements; what is ordinary is
-// written by bun.
+// Package bulk puts sets of rows and lists of keys into statements whose text is the same
+// for any number of them, for the hot path: with literals, each batch would be a new text
+// to parse, analyse and plan. Package db sends the statements; bun formats all others.
 package bulk
 
 import (
@@ -27,8 +26,8 @@ type Rows struct {
 	columns  []any // a slice each
 }
 
-// From is a query for the rows and its arguments, of which the first has that
-// number: an array per column on PostgreSQL, one JSON text on SQLite.
+// From returns a query for the rows and its arguments, numbered from the given number: an
+// array per column on PostgreSQL, one JSON text on SQLite.
 func (r *Rows) From(number int) (query string, args []any) {
 	columns := make([]string, len(r.types))
 	if r.postgres {
@@ -63,12 +62,12 @@ func (r *Rows) json() string {
 func jsonOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("bulk: numbers and texts cannot be written: %v", err))
+		panic(fmt.Sprintf("bulk: values that JSON cannot hold: %v", err))
 	}
 	return string(text)
 }
 
-// Values are n rows from one on as "VALUES (?, …), …", and its arguments.
+// Values returns n rows from the given one as "VALUES (?, …), …", and its arguments.
 func (r *Rows) Values(at, n int) (text string, args []any) {
 	one := "(?" + strings.Repeat(", ?", len(r.columns)-1) + ")"
 	args = make([]any, 0, n*len(r.columns))
@@ -78,7 +77,7 @@ func (r *Rows) Values(at, n int) (text string, args []any) {
 	return "VALUES " + one + strings.Repeat(", "+one, n-1), args
 }
 
-// row is the values of one row.
+// row returns the values of one row.
 func (r *Rows) row(i int) []any {
 	values := make([]any, len(r.columns))
 	for j, column := range r.columns {
@@ -109,7 +108,7 @@ func isPostgres(d *bun.DB) bool { return d.Dialect().Name() == dialect.PG }
 
 var jsonText = reflect.TypeFor[json.RawMessage]()
 
-// columnOf is one field of all rows, and its type in SQL.
+// columnOf returns one field of all rows, and its type in SQL.
 func columnOf(slice reflect.Value, f *schema.Field) (column any, sqlType string) {
 	switch kind := f.IndirectType.Kind(); {
 	case f.IsPtr && kind == reflect.Int64:
@@ -132,7 +131,7 @@ func columnOf(slice reflect.Value, f *schema.Field) (column any, sqlType string)
 	case kind == reflect.Slice && f.IndirectType.Elem().Kind() == reflect.Uint8:
 		return gather(slice, f, reflect.Value.Bytes), "bytea"
 	}
-	panic(fmt.Sprintf("%s.%s: no array of %s is known", f.Table.TypeName, f.GoName, f.IndirectType)) // our own model is wrong
+	panic(fmt.Sprintf("%s.%s: there is no array of %s", f.Table.TypeName, f.GoName, f.IndirectType)) // our own model is wrong
 }
 
 func gather[T any](slice reflect.Value, f *schema.Field, of func(reflect.Value) T) []T {

@@ -1,4 +1,4 @@
-// Package dbtest gives tests a real database: SQLite in a temporary folder, and
+// Package dbtest provides tests with a real database: SQLite in a temporary folder, and
 // PostgreSQL with one schema per test.
 package dbtest
 
@@ -27,24 +27,24 @@ func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 // SQLite opens a fresh migrated database file.
 func SQLite(t testing.TB) *db.DB {
 	t.Helper()
-	return open(t, db.Options{Dir: t.TempDir()})
+	return Open(t, db.Options{Dir: t.TempDir()})
 }
 
 // Postgres opens a fresh migrated schema.
 func Postgres(t testing.TB) *db.DB {
 	t.Helper()
-	return open(t, db.Options{URL: PostgresURL(t)})
+	return Open(t, db.Options{URL: PostgresURL(t)})
 }
 
-// PostgresWithSkew opens a fresh migrated schema whose clock is off: this node's is
-// ahead of it by skew.
+// PostgresWithSkew opens a fresh migrated schema whose clock is behind this node's by
+// skew.
 func PostgresWithSkew(t testing.TB, skew time.Duration) *db.DB {
 	t.Helper()
 	address, err := url.Parse(PostgresURL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the schema defines goes before what PostgreSQL brings along.
+	// The schema's functions come before PostgreSQL's own.
 	q := address.Query()
 	q.Set("search_path", q.Get("search_path")+",pg_catalog")
 	address.RawQuery = q.Encode()
@@ -58,16 +58,11 @@ func PostgresWithSkew(t testing.TB, skew time.Duration) *db.DB {
 	if err != nil {
 		t.Fatalf("set the clock: %v", err)
 	}
-	return open(t, db.Options{URL: address.String()})
+	return Open(t, db.Options{URL: address.String()})
 }
 
-// Open opens a database beside others, e.g. a second node on the same URL.
+// Open opens, migrates and joins a database, such as a second node on one URL.
 func Open(t testing.TB, o db.Options) *db.DB {
-	t.Helper()
-	return open(t, o)
-}
-
-func open(t testing.TB, o db.Options) *db.DB {
 	t.Helper()
 	ctx := context.Background()
 	d, err := db.Open(ctx, o)

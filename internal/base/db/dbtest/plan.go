@@ -6,14 +6,14 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Plan is how the database would find the rows of a query, line by line.
+// Plan is the database's plan of a query, line by line.
 func Plan(t testing.TB, d *db.DB, query string) (lines []string) {
 	t.Helper()
 	explain := "EXPLAIN QUERY PLAN "
 	if d.IsPostgres() {
 		explain = "EXPLAIN "
 	}
-	rows, err := d.Read.DB.QueryContext(t.Context(), explain+query) // bun would look for places in its text
+	rows, err := d.Read.DB.QueryContext(t.Context(), explain+query) // bun would look for placeholders in its text
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}

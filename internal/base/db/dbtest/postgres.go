@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// envURL names a PostgreSQL server for tests. Without it a private one is
-// started from Debian's packages, which all test processes share and which ends soon
-// after the last of them (see watch).
+// envURL names a PostgreSQL server for tests. Without it a private one is started from
+// Debian's packages, which all test processes share and which ends soon after the last of
+// them (see watch).
 const envURL = "TEST_DATABASE_URL"
 
 var server = sync.OnceValues(func() (string, error) {
@@ -28,8 +28,8 @@ var server = sync.OnceValues(func() (string, error) {
 	return private()
 })
 
-// held are the locks that this process holds for as long as it runs: a file that nobody
-// refers to is closed.
+// held are the locks that this process holds for as long as it runs: a file without a
+// reference would be closed.
 var held []*os.File
 
 // private starts, or finds, a server on a loopback port below the temporary folder.
@@ -111,17 +111,17 @@ func start(bin, data, port string) error {
 	return run(filepath.Join(bin, "pg_ctl"), "-D", data, "-l", filepath.Join(data, "log"), "-o", opts, "-w", "-t", "30", "start")
 }
 
-// ownedDir makes the data folder and, for root, gives it to the account that
-// Debian's package created: the server refuses to run as root.
+// ownedDir makes the data folder and, for root, makes the account of Debian's package its
+// owner: the server refuses to run as root.
 func ownedDir(data string) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
-	if c, err := credential(); err != nil || c == nil {
+	c, err := credential()
+	if err != nil || c == nil {
 		return err
-	} else {
-		return os.Chown(data, int(c.Uid), int(c.Gid))
 	}
+	return os.Chown(data, int(c.Uid), int(c.Gid))
 }
 
 func credential() (*syscall.Credential, error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Statements records what goes by bun to a database: give it to WithQueryHook. It is
-// for one goroutine.
+// Statements records what bun sends to a database: pass it to WithQueryHook. It is for one
+// goroutine.
 type Statements struct{ Texts []string }
 
 // BeforeQuery implements bun.QueryHook.

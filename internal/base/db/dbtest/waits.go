@@ -9,7 +9,7 @@ import (
 )
 
 // TxBeside starts a transaction beside others, on PostgreSQL, and returns once it waits
-// for a lock that another one holds. ended gives its error.
+// for a lock that another one holds. ended receives its error.
 func TxBeside(t testing.TB, d *db.DB, fn func(context.Context, db.Tx) error) (ended <-chan error) {
 	t.Helper()
 	pid, end := make(chan int64, 1), make(chan error, 1)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Files in the server's folder. Each test process holds usersFile for as long as it
-// runs, whatever ends it: the kernel lets go of its lock.
+// Files in the server's folder. Each test process locks usersFile for as long as it runs:
+// the kernel releases the lock, however the process ends.
 const (
 	homeLock   = "lock"
 	usersFile  = "users"
@@ -22,16 +22,16 @@ const (
 )
 
 const (
-	// watchEnv makes a test program the watch over the server in a folder.
+	// watchEnv makes a test program watch the server in a folder.
 	watchEnv = "BACKSTOP_TEST_POSTGRES_WATCH"
-	// linger is for how long nobody may use the server before it ends: one package's
-	// tests often begin a moment after those of another.
+	// linger is how long the server runs unused before it is stopped: one package's tests
+	// often begin a moment after those of another.
 	linger = 15 * time.Second
-	// endTime bounds the end of the server; it is killed then.
+	// endTime is how long the server may take to stop before it is killed.
 	endTime = 5 * time.Second
 )
 
-// A test program that is started as the watch never comes to its tests.
+// A test program that is started as the watch never runs its tests.
 func init() {
 	if home := os.Getenv(watchEnv); home != "" {
 		if err := watch(home); err != nil {
@@ -42,7 +42,8 @@ func init() {
 	}
 }
 
-// locked opens a file and takes its lock; with LOCK_NB it fails where somebody has it.
+// locked opens a file and locks it; with LOCK_NB it fails where another process has the
+// lock.
 func locked(file string, how int) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -55,8 +56,8 @@ func locked(file string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// lockHome makes the server's folder and takes it. The watch may delete the folder
-// while somebody waits for its lock.
+// lockHome makes the server's folder and locks it. The watch may delete the folder while
+// another process waits for the lock.
 func lockHome(home string) (*os.File, error) {
 	for range 100 {
 		if err := os.MkdirAll(home, 0o755); err != nil { // PostgreSQL's account goes through it
@@ -81,8 +82,8 @@ func lockHome(home string) (*os.File, error) {
 	return nil, fmt.Errorf("%s comes and goes", home)
 }
 
-// startWatch starts a watch where there is none. It is this test program, which
-// outlives its tests and its own file.
+// startWatch starts a watch where there is none: this test program in a process of its
+// own, which outlives the tests.
 func startWatch(home string) error {
 	free, err := locked(filepath.Join(home, watchFile), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
@@ -99,12 +100,12 @@ func startWatch(home string) error {
 	return cmd.Start()
 }
 
-// watch ends the server, and takes its folder away, when no test process has used it
-// for a while.
+// watch stops the server and removes its folder when no test process has used it for a
+// while.
 func watch(home string) error {
 	mine, err := locked(filepath.Join(home, watchFile), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
-		return nil // another one was faster
+		return nil // another watch runs
 	}
 	defer mine.Close()
 	for idle := time.Duration(0); ; time.Sleep(time.Second) {
@@ -123,7 +124,7 @@ func watch(home string) error {
 	}
 }
 
-// endServer ends the server unless somebody uses it after all.
+// endServer stops the server unless a process uses it again.
 func endServer(home string) (bool, error) {
 	lock, err := lockHome(home)
 	if err != nil {
@@ -144,7 +145,7 @@ func endServer(home string) (bool, error) {
 	return true, os.RemoveAll(home)
 }
 
-// end stops PostgreSQL at once: nothing of it is kept.
+// end stops PostgreSQL at once, without a checkpoint: its data is deleted.
 func end(pid int) {
 	_ = syscall.Kill(pid, syscall.SIGQUIT)
 	for deadline := time.Now().Add(endTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

@@ -1,0 +1,158 @@
+package db
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"backstop/internal/base/textlimit"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	sqlitedriver "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+)
+
+// ErrStale means that a compare-and-set found another state than it expected: the
+// caller lost a race and reads again.
+var ErrStale = errors.New("the row has changed in between")
+
+var (
+	errReadOnly = errors.New("the database takes no writes")
+	errFull     = errors.New("the disk of the database is full: make room, and the work goes on by itself")
+)
+
+// codes returns the code in an error of the database: PostgreSQL's SQLSTATE, or SQLite's
+// extended result code, whose low byte is the primary code. Both are zero in other errors.
+func codes(err error) (pg string, lite int) {
+	var pgError *pgconn.PgError
+	if errors.As(err, &pgError) {
+		return pgError.Code, 0
+	}
+	var liteError *sqlitedriver.Error
+	if errors.As(err, &liteError) {
+		return "", liteError.Code()
+	}
+	return "", 0
+}
+
+// IsUnique reports whether a row with the same key exists already.
+func IsUnique(err error) bool {
+	pg, lite := codes(err)
+	return pg == "23505" || lite == sqlitelib.SQLITE_CONSTRAINT_UNIQUE || lite == sqlitelib.SQLITE_CONSTRAINT_PRIMARYKEY
+}
+
+// IsConflict reports whether the transaction lost against another one (deadlock,
+// serialization, lock timeout, busy) and may simply be tried again.
+func IsConflict(err error) bool {
+	pg, lite := codes(err)
+	return errors.Is(err, ErrStale) || pg == "40001" || pg == "40P01" || pg == "55P03" || lite&0xff == sqlitelib.SQLITE_BUSY
+}
+
+// IsReadOnly reports whether the database takes no writes: a standby, a file without
+// write permission, a disk that is mounted read-only.
+func IsReadOnly(err error) bool {
+	pg, lite := codes(err)
+	return pg == "25006" || lite&0xff == sqlitelib.SQLITE_READONLY
+}
+
+// IsFull reports whether there was no room for a write.
+func IsFull(err error) bool {
+	pg, lite := codes(err)
+	return pg == "53100" || lite&0xff == sqlitelib.SQLITE_FULL
+}
+
+// IsUnavailable reports whether the database could not be reached, was lost during the
+// work, or takes no writes for now (a standby, a full disk). It does not answer whether a
+// commit that was under way succeeded; see ErrCommitUnknown.
+func IsUnavailable(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	pg, lite := codes(err)
+	switch {
+	case errors.As(err, &connect), errors.Is(err, driver.ErrBadConn), errors.Is(err, io.ErrUnexpectedEOF), IsReadOnly(err):
+		return true
+	case pg != "": // connections; lack of memory, disk or connections; ended by an operator
+		return strings.HasPrefix(pg, "08") || strings.HasPrefix(pg, "53") || strings.HasPrefix(pg, "57P")
+	case lite != 0:
+		switch lite & 0xff {
+		case sqlitelib.SQLITE_FULL, sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_CANTOPEN:
+			return true
+		}
+		return false
+	default: // pgx finds some connections dead before it sends anything
+		return errors.As(err, &network) || pgconn.SafeToRetry(err)
+	}
+}
+
+// ErrorText shortens a database error to one line that may be stored and shown.
+func ErrorText(err error) string {
+	return textlimit.Clip(strings.ReplaceAll(err.Error(), "\n", " "), 300)
+}
+
+// Kind describes in one line what is wrong with a database that does not work. It names
+// neither its address nor a user, since readiness shows it without a login. The error
+// itself belongs in the log.
+func Kind(err error) string {
+	var network net.Error
+	var certificate *tls.CertificateVerificationError
+	pg, lite := codes(err)
+	switch {
+	case errors.Is(err, ErrNoSchema):
+		return ErrNoSchema.Error()
+	case errors.Is(err, ErrOldSchema):
+		return ErrOldSchema.Error()
+	case errors.Is(err, errReadOnly), IsReadOnly(err):
+		return errReadOnly.Error()
+	case IsFull(err):
+		return errFull.Error()
+	case pg != "":
+		return pgKind(pg)
+	case lite != 0:
+		return liteKind(lite & 0xff)
+	case errors.As(err, &certificate):
+		return "the certificate of the database is not trusted"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return "the database does not answer in time"
+	case IsUnavailable(err):
+		return unreachable
+	}
+	return failed
+}
+
+const (
+	unreachable = "the database cannot be reached"
+	failed      = "the database fails: the log says why"
+)
+
+func pgKind(code string) string {
+	switch {
+	case strings.HasPrefix(code, "28"):
+		return "the database refuses the user or the password"
+	case code == "3D000":
+		return "the database of this name is not there"
+	case code == "53300":
+		return "the database has no connection left"
+	case strings.HasPrefix(code, "57P"):
+		return "the database is starting or stopping"
+	case strings.HasPrefix(code, "08"):
+		return unreachable
+	}
+	return failed
+}
+
+func liteKind(code int) string {
+	switch code {
+	case sqlitelib.SQLITE_BUSY, sqlitelib.SQLITE_LOCKED:
+		return "the database is busy"
+	case sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_PERM, sqlitelib.SQLITE_AUTH:
+		return "the database's file cannot be opened"
+	case sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_CORRUPT, sqlitelib.SQLITE_NOTADB:
+		return "the database's file cannot be read or written"
+	}
+	return failed
+}
