@@ -58,7 +58,7 @@ func (w watcher) levels(ctx context.Context) error {
 	if err == nil {
 		err = w.watch.Observe(ctx, time.Now(), readings)
 	}
-	if told := w.direct.Say(context.WithoutCancel(ctx), alert.DatabaseDown, w.o.DB.NodeName(), err != nil); told != nil {
+	if told := w.direct.Observe(context.WithoutCancel(ctx), alert.DatabaseDown, w.o.DB.NodeName(), err != nil); told != nil {
 		w.o.Log.Warn("send an alert past the database", "error", told)
 	}
 	return err

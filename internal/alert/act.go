@@ -21,8 +21,8 @@ const (
 	TestAct = "alert.test"
 )
 
-// Acts change the rule that Ref.ID names, and send a test message to every target.
-// targets says whom alerts are sent to, and how they read. Errors: ErrRule, ErrNoTarget.
+// Acts change the rule that Ref.ID names, and send a test message to every target. targets
+// returns the names of the targets and the style of messages. Errors: ErrRule, ErrNoTarget.
 func Acts(d *db.DB, targets func() ([]string, Style)) []act.Kind {
 	return []act.Kind{
 		{
@@ -59,7 +59,7 @@ func Acts(d *db.DB, targets func() ([]string, Style)) []act.Kind {
 	}
 }
 
-// ruleParams is how a rule is to be, as people write it; what is empty stays.
+// ruleParams is the new state of a rule, as operators write it; what is empty stays.
 type ruleParams struct {
 	Enabled bool   `json:"enabled"`
 	Fire    string `json:"fire"` // in the rule's Unit, as are the levels that pages show

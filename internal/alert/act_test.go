@@ -58,7 +58,7 @@ func TestARuleIsChangedByCompareAndSet(t *testing.T) {
 		if now.Fire != 9050 || now.Clear != 9300 || now.HoldS != before.HoldS {
 			t.Errorf("kept as %+v", now)
 		}
-		before.Fire = 8000 // by somebody who saw the rule as it was
+		before.Fire = 8000 // by an operator who saw the rule as it was
 		if err := Save(t.Context(), d, d, before); !errors.Is(err, act.ErrChanged) || rule() != now {
 			t.Errorf("over another's change: %v, %+v", err, rule())
 		}
@@ -69,7 +69,7 @@ func TestARuleIsChangedByCompareAndSet(t *testing.T) {
 			t.Errorf("turned off: %v, %+v", err, rule())
 		}
 		if err := run(TestAct, "test", "", 0); !errors.Is(err, ErrNoTarget) {
-			t.Errorf("to nobody: %v", err)
+			t.Errorf("without targets: %v", err)
 		}
 		targets = []string{"a", "b"}
 		if err := run(TestAct, "test", "", 0); err != nil {

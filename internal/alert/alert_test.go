@@ -72,7 +72,7 @@ func TestALevelFiresAfterItsHoldTimeAndEndsBelowItsOwnLimit(t *testing.T) {
 	})
 }
 
-// A merchant that is told nothing for a while is not slow, nor known to be well.
+// A merchant that is not notified for a while is not slow, nor known to be healthy.
 func TestAnAlertEndsSilentlyWhenNothingIsLeftToRead(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w, start := NewWatch(d, quiet), time.Now()
@@ -97,7 +97,7 @@ func TestAnAlertEndsSilentlyWhenNothingIsLeftToRead(t *testing.T) {
 		for _, a := range rows {
 			states[a.Subject] = a.State
 			if a.AnnounceAt != nil {
-				t.Errorf("people would hear of %+v", a)
+				t.Errorf("%+v would be announced", a)
 			}
 		}
 		if len(rows) != 2 || states["m1"] != Resolved || states["m2"] != Firing {
@@ -167,7 +167,7 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 	})
 }
 
-// An exception's alert says which kinds there are, how many, and their money.
+// An exception's alert lists which kinds there are, how many, and their money.
 func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 	alerts := []Alert{
 		{Subject: exception.DisputeOpened, Count: 1, Sums: money.Totals{{Currency: "USD", Minor: 2500}}},
@@ -192,7 +192,7 @@ func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 
 func TestWhatIsDownHasNoLevel(t *testing.T) {
 	s := Style{Language: "en", Zone: time.UTC}
-	for state, want := range map[string]string{Firing: "n1: cannot be used\n", Resolved: "n1: well again\n"} {
+	for state, want := range map[string]string{Firing: "n1: cannot be used\n", Resolved: "n1: healthy again\n"} {
 		_, body := s.compose(Rule{Name: RedisDown, Fire: 50}, []Alert{{Rule: RedisDown, Subject: "n1", State: state, Value: 100}})
 		if !strings.Contains(body, want) || strings.Contains(body, "%") {
 			t.Errorf("%s: %q", state, body)
@@ -200,7 +200,7 @@ func TestWhatIsDownHasNoLevel(t *testing.T) {
 	}
 }
 
-// fickle fails as often as it is told to.
+// fickle fails so many times.
 type fickle struct {
 	mu            sync.Mutex
 	failures, got int
@@ -263,7 +263,7 @@ func (s silent) Send(ctx context.Context, _, _ string) error {
 	return ctx.Err()
 }
 
-func TestATargetThatHangsKeepsNobodyWaiting(t *testing.T) {
+func TestATargetThatHangsDelaysNoOther(t *testing.T) {
 	d := dbtest.SQLite(t)
 	rules := []string{NotifyExhausted, ExceptionOpened, BreakerOpened}
 	for _, rule := range rules {
@@ -275,7 +275,7 @@ func TestATargetThatHangsKeepsNobodyWaiting(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	well := &fickle{}
+	healthy := &fickle{}
 	// What arrived is written down meanwhile: a node that dies now sends no second one.
 	written := func() {
 		var n int
@@ -283,9 +283,9 @@ func TestATargetThatHangsKeepsNobodyWaiting(t *testing.T) {
 			t.Errorf("%d written down as sent while a target hangs, %v", n, err)
 		}
 	}
-	err := Send(ctx, d, []Target{silent{written}, well}, quiet)
-	if err != nil || well.got != len(rules) {
-		t.Errorf("%d arrived at the target that is well, %v", well.got, err)
+	err := Send(ctx, d, []Target{silent{written}, healthy}, quiet)
+	if err != nil || healthy.got != len(rules) {
+		t.Errorf("%d arrived at the healthy target, %v", healthy.got, err)
 	}
 }
 
@@ -313,14 +313,14 @@ func TestARuleKeepsTheSideOfItsLimit(t *testing.T) {
 	}
 }
 
-func TestEveryRuleHasItsWords(t *testing.T) {
+func TestEveryRuleHasItsTexts(t *testing.T) {
 	for _, r := range defaults {
-		if w := ruleNames[r.Name]; w.zh == "" || w.en == "" || ruleLinks[r.Name] == "" {
-			t.Errorf("rule %s has no name or link", r.Name)
+		if x := ruleTexts[r.Name]; x.title.ZH == "" || x.title.EN == "" || x.link == "" {
+			t.Errorf("rule %s has no title or link", r.Name)
 		}
 	}
-	if len(ruleNames) != len(defaults) || len(ruleLinks) != len(defaults) {
-		t.Error("words of rules that there are not")
+	if len(ruleTexts) != len(defaults) {
+		t.Error("texts of rules that do not exist")
 	}
 }
 
@@ -378,7 +378,7 @@ func TestLevelsAreReadAsTheyAreWritten(t *testing.T) {
 }
 
 // A dispute must be answered in time: neither other exceptions nor another dispute
-// of the same minutes keep it from being heard of.
+// of the same minutes suppress it.
 func TestEachDisputeRings(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		announced := func() (n int) {
@@ -407,13 +407,13 @@ func TestEachDisputeRings(t *testing.T) {
 			t.Fatal(err)
 		}
 		if announced() != 1 {
-			t.Error("nobody hears of the second dispute")
+			t.Error("the second dispute is not announced")
 		}
 	})
 }
 
-// What waits for a fault of ours is told with its cause, number and money.
-func TestAFaultIsToldWithItsMoney(t *testing.T) {
+// An alert about a fault of ours has its cause, number and money.
+func TestAFaultIsAnnouncedWithItsMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w, start := NewWatch(d, quiet), time.Now()
 		look := func(after time.Duration, count int64, sums ...money.Total) Alert {
@@ -450,7 +450,7 @@ func TestAFaultIsToldWithItsMoney(t *testing.T) {
 
 func TestWhatNodesDifferInIsNamed(t *testing.T) {
 	s := Style{Language: "en", Zone: time.UTC}
-	for subject, want := range map[string]string{"ranges": "BACKSTOP_NOTIFY_ALLOW_CIDRS: live nodes differ", "keys": "the master keys: live nodes differ"} {
+	for subject, want := range map[string]string{"ranges": "BACKSTOP_NOTIFY_ALLOW_CIDRS: running nodes differ", "keys": "the master keys: running nodes differ"} {
 		if got := s.line(Rule{}, Alert{Rule: NodesDiffer, Subject: subject, State: Firing, Value: 100}); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", subject, got)
 		}
@@ -460,8 +460,8 @@ func TestWhatNodesDifferInIsNamed(t *testing.T) {
 	}
 }
 
-// Who hears that a breaker opened must not have to look anything up.
-func TestAnOpenedBreakerSaysWhatToDo(t *testing.T) {
+// The alert about an opened breaker is complete.
+func TestAnOpenedBreakersAlertHasWhatToDo(t *testing.T) {
 	at := time.Date(2026, 11, 22, 6, 3, 11, 0, time.UTC).UnixMicro()
 	o := Opened{
 		Merchant: "m 1", Name: "Galaxy Mall", Failures: 5, Since: at, ProbeAt: at + 300_000_000,
@@ -482,14 +482,14 @@ func TestAnOpenedBreakerSaysWhatToDo(t *testing.T) {
 			"40 notifications wait: 1234.00 CNY (30), 3.50 HKD (7)", "Ask the merchant", "https://console.example/merchants/m%201",
 		}},
 		"Chinese":        {"zh", o, []string{"商户 Galaxy Mall (m 1) 于 14:03:11 熔断：连续失败 5 次", "熔断 5m0s，14:08:11 自动探测", "挂起通知 40 条：1234.00 CNY（30 条）、3.50 HKD（7 条）", "请联系商户", "https://console.example/merchants/m%201"}},
-		"by hand":        {"en", hand, []string{"by li.hang: they move their servers xxx", "…", "until somebody closes it", "No notification waits."}},
+		"by hand":        {"en", hand, []string{"by li.hang: they move their servers xxx", "…", "until an operator closes it", "No notification waits."}},
 		"closed since":   {"en", closed, []string{"It has closed since.", "40+ notifications wait", "See https://console.example/merchants/m%201"}},
 		"Chinese, hand":  {"zh", hand, []string{"被 li.hang 手动熔断", "需要有人解除熔断", "目前没有挂起的通知"}},
 		"Chinese, again": {"zh", closed, []string{"之后已恢复"}},
 	} {
-		asked := 0
+		read := 0
 		s := Style{Language: c.language, Zone: shanghai, Console: "https://console.example/", Opened: func(_ context.Context, merchant string) (*Opened, error) {
-			if asked++; merchant != "m1" {
+			if read++; merchant != "m1" {
 				return nil, errors.New("the database is away")
 			}
 			return &c.of, nil
@@ -502,8 +502,8 @@ func TestAnOpenedBreakerSaysWhatToDo(t *testing.T) {
 				t.Errorf("%s: %q is missing in %q", name, want, body)
 			}
 		}
-		if n := strings.Count(body, "\n"); n != 2 || asked != 2 {
-			t.Errorf("%s: %d lines, %d asked: %q", name, n, asked, body)
+		if n := strings.Count(body, "\n"); n != 2 || read != 2 {
+			t.Errorf("%s: %d lines, %d read: %q", name, n, read, body)
 		}
 	}
 }

@@ -16,31 +16,29 @@ import (
 
 // Limits of messages.
 const (
-	// apart is the least time between two messages of one rule: what comes in
-	// between is gathered into the next.
+	// apart is the minimum time between two messages of one rule: alerts in between are
+	// gathered into the next.
 	apart = time.Minute
-	// maxLines is how many alerts one message names; it says how many more there
-	// are.
+	// maxLines is how many alerts one message lists; the others are counted.
 	maxLines = 15
 	// maxAnnounce bounds the alerts of one round.
 	maxAnnounce = 500
 )
 
-// Style is how messages read.
+// Style is how messages are written.
 type Style struct {
 	Language string // "zh" or "en"
 	Zone     *time.Location
-	Console  string // URL that leads each message's link
-	// Opened reads what is known of the breaker of the merchant that an alert is
-	// about; nil = nothing but that it opened.
+	Console  string // URL of the console, for the link in each message
+	// Opened reads the breaker of the merchant that an alert is about; nil = messages have
+	// no details of breakers.
 	Opened func(ctx context.Context, merchant string) (*Opened, error)
 
 	opened map[string]*Opened // by subject, of one message
 }
 
-// Announce turns alerts that people have not heard of into messages, one of each
-// rule and target, and returns the messages' ids. Without targets alerts are only
-// shown in the console.
+// Announce turns unannounced alerts into messages, one for each rule and target, and
+// returns the messages' ids. Without targets alerts are only shown in the console.
 func Announce(ctx context.Context, d *db.DB, targets []string, style Style) (messages []int64, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		messages, err = announce(ctx, tx, d, targets, style)
@@ -63,14 +61,13 @@ func announce(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style S
 	if err != nil {
 		return nil, err
 	}
+	byRule := map[string][]Alert{}
+	for _, a := range due {
+		byRule[a.Rule] = append(byRule[a.Rule], a)
+	}
 	var written []int64
 	for _, rule := range rules {
-		var of []Alert
-		for _, a := range due {
-			if a.Rule == rule.Name {
-				of = append(of, a)
-			}
-		}
+		of := byRule[rule.Name]
 		if len(of) == 0 || rule.NextMessageAt > now {
 			continue
 		}
@@ -84,14 +81,13 @@ func announce(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style S
 }
 
 func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []Alert, targets []string, style Style) (messages []int64, err error) {
-	now := d.Now()
-	// The rule's row is the guard: of two nodes that announce at once the second
-	// one finds it moved and leaves the alerts to the first.
+	// The rule's row is the guard: of two nodes that announce at once the second one finds
+	// it changed and leaves the alerts to the first.
 	if _, err := tx.NewInsert().Model(&rule).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
-		return nil, fmt.Errorf("keep the rule %s: %w", rule.Name, err)
+		return nil, fmt.Errorf("store the rule %s: %w", rule.Name, err)
 	}
 	res, err := tx.NewRaw("UPDATE alert_rules SET next_message_at = ? WHERE name = ? AND next_message_at = ?",
-		now+apart.Microseconds(), rule.Name, rule.NextMessageAt).Exec(ctx)
+		d.Now()+apart.Microseconds(), rule.Name, rule.NextMessageAt).Exec(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("take the turn of the rule %s: %w", rule.Name, err)
 	}
@@ -106,19 +102,12 @@ func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []A
 		return nil, fmt.Errorf("mark alerts as announced: %w", err)
 	}
 	title, body := style.known(ctx, rule, alerts).compose(rule, alerts)
-	for _, target := range targets {
-		m := &Message{ID: d.NewID(), Target: target, Title: title, Body: body, Status: Waiting, NextAt: &now, CreatedAt: now}
-		if _, err := tx.NewInsert().Model(m).Exec(ctx); err != nil {
-			return nil, fmt.Errorf("write a message: %w", err)
-		}
-		messages = append(messages, m.ID)
-	}
-	return messages, nil
+	return post(ctx, tx, d, targets, title, body)
 }
 
 // compose writes one message about alerts of one rule.
 func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
-	title = "Backstop: " + s.say(ruleNames[rule.Name])
+	title = "Backstop: " + Title(rule.Name, s.Language)
 	var b strings.Builder
 	if rule.Name == ExceptionOpened || rule.Name == NotifyExhausted {
 		fmt.Fprintf(&b, "%s %s\n", s.clock(alerts[0]), s.kinds(alerts))
@@ -126,12 +115,12 @@ func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 	}
 	for i, a := range alerts {
 		if i == maxLines {
-			fmt.Fprintf(&b, s.say(wordMore)+"\n", len(alerts)-maxLines)
+			fmt.Fprintf(&b, tMore.In(s.Language)+"\n", len(alerts)-maxLines)
 			break
 		}
 		fmt.Fprintf(&b, "%s %s\n", s.clock(a), s.line(rule, a))
 	}
-	fmt.Fprint(&b, strings.TrimSuffix(s.Console, "/"), ruleLinks[rule.Name])
+	fmt.Fprint(&b, strings.TrimSuffix(s.Console, "/"), ruleTexts[rule.Name].link)
 	return title, b.String()
 }
 
@@ -139,8 +128,8 @@ func (s Style) clock(a Alert) string {
 	return time.UnixMicro(a.OpenedAt).In(s.Zone).Format("15:04:05 MST")
 }
 
-// kinds says how many exceptions of which kind there are, and their money, those
-// about money first.
+// kinds lists how many exceptions of which kind there are, and their money, those about
+// money first.
 func (s Style) kinds(alerts []Alert) string {
 	counts, sums := map[string]int64{}, map[string]money.Totals{}
 	var subjects []string
@@ -160,11 +149,11 @@ func (s Style) kinds(alerts []Alert) string {
 	for _, subject := range subjects {
 		part := s.counted(subject, counts[subject])
 		if amounts := sums[subject].List(); len(amounts) > 0 {
-			part += fmt.Sprintf(s.say(wordAmounts), strings.Join(amounts, s.say(wordComma)))
+			part += fmt.Sprintf(tAmounts.In(s.Language), strings.Join(amounts, tComma.In(s.Language)))
 		}
 		parts = append(parts, part)
 	}
-	return strings.Join(parts, s.say(wordComma))
+	return strings.Join(parts, tComma.In(s.Language))
 }
 
 // counted is a number of exceptions of a kind.
@@ -182,66 +171,48 @@ func (s Style) counted(kind string, n int64) string {
 	return fmt.Sprintf("%d %s", n, w.many)
 }
 
-// line says one alert in a sentence.
+// line describes one alert in a sentence.
 func (s Style) line(rule Rule, a Alert) string {
-	down := isSwitch(a.Rule)
+	down := measureOf(a.Rule).onOff
 	switch {
 	case s.opened[a.Subject] != nil:
 		return s.breakerLine(s.opened[a.Subject])
 	case a.Rule == OurFault:
 		return s.fault(a)
 	case a.Rule == NodesDiffer && a.State == Firing:
-		return fmt.Sprintf(s.say(wordDiffer), s.subject(a.Subject))
+		return fmt.Sprintf(tDiffer.In(s.Language), Subject(a.Subject, s.Language))
 	case a.Rule == NodesDiffer:
-		return fmt.Sprintf(s.say(wordAgree), s.subject(a.Subject))
+		return fmt.Sprintf(tAgree.In(s.Language), Subject(a.Subject, s.Language))
 	case a.Rule == WrongKey && a.State == Firing:
-		return fmt.Sprintf(s.say(wordWrongKey), a.Subject)
+		return fmt.Sprintf(tWrongKey.In(s.Language), a.Subject)
 	case a.State == Happened:
-		return fmt.Sprintf(s.say(wordHappened), a.Subject, a.Count)
+		return fmt.Sprintf(tHappened.In(s.Language), a.Subject, a.Count)
 	case a.State == Resolved && down:
-		return fmt.Sprintf(s.say(wordUp), a.Subject)
+		return fmt.Sprintf(tUp.In(s.Language), a.Subject)
 	case down:
-		return fmt.Sprintf(s.say(wordDown), a.Subject)
+		return fmt.Sprintf(tDown.In(s.Language), a.Subject)
 	case a.State == Resolved:
-		return fmt.Sprintf(s.say(wordResolved), a.Subject, Level(a.Rule, a.Value))
+		return fmt.Sprintf(tResolved.In(s.Language), a.Subject, Level(a.Rule, a.Value))
 	}
-	return fmt.Sprintf(s.say(wordFiring), a.Subject, Level(a.Rule, a.Value), Level(a.Rule, rule.Fire))
+	return fmt.Sprintf(tFiring.In(s.Language), a.Subject, Level(a.Rule, a.Value), Level(a.Rule, rule.Fire))
 }
 
-// fault says what waits for a fault of ours, and what to do.
+// fault describes what waits because of a fault of ours, and what to do.
 func (s Style) fault(a Alert) string {
 	count := Level(a.Rule, a.Value)
 	for _, m := range a.Sums {
 		count += ", " + m.Currency + " " + money.Format(m.Minor, m.Currency)
 	}
 	if a.State == Resolved {
-		return fmt.Sprintf(s.say(wordFaultOver), s.subject(a.Subject), count)
+		return fmt.Sprintf(tFaultOver.In(s.Language), Subject(a.Subject, s.Language), count)
 	}
-	return fmt.Sprintf(s.say(wordFault), s.subject(a.Subject), count)
+	return fmt.Sprintf(tFault.In(s.Language), Subject(a.Subject, s.Language), count)
 }
-
-// subject is what an alert is about where that has words of its own.
-func (s Style) subject(subject string) string { return Subject(subject, s.Language) }
 
 // Subject is what an alert is about, in "zh" or "en".
 func Subject(subject, language string) string {
-	if w, ok := subjects[subject]; ok {
-		return Style{Language: language}.say(w)
+	if t, ok := subjects[subject]; ok {
+		return t.In(language)
 	}
 	return subject
-}
-
-// Level writes a level in its rule's unit.
-func Level(rule string, v int64) string {
-	switch rule {
-	case SuccessRate, ErrorRate:
-		return fmt.Sprintf("%d.%02d %%", v/100, v%100)
-	case AnswerTime, SlowMerchant, ClockSkew:
-		return (time.Duration(v) * time.Millisecond).String()
-	case OurFault:
-		return fmt.Sprint(v / 100)
-	case SupplierSilent, DatabaseDown, RedisDown, WrongKey, NodesDiffer:
-		return fmt.Sprintf("%d %%", v)
-	}
-	return fmt.Sprint(v)
 }

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// directApart is the least time between two direct messages of one state: a
-// database that comes and goes must not ring all night.
+// directApart is the minimum time between two direct messages about trouble: a database
+// that fails again and again must not send messages all night.
 const directApart = 10 * time.Minute
 
-// directHold is how long trouble must last before it is told past the database: a
-// restart of the database is no news.
+// directHold is how long trouble must last before a direct message: a restart of the
+// database needs none.
 const directHold = 20 * time.Second
 
-// Direct tells people past the database, of the database itself. Nothing is kept:
-// what does not arrive is tried again while the trouble lasts.
+// Direct sends alerts about the database without using the database. Nothing is stored: a
+// message that does not arrive is tried again while the trouble lasts.
 type Direct struct {
 	targets []Target
 	style   Style
 	now     func() time.Time
 
-	mu    sync.Mutex
-	since time.Time // since when there is trouble, zero = there is none
-	told  bool
-	last  time.Time
+	mu       sync.Mutex
+	since    time.Time // begin of the trouble, zero = there is none
+	notified bool      // of the trouble
+	last     time.Time // message about trouble
 }
 
 // NewDirect returns a Direct.
@@ -33,19 +33,19 @@ func NewDirect(targets []Target, style Style) *Direct {
 	return &Direct{targets: targets, style: style, now: time.Now}
 }
 
-// Say takes one look's result. It returns an error when no target took the text.
-func (d *Direct) Say(ctx context.Context, rule, subject string, trouble bool) error {
+// Observe takes the result of one check. It returns an error when no target took a message.
+func (d *Direct) Observe(ctx context.Context, rule, subject string, trouble bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	if !trouble && !d.told {
+	if !trouble && !d.notified {
 		d.since = time.Time{}
 		return nil
 	}
 	if trouble && d.since.IsZero() {
 		d.since = now
 	}
-	if trouble && (d.told || now.Sub(d.since) < directHold || !d.last.IsZero() && now.Sub(d.last) < directApart) {
+	if trouble && (d.notified || now.Sub(d.since) < directHold || !d.last.IsZero() && now.Sub(d.last) < directApart) {
 		return nil
 	}
 	a := Alert{Rule: rule, Subject: subject, State: Firing, Value: 100, OpenedAt: d.since.UnixMicro()}
@@ -64,7 +64,7 @@ func (d *Direct) Say(ctx context.Context, rule, subject string, trouble bool) er
 	if !arrived {
 		return errors.Join(failed...)
 	}
-	d.told = trouble
+	d.notified = trouble
 	if trouble {
 		d.last = now
 	} else {

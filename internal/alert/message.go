@@ -14,7 +14,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Message is one text on its way to one target.
+// Message is one text for one target.
 type Message struct {
 	bun.BaseModel `bun:"table:alert_messages,alias:am"`
 
@@ -30,17 +30,17 @@ type Message struct {
 	FinishedAt *int64 `bun:"finished_at"`
 }
 
-// Target sends a text to people.
+// Target sends a text to operators.
 type Target interface {
-	// Name tells targets apart for people and holds no secret. It stays the same
-	// over restarts: messages are kept under it.
+	// Name identifies the target and contains no secret. It stays the same over restarts:
+	// messages are stored with it.
 	Name() string
-	// Send returns an error without secrets when the text did not arrive.
+	// Send returns an error, without secrets, when the text did not arrive.
 	Send(ctx context.Context, title, body string) error
 }
 
-// waits between tries of a message; after the last one it is given up. About a
-// day in all: a chat service that is away over night loses nothing.
+// waits are the times between tries of a message; after the last one it is given up. They
+// are about a day in all: a chat service that is down over night loses nothing.
 var waits = []time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
 	2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 8 * time.Hour,
@@ -50,7 +50,7 @@ var waits = []time.Duration{
 const (
 	maxSend     = 20               // messages of one round
 	sendTimeout = 15 * time.Second // of one message
-	sendLease   = time.Minute      // a node that dies while sending leaves the message to others after this
+	sendLease   = time.Minute      // after this other nodes send the messages of a node that ended meanwhile
 )
 
 // Send sends messages that are due. A message is sent again until its target takes
@@ -68,8 +68,8 @@ func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) err
 	if err != nil {
 		return fmt.Errorf("claim messages: %w", err)
 	}
-	// All at once: a target that hangs must not keep the others waiting, nor the
-	// messages behind it until their lease is over and another node sends them too.
+	// All at once: a target that hangs must not delay the others, nor the messages behind it
+	// until their lease is over and another node sends them too.
 	unwritten := make([]error, len(due))
 	var all sync.WaitGroup
 	for i, m := range due {
@@ -94,7 +94,7 @@ func trySend(ctx context.Context, t Target, m Message) error {
 	return t.Send(ctx, m.Title, m.Body)
 }
 
-// What became of a try.
+// Results of a try.
 const (
 	trySent   = "sent"
 	tryAgain  = "retry"
@@ -104,26 +104,23 @@ const (
 // Tries are all of them.
 var Tries = []string{trySent, tryAgain, tryFailed}
 
-// finish writes what became of a try.
+// finish writes the result of a try.
 func finish(ctx context.Context, d *db.DB, m Message, failed error) error {
 	now := d.Now()
 	m.Status, m.NextAt, m.FinishedAt, m.LastError = Sent, nil, &now, ""
 	result := trySent
 	if failed != nil {
-		m.LastError, result = failed.Error(), tryAgain
-		m.Status = Failed
+		m.Status, m.LastError, result = Failed, failed.Error(), tryFailed
 		if n := int(m.Attempts) - 1; n < len(waits) {
 			next := now + waits[n].Microseconds()
-			m.Status, m.NextAt, m.FinishedAt = Waiting, &next, nil
-		} else {
-			result = tryFailed
+			m.Status, m.NextAt, m.FinishedAt, result = Waiting, &next, nil, tryAgain
 		}
 	}
 	metric.AlertMessages.WithLabelValues(result).Inc()
 	_, err := d.NewRaw("UPDATE alert_messages SET status = ?, next_at = ?, finished_at = ?, last_error = ? WHERE id = ? AND attempts = ? AND status IN (?)",
 		m.Status, m.NextAt, m.FinishedAt, m.LastError, m.ID, m.Attempts, bun.List(MessageMoves.From(m.Status))).Exec(context.WithoutCancel(ctx))
 	if err != nil {
-		return fmt.Errorf("write what became of a message: %w", err)
+		return fmt.Errorf("write the result of a message: %w", err)
 	}
 	return nil
 }

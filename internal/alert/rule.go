@@ -1,6 +1,6 @@
-// Package alert tells people of trouble before merchants and suppliers call:
-// rules with hysteresis, one row per thing that is wrong, messages that are
-// grouped, bounded in number and sent again until they arrive.
+// Package alert notifies operators of trouble: rules with hysteresis, one row per thing
+// that is wrong, messages that are grouped, bounded in number and sent again until they
+// arrive.
 package alert
 
 import (
@@ -28,99 +28,92 @@ const (
 	RedisDown      = "redis_down"          // 100 = a node cannot use it
 	ClockSkew      = "clock_skew"          // between two clocks, in ms
 	WrongKey       = "wrong_key"           // 100 = a node does not have the master key in use
-	NodesDiffer    = "nodes_differ"        // 100 = living nodes differ in what must agree
-	OurFault       = "our_fault"           // notifications that wait for a fault of ours to end
+	NodesDiffer    = "nodes_differ"        // 100 = running nodes differ in what must agree
+	OurFault       = "our_fault"           // notifications that wait because of a fault of ours, in hundredths
 	Unreadable     = "settings_unreadable" // 100 = a supplier, merchant or subscription cannot be read
 )
 
-// Names of the rules that tell of something that happened.
+// Names of the rules about events.
 const (
 	ExceptionOpened = "exception_opened"
-	DisputeOpened   = "dispute_opened" // apart from other exceptions: it must be answered in time
+	DisputeOpened   = "dispute_opened" // separate from other exceptions: it must be answered in time
 	NotifyExhausted = "notify_exhausted"
 	BreakerOpened   = "breaker_opened"
 	BreakerClosed   = "breaker_closed"
-	TargetDisabled  = "target_disabled" // an address answered 410
-	CountersDiffer  = "counters_differ" // a figure did not agree with the rows that it counts
+	TargetDisabled  = "target_disabled" // an endpoint answered 410
+	CountersDiffer  = "counters_differ" // a figure did not match the rows that it counts
 )
 
-// Rule is when an alert fires and how often it may be heard of.
+// Rule is when an alert fires and how often it may be repeated.
 type Rule struct {
 	bun.BaseModel `bun:"table:alert_rules,alias:ar"`
 
 	Name    string `bun:"name,pk"`
 	Enabled bool   `bun:"enabled"`
-	// Fire is the level that fires the alert, Clear the one that ends it. Where
-	// Clear is below Fire the alert is about too much, else about too little: the
-	// gap between them keeps a level that swings around one limit from ringing
-	// each time.
+	// Fire is the level that fires the alert, Clear the one that ends it. Where Clear is
+	// below Fire the alert is about too much, else about too little: the gap between them
+	// keeps a level that swings around one limit from alerting each time.
 	Fire  int64 `bun:"fire"`
 	Clear int64 `bun:"clear"`
 	// HoldS is for how many seconds the level must stay beyond Fire first.
 	HoldS int64 `bun:"hold_s"`
-	// QuietS is for how many seconds after an alert the same subject does not ring
-	// again.
+	// QuietS is for how many seconds after an alert the same subject does not alert again.
 	QuietS int64 `bun:"quiet_s"`
-	// WindowS is over how many seconds the level is measured, whole minutes; 0
-	// where it is a level of the moment.
+	// WindowS is over how many seconds the level is measured, whole minutes; 0 where it is
+	// a level of the moment.
 	WindowS int64 `bun:"window_s"`
 	// NextMessageAt keeps messages of one rule apart (Unix µs).
 	NextMessageAt int64 `bun:"next_message_at"`
 	UpdatedAt     int64 `bun:"updated_at"`
 }
 
-// Watches says whether the rule watches a level that people may set; the others
-// tell of what happened, or of what either works or does not.
-func (r Rule) Watches() bool { return r.Fire != r.Clear && !isSwitch(r.Name) }
+// Watches reports whether the rule watches a level whose limits an operator may set; the
+// others are about events, or about what either works or does not.
+func (r Rule) Watches() bool { return r.Fire != r.Clear && !measureOf(r.Name).onOff }
 
-// isSwitch says of a rule that its limits have no meaning to people: something works,
-// or it does not.
-func isSwitch(rule string) bool {
-	return slices.Contains([]string{DatabaseDown, RedisDown, WrongKey, NodesDiffer, OurFault, Unreadable}, rule)
-}
-
-// Beyond says whether the level fires the rule, once it has stayed there.
+// Beyond reports whether the level fires the rule, once it has stayed there for the hold
+// time.
 func (r Rule) Beyond(value int64) bool { return r.Enabled && r.beyond(value) }
 
-// beyond says whether the level fires the rule.
-func (r Rule) beyond(value int64) bool {
+func (r Rule) beyond(value int64) bool { return r.worse(value, r.Fire) }
+
+// back reports whether the level ends the rule's alert.
+func (r Rule) back(value int64) bool { return !r.worse(value, r.Clear) }
+
+// worse reports whether a level is further beyond the limit than another.
+func (r Rule) worse(value, than int64) bool {
 	if r.Clear < r.Fire {
-		return value > r.Fire
+		return value > than
 	}
-	return value < r.Fire
+	return value < than
 }
 
-// back says whether the level ends the rule's alert.
-func (r Rule) back(value int64) bool {
-	if r.Clear < r.Fire {
-		return value <= r.Clear
-	}
-	return value >= r.Clear
-}
-
-// defaults is every rule there is.
-var defaults = []Rule{
-	{Name: QueueLength, Fire: 1000, Clear: 800, HoldS: 20, QuietS: 300},
-	{Name: SuccessRate, Fire: 9500, Clear: 9700, HoldS: 30, QuietS: 300, WindowS: 300},
-	{Name: ErrorRate, Fire: 500, Clear: 300, HoldS: 30, QuietS: 300, WindowS: 300},
-	{Name: AnswerTime, Fire: 5000, Clear: 4000, HoldS: 30, QuietS: 300, WindowS: 300},
-	{Name: SlowMerchant, Fire: 3000, Clear: 2000, HoldS: 30, QuietS: 3600, WindowS: 300},
-	{Name: SupplierSilent, Fire: 5, Clear: 20, HoldS: 60, QuietS: 1800, WindowS: 600},
-	{Name: DatabaseDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
-	{Name: RedisDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
-	{Name: ClockSkew, Fire: 2000, Clear: 1000, HoldS: 20, QuietS: 3600},
-	{Name: WrongKey, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60},
-	{Name: NodesDiffer, Fire: 50, Clear: 0, HoldS: 20, QuietS: 3600},
-	{Name: OurFault, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, // in hundredths: one that waits is enough
-	{Name: Unreadable, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300},
-	{Name: ExceptionOpened, QuietS: 300},
+// defaults are all rules as they are until an operator changes them.
+var defaults = []struct {
+	Rule
+	measure measure
+}{
+	{Rule{Name: QueueLength, Fire: 1000, Clear: 800, HoldS: 20, QuietS: 300}, count},
+	{Rule{Name: SuccessRate, Fire: 9500, Clear: 9700, HoldS: 30, QuietS: 300, WindowS: 300}, rate},
+	{Rule{Name: ErrorRate, Fire: 500, Clear: 300, HoldS: 30, QuietS: 300, WindowS: 300}, rate},
+	{Rule{Name: AnswerTime, Fire: 5000, Clear: 4000, HoldS: 30, QuietS: 300, WindowS: 300}, answerTime},
+	{Rule{Name: SlowMerchant, Fire: 3000, Clear: 2000, HoldS: 30, QuietS: 3600, WindowS: 300}, answerTime},
+	{Rule{Name: SupplierSilent, Fire: 5, Clear: 20, HoldS: 60, QuietS: 1800, WindowS: 600}, percent},
+	{Rule{Name: DatabaseDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60}, onOff},
+	{Rule{Name: RedisDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60}, onOff},
+	{Rule{Name: ClockSkew, Fire: 2000, Clear: 1000, HoldS: 20, QuietS: 3600}, milliseconds},
+	{Rule{Name: WrongKey, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60}, onOff},
+	{Rule{Name: NodesDiffer, Fire: 50, Clear: 0, HoldS: 20, QuietS: 3600}, onOff},
+	{Rule{Name: OurFault, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting}, // one that waits is enough
+	{Rule{Name: Unreadable, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, unreadable},
+	{Rule{Name: ExceptionOpened, QuietS: 300}, count},
 	// No quiet time: the second dispute of a day may be due on the same day.
-	{Name: DisputeOpened},
-	{Name: NotifyExhausted, QuietS: 300},
-	{Name: BreakerOpened, QuietS: 60},
-	{Name: BreakerClosed, QuietS: 60},
-	{Name: TargetDisabled, QuietS: 300},
-	{Name: CountersDiffer, QuietS: 300},
+	{Rule{Name: DisputeOpened}, count},
+	{Rule{Name: NotifyExhausted, QuietS: 300}, count},
+	{Rule{Name: BreakerOpened, QuietS: 60}, count},
+	{Rule{Name: BreakerClosed, QuietS: 60}, count},
+	{Rule{Name: TargetDisabled, QuietS: 300}, count},
+	{Rule{Name: CountersDiffer, QuietS: 300}, count},
 }
 
 // Names are the names of all rules.
@@ -131,7 +124,7 @@ var Names = func() (names []string) {
 	return names
 }()
 
-// Rules are all rules, as people changed them, in the order of the defaults.
+// Rules are all rules, as operators changed them, in the order of the defaults.
 func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
 	var changed []Rule
 	if err := q.NewSelect().Model(&changed).Limit(int64(len(defaults))).Scan(ctx); err != nil {
@@ -142,7 +135,8 @@ func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
 		by[r.Name] = r
 	}
 	all := make([]Rule, len(defaults))
-	for i, r := range defaults {
+	for i, d := range defaults {
+		r := d.Rule
 		r.Enabled = true
 		if own, ok := by[r.Name]; ok {
 			if own.WindowS == 0 {
@@ -155,8 +149,18 @@ func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
 	return all, nil
 }
 
-// Save keeps a rule as somebody changed it, by compare-and-set on when it was changed
-// before. Errors: ErrRule, act.ErrChanged.
+// find is the rule of a name.
+func find(rules []Rule, name string) (Rule, error) {
+	for _, r := range rules {
+		if r.Name == name {
+			return r, nil
+		}
+	}
+	return Rule{}, fmt.Errorf("there is no rule %q", name)
+}
+
+// Save stores a changed rule, by compare-and-set on the time of the change before.
+// Errors: ErrRule, act.ErrChanged.
 func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
 	if err := r.check(); err != nil {
 		return err
@@ -165,8 +169,7 @@ func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
 	r.UpdatedAt = max(d.Now(), was+1)
 	res, err := q.NewInsert().Model(&r).On("CONFLICT (name) DO UPDATE").Set("enabled = EXCLUDED.enabled").Set("fire = EXCLUDED.fire").
 		Set("clear = EXCLUDED.clear").Set("hold_s = EXCLUDED.hold_s").Set("quiet_s = EXCLUDED.quiet_s").
-		Set("window_s = EXCLUDED.window_s").
-		Set("updated_at = EXCLUDED.updated_at").Where("ar.updated_at = ?", was).Exec(ctx)
+		Set("window_s = EXCLUDED.window_s").Set("updated_at = EXCLUDED.updated_at").Where("ar.updated_at = ?", was).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("save the rule %s: %w", r.Name, err)
 	}
@@ -176,14 +179,13 @@ func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
 	return nil
 }
 
-// longest bounds times of rules: who wants less than one alert a week turns the
-// rule off.
+// longest bounds times of rules: for less than one alert a week the rule can be turned off.
 const longest = 7 * 24 * time.Hour
 
 // maxWindow bounds windows: they are read minute by minute.
 const maxWindow = time.Hour
 
-// check says what is wrong with a rule, as an ErrRule.
+// check returns what is wrong with a rule, as an ErrRule.
 func (r Rule) check() error {
 	if err := r.problem(); err != nil {
 		return fmt.Errorf("%w: %w", ErrRule, err)
@@ -191,7 +193,7 @@ func (r Rule) check() error {
 	return nil
 }
 
-// ErrRule says that a rule cannot be kept as it is.
+// ErrRule means that a rule cannot be stored as it is.
 var ErrRule = errors.New("the rule cannot be kept")
 
 func (r Rule) problem() error {
@@ -202,8 +204,8 @@ func (r Rule) problem() error {
 		if (d.Clear < d.Fire) != (r.Clear < r.Fire) {
 			return fmt.Errorf("rule %s: clear (%d) must lie on the other side of fire (%d), as in the default %d and %d", r.Name, r.Clear, r.Fire, d.Clear, d.Fire)
 		}
-		if lowest, highest := levels(r.Name); r.Watches() && !r.beyond(lowest) && !r.beyond(highest) {
-			return fmt.Errorf("rule %s: no level is ever beyond %d: there are levels from %d to %d", r.Name, r.Fire, lowest, highest)
+		if r.Watches() && !r.beyond(0) && !r.beyond(d.measure.highest) {
+			return fmt.Errorf("rule %s: no level is ever beyond %d: there are levels from 0 to %d", r.Name, r.Fire, d.measure.highest)
 		}
 		if all := Limits(r.Name); all != nil && (!slices.Contains(all, r.Fire) || !slices.Contains(all, r.Clear)) {
 			return fmt.Errorf("rule %s: fire and clear must each be one of %v", r.Name, all)

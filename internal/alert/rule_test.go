@@ -19,9 +19,9 @@ import (
 func TestEveryDefaultLimitCanBePassed(t *testing.T) {
 	for _, r := range defaults {
 		if r.Fire == r.Clear {
-			continue // tells of what happened
+			continue // is about events
 		}
-		lowest, highest := levels(r.Name)
+		lowest, highest := int64(0), r.measure.highest
 		if !r.beyond(lowest) && !r.beyond(highest) {
 			t.Errorf("%s fires at %d; there are levels from %d to %d", r.Name, r.Fire, lowest, highest)
 		}
@@ -32,12 +32,12 @@ func TestEveryDefaultLimitCanBePassed(t *testing.T) {
 			t.Error(err)
 		}
 		if all := Limits(r.Name); all != nil && !slices.Contains(all, r.Fire) {
-			t.Errorf("%s fires at %d, which its histogram cannot tell exactly", r.Name, r.Fire)
+			t.Errorf("%s fires at %d, which its histogram is not exact about", r.Name, r.Fire)
 		}
 	}
 	field, _ := reflect.TypeFor[config.Config]().FieldByName("NotifyTimeout")
 	if most, err := time.ParseDuration(field.Tag.Get("max")); err != nil || most != longestAttempt {
-		t.Errorf("an attempt may take %s, the rules believe %s (%v)", most, longestAttempt, err)
+		t.Errorf("an attempt may take %s, the rules assume %s (%v)", most, longestAttempt, err)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestALimitThatNothingPassesIsNotKept(t *testing.T) {
 	})
 }
 
-// Every limit of a percentile among which people choose is exact.
+// Every limit of a percentile among which operators choose is exact.
 func TestLimitsOfAPercentileAreBounds(t *testing.T) {
 	for _, limit := range Limits(SlowMerchant) {
 		for _, off := range []int64{0, 1} {
@@ -88,7 +88,7 @@ func TestLimitsOfAPercentileAreBounds(t *testing.T) {
 	}
 }
 
-// Rules that somebody saved under limits of before can fire, and be saved again.
+// Rules that were saved under earlier limits can fire, and be saved again.
 func TestSavedLimitsOfBeforeAreMadeExact(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for saved, want := range map[[2]int64][2]int64{

@@ -6,7 +6,7 @@ import "backstop/internal/base/moves"
 const (
 	Firing   = "firing"
 	Resolved = "resolved"
-	Happened = "event" // something that happened; nothing ends it
+	Happened = "event" // an event: nothing ends it
 )
 
 // Moves is every legal change of an alert's state.

@@ -9,24 +9,23 @@ import (
 	"backstop/internal/base/db"
 )
 
-// ErrNoTarget says that there is nobody to tell.
+// ErrNoTarget means that alerts have no target.
 var ErrNoTarget = errors.New("no target: set BACKSTOP_ALERT_URLS")
 
-// Try writes a message to every target that says that it is a test. It goes the
-// way of every other message, so that what it proves holds for them. Errors:
-// ErrNoTarget.
+// Try writes a test message to every target. It is sent like every other message, so that
+// its arrival proves theirs. Errors: ErrNoTarget.
 func Try(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style, sender string) (messages []int64, err error) {
 	if len(targets) == 0 {
 		return nil, ErrNoTarget
 	}
-	return post(ctx, tx, d, targets, "Backstop: "+style.say(wordTested),
-		fmt.Sprintf(style.say(wordTest), sender)+"\n"+strings.TrimSuffix(style.Console, "/")+"/alerts")
+	return post(ctx, tx, d, targets, "Backstop: "+tTested.In(style.Language),
+		fmt.Sprintf(tTest.In(style.Language), sender)+"\n"+strings.TrimSuffix(style.Console, "/")+"/alerts")
 }
 
-// AuditHead writes a message to every target that holds the signed end of the audit,
-// for people to keep. Without targets there is none.
+// AuditHead writes a message with the signed end of the audit to every target, for the
+// recipients to keep. Without targets there is none.
 func AuditHead(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style, number int64, file string) error {
-	_, err := post(ctx, tx, d, targets, "Backstop: "+style.say(wordHead), fmt.Sprintf(style.say(wordHeadKeep), number)+"\n"+file)
+	_, err := post(ctx, tx, d, targets, "Backstop: "+tHead.In(style.Language), fmt.Sprintf(tHeadKeep.In(style.Language), number)+"\n"+file)
 	return err
 }
 

@@ -9,54 +9,76 @@ import (
 	"backstop/internal/report"
 )
 
-// scaleOf is by how much a rule's level is finer than what people write: rates
-// are kept in hundredths of a percent, and what waits by a fault in hundredths.
-func scaleOf(rule string) float64 {
-	if rule == SuccessRate || rule == ErrorRate || rule == OurFault {
-		return 100
-	}
-	return 1
+// measure is how a rule's levels are stored and written.
+type measure struct {
+	unit    string // in which operators write levels; "" = a count
+	scale   int64  // by how much stored levels are finer than written ones
+	highest int64  // the lowest is 0
+	onOff   bool   // something works or it does not: its limits mean nothing to operators
 }
 
-// Unit is the unit in which people write a rule's level, "" = a count.
-func Unit(rule string) string {
-	switch rule {
-	case SuccessRate, ErrorRate, SupplierSilent, DatabaseDown, RedisDown, WrongKey, NodesDiffer:
-		return "%"
-	case AnswerTime, SlowMerchant, ClockSkew:
-		return "ms"
-	}
-	return ""
-}
-
-// Write is a level as people write it, without its unit.
-func Write(rule string, level int64) string {
-	return strconv.FormatFloat(float64(level)/scaleOf(rule), 'f', -1, 64)
-}
+var (
+	count        = measure{"", 1, maxLevel, false}
+	percent      = measure{"%", 1, maxLevel, false}
+	rate         = measure{"%", 100, 10_000, false}
+	milliseconds = measure{"ms", 1, maxLevel, false}
+	answerTime   = measure{"ms", 1, longestAttempt.Milliseconds(), false}
+	onOff        = measure{"%", 1, 100, true}
+	unreadable   = measure{"", 1, 100, true}
+	waiting      = measure{"", 100, maxLevel, true}
+)
 
 // maxLevel bounds levels: a day in ms, and more than any queue holds.
 const maxLevel = 100_000_000
 
-// longestAttempt is what a merchant may be given at most to answer; a mean or a
-// percentile of answers is never above it.
+// longestAttempt is the longest timeout of an attempt; a mean or a percentile of answer
+// times is never above it.
 const longestAttempt = 10 * time.Second
 
-// levels are the lowest and the highest level that a rule can read.
-func levels(rule string) (lowest, highest int64) {
-	switch rule {
-	case SuccessRate, ErrorRate:
-		return 0, 10_000
-	case DatabaseDown, RedisDown:
-		return 0, 100
-	case AnswerTime, SlowMerchant:
-		return 0, longestAttempt.Milliseconds()
+func measureOf(rule string) measure {
+	for _, d := range defaults {
+		if d.Name == rule {
+			return d.measure
+		}
 	}
-	return 0, maxLevel
+	return count
 }
 
-// Limits are the levels among which those of a rule are chosen; nil = any. A
-// percentile is read from a histogram, which knows exactly whether it is above one
-// of its bounds and can only guess about what lies between them.
+// Unit is the unit in which operators write a rule's level, "" = a count.
+func Unit(rule string) string { return measureOf(rule).unit }
+
+// Write formats a level for operators, without its unit.
+func Write(rule string, level int64) string {
+	return strconv.FormatFloat(float64(level)/float64(measureOf(rule).scale), 'f', -1, 64)
+}
+
+// Read is the inverse of Write. Its error is an ErrRule.
+func Read(rule, text string) (int64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	v = math.Round(v * float64(measureOf(rule).scale))
+	if err != nil || math.IsNaN(v) || v < 0 || v > maxLevel {
+		return 0, fmt.Errorf("%w: %s: a level is a number of 0 or more", ErrRule, rule)
+	}
+	return int64(v), nil
+}
+
+// Level formats a level with its unit.
+func Level(rule string, v int64) string {
+	switch m := measureOf(rule); {
+	case m == rate:
+		return fmt.Sprintf("%d.%02d %%", v/100, v%100)
+	case m.unit == "%":
+		return fmt.Sprintf("%d %%", v)
+	case m.unit == "ms":
+		return (time.Duration(v) * time.Millisecond).String()
+	default:
+		return fmt.Sprint(v / m.scale)
+	}
+}
+
+// Limits are the levels among which those of a rule are chosen; nil = any. A percentile is
+// read from a histogram, which is exact about whether it is above one of its bounds and
+// can only estimate what is between them.
 func Limits(rule string) (all []int64) {
 	if rule != SlowMerchant {
 		return nil
@@ -67,14 +89,4 @@ func Limits(rule string) (all []int64) {
 		}
 	}
 	return all
-}
-
-// Read is Write's inverse. Its error is an ErrRule.
-func Read(rule, text string) (int64, error) {
-	v, err := strconv.ParseFloat(text, 64)
-	v = math.Round(v * scaleOf(rule))
-	if err != nil || math.IsNaN(v) || v < 0 || v > maxLevel {
-		return 0, fmt.Errorf("%w: %s: a level is a number of 0 or more", ErrRule, rule)
-	}
-	return int64(v), nil
 }

@@ -23,17 +23,16 @@ import (
 // target is one URL.
 type target struct {
 	name    string
-	secrets []string // parts of the URL that must not come out in errors
+	secrets []string // parts of the URL that must not appear in errors
 	router  *router.ServiceRouter
-	// untitled says that the service sends the body alone: what rings is then said in
-	// its first line.
+	// untitled is a service that sends the body alone: the title is then its first line.
 	untitled bool
-	// turn is held by the message that is being sent: some senders of the library
-	// write the title into what all messages share.
+	// turn is held by the message that is being sent: some senders of the library write the
+	// title into a variable that all messages share.
 	turn chan struct{}
 }
 
-// Targets reads the URLs. An error names the place in the list and never the URL,
+// Targets parses the URLs. An error contains the position in the list and never the URL,
 // which holds tokens.
 func Targets(urls []string) ([]alert.Target, error) {
 	all := make([]alert.Target, len(urls))
@@ -52,15 +51,15 @@ func Targets(urls []string) ([]alert.Target, error) {
 	return all, nil
 }
 
-// name is the scheme and a few digits of the URL's hash: it tells two targets of
-// one kind apart and gives nothing away.
+// name is the scheme and a few digits of the URL's hash: it distinguishes two targets of
+// one kind and reveals nothing.
 func name(u *url.URL, raw string) string {
 	sum := sha256.Sum256([]byte(raw))
 	return u.Scheme + "-" + hex.EncodeToString(sum[:3])
 }
 
-// untitled knows the plain HTTP target, which has a place for a title only where it
-// sends JSON (template=json).
+// untitled reports a plain HTTP target, which has a field for a title only where it sends
+// JSON (template=json).
 func untitled(u *url.URL) bool {
 	for key := range u.Query() {
 		if strings.EqualFold(key, "template") {
@@ -79,15 +78,15 @@ func secrets(u *url.URL) []string {
 	for _, values := range u.Query() {
 		parts = append(parts, values...)
 	}
-	// Webhook targets of chat services hold their token where others hold a host.
+	// Webhook targets of chat services have their token in place of a host.
 	return append(parts, u.Host)
 }
 
-// secretLength is how long a part of a URL must be to be blotted out: shorter
-// ones are words such as "yes" and would blot out the error itself.
+// secretLength is how long a part of a URL must be to be removed: shorter ones are words
+// such as "yes", without which the error could not be read.
 const secretLength = 5
 
-// clean takes the URL's parts out of a text.
+// clean removes the URL's parts from a text.
 func (t *target) clean(text string) string {
 	for _, s := range t.secrets {
 		if len(s) >= secretLength {

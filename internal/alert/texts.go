@@ -1,0 +1,92 @@
+package alert
+
+import (
+	"backstop/internal/base/text"
+	"backstop/internal/exception"
+)
+
+// Title is what a rule is about, in "zh" or "en".
+func Title(rule, language string) string {
+	if r, ok := ruleTexts[rule]; ok {
+		return r.title.In(language)
+	}
+	return rule
+}
+
+// ruleTexts are the title of each rule and the page of the console that its messages link
+// to.
+var ruleTexts = map[string]struct {
+	title text.Text
+	link  string
+}{
+	QueueLength:     {text.Text{ZH: "队列过长", EN: "a queue is too long"}, "/"},
+	SuccessRate:     {text.Text{ZH: "通知尝试成功率过低", EN: "too few attempts to notify succeed"}, "/notifications"},
+	ErrorRate:       {text.Text{ZH: "通知失败率过高", EN: "too many notifications run out of attempts"}, "/notifications"},
+	AnswerTime:      {text.Text{ZH: "商户平均响应过慢", EN: "merchants answer too slowly on average"}, "/notifications"},
+	SlowMerchant:    {text.Text{ZH: "商户响应慢", EN: "a merchant answers slowly"}, "/notifications"},
+	SupplierSilent:  {text.Text{ZH: "渠道回调静默", EN: "a supplier is silent"}, "/callbacks"},
+	DatabaseDown:    {text.Text{ZH: "数据库不可用", EN: "the database cannot be used"}, "/"},
+	RedisDown:       {text.Text{ZH: "Redis 不可用", EN: "Redis cannot be used"}, "/"},
+	ClockSkew:       {text.Text{ZH: "时钟偏差过大", EN: "clocks differ too much"}, "/"},
+	WrongKey:        {text.Text{ZH: "节点的主密钥不是当前使用的", EN: "a node does not have the master key in use"}, "/"},
+	NodesDiffer:     {text.Text{ZH: "节点之间配置不一致", EN: "nodes differ in what must agree"}, "/"},
+	OurFault:        {text.Text{ZH: "通知因系统自身原因未发出", EN: "notifications wait for a fault of ours"}, "/notifications"},
+	Unreadable:      {text.Text{ZH: "设置无法读取，其通知已暂停", EN: "settings cannot be read, and what they concern waits"}, "/"},
+	ExceptionOpened: {text.Text{ZH: "新的异常", EN: "new exceptions"}, "/exceptions?state=needs"},
+	DisputeOpened:   {text.Text{ZH: "新的拒付争议", EN: "new disputes"}, "/exceptions?kind=dispute_opened"},
+	NotifyExhausted: {text.Text{ZH: "通知重试用尽", EN: "notifications ran out of attempts"}, "/exceptions?kind=notify_exhausted"},
+	BreakerOpened:   {text.Text{ZH: "商户熔断", EN: "a breaker opened"}, "/merchants"},
+	BreakerClosed:   {text.Text{ZH: "商户恢复", EN: "a breaker closed"}, "/merchants"},
+	TargetDisabled:  {text.Text{ZH: "通知地址已停用（410）", EN: "an endpoint was disabled (410)"}, "/notifications"},
+	CountersDiffer:  {text.Text{ZH: "统计与明细不符，已更正", EN: "figures did not match their rows, and were corrected"}, "/"},
+}
+
+// kindName is a kind of exceptions, one and many of them.
+type kindName struct{ zh, one, many string }
+
+var kindNames = map[string]kindName{
+	exception.AmountMismatch:        {"金额不符", "amount mismatch", "amount mismatches"},
+	exception.CurrencyMismatch:      {"币种不符", "currency mismatch", "currency mismatches"},
+	exception.AccountMismatch:       {"收款账户不符", "account mismatch", "account mismatches"},
+	exception.DuplicatePayment:      {"重复付款", "duplicate payment", "duplicate payments"},
+	exception.LatePayment:           {"关单后到账", "late payment", "late payments"},
+	exception.UnknownOrder:          {"未知订单的付款", "payment for an unknown order", "payments for unknown orders"},
+	exception.DisputeOpened:         {"拒付争议", "dispute", "disputes"},
+	exception.UnknownRefund:         {"未知退款", "unknown refund", "unknown refunds"},
+	exception.NotifyExhausted:       {"通知失败", "notification out of attempts", "notifications out of attempts"},
+	exception.StuckPaying:           {"支付无结果", "payment without a result", "payments without a result"},
+	exception.UnknownEvent:          {"未知类型的消息", "message of an unknown type", "messages of an unknown type"},
+	exception.SubscriptionExhausted: {"订阅方通知失败", "notification of a subscriber out of attempts", "notifications of subscribers out of attempts"},
+	exception.DecryptFailed:         {"无法解密的消息", "message that cannot be decrypted", "messages that cannot be decrypted"},
+	exception.Malformed:             {"内容不完整的消息", "malformed message", "malformed messages"},
+}
+
+// subjects are the subjects that are not names: parts of a node's fingerprint, and faults
+// of our own (package notify).
+var subjects = map[string]text.Text{
+	"keys":         {ZH: "主密钥", EN: "the master keys"},
+	"ranges":       {ZH: "BACKSTOP_NOTIFY_ALLOW_CIDRS", EN: "BACKSTOP_NOTIFY_ALLOW_CIDRS"},
+	"build":        {ZH: "程序版本", EN: "the version"},
+	"locked":       {ZH: "密钥无法解开（检查 BACKSTOP_MASTER_KEY，必要时重新 apply 该密钥）", EN: "secrets do not open (check BACKSTOP_MASTER_KEY, or apply the secret again)"},
+	"no_channel":   {ZH: "程序版本缺少该通知通道（升级节点）", EN: "this version lacks the channel (upgrade the node)"},
+	"blocked_here": {ZH: "本节点禁止访问该地址（统一各节点的 BACKSTOP_NOTIFY_ALLOW_CIDRS）", EN: "the address is blocked on this node (give all nodes the same BACKSTOP_NOTIFY_ALLOW_CIDRS)"},
+}
+
+var (
+	tWrongKey  = text.Text{ZH: "%s：没有当前使用的主密钥，收不了回调也发不了通知；补上密钥并重启", EN: "%s: it does not have the master key in use; give it the key and restart it"}
+	tDiffer    = text.Text{ZH: "%s：各节点不一致，详见各节点 /readyz 与日志", EN: "%s: running nodes differ; /readyz and the log of each node show how"}
+	tAgree     = text.Text{ZH: "%s：已一致", EN: "%s: all nodes agree again"}
+	tFault     = text.Text{ZH: "%s：%s 条通知在等待，不计入重试次数；原因消除后自动发出", EN: "%s: %s notifications wait, uncounted; they go out once the cause is gone"}
+	tFaultOver = text.Text{ZH: "%s：已恢复，最多时 %s 条在等待", EN: "%s: over, at most %s notifications waited"}
+	tFiring    = text.Text{ZH: "%s：当前 %s，阈值 %s", EN: "%s: now %s, limit %s"}
+	tDown      = text.Text{ZH: "%s：不可用", EN: "%s: cannot be used"}
+	tUp        = text.Text{ZH: "%s：已恢复", EN: "%s: healthy again"}
+	tResolved  = text.Text{ZH: "%s：已恢复，最差 %s", EN: "%s: over, the worst was %s"}
+	tHappened  = text.Text{ZH: "%s：%d 次", EN: "%s: %d times"}
+	tTest      = text.Text{ZH: "测试告警：收到即表示此目标可用。发出者：%s", EN: "A test alert: if it arrives, this target works. Sent by %s"}
+	tTested    = text.Text{ZH: "测试告警", EN: "a test alert"}
+	tHead      = text.Text{ZH: "审计链头（已签名）", EN: "the signed head of the audit"}
+	tHeadKeep  = text.Text{ZH: "审计第 %d 条。请保存本消息：日后若链条被重写或截短，可据此查出。", EN: "Row %d of the audit. Keep this message: it shows if the chain is ever rewritten or cut short."}
+	tAmounts   = text.Text{ZH: "（%s）", EN: " (%s)"}
+	tMore      = text.Text{ZH: "另有 %d 条", EN: "and %d more"}
+)
