@@ -46,15 +46,15 @@ type Options struct {
 	Config config.Config
 	Roles  Roles
 	Log    *slog.Logger
-	// LogState says why lines of Log cannot be written now; nil = it cannot be known.
+	// LogState returns why lines of Log cannot be written now; nil = that is unknown.
 	LogState func() error
-	Out      io.Writer // the one-time password and the URL go here
-	// EndDrain ends a drain before its time; nil = nothing does.
+	Out      io.Writer // for the one-time password and the URL
+	// EndDrain ends a drain early; nil = nothing does.
 	EndDrain <-chan os.Signal
-	// Version is shown at the root page. With Commit it is the build, in which all
-	// nodes should agree.
+	// Version is shown on the root page. With Commit it is the build, which should be the
+	// same on all nodes.
 	Version, Commit string
-	// Demo says that nobody keeps the password: each start prints a new one.
+	// Demo prints a new password at each start.
 	Demo bool
 }
 
@@ -73,27 +73,26 @@ type App struct {
 	dispatcher *notify.Dispatcher
 	sockets    *websocket.Hub
 	breakers   *breaker.Cache
-	tracer     *trace.Tracer // nil = nothing is followed
+	tracer     *trace.Tracer // nil = off
 	ledger     *ledger.Ledger
 	server     *web.Server
 	listener   net.Listener
-	// adminListener is the console's own address; nil = it has none.
+	// adminListener is the console's own; nil = it has none.
 	adminListener net.Listener
 	jobs          *jobs.Jobs
-	unreadable    []string // settings, at the last look of the watch
+	unreadable    []string // settings, at the last reading of the watch
 	fatal         chan error
 	ready         chan struct{}
 	closers       []func() // in the order in which they were opened
 }
 
-// longestAttempt is the most that the contract allows one attempt; leases are
-// measured by it.
+// longestAttempt is the longest timeout of an attempt; leases depend on it.
 const longestAttempt = 10 * time.Second
 
-// ErrUsage marks a wish that cannot be granted together with the configuration.
+// ErrUsage marks options that cannot be combined with the configuration.
 var ErrUsage = errors.New("wrong usage")
 
-// New opens everything, but listens to nobody yet. Close it also after Run.
+// New opens everything, and does not listen yet. Close it also after Run.
 func New(ctx context.Context, o Options) (*App, error) {
 	if _, embedded := o.Config.Embedded(); embedded && o.Roles != (Roles{true, true, true}) {
 		return nil, fmt.Errorf("%w: a subset of roles needs a Redis that the others share: set BACKSTOP_REDIS_URL", ErrUsage)
@@ -114,24 +113,17 @@ func New(ctx context.Context, o Options) (*App, error) {
 	return a, nil
 }
 
-// open opens what the parts stand on. What it has opened when it fails is closed
-// by Close.
+// open opens what the parts depend on. Close closes what it has opened, also when it
+// fails.
 func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if a.folder, err = lockFolder(a.o.Config.Data); err != nil {
 		return err
 	}
 	a.closing(func() { a.folder.Close() })
-	if err = a.openDB(ctx); err != nil {
-		return err
-	}
-	if err = a.openKeys(ctx); err != nil {
-		return err
-	}
-	if err = a.openAudit(ctx); err != nil {
-		return err
-	}
-	if err = a.openTraces(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{a.openDB, a.openKeys, a.openAudit, a.openTraces} {
+		if err = step(ctx); err != nil {
+			return err
+		}
 	}
 	if err = a.openRedis(ctx, at); err != nil {
 		return err
@@ -143,15 +135,15 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if err = a.db.Uses(ctx, a.settings.Current().Version); err != nil {
 		return err
 	}
-	// Tasks come in before the first tick: what is parked must be known by then.
+	// Tasks arrive before the first tick: the open breakers must be read by then.
 	a.breakers = breaker.NewCache(a.db, a.breakerPolicy)
 	return a.breakers.Refresh(ctx)
 }
 
 func (a *App) closing(f func()) { a.closers = append(a.closers, f) }
 
-// openDB opens and migrates the database and hands back what earlier runs of
-// this node had leased.
+// openDB opens and migrates the database and releases the leases of earlier runs of this
+// node.
 func (a *App) openDB(ctx context.Context) error {
 	name, err := a.folder.nodeName(a.o.Config.NodeName)
 	if err != nil {
@@ -186,11 +178,11 @@ func (a *App) openDB(ctx context.Context) error {
 	if err := a.db.Forget(ctx, earlier); err != nil {
 		return err
 	}
-	// How many others send must be known before this process does.
+	// The number of senders must be known before this process sends.
 	return a.db.Beat(ctx)
 }
 
-// openAudit takes the retired keys along and ends the rows of before there was a key.
+// openAudit adds the retired keys and seals the rows that were written without a key.
 func (a *App) openAudit(ctx context.Context) (err error) {
 	if a.keys, err = settings.WithRetired(ctx, a.db, a.keys); err != nil {
 		return err
@@ -203,7 +195,7 @@ func (a *App) openAudit(ctx context.Context) (err error) {
 	return err
 }
 
-// openKeys opens the master keys, and lets the other nodes know what all must agree in.
+// openKeys opens the master keys, and publishes what all nodes must agree in.
 func (a *App) openKeys(ctx context.Context) (err error) {
 	out := &made{out: a.o.Out, log: a.o.Log}
 	if a.keys, err = Keys(ctx, a.o.Config, a.db, out); err != nil {
@@ -218,7 +210,7 @@ func (a *App) openKeys(ctx context.Context) (err error) {
 	})
 }
 
-// made tells that a key was made where people look, and where programs do.
+// made reports a new key both on the terminal and in the log.
 type made struct {
 	out io.Writer
 	log *slog.Logger
@@ -229,11 +221,11 @@ func (m *made) Write(line []byte) (int, error) {
 	return m.out.Write(line)
 }
 
-// firstLook bounds how long a Redis that hangs keeps callbacks out at the start:
-// the client waits seconds for each of its hosts in turn, and then again.
-const firstLook = 2 * time.Second
+// firstCheck bounds how long a Redis that hangs delays callbacks at the start: the client
+// waits seconds for each of its hosts in turn, and then again.
+const firstCheck = 2 * time.Second
 
-// redisAt reads where Redis is; nil means an embedded one.
+// redisAt parses the URL of Redis; nil means an embedded one.
 func redisAt(c config.Config) (*redisd.Options, error) {
 	url := c.RedisURL.Reveal()
 	if url == "" {
@@ -246,8 +238,8 @@ func redisAt(c config.Config) (*redisd.Options, error) {
 	return &at, nil
 }
 
-// openRedis connects or starts Redis. One that is away is no reason not to
-// start: callbacks are taken without it. One that may evict tasks is.
+// openRedis connects to Redis or starts it. One that is unavailable does not prevent the
+// start: callbacks are taken without it. One that may evict tasks does.
 func (a *App) openRedis(ctx context.Context, at *redisd.Options) (err error) {
 	a.redis, err = redisd.Open(ctx, redisd.Config{At: at, DataDir: a.o.Config.Data, Logger: a.o.Log})
 	if err != nil {
@@ -261,7 +253,7 @@ func (a *App) openRedis(ctx context.Context, at *redisd.Options) (err error) {
 		}
 	})
 	a.queue = queue.New(a.redis.Client(), queue.Config{Window: a.o.Config.NotifyWindow, Memory: a.redis.Memory})
-	first, cancel := context.WithTimeout(ctx, firstLook)
+	first, cancel := context.WithTimeout(ctx, firstCheck)
 	defer cancel()
 	err = a.redis.Verify(first)
 	if errors.Is(err, redisd.ErrEvicts) {
@@ -274,8 +266,8 @@ func (a *App) openRedis(ctx context.Context, at *redisd.Options) (err error) {
 	return nil
 }
 
-// verifyRedis checks the policy of a Redis that was away at the start as soon as
-// it answers.
+// verifyRedis checks the policy of a Redis that was unavailable at the start as soon as it
+// answers.
 func (a *App) verifyRedis(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := a.redis.Verify(ctx)
@@ -293,7 +285,7 @@ func (a *App) verifyRedis(ctx context.Context) {
 	}
 }
 
-// build makes the parts that do the work, from the inside out.
+// build makes the parts that do the work, each from those before it.
 func (a *App) build() {
 	c := a.o.Config
 	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs})
@@ -301,14 +293,15 @@ func (a *App) build() {
 	a.nudger = notify.NewNudger(a.queue, a.db.Now, a.o.Log)
 	a.closing(a.nudger.Close)
 	a.ledger = ledger.New(a.db)
-	ways := a.openChannels(out)
+	channels := a.openChannels(out)
 	if a.o.Roles.Worker || a.o.Roles.Web {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
-			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
+			DB: a.db, Book: a.settings.Merchants, Channels: channels, Nudger: a.nudger,
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
 			LinkedOnly: !a.o.Roles.Worker,
 		})
-		a.onConnect(a.dispatcher)
+		dispatcher := a.dispatcher // the field is nil after the shutdown
+		a.sockets.OnConnect = func(merchantID int64) { a.connected(dispatcher, merchantID) }
 		a.nudger.Route(a.dispatcher.Lane)
 	}
 	refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
@@ -322,11 +315,11 @@ func (a *App) build() {
 	a.closing(a.processor.Close)
 	beginCounters()
 	metric.RegisterBacklogs(a.backlogs)
-	metric.RegisterStanding(a.standing)
+	metric.RegisterSnapshot(a.snapshot)
 	if a.o.Roles.Web {
 		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait, Tracer: a.tracer})
 		operators := access.NewOperators(a.db, a.audit)
-		acts, plans := a.acts(ways, operators)
+		acts, plans := a.acts(channels, operators)
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor,
 			Acts: acts, Plans: plans, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
@@ -338,11 +331,11 @@ func (a *App) build() {
 	}
 }
 
-// monitorPath is where Asynqmon stands, behind the console's login.
+// monitorPath is the path of Asynqmon, behind the console's login.
 const monitorPath = "/asynqmon"
 
-// monitor is Asynqmon on our Redis, for looking only. Payloads hold ids and no
-// more, and are shown as they are.
+// monitor is Asynqmon on our Redis, read-only. Payloads contain only ids, and are shown as
+// they are.
 func (a *App) monitor() http.Handler {
 	m := asynqmon.New(asynqmon.Options{RootPath: monitorPath, RedisConnOpt: a.redis.Asynq(), ReadOnly: true})
 	a.closing(func() { _ = m.Close() })

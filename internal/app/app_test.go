@@ -19,7 +19,7 @@ import (
 	"backstop/internal/base/config"
 )
 
-// A start that fails half-way must say what to mend, not fall over its own
+// A start that fails half-way must report what to fix, not fall over its own
 // clean-up.
 func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
@@ -28,7 +28,7 @@ func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		settings []string
-		says     string
+		want     string
 	}{
 		"a data folder that cannot be made": {[]string{"BACKSTOP_DATA=" + filepath.Join(file, "data")}, "BACKSTOP_DATA"},
 		"a database that is not there": {[]string{
@@ -46,15 +46,15 @@ func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 				a.Close()
 				t.Fatal("it started")
 			}
-			if !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.says)) || strings.Contains(err.Error(), "topsecret") {
-				t.Errorf("it says %q", err)
+			if !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.want)) || strings.Contains(err.Error(), "topsecret") {
+				t.Errorf("it is %q", err)
 			}
 		})
 	}
 }
 
 // What a person has parked, or a breaker, stays parked through a start: nothing is
-// sent before this node knows of it.
+// sent before this node has read it.
 func TestAStartKnowsWhatIsParked(t *testing.T) {
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
 	if err != nil {
@@ -77,11 +77,11 @@ func TestAStartKnowsWhatIsParked(t *testing.T) {
 	a = start()
 	defer a.Close()
 	if _, ok := a.dispatcher.Lane(7); ok {
-		t.Error("a merchant whose breaker is open would be told")
+		t.Error("a merchant whose breaker is open would be notified")
 	}
 }
 
-// A process says whether it sends, and knows how many do before it begins.
+// A process records whether it sends, and reads how many do before it begins.
 func TestAProcessSaysWhetherItSends(t *testing.T) {
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
 	if err != nil {
@@ -125,7 +125,7 @@ func opened(t *testing.T, environ ...string) *App {
 	return a
 }
 
-// Alerts lead to where people look, not to where suppliers call.
+// Alerts link to the console, not to the address for callbacks.
 func TestAlertsLeadToTheConsole(t *testing.T) {
 	for want, environ := range map[string][]string{
 		"https://desk.example.com": {"BACKSTOP_PUBLIC_URL=https://pay.example.com", "BACKSTOP_ADMIN_URL=https://desk.example.com/"},
@@ -229,7 +229,7 @@ func TestAWrongRedisURLIsWrongUsageAndNamed(t *testing.T) {
 	}
 	_, err = New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
 	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "BACKSTOP_REDIS_URL") || strings.Contains(err.Error(), "topsecret") {
-		t.Errorf("it says %v", err)
+		t.Errorf("it is %v", err)
 	}
 	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a wrong usage has made a data folder or migrated a database")
@@ -242,7 +242,7 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close() // nobody accepts: the kernel takes the connections
+	defer silent.Close() // the kernel accepts the connections
 	cfg, err := config.Load(config.Source{Environ: []string{
 		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_SHUTDOWN_TIMEOUT=3s",
 		"BACKSTOP_REDIS_URL=redis://" + silent.Addr().String(),
@@ -258,7 +258,7 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx); a.Close() }()
 	<-a.Ready()
-	time.Sleep(500 * time.Millisecond) // the workers have begun to ask
+	time.Sleep(500 * time.Millisecond) // the workers have begun to poll
 	start := time.Now()
 	stop()
 	if err := <-ended; err != nil {
@@ -278,12 +278,12 @@ func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer silent.Close() // nobody accepts: the kernel takes the connections
+		defer silent.Close() // the kernel accepts the connections
 		addrs = append(addrs, silent.Addr().String())
 	}
 	began := time.Now()
 	opened(t, "BACKSTOP_REDIS_URL=redis-cluster://"+strings.Join(addrs, ","))
-	if took := time.Since(began); took > 2*firstLook {
+	if took := time.Since(began); took > 2*firstCheck {
 		t.Errorf("the start took %s", took)
 	}
 }
@@ -331,9 +331,9 @@ func TestTheFirstPasswordComesFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	for _, says := range []string{"no such file", "bad password"} {
-		if err := a.greet(t.Context()); err == nil || !strings.Contains(err.Error(), "BACKSTOP_ADMIN_PASSWORD_FILE: ") || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v, want %s", err, says)
+	for _, want := range []string{"no such file", "bad password"} {
+		if err := a.greet(t.Context()); err == nil || !strings.Contains(err.Error(), "BACKSTOP_ADMIN_PASSWORD_FILE: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 		if err := os.WriteFile(file, []byte("short\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -361,7 +361,7 @@ func TestTheFirstPasswordComesFromAFile(t *testing.T) {
 	}
 }
 
-// Who makes a key must say so: a backup without it is worth nothing.
+// A new key must be reported: a backup without it is worth nothing.
 func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
 	folder := t.TempDir()
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + folder, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
@@ -392,15 +392,15 @@ func TestEachStartOfADemoPrintsItsLogin(t *testing.T) {
 			t.Fatal(err)
 		}
 		for start := range 2 {
-			var said strings.Builder
-			a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: &said, Demo: demo})
+			var output strings.Builder
+			a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: &output, Demo: demo})
 			if err != nil {
 				t.Fatal(err)
 			}
 			err = a.greet(t.Context())
-			_, password, printed := strings.Cut(said.String(), "admin one-time password: ")
+			_, password, printed := strings.Cut(output.String(), "admin one-time password: ")
 			if err != nil || printed != (demo || start == 0) {
-				t.Errorf("demo %t, start %d: it prints %q, %v", demo, start+1, said.String(), err)
+				t.Errorf("demo %t, start %d: it prints %q, %v", demo, start+1, output.String(), err)
 			}
 			if printed {
 				password, _, _ = strings.Cut(password, "\n")

@@ -11,15 +11,14 @@ import (
 // parked are the merchants whose notifications are parked.
 func (a *App) parked() []int64 { return notify.MerchantsParked(a.breakers, a.settings.Merchants()) }
 
-// backlogs is what waits in Redis and in the database. A Redis that is away is
+// backlogs counts what waits in Redis and in the database. A Redis that is unavailable is
 // left out: the database's figure is the one that counts.
 func (a *App) backlogs(ctx context.Context) []metric.Backlog {
 	var all []metric.Backlog
 	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
 		all = append(all, metric.Backlog{Queue: "due", Tasks: float64(due.Count), Oldest: due.Oldest})
 	}
-	var parked metric.Backlog
-	parked.Queue = "parked"
+	parked := metric.Backlog{Queue: "parked"}
 	for _, id := range a.parked() {
 		due, err := notify.Parked(ctx, a.db, id)
 		if err != nil {

@@ -34,7 +34,7 @@ func TestAMerchantsBreakerHasItsOwnRules(t *testing.T) {
 	}
 }
 
-// What people hear of a breaker is read from its row, its history and what waits.
+// The alert about a breaker is read from its row, its history and what waits.
 func TestAnOpenedBreakerIsReadWithWhatWaits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := &App{db: d, settings: settings.NewStore(d, nil, nil, nil)}

@@ -17,8 +17,8 @@ type folder struct {
 	lock *os.File
 }
 
-// lockFolder makes the data folder and takes it for this process: two servers on
-// one folder would take each other's leases.
+// lockFolder makes the data folder and locks it for this process: two servers on one folder
+// would release each other's leases.
 func lockFolder(path string) (*folder, error) {
 	if err := MakeFolder(path); err != nil {
 		return nil, err
@@ -46,15 +46,14 @@ func unwritable(path string, err error) error {
 	return fmt.Errorf("the data folder %s cannot be written (%w): give it to user %d, or set BACKSTOP_DATA", path, err, os.Getuid())
 }
 
-// Close gives the folder back.
+// Close unlocks the folder.
 func (f *folder) Close() error { return f.lock.Close() }
 
-// goodName is what a name that we made looks like, or one that somebody wrote by
-// the rules of BACKSTOP_NODE_NAME.
+// goodName is the form of a generated name, or of one by the rules of BACKSTOP_NODE_NAME.
 var goodName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// nodeName is the node's lasting name: configured, or made once and kept. A file
-// that a crash of the machine left empty or full of zeros is written anew.
+// nodeName is the node's permanent name: configured, or generated once and stored. A file
+// that a crash of the machine left empty or full of zeros is replaced.
 func (f *folder) nodeName(configured string) (string, error) {
 	if configured != "" {
 		return configured, nil

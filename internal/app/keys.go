@@ -14,14 +14,14 @@ import (
 	"backstop/internal/settings"
 )
 
-// errNoKey says that an installation of SQLite has no master key yet: the first
-// process that needs one makes it.
+// errNoKey means that an installation on SQLite has no master key yet: the first process
+// that needs one makes it.
 var errNoKey = errors.New("there is no master key")
 
-// readKeys reads the master keys as configured, or from the file in the data folder.
-// Where they are missing, that is ErrUsage or errNoKey: with a database that other
-// nodes share a key is never made, as each of them would make its own, and neither is
-// a file that was named, as a forgotten mount must not become a throw-away key.
+// readKeys reads the master keys as configured, or from the file in the data folder. Where
+// they are missing, the error is ErrUsage or errNoKey: for a shared database a key is never
+// made, as each node would make its own, and neither is a configured file, as a forgotten
+// mount must not become a temporary key.
 func readKeys(c config.Config) (*seal.Keyring, error) {
 	if c.MasterKey.IsSet() {
 		return seal.ParseKeys(c.MasterKey.Reveal())
@@ -39,8 +39,8 @@ func readKeys(c config.Config) (*seal.Keyring, error) {
 	return nil, errNoKey
 }
 
-// NeedKeys says that the master key is missing where it cannot be made, before
-// anything else is touched.
+// NeedKeys returns an ErrUsage where the master key is missing and cannot be made. It is
+// called before anything is changed.
 func NeedKeys(c config.Config) error {
 	if _, err := readKeys(c); errors.Is(err, ErrUsage) {
 		return err
@@ -48,8 +48,8 @@ func NeedKeys(c config.Config) error {
 	return nil
 }
 
-// KeysToRead is Keys for who only checks what is there: it makes no key. Without one
-// the keyring is empty, and what needs a key says so.
+// KeysToRead is Keys for commands that only read: it makes no key. Without one the keyring
+// is empty, and its use fails.
 func KeysToRead(c config.Config) (*seal.Keyring, error) {
 	keys, err := readKeys(c)
 	named := c.MasterKey.IsSet() || c.MasterKeyFile != ""
@@ -59,8 +59,8 @@ func KeysToRead(c config.Config) (*seal.Keyring, error) {
 	return keys, err
 }
 
-// Keys opens the master keys. An installation of SQLite gets its key here once, in the
-// data folder, and out is told so.
+// Keys opens the master keys. An installation on SQLite gets its key here once, in the data
+// folder; that is reported on out.
 func Keys(ctx context.Context, c config.Config, d *db.DB, out io.Writer) (*seal.Keyring, error) {
 	keys, err := readKeys(c)
 	if errors.Is(err, errNoKey) {
@@ -94,10 +94,10 @@ func makeKey(ctx context.Context, c config.Config, d *db.DB, out io.Writer) (*se
 	return keys, err
 }
 
-// checkKeys says whether this node can open what is sealed now.
+// checkKeys checks that this node can open what is sealed now.
 func (a *App) checkKeys(ctx context.Context) error { return settings.CheckKeys(ctx, a.db, a.keys) }
 
-// errKeys is what everybody is told who asks for readiness.
+// errKeys is the public text for readiness.
 const errKeys = "the master key in use is not one of this node's: give it the key and restart it"
 
 func keysKind(err error) string {

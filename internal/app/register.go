@@ -28,13 +28,13 @@ import (
 	"backstop/internal/supplier/wechatpay"
 )
 
-// Kinds are the suppliers that this program speaks. A new one is a folder and a
-// line here: what runs can be read.
+// Kinds are the kinds of suppliers. A new one is a folder and a line here: what runs can be
+// read.
 func Kinds() supplier.Kinds {
 	return supplier.Kinds{wechatpay.Kind, alipay.Kind, stripe.Kind, sortedparams.Kind}
 }
 
-// texts finds what rows keep by a code: of the core, and of each kind of supplier.
+// texts are those that rows store by a code: of the core, and of each kind of supplier.
 func texts() text.Catalog {
 	all := []*text.Codes{&supplier.Texts, &callback.Texts, &payment.Texts}
 	for _, kind := range Kinds() {
@@ -43,7 +43,7 @@ func texts() text.Catalog {
 	return text.Join(all...)
 }
 
-// channels are the ways in which merchants are told.
+// channels are the channels over which merchants are notified.
 func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Channel {
 	return map[string]notify.Channel{
 		notify.Webhook:   webhook.New(out),
@@ -55,15 +55,15 @@ func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Chan
 	}
 }
 
-// acts are all that people and services can do, and the plans for what they do to many.
-// A new one is a Kind of the package that owns the effect, and a line here.
-func (a *App) acts(ways map[string]notify.Channel, operators *access.Operators) (*act.Registry, *bulk.Plans) {
+// acts are all acts of operators and services, and the plans of bulk acts. A new one is a
+// Kind of the package that owns the effect, and a line here.
+func (a *App) acts(channels map[string]notify.Channel, operators *access.Operators) (*act.Registry, *bulk.Plans) {
 	policy, err := access.NewPolicy()
 	if err != nil {
 		panic(err) // the policy is part of the binary
 	}
 	sending := notify.Acts{
-		DB: a.db, Book: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: ways},
+		DB: a.db, Book: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: channels},
 	}.Kinds()
 	plans := bulk.New(a.db, a.audit, sending[0])
 	assignable := func(ctx context.Context) ([]string, error) {
@@ -79,7 +79,7 @@ func (a *App) acts(ways map[string]notify.Channel, operators *access.Operators) 
 	)...), plans
 }
 
-// Targets say of each channel beside webhooks which addresses it can use.
+// Targets check the URL of an endpoint, for each channel except webhooks.
 func Targets() map[string]func(url string) error {
 	return map[string]func(string) error{
 		notify.Websocket: websocket.CheckTarget,
@@ -90,7 +90,7 @@ func Targets() map[string]func(url string) error {
 	}
 }
 
-// Credentials say of each channel that needs some what is wrong with them.
+// Credentials check the credentials, for each channel that needs some.
 func Credentials() map[string]func(map[string]string) error {
 	return map[string]func(map[string]string) error{
 		notify.Email: email.CheckServer,

@@ -2,7 +2,7 @@ package app
 
 import "testing"
 
-// A key that two packages have would be said in the words of either.
+// A key that two packages have would have the text of either.
 func TestEveryKindsTextsAreInTheCatalog(t *testing.T) {
 	known := texts()
 	for _, kind := range Kinds() {

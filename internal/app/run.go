@@ -20,8 +20,8 @@ import (
 )
 
 // Run serves until ctx ends, drains, and then stops within the shutdown time: no new
-// requests and tasks, running ones finished or handed back. It returns nil after
-// an ordered stop.
+// requests and tasks, running ones finished or released. It returns nil after an orderly
+// stop.
 func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	if a.server != nil {
@@ -30,20 +30,20 @@ func (a *App) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	// Whoever finds the server ready finds the password printed, too.
+	// Once the server is ready, the password has been printed.
 	if err := a.greet(work); err != nil {
 		stopWork()
 		return err
 	}
 	served := a.serve()
-	// From here on callbacks come in: whatever happens, the way out is shutdown.
+	// From here on callbacks arrive, so every return needs shutdown.
 	defer a.shutdown(stopWork)
 	err := a.start(work)
 	if err != nil {
 		return err
 	}
 	close(a.ready)
-	debug.FreeOSMemory() // what only the start needed: parsed policies, templates, settings
+	debug.FreeOSMemory() // of the start: parsed policies, templates, settings
 	select {
 	case <-ctx.Done():
 		a.o.Log.Info("stop", "reason", "signal")
@@ -54,8 +54,8 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// drain gives balancers time to find another node, while this one still takes all that
-// comes.
+// drain gives balancers time to select another node, while this one still accepts
+// everything.
 func (a *App) drain(served <-chan error) error {
 	if a.server == nil || a.o.Config.Drain == 0 {
 		return nil
@@ -76,8 +76,8 @@ func (a *App) drain(served <-chan error) error {
 	return nil
 }
 
-// start begins the work behind the door. It does not end with the signal that
-// stops the program: a start that is cut off half-way would look like a failure.
+// start begins the background work. The signal that stops the program does not interrupt
+// it: a start that is cut off half-way would look like a failure.
 func (a *App) start(ctx context.Context) (err error) {
 	alerts, err := a.alerts()
 	if err != nil {
@@ -119,11 +119,11 @@ func (a *App) listenOn(address, setting string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: is another server running there? set %s", address, err, setting)
 	}
-	a.closing(func() { l.Close() }) // where nobody came to serve it
+	a.closing(func() { l.Close() }) // in case it is never served
 	return l, nil
 }
 
-// serve answers at the addresses and says how each ended.
+// serve serves the listeners; the channel receives how each ended.
 func (a *App) serve() <-chan error {
 	served := make(chan error, 2)
 	if a.server == nil {
@@ -147,7 +147,7 @@ func (a *App) ConsoleURL() string {
 	return urlOf(a.o.Config.AdminURL, a.listener)
 }
 
-// urlOf is what is configured, or where a listener is whose port was not known before.
+// urlOf is the configured URL, or else that of a listener, whose port may be any.
 func urlOf(configured string, l net.Listener) string {
 	if configured != "" || l == nil {
 		return configured
@@ -155,7 +155,7 @@ func urlOf(configured string, l net.Listener) string {
 	return config.PublicFrom(l.Addr().String())
 }
 
-// greet makes the first operator on an empty installation and says where to go.
+// greet makes the first operator on an empty installation and prints the console's URL.
 func (a *App) greet(ctx context.Context) error {
 	operators := access.NewOperators(a.db, a.audit)
 	var given func() (string, error)
@@ -200,11 +200,11 @@ func (a *App) adminPassword() (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
-// shutdown stops intake first, then the workers, then what they stand on. All of
-// it together stays within the shutdown time.
+// shutdown stops intake first, then the workers, then what they depend on, all within the
+// shutdown time.
 func (a *App) shutdown(stopWork context.CancelFunc) {
-	// Attempts at merchants may take 10 s; what is still running a second before
-	// the end is cut off and handed back.
+	// Attempts at merchants may take 10 s; those still running a second before the end are
+	// cancelled and released.
 	ctx, cancel := context.WithTimeout(context.Background(), a.o.Config.ShutdownTimeout-time.Second)
 	defer cancel()
 	if a.server != nil {
@@ -226,7 +226,7 @@ func (a *App) shutdown(stopWork context.CancelFunc) {
 	stopWork()
 }
 
-// Close frees everything, in the reverse order of opening.
+// Close closes everything, in the reverse order of opening.
 func (a *App) Close() {
 	if a.dispatcher != nil { // New failed, or Run was never called
 		ctx, cancel := context.WithCancel(context.Background())
@@ -239,7 +239,7 @@ func (a *App) Close() {
 	a.closers = nil
 }
 
-// ParseRoles reads "web,worker,scheduler" or a part of it; empty = all.
+// ParseRoles parses "web,worker,scheduler" or a part of it; empty = all.
 func ParseRoles(text string) (r Roles, err error) {
 	if text == "" {
 		return Roles{true, true, true}, nil
@@ -253,13 +253,13 @@ func ParseRoles(text string) (r Roles, err error) {
 		case "scheduler":
 			r.Scheduler = true
 		default:
-			return Roles{}, fmt.Errorf("%w: --roles knows web, worker and scheduler, not %q", ErrUsage, word)
+			return Roles{}, fmt.Errorf("%w: --roles takes web, worker and scheduler, not %q", ErrUsage, word)
 		}
 	}
 	return r, nil
 }
 
-// String writes the roles as they are given.
+// String formats the roles for ParseRoles.
 func (r Roles) String() string {
 	var words []string
 	for _, w := range []struct {

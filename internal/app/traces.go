@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"time"
@@ -8,15 +9,11 @@ import (
 	"backstop/internal/base/trace"
 )
 
-// openTraces begins to send spans where there is a collector: ours to name, or
-// the one that every program on this machine is told of.
+// openTraces begins to send spans where a collector is configured: by our setting, or by
+// the environment variables of OpenTelemetry.
 func (a *App) openTraces(ctx context.Context) (err error) {
 	c := a.o.Config
-	named := c.OTLPEndpoint != ""
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
-		named = named || os.Getenv(name) != ""
-	}
-	if !named {
+	if cmp.Or(c.OTLPEndpoint, os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")) == "" {
 		return nil
 	}
 	a.tracer, err = trace.Open(ctx, trace.Config{

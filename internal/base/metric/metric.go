@@ -33,20 +33,20 @@ var (
 		Name: "backstop_notify_attempt_seconds", Help: "Answer time of merchants.", Buckets: seconds,
 	})
 	FirstSeconds = factory.NewHistogram(prometheus.HistogramOpts{
-		Name: "backstop_notify_first_attempt_seconds", Help: "Time from the payment's commit to the first attempt to tell its merchant.",
+		Name: "backstop_notify_first_attempt_seconds", Help: "Time from the payment's commit to the first attempt to notify its merchant.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 600, 1800, 3600},
 	})
 	Notifications = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "backstop_notifications_total", Help: "Notifications by what became of an attempt: delivered, retry_wait, exhausted.",
+		Name: "backstop_notifications_total", Help: "Notifications by result of an attempt: delivered, retry_wait, exhausted.",
 	}, []string{"result"})
 	InFlight = factory.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "backstop_notify_in_flight", Help: "Notification attempts running on this node by pool: quick, slow.",
 	}, []string{"pool"})
 	SlowMerchants = factory.NewGauge(prometheus.GaugeOpts{
-		Name: "backstop_notify_slow_merchants", Help: "Merchants that this node tells in the slow pool.",
+		Name: "backstop_notify_slow_merchants", Help: "Merchants that this node notifies in the slow pool.",
 	})
 	Breakers = factory.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "backstop_breakers", Help: "Merchants whose breaker is not closed by its state, as this node knows them.",
+		Name: "backstop_breakers", Help: "Merchants whose breaker is not closed, by its state in this node's copy.",
 	}, []string{"state"})
 	BreakerChanges = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_breaker_changes_total", Help: "Changes of merchants' breakers by the new state.",
@@ -74,10 +74,10 @@ var (
 		Name: "backstop_alerts_total", Help: "Alerts opened by rule.",
 	}, []string{"rule"})
 	LogLinesDropped = factory.NewCounter(prometheus.CounterOpts{
-		Name: "backstop_log_lines_dropped_total", Help: "Lines of the log that were dropped because nobody read it in time.",
+		Name: "backstop_log_lines_dropped_total", Help: "Lines of the log that were dropped because it was not read in time.",
 	})
 	AlertMessages = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "backstop_alert_messages_total", Help: "Messages about alerts by what became of a try: sent, retry, failed.",
+		Name: "backstop_alert_messages_total", Help: "Messages about alerts by result of a try: sent, retry, failed.",
 	}, []string{"result"})
 )
 
@@ -98,7 +98,7 @@ func init() {
 	Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// ObserveBatch returns the hook that group commit reports to.
+// ObserveBatch returns the hook for the transactions of group commit.
 func ObserveBatch(name string) func(items int, took time.Duration, err error) {
 	itemsOf, secondsOf, errorsOf := BatchItems.WithLabelValues(name), BatchSeconds.WithLabelValues(name), BatchErrors.WithLabelValues(name)
 	return func(items int, took time.Duration, err error) {

@@ -66,16 +66,16 @@ func want(t *testing.T, all map[string]family, n float64, name string, labels ..
 	}
 }
 
-var full = metric.Standing{
+var full = metric.Snapshot{
 	AtRisk: []metric.AtRisk{{Part: "stuck", Currency: "CNY", Orders: 3, Minor: 1200}}, FiringAlerts: new(float64),
 	Orders: &metric.OrdersNotified{Raised: 10, Notified: 9}, Untried: &metric.Untried{Orders: 2, Oldest: 1500 * time.Millisecond},
 	Skew: map[string]time.Duration{"redis": -time.Second},
 }
 
-// everything lets each family have a series, as far as the package knows them.
+// everything lets each family have a series, as far as the package has them.
 func everything(t *testing.T) map[string]family {
 	metric.RegisterBacklogs(func(context.Context) []metric.Backlog { return []metric.Backlog{{Queue: "due"}} })
-	metric.RegisterStanding(func(context.Context) metric.Standing { return full })
+	metric.RegisterSnapshot(func(context.Context) metric.Snapshot { return full })
 	metric.ObserveBatch("test")(1, time.Millisecond, nil)
 	for _, c := range []*prometheus.CounterVec{
 		metric.Callbacks, metric.Attempts, metric.Notifications, metric.BreakerChanges, metric.OrdersMoved,
@@ -88,7 +88,7 @@ func everything(t *testing.T) map[string]family {
 	return scrape(t)
 }
 
-func TestEveryFigureHasANameOfOursAndSaysWhatItIs(t *testing.T) {
+func TestEveryFigureHasANameOfOursAndADescription(t *testing.T) {
 	name := regexp.MustCompile(`^(backstop(_[a-z]+)+|go_.*|process_.*)$`)
 	ours := 0
 	for figure, f := range everything(t) {
@@ -106,7 +106,7 @@ func TestEveryFigureHasANameOfOursAndSaysWhatItIs(t *testing.T) {
 			t.Errorf("%s is a %s", figure, f.kind)
 		}
 		if f.kind == "HISTOGRAM" && !strings.HasSuffix(figure, "_seconds") && !strings.HasSuffix(figure, "_items") {
-			t.Errorf("%s does not say its unit", figure)
+			t.Errorf("%s lacks its unit", figure)
 		}
 	}
 	if ours < 25 {
@@ -140,7 +140,7 @@ func TestCountersBeginWithNothingAndKeepWhatTheyHave(t *testing.T) {
 	want(t, all, 0, "backstop_callbacks_total", "outcome", "begin-one")
 	want(t, all, 0, "backstop_callbacks_total", "outcome", "begin-two")
 	if _, there := find(all, "backstop_callbacks_total", "outcome", "begin-three"); there {
-		t.Error("what nobody named is there")
+		t.Error("an unnamed value is there")
 	}
 	metric.Callbacks.WithLabelValues("begin-one").Add(3)
 	metric.Begin[outcome](metric.Callbacks, "begin-one") // the process starts a second app, as tests do
@@ -152,8 +152,8 @@ func TestWhatIsRegisteredAgainTakesThePlaceOfTheFirst(t *testing.T) {
 		metric.RegisterBacklogs(func(context.Context) []metric.Backlog {
 			return []metric.Backlog{{Queue: "due", Tasks: float64(n), Oldest: 1500 * time.Millisecond}}
 		})
-		metric.RegisterStanding(func(context.Context) metric.Standing {
-			return metric.Standing{Untried: &metric.Untried{Orders: float64(n)}}
+		metric.RegisterSnapshot(func(context.Context) metric.Snapshot {
+			return metric.Snapshot{Untried: &metric.Untried{Orders: float64(n)}}
 		})
 		all := scrape(t)
 		want(t, all, float64(n), "backstop_queue_tasks", "queue", "due")
@@ -162,8 +162,8 @@ func TestWhatIsRegisteredAgainTakesThePlaceOfTheFirst(t *testing.T) {
 	}
 }
 
-func TestHowThingsStandIsShownInItsUnits(t *testing.T) {
-	metric.RegisterStanding(func(context.Context) metric.Standing { return full })
+func TestASnapshotIsShownInItsUnits(t *testing.T) {
+	metric.RegisterSnapshot(func(context.Context) metric.Snapshot { return full })
 	all := scrape(t)
 	want(t, all, 3, "backstop_at_risk_orders", "currency", "CNY", "part", "stuck")
 	want(t, all, 1200, "backstop_at_risk_minor_units", "currency", "CNY", "part", "stuck")
@@ -175,9 +175,9 @@ func TestHowThingsStandIsShownInItsUnits(t *testing.T) {
 	want(t, all, -1, "backstop_clock_skew_seconds", "of", "redis")
 }
 
-// A 0 would say that all is well.
+// A 0 would mean that all is healthy.
 func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
-	metric.RegisterStanding(func(context.Context) metric.Standing { return metric.Standing{} })
+	metric.RegisterSnapshot(func(context.Context) metric.Snapshot { return metric.Snapshot{} })
 	all := scrape(t)
 	for _, name := range []string{
 		"backstop_at_risk_orders", "backstop_at_risk_minor_units", "backstop_alerts_firing", "backstop_orders_raised", "backstop_orders_notified",
@@ -189,28 +189,28 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestNothingIsAskedBetweenScrapesAndNoQuestionLastsForEver(t *testing.T) {
-	asked := 0
+func TestNothingIsReadBetweenScrapesAndEachReadIsBounded(t *testing.T) {
+	read := 0
 	metric.RegisterBacklogs(func(ctx context.Context) []metric.Backlog {
-		asked++
+		read++
 		if end, bounded := ctx.Deadline(); !bounded || time.Until(end) > 10*time.Second {
-			t.Errorf("a question may last until %v (%v)", end, bounded)
+			t.Errorf("a read may last until %v (%v)", end, bounded)
 		}
 		return nil
 	})
-	metric.RegisterStanding(func(ctx context.Context) metric.Standing {
+	metric.RegisterSnapshot(func(ctx context.Context) metric.Snapshot {
 		if end, bounded := ctx.Deadline(); !bounded || time.Until(end) > 10*time.Second {
-			t.Errorf("a question may last until %v (%v)", end, bounded)
+			t.Errorf("a read may last until %v (%v)", end, bounded)
 		}
-		return metric.Standing{}
+		return metric.Snapshot{}
 	})
-	if asked != 0 {
-		t.Errorf("asked %d times before the first scrape", asked)
+	if read != 0 {
+		t.Errorf("read %d times before the first scrape", read)
 	}
 	scrape(t)
 	scrape(t)
-	if asked != 2 {
-		t.Errorf("asked %d times in two scrapes", asked)
+	if read != 2 {
+		t.Errorf("read %d times in two scrapes", read)
 	}
 }
 

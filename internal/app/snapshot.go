@@ -9,9 +9,9 @@ import (
 	"backstop/internal/report"
 )
 
-// standing is how things stand for metrics: money at risk, alerts, clocks.
-func (a *App) standing(ctx context.Context) metric.Standing {
-	s := metric.Standing{Skew: map[string]time.Duration{"database": a.db.Skew()}}
+// snapshot reads the figures of the present state for metrics: money at risk, alerts, clocks.
+func (a *App) snapshot(ctx context.Context) metric.Snapshot {
+	s := metric.Snapshot{Skew: map[string]time.Duration{"database": a.db.Skew()}}
 	if risk, err := report.AtRisk(ctx, a.db); err == nil {
 		for _, part := range report.Parts {
 			for _, m := range risk.Parts[part].Sums {
@@ -30,10 +30,8 @@ func (a *App) standing(ctx context.Context) metric.Standing {
 	return s
 }
 
-// ordersNotified is of the last hour, as on the overview.
-func (a *App) ordersNotified(ctx context.Context) (*metric.OrdersNotified, *metric.Untried) {
-	var orders *metric.OrdersNotified
-	var untried *metric.Untried
+// ordersNotified reads the figures of the last hour, as on the overview.
+func (a *App) ordersNotified(ctx context.Context) (orders *metric.OrdersNotified, untried *metric.Untried) {
 	now := a.db.Now()
 	if all, err := report.Orders(ctx, a.db, now-(time.Hour-time.Minute).Microseconds(), now, time.Minute); err == nil {
 		orders = &metric.OrdersNotified{}
