@@ -6,6 +6,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,30 @@ func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
 	}
 	if body := h.Page(t, h.SignIn(t, access.Viewer), "/").Body; strings.Contains(body, `href="/asynqmon/"`) {
 		t.Error("a viewer is led to a page that is not theirs")
+	}
+}
+
+// Figures are read for several who look: the time beside them is that of the reading.
+func TestTheOverviewSaysWhenItsFiguresWereRead(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	cookie := h.SignIn(t, access.Ops)
+	h.Page(t, cookie, "/") // everything is read
+	read := h.DB.NowTime()
+	time.Sleep(1200 * time.Millisecond)
+	for _, header := range [][]string{nil, {"HX-Request", "true"}} {
+		path := "/"
+		if header != nil {
+			path = "/_/outcomes"
+		}
+		body := h.Call(t, http.MethodGet, path, "", append([]string{"Cookie", cookie}, header...)...).Body
+		said := regexp.MustCompile(`id="live-at" datetime="([^"]*)"`).FindStringSubmatch(body)
+		if said == nil {
+			t.Fatalf("%s says no time: %s", path, body)
+		}
+		if at, err := time.Parse(time.RFC3339Nano, said[1]); err != nil || at.After(read) {
+			t.Errorf("%s says that its figures are of %s, and they were read before %s, %v", path, said[1], read, err)
+		}
 	}
 }
 
