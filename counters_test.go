@@ -75,6 +75,7 @@ func TestEveryCounterIsThereFromTheStart(t *testing.T) {
 	for _, series := range []string{
 		`backstop_callbacks_total{instance="a",job="backstop",outcome="rate_limited"}`,
 		`backstop_callbacks_total{instance="a",job="backstop",outcome="paid"}`,
+		`backstop_callbacks_total{instance="a",job="backstop",outcome="order_closed"}`,
 		`backstop_callbacks_total{instance="a",job="backstop",outcome="amount_mismatch"}`,
 		`backstop_exceptions_total{instance="a",job="backstop",kind="stuck_paying"}`,
 		`backstop_orders_moved_total{instance="a",job="backstop",status="closing"}`,

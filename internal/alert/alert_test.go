@@ -183,6 +183,10 @@ func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 			t.Errorf("%s: %q, want %q", language, body, want)
 		}
 	}
+	const dispute = "00:00:00 UTC 1 dispute (USD 25.00)\nhttps://c.example/exceptions?kind=dispute_opened"
+	if _, body := (Style{Language: "en", Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: DisputeOpened}, alerts[:1]); body != dispute {
+		t.Errorf("%q, want %q", body, dispute)
+	}
 	for _, kind := range exception.Kinds {
 		if _, ok := kindNames[kind]; !ok {
 			t.Errorf("the kind %s has no name", kind)

@@ -109,7 +109,7 @@ func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []A
 func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 	title = "Backstop: " + Title(rule.Name, s.Language)
 	var b strings.Builder
-	if rule.Name == ExceptionOpened || rule.Name == NotifyExhausted {
+	if slices.Contains([]string{ExceptionOpened, DisputeOpened, NotifyExhausted}, rule.Name) {
 		fmt.Fprintf(&b, "%s %s\n", s.clock(alerts[0]), s.kinds(alerts))
 		alerts = nil
 	}

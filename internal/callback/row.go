@@ -25,7 +25,7 @@ type Row struct {
 var refusedOutcomes = []string{UnknownSupplier, DisabledSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed}
 
 // Outcomes are all that a recorded callback may have.
-var Outcomes = slices.Concat([]string{payment.Paid, payment.Repeat, payment.Ignored, payment.FailedTry, payment.OrderFailed, payment.OrderClosed}, exception.Kinds, refusedOutcomes)
+var Outcomes = slices.Concat(payment.Outcomes, exception.Kinds, refusedOutcomes)
 
 // IsRefusal says whether an outcome is one that only refused callbacks have.
 func IsRefusal(outcome string) bool { return slices.Contains(refusedOutcomes, outcome) }

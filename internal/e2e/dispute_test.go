@@ -98,7 +98,7 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.ContainsFunc(received, func(text string) bool {
-				return strings.Contains(text, "dispute_opened: ") && strings.Contains(text, w.address+"/exceptions?kind=dispute_opened")
+				return strings.Contains(text, "1 dispute (USD 19.99)") && strings.Contains(text, w.address+"/exceptions?kind=dispute_opened")
 			})
 		})
 

@@ -40,9 +40,13 @@ func (p *Processor) Confirm(ctx context.Context, tx db.Tx, items []*Message) ([]
 		return nil, err
 	}
 	outs := make([]Outcome, len(items))
-	for i, m := range items {
-		d := b.decide(m)
-		outs[i] = b.collect(i, m, d)
+	for _, disputes := range []bool{false, true} { // a dispute may come before the payment that it is about
+		for i, m := range items {
+			if (m.Content.Dispute != nil) == disputes {
+				d := b.decide(m)
+				outs[i] = b.collect(i, m, d)
+			}
+		}
 	}
 	nudges, err := b.write(ctx)
 	if err != nil {
@@ -139,11 +143,25 @@ func (b *batch) collect(i int, m *Message, d decision) Outcome {
 	if d.exception != nil {
 		b.exceptions = append(b.exceptions, d.exception)
 	}
+	b.noteMoney(m, d)
 	if d.to != "" {
 		b.move(m, d, source)
 		b.factOf = append(b.factOf, i)
 	}
 	return out
+}
+
+// noteMoney keeps which order a payment of this batch is about, for its disputes: what
+// readDisputed finds in the rows of earlier ones.
+func (b *batch) noteMoney(m *Message, d decision) {
+	if d.order == nil || m.Content.TradeNo == "" {
+		return
+	}
+	settled := d.attempt != nil && d.attempt.settled()
+	held := d.exception != nil && exception.IsHeld(d.exception.Kind)
+	if settled || held && b.disputed[m.trade()] == nil {
+		b.disputed[m.trade()] = d.order
+	}
 }
 
 // record keeps the raw call of a callback and its key; one that came before is only

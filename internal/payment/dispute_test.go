@@ -1,13 +1,16 @@
 package payment_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"backstop/internal/base/db"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -132,6 +135,44 @@ func TestADisputeOfHeldMoneyIsOfItsOrder(t *testing.T) {
 		take(t, f, (&disputes{f: f, no: "du_4", tradeNo: "pi_4"}).at(1000, "needs_response", 1))
 		if x, _ := theDispute(t, f, "du_4"); x.OrderID != 0 {
 			t.Errorf("of no order: %+v", x)
+		}
+	})
+}
+
+// A dispute may share the transaction of the payment that it is about, and come before it.
+func TestADisputeBesideItsPaymentIsOfItsOrder(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		n := 0
+		confirm := func(paid func(o *order.Order, tradeNo string) *payment.Message, disputeFirst bool) {
+			t.Helper()
+			n++
+			o, no, tradeNo := create(t, f, nil), fmt.Sprint("du_", n), fmt.Sprint("pi_", n)
+			items := []*payment.Message{paid(o, tradeNo), (&disputes{f: f, no: no, tradeNo: tradeNo}).at(1000, "needs_response", 1)}
+			if disputeFirst {
+				slices.Reverse(items)
+			}
+			err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+				outs, err := f.Processor.Confirm(ctx, tx, items)
+				for i, out := range outs {
+					if out.OrderNo != o.OrderNo || (out.Name == exception.DisputeOpened) != (items[i].Content.Dispute != nil) {
+						t.Errorf("outcome %d: %+v", i, out)
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x, _ := theDispute(t, f, no); x.OrderNo != o.OrderNo || x.OrderID != o.ID || x.MerchantID != o.MerchantID {
+				t.Errorf("%+v", x)
+			}
+			f.Want(t, 1, "SELECT count(*) FROM callbacks WHERE outcome = 'dispute_opened' AND order_id = ?", o.ID)
+		}
+		for _, first := range []bool{false, true} {
+			confirm(func(o *order.Order, tradeNo string) *payment.Message { return f.Callback(o.OrderNo, tradeNo, o.Amount) }, first)
+			confirm(func(o *order.Order, tradeNo string) *payment.Message {
+				return f.Callback(o.OrderNo, tradeNo, o.Amount-1)
+			}, first) // held
 		}
 	})
 }

@@ -161,4 +161,4 @@ const (
 )
 
 // Outcomes are all of them.
-var Outcomes = []string{Paid, Repeat, Ignored, FailedTry, OrderFailed}
+var Outcomes = []string{Paid, Repeat, Ignored, FailedTry, OrderFailed, OrderClosed}

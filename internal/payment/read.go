@@ -90,7 +90,7 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 			keys = append(keys, callbackKey{m.Supplier.AccountID, m.Content.EventKey})
 		}
 	}
-	b.attempts, b.trades, b.known = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{}
+	b.attempts, b.trades, b.known, b.disputed = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{}, map[tradeKey]*order.Order{}
 	const attempts = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at FROM payment_attempts"
 	r := b.tx.Reads()
 	r.Add(b.addAttempt, attempts+" WHERE order_id IN (?) UNION ALL "+attempts+
@@ -171,7 +171,6 @@ func (b *batch) readDisputed(ctx context.Context) error {
 	if err := b.tx.NewSelect().Model(&rows).Where("o.id IN (?)", bun.List(slices.Collect(maps.Values(ids)))).Scan(ctx); err != nil {
 		return fmt.Errorf("find disputed orders: %w", err)
 	}
-	b.disputed = make(map[tradeKey]*order.Order, len(ids))
 	for trade, id := range ids {
 		if i := slices.IndexFunc(rows, func(o *order.Order) bool { return o.ID == id }); i >= 0 {
 			b.disputed[trade] = rows[i]

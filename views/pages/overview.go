@@ -21,6 +21,7 @@ import (
 // OverviewData is what the overview shows.
 type OverviewData struct {
 	Range  console.Range
+	Read   time.Time // when the oldest of the figures were read
 	Steps  console.FirstSteps
 	System System
 	// The panels.

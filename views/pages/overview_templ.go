@@ -155,7 +155,7 @@ func Overview(p *ui.Page, d OverviewData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.LiveTime(p).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.LiveTime(p, d.Read).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -230,9 +230,16 @@ func (l *live) hand(li *listener) {
 		return // it has just got its first
 	}
 	var body bytes.Buffer
-	newest := li.sent
+	newest, oldest := li.sent, time.Now()
 	for _, t := range l.topics {
-		if d, ok := l.panels[panelKey{li.view, t.name}]; ok && li.wants(t.name) && d.number > li.sent {
+		d, ok := l.panels[panelKey{li.view, t.name}]
+		if !ok || !li.wants(t.name) {
+			continue
+		}
+		if d.at.Before(oldest) {
+			oldest = d.at
+		}
+		if d.number > li.sent {
 			body.Write(d.html)
 			newest = max(newest, d.number)
 		}
@@ -242,7 +249,7 @@ func (l *live) hand(li *listener) {
 	}
 	ctx, cancel := web.Work()
 	defer cancel()
-	if ui.LiveTime(l.page(li.view)).Render(ctx, &body) != nil {
+	if ui.LiveTime(l.page(li.view), oldest).Render(ctx, &body) != nil {
 		return
 	}
 	select {

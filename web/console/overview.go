@@ -28,16 +28,19 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 	p, r := s.Page(c), console.RangeOf(c.Query("range"))
 	p.Live = true
 	system := s.system(p.Role)
-	panels := map[string]templ.Component{}
+	panels, oldest := map[string]templ.Component{}, time.Now()
 	for _, t := range s.live.topics {
-		draw, _, err := s.live.get(t, r)
+		draw, at, err := s.live.get(t, r)
 		if err != nil {
 			return err
 		}
 		panels[t.name] = draw(p)
+		if at.Before(oldest) {
+			oldest = at
+		}
 	}
 	return s.Render(c, http.StatusOK, pages.Overview(p, pages.OverviewData{
-		Range: r, Steps: steps, System: system, APIURL: s.Config.PublicURL, Example: example(), CallbackURL: s.Config.PublicURL + web.CallbackPath,
+		Range: r, Read: oldest, Steps: steps, System: system, APIURL: s.Config.PublicURL, Example: example(), CallbackURL: s.Config.PublicURL + web.CallbackPath,
 		Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Queues: panels["queues"],
 	}))
 }
@@ -65,12 +68,12 @@ func (s *handlers) panel(t topic) fiber.Handler {
 		if c.Get("HX-Request") != "true" {
 			return c.Redirect("/?range="+r.Name, http.StatusSeeOther)
 		}
-		draw, _, err := s.live.get(t, r)
+		draw, at, err := s.live.get(t, r)
 		if err != nil {
 			return err
 		}
 		p := s.Page(c)
-		return s.Render(c, http.StatusOK, templ.Join(draw(p), ui.LiveTime(p)))
+		return s.Render(c, http.StatusOK, templ.Join(draw(p), ui.LiveTime(p, at)))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,27 @@ func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
 	}
 	if body := h.Page(t, h.SignIn(t, access.Viewer), "/").Body; strings.Contains(body, `href="/asynqmon/"`) {
 		t.Error("a viewer is led to a page that is not theirs")
+	}
+}
+
+// Figures are read for several who look: the time beside them is that of the reading.
+func TestTheOverviewSaysWhenItsFiguresWereRead(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	cookie := h.SignIn(t, access.Ops)
+	for i := range h.in.live.topics {
+		h.in.live.topics[i].every = time.Hour
+	}
+	h.Page(t, cookie, "/") // everything is read
+	read := h.DB.NowTime()
+	time.Sleep(1200 * time.Millisecond)
+	body := h.Page(t, cookie, "/").Body
+	said := regexp.MustCompile(`id="live-at" datetime="([^"]*)"`).FindStringSubmatch(body)
+	if said == nil {
+		t.Fatalf("the page says no time: %s", body)
+	}
+	if at, err := time.Parse(time.RFC3339Nano, said[1]); err != nil || at.After(read) {
+		t.Errorf("the page says that its figures are of %s, and they were read before %s, %v", said[1], read, err)
 	}
 }
 
