@@ -102,7 +102,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		t.FailBy("content", err)
 		got.Status, got.Reverses = supplier.Other, false
 		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got,
+			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got, Signed: signedText(fields),
 		}
 	}
 	t.Pass("content", contentRead)
