@@ -37,9 +37,9 @@ func (v *verifyEvidenceCmd) Run(std streams) error {
 		return err
 	}
 	var says struct {
-		ExportedAt string            `json:"exported_at"`
-		ExportedBy string            `json:"exported_by"`
-		AuditHead  *audit.SignedHead `json:"audit_head"`
+		ExportedAt string          `json:"exported_at"`
+		ExportedBy string          `json:"exported_by"`
+		AuditHead  json.RawMessage `json:"audit_head"` // of a file of the audit; in an order's it is a text
 		Order      struct {
 			OrderNo string `json:"order_no"`
 		} `json:"order"`
@@ -47,7 +47,8 @@ func (v *verifyEvidenceCmd) Run(std streams) error {
 	if err := json.Unmarshal(f.Evidence, &says); err != nil {
 		return errors.New("the file is whole, but this version does not know its form: use a newer one")
 	}
-	if h := says.AuditHead; h != nil {
+	var h audit.SignedHead
+	if json.Unmarshal(says.AuditHead, &h) == nil && h.Number > 0 {
 		fmt.Fprintf(std.out, "whole and signed: at %s row %d of the audit had the hash %s\n", h.At, h.Number, h.Hash)
 	} else {
 		fmt.Fprintf(std.out, "whole and signed: order %q, exported %s by %q\n", says.Order.OrderNo, says.ExportedAt, says.ExportedBy)

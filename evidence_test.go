@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/base/seal"
 	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/console"
 	"backstop/internal/evidence"
 )
 
@@ -22,7 +23,9 @@ func evidenceFile(t *testing.T, master byte, text string) (path, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := evidence.Sign(map[string]any{"exported_at": "now", "exported_by": "operator:li", "order": map[string]any{"order_no": "20261120", "subject": text}}, keys)
+	f, err := evidence.Sign(&console.Evidence{
+		ExportedAt: "now", ExportedBy: "operator:li", AuditRows: 3, AuditHead: "0b5e", Order: map[string]any{"order_no": "20261120", "subject": text},
+	}, keys)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,8 +66,8 @@ func said(resp *http.Response) string {
 	var answer struct {
 		Status string
 		Checks []struct {
-			Name, Error string
-			OK          bool
+			Name, Error, Warning string
+			OK                   bool
 		}
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxHealth))
@@ -76,8 +76,8 @@ func said(resp *http.Response) string {
 	}
 	why := []string{}
 	for _, c := range answer.Checks {
-		if !c.OK {
-			why = append(why, c.Name+": "+c.Error)
+		if text := c.Error + c.Warning; text != "" {
+			why = append(why, c.Name+": "+text)
 		}
 	}
 	return strings.TrimSuffix(answer.Status+": "+strings.Join(why, "; "), ": ")

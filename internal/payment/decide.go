@@ -44,7 +44,7 @@ func (b *batch) decide(m *Message) decision {
 	d := decision{outcome: Ignored, result: supplier.Taken, digest: m.digest(""), order: b.orderOf(m)}
 	if m.Unreadable != nil {
 		// Its exception is counted and opened again; only the record is not written twice.
-		d.digest = m.digest("unreadable " + m.bodySum())
+		d.digest = m.digest("unreadable " + m.signedSum())
 		d.before = b.before(m, d.digest)
 		d.result = m.Unreadable.Result
 		d.except(m, m.Unreadable.Kind, map[string]any{"reason": m.Unreadable.Reason.Error(), "said": m.Unreadable.Reason})
@@ -311,7 +311,7 @@ func (d *decision) except(m *Message, kind string, detail map[string]any) {
 		x.Subject = c.EventKey
 	}
 	if x.Subject == "" && m.Source.Record != nil { // nothing of it could be read: only the whole tells it from another
-		x.Subject = "body " + m.bodySum()
+		x.Subject = "body " + m.signedSum()
 	}
 	if d.order != nil {
 		x.OrderID, x.OrderNo, x.MerchantID = d.order.ID, d.order.OrderNo, d.order.MerchantID

@@ -85,10 +85,14 @@ func (m *Message) digest(missed string) string {
 	return shortSum(text)
 }
 
-// bodySum tells one callback's body from another's; any other source has none.
-func (m *Message) bodySum() string {
-	if m.Source.Record == nil {
+// signedSum tells a callback from others by all that is signed of it; any
+// other source has none.
+func (m *Message) signedSum() string {
+	switch {
+	case m.Source.Record == nil:
 		return ""
+	case m.Unreadable != nil && m.Unreadable.Signed != "":
+		return shortSum([]byte(m.Unreadable.Signed))
 	}
 	return shortSum(m.Source.Record.Body)
 }

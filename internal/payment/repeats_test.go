@@ -3,6 +3,7 @@ package payment_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,6 +80,25 @@ func TestRepeatsOfWhatCannotBeReadKeepOneRecord(t *testing.T) {
 		f.Want(t, 10, "SELECT seen FROM exceptions ORDER BY id LIMIT 1")
 		f.Want(t, 2, "SELECT count(*) FROM exceptions")
 		f.Want(t, 2+5, "SELECT count(*) FROM callbacks")
+	})
+}
+
+// Whoever holds one genuine message may pad it where no signature looks: that makes no
+// other message of it.
+func TestPaddingMakesNoOtherMessageOfWhatCannotBeRead(t *testing.T) {
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		for i := range 20 {
+			r := f.Callback("", "", 0)
+			r.Content, r.Source.Record.Body = supplier.Callback{}, []byte("amount=1e2&sign=5"+strings.Repeat("&", i))
+			r.Unreadable = &supplier.Unreadable{
+				Kind: exception.Malformed, Result: supplier.Malformed, Signed: "amount=1e2",
+				Reason: new(text.Codes).New("test.odd", text.Text{ZH: "异常", EN: "odd"}).Say(),
+			}
+			take(t, f, r)
+		}
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE seen = 20")
+		f.Eventually(t, 19, "SELECT coalesce(sum(seen), 0) FROM callback_repeats")
+		f.Want(t, 1+5, "SELECT count(*) FROM callbacks")
 	})
 }
 

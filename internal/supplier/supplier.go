@@ -202,6 +202,9 @@ type Unreadable struct {
 	Result   Result // what to answer: InternalFailed or Malformed
 	Reason   text.Said
 	Callback Callback
+	// Signed is what the signature covers; "" = the whole body. Two messages that
+	// differ in nothing else are the same.
+	Signed string
 }
 
 func (e *Unreadable) Error() string { return e.Reason.Error() }

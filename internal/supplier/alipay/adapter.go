@@ -90,7 +90,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		return supplier.Callback{}, err
 	}
 	t.Pass("signature", signatureHolds)
-	if err := supplier.CheckUnsigned(req, fields, slices.Collect(maps.Keys(fields))); err != nil {
+	if err := supplier.CheckUnsigned(req, fields, signedNames(fields)); err != nil {
 		t.FailBy("unsigned", err)
 		return supplier.Callback{}, err
 	}
@@ -102,7 +102,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		t.FailBy("content", err)
 		got.Status, got.Reverses = supplier.Other, false
 		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got,
+			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got, Signed: signedText(fields),
 		}
 	}
 	t.Pass("content", contentRead)
@@ -131,10 +131,7 @@ func (a *adapter) verify(fields map[string]string) error {
 // no value is trimmed: what is not signed must not be read.
 func signedText(fields map[string]string) string {
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if name == "sign" || name == "sign_type" {
-			continue
-		}
+	for _, name := range signedNames(fields) {
 		if b.Len() > 0 {
 			b.WriteByte('&')
 		}
@@ -143,6 +140,13 @@ func signedText(fields map[string]string) string {
 		b.WriteString(fields[name])
 	}
 	return b.String()
+}
+
+// signedNames lists the signed parameters in byte order. The signature itself is
+// none of them: base64 may hold any number of line breaks.
+func signedNames(fields map[string]string) []string {
+	names := slices.Sorted(maps.Keys(fields))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "sign" || name == "sign_type" })
 }
 
 // Reply answers with a body: exactly the seven letters "success" end the

@@ -301,6 +301,19 @@ func TestUnsignedSpaceIsNoticed(t *testing.T) {
 	}
 }
 
+// Line breaks within base64 change nothing, so that the signature has room for padding.
+func TestPaddingOfTheSignatureIsUnsigned(t *testing.T) {
+	key := loadKey(t, "test-only-alipay.pem")
+	for pad, want := range map[int]bool{0: true, 1000: true, 5000: false, 60_000: false} {
+		f := sign(key, trade(suppliertest.Change{}), func(given string) string { return given[:9] + strings.Repeat("\n", pad) + given[9:] })
+		_, err := newTest(t, key).Parse(post(f), nil)
+		var refused *supplier.Refused
+		if (err == nil) != want || err != nil && !(errors.As(err, &refused) && refused.Result == supplier.Malformed) {
+			t.Errorf("%d line breaks in the signature: %v", pad, err)
+		}
+	}
+}
+
 func TestQueryIsNotRead(t *testing.T) {
 	key := loadKey(t, "test-only-alipay.pem")
 	req := post(sign(key, trade(suppliertest.Change{}), nil))

@@ -70,7 +70,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		t.FailBy("content", err)
 		got.Status, got.Final = supplier.Other, false // not understood: moves nothing
 		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got,
+			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got, Signed: signedPairs(fields, signed),
 		}
 	}
 	t.Pass("content", contentRead)

@@ -49,9 +49,14 @@ func (a *adapter) signedNames(fields map[string]string) []string {
 	return names
 }
 
-// signedText is name=value&name=value and what the settings append. Values are
-// the decoded ones, never escaped again: that is how this family signs.
+// signedText is name=value&name=value and what the settings append.
 func (a *adapter) signedText(fields map[string]string, names []string) []byte {
+	return []byte(signedPairs(fields, names) + a.appended)
+}
+
+// signedPairs joins the signed parameters. Values are the decoded ones, never escaped
+// again: that is how this family signs.
+func signedPairs(fields map[string]string, names []string) string {
 	var b strings.Builder
 	for i, name := range names {
 		if i > 0 {
@@ -61,8 +66,7 @@ func (a *adapter) signedText(fields map[string]string, names []string) []byte {
 		b.WriteByte('=')
 		b.WriteString(fields[name])
 	}
-	b.WriteString(a.appended)
-	return []byte(b.String())
+	return b.String()
 }
 
 func (a *adapter) holds(given string, text []byte) bool {
