@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"slices"
 	"unicode/utf8"
 
 	"backstop/internal/base/textlimit"
@@ -18,42 +17,6 @@ const (
 
 // room is what a page has left for raw texts and passed checks.
 type room struct{ left int }
-
-// What a page lists of a story. Callbacks are bounded where they are read; with them and
-// maxLines events in all, most of them attempts, there is still room for raw texts.
-const (
-	maxLines = 760
-	maxSpans = 200 // drawn, and in the table beside the picture
-	maxAside = 50  // exceptions beside the story
-)
-
-// ends are the first and the last of a list that is longer than most.
-func ends[T any](all []T, most int) (kept []T, left int) {
-	if len(all) <= most {
-		return all, 0
-	}
-	left = len(all) - most
-	return slices.Concat(all[:most/2], all[most/2+left:]), left
-}
-
-// lines are the places in the story of the events that are listed, and how many are left
-// out of the middle.
-func (s StoryData) lines() (places []int, left int) {
-	var callbacks, others []int
-	for i, item := range s.Items {
-		switch {
-		case s.Phase != "" && item.Phase != s.Phase:
-		case item.Callback != nil:
-			callbacks = append(callbacks, i)
-		default:
-			others = append(others, i)
-		}
-	}
-	others, left = ends(others, max(0, maxLines-len(callbacks)))
-	places = slices.Concat(callbacks, others)
-	slices.Sort(places)
-	return places, left
-}
 
 // roomFor is the room of a story of so many events.
 func roomFor(events int) *room {

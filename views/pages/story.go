@@ -34,13 +34,13 @@ type StoryData struct {
 
 // printed is the story for paper.
 func printed(s StoryData) StoryData {
-	s.Print, s.room = true, roomFor(min(len(s.Items), maxLines))
+	s.Print, s.room = true, roomFor(len(s.Items))
 	return s
 }
 
 // shown is the story for the screen.
 func shown(s StoryData) StoryData {
-	s.room = roomFor(min(len(s.Items), maxLines))
+	s.room = roomFor(len(s.Items))
 	return s
 }
 
@@ -377,9 +377,6 @@ var (
 	tTakenMore        = text.Text{ZH: "有退款或争议", EN: "Refund or dispute"}
 	tCallbacksCut     = text.Text{ZH: "最早和最近各 100 条回调之间，另有 %s%s 条未显示。", EN: "%s%s callbacks between the oldest 100 and the newest 100 are not shown."}
 	tBodiesCut        = text.Text{ZH: "另有 %s 条回调未显示原文（共 %s 字节），可单独打开。", EN: "The bodies of %s callbacks (%s bytes) are left out here; open each one to read it."}
-	tLinesCut         = text.Text{ZH: "页面已满，中间 %s 条未显示；可按类别查看。", EN: "The page is full: %s events in the middle are not shown. Show one kind of event to see more."}
-	tSpansCut         = text.Text{ZH: "中间 %s 段未画出。", EN: "%s spans in the middle are not drawn."}
-	tAsideCut         = text.Text{ZH: "中间 %s 条见左侧经过", EN: "%s in between: see the story"}
 	tStoryCut         = text.Text{ZH: "每类最多显示 %d 条，此订单还有更多。", EN: "A story shows %d events of a kind; this order has more."}
 	tWhyException     = text.Text{ZH: "有一条异常等人决定：%s", EN: "An exception waits for a decision: %s"}
 	tWhyExhausted     = text.Text{ZH: "商户没有收到通知，%d 次尝试全部用完", EN: "Merchant not notified: all %d attempts are used up"}
