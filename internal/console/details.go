@@ -26,11 +26,10 @@ type CallbackDetail struct {
 
 // CallbackDetail reads one callback. Errors: ErrNotFound.
 func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
-	const raw = "c.id, length(c.body) AS size, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body, c.steps"
 	for _, q := range []string{
-		"SELECT " + raw + ", c.order_no, c.order_id, c.trade_no, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier" +
-			" FROM callbacks AS c WHERE c.id = ?",
-		"SELECT " + raw + ", c.supplier FROM refused_callbacks AS c WHERE c.id = ?",
+		"SELECT " + storyCallback + ", c.body, c.order_no, c.order_id FROM callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id WHERE c.id = ?",
+		"SELECT c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.steps, length(c.body) AS size, c.supplier, c.body" +
+			" FROM refused_callbacks AS c WHERE c.id = ?",
 	} {
 		var rows []CallbackDetail
 		if err := b.db.Read.NewRaw(q, id).Scan(ctx, &rows); err != nil {
@@ -41,9 +40,6 @@ func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail,
 		}
 		c := &rows[0]
 		c.Refused = strings.Contains(q, refusedTable)
-		if err := b.addRepeats(ctx, &c.Callback); err != nil {
-			return nil, err
-		}
 		if err := json.Unmarshal(c.RawSteps, &c.Steps); err != nil {
 			return nil, fmt.Errorf("steps of callback %d: %w", id, err)
 		}

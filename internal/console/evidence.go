@@ -27,69 +27,120 @@ type Evidence struct {
 	Order     map[string]any   `json:"order"`
 	Events    []map[string]any `json:"events"`
 	Ledger    []map[string]any `json:"ledger"`
-	// Complete says that no kind of event was cut off and no text left out.
+	// Complete reports that no event and no text is left out.
 	Complete bool `json:"complete"`
 	LeftOut  struct {
+		Events LeftEvents `json:"events"`
+		// The callbacks among them.
 		Callbacks     int64 `json:"callbacks"`
-		MoreCallbacks bool  `json:"more_callbacks"` // Callbacks is where counting ended
+		MoreCallbacks bool  `json:"more_callbacks"` // there are more than were counted
 		Texts         int64 `json:"texts"`          // bodies, headers and answers, each named by its event
-		Bytes         int64 `json:"bytes"`
+		Bytes         int64 `json:"bytes"`          // of these texts
 	} `json:"left_out"`
 }
 
-// Evidence writes the story down. It masks the story first: of what buyers sent
-// of themselves only hashes leave the house, by which the original can be proved.
+// Bounds of a file, in bytes of JSON: with all else it stays below 8 MiB.
+const (
+	evidenceBytes = 7 << 20 // of all events
+	evidenceTexts = 6 << 20 // of that the long texts
+	longText      = 512     // from this length on a text of an event may be left out
+)
+
+// Evidence returns the story as evidence. It masks the story first: of personal data
+// only the hash of the whole body is handed out, which proves the original.
 func (s *Story) Evidence(zone *time.Location, texts text.Catalog) *Evidence {
 	s.prove()
 	s.Mask()
 	w := evidenceWriter{s, zone, texts}
-	e := &Evidence{Zone: zone.String(), Order: w.order(), Events: []map[string]any{}, Ledger: []map[string]any{}}
-	room := evidenceBytes
-	for i, item := range s.Items {
-		event := w.event(item)
-		room = e.fit(event, room)
-		event["step"], event["at"], event["phase"] = i+1, w.moment(item.At), string(item.Phase)
-		e.Events = append(e.Events, event)
-	}
+	e := &Evidence{Zone: zone.String(), Order: w.order(), Ledger: []map[string]any{}}
+	e.LeftOut.Texts, e.LeftOut.Bytes = s.Left.Texts, s.Left.Bytes
+	w.addEvents(e)
 	for _, t := range s.Transfers {
 		e.Ledger = append(e.Ledger, map[string]any{
 			"debit": t.Debit, "credit": t.Credit, "amount": number(t.Amount), "currency": t.Currency,
 			"journal": number(t.JournalID), "ref": t.Ref, "at": w.moment(t.CreatedAt),
 		})
 	}
-	e.LeftOut.Callbacks, e.LeftOut.MoreCallbacks = s.Left.Callbacks, s.Left.MoreCallbacks
-	e.LeftOut.Texts, e.LeftOut.Bytes = e.LeftOut.Texts+s.Left.Bodies, e.LeftOut.Bytes+s.Left.Bytes
-	e.Complete = !s.Cut && e.LeftOut.Texts == 0
+	c := e.LeftOut.Events[ItemCallback]
+	e.LeftOut.Callbacks, e.LeftOut.MoreCallbacks = c.N, c.More
+	e.Complete = len(e.LeftOut.Events) == 0 && e.LeftOut.Texts == 0
 	return e
 }
 
-// longText is from how many bytes on a text of an event may be left out.
-const longText = 512
-
-// fit takes the texts out of an event for which the file has no room, and says how
-// much room is left.
-func (e *Evidence) fit(event map[string]any, room int) int {
-	for _, name := range slices.Sorted(maps.Keys(event)) {
-		text, ok := event[name].(string)
-		if !ok || len(text) < longText {
-			continue
-		}
-		written, err := json.Marshal(text)
-		if err == nil && len(written) <= room {
-			room -= len(written)
-			continue
-		}
-		delete(event, name)
-		event[name+"_omitted_bytes"] = len(text)
-		e.LeftOut.Texts, e.LeftOut.Bytes = e.LeftOut.Texts+1, e.LeftOut.Bytes+int64(len(text))
+// addEvents writes the events for which a file has room, those in the middle last, and
+// then their long texts, from the oldest event on.
+func (w evidenceWriter) addEvents(e *Evidence) {
+	events := make([]map[string]any, len(w.Items))
+	texts := make([]map[string]string, len(w.Items))
+	sizes := make([]int, len(w.Items))
+	for i, item := range w.Items {
+		events[i] = w.event(item)
+		events[i]["kind"], events[i]["step"], events[i]["at"], events[i]["phase"] = item.Kind(), i+1, w.moment(item.At), item.Phase
+		texts[i] = takeTexts(events[i])
+		sizes[i] = jsonSize(events[i])
 	}
-	return room
+	head, tail, room := FitEnds(sizes, evidenceBytes)
+	e.Events = append(append([]map[string]any{}, events[:head]...), events[tail:]...)
+	e.LeftOut.Events = w.Left.Events.With(w.Items[head:tail])
+	room = min(room, evidenceTexts)
+	for i, taken := range slices.Concat(texts[:head], texts[tail:]) {
+		for _, name := range slices.Sorted(maps.Keys(taken)) {
+			size := jsonSize(taken[name])
+			if size > room {
+				e.LeftOut.Texts, e.LeftOut.Bytes = e.LeftOut.Texts+1, e.LeftOut.Bytes+int64(len(taken[name]))
+				continue
+			}
+			room -= size
+			e.Events[i][name] = taken[name]
+			delete(e.Events[i], name+omitted)
+		}
+	}
+}
+
+// FitEnds takes parts of the given sizes from both ends in turn, as many as have room:
+// those before head, and those from tail on. left is the room that remains.
+func FitEnds(sizes []int, room int) (head, tail, left int) {
+	tail = len(sizes)
+	for head < tail && sizes[head] <= room {
+		room -= sizes[head]
+		head++
+		if head == tail || sizes[tail-1] > room {
+			break
+		}
+		tail--
+		room -= sizes[tail]
+	}
+	return head, tail, room
+}
+
+// omitted ends the name of a field that has the length of a text that is left out.
+const omitted = "_omitted_bytes"
+
+// takeTexts takes the long texts out of an event, and leaves their lengths.
+func takeTexts(event map[string]any) map[string]string {
+	taken := map[string]string{}
+	for name, value := range event {
+		if text, ok := value.(string); ok && len(text) >= longText {
+			taken[name] = text
+		}
+	}
+	for name, text := range taken {
+		delete(event, name)
+		event[name+omitted] = len(text)
+	}
+	return taken
+}
+
+// jsonSize is the length of a value in a file, or a little more.
+func jsonSize(value any) int {
+	text, _ := json.Marshal(value) // of texts, numbers and lists of them
+	return len(text) + len(",")
 }
 
 type evidenceWriter struct {
 	*Story
 	zone  *time.Location
-	texts text.Catalog // of what rows keep by a code
+	texts text.Catalog // of the codes that rows keep
 }
 
 func (w evidenceWriter) moment(us int64) string { return Moment(us, w.zone) }
@@ -122,25 +173,25 @@ func (w evidenceWriter) order() map[string]any {
 	return order
 }
 
-// event writes one event by its kind; when it was stands beside it.
+// event writes what only events of its kind have.
 func (w evidenceWriter) event(i Item) map[string]any {
 	switch {
 	case i.Callback != nil:
 		return w.callback(i.Callback)
 	case i.Move != nil:
 		return map[string]any{
-			"kind": "status", "from": string(i.Move.From), "to": string(i.Move.To), "version": i.Move.Version,
+			"from": string(i.Move.From), "to": string(i.Move.To), "version": i.Move.Version,
 			"cause": string(i.Move.Cause), "actor": i.Move.Actor,
 		}
 	case i.Queued != nil:
 		return map[string]any{
-			"kind": "notification", "id": w.PublicID(i.Queued.EventID), "type": i.Queued.EventType, "channel": i.Queued.Channel,
+			"id": w.PublicID(i.Queued.EventID), "type": i.Queued.EventType, "channel": i.Queued.Channel,
 			"status": string(i.Queued.Status), "body": w.Bodies[i.Queued.EventID],
 		}
 	case i.Attempt != nil:
 		a := i.Attempt
 		event := map[string]any{
-			"kind": "attempt", "number": a.Number, "url": a.URL, "result": string(a.Class), "http_status": a.HTTPStatus, "took_us": a.TookUS,
+			"number": a.Number, "url": a.URL, "result": string(a.Class), "http_status": a.HTTPStatus, "took_us": a.TookUS,
 			"node": a.Node, "request_header": a.RequestHeader, "response_header": a.ResponseHeader, "error": a.Error,
 		}
 		putBody(event, "response_body", a.ResponseBody)
@@ -148,25 +199,25 @@ func (w evidenceWriter) event(i Item) map[string]any {
 	case i.Exception != nil:
 		x := i.Exception
 		return map[string]any{
-			"kind": "exception", "exception": x.Kind, "state": x.State, "subject": x.Subject, "amount": number(x.Amount), "currency": x.Currency,
+			"exception": x.Kind, "state": x.State, "subject": x.Subject, "amount": number(x.Amount), "currency": x.Currency,
 			"seen": x.Seen, "detail": string(x.Detail), "outcome": string(x.Outcome), "reference": x.Reference,
 		}
 	case i.Settled != nil:
 		x := i.Settled
 		return map[string]any{
-			"kind": "exception_settled", "exception": x.Kind, "state": x.State, "outcome": string(x.Outcome), "reference": x.Reference,
+			"exception": x.Kind, "state": x.State, "outcome": string(x.Outcome), "reference": x.Reference,
 		}
 	case i.Breaker != nil:
 		c := i.Breaker
 		return map[string]any{
-			"kind": "breaker", "from": string(c.From), "to": string(c.To), "cause": c.Cause, "failures": c.Failures, "actor": c.Actor, "reason": c.Reason,
+			"from": string(c.From), "to": string(c.To), "cause": c.Cause, "failures": c.Failures, "actor": c.Actor, "reason": c.Reason,
 		}
 	case i.Act != nil:
 		return map[string]any{
-			"kind": "act", "object": i.Act.Object, "action": i.Act.Action, "actor": i.Act.Actor, "params": i.Act.Params, "audit_row": i.Act.Number, "audit_hash": i.Act.Hash,
+			"object": i.Act.Object, "action": i.Act.Action, "actor": i.Act.Actor, "params": i.Act.Params, "audit_row": i.Act.Number, "audit_hash": i.Act.Hash,
 		}
 	}
-	return map[string]any{"kind": "plan", "plan": string(i.Plan.Kind), "number": i.Plan.Number, "of": i.Plan.Of}
+	return map[string]any{"plan": string(i.Plan.Kind), "number": i.Plan.Number, "of": i.Plan.Of}
 }
 
 func (w evidenceWriter) callback(c *Callback) map[string]any {
@@ -175,7 +226,7 @@ func (w evidenceWriter) callback(c *Callback) map[string]any {
 		steps = append(steps, map[string]any{"name": step.Name, "ok": step.OK, "detail": step.Text(w.texts), "took_us": step.TookUS})
 	}
 	event := map[string]any{
-		"kind": "callback", "supplier": c.Supplier, "outcome": c.Outcome, "remote_addr": c.RemoteAddr, "method": c.Method,
+		"supplier": c.Supplier, "outcome": c.Outcome, "remote_addr": c.RemoteAddr, "method": c.Method,
 		"query": c.Query, "headers": c.Headers, "steps": steps, "body_sha256": c.sum, "body_bytes": c.Size,
 	}
 	if c.Seen > 0 {
@@ -188,7 +239,7 @@ func (w evidenceWriter) callback(c *Callback) map[string]any {
 	return event
 }
 
-// putBody keeps bytes exactly: as text where they are one.
+// putBody keeps bytes exactly: as a text, or as base64 where they are none.
 func putBody(event map[string]any, name string, body []byte) {
 	if utf8.Valid(body) {
 		event[name] = string(body)

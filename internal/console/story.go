@@ -5,28 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"backstop/internal/audit"
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
 	"backstop/internal/ledger"
-	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
 )
 
-// Bounds of one story: a supplier may send for days.
+// Bounds of one story: suppliers may send for days, and merchants fail for days.
 const (
-	storyRows    = 200     // of each kind of event
-	callbackEnds = 100     // of callbacks, this many from each end
-	countedRows  = 10_000  // how far what is left out is counted
-	storyBytes   = 1 << 20 // of callbacks' bodies, for a page
-	// evidenceBytes of raw texts, as JSON writes them: with all else a file stays below
-	// 8 MiB.
-	evidenceBytes = 6 << 20
+	storyEnds   = 100     // events of each kind that are read, this many from each end
+	stockLines  = 100     // articles of an order
+	countedRows = 10_000  // how far left-out events are counted
+	storyBytes  = 1 << 20 // of callbacks' bodies, for a page
 )
 
 // Phase is which kind of event an item of a story is.
@@ -35,7 +32,7 @@ type Phase string
 // Phases.
 const (
 	PaymentPhase   Phase = "payment"  // callbacks and the order's status
-	DeliveryPhase  Phase = "delivery" // the merchant is told
+	DeliveryPhase  Phase = "delivery" // the merchant is notified
 	ExceptionPhase Phase = "exception"
 	PeoplePhase    Phase = "people"
 	PlanPhase      Phase = "plan"
@@ -44,19 +41,63 @@ const (
 // Phases lists all phases as a page offers them.
 var Phases = []Phase{PaymentPhase, DeliveryPhase, ExceptionPhase, PeoplePhase, PlanPhase}
 
-// Item is one event of a story; the one field of its phase is set.
+// ItemKind is what an item of a story is, as evidence names it.
+type ItemKind string
+
+// Kinds of items.
+const (
+	ItemCallback     ItemKind = "callback"
+	ItemStatus       ItemKind = "status"       // the order's status changed
+	ItemNotification ItemKind = "notification" // a delivery was created
+	ItemAttempt      ItemKind = "attempt"
+	ItemException    ItemKind = "exception" // an exception was opened
+	ItemSettled      ItemKind = "exception_settled"
+	ItemBreaker      ItemKind = "breaker" // the merchant's breaker changed
+	ItemAct          ItemKind = "act"     // an operator or a service acted
+	ItemPlan         ItemKind = "plan"
+)
+
+// ItemKinds lists all kinds in the order in which a page names them.
+var ItemKinds = []ItemKind{
+	ItemCallback, ItemStatus, ItemNotification, ItemAttempt, ItemException, ItemSettled, ItemBreaker, ItemAct, ItemPlan,
+}
+
+// Item is one event of a story; the one field of its kind is set.
 type Item struct {
 	At        int64 // Unix µs
 	Phase     Phase
 	Callback  *Callback
 	Move      *order.History
-	Queued    *notify.Delivery // the notification was written
+	Queued    *notify.Delivery
 	Attempt   *notify.Attempt
-	Exception *exception.Item // it was opened
-	Settled   *exception.Item // it came to its end
-	Breaker   *breaker.Change // of the merchant's, while the order's notifications were open
+	Exception *exception.Item
+	Settled   *exception.Item
+	Breaker   *breaker.Change // while the order's notifications were open
 	Act       *audit.Row
 	Plan      *Plan
+}
+
+// Kind is which of the fields is set.
+func (i Item) Kind() ItemKind {
+	switch {
+	case i.Callback != nil:
+		return ItemCallback
+	case i.Move != nil:
+		return ItemStatus
+	case i.Queued != nil:
+		return ItemNotification
+	case i.Attempt != nil:
+		return ItemAttempt
+	case i.Exception != nil:
+		return ItemException
+	case i.Settled != nil:
+		return ItemSettled
+	case i.Breaker != nil:
+		return ItemBreaker
+	case i.Act != nil:
+		return ItemAct
+	}
+	return ItemPlan
 }
 
 // Callback is one authentic callback with all that it brought.
@@ -84,10 +125,35 @@ type Callback struct {
 
 // LeftOut counts what a story does not show.
 type LeftOut struct {
-	Callbacks     int64 // between the oldest and the newest ones
-	MoreCallbacks bool  // there are even more
-	Bodies        int64 // callbacks that are shown without their body
-	Bytes         int64 // of those
+	Events LeftEvents
+	Texts  int64 // texts of events that are shown
+	Bytes  int64 // of those texts
+}
+
+// Any reports whether anything is left out.
+func (l LeftOut) Any() bool { return len(l.Events) > 0 || l.Texts > 0 }
+
+// LeftEvents counts left-out events by their kind.
+type LeftEvents map[ItemKind]LeftCount
+
+// LeftCount is a number of events, as far as they were counted.
+type LeftCount struct {
+	N    int64 `json:"count"`
+	More bool  `json:"more,omitempty"` // there are more
+}
+
+// With returns the counts together with those of the given items.
+func (l LeftEvents) With(items []Item) LeftEvents {
+	sum := maps.Clone(l)
+	if sum == nil {
+		sum = LeftEvents{}
+	}
+	for _, i := range items {
+		c := sum[i.Kind()]
+		c.N++
+		sum[i.Kind()] = c
+	}
+	return sum
 }
 
 // StockLine is what the order holds of one SKU.
@@ -101,21 +167,19 @@ type Story struct {
 	Order      *order.Order
 	Merchant   Named
 	Supplier   Named
-	AckText    string // the body that the merchant answers to say that it knows; "" = any
+	AckText    string // the body by which the merchant confirms a notification; "" = any
 	Items      []Item // by time, plans last
 	Stock      []StockLine
 	Deliveries []notify.Delivery // newest first
 	Parked     map[int64]bool    // the deliveries that wait for a breaker
 	Bodies     map[int64]string  // what merchants are sent, by event, as it was frozen
-	Exceptions []exception.Item
-	Transfers  []ledger.Line // of the order's money, oldest first
-	Told       string        // notify_status
-	Resend     *Resend       // what a person would send again; nil = nothing
-	Resent     *Resent       // what somebody has; nil = nobody has
+	Exceptions []exception.Item  // newest first
+	Transfers  []ledger.Line     // of the order's money, oldest first
+	Told       string            // notify_status
+	Resend     *Resend           // what an operator would send again; nil = nothing
+	Resent     *Resent           // what an operator sent again last; nil = nothing
 	Why        Why
-	// Cut says that there is more of one kind than a story shows.
-	Cut  bool
-	Left LeftOut
+	Left       LeftOut
 }
 
 // Story reads one order's story for a page. Errors: ErrNotFound.
@@ -138,7 +202,7 @@ func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Con
 	}
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
-		b.addNames, b.addStock, b.addCallbacks, raw, b.addHistory, b.addDeliveries, b.addBodies, b.addAttempts, b.addBreaker, b.addExceptions,
+		b.addNames, b.addStock, b.addCallbacks, raw, b.addHistory, b.addDeliveries, b.addAttempts, b.addBreaker, b.addExceptions,
 		b.addTransfers, b.addActs, b.addResend, b.addResent,
 	} {
 		if err := read(ctx, s); err != nil {
@@ -193,48 +257,9 @@ func (b *Reader) addStock(ctx context.Context, s *Story) error {
 		return nil
 	}
 	err := b.db.Read.NewRaw("SELECT k.sku, oi.quantity FROM order_items AS oi JOIN skus AS k ON k.id = oi.sku_id"+
-		" WHERE oi.order_id = ? ORDER BY k.sku LIMIT ?", s.Order.ID, storyRows).Scan(ctx, &s.Stock)
+		" WHERE oi.order_id = ? ORDER BY k.sku LIMIT ?", s.Order.ID, stockLines).Scan(ctx, &s.Stock)
 	if err != nil {
 		return fmt.Errorf("read the order's items: %w", err)
-	}
-	return nil
-}
-
-func (b *Reader) addHistory(ctx context.Context, s *Story) error {
-	var rows []order.History
-	err := b.db.Read.NewSelect().Model(&rows).Where("oh.order_id = ?", s.Order.ID).OrderExpr("oh.version").Limit(storyRows).Scan(ctx)
-	if err != nil {
-		return fmt.Errorf("read the order's history: %w", err)
-	}
-	for i := range rows {
-		s.Items = append(s.Items, Item{At: rows[i].CreatedAt, Phase: PaymentPhase, Move: &rows[i]})
-	}
-	s.Cut = s.Cut || len(rows) == storyRows
-	return nil
-}
-
-func (b *Reader) addDeliveries(ctx context.Context, s *Story) (err error) {
-	if s.Deliveries, err = notify.OfSubject(ctx, b.db.Read, s.Order.ID); err != nil {
-		return err
-	}
-	s.Parked = map[int64]bool{}
-	for i := range s.Deliveries {
-		d := &s.Deliveries[i]
-		s.Parked[d.ID] = b.holds(d)
-		s.Items = append(s.Items, Item{At: d.CreatedAt, Phase: DeliveryPhase, Queued: d})
-	}
-	return nil
-}
-
-func (b *Reader) addBodies(ctx context.Context, s *Story) error {
-	var rows []notify.Event
-	err := b.db.Read.NewSelect().Model(&rows).Where("e.subject_id = ?", s.Order.ID).OrderExpr("e.version").Limit(storyRows).Scan(ctx)
-	if err != nil {
-		return fmt.Errorf("read the order's events: %w", err)
-	}
-	s.Bodies = make(map[int64]string, len(rows))
-	for _, e := range rows {
-		s.Bodies[e.ID] = e.Body
 	}
 	return nil
 }
@@ -242,61 +267,4 @@ func (b *Reader) addBodies(ctx context.Context, s *Story) error {
 func (b *Reader) addTransfers(ctx context.Context, s *Story) (err error) {
 	s.Transfers, err = ledger.Lines(ctx, b.db.Read, payment.LedgerRefs(s.Order.ID))
 	return err
-}
-
-func (b *Reader) addAttempts(ctx context.Context, s *Story) error {
-	var rows []notify.Attempt
-	err := b.db.Read.NewSelect().Model(&rows).
-		Where("na.delivery_id IN (SELECT d.id FROM deliveries AS d WHERE d.subject_id = ?)", s.Order.ID).
-		OrderExpr("na.id").Limit(storyRows).Scan(ctx)
-	if err != nil {
-		return fmt.Errorf("read the order's attempts: %w", err)
-	}
-	showAttempts(rows)
-	for i := range rows {
-		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: DeliveryPhase, Attempt: &rows[i]})
-	}
-	s.Cut = s.Cut || len(rows) == storyRows
-	return nil
-}
-
-func (b *Reader) addExceptions(ctx context.Context, s *Story) error {
-	q := list.Query{Spec: ExceptionList, Scope: list.All()}.With("no", s.Order.OrderNo)
-	page, err := list.Read(ctx, b.db, q, list.Slice{Rows: storyRows, Uncounted: true}, func(i *exception.Item) int64 { return i.ID })
-	if err != nil {
-		return err
-	}
-	rows := page.Rows
-	s.Exceptions = rows
-	s.Cut = s.Cut || len(rows) == storyRows
-	for i := range rows {
-		s.Items = append(s.Items, Item{At: rows[i].OpenedAt, Phase: ExceptionPhase, Exception: &rows[i]})
-		if end := rows[i].ResolvedAt; end != nil {
-			s.Items = append(s.Items, Item{At: *end, Phase: ExceptionPhase, Settled: &rows[i]})
-		}
-	}
-	return nil
-}
-
-// addActs adds what people did about the order and about its exceptions.
-func (b *Reader) addActs(ctx context.Context, s *Story) error {
-	about := []audit.Query{{Object: "order", ObjectID: s.Order.OrderNo, Limit: storyRows}}
-	if len(s.Exceptions) > 0 {
-		ids := make([]string, len(s.Exceptions))
-		for i, x := range s.Exceptions {
-			ids[i] = ExceptionID(x.ID)
-		}
-		about = append(about, audit.Query{Object: ExceptionObject, ObjectIDs: ids, Limit: storyRows})
-	}
-	for _, q := range about {
-		rows, err := audit.List(ctx, b.db.Read, q)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			s.Items = append(s.Items, Item{At: rows[i].At, Phase: PeoplePhase, Act: &rows[i]})
-		}
-		s.Cut = s.Cut || len(rows) == storyRows
-	}
-	return nil
 }

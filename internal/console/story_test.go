@@ -2,9 +2,12 @@ package console
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
+	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
@@ -112,5 +115,45 @@ func TestEvidenceMasksAndStillProvesTheBody(t *testing.T) {
 	got := e.Events[0]
 	if got["body"] != "{\n  \"payer\": {\n    \"openid\": \"•••\"\n  }\n}" || got["body_sha256"] != "7f311c6e9de2e786bd9b38f33b6eb4a0b49e1271cc3988f8855f661cd43b5645" || e.Order["amount"] != "9007199254740993" {
 		t.Errorf("%v of %v", got, e.Order)
+	}
+}
+
+// A file has the oldest and the newest events for which it has room, and counts the
+// others.
+func TestEvidenceOfManyEventsStaysBelowItsBound(t *testing.T) {
+	s := &Story{Order: &order.Order{OrderNo: "1", Currency: "CNY"}}
+	const acts = 12_000
+	for i := range acts {
+		s.Items = append(s.Items, Item{At: int64(i), Phase: PeoplePhase, Act: &audit.Row{Number: int64(i), Params: strings.Repeat("<", longText-1)}})
+	}
+	s.Items = append(s.Items, Item{At: acts, Phase: PlanPhase, Plan: &Plan{Kind: PlanExpire}})
+	s.Left.Events = LeftEvents{ItemAct: {N: 7}}
+	e := s.Evidence(time.UTC, nil)
+	text, err := json.Marshal(e)
+	if err != nil || len(text) > 8<<20 || len(text) < 6<<20 {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	left := e.LeftOut.Events[ItemAct].N
+	if n := int64(len(e.Events)); n+left != acts+1+7 || e.Complete || e.Events[0]["step"] != 1 || e.Events[n-1]["step"] != acts+1 {
+		t.Errorf("%d events and %d left out; from step %v to %v", n, left, e.Events[0]["step"], e.Events[n-1]["step"])
+	}
+}
+
+func TestWhatIsTakenFromBothEndsFits(t *testing.T) {
+	for _, c := range []struct {
+		sizes            []int
+		room             int
+		head, tail, left int
+	}{
+		{nil, 5, 0, 0, 5},
+		{[]int{1, 1, 1}, 3, 2, 2, 0},
+		{[]int{1, 1, 1}, 2, 1, 2, 0},
+		{[]int{2, 9, 3}, 6, 1, 2, 1},
+		{[]int{2, 1, 9}, 6, 1, 3, 4},
+		{[]int{7}, 6, 0, 1, 6},
+	} {
+		if head, tail, left := FitEnds(c.sizes, c.room); head != c.head || tail != c.tail || left != c.left {
+			t.Errorf("%v in %d: before %d, from %d on, %d left", c.sizes, c.room, head, tail, left)
+		}
 	}
 }

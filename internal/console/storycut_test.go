@@ -12,8 +12,8 @@ import (
 	"backstop/internal/payment/paymenttest"
 )
 
-// Exceptions that are left out are said to be: evidence would call itself complete.
-func TestAStoryThatLeavesExceptionsOutSaysSo(t *testing.T) {
+// Exceptions that are left out are counted: evidence would call itself complete.
+func TestAStoryCountsTheExceptionsItLeavesOut(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})
 		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: paymenttest.Currency, Supplier: "sp-main", Subject: "x"})
@@ -21,7 +21,8 @@ func TestAStoryThatLeavesExceptionsOutSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := New(d, f.Settings, breaker.NewCache(d, nil))
-		for _, n := range []int{storyRows - 1, 1} {
+		left := int64(0)
+		for _, n := range []int{2 * storyEnds, 1, 5} {
 			rows := make([]exception.Item, n)
 			for i := range rows {
 				id := d.NewID()
@@ -31,8 +32,14 @@ func TestAStoryThatLeavesExceptionsOutSaysSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, err := r.Story(t.Context(), o.OrderNo)
-			if err != nil || s.Cut != (n == 1) {
-				t.Fatalf("with %d more: cut %v, %v", n, s != nil && s.Cut, err)
+			if n < storyEnds {
+				left += int64(n)
+			}
+			if err != nil || s.Left.Any() != (left > 0) || s.Left.Events[ItemException].N != left || len(s.Exceptions) != 2*storyEnds {
+				t.Fatalf("with %d more: %+v left out, want %d; %v", n, s.Left, left, err)
+			}
+			if s.Exceptions[0].ID < s.Exceptions[1].ID {
+				t.Error("the exceptions are not newest first")
 			}
 		}
 	})

@@ -4,18 +4,19 @@ import (
 	"cmp"
 	"slices"
 
+	"backstop/internal/breaker"
 	"backstop/internal/notify"
 )
 
-// SpanKind is what went on during a span of a story.
+// SpanKind is what happened during a span of a story.
 type SpanKind string
 
-// Kinds of spans, in the order in which money and news travel.
+// Kinds of spans, in the order in which a payment passes them.
 const (
-	SpanVerify  SpanKind = "verify"  // the callback came in and was verified
-	SpanCommit  SpanKind = "commit"  // verified, until the transaction had written it
-	SpanQueue   SpanKind = "queue"   // written, until the first attempt began: commit, queue, claim
-	SpanAttempt SpanKind = "attempt" // the merchant was asked
+	SpanVerify  SpanKind = "verify"  // the callback was received and verified
+	SpanCommit  SpanKind = "commit"  // from verified to committed
+	SpanQueue   SpanKind = "queue"   // from created to the start of the first attempt
+	SpanAttempt SpanKind = "attempt" // one attempt to notify the merchant
 	SpanWait    SpanKind = "wait"    // the schedule's wait before the next attempt
 	SpanBreaker SpanKind = "breaker" // the merchant's breaker was not closed
 )
@@ -29,11 +30,11 @@ type Span struct {
 	Planned  bool // it ends in the future
 }
 
-// Idle says that nothing was done during the span.
+// Idle reports whether the span is a wait.
 func (s Span) Idle() bool { return s.Kind == SpanQueue || s.Kind == SpanWait || s.Kind == SpanBreaker }
 
-// Spans are the measured pieces of the story by their beginning. A span whose
-// length nobody measured has none: it ends where it begins.
+// Spans are the measured pieces of the story by their start. A span whose length was
+// not measured ends where it starts.
 func (s *Story) Spans() (spans []Span) {
 	written := map[int64]int64{} // by callback
 	for _, i := range s.Items {
@@ -65,8 +66,8 @@ func (s *Story) Spans() (spans []Span) {
 	return spans
 }
 
-// deliverySpans follows one notification from where it was written to its end, or
-// to its next attempt.
+// deliverySpans are those of one delivery, from its creation to its end or to its next
+// attempt.
 func (s *Story) deliverySpans(d *notify.Delivery) (spans []Span) {
 	idle := Span{Kind: SpanQueue, From: d.CreatedAt, Number: 1, OK: true}
 	for _, i := range s.Items {
@@ -81,10 +82,32 @@ func (s *Story) deliverySpans(d *notify.Delivery) (spans []Span) {
 		spans = append(spans, Span{Kind: SpanAttempt, From: a.StartedAt, To: end, Number: int(a.Number), OK: a.Class == notify.OK})
 		idle = Span{Kind: SpanWait, From: end, Number: int(a.Number) + 1, OK: true}
 	}
-	// A breaker holds back what the schedule would send.
+	// While a breaker is open nothing is sent by the schedule.
 	if d.NextAt != nil && d.Status != notify.Sending && *d.NextAt > idle.From && s.Why.Breaker == nil {
 		idle.To, idle.Planned = *d.NextAt, s.Why.Rule != WhyOverdue
 		spans = append(spans, idle)
+	}
+	return spans
+}
+
+// breakerSpans are the times in which the breaker was not closed; the last one may be
+// open still.
+func (s *Story) breakerSpans() (spans []Span) {
+	var open *Span
+	for _, i := range s.Items {
+		switch {
+		case i.Breaker == nil:
+		case i.Breaker.To == breaker.Closed && open != nil:
+			open.To = i.At
+			spans = append(spans, *open)
+			open = nil
+		case i.Breaker.To != breaker.Closed && open == nil:
+			open = &Span{Kind: SpanBreaker, From: i.At, Number: len(spans) + 1}
+		}
+	}
+	if open != nil && s.Why.Rule == WhyBreaker && s.Why.At > open.From {
+		open.To, open.Planned = s.Why.At, true
+		spans = append(spans, *open)
 	}
 	return spans
 }

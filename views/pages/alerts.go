@@ -35,9 +35,9 @@ var alertTexts = ui.ListTexts{
 }
 
 var messageStates = map[string]ui.State{
-	alert.Waiting: {Kind: "info", Icon: "clock", Label: tMsgWaiting},
-	alert.Sent:    {Kind: "ok", Icon: "check", Label: tMsgSent},
-	alert.Failed:  {Kind: "bad", Icon: "x", Label: tMsgFailed},
+	alert.Waiting: {Kind: "info", Icon: "clock", Label: text.Text{ZH: "待发送", EN: "Waiting"}},
+	alert.Sent:    {Kind: "ok", Icon: "check", Label: text.Text{ZH: "已送达", EN: "Sent"}},
+	alert.Failed:  {Kind: "bad", Icon: "x", Label: text.Text{ZH: "已放弃", EN: "Given up"}},
 }
 
 // typed is what a field of the rule's form shows: what the person wrote, where that
@@ -55,6 +55,14 @@ func (v AlertsData) messageHow() text.Text {
 		return tNoTargets
 	}
 	return tMsgNoneHow
+}
+
+func ruleColumns(v AlertsData) []ui.Column {
+	columns := []ui.Column{ui.Col(text.Rule), ui.Col(text.State), ui.Num(tLimit), ui.Num(tClears), ui.Num(tWindow), ui.Num(tHold), ui.Num(tQuietFor)}
+	if v.CanConfigure {
+		columns = append(columns, ui.Col(text.Act))
+	}
+	return columns
 }
 
 func yesNo(yes bool) string {
@@ -152,9 +160,6 @@ var (
 	tMessage       = text.Text{ZH: "内容", EN: "Text"}
 	tMsgNone       = text.Text{ZH: "还没有发过消息", EN: "No message was sent yet"}
 	tMsgNoneHow    = text.Text{ZH: "点“发送测试告警”检查目标是否可用。", EN: "Send a test alert to see whether the targets work."}
-	tMsgWaiting    = text.Text{ZH: "待发送", EN: "Waiting"}
-	tMsgSent       = text.Text{ZH: "已送达", EN: "Sent"}
-	tMsgFailed     = text.Text{ZH: "已放弃", EN: "Given up"}
 	tNoTargets     = text.Text{ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。", EN: "Nobody receives alerts: set BACKSTOP_ALERT_URLS."}
 	tTargets       = text.Text{ZH: "目标：%s", EN: "Targets: %s"}
 	tTestAlert     = text.Text{ZH: "发送测试告警", EN: "Send a test alert"}

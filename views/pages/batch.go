@@ -50,10 +50,10 @@ func (d PlanData) runnable(p *ui.Page) bool {
 }
 
 var planStates = map[string]ui.State{
-	bulk.Planned: {Kind: "info", Icon: "flask-conical", Label: tPlanned},
-	bulk.Running: {Kind: "comp", Icon: "send", Label: tPlanRunning},
-	bulk.Done:    {Kind: "ok", Icon: "check", Label: tPlanDone},
-	bulk.Stopped: {Kind: "bad", Icon: "triangle-alert", Label: tPlanStopped},
+	bulk.Planned: {Kind: "info", Icon: "flask-conical", Label: text.Text{ZH: "待执行", EN: "Planned"}},
+	bulk.Running: {Kind: "comp", Icon: "send", Label: text.Text{ZH: "进行中", EN: "Running"}},
+	bulk.Done:    {Kind: "ok", Icon: "check", Label: text.Text{ZH: "已完成", EN: "Done"}},
+	bulk.Stopped: {Kind: "bad", Icon: "triangle-alert", Label: text.Text{ZH: "已停止", EN: "Stopped"}},
 }
 
 // prospects are what a plan does with notifications, as they are shown.
@@ -66,14 +66,14 @@ func prospects() (all []string) {
 
 // planEnds are what a plan does with a notification, and what came of it.
 var planEnds = map[string]ui.State{
-	string(act.Will):    {Kind: "ok", Icon: "send", Label: tWillSend},
-	string(act.Waits):   {Kind: "warn", Icon: "zap-off", Label: tWaitsBreaker},
-	string(act.Final):   {Kind: "idle", Icon: "ban", Label: tSkipFinal},
-	string(act.Blocked): {Kind: "warn", Icon: "hourglass", Label: tSkipBlocked},
+	string(act.Will):    {Kind: "ok", Icon: "send", Label: text.Text{ZH: "会发送", EN: "Will send"}},
+	string(act.Waits):   {Kind: "warn", Icon: "zap-off", Label: text.Text{ZH: "熔断挂起", EN: "Waits for the breaker"}},
+	string(act.Final):   {Kind: "idle", Icon: "ban", Label: text.Text{ZH: "跳过：已有结果", EN: "Skip: final"}},
+	string(act.Blocked): {Kind: "warn", Icon: "hourglass", Label: text.Text{ZH: "跳过：正在进行", EN: "Skip: on its way"}},
 
-	notify.ResultNotified: {Kind: "ok", Icon: "check", Label: tPlanNotified},
-	notify.ResultRefused:  {Kind: "bad", Icon: "x", Label: tPlanRefused},
-	notify.ResultWaiting:  {Kind: "warn", Icon: "hourglass", Label: tPlanWaiting},
+	notify.ResultNotified: {Kind: "ok", Icon: "check", Label: text.Text{ZH: "已送达", EN: "Notified"}},
+	notify.ResultRefused:  {Kind: "bad", Icon: "x", Label: text.Text{ZH: "未成功", EN: "Refused"}},
+	notify.ResultWaiting:  {Kind: "warn", Icon: "hourglass", Label: text.Text{ZH: "仍在等待", EN: "Still waiting"}},
 }
 
 func planRun(d PlanData) templ.SafeURL {
@@ -83,25 +83,14 @@ func planRun(d PlanData) templ.SafeURL {
 // Texts of this page.
 var (
 	tPlanCount      = text.Text{ZH: "条数", EN: "Count"}
-	tWaitsBreaker   = text.Text{ZH: "熔断挂起", EN: "Waits for the breaker"}
 	tPlanWaits      = text.Text{ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。", EN: "%s of them wait for a breaker: they do not go out now, but when it closes."}
 	tPlanResultHead = text.Text{ZH: "执行结果，截至", EN: "Result as of"}
-	tPlanNotified   = text.Text{ZH: "已送达", EN: "Notified"}
-	tPlanRefused    = text.Text{ZH: "未成功", EN: "Refused"}
-	tPlanWaiting    = text.Text{ZH: "仍在等待", EN: "Still waiting"}
 	tPlanResult     = text.Text{ZH: "全部已处理：%s 条已送达，%s 条未成功，%s 条仍在等待。", EN: "All were taken up: %s notified, %s refused, %s still waiting."}
 	tPlanTitle      = text.Text{ZH: "批量补单", EN: "Send notifications again"}
 	tDryRun         = text.Text{ZH: "预检结果（不发送）", EN: "Dry run"}
 	tFrozenFilter   = text.Text{ZH: "冻结时的列表", EN: "The list that was frozen"}
 	tNothingSent    = text.Text{ZH: "还没有发送任何通知。", EN: "Nothing was sent yet."}
 	tTakenUp        = text.Text{ZH: "已处理 %s / %s", EN: "%s of %s taken up"}
-	tPlanned        = text.Text{ZH: "待执行", EN: "Planned"}
-	tPlanRunning    = text.Text{ZH: "进行中", EN: "Running"}
-	tPlanDone       = text.Text{ZH: "已完成", EN: "Done"}
-	tPlanStopped    = text.Text{ZH: "已停止", EN: "Stopped"}
-	tWillSend       = text.Text{ZH: "会发送", EN: "Will send"}
-	tSkipFinal      = text.Text{ZH: "跳过：已有结果", EN: "Skip: final"}
-	tSkipBlocked    = text.Text{ZH: "跳过：正在进行", EN: "Skip: on its way"}
 	tPlanUntil      = text.Text{ZH: "有效至", EN: "good until"}
 	tPlanDrifted    = text.Text{ZH: "金额与预检相差超过 1%，已停止。已发送的保留，其余没有发送。请重新预检。", EN: "The amount differs from the dry run by more than 1 %, so it stopped. What was sent stays sent, the rest was not. Make a new dry run."}
 	tPlanEmpty      = text.Text{ZH: "没有可以补发的通知。", EN: "There is nothing to send."}

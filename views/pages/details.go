@@ -1,9 +1,7 @@
 package pages
 
 import (
-	"encoding/json"
 	"strconv"
-	"strings"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -50,9 +48,9 @@ func (x ExceptionData) open() bool { return x.State.Open() }
 func (x ExceptionData) money() bool { return exception.CarriesMoney(x.Kind) }
 
 var outcomeWords = map[exception.Outcome]text.Text{
-	exception.RefundedElsewhere: tOutRefunded,
-	exception.AcceptedElsewhere: tOutAccepted,
-	exception.NoEffect:          tOutNone,
+	exception.RefundedElsewhere: {ZH: "已在别处退款", EN: "Refunded elsewhere"},
+	exception.AcceptedElsewhere: {ZH: "已在别处入账", EN: "Accepted elsewhere"},
+	exception.NoEffect:          {ZH: "无资金影响", EN: "No effect on money"},
 }
 
 func outcomeWord(o exception.Outcome) text.Text { return ui.TextFor(outcomeWords, o) }
@@ -95,20 +93,12 @@ func rawCallback(c *console.CallbackDetail) string {
 	return rawRequest(&safe)
 }
 
-// indented writes JSON over several lines; other text stays as it is.
-func indented(raw string) string {
-	var v any
-	if json.Unmarshal([]byte(raw), &v) != nil {
-		return raw
+// notifyURL is where an order's notifications go: its own address, or the merchant's.
+func notifyURL(p *ui.Page, own string) string {
+	if own == "" {
+		return p.T(text.OfMerchant)
 	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if e.Encode(v) != nil {
-		return raw
-	}
-	return strings.TrimSpace(b.String())
+	return notify.Shown(own)
 }
 
 // attemptState is how one attempt ended.
@@ -188,9 +178,6 @@ var (
 	tSettle        = text.Text{ZH: "处理完成（核销）", EN: "Resolve"}
 	tSettleHow     = text.Text{ZH: "只记录已经处理好，不会改变订单，也不会动钱。同一事实再次出现时会重新打开。", EN: "It records that the matter is settled. It changes no order and moves no money. Reported again, it is open again."}
 	tSettleMoney   = text.Text{ZH: "此处不会动钱：请先在渠道或银行处理好，再记录结果和凭证。", EN: "No money moves here: settle it with the supplier or the bank first, then record the outcome and what proves it."}
-	tOutRefunded   = text.Text{ZH: "已在别处退款", EN: "Refunded elsewhere"}
-	tOutAccepted   = text.Text{ZH: "已在别处入账", EN: "Accepted elsewhere"}
-	tOutNone       = text.Text{ZH: "无资金影响", EN: "No effect on money"}
 	tProofRule     = text.Text{ZH: "例如渠道退款单号，最多 200 个字符；无资金影响时可不填", EN: "Such as the supplier's refund number, at most 200 characters; optional where there was no effect"}
 	tIgnore        = text.Text{ZH: "忽略：再次出现时不重新打开，也不告警", EN: "Ignore: reported again, it stays closed and does not alert"}
 	tReopen        = text.Text{ZH: "重新打开", EN: "Open again"}

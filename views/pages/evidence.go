@@ -1,13 +1,13 @@
 package pages
 
 import (
+	"context"
+
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/evidence"
+	"backstop/views/ui"
 )
-
-// fileShown is up to how many bytes the signed file stands on its page.
-const fileShown = 256 << 10
 
 // EvidenceData is one order's story as it is handed out.
 type EvidenceData struct {
@@ -15,6 +15,13 @@ type EvidenceData struct {
 	Evidence *console.Evidence
 	File     *evidence.File
 	Text     string // the signed file itself
+}
+
+// printed is the story for paper.
+func printed(ctx context.Context, p *ui.Page, d EvidenceData) EvidenceData {
+	d.Print = true
+	d.StoryData = fitted(ctx, p, d.StoryData)
+	return d
 }
 
 // Texts of this page.

@@ -57,6 +57,8 @@ func factOf(p *ui.Page, x exception.Item, name string, value any) string {
 		switch name {
 		case "close_reason":
 			return p.T(ui.CauseText(order.Cause(v)))
+		case "last_error":
+			return errorText(p, v)
 		case "last_class":
 			return p.T(ui.ClassText(notify.Class(v)))
 		case "status":

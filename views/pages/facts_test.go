@@ -48,3 +48,19 @@ func TestTheDetailOfAMismatchIsMoney(t *testing.T) {
 		}
 	}
 }
+
+// What channels note of attempts is in the person's language; what a system wrote is not
+// touched.
+func TestTheErrorOfAnAttemptIsInThePersonsLanguage(t *testing.T) {
+	for noted, zh := range map[string]string{
+		"answered 500": "应答 500", "answered 302; redirects are not followed": "应答 302；不跟随重定向", "no complete answer in time": "未在时限内完整应答",
+		"answered 200, but %d": "answered 200, but %d", "dial tcp 10.0.0.1:80: connection refused": "dial tcp 10.0.0.1:80: connection refused", "": "",
+	} {
+		if got := errorText(inChinese(), noted); got != zh {
+			t.Errorf("%q is %q, want %q", noted, got, zh)
+		}
+		if got := errorText(&ui.Page{Language: "en"}, noted); got != noted {
+			t.Errorf("%q is %q in English", noted, got)
+		}
+	}
+}

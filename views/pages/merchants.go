@@ -9,7 +9,6 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
-	"backstop/internal/notify"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -107,15 +106,6 @@ func addressState(a console.Address) ui.State {
 		return ui.State{Kind: "ok", Icon: "check", Label: text.Healthy}
 	}
 	return ui.State{Kind: "idle", Icon: "clock", Label: text.Quiet}
-}
-
-func millis(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
-
-func pingState(a *notify.Attempt) ui.State {
-	if a.Class == "ok" {
-		return ui.State{Kind: "ok", Icon: "check", Label: ui.ClassText(a.Class)}
-	}
-	return ui.State{Kind: "bad", Icon: "x", Label: ui.ClassText(a.Class)}
 }
 
 // Texts of this page.

@@ -1,12 +1,27 @@
 package pages
 
-import "backstop/internal/base/text"
+import (
+	"backstop/internal/base/text"
+	"backstop/views/ui"
+)
+
+func notificationColumns(p *ui.Page, pick bool) []ui.Column {
+	columns := []ui.Column{
+		ui.Col(text.Time), ui.Col(text.Order), ui.Col(text.Merchant), ui.Opt(text.Type), ui.Num(text.Amount), ui.Col(text.State), ui.Col(text.Tries),
+		ui.Num(tHTTP), ui.Num(text.Took), ui.Col(text.Next), ui.Col(text.Reason),
+	}
+	if pick {
+		return append([]ui.Column{{Head: pickAll(p)}}, columns...)
+	}
+	return columns
+}
 
 // Texts of this page.
 var (
 	tNoNotifs    = text.Text{ZH: "还没有通知", EN: "No notifications yet"}
 	tNoNotifsHow = text.Text{ZH: "订单付款、失败或关闭后，这里会出现给商户的通知。", EN: "Once an order is paid, fails or closes, the merchant's notification stands here."}
 	tBarsNotify  = text.Text{ZH: "给商户的通知", EN: "Attempts to notify merchants"}
+	tHTTP        = text.Text{ZH: "HTTP", EN: "HTTP"}
 	tPickAll     = text.Text{ZH: "选中本页", EN: "Select the page"}
 	tPickRow     = text.Text{ZH: "选中 %s", EN: "Select %s"}
 	tPickedN     = text.Text{ZH: "已选", EN: "Selected"}

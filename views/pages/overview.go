@@ -40,14 +40,11 @@ type System struct {
 	Alerts   bool // whether the person may read alerts
 }
 
-func (s System) engine() text.Text {
-	switch s.Engine {
-	case "in-process":
-		return tEngineMini
-	case "child":
-		return tEngineChild
-	}
-	return tEngineOut
+// engines are the words of System.Engine.
+var engines = map[string]text.Text{
+	"external":   {ZH: "外部 Redis", EN: "external Redis"},
+	"child":      {ZH: "内置 redis-server（随服务启动）", EN: "own redis-server (runs with the server)"},
+	"in-process": {ZH: "进程内替身", EN: "in-process stand-in"},
 }
 
 func (d OverviewData) newcomer() bool {
@@ -93,28 +90,23 @@ func riskCurve(r *console.Risk, part report.Part, currency string) ui.Curve {
 	return ui.DrawCurve(at, values, at[0], r.At, 0)
 }
 
-// hourAgo is how much more is at risk in a currency than an hour ago; false where
-// nobody looked then.
-func hourAgo(r *console.Risk, currency string) (int64, bool) {
-	var then *console.Risk
-	for i := len(r.Past) - 1; i >= 0; i-- {
-		p := r.Past[i]
-		if age := r.At - p.At; age < time.Hour.Microseconds() {
+// hourAgo is how much more is at risk in a currency than an hour ago; false where that
+// is not known.
+func hourAgo(r *console.Risk, currency string) (more int64, known bool) {
+	for _, then := range slices.Backward(r.Past) {
+		switch age := r.At - then.At; {
+		case age < time.Hour.Microseconds():
 			continue
-		} else if age > (90 * time.Minute).Microseconds() {
+		case age > (90 * time.Minute).Microseconds():
 			return 0, false
 		}
-		then = &console.Risk{Risk: &report.Risk{Parts: p.Parts}}
-		break
+		more = minorOf(r.Total, currency)
+		for _, part := range report.Parts {
+			more -= minorOf(then.Parts[part], currency)
+		}
+		return more, true
 	}
-	if then == nil {
-		return 0, false
-	}
-	var before int64
-	for _, part := range report.Parts {
-		before += minorOf(then.Parts[part], currency)
-	}
-	return minorOf(r.Total, currency) - before, true
+	return 0, false
 }
 
 // clearSince is since when nothing is at risk, as far as somebody looked; 0 where
@@ -123,13 +115,13 @@ func clearSince(r *console.Risk) (since int64) {
 	if len(r.Total.Sums) > 0 {
 		return 0
 	}
-	for i := len(r.Past) - 1; i >= 0; i-- {
-		for _, s := range r.Past[i].Parts {
+	for _, past := range slices.Backward(r.Past) {
+		for _, s := range past.Parts {
 			if s.Orders() > 0 {
 				return since
 			}
 		}
-		since = r.Past[i].At
+		since = past.At
 	}
 	return since
 }
@@ -178,8 +170,14 @@ func trendCurve(h console.MerchantHealth) ui.Curve {
 }
 
 var laneWords = map[string]text.Text{
-	string(queue.Live): tLaneLive, string(queue.Retry): tLaneRetry, string(queue.Delayed): tLaneDelayed, string(queue.Slow): tLaneSlow,
-	queue.CompensateQueue: tLaneComp, queue.TimeoutQueue: tLaneTimeout, queue.SweepQueue: tLaneSweep, queue.AlertQueue: tLaneAlert,
+	string(queue.Live):    {ZH: "商户通知", EN: "new notifications"},
+	string(queue.Retry):   {ZH: "重试", EN: "further attempts"},
+	string(queue.Delayed): {ZH: "熔断延迟", EN: "waiting for a breaker"},
+	string(queue.Slow):    {ZH: "慢商户", EN: "slow merchants"},
+	queue.CompensateQueue: {ZH: "实时补偿", EN: "compensation"},
+	queue.TimeoutQueue:    {ZH: "超时关单", EN: "order timeout"},
+	queue.SweepQueue:      {ZH: "低峰扫描（隔离）", EN: "sweep, isolated"},
+	queue.AlertQueue:      {ZH: "告警", EN: "alerts"},
 }
 
 // Waits from which a queue is late; the tick takes up within two seconds what
@@ -222,7 +220,7 @@ type todoLine struct {
 func lineOf(p *ui.Page, t console.Todo) todoLine {
 	switch t.Matter {
 	case console.MatterBreaker:
-		return todoLine{"zap-off", p.T(tTodoBreaker, nameOf(t)), p.T(tTodoParked, ui.Count(t.Count)), merchantLink(t.Code)}
+		return todoLine{"zap-off", p.T(tTodoBreaker, nameOr(t.Name, t.Code, t.ID)), p.T(tTodoParked, ui.Count(t.Count)), merchantLink(t.Code)}
 	case console.MatterBreakers:
 		return todoLine{"zap-off", p.T(tTodoBreakers, ui.Count(t.Count)), "", "/merchants"}
 	case console.MatterAlerts:
@@ -240,11 +238,6 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 		return todoLine{"webhook", p.T(tTodoSupplier, t.Code), note, templ.URL("/callbacks?supplier=" + urlQuery(t.Code))}
 	}
 	return todoLine{todoIcon(t.Kind), p.T(tTodoTitle, p.T(ui.KindText(t.Kind)), ui.Count(t.Count), ui.Plus(t.More)), "", templ.URL("/exceptions?kind=" + t.Kind + "&state=needs")}
-}
-
-// nameOf is a merchant's name; one that is gone has its number alone.
-func nameOf(t console.Todo) string {
-	return cmp.Or(t.Name, t.Code, strconv.FormatInt(t.ID, 10))
 }
 
 // todoIcon is the sign of a kind of exceptions.
@@ -300,12 +293,6 @@ func current(is bool) templ.Attributes {
 	return nil
 }
 
-func newestFirst(points []report.Point) []report.Point {
-	back := slices.Clone(points)
-	slices.Reverse(back)
-	return back
-}
-
 // notifiedInAll adds orders up over currencies; their money cannot be.
 func notifiedInAll(all []report.Notified) (sum report.Notified) {
 	for _, n := range all {
@@ -328,11 +315,25 @@ func ageOf(p *ui.Page, us int64) string {
 	}
 }
 
-func rateText(p *ui.Page, pt report.Point) string {
+func rateText(p *ui.Page, pt report.Point, decimals int) string {
 	if r, ok := pt.Rate(); ok {
-		return ui.Percent(r, 1)
+		return ui.Percent(r, decimals)
 	}
 	return p.T(text.None)
+}
+
+func p95Text(p *ui.Page, h report.Histogram) string {
+	if d, ok := h.Quantile(0.95); ok {
+		return ui.LengthText(d)
+	}
+	return p.T(text.None)
+}
+
+func countOrNone(p *ui.Page, n int64) string {
+	if n == 0 {
+		return p.T(text.None)
+	}
+	return ui.Count(n)
 }
 
 // perSecond writes a rate with as many places as it has meaning.
@@ -352,15 +353,7 @@ func sparkKind(h console.MerchantHealth) string {
 }
 
 // nameOr is a merchant's name; one that is gone has its number alone.
-func nameOr(h console.MerchantHealth) string {
-	switch {
-	case h.Name != "":
-		return h.Name
-	case h.Code != "":
-		return h.Code
-	}
-	return strconv.FormatInt(h.Merchant, 10)
-}
+func nameOr(name, code string, id int64) string { return cmp.Or(name, code, strconv.FormatInt(id, 10)) }
 
 func urlQuery(text string) string { return url.QueryEscape(text) }
 
@@ -399,17 +392,6 @@ var (
 	tSlow          = text.Text{ZH: "慢", EN: "Slow"}
 	tLate          = text.Text{ZH: "偏慢", EN: "Late"}
 	tIdle          = text.Text{ZH: "空闲", EN: "Idle"}
-	tLaneLive      = text.Text{ZH: "商户通知", EN: "new notifications"}
-	tLaneRetry     = text.Text{ZH: "重试", EN: "further attempts"}
-	tLaneDelayed   = text.Text{ZH: "熔断延迟", EN: "waiting for a breaker"}
-	tLaneSlow      = text.Text{ZH: "慢商户", EN: "slow merchants"}
-	tLaneComp      = text.Text{ZH: "实时补偿", EN: "compensation"}
-	tLaneTimeout   = text.Text{ZH: "超时关单", EN: "order timeout"}
-	tLaneSweep     = text.Text{ZH: "低峰扫描（隔离）", EN: "sweep, isolated"}
-	tLaneAlert     = text.Text{ZH: "告警", EN: "alerts"}
-	tEngineChild   = text.Text{ZH: "内置 redis-server（随服务启动）", EN: "own redis-server (runs with the server)"}
-	tEngineOut     = text.Text{ZH: "外部 Redis", EN: "external Redis"}
-	tEngineMini    = text.Text{ZH: "进程内替身", EN: "in-process stand-in"}
 	tMiniWarn      = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs inside the process: for development only"}
 	tMiniWarnHow   = text.Text{ZH: "没有找到 redis-server。它慢，且重启后不保留任务（数据库里的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。", EN: "No redis-server was found. It is slow and keeps no tasks over a restart (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL."}
 	tNeedsYou      = text.Text{ZH: "现在要处理", EN: "Needs a person now"}

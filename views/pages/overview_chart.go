@@ -10,16 +10,17 @@ import (
 	"backstop/views/ui"
 )
 
-// The chart of outcomes: bars below, the success rate as a line above. Measures
-// are units of its viewBox.
+// The chart of outcomes: bars below, the success rate as a line above. Measures are
+// pixels of a page of the usual width.
 const (
-	plotLeft   = 38.0
-	plotRight  = 752.0
+	plotLeft   = 0.0
+	plotRight  = 714.0
 	barsTop    = 70.0
 	barsBottom = 216.0
 	rateTop    = 6.0
 	rateBottom = 52.0
 	labelBelow = 231.0
+	plotHeight = 236.0
 )
 
 // bar is one span of time.

@@ -1520,7 +1520,7 @@ func kpi(label, value, unit string) templ.Component {
 	})
 }
 
-func p95(label string, d report.Length) templ.Component {
+func p95(p *ui.Page, label text.Text, of report.Histogram) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1541,10 +1541,17 @@ func p95(label string, d report.Length) templ.Component {
 			templ_7745c5c3_Var78 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		value, unit := ui.Length(d)
-		templ_7745c5c3_Err = kpi(label, value, unit).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
+		if d, ok := of.Quantile(0.95); ok {
+			value, unit := ui.Length(d)
+			templ_7745c5c3_Err = kpi(p.T(label), value, unit).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else {
+			templ_7745c5c3_Err = kpi(p.T(label), p.T(text.None), "").Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 		}
 		return nil
 	})

@@ -6,32 +6,26 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// Bytes of one page, as HTML writes them. With all else a page stays below 1 MiB: one
-// of hundreds of callbacks would not open.
+// Bytes of one page, as HTML writes them. With all else a page stays below 1 MiB, the
+// most that a browser opens at once.
 const (
-	storyRoom  = 896 << 10 // of a story's events
-	eventBytes = 1400      // of one event, without what has room or has not
-	textRoom   = 384 << 10 // of a story's raw texts and passed checks
-	rawRoom    = 768 << 10 // of the page of one callback, or of two side by side
+	storyRoom = 768 << 10 // of a story's events
+	textRoom  = 384 << 10 // of that its raw texts and passed checks
+	rawRoom   = 768 << 10 // of the page of one callback, or of two side by side
+	fileRoom  = 256 << 10 // of the signed file on its page
+	// asideRows is how many rows the lists beside a story have.
+	asideRows = 20
 )
 
 // room is what a page has left for raw texts and passed checks.
 type room struct{ left int }
 
-// roomFor is the room of a story of so many events.
-func roomFor(events int) *room {
-	return &room{min(textRoom, max(0, storyRoom-events*eventBytes))}
-}
-
-// step says whether a check is shown: one that failed is, and one that passed where the
-// page has room. How many passed is said in any case.
+// step reports whether a check is shown: one that failed is, and one that passed where
+// the page has room. How many passed is shown in any case.
 func (r *room) step(passed bool, detail string) bool {
-	const markup = 180
+	const markup = 200
 	if passed {
-		r.left -= markup + 2*len(detail) // once more as its title
-	}
-	if r.left < 0 {
-		r.left = 0
+		r.left = max(0, r.left-markup-2*written(detail)) // once more as its title
 	}
 	return !passed || r.left > 0
 }
@@ -41,7 +35,7 @@ func (r *room) step(passed bool, detail string) bool {
 func (r *room) text(raw string, most int) (shown string, whole bool) {
 	shown = textlimit.Cut(raw, most)
 	for i, c := range shown {
-		if r.left -= written(c); r.left < 0 {
+		if r.left -= letter(c); r.left < 0 {
 			r.left, shown = 0, shown[:i]
 			break
 		}
@@ -51,10 +45,12 @@ func (r *room) text(raw string, most int) (shown string, whole bool) {
 
 // lines are as many lines of a comparison as the page has room for.
 func (r *room) lines(all []change) (shown []change, whole bool) {
+	const markup = 20
 	for i, c := range all {
-		if r.left < len(c.text) { // cheap first: a line may be a whole body
+		if r.left < len(c.text)+markup { // cheap first: a line may be a whole body
 			return all[:i], false
 		}
+		r.left -= markup
 		text, whole := r.text(c.text, len(c.text))
 		if !whole {
 			return append(shown, change{c.sign, text}), false
@@ -64,8 +60,16 @@ func (r *room) lines(all []change) (shown []change, whole bool) {
 	return shown, true
 }
 
-// written is how many bytes HTML takes for a letter.
-func written(c rune) int {
+// written is how many bytes HTML takes for a text.
+func written(text string) (n int) {
+	for _, c := range text {
+		n += letter(c)
+	}
+	return n
+}
+
+// letter is how many bytes HTML takes for a letter.
+func letter(c rune) int {
 	switch c {
 	case '"', '\'', '&':
 		return len("&#34;")

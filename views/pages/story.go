@@ -29,19 +29,7 @@ type StoryData struct {
 	// again (Unix µs); 0 = it is masked.
 	ShownUntil int64
 	Print      bool // for paper: everything is open
-	room       *room
-}
-
-// printed is the story for paper.
-func printed(s StoryData) StoryData {
-	s.Print, s.room = true, roomFor(len(s.Items))
-	return s
-}
-
-// shown is the story for the screen.
-func shown(s StoryData) StoryData {
-	s.room = roomFor(len(s.Items))
-	return s
+	timeline        // set by fitted
 }
 
 // mood is a sentence of why with its colour and icon.
@@ -282,8 +270,12 @@ func moneyState(s *console.Story) ui.State {
 
 // breakerCauses are the words of why a breaker changed.
 var breakerCauses = map[string]text.Text{
-	breaker.InARow: tCauseInARow, breaker.FailureRate: tCauseRate, breaker.ProbeDue: tCauseProbeDue,
-	breaker.ProbeTaken: tCauseProbeTaken, breaker.ProbeFailed: tCauseProbeFailed, breaker.ByHand: tCauseByHand,
+	breaker.InARow:      {ZH: "连续失败 %d 次", EN: "failures in a row: %d"},
+	breaker.FailureRate: {ZH: "失败率过高", EN: "too many of its attempts failed"},
+	breaker.ProbeDue:    {ZH: "放行一笔探测", EN: "one notification goes as a probe"},
+	breaker.ProbeTaken:  {ZH: "探测成功", EN: "the probe was taken"},
+	breaker.ProbeFailed: {ZH: "探测失败", EN: "the probe failed"},
+	breaker.ByHand:      {ZH: "人工操作", EN: "by a person"},
 }
 
 func breakerCause(p *ui.Page, cause string, failures int64) string {
@@ -297,45 +289,16 @@ func breakerCause(p *ui.Page, cause string, failures int64) string {
 	return p.T(w)
 }
 
-// newDay says whether an event begins a day among those that are shown.
-func newDay(p *ui.Page, s StoryData, i int) bool {
-	for before := i - 1; before >= 0; before-- {
-		if s.Phase == "" || s.Items[before].Phase == s.Phase {
-			return p.Day(s.Items[before].At) != p.Day(s.Items[i].At)
-		}
-	}
-	return true
-}
-
-// storyRows is how many events of a kind a story shows.
-const storyRows = 200
-
-// storyCut says what a story leaves out.
-func storyCut(p *ui.Page, s *console.Story) string {
-	l := s.Left
-	var all []string
-	if l.Callbacks > 0 {
-		all = append(all, p.T(tCallbacksCut, ui.Count(l.Callbacks), ui.Plus(l.MoreCallbacks)))
-	}
-	if l.Bodies > 0 {
-		all = append(all, p.T(tBodiesCut, ui.Count(l.Bodies), ui.Count(l.Bytes)))
-	}
-	if len(all) == 0 {
-		all = append(all, p.T(tStoryCut, storyRows))
-	}
-	return strings.Join(all, " ")
-}
-
 // phases are the filters above a story.
 var phases = []struct {
 	phase console.Phase
 	label text.Text
 }{
-	{console.PaymentPhase, tPhasePayment},
-	{console.DeliveryPhase, tPhaseDeliver},
+	{console.PaymentPhase, text.Text{ZH: "收款", EN: "Payment"}},
+	{console.DeliveryPhase, text.Text{ZH: "通知", EN: "Delivery"}},
 	{console.ExceptionPhase, text.Exceptions},
-	{console.PeoplePhase, tPhasePeople},
-	{console.PlanPhase, tPhasePlan},
+	{console.PeoplePhase, text.Text{ZH: "人工", EN: "People"}},
+	{console.PlanPhase, text.Text{ZH: "计划", EN: "Planned"}},
 }
 
 func inPhase(s *console.Story, phase console.Phase) (n int64) {
@@ -349,76 +312,63 @@ func inPhase(s *console.Story, phase console.Phase) (n int64) {
 
 // Texts of this page.
 var (
-	tUnmask           = text.Text{ZH: "显示个人信息", EN: "Show personal data"}
-	tUnmaskHow        = text.Text{ZH: "只在这一次的页面里显示 60 秒，您的名字和原因会写入审计。", EN: "It is shown in this one answer for 60 s; your name and the reason are kept in the audit."}
-	tUnmaskGo         = text.Text{ZH: "显示 60 秒", EN: "Show for 60 s"}
-	tDoneUnmask       = text.Text{ZH: "个人信息已经显示过，现在又遮盖了。要再看，请再写一次原因。", EN: "The personal data was shown and is masked again. To see it once more, give a reason once more."}
-	tShownUntil       = text.Text{ZH: "个人信息显示到 %s，之后本页自动遮盖。", EN: "Personal data is shown until %s; then this page masks it by itself."}
-	tPhasePeople      = text.Text{ZH: "人工", EN: "People"}
-	tWhyProbing       = text.Text{ZH: "正在用一条通知探测，最迟 %s 有结果：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", EN: "A probe is under way, until %s at the latest. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
-	tWhy              = text.Text{ZH: "现在怎样，为什么", EN: "Where it stands, and why"}
-	tPhasePayment     = text.Text{ZH: "收款", EN: "Payment"}
-	tPhaseDeliver     = text.Text{ZH: "通知", EN: "Delivery"}
-	tPhasePlan        = text.Text{ZH: "计划", EN: "Planned"}
-	tExpectText       = text.Text{ZH: "2xx，且正文为 %s", EN: "2xx and the body %s"}
-	tExpectStatus     = text.Text{ZH: "2xx", EN: "2xx"}
-	tGotText          = text.Text{ZH: "HTTP %d，正文 %s", EN: "HTTP %d, body %s"}
-	tGotStatus        = text.Text{ZH: "HTTP %d", EN: "HTTP %d"}
-	tStep             = text.Text{ZH: "第 %d 步", EN: "Step %d"}
-	tPlanLast         = text.Text{ZH: "若都失败：最后第 %d 次，之后进入异常，需要人", EN: "If all fail: attempt %d is the last; then a person is needed"}
-	tPlanAttempt      = text.Text{ZH: "计划：通知第 %d 次（共 %d 次）", EN: "Planned: attempt %d of %d"}
-	tPlanExpire       = text.Text{ZH: "计划：付款时限到", EN: "Planned: the time to pay ends"}
-	tPlanClose        = text.Text{ZH: "计划：关单确认结束", EN: "Planned: closing ends"}
-	tPlanReclaim      = text.Text{ZH: "若第 %d 次没有结果，届时收回重发", EN: "If attempt %d never ends, it is taken over"}
-	tMatch            = text.Text{ZH: "相符", EN: "Match"}
-	tDiffers          = text.Text{ZH: "不符", EN: "Differs"}
-	tUnpaid           = text.Text{ZH: "未付", EN: "Unpaid"}
-	tHeldMore         = text.Text{ZH: "渠道有未入账款", EN: "Not all is booked"}
-	tTakenMore        = text.Text{ZH: "有退款或争议", EN: "Refund or dispute"}
-	tCallbacksCut     = text.Text{ZH: "最早和最近各 100 条回调之间，另有 %s%s 条未显示。", EN: "%s%s callbacks between the oldest 100 and the newest 100 are not shown."}
-	tBodiesCut        = text.Text{ZH: "另有 %s 条回调未显示原文（共 %s 字节），可单独打开。", EN: "The bodies of %s callbacks (%s bytes) are left out here; open each one to read it."}
-	tStoryCut         = text.Text{ZH: "每类最多显示 %d 条，此订单还有更多。", EN: "A story shows %d events of a kind; this order has more."}
-	tWhyException     = text.Text{ZH: "有一条异常等人决定：%s", EN: "An exception waits for a decision: %s"}
-	tWhyExhausted     = text.Text{ZH: "商户没有收到通知，%d 次尝试全部用完", EN: "Merchant not notified: all %d attempts are used up"}
-	tWhyExhaustedHow  = text.Text{ZH: "不会再自动发送。最后一次的原因：%s。请联系商户，修好后补发。", EN: "Nothing more is sent by itself. The last reason: %s. Talk to the merchant and send again once fixed."}
-	tWhyOverdue       = text.Text{ZH: "本应在 %s 继续，但没有", EN: "It should have gone on at %s and has not"}
-	tWhyOverdueHow    = text.Text{ZH: "工作进程可能没有运行，或该商户的并发已占满。请查看 /readyz 和队列。", EN: "The workers may be down, or this merchant's places are taken. Look at /readyz and at the queues."}
-	tWhyQueued        = text.Text{ZH: "通知已写入，等待第 1 次发送", EN: "The notification is written; the first attempt has not begun"}
-	tWhyQueuedHow     = text.Text{ZH: "%s 起随时发送，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", EN: "It goes out at %s or right after, %d attempts in all. If all fail, they are used up at about %s; only then is a person needed."}
-	tWhyDisabled      = text.Text{ZH: "商户已停用：每次通知都会失败，不会真的发出", EN: "The merchant is disabled: each attempt fails and nothing is sent"}
-	tWhyDisabledHow   = text.Text{ZH: "%s 自动再试第 %d 次，共 %d 次，约在 %s 用尽。需要人：启用商户，或让它用尽后再处理。", EN: "Attempt %[2]d of %[3]d comes at %[1]s by itself; they are used up at about %[4]s. A person is needed: enable the merchant, or settle it once they are used up."}
-	tWhyOurFault      = text.Text{ZH: "系统自身原因，通知未发出：%s", EN: "Not sent through a fault of ours: %s"}
-	tWhyOurFaultHow   = text.Text{ZH: "不计入重试次数，每 30 秒自动再试；其他节点能发送时由其发出。需要人：按告警 our_fault 的提示排除原因。", EN: "No attempt is counted. It is tried again every 30 seconds, and any node that can send it does. A person is needed: remove the cause, as the alert our_fault says."}
-	tWhyNoURL         = text.Text{ZH: "商户已没有可用的通知地址：每次通知都会失败", EN: "The merchant has no usable endpoint left: each attempt fails"}
-	tWhyRetrying      = text.Text{ZH: "商户还没有确认：第 %d 次失败（%s）", EN: "The merchant has not confirmed: attempt %d failed (%s)"}
-	tWhyRetryingHow   = text.Text{ZH: "%s 自动发第 %d 次，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", EN: "Attempt %[2]d of %[3]d goes out at %[1]s by itself. If all fail, they are used up at about %[4]s; only then is a person needed."}
-	tWhySending       = text.Text{ZH: "正在通知商户", EN: "The merchant is being notified now"}
-	tWhySendingHow    = text.Text{ZH: "第 %d 次正在进行；若到 %s 没有结果，就收回重发。不需要做什么。", EN: "Attempt %d is running. If it has no end by %s, it is taken over and sent again. Nothing needs to be done."}
-	tWhyPending       = text.Text{ZH: "等待付款", EN: "Waiting for payment"}
-	tWhyPendingHow    = text.Text{ZH: "到 %s 仍未付款就自动关闭，释放库存。", EN: "If nobody has paid by %s, it closes by itself and its stock is free."}
-	tWhyPaying        = text.Text{ZH: "已发起支付，等待渠道回调", EN: "A payment was started; the supplier's callback is awaited"}
-	tWhyPayingHow     = text.Text{ZH: "到 %s 仍无消息就转为关单中。", EN: "If there is no news by %s, it starts to close."}
-	tWhyClosing       = text.Text{ZH: "关单中：钱仍可能到账", EN: "Closing: money may still come"}
-	tWhyClosingHow    = text.Text{ZH: "到 %s 仍无消息就关闭。", EN: "If there is no news by %s, it is closed."}
-	tWhyNoAddress     = text.Text{ZH: "已结束；没有接收此类事件的地址，或商户已关闭此类事件，所以没有通知", EN: "It is over; no address takes events of this type, or the merchant switched them off"}
-	tWhyNoAddressHow  = text.Text{ZH: "商户可以用 API 查询订单。", EN: "The merchant can ask for the order with the API."}
-	tWhyDone          = text.Text{ZH: "一切正常：已结束，商户已确认", EN: "All is well: it is over, and the merchant knows"}
-	tWhyDoneHow       = text.Text{ZH: "不需要做什么。", EN: "Nothing needs to be done."}
-	tWhyAmount        = text.Text{ZH: "渠道收到的金额不对：应付 %s，实付 %s", EN: "The supplier took a wrong amount: %[2]s instead of %[1]s"}
-	tWhyLate          = text.Text{ZH: "钱来晚了：订单已经%s，才收到 %s", EN: "The money came late: the order was %s when %s arrived"}
-	tWhyDuplicate     = text.Text{ZH: "付了两次：订单已支付，又收到 %s", EN: "It was paid twice: the order was paid already when %s arrived"}
-	tWhyExceptionNow  = text.Text{ZH: "不会自动处理，订单的状态不变。现在需要人：决定这笔钱退回还是接受。", EN: "Nothing happens by itself and the order does not change. A person is needed now: to give the money back or to accept it."}
-	tWhyNext          = text.Text{ZH: "下一步", EN: "Next"}
-	tEvidenceGet      = text.Text{ZH: "导出证据", EN: "Export evidence"}
-	tCauseInARow      = text.Text{ZH: "连续失败 %d 次", EN: "failures in a row: %d"}
-	tCauseRate        = text.Text{ZH: "失败率过高", EN: "too many of its attempts failed"}
-	tCauseProbeDue    = text.Text{ZH: "放行一笔探测", EN: "one notification goes as a probe"}
-	tCauseProbeTaken  = text.Text{ZH: "探测成功", EN: "the probe was taken"}
-	tCauseProbeFailed = text.Text{ZH: "探测失败", EN: "the probe failed"}
-	tCauseByHand      = text.Text{ZH: "人工操作", EN: "by a person"}
-	tPlanProbe        = text.Text{ZH: "计划：放行一笔探测", EN: "Planned: one notification goes as a probe"}
-	tWhyBreaker       = text.Text{ZH: "商户已熔断（%s），通知已挂起", EN: "The merchant's breaker is open (%s), and the notification waits"}
-	tWhyBreakerHow    = text.Text{ZH: "%s 自动放行一笔探测：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", EN: "At %s one notification goes as a probe by itself. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
-	tWhyByHand        = text.Text{ZH: "商户在 %s 被手动熔断，通知已挂起", EN: "A person opened this merchant's breaker at %s, and the notification waits"}
-	tWhyByHandHow     = text.Text{ZH: "不会自动恢复：需人工解除熔断。等待不消耗次数。", EN: "It does not go on by itself: a person must close the breaker. Waiting uses no attempt."}
+	tUnmask          = text.Text{ZH: "显示个人信息", EN: "Show personal data"}
+	tUnmaskHow       = text.Text{ZH: "只在这一次的页面里显示 60 秒，您的名字和原因会写入审计。", EN: "It is shown in this one answer for 60 s; your name and the reason are kept in the audit."}
+	tUnmaskGo        = text.Text{ZH: "显示 60 秒", EN: "Show for 60 s"}
+	tDoneUnmask      = text.Text{ZH: "个人信息已经显示过，现在又遮盖了。要再看，请再写一次原因。", EN: "The personal data was shown and is masked again. To see it once more, give a reason once more."}
+	tShownUntil      = text.Text{ZH: "个人信息显示到 %s，之后本页自动遮盖。", EN: "Personal data is shown until %s; then this page masks it by itself."}
+	tWhyProbing      = text.Text{ZH: "正在用一条通知探测，最迟 %s 有结果：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", EN: "A probe is under way, until %s at the latest. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
+	tWhy             = text.Text{ZH: "现在怎样，为什么", EN: "Where it stands, and why"}
+	tExpectText      = text.Text{ZH: "2xx，且正文为 %s", EN: "2xx and the body %s"}
+	tExpectStatus    = text.Text{ZH: "2xx", EN: "2xx"}
+	tGotText         = text.Text{ZH: "HTTP %d，正文 %s", EN: "HTTP %d, body %s"}
+	tGotStatus       = text.Text{ZH: "HTTP %d", EN: "HTTP %d"}
+	tStep            = text.Text{ZH: "第 %d 步", EN: "Step %d"}
+	tPlanLast        = text.Text{ZH: "若都失败：最后第 %d 次，之后进入异常，需要人", EN: "If all fail: attempt %d is the last; then a person is needed"}
+	tPlanAttempt     = text.Text{ZH: "计划：通知第 %d 次（共 %d 次）", EN: "Planned: attempt %d of %d"}
+	tPlanExpire      = text.Text{ZH: "计划：付款时限到", EN: "Planned: the time to pay ends"}
+	tPlanClose       = text.Text{ZH: "计划：关单确认结束", EN: "Planned: closing ends"}
+	tPlanReclaim     = text.Text{ZH: "若第 %d 次没有结果，届时收回重发", EN: "If attempt %d never ends, it is taken over"}
+	tMatch           = text.Text{ZH: "相符", EN: "Match"}
+	tDiffers         = text.Text{ZH: "不符", EN: "Differs"}
+	tUnpaid          = text.Text{ZH: "未付", EN: "Unpaid"}
+	tHeldMore        = text.Text{ZH: "渠道有未入账款", EN: "Not all is booked"}
+	tTakenMore       = text.Text{ZH: "有退款或争议", EN: "Refund or dispute"}
+	tWhyException    = text.Text{ZH: "有一条异常等人决定：%s", EN: "An exception waits for a decision: %s"}
+	tWhyExhausted    = text.Text{ZH: "商户没有收到通知，%d 次尝试全部用完", EN: "Merchant not notified: all %d attempts are used up"}
+	tWhyExhaustedHow = text.Text{ZH: "不会再自动发送。最后一次的原因：%s。请联系商户，修好后补发。", EN: "Nothing more is sent by itself. The last reason: %s. Talk to the merchant and send again once fixed."}
+	tWhyOverdue      = text.Text{ZH: "本应在 %s 继续，但没有", EN: "It should have gone on at %s and has not"}
+	tWhyOverdueHow   = text.Text{ZH: "工作进程可能没有运行，或该商户的并发已占满。请查看 /readyz 和队列。", EN: "The workers may be down, or this merchant's places are taken. Look at /readyz and at the queues."}
+	tWhyQueued       = text.Text{ZH: "通知已写入，等待第 1 次发送", EN: "The notification is written; the first attempt has not begun"}
+	tWhyQueuedHow    = text.Text{ZH: "%s 起随时发送，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", EN: "It goes out at %s or right after, %d attempts in all. If all fail, they are used up at about %s; only then is a person needed."}
+	tWhyDisabled     = text.Text{ZH: "商户已停用：每次通知都会失败，不会真的发出", EN: "The merchant is disabled: each attempt fails and nothing is sent"}
+	tWhyDisabledHow  = text.Text{ZH: "%s 自动再试第 %d 次，共 %d 次，约在 %s 用尽。需要人：启用商户，或让它用尽后再处理。", EN: "Attempt %[2]d of %[3]d comes at %[1]s by itself; they are used up at about %[4]s. A person is needed: enable the merchant, or settle it once they are used up."}
+	tWhyOurFault     = text.Text{ZH: "系统自身原因，通知未发出：%s", EN: "Not sent through a fault of ours: %s"}
+	tWhyOurFaultHow  = text.Text{ZH: "不计入重试次数，每 30 秒自动再试；其他节点能发送时由其发出。需要人：按告警 our_fault 的提示排除原因。", EN: "No attempt is counted. It is tried again every 30 seconds, and any node that can send it does. A person is needed: remove the cause, as the alert our_fault says."}
+	tWhyNoURL        = text.Text{ZH: "商户已没有可用的通知地址：每次通知都会失败", EN: "The merchant has no usable endpoint left: each attempt fails"}
+	tWhyRetrying     = text.Text{ZH: "商户还没有确认：第 %d 次失败（%s）", EN: "The merchant has not confirmed: attempt %d failed (%s)"}
+	tWhyRetryingHow  = text.Text{ZH: "%s 自动发第 %d 次，共 %d 次；若都失败，约在 %s 用尽，那时才需要人。", EN: "Attempt %[2]d of %[3]d goes out at %[1]s by itself. If all fail, they are used up at about %[4]s; only then is a person needed."}
+	tWhySending      = text.Text{ZH: "正在通知商户", EN: "The merchant is being notified now"}
+	tWhySendingHow   = text.Text{ZH: "第 %d 次正在进行；若到 %s 没有结果，就收回重发。不需要做什么。", EN: "Attempt %d is running. If it has no end by %s, it is taken over and sent again. Nothing needs to be done."}
+	tWhyPending      = text.Text{ZH: "等待付款", EN: "Waiting for payment"}
+	tWhyPendingHow   = text.Text{ZH: "到 %s 仍未付款就自动关闭，释放库存。", EN: "If nobody has paid by %s, it closes by itself and its stock is free."}
+	tWhyPaying       = text.Text{ZH: "已发起支付，等待渠道回调", EN: "A payment was started; the supplier's callback is awaited"}
+	tWhyPayingHow    = text.Text{ZH: "到 %s 仍无消息就转为关单中。", EN: "If there is no news by %s, it starts to close."}
+	tWhyClosing      = text.Text{ZH: "关单中：钱仍可能到账", EN: "Closing: money may still come"}
+	tWhyClosingHow   = text.Text{ZH: "到 %s 仍无消息就关闭。", EN: "If there is no news by %s, it is closed."}
+	tWhyNoAddress    = text.Text{ZH: "已结束；没有接收此类事件的地址，或商户已关闭此类事件，所以没有通知", EN: "It is over; no address takes events of this type, or the merchant switched them off"}
+	tWhyNoAddressHow = text.Text{ZH: "商户可以用 API 查询订单。", EN: "The merchant can ask for the order with the API."}
+	tWhyDone         = text.Text{ZH: "一切正常：已结束，商户已确认", EN: "All is well: it is over, and the merchant knows"}
+	tWhyDoneHow      = text.Text{ZH: "不需要做什么。", EN: "Nothing needs to be done."}
+	tWhyAmount       = text.Text{ZH: "渠道收到的金额不对：应付 %s，实付 %s", EN: "The supplier took a wrong amount: %[2]s instead of %[1]s"}
+	tWhyLate         = text.Text{ZH: "钱来晚了：订单已经%s，才收到 %s", EN: "The money came late: the order was %s when %s arrived"}
+	tWhyDuplicate    = text.Text{ZH: "付了两次：订单已支付，又收到 %s", EN: "It was paid twice: the order was paid already when %s arrived"}
+	tWhyExceptionNow = text.Text{ZH: "不会自动处理，订单的状态不变。现在需要人：决定这笔钱退回还是接受。", EN: "Nothing happens by itself and the order does not change. A person is needed now: to give the money back or to accept it."}
+	tWhyNext         = text.Text{ZH: "下一步", EN: "Next"}
+	tEvidenceGet     = text.Text{ZH: "导出证据", EN: "Export evidence"}
+	tPlanProbe       = text.Text{ZH: "计划：放行一笔探测", EN: "Planned: one notification goes as a probe"}
+	tWhyBreaker      = text.Text{ZH: "商户已熔断（%s），通知已挂起", EN: "The merchant's breaker is open (%s), and the notification waits"}
+	tWhyBreakerHow   = text.Text{ZH: "%s 自动放行一笔探测：成功就陆续补发，失败就再等一轮。等待不消耗次数，现在不需要人。", EN: "At %s one notification goes as a probe by itself. If it is taken, the others follow; if not, they wait another round. Waiting uses no attempt, and no person is needed."}
+	tWhyByHand       = text.Text{ZH: "商户在 %s 被手动熔断，通知已挂起", EN: "A person opened this merchant's breaker at %s, and the notification waits"}
+	tWhyByHandHow    = text.Text{ZH: "不会自动恢复：需人工解除熔断。等待不消耗次数。", EN: "It does not go on by itself: a person must close the breaker. Waiting uses no attempt."}
 )

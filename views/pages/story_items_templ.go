@@ -412,9 +412,9 @@ func storyItem(p *ui.Page, s StoryData, i console.Item) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var22 string
-				templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(i.Attempt.Error)
+				templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(errorText(p, i.Attempt.Error))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/story_items.templ`, Line: 66, Col: 25}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/story_items.templ`, Line: 66, Col: 39}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 				if templ_7745c5c3_Err != nil {
@@ -1051,7 +1051,7 @@ func storyCallback(p *ui.Page, s StoryData, c *console.Callback) templ.Component
 			}
 		}
 		if first := repeatOf(s.Story, c); first != nil && !c.Omitted && !first.Omitted {
-			only := changed(compare(first, c))
+			only := s.diff(first, c)
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 93, "<details class=\"raw\" id=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

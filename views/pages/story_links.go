@@ -65,6 +65,14 @@ func unsettled(s *console.Story, of func(kind string) bool) (all []exception.Ite
 	return all
 }
 
+// total is how many events of a kind the order has: those that were read, and those
+// between them.
+func total(s StoryData, kind console.ItemKind, read int) console.LeftCount {
+	c := s.Left.Events[kind]
+	c.N += int64(read)
+	return c
+}
+
 // sumsOf adds up exceptions by currency.
 func sumsOf(all []exception.Item) []report.Sum {
 	var s report.Standing

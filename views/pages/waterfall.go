@@ -10,19 +10,31 @@ import (
 )
 
 // The waterfall of an order: a lane for each kind of span on one axis of time.
-// Measures are units of its viewBox.
+// Measures are pixels of a page of the usual width.
 const (
-	fallWidth   = 760.0
-	fallLeft    = 96.0
-	fallRight   = 744.0
+	fallLeft    = 0.0
+	fallRight   = 648.0
+	fallNames   = 84.0 // room for the lanes' names
 	fallTop     = 22.0
 	fallLane    = 20.0
 	fallBar     = 11.0
-	fallTick    = 2.5  // the least width at which a bar is seen
-	fallCut     = 30.0 // what a wait that was cut out takes
-	fallLabel   = 52.0 // the least room between two labels
-	fallCutFrom = 0.35 // waits longer than this share of all work are cut out
+	fallTick    = 2.5   // the least width at which a bar is seen
+	fallCut     = 30.0  // what a wait that was cut out takes
+	fallLabel   = 52.0  // the least room between two labels
+	fallNarrow  = 150.0 // and between two on a narrow page
+	fallCutFrom = 0.35  // waits longer than this share of all work are cut out
 )
+
+// spanEnds is how many spans a waterfall has of each end of a story.
+const spanEnds = 50
+
+// drawable leaves out the spans in the middle where there are too many to be seen.
+func drawable(all []console.Span) (some []console.Span, whole bool) {
+	if len(all) <= 2*spanEnds {
+		return all, true
+	}
+	return slices.Concat(all[:spanEnds], all[len(all)-spanEnds:]), false
+}
 
 // lane is one line of the waterfall.
 type lane struct {
@@ -58,8 +70,9 @@ type fallSpan struct {
 
 // fallMark is a moment on the axis.
 type fallMark struct {
-	x    float64
-	text string
+	x     float64
+	text  string
+	roomy bool // the text needs a wide page
 }
 
 // fall is the geometry of a waterfall.
@@ -188,14 +201,18 @@ func drawFall(p *ui.Page, spans []console.Span) (f fall) {
 		}
 		f.spans = append(f.spans, fallSpan{b, spanClass(s), spanWord(p, s) + " · " + spanTook(p, s)})
 	}
-	lastLabel := -fallLabel
+	lastLabel, lastNarrow := -fallLabel, -fallNarrow
 	for i, s := range all {
 		if s.cut {
 			f.cuts = append(f.cuts, ui.Box{X: s.x, Y: fallTop, W: s.w, H: f.height - fallTop})
 			continue
 		}
 		if i%2 == 0 && s.x-lastLabel >= fallLabel && s.x <= fallRight-fallLabel/2 {
-			f.marks = append(f.marks, fallMark{s.x, "+" + p.Fine(s.from-spans[0].From)})
+			m := fallMark{x: s.x, text: "+" + p.Fine(s.from-spans[0].From)}
+			if m.roomy = s.x-lastNarrow < fallNarrow || s.x > 0.8*fallRight; !m.roomy {
+				lastNarrow = s.x
+			}
+			f.marks = append(f.marks, m)
 			lastLabel = s.x
 		}
 	}

@@ -12,8 +12,12 @@ import (
 // Box is one rectangle.
 type Box struct{ X, Y, W, H float64 }
 
-// Px writes a measure with one decimal: a pixel is about one unit.
+// Px writes a measure in pixels.
 func Px(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+
+// Share writes a horizontal measure as a share of a chart's width: charts stretch with
+// the page, and their texts keep their size.
+func Share(v, width float64) string { return strconv.FormatFloat(100*v/width, 'f', 2, 64) + "%" }
 
 // Short writes 800, 1.6k, 2.4M.
 func Short(n int64) string {

@@ -1,33 +1,110 @@
 package ui
 
-import "backstop/internal/base/text"
+import (
+	"strings"
+
+	"backstop/internal/access"
+	"backstop/internal/base/text"
+)
+
+// ErrorKind is what went wrong, as far as it concerns the person.
+type ErrorKind string
+
+// Kinds of errors.
+const (
+	NotFound  ErrorKind = "not_found"
+	Forbidden ErrorKind = "forbidden"
+	Busy      ErrorKind = "busy"
+	BadInput  ErrorKind = "input"
+	BadForm   ErrorKind = "form"
+	Ours      ErrorKind = "ours"
+	TooWide   ErrorKind = "too_wide"
+	BadPage   ErrorKind = "bad_page"
+	TooMuch   ErrorKind = "too_many"
+	NoneFound ErrorKind = "nothing"
+	Changed   ErrorKind = "changed"
+	Probing   ErrorKind = "probe_running"
+	Already   ErrorKind = "already"
+	Sending   ErrorKind = "sending"
+	Off       ErrorKind = "off"
+)
+
+// errorTexts are what each kind says; Forbidden names the person's role.
+var errorTexts = map[ErrorKind]text.Text{
+	NotFound:  {ZH: "没有这个页面或记录", EN: "There is no such page or record"},
+	Forbidden: {ZH: "您的角色（%s）不能打开这里", EN: "Your role (%s) may not open this"},
+	Busy:      {ZH: "服务正忙，请稍后再试", EN: "The server is busy: try again in a moment"},
+	BadInput:  {ZH: "地址里的筛选条件不对", EN: "A filter in the address is wrong"},
+	BadForm:   {ZH: "提交内容有误，请返回检查后再提交", EN: "A field of the form is wrong: go back, check it and send it again"},
+	TooWide:   {ZH: "查得太久了：请缩小筛选条件或时间范围", EN: "This takes too long: narrow the filter or the time"},
+	BadPage:   {ZH: "翻页地址被改过，或属于另一个筛选：请从最新一页开始", EN: "This page's address was changed or belongs to another filter: begin at the newest page"},
+	TooMuch:   {ZH: "符合的通知太多：一次最多 5,000 条，请缩小筛选条件", EN: "Too many match: at most 5,000 at once. Narrow the filter"},
+	NoneFound: {ZH: "没有选中或符合的通知", EN: "Nothing is selected, or nothing matches"},
+	Changed:   {ZH: "它已被改变或过期：请返回重新查看", EN: "It was changed or is too old: go back and look again"},
+	Probing:   {ZH: "正在用另一条通知探测这个商户：等结果出来再试，或者排队等待", EN: "Another notification is the probe just now: wait for its result, or queue this one"},
+	Already:   {ZH: "熔断器已处于这个状态，没有改动", EN: "The breaker is in that state already: nothing was changed"},
+	Sending:   {ZH: "这条通知正在发送：等这一次结束再补发", EN: "This notification is being sent just now: wait for the end of the attempt"},
+	Off:       {ZH: "操作暂停：Redis 或数据库有故障", EN: "Actions are off: Redis or the database is in trouble"},
+	Ours:      {ZH: "系统异常，请稍后重试", EN: "Something went wrong, and it is our fault"},
+}
+
+func (k ErrorKind) text(p *Page) string {
+	if k == Forbidden {
+		return p.T(errorTexts[k], p.Role)
+	}
+	if t, ok := errorTexts[k]; ok {
+		return p.T(t)
+	}
+	return p.T(errorTexts[Ours])
+}
+
+// Failure is why a page could not be shown, or an act not be done.
+type Failure struct {
+	Kind      ErrorKind
+	Field     string   // of the form, where one is at fault
+	Roles     []string // that may do what the person may not
+	RequestID string
+}
+
+// fieldWords are the labels of forms' fields.
+var fieldWords = map[string]text.Text{
+	"amount": text.Amount, "outcome": text.End, "reference": text.Proof, "reason": text.Reason, "person": text.AssignTo, "ignore": tIgnored,
+}
+
+// about says which field is at fault, or who may; "" = there is no more to say.
+func (e Failure) about(p *Page) string {
+	switch {
+	case len(e.Roles) > 0:
+		return p.T(tErrRoles, p.Roles(e.Roles))
+	case e.Kind == BadForm && e.Field != "":
+		return p.T(tErrField, p.T(TextFor(fieldWords, e.Field)))
+	}
+	return ""
+}
+
+var roleWords = map[string]text.Text{
+	access.Viewer:  {ZH: "只读 viewer", EN: "viewer"},
+	access.Support: {ZH: "客服 support", EN: "support"},
+	access.Ops:     {ZH: "运营 ops", EN: "ops"},
+	access.Finance: {ZH: "财务 finance", EN: "finance"},
+	access.Lead:    {ZH: "财务主管 lead", EN: "lead"},
+	access.Admin:   {ZH: "管理员 admin", EN: "admin"},
+	access.Auditor: {ZH: "审计员 auditor", EN: "auditor"},
+}
+
+// Roles names them: in the person's language, and as commands do.
+func (p *Page) Roles(names []string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = p.T(TextFor(roleWords, name))
+	}
+	return strings.Join(all, " · ")
+}
 
 // Texts of this page.
 var (
-	tErrNotFound   = text.Text{ZH: "没有这个页面或记录", EN: "There is no such page or record"}
-	tErrForbidden  = text.Text{ZH: "您的角色（%s）不能打开这里", EN: "Your role (%s) may not open this"}
-	tErrBusy       = text.Text{ZH: "服务正忙，请稍后再试", EN: "The server is busy: try again in a moment"}
-	tRoleViewer    = text.Text{ZH: "只读 viewer", EN: "viewer"}
-	tRoleSupport   = text.Text{ZH: "客服 support", EN: "support"}
-	tRoleOps       = text.Text{ZH: "运营 ops", EN: "ops"}
-	tRoleFinance   = text.Text{ZH: "财务 finance", EN: "finance"}
-	tRoleLead      = text.Text{ZH: "财务主管 lead", EN: "lead"}
-	tRoleAdmin     = text.Text{ZH: "管理员 admin", EN: "admin"}
-	tRoleAuditor   = text.Text{ZH: "审计员 auditor", EN: "auditor"}
-	tErrRoles      = text.Text{ZH: "可以操作的角色：%s", EN: "Roles that may: %s"}
-	tErrField      = text.Text{ZH: "有问题的一项：%s", EN: "The field at fault: %s"}
-	tErrForm       = text.Text{ZH: "提交内容有误，请返回检查后再提交", EN: "A field of the form is wrong: go back, check it and send it again"}
-	tErrInput      = text.Text{ZH: "地址里的筛选条件不对", EN: "A filter in the address is wrong"}
-	tErrOurs       = text.Text{ZH: "系统异常，请稍后重试", EN: "Something went wrong, and it is our fault"}
-	tErrRequest    = text.Text{ZH: "请求号", EN: "Request id"}
-	tErrBack       = text.Text{ZH: "回到概览", EN: "Back to the overview"}
-	tTooWide       = text.Text{ZH: "查得太久了：请缩小筛选条件或时间范围", EN: "This takes too long: narrow the filter or the time"}
-	tBadCursor     = text.Text{ZH: "翻页地址被改过，或属于另一个筛选：请从最新一页开始", EN: "This page's address was changed or belongs to another filter: begin at the newest page"}
-	tErrProbing    = text.Text{ZH: "正在用另一条通知探测这个商户：等结果出来再试，或者排队等待", EN: "Another notification is the probe just now: wait for its result, or queue this one"}
-	tErrAlready    = text.Text{ZH: "熔断器已处于这个状态，没有改动", EN: "The breaker is in that state already: nothing was changed"}
-	tErrSending    = text.Text{ZH: "这条通知正在发送：等这一次结束再补发", EN: "This notification is being sent just now: wait for the end of the attempt"}
-	tTooManyMatch  = text.Text{ZH: "符合的通知太多：一次最多 5,000 条，请缩小筛选条件", EN: "Too many match: at most 5,000 at once. Narrow the filter"}
-	tNothingPicked = text.Text{ZH: "没有选中或符合的通知", EN: "Nothing is selected, or nothing matches"}
-	tConflict      = text.Text{ZH: "它已被改变或过期：请返回重新查看", EN: "It was changed or is too old: go back and look again"}
-	tActionsOff    = text.Text{ZH: "操作暂停：Redis 或数据库有故障", EN: "Actions are off: Redis or the database is in trouble"}
+	tErrRoles   = text.Text{ZH: "可以操作的角色：%s", EN: "Roles that may: %s"}
+	tErrField   = text.Text{ZH: "有问题的一项：%s", EN: "The field at fault: %s"}
+	tErrRequest = text.Text{ZH: "请求号", EN: "Request id"}
+	tErrBack    = text.Text{ZH: "回到概览", EN: "Back to the overview"}
 )

@@ -8,106 +8,6 @@ package ui
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-import (
-	"backstop/internal/access"
-	"backstop/internal/base/text"
-	"strings"
-)
-
-// ErrorKind is what went wrong, as far as it concerns the person.
-type ErrorKind string
-
-// Kinds of errors.
-const (
-	NotFound  ErrorKind = "not_found"
-	Forbidden ErrorKind = "forbidden"
-	Busy      ErrorKind = "busy"
-	BadInput  ErrorKind = "input"
-	BadForm   ErrorKind = "form"
-	Ours      ErrorKind = "ours"
-	TooWide   ErrorKind = "too_wide"
-	BadPage   ErrorKind = "bad_page"
-	TooMuch   ErrorKind = "too_many"
-	NoneFound ErrorKind = "nothing"
-	Changed   ErrorKind = "changed"
-	Probing   ErrorKind = "probe_running"
-	Already   ErrorKind = "already"
-	Sending   ErrorKind = "sending"
-	Off       ErrorKind = "off"
-)
-
-func (k ErrorKind) text(p *Page) string {
-	switch k {
-	case NotFound:
-		return p.T(tErrNotFound)
-	case Forbidden:
-		return p.T(tErrForbidden, p.Role)
-	case Busy:
-		return p.T(tErrBusy)
-	case BadInput:
-		return p.T(tErrInput)
-	case BadForm:
-		return p.T(tErrForm)
-	case TooWide:
-		return p.T(tTooWide)
-	case BadPage:
-		return p.T(tBadCursor)
-	case TooMuch:
-		return p.T(tTooManyMatch)
-	case NoneFound:
-		return p.T(tNothingPicked)
-	case Changed:
-		return p.T(tConflict)
-	case Probing:
-		return p.T(tErrProbing)
-	case Already:
-		return p.T(tErrAlready)
-	case Sending:
-		return p.T(tErrSending)
-	case Off:
-		return p.T(tActionsOff)
-	}
-	return p.T(tErrOurs)
-}
-
-// Failure is why a page could not be shown, or an act not be done.
-type Failure struct {
-	Kind      ErrorKind
-	Field     string   // of the form, where one is at fault
-	Roles     []string // that may do what the person may not
-	RequestID string
-}
-
-// fieldWords are the labels of forms' fields.
-var fieldWords = map[string]text.Text{
-	"amount": text.Amount, "outcome": text.End, "reference": text.Proof, "reason": text.Reason, "person": text.AssignTo, "ignore": tIgnored,
-}
-
-// about says which field is at fault, or who may; "" = there is no more to say.
-func (e Failure) about(p *Page) string {
-	switch {
-	case len(e.Roles) > 0:
-		return p.T(tErrRoles, p.Roles(e.Roles))
-	case e.Kind == BadForm && e.Field != "":
-		return p.T(tErrField, p.T(TextFor(fieldWords, e.Field)))
-	}
-	return ""
-}
-
-var roleWords = map[string]text.Text{
-	access.Viewer: tRoleViewer, access.Support: tRoleSupport, access.Ops: tRoleOps, access.Finance: tRoleFinance,
-	access.Lead: tRoleLead, access.Admin: tRoleAdmin, access.Auditor: tRoleAuditor,
-}
-
-// Roles names them: in the person's language, and as commands do.
-func (p *Page) Roles(names []string) string {
-	all := make([]string, len(names))
-	for i, name := range names {
-		all[i] = p.T(TextFor(roleWords, name))
-	}
-	return strings.Join(all, " · ")
-}
-
 // Error stands where a page could not be shown.
 func Error(p *Page, e Failure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -157,7 +57,7 @@ func Error(p *Page, e Failure) templ.Component {
 			var templ_7745c5c3_Var3 string
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(e.Kind.text(p))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 109, Col: 24}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 9, Col: 24}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
@@ -175,7 +75,7 @@ func Error(p *Page, e Failure) templ.Component {
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(about)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 111, Col: 15}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 11, Col: 15}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -193,7 +93,7 @@ func Error(p *Page, e Failure) templ.Component {
 			var templ_7745c5c3_Var5 string
 			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tErrRequest))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 113, Col: 25}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 13, Col: 25}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 			if templ_7745c5c3_Err != nil {
@@ -206,7 +106,7 @@ func Error(p *Page, e Failure) templ.Component {
 			var templ_7745c5c3_Var6 string
 			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(e.RequestID)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 113, Col: 60}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 13, Col: 60}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 			if templ_7745c5c3_Err != nil {
@@ -219,7 +119,7 @@ func Error(p *Page, e Failure) templ.Component {
 			var templ_7745c5c3_Var7 string
 			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tErrBack))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 114, Col: 43}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/errors.templ`, Line: 14, Col: 43}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 			if templ_7745c5c3_Err != nil {

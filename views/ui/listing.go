@@ -9,6 +9,8 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/list"
+
+	"github.com/a-h/templ"
 )
 
 // List is what every list shows around its rows.
@@ -48,6 +50,23 @@ type ListTexts struct {
 	Bars          text.Text // what the small chart above the rows is of
 	Fields        map[string]Field
 }
+
+// Column is one column of a table.
+type Column struct {
+	Label text.Text
+	Class string          // "num": of numbers; "opt": left out where the page is narrow
+	Hint  text.Text       // where the pointer rests; zero = none
+	Head  templ.Component // instead of the label; nil = none
+}
+
+// Col is a column of texts.
+func Col(label text.Text) Column { return Column{Label: label} }
+
+// Num is a column of numbers.
+func Num(label text.Text) Column { return Column{Label: label, Class: "num"} }
+
+// Opt is a column that is left out where the page is narrow.
+func Opt(label text.Text) Column { return Column{Label: label, Class: "opt"} }
 
 // Field is how a field of a filter looks.
 type Field struct {
@@ -200,20 +219,23 @@ func (l List) wider() string {
 	return ""
 }
 
-// Measures of the small chart above a list, in units of its viewBox.
+// Measures of the small chart above a list: pixels of a page of the usual width.
 const (
 	smallWidth  = 1180.0
 	smallTop    = 4.0
 	smallBottom = 44.0
 	smallLabels = 57.0
-	// smallLabelEvery is the least distance of two labels.
-	smallLabelEvery = 90.0
+	// smallLabelEvery is the least distance of two labels, narrowLabelEvery of those
+	// that a narrow page shows.
+	smallLabelEvery  = 90.0
+	narrowLabelEvery = 270.0
 )
 
 // smallBar is one bar of it.
 type smallBar struct {
 	all, bad     Box
 	title, label string
+	roomy        bool // the label needs a wide page
 }
 
 // clear says that an empty list is good news: nothing of it waits.
@@ -243,7 +265,7 @@ func (p *Page) drawBars(bars []console.Bar, span time.Duration) (drawn []smallBa
 	}
 	slot := smallWidth / float64(max(1, len(bars)))
 	scale := (smallBottom - smallTop) / float64(max(1, most))
-	last := -smallLabelEvery
+	last, narrow := -smallLabelEvery, -narrowLabelEvery
 	for i, b := range bars {
 		x := float64(i)*slot + slot*0.07
 		height, failed := float64(b.Good+b.Bad)*scale, float64(b.Bad)*scale
@@ -256,6 +278,9 @@ func (p *Page) drawBars(bars []console.Bar, span time.Duration) (drawn []smallBa
 		}
 		if x-last >= smallLabelEvery && x+40 < smallWidth {
 			d.label, last = p.SpanName(b.Start, span), x
+			if d.roomy = x-narrow < narrowLabelEvery || x > 0.8*smallWidth; !d.roomy {
+				narrow = x
+			}
 		}
 		drawn = append(drawn, d)
 	}

@@ -34,9 +34,9 @@ func Look[C ~string](states map[string]State, code C) State {
 
 // OrderStates are the states of orders.
 var OrderStates = map[string]State{
-	string(order.Pending): {"idle", "clock", tPending},
-	string(order.Paying):  {"info", "arrow-right-left", tPaying},
-	string(order.Closing): {"warn", "hourglass", tClosing},
+	string(order.Pending): {"idle", "clock", text.Text{ZH: "待支付", EN: "Pending"}},
+	string(order.Paying):  {"info", "arrow-right-left", text.Text{ZH: "支付中", EN: "Paying"}},
+	string(order.Closing): {"warn", "hourglass", text.Text{ZH: "关单中", EN: "Closing"}},
 	string(order.Paid):    {"ok", "check", text.Paid},
 	string(order.Failed):  {"bad", "x", text.Failed},
 	string(order.Closed):  {"idle", "ban", tClosed},
@@ -44,7 +44,7 @@ var OrderStates = map[string]State{
 
 // ToldStates are the words of an order's notify_status.
 var ToldStates = map[string]State{
-	"none":      {"idle", "bell-ring", tToldNone},
+	"none":      {"idle", "bell-ring", text.Text{ZH: "无通知", EN: "None"}},
 	"queued":    {"info", "clock", tQueued},
 	"sending":   {"info", "send", tSending},
 	"retrying":  {"warn", "refresh-cw", tRetrying},
@@ -55,9 +55,9 @@ var ToldStates = map[string]State{
 
 // BreakerStates are the states of breakers.
 var BreakerStates = map[string]State{
-	string(breaker.Closed):   {"ok", "check", tStoryFlows},
-	string(breaker.Open):     {"bad", "zap-off", tStoryParks},
-	string(breaker.HalfOpen): {"warn", "flask-conical", tStoryProbes},
+	string(breaker.Closed):   {"ok", "check", text.Text{ZH: "已恢复", EN: "Closed"}},
+	string(breaker.Open):     {"bad", "zap-off", text.Text{ZH: "已熔断", EN: "Open"}},
+	string(breaker.HalfOpen): {"warn", "flask-conical", text.Text{ZH: "探测中", EN: "Half-open"}},
 }
 
 // DeliveryStates are the states of deliveries.
@@ -67,33 +67,33 @@ var DeliveryStates = map[string]State{
 	string(notify.RetryWait): {"warn", "refresh-cw", tRetrying},
 	string(notify.Delivered): {"ok", "check", tDelivered},
 	string(notify.Exhausted): {"bad", "x", tExhausted},
-	string(notify.Skipped):   {"idle", "ban", tSkipped},
+	string(notify.Skipped):   {"idle", "ban", text.Text{ZH: "未发送", EN: "Not sent"}},
 }
 
 // ExceptionStates are the states of exceptions.
 var ExceptionStates = map[string]State{
-	string(exception.Opened):   {"bad", "triangle-alert", tOpen},
-	string(exception.Assigned): {"warn", "user", tAssigned},
-	string(exception.Resolved): {"ok", "check", tResolved},
+	string(exception.Opened):   {"bad", "triangle-alert", text.Text{ZH: "待处理", EN: "Open"}},
+	string(exception.Assigned): {"warn", "user", text.Text{ZH: "已指派", EN: "Assigned"}},
+	string(exception.Resolved): {"ok", "check", text.Text{ZH: "已解决", EN: "Resolved"}},
 	string(exception.Ignored):  {"idle", "ban", tIgnored},
 }
 
 // ExceptionKinds are the kinds of exceptions.
 var ExceptionKinds = map[string]text.Text{
-	exception.UnknownOrder:          tUnknownOrder,
-	exception.AmountMismatch:        tAmountMismatch,
-	exception.CurrencyMismatch:      tCurrencyMismatch,
-	exception.AccountMismatch:       tAccountMismatch,
-	exception.LatePayment:           tLatePayment,
-	exception.DuplicatePayment:      tDuplicatePayment,
-	exception.UnknownRefund:         tUnknownRefund,
-	exception.DisputeOpened:         tDisputeOpened,
-	exception.UnknownEvent:          tUnknownEvent,
-	exception.DecryptFailed:         tDecryptFailed,
-	exception.Malformed:             tMalformed,
-	exception.NotifyExhausted:       tNotifyExhausted,
-	exception.StuckPaying:           tStuckPaying,
-	exception.SubscriptionExhausted: tSubExhausted,
+	exception.UnknownOrder:          {ZH: "未知订单", EN: "Unknown order"},
+	exception.AmountMismatch:        {ZH: "金额不符", EN: "Amount mismatch"},
+	exception.CurrencyMismatch:      {ZH: "币种不符", EN: "Currency mismatch"},
+	exception.AccountMismatch:       {ZH: "收款账户不符", EN: "Account mismatch"},
+	exception.LatePayment:           {ZH: "关单后到账", EN: "Late payment"},
+	exception.DuplicatePayment:      {ZH: "重复付款", EN: "Duplicate payment"},
+	exception.UnknownRefund:         {ZH: "未知退款", EN: "Unknown refund"},
+	exception.DisputeOpened:         {ZH: "拒付争议", EN: "Dispute opened"},
+	exception.UnknownEvent:          {ZH: "未知类型消息", EN: "Unknown event"},
+	exception.DecryptFailed:         {ZH: "解密失败", EN: "Decryption failed"},
+	exception.Malformed:             {ZH: "内容不完整", EN: "Malformed"},
+	exception.NotifyExhausted:       {ZH: "通知失败", EN: "Notification exhausted"},
+	exception.StuckPaying:           {ZH: "支付卡住", EN: "Stuck paying"},
+	exception.SubscriptionExhausted: {ZH: "内部系统通知失败", EN: "Subscription exhausted"},
 }
 
 // TextFor is a code in words; what this version does not know is shown as it is.
@@ -110,18 +110,18 @@ func KindText(kind string) text.Text { return TextFor(ExceptionKinds, kind) }
 // outcomes are what came of a callback: of the payment, or refused at the door.
 var outcomes = map[string]State{
 	payment.Paid:              {"ok", "check", text.Paid},
-	payment.Repeat:            {"idle", "git-compare", tRepeat},
-	payment.Ignored:           {"idle", "ban", tNothingToDo},
-	payment.FailedTry:         {"warn", "x", tFailedTry},
+	payment.Repeat:            {"idle", "git-compare", text.Text{ZH: "重复", EN: "Repeat"}},
+	payment.Ignored:           {"idle", "ban", text.Text{ZH: "无需处理", EN: "Nothing to do"}},
+	payment.FailedTry:         {"warn", "x", text.Text{ZH: "支付失败", EN: "Failed try"}},
 	payment.OrderFailed:       {"bad", "x", text.Failed},
 	payment.OrderClosed:       {"idle", "ban", tClosed},
-	callback.UnknownSupplier:  {"bad", "shield-alert", tUnknownSupplier},
-	callback.DisabledSupplier: {"bad", "shield-alert", tDisabledSupplier},
-	callback.WrongAddress:     {"bad", "shield-alert", tWrongAddress},
-	callback.BadSignature:     {"bad", "shield-alert", tBadSignature},
-	callback.Unparsable:       {"bad", "shield-alert", tUnparsable},
-	callback.AdapterFailed:    {"bad", "triangle-alert", tAdapterFailed},
-	callback.Unavailable:      {"warn", "hourglass", tUnavailable},
+	callback.UnknownSupplier:  {"bad", "shield-alert", text.Text{ZH: "未知渠道", EN: "Unknown supplier"}},
+	callback.DisabledSupplier: {"bad", "shield-alert", text.Text{ZH: "渠道已停用", EN: "Supplier disabled"}},
+	callback.WrongAddress:     {"bad", "shield-alert", text.Text{ZH: "地址不在白名单", EN: "Address not allowed"}},
+	callback.BadSignature:     {"bad", "shield-alert", text.Text{ZH: "验签失败", EN: "Bad signature"}},
+	callback.Unparsable:       {"bad", "shield-alert", text.Text{ZH: "无法解析", EN: "Unreadable"}},
+	callback.AdapterFailed:    {"bad", "triangle-alert", text.Text{ZH: "适配器出错", EN: "Adapter failed"}},
+	callback.Unavailable:      {"warn", "hourglass", text.Text{ZH: "暂不可用", EN: "Unavailable"}},
 }
 
 // OutcomeState is how the outcome of a callback looks.
@@ -133,14 +133,14 @@ func OutcomeState(outcome string) State {
 }
 
 var causes = map[order.Cause]text.Text{
-	order.Created:    tCauseCreated,
-	order.PayStarted: tCausePay,
-	order.ByCallback: tCauseCallback,
-	order.ByTimeout:  tCauseTimeout,
-	order.ByCancel:   tCauseCancel,
-	order.ByGrace:    tCauseGrace,
-	order.Imported:   tCauseImported,
-	order.BySupplier: tCauseSupplier,
+	order.Created:    {ZH: "下单", EN: "created"},
+	order.PayStarted: {ZH: "发起支付", EN: "payment started"},
+	order.ByCallback: {ZH: "渠道回调", EN: "supplier's callback"},
+	order.ByTimeout:  {ZH: "超时", EN: "timeout"},
+	order.ByCancel:   {ZH: "商户取消", EN: "cancelled by the merchant"},
+	order.ByGrace:    {ZH: "等待期满", EN: "grace over"},
+	order.Imported:   {ZH: "迁入", EN: "imported"},
+	order.BySupplier: {ZH: "渠道已关单", EN: "closed by the supplier"},
 }
 
 // CauseText names what moved an order.
@@ -148,24 +148,24 @@ func CauseText(c order.Cause) text.Text { return TextFor(causes, c) }
 
 var classes = map[notify.Class]text.Text{
 	notify.OK:         text.ClassOK,
-	notify.BadStatus:  tClassBadStatus,
-	notify.BadText:    tClassBadText,
-	notify.Timeout:    tClassTimeout,
-	notify.Cancelled:  tClassCancelled,
-	notify.DNS:        tClassDNS,
-	notify.Connect:    tClassConnect,
-	notify.TLS:        tClassTLS,
-	notify.Broken:     tClassBroken,
-	notify.Blocked:    tClassBlocked,
-	notify.BadAddress: tClassBadAddress,
-	notify.Internal:   tClassInternal,
+	notify.BadStatus:  {ZH: "应答不是 2xx", EN: "answer is not 2xx"},
+	notify.BadText:    {ZH: "应答内容不符", EN: "answer has another text"},
+	notify.Timeout:    {ZH: "超时无应答", EN: "no answer in time"},
+	notify.Cancelled:  {ZH: "我方停止", EN: "stopped by us"},
+	notify.DNS:        {ZH: "域名解析失败", EN: "name does not resolve"},
+	notify.Connect:    {ZH: "连接失败", EN: "no connection"},
+	notify.TLS:        {ZH: "TLS 握手或证书失败", EN: "TLS handshake or certificate"},
+	notify.Broken:     {ZH: "连接中断", EN: "connection broke"},
+	notify.Blocked:    {ZH: "地址不允许访问", EN: "address may not be reached"},
+	notify.BadAddress: {ZH: "地址不可用", EN: "address cannot be used"},
+	notify.Internal:   {ZH: "我方故障", EN: "our fault"},
 
-	notify.Refused:      tClassRefused,
-	notify.NotConnected: tClassNotConnected,
+	notify.Refused:      {ZH: "对方拒绝", EN: "refused by the other side"},
+	notify.NotConnected: {ZH: "商户未连接", EN: "merchant is not connected"},
 
-	notify.Locked:      tClassLocked,
-	notify.NoChannel:   tClassNoChannel,
-	notify.BlockedHere: tClassBlockedHere,
+	notify.Locked:      {ZH: "密钥无法解开", EN: "secrets do not open"},
+	notify.NoChannel:   {ZH: "程序版本缺少该通道", EN: "this version lacks the channel"},
+	notify.BlockedHere: {ZH: "仅本节点禁止访问该地址", EN: "blocked on this node alone"},
 }
 
 // ClassText names how an attempt ended.
@@ -184,9 +184,9 @@ func ExceptionStateText(state string) text.Text {
 
 // AlertStates are the states of alerts.
 var AlertStates = map[string]State{
-	alert.Firing:   {"bad", "triangle-alert", tFiringNow},
-	alert.Resolved: {"ok", "check", tOver},
-	alert.Happened: {"warn", "zap-off", tHappened},
+	alert.Firing:   {"bad", "triangle-alert", text.Text{ZH: "告警中", EN: "Firing"}},
+	alert.Resolved: {"ok", "check", text.Text{ZH: "已恢复", EN: "Over"}},
+	alert.Happened: {"warn", "zap-off", text.Text{ZH: "已发生", EN: "Happened"}},
 }
 
 // RiskParts is how the parts of the money at risk look, in the order of
@@ -195,10 +195,10 @@ var RiskParts = map[report.Part]struct {
 	Kind, Icon, Href string
 	Label            text.Text
 }{
-	report.Untold:      {"bad", "bell-ring", "/notifications?risk=untold", tUntold},
-	report.Compensated: {"comp", "wrench", "/exceptions?risk=compensated", tCompensated},
-	report.Stuck:       {"warn", "hourglass", "/orders?risk=stuck", tStuck},
-	report.Mismatch:    {"bad", "scale", "/exceptions?risk=mismatch", tMismatch},
+	report.Untold:      {"bad", "bell-ring", "/notifications?risk=untold", text.Text{ZH: "掉单（已收款，未通知成功）", EN: "Paid, merchant not notified"}},
+	report.Compensated: {"comp", "wrench", "/exceptions?risk=compensated", text.Text{ZH: "补偿中", EN: "Being compensated"}},
+	report.Stuck:       {"warn", "hourglass", "/orders?risk=stuck", text.Text{ZH: "卡在中间态", EN: "Stuck mid-flow"}},
+	report.Mismatch:    {"bad", "scale", "/exceptions?risk=mismatch", text.Text{ZH: "异常款待处理", EN: "Payments that fit no order"}},
 }
 
 // riskWord is what a part of the money at risk is called on the overview.
@@ -212,16 +212,16 @@ func riskWord(part string) text.Text {
 // objects are the kinds of things that something is done to.
 var objects = map[string]text.Text{
 	"order":                 text.Order,
-	console.ExceptionObject: tObjException,
+	console.ExceptionObject: {ZH: "异常", EN: "Exception"},
 	"merchant":              text.Merchant,
-	"plan":                  tObjPlan,
-	"operator":              tObjOperator,
-	"token":                 tObjToken,
-	"file":                  tObjFile,
-	"master_key":            tObjKey,
+	"plan":                  {ZH: "批量补单", EN: "Resend of many"},
+	"operator":              {ZH: "操作员", EN: "Operator"},
+	"token":                 {ZH: "令牌", EN: "Token"},
+	"file":                  {ZH: "文件", EN: "File"},
+	"master_key":            {ZH: "主密钥", EN: "Master key"},
 	"audit":                 text.Audit,
-	"alert_rule":            tObjRule,
-	"alert":                 tObjAlert,
+	"alert_rule":            {ZH: "告警规则", EN: "Rule of alerts"},
+	"alert":                 {ZH: "告警测试", EN: "Test of alerts"},
 }
 
 // ObjectText names a kind of things that acts are about.
@@ -229,85 +229,11 @@ func ObjectText(name string) text.Text { return TextFor(objects, name) }
 
 // Texts of these pieces.
 var (
-	tPending           = text.Text{ZH: "待支付", EN: "Pending"}
-	tPaying            = text.Text{ZH: "支付中", EN: "Paying"}
-	tClosing           = text.Text{ZH: "关单中", EN: "Closing"}
-	tClosed            = text.Text{ZH: "已关闭", EN: "Closed"}
-	tToldNone          = text.Text{ZH: "无通知", EN: "None"}
-	tQueued            = text.Text{ZH: "排队中", EN: "Queued"}
-	tSending           = text.Text{ZH: "发送中", EN: "Sending"}
-	tRetrying          = text.Text{ZH: "重试中", EN: "Retrying"}
-	tDelivered         = text.Text{ZH: "已确认", EN: "Delivered"}
-	tExhausted         = text.Text{ZH: "重试耗尽", EN: "Exhausted"}
-	tSkipped           = text.Text{ZH: "未发送", EN: "Not sent"}
-	tOpen              = text.Text{ZH: "待处理", EN: "Open"}
-	tAssigned          = text.Text{ZH: "已指派", EN: "Assigned"}
-	tResolved          = text.Text{ZH: "已解决", EN: "Resolved"}
-	tIgnored           = text.Text{ZH: "已忽略", EN: "Ignored"}
-	tRepeat            = text.Text{ZH: "重复", EN: "Repeat"}
-	tNothingToDo       = text.Text{ZH: "无需处理", EN: "Nothing to do"}
-	tFailedTry         = text.Text{ZH: "支付失败", EN: "Failed try"}
-	tUnknownSupplier   = text.Text{ZH: "未知渠道", EN: "Unknown supplier"}
-	tDisabledSupplier  = text.Text{ZH: "渠道已停用", EN: "Supplier disabled"}
-	tWrongAddress      = text.Text{ZH: "地址不在白名单", EN: "Address not allowed"}
-	tBadSignature      = text.Text{ZH: "验签失败", EN: "Bad signature"}
-	tUnparsable        = text.Text{ZH: "无法解析", EN: "Unreadable"}
-	tAdapterFailed     = text.Text{ZH: "适配器出错", EN: "Adapter failed"}
-	tUnavailable       = text.Text{ZH: "暂不可用", EN: "Unavailable"}
-	tUnknownOrder      = text.Text{ZH: "未知订单", EN: "Unknown order"}
-	tAmountMismatch    = text.Text{ZH: "金额不符", EN: "Amount mismatch"}
-	tCurrencyMismatch  = text.Text{ZH: "币种不符", EN: "Currency mismatch"}
-	tAccountMismatch   = text.Text{ZH: "收款账户不符", EN: "Account mismatch"}
-	tLatePayment       = text.Text{ZH: "关单后到账", EN: "Late payment"}
-	tDuplicatePayment  = text.Text{ZH: "重复付款", EN: "Duplicate payment"}
-	tUnknownRefund     = text.Text{ZH: "未知退款", EN: "Unknown refund"}
-	tDecryptFailed     = text.Text{ZH: "解密失败", EN: "Decryption failed"}
-	tDisputeOpened     = text.Text{ZH: "拒付争议", EN: "Dispute opened"}
-	tUnknownEvent      = text.Text{ZH: "未知类型消息", EN: "Unknown event"}
-	tMalformed         = text.Text{ZH: "内容不完整", EN: "Malformed"}
-	tNotifyExhausted   = text.Text{ZH: "通知失败", EN: "Notification exhausted"}
-	tStuckPaying       = text.Text{ZH: "支付卡住", EN: "Stuck paying"}
-	tSubExhausted      = text.Text{ZH: "内部系统通知失败", EN: "Subscription exhausted"}
-	tCauseCreated      = text.Text{ZH: "下单", EN: "created"}
-	tCausePay          = text.Text{ZH: "发起支付", EN: "payment started"}
-	tCauseCallback     = text.Text{ZH: "渠道回调", EN: "supplier's callback"}
-	tCauseTimeout      = text.Text{ZH: "超时", EN: "timeout"}
-	tCauseCancel       = text.Text{ZH: "商户取消", EN: "cancelled by the merchant"}
-	tCauseGrace        = text.Text{ZH: "等待期满", EN: "grace over"}
-	tCauseImported     = text.Text{ZH: "迁入", EN: "imported"}
-	tCauseSupplier     = text.Text{ZH: "渠道已关单", EN: "closed by the supplier"}
-	tClassBadStatus    = text.Text{ZH: "应答不是 2xx", EN: "answer is not 2xx"}
-	tClassBadText      = text.Text{ZH: "应答内容不符", EN: "answer has another text"}
-	tClassTimeout      = text.Text{ZH: "超时无应答", EN: "no answer in time"}
-	tClassCancelled    = text.Text{ZH: "我方停止", EN: "stopped by us"}
-	tClassDNS          = text.Text{ZH: "域名解析失败", EN: "name does not resolve"}
-	tClassConnect      = text.Text{ZH: "连接失败", EN: "no connection"}
-	tClassTLS          = text.Text{ZH: "TLS 握手或证书失败", EN: "TLS handshake or certificate"}
-	tClassBroken       = text.Text{ZH: "连接中断", EN: "connection broke"}
-	tClassBlocked      = text.Text{ZH: "地址不允许访问", EN: "address may not be reached"}
-	tClassBadAddress   = text.Text{ZH: "地址不可用", EN: "address cannot be used"}
-	tClassInternal     = text.Text{ZH: "我方故障", EN: "our fault"}
-	tClassRefused      = text.Text{ZH: "对方拒绝", EN: "refused by the other side"}
-	tClassNotConnected = text.Text{ZH: "商户未连接", EN: "merchant is not connected"}
-	tClassLocked       = text.Text{ZH: "密钥无法解开", EN: "secrets do not open"}
-	tClassNoChannel    = text.Text{ZH: "程序版本缺少该通道", EN: "this version lacks the channel"}
-	tClassBlockedHere  = text.Text{ZH: "仅本节点禁止访问该地址", EN: "blocked on this node alone"}
-	tObjException      = text.Text{ZH: "异常", EN: "Exception"}
-	tObjPlan           = text.Text{ZH: "批量补单", EN: "Resend of many"}
-	tObjAlert          = text.Text{ZH: "告警测试", EN: "Test of alerts"}
-	tObjRule           = text.Text{ZH: "告警规则", EN: "Rule of alerts"}
-	tObjOperator       = text.Text{ZH: "操作员", EN: "Operator"}
-	tObjToken          = text.Text{ZH: "令牌", EN: "Token"}
-	tObjFile           = text.Text{ZH: "文件", EN: "File"}
-	tObjKey            = text.Text{ZH: "主密钥", EN: "Master key"}
-	tFiringNow         = text.Text{ZH: "告警中", EN: "Firing"}
-	tOver              = text.Text{ZH: "已恢复", EN: "Over"}
-	tHappened          = text.Text{ZH: "已发生", EN: "Happened"}
-	tUntold            = text.Text{ZH: "掉单（已收款，未通知成功）", EN: "Paid, merchant not notified"}
-	tCompensated       = text.Text{ZH: "补偿中", EN: "Being compensated"}
-	tStuck             = text.Text{ZH: "卡在中间态", EN: "Stuck mid-flow"}
-	tMismatch          = text.Text{ZH: "异常款待处理", EN: "Payments that fit no order"}
-	tStoryFlows        = text.Text{ZH: "已恢复", EN: "Closed"}
-	tStoryParks        = text.Text{ZH: "已熔断", EN: "Open"}
-	tStoryProbes       = text.Text{ZH: "探测中", EN: "Half-open"}
+	tClosed    = text.Text{ZH: "已关闭", EN: "Closed"}
+	tQueued    = text.Text{ZH: "排队中", EN: "Queued"}
+	tSending   = text.Text{ZH: "发送中", EN: "Sending"}
+	tRetrying  = text.Text{ZH: "重试中", EN: "Retrying"}
+	tDelivered = text.Text{ZH: "已确认", EN: "Delivered"}
+	tExhausted = text.Text{ZH: "重试耗尽", EN: "Exhausted"}
+	tIgnored   = text.Text{ZH: "已忽略", EN: "Ignored"}
 )
