@@ -80,7 +80,7 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 }
 
 // slowElsewhere lets another node have the merchant among its slow ones.
-func (h *house) slowElsewhere(t *testing.T, merchant int64) {
+func (h *harness) slowElsewhere(t *testing.T, merchant int64) {
 	t.Helper()
 	_, err := h.DB.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at, slow) VALUES (9, 'other', 1, 1, ?, ?)", h.DB.Now(), fmt.Sprintf("[%d]", merchant)).Exec(t.Context())
 	if err != nil {

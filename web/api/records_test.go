@@ -16,7 +16,7 @@ import (
 )
 
 // pages follows next to the end and returns all items.
-func (h *house) pages(t *testing.T, path string) (items []map[string]any) {
+func (h *harness) pages(t *testing.T, path string) (items []map[string]any) {
 	t.Helper()
 	cursor := ""
 	for range 50 {

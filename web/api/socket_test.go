@@ -14,7 +14,7 @@ import (
 )
 
 // dial opens a merchant's connection with a key.
-func (h *house) dial(key string) (*ws.Conn, int, error) {
+func (h *harness) dial(key string) (*ws.Conn, int, error) {
 	header := http.Header{}
 	if key != "" {
 		header.Set("Authorization", "Bearer "+key)

@@ -27,7 +27,7 @@ type watcher struct {
 	status int
 }
 
-func (h *house) watch(t *testing.T, cookie, path string, header ...string) *watcher {
+func (h *harness) watch(t *testing.T, cookie, path string, header ...string) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.Addr+path, nil)

@@ -199,7 +199,7 @@ func TestPickedRowsAreSentWithoutTyping(t *testing.T) {
 }
 
 // sumsOf adds up the money of a list over all of its pages.
-func (h *house) sumsOf(t *testing.T, cookie, path string) (orders int64, minor map[string]int64) {
+func (h *harness) sumsOf(t *testing.T, cookie, path string) (orders int64, minor map[string]int64) {
 	t.Helper()
 	minor = map[string]int64{}
 	money := regexp.MustCompile(`class="money" value="(-?\d+) ([A-Z]{3})"`)

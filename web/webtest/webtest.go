@@ -25,7 +25,6 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
-	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/text"
@@ -142,14 +141,8 @@ func breakerPolicy(int64) breaker.Policy {
 	return breaker.Policy{Failures: 5, Open: time.Minute, Window: time.Minute}
 }
 
-// Open serves the routes of table, beside the server's own, on a new SQLite database.
-func Open(t *testing.T, table func(*web.Server) []web.Route, environ ...string) *Site {
-	t.Helper()
-	return OpenOn(t, dbtest.SQLite(t), table, environ...)
-}
-
-// OpenOn is Open on a database that there is.
-func OpenOn(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ ...string) *Site {
+// Open serves the routes of table, beside the server's own.
+func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ ...string) *Site {
 	t.Helper()
 	h := &Site{
 		Till: &till{db: d}, log: new(bytes.Buffer), Hub: websocket.New(),
