@@ -6,7 +6,8 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 STAMP = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GO_FILES = $(shell git ls-files '*.go' ':!*_templ.go') # those are written by templ
-# Where races matter, the tests run under the race detector too.
+# Where races matter, the tests run under the race detector too, and those that name no
+# database engine (dbtest.Default) run on PostgreSQL.
 RACED = ./internal/base/db ./internal/base/logbuffer ./internal/notify/... ./internal/payment ./internal/base/queue ./internal/base/work ./internal/callback ./internal/settings ./internal/ledger ./web/... ./jobs
 
 .PHONY: run build test check soak fuzz demo bench clean
@@ -20,7 +21,7 @@ build: ## the binary, without paths of this machine
 test: ## everything, with real databases and a real Redis
 	./.ci/setup
 	./.ci/tidily go test -timeout 15m ./...
-	./.ci/tidily go test -race -timeout 15m -short $(RACED)
+	BACKSTOP_TEST_DATABASE=postgres ./.ci/tidily go test -race -timeout 15m -short $(RACED)
 
 check: ## what must hold before every commit
 	@unformatted=$$(go tool gofumpt -l $(GO_FILES)) && test -z "$$unformatted" || { echo "$$unformatted"; echo "run: go tool gofumpt -w ."; exit 1; }

@@ -18,13 +18,13 @@ const (
 	deskURL    = "https://desk.example.com"
 )
 
-// at is a house whose calls go to another of its addresses.
-func (h *house) at(address string) *house {
-	return &house{Site: &webtest.Site{Server: h.Server, Addr: address}}
+// at is a harness whose calls go to another of its addresses.
+func (h *harness) at(address string) *harness {
+	return &harness{Site: &webtest.Site{Server: h.Server, Addr: address}}
 }
 
-// Each route of the table is served where its door says, and is not there at all at the
-// other address: neither its handler nor its door answers.
+// Each route of the table is served where its audience is, and is not there at all at the
+// other address: neither its handler nor its admission answers.
 func TestEachAddressServesItsOwnRoutes(t *testing.T) {
 	h := open(t, ownAddress)
 	fill := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1", "/static/*", static.Load().URL("console.css"), "*", "x")

@@ -10,11 +10,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// prefetched is how much of a body with a length the library has read when it
-// calls us: almost every body as a whole.
+// prefetched is how much of a body with a length the library has read when it calls the
+// handler: almost every body as a whole.
 const prefetched = 8 << 10
 
-// limitOf is the largest body that may follow a header.
+// limitOf bounds the body behind a header.
 func (s *Server) limitOf(h *fasthttp.RequestHeader) int {
 	if isCallback(h) {
 		return int(s.Config.CallbackBodyLimit)
@@ -22,10 +22,10 @@ func (s *Server) limitOf(h *fasthttp.RequestHeader) int {
 	return int(s.Config.APIBodyLimit)
 }
 
-// readBody reads what the library has left of a body. The library itself makes
-// room for a body as soon as it is announced: nine thousand connections that
-// announced one and said no more took 2.4 GB. Here memory follows what arrives.
-// After an error the connection must be closed, as the rest is still in it.
+// readBody reads what the library has left of a body. The library itself allocates a
+// body as soon as it is announced: nine thousand connections that announced one and
+// sent none took 2.4 GB. Here memory follows what arrives. After an error the
+// connection must be closed, as the rest is still in it.
 func (s *Server) readBody(c *fiber.Ctx) error {
 	req := c.Request()
 	stream := req.BodyStream()
@@ -54,8 +54,8 @@ func (s *Server) readBody(c *fiber.Ctx) error {
 // bodyPiece is by how much the memory for a body grows.
 const bodyPiece = 32 << 10
 
-// readAll reads at most limit bytes. It keeps pieces until all have come, for what
-// grows by copying leaves several times its size behind.
+// readAll reads at most limit bytes. It keeps pieces until all have arrived, as a buffer
+// that grows by copying leaves several times its size as garbage.
 func readAll(r io.Reader, limit int) ([]byte, error) {
 	var pieces [][]byte
 	for size := 0; ; {
@@ -78,8 +78,7 @@ func readAll(r io.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// bodyError says what an error of reading is called, as the library says it of
-// what it reads itself.
+// bodyError maps an error of reading as the library does for what it reads itself.
 func bodyError(err error) error {
 	var small *fasthttp.ErrSmallBuffer
 	var wire net.Error

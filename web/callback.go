@@ -22,7 +22,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// callback hands a supplier's call over as it came; nothing is parsed here.
+// callback passes a supplier's request on as it came; nothing is parsed here.
 func (s *Server) callback(c *fiber.Ctx) error {
 	start := time.Now()
 	req := copyRequest(c)
@@ -41,8 +41,8 @@ func (s *Server) callback(c *fiber.Ctx) error {
 	return reply(c, receipt.Reply)
 }
 
-// callbackOptions answers probes without touching anything: a supplier that is
-// being switched on may hear 404 until this node knows it (2 s).
+// callbackOptions answers probes without a query: a supplier that was just enabled may
+// get 404 until this node has read the settings (2 s).
 func (s *Server) callbackOptions(c *fiber.Ctx) error {
 	suppliers, code := s.Settings.Current().Suppliers, c.Params("supplier")
 	entry, known := suppliers.Lookup(code)
@@ -53,8 +53,8 @@ func (s *Server) callbackOptions(c *fiber.Ctx) error {
 	return c.SendStatus(http.StatusNoContent)
 }
 
-// copyRequest copies all that outlives the handler: the server uses its buffers
-// for the next request as soon as this one is answered.
+// copyRequest copies all that outlives the handler: the server reuses its buffers for
+// the next request as soon as this one is answered.
 func copyRequest(c *fiber.Ctx) *supplier.Request {
 	return &supplier.Request{
 		Method: strings.Clone(c.Method()), Path: string(c.Request().URI().PathOriginal()),
@@ -63,16 +63,16 @@ func copyRequest(c *fiber.Ctx) *supplier.Request {
 	}
 }
 
-// copyHeader keeps every line, in the order of its name's lines; the library's
-// own accessors keep one Content-Type of two.
+// copyHeader keeps every line, in the order of its name's lines; the library's own
+// accessors return one Content-Type of two.
 func copyHeader(h *fasthttp.RequestHeader) http.Header {
 	lines := make(http.Header)
 	h.VisitAllInOrder(func(key, value []byte) { lines.Add(string(key), string(value)) })
 	return lines
 }
 
-// peer is the other end of the connection. What the library calls the client's
-// address is whatever the client says of itself.
+// peer is the other end of the connection. What the library returns as the client's
+// address is the client's own claim.
 func peer(c *fiber.Ctx) netip.Addr {
 	if tcp, ok := c.Context().RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr()
@@ -103,7 +103,7 @@ func reply(c *fiber.Ctx, r supplier.Reply) error {
 
 func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Receipt, took time.Duration) {
 	level := slog.LevelInfo
-	// A database that stands still answers nobody: one line for each would fill the log.
+	// While the database is down all callbacks fail: one line for each would fill the log.
 	busy := errors.Is(r.Err, db.ErrBusy) || errors.Is(r.Err, context.DeadlineExceeded)
 	switch {
 	case r.Flood, busy && !s.refusals.Allow():
@@ -118,7 +118,7 @@ func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Rec
 	}
 	code := textlimit.Clip(c.Params("supplier"), 64)
 	if r.Outcome == callback.UnknownSupplier {
-		code = console.MaskText(code) // whatever somebody wrote there
+		code = console.MaskText(code) // any text
 	}
 	attrs := []slog.Attr{
 		slog.String("supplier", code), slog.String("outcome", r.Outcome),

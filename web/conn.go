@@ -40,9 +40,8 @@ const (
 	acceptWarn  = time.Minute
 )
 
-// exhausted says that this process or its machine ran out of what a connection
-// needs. It passes: the server, which ends with any error of Accept, must not hear
-// of it.
+// exhausted reports whether the process or the machine ran out of what a connection
+// needs. That passes, and the server ends with any error of Accept.
 func exhausted(err error) bool {
 	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, e) {
@@ -52,17 +51,17 @@ func exhausted(err error) bool {
 	return false
 }
 
-// connections is how many may be open at one time: as configured, but no more than
-// half of the files that this process may open. Whoever opens connections and says
-// nothing must leave some to the database and the notifications.
+// connections is how many may be open at one time: as configured, but no more than half
+// of the files that this process may open. Idle clients must leave some to the database
+// and the notifications.
 func connections(configured int, log *slog.Logger) int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur/2 >= uint64(configured) {
 		return configured
 	}
-	most := max(1, int(files.Cur/2))
-	log.Warn("fewer connections than configured, as few files may be open; raise the limit of open files", "connections", most, "configured", configured, "files", files.Cur)
-	return most
+	limit := max(1, int(files.Cur/2))
+	log.Warn("fewer connections than configured, as few files may be open; raise the limit of open files", "connections", limit, "configured", configured, "files", files.Cur)
+	return limit
 }
 
 func (l *lingerListener) Accept() (net.Conn, error) {
@@ -84,7 +83,7 @@ func (l *lingerListener) Accept() (net.Conn, error) {
 type lingerConn struct {
 	*net.TCPConn
 	linger atomic.Bool
-	ended  atomic.Bool // its end was read
+	ended  atomic.Bool // the client's end was read
 }
 
 func (c *lingerConn) Read(b []byte) (int, error) {
@@ -95,7 +94,7 @@ func (c *lingerConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// hasEnded says that a request wanted more than the client sent.
+// hasEnded reports whether the client ended the connection within the request.
 func hasEnded(c *fiber.Ctx) bool {
 	conn, ok := c.Context().Conn().(*lingerConn)
 	return ok && conn.ended.Load()
@@ -108,7 +107,7 @@ func (c *lingerConn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// linger lets the client read the answer although not all it sent was read.
+// linger lets the client read the answer although not all that it sent was read.
 func linger(c *fiber.Ctx) {
 	if conn, ok := c.Context().Conn().(*lingerConn); ok {
 		conn.linger.Store(true)

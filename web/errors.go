@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -23,72 +24,80 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Error is an answer that is not what was asked for.
+// Error is an answer that refuses a request.
 type Error struct {
 	Status  int
-	Code    string // for programs
-	Message string // for people; holds nothing of ours that is not theirs
-	field   string // of the request, where one is to blame
-	// roles are those that may do what this one may not.
-	roles []string
+	Code    string   // for programs
+	Message string   // holds nothing internal
+	field   string   // of the request, where one is wrong
+	roles   []string // that may do what the caller may not
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// BadRequest says that a request cannot be read.
+// BadRequest is the answer to a request that cannot be read.
 func BadRequest(message string) error {
 	return &Error{Status: http.StatusBadRequest, Code: "bad_request", Message: message}
 }
 
-// InvalidField says what is wrong with one field of a request.
-func InvalidField(field, problem string) error {
+// InvalidField is what is wrong with one field of a request.
+func InvalidField(field, problem string) *Error {
 	return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: problem, field: field}
 }
 
-// Answers of the door itself.
+// Errors of the server itself.
 var (
 	errUnauthorized = &Error{Status: http.StatusUnauthorized, Code: "unauthorized", Message: "send a valid key: Authorization: Bearer <key>"}
-	ErrForbidden    = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this key may not do that"}
+	errForbidden    = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this key may not do that"}
 	ErrTooMany      = &Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests: slow down"}
 	errEncoded      = &Error{Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding", Message: "send the body without Content-Encoding"}
-	errAway         = &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the database is away or takes no writes: try again"}
-	ErrUnreadable   = &Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable", Message: "the settings of this merchant cannot be read: it is our fault, try again later"}
+	errAway         = &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the database is unavailable or read-only: try again"}
+	errUnreadable   = &Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable", Message: "the settings of this merchant cannot be read: it is our fault, try again later"}
 	errInternal     = &Error{Status: http.StatusInternalServerError, Code: "internal", Message: "this is our fault; the request id helps us to find it"}
+	// ErrSlow: the queries of a list took too long.
+	ErrSlow = &Error{Status: http.StatusServiceUnavailable, Code: "too_wide", Message: "this takes too long: narrow the filter or the time"}
+	// ErrCursor: a page's address was not made by us, or for another filter.
+	ErrCursor = &Error{Status: http.StatusBadRequest, Code: "bad_cursor", Message: "this page's address was changed: begin at the newest page", field: "cursor"}
+	// errFrozen: there are no actions while Redis or the database is in trouble.
+	errFrozen = &Error{Status: http.StatusServiceUnavailable, Code: "actions_off", Message: "actions are off: Redis or the database is in trouble"}
+	// ErrForeign: a page of another site sent the request.
+	ErrForeign = &Error{Status: http.StatusForbidden, Code: "foreign_origin", Message: "the request came from another site"}
 )
 
-// domainErrors is the one table from errors of the domain to answers.
+// domainErrors are the answers to errors of the domain.
 var domainErrors = []struct {
 	is     error
-	answer Error
+	status int
+	code   string
+	field  string
 }{
-	{act.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
-	{act.ErrChanged, Error{Status: http.StatusConflict, Code: "changed"}},
-	{order.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
-	{console.ErrNotFound, Error{Status: http.StatusNotFound, Code: "not_found"}},
-	{notify.ErrNoDelivery, Error{Status: http.StatusNotFound, Code: "not_found"}},
-	{alert.ErrNoTarget, Error{Status: http.StatusConflict, Code: "no_target"}},
-	{breaker.ErrProbing, Error{Status: http.StatusConflict, Code: "probe_running"}},
-	{breaker.ErrAlready, Error{Status: http.StatusConflict, Code: "already"}},
-	{notify.ErrUnreadable, Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable"}},
-	{notify.ErrSending, Error{Status: http.StatusConflict, Code: "sending"}},
-	{exception.ErrEnded, Error{Status: http.StatusConflict, Code: "over"}},
-	{exception.ErrOpen, Error{Status: http.StatusConflict, Code: "open"}},
-	{bulk.ErrExpired, Error{Status: http.StatusConflict, Code: "expired"}},
-	{bulk.ErrNothing, Error{Status: http.StatusUnprocessableEntity, Code: "nothing_matches"}},
-	{bulk.ErrTooMany, Error{Status: http.StatusUnprocessableEntity, Code: "too_many"}},
-	{payment.ErrConflict, Error{Status: http.StatusConflict, Code: "idempotency_conflict"}},
-	{payment.ErrSupplier, Error{Status: http.StatusServiceUnavailable, Code: "unavailable"}},
-	{payment.ErrState, Error{Status: http.StatusConflict, Code: "wrong_state"}},
-	{stock.ErrOutOfStock, Error{Status: http.StatusConflict, Code: "out_of_stock"}},
-	{stock.ErrUnknownSKU, Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", field: "items"}},
-	{db.ErrBusy, Error{Status: http.StatusServiceUnavailable, Code: "busy"}},
-	{db.ErrStale, Error{Status: http.StatusServiceUnavailable, Code: "busy"}},
-	{db.ErrCommitUnknown, Error{Status: http.StatusServiceUnavailable, Code: "unknown_outcome"}},
-	{context.DeadlineExceeded, Error{Status: http.StatusServiceUnavailable, Code: "busy"}},
-	{context.Canceled, Error{Status: http.StatusServiceUnavailable, Code: "busy"}},
+	{act.ErrNotFound, http.StatusNotFound, "not_found", ""},
+	{act.ErrChanged, http.StatusConflict, "changed", ""},
+	{order.ErrNotFound, http.StatusNotFound, "not_found", ""},
+	{notify.ErrNoDelivery, http.StatusNotFound, "not_found", ""},
+	{alert.ErrNoTarget, http.StatusConflict, "no_target", ""},
+	{breaker.ErrProbing, http.StatusConflict, "probe_running", ""},
+	{breaker.ErrAlready, http.StatusConflict, "already", ""},
+	{notify.ErrUnreadable, http.StatusServiceUnavailable, "settings_unreadable", ""},
+	{notify.ErrSending, http.StatusConflict, "sending", ""},
+	{exception.ErrEnded, http.StatusConflict, "over", ""},
+	{exception.ErrOpen, http.StatusConflict, "open", ""},
+	{bulk.ErrExpired, http.StatusConflict, "expired", ""},
+	{bulk.ErrNothing, http.StatusUnprocessableEntity, "nothing_matches", ""},
+	{bulk.ErrTooMany, http.StatusUnprocessableEntity, "too_many", ""},
+	{payment.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
+	{payment.ErrSupplier, http.StatusServiceUnavailable, "unavailable", ""},
+	{payment.ErrState, http.StatusConflict, "wrong_state", ""},
+	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", ""},
+	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items"},
+	{db.ErrBusy, http.StatusServiceUnavailable, "busy", ""},
+	{db.ErrStale, http.StatusServiceUnavailable, "busy", ""},
+	{db.ErrCommitUnknown, http.StatusServiceUnavailable, "unknown_outcome", ""},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "busy", ""},
+	{context.Canceled, http.StatusServiceUnavailable, "busy", ""},
 }
 
-// statusCodes name the library's own refusals.
+// statusCodes are the codes of the library's own refusals.
 var statusCodes = map[int]string{
 	http.StatusNotFound:                    "not_found",
 	http.StatusMethodNotAllowed:            "method_not_allowed",
@@ -97,33 +106,28 @@ var statusCodes = map[int]string{
 	http.StatusRequestHeaderFieldsTooLarge: "header_too_large",
 }
 
-// answerTo finds the answer to an error. What is not in a table is our fault.
+// answerTo is the answer to an error. One that is in no table is our fault.
 func answerTo(err error) *Error {
-	var known *Error
-	if errors.As(err, &known) {
-		return known
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
 	}
-	var field *payment.FieldError
-	if errors.As(err, &field) {
-		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: field.Problem, field: field.Field}
+	if e, ok := errors.AsType[*payment.FieldError](err); ok {
+		return InvalidField(e.Field, e.Problem)
 	}
-	var typed *act.FieldError
-	if errors.As(err, &typed) {
-		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: typed.Problem, field: typed.Field}
+	if e, ok := errors.AsType[*act.FieldError](err); ok {
+		return InvalidField(e.Field, e.Problem)
 	}
-	var denied *act.Denied
-	if errors.As(err, &denied) {
-		return deniedBy(denied)
+	if e, ok := errors.AsType[*list.FieldError](err); ok {
+		return InvalidField(e.Word, e.Problem)
 	}
-	var term *list.FieldError
-	if errors.As(err, &term) {
-		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: term.Problem, field: term.Word}
+	if e, ok := errors.AsType[*act.Denied](err); ok && e.Permission == "" {
+		return errScope(e.Scope)
+	} else if ok {
+		return forbidden(e.Roles)
 	}
 	for _, e := range domainErrors {
 		if errors.Is(err, e.is) {
-			answer := e.answer
-			answer.Message = e.is.Error()
-			return &answer
+			return &Error{Status: e.status, Code: e.code, Message: e.is.Error(), field: e.field}
 		}
 	}
 	if db.IsConflict(err) {
@@ -132,24 +136,16 @@ func answerTo(err error) *Error {
 	if db.IsUnavailable(err) {
 		return errAway
 	}
-	var library *fiber.Error
-	if errors.As(err, &library) && library.Code < http.StatusInternalServerError {
-		code, ok := statusCodes[library.Code]
-		if !ok {
-			code = "bad_request"
-		}
-		return &Error{Status: library.Code, Code: code, Message: http.StatusText(library.Code)}
+	if library, ok := errors.AsType[*fiber.Error](err); ok && library.Code < http.StatusInternalServerError {
+		return &Error{Status: library.Code, Code: cmp.Or(statusCodes[library.Code], "bad_request"), Message: http.StatusText(library.Code)}
 	}
 	return errInternal
 }
 
-// deniedBy answers who may not do that; it says which roles may, or which scope.
-func deniedBy(d *act.Denied) *Error {
-	if d.Permission == "" {
-		return errScope(d.Scope)
-	}
-	e := *ErrForbidden
-	e.roles = d.Roles
+// forbidden is the answer to an operator who may not do that, with the roles that may.
+func forbidden(roles []string) *Error {
+	e := *errForbidden
+	e.roles = roles
 	return &e
 }
 
@@ -173,8 +169,8 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	}
 	status := e.Status
 	if e == errInternal {
-		// The contract knows no 500. A program that hears 503 tries again, and that is
-		// right here too: what it asks for is done once, however often it asks.
+		// The contract has no 500. A program tries again after 503, which is right here
+		// too: what it requests is done once, however often it is requested.
 		status = http.StatusServiceUnavailable
 		c.Set(fiber.HeaderRetryAfter, "1")
 	}
@@ -218,15 +214,3 @@ func (s *Server) logFailure(c *fiber.Ctx, e *Error, err error) {
 	}
 	s.Log.LogAttrs(context.Background(), level, "request refused", attrs...)
 }
-
-// ErrSlow says that a list took too long to find.
-var ErrSlow = &Error{Status: http.StatusServiceUnavailable, Code: "too_wide", Message: "this takes too long: narrow the filter or the time"}
-
-// ErrCursor says that a page's address was not made by us, or for another filter.
-var ErrCursor = &Error{Status: http.StatusBadRequest, Code: "bad_cursor", Message: "this page's address was changed: begin at the newest page", field: "cursor"}
-
-// errFrozen says that nobody may act while Redis or the database is in trouble.
-var errFrozen = &Error{Status: http.StatusServiceUnavailable, Code: "actions_off", Message: "actions are off: Redis or the database is in trouble"}
-
-// ErrForeign says that another site's page sent the request.
-var ErrForeign = &Error{Status: http.StatusForbidden, Code: "foreign_origin", Message: "the request came from another site"}

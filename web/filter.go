@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"backstop/internal/console"
+	"backstop/internal/act"
 	"backstop/internal/order"
 
 	"github.com/gofiber/fiber/v2"
@@ -47,8 +47,8 @@ func (f *Filter) Text(name string) string {
 	return text
 }
 
-// OneOf reads a value out of a few: a slip of the pen must not look as if nothing
-// had happened.
+// OneOf reads one of the known values: a typing error must not look like an empty
+// list.
 func (f *Filter) OneOf(name string, known []string) string {
 	text := f.Text(name)
 	if text != "" && !slices.Contains(known, text) {
@@ -84,41 +84,35 @@ func (f *Filter) Limit() int {
 	return n
 }
 
-// Cursor is the id that the next page begins behind; 0 = the first page.
-func (f *Filter) Cursor() int64 { return f.id("cursor") }
-
-// id reads the cursor of that name, 0 = none.
-func (f *Filter) id(name string) int64 {
-	text := f.Text(name)
+// Cursor is the id that the requested page begins behind; 0 = the first page.
+func (f *Filter) Cursor() int64 {
+	text := f.Text("cursor")
 	if text == "" {
 		return 0
 	}
 	id, err := strconv.ParseInt(text, 36, 64)
 	if err != nil || id < 1 {
-		f.Blame(name, "use the next of the page before")
+		f.Blame("cursor", "use the next of the page before")
 	}
 	return id
 }
 
 // OrderNo reads the order's number from the path.
-func OrderNo(c *fiber.Ctx) (string, error) {
-	no, err := url.PathUnescape(c.Params("order_no"))
-	if err != nil || !IsStorable(no) {
-		return "", order.ErrNotFound
+func OrderNo(c *fiber.Ctx) (string, error) { return pathText(c, "order_no", order.ErrNotFound) }
+
+// MerchantCode reads the merchant's code from the path.
+func MerchantCode(c *fiber.Ctx) (string, error) { return pathText(c, "merchant", act.ErrNotFound) }
+
+// pathText reads a parameter of the path. A text that cannot be stored is not looked up.
+func pathText(c *fiber.Ctx, name string, notFound error) (string, error) {
+	text, err := url.PathUnescape(c.Params(name))
+	if err != nil || !IsStorable(text) {
+		return "", notFound
 	}
-	return no, nil
+	return text, nil
 }
 
-// MerchantCode is the merchant of the path. What no database keeps is asked of none.
-func MerchantCode(c *fiber.Ctx) (string, error) {
-	code, err := url.PathUnescape(c.Params("merchant"))
-	if err != nil || !IsStorable(code) {
-		return "", console.ErrNotFound
-	}
-	return code, nil
-}
-
-// IsStorable says that a text is valid UTF-8 without control characters: what
+// IsStorable reports whether a text is valid UTF-8 without control characters, which
 // every database, log and page can show.
 func IsStorable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)

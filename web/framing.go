@@ -7,16 +7,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkFraming refuses requests whose end two HTTP readers may see in different
-// places: behind a proxy, the rest of such a request is a second one that the
-// proxy never saw. The library is lenient here (the last Content-Length wins,
-// any Transfer-Encoding counts as chunked, lines may be folded), so the header is
-// looked at as it came (RFC 9112, sections 5 and 6).
+// checkFraming refuses requests whose end two HTTP readers may see in different places:
+// behind a proxy, the rest of such a request is a second one that the proxy never saw.
+// The library is lenient here (the last Content-Length wins, any Transfer-Encoding counts
+// as chunked, lines may be folded), so the raw header is checked (RFC 9112, sections 5
+// and 6).
 //
-// It also tells whether the body came in chunks. The library skips everything
-// behind a chunk's size up to a carriage return, line feeds included, which other
-// readers do not; after such a body the connection must be closed, so that
-// nothing is ever read behind a disputed end.
+// It also reports whether the body is chunked. The library skips everything behind a
+// chunk's size up to a carriage return, line feeds included, which other readers do not;
+// after such a body the connection must be closed, so that nothing is ever read behind a
+// disputed end.
 func checkFraming(h *fasthttp.RequestHeader) (chunked bool, err error) {
 	raw := h.RawHeaders()
 	if bytes.Contains(raw, []byte("\n ")) || bytes.Contains(raw, []byte("\n\t")) {
@@ -54,9 +54,9 @@ func checkFraming(h *fasthttp.RequestHeader) (chunked bool, err error) {
 		problem = "Transfer-Encoding is of HTTP/1.1"
 	}
 	if problem != "" {
-		return codings > 0, BadRequest(problem)
+		err = BadRequest(problem)
 	}
-	return codings > 0, nil
+	return codings > 0, err
 }
 
 // isToken follows RFC 9110, section 5.6.2.

@@ -17,29 +17,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Check is one thing that must hold before this node may get requests. Its error
-// is shown to everybody who asks: it must not hold a secret.
+// Check is one condition for this node to get requests. Its error is public: it must not
+// hold a secret.
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) error
-	// Warning says that the node may get requests all the same.
+	// Warning: the node may get requests although the check fails.
 	Warning bool
 }
 
 // Limits of readiness.
 const (
 	checkTime = 2 * time.Second        // for one check
-	checkAge  = 500 * time.Millisecond // an answer is given again for so long: probes must not become load
+	checkAge  = 500 * time.Millisecond // results are reused for so long: probes must not become load
 
-	maxCheckError = 300 // bytes of what is said about one check
+	maxCheckError = 300 // bytes of one check's error
 )
 
-// CheckResult is one line of the answer to /readyz.
+// CheckResult is one check's result in the answer to /readyz.
 type CheckResult struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
-	// Warning is what people should look at although the node is ready.
+	// Warning is what an operator should look at although the node is ready.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -47,24 +47,30 @@ type CheckResult struct {
 type readiness struct {
 	checks  []Check
 	running []atomic.Bool
-	mu      sync.Mutex
-	at      time.Time
-	results []CheckResult
-	last    atomic.Value // results, for those who do not wait
-	asking  atomic.Bool
+	mu      sync.Mutex // held while the checks run
+	last    atomic.Pointer[checked]
+	behind  atomic.Bool // known refreshes the results
 }
 
-// NewReadiness runs none of the checks before it is asked.
+// checked is the results of a moment.
+type checked struct {
+	at      time.Time
+	results []CheckResult
+}
+
+// NewReadiness runs none of the checks before Ask.
 func NewReadiness(checks []Check) *readiness {
-	return &readiness{checks: checks, running: make([]atomic.Bool, len(checks))}
+	r := &readiness{checks: checks, running: make([]atomic.Bool, len(checks))}
+	r.last.Store(new(checked))
+	return r
 }
 
 // Ask returns results that are at most checkAge old.
 func (r *readiness) Ask() []CheckResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.at.IsZero() && time.Since(r.at) < checkAge {
-		return r.results
+	if last := r.last.Load(); time.Since(last.at) < checkAge {
+		return last.results
 	}
 	results := make([]CheckResult, len(r.checks))
 	var all sync.WaitGroup
@@ -81,40 +87,33 @@ func (r *readiness) Ask() []CheckResult {
 		})
 	}
 	all.Wait()
-	r.at, r.results = time.Now(), results
-	r.last.Store(results)
+	r.last.Store(&checked{time.Now(), results})
 	return results
 }
 
-// knownFor is how old the results may be that pages speak of.
+// knownFor is how old the results on pages may be.
 const knownFor = 2 * time.Second
 
-// known returns the last results without waiting: a page must not hang because
-// something that it tells about does. Older ones are asked for anew behind it.
+// known returns the last results without waiting: a page must not hang because one of
+// the checks does. It refreshes older results behind the request.
 func (r *readiness) known() []CheckResult {
-	if !r.mu.TryLock() { // being asked
-		last, _ := r.last.Load().([]CheckResult)
-		return last
-	}
-	stale := time.Since(r.at) > knownFor
-	r.mu.Unlock()
-	if stale && r.asking.CompareAndSwap(false, true) {
+	last := r.last.Load()
+	if time.Since(last.at) > knownFor && r.behind.CompareAndSwap(false, true) {
 		go func() {
-			defer r.asking.Store(false)
+			defer r.behind.Store(false)
 			r.Ask()
 		}()
 	}
-	last, _ := r.last.Load().([]CheckResult)
-	return last
+	return last.results
 }
 
-// failed says whether a check of one of the names did not hold lately.
+// failed reports whether one of the named checks failed lately.
 func (r *readiness) failed(names ...string) bool {
 	return slices.ContainsFunc(r.known(), func(c CheckResult) bool { return !c.OK && slices.Contains(names, c.Name) })
 }
 
-// run bounds a check that does not listen to its context, too; as long as it
-// hangs, no second one is started.
+// run also bounds a check that ignores its context; while one hangs, no second one is
+// started.
 func (r *readiness) run(i int, check Check) error {
 	if !r.running[i].CompareAndSwap(false, true) {
 		return errors.New("an earlier check still hangs")
@@ -129,17 +128,12 @@ func (r *readiness) run(i int, check Check) error {
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done():
-		select {
-		case err := <-done: // it ended, and its own cancel was seen first
-			return err
-		default:
-			return errors.New("no answer within " + checkTime.String())
-		}
+	case <-time.After(checkTime):
+		return errors.New("no answer within " + checkTime.String())
 	}
 }
 
-// isReady says whether this node should get requests, and why not.
+// isReady reports whether this node should get requests, and why not.
 func (s *Server) isReady(c *fiber.Ctx) error {
 	results := s.Ready.Ask()
 	status, word := http.StatusOK, "ready"
@@ -158,10 +152,10 @@ func (s *Server) isReady(c *fiber.Ctx) error {
 	}{word, results})
 }
 
-// alive says that the process answers, and nothing else.
+// alive reports that the process answers, and nothing else.
 func (s *Server) alive(c *fiber.Ctx) error { return c.SendString("ok\n") }
 
-// metrics serves what package metric lists.
+// metrics serves the metrics of package metric.
 func metrics() fiber.Handler {
 	return adaptor.HTTPHandler(promhttp.HandlerFor(metric.Registry, promhttp.HandlerOpts{DisableCompression: true}))
 }

@@ -7,58 +7,46 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limiterKeys bounds how many callers a limiter remembers. Whoever has more
-// addresses than that can have each forgotten in turn; a limiter is against
-// mistakes and single hosts, not against a botnet.
+// limiterKeys bounds how many callers a limiter remembers. A caller with more addresses
+// than that evicts each in turn: a limiter is against mistakes and single hosts, not
+// against a botnet.
 const limiterKeys = 10_000
 
-// limiter allows so many events a second to each key, and one second's worth at
-// once. Keys that were not seen for long are forgotten half by half.
-type limiter[K comparable] struct {
+// limiter allows so many events a second to each key, and one second's worth at once. It
+// forgets the older half of the keys where there are too many.
+type limiter struct {
 	perSecond  int
 	mu         sync.Mutex
-	young, old map[K]*rate.Limiter
+	young, old map[string]*rate.Limiter
 }
 
-func newLimiter[K comparable](perSecond int) *limiter[K] {
-	return &limiter[K]{perSecond: perSecond, young: map[K]*rate.Limiter{}}
+func newLimiter(perSecond int) *limiter {
+	return &limiter{perSecond: perSecond, young: map[string]*rate.Limiter{}}
 }
 
-func (l *limiter[K]) allow(key K) bool { return l.of(key).Allow() }
-
-func (l *limiter[K]) of(key K) *rate.Limiter {
+func (l *limiter) allow(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.young[key]; b != nil {
-		return b
-	}
-	b := l.old[key]
+	b := l.young[key]
 	if b == nil {
-		b = rate.NewLimiter(rate.Limit(l.perSecond), l.perSecond)
+		if b = l.old[key]; b == nil {
+			b = rate.NewLimiter(rate.Limit(l.perSecond), l.perSecond)
+		}
+		if len(l.young) >= limiterKeys/2 {
+			l.young, l.old = map[string]*rate.Limiter{}, l.young
+		}
+		l.young[key] = b
 	}
-	if len(l.young) >= limiterKeys/2 {
-		l.young, l.old = map[K]*rate.Limiter{}, l.young
-	}
-	l.young[key] = b
-	return b
+	return b.Allow()
 }
 
-// senderKey is an address as far as it is one sender: of IPv6 the network, since
-// every host has 2^64 addresses of its own.
-type senderKey netip.Prefix
-
-// String is the address or network in its usual form.
-func (k senderKey) String() string { return netip.Prefix(k).String() }
-
-// SenderOf is what a limiter counts by: an IPv4 address, or an IPv6 network.
-func SenderOf(addr netip.Addr) senderKey {
+// SenderOf is what a limiter counts by: an IPv4 address, or an IPv6 network, as every
+// host has 2^64 addresses of its own. All unknown addresses are one sender.
+func SenderOf(addr netip.Addr) string {
 	bits := addr.BitLen()
 	if addr.Is6() {
 		bits = 64
 	}
-	p, err := addr.Prefix(bits)
-	if err != nil {
-		return senderKey{} // an address that is not known: all of them together
-	}
-	return senderKey(p)
+	p, _ := addr.Prefix(bits)
+	return p.String()
 }

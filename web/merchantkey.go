@@ -10,14 +10,14 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// missEvery is how often an unknown API key may make us look for newer settings;
-// see callback.Receiver, where the same holds for unknown suppliers.
+// missEvery is how often an unknown API key may cause a read of the settings; see
+// callback.Receiver, which does the same for unknown suppliers.
 const missEvery = 250 * time.Millisecond
 
 // maxKey bounds an API key in bytes; ours have about 60.
 const maxKey = 512
 
-// BearerHash is the hash of the key that a request brings, or "".
+// BearerHash is the hash of the request's key, or "".
 func BearerHash(c *fiber.Ctx) string {
 	if key := bearerKey(c); key != "" {
 		return seal.HashToken(key)
@@ -26,12 +26,7 @@ func BearerHash(c *fiber.Ctx) string {
 }
 
 func bearerKey(c *fiber.Ctx) string {
-	var lines []string
-	c.Request().Header.VisitAllInOrder(func(key, value []byte) {
-		if strings.EqualFold(string(key), fiber.HeaderAuthorization) {
-			lines = append(lines, string(value))
-		}
-	})
+	lines := copyHeader(&c.Request().Header).Values(fiber.HeaderAuthorization)
 	if len(lines) != 1 {
 		return ""
 	}
@@ -43,8 +38,8 @@ func bearerKey(c *fiber.Ctx) string {
 	return key
 }
 
-// admitMerchant lets a merchant's API key in. Keys are found by their hash, so
-// that the time of a look-up says nothing of the key itself.
+// admitMerchant admits a merchant by its API key. Keys are found by their hash, so that
+// the time of a look-up reveals nothing of the key.
 func (s *Server) admitMerchant(c *fiber.Ctx) error {
 	if isEncoded(copyHeader(&c.Request().Header)) {
 		return errEncoded
@@ -55,10 +50,7 @@ func (s *Server) admitMerchant(c *fiber.Ctx) error {
 	}
 	m := s.Settings.Merchants().ByKeyHash(hash)
 	if m == nil && s.misses.Allow() {
-		ctx, cancel := Work()
-		defer cancel()
-		// Where the look fails, the settings that we have stay in force.
-		_ = s.Settings.Refresh(ctx)
+		_ = s.Settings.Refresh(c.UserContext()) // after an error the settings stay as they are
 		m = s.Settings.Merchants().ByKeyHash(hash)
 	}
 	if m == nil {
@@ -69,14 +61,14 @@ func (s *Server) admitMerchant(c *fiber.Ctx) error {
 		return ErrTooMany
 	}
 	if m.Broken {
-		return ErrUnreadable
+		return errUnreadable
 	}
 	c.Locals(localMerchant, m)
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Next()
 }
 
-// MerchantOf is who admitMerchant let in.
+// MerchantOf is the merchant that admitMerchant admitted.
 func MerchantOf(c *fiber.Ctx) *merchant.Merchant {
 	m, _ := c.Locals(localMerchant).(*merchant.Merchant)
 	return m

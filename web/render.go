@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,35 +16,32 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// packedFrom is the size in bytes from which packing a page pays.
+// packedFrom is the size in bytes from which compression of a page pays.
 const packedFrom = 1500
 
-// Render sends a page. It is drawn as a whole first: half a page with status 200
-// would look like the truth.
+// Render sends a page. It is rendered as a whole first: half a page with status 200
+// would look complete.
 func (s *Server) Render(c *fiber.Ctx, status int, page templ.Component) error {
-	ctx, cancel := Work()
-	defer cancel()
 	var b bytes.Buffer
-	if err := page.Render(ctx, &b); err != nil {
+	if err := page.Render(context.Background(), &b); err != nil { // an error page is rendered after the request's time too
 		return err
 	}
 	c.Set(fiber.HeaderContentType, "text/html; charset=utf-8")
-	return s.SendPacked(c.Status(status), b.Bytes(), nil)
+	return SendPacked(c.Status(status), b.Bytes(), nil)
 }
 
-// SendPacked sends a body, packed where the browser takes that; ready is the
-// packed body where it was made before.
-func (s *Server) SendPacked(c *fiber.Ctx, body, ready []byte) error {
+// SendPacked sends a body, compressed where the browser accepts that; ready is the
+// compressed body where there is one.
+func SendPacked(c *fiber.Ctx, body, ready []byte) error {
 	c.Append(fiber.HeaderVary, fiber.HeaderAcceptEncoding)
-	takes := strings.Contains(c.Get(fiber.HeaderAcceptEncoding), "gzip")
-	if takes && ready == nil && len(body) >= packedFrom {
+	if !strings.Contains(c.Get(fiber.HeaderAcceptEncoding), "gzip") || ready == nil && len(body) < packedFrom {
+		return c.Send(body)
+	}
+	if ready == nil {
 		ready = fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestSpeed)
 	}
-	if takes && ready != nil {
-		c.Set(fiber.HeaderContentEncoding, "gzip")
-		return c.Send(ready)
-	}
-	return c.Send(body)
+	c.Set(fiber.HeaderContentEncoding, "gzip")
+	return c.Send(ready)
 }
 
 // staticFile serves one of the binary's files, by its exact path.
@@ -57,10 +55,10 @@ func (s *Server) staticFile(c *fiber.Ctx) error {
 	if len(f.Gzip) == 0 {
 		return c.Send(f.Body)
 	}
-	return s.SendPacked(c, f.Body, f.Gzip)
+	return SendPacked(c, f.Body, f.Gzip)
 }
 
-// Page is what every page needs to know of who asks.
+// Page is what every page depends on: the operator, their settings and the menu.
 func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	p := &ui.Page{
 		Language: browserLanguage(c), Theme: "auto", Zone: s.Config.Timezone, Now: s.DB.NowTime(),
@@ -86,7 +84,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 		p.Language = lang
 	}
 	if !isSafe(c.Method()) {
-		p.Path = "/me" // a form's answer has no address to come back to
+		p.Path = "/me" // a form's answer has no address of its own
 	}
 	for _, r := range s.table {
 		if r.Menu.Icon == "" || op.MustChange || !s.Policy.Allows(op.Role, r.Permission) {
@@ -100,8 +98,8 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	return p
 }
 
-// browserLanguage is ?lang, then what the browser remembers, then what it wants,
-// then Chinese.
+// browserLanguage is that of ?lang, else of the cookie, else of Accept-Language, else
+// Chinese.
 func browserLanguage(c *fiber.Ctx) string {
 	for _, lang := range []string{c.Query("lang"), c.Cookies("lang")} {
 		if slices.Contains(access.Languages, lang) {
@@ -117,7 +115,7 @@ func browserLanguage(c *fiber.Ctx) string {
 	return "zh"
 }
 
-// failPage answers an error on a page, in the person's language.
+// failPage answers an error as a page.
 func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
 	kind := ui.Ours
 	switch {

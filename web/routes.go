@@ -9,24 +9,24 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Audience says who may call a route.
+// Audience is who may call a route.
 type Audience int
 
 const (
-	ForAnyone   Audience = iota // anybody
-	ForInside                   // anybody who reaches the console's address
-	ForSupplier                 // anybody; the receiver judges by signature and address
+	ForAnyone   Audience = iota // any client
+	ForInside                   // any client at the console's address
+	ForSupplier                 // any client; the receiver judges by signature and address
 	ForMerchant                 // a merchant's API key
 	ForMonitor                  // a token with the route's scope, or an operator whose role has its permission
-	ForVisitor                  // anybody with a browser: pages for signing in and out
+	ForVisitor                  // any browser: pages for signing in and out
 	ForOperator                 // an operator whose role has the route's permission
 )
 
-// public says whether routes for this audience are served at the public address, where the
-// console has one of its own.
+// public reports whether the audience's routes are served at the public address, where
+// the console has an address of its own.
 func (d Audience) public() bool { return d == ForAnyone || d == ForSupplier || d == ForMerchant }
 
-// admin says whether they are served at the console's address.
+// admin reports whether they are served at the console's address.
 func (d Audience) admin() bool { return d == ForAnyone || !d.public() }
 
 // Route is one line of the table of routes.
@@ -36,17 +36,17 @@ type Route struct {
 	Audience   Audience
 	Handler    fiber.Handler
 	Permission access.Permission // of an operator; a merchant's key and a service's token need none
-	Scope      string            // of a service's token; "" lets none in
-	Menu       Menu              // where the route stands in the navigation
+	Scope      string            // of a service's token; "" admits none
+	Menu       Menu              // the route's line in the navigation
 }
 
-// Menu is a line of the navigation; one without an icon is none.
+// Menu is a line of the navigation; without an icon there is none.
 type Menu struct {
 	Icon  string
 	Label text.Text
 }
 
-// CallbackPath leads every callback's path.
+// CallbackPath begins every callback's path.
 const CallbackPath = "/callback/"
 
 // routes are the server's own.
@@ -64,7 +64,7 @@ func (s *Server) routes() []Route {
 	}
 }
 
-// admit is what stands before a route's handler.
+// admit is what runs before a route's handler.
 func (s *Server) admit(r Route) []fiber.Handler {
 	switch r.Audience {
 	case ForMerchant:

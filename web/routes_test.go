@@ -28,7 +28,7 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 		}
 		wrong := map[web.Audience]string{web.ForMerchant: webtest.MonitorToken, web.ForMonitor: webtest.KeyOfGalaxy}[r.Audience]
 		if locked && h.Api(t, wrong, r.Method, path, "").Status != http.StatusUnauthorized {
-			t.Errorf("%s %s opens to the key of another door", r.Method, path)
+			t.Errorf("%s %s opens to the key of another audience", r.Method, path)
 		}
 		if r.Audience == web.ForOperator && r.Method != http.MethodPost && (got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), "/login")) {
 			t.Errorf("%s %s does not lead to the login: %d %s", r.Method, path, got.Status, got.Header.Get("Location"))
@@ -54,7 +54,7 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 }
 
 // Whatever changes something is closed to pages of other sites, which send the
-// person's cookie but not our origin, and to the keys of other doors.
+// person's cookie but not our origin, and to the keys of other audiences.
 func TestEveryActIsClosedToOtherSitesAndOtherKeys(t *testing.T) {
 	h := open(t)
 	cookie := h.SignIn(t, access.Admin)
@@ -87,8 +87,8 @@ func TestEveryActIsClosedToOtherSitesAndOtherKeys(t *testing.T) {
 			continue
 		}
 		for _, key := range []string{webtest.MonitorToken, webtest.KeyOfGalaxy} {
-			try(http.StatusSeeOther, "with another door's key", "Authorization", "Bearer "+key, "Sec-Fetch-Site", "same-origin")
-			try(http.StatusSeeOther, "with another door's key as a cookie", "Cookie", name+"="+key, "Sec-Fetch-Site", "same-origin")
+			try(http.StatusSeeOther, "with another audience's key", "Authorization", "Bearer "+key, "Sec-Fetch-Site", "same-origin")
+			try(http.StatusSeeOther, "with another audience's key as a cookie", "Cookie", name+"="+key, "Sec-Fetch-Site", "same-origin")
 		}
 	}
 	if acts < 15 {

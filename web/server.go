@@ -1,7 +1,7 @@
-// Package web is the core of the HTTP server: listeners, framing, limits, who may do
-// what (routes, sessions, tokens), errors, rendering, health and the callbacks of
-// suppliers. What merchants and programs call is in web/api, the console in
-// web/console; both decide nothing themselves.
+// Package web is the core of the HTTP server: listeners, framing, limits, access
+// (routes, sessions, tokens), errors, rendering, health and the callbacks of suppliers.
+// The API of merchants and programs is in web/api, the console in web/console; none of
+// them makes decisions of the domain.
 package web
 
 import (
@@ -34,33 +34,28 @@ import (
 	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/merchant"
+	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/static"
 
-	ws "github.com/fasthttp/websocket"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/time/rate"
 )
 
-// Callbacks takes callbacks of suppliers; it is callback.Receiver.
+// Callbacks receives callbacks of suppliers; it is callback.Receiver.
 type Callbacks interface {
 	Receive(ctx context.Context, code string, req *supplier.Request, addrErr error) callback.Receipt
 }
 
-// Payments is what merchants may ask for; it is payment.Processor.
+// Payments is what merchants may request; it is payment.Processor.
 type Payments interface {
 	Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (o *order.Order, created bool, err error)
 	Pay(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
 	Cancel(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
-}
-
-// Sockets keeps merchants' connections; it is websocket.Hub.
-type Sockets interface {
-	Serve(merchantID int64, conn *ws.Conn, allowed func() bool)
 }
 
 // Options of a Server.
@@ -74,41 +69,43 @@ type Options struct {
 	Payments  Payments
 	Operators *access.Operators
 	Sessions  *access.Sessions
-	Checks    []Check // what /readyz asks
-	// QueueEngine names the queue's engine on the overview; see redisd.Engine.
+	Checks    []Check // of /readyz
+	// QueueEngine is the queue's engine, for the overview; see redisd.Engine.
 	QueueEngine string
-	// Queues asks Redis what its queues hold; nil = it cannot be asked.
+	// Queues reads the sizes of the queues in Redis; nil = not available.
 	Queues func(context.Context) (map[string]queue.Size, error)
-	// RedisSkew is how far this node's clock is ahead of Redis's; nil = unknown.
+	// RedisSkew is how far this node's clock is ahead of Redis's.
 	RedisSkew func(context.Context) (time.Duration, error)
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
-	// Alerts is whom alerts are sent to, by name, and how they read; nil = nobody.
+	// Alerts is the names of the alerts' targets, and the style of the texts.
 	Alerts func() (targets []string, style alert.Style)
 	// Breakers is this node's copy of the merchants' breakers.
 	Breakers *breaker.Cache
-	// Acts is what people and services can do, Plans what they do to many.
+	// Acts is what operators and services can do, Plans what they do to many subjects.
 	Acts  *act.Registry
 	Plans *bulk.Plans
-	// Sockets keeps the connections of merchants who are told over them.
-	Sockets Sockets
-	// Texts finds what rows keep by a code.
+	// Sockets holds the WebSockets over which merchants are notified.
+	Sockets *websocket.Hub
+	// Texts finds the texts of the codes in rows.
 	Texts   text.Catalog
 	Version string
 	Log     *slog.Logger
 }
 
-// Limits of the door that nobody needs to set.
+// Limits that are not configured.
 const (
-	// headerBytes bounds the request line and the header together. Suppliers send
-	// less than 4 KiB, but a GET callback carries all of its fields in the line.
+	// headerBytes bounds the request line and the header together. Suppliers send less
+	// than 4 KiB, but a GET callback has all of its fields in the line.
 	headerBytes = 16 << 10
-	// workTime bounds what one request of the API may take in all: longer than the
+	// workTime bounds the context of a request (fiber.Ctx.UserContext): longer than the
 	// wait for a commit, shorter than the time to write the answer.
 	workTime = 10 * time.Second
-	// refusalLogs is how many refused requests are logged per second; a flood of
-	// them must not fill the log.
+	// refusalLogs bounds the log lines about refused requests per second.
 	refusalLogs = 50
+	// adminShare is the part of the connections that is kept for the console's own
+	// address: a client that takes all of the public ones does not lock operators out.
+	adminShare = 8
 )
 
 // Server answers HTTP. The handlers of web/api and web/console embed it.
@@ -117,58 +114,55 @@ type Server struct {
 	app       *fiber.App // of the public address
 	admin     *fiber.App // of the console's own address; nil = it has none
 	mu        sync.Mutex
-	listeners []*lingerListener // that it serves
+	listeners []*lingerListener
 	down      bool
 	draining  atomic.Bool
 	tokens    *tokenCache
 	Ready     *readiness
 	Policy    *access.Policy
 	Console   *console.Reader
-	misses    *rate.Limiter       // looks for newer settings because of an unknown API key
-	refusals  *rate.Limiter       // log lines about refused requests
-	senders   *limiter[senderKey] // callbacks by address
-	keys      *limiter[string]    // API requests by hash of the key
+	misses    *rate.Limiter // reads of the settings because of an unknown API key
+	refusals  *rate.Limiter // log lines about refused requests
+	senders   *limiter      // callbacks by address
+	keys      *limiter      // API requests by hash of the key
 
 	table      []Route
 	Files      *static.Set
 	onShutdown []func()
 }
 
-// New returns a Server that listens nowhere yet. It answers by its own routes and by
-// those of table.
+// New returns a Server that does not listen yet. It serves its own routes and those of
+// table.
 func New(o Options, table func(*Server) []Route) *Server {
 	s := &Server{
-		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(), tokens: newTokenCache(access.NewTokens(o.DB, o.Keys)), Ready: NewReadiness(o.Checks),
+		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(),
+		tokens: &tokenCache{tokens: access.NewTokens(o.DB, o.Keys)}, Ready: NewReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
-		senders: newLimiter[senderKey](int(o.Config.CallbackRate)), keys: newLimiter[string](int(o.Config.APIRate)),
+		senders: newLimiter(int(o.Config.CallbackRate)), keys: newLimiter(int(o.Config.APIRate)),
 	}
 	s.table = append(s.routes(), table(s)...)
-	most := connections(o.Config.HTTPConnections, o.Log)
+	limit := connections(o.Config.HTTPConnections, o.Log)
 	if o.Config.AdminListen == "" {
-		s.app = s.newApp(most, func(Audience) bool { return true })
+		s.app = s.newApp(limit, func(Audience) bool { return true })
 		return s
 	}
-	few := max(1, most/adminShare)
-	s.app, s.admin = s.newApp(max(1, most-few), Audience.public), s.newApp(few, Audience.admin)
+	admin := max(1, limit/adminShare)
+	s.app, s.admin = s.newApp(max(1, limit-admin), Audience.public), s.newApp(admin, Audience.admin)
 	return s
 }
 
-// Routes are all that there are; nothing else is reachable.
+// Routes are all routes; nothing else is reachable.
 func (s *Server) Routes() []Route { return s.table }
 
-// adminShare is the part of the connections that is kept for the console's own address:
-// whoever takes all of the public ones does not keep people from looking.
-const adminShare = 8
-
-// newApp answers at one address by the routes of some doors.
+// newApp serves the routes of some audiences at one address.
 func (s *Server) newApp(connections int, serves func(Audience) bool) *fiber.App {
 	app := fiber.New(fiber.Config{
 		// Without it, strings of a request are overwritten by the next one.
 		Immutable:     true,
 		CaseSensitive: true,
 		StrictRouting: true,
-		// A parsed multipart form is written anew when it is read: other bytes than
-		// those that were signed.
+		// A parsed multipart form is written anew when it is read: not the bytes that
+		// were signed.
 		DisablePreParseMultipartForm: true,
 		DisableStartupMessage:        true,
 		ReadTimeout:                  s.Config.HTTPReadTimeout,
@@ -184,7 +178,7 @@ func (s *Server) newApp(connections int, serves func(Audience) bool) *fiber.App 
 	server.Handler = s.closeInDrain(closeUnknown(server.Handler))
 	server.HeaderReceived = s.bodyLimit
 	server.CloseOnShutdown = true
-	server.SecureErrorLogMessage = true // errors must not repeat headers: they hold keys
+	server.SecureErrorLogMessage = true // errors must not repeat headers, which hold keys
 	server.Logger = quietLogger{s.Log}
 	app.Use(s.guard)
 	for _, r := range s.table {
@@ -212,11 +206,11 @@ func (s *Server) serve(app *fiber.App, l net.Listener) error {
 	return app.Listener(linger)
 }
 
-// Drain makes /readyz fail, and each answer the last one of its connection.
+// Drain makes /readyz fail, and each answer the last of its connection.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// closeInDrain sees that nobody keeps a connection to a node that is about to leave: a
-// request may get lost on one just as it is closed. One that becomes a WebSocket goes on.
+// closeInDrain closes connections to a node that is about to stop after their next
+// answer: a request may get lost on one that is closed while idle. A WebSocket stays open.
 func (s *Server) closeInDrain(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		next(c)
@@ -226,7 +220,7 @@ func (s *Server) closeInDrain(next fasthttp.RequestHandler) fasthttp.RequestHand
 	}
 }
 
-// AtShutdown has f called before a shutdown waits for the running requests.
+// AtShutdown registers f to be called before a shutdown waits for the running requests.
 func (s *Server) AtShutdown(f func()) { s.onShutdown = append(s.onShutdown, f) }
 
 // Shutdown takes no new connections, ends live streams and waits for the other
@@ -238,7 +232,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.down = true
 	for _, l := range s.listeners {
-		_ = l.Close() // the server does not know of one that it has not begun to accept from
+		_ = l.Close() // the library does not close one from which it does not accept yet
 	}
 	s.mu.Unlock()
 	if s.admin == nil {
@@ -249,8 +243,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(s.app.ShutdownWithContext(ctx), <-admin)
 }
 
-// bodyLimit is asked as soon as the header is read: it says how much body may
-// follow. Of a body that is refused anyway a byte is enough.
+// bodyLimit is called as soon as the header is read: it bounds the body that may follow.
+// Of a body that is refused anyway a byte is enough.
 func (s *Server) bodyLimit(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	limit := s.limitOf(h)
 	if h.ContentLength() > limit {
@@ -263,9 +257,9 @@ func isCallback(h *fasthttp.RequestHeader) bool {
 	return strings.HasPrefix(string(h.RequestURI()), CallbackPath)
 }
 
-// closeUnknown ends connections behind methods that nobody knows. The library
-// answers them before guard has looked at their framing and read their body, and
-// would read a second request where a proxy saw none.
+// closeUnknown ends connections behind unknown methods. The library answers them before
+// guard has checked their framing and read their body, and would read a second request
+// where a proxy saw none.
 func closeUnknown(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		if !slices.Contains(fiber.DefaultMethods, string(c.Method())) {
@@ -275,19 +269,19 @@ func closeUnknown(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// local names what a request carries from one handler to the next.
+// local names a value that one handler leaves to the next.
 type local int
 
 const (
 	localRequestID local = iota
-	localCaller          // who was let in, for the log
+	localCaller          // who was admitted, for the log
 	localMerchant
 	localOperator
 	localActor
-	localPage // set where errors are for people
+	localPage // set where errors are answered as pages
 )
 
-// guard stands before every handler.
+// guard runs before every handler.
 func (s *Server) guard(c *fiber.Ctx) (err error) {
 	id := rand.Text()
 	c.Locals(localRequestID, id)
@@ -310,22 +304,17 @@ func (s *Server) guard(c *fiber.Ctx) (err error) {
 	if err != nil {
 		return err
 	}
+	// The connection's own context never ends before the server does.
+	ctx, cancel := context.WithTimeout(context.Background(), workTime)
+	defer cancel()
+	c.SetUserContext(ctx)
 	return c.Next()
 }
 
-// Work is the context of one request's work. The connection's own context never
-// ends before the server does.
-func Work() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), workTime)
-}
-
-// RequestID names a request, as its answer and the log do.
+// RequestID identifies a request in its answer and in the log.
 func RequestID(c *fiber.Ctx) string { return localRequestID.text(c) }
 
-// Caller is who was let in, as the log and the audit name it.
-func Caller(c *fiber.Ctx) string { return localCaller.text(c) }
-
-// AsProgram answers errors as programs read them, on a page that is none of ours.
+// AsProgram answers errors as JSON on a page that is not ours.
 func AsProgram(c *fiber.Ctx) { c.Locals(localPage, nil) }
 
 // text reads one of the values above.
@@ -334,8 +323,7 @@ func (l local) text(c *fiber.Ctx) string {
 	return s
 }
 
-// quietLogger takes what the library says of broken connections: of interest to
-// nobody but a developer.
+// quietLogger logs the library's lines about broken connections, for debugging alone.
 type quietLogger struct{ log *slog.Logger }
 
 func (q quietLogger) Printf(format string, args ...any) {

@@ -15,12 +15,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// ContentPolicy lets pages load what we serve and nothing else, and run nothing
-// that stands inside of a page.
+// ContentPolicy lets pages load what we serve and nothing else, and run no inline
+// scripts.
 const ContentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// dressPage stands before every page: what it may load, and that it is not kept.
+// dressPage sets the headers of every page: what it may load, and that it is not cached.
 func (s *Server) dressPage(c *fiber.Ctx) error {
 	c.Locals(localPage, true)
 	c.Set(fiber.HeaderContentSecurityPolicy, ContentPolicy)
@@ -37,13 +37,13 @@ func (s *Server) dressPage(c *fiber.Ctx) error {
 
 func isSafe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// fromHere says whether one of our own pages sent the request. Browsers say so
-// themselves and pages cannot make them lie, so that no token is needed: newer
-// ones in Sec-Fetch-Site, all of them in Origin. A request without either is none
-// of a browser that we know, and is refused.
+// fromHere reports whether one of our own pages sent the request. Browsers set
+// Sec-Fetch-Site (newer ones) and Origin (all), which a page cannot change, so that no
+// token is needed. A request without either comes from no supported browser and is
+// refused.
 func (s *Server) fromHere(c *fiber.Ctx) bool {
 	switch c.Get("Sec-Fetch-Site") {
-	case "same-origin", "none": // none: the person typed the address
+	case "same-origin", "none": // none: the address was typed
 		return true
 	case "":
 	default:
@@ -53,12 +53,12 @@ func (s *Server) fromHere(c *fiber.Ctx) bool {
 	if err != nil || origin.Host == "" {
 		return false
 	}
-	// Behind a proxy the Host may be another one than the person sees.
+	// Behind a proxy the Host may be another one than in the browser.
 	console, err := url.Parse(s.Config.AdminURL)
 	return origin.Host == string(c.Request().Header.Host()) || err == nil && origin.Scheme == console.Scheme && origin.Host == console.Host
 }
 
-// secure says whether people reach the console by https.
+// secure reports whether the console is reached by https.
 func (s *Server) secure() bool { return strings.HasPrefix(s.Config.AdminURL, "https://") }
 
 // CookieName has the prefix that makes browsers refuse the cookie from any other
@@ -70,7 +70,7 @@ func (s *Server) CookieName() string {
 	return "backstop"
 }
 
-// SetCookie keeps a value with the browser; seconds below 0 take it away.
+// SetCookie sets a cookie; seconds below 0 delete it.
 func (s *Server) SetCookie(c *fiber.Ctx, name, value string, seconds int) {
 	cookie := &fiber.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: seconds, Secure: s.secure(), HTTPOnly: true, SameSite: fiber.CookieSameSiteLaxMode,
@@ -81,21 +81,19 @@ func (s *Server) SetCookie(c *fiber.Ctx, name, value string, seconds int) {
 	c.Cookie(cookie)
 }
 
-// Field is a field of the form in the body; what stands in the address is logged
-// and kept by browsers, so it is no field.
+// Field is a field of the form in the body. Parameters of the address are no fields, as
+// addresses are logged and kept by browsers.
 func Field(c *fiber.Ctx, name string) string { return string(c.Request().PostArgs().Peek(name)) }
 
-// admitOperator lets in who is signed in and may do what the route is for.
+// admitOperator admits an operator who is signed in and has the route's permission.
 func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		ctx, cancel := Work()
-		defer cancel()
 		find := s.Sessions.Find
-		// What a page asks for by itself keeps no session alive.
-		if c.Get("HX-Request") == "true" || strings.HasPrefix(c.Path(), "/_/") {
+		// Requests that a page makes by itself keep no session alive.
+		if IsFragment(c) || strings.HasPrefix(c.Path(), "/_/") {
 			find = s.Sessions.Peek
 		}
-		op, err := find(ctx, c.Cookies(s.CookieName()))
+		op, err := find(c.UserContext(), c.Cookies(s.CookieName()))
 		if errors.Is(err, access.ErrSession) {
 			return s.AskToSignIn(c)
 		}
@@ -110,7 +108,7 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 			return c.Redirect("/me", http.StatusSeeOther)
 		}
 		if !s.Policy.Allows(op.Role, permission) {
-			return s.Forbidden(permission)
+			return forbidden(s.Policy.RolesWith(permission))
 		}
 		if !isSafe(c.Method()) && permission != access.UseAccount && s.Ready.failed("redis", "database", "writable") {
 			return errFrozen
@@ -119,9 +117,12 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 	}
 }
 
-// AskToSignIn leads to the login, and from there back.
+// IsFragment reports whether a script of a page requests a part of it.
+func IsFragment(c *fiber.Ctx) bool { return c.Get("HX-Request") == "true" }
+
+// AskToSignIn redirects to the login, and from there back.
 func (s *Server) AskToSignIn(c *fiber.Ctx) error {
-	if c.Get("HX-Request") == "true" { // a fragment cannot hold the login
+	if IsFragment(c) { // a fragment cannot hold the login
 		c.Set("HX-Redirect", "/login")
 		return c.SendStatus(http.StatusUnauthorized)
 	}
@@ -132,34 +133,27 @@ func (s *Server) AskToSignIn(c *fiber.Ctx) error {
 	return c.Redirect(to, http.StatusSeeOther)
 }
 
-// Forbidden answers who is signed in and may not; it says which roles may.
-func (s *Server) Forbidden(permission access.Permission) error {
-	e := *ErrForbidden
-	e.roles = s.Policy.RolesWith(permission)
-	return &e
-}
-
-// Operator is who admitOperator let in; nil on pages for everybody.
+// Operator is the operator that admitOperator admitted; nil on pages without a login.
 func Operator(c *fiber.Ctx) *access.Operator {
 	op, _ := c.Locals(localOperator).(*access.Operator)
 	return op
 }
 
-// actorOf is an operator as one who acts.
+// actorOf is an operator as an actor.
 func actorOf(op *access.Operator) act.Actor {
 	return act.Actor{Name: "operator:" + op.Name, Role: op.Role}
 }
 
-// Actor is who was let in, as one who acts.
+// Actor is the operator or service that was admitted.
 func (s *Server) Actor(c *fiber.Ctx) act.Actor {
 	actor, _ := c.Locals(localActor).(act.Actor)
 	actor.Remote = s.Client(c).String()
 	return actor
 }
 
-// Client is where somebody calls from, for the throttle, the audit and the list of
-// sessions. What stands left of the address that our proxies saw is a stranger's, and
-// neither hides nor changes it.
+// Client is the client's address, for the throttle, the audit and the list of sessions.
+// What is left of the address that our proxies saw is the client's own claim and is
+// ignored.
 func (s *Server) Client(c *fiber.Ctx) netip.Addr {
 	return supplier.NearestAddr(peer(c), copyHeader(&c.Request().Header).Values(fiber.HeaderXForwardedFor), s.Config.TrustedProxies)
 }

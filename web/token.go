@@ -14,11 +14,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Limits of the tokens' cache. All tokens are held: there are a handful, and one that
-// is used then costs no query each time.
+// Limits of the cache of tokens. It holds all of them, as there are a handful, so that
+// the use of one costs no query.
 const (
 	tokenAge  = 2 * time.Second        // a revoked token works for this long at most
-	tokenMiss = 250 * time.Millisecond // how often an unknown token may ask for newer ones
+	tokenMiss = 250 * time.Millisecond // how often an unknown token may cause a read
 	maxTokens = 10_000
 )
 
@@ -28,17 +28,15 @@ type tokenCache struct {
 	mu     sync.Mutex
 	readAt time.Time
 	byHash map[string]access.Token
-	// missed are tokens with a right tag that were looked up and are none, since
+	// missed are the hashes of tokens with a valid tag that were not found since
 	// missedAt: revoked ones.
 	missed   map[string]bool
 	missedAt time.Time
 }
 
-func newTokenCache(tokens *access.Tokens) *tokenCache { return &tokenCache{tokens: tokens} }
-
-// find returns the token, or false. An error says that nobody can be judged now. A
-// token with a right tag that is not known was made just now, or is revoked: the first
-// one must work at once, the second one must not turn each request into a query.
+// find returns the token, or false. After an error no token can be judged. A token with a
+// valid tag that is not in the cache was made just now or is revoked: the first must
+// work at once, the second must not turn each request into a query.
 func (b *tokenCache) find(ctx context.Context, hash string, tagged bool) (access.Token, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,8 +52,8 @@ func (b *tokenCache) find(ctx context.Context, hash string, tagged bool) (access
 	return found, ok, nil
 }
 
-// isNew notes a token that is not known, and says whether it was not noted within
-// tokenMiss.
+// isNew records a token that is not in the cache, and reports whether it was not
+// recorded within tokenMiss.
 func (b *tokenCache) isNew(hash string) bool {
 	if time.Since(b.missedAt) > tokenMiss || len(b.missed) >= maxTokens {
 		b.missed, b.missedAt = map[string]bool{}, time.Now()
@@ -78,18 +76,16 @@ func (b *tokenCache) read(ctx context.Context) error {
 	return nil
 }
 
-// admitMonitor lets tokens in that have the route's scope, and operators by the
-// token of their session. A session is sent by hand here, never by a browser of
-// itself, so that no other site can use it.
+// admitMonitor admits tokens that have the route's scope, and operators by the token of
+// their session. A program sends it as a header here, never a browser as a cookie, so
+// that no other site can use it.
 func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		key := bearerKey(c)
 		if key == "" {
 			return errUnauthorized
 		}
-		ctx, cancel := Work()
-		defer cancel()
-		actor, refused, err := s.monitorActor(ctx, key, permission, scope)
+		actor, refused, err := s.monitorActor(c.UserContext(), key, permission, scope)
 		if err != nil {
 			return err
 		}
@@ -106,8 +102,8 @@ func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.
 	}
 }
 
-// monitorActor says whose key it is, and why it may not do this; nil = it may. A
-// forged key costs no query. Asking keeps no session alive: a script that was left
+// monitorActor is the actor with the key, and why it may not do this; nil = it may. A
+// forged key costs no query. It keeps no session alive, as a script that was left
 // running must not.
 func (s *Server) monitorActor(ctx context.Context, key string, permission access.Permission, scope string) (actor act.Actor, refused, err error) {
 	if s.tokens.tokens.MayBe(key) {
@@ -130,12 +126,12 @@ func (s *Server) monitorActor(ctx context.Context, key string, permission access
 		return actor, nil, err
 	}
 	if op.MustChange || !s.Policy.Allows(op.Role, permission) {
-		refused = ErrForbidden
+		refused = errForbidden
 	}
 	return actorOf(op), refused, nil
 }
 
-// errScope says that a service's token is not for that.
+// errScope is the answer to a service's token without the scope.
 func errScope(scope string) *Error {
 	return &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this token does not have the scope " + scope, field: "scope"}
 }

@@ -1,5 +1,5 @@
-// Package access is who may come in: operators, the people at the console, and
-// the API tokens of services.
+// Package access is the users of the installation: operators of the console, their
+// sessions and roles, and the API tokens of services.
 package access
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Roles of an operator; policy.csv says what each may do.
+// Roles of an operator; their permissions are in policy.csv.
 const (
 	Viewer  = "viewer"
 	Support = "support"
@@ -41,11 +41,10 @@ var (
 	ErrNotFound  = errors.New("there is no such name")
 	ErrDisabled  = errors.New("the operator is disabled")
 	ErrLastAdmin = errors.New("this is the last admin: add another one first")
-	// ErrLogin is the one answer to a wrong name, a wrong password and a disabled
-	// operator: nobody learns by it which names there are.
+	// ErrLogin is the answer to a wrong name, a wrong password and a disabled operator
+	// alike: it does not reveal which names exist.
 	ErrLogin = errors.New("wrong name or password")
-	// ErrExpired is the answer to a one-time password that was right. Who hears it
-	// knows the password, which opens nothing any more.
+	// ErrExpired is the answer to a correct one-time password that has expired.
 	ErrExpired = errors.New("the one-time password has expired: ask for a new one by backstop operator reset-password")
 )
 
@@ -74,11 +73,11 @@ type Operator struct {
 }
 
 // oneTimeLife is how long a one-time password can be used: it was printed, mailed or
-// lies in a file.
+// stored in a file.
 const oneTimeLife = 24 * time.Hour
 
-// expired says that the operator's one-time password has ended. Programs of before
-// this wrote no end: such a password ends by the last change of the row.
+// expired reports whether the operator's one-time password has expired. Older versions
+// stored no expiry: it then counts from the last change of the row.
 func (op *Operator) expired(now int64) bool {
 	if !op.MustChange {
 		return false
@@ -89,27 +88,27 @@ func (op *Operator) expired(now int64) bool {
 	return now >= op.UpdatedAt+oneTimeLife.Microseconds()
 }
 
-// Operators keeps the console's users. It is safe for concurrent use; make one
-// per process, as it bounds the memory that password hashes take.
+// Operators are the console's users. It is safe for concurrent use; make one per
+// process, as it bounds the memory of password hashes.
 type Operators struct {
 	db     *db.DB
 	audit  *audit.Log
 	hasher hasher
-	// nobody is hashed against where the name is unknown, so that the answer takes
-	// as long as for one that is known.
-	nobody string
+	// unknown is the hash for unknown names, so that their answer takes as long as that
+	// of known ones.
+	unknown string
 }
 
-// NewOperators returns the operators of the database. What commands do to them is
-// kept in the audit.
+// NewOperators returns the operators of the database. The audit records what commands
+// change in them.
 func NewOperators(d *db.DB, log *audit.Log) *Operators {
-	nobody := phc{memory: hashMemory, passes: hashPasses, threads: hashThreads, salt: make([]byte, saltSize), sum: make([]byte, hashSize)}
-	return &Operators{db: d, audit: log, hasher: newHasher(), nobody: nobody.String()}
+	unknown := phc{memory: hashMemory, passes: hashPasses, threads: hashThreads, salt: make([]byte, saltSize), sum: make([]byte, hashSize)}
+	return &Operators{db: d, audit: log, hasher: newHasher(), unknown: unknown.String()}
 }
 
-// Add makes an operator. Without a password it makes a one-time password, returns
-// it and wants it changed at the first login. Errors: ErrName, ErrRole,
-// ErrPassword, ErrExists.
+// Add makes an operator. Without a password it makes a one-time password and returns it,
+// which must be changed at the first login. Errors: ErrName, ErrRole, ErrPassword,
+// ErrExists.
 func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTime string, err error) {
 	if !nameForm.MatchString(name) {
 		return "", ErrName
@@ -127,9 +126,17 @@ func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTi
 }
 
 func (o *Operators) add(ctx context.Context, name, role, password string, oneTime bool) error {
-	row, err := o.newRow(ctx, name, role, password, oneTime)
-	if err != nil {
+	if err := checkPassword(password); err != nil {
 		return err
+	}
+	hash, err := o.hasher.hash(ctx, password)
+	if err != nil {
+		return fmt.Errorf("hash the password: %w", err)
+	}
+	now := o.db.Now()
+	row := &Operator{
+		ID: o.db.NewID(), Name: name, Role: role, PasswordHash: hash, MustChange: oneTime, PasswordExpiresAt: oneTimeEnd(now, oneTime),
+		CreatedAt: now, UpdatedAt: now,
 	}
 	err = o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if _, err := tx.NewInsert().Model(row).Exec(ctx); err != nil {
@@ -146,29 +153,14 @@ func (o *Operators) add(ctx context.Context, name, role, password string, oneTim
 	return nil
 }
 
-// keep leaves what a command did to an operator in the audit.
+// keep records in the audit what a command changed in an operator.
 func (o *Operators) keep(ctx context.Context, tx db.Tx, action string, row *Operator) error {
 	return o.audit.Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: map[string]any{"role": row.Role},
 	})
 }
 
-func (o *Operators) newRow(ctx context.Context, name, role, password string, oneTime bool) (*Operator, error) {
-	now := o.db.Now()
-	row := &Operator{
-		ID: o.db.NewID(), Name: name, Role: role, MustChange: oneTime, PasswordExpiresAt: oneTimeEnd(now, oneTime), CreatedAt: now, UpdatedAt: now,
-	}
-	if err := checkPassword(password); err != nil {
-		return nil, err
-	}
-	var err error
-	if row.PasswordHash, err = o.hasher.hash(ctx, password); err != nil {
-		return nil, fmt.Errorf("hash the password: %w", err)
-	}
-	return row, nil
-}
-
-// oneTimeEnd is when a one-time password that is given now ends; nil for any other.
+// oneTimeEnd is when a one-time password of now expires; nil for any other password.
 func oneTimeEnd(now int64, oneTime bool) *int64 {
 	if !oneTime {
 		return nil
@@ -180,9 +172,9 @@ func oneTimeEnd(now int64, oneTime bool) *int64 {
 // FirstAdmin is the operator of the first start.
 const FirstAdmin = "admin"
 
-// EnsureAdmin makes the operator FirstAdmin where there is no operator at all, with a
-// one-time password: the one that given returns, or one that it makes and returns
-// where given is nil. Of several nodes that start at once, one makes it.
+// EnsureAdmin makes the operator FirstAdmin where there is no operator, with a one-time
+// password: that of given, or, where given is nil, one that it makes and returns. Of
+// several nodes that start at once, one makes it.
 func (o *Operators) EnsureAdmin(ctx context.Context, given func() (string, error)) (oneTime string, made bool, err error) {
 	var any int
 	if err := o.db.Read.NewRaw("SELECT count(*) FROM operators").Scan(ctx, &any); err != nil {
@@ -198,13 +190,10 @@ func (o *Operators) EnsureAdmin(ctx context.Context, given func() (string, error
 	} else if password, err = given(); err != nil {
 		return "", false, err
 	}
-	switch err = o.add(ctx, FirstAdmin, Admin, password, true); {
-	case errors.Is(err, ErrExists):
+	if err = o.add(ctx, FirstAdmin, Admin, password, true); errors.Is(err, ErrExists) {
 		return "", false, nil
-	case err != nil:
-		return "", false, err
 	}
-	return oneTime, true, nil
+	return oneTime, err == nil, err
 }
 
 // List returns all operators by name, disabled ones included.
@@ -230,7 +219,7 @@ func (o *Operators) WhoMay(ctx context.Context, p *Policy, permission Permission
 	return names, nil
 }
 
-// find reads an operator as it stands now. Errors: ErrNotFound, ErrDisabled.
+// find reads an operator. Errors: ErrNotFound, ErrDisabled.
 func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
 	row := new(Operator)
 	err := q.Model(row).Scan(ctx)
@@ -245,12 +234,12 @@ func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
 	return row, nil
 }
 
-// Disable locks an operator out. The last enabled admin stays: without one,
-// nobody could let anybody in. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin.
+// Disable locks an operator out. The last enabled admin stays, as only an admin can add
+// operators. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin.
 func (o *Operators) Disable(ctx context.Context, name string) error {
 	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		// All admins are locked, by id: two that disable each other at once must
-		// not both find the other one still there.
+		// All admins are locked, by id: of two that disable each other at once, only one
+		// may still find the other enabled.
 		var admins []Operator
 		q := tx.NewSelect().Model(&admins).Where("op.role = ?", Admin).Where("op.disabled_at IS NULL").OrderExpr("op.id")
 		if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
@@ -285,8 +274,8 @@ func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime str
 	})
 }
 
-// ChangePassword takes a new password from an operator who knows the old one.
-// Errors: ErrLogin, ErrExpired, ErrPassword.
+// ChangePassword sets a new password in place of the old one. Errors: ErrLogin,
+// ErrExpired, ErrPassword.
 func (o *Operators) ChangePassword(ctx context.Context, name, old, password string) error {
 	row, err := o.Login(ctx, name, old)
 	if err != nil {
@@ -301,9 +290,9 @@ func (o *Operators) ChangePassword(ctx context.Context, name, old, password stri
 	return o.setPassword(ctx, row, password, false, func(context.Context, db.Tx) error { return nil })
 }
 
-// setPassword is a compare-and-set on the old hash: of two changes at once, the
-// second one was made with a password that is not valid any more. then runs in the
-// transaction that sets it.
+// setPassword is a compare-and-set on the old hash: of two changes at once, the second
+// was made with a password that is not valid any more. then runs in the same
+// transaction.
 func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, oneTime bool, then func(context.Context, db.Tx) error) error {
 	hash, err := o.hasher.hash(ctx, password)
 	if err != nil {
@@ -320,7 +309,7 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 		if n, _ := res.RowsAffected(); n == 0 {
 			return db.ErrStale
 		}
-		// Whoever came in with the old password goes.
+		// The sessions of the old password end.
 		if _, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ?", row.ID).Exec(ctx); err != nil {
 			return fmt.Errorf("end the sessions of %s: %w", row.Name, err)
 		}
@@ -328,8 +317,8 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 	})
 }
 
-// Login returns the operator of that name and password, or ErrLogin or ErrExpired. It
-// takes the same time whether the name is known or not.
+// Login returns the operator of that name and password. It takes the same time whether the
+// name is known or not. Errors: ErrLogin, ErrExpired.
 func (o *Operators) Login(ctx context.Context, name, password string) (*Operator, error) {
 	row, err := find(ctx, o.db.Read.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
 	known := err == nil
@@ -339,7 +328,7 @@ func (o *Operators) Login(ctx context.Context, name, password string) (*Operator
 	if len(password) > 4*maxPassword {
 		password = "" // no password is that long, and hashing megabytes is work
 	}
-	stored := o.nobody
+	stored := o.unknown
 	if known {
 		stored = row.PasswordHash
 	}

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Cost of one password hash (argon2id, RFC 9106): 19 MiB and two passes are what
-// OWASP asks for at least, about 40 ms of one core. The limits of reading a hash
-// keep a row that somebody wrote from eating the machine.
+// Cost of one password hash (argon2id, RFC 9106): 19 MiB and two passes are OWASP's
+// minimum, about 40 ms of one core. The limits of reading a hash keep a forged row from
+// exhausting the machine.
 const (
 	hashMemory  = 19 << 10 // KiB
 	hashPasses  = 2
@@ -27,18 +27,17 @@ const (
 	maxHashPasses  = 16
 	maxHashThreads = 8
 
-	// hashesAtOnce bounds the memory that logins can take together.
+	// hashesAtOnce bounds the memory of concurrent logins.
 	hashesAtOnce = 4
 )
 
-// Length of a password, in characters. The upper bound is against bodies of
-// megabytes, not against people.
+// Length of a password, in characters. The upper bound is against bodies of megabytes.
 const (
 	minPassword = 12
 	maxPassword = 256
 )
 
-// ErrPassword says that a new password cannot be used.
+// ErrPassword: a new password cannot be used.
 var ErrPassword = errors.New("bad password")
 
 var errHash = errors.New("a stored password hash cannot be read")
@@ -53,8 +52,8 @@ func checkPassword(password string) error {
 	return nil
 }
 
-// newOneTimePassword makes a password that people can read and type: 120 random
-// bits in six groups of letters and the digits 2 to 7.
+// newOneTimePassword makes a password that is easy to read and type: 120 random bits in
+// six groups of letters and the digits 2 to 7.
 func newOneTimePassword() string {
 	text := strings.ToLower(rand.Text())
 	groups := make([]string, 6)
@@ -74,15 +73,14 @@ func (h hasher) hash(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, saltSize)
 	_, _ = rand.Read(salt) // crypto/rand never fails (Go 1.24)
 	p := phc{memory: hashMemory, passes: hashPasses, threads: hashThreads, salt: salt}
-	sum, err := h.derive(ctx, password, p, hashSize)
-	if err != nil {
+	var err error
+	if p.sum, err = h.derive(ctx, password, p, hashSize); err != nil {
 		return "", err
 	}
-	p.sum = sum
 	return p.String(), nil
 }
 
-// matches says whether the password is the one behind the PHC string.
+// matches reports whether the password is that of the PHC string.
 func (h hasher) matches(ctx context.Context, password, stored string) (bool, error) {
 	p, err := parsePHC(stored)
 	if err != nil {
@@ -105,8 +103,8 @@ func (h hasher) derive(ctx context.Context, password string, p phc, size uint32)
 	return argon2.IDKey([]byte(password), p.salt, p.passes, p.memory, p.threads, size), nil
 }
 
-// phc is a password hash with its parameters in the form that other programs
-// read too: $argon2id$v=19$m=19456,t=2,p=1$salt$hash.
+// phc is a password hash with its parameters, in the form that other programs use too:
+// $argon2id$v=19$m=19456,t=2,p=1$salt$hash.
 type phc struct {
 	memory, passes uint32
 	threads        uint8

@@ -21,19 +21,19 @@ const (
 	ViewCallbacks     Permission = "callback.view"
 	ViewNotifications Permission = "notification.view"
 	ViewExceptions    Permission = "exception.view"
-	ViewPersonal      Permission = "personal.view" // what buyers sent of themselves, unmasked
+	ViewPersonal      Permission = "personal.view" // buyers' personal data, unmasked
 	InspectQueues     Permission = "queue.inspect"
 	Resend            Permission = "notification.resend"
 	Comment           Permission = "note.write" // on orders and exceptions
 	ViewAudit         Permission = "audit.view"
 	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
-	ControlAddresses  Permission = "address.control" // try and enable merchants' addresses
+	ControlAddresses  Permission = "address.control" // ping and enable merchants' endpoints
 	ViewAlerts        Permission = "alert.view"
 	TestAlerts        Permission = "alert.test"      // send a message to every target
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 	ExportEvidence    Permission = "evidence.export" // one order's whole story, signed
 	ResendMany        Permission = "notification.resend_many"
-	AssignExceptions  Permission = "exception.assign"       // to whom it falls to look into it
+	AssignExceptions  Permission = "exception.assign"       // to an operator
 	SettleExceptions  Permission = "exception.settle"       // to end one, or open it again
 	SettleMoney       Permission = "exception.settle_money" // the same where it is about money
 )
@@ -63,11 +63,11 @@ m = g(r.sub, p.sub) && r.act == p.act
 //go:embed policy.csv
 var policyRules string
 
-// Policy says which role may do what. It is fixed with the binary.
+// Policy is the permissions of the roles. It is part of the binary.
 type Policy struct{ granted map[string][]Permission }
 
-// NewPolicy reads the embedded policy and asks it every question that there is,
-// once: a request then costs a look at a list.
+// NewPolicy reads the embedded policy and evaluates it for every role and permission
+// once: a request then costs a look-up in a list.
 func NewPolicy() (*Policy, error) {
 	m, err := model.NewModelFromString(policyModel)
 	if err != nil {
@@ -82,7 +82,7 @@ func NewPolicy() (*Policy, error) {
 		for _, permission := range Permissions {
 			ok, err := e.Enforce(role, string(permission))
 			if err != nil {
-				return nil, fmt.Errorf("ask the policy: %w", err)
+				return nil, fmt.Errorf("evaluate the policy: %w", err)
 			}
 			if ok {
 				p.granted[role] = append(p.granted[role], permission)
@@ -92,7 +92,7 @@ func NewPolicy() (*Policy, error) {
 	return p, nil
 }
 
-// RolesWith are the roles that may.
+// RolesWith are the roles that have the permission.
 func (p *Policy) RolesWith(permission Permission) (roles []string) {
 	for _, role := range Roles {
 		if p.Allows(role, permission) {
@@ -102,7 +102,7 @@ func (p *Policy) RolesWith(permission Permission) (roles []string) {
 	return roles
 }
 
-// Allows says whether the role may. Unknown roles may nothing.
+// Allows reports whether the role has the permission. Unknown roles have none.
 func (p *Policy) Allows(role string, permission Permission) bool {
 	return slices.Contains(p.granted[role], permission)
 }

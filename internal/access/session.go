@@ -12,35 +12,35 @@ import (
 	"backstop/internal/base/seal"
 )
 
-// ErrSession says that a token is none of a running session.
+// ErrSession: a token is of no open session.
 var ErrSession = errors.New("no running session")
 
-// Limits of sessions that nobody needs to set.
+// Limits of sessions that are not configured.
 const (
-	// seenEvery is how exactly the last request of a session is known: each request
-	// would otherwise be a write. It makes the idle limit this much shorter at most.
+	// seenEvery is the precision of a session's last request, as each request would be a
+	// write otherwise. It makes the idle limit this much shorter at most.
 	seenEvery = time.Minute
-	// prunedAtOnce bounds the work that one login does for sessions long over.
+	// prunedAtOnce bounds how many ended sessions one login deletes.
 	prunedAtOnce = 100
 )
 
-// Sessions keeps who is signed in at the console. Only hashes of the tokens are
-// stored: whoever reads the table can be nobody by it.
+// Sessions are the logins at the console. Only hashes of the tokens are stored: nobody
+// can sign in with what is in the table.
 type Sessions struct {
 	db        *db.DB
 	mac       *seal.MAC
 	idle, max time.Duration
 }
 
-// NewSessions returns the sessions of the database. One without a request for
-// idle is over, and so is one that is older than max.
+// NewSessions returns the sessions of the database. One without a request for idle has
+// ended, and so has one that is older than longest.
 func NewSessions(d *db.DB, keys *seal.Keyring, idle, longest time.Duration) *Sessions {
 	return &Sessions{db: d, mac: bearers(keys), idle: idle, max: longest}
 }
 
-// Start begins a session and returns its token, 256 random bits and new at each
-// login: a token that a stranger planted beforehand is worth nothing. It carries a
-// tag, so that a forged one costs no query.
+// Start begins a session and returns its token: 256 random bits, new at each login, so
+// that a token planted beforehand is worthless, and a tag, so that a forged one costs no
+// query.
 func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr string) (token string, err error) {
 	token, now := s.mac.NewToken(""), s.db.Now()
 	_, err = s.db.NewRaw("INSERT INTO sessions (token_hash, operator_id, remote_addr, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
@@ -51,20 +51,19 @@ func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr strin
 	_, err = s.db.NewRaw("DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE started_at < ? LIMIT ?)",
 		now-s.max.Microseconds(), prunedAtOnce).Exec(ctx)
 	if err != nil {
-		return "", fmt.Errorf("remove sessions that are over: %w", err)
+		return "", fmt.Errorf("remove ended sessions: %w", err)
 	}
 	return token, nil
 }
 
-// Find returns whose session it is, as the operator stands now: a role that was
-// taken away or an operator that was disabled counts at once. It keeps the session
-// alive. Errors: ErrSession.
+// Find returns the session's operator as of now: a change of the role or a disabled
+// operator has effect at once. It keeps the session open. Errors: ErrSession.
 func (s *Sessions) Find(ctx context.Context, token string) (*Operator, error) {
 	return s.find(ctx, token, true)
 }
 
-// Peek is Find for what a page asks by itself: an open page that nobody looks at
-// must not keep its session alive.
+// Peek is Find for requests that a page makes by itself: an open page must not keep its
+// session open.
 func (s *Sessions) Peek(ctx context.Context, token string) (*Operator, error) {
 	return s.find(ctx, token, false)
 }
@@ -93,16 +92,16 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	if err != nil {
 		return nil, err
 	}
-	// Not the last minute of a short limit, or a busy session would end.
+	// Not once a minute with a short limit, or a busy session would end.
 	if touch && now-row.SeenAt > min(seenEvery, s.idle/4).Microseconds() {
 		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash, now).Exec(ctx); err != nil && !db.IsReadOnly(err) {
-			return nil, fmt.Errorf("keep the session alive: %w", err)
+			return nil, fmt.Errorf("keep the session open: %w", err)
 		}
 	}
 	return op, nil
 }
 
-// End is signing out. A session that is over already is fine.
+// End ends a session; one that has ended already is fine.
 func (s *Sessions) End(ctx context.Context, token string) error {
 	if !s.mac.IsToken("", token) {
 		return nil
@@ -119,14 +118,14 @@ type Session struct {
 	RemoteAddr string `bun:"remote_addr"`
 	StartedAt  int64  `bun:"started_at"` // Unix µs
 	SeenAt     int64  `bun:"seen_at"`
-	Here       bool   `bun:"-"` // the one that asks
+	Here       bool   `bun:"-"` // the caller's own
 }
 
 // sessionsListed bounds the list of one's own sessions.
 const sessionsListed = 50
 
-// List returns an operator's running sessions, the last used one first; token is
-// the session that asks.
+// List returns an operator's open sessions, the last used one first; token is the
+// caller's own.
 func (s *Sessions) List(ctx context.Context, operatorID int64, token string) ([]Session, error) {
 	now := s.db.Now()
 	var rows []Session
@@ -142,8 +141,8 @@ func (s *Sessions) List(ctx context.Context, operatorID int64, token string) ([]
 	return rows, nil
 }
 
-// EndOthers ends all sessions of an operator but the one of the token, and says
-// how many.
+// EndOthers ends all sessions of an operator but the one of the token, and returns how
+// many.
 func (s *Sessions) EndOthers(ctx context.Context, tx db.Tx, operatorID int64, token string) (int64, error) {
 	res, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ? AND token_hash <> ?", operatorID, seal.HashToken(token)).Exec(ctx)
 	if err != nil {
@@ -152,25 +151,24 @@ func (s *Sessions) EndOthers(ctx context.Context, tx db.Tx, operatorID int64, to
 	return res.RowsAffected()
 }
 
-// Languages, Themes and PageRows are what an operator may choose; "" and 0 leave
-// it to the browser and to the console.
+// Languages, Themes and PageRows are what an operator may choose; "" and 0 are the
+// defaults of the browser and of the console.
 var (
 	Languages = []string{"zh", "en"}
 	Themes    = []string{"light", "dark"}
 	PageRows  = []int{25, 50, 100}
 )
 
-// Choices are what an operator wants the console to look like.
+// Choices are an operator's settings of the console.
 type Choices struct {
 	Language, Theme, Zone string
 	PageRows              int
 }
 
-// ErrChoice says that a choice is none of those that there are.
+// ErrChoice: a choice does not exist.
 var ErrChoice = errors.New("there is no such choice")
 
-// Choose keeps what an operator wants; "" and 0 take a choice back. Errors:
-// ErrChoice.
+// Choose stores an operator's choices; "" and 0 reset one. Errors: ErrChoice.
 func (o *Operators) Choose(ctx context.Context, id int64, c Choices) error {
 	if c.Language != "" && !slices.Contains(Languages, c.Language) || c.Theme != "" && !slices.Contains(Themes, c.Theme) ||
 		c.PageRows != 0 && !slices.Contains(PageRows, c.PageRows) {
@@ -185,7 +183,7 @@ func (o *Operators) Choose(ctx context.Context, id int64, c Choices) error {
 	_, err := o.db.NewRaw("UPDATE operators SET language = ?, theme = ?, zone = ?, page_rows = ?, updated_at = ? WHERE id = ?",
 		c.Language, c.Theme, c.Zone, c.PageRows, o.db.Now(), id).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("keep the settings: %w", err)
+		return fmt.Errorf("store the settings: %w", err)
 	}
 	return nil
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Limits of guessing. The wait doubles with each failure beyond the free ones. A
-// name's wait stays short: a stranger who guesses at a name must not keep its
-// owner out for long. An address has more free tries, as an office shares one.
+// Limits of failed tries. The wait doubles with each failure beyond the free ones. A
+// name's wait stays short: a stranger who guesses at a name must not lock its owner out
+// for long. An address has more free tries, as an office shares one.
 const (
 	freeTriesOfName    = 5
 	freeTriesOfAddress = 20
@@ -22,20 +22,20 @@ const (
 	knownPairs = 10_000
 )
 
-// SignIn is who tries to sign in.
+// SignIn is a try to sign in.
 type SignIn struct {
 	Name, Address string
-	// Device is proof that the name signed in before, which nobody else has; "" = none.
+	// Device is the browser's own proof that the name signed in from it; "" = none.
 	Device string
 }
 
-// Throttle slows down the guessing of passwords, by name and by address. It
-// counts names that exist and names that do not alike, and refuses the right
-// password like a wrong one: its answers tell nothing. It counts on this node.
+// Throttle slows down the guessing of passwords, by name and by address. It counts names
+// that exist and names that do not alike, and refuses the correct password like a wrong
+// one: its answers reveal nothing. It counts on this node.
 //
-// A device that the name signed in from before has a count of its own, and so has
-// the name at an address that it signed in from: a stranger who guesses at a name
-// from outside keeps out other strangers, and not its owner.
+// A device that the name signed in from before has a count of its own, and so has the
+// name at an address that it signed in from: a stranger who guesses at a name from
+// elsewhere locks out other strangers, and not its owner.
 type Throttle struct {
 	now        func() time.Time
 	mu         sync.Mutex
@@ -77,9 +77,9 @@ func NewThrottle() *Throttle {
 	return &Throttle{now: time.Now, young: map[throttleKey]*failures{}, known: map[throttleKey]bool{}}
 }
 
-// keys are what a try counts under. The address comes first: who has to wait anyway
-// must not have names kept, or by thousands of them he had those forgotten that
-// others guess at.
+// keys are what a try counts under. The address comes first: a client that has to wait
+// anyway must not add names, or thousands of them would evict those that others guess
+// at.
 func (t *Throttle) keys(s SignIn) []throttleKey {
 	if s.Device != "" {
 		return []throttleKey{{kind: byDevice, text: s.Device}}
@@ -91,9 +91,8 @@ func (t *Throttle) keys(s SignIn) []throttleKey {
 	return []throttleKey{{kind: byAddress, text: s.Address}, name}
 }
 
-// Try says how long whoever it is has to wait; 0 = he may try now. A try that may go
-// on counts as failed until Forgive: of many that come at the same moment only the
-// free ones get through.
+// Try returns how long to wait before the next try; 0 = none. A try that may go on counts
+// as failed until Forgive: of many at the same moment only the free ones get through.
 func (t *Throttle) Try(s SignIn) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,9 +115,9 @@ func (t *Throttle) Try(s SignIn) time.Duration {
 	return 0
 }
 
-// Forgive takes back what led to a login that was right, and remembers where it came
-// from. Of the address only that one try: an attacker with an account of his own must
-// not reset it. Nor does a known device or address reset what others tried.
+// Forgive resets what led to a successful login, and stores where it came from. Of the
+// address it takes back only that one try: an attacker with an account must not reset
+// it. Nor does a known device or address reset what others tried.
 func (t *Throttle) Forgive(s SignIn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -24,11 +24,11 @@ const (
 // Scopes lists what a token may be for, in the order in which they are stored.
 var Scopes = []string{Monitor, Control}
 
-// tokenPrefix lets people and secret scanners tell what they found.
+// tokenPrefix lets operators and secret scanners recognize a token.
 const tokenPrefix = "bst_"
 
-// ErrScope says that a token cannot be for that. Other errors that a caller can
-// act on are ErrName, ErrExists and ErrNotFound.
+// ErrScope: there is no such scope. Other errors that a caller can act on are ErrName,
+// ErrExists and ErrNotFound.
 var ErrScope = errors.New("unknown scope: use one or more of " + strings.Join(Scopes, ", ") + ", separated by commas")
 
 // Token is the API token of a service. Only a hash of the secret is stored.
@@ -41,19 +41,19 @@ type Token struct {
 	Hash      string `bun:"token_hash"`
 	CreatedAt int64  `bun:"created_at"`
 	RevokedAt *int64 `bun:"revoked_at"`
-	// BeforeScopes marks a token of before there was a choice: with Monitor it has
-	// Control.
+	// BeforeScopes marks a token from before there were several scopes: with Monitor it
+	// has Control.
 	BeforeScopes bool `bun:"before_scopes"`
 }
 
-// Has says whether the token is for that.
+// Has reports whether the token has a scope.
 func (t *Token) Has(scope string) bool {
 	return slices.Contains(strings.Split(t.Scope, ","), scope) || scope == Control && t.controlsByAge()
 }
 
 func (t *Token) controlsByAge() bool { return t.BeforeScopes && t.Scope == Monitor }
 
-// ScopeText is what the token is for, for people.
+// ScopeText is the token's scopes, as commands print them.
 func (t *Token) ScopeText() string {
 	if t.controlsByAge() {
 		return Monitor + "," + Control + " (granted before scopes)"
@@ -61,29 +61,24 @@ func (t *Token) ScopeText() string {
 	return t.Scope
 }
 
-// parseScopes reads scopes that are separated by commas, in any order, and writes
-// them in ours.
+// parseScopes reads scopes that are separated by commas, in any order, and returns them
+// in the order of Scopes.
 func parseScopes(text string) (string, error) {
-	asked := strings.Split(text, ",")
-	for i, scope := range asked {
-		if asked[i] = strings.TrimSpace(scope); !slices.Contains(Scopes, asked[i]) {
+	given := strings.Split(text, ",")
+	for i, scope := range given {
+		if given[i] = strings.TrimSpace(scope); !slices.Contains(Scopes, given[i]) {
 			return "", ErrScope
 		}
 	}
-	var scopes []string
-	for _, scope := range Scopes {
-		if slices.Contains(asked, scope) {
-			scopes = append(scopes, scope)
-		}
-	}
+	scopes := slices.DeleteFunc(slices.Clone(Scopes), func(scope string) bool { return !slices.Contains(given, scope) })
 	return strings.Join(scopes, ","), nil
 }
 
-// bearers makes and tells the tokens of sessions and services: a forged one is told
-// without a question to the database.
+// bearers makes and checks the tokens of sessions and services: a forged one costs no
+// query.
 func bearers(keys *seal.Keyring) *seal.MAC { return keys.MAC("bearer") }
 
-// Tokens keeps the API tokens of services.
+// Tokens are the API tokens of services.
 type Tokens struct {
 	db    *db.DB
 	audit *audit.Log
@@ -95,8 +90,8 @@ func NewTokens(d *db.DB, keys *seal.Keyring) *Tokens {
 	return &Tokens{db: d, audit: audit.New(d, keys), mac: bearers(keys)}
 }
 
-// MayBe says whether a key may be a service's token. One without a tag, of before
-// there were any, may be; whether it is one the database knows.
+// MayBe reports whether a key may be a service's token, without a query. An older one
+// without a tag may be.
 func (t *Tokens) MayBe(key string) bool {
 	if Tagged(key) {
 		return t.mac.IsToken(tokenPrefix, key)
@@ -104,7 +99,7 @@ func (t *Tokens) MayBe(key string) bool {
 	return strings.HasPrefix(key, tokenPrefix)
 }
 
-// Tagged says whether a key has the form of a token with a tag.
+// Tagged reports whether a key has the form of a token with a tag.
 func Tagged(key string) bool { return seal.HasTokenForm(tokenPrefix, key) }
 
 // Running returns the tokens that are not revoked, at most limit.
@@ -116,8 +111,8 @@ func (t *Tokens) Running(ctx context.Context, limit int) ([]Token, error) {
 	return rows, nil
 }
 
-// Add makes a token for one or more scopes and returns the secret, which is not kept
-// anywhere. Errors: ErrName, ErrScope, ErrExists.
+// Add makes a token with one or more scopes and returns the secret, which is not stored.
+// Errors: ErrName, ErrScope, ErrExists.
 func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, err error) {
 	if !nameForm.MatchString(name) {
 		return "", ErrName
@@ -143,7 +138,7 @@ func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, e
 	return secret, nil
 }
 
-// keep leaves what a command did to a token in the audit.
+// keep records in the audit what a command changed in a token.
 func (t *Tokens) keep(ctx context.Context, tx db.Tx, action string, row Token) error {
 	return t.audit.Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: action, Object: "token", ObjectID: row.Name, Params: map[string]any{"scope": row.Scope},

@@ -1,7 +1,6 @@
-// Package act is what people and services can do. An act is a Kind, a value of the
+// Package act is what operators and services can do. An act is a Kind, a value of the
 // package that owns its effect; a Registry runs it: permission, version, typed amount,
-// effect and audit row in one transaction. Whoever translates requests decides none
-// of it.
+// effect and audit row in one transaction.
 package act
 
 import (
@@ -22,20 +21,20 @@ import (
 
 // Errors that a caller can act on. *FieldError and *Denied are others.
 var (
-	// ErrNotFound also stands for what is of a merchant that the actor does not see.
+	// ErrNotFound is also for subjects of a merchant that the actor may not see.
 	ErrNotFound = errors.New("there is no such thing")
-	// ErrChanged says that the subject is not as the caller saw it.
+	// ErrChanged: the subject is not as the caller saw it.
 	ErrChanged = errors.New("it was changed meanwhile: look again")
 )
 
-// FieldError says what is wrong with a field of a call.
+// FieldError is what is wrong with a field of a call.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-// Denied says that the actor may not do that.
+// Denied: the actor may not do that.
 type Denied struct {
-	Permission access.Permission // that an operator lacks; "" = it was a service
+	Permission access.Permission // that an operator lacks; "" = the actor is a service
 	Scope      string            // that a service's token lacks; "" = no service may
 	Roles      []string          // that have the permission
 }
@@ -47,40 +46,40 @@ func (e *Denied) Error() string {
 	return "this needs the permission " + string(e.Permission)
 }
 
-// Actor is who acts.
+// Actor is an operator or a service.
 type Actor struct {
-	Name   string        // as the audit keeps it: "operator:li.hang", "token:grafana"
+	Name   string        // in the audit: "operator:li.hang", "token:grafana"
 	Role   string        // of an operator
-	Token  *access.Token // of a service; nil = it is an operator
+	Token  *access.Token // of a service; nil = an operator
 	Remote string        // the address that the call came from
-	// Merchants are those whose subjects the actor sees; nil = all.
+	// Merchants are those whose subjects the actor may see; nil = all.
 	Merchants []int64
 }
 
-// Ref names a subject. Which fields a Kind reads, its Load says.
+// Ref identifies a subject. Which fields a Kind reads depends on its Load.
 type Ref struct {
-	Row  int64  // the row's id; 0 = named by the others
-	ID   string // as people see it: an order's number, a merchant's code
-	Part string // of it: a notification's id, the name of an endpoint; "" = whichever there is
+	Row  int64  // the row's id; 0 = see the others
+	ID   string // as it is shown: an order's number, a merchant's code
+	Part string // of it: a notification's id, the name of an endpoint; "" = any
 }
 
 // Subject is what an act is about, as Load found it.
 type Subject struct {
 	Row        int64  // the row's id, where the Kind works on sets
-	ID         string // as the audit names it
-	Version    int64  // counts or dates its changes; 0 = it has none
+	ID         string // in the audit
+	Version    int64  // number or moment of its last change; 0 = it has none
 	MerchantID int64  // whose it is; 0 = no merchant's
-	Amount     int64  // minor units that hang on it
-	Currency   string // of the amount; "" = none hangs on it
+	Amount     int64  // of its money, in minor units
+	Currency   string // of the amount; "" = it is about no money
 	// Prospect is what Do would do with it as it is; "" = Will.
 	Prospect Prospect
-	// Result is what came of earlier acts, as the Kind calls it; of sets alone.
+	// Result is the result of earlier acts, in the Kind's words; of sets alone.
 	Result string
-	Value  any // what the Kind's own functions need of it
+	Value  any // for the Kind's own functions
 }
 
 // TypedAmount is the amount that has to be typed: as it is shown, without symbol and
-// grouping. "" = none has to be.
+// grouping. "" = there is none.
 func (s Subject) TypedAmount() string {
 	if s.Amount == 0 || s.Currency == "" {
 		return ""
@@ -88,37 +87,37 @@ func (s Subject) TypedAmount() string {
 	return money.Format(s.Amount, s.Currency)
 }
 
-// Prospect is what an act would do with a subject, and did. Plans keep these words.
+// Prospect is what an act would do with a subject, or did. Plans store these words.
 type Prospect string
 
 // Prospects.
 const (
 	Will    Prospect = "send"    // it is done at once
-	Waits   Prospect = "waits"   // it is done, and takes effect when something lets it: a breaker
+	Waits   Prospect = "waits"   // it is done, and takes effect later: behind a breaker
 	Final   Prospect = "final"   // there is nothing left to do
 	Blocked Prospect = "blocked" // something else works on it
 )
 
-// Prospects are all of them, as they are shown.
+// Prospects are all of them, in the order in which they are shown.
 var Prospects = []Prospect{Will, Waits, Final, Blocked}
 
-// Acts says whether the subject is acted on.
+// Acts reports whether the subject is acted on.
 func (p Prospect) Acts() bool { return p == Will || p == Waits || p == "" }
 
-// Outcome is what came of one subject.
+// Outcome is the result for one subject.
 type Outcome struct {
 	Prospect Prospect
-	// Details are kept in the audit beside the reason; no secrets.
+	// Details are recorded in the audit beside the reason; no secrets.
 	Details map[string]any
-	// With are further acts that this one brought about, for audit rows of their own.
-	// Who acted and why is filled in.
+	// With are further acts that this one caused, with audit rows of their own. Actor
+	// and reason are filled in.
 	With []audit.Act
-	// After is what the actor waits for once it is committed, such as an answer from
-	// outside; nil = nothing.
+	// After waits for a result after the commit, such as an answer from outside; nil =
+	// there is none.
 	After func(context.Context) (any, error)
-	// Err says why the subject was left as it is. One of several stops no other.
+	// Err is why the subject was left as it is. The others of a set go on.
 	Err error
-	// Repeated says that an earlier call with the same key did it.
+	// Repeated: an earlier call with the same key did it.
 	Repeated bool
 }
 
@@ -129,27 +128,27 @@ type Input struct {
 	Params any    // of Kind.Params
 }
 
-// Kind is one thing that can be done. Its functions get several subjects at once, for
-// batches: a set costs a few statements, however large it is.
+// Kind is one kind of act. Its functions get several subjects at once: a set costs a few
+// statements, however large it is.
 type Kind struct {
-	Name       string            // as the audit names it: "exception.settle"
-	Object     string            // what the subjects are, for the audit: "exception"
+	Name       string            // in the audit: "exception.settle"
+	Object     string            // what the subjects are, in the audit: "exception"
 	Permission access.Permission // of an operator
 	Scope      string            // of a service's token; "" = no service may
-	// Easy acts are taken back easily: they need no reason.
+	// Easy acts can easily be undone: they need no reason.
 	Easy bool
-	// TypedAmount says that the subject's amount has to be typed.
+	// TypedAmount: the subject's amount has to be typed.
 	TypedAmount bool
 	// Params reads the parameters; nil = there are none. Errors: *FieldError.
 	Params func(json.RawMessage) (any, error)
-	// Load finds those subjects that there are, in any order.
+	// Load finds the subjects that exist, in any order.
 	Load func(ctx context.Context, q bun.IDB, refs []Ref) ([]Subject, error)
-	// Needs is a permission that this subject or these parameters need beside
-	// Permission; "" = none. nil = never. No service has one.
+	// Needs is a permission that this subject or these parameters need besides
+	// Permission; "" = none. nil = never. A service has none.
 	Needs func(s Subject, params any) access.Permission
 	// Do changes the subjects, each by compare-and-set against what Load found, and
-	// returns an Outcome for each, in their order. It calls nobody: what must happen
-	// after the commit goes into tx.OnEnd. nil = the audit row is all that there is.
+	// returns an Outcome for each, in their order. It sends nothing: what must happen
+	// after the commit goes into tx.OnEnd. nil = there is only the audit row.
 	Do func(ctx context.Context, tx db.Tx, in Input, subjects []Subject) ([]Outcome, error)
 }
 

@@ -12,14 +12,14 @@ import (
 const (
 	// maxKey bounds the key of a call, in bytes.
 	maxKey = 100
-	// keyAge is for how long a key is remembered, in µs: a day.
+	// keyAge is how long a key is kept, in µs: a day.
 	keyAge = 24 * 3600 * 1_000_000
 )
 
 // NewKey makes a key for one call, as a form carries it.
 func NewKey() string { return seal.NewToken("") }
 
-// takeKey says whether the key comes for the first time. Without a key each call does.
+// takeKey stores a key; false = it is stored already. Without a key each call is new.
 func takeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error) {
 	if key == "" {
 		return true, nil
@@ -29,7 +29,7 @@ func takeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error)
 	}
 	res, err := tx.NewRaw("INSERT INTO form_keys (form_key, at) VALUES (?, ?) ON CONFLICT DO NOTHING", seal.HashToken(key), now).Exec(ctx)
 	if err != nil {
-		return false, fmt.Errorf("take the key of a call: %w", err)
+		return false, fmt.Errorf("store the key of a call: %w", err)
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return false, err
@@ -38,8 +38,8 @@ func takeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error)
 	return true, err
 }
 
-// keepKey keeps what the call with the key has done: the last row of the audit, whose
-// end the transaction holds.
+// keepKey stores what the call with the key has done: the last row of the audit, whose
+// end the transaction has locked.
 func keepKey(ctx context.Context, tx db.Tx, key string) error {
 	if key == "" {
 		return nil
@@ -52,9 +52,9 @@ func keepKey(ctx context.Context, tx db.Tx, key string) error {
 	return err
 }
 
-// Done is what the call with the key has done, if it was about this very thing, or of
-// its kind where id is empty; nil = nothing. A page says it from there, so that no
-// address can make it say what was not.
+// Done is what the call with the key has done, if it was about this very subject, or about
+// one of its kind where id is empty; nil = nothing. Pages show that, so that no address
+// makes them show what was not done.
 func (r *Registry) Done(ctx context.Context, key, object, id string) (*audit.Row, error) {
 	if key == "" || len(key) > maxKey {
 		return nil, nil

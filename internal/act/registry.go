@@ -14,13 +14,13 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Limits of a reason, in characters: a letter is none.
+// Limits of a reason, in characters.
 const (
 	minReason = 8
 	maxReason = 1000
 )
 
-// Registry holds every act that there is. It is safe for concurrent use.
+// Registry is all kinds of acts. It is safe for concurrent use.
 type Registry struct {
 	db     *db.DB
 	audit  *audit.Log
@@ -28,8 +28,7 @@ type Registry struct {
 	kinds  map[string]Kind
 }
 
-// New returns a Registry of the kinds. It panics where two have one name: that is a
-// mistake of the program.
+// New returns a Registry of the kinds. It panics where one is incomplete or there twice.
 func New(d *db.DB, log *audit.Log, policy *access.Policy, kinds ...Kind) *Registry {
 	r := &Registry{db: d, audit: log, policy: policy, kinds: map[string]Kind{}}
 	for _, k := range kinds {
@@ -41,11 +40,11 @@ func New(d *db.DB, log *audit.Log, policy *access.Policy, kinds ...Kind) *Regist
 	return r
 }
 
-// Policy is which role may do what.
+// Policy returns the policy of the roles.
 func (r *Registry) Policy() *access.Policy { return r.policy }
 
-// Kind returns the kind of that name. It panics where there is none: names are
-// written in the program, not sent to it.
+// Kind returns the kind of that name. It panics where there is none: names are constants
+// of the program.
 func (r *Registry) Kind(name string) Kind {
 	k, ok := r.kinds[name]
 	if !ok {
@@ -54,22 +53,22 @@ func (r *Registry) Kind(name string) Kind {
 	return k
 }
 
-// Call is one act on one subject, as somebody wants it.
+// Call is a request for one act on one subject.
 type Call struct {
 	Kind   string
 	By     Actor
 	Ref    Ref
 	Params json.RawMessage
 	Reason string
-	Amount string // as it was typed, where the Kind asks for it
-	// Version is the subject's as the caller saw it; 0 = whichever it has.
+	Amount string // as it was typed, where the Kind needs it
+	// Version is the subject's as the caller saw it; 0 = any.
 	Version int64
-	// Key lets a call be repeated: of those with one key, one acts. "" = each does.
+	// Key makes a call repeatable: of those with one key, one acts. "" = each does.
 	Key string
 }
 
-// Run carries out one act in one transaction with one audit row. Errors: *FieldError,
-// *Denied, ErrNotFound, ErrChanged, and those of the Kind.
+// Run does one act in one transaction with its audit row. Errors: *FieldError, *Denied,
+// ErrNotFound, ErrChanged, and those of the Kind.
 func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
 	k := r.Kind(c.Kind)
 	if err := r.allows(c.By, k); err != nil {
@@ -104,7 +103,7 @@ func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
 	return out, nil
 }
 
-// allows says whether the actor may do what the kind is, to anything.
+// allows checks the permission or scope of a kind. Errors: *Denied.
 func (r *Registry) allows(by Actor, k Kind) error {
 	if by.Token != nil {
 		if k.Scope == "" || !by.Token.Has(k.Scope) {
@@ -122,7 +121,7 @@ func (r *Registry) has(by Actor, p access.Permission) error {
 	return nil
 }
 
-// input is what a call brings, read and checked as far as that needs no subject.
+// input reads and checks what a call has beside its subject.
 func (c Call) input(k Kind) (in Input, err error) {
 	in = Input{By: c.By, Reason: strings.TrimSpace(c.Reason)}
 	if k.Params != nil {
@@ -140,7 +139,7 @@ func (c Call) input(k Kind) (in Input, err error) {
 	return in, nil
 }
 
-// load finds the call's subject and checks all that hangs on it.
+// load finds the call's subject and checks all that depends on it.
 func (r *Registry) load(ctx context.Context, tx db.Tx, k Kind, c Call, in Input) (Subject, error) {
 	found, err := k.Load(ctx, tx, []Ref{c.Ref})
 	if err != nil {
@@ -166,7 +165,7 @@ func (r *Registry) load(ctx context.Context, tx db.Tx, k Kind, c Call, in Input)
 	return s, nil
 }
 
-// do acts on one subject, whose Err is the error of all.
+// do acts on one subject.
 func (k Kind) do(ctx context.Context, tx db.Tx, in Input, s Subject) (Outcome, error) {
 	if k.Do == nil {
 		return Outcome{}, nil
@@ -178,7 +177,7 @@ func (k Kind) do(ctx context.Context, tx db.Tx, in Input, s Subject) (Outcome, e
 	return outs[0], outs[0].Err
 }
 
-// keep writes what was done into the audit.
+// keep records what was done in the audit.
 func (r *Registry) keep(ctx context.Context, tx db.Tx, k Kind, in Input, s Subject, out Outcome) error {
 	for _, a := range append(out.With, audit.Act{Action: k.Name, Object: k.Object, ObjectID: s.ID, Params: out.Details}) {
 		a.Actor, a.Remote, a.Params = in.By.Name, in.By.Remote, maps.Clone(a.Params)

@@ -1,6 +1,5 @@
-// Package audit keeps what people did, in an order that cannot be changed
-// unnoticed: every row's hash covers the row before it, and is made with a key that
-// is not in the database.
+// Package audit records acts in an order that cannot be changed unnoticed: every row's
+// hash covers the row before it, and is made with a key that is not in the database.
 package audit
 
 import (
@@ -19,18 +18,18 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Act is what somebody did to something. Texts for people are made from Action
-// and Params when it is shown, so that it reads in every language.
+// Act is an act to be recorded. Its text is made from Action and Params when it is shown,
+// in the reader's language.
 type Act struct {
 	Actor    string         // "operator:wang.min", "token:grafana", or Command()
 	Action   string         // e.g. "notification.resend"
-	Object   string         // kind of thing: "order", "notification", "exception", "merchant", …
-	ObjectID string         // as people see it: order number, ntf_…, code
+	Object   string         // kind of the subject: "order", "notification", "exception", "merchant", …
+	ObjectID string         // as it is shown: order number, ntf_…, code
 	Params   map[string]any // reason and the like; no secrets
-	Remote   string         // address of who did it
+	Remote   string         // the actor's address
 }
 
-// Row is one kept act.
+// Row is one recorded act.
 type Row struct {
 	bun.BaseModel `bun:"table:audit,alias:au"`
 
@@ -43,8 +42,8 @@ type Row struct {
 	Params     string `bun:"params"` // JSON object with sorted keys
 	RemoteAddr string `bun:"remote_addr"`
 	Hash       string `bun:"hash"`
-	// KeyID names the master key from which the key of the hash is derived; "" = the
-	// hash is a plain one, of before there was a key.
+	// KeyID is the master key from which the hash's key is derived; "" = a plain hash, of
+	// a version without a key.
 	KeyID string `bun:"key_id"`
 }
 
@@ -53,16 +52,15 @@ type Log struct {
 	db   *db.DB
 	keys *seal.Keyring
 	mac  *seal.MAC
-	// sealed says that this process has seen the chain with a key: rows without one
-	// are not those of before, whatever the database says by then.
+	// sealed: this process has seen the chain with a key, so that new rows without one
+	// are not those of an older version, whatever is in the database by then.
 	sealed atomic.Bool
 }
 
-// New returns the audit of a database. Without a key (an empty keyring) nothing can
-// be written, and what was written with one cannot be checked.
+// New returns the audit of a database. Without a key (an empty keyring) no row can be
+// written, and rows with a key cannot be checked.
 func New(d *db.DB, keys *seal.Keyring) *Log { return &Log{db: d, keys: keys, mac: keys.MAC("audit")} }
 
-// errNoKey says that an act cannot be kept.
 var errNoKey = errors.New("no master key: the audit cannot be written without one")
 
 // chain is the hash of a row after the one with the given hash; false where its key
@@ -78,11 +76,11 @@ func (l *Log) chain(r *Row, before string) (hash string, ok bool) {
 	return hex.EncodeToString(sum), ok
 }
 
-// lockID is the number of PostgreSQL's advisory lock that puts writers in a line:
-// a chain has one end. People act a few times a minute, so the line is short.
+// lockID is the number of PostgreSQL's advisory lock that serializes writers, as a chain
+// has one end. There are a few acts a minute, so that the wait is short.
 const lockID = 0x6261636b73746f70
 
-// Write keeps an act in the transaction of the act itself.
+// Write records an act in the act's own transaction.
 func (l *Log) Write(ctx context.Context, tx db.Tx, a Act) error {
 	end, err := l.end(ctx, tx)
 	if err == nil && end.unkeyed() {
@@ -132,23 +130,19 @@ func (l *Log) add(ctx context.Context, tx db.Tx, end *Row, a Act) (*Row, error) 
 	}
 	_, err = tx.NewRaw("INSERT INTO settings (name, value) VALUES ('audit_length', ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value", r.Number).Exec(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("note the length of the audit chain: %w", err)
+		return nil, fmt.Errorf("store the length of the audit chain: %w", err)
 	}
 	return r, nil
 }
 
-// length is the number of the last act that was kept, 0 = not noted yet. The chain
-// alone does not know where it ended: rows taken from its end would leave a whole
-// one. Their numbers are not given out again, so that the gap stays.
-func length(ctx context.Context, q bun.IDB) (int64, error) {
-	var noted []int64
-	if err := q.NewRaw("SELECT value FROM settings WHERE name = 'audit_length'").Scan(ctx, &noted); err != nil {
+// length is the number of the last recorded act, 0 = not stored yet. The chain alone does
+// not have its own length: without rows at its end it would still be valid. Their numbers
+// are not used again, so that the gap stays.
+func length(ctx context.Context, q bun.IDB) (n int64, err error) {
+	if err := q.NewRaw("SELECT COALESCE((SELECT value FROM settings WHERE name = 'audit_length'), 0)").Scan(ctx, &n); err != nil {
 		return 0, fmt.Errorf("read the length of the audit chain: %w", err)
 	}
-	if len(noted) == 0 {
-		return 0, nil
-	}
-	return noted[0], nil
+	return n, nil
 }
 
 // last reads the last row of the chain; one without a number where there is none.
@@ -163,8 +157,8 @@ func last(ctx context.Context, q bun.IDB) (*Row, error) {
 	return &rows[0], nil
 }
 
-// Head returns how many acts the chain has and the hash of the newest one, which
-// stands for all of them; 0 and "" where nobody did anything yet.
+// Head returns the number of the newest act and its hash, which covers all of them; 0 and
+// "" where there is none yet.
 func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error) {
 	r, err := last(ctx, q)
 	if err != nil {
@@ -173,16 +167,15 @@ func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error)
 	return r.Number, r.Hash, nil
 }
 
-// Query asks for acts, newest first. Empty fields do not filter.
+// Query selects acts, newest first. Empty fields do not filter.
 type Query struct {
-	Actor            string // with or without its kind
 	Object, ObjectID string
 	ObjectIDs        []string // any of these; empty = any
 	Oldest           bool     // the oldest, from the first one on
 	Limit            int
 }
 
-// Actors are those of a name: people see an actor without its kind.
+// Actors are those of a name: an actor is shown without its kind.
 func Actors(name string) []string {
 	if strings.Contains(name, ":") {
 		return []string{name}
@@ -190,7 +183,8 @@ func Actors(name string) []string {
 	return []string{name, "operator:" + name, "token:" + name, "command:" + name}
 }
 
-// List reads acts, in the order in which they were taken.
+// List reads acts in the order in which they were recorded, the newest first unless
+// Oldest is set.
 func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	var rows []Row
 	order := "DESC"
@@ -198,9 +192,6 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 		order = "ASC"
 	}
 	sel := q.NewSelect().Model(&rows).OrderExpr("au.number ?", bun.Safe(order)).Limit(int64(by.Limit))
-	if by.Actor != "" {
-		sel = sel.Where("au.actor IN (?)", bun.List(Actors(by.Actor)))
-	}
 	if by.Object != "" {
 		sel = sel.Where("au.object = ?", by.Object)
 	}

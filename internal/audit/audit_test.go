@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,7 +98,7 @@ func TestAChangedOrMissingRowIsFound(t *testing.T) {
 		{"missing", "DELETE FROM audit WHERE number = 2", "row 2 is missing"},
 		{"the first", "DELETE FROM audit WHERE number = 1", "row 1 is missing"},
 		{"the last", "DELETE FROM audit WHERE number = 4", "row 4 is missing: cut from the end"},
-		{"renumbered", "UPDATE audit SET number = 0 WHERE number = 1", "row 0 stands before the chain: it is none of ours; row 1 is missing"},
+		{"renumbered", "UPDATE audit SET number = 0 WHERE number = 1", "row 0 is before the beginning of the chain: it was put there; row 1 is missing"},
 		{
 			"added", "INSERT INTO audit SELECT 5, at, actor, action, object, object_id, params, remote_addr, hash, key_id FROM audit WHERE number = 4",
 			"row 5 does not follow from row 4: one of them was changed",
@@ -163,17 +164,18 @@ func TestTheChainIsWholeWhilePeopleAct(t *testing.T) {
 	})
 }
 
-func TestActsAreFoundByWhomPeopleSee(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+func TestActsAreFoundByTheActorAsShown(t *testing.T) {
+	for name, want := range map[string]int{"li": 3, "operator:li": 1, "command:li": 1, "nobody": 0} {
+		n := 0
 		for _, actor := range []string{"operator:li", "command:li", "token:li", "operator:wang"} {
-			write(t, d, Act{Actor: actor, Action: "x", Object: "order", ObjectID: "O1"})
-		}
-		for name, want := range map[string]int{"li": 3, "operator:li": 1, "command:li": 1, "nobody": 0} {
-			if got, err := List(t.Context(), d, Query{Actor: name, Limit: 9}); err != nil || len(got) != want {
-				t.Errorf("%s: %d acts, %v, want %d", name, len(got), err, want)
+			if slices.Contains(Actors(name), actor) {
+				n++
 			}
 		}
-	})
+		if n != want {
+			t.Errorf("%s: %d actors, want %d", name, n, want)
+		}
+	}
 }
 
 func TestACommandsActorIsShortAndOneLine(t *testing.T) {

@@ -9,18 +9,14 @@ import (
 	"unicode"
 )
 
-// Command is the actor of a command: "command:" and who runs it on which machine.
-// That is what the operating system says, which whoever may read the master key
-// could make it say otherwise.
+// Command is the actor of a command: "command:", the user and the machine. Both are the
+// operating system's, where a user who may read the master key can change them.
 var Command = sync.OnceValue(func() string {
-	name := "uid " + strconv.Itoa(os.Getuid()) // a container's user has no name often
+	name := "uid " + strconv.Itoa(os.Getuid()) // a container's user often has no name
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		name = u.Username
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = ""
-	}
+	host, _ := os.Hostname()
 	return commandActor(name, host)
 })
 

@@ -9,24 +9,24 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Rows of before there was a key have plain hashes: whoever could write the table
-// could make the chain anew. From the first key on that ends, and a row says where:
-// it covers the last row without a key, so that none of them changes any more.
+// Rows of versions without a key have plain hashes: with access to the table the chain
+// could be made anew. The first row with a key ends that: it covers the last row without
+// one, so that none of them can be changed unnoticed any more.
 
-// sealedAction is what the row says that ends rows without a key.
+// sealedAction is the action of the row that ends rows without a key.
 const sealedAction = "audit.sealed"
 
-// upgradeTime is how long after the first seal rows without a key may still be those
-// of an older build that runs beside: they are sealed too. Later ones never are, nor
-// those in a chain that began with a key, or whoever can write the table could put
-// acts into it.
+// upgradeTime is how long after the first seal rows without a key may still be those of
+// an older version that runs beside this one: they are sealed too. Later ones never are,
+// nor those in a chain that began with a key, or acts could be forged with access to the
+// table.
 const upgradeTime = 24 * time.Hour
 
-// unkeyed says that it is a row without a key.
+// unkeyed reports whether it is a row without a key.
 func (r *Row) unkeyed() bool { return r.Number > 0 && r.KeyID == "" }
 
-// Seal seals rows without a key at the start of a program, and returns the number of
-// the last one that it sealed, 0 where there was nothing to be done.
+// Seal seals rows without a key when a program starts, and returns the number of the last
+// one that it sealed; 0 = none.
 func (l *Log) Seal(ctx context.Context) (number int64, err error) {
 	err = l.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		number = 0
@@ -47,9 +47,9 @@ func (l *Log) Seal(ctx context.Context) (number int64, err error) {
 	return number, nil
 }
 
-// sealIfOurs ends rows without a key with a row that covers them, where they are of
-// before the first key or of an older build; else it leaves them for Verify to find.
-// It returns the end of the chain.
+// sealIfOurs ends rows without a key with a row that covers them, where they are of a
+// version without a key; else it leaves them for Verify to find. It returns the end of
+// the chain.
 func (l *Log) sealIfOurs(ctx context.Context, tx db.Tx, end *Row) (*Row, error) {
 	ours, err := l.ours(ctx, tx)
 	if err != nil || !ours {

@@ -9,16 +9,16 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Break is a place at which the chain does not hold.
+// Break is a place at which the chain is broken.
 type Break struct {
-	// First and Last are the rows that are missing or that nothing proves, or twice
-	// the one that does not follow from the row before it.
+	// First and Last are the rows that are missing or not proved, or both the one that
+	// does not follow from the row before it.
 	First, Last int64
 	why         string
-	KeyNeeded   bool // the rows may be as they were: the key to say so is not here
+	KeyNeeded   bool // the rows may be unchanged: the key to check them is not here
 }
 
-// String says it for people.
+// String describes the break, as commands print it.
 func (b Break) String() string {
 	text := fmt.Sprintf("rows %d to %d %s", b.First, b.Last, b.why)
 	if b.First == b.Last {
@@ -30,7 +30,7 @@ func (b Break) String() string {
 	return text
 }
 
-// plural takes the word for one row or for several.
+// plural is the word for one row or for several.
 func plural(first, last int64, one, several string) string {
 	if first == last {
 		return one
@@ -45,15 +45,15 @@ func missing(first, last int64, how string) Break {
 // Extent is what Verify walked over.
 type Extent struct {
 	Rows int64
-	// Unkeyed is the last of the rows of before there was a key, and SealedAt when
-	// they were sealed (Unix µs); 0 = there are none.
+	// Unkeyed is the last of the first rows without a key, and SealedAt when they were
+	// sealed (Unix µs); 0 = there are none.
 	Unkeyed, SealedAt int64
-	// Beside is how many rows without a key older builds wrote after that, which were
+	// Beside is how many rows without a key older versions wrote after that, which were
 	// sealed as well.
 	Beside int64
 }
 
-// Notes says what the chain does not prove although it holds.
+// Notes are what the chain does not prove although it is not broken.
 func (e Extent) Notes() (notes []string) {
 	if e.Unkeyed > 0 {
 		notes = append(notes, fmt.Sprintf("rows 1 to %d have no key and were sealed at %s: what was changed in them before then is not found",
@@ -68,12 +68,12 @@ func (e Extent) Notes() (notes []string) {
 // verifyPage is how many rows Verify holds in memory at a time.
 const verifyPage = 1000
 
-// Verify walks the whole chain, tells each place at which it does not hold, and
-// returns what it walked over. Beside the rows it knows where the chain had ended:
-// rows that were cut from its end are found too. Progress may be nil.
+// Verify walks the whole chain, calls found for each break, and returns what it walked
+// over. It also compares the stored length of the chain: rows that were deleted at its
+// end are found too. progress may be nil.
 func (l *Log) Verify(ctx context.Context, q bun.IDB, found func(Break), progress func(rows int64)) (Extent, error) {
 	w := &walk{log: l, found: found}
-	noted, err := length(ctx, q) // first: acts go on meanwhile
+	stored, err := length(ctx, q) // first: new acts are recorded meanwhile
 	if err != nil {
 		return w.extent, err
 	}
@@ -96,11 +96,11 @@ func (l *Log) Verify(ctx context.Context, q bun.IDB, found func(Break), progress
 			progress(w.extent.Rows)
 		}
 	}
-	w.end(noted)
+	w.end(stored)
 	return w.extent, nil
 }
 
-// walk is where Verify stands.
+// walk is the state of Verify.
 type walk struct {
 	log         *Log
 	found       func(Break)
@@ -108,7 +108,7 @@ type walk struct {
 	last        int64  // number of the row before
 	before      string // its hash
 	keyed       bool   // a row with a key came already
-	unkeyed     int64  // first of the rows without a key that nothing has sealed yet; 0 = none
+	unkeyed     int64  // first of the rows without a key that are not sealed yet; 0 = none
 	foreign     Row    // the row before, where its key is not here
 	foreignFrom int64  // first of those next to it under that key
 }
@@ -131,7 +131,7 @@ func (w *walk) step(r *Row) {
 	w.last, w.before = r.Number, r.Hash
 }
 
-// gather joins neighbours under one key that is not here.
+// gather joins consecutive rows under one key that is not here.
 func (w *walk) gather(r *Row, known bool) {
 	if w.foreignFrom > 0 && (known || r.KeyID != w.foreign.KeyID) {
 		w.found(Break{First: w.foreignFrom, Last: w.foreign.Number, KeyNeeded: true, why: plural(w.foreignFrom, w.foreign.Number, "was", "were") +
@@ -160,10 +160,10 @@ func (w *walk) seal(r *Row) {
 	w.unkeyed = 0
 }
 
-func (w *walk) end(noted int64) {
+func (w *walk) end(stored int64) {
 	w.gather(new(Row), true)
-	if w.last < noted {
-		w.found(missing(w.last+1, noted, ": cut from the end"))
+	if w.last < stored {
+		w.found(missing(w.last+1, stored, ": cut from the end"))
 	}
 	if w.unkeyed > 0 {
 		w.found(Break{First: w.unkeyed, Last: w.last, why: plural(w.unkeyed, w.last, "has", "have") +
@@ -171,17 +171,17 @@ func (w *walk) end(noted int64) {
 	}
 }
 
-// follows compares a row with the number of the one before; whole says that its hash
-// fits that one's, which is not known where its key is not here. After a gap it
-// cannot be known whether the row is as it was.
+// follows compares a row with the number of the one before. whole: its hash follows from
+// that one's, which cannot be checked where its key is not here. After a gap no row can
+// be checked against the one before.
 func (r *Row) follows(last int64, whole, known bool) (b Break, broken bool) {
 	switch {
-	case r.Number > last+1 && whole: // the end was cut, and then somebody acted
+	case r.Number > last+1 && whole: // the end was cut, and an act was recorded after that
 		return missing(last+1, r.Number-1, fmt.Sprintf(": cut from the end before row %d was written", r.Number)), true
 	case r.Number > last+1:
 		return missing(last+1, r.Number-1, ""), true
 	case r.Number <= last:
-		return Break{First: r.Number, Last: r.Number, why: "stands before the chain: it is none of ours"}, true
+		return Break{First: r.Number, Last: r.Number, why: "is before the beginning of the chain: it was put there"}, true
 	case !whole && known && last == 0:
 		return Break{First: r.Number, Last: r.Number, why: "does not begin the chain: it was changed"}, true
 	case !whole && known:

@@ -1,12 +1,11 @@
 // Package bulk does one act to many subjects. What would be done is frozen and shown
 // first (a plan); then it is done in bounded steps, each of which loads its subjects
-// anew, and survives the end of the process between two steps. The audit has a row for
-// the start and one for the end; what came of the subjects stands in the plan.
+// anew, and can continue after a restart between two steps. The audit has a row for the
+// start and one for the end; the plan has the results.
 package bulk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,16 +26,16 @@ import (
 
 // Limits of a plan.
 const (
-	// MaxRows is how many subjects one plan may hold: whoever is notified of them is
-	// notified of all at once.
+	// MaxRows is how many subjects one plan may have: a merchant may be notified of all of
+	// them at once.
 	MaxRows = 5000
 	// typedFrom is the number of subjects above which the amounts must be typed.
 	typedFrom = 20
-	// expiry is how long what was shown may be acted on.
+	// expiry is how long a plan can be started.
 	expiry = 15 * time.Minute
 	// stepRows bounds one transaction.
 	stepRows = 500
-	// kept is for how long plans can be looked at.
+	// kept is how long plans are kept.
 	kept = 30 * 24 * time.Hour
 )
 
@@ -44,8 +43,7 @@ const (
 var (
 	ErrNothing = errors.New("nothing matches")
 	ErrTooMany = list.ErrTooMany
-	// ErrExpired says that a plan is too old, was run already, or is somebody
-	// else's: look again at what would be done.
+	// ErrExpired: a plan is too old, was run already, or is another operator's.
 	ErrExpired = errors.New("the plan cannot be run any more: make a new one")
 )
 
@@ -54,10 +52,10 @@ const (
 	Planned = "planned"
 	Running = "running"
 	Done    = "done"
-	Stopped = "stopped" // the amount was another one than was shown
+	Stopped = "stopped" // the amount was not the one that was shown
 )
 
-// Plan is what somebody wants to be done.
+// Plan is an act on many subjects, as it was shown.
 type Plan struct {
 	bun.BaseModel `bun:"table:plans,alias:pl"`
 
@@ -66,16 +64,14 @@ type Plan struct {
 	MadeAt     int64  `bun:"made_at"`
 	ExpiresAt  int64  `bun:"expires_at"`
 	State      string `bun:"state"`
-	Filter     string `bun:"filter"` // the list's address, for people
+	Filter     string `bun:"filter"` // the list's address, as it is shown
 	Below      int64  `bun:"below"`  // what is made later has a greater id
-	Deliveries string `bun:"deliveries"`
-	Planned    string `bun:"planned"`
-	Done       string `bun:"done"`
-	Next       int64  `bun:"next"`
 	FinishedAt *int64 `bun:"finished_at"`
 
-	IDs           []int64 `bun:"-"` // of those to be acted on, oldest first
-	Shown, Result Tally   `bun:"-"`
+	IDs    []int64 `bun:"deliveries"` // of those to be acted on, oldest first
+	Next   int64   `bun:"next"`       // how many of them were taken up
+	Shown  Tally   `bun:"planned"`    // by act.Prospect, of all that were proposed
+	Result Tally   `bun:"done"`       // by act.Prospect, of those that were taken up
 }
 
 // Typed are the sums that have to be typed before the plan is run, one of each
@@ -87,7 +83,7 @@ func (p *Plan) Typed() []report.Sum {
 	return p.Shown.Acts()
 }
 
-// Plans keeps the plans for one Kind, and runs them.
+// Plans stores the plans for one Kind, and runs them.
 type Plans struct {
 	db    *db.DB
 	audit *audit.Log
@@ -95,9 +91,7 @@ type Plans struct {
 }
 
 // New returns the plans for a kind whose subjects have rows.
-func New(d *db.DB, log *audit.Log, kind act.Kind) *Plans {
-	return &Plans{db: d, audit: log, kind: kind}
-}
+func New(d *db.DB, log *audit.Log, kind act.Kind) *Plans { return &Plans{d, log, kind} }
 
 // load reads subjects by their rows, oldest first.
 func (b *Plans) load(ctx context.Context, q bun.IDB, ids []int64) ([]act.Subject, error) {
@@ -111,8 +105,8 @@ func (b *Plans) load(ctx context.Context, q bun.IDB, ids []int64) ([]act.Subject
 	return b.kind.Load(ctx, q, refs)
 }
 
-// Propose freezes those of the rows that can be acted on, and writes nothing else.
-// Errors: ErrNothing, ErrTooMany.
+// Propose stores a plan of those of the rows that can be acted on. Errors: ErrNothing,
+// ErrTooMany.
 func (b *Plans) Propose(ctx context.Context, by, filter string, ids []int64) (*Plan, error) {
 	if len(ids) > MaxRows {
 		return nil, ErrTooMany
@@ -137,10 +131,9 @@ func (b *Plans) Propose(ctx context.Context, by, filter string, ids []int64) (*P
 	if len(p.Shown) == 0 {
 		return nil, ErrNothing
 	}
-	p.Deliveries, p.Planned, p.Done = text(p.IDs), text(p.Shown), text(p.Result)
 	return p, b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if _, err := tx.NewInsert().Model(p).Exec(ctx); err != nil {
-			return fmt.Errorf("keep a plan: %w", err)
+			return fmt.Errorf("store a plan: %w", err)
 		}
 		_, err := tx.NewRaw("DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE made_at < ? ORDER BY made_at LIMIT 100)", now-kept.Microseconds()).Exec(ctx)
 		if err != nil {
@@ -148,14 +141,6 @@ func (b *Plans) Propose(ctx context.Context, by, filter string, ids []int64) (*P
 		}
 		return nil
 	})
-}
-
-func text(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic("bulk: " + err.Error()) // numbers and texts only
-	}
-	return string(raw)
 }
 
 // Find reads a plan. Errors: act.ErrNotFound.
@@ -175,18 +160,10 @@ func find(ctx context.Context, q bun.IDB, ids []int64) ([]Plan, error) {
 	if err := q.NewSelect().Model(&rows).Where("pl.id IN (?)", bun.List(ids)).OrderExpr("pl.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read plans: %w", err)
 	}
-	for i := range rows {
-		p := &rows[i]
-		for from, into := range map[*string]any{&p.Deliveries: &p.IDs, &p.Planned: &p.Shown, &p.Done: &p.Result} {
-			if err := json.Unmarshal([]byte(*from), into); err != nil {
-				return nil, fmt.Errorf("read plan %d: %w", p.ID, err)
-			}
-		}
-	}
 	return rows, nil
 }
 
-// Names of what the audit keeps of a plan.
+// Names of a plan's rows in the audit.
 const (
 	StartAct = "notification.resend_many"
 	EndAct   = "notification.resend_many_end"
@@ -198,8 +175,8 @@ type startParams struct {
 	Amounts map[string]string `json:"amounts"`
 }
 
-// Acts start the plan that Ref.Row names, or go on with it after an interruption.
-// Errors: ErrExpired.
+// Acts start the plan with the id Ref.Row, or continue it after an interruption. Errors:
+// ErrExpired.
 func (b *Plans) Acts() []act.Kind {
 	return []act.Kind{{
 		Name: StartAct, Object: object, Permission: access.ResendMany, Params: act.Params[startParams],
@@ -220,7 +197,7 @@ func (b *Plans) Acts() []act.Kind {
 			for i, s := range subjects {
 				p := s.Value.(*Plan)
 				outs[i].Details = map[string]any{"filter": p.Filter, "notifications": p.Shown.Planned(), "amounts": p.Shown.Acts()}
-				if outs[i].Err = p.typed(in.Params.(startParams)); outs[i].Err != nil {
+				if outs[i].Err = p.checkAmounts(in.Params.(startParams)); outs[i].Err != nil {
 					continue
 				}
 				started, err := b.start(ctx, tx, p, in.By.Name)
@@ -236,10 +213,12 @@ func (b *Plans) Acts() []act.Kind {
 	}}
 }
 
-// AmountField leads the fields in which amounts are typed; the currency follows.
+// AmountField begins the names of the fields in which amounts are typed; the currency
+// follows.
 const AmountField = "amount_"
 
-func (p *Plan) typed(in startParams) error {
+// checkAmounts compares the amounts that were typed. Errors: *act.FieldError.
+func (p *Plan) checkAmounts(in startParams) error {
 	for _, s := range p.Typed() {
 		if strings.TrimSpace(in.Amounts[s.Currency]) != money.Format(s.Minor, s.Currency) {
 			return &act.FieldError{Field: AmountField + s.Currency, Problem: "type the amount that is shown"}
@@ -248,7 +227,7 @@ func (p *Plan) typed(in startParams) error {
 	return nil
 }
 
-// start sets a plan running; false = it cannot be run by this operator any more.
+// start makes a plan running; false = this operator cannot run it any more.
 func (b *Plans) start(ctx context.Context, tx db.Tx, p *Plan, actor string) (bool, error) {
 	if actor != operator(p) {
 		return false, nil

@@ -13,11 +13,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// tries is how often a step is tried against the dispatcher's own transactions.
+// tries bounds the attempts of a step that conflicts with the dispatcher's transactions.
 const tries = 3
 
-// Step acts on the next subjects of a running plan in one transaction, and says
-// whether there is more to do. Two at once do not do the same step twice.
+// Step acts on the next subjects of a running plan in one transaction; more: there may be
+// others. Two at once do not do the same step twice.
 func (b *Plans) Step(ctx context.Context, id int64) (more bool, err error) {
 	for range tries {
 		p, err := b.Find(ctx, id)
@@ -42,9 +42,9 @@ func (b *Plans) Step(ctx context.Context, id int64) (more bool, err error) {
 	return true, db.ErrBusy
 }
 
-// drifted says whether what was taken up and what is not over yet come to another
-// amount than was shown, in any currency. What goes on by itself meanwhile, as a breaker
-// has closed, changes none.
+// drifted reports whether the amount of what was taken up and of what is not final yet is
+// not the one that was shown, in any currency. Subjects that go on by themselves
+// meanwhile, as after a breaker has closed, change none.
 func (p *Plan) drifted(rest []act.Subject) bool {
 	all := Tally{"": p.Result.Sums(string(act.Will), string(act.Waits), string(act.Blocked))}
 	for _, s := range rest {
@@ -55,8 +55,8 @@ func (p *Plan) drifted(rest []act.Subject) bool {
 	return drifted(p.Shown.Acts(), all.Sums(""))
 }
 
-// step acts on the next subjects, as they are by now; what is past its time and gone is
-// over.
+// step acts on the next subjects as they are now; those that were deleted at the end of
+// their retention are final.
 func (b *Plans) step(ctx context.Context, p *Plan, todo []int64) error {
 	result := p.Result.clone()
 	return b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
@@ -81,9 +81,9 @@ func (b *Plans) step(ctx context.Context, p *Plan, todo []int64) error {
 			}
 		}
 		res, err := tx.NewRaw("UPDATE plans SET next = ?, done = ? WHERE id = ? AND next = ? AND state = ?",
-			p.Next+int64(len(todo)), text(result), p.ID, p.Next, Running).Exec(ctx)
+			p.Next+int64(len(todo)), result, p.ID, p.Next, Running).Exec(ctx)
 		if err != nil {
-			return fmt.Errorf("keep how far a plan is: %w", err)
+			return fmt.Errorf("store a plan's progress: %w", err)
 		}
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return errors.Join(db.ErrStale, err)
@@ -92,7 +92,7 @@ func (b *Plans) step(ctx context.Context, p *Plan, todo []int64) error {
 	})
 }
 
-// do acts on subjects and adds up what came of them.
+// do acts on subjects and adds up the outcomes.
 func (b *Plans) do(ctx context.Context, tx db.Tx, p *Plan, subjects []act.Subject, result Tally) error {
 	in := act.Input{By: act.Actor{Name: operator(p)}}
 	if b.kind.Params != nil {
@@ -111,7 +111,7 @@ func (b *Plans) do(ctx context.Context, tx db.Tx, p *Plan, subjects []act.Subjec
 	return nil
 }
 
-// finish ends a plan, once, and keeps its end in the audit.
+// finish ends a plan, once, and records its end in the audit.
 func (b *Plans) finish(ctx context.Context, p *Plan, state string) error {
 	return b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		res, err := tx.NewRaw("UPDATE plans SET state = ?, finished_at = ? WHERE id = ? AND state IN (?) AND next = ?", state, b.db.Now(), p.ID, bun.List(Moves.From(state)), p.Next).Exec(ctx)
@@ -128,7 +128,7 @@ func (b *Plans) finish(ctx context.Context, p *Plan, state string) error {
 	})
 }
 
-// Results is what came by now of the subjects that a run has taken up, as they are.
+// Results is the current results of the subjects that were taken up.
 func (b *Plans) Results(ctx context.Context, p *Plan) (Tally, error) {
 	all := Tally{}
 	subjects, err := b.load(ctx, b.db.Read, p.IDs[:min(int(p.Next), len(p.IDs))])

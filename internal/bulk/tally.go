@@ -8,11 +8,11 @@ import (
 	"backstop/internal/report"
 )
 
-// Tally is how many subjects, and how much money by currency, came to which end: an
-// act.Prospect, or what the Kind calls their results.
+// Tally is how many subjects, and how much money by currency, had which end: an
+// act.Prospect, or a Kind's own result.
 type Tally map[string][]report.Sum
 
-// Count is how many subjects came to one of some ends.
+// Count is how many subjects had one of some ends.
 func (t Tally) Count(of ...string) (n int64) {
 	for _, s := range t.Sums(of...) {
 		n += s.Orders
@@ -20,7 +20,7 @@ func (t Tally) Count(of ...string) (n int64) {
 	return n
 }
 
-// Sums are the subjects that came to one of some ends, and their money, by currency.
+// Sums are the subjects that had one of some ends, and their money, by currency.
 func (t Tally) Sums(of ...string) []report.Sum {
 	all := Tally{}
 	for _, o := range of {
@@ -61,23 +61,21 @@ func (t Tally) clone() Tally {
 	return c
 }
 
-// driftParts: a plan stops where the amount differs by more than one part in so
-// many.
+// driftParts: a plan stops where an amount differs by more than one part in so many.
 const driftParts = 100
 
-// drifted says whether the money of one currency is another than was planned.
+// drifted reports whether the money of a currency is not what was planned.
 func drifted(planned, is []report.Sum) bool {
-	minor := func(sums []report.Sum, currency string) int64 {
-		for _, s := range sums {
-			if s.Currency == currency {
-				return s.Minor
-			}
-		}
-		return 0
+	shown, now := map[string]int64{}, map[string]int64{} // by currency
+	for _, s := range planned {
+		shown[s.Currency] = s.Minor
+		now[s.Currency] = 0
 	}
-	for _, s := range slices.Concat(planned, is) {
-		shown, now := minor(planned, s.Currency), minor(is, s.Currency)
-		if max(shown-now, now-shown) > shown/driftParts {
+	for _, s := range is {
+		now[s.Currency] = s.Minor
+	}
+	for currency, n := range now {
+		if max(shown[currency]-n, n-shown[currency]) > shown[currency]/driftParts {
 			return true
 		}
 	}

@@ -15,8 +15,7 @@ import (
 var DeliveryList = &list.Spec{
 	Name: "notifications",
 	Sources: []list.Source{{
-		Table: "deliveries", Alias: "d", Columns: deliveryColumns, Joins: deliveryJoins, Key: "id",
-		Money: list.Money{Minor: deliveryAmount, Currency: deliveryCurrency}, MerchantColumn: "d.merchant_id",
+		Table: "deliveries", Alias: "d", Columns: deliveryColumns, Joins: deliveryJoins, Key: "id", MerchantColumn: "d.merchant_id",
 	}},
 	Fields: []list.Field{
 		{Word: "no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {

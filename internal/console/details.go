@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"backstop/internal/act"
 	"backstop/internal/audit"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
@@ -24,7 +25,7 @@ type CallbackDetail struct {
 	Refused bool   `bun:"-"`
 }
 
-// CallbackDetail reads one callback. Errors: ErrNotFound.
+// CallbackDetail reads one callback. Errors: act.ErrNotFound.
 func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
 	for _, q := range []string{
 		"SELECT " + storyCallback + ", c.body, c.order_no, c.order_id FROM callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id WHERE c.id = ?",
@@ -45,7 +46,7 @@ func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail,
 		}
 		return c, nil
 	}
-	return nil, ErrNotFound
+	return nil, act.ErrNotFound
 }
 
 // keyHeaders hold what opens something; nobody needs to read it.
@@ -76,11 +77,11 @@ type Notification struct {
 
 // Notification reads the notification of a public id: the merchant's, or the one of
 // the delivery that is given (0 = none), as others may subscribe to the event.
-// Errors: ErrNotFound.
+// Errors: act.ErrNotFound.
 func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*Notification, error) {
 	event, err := notify.FindEvent(ctx, b.db.Read, id)
 	if errors.Is(err, notify.ErrNoDelivery) {
-		return nil, ErrNotFound
+		return nil, act.ErrNotFound
 	}
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 		return nil, fmt.Errorf("read a notification: %w", err)
 	}
 	if len(rows) == 0 {
-		return nil, ErrNotFound
+		return nil, act.ErrNotFound
 	}
 	n := &Notification{Delivery: rows[0], Body: event.Body}
 	n.PublicID = id
@@ -121,14 +122,14 @@ type Exception struct {
 	Acts     []audit.Row
 }
 
-// Exception reads one exception. Errors: ErrNotFound.
+// Exception reads one exception. Errors: act.ErrNotFound.
 func (b *Reader) Exception(ctx context.Context, id int64) (*Exception, error) {
 	var rows []exception.Item
 	if err := b.db.Read.NewSelect().Model(&rows).Where("x.id = ?", id).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read an exception: %w", err)
 	}
 	if len(rows) == 0 {
-		return nil, ErrNotFound
+		return nil, act.ErrNotFound
 	}
 	x := &Exception{Item: rows[0]}
 	err := b.db.Read.NewRaw("SELECT COALESCE((SELECT code FROM suppliers WHERE id = ?), ''), COALESCE((SELECT code FROM merchants WHERE id = ?), '')",

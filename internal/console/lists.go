@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,9 +13,6 @@ import (
 
 	"github.com/uptrace/bun"
 )
-
-// ErrNotFound says that there is no such thing to show.
-var ErrNotFound = errors.New("there is no such thing")
 
 // Lists are all lists of the console and of the admin API.
 var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList}

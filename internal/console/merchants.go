@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"backstop/internal/act"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -39,14 +40,14 @@ type Address struct {
 const historyShown = 20
 
 // Merchant reads one merchant by its code; pinged is the id of a ping to show, or
-// empty. Errors: ErrNotFound.
+// empty. Errors: act.ErrNotFound.
 func (b *Reader) Merchant(ctx context.Context, code, pinged string) (*Merchant, error) {
 	rows, _, err := b.MerchantStatuses(ctx, code, 0, 1)
 	if err != nil {
 		return nil, err
 	}
 	if code == "" || len(rows) == 0 {
-		return nil, ErrNotFound
+		return nil, act.ErrNotFound
 	}
 	m := &Merchant{MerchantStatus: rows[0]}
 	if m.Held = b.isParked(m.ID); m.Held {

@@ -19,8 +19,7 @@ import (
 var OrderList = &list.Spec{
 	Name: "orders",
 	Sources: []list.Source{{
-		Table: "orders", Alias: "o", Columns: orderColumns, Key: "id",
-		Money: list.Money{Minor: "o.amount", Currency: "o.currency"}, MerchantColumn: "o.merchant_id",
+		Table: "orders", Alias: "o", Columns: orderColumns, Key: "id", MerchantColumn: "o.merchant_id",
 	}},
 	Fields: []list.Field{
 		{Word: "no", Match: matchNumber}, // ours or the merchant's, whole

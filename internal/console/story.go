@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -182,21 +181,18 @@ type Story struct {
 	Left       LeftOut
 }
 
-// Story reads one order's story for a page. Errors: ErrNotFound.
+// Story reads one order's story for a page. Errors: order.ErrNotFound.
 func (b *Reader) Story(ctx context.Context, orderNo string) (*Story, error) {
 	return b.story(ctx, orderNo, b.addRaw)
 }
 
-// WholeStory reads one order's story for evidence. Errors: ErrNotFound.
+// WholeStory reads one order's story for evidence. Errors: order.ErrNotFound.
 func (b *Reader) WholeStory(ctx context.Context, orderNo string) (*Story, error) {
 	return b.story(ctx, orderNo, b.addSums)
 }
 
 func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Context, *Story) error) (*Story, error) {
 	o, err := order.ByNo(ctx, b.db.Read, orderNo)
-	if errors.Is(err, order.ErrNotFound) {
-		return nil, ErrNotFound
-	}
 	if err != nil {
 		return nil, err
 	}

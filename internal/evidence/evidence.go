@@ -1,5 +1,5 @@
-// Package evidence signs what an installation hands out for a dispute, and checks
-// such a file: offline, with nothing but the public key.
+// Package evidence signs what an installation exports for a dispute, and checks such a
+// file: offline, with nothing but the public key.
 package evidence
 
 import (
@@ -16,13 +16,13 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Format names the form of a file.
+// Format identifies the form of a file.
 const Format = "backstop-evidence/1"
 
 // algorithm is the only one there is.
 const algorithm = "Ed25519"
 
-// File is what is handed out. The signature covers the canonical form (RFC 8785)
+// File is an exported file. The signature covers the canonical form (RFC 8785)
 // of Evidence; SHA256 is the hash of the same bytes, in hex.
 type File struct {
 	Format    string          `json:"format"`
@@ -31,7 +31,7 @@ type File struct {
 	Signature Signature       `json:"signature"`
 }
 
-// Signature says who signed.
+// Signature is a signature and its key.
 type Signature struct {
 	Algorithm string `json:"algorithm"`
 	KeyID     string `json:"key_id"`
@@ -39,13 +39,8 @@ type Signature struct {
 	Value     string `json:"value"`      // base64 of 64 bytes
 }
 
-// Signer signs in the installation's name; it is seal.Keyring.
-type Signer interface {
-	Sign(message []byte) (seal.SigningKey, []byte)
-}
-
-// Sign makes a File of what content writes as JSON.
-func Sign(content any, by Signer) (*File, error) {
+// Sign makes a File of the JSON of content.
+func Sign(content any, by *seal.Keyring) (*File, error) {
 	raw, err := json.Marshal(content)
 	if err != nil {
 		return nil, fmt.Errorf("write the evidence: %w", err)
@@ -84,12 +79,11 @@ var (
 	ErrOtherKey  = errors.New("signed by another key than the one given")
 )
 
-// Check reads a file and verifies it. trusted is the public key to which it must
-// be signed; nil takes the file's own word for whose key it is, which proves that
-// the file is whole and not who made it. Errors: ErrFile, ErrChanged,
-// ErrSignature, ErrOtherKey.
+// Check reads a file and verifies it. trusted is the public key by which it must be
+// signed; with nil it is the file's own key, which proves that the file is unchanged but
+// not who made it. Errors: ErrFile, ErrChanged, ErrSignature, ErrOtherKey.
 func Check(text []byte, trusted ed25519.PublicKey) (*File, error) {
-	// Two readers must not see two files: a name that stands there twice is one.
+	// A name that is there twice could be read as two different files.
 	if err := supplier.CheckJSON(text); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}

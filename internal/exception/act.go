@@ -82,11 +82,11 @@ type ending struct {
 }
 
 func (e ending) end(ctx context.Context, tx db.Tx, d *db.DB, x *Item, ignore bool) (map[string]any, error) {
-	details, s := map[string]any{"kind": x.Kind}, Settlement{Outcome: e.Outcome, Reference: strings.TrimSpace(e.Reference), Ignore: ignore, Amount: x.TypedAmount()}
+	details, s := map[string]any{"kind": x.Kind}, Settlement{Outcome: e.Outcome, Reference: strings.TrimSpace(e.Reference), Ignore: ignore}
 	if CarriesMoney(x.Kind) {
 		details["outcome"], details["reference"] = s.Outcome, s.Reference
-		if s.Amount != "" {
-			details["amount"] = s.Amount + " " + x.Currency
+		if typed := x.TypedAmount(); typed != "" {
+			details["amount"] = typed + " " + x.Currency
 		}
 	}
 	return details, Settle(ctx, tx, d, x, s)

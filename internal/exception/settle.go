@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -42,10 +43,9 @@ var ErrOpen = errors.New("the exception is open already")
 // FieldError says what is wrong with a field of a settlement.
 type FieldError = act.FieldError
 
-// Settlement is how an operator ends an exception. Amount, Outcome and Reference are
-// of those about money alone.
+// Settlement is how an operator ends an exception. Outcome and Reference are of those
+// about money alone.
 type Settlement struct {
-	Amount    string // as it was typed
 	Outcome   Outcome
 	Reference string
 	Ignore    bool // it stays quiet when it is reported again; not of money
@@ -63,19 +63,13 @@ func (i *Item) TypedAmount() string {
 // check says what is wrong with a settlement of the exception.
 func (s Settlement) check(i *Item) error {
 	if !CarriesMoney(i.Kind) {
-		if s.Amount != "" || s.Outcome != "" || s.Reference != "" {
+		if s.Outcome != "" || s.Reference != "" {
 			return &FieldError{Field: "outcome", Problem: "this kind of exception is not about money: it has no outcome"}
 		}
 		return nil
 	}
-	known := false
-	for _, o := range Outcomes {
-		known = known || s.Outcome == o
-	}
 	switch {
-	case s.Amount != i.TypedAmount():
-		return &FieldError{Field: "amount", Problem: "type the amount exactly as it is shown"}
-	case !known:
+	case !slices.Contains(Outcomes, s.Outcome):
 		return &FieldError{Field: "outcome", Problem: "choose one of refunded_elsewhere, accepted_elsewhere and no_effect"}
 	case s.Reference == "" && s.Outcome.NeedsReference(),
 		utf8.RuneCountInString(s.Reference) > maxReference, !utf8.ValidString(s.Reference), strings.ContainsFunc(s.Reference, unicode.IsControl):
@@ -86,8 +80,8 @@ func (s Settlement) check(i *Item) error {
 	return nil
 }
 
-// Settle ends an open exception as it was read: of money that changed since, the
-// typed amount says nothing. The order does not change by it. What is resolved and
+// Settle ends an open exception as it was read: not one whose amount changed after it was
+// typed. The order does not change by it. What is resolved and
 // reported again is open again. Errors: *FieldError, ErrNotFound, ErrEnded.
 func Settle(ctx context.Context, tx db.Tx, d *db.DB, i *Item, s Settlement) error {
 	if err := s.check(i); err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// PageSize is how many rows a page has where nobody chose otherwise.
+// PageSize is how many rows a page has where no size is chosen.
 const PageSize = 50
 
-// scanRows bounds what one query looks at where no index leads to what matches. A
-// page may then hold fewer rows than fit and still have a next one.
+// scanRows bounds what one query searches where no index leads to what matches. A page
+// may then have fewer rows than fit and a next page all the same.
 const scanRows = 50_000
 
 // countRows bounds how far the rows of a list are counted.
@@ -109,7 +109,7 @@ func Read[T any](ctx context.Context, d *db.DB, q Query, s Slice, key func(*T) i
 		return page, err
 	}
 	if s.At.ID == 0 && (page.Older.ID == 0 || page.Reached > 0) && !p.gathered() {
-		page.Count, page.More = int64(len(page.Rows)), page.Reached > 0 // it is all there
+		page.Count, page.More = int64(len(page.Rows)), page.Reached > 0 // this page has all
 		return page, nil
 	}
 	if s.At.ID != 0 {
@@ -121,7 +121,7 @@ func Read[T any](ctx context.Context, d *db.DB, q Query, s Slice, key func(*T) i
 	return page, err
 }
 
-// readPage reads the plan's page and says which keys it looked at.
+// readPage reads the plan's page, and returns the bounds that it searched.
 func readPage[T any](ctx context.Context, p *plan, key func(*T) int64) (page Page[T], w bounds, err error) {
 	if len(p.parts) == 0 {
 		return page, w, nil
@@ -136,7 +136,10 @@ func readPage[T any](ctx context.Context, p *plan, key func(*T) int64) (page Pag
 		if x.Columns != "" {
 			q = q.ColumnExpr(x.Columns)
 		}
-		if err := p.ordered(x, x.joined(q), w, p.slice.At.Newer, p.slice.size()+1).Scan(ctx); err != nil {
+		if x.Joins != "" {
+			q = q.Join(x.Joins)
+		}
+		if err := p.ordered(x, q, w, p.slice.At.Newer, p.slice.size()+1).Scan(ctx); err != nil {
 			return page, w, fmt.Errorf("read %s: %w", x.Table, err)
 		}
 		rows = append(rows, more...)
@@ -152,13 +155,6 @@ func readPage[T any](ctx context.Context, p *plan, key func(*T) int64) (page Pag
 	return cut(p.slice, w, rows, key), w, nil
 }
 
-func (x *part) joined(q *bun.SelectQuery) *bun.SelectQuery {
-	if x.Joins == "" {
-		return q
-	}
-	return q.Join(x.Joins)
-}
-
 // ordered narrows a query of a part to the bounds, in the order of its keys.
 func (p *plan) ordered(x *part, q *bun.SelectQuery, w bounds, newer bool, limit int) *bun.SelectQuery {
 	if x.gathered {
@@ -166,8 +162,8 @@ func (p *plan) ordered(x *part, q *bun.SelectQuery, w bounds, newer bool, limit 
 	} else {
 		q = x.narrow(q)
 	}
-	// A key that says nothing of the time is bounded only where it has to be: an index
-	// of what is filtered by serves the order too.
+	// A key without a time is bounded only where it has to be: the index of the filter's
+	// columns serves the order too.
 	if x.Time == "" || w.low > 0 && w.high < math.MaxInt64 {
 		q = q.Where("? BETWEEN ? AND ?", x.key(), w.low, w.high)
 	} else if w.low > 0 {

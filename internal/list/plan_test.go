@@ -8,9 +8,9 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// TestIDsAndStreamsFollowTheKey has what reads a whole list, or adds it up, neither
-// sort nor go through the table: each query is a range of keys, or an index.
-func TestIDsAndStreamsFollowTheKey(t *testing.T) {
+// TestIDsFollowTheKey has what reads a whole list neither sort nor scan the table: each
+// query is a range of keys, or an index.
+func TestIDsFollowTheKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ids := fill(t, d, 300)
 		if _, err := d.NewRaw("ANALYZE exceptions").Exec(t.Context()); err != nil {
@@ -18,7 +18,7 @@ func TestIDsAndStreamsFollowTheKey(t *testing.T) {
 		}
 		s := Slice{From: db.IDTime(ids[0]), To: d.Now() + 1_000_000}
 		for name, terms := range map[string][]Term{
-			"all": nil, "scanned": {{"state", Is, "open"}}, "by an index": {{"no", Is, "O3"}}, "of a merchant": nil,
+			"all": nil, "scanned": {{"state", "open"}}, "by an index": {{"no", "O3"}}, "of a merchant": nil,
 		} {
 			q := Query{exceptions(40), All(), terms}
 			if name == "of a merchant" {
@@ -27,14 +27,8 @@ func TestIDsAndStreamsFollowTheKey(t *testing.T) {
 			seen, plain := new(dbtest.Statements), d.Read
 			d.Read = plain.WithQueryHook(seen)
 			_, err := q.IDs(t.Context(), d, s, ids[299], 1000)
-			if err == nil {
-				err = Each(t.Context(), d, q, s, 1000, key, func(row) error { return nil })
-			}
-			if err == nil {
-				_, _, err = q.Sums(t.Context(), d, s)
-			}
 			d.Read = plain
-			if err != nil || len(seen.Texts) < 3 {
+			if err != nil || len(seen.Texts) < 1 {
 				t.Fatalf("%s: %d queries, %v", name, len(seen.Texts), err)
 			}
 			for _, text := range seen.Texts {

@@ -10,27 +10,23 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Query is a list as somebody asks for it: whose rows, and which of them.
+// Query is a request for a list: whose rows, and which of them.
 type Query struct {
 	Spec  *Spec
 	Scope Scope
 	Terms []Term
 }
 
-// Term is one condition of a filter.
-type Term struct {
-	Word     string
-	Operator Operator // "" = Is
-	Value    string
-}
+// Term is one condition of a filter: a field and its value.
+type Term struct{ Word, Value string }
 
-// FieldError says what is wrong with a term.
+// FieldError is what is wrong with a term.
 type FieldError struct{ Word, Problem string }
 
 func (e *FieldError) Error() string { return e.Word + ": " + e.Problem }
 
-// Parse makes a query of the values that an address has; "" = not filtered by. What
-// is wrong is a FieldError of the first field that has it.
+// Parse makes a query of the values in an address; "" = not filtered by. Errors:
+// *FieldError, of the first field that is wrong.
 func Parse(s *Spec, scope Scope, value func(word string) string) (Query, error) {
 	q := Query{Spec: s, Scope: scope}
 	for _, f := range s.Fields {
@@ -40,11 +36,9 @@ func Parse(s *Spec, scope Scope, value func(word string) string) (Query, error) 
 }
 
 // With is the query narrowed by a field; with the value "" it is the same.
-func (q Query) With(word, value string) Query { return q.where(Term{word, Is, value}) }
-
-func (q Query) where(t Term) Query {
-	if t.Value != "" {
-		q.Terms = append(slices.Clone(q.Terms), t)
+func (q Query) With(word, value string) Query {
+	if value != "" {
+		q.Terms = append(slices.Clone(q.Terms), Term{word, value})
 	}
 	return q
 }
@@ -52,22 +46,19 @@ func (q Query) where(t Term) Query {
 // Get is the value that a field has to have, "" = any.
 func (q Query) Get(word string) string {
 	for _, t := range q.Terms {
-		if t.Word == word && (t.Operator == Is || t.Operator == "") {
+		if t.Word == word {
 			return t.Value
 		}
 	}
 	return ""
 }
 
-// Check finds what is wrong with the terms, as a FieldError.
+// Check validates the terms. Errors: *FieldError.
 func (q Query) Check() error {
 	for _, t := range q.Terms {
 		f := q.Spec.field(t.Word)
-		switch {
-		case f == nil:
+		if f == nil {
 			return &FieldError{t.Word, q.Spec.Name + " cannot be filtered by this"}
-		case t.Operator != "" && t.Operator != Is && (f.Column == "" || !slices.Contains(f.Operators, t.Operator)):
-			return &FieldError{t.Word, "cannot be compared by " + string(t.Operator)}
 		}
 		if f.Check != nil {
 			if problem := f.Check(t.Value); problem != "" {
@@ -78,24 +69,20 @@ func (q Query) Check() error {
 	return nil
 }
 
-// match is what a term asks of a source.
+// match is the rows of a source that match a term.
 func (t Term) match(ctx context.Context, in Lookup, f *Field) (Match, error) {
 	if f.Column == "" {
 		return f.Match(ctx, in, t.Value)
 	}
-	operator := t.Operator
-	if operator == "" {
-		operator = Is
-	}
-	return Match{Where: in.Source.Alias + "." + f.Column + " " + string(operator) + " ?", Args: []any{t.Value}, Indexed: f.Indexed}, nil
+	return Match{Where: in.Source.Alias + "." + f.Column + " = ?", Args: []any{t.Value}, Indexed: f.Indexed}, nil
 }
 
-// part is what is asked of one source.
+// part is a query's conditions on one source.
 type part struct {
 	*Source
 	where []condition
 	few   string // see Match.Few
-	// gathered says that keys are all that match, in ascending order.
+	// gathered: keys are all that match, in ascending order.
 	gathered bool
 	keys     []int64
 }
@@ -116,18 +103,17 @@ func (x *part) narrow(q *bun.SelectQuery) *bun.SelectQuery {
 // key is the key's column.
 func (x *part) key() bun.Safe { return bun.Safe(x.Alias + "." + x.Key) }
 
-// plan is a query and the slice that it is asked for, ready to be read.
+// plan is a query and its slice, ready to be read.
 type plan struct {
 	db    *db.DB
 	spec  *Spec
 	slice Slice
 	parts []*part // of the sources that can have rows
-	// scans says that no index leads to what matches.
+	// scans: no index leads to the rows that match.
 	scans bool
 }
 
-// plan asks every term what it means. The plan of a query that nothing can match has
-// no parts.
+// plan matches every term. The plan of a query that no row can match has no parts.
 func (q Query) plan(ctx context.Context, d *db.DB, s Slice) (*plan, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
@@ -177,8 +163,8 @@ func (q Query) scoped(from *Source, s Slice) (*part, error) {
 	}
 	x := &part{Source: from}
 	if !q.Scope.all {
-		// With the sign, no index of the merchant: it would lead to all of their rows,
-		// which would be read and sorted for one page.
+		// The sign keeps the planner from an index of the merchant: it would lead to all of
+		// their rows, which would be read and sorted for one page.
 		x.where = append(x.where, condition{"+(" + from.MerchantColumn + ") IN (?)", []any{bun.List(q.Scope.merchants)}})
 	}
 	if s.Only != nil {
@@ -187,12 +173,12 @@ func (q Query) scoped(from *Source, s Slice) (*part, error) {
 	return x, nil
 }
 
-// within adds what the slice's time means for sources whose keys do not say when
-// their rows were made, and gathers what matches among few.
+// within adds the slice's time for sources whose keys have none, and gathers what matches
+// among few.
 func (p *plan) within(ctx context.Context) error {
 	for _, x := range p.parts {
 		if x.Time != "" {
-			p.scans = false // there is no key of a time to stop at
+			p.scans = false // its keys cannot bound a search
 			if p.slice.From > 0 {
 				x.where = append(x.where, condition{x.Alias + "." + x.Time + " >= ?", []any{p.slice.From}})
 			}
@@ -211,12 +197,12 @@ func (p *plan) within(ctx context.Context) error {
 	return nil
 }
 
-// fewRows bounds what is found through a partial index. Where more rows meet its
-// condition, they are many among the newest, and a scan finds them soon.
+// fewRows bounds what is found by a partial index. Where more rows meet its condition,
+// there are many among the newest, and a scan finds them soon.
 const fewRows = 20_000
 
-// gather finds all keys that match among the rows of a partial index, unless those
-// are too many.
+// gather finds all keys that match among the rows of a partial index, unless there are
+// too many of them.
 func (p *plan) gather(ctx context.Context, x *part) error {
 	var n int
 	err := p.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 FROM ? WHERE ? LIMIT ?) AS w", bun.Ident(x.Table), bun.Safe(x.few), fewRows+1).Scan(ctx, &n)
@@ -227,17 +213,14 @@ func (p *plan) gather(ctx context.Context, x *part) error {
 		return nil
 	}
 	w := p.slice.window(x.Source)
-	err = x.narrow(p.amongFew(x)).ColumnExpr("?", x.key()).Where("? BETWEEN ? AND ?", x.key(), w.low, w.high).Scan(ctx, &x.keys)
+	// The rows of the partial index are a subquery, not selected by key, or the planner
+	// would walk the whole table in the order of its keys.
+	few := p.db.Read.NewSelect().TableExpr("(SELECT * FROM ? WHERE ? LIMIT ?) AS ?", bun.Ident(x.Table), bun.Safe(x.few), fewRows, bun.Ident(x.Alias))
+	err = x.narrow(few).ColumnExpr("?", x.key()).Where("? BETWEEN ? AND ?", x.key(), w.low, w.high).Scan(ctx, &x.keys)
 	if err != nil {
 		return fmt.Errorf("gather the rows of %s where %s: %w", x.Table, x.few, err)
 	}
 	slices.Sort(x.keys)
 	x.gathered = true
 	return nil
-}
-
-// amongFew selects from the rows of the partial index. They are not asked for by key,
-// or the planner would walk the whole table in its order.
-func (p *plan) amongFew(x *part) *bun.SelectQuery {
-	return p.db.Read.NewSelect().TableExpr("(SELECT * FROM ? WHERE ? LIMIT ?) AS ?", bun.Ident(x.Table), bun.Safe(x.few), fewRows, bun.Ident(x.Alias))
 }

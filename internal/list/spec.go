@@ -1,7 +1,6 @@
-// Package list reads lists: a page at a time, counted, summed up, as ids, or one row
-// after the other. What a list is, is declared once, as a Spec; everything that reads
-// it is made of that declaration, and every query is bounded by an index or by how
-// many rows it may look at.
+// Package list reads lists: a page at a time, counted, or as ids. A list is declared
+// once, as a Spec, from which every read of it is made; every query is bounded by an
+// index or by a number of rows.
 package list
 
 import (
@@ -25,79 +24,61 @@ type Spec struct {
 // Source is a table that rows of a list are in.
 type Source struct {
 	Table, Alias string
-	Columns      string // what a row is read from; "" = the columns of the row's model
-	Joins        string // of tables that Columns and Money name; conditions cannot use them
+	Columns      string // of a row; "" = the columns of the row's model
+	Joins        string // of tables that Columns names; conditions cannot use them
 	Key          string // column by which rows are ordered; newer rows have greater keys
-	// Time is the column that says when a row was made (Unix µs), where its key was
-	// not given out by db.NewID.
-	Time  string
-	Money Money // of one row; zero = a row is about no money
+	// Time is the column with the moment at which a row was made (Unix µs), where its
+	// key is not from db.NewID.
+	Time string
 	// MerchantColumn is an expression for the id of the merchant that a row is about;
 	// NoMerchant where it is about none. A source without one cannot be read.
 	MerchantColumn string
 }
 
 // NoMerchant is the merchant column of rows that are about no merchant. They are seen
-// by those who may see all.
+// with the Scope of all merchants.
 const NoMerchant = "0"
-
-// Money is the amount of a row: expressions for its minor units and its currency.
-type Money struct{ Minor, Currency string }
 
 // Field is something by which a list is filtered.
 type Field struct {
 	Word   string // its name in the address
-	Column string // of every source, compared with the value; "" = Match says what is compared
-	// Operators are those that the field has beside Is.
-	Operators []Operator
-	// Indexed says of Column that an index leads to the rows that match.
+	Column string // of every source, equal to the value; "" = see Match
+	// Indexed: an index on Column leads to the rows that match.
 	Indexed bool
 	// Values are suggestions that are always the same, Suggest reads the others. A
 	// value that is not suggested is allowed; it may match nothing.
 	Values  []string
 	Suggest func(context.Context, bun.IDB) ([]Choice, error)
-	// Check says what is wrong with a value; "" = nothing. nil allows any.
+	// Check returns what is wrong with a value; "" = nothing. nil allows any.
 	Check func(value string) string
-	// Match says which rows match, where that is more than one comparison.
+	// Match returns which rows match, where that is more than one comparison.
 	Match func(ctx context.Context, in Lookup, value string) (Match, error)
-	// Hidden says that no form asks for the field: links set it.
+	// Hidden: links set the field, no form has it.
 	Hidden bool
 }
-
-// Operator compares a column with a value.
-type Operator string
-
-// The operators.
-const (
-	Is      Operator = "="
-	Not     Operator = "<>"
-	AtLeast Operator = ">="
-	Below   Operator = "<"
-)
 
 // Choice is one suggestion for the value of a field.
 type Choice struct {
 	Value string `bun:"value"`
-	Name  string `bun:"name"` // for people; "" = the value says it all
+	Name  string `bun:"name"` // shown beside the value; "" = none
 }
 
-// Lookup is what a field's Match may ask.
+// Lookup is what a field's Match gets.
 type Lookup struct {
 	DB     *db.DB
 	Source *Source
 	Query  Query
 }
 
-// Match says which rows of one source a term asks for.
+// Match is the rows of one source that match a term.
 type Match struct {
 	Where string // "" = all of them
 	Args  []any
 	None  bool // no row of the source matches
-	// Indexed says that an index leads to the rows. Else the newest rows are looked
-	// at, as many as a query may.
+	// Indexed: an index leads to the rows. Else the newest rows are searched, as many
+	// as a query may.
 	Indexed bool
-	// Ageless says that rows are wanted however old they are: the slice's time does
-	// not count.
+	// Ageless: rows of any age match, whatever the slice's time.
 	Ageless bool
 	// Few is a condition that holds for every row that matches and is served by a
 	// partial index. Where no more than 20,000 rows meet it, what matches is found
@@ -105,7 +86,7 @@ type Match struct {
 	Few string
 }
 
-// Scope says of which merchants rows may be seen. The zero Scope sees nothing.
+// Scope is the merchants whose rows may be seen. The zero Scope sees nothing.
 type Scope struct {
 	all       bool
 	merchants []int64

@@ -53,23 +53,21 @@ func (s *handlers) attemptLog(c *fiber.Ctx) error {
 	if f.Err != nil {
 		return f.Err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	if _, err := s.told(ctx, want.Get("merchant")); err != nil {
+	if _, err := s.recipientID(c.UserContext(), want.Get("merchant")); err != nil {
 		return err
 	}
-	rows, err := s.Console.Attempts(ctx, want, slice)
+	found, err := s.Console.Attempts(c.UserContext(), want, slice)
 	if err != nil {
 		return err
 	}
-	out := page[attemptView]{Items: make([]attemptView, len(rows.Rows)), Next: logCursor(want, slice, rows.Older.ID)}
-	for i, a := range rows.Rows {
-		out.Items[i] = attemptView{
+	out := pageOf(found.Rows, 0, func(a console.Attempt) attemptView {
+		return attemptView{
 			ID: strconv.FormatInt(a.ID, 10), Notification: a.PublicID, Type: a.EventType, OrderNo: a.OrderNo,
 			Merchant: a.Merchant, Attempt: a.Number, URL: withoutQuery(a.URL), Class: string(a.Class), Status: a.HTTPStatus,
 			StartedAt: notify.Stamp(a.StartedAt), TookMS: float64(a.TookUS) / 1000, Node: a.Node, Error: a.Error,
 		}
-	}
+	})
+	out.Next = logCursor(want, slice, found.Older.ID)
 	return c.JSON(out)
 }
 
@@ -91,7 +89,7 @@ func withoutQuery(address string) string {
 	return u.String()
 }
 
-// spanOf reads from and to; to is the present where it is not given.
+// spanOf reads from and to; without to, the span ends now.
 func spanOf(f *web.Filter, now int64) (from, to int64) {
 	to = moment(f, "to", now)
 	from = moment(f, "from", to-logSpan.Microseconds())
@@ -113,10 +111,10 @@ func moment(f *web.Filter, name string, otherwise int64) int64 {
 	return t.UnixMicro()
 }
 
-// A cursor of the log holds the last id and the span, which must not move on
-// while somebody pages, and a sum over all of it and the filter: one that was cut
-// short, or is used with another filter, is told from a good one. It opens nothing
-// that the caller may not see anyway.
+// A cursor of the log holds the last id and the span, which must not move on between
+// the pages of one walk, and a checksum over both and the filter: a cursor that was cut
+// short or is used with another filter is refused. It gives access to nothing that the
+// caller may not see anyway.
 
 // logCursor is where the next page begins, or "".
 func logCursor(q list.Query, s list.Slice, before int64) string {
@@ -144,7 +142,7 @@ func logSum(q list.Query, s list.Slice) uint64 {
 	return h.Sum64()
 }
 
-// resume goes on where the cursor says.
+// resume sets the slice to the page that the cursor names.
 func resume(f *web.Filter, q list.Query, s *list.Slice) {
 	text := f.Text("cursor")
 	if text == "" {

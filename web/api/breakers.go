@@ -5,16 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 
 	"backstop/internal/act"
 	"backstop/internal/breaker"
+	"backstop/internal/notify"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
 )
 
-// changeView is one change of a breaker, kept for people.
+// changeView is one change of a breaker.
 type changeView struct {
 	At       string `json:"at"`
 	From     string `json:"from"`
@@ -25,7 +25,7 @@ type changeView struct {
 	Reason   string `json:"reason"`
 }
 
-// breakerView is one merchant's breaker. A merchant without one is well.
+// breakerView is one merchant's breaker; that of a merchant without one is closed.
 type breakerView struct {
 	Merchant  string  `json:"merchant"`
 	State     string  `json:"state"`
@@ -33,42 +33,41 @@ type breakerView struct {
 	ByHand    bool    `json:"by_hand"`
 	Failures  int64   `json:"failures"` // in a row
 	ChangedAt *string `json:"changed_at"`
-	OpenUntil *string `json:"open_until"` // then one notification is tried; null where a person has to close it
-	// History is the newest changes, given where one merchant is asked for.
+	OpenUntil *string `json:"open_until"` // then one notification is tried; null where an operator has to close it
+	// History is the newest changes, in the answer about one merchant.
 	History []changeView `json:"history,omitempty"`
 }
 
 // historyShown is how many changes of one breaker are given.
 const historyShown = 20
 
-func (s *handlers) viewBreaker(code string, r breaker.Row) breakerView {
+func viewBreaker(code string, r breaker.Row) breakerView {
 	return breakerView{
 		Merchant: code, State: string(r.State), Cause: r.Cause, ByHand: r.ByHand, Failures: r.Failures,
 		ChangedAt: stampOr(r.ChangedAt), OpenUntil: stampOr(r.OpenUntil),
 	}
 }
 
-// breakers lists the breakers of merchants that ever failed, or one merchant's
-// with what happened to it.
+// breakers lists the breakers of merchants that ever failed, or one merchant's with its
+// history.
 func (s *handlers) breakers(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	code, after, limit := f.Text("merchant"), f.Cursor(), f.Limit()
 	if f.Err != nil {
 		return f.Err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
 	if code != "" {
-		return s.oneBreaker(ctx, c, code)
+		return s.oneBreaker(c, code)
 	}
+	ctx := c.UserContext()
 	rows, err := breaker.List(ctx, s.DB, after, limit+1)
 	if err != nil {
 		return err
 	}
-	out := page[breakerView]{Items: []breakerView{}}
+	next := int64(0)
 	if len(rows) > limit {
 		rows = rows[:limit]
-		out.Next = cursorText(rows[limit-1].MerchantID)
+		next = rows[limit-1].MerchantID
 	}
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
@@ -78,14 +77,12 @@ func (s *handlers) breakers(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		out.Items = append(out.Items, s.viewBreaker(codes[r.MerchantID], r))
-	}
-	return c.JSON(out)
+	return c.JSON(pageOf(rows, next, func(r breaker.Row) breakerView { return viewBreaker(codes[r.MerchantID], r) }))
 }
 
-func (s *handlers) oneBreaker(ctx context.Context, c *fiber.Ctx, code string) error {
-	id, err := s.told(ctx, code)
+func (s *handlers) oneBreaker(c *fiber.Ctx, code string) error {
+	ctx := c.UserContext()
+	id, err := s.recipientID(ctx, code)
 	if err != nil {
 		return err
 	}
@@ -99,13 +96,13 @@ func (s *handlers) oneBreaker(ctx context.Context, c *fiber.Ctx, code string) er
 	}
 	for _, x := range changes {
 		v.History = append(v.History, changeView{
-			At: *stampOr(x.At), From: string(x.From), To: string(x.To), Cause: x.Cause, Failures: x.Failures, Actor: x.Actor, Reason: x.Reason,
+			At: notify.Stamp(x.At), From: string(x.From), To: string(x.To), Cause: x.Cause, Failures: x.Failures, Actor: x.Actor, Reason: x.Reason,
 		})
 	}
 	return c.JSON(page[breakerView]{Items: []breakerView{v}})
 }
 
-// breakerNow reads a merchant's breaker from its row; one without a row is well.
+// breakerNow reads a merchant's breaker from its row; without a row it is closed.
 func (s *handlers) breakerNow(ctx context.Context, id int64, code string) (breakerView, error) {
 	r, err := breaker.Read(ctx, s.DB.Read, id)
 	if err != nil {
@@ -114,11 +111,11 @@ func (s *handlers) breakerNow(ctx context.Context, id int64, code string) (break
 	if r == nil {
 		r = &breaker.Row{State: breaker.Closed}
 	}
-	return s.viewBreaker(code, *r), nil
+	return viewBreaker(code, *r), nil
 }
 
-// moveBreaker opens, closes or probes a merchant's breaker, on the record. One that
-// is in that state already stays so: asking twice is no error.
+// moveBreaker opens, closes or probes a merchant's breaker. A repeated request is no
+// error: a breaker that is in that state already stays as it is.
 func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		code, err := web.MerchantCode(c)
@@ -129,8 +126,7 @@ func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := web.Work()
-		defer cancel()
+		ctx := c.UserContext()
 		_, err = s.Acts.Run(ctx, act.Call{Kind: breaker.MoveAct(move), By: s.Actor(c), Ref: act.Ref{ID: code}, Reason: reason})
 		if err != nil && !errors.Is(err, breaker.ErrAlready) {
 			return err
@@ -143,15 +139,14 @@ func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		return c.Status(http.StatusOK).JSON(v)
+		return c.JSON(v)
 	}
 }
 
-// noReason stands for a reason that a program did not give.
+// noReason is recorded where a program gives no reason.
 const noReason = "through the API, without a reason"
 
-// reasonOf reads {"reason": "…"} from the body. A call without a body is a
-// program's: what it has to say stands in its own log.
+// reasonOf reads {"reason": "…"} from the body, which a program may leave out.
 func reasonOf(c *fiber.Ctx) (string, error) {
 	if len(bytes.TrimSpace(c.Body())) == 0 {
 		return noReason, nil

@@ -15,7 +15,7 @@ import (
 func TestTheAPISaysParkedOfWhatIsParked(t *testing.T) {
 	h := open(t)
 	h.InTrouble(t)
-	h.Tell(t, "O1", 1)
+	h.Notify(t, "O1", 1)
 	says := func(want string) {
 		t.Helper()
 		if got := h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/orders/O1", "").Object(t)["notify_status"]; got != want {

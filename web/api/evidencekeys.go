@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// evidenceKeys tells everybody by which keys our evidence is known.
+// evidenceKeys lists the public keys with which evidence is signed.
 func (s *handlers) evidenceKeys(c *fiber.Ctx) error {
 	type key struct {
 		ID        string `json:"key_id"`

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,9 +27,8 @@ const (
 	maxQuantity   = 1_000_000
 )
 
-// readCreate reads the form of a new order: which fields there are, of which type
-// and length. Whether there is such a supplier or currency is the payment's to
-// say.
+// readCreate reads the form of a new order: which fields there are, of which type and
+// length. Whether there is such a supplier or currency, the payment checks.
 func readCreate(body []byte, maxExpiry time.Duration) (payment.CreateRequest, error) {
 	f, err := readForm(body, "out_trade_no", "amount", "currency", "supplier", "subject", "notify_url", "expires_in", "items")
 	if err != nil {
@@ -52,10 +50,9 @@ func readCreate(body []byte, maxExpiry time.Duration) (payment.CreateRequest, er
 	return r, f.err
 }
 
-// badOutTradeNo says what is wrong with a merchant's number, or "".
+// badOutTradeNo is what is wrong with a merchant's number, or "".
 func badOutTradeNo(no string) string {
-	visible := func(r rune) bool { return r > ' ' && r < 0x7f }
-	if no == "" || len(no) > maxOutTradeNo || strings.ContainsFunc(no, func(r rune) bool { return !visible(r) }) {
+	if no == "" || len(no) > maxOutTradeNo || strings.ContainsFunc(no, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return fmt.Sprintf("use 1 to %d visible ASCII characters", maxOutTradeNo)
 	}
 	return ""
@@ -74,12 +71,9 @@ func readForm(body []byte, known ...string) (*form, error) {
 	if err := supplier.CheckJSON(body); err != nil {
 		return nil, &web.Error{Status: 400, Code: "bad_json", Message: err.Error()}
 	}
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
-		return nil, &web.Error{Status: 400, Code: "bad_json", Message: "the JSON is not an object"}
-	}
 	f := &form{}
-	if err := json.Unmarshal(body, &f.fields); err != nil {
-		return nil, &web.Error{Status: 400, Code: "bad_json", Message: "the JSON cannot be read"}
+	if json.Unmarshal(body, &f.fields) != nil || f.fields == nil { // nil of null
+		return nil, &web.Error{Status: 400, Code: "bad_json", Message: "the JSON is not an object"}
 	}
 	f.onlyKnown(known)
 	return f, f.err
@@ -131,9 +125,9 @@ func (f *form) text(name string, required bool, limit int) string {
 	return text
 }
 
-// number reads a whole number. JSON's own 1e3 and 5.0 are refused: who writes an
-// amount so has computed it as a fraction.
-func (f *form) number(name string, required bool, least, most int64) int64 {
+// number reads a whole number. JSON's 1e3 and 5.0 are refused: an amount that is written
+// so was computed as a fraction.
+func (f *form) number(name string, required bool, minimum, maximum int64) int64 {
 	raw, ok := f.raw(name, required)
 	if !ok {
 		return 0
@@ -141,12 +135,10 @@ func (f *form) number(name string, required bool, least, most int64) int64 {
 	var n int64
 	err := json.Unmarshal(raw, &n)
 	switch {
-	case err != nil && strings.Trim(string(raw), "-0123456789") == "": // more than 64 bits
-		f.blame(name, fmt.Sprintf("use a number from %d to %d", least, most))
-	case err != nil:
+	case err != nil && strings.Trim(string(raw), "-0123456789") != "":
 		f.blame(name, "use a whole number, without quotes")
-	case n < least || n > most:
-		f.blame(name, fmt.Sprintf("use a number from %d to %d", least, most))
+	case err != nil, n < minimum, n > maximum: // an error: more than 64 bits
+		f.blame(name, fmt.Sprintf("use a number from %d to %d", minimum, maximum))
 	}
 	return n
 }

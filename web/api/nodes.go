@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"backstop/internal/alert"
@@ -19,8 +18,7 @@ type nodeView struct {
 	SeenAt    string `json:"seen_at"`
 }
 
-// clockView is how far this node's clock is ahead of others, in ms; null where it
-// cannot be known now.
+// clockView is how far this node's clock is ahead of others, in ms; null = not known now.
 type clockView struct {
 	Database *float64 `json:"database_ms"`
 	Redis    *float64 `json:"redis_ms"`
@@ -38,14 +36,13 @@ type healthView struct {
 	FiringAlerts int64             `json:"firing_alerts"`
 }
 
-// skewTime bounds the question for Redis's clock.
+// skewTime bounds the request for Redis's time.
 const skewTime = 500 * time.Millisecond
 
-// health answers whether this node and what it stands on are well. Its status is
-// 200 as long as it can tell; a database that is away cannot list its nodes.
+// health reports whether this node and what it depends on are healthy. Its status is 200
+// as long as it can report; a database that is unavailable cannot list the nodes.
 func (s *handlers) health(c *fiber.Ctx) error {
-	ctx, cancel := web.Work()
-	defer cancel()
+	ctx := c.UserContext()
 	v := healthView{
 		Status: "ok", Version: s.Version, Node: s.DB.NodeName(), Database: s.DB.Engine(), QueueEngine: s.QueueEngine,
 		Checks: s.Ready.Ask(), ClockSkew: s.clockSkew(ctx), Nodes: []nodeView{},
@@ -70,19 +67,11 @@ func (s *handlers) health(c *fiber.Ctx) error {
 }
 
 func (s *handlers) clockSkew(ctx context.Context) clockView {
-	v := clockView{Database: inMS(s.DB.Skew())}
-	if s.RedisSkew == nil {
-		return v
-	}
+	v := clockView{Database: milliseconds(s.DB.Skew())}
 	ctx, cancel := context.WithTimeout(ctx, skewTime)
 	defer cancel()
 	if skew, err := s.RedisSkew(ctx); err == nil {
-		v.Redis = inMS(skew)
+		v.Redis = milliseconds(skew)
 	}
 	return v
-}
-
-func inMS(d time.Duration) *float64 {
-	ms := math.Round(float64(d)/float64(time.Microsecond)) / 1000
-	return &ms
 }

@@ -20,21 +20,14 @@ func (s *handlers) createOrder(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	o, created, err := s.Payments.Create(ctx, web.MerchantOf(c), r)
+	o, created, err := s.Payments.Create(c.UserContext(), web.MerchantOf(c), r)
 	if err != nil {
 		return err
 	}
-	status := http.StatusOK
 	if created {
-		status = http.StatusCreated
+		c.Status(http.StatusCreated)
 	}
-	view, err := s.viewOrder(ctx, o, web.MerchantOf(c))
-	if err != nil {
-		return err
-	}
-	return c.Status(status).JSON(view)
+	return s.sendOrder(c, o)
 }
 
 func (s *handlers) getOrder(c *fiber.Ctx) error {
@@ -42,13 +35,11 @@ func (s *handlers) getOrder(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	o, err := order.ByNo(ctx, s.DB.Read, no)
+	o, err := order.ByNo(c.UserContext(), s.DB.Read, no)
 	if err != nil {
 		return err
 	}
-	return s.sendOrder(ctx, c, o)
+	return s.sendOrder(c, o)
 }
 
 func (s *handlers) findOrder(c *fiber.Ctx) error {
@@ -56,30 +47,26 @@ func (s *handlers) findOrder(c *fiber.Ctx) error {
 	if problem := badOutTradeNo(no); problem != "" {
 		return web.InvalidField("out_trade_no", problem)
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	o, err := order.ByOutTradeNo(ctx, s.DB.Read, web.MerchantOf(c).ID, no)
+	o, err := order.ByOutTradeNo(c.UserContext(), s.DB.Read, web.MerchantOf(c).ID, no)
 	if err != nil {
 		return err
 	}
-	return s.sendOrder(ctx, c, o)
+	return s.sendOrder(c, o)
 }
 
-// paidOrder is the answer to a request to pay: the order, and what the buyer
-// needs where its supplier's kind can start a payment (none can yet).
+// paidOrder is the answer to a pay request: the order, and what the buyer needs where
+// the supplier's kind can start a payment (none can yet).
 type paidOrder struct {
 	orderView
 	Payment *struct{} `json:"payment"`
 }
 
 func (s *handlers) payOrder(c *fiber.Ctx) error {
-	ctx, cancel := web.Work()
-	defer cancel()
-	o, err := s.ask(ctx, c, s.Payments.Pay, "order_not_payable")
+	o, err := moveOrder(c, s.Payments.Pay, "order_not_payable")
 	if err != nil {
 		return err
 	}
-	view, err := s.viewOrder(ctx, o, web.MerchantOf(c))
+	view, err := s.viewOrder(c, o)
 	if err != nil {
 		return err
 	}
@@ -87,45 +74,38 @@ func (s *handlers) payOrder(c *fiber.Ctx) error {
 }
 
 func (s *handlers) cancelOrder(c *fiber.Ctx) error {
-	ctx, cancel := web.Work()
-	defer cancel()
-	o, err := s.ask(ctx, c, s.Payments.Cancel, "order_not_cancellable")
+	o, err := moveOrder(c, s.Payments.Cancel, "order_not_cancellable")
 	if err != nil {
 		return err
 	}
-	return s.sendOrder(ctx, c, o)
+	return s.sendOrder(c, o)
 }
 
-// ask has one of a merchant's orders moved; stateCode names the conflict where
-// its status does not allow that.
-func (s *handlers) ask(ctx context.Context, c *fiber.Ctx, move func(context.Context, *merchant.Merchant, string) (*order.Order, error), stateCode string) (*order.Order, error) {
+// moveOrder moves one of the merchant's orders; stateCode is the conflict where the
+// order's status does not allow it.
+func moveOrder(c *fiber.Ctx, move func(context.Context, *merchant.Merchant, string) (*order.Order, error), stateCode string) (*order.Order, error) {
 	no, err := web.OrderNo(c)
 	if err != nil {
 		return nil, err
 	}
-	o, err := move(ctx, web.MerchantOf(c), no)
+	o, err := move(c.UserContext(), web.MerchantOf(c), no)
 	if errors.Is(err, payment.ErrState) {
 		return nil, &web.Error{Status: http.StatusConflict, Code: stateCode, Message: payment.ErrState.Error()}
 	}
 	return o, err
 }
 
-// sendOrder answers with an order of the asking merchant; another's does not
-// exist.
-func (s *handlers) sendOrder(ctx context.Context, c *fiber.Ctx, o *order.Order) error {
-	m := web.MerchantOf(c)
-	if o.MerchantID != m.ID {
-		return order.ErrNotFound
-	}
-	view, err := s.viewOrder(ctx, o, m)
+// sendOrder answers with an order.
+func (s *handlers) sendOrder(c *fiber.Ctx, o *order.Order) error {
+	view, err := s.viewOrder(c, o)
 	if err != nil {
 		return err
 	}
 	return c.JSON(view)
 }
 
-// orderView is the order as merchants see it (contract, merchant API). A moment
-// that has not come is null, a text that is not known yet is empty.
+// orderView is the order as merchants see it (contract, merchant API). A moment that
+// has not come is null, a text that is not known yet is empty.
 type orderView struct {
 	OrderNo         string  `json:"order_no"`
 	OutTradeNo      string  `json:"out_trade_no"`
@@ -145,21 +125,26 @@ type orderView struct {
 	Version         int64   `json:"version"`
 }
 
-func (s *handlers) viewOrder(ctx context.Context, o *order.Order, m *merchant.Merchant) (orderView, error) {
+// viewOrder views an order of the calling merchant; another merchant's does not exist.
+func (s *handlers) viewOrder(c *fiber.Ctx, o *order.Order) (orderView, error) {
+	ctx, m := c.UserContext(), web.MerchantOf(c)
+	if o.MerchantID != m.ID {
+		return orderView{}, order.ErrNotFound
+	}
 	code, err := s.supplierCode(ctx, o.SupplierID)
 	if err != nil {
 		return orderView{}, err
 	}
-	var told []notify.Delivery
-	if !o.Status.Open() { // what is open was never told of
-		if told, err = notify.OfSubject(ctx, s.DB.Read, o.ID); err != nil {
+	var deliveries []notify.Delivery
+	if !o.Status.Open() { // an open order has none
+		if deliveries, err = notify.OfSubject(ctx, s.DB.Read, o.ID); err != nil {
 			return orderView{}, err
 		}
 	}
 	parked := notify.IsParked(s.Breakers, s.Settings.Merchants(), o.MerchantID)
 	return orderView{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: m.Code, Supplier: code,
-		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(told, parked),
+		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(deliveries, parked),
 		SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount,
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
 		PaidAt: stamp(o.PaidAt), ClosedAt: stamp(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,
@@ -174,8 +159,8 @@ func stamp(us *int64) *string {
 	return &text
 }
 
-// supplierCode is almost always in memory; a supplier whose keys cannot be opened
-// is not, and its orders are shown all the same.
+// supplierCode is almost always in memory; a supplier whose keys cannot be opened is
+// not, and its orders are shown all the same.
 func (s *handlers) supplierCode(ctx context.Context, id int64) (string, error) {
 	if e, ok := s.Settings.Current().Suppliers.ByID(id); ok {
 		return e.Code, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// pingView is what a ping came to.
+// pingView is the result of a ping.
 type pingView struct {
 	ID             string `json:"id"`
 	Endpoint       string `json:"endpoint"`
@@ -26,11 +26,12 @@ type pingView struct {
 	StartedAt      string `json:"started_at"`
 }
 
-// maxEndpointName fits every name that apply takes: a plain address is its own.
+// maxEndpointName fits every name that apply takes: an endpoint without a name is named
+// by its URL.
 const maxEndpointName = 2048
 
-// ping pings an endpoint of a merchant, or of a subscription, and answers with what it
-// said. A repeat of the request is another ping: it changes nothing.
+// ping pings an endpoint of a merchant or of a subscription and answers with the result.
+// A repeated request is another ping: a ping changes nothing.
 func (s *handlers) ping(owner string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		var endpoint string
@@ -43,20 +44,20 @@ func (s *handlers) ping(owner string) fiber.Handler {
 				return f.err
 			}
 		}
-		ctx, cancel := web.Work()
-		defer cancel()
-		out, err := s.Acts.Run(ctx, act.Call{Kind: notify.PingAct(owner), By: s.Actor(c), Ref: act.Ref{ID: c.Params("code"), Part: endpoint}, Reason: noReason})
+		out, err := s.Acts.Run(c.UserContext(), act.Call{
+			Kind: notify.PingAct(owner), By: s.Actor(c), Ref: act.Ref{ID: c.Params("code"), Part: endpoint}, Reason: noReason,
+		})
 		if errors.Is(err, act.ErrNotFound) {
 			return &web.Error{Status: fiber.StatusNotFound, Code: "not_found", Message: "there is no such " + owner}
 		}
 		if err != nil {
 			return err
 		}
-		answered, err := out.After(ctx)
+		result, err := out.After(c.UserContext())
 		if err != nil {
 			return err
 		}
-		answer := answered.(notify.Answer)
+		answer := result.(notify.Answer)
 		a := answer.Attempt
 		return c.JSON(pingView{
 			ID: answer.Notification, Endpoint: notify.Shown(answer.Endpoint.Name), Channel: answer.Endpoint.Channel, URL: a.URL,

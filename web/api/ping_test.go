@@ -36,7 +36,7 @@ func TestAPingAnswersWhatTheAddressSaid(t *testing.T) {
 		t.Errorf("ping of a dead address: %v", got)
 	}
 	if got := h.Api(t, webtest.MonitorToken, "POST", "/api/v1/admin/subscriptions/crm/ping", "{}").Object(t); got["url"] != "https://crm.test" {
-		t.Errorf("ping of a system of the house: %v", got)
+		t.Errorf("ping of a subscriber: %v", got)
 	}
 	var kept []string
 	err := h.DB.NewRaw("SELECT d.status FROM deliveries AS d JOIN events AS e ON e.id = d.event_id JOIN notify_attempts AS a ON a.delivery_id = d.id"+

@@ -13,8 +13,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// ratesView is what came of attempts within a span. Rates are 0 to 1 and null
-// where there was nothing to divide by; times are null where nothing was timed.
+// ratesView is the results of the attempts within a span. Rates are 0 to 1, null where
+// there was nothing to divide by; times are null where nothing was timed.
 type ratesView struct {
 	Attempts    int64    `json:"attempts"`
 	OK          int64    `json:"ok"`
@@ -22,12 +22,12 @@ type ratesView struct {
 	Failed      int64    `json:"failed"`
 	SuccessRate *float64 `json:"success_rate"` // confirmed, of all attempts
 	RetryRate   *float64 `json:"retry_rate"`   // to be tried again, of all attempts
-	ErrorRate   *float64 `json:"error_rate"`   // given up, of the notifications that are over
+	ErrorRate   *float64 `json:"error_rate"`   // given up, of the notifications that ended
 	MeanMS      *float64 `json:"mean_ms"`
 	P50MS       *float64 `json:"p50_ms"`
 	P95MS       *float64 `json:"p95_ms"`
 	P99MS       *float64 `json:"p99_ms"`
-	// Over says of a percentile that it is longer than what stands there.
+	// Over: the percentile is longer than its value here.
 	P50Over bool `json:"p50_over"`
 	P95Over bool `json:"p95_over"`
 	P99Over bool `json:"p99_over"`
@@ -42,7 +42,7 @@ func ratesOf(p report.Point) ratesView {
 	v.P95MS, v.P95Over = quantileMS(p, .95)
 	v.P99MS, v.P99Over = quantileMS(p, .99)
 	if n := p.Attempts(); n > 0 {
-		v.MeanMS = rounded(float64(p.TookUS) / float64(n) / 1000)
+		v.MeanMS = milliseconds(time.Duration(p.TookUS) * time.Microsecond / time.Duration(n))
 	}
 	return v
 }
@@ -60,16 +60,16 @@ func quantileMS(p report.Point, q float64) (ms *float64, over bool) {
 	if !ok {
 		return nil, false
 	}
-	return rounded(float64(l.D) / float64(time.Millisecond)), l.Over
+	return milliseconds(l.D), l.Over
 }
 
-// rounded keeps the microsecond, which is as much as is measured.
-func rounded(ms float64) *float64 {
-	ms = math.Round(ms*1000) / 1000
+// milliseconds are rounded to the microsecond, the precision of what is measured.
+func milliseconds(d time.Duration) *float64 {
+	ms := math.Round(float64(d)/float64(time.Microsecond)) / 1000
 	return &ms
 }
 
-// windowView is one of the windows of realtime.
+// windowView is one window of realtime.
 type windowView struct {
 	Minutes int    `json:"minutes"`
 	From    string `json:"from"`
@@ -77,8 +77,8 @@ type windowView struct {
 	ordersView
 }
 
-// ordersView is the orders whose notifications were raised within a span, and how
-// many of them have been delivered by now. The rate is null where there was none.
+// ordersView is the orders whose notifications were raised within a span, and how many
+// of them are delivered by now. The rate is null where there was none.
 type ordersView struct {
 	Raised     int64            `json:"orders_raised"`
 	Notified   int64            `json:"orders_notified"`
@@ -104,7 +104,7 @@ func ordersOf(all []report.Notified) ordersView {
 	return v
 }
 
-// untriedView is what no attempt was made for yet.
+// untriedView is the orders for which no attempt was made yet.
 type untriedView struct {
 	Orders        int64   `json:"orders"`
 	Capped        bool    `json:"capped"`
@@ -128,7 +128,7 @@ func moneyOf(s report.Standing) []moneyView {
 
 type queueView struct {
 	Queue string `json:"queue"`
-	// Rows is null where the database keeps none of the queue's.
+	// Rows is null for a queue without rows in the database.
 	Rows           *int64  `json:"rows"`
 	RowsCapped     bool    `json:"rows_capped"`
 	OverdueSeconds float64 `json:"overdue_seconds"`
@@ -152,11 +152,9 @@ type realtimeView struct {
 	AtRisk             map[string][]moneyView `json:"at_risk"`
 }
 
-// realtime answers what happens now.
+// realtime reports what happens now.
 func (s *handlers) realtime(c *fiber.Ctx) error {
-	ctx, cancel := web.Work()
-	defer cancel()
-	now, err := s.Console.Realtime(ctx, s.Queues)
+	now, err := s.Console.Realtime(c.UserContext(), s.Queues)
 	if err != nil {
 		return err
 	}
@@ -203,7 +201,7 @@ type merchantView struct {
 	Name     string `json:"name"`
 	Disabled bool   `json:"disabled"`
 	Breaker  string `json:"breaker"`
-	Slow     bool   `json:"slow"` // some node tells it in its slow pool now
+	Slow     bool   `json:"slow"` // a node notifies it in its slow pool now
 	ratesView
 	LastSuccessAt *string     `json:"last_success_at"`
 	LastFailureAt *string     `json:"last_failure_at"`
@@ -212,7 +210,7 @@ type merchantView struct {
 	AtRisk        []moneyView `json:"at_risk"`
 }
 
-// breakerState is as this node knows it; a merchant without a breaker is well.
+// breakerState is the state in this node's copy; without a breaker it is closed.
 func (s *handlers) breakerState(merchant int64) breaker.State {
 	if r := s.Breakers.Of(merchant); r != nil {
 		return r.State
@@ -220,7 +218,7 @@ func (s *handlers) breakerState(merchant int64) breaker.State {
 	return breaker.Closed
 }
 
-// stampOr is a moment, or null where there was none.
+// stampOr is a moment; null for 0.
 func stampOr(us int64) *string {
 	if us == 0 {
 		return nil
@@ -229,29 +227,25 @@ func stampOr(us int64) *string {
 	return &text
 }
 
-// merchantStatuses answers how each merchant stands, a page at a time.
+// merchantStatuses reports the state of each merchant, a page at a time.
 func (s *handlers) merchantStatuses(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	code, after, limit := f.Text("merchant"), f.Cursor(), f.Limit()
 	if f.Err != nil {
 		return f.Err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	rows, next, err := s.Console.MerchantStatuses(ctx, code, after, limit)
+	rows, next, err := s.Console.MerchantStatuses(c.UserContext(), code, after, limit)
 	if err != nil {
 		return err
 	}
 	if code != "" && len(rows) == 0 && after == 0 {
 		return errUnknownCode
 	}
-	out := page[merchantView]{Items: make([]merchantView, len(rows)), Next: cursorText(next)}
-	for i, m := range rows {
-		out.Items[i] = merchantView{
+	return c.JSON(pageOf(rows, next, func(m console.MerchantStatus) merchantView {
+		return merchantView{
 			Merchant: m.Code, Name: m.Name, Disabled: m.Disabled, Breaker: string(s.breakerState(m.ID)), Slow: m.Slow, ratesView: ratesOf(m.Point),
 			LastSuccessAt: stampOr(m.LastOK), LastFailureAt: stampOr(m.LastFailed),
 			WaitingOrders: m.Waiting, OldestDueAt: stampOr(m.DueAt), AtRisk: moneyOf(m.AtRisk),
 		}
-	}
-	return c.JSON(out)
+	}))
 }

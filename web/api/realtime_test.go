@@ -36,8 +36,8 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 	ago(time.Minute, report.Failed, 2*time.Second)
 	ago(30*time.Minute, report.Retried, 8*time.Second)
 	h.Happen(t, func(x *report.Delta) { x.Untold(1, "JPY", 2, 5000) })
-	h.Tell(t, "O1", 1)
-	h.Tell(t, "O2", 2)
+	h.Notify(t, "O1", 1)
+	h.Notify(t, "O2", 2)
 	h.slowElsewhere(t, 2)
 
 	got := h.Api(t, webtest.MonitorToken, "GET", webtest.Monitoring+"realtime", "").Object(t)
@@ -80,7 +80,7 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 }
 
 // slowElsewhere lets another node have the merchant among its slow ones.
-func (h *house) slowElsewhere(t *testing.T, merchant int64) {
+func (h *harness) slowElsewhere(t *testing.T, merchant int64) {
 	t.Helper()
 	_, err := h.DB.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at, slow) VALUES (9, 'other', 1, 1, ?, ?)", h.DB.Now(), fmt.Sprintf("[%d]", merchant)).Exec(t.Context())
 	if err != nil {
@@ -95,7 +95,7 @@ func TestMerchantsStandAPageAtATime(t *testing.T) {
 		x.Attempt(1, report.Retried, time.Second)
 		x.Untold(1, "CNY", 3, 900)
 	})
-	h.Tell(t, "O1", 1)
+	h.Notify(t, "O1", 1)
 	items := h.pages(t, webtest.Monitoring+"merchants?limit=1")
 	if len(items) != 2 || items[0]["merchant"] != "m1" || items[1]["merchant"] != "m2" {
 		t.Fatalf("merchants %v", items)
@@ -136,9 +136,9 @@ func TestTheLogIsWalkedByFilterAndCursor(t *testing.T) {
 		if i%2 == 1 {
 			class, status = notify.Class("bad_status"), 502
 		}
-		h.Tell(t, fmt.Sprintf("O%d", i), int64(i%2+1), notify.Attempt{URL: "https://u:p@m.example/hook?token=s3cret", Class: class, HTTPStatus: status, TookUS: 1500})
+		h.Notify(t, fmt.Sprintf("O%d", i), int64(i%2+1), notify.Attempt{URL: "https://u:p@m.example/hook?token=s3cret", Class: class, HTTPStatus: status, TookUS: 1500})
 	}
-	h.Tell(t, "OLD", 1, notify.Attempt{ID: db.IDAt(now-3*24*time.Hour.Microseconds()) + 1, Class: notify.OK})
+	h.Notify(t, "OLD", 1, notify.Attempt{ID: db.IDAt(now-3*24*time.Hour.Microseconds()) + 1, Class: notify.OK})
 	old := time.UnixMicro(now - 4*24*time.Hour.Microseconds()).UTC().Format(time.RFC3339)
 	for query, want := range map[string]string{
 		"?limit=2":                  "O4 O3 O2 O1 O0",
@@ -171,7 +171,7 @@ func TestTheLogIsWalkedByFilterAndCursor(t *testing.T) {
 func TestACursorOfTheLogIsGoodForItsFilterAlone(t *testing.T) {
 	h := open(t)
 	for i := range 3 {
-		h.Tell(t, fmt.Sprintf("O%d", i), 1, notify.Attempt{Class: notify.OK})
+		h.Notify(t, fmt.Sprintf("O%d", i), 1, notify.Attempt{Class: notify.OK})
 	}
 	next := h.Api(t, webtest.MonitorToken, "GET", webtest.Monitoring+"logs?merchant=m1&limit=1", "").Object(t)["next"].(string)
 	if next == "" {

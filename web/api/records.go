@@ -15,11 +15,20 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// page is one page of anything. Next is the cursor of the next page, empty at the
-// end.
+// page is one page of a list. Next is the cursor of the next page, empty at the end.
 type page[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next"`
+}
+
+// pageOf is the page of some rows; next is the id that the next page begins behind,
+// 0 = there is none.
+func pageOf[R, T any](rows []R, next int64, view func(R) T) page[T] {
+	p := page[T]{Items: make([]T, len(rows)), Next: cursorText(next)}
+	for i, r := range rows {
+		p.Items[i] = view(r)
+	}
+	return p
 }
 
 // exceptionView is an exception as the admin API shows it.
@@ -42,20 +51,16 @@ func (s *handlers) listExceptions(c *fiber.Ctx) error {
 	if f.Err != nil {
 		return f.Err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	found, err := s.Console.Exceptions(ctx, q, slice)
+	found, err := s.Console.Exceptions(c.UserContext(), q, slice)
 	if err != nil {
 		return err
 	}
-	out := page[exceptionView]{Items: make([]exceptionView, len(found.Rows)), Next: cursorText(found.Older.ID)}
-	for i, x := range found.Rows {
-		out.Items[i] = exceptionView{
+	return c.JSON(pageOf(found.Rows, found.Older.ID, func(x exception.Item) exceptionView {
+		return exceptionView{
 			ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: string(x.State),
 			Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: inWords(x.Detail),
 		}
-	}
-	return c.JSON(out)
+	}))
 }
 
 // inWords leaves the code of a reason out of an exception's detail, which has the
@@ -94,38 +99,33 @@ func (s *handlers) listCallbacks(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	q := list.Query{Spec: console.CallbackList, Scope: list.All()}.With("no", f.Text("order_no")).
 		With("supplier", f.Text("supplier")).With("outcome", f.OneOf("outcome", callback.Outcomes))
-	if !f.Yes("refused", true) && !callback.IsRefusal(q.Get("outcome")) { // whoever asks for a refusal wants it
+	if !f.Yes("refused", true) && !callback.IsRefusal(q.Get("outcome")) { // a filter by a refusal asks for refusals
 		q = q.With("refused", "no")
 	}
 	slice := sliceOf(f)
 	if f.Err != nil {
 		return f.Err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	found, err := s.Console.Callbacks(ctx, q, slice)
+	found, err := s.Console.Callbacks(c.UserContext(), q, slice)
 	if err != nil {
 		return err
 	}
-	out := page[callbackView]{Items: make([]callbackView, len(found.Rows)), Next: cursorText(found.Older.ID)}
-	for i, r := range found.Rows {
+	return c.JSON(pageOf(found.Rows, found.Older.ID, func(r callback.Row) callbackView {
 		steps := make([]stepView, len(r.Steps))
-		for j, step := range r.Steps {
-			steps[j] = stepView{Name: step.Name, OK: step.OK, Detail: step.Text(s.Texts)}
+		for i, step := range r.Steps {
+			steps[i] = stepView{Name: step.Name, OK: step.OK, Detail: step.Text(s.Texts)}
 		}
-		out.Items[i] = callbackView{
+		return callbackView{
 			ID: strconv.FormatInt(r.ID, 10), Supplier: r.Supplier, ReceivedAt: notify.Stamp(r.ReceivedAt),
 			RemoteAddr: r.RemoteAddr, Outcome: r.Outcome, Steps: steps, OrderNo: r.OrderNo,
 		}
-	}
-	return c.JSON(out)
+	}))
 }
 
-var errUnknownCode = web.InvalidField("merchant", "nobody has this code")
+var errUnknownCode = web.InvalidField("merchant", "no merchant or subscriber has this code")
 
-// told reads the code of a merchant or of a subscriber, and finds its id; 0 where none
-// is given.
-func (s *handlers) told(ctx context.Context, code string) (id int64, err error) {
+// recipientID finds the merchant or subscriber with a code; 0 where no code is given.
+func (s *handlers) recipientID(ctx context.Context, code string) (id int64, err error) {
 	if code == "" {
 		return 0, nil
 	}
@@ -135,13 +135,12 @@ func (s *handlers) told(ctx context.Context, code string) (id int64, err error) 
 	return id, err
 }
 
-// Cursors are opaque to clients: base 36 of an id today.
-
-// sliceOf is the page that is asked for.
+// sliceOf is the requested page.
 func sliceOf(f *web.Filter) list.Slice {
 	return list.Slice{At: list.Cursor{ID: f.Cursor()}, Rows: f.Limit(), Uncounted: true}
 }
 
+// cursorText is the cursor behind an id; it is opaque to clients.
 func cursorText(before int64) string {
 	if before == 0 {
 		return ""

@@ -16,7 +16,7 @@ import (
 )
 
 // pages follows next to the end and returns all items.
-func (h *house) pages(t *testing.T, path string) (items []map[string]any) {
+func (h *harness) pages(t *testing.T, path string) (items []map[string]any) {
 	t.Helper()
 	cursor := ""
 	for range 50 {
@@ -83,11 +83,11 @@ func TestCallbacksAreListedAsPromised(t *testing.T) {
 	ctx := context.Background()
 	for _, q := range []string{
 		"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
-			` VALUES (9007199254740993, 1, 1, 'O1', 'W', '', '', 'paid', 1792828800123456, '192.0.2.1', 'POST', '', '', x'00', '[{"name":"signature","ok":true}]')`,
+			` VALUES (9007199254740993, 1, 1, 'O1', 'W', '', '', 'paid', 1792828800123456, '192.0.2.1', 'POST', '', '', ?, '[{"name":"signature","ok":true}]')`,
 		"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
-			` VALUES (9007199254740994, 'wx', 'bad_signature', 1, '', 'POST', '', '', x'00', '[{"name":"signature","ok":false,"detail":"no"}]')`,
+			` VALUES (9007199254740994, 'wx', 'bad_signature', 1, '', 'POST', '', '', ?, '[{"name":"signature","ok":false,"detail":"no"}]')`,
 	} {
-		if _, err := h.DB.ExecContext(ctx, q); err != nil {
+		if _, err := h.DB.NewRaw(q, []byte{0}).Exec(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

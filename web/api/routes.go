@@ -1,3 +1,6 @@
+// Package api answers programs: merchants' systems, and those that monitor and control
+// the installation. All of it is JSON; docs/merchants.md and docs/monitoring.md describe
+// it.
 package api
 
 import (
@@ -11,10 +14,15 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// monitoringPath leads the paths of the monitoring API.
+// monitoringPath begins the paths of the monitoring API.
 const monitoringPath = "/api/v1/admin/merchant-callback-monitor/"
 
-func (s *handlers) routes() []web.Route {
+// handlers answer the API's routes.
+type handlers struct{ *web.Server }
+
+// Routes are all routes of the API.
+func Routes(server *web.Server) []web.Route {
+	s := &handlers{server}
 	act := func(path, kind string, h fiber.Handler) web.Route {
 		k := s.Acts.Kind(kind)
 		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: k.Scope, Permission: k.Permission, Handler: h}

@@ -15,9 +15,8 @@ const (
 	socketWrite = 4 << 10
 )
 
-// notifySocket lets a merchant connect and be told what happens (contract §4).
-// The connection belongs to the merchant whose key opened it, for as long as that
-// key holds.
+// notifySocket opens a merchant's WebSocket for notifications (contract §4). The
+// connection is the merchant's whose key opened it, for as long as that key is valid.
 func (s *handlers) notifySocket(c *fiber.Ctx) error {
 	m, hash := web.MerchantOf(c), web.BearerHash(c)
 	upgrader := ws.FastHTTPUpgrader{ReadBufferSize: socketRead, WriteBufferSize: socketWrite}

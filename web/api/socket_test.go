@@ -14,7 +14,7 @@ import (
 )
 
 // dial opens a merchant's connection with a key.
-func (h *house) dial(key string) (*ws.Conn, int, error) {
+func (h *harness) dial(key string) (*ws.Conn, int, error) {
 	header := http.Header{}
 	if key != "" {
 		header.Set("Authorization", "Bearer "+key)
@@ -51,12 +51,12 @@ func TestMerchantsConnectWithTheirKeyAndAreTold(t *testing.T) {
 	message := notify.Message{
 		ID: "ntf_1", URL: websocket.Target, MerchantID: 1, At: time.Now(), Timeout: 5 * time.Second, Body: []byte(`{"id":"ntf_1"}`),
 	}
-	waitFor(t, func() bool { return len(h.Hub.Connected()) == 1 })
-	if r := h.Hub.Send(t.Context(), message); r.Class != notify.OK {
+	waitFor(t, func() bool { return len(h.Sockets.Connected()) == 1 })
+	if r := h.Sockets.Send(t.Context(), message); r.Class != notify.OK {
 		t.Errorf("%q (%s)", r.Class, r.Error)
 	}
 	message.MerchantID = 2
-	if r := h.Hub.Send(t.Context(), message); r.Class != notify.NotConnected {
+	if r := h.Sockets.Send(t.Context(), message); r.Class != notify.NotConnected {
 		t.Errorf("the other merchant: %q", r.Class)
 	}
 }

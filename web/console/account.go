@@ -33,9 +33,7 @@ func (s *handlers) accountPage(c *fiber.Ctx) error {
 
 func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem ui.Problem) error {
 	op := web.Operator(c)
-	ctx, cancel := web.Work()
-	defer cancel()
-	sessions, err := s.Sessions.List(ctx, op.ID, c.Cookies(s.CookieName()))
+	sessions, err := s.Sessions.List(c.UserContext(), op.ID, c.Cookies(s.CookieName()))
 	if err != nil {
 		return err
 	}
@@ -45,8 +43,8 @@ func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem ui.Problem) err
 	}))
 }
 
-// saveAccount keeps language, theme and zone; a field that the form does not have
-// stays as it is, so that the top bar can change one of them.
+// saveAccount stores language, theme and zone; a field that the form does not have stays
+// as it is, so that the top bar can change one of them.
 func (s *handlers) saveAccount(c *fiber.Ctx) error {
 	op := web.Operator(c)
 	chosen := func(name, is string) string {
@@ -55,13 +53,11 @@ func (s *handlers) saveAccount(c *fiber.Ctx) error {
 		}
 		return is
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
 	rows, err := strconv.Atoi(chosen("rows", strconv.Itoa(op.PageRows)))
 	if err != nil {
-		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.BadChoice)
+		rows = -1 // no choice
 	}
-	err = s.Operators.Choose(ctx, op.ID, access.Choices{
+	err = s.Operators.Choose(c.UserContext(), op.ID, access.Choices{
 		Language: chosen("language", op.Language), Theme: chosen("theme", op.Theme), Zone: chosen("zone", op.Zone), PageRows: rows,
 	})
 	if errors.Is(err, access.ErrChoice) {
@@ -76,22 +72,20 @@ func (s *handlers) saveAccount(c *fiber.Ctx) error {
 	return c.Redirect("/me?kept=1", http.StatusSeeOther)
 }
 
-// changePassword takes a new password, which ends every session of the operator,
-// and starts a new one for whoever knew the old password.
+// changePassword sets a new password, which ends every session of the operator, and
+// starts a new one.
 func (s *handlers) changePassword(c *fiber.Ctx) error {
 	op := web.Operator(c)
 	if web.Field(c, "new") != web.Field(c, "again") {
 		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.NotSame)
 	}
-	// A session that somebody left open must not serve to guess the password.
-	// Only who has one counts here: a stranger cannot keep the owner from it.
+	// A session that was left open must not serve to guess the password. Tries without a
+	// session do not count here: a stranger cannot lock the owner out.
 	try := access.SignIn{Name: op.Name, Device: "a session of " + op.Name}
 	if s.throttle.Try(try) > 0 {
 		return web.ErrTooMany
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	err := s.Operators.ChangePassword(ctx, op.Name, web.Field(c, "old"), web.Field(c, "new"))
+	err := s.Operators.ChangePassword(c.UserContext(), op.Name, web.Field(c, "old"), web.Field(c, "new"))
 	switch {
 	case errors.Is(err, access.ErrLogin):
 		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.OldWrong)
@@ -106,10 +100,10 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 		return err
 	}
 	s.throttle.Forgive(try)
-	if err := s.startSession(ctx, c, op); err != nil {
+	if err := s.startSession(c, op); err != nil {
 		return err
 	}
-	if err := s.keepAct(ctx, audit.Act{Actor: "operator:" + op.Name, Action: "password.change", Object: "operator", ObjectID: op.Name, Remote: s.Client(c).String()}); err != nil {
+	if err := s.keepAct(c, audit.Act{Actor: "operator:" + op.Name, Action: "password.change", Object: "operator", ObjectID: op.Name}); err != nil {
 		return err
 	}
 	s.Log.Info("password changed", "operator", op.Name, "request_id", web.RequestID(c))
@@ -119,9 +113,7 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 // endSessions signs the operator out everywhere else.
 func (s *handlers) endSessions(c *fiber.Ctx) error {
 	op := web.Operator(c)
-	ctx, cancel := web.Work()
-	defer cancel()
-	err := s.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+	err := s.DB.Tx(c.UserContext(), func(ctx context.Context, tx db.Tx) error {
 		ended, err := s.Sessions.EndOthers(ctx, tx, op.ID, c.Cookies(s.CookieName()))
 		if err != nil {
 			return err

@@ -23,13 +23,13 @@ import (
 // messagesShown is how many of the newest messages the page shows.
 const messagesShown = 20
 
-// alertsPage shows the rules, what fires and fired, and who was told.
+// alertsPage shows the rules, the alerts and their messages.
 func (s *handlers) alertsPage(c *fiber.Ctx) error {
 	return s.sendAlerts(c, http.StatusOK, c.Query("rule"), false)
 }
 
-// sendAlerts draws the page with one rule open for a change, where the person may
-// change it; wrong says that the change before was none that can be kept.
+// sendAlerts draws the page, with one rule's form open where the operator may change it;
+// wrong: the change that was sent is invalid.
 func (s *handlers) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool) error {
 	return send(s, c, status, listPage[alert.Alert]{
 		spec: console.AlertList, always: true, read: s.Console.Alerts,
@@ -48,12 +48,12 @@ func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string)
 		CanTest: s.Policy.Allows(role, access.TestAlerts), CanConfigure: s.Policy.Allows(role, access.ConfigureAlerts),
 		FormKey: act.NewKey(), Typed: func(name string) string { return strings.ToValidUTF8(web.Field(c, name), "") },
 	}
-	v.Targets, _ = s.alertTargets()
-	tested, err := s.done(ctx, c, "alert", "test")
+	v.Targets, _ = s.Alerts()
+	tested, err := s.done(c, "alert", "test")
 	if err != nil {
 		return v, err
 	}
-	changed, err := s.done(ctx, c, "alert_rule", "")
+	changed, err := s.done(c, "alert_rule", "")
 	if err != nil {
 		return v, err
 	}
@@ -71,20 +71,13 @@ func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string)
 	return v, err
 }
 
-func (s *handlers) alertTargets() ([]string, alert.Style) {
-	if s.Alerts == nil {
-		return nil, alert.Style{}
-	}
-	return s.Alerts()
-}
-
-// testAlert sends a message to every target, the way of all others.
+// testAlert sends a test message to every target.
 func (s *handlers) testAlert(c *fiber.Ctx) error {
-	return s.actAndLeadTo(c, "/alerts", act.Call{Kind: alert.TestAct, Ref: act.Ref{ID: "test"}})
+	return s.actAndShow(c, "/alerts", act.Call{Kind: alert.TestAct, Ref: act.Ref{ID: "test"}})
 }
 
-// changeRule keeps a rule as the form says. Both levels and times are of the
-// form; what a rule has none of stays as it is.
+// changeRule changes a rule. The form has all levels and times; those that a rule does
+// not have stay as they are.
 func (s *handlers) changeRule(c *fiber.Ctx) error {
 	name, err := url.PathUnescape(c.Params("rule"))
 	if err != nil {
@@ -94,7 +87,7 @@ func (s *handlers) changeRule(c *fiber.Ctx) error {
 	for _, field := range []string{"fire", "clear", "hold", "quiet", "window"} {
 		fields[field] = web.Field(c, field)
 	}
-	err = s.actAndLeadTo(c, "/alerts", act.Call{Kind: alert.RuleAct, Ref: act.Ref{ID: name}, Params: params(fields)})
+	err = s.actAndShow(c, "/alerts", act.Call{Kind: alert.RuleAct, Ref: act.Ref{ID: name}, Params: params(fields)})
 	if errors.Is(err, alert.ErrRule) {
 		return s.sendAlerts(c, http.StatusUnprocessableEntity, name, true)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // ring makes alerts of every state and messages of every status, and two targets.
-func (h *house) ring(t *testing.T) {
+func (h *harness) ring(t *testing.T) {
 	t.Helper()
 	now := h.DB.Now()
 	resolved, next := now-60_000_000, now+30_000_000
@@ -74,7 +74,7 @@ func TestAlertsAreShownToThoseWhoseWorkTheyAre(t *testing.T) {
 }
 
 // send posts a form of the page with its key and a reason.
-func (h *house) sendAlertForm(t *testing.T, cookie, page, path string, fields ...string) webtest.Answer {
+func (h *harness) sendAlertForm(t *testing.T, cookie, page, path string, fields ...string) webtest.Answer {
 	t.Helper()
 	form := append(formOf(t, h.Page(t, cookie, page).Body, path), "reason", "as agreed on the phone")
 	return h.Post(t, cookie, path, append(form, fields...)...)

@@ -14,17 +14,17 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 )
 
-// Asynqmon is somebody else's application: its page holds scripts and writes
-// styles of its own, and asks two other hosts for fonts. So its path has a policy
-// of its own: the page's scripts are allowed by their hashes, styles may be written,
-// and the links to other hosts are taken out.
+// Asynqmon is a foreign application: its page has inline scripts and styles, and loads
+// fonts from two other hosts. So its path has a policy of its own: the page's scripts are
+// allowed by their hashes, inline styles are allowed, and the links to other hosts are
+// removed.
 var (
 	inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
 	foreignLink  = regexp.MustCompile(`<link[^>]*href="https?://[^>]*>`)
 )
 
-// monitorPage shows Asynqmon. Only GET has a route: nothing can be changed by it,
-// whatever its page offers.
+// monitorPage shows Asynqmon. Only GET has a route: nothing can be changed, whatever the
+// page offers.
 func (s *handlers) monitorPage(c *fiber.Ctx) error {
 	if s.Monitor == nil {
 		return fiber.ErrNotFound

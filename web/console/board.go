@@ -11,12 +11,12 @@ import (
 	"github.com/a-h/templ"
 )
 
-// drawing is a panel of the overview with its figures; each person sees it in
-// their own language and zone.
+// drawing is a panel of the overview with its figures, to be drawn in any language and
+// zone.
 type drawing func(p *ui.Page) templ.Component
 
-// topic is one panel of the overview. Its name is the panel's id and the end of
-// the path under which it is served alone.
+// topic is one panel of the overview. Its name is the panel's id and the end of the path
+// under which it is served alone.
 type topic struct {
 	name   string
 	every  time.Duration // how old its figures may be
@@ -24,8 +24,8 @@ type topic struct {
 	read   func(ctx context.Context, r console.Range) (drawing, error)
 }
 
-// board keeps the figures of the overview for as long as they may be old: one
-// query serves all who look, however many they are.
+// board caches the figures of the overview: one query serves all consoles, however many
+// they are.
 type board struct {
 	topics []topic
 	mu     sync.Mutex
@@ -41,11 +41,11 @@ type keptDrawing struct {
 	err  error
 }
 
-// readTime bounds one query of the board; it waits for nobody's request.
+// readTime bounds one query of the board, which is no part of a request.
 const readTime = 3 * time.Second
 
-// get is a topic's drawing, and when its figures were read. An error is kept as
-// long as figures are: a database that is down must not be asked more often.
+// get is a topic's drawing, and when its figures were read. An error is kept as long as
+// figures are, so that a database that is down gets no more queries.
 func (b *board) get(t topic, r console.Range) (drawing, time.Time, error) {
 	key := boardKey{topic: t.name}
 	if t.ranged {

@@ -121,7 +121,7 @@ func TestBudget(t *testing.T) {
 }
 
 // measure asks for each page and writes how long 95 of 100 took at most.
-func (h *house) measure(t *testing.T, budget time.Duration) {
+func (h *harness) measure(t *testing.T, budget time.Duration) {
 	t.Helper()
 	cookie := h.SignIn(t, access.Ops)
 	one := number(t, h.DB, "SELECT id FROM orders WHERE status = 'paid' AND id > (SELECT max(id) - 100000000000000 FROM orders) LIMIT 1")

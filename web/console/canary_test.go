@@ -34,7 +34,7 @@ func canaries() map[string]string {
 }
 
 // plant writes the canaries where a callback, an answer and an order left them.
-func plant(t *testing.T, h *house, c map[string]string) {
+func plant(t *testing.T, h *harness, c map[string]string) {
 	t.Helper()
 	text := func(v any) string {
 		raw, err := json.Marshal(v)

@@ -101,7 +101,7 @@ func seed(t *testing.T, d *db.DB) {
 type sight struct{ name, path, holds string }
 
 // details are the pages of single things that the seed wrote.
-func (h *house) details(t *testing.T) []sight {
+func (h *harness) details(t *testing.T) []sight {
 	t.Helper()
 	id := func(query string) (n int64) {
 		t.Helper()

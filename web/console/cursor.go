@@ -14,11 +14,10 @@ import (
 // guessed, and an address stays short.
 const cursorMAC = 12
 
-// cursors signs where pages begin. A cursor belongs to its list and filter: with
-// any other it is refused.
+// cursors signs where pages begin. A cursor is valid with its own list and filter alone.
 type cursors struct{ key []byte }
 
-// text is a cursor as it stands in an address; the zero Cursor is none.
+// text is a cursor as it is in an address; "" for the zero Cursor.
 func (s cursors) text(name string, c list.Cursor) string {
 	if c == (list.Cursor{}) {
 		return ""

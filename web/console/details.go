@@ -15,11 +15,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// idOf reads an id from the path; what is none leads nowhere.
+// idOf reads an id from the path. Errors: act.ErrNotFound.
 func idOf(c *fiber.Ctx, name string) (int64, error) {
 	id, err := strconv.ParseInt(c.Params(name), 10, 64)
 	if err != nil || id < 1 {
-		return 0, console.ErrNotFound
+		return 0, act.ErrNotFound
 	}
 	return id, nil
 }
@@ -29,9 +29,7 @@ func (s *handlers) callbackPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	detail, err := s.Console.CallbackDetail(ctx, id)
+	detail, err := s.Console.CallbackDetail(c.UserContext(), id)
 	if err != nil {
 		return err
 	}
@@ -47,9 +45,7 @@ func (s *handlers) notificationPage(c *fiber.Ctx) error {
 	if err != nil {
 		return notify.ErrNoDelivery
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	n, err := s.Console.Notification(ctx, c.Params("notification"), delivery)
+	n, err := s.Console.Notification(c.UserContext(), c.Params("notification"), delivery)
 	if err != nil {
 		return err
 	}
@@ -68,9 +64,7 @@ func (s *handlers) exceptionPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	x, err := s.Console.Exception(ctx, id)
+	x, err := s.Console.Exception(c.UserContext(), id)
 	if err != nil {
 		return err
 	}
@@ -78,7 +72,7 @@ func (s *handlers) exceptionPage(c *fiber.Ctx) error {
 	if !s.Policy.Allows(role, access.ViewPersonal) {
 		x.Mask()
 	}
-	did, err := s.done(ctx, c, console.ExceptionObject, console.ExceptionID(id))
+	did, err := s.done(c, console.ExceptionObject, console.ExceptionID(id))
 	if err != nil {
 		return err
 	}
@@ -88,7 +82,7 @@ func (s *handlers) exceptionPage(c *fiber.Ctx) error {
 		CanAssign: s.Policy.Allows(role, access.AssignExceptions), CanSettle: s.Policy.Allows(role, settles), MaySettle: s.Policy.RolesWith(settles),
 	}
 	if data.CanAssign {
-		if data.People, err = s.Operators.WhoMay(ctx, s.Policy, access.AssignExceptions); err != nil {
+		if data.People, err = s.Operators.WhoMay(c.UserContext(), s.Policy, access.AssignExceptions); err != nil {
 			return err
 		}
 	}

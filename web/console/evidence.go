@@ -1,12 +1,10 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
 	"backstop/internal/audit"
-	"backstop/internal/base/db"
 	"backstop/internal/console"
 	"backstop/internal/evidence"
 	"backstop/views/pages"
@@ -15,9 +13,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// evidence hands out one order's whole story, signed: as a page to be printed, or
-// with ?format=json as a file. Each export stands in the audit with the hash of
-// what left the house.
+// evidence exports one order's whole story, signed: as a page to be printed, or with
+// ?format=json as a file. The audit records each export with the hash of what was
+// exported.
 func (s *handlers) evidence(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -27,12 +25,11 @@ func (s *handlers) evidence(c *fiber.Ctx) error {
 	if format != "html" && format != "json" {
 		return web.InvalidField("format", "must be html or json")
 	}
-	// Another site's link must not write into our audit in this person's name.
+	// Another site's link must not write into the audit in the operator's name.
 	if c.Get("Sec-Fetch-Site") == "cross-site" {
 		return web.ErrForeign
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
+	ctx := c.UserContext()
 	story, err := s.Console.WholeStory(ctx, no)
 	if err != nil {
 		return err
@@ -48,11 +45,9 @@ func (s *handlers) evidence(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	err = s.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		return s.Audit.Write(ctx, tx, audit.Act{
-			Actor: by, Action: "order.evidence", Object: "order", ObjectID: no, Remote: s.Client(c).String(),
-			Params: map[string]any{"format": format, "sha256": file.SHA256, "key_id": file.Signature.KeyID},
-		})
+	err = s.keepAct(c, audit.Act{
+		Actor: by, Action: "order.evidence", Object: "order", ObjectID: no,
+		Params: map[string]any{"format": format, "sha256": file.SHA256, "key_id": file.Signature.KeyID},
 	})
 	if err != nil {
 		return err
@@ -64,10 +59,11 @@ func (s *handlers) evidence(c *fiber.Ctx) error {
 	if format == "json" {
 		c.Set(fiber.HeaderContentType, "application/json; charset=utf-8")
 		c.Set(fiber.HeaderContentDisposition, `attachment; filename="evidence-`+fileName(no)+`.json"`)
-		return s.SendPacked(c, text, nil)
+		return web.SendPacked(c, text, nil)
 	}
-	data := s.storyData(c, story, "")
-	return s.Render(c, http.StatusOK, pages.Evidence(page, pages.EvidenceData{StoryData: data, Evidence: e, File: file, Text: string(text)}))
+	return s.Render(c, http.StatusOK, pages.Evidence(page, pages.EvidenceData{
+		StoryData: s.storyData(c, story, ""), Evidence: e, File: file, Text: string(text),
+	}))
 }
 
 // fileName keeps of an order number what every system takes as a file's name.

@@ -38,7 +38,7 @@ func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
 	x := report.NewDelta(now - (3 * time.Hour).Microseconds())
 	x.Raised(now-(3*time.Hour).Microseconds(), "CNY", 1)
 	h.Put(t, x)
-	h.Tell(t, "UNTRIED", 2)
+	h.Notify(t, "UNTRIED", 2)
 	if _, err := h.DB.NewRaw("UPDATE deliveries SET currency = 'CNY', amount = 1000, created_at = ? WHERE subject_id = (SELECT id FROM orders WHERE order_no = 'UNTRIED')",
 		now-25*60_000_000-5_000_000).Exec(t.Context()); err != nil {
 		t.Fatal(err)

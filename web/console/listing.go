@@ -18,17 +18,16 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// listTime bounds the queries of one list: whoever waits longer narrows the filter.
+// listTime bounds the queries of one list; beyond it the filter has to be narrowed.
 const listTime = 2 * time.Second
 
 // listPage is one list of the console: what is read, and how it is drawn.
 type listPage[T any] struct {
 	spec *list.Spec
-	// always says that the list covers all of the time unless a window is chosen; else
-	// it shows the last day.
+	// always: without a window the list covers all of the time, else the last day.
 	always bool
 	read   func(context.Context, list.Query, list.Slice) (list.Page[T], error)
-	// only is the address of the one row that a filter finds; nil or "" = it is listed.
+	// only is the address of the single row that a filter finds; nil or "" = it is listed.
 	only func(list.Query, T) string
 	bars func(context.Context, list.Query, list.Slice) ([]console.Bar, error) // nil = none
 	draw func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
@@ -39,9 +38,8 @@ func serve[T any](s *handlers, page listPage[T]) fiber.Handler {
 	return func(c *fiber.Ctx) error { return send(s, c, http.StatusOK, page) }
 }
 
-// send answers with a page of a list; or, asked for newer rows, with how many there
-// are: rows do not move under the pointer, so that a script asks and the person
-// decides.
+// send answers with a page of a list; or, to ?newer=, with how many newer rows there are.
+// A script requests that, as rows do not move under the pointer by themselves.
 func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error {
 	l := s.list(c, page.spec, page.always)
 	if l.Err != nil {
@@ -52,18 +50,18 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	if l.since != 0 {
 		return l.sendNewer(ctx, c)
 	}
-	rows, err := page.read(ctx, l.asked, l.span)
+	rows, err := page.read(ctx, l.filter, l.span)
 	if err != nil {
 		return slow(ctx, err)
 	}
 	if page.only != nil && len(rows.Rows) == 1 && len(l.query.Values) == 1 {
-		if at := page.only(l.asked, rows.Rows[0]); at != "" {
+		if at := page.only(l.filter, rows.Rows[0]); at != "" {
 			return c.Redirect(at, http.StatusSeeOther)
 		}
 	}
 	around, err := around(ctx, l, rows)
 	if err == nil && page.bars != nil {
-		around.Bars, err = page.bars(ctx, l.asked, l.span)
+		around.Bars, err = page.bars(ctx, l.filter, l.span)
 	}
 	if err != nil {
 		return slow(ctx, err)
@@ -78,21 +76,21 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 // listing is a request for a list.
 type listing struct {
 	*web.Filter
-	s     *handlers
-	p     *ui.Page
-	query ui.Query // the filter as it stands in the address
-	asked list.Query
-	span  list.Slice
-	view  ui.Window
-	since int64 // only how many rows are newer than this one; 0 = a page
+	s      *handlers
+	p      *ui.Page
+	query  ui.Query // the filter as it is in the address
+	filter list.Query
+	span   list.Slice
+	view   ui.Window
+	since  int64 // only how many rows are newer than this one; 0 = a page
 }
 
-// list reads what is asked of a list. Parameters that are no fields of it are left out
-// of its address.
+// list reads a request for a list. Parameters that are no fields of it are left out of its
+// address.
 func (s *handlers) list(c *fiber.Ctx, spec *list.Spec, always bool) *listing {
 	l := &listing{Filter: web.ReadFilter(c), s: s, p: s.Page(c), query: ui.Query{Path: "/" + spec.Name, Values: url.Values{}}}
-	asked, err := list.Parse(spec, list.All(), l.Text)
-	l.asked = asked
+	var err error
+	l.filter, err = list.Parse(spec, list.All(), l.Text)
 	if l.Err == nil {
 		l.Err = err
 	}
@@ -120,15 +118,16 @@ func (s *handlers) list(c *fiber.Ctx, spec *list.Spec, always bool) *listing {
 	return l
 }
 
-// maxNewer is how far newer rows are counted.
+// maxNewer bounds the count of newer rows.
 const maxNewer = 99
 
-// sendNewer says how many rows came since. Without a script it leads to the page.
+// sendNewer answers a script with the number of newer rows, and redirects any other
+// request to the page.
 func (l *listing) sendNewer(ctx context.Context, c *fiber.Ctx) error {
-	if c.Get("HX-Request") != "true" {
+	if !web.IsFragment(c) {
 		return c.Redirect(l.address(), http.StatusSeeOther)
 	}
-	n, more, err := l.asked.Newer(ctx, l.s.DB, l.span, l.since, maxNewer)
+	n, more, err := l.filter.Newer(ctx, l.s.DB, l.span, l.since, maxNewer)
 	if err != nil {
 		return slow(ctx, err)
 	}
@@ -146,8 +145,8 @@ func (l *listing) address() string {
 // name is the list with its filter, which a cursor belongs to.
 func (l *listing) name() string { return l.query.Path + "?" + l.query.Values.Encode() }
 
-// readWindow sets the span: so much time before now, or before the end of a day
-// in the person's zone.
+// readWindow sets the span: so much time before now, or before the end of a day in the
+// operator's zone.
 func (l *listing) readWindow(always bool) {
 	name, now := l.Text("window"), l.p.Now.In(l.p.Zone)
 	if name == "" && !always {
@@ -188,7 +187,7 @@ func (l *listing) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), l.s.listTime)
 }
 
-// slow turns the end of the list's time into what the person can do about it.
+// slow turns the end of the list's time into ErrSlow.
 func slow(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return web.ErrSlow
@@ -204,16 +203,16 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 		since = list.Cursor{} // nothing can come before what is on this page
 	}
 	v := ui.List{
-		Query: l.query, Spec: l.asked.Spec, Window: l.view, Rows: l.span.Rows, First: l.span.At == (list.Cursor{}),
+		Query: l.query, Spec: l.filter.Spec, Window: l.view, Rows: l.span.Rows, First: l.span.At == (list.Cursor{}),
 		Since: l.s.cursors.text(l.name(), since), Older: l.s.cursors.text(l.name(), page.Older), Newer: l.s.cursors.text(l.name(), page.Newer),
 		Reached: page.Reached, Count: page.Count, More: page.More, Empty: len(page.Rows) == 0, Anything: len(page.Rows) > 0,
 	}
 	var err error
 	if v.Empty {
-		if v.Anything, err = l.asked.Any(ctx, l.s.DB); err != nil {
+		if v.Anything, err = l.filter.Any(ctx, l.s.DB); err != nil {
 			return v, err
 		}
 	}
-	v.Suggested, err = l.asked.Spec.Suggestions(ctx, l.s.DB.Read)
+	v.Suggested, err = l.filter.Spec.Suggestions(ctx, l.s.DB.Read)
 	return v, err
 }

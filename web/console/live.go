@@ -26,28 +26,27 @@ import (
 const (
 	// maxLive is how many consoles one node keeps current.
 	maxLive = 500
-	// liveEach is how many of them one person may have open.
+	// liveEach is how many of them one operator may have open.
 	liveEach = 20
-	// liveEvery is the least time between two frames of one console.
+	// liveEvery is the shortest time between two frames of one console.
 	liveEvery = time.Second
-	// liveBeat is how often a console hears that the connection is alive; proxies
-	// cut what is silent for a minute.
+	// liveBeat is how often an event without content is sent; proxies cut connections
+	// that are idle for a minute.
 	liveBeat = 15 * time.Second
 	// liveWrite is how long a console may take to accept a frame.
 	liveWrite = 10 * time.Second
 )
 
-// view is what consoles have in common that see the same: one drawing serves all
-// of them.
+// view is what a drawing depends on: one serves all consoles of the same view.
 type view struct{ language, zone, role, rng string }
 
-// listener is one open console. Frames replace each other: who is slow misses
-// what is older, never what is newest.
+// listener is one open console. Frames replace each other: a slow one misses older
+// frames, never the newest.
 type listener struct {
 	view
 	topics   []string // names; empty = all
 	operator int64
-	sent     int64 // of the newest frame that it has
+	sent     int64 // number of its newest frame
 	last     time.Time
 	frames   chan []byte // holds one
 }
@@ -69,11 +68,11 @@ type drawn struct {
 	html   []byte
 }
 
-// live draws what has changed once a second, for all that listen.
+// live draws what has changed once a second, for all listeners.
 type live struct {
 	s *web.Server
 	board
-	boot string // names this run in the ids of frames
+	boot string // identifies this run in the ids of frames
 
 	mu        sync.Mutex
 	listeners map[*listener]bool
@@ -90,15 +89,15 @@ type live struct {
 // newLive keeps open consoles current until the server ends.
 func newLive(s *web.Server, topics []topic) *live {
 	l := &live{
-		s: s, board: board{topics: topics, kept: map[boardKey]*keptDrawing{}}, boot: rand.Text()[:8], listeners: map[*listener]bool{}, stop: make(chan struct{}), joined: make(chan struct{}, 1),
-		panels: map[panelKey]drawn{},
+		s: s, board: board{topics: topics, kept: map[boardKey]*keptDrawing{}}, boot: rand.Text()[:8], listeners: map[*listener]bool{},
+		stop: make(chan struct{}), joined: make(chan struct{}, 1), panels: map[panelKey]drawn{},
 	}
 	s.AtShutdown(l.close)
 	return l
 }
 
-// join adds a listener; false where there are too many. seen is the id of the
-// last frame that it got, from this run or another.
+// join adds a listener; false where there are too many. seen is the id of its last frame,
+// of this run or another.
 func (l *live) join(li *listener, seen string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +141,7 @@ func (l *live) close() {
 	}
 }
 
-// run goes on as long as somebody listens.
+// run ends when the last listener has left.
 func (l *live) run() {
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
@@ -167,7 +166,7 @@ func (l *live) run() {
 	}
 }
 
-// round draws what somebody wants and has changed, and hands it out.
+// round draws the wanted panels that have changed, and sends them.
 func (l *live) round(all []*listener) {
 	wanted := map[panelKey]topic{}
 	for _, li := range all {
@@ -188,7 +187,7 @@ func (l *live) round(all []*listener) {
 		}
 	}
 	for _, li := range all {
-		l.hand(li)
+		l.push(li)
 	}
 }
 
@@ -197,10 +196,8 @@ func (l *live) draw(key panelKey, t topic) error {
 	if err != nil || at.Equal(l.panels[key].at) {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
 	var b bytes.Buffer
-	if err := draw(l.page(key.view)).Render(ctx, &b); err != nil {
+	if err := draw(l.page(key.view)).Render(context.Background(), &b); err != nil {
 		return err
 	}
 	before := l.panels[key]
@@ -214,7 +211,7 @@ func (l *live) draw(key panelKey, t topic) error {
 	return nil
 }
 
-// page is what a panel needs to know of those who look at it.
+// page is what a panel depends on beside its figures.
 func (l *live) page(a view) *ui.Page {
 	zone, err := time.LoadLocation(a.zone)
 	if err != nil {
@@ -223,9 +220,9 @@ func (l *live) page(a view) *ui.Page {
 	return &ui.Page{Language: a.language, Zone: zone, Role: a.role, Now: l.s.DB.NowTime(), Texts: l.s.Texts, File: l.s.Files.URL}
 }
 
-// hand gives a listener what it has not seen. A frame that it has not taken yet
-// is replaced by one that holds all of it.
-func (l *live) hand(li *listener) {
+// push sends a listener the panels that it does not have yet. While its last frame is not
+// written, it gets none.
+func (l *live) push(li *listener) {
 	if time.Since(li.last) < liveEvery/2 {
 		return // it has just got its first
 	}
@@ -247,15 +244,13 @@ func (l *live) hand(li *listener) {
 	if newest == li.sent {
 		return
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	if ui.LiveTime(l.page(li.view), oldest).Render(ctx, &body) != nil {
+	if ui.LiveTime(l.page(li.view), oldest).Render(context.Background(), &body) != nil {
 		return
 	}
 	select {
 	case li.frames <- frame(l.boot+"-"+strconv.FormatInt(newest, 10), body.Bytes()):
 		li.sent, li.last = newest, time.Now()
-	default: // it is still busy with the one before: the next round has all of it
+	default: // the frame before is not written yet: the next round has all of it
 	}
 }
 
@@ -272,8 +267,8 @@ func frame(id string, body []byte) []byte {
 	return b.Bytes()
 }
 
-// stream keeps a console's overview current (server-sent events). Only
-// browsers' event sources come here; a person who opens the address gets the page.
+// stream keeps a console's overview current by server-sent events. Requests of anything
+// but an event source are redirected to the page.
 func (l *live) stream(c *fiber.Ctx) error {
 	r := console.RangeOf(c.Query("range"))
 	if !strings.Contains(c.Get(fiber.HeaderAccept), "text/event-stream") {
@@ -288,7 +283,7 @@ func (l *live) stream(c *fiber.Ctx) error {
 	}
 	seen := c.Get("Last-Event-ID")
 	if seen == "" {
-		seen = c.Query("seen") // an event source that was made anew cannot set the header
+		seen = c.Query("seen") // a new event source cannot set the header
 	}
 	if !l.join(li, seen) {
 		return web.ErrTooMany
@@ -298,21 +293,21 @@ func (l *live) stream(c *fiber.Ctx) error {
 	conn, token, role := c.Context().Conn(), c.Cookies(l.s.CookieName()), op.Role
 	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer l.leave(li)
-		l.write(w, conn, li, func() bool { return l.stillIn(token, role) })
+		l.write(w, conn, li, func() bool { return l.isAllowed(token, role) })
 	})
 	return nil
 }
 
-// stillIn says whether a session goes on and its operator may do what they could.
-func (l *live) stillIn(token, role string) bool {
+// isAllowed reports whether the session is still open and its operator's role the same.
+func (l *live) isAllowed(token, role string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	op, err := l.s.Sessions.Peek(ctx, token)
 	return err == nil && op.Role == role && !op.MustChange && l.s.Policy.Allows(op.Role, access.ViewOverview)
 }
 
-// write writes frames until the console is gone, signed out, or the server ends.
-// The connection's own time to write is for answers that end.
+// write writes frames until the console is closed or signed out, or the server ends. The
+// connection's own write deadline is for answers that end.
 func (l *live) write(w *bufio.Writer, conn net.Conn, li *listener, allowed func() bool) {
 	beat := time.NewTicker(liveBeat)
 	defer beat.Stop()

@@ -27,7 +27,7 @@ type watcher struct {
 	status int
 }
 
-func (h *house) watch(t *testing.T, cookie, path string, header ...string) *watcher {
+func (h *harness) watch(t *testing.T, cookie, path string, header ...string) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.Addr+path, nil)
@@ -234,7 +234,7 @@ func TestLiveNeedsASessionAndAnEventSource(t *testing.T) {
 	if got := h.Page(t, h.SignIn(t, access.Viewer), "/_/live?range=1h"); got.Header.Get("Location") != "/?range=1h" {
 		t.Errorf("a person: %d to %q", got.Status, got.Header.Get("Location"))
 	}
-	if h.in.live.stillIn("no such session", access.Viewer) {
+	if h.in.live.isAllowed("no such session", access.Viewer) {
 		t.Error("a session that ended goes on")
 	}
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -17,8 +16,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// keptChoice is how long a browser remembers the language of somebody who is not
-// signed in, and who signed in from it, in seconds.
+// keptChoice is how long a browser keeps the language chosen before a login, and the
+// proof of a login from it, in seconds.
 const keptChoice = 365 * 24 * 3600
 
 // safeNext keeps a login from leading to another site: browsers read "//x" and
@@ -35,50 +34,49 @@ func (s *handlers) loginPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, ui.SignIn(s.Page(c), ui.Login{Next: safeNext(c.Query("next"))}))
 }
 
-// keepLanguage remembers ?lang of somebody who is not signed in.
+// keepLanguage keeps ?lang in a cookie, for pages before the login.
 func (s *handlers) keepLanguage(c *fiber.Ctx) {
 	if lang := c.Query("lang"); slices.Contains(access.Languages, lang) {
 		s.SetCookie(c, "lang", lang, keptChoice)
 	}
 }
 
-// login signs in. Its answers are the same for names that there are and names
-// that there are not.
+// login starts a session. Its answers are the same for names that exist and names that
+// do not.
 func (s *handlers) login(c *fiber.Ctx) error {
 	form := ui.Login{Name: web.Field(c, "name"), Next: safeNext(web.Field(c, "next"))}
 	if len(form.Name) > web.MaxFilter || !web.IsStorable(form.Name) {
-		form.Name = "" // nobody is called that, and no database need be asked
+		form.Name = "" // no operator has such a name
 	}
 	addr := s.Client(c)
-	try := access.SignIn{Name: form.Name, Address: web.SenderOf(addr).String(), Device: s.device(c, form.Name)}
+	try := access.SignIn{Name: form.Name, Address: web.SenderOf(addr), Device: s.device(c, form.Name)}
 	if form.Wait = s.throttle.Try(try); form.Wait > 0 {
 		form.Problem = ui.TooMany
 		c.Set(fiber.HeaderRetryAfter, "60")
 		return s.Render(c, http.StatusTooManyRequests, ui.SignIn(s.Page(c), form))
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	op, err := s.Operators.Login(ctx, form.Name, web.Field(c, "password"))
-	if errors.Is(err, access.ErrLogin) || errors.Is(err, access.ErrExpired) {
+	op, err := s.Operators.Login(c.UserContext(), form.Name, web.Field(c, "password"))
+	switch {
+	case errors.Is(err, access.ErrLogin):
 		form.Problem = ui.WrongLogin
-		if errors.Is(err, access.ErrExpired) {
-			form.Problem = ui.PasswordExpired
-		}
-		return s.Render(c, http.StatusUnprocessableEntity, ui.SignIn(s.Page(c), form))
+	case errors.Is(err, access.ErrExpired):
+		form.Problem = ui.PasswordExpired
+	case err != nil:
+		return err
 	}
 	if err != nil {
-		return err
+		return s.Render(c, http.StatusUnprocessableEntity, ui.SignIn(s.Page(c), form))
 	}
 	s.throttle.Forgive(try)
-	// Whoever signs in again leaves no session behind that nobody holds any more.
-	if err := s.Sessions.End(ctx, c.Cookies(s.CookieName())); err != nil {
+	// The session whose cookie is replaced must not stay open.
+	if err := s.Sessions.End(c.UserContext(), c.Cookies(s.CookieName())); err != nil {
 		return err
 	}
-	if err := s.startSession(ctx, c, op); err != nil {
+	if err := s.startSession(c, op); err != nil {
 		return err
 	}
 	s.keepDevice(c, op.Name, try.Device)
-	if err := s.keepAct(ctx, audit.Act{Actor: "operator:" + op.Name, Action: "session.start", Object: "operator", ObjectID: op.Name, Remote: addr.String()}); err != nil {
+	if err := s.keepAct(c, audit.Act{Actor: "operator:" + op.Name, Action: "session.start", Object: "operator", ObjectID: op.Name}); err != nil {
 		return err
 	}
 	s.Log.Info("signed in", "operator", op.Name, "remote", addr.String(), "request_id", web.RequestID(c))
@@ -88,8 +86,9 @@ func (s *handlers) login(c *fiber.Ctx) error {
 	return c.Redirect(form.Next, http.StatusSeeOther)
 }
 
-// deviceCookie and devices are where a browser keeps that a name signed in from it,
-// and what tells that from a forgery. Each name has its own: a browser may be shared.
+// deviceCookie is the cookie in which a browser keeps the proof that a name signed in
+// from it, and devices is what the proof is made with. Each name has its own, as a
+// browser may be shared.
 func (s *handlers) deviceCookie(name string) string {
 	return s.CookieName() + "-device-" + seal.HashToken(name)[:8]
 }
@@ -104,8 +103,8 @@ func (s *handlers) device(c *fiber.Ctx, name string) string {
 	return ""
 }
 
-// keepDevice gives the browser such a proof, or renews the one that it has. It opens
-// nothing: whoever steals it may try passwords as slowly as anybody.
+// keepDevice gives the browser such a proof, or renews the one that it has. A stolen
+// proof opens nothing: it allows as few tries as any other client has.
 func (s *handlers) keepDevice(c *fiber.Ctx, name, device string) {
 	if device == "" {
 		device = s.devices(name).NewToken("")
@@ -113,8 +112,8 @@ func (s *handlers) keepDevice(c *fiber.Ctx, name, device string) {
 	s.SetCookie(c, s.deviceCookie(name), device, keptChoice)
 }
 
-func (s *handlers) startSession(ctx context.Context, c *fiber.Ctx, op *access.Operator) error {
-	token, err := s.Sessions.Start(ctx, op.ID, s.Client(c).String())
+func (s *handlers) startSession(c *fiber.Ctx, op *access.Operator) error {
+	token, err := s.Sessions.Start(c.UserContext(), op.ID, s.Client(c).String())
 	if err != nil {
 		return err
 	}
@@ -123,9 +122,7 @@ func (s *handlers) startSession(ctx context.Context, c *fiber.Ctx, op *access.Op
 }
 
 func (s *handlers) logout(c *fiber.Ctx) error {
-	ctx, cancel := web.Work()
-	defer cancel()
-	if err := s.Sessions.End(ctx, c.Cookies(s.CookieName())); err != nil {
+	if err := s.Sessions.End(c.UserContext(), c.Cookies(s.CookieName())); err != nil {
 		return err
 	}
 	s.SetCookie(c, s.CookieName(), "", -1)

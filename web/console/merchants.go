@@ -16,7 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// merchantsPage lists the merchants by the order in which they were declared.
+// merchantsPage lists the merchants in the order in which they were declared.
 func (s *handlers) merchantsPage(c *fiber.Ctx) error {
 	l := s.list(c, console.MerchantList, true)
 	if l.Err != nil {
@@ -50,13 +50,11 @@ func (s *handlers) merchantPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	m, err := s.Console.Merchant(ctx, code, pinged)
+	m, err := s.Console.Merchant(c.UserContext(), code, pinged)
 	if err != nil {
 		return err
 	}
-	did, err := s.done(ctx, c, "merchant", code)
+	did, err := s.done(c, "merchant", code)
 	if err != nil {
 		return err
 	}
@@ -67,48 +65,45 @@ func (s *handlers) merchantPage(c *fiber.Ctx) error {
 	}))
 }
 
-// onMerchant runs an act about the merchant of the path, or a part of it, and leads
-// back to it.
+// onMerchant runs an act on the merchant of the path, or a part of it, and redirects to
+// the merchant.
 func (s *handlers) onMerchant(c *fiber.Ctx, call act.Call) error {
 	code, err := web.MerchantCode(c)
 	if err != nil {
 		return err
 	}
 	call.Ref.ID = code
-	return s.actAndLeadTo(c, merchantPath(code), call)
+	return s.actAndShow(c, merchantPath(code), call)
 }
 
 func merchantPath(code string) string { return "/merchants/" + url.PathEscape(code) }
 
-// moveBreaker opens, closes or probes a merchant's breaker by hand.
+// moveBreaker opens, closes or probes a merchant's breaker.
 func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
 	return func(c *fiber.Ctx) error { return s.onMerchant(c, act.Call{Kind: breaker.MoveAct(move)}) }
 }
 
-// pingEndpoint sends a ping to one of a merchant's endpoints and shows what it
-// answered.
+// pingEndpoint pings one of a merchant's endpoints and shows the answer.
 func (s *handlers) pingEndpoint(c *fiber.Ctx) error {
 	code, err := web.MerchantCode(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	out, err := s.act(ctx, c, act.Call{Kind: notify.PingAct("merchant"), Ref: act.Ref{ID: code, Part: web.Field(c, "endpoint")}})
+	out, err := s.act(c, act.Call{Kind: notify.PingAct("merchant"), Ref: act.Ref{ID: code, Part: web.Field(c, "endpoint")}})
 	if err != nil {
 		return err
 	}
 	if out.Repeated { // a form that is sent twice pings once
 		return c.Redirect(merchantPath(code)+"?"+doneQuery(c), http.StatusSeeOther)
 	}
-	answer, err := out.After(ctx)
+	answer, err := out.After(c.UserContext())
 	if err != nil {
 		return err
 	}
 	return c.Redirect(merchantPath(code)+"?pinged="+answer.(notify.Answer).Notification, http.StatusSeeOther)
 }
 
-// enableEndpoint lets an endpoint be used again that was disabled.
+// enableEndpoint enables a disabled endpoint.
 func (s *handlers) enableEndpoint(c *fiber.Ctx) error {
 	return s.onMerchant(c, act.Call{Kind: notify.EnableAct, Ref: act.Ref{Part: web.Field(c, "endpoint")}})
 }

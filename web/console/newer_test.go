@@ -20,7 +20,7 @@ import (
 var newerAddress = regexp.MustCompile(`data-newer="([^"]+)"`)
 
 // newerOf is where a list's page asks for how many rows are newer.
-func (h *house) newerOf(t *testing.T, cookie, path string) string {
+func (h *harness) newerOf(t *testing.T, cookie, path string) string {
 	t.Helper()
 	found := newerAddress.FindStringSubmatch(h.Page(t, cookie, path).Body)
 	if found == nil {
@@ -29,7 +29,7 @@ func (h *house) newerOf(t *testing.T, cookie, path string) string {
 	return html.UnescapeString(found[1])
 }
 
-func (h *house) fragment(t *testing.T, cookie, path string) webtest.Answer {
+func (h *harness) fragment(t *testing.T, cookie, path string) webtest.Answer {
 	t.Helper()
 	return h.Call(t, http.MethodGet, path, "", "Cookie", cookie, "HX-Request", "true")
 }

@@ -19,15 +19,12 @@ import (
 )
 
 func (s *handlers) overview(c *fiber.Ctx) error {
-	ctx, cancel := web.Work()
-	defer cancel()
-	steps, err := s.Console.FirstSteps(ctx)
+	steps, err := s.Console.FirstSteps(c.UserContext())
 	if err != nil {
 		return err
 	}
 	p, r := s.Page(c), console.RangeOf(c.Query("range"))
 	p.Live = true
-	system := s.system(p.Role)
 	panels, oldest := map[string]templ.Component{}, time.Now()
 	for _, t := range s.live.topics {
 		draw, at, err := s.live.get(t, r)
@@ -40,12 +37,12 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 		}
 	}
 	return s.Render(c, http.StatusOK, pages.Overview(p, pages.OverviewData{
-		Range: r, Read: oldest, Steps: steps, System: system, APIURL: s.Config.PublicURL, Example: example(), CallbackURL: s.Config.PublicURL + web.CallbackPath,
+		Range: r, Read: oldest, Steps: steps, System: s.system(p.Role), APIURL: s.Config.PublicURL, Example: example(), CallbackURL: s.Config.PublicURL + web.CallbackPath,
 		Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Queues: panels["queues"],
 	}))
 }
 
-// example makes keys that nobody else has.
+// example makes new keys.
 func example() pages.Example {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
@@ -55,17 +52,17 @@ func example() pages.Example {
 	}
 }
 
-// system is what the installation stands on, as far as a role may see it.
+// system is the engines of the installation, and what the role may see of them.
 func (s *handlers) system(role string) pages.System {
 	return pages.System{Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: s.Policy.Allows(role, access.InspectQueues), Alerts: s.Policy.Allows(role, access.ViewAlerts)}
 }
 
-// panel answers one panel of the overview alone, and when it was drawn. Who comes
-// by its address gets the whole page.
+// panel answers a script with one panel of the overview and the time, and redirects any
+// other request to the page.
 func (s *handlers) panel(t topic) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := console.RangeOf(c.Query("range"))
-		if c.Get("HX-Request") != "true" {
+		if !web.IsFragment(c) {
 			return c.Redirect("/?range="+r.Name, http.StatusSeeOther)
 		}
 		draw, at, err := s.live.get(t, r)
@@ -77,7 +74,7 @@ func (s *handlers) panel(t topic) fiber.Handler {
 	}
 }
 
-// topics are all panels, in the order in which they stand on the page.
+// topics are all panels, in the order of the page.
 func (s *handlers) topics() []topic {
 	return []topic{
 		{"risk", 2 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {

@@ -15,11 +15,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// runTime is how long one request works on a plan; the page offers to go on.
+// runTime is how long one request runs a plan; the page offers to continue it.
 const runTime = 8 * time.Second
 
-// proposePlan freezes the rows that were picked, or all that the list's filter
-// finds, and shows what would be done. The filter stands in the address.
+// proposePlan freezes the picked rows, or all that the list's filter in the address
+// finds, and shows what would be done.
 func (s *handlers) proposePlan(c *fiber.Ctx) error {
 	l := s.list(c, console.DeliveryList, false)
 	if l.Err != nil {
@@ -40,7 +40,7 @@ func (s *handlers) proposePlan(c *fiber.Ctx) error {
 	}
 	ctx, cancel := l.context()
 	defer cancel()
-	ids, err := l.asked.IDs(ctx, s.DB, l.span, s.DB.NewID(), bulk.MaxRows)
+	ids, err := l.filter.IDs(ctx, s.DB, l.span, s.DB.NewID(), bulk.MaxRows)
 	if err != nil {
 		return slow(ctx, err)
 	}
@@ -58,8 +58,7 @@ func (s *handlers) planPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
+	ctx := c.UserContext()
 	p, err := s.Plans.Find(ctx, id)
 	if err != nil {
 		return err
@@ -71,8 +70,8 @@ func (s *handlers) planPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, pages.PlanPage(s.Page(c), pages.PlanData{Plan: p, Now: now, Key: act.NewKey(), Mine: p.MadeBy == web.Operator(c).Name}))
 }
 
-// runPlan begins a plan, or goes on with one that was interrupted, and works on
-// it for as long as a request may take.
+// runPlan starts a plan, or continues one that was interrupted, for as long as a request
+// may take.
 func (s *handlers) runPlan(c *fiber.Ctx) error {
 	id, err := idOf(c, "plan")
 	if err != nil {
@@ -84,15 +83,13 @@ func (s *handlers) runPlan(c *fiber.Ctx) error {
 			amounts[currency] = string(value)
 		}
 	})
-	ctx, cancel := web.Work()
-	defer cancel()
-	out, err := s.act(ctx, c, act.Call{Kind: bulk.StartAct, Ref: act.Ref{Row: id}, Params: params(map[string]any{"amounts": amounts})})
+	out, err := s.act(c, act.Call{Kind: bulk.StartAct, Ref: act.Ref{Row: id}, Params: params(map[string]any{"amounts": amounts})})
 	if err != nil {
 		return err
 	}
 	more := !out.Repeated
 	for end := time.Now().Add(runTime); more && time.Now().Before(end); {
-		if more, err = s.Plans.Step(ctx, id); err != nil {
+		if more, err = s.Plans.Step(c.UserContext(), id); err != nil {
 			return err
 		}
 	}

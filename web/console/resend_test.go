@@ -32,7 +32,7 @@ import (
 // waiting is a merchant that refuses everything, whose breaker another node than the
 // one with the console has opened, and notifications that wait for it.
 type waiting struct {
-	*house
+	*harness
 	t        *testing.T
 	merchant *fakemerchant.Merchant
 	nos, ids []string // of orders, and of their notifications
@@ -43,7 +43,7 @@ const openFor = time.Hour
 
 func newWaiting(t *testing.T, d *db.DB, n int) *waiting {
 	t.Helper()
-	w := &waiting{house: openOn(t, d), t: t}
+	w := &waiting{harness: openOn(t, d), t: t}
 	var err error
 	if w.merchant, err = fakemerchant.Open(fakemerchant.Options{}); err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func TestABreakerIsClosedWithWhatIsSentAgain(t *testing.T) {
 // TestAPersonResendsAtAnOpenBreakerInABrowser makes each of the choices with a
 // pointer, reads what the page says of it, and asks the merchant what came.
 func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
-	w := newWaiting(t, dbtest.SQLite(t), 10)
+	w := newWaiting(t, dbtest.Default(t), 10)
 	if _, err := w.Operators.Add(t.Context(), "li.hang", access.Ops, webtest.GoodPassword); err != nil {
 		t.Fatal(err)
 	}

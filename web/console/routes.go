@@ -1,7 +1,9 @@
+// Package console serves the console: its pages and what operators do there.
 package console
 
 import (
 	"net/http"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/alert"
@@ -16,6 +18,24 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 )
+
+// handlers answer the console's routes.
+type handlers struct {
+	*web.Server
+	cursors  cursors
+	listTime time.Duration // see listTime; less in tests
+	throttle *access.Throttle
+	live     *live
+}
+
+func newHandlers(s *web.Server) *handlers {
+	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle()}
+	h.live = newLive(s, h.topics())
+	return h
+}
+
+// Routes are all routes of the console.
+func Routes(s *web.Server) []web.Route { return newHandlers(s).routes() }
 
 func (s *handlers) routes() []web.Route {
 	shown := func(icon string, label text.Text) web.Menu { return web.Menu{Icon: icon, Label: label} }
@@ -72,7 +92,7 @@ func (s *handlers) routes() []web.Route {
 		act("/exceptions/:exception/reopen", exception.ReopenAct, s.reopenException),
 		page("/asynqmon/", access.InspectQueues, s.monitorPage, shown("layers", text.Queues)),
 		page("/asynqmon/*", access.InspectQueues, s.monitorPage, web.Menu{}),
-		page("/audit", access.ViewAudit, s.acts, shown("scroll-text", text.Audit)),
+		page("/audit", access.ViewAudit, s.auditPage, shown("scroll-text", text.Audit)),
 		page("/me", access.UseAccount, s.accountPage, shown("settings", text.Account)),
 		own("/me", s.saveAccount),
 		own("/me/password", s.changePassword),

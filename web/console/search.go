@@ -15,8 +15,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// searchPage finds what people hold in their hands: a number, its end, a code.
-// One hit is opened at once.
+// searchPage finds what operators have at hand: a number, the end of one, a code. A
+// single hit is opened at once.
 func (s *handlers) searchPage(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	q := strings.TrimSpace(f.Text("q"))
@@ -32,15 +32,15 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 	if err != nil {
 		return slow(ctx, err)
 	}
+	orders, merchants := len(found.Orders), len(found.Merchants)
 	switch {
-	case len(found.Orders) == 1 && len(found.Merchants) == 0:
-		return c.Redirect("/orders/"+url.PathEscape(found.Orders[0].OrderNo), http.StatusSeeOther)
-	case len(found.Orders) == 0 && len(found.Merchants) == 1 && !found.Exceptions:
+	case orders == 1 && merchants == 0:
+		return c.Redirect(orderPath(found.Orders[0].OrderNo), http.StatusSeeOther)
+	case orders == 0 && merchants == 1 && !found.Exceptions:
 		return c.Redirect("/orders?merchant="+url.QueryEscape(found.Merchants[0].Code), http.StatusSeeOther)
-	case len(found.Orders) == 0 && len(found.Merchants) == 0 && found.Exceptions:
+	case orders == 0 && merchants == 0 && found.Exceptions:
 		return c.Redirect("/exceptions?no="+url.QueryEscape(q), http.StatusSeeOther)
-	}
-	if found.Amount && len(found.Orders) == 0 && len(found.Merchants) == 0 && !console.IsEnding(q) {
+	case orders == 0 && merchants == 0 && found.Amount && !console.IsEnding(q):
 		return s.searchAmount(ctx, c, q)
 	}
 	return s.Render(c, http.StatusOK, pages.Search(s.Page(c), q, found))
@@ -54,7 +54,7 @@ func (s *handlers) searchAmount(ctx context.Context, c *fiber.Ctx, q string) err
 		return slow(ctx, err)
 	}
 	if len(page.Rows) == 1 && page.Older == (list.Cursor{}) {
-		return c.Redirect("/orders/"+url.PathEscape(page.Rows[0].OrderNo), http.StatusSeeOther)
+		return c.Redirect(orderPath(page.Rows[0].OrderNo), http.StatusSeeOther)
 	}
 	return c.Redirect(ui.AmountLink(q), http.StatusSeeOther)
 }

@@ -16,12 +16,12 @@ import (
 // clerk does what one operator does about one exception.
 type clerk struct {
 	*testing.T
-	*house
+	*harness
 	path string
 }
 
 // on is a clerk of the first exception of a kind.
-func (h *house) on(t *testing.T, kind string) clerk {
+func (h *harness) on(t *testing.T, kind string) clerk {
 	t.Helper()
 	return clerk{t, h, fmt.Sprintf("/exceptions/%d", number(t, h.DB, "SELECT id FROM exceptions WHERE kind = '"+kind+"'"))}
 }

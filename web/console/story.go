@@ -19,7 +19,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// unmaskedFor is how long personal data stays on the screen of who asked for it.
+// unmaskedFor is how long personal data stays on the screen.
 const unmaskedFor = time.Minute
 
 func (s *handlers) storyPage(c *fiber.Ctx) error {
@@ -27,20 +27,18 @@ func (s *handlers) storyPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	if story.Did, err = s.done(ctx, c, "order", story.Order.OrderNo); err != nil {
+	if story.Did, err = s.done(c, "order", story.Order.OrderNo); err != nil {
 		return err
 	}
 	return s.Render(c, http.StatusOK, pages.Story(s.storyFrame(c), story))
 }
 
-// storyPart answers a piece of the story to a script that asks for it, and leads
-// everybody else to the page.
+// storyPart answers a script with a part of the story, and redirects any other request to
+// the page.
 func (s *handlers) storyPart(draw func(*ui.Page, pages.StoryData) templ.Component) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		if c.Get("HX-Request") != "true" {
-			to := "/orders/" + url.PathEscape(c.Params("order_no"))
+		if !web.IsFragment(c) {
+			to := orderPath(c.Params("order_no"))
 			if phase := c.Query("phase"); phase != "" {
 				to += "?phase=" + url.QueryEscape(phase)
 			}
@@ -54,7 +52,7 @@ func (s *handlers) storyPart(draw func(*ui.Page, pages.StoryData) templ.Componen
 	}
 }
 
-// readStory reads the order's story, masked, for the person who asks.
+// readStory reads the order's story, masked.
 func (s *handlers) readStory(c *fiber.Ctx) (pages.StoryData, error) {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -64,9 +62,7 @@ func (s *handlers) readStory(c *fiber.Ctx) (pages.StoryData, error) {
 	if phase != "" && !slices.Contains(console.Phases, phase) {
 		return pages.StoryData{}, web.InvalidField("phase", "no phase of a story has this name")
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	story, err := s.Console.Story(ctx, no)
+	story, err := s.Console.Story(c.UserContext(), no)
 	if err != nil {
 		return pages.StoryData{}, err
 	}
@@ -90,25 +86,23 @@ func (s *handlers) storyFrame(c *fiber.Ctx) *ui.Page {
 	return p
 }
 
-// unmask shows personal data in this one answer, to who may see it and says why.
-// The audit row is committed first. The browser leaves the answer by itself; sent
-// a second time, the form shows nothing.
+// unmask shows personal data in this one answer, to an operator who may see it and gives
+// a reason. The audit row is committed first. The browser leaves the answer by itself;
+// sent a second time, the form shows nothing.
 func (s *handlers) unmask(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := web.Work()
-	defer cancel()
-	out, err := s.act(ctx, c, act.Call{Kind: order.UnmaskAct, Ref: act.Ref{ID: no}})
+	out, err := s.act(c, act.Call{Kind: order.UnmaskAct, Ref: act.Ref{ID: no}})
 	if err != nil {
 		return err
 	}
-	page := "/orders/" + url.PathEscape(no)
+	page := orderPath(no)
 	if out.Repeated {
 		return c.Redirect(page+"?"+doneQuery(c), http.StatusSeeOther)
 	}
-	story, err := s.Console.Story(ctx, no)
+	story, err := s.Console.Story(c.UserContext(), no)
 	if err != nil {
 		return err
 	}
@@ -121,55 +115,50 @@ func (s *handlers) unmask(c *fiber.Ctx) error {
 
 // storyDiff compares two callbacks of the order, ?a= and ?b=.
 func (s *handlers) storyDiff(c *fiber.Ctx) error {
-	story, err := s.readStory(c)
+	no, of, err := s.storyCallbacks(c, c.Query("a"), c.Query("b"))
 	if err != nil {
 		return err
 	}
-	a, b := story.Callback(c.Query("a")), story.Callback(c.Query("b"))
-	if a == nil || b == nil {
-		return console.ErrNotFound
-	}
-	if err := s.readBodies(story.Story, a, b); err != nil {
-		return err
-	}
-	return s.pageOrPart(c, pages.Diff(s.Page(c), story.Order.OrderNo, a, b), pages.DiffPanel(s.Page(c), story.Order.OrderNo, a, b))
+	p := s.Page(c)
+	return s.pageOrPart(c, pages.Diff(p, no, of[0], of[1]), pages.DiffPanel(p, no, of[0], of[1]))
 }
 
 // storyRaw shows one callback of the order as it came.
 func (s *handlers) storyRaw(c *fiber.Ctx) error {
-	story, err := s.readStory(c)
+	no, of, err := s.storyCallbacks(c, c.Params("event_id"))
 	if err != nil {
 		return err
 	}
-	one := story.Callback(c.Params("event_id"))
-	if one == nil {
-		return console.ErrNotFound
-	}
-	if err := s.readBodies(story.Story, one); err != nil {
-		return err
-	}
-	return s.pageOrPart(c, pages.Raw(s.Page(c), story.Order.OrderNo, one), pages.RawPanel(s.Page(c), story.Order.OrderNo, one))
+	p := s.Page(c)
+	return s.pageOrPart(c, pages.Raw(p, no, of[0]), pages.RawPanel(p, no, of[0]))
 }
 
-// readBodies reads, and masks, what a long story left out of its callbacks.
-func (s *handlers) readBodies(story *console.Story, callbacks ...*console.Callback) error {
-	ctx, cancel := web.Work()
-	defer cancel()
-	for _, c := range callbacks {
-		if !c.Omitted {
-			continue
-		}
-		if err := s.Console.ReadBody(ctx, c); err != nil {
-			return err
-		}
-		story.MaskBody(c)
+// storyCallbacks finds callbacks in the order's story, and reads and masks the bodies
+// that a long story left out.
+func (s *handlers) storyCallbacks(c *fiber.Ctx, eventIDs ...string) (orderNo string, found []*console.Callback, err error) {
+	story, err := s.readStory(c)
+	if err != nil {
+		return "", nil, err
 	}
-	return nil
+	for _, id := range eventIDs {
+		callback := story.Callback(id)
+		if callback == nil {
+			return "", nil, act.ErrNotFound
+		}
+		if callback.Omitted {
+			if err := s.Console.ReadBody(c.UserContext(), callback); err != nil {
+				return "", nil, err
+			}
+			story.MaskBody(callback)
+		}
+		found = append(found, callback)
+	}
+	return story.Order.OrderNo, found, nil
 }
 
-// pageOrPart answers a page, or the part of it that a script asks for.
+// pageOrPart answers with a page, or a script with the part of it.
 func (s *handlers) pageOrPart(c *fiber.Ctx, page, part templ.Component) error {
-	if c.Get("HX-Request") == "true" {
+	if web.IsFragment(c) {
 		page = part
 	}
 	return s.Render(c, http.StatusOK, page)

@@ -48,8 +48,7 @@ func change(t *testing.T, d *db.DB, query string, args ...any) {
 func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
-	change(t, h.DB, "UPDATE callbacks SET headers = 'Authorization: Bearer sk_live_secret' || char(10) || 'X-Plain: seen'"+
-		" WHERE outcome = 'paid'")
+	change(t, h.DB, "UPDATE callbacks SET headers = ? WHERE outcome = 'paid'", "Authorization: Bearer sk_live_secret\nX-Plain: seen")
 	taken := fmt.Sprintf("/callbacks/%d", number(t, h.DB, "SELECT id FROM callbacks WHERE outcome = 'paid'"))
 	refused := fmt.Sprintf("/callbacks/%d", number(t, h.DB, "SELECT id FROM refused_callbacks"))
 	viewer, lead := h.SignIn(t, access.Viewer), h.SignIn(t, access.Lead)
@@ -199,7 +198,7 @@ func TestPickedRowsAreSentWithoutTyping(t *testing.T) {
 }
 
 // sumsOf adds up the money of a list over all of its pages.
-func (h *house) sumsOf(t *testing.T, cookie, path string) (orders int64, minor map[string]int64) {
+func (h *harness) sumsOf(t *testing.T, cookie, path string) (orders int64, minor map[string]int64) {
 	t.Helper()
 	minor = map[string]int64{}
 	money := regexp.MustCompile(`class="money" value="(-?\d+) ([A-Z]{3})"`)

@@ -1,5 +1,4 @@
-// Package routes joins what the server answers besides its own routes: who may call
-// what is in the tables that it joins, web/api/routes.go and web/console/routes.go.
+// Package routes joins the tables of routes of web/api and web/console.
 package routes
 
 import (
@@ -10,5 +9,5 @@ import (
 	"backstop/web/console"
 )
 
-// Table is every route there is but the server's own.
+// Table is all routes but the server's own.
 func Table(s *web.Server) []web.Route { return slices.Concat(api.Routes(s), console.Routes(s)) }

@@ -8,6 +8,7 @@ import (
 	"testing"
 )
 
+// GoodPassword is the password of every operator.
 const GoodPassword = "correct horse battery"
 
 // fakeMonitor stands for Asynqmon with a page like its own.
@@ -55,4 +56,10 @@ func CookieOf(a Answer) string {
 func (h *Site) Page(t *testing.T, cookie, path string) Answer {
 	t.Helper()
 	return h.Call(t, http.MethodGet, path, "", "Cookie", cookie)
+}
+
+// BearerOf is a session's token without the cookie around it.
+func BearerOf(cookie string) string {
+	_, token, _ := strings.Cut(cookie, "=")
+	return token
 }

@@ -3,6 +3,7 @@ package webtest
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"backstop/internal/base/db"
@@ -11,27 +12,15 @@ import (
 	"backstop/internal/report"
 )
 
-// Happen writes what came of attempts and callbacks, as the engine does, and
-// folds it.
+// Happen writes a delta of now and folds it.
 func (h *Site) Happen(t *testing.T, change func(x *report.Delta)) {
 	t.Helper()
 	x := report.NewDelta(h.DB.Now())
 	change(x)
-	err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-		w := tx.Writes()
-		x.Write(w, h.DB)
-		return w.Exec(ctx)
-	})
-	if err == nil {
-		_, err = report.Fold(t.Context(), h.DB)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.Put(t, x)
 }
 
-// InTrouble gives merchant m1 two addresses, one of them disabled, and a breaker
-// that is open.
+// InTrouble gives merchant m1 two endpoints, one of them disabled, and an open breaker.
 func (h *Site) InTrouble(t *testing.T) {
 	t.Helper()
 	now := h.DB.Now()
@@ -61,9 +50,7 @@ func (h *Site) InTrouble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Settings.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	h.ReadSettings(t)
 	if err := h.Breakers.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +64,8 @@ func (h *Site) ReadSettings(t *testing.T) {
 	}
 }
 
-// Tell writes a delivery to the merchant about an order, and its attempts.
-func (h *Site) Tell(t *testing.T, order string, merchant int64, attempts ...notify.Attempt) {
+// Notify writes a delivery to the merchant about an order, and its attempts.
+func (h *Site) Notify(t *testing.T, order string, merchant int64, attempts ...notify.Attempt) {
 	t.Helper()
 	id, now := h.DB.NewID(), h.DB.Now()
 	insert := func(query string, args ...any) {
@@ -105,16 +92,37 @@ func (h *Site) Tell(t *testing.T, order string, merchant int64, attempts ...noti
 // Put writes a delta and folds it.
 func (h *Site) Put(t *testing.T, x *report.Delta) {
 	t.Helper()
-	h.Happen(t, func(into *report.Delta) { *into = *x })
+	err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
+		x.Write(w, h.DB)
+		return w.Exec(ctx)
+	})
+	if err == nil {
+		_, err = report.Fold(t.Context(), h.DB)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
-// BearerOf is a session's token without the cookie around it.
-func BearerOf(cookie string) string {
-	_, token, _ := strings.Cut(cookie, "=")
-	return token
-}
-
+// Monitoring begins the paths of the monitoring API.
 const Monitoring = "/api/v1/admin/merchant-callback-monitor/"
 
 // Hostile is a text that would do harm where it was not written as text.
 const Hostile = `<script>alert(1)</script>"><img src=x onerror=alert(1)>{{.}}`
+
+// lines is a channel that answers 200 "pong", or 410 at addresses that are gone.
+type lines struct {
+	mu   sync.Mutex
+	Sent []notify.Message
+}
+
+func (l *lines) Send(_ context.Context, m notify.Message) notify.Result {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Sent = append(l.Sent, m)
+	if strings.Contains(m.URL, "gone") {
+		return notify.Result{Class: notify.BadStatus, Status: 410, Error: "answered 410"}
+	}
+	return notify.Result{Class: notify.OK, Status: 200, ResponseHeader: "Content-Type: text/plain", ResponseBody: []byte("pong"), Took: 7_000_000}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,7 +26,6 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
-	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/text"
@@ -43,7 +43,7 @@ import (
 	"backstop/web"
 )
 
-// sender is a receiver of callbacks that keeps what it was given.
+// sender is a receiver of callbacks that records them.
 type sender struct {
 	mu      sync.Mutex
 	Got     []*supplier.Request
@@ -63,7 +63,7 @@ func (s *sender) Receive(_ context.Context, code string, req *supplier.Request, 
 	return s.Answer
 }
 
-// Last is the newest request that was received; nil = none.
+// Last is the newest request; nil = none.
 func (s *sender) Last() *supplier.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *sender) Last() *supplier.Request {
 	return s.Got[len(s.Got)-1]
 }
 
-// till is a payment that writes real orders and fails as told.
+// till is payments that write real orders and fail with Err.
 type till struct {
 	db  *db.DB
 	Err error
@@ -116,7 +116,7 @@ func (p *till) Cancel(ctx context.Context, m *merchant.Merchant, no string) (*or
 	return p.Pay(ctx, m, no)
 }
 
-// Site is a Server on a loopback port with a real database behind it.
+// Site is a Server on a loopback port with a real database.
 type Site struct {
 	*web.Server
 	Sender *sender
@@ -126,12 +126,11 @@ type Site struct {
 	Admin  string // the console's own address, where there is one
 	log    *bytes.Buffer
 	logMu  sync.Mutex
-
-	Hub *websocket.Hub
-	// Nudge takes what would be nudged after a commit.
+	// Nudge gets the nudges after a commit.
 	Nudge func([]queue.Nudge)
 }
 
+// Keys that are declared.
 const (
 	KeyOfGalaxy  = "sk_live_galaxy"
 	KeyOfOther   = "sk_live_other"
@@ -142,17 +141,11 @@ func breakerPolicy(int64) breaker.Policy {
 	return breaker.Policy{Failures: 5, Open: time.Minute, Window: time.Minute}
 }
 
-// Open serves the routes of table, beside the server's own, on a new SQLite database.
-func Open(t *testing.T, table func(*web.Server) []web.Route, environ ...string) *Site {
-	t.Helper()
-	return OpenOn(t, dbtest.SQLite(t), table, environ...)
-}
-
-// OpenOn is Open on a database that there is.
-func OpenOn(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ ...string) *Site {
+// Open serves the routes of table and the server's own.
+func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ ...string) *Site {
 	t.Helper()
 	h := &Site{
-		Till: &till{db: d}, log: new(bytes.Buffer), Hub: websocket.New(),
+		Till: &till{db: d}, Lines: &lines{}, log: new(bytes.Buffer), Nudge: func([]queue.Nudge) {},
 		Sender: &sender{Answer: callback.Receipt{Outcome: "paid", Reply: supplier.Reply{Status: 200, ContentType: "text/plain", Body: []byte("success")}}},
 	}
 	declare(t, d)
@@ -167,11 +160,12 @@ func OpenOn(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	h.Lines = &lines{}
 	o := web.Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.Sender, Payments: h.Till,
-		Texts:   text.Join(&supplier.Texts, &callback.Texts, &payment.Texts),
-		Version: "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: h.Hub, Breakers: breaker.NewCache(d, breakerPolicy),
+		Texts:     text.Join(&supplier.Texts, &callback.Texts, &payment.Texts),
+		Alerts:    func() ([]string, alert.Style) { return nil, alert.Style{} },
+		RedisSkew: func(context.Context) (time.Duration, error) { return 0, errors.New("there is no Redis") },
+		Version:   "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: websocket.New(), Breakers: breaker.NewCache(d, breakerPolicy),
 		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
 	}
 	h.register(t, &o)
@@ -194,7 +188,7 @@ func OpenOn(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = h.Hub.Close()
+		_ = h.Sockets.Close()
 		if err := h.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
@@ -212,14 +206,13 @@ func OpenOn(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ
 	return h
 }
 
-// register makes the acts, as the program does.
+// register registers the acts, as the program does.
 func (h *Site) register(t *testing.T, o *web.Options) {
 	t.Helper()
 	policy, err := access.NewPolicy()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Nudge = func([]queue.Nudge) {}
 	sending := notify.Acts{
 		DB: o.DB, Book: o.Settings.Merchants, Breakers: o.Breakers, Nudge: func(n []queue.Nudge) { h.Nudge(n) },
 		Pings: notify.Pinger{DB: o.DB, Channels: map[string]notify.Channel{notify.Webhook: h.Lines}},
@@ -230,16 +223,11 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.AssignExceptions)
 		}),
-		alert.Acts(o.DB, func() ([]string, alert.Style) {
-			if h.Alerts == nil {
-				return nil, alert.Style{}
-			}
-			return h.Alerts()
-		}),
+		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
 	)...)
 }
 
-// Write takes the log.
+// Write receives the log.
 func (h *Site) Write(p []byte) (int, error) {
 	h.logMu.Lock()
 	defer h.logMu.Unlock()
@@ -320,7 +308,7 @@ func (h *Site) Call(t *testing.T, method, path, body string, header ...string) A
 	return Answer{res.StatusCode, res.Header, string(text)}
 }
 
-// Api is call with a merchant's key.
+// Api is Call with a key.
 func (h *Site) Api(t *testing.T, key, method, path, body string) Answer {
 	t.Helper()
 	return h.Call(t, method, path, body, "Authorization", "Bearer "+key)

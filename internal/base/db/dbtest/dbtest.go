@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,25 @@ import (
 func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, Postgres(t)) })
+}
+
+// defaultEngine names the engine of Default: "sqlite", which is used without it, or
+// "postgres".
+const defaultEngine = "BACKSTOP_TEST_DATABASE"
+
+// Default opens a fresh migrated database for a test that is not about an engine: on
+// SQLite, or on the engine that BACKSTOP_TEST_DATABASE names.
+func Default(t testing.TB) *db.DB {
+	t.Helper()
+	switch engine := os.Getenv(defaultEngine); engine {
+	case "", "sqlite":
+		return SQLite(t)
+	case "postgres":
+		return Postgres(t)
+	default:
+		t.Fatalf("%s=%s: use sqlite or postgres", defaultEngine, engine)
+		return nil
+	}
 }
 
 // SQLite opens a fresh migrated database file.

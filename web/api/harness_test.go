@@ -1,0 +1,22 @@
+package api
+
+import (
+	"testing"
+
+	"backstop/internal/base/db/dbtest"
+	"backstop/web"
+	"backstop/web/console"
+	"backstop/web/webtest"
+)
+
+// harness is a server with every route.
+type harness struct {
+	*webtest.Site
+}
+
+func open(t *testing.T, environ ...string) *harness {
+	t.Helper()
+	return &harness{webtest.Open(t, dbtest.Default(t), func(s *web.Server) []web.Route {
+		return append(Routes(s), console.Routes(s)...)
+	}, environ...)}
+}

@@ -1,0 +1,32 @@
+package console
+
+import (
+	"testing"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/web"
+	"backstop/web/api"
+	"backstop/web/webtest"
+)
+
+// harness is a server with every route, and the handlers of the console.
+type harness struct {
+	*webtest.Site
+	in *handlers
+}
+
+func open(t *testing.T, environ ...string) *harness {
+	t.Helper()
+	return openOn(t, dbtest.Default(t), environ...)
+}
+
+func openOn(t *testing.T, d *db.DB, environ ...string) *harness {
+	t.Helper()
+	h := &harness{}
+	h.Site = webtest.Open(t, d, func(s *web.Server) []web.Route {
+		h.in = newHandlers(s)
+		return append(api.Routes(s), h.in.routes()...)
+	}, environ...)
+	return h
+}

@@ -1,0 +1,106 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/callback"
+	"backstop/internal/console"
+	"backstop/internal/exception"
+	"backstop/internal/list"
+	"backstop/views/pages"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+func (s *handlers) orders() listPage[console.Order] {
+	return listPage[console.Order]{
+		spec: console.OrderList, read: s.Console.Orders, draw: rowsOnly(pages.Orders),
+		only: func(q list.Query, o console.Order) string {
+			if q.Get("no") == "" {
+				return ""
+			}
+			return orderPath(o.OrderNo)
+		},
+		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
+			if q.Get("merchant") != "" || q.Get("no") != "" || q.Get("risk") != "" || q.Get("amount") != "" {
+				return nil, nil
+			}
+			return s.Console.CallbackBars(ctx, q.Get("supplier"), span)
+		},
+	}
+}
+
+func (s *handlers) callbacks() listPage[callback.Row] {
+	return listPage[callback.Row]{
+		spec: console.CallbackList, read: s.Console.Callbacks,
+		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
+			if q.Get("no") != "" {
+				return nil, nil
+			}
+			return s.Console.CallbackBars(ctx, q.Get("supplier"), span)
+		},
+		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []callback.Row) (templ.Component, error) {
+			return pages.Callbacks(p, l, rows, s.Config.PublicURL), nil
+		},
+	}
+}
+
+func (s *handlers) notifications() listPage[console.Delivery] {
+	return listPage[console.Delivery]{
+		spec: console.DeliveryList, read: s.Console.Deliveries,
+		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
+			if q.Get("no") != "" || q.Get("risk") != "" {
+				return nil, nil
+			}
+			return s.Console.AttemptBars(ctx, q.Get("merchant"), span)
+		},
+		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Delivery) (templ.Component, error) {
+			return pages.Notifications(p, l, rows, s.Policy.Allows(p.Role, access.ResendMany)), nil
+		},
+	}
+}
+
+func (s *handlers) exceptions() listPage[exception.Item] {
+	return listPage[exception.Item]{spec: console.ExceptionList, always: true, read: s.Console.Exceptions, draw: rowsOnly(pages.Exceptions)}
+}
+
+// rowsOnly draws a page that depends on its rows alone.
+func rowsOnly[T any](page func(*ui.Page, ui.List, []T) templ.Component) func(context.Context, *ui.Page, ui.List, []T) (templ.Component, error) {
+	return func(_ context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error) {
+		return page(p, l, rows), nil
+	}
+}
+
+// auditPage lists the audit; with ?check=1 it verifies the chain too.
+func (s *handlers) auditPage(c *fiber.Ctx) error {
+	check := c.Query("check") == "1"
+	return send(s, c, http.StatusOK, listPage[audit.Row]{
+		spec: console.ActList, always: true, read: s.Console.Acts,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []audit.Row) (templ.Component, error) {
+			data := pages.AuditData{Rows: rows, Checked: check}
+			l.Anything = true // the reader has signed in, which is in the audit
+			if !check {
+				return pages.Audit(p, l, data), nil
+			}
+			first := func(b audit.Break) {
+				switch {
+				case b.KeyNeeded && data.KeyNeeded == 0:
+					data.KeyNeeded = b.First
+				case !b.KeyNeeded && data.Broken == 0:
+					data.Broken = max(b.First, 1)
+				}
+			}
+			var err error // of the whole chain: in the time of the request, not of a list
+			data.Extent, err = s.Audit.Verify(c.UserContext(), s.DB.Read, first, nil)
+			return pages.Audit(p, l, data), err
+		},
+	})
+}
+
+func orderPath(no string) string { return "/orders/" + url.PathEscape(no) }
