@@ -46,8 +46,10 @@ func TestActsOnExceptionsAreOfTheirKindAndOnTheRecord(t *testing.T) {
 		if err := k.act(access.Ops, "exception.reopen", AmountMismatch, "", "", 0); !errors.As(err, &denied) {
 			t.Errorf("ops open money again: %v", err)
 		}
-		if err := k.act(access.Lead, "exception.settle", AmountMismatch, end, "1998", 0); !refused(err, "amount") {
-			t.Errorf("another amount: %v", err)
+		for _, typed := range []string{"", "19.99", "1998"} {
+			if err := k.act(access.Lead, "exception.settle", AmountMismatch, end, typed, 0); !refused(err, "amount") {
+				t.Errorf("the amount %q: %v", typed, err)
+			}
 		}
 		if err := k.act(access.Lead, "exception.ignore", AmountMismatch, `{"outcome":"no_effect"}`, "19.98", 0); !refused(err, "ignore") {
 			t.Errorf("money is ignored: %v", err)
