@@ -2,33 +2,29 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
-
-	"github.com/hibiken/asynq"
 )
 
-// Alerts is what the watch needs.
+// Alerts are the targets and readings of the watch.
 type Alerts struct {
 	Targets []alert.Target
 	Style   alert.Style
-	// Here reads what each node must look at itself, Shared what one node looks
-	// at for all.
+	// Here reads what each node must check itself, Shared what one node checks for all.
 	Here, Shared func(context.Context) []alert.Reading
-	// Merchant names a merchant.
+	// Merchant returns a merchant's name.
 	Merchant func(id int64) string
 }
 
 const (
 	watchEvery = 10 * time.Second
-	// watchLease is how long a node that died keeps the others from watching.
+	// watchLease is how long a node that failed keeps the others from watching.
 	watchLease = 25 * time.Second
-	// announceEvery is how soon people hear of events.
+	// announceEvery is how soon events are sent.
 	announceEvery = 2 * time.Second
 	resendEvery   = 5 * time.Second
 )
@@ -44,9 +40,8 @@ func newWatcher(o Options) watcher {
 	return watcher{o: o, watch: alert.NewWatch(o.DB, o.Log), direct: alert.NewDirect(o.Alerts.Targets, o.Alerts.Style)}
 }
 
-// levels looks at this node, and at everything where the lease is ours. A
-// database that cannot be used cannot keep an alert either: that one goes out
-// directly.
+// levels reads the levels of this node, and the shared ones with the lease. A database
+// that cannot be used cannot store an alert either: that one is sent directly.
 func (w watcher) levels(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
@@ -58,13 +53,13 @@ func (w watcher) levels(ctx context.Context) error {
 	if err == nil {
 		err = w.watch.Observe(ctx, time.Now(), readings)
 	}
-	if told := w.direct.Observe(context.WithoutCancel(ctx), alert.DatabaseDown, w.o.DB.NodeName(), err != nil); told != nil {
-		w.o.Log.Warn("send an alert past the database", "error", told)
+	if failed := w.direct.Observe(context.WithoutCancel(ctx), alert.DatabaseDown, w.o.DB.NodeName(), err != nil); failed != nil {
+		w.o.Log.Warn("send an alert past the database", "error", failed)
 	}
 	return err
 }
 
-// announce gathers what happened and writes the messages; a task sends them.
+// announce records what happened and writes the messages; a task sends them.
 func (w watcher) announce(ctx context.Context) error {
 	mine, err := w.o.DB.Lease(ctx, "announce", watchLease)
 	if err != nil || !mine {
@@ -83,8 +78,8 @@ func (w watcher) announce(ctx context.Context) error {
 	return nil
 }
 
-// send is the net below Redis: it sends what a lost task left due, and what is to
-// be tried again.
+// send sends the messages that are due. Beside the task, the clock calls it for what a lost
+// task left, and for what is tried again.
 func (w watcher) send(ctx context.Context) error {
 	return alert.Send(ctx, w.o.DB, w.o.Alerts.Targets, w.o.Log)
 }
@@ -126,12 +121,4 @@ func (w watcher) names() []string {
 		names[i] = t.Name()
 	}
 	return names
-}
-
-// alert sends messages that are due; the task only says that there are some.
-func (j *Jobs) alert(ctx context.Context, _ *asynq.Task) error {
-	if err := alert.Send(ctx, j.o.DB, j.o.Alerts.Targets, j.o.Log); err != nil {
-		return fmt.Errorf("send alerts: %w", err)
-	}
-	return nil
 }

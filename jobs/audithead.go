@@ -9,13 +9,13 @@ import (
 	"backstop/internal/base/db"
 )
 
-// auditHeadEvery is how often a node looks whether today's head went out. A node that
+// auditHeadEvery is how often a node checks whether today's head was sent. A node that
 // runs for a minute a day sends it.
 const auditHeadEvery = time.Minute
 
-// auditHead sends the signed end of the audit out of the house once a day: to the log
-// and to the targets of alerts. There it proves where the chain stood, whatever is
-// done to the database.
+// auditHead sends the signed end of the audit out of the installation once a day: to the
+// log and to the targets of alerts. There it proves the end of the chain, whatever is done
+// to the database.
 func (j *Jobs) auditHead(ctx context.Context) error {
 	t := time.UnixMicro(j.o.DB.Now()).In(j.o.Zone)
 	day := int64(t.Year()*10_000 + int(t.Month())*100 + t.Day()) // 20261122

@@ -12,13 +12,13 @@ import (
 	"backstop/internal/report"
 )
 
-// Retention says how long rows are kept that are only there to be read.
+// Retention is how long rows are kept that are only read.
 type Retention struct {
 	Callbacks, Attempts, History, Reports time.Duration
 }
 
 const (
-	// cleanupStep is the rows of one DELETE: short enough that nobody waits.
+	// cleanupStep is the rows of one DELETE: few enough to hold up no other write.
 	cleanupStep = 500
 	// cleanupBurst is how many steps one table has before it is the next one's turn.
 	cleanupBurst = 10
@@ -28,20 +28,21 @@ const (
 	cleanupLast = 10 * time.Second
 	// cleanupRest lets others write between two steps.
 	cleanupRest = 5 * time.Millisecond
-	// pingsKept is long past the time in which somebody waits for a ping.
+	// pingsKept is far longer than an operator waits for a ping.
 	pingsKept = time.Minute
 )
 
-// cleanup removes what is past its retention, in small steps. That a callback was seen (callback_keys) is kept for ever. An
-// order's history goes as a whole, by the age of the order.
+// cleanup removes what is past its retention, in small steps. The keys of callbacks
+// (callback_keys) are kept for ever. An order's history is removed as a whole, by the age
+// of the order.
 func (j *Jobs) cleanup(ctx context.Context) error { return j.cleanFor(ctx, cleanupTime) }
 
-// cleanFor gives all tables their turns until nothing is left or the time is over:
-// a long backlog of one, as after its retention was shortened, may take days and must
-// not keep the others waiting.
-func (j *Jobs) cleanFor(ctx context.Context, most time.Duration) error {
-	end := time.Now().Add(most)
-	ctx, cancel := context.WithTimeout(ctx, most+cleanupLast)
+// cleanFor gives all tables their turns until nothing is left or the time is over: a long
+// backlog of one, after its retention was shortened for example, may take days and must
+// not hold up the others.
+func (j *Jobs) cleanFor(ctx context.Context, limit time.Duration) error {
+	end := time.Now().Add(limit)
+	ctx, cancel := context.WithTimeout(ctx, limit+cleanupLast)
 	defer cancel()
 	if err := j.noteHistory(ctx, j.o.Retention.History); err != nil {
 		return err
@@ -73,23 +74,23 @@ func (j *Jobs) cleanFor(ctx context.Context, most time.Duration) error {
 // old is what is past its retention in one table.
 type old struct {
 	table   string
-	step    func() (int64, error) // removes some, and says how many
-	least   int64                 // a step that finds fewer was the last one
+	step    func() (int64, error) // removes some rows, and returns how many
+	minimum int64                 // a step that removes fewer was the last one
 	removed int64
 }
 
-// burst removes some steps, one at least whatever the time is, and says whether
-// nothing is left.
+// burst runs some steps, one at least whatever the time is, and reports whether nothing is
+// left.
 func (o *old) burst(ctx context.Context, end time.Time) (empty bool, err error) {
 	for range cleanupBurst {
 		n, err := o.step()
-		if o.removed += n; err != nil || n < o.least {
+		if o.removed += n; err != nil || n < o.minimum {
 			return err == nil, err
 		}
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
-		case <-time.After(cleanupRest): // lets others write
+		case <-time.After(cleanupRest):
 		}
 		if time.Now().After(end) {
 			break
@@ -101,30 +102,26 @@ func (o *old) burst(ctx context.Context, end time.Time) (empty bool, err error) 
 // old is all that is past its retention.
 func (j *Jobs) old(ctx context.Context) []*old {
 	r := j.o.Retention
-	all := []*old{
-		j.oldRows(ctx, "callbacks", "id", r.Callbacks, ""),
-		j.oldKeyed(ctx, "callback_repeats", "callback_id", "callback_id", r.Callbacks, ""),
-		j.oldRows(ctx, "notify_attempts", "id", r.Attempts, ""),
-		j.oldRows(ctx, "breaker_history", "id", r.Attempts, ""),
-		// What still goes on is kept.
-		j.oldRows(ctx, "alerts", "id", r.Attempts, " AND NOT "+moves.In("state", alert.Moves.Open()...)),
-		j.oldRows(ctx, "alert_messages", "id", r.Attempts, " AND NOT "+moves.In("status", alert.MessageMoves.Open()...)),
-		j.oldRows(ctx, "order_history", "order_id", r.History, ""),
-	}
 	lost := db.IDAt(j.o.DB.Now() - pingsKept.Microseconds())
-	all = append(all, &old{table: "open_pings", least: 1, step: func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, lost) }})
-	return append(all, &old{table: "report", least: 1, step: func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) }})
+	return []*old{
+		j.oldRows(ctx, "callbacks", "id", "id", r.Callbacks, ""),
+		j.oldRows(ctx, "callback_repeats", "callback_id", "callback_id", r.Callbacks, ""),
+		j.oldRows(ctx, "notify_attempts", "id", "id", r.Attempts, ""),
+		j.oldRows(ctx, "breaker_history", "id", "id", r.Attempts, ""),
+		// What has not ended is kept.
+		j.oldRows(ctx, "alerts", "id", "id", r.Attempts, " AND NOT "+moves.In("state", alert.Moves.Open()...)),
+		j.oldRows(ctx, "alert_messages", "id", "id", r.Attempts, " AND NOT "+moves.In("status", alert.MessageMoves.Open()...)),
+		j.oldRows(ctx, "order_history", "id", "order_id", r.History, ""),
+		{table: "open_pings", minimum: 1, step: func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, lost) }},
+		{table: "report", minimum: 1, step: func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) }},
+	}
 }
 
-func (j *Jobs) oldRows(ctx context.Context, table, column string, keep time.Duration, over string) *old {
-	return j.oldKeyed(ctx, table, "id", column, keep, over)
-}
-
-// oldKeyed removes by the table's key the rows whose column, an id, is past its time.
-func (j *Jobs) oldKeyed(ctx context.Context, table, key, column string, keep time.Duration, over string) *old {
+// oldRows removes, by the table's key, the rows whose column, an id, is past its time.
+func (j *Jobs) oldRows(ctx context.Context, table, key, column string, keep time.Duration, over string) *old {
 	before := db.IDAt(j.o.DB.Now() - keep.Microseconds())
 	query := fmt.Sprintf("DELETE FROM %s WHERE %s IN (SELECT %s FROM %s WHERE %s < ?%s ORDER BY %s LIMIT ?)", table, key, key, table, column, over, column)
-	return &old{table: table, least: cleanupStep, step: func() (int64, error) {
+	return &old{table: table, minimum: cleanupStep, step: func() (int64, error) {
 		res, err := j.o.DB.NewRaw(query, before, cleanupStep).Exec(ctx)
 		if err != nil {
 			return 0, fmt.Errorf("clean up %s: %w", table, err)
@@ -133,8 +130,8 @@ func (j *Jobs) oldKeyed(ctx context.Context, table, key, column string, keep tim
 	}}
 }
 
-// noteHistory writes down, before anything goes, from which order on histories
-// are complete: verify must not take a cleaned one for a damaged one.
+// noteHistory records, before anything is removed, from which order on histories are
+// complete: verify must not report a removed one as damaged.
 func (j *Jobs) noteHistory(ctx context.Context, keep time.Duration) error {
 	since := db.IDAt(j.o.DB.Now() - keep.Microseconds())
 	_, err := j.o.DB.NewRaw("INSERT INTO settings (name, value) VALUES ('history_since', ?)"+

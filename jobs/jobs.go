@@ -1,6 +1,6 @@
-// Package jobs is the task door: Asynq tasks and the clock come in here, and each
-// is one call of the domain. An error returned to Asynq means that we are
-// broken; what a merchant or a supplier did is an outcome and lies in its row.
+// Package jobs runs Asynq tasks and periodic work; each is one call of the domain. An
+// error returned to Asynq means that the program is broken; what a merchant or a supplier
+// did is an outcome and stored in its row.
 package jobs
 
 import (
@@ -19,6 +19,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
+	"backstop/internal/report"
 	"backstop/internal/settings"
 
 	"github.com/go-co-op/gocron/v2"
@@ -40,15 +41,15 @@ type Options struct {
 	Alerts     Alerts
 	Audit      *audit.Log
 
-	// Workers runs the task servers and the tick; Scheduler the clean-up and,
-	// on any node, what is done by the clock. A process with a Dispatcher and no
-	// workers looks for what it alone can send.
+	// Workers runs the task servers and the tick; Scheduler runs the clean-up, the alerts
+	// and the nightly recount. A process with a Dispatcher and no workers looks for what it
+	// alone can send.
 	Workers, Scheduler bool
 	CleanupEvery       time.Duration
-	// Nightly is when each day, in Zone, figures are counted anew.
+	// Nightly is the time of day, in Zone, at which figures are counted anew.
 	Nightly gocron.AtTime
 	Zone    *time.Location
-	// Fatal hears that this process must end (its node slot is lost).
+	// Fatal ends this process (its node slot is lost).
 	Fatal func(error)
 }
 
@@ -57,19 +58,19 @@ type Jobs struct {
 	o       Options
 	servers []*asynq.Server
 	cron    gocron.Scheduler
-	tick    ticker
 	watcher watcher
 	waker   *notify.Waker
+	after   int64 // the last merchant of the tick before
 }
 
-// Start begins to take tasks. Redis need not be there: the servers keep trying,
-// and the tick does the work meanwhile.
+// Start begins to take tasks. Without Redis the servers keep trying, and the tick does the
+// work meanwhile.
 func Start(ctx context.Context, o Options) (*Jobs, error) {
 	cron, err := gocron.NewScheduler(gocron.WithStopTimeout(5*time.Second), gocron.WithLocation(o.Zone))
 	if err != nil {
 		return nil, fmt.Errorf("make the scheduler: %w", err)
 	}
-	j := &Jobs{o: o, cron: cron, tick: ticker{o: o}, watcher: newWatcher(o), waker: notify.NewWaker(o.DB, o.Breakers, o.Queue)}
+	j := &Jobs{o: o, cron: cron, watcher: newWatcher(o), waker: notify.NewWaker(o.DB, o.Breakers, o.Queue)}
 	if err := j.schedule(); err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	mux := asynq.NewServeMux()
 	mux.HandleFunc(queue.TaskNotify, j.notify)
 	mux.HandleFunc(queue.TaskExpire, j.expire)
-	mux.HandleFunc(queue.TaskAlert, j.alert)
+	mux.HandleFunc(queue.TaskAlert, func(ctx context.Context, _ *asynq.Task) error { return j.watcher.send(ctx) })
 	for _, g := range queue.Groups {
 		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.Log))
 		go j.serve(ctx, srv, mux)
@@ -89,7 +90,7 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	return j, nil
 }
 
-// serve starts a task server, again and again while Redis is not there.
+// serve starts a task server, again and again while Redis cannot be reached.
 func (j *Jobs) serve(ctx context.Context, srv *asynq.Server, mux *asynq.ServeMux) {
 	for ctx.Err() == nil {
 		err := srv.Start(mux)
@@ -104,8 +105,8 @@ func (j *Jobs) serve(ctx context.Context, srv *asynq.Server, mux *asynq.ServeMux
 	}
 }
 
-// notify hands ids to the dispatcher and is done: the task is not held for the
-// length of a merchant's answer.
+// notify passes ids to the dispatcher and returns: the task does not wait for a merchant's
+// answer.
 func (j *Jobs) notify(_ context.Context, t *asynq.Task) error {
 	nudges, err := queue.DecodeNudges(t)
 	if err != nil {
@@ -120,28 +121,30 @@ func (j *Jobs) expire(ctx context.Context, _ *asynq.Task) error {
 	return err
 }
 
-// every is one periodic piece of work. A run that is not over when the next one
-// is due is left to finish; the next one is skipped. A tick begins at once: what an
-// earlier run left over is due, and a program that crashes within a second of each
-// start would never come to it.
+// every schedules periodic work. Where a run has not ended when the next one is due, the
+// next one is skipped. A tick begins at once: what an earlier process left is due, and
+// one that crashes within a second of each start would never do it.
 func (j *Jobs) every(d time.Duration, name string, run func(context.Context) error) error {
+	if d == tickEvery {
+		return j.add(gocron.DurationJob(d), name, run, gocron.WithStartAt(gocron.WithStartImmediately()))
+	}
+	return j.add(gocron.DurationJob(d), name, run)
+}
+
+func (j *Jobs) add(when gocron.JobDefinition, name string, run func(context.Context) error, options ...gocron.JobOption) error {
 	task := func(ctx context.Context) {
 		if err := run(ctx); err != nil && ctx.Err() == nil {
 			j.o.Log.Error(name, "error", db.ErrorText(err))
 		}
 	}
-	options := []gocron.JobOption{gocron.WithName(name), gocron.WithSingletonMode(gocron.LimitModeReschedule)}
-	if d == tickEvery {
-		options = append(options, gocron.WithStartAt(gocron.WithStartImmediately()))
-	}
-	_, err := j.cron.NewJob(gocron.DurationJob(d), gocron.NewTask(task), options...)
-	if err != nil {
+	options = append(options, gocron.WithName(name), gocron.WithSingletonMode(gocron.LimitModeReschedule))
+	if _, err := j.cron.NewJob(when, gocron.NewTask(task), options...); err != nil {
 		return fmt.Errorf("schedule %s: %w", name, err)
 	}
 	return nil
 }
 
-// Periods of the clock's work.
+// Periods of the work.
 const (
 	tickEvery     = time.Second
 	settingsEvery = 500 * time.Millisecond
@@ -159,11 +162,11 @@ func (j *Jobs) schedule() error {
 		{true, breaker.RefreshEvery, "refresh breakers", j.refreshBreakers},
 		{j.o.Workers, tickEvery, "wake for probes", j.waker.Wake},
 		{true, beatEvery, "beat", j.beat},
-		{j.o.Dispatcher != nil, tickEvery, "tick deliveries", j.tick.deliveries},
-		{j.o.Dispatcher != nil, tickEvery, "tick pings", j.tick.pings},
-		{j.o.Workers, tickEvery, "tick timeouts", j.tick.timeouts},
-		{j.o.Dispatcher != nil, tickEvery, "tell of slow merchants and faults", j.tell},
-		{j.o.Workers, tickEvery, "fold the ledger", j.fold},
+		{j.o.Dispatcher != nil, tickEvery, "tick deliveries", j.deliveries},
+		{j.o.Dispatcher != nil, tickEvery, "tick pings", j.o.Dispatcher.SendPings},
+		{j.o.Workers, tickEvery, "tick timeouts", j.timeouts},
+		{j.o.Dispatcher != nil, tickEvery, "publish slow merchants and faults", j.publish},
+		{j.o.Workers, tickEvery, "fold the ledger", func(ctx context.Context) error { return foldAll(ctx, j.o.Ledger.Fold) }},
 		{j.o.Workers, tickEvery, "fold the reports", j.report},
 		{true, watchEvery, "watch", j.watcher.levels},
 		{j.o.Scheduler, announceEvery, "announce alerts", j.watcher.announce},
@@ -182,10 +185,10 @@ func (j *Jobs) schedule() error {
 	if !j.o.Scheduler {
 		return nil
 	}
-	return j.nightly(j.o.Nightly)
+	return j.add(gocron.DailyJob(1, gocron.NewAtTimes(j.o.Nightly)), "count anew", j.nightly)
 }
 
-// refreshSettings reads what was applied, and says so to who waits for it.
+// refreshSettings reads what was applied, and publishes the version that is in use.
 func (j *Jobs) refreshSettings(ctx context.Context) error {
 	if err := j.o.Settings.Refresh(ctx); err != nil {
 		return err
@@ -193,7 +196,7 @@ func (j *Jobs) refreshSettings(ctx context.Context) error {
 	return j.o.DB.Uses(ctx, j.o.Settings.Current().Version)
 }
 
-// refreshBreakers reads what other nodes and people did to breakers.
+// refreshBreakers reads what other nodes and operators did to breakers.
 func (j *Jobs) refreshBreakers(ctx context.Context) error {
 	if err := j.o.Breakers.Refresh(ctx); err != nil {
 		return err
@@ -208,8 +211,8 @@ func (j *Jobs) refreshBreakers(ctx context.Context) error {
 	return nil
 }
 
-// tell lets the other nodes know what this one's dispatcher meets.
-func (j *Jobs) tell(ctx context.Context) error {
+// publish writes what this node's dispatcher found about merchants for the other nodes.
+func (j *Jobs) publish(ctx context.Context) error {
 	return errors.Join(j.o.Dispatcher.PublishSlow(ctx), j.o.Dispatcher.PublishFaults(ctx))
 }
 
@@ -221,22 +224,29 @@ func (j *Jobs) beat(ctx context.Context) error {
 	return err
 }
 
-// maxFold bounds one run, so that a long tail cannot hold the clock.
+// maxFold bounds the transactions of one run.
 const maxFold = 20
 
-func (j *Jobs) fold(ctx context.Context) error {
+func foldAll(ctx context.Context, fold func(context.Context) (int, error)) error {
 	for range maxFold {
-		n, err := j.o.Ledger.Fold(ctx)
-		if err != nil || n == 0 {
+		if n, err := fold(ctx); err != nil || n == 0 {
 			return err
 		}
 	}
 	return nil
 }
 
-// Stop takes no more tasks and waits for running ones, at most until ctx ends:
-// with a Redis that takes connections and does not answer, Asynq needs half a
-// minute. Tasks are hints, so nothing depends on its good-bye.
+// report folds the figures, and records the money at risk now and then.
+func (j *Jobs) report(ctx context.Context) error {
+	if err := foldAll(ctx, func(ctx context.Context) (int, error) { return report.Fold(ctx, j.o.DB) }); err != nil {
+		return err
+	}
+	return report.Sample(ctx, j.o.DB)
+}
+
+// Stop takes no more tasks and waits for running ones, at most until ctx ends: with a
+// Redis that takes connections and does not answer, Asynq needs half a minute. Tasks are
+// hints, so nothing depends on its shutdown.
 func (j *Jobs) Stop(ctx context.Context) {
 	var ending sync.WaitGroup
 	for _, s := range j.servers {
@@ -255,6 +265,6 @@ func (j *Jobs) Stop(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		j.o.Log.Warn("the queue does not let go in time; what it holds is found in the database")
+		j.o.Log.Warn("the queue does not stop in time; its tasks are found in the database")
 	}
 }

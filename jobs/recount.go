@@ -2,41 +2,28 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/notify"
 	"backstop/internal/report"
-
-	"github.com/go-co-op/gocron/v2"
 )
 
 // recountLease keeps the other nodes from counting the same night.
 const recountLease = 30 * time.Minute
 
-// nightly counts at low peak what the figures say, from the rows themselves.
-func (j *Jobs) nightly(at gocron.AtTime) error {
-	task := func(ctx context.Context) {
-		mine, err := j.o.DB.Lease(ctx, "recount", recountLease)
-		if err == nil && mine {
-			err = j.recount(ctx)
-		}
-		if err != nil && ctx.Err() == nil {
-			j.o.Log.Error("count anew", "error", db.ErrorText(err))
-		}
+// nightly compares the figures with their rows, at low peak.
+func (j *Jobs) nightly(ctx context.Context) error {
+	mine, err := j.o.DB.Lease(ctx, "recount", recountLease)
+	if err != nil || !mine {
+		return err
 	}
-	_, err := j.cron.NewJob(gocron.DailyJob(1, gocron.NewAtTimes(at)), gocron.NewTask(task), gocron.WithName("count anew"),
-		gocron.WithSingletonMode(gocron.LimitModeReschedule))
-	if err != nil {
-		return fmt.Errorf("schedule the recount: %w", err)
-	}
-	return nil
+	return j.recount(ctx)
 }
 
-// recount puts figures right that do not agree with their rows, and lets people
-// know: somebody changed rows by hand, or the program is wrong.
+// recount fixes figures that do not agree with their rows, and alerts: rows were changed
+// by hand, or the program is wrong.
 func (j *Jobs) recount(ctx context.Context) error {
 	if err := j.recountUntold(ctx); err != nil {
 		return err

@@ -7,46 +7,37 @@ import (
 	"backstop/internal/notify"
 )
 
-// ticker is the net below Redis: every second it looks for rows that are due and
-// that nobody works on. Each node ticks for itself. There is no leader, hence no
-// gap when one dies; the claim of the row decides who works.
-type ticker struct {
-	o     Options
-	after int64 // the merchant at which the last look stopped
-}
-
+// The tick is the net below Redis: every second it looks for rows that are due and not
+// claimed. Each node has its own. There is no leader, hence no gap when one fails; the
+// claim of a row decides which node works on it.
 const (
-	// tickMerchants bounds the merchants of one look; the next one goes on.
+	// tickMerchants bounds the merchants of one tick; the next one goes on.
 	tickMerchants = 500
-	// timeoutSlack is how late a timeout may be before the tick takes it over
-	// from the task of its second.
+	// timeoutSlack is how late a timeout may be before the tick closes the order instead
+	// of the task of its second.
 	timeoutSlack = 500 * time.Millisecond
 )
 
-// deliveries lets the dispatcher look at every merchant that has something due.
-func (t *ticker) deliveries(ctx context.Context) error {
-	if !t.o.Dispatcher.HasWork() {
+// deliveries passes merchants with due deliveries to the dispatcher.
+func (j *Jobs) deliveries(ctx context.Context) error {
+	if !j.o.Dispatcher.HasWork() {
 		return nil
 	}
-	merchants, last, err := notify.DueMerchants(ctx, t.o.DB, t.after, tickMerchants)
+	merchants, last, err := notify.DueMerchants(ctx, j.o.DB, j.after, tickMerchants)
 	if err != nil {
 		return err
 	}
-	t.after = last
-	t.o.Dispatcher.Pull(merchants)
+	j.after = last
+	j.o.Dispatcher.Pull(merchants)
 	return nil
 }
 
-// pings sends those of merchants who are connected to this node.
-func (t *ticker) pings(ctx context.Context) error { return t.o.Dispatcher.SendPings(ctx) }
-
-// timeouts closes orders whose task was lost, or that run out so far ahead that
-// they never had one.
-func (t *ticker) timeouts(ctx context.Context) error {
-	at, err := t.o.Processor.NextDue(ctx)
-	if err != nil || at == 0 || at > t.o.DB.Now()-timeoutSlack.Microseconds() {
+// timeouts closes orders whose task was lost, or that never had one because they were to
+// expire much later.
+func (j *Jobs) timeouts(ctx context.Context) error {
+	at, err := j.o.Processor.NextDue(ctx)
+	if err != nil || at == 0 || at > j.o.DB.Now()-timeoutSlack.Microseconds() {
 		return err
 	}
-	_, err = t.o.Processor.Expire(ctx)
-	return err
+	return j.expire(ctx, nil)
 }

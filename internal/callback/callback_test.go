@@ -104,7 +104,7 @@ func (p *till) Take(ctx context.Context, r *payment.Message) (payment.Outcome, e
 	return out, nil
 }
 
-type house struct {
+type harness struct {
 	db       *db.DB
 	settings *settings.Store
 	till     *till
@@ -112,7 +112,7 @@ type house struct {
 	receiver *Receiver
 }
 
-func newHouse(t *testing.T, d *db.DB, perSecond, rows int) *house {
+func newHarness(t *testing.T, d *db.DB, perSecond, rows int) *harness {
 	t.Helper()
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
@@ -122,7 +122,7 @@ func newHouse(t *testing.T, d *db.DB, perSecond, rows int) *house {
 	}
 	kinds := supplier.Kinds{{Name: "spoken", New: func(string, json.RawMessage) (supplier.Adapter, error) { return spoken{}, nil }}}
 	log := slog.New(slog.DiscardHandler)
-	h := &house{db: d, till: &till{}, settings: settings.NewStore(d, kinds, keys, log)}
+	h := &harness{db: d, till: &till{}, settings: settings.NewStore(d, kinds, keys, log)}
 	h.refusals = NewRefusals(RefusalOptions{DB: d, Rate: perSecond, Rows: rows, Log: log})
 	t.Cleanup(h.refusals.Close)
 	h.receiver = New(Options{DB: d, Settings: h.settings, Payments: h.till, Refusals: h.refusals, Wait: 200 * time.Millisecond})
@@ -130,7 +130,7 @@ func newHouse(t *testing.T, d *db.DB, perSecond, rows int) *house {
 }
 
 // declare writes a supplier as apply does.
-func (h *house) declare(t *testing.T, id int64, code string, enabled bool, allow string) {
+func (h *harness) declare(t *testing.T, id int64, code string, enabled bool, allow string) {
 	t.Helper()
 	ctx := context.Background()
 	_, err := h.db.NewRaw("INSERT INTO supplier_accounts (id, name) VALUES (?, ?)", id, code).Exec(ctx)
@@ -148,7 +148,7 @@ func (h *house) declare(t *testing.T, id int64, code string, enabled bool, allow
 	}
 }
 
-func (h *house) receive(code, body string) Receipt {
+func (h *harness) receive(code, body string) Receipt {
 	return h.receiver.Receive(context.Background(), code, request(body), nil)
 }
 
@@ -161,7 +161,7 @@ func request(body string) *supplier.Request {
 }
 
 func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
-	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.declare(t, 2, "off", false, "[]")
 	h.declare(t, 3, "listed", true, `["203.0.113.0/24"]`)
@@ -202,7 +202,7 @@ func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
 }
 
 func TestABrokenForwardedChainIsDeniedWithAnEmptyList(t *testing.T) {
-	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	got := h.receiver.Receive(context.Background(), "wx", request("paid O1"), supplier.ErrForwarded)
 	if got.Reply.Status != 403 || len(h.till.took) != 0 {
@@ -212,7 +212,7 @@ func TestABrokenForwardedChainIsDeniedWithAnEmptyList(t *testing.T) {
 
 // A supplier whose key no longer opens is our fault: told 404, it may give up.
 func TestASupplierThatCannotBeUsedIsAskedToSendAgain(t *testing.T) {
-	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	if _, err := h.db.NewRaw("UPDATE suppliers SET kind = 'forgotten'").Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestASupplierThatCannotBeUsedIsAskedToSendAgain(t *testing.T) {
 }
 
 func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
-	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	for _, err := range []error{db.ErrBusy, db.ErrCommitUnknown, errors.New("the disk is full")} {
 		h.till.err = err
@@ -246,7 +246,7 @@ func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
 }
 
 func TestASupplierIsFoundBeforeTheNextLookAtTheSettings(t *testing.T) {
-	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	// Nobody has called Refresh: the miss does.
 	if got := h.receive("wx", "paid O1"); got.Outcome != payment.Paid {
@@ -261,7 +261,7 @@ func TestASupplierIsFoundBeforeTheNextLookAtTheSettings(t *testing.T) {
 // A node whose own clock is an hour off refuses nothing genuine and takes nothing old.
 func TestSignedTimesAreJudgedByTheClockOfTheDatabase(t *testing.T) {
 	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
-		h := newHouse(t, dbtest.PostgresWithSkew(t, skew), 100, 1000)
+		h := newHarness(t, dbtest.PostgresWithSkew(t, skew), 100, 1000)
 		h.declare(t, 1, "wx", true, "[]")
 		for _, c := range []struct {
 			at      time.Time
@@ -284,7 +284,7 @@ func TestSignedTimesAreJudgedByTheClockOfTheDatabase(t *testing.T) {
 }
 
 func TestTheRecordHoldsTheRawCallWithoutSecrets(t *testing.T) {
-	h := newHouse(t, dbtest.SQLite(t), 100, 1000)
+	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.receive("wx", "paid O\x00\xff")
 	r := h.till.took[0].Source.Record
@@ -325,7 +325,7 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 
 func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d, 100, 1000)
+		h := newHarness(t, d, 100, 1000)
 		h.declare(t, 1, "wx", true, "[]")
 		h.receive("wx", "forged "+strings.Repeat("x", 10_000))
 		h.receive("wx", "garbage")
@@ -361,7 +361,7 @@ func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
 }
 
 func TestAFloodOfForgeriesIsCountedNotRecorded(t *testing.T) {
-	h := newHouse(t, dbtest.SQLite(t), 10, 1000)
+	h := newHarness(t, dbtest.SQLite(t), 10, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.declare(t, 2, "ali", true, "[]")
 	flooded := 0
@@ -398,7 +398,7 @@ func TestAFloodOfForgeriesIsCountedNotRecorded(t *testing.T) {
 }
 
 func TestTheOldestRefusalsGoFirst(t *testing.T) {
-	h := newHouse(t, dbtest.SQLite(t), 1000, 50)
+	h := newHarness(t, dbtest.SQLite(t), 1000, 50)
 	h.declare(t, 1, "wx", true, "[]")
 	for range 130 {
 		h.receive("wx", "forged")
@@ -415,7 +415,7 @@ func TestTheOldestRefusalsGoFirst(t *testing.T) {
 }
 
 func TestTheAnswerDoesNotWaitForTheRecorder(t *testing.T) {
-	h := newHouse(t, dbtest.SQLite(t), 1000, 1000)
+	h := newHarness(t, dbtest.SQLite(t), 1000, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.receive("wx", "paid O1")
 	ctx := context.Background()

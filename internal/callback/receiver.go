@@ -1,6 +1,6 @@
-// Package callback receives the calls of suppliers: it finds the supplier, has its
-// adapter verify and read the message, gives the content to the payment, and answers
-// as the supplier's protocol expects. "Taken" is only answered after the commit.
+// Package callback receives the calls of suppliers: it finds the supplier, lets its
+// adapter verify and read the message, passes the content to the payment, and answers as
+// the supplier's protocol expects. "Taken" is only answered after the commit.
 package callback
 
 import (
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"backstop/internal/base/db"
@@ -16,7 +17,6 @@ import (
 	"backstop/internal/base/metric"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/base/trace"
-	"backstop/internal/exception"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -24,28 +24,25 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Outcomes of callbacks that were not taken. Those that were have the outcomes
-// of package payment.
+// Outcomes of callbacks that were not taken; the others have those of package payment.
 const (
 	UnknownSupplier  = "unknown_supplier"
 	DisabledSupplier = "disabled_supplier"
 	WrongAddress     = "wrong_address"
 	BadSignature     = "bad_signature"
-	Unparsable       = "malformed_request" // unlike the exception "malformed", nothing of it is authentic
+	Unparsable       = "malformed_request" // unlike the exception "malformed", none of it is authentic
 	AdapterFailed    = "adapter_failed"    // our own mistake: the supplier sends again
 	Unavailable      = "unavailable"       // nothing is known to be committed: the supplier sends again
-	RateLimited      = "rate_limited"      // more than its address may send; nobody looks at it
+	RateLimited      = "rate_limited"      // more than its address may send; it is not read
 )
 
 // Refused are all of them.
-var Refused = []string{
-	UnknownSupplier, DisabledSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed, Unavailable, RateLimited,
-}
+var Refused = slices.Concat(refusedOutcomes, []string{Unavailable, RateLimited})
 
 // Payments commits authentic callbacks; it is payment.Processor.
 type Payments interface {
-	// Take returns once the callback is committed. After an error nothing is known
-	// to be.
+	// Take returns once the callback is committed. After an error nothing is known to
+	// be committed.
 	Take(ctx context.Context, m *payment.Message) (payment.Outcome, error)
 }
 
@@ -56,19 +53,18 @@ type Options struct {
 	Payments Payments
 	Refusals *Refusals
 	Wait     time.Duration // longest stay of one callback (CALLBACK_WAIT)
-	Tracer   *trace.Tracer // nil = nothing is followed
+	Tracer   *trace.Tracer // nil = nothing is traced
 }
 
-// Receiver is the way of every callback from the door to its answer.
+// Receiver takes every callback to its answer.
 type Receiver struct {
 	o      Options
 	misses *rate.Limiter
 }
 
-// missEvery is how often an unknown code may make us look for newer settings.
-// Every node looks twice a second anyway; this only serves a supplier whose first
-// callback follows its `apply` at once, and a stranger who tries codes must not
-// turn each try into a query.
+// missEvery is how often an unknown code may make a node read newer settings. Each node
+// reads them twice a second anyway; this only serves a supplier whose first callback
+// follows its `apply` at once, and guesses at codes must not become a query each.
 const missEvery = 250 * time.Millisecond
 
 // New returns a Receiver.
@@ -76,7 +72,7 @@ func New(o Options) *Receiver {
 	return &Receiver{o: o, misses: rate.NewLimiter(rate.Every(missEvery), 1)}
 }
 
-// Receipt is what became of one callback: the answer, and what the log says.
+// Receipt is the result of one callback: the answer, and what is logged.
 type Receipt struct {
 	Reply      supplier.Reply
 	Outcome    string
@@ -84,15 +80,15 @@ type Receipt struct {
 	CallbackID int64
 	// Err is why a callback could not be taken that should have been.
 	Err error
-	// Flood says of a refused callback that its supplier has had more of them than
-	// are recorded; they are counted, and should not fill the log either.
+	// Flood: the refused callback is one more of its supplier's than are recorded. It is
+	// counted, and should not fill the log either.
 	Flood bool
 }
 
-// Receive answers one callback. addrErr says why req.RemoteAddr is not known.
+// Receive answers one callback. addrErr is why req.RemoteAddr is not known.
 //
-// It came at a moment by the database's clock. A node whose own clock is wrong
-// would refuse what is genuine, or take what is old.
+// The time of receipt is by the database's clock: a node with a wrong clock would refuse
+// genuine messages, or take old ones.
 func (r *Receiver) Receive(ctx context.Context, code string, req *supplier.Request, addrErr error) Receipt {
 	start := time.Now()
 	req.ReceivedAt = r.o.DB.NowTime()
@@ -150,7 +146,7 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 	return r.take(ctx, m, req, steps)
 }
 
-// take waits for the commit; only then is the supplier answered that we have it.
+// take waits for the commit, and answers after it.
 func (r *Receiver) take(ctx context.Context, m *payment.Message, req *supplier.Request, steps *supplier.Trace) Receipt {
 	m.Source = payment.ByCallback(m.Supplier, payment.Record{
 		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
@@ -181,13 +177,13 @@ func (r *Receiver) lookup(ctx context.Context, code string) (supplier.Entry, boo
 	if s, ok := r.o.Settings.Current().Suppliers.Lookup(code); ok || !r.misses.Allow() {
 		return s, ok
 	}
-	// Where the look fails, the settings that we have stay in force.
+	// Where that fails, the current settings stay in force.
 	_ = r.o.Settings.Refresh(ctx)
 	return r.o.Settings.Current().Suppliers.Lookup(code)
 }
 
-// checkAddress: an address that is not known is denied even where the list is
-// empty, since whoever breaks X-Forwarded-For has something to hide.
+// checkAddress: an address that is not known is denied even where the list is empty:
+// a malformed X-Forwarded-For may be forged.
 func checkAddress(s supplier.Entry, req *supplier.Request, addrErr error, steps *supplier.Trace) bool {
 	const step = "address"
 	switch {
@@ -205,8 +201,8 @@ func checkAddress(s supplier.Entry, req *supplier.Request, addrErr error, steps 
 	return true
 }
 
-// parse has the adapter verify and read the message. A panic in an adapter is
-// our mistake about a message from outside: it must not end the process.
+// parse lets the adapter verify and read the message. A panic in an adapter is a bug that
+// a message from outside may cause: it must not end the process.
 func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (content supplier.Callback, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -217,8 +213,8 @@ func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (co
 	return bound(content, err, steps)
 }
 
-// bound keeps texts that no database could index out of the way of money: such a
-// message would fail at every commit, and nobody would see it.
+// bound turns a message with texts that no database can index into an exception: it would
+// fail at every commit and never be seen.
 func bound(content supplier.Callback, err error, steps *supplier.Trace) (supplier.Callback, error) {
 	var unreadable *supplier.Unreadable
 	if errors.As(err, &unreadable) {
@@ -231,14 +227,10 @@ func bound(content supplier.Callback, err error, steps *supplier.Trace) (supplie
 	if field == "" {
 		return content, nil
 	}
-	steps.Fail("content", fieldTooLong, field)
-	content.Status, content.Final = supplier.Other, false
-	return supplier.Callback{}, &supplier.Unreadable{
-		Kind: exception.Malformed, Result: supplier.Malformed, Reason: fieldTooLong.Say(field), Callback: content,
-	}
+	return steps.FailContent(content, fieldTooLong.Say(field), "")
 }
 
-// refuse hands the call to the recorder, which works after the answer.
+// refuse passes the call to the recorder, which writes after the answer.
 func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.Request, steps *supplier.Trace, reply supplier.Reply) Receipt {
 	recorded := r.o.Refusals.note(supplierID, refusal{
 		supplier: code, outcome: outcome, receivedAt: req.ReceivedAt.UnixMicro(), request: req, steps: steps.Steps,
@@ -249,9 +241,9 @@ func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.
 // NotFound answers where no supplier, or a disabled one, has the code.
 var NotFound = plain(http.StatusNotFound, "no such supplier\n")
 
-// Other answers where no adapter has a say.
+// Other answers that no adapter gives.
 var (
-	// A supplier that is told there is no such address may give up for good.
+	// A supplier that gets 404 instead may give up for good.
 	unusable  = plain(http.StatusServiceUnavailable, "not available, send it again\n")
 	forbidden = plain(http.StatusForbidden, "address not allowed\n")
 )

@@ -17,29 +17,29 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits of the recorder. What goes beyond is only counted: forgeries must
-// neither fill the disk nor take the writer from real callbacks.
+// Limits of the recorder. Anything beyond is only counted: forgeries must neither fill the
+// disk nor keep the writer from real callbacks.
 const (
-	keepBytes    = 4 << 10                // kept of each of body, header and query
-	keepCode     = 64                     // kept of an unknown supplier's code, which a stranger made up
+	keepBytes    = 4 << 10                // stored of each of body, header and query
+	keepCode     = 64                     // stored of an unknown supplier's code, which may be anything
 	refusalQueue = 512                    // refusals that wait to be written
 	refusalBatch = 100                    // rows of one insert
-	refusalFlush = 200 * time.Millisecond // how long the first row waits for company
+	refusalFlush = 200 * time.Millisecond // how long the first row waits for others
 	writeTimeout = 5 * time.Second
 	pruneStep    = 500 // rows of one delete
-	pruneSteps   = 20  // deletes in one go; the rest waits for the next
+	pruneSteps   = 20  // deletes of one run; the next one goes on
 )
 
 // RefusalOptions bound a recorder.
 type RefusalOptions struct {
 	DB   *db.DB
 	Rate int // recorded per second and supplier; all unknown suppliers share one (REFUSED_RATE)
-	Rows int // kept; the oldest go first (REFUSED_ROWS)
+	Rows int // stored; the oldest are deleted first (REFUSED_ROWS)
 	Log  *slog.Logger
 }
 
-// Refusals records callbacks that were refused, after their answer and apart
-// from every commit of money.
+// Refusals records callbacks that were refused, after their answer and apart from every
+// commit of money.
 type Refusals struct {
 	o     RefusalOptions
 	queue chan refusal
@@ -95,14 +95,15 @@ func (r *Refusals) Close() {
 	<-r.done
 }
 
-// note takes a refusal for recording, or says that it is one too many. It never
-// blocks: the answer does not wait for it.
+// note queues a refusal, or returns false where it is one too many. It never blocks: the
+// answer does not wait for it.
 func (r *Refusals) note(supplierID int64, f refusal) bool {
 	if !r.Spare(supplierID) {
 		return false
 	}
-	// The whole body would let a full queue hold 512 times the body limit.
-	f.request = bounded(f.request)
+	req := *f.request
+	req.Body = bytes.Clone(req.Body[:min(len(req.Body), keepBytes)]) // a full queue would hold 512 whole bodies
+	f.request = &req
 	f.id = r.o.DB.NewID() // now: lists are in the order of ids, and the row is written later
 	f.supplier = textlimit.Cut(f.supplier, keepCode)
 	select {
@@ -113,11 +114,9 @@ func (r *Refusals) note(supplierID int64, f refusal) bool {
 	}
 }
 
-// Spare takes one record of a supplier out of the budget, or says that it is used
-// up. Repeats of what was taken are recorded out of the same budget.
-func (r *Refusals) Spare(supplierID int64) bool { return r.bucket(supplierID).Allow() }
-
-func (r *Refusals) bucket(supplierID int64) *rate.Limiter {
+// Spare takes one record out of a supplier's budget, or returns false where it is used up.
+// Repeats of taken messages are recorded out of the same budget.
+func (r *Refusals) Spare(supplierID int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b := r.buckets[supplierID]
@@ -125,13 +124,7 @@ func (r *Refusals) bucket(supplierID int64) *rate.Limiter {
 		b = rate.NewLimiter(rate.Limit(r.o.Rate), r.o.Rate)
 		r.buckets[supplierID] = b
 	}
-	return b
-}
-
-func bounded(req *supplier.Request) *supplier.Request {
-	kept := *req
-	kept.Body = bytes.Clone(req.Body[:min(len(req.Body), keepBytes)])
-	return &kept
+	return b.Allow()
 }
 
 func (r *Refusals) run() {
@@ -149,8 +142,8 @@ func (r *Refusals) run() {
 	}
 }
 
-// gather waits a moment for company, so that a flood costs a few transactions a
-// second and not one each.
+// gather waits a moment for more, so that a flood costs a few transactions a second and
+// not one each.
 func (r *Refusals) gather(first refusal) []refusal {
 	batch := []refusal{first}
 	flush := time.NewTimer(refusalFlush)
@@ -209,8 +202,7 @@ func (r *Refusals) row(f refusal) refusedRow {
 	}
 }
 
-// prune deletes the oldest rows beyond what is kept, in steps that hold no lock
-// for long.
+// prune deletes the oldest rows beyond the limit, in steps that hold no lock for long.
 func (r *Refusals) prune(ctx context.Context) error {
 	var beyond []int64
 	err := r.o.DB.NewRaw("SELECT id FROM refused_callbacks ORDER BY id DESC LIMIT 1 OFFSET ?", r.o.Rows).Scan(ctx, &beyond)

@@ -9,7 +9,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Row is one callback as people look for it.
+// Row is one callback as the console lists it.
 type Row struct {
 	ID         int64           `bun:"id"`
 	Supplier   string          `bun:"supplier"`
@@ -21,11 +21,11 @@ type Row struct {
 	Steps      []supplier.Step `bun:"-"`
 }
 
-// refusedOutcomes are those that stand in refused_callbacks.
+// refusedOutcomes are those of the rows in refused_callbacks.
 var refusedOutcomes = []string{UnknownSupplier, DisabledSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed}
 
 // Outcomes are all that a recorded callback may have.
 var Outcomes = slices.Concat(payment.Outcomes, exception.Kinds, refusedOutcomes)
 
-// IsRefusal says whether an outcome is one that only refused callbacks have.
+// IsRefusal reports whether an outcome is one that only refused callbacks have.
 func IsRefusal(outcome string) bool { return slices.Contains(refusedOutcomes, outcome) }

@@ -11,11 +11,11 @@ import (
 	"backstop/internal/supplier"
 )
 
-// masked stands where a secret stood.
+// masked takes the place of a secret.
 const masked = "***"
 
-// secretWords in the name of a header or parameter say that its value opens
-// something. Signatures open nothing and are evidence: they stay.
+// secretWords in the name of a header or parameter mark its value as a secret.
+// Signatures are no secrets but evidence: they are stored.
 var secretWords = []string{"auth", "cookie", "passw", "secret", "token", "apikey", "api-key", "api_key", "session", "credential"}
 
 func isSecret(name string) bool {
@@ -38,7 +38,7 @@ func storableHeader(h http.Header) string {
 	return textlimit.Storable(b.String())
 }
 
-// storableQuery is the query as it came, but for the values of secrets.
+// storableQuery is the query as it came, secrets masked.
 func storableQuery(raw string) string {
 	pairs := strings.Split(raw, "&")
 	for i, pair := range pairs {
@@ -54,8 +54,7 @@ func storableQuery(raw string) string {
 	return textlimit.Storable(strings.Join(pairs, "&"))
 }
 
-// storableSteps makes copies of steps whose details may repeat what strangers
-// wrote.
+// storableSteps copies steps; their details may repeat any text from outside.
 func storableSteps(steps []supplier.Step) []supplier.Step {
 	clean := make([]supplier.Step, len(steps))
 	for i, s := range steps {

@@ -46,9 +46,9 @@ func TestActsOnExceptionsAreOfTheirKindAndOnTheRecord(t *testing.T) {
 		if err := k.act(access.Ops, "exception.reopen", AmountMismatch, "", "", 0); !errors.As(err, &denied) {
 			t.Errorf("ops open money again: %v", err)
 		}
-		for _, amount := range []string{"", "19.99", "1998"} {
-			if err := k.act(access.Lead, "exception.settle", AmountMismatch, end, amount, 0); !refused(err, "amount") {
-				t.Errorf("the amount %q: %v", amount, err)
+		for _, typed := range []string{"", "19.99", "1998"} {
+			if err := k.act(access.Lead, "exception.settle", AmountMismatch, end, typed, 0); !refused(err, "amount") {
+				t.Errorf("the amount %q: %v", typed, err)
 			}
 		}
 		if err := k.act(access.Lead, "exception.ignore", AmountMismatch, `{"outcome":"no_effect"}`, "19.98", 0); !refused(err, "ignore") {

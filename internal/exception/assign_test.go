@@ -29,11 +29,11 @@ func TestAnExceptionIsAssignedAndSettledOnce(t *testing.T) {
 		}
 		do := func(f func(context.Context, db.Tx) error) error { return d.Tx(t.Context(), f) }
 		assign := func(id int64, to string) error {
-			return do(func(ctx context.Context, tx db.Tx) error { return Assign(ctx, tx, d, id, to) })
+			return do(func(ctx context.Context, tx db.Tx) error { return assign(ctx, tx, d, id, to) })
 		}
 		settle := func() error {
 			return do(func(ctx context.Context, tx db.Tx) error {
-				return Settle(ctx, tx, d, item, Settlement{Outcome: NoEffect})
+				return settle(ctx, tx, d, item, settlement{Outcome: NoEffect})
 			})
 		}
 		now := func() (i Item) {

@@ -1,11 +1,9 @@
 // Package exception keeps what an operator must see: payments that fit no order,
-// notifications that nobody took, messages that nobody can read.
+// notifications that were not delivered, messages that cannot be read.
 package exception
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,9 +12,6 @@ import (
 
 	"github.com/uptrace/bun"
 )
-
-// ErrNotFound says that there is no such exception.
-var ErrNotFound = errors.New("no such exception")
 
 // Item is one exception. One fact is one row, however often it is reported:
 // unique by kind, supplier, subject and order. A dispute is unique without its
@@ -40,7 +35,7 @@ type Item struct {
 	UpdatedAt  int64           `bun:"updated_at"`
 	ResolvedAt *int64          `bun:"resolved_at"`
 	Assignee   string          `bun:"assignee"` // an operator; empty = unassigned
-	// OccurredAt is when what the detail says happened, by the supplier's clock (Unix
+	// OccurredAt is when the fact in the detail happened, by the supplier's clock (Unix
 	// µs): an older report that comes late does not replace it. 0 = the last report
 	// counts.
 	OccurredAt int64 `bun:"occurred_at"`
@@ -49,7 +44,7 @@ type Item struct {
 	Reference string  `bun:"reference"`
 }
 
-// key makes two reports one fact.
+// key is equal for two reports of one fact.
 func (i *Item) key() string {
 	key := fmt.Sprintf("%s\x00%d\x00%s", i.Kind, i.SupplierID, i.Subject)
 	if i.Kind == DisputeOpened {
@@ -69,9 +64,9 @@ func (i *Item) merge(other *Item) {
 	}
 }
 
-// Open gathers the exceptions among the caller's writes. A fact that is stored
-// already is counted again; it keeps its state, unless it was resolved: then it is
-// open again, unassigned, and alerts again.
+// Open adds the exceptions to the caller's writes. A fact that is stored already is
+// counted again and keeps its state, unless it was resolved: then it is open again,
+// unassigned, and alerts again.
 func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
 	now := d.Now()
 	seen := map[string]*Item{}
@@ -88,7 +83,7 @@ func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
 		i.ID, i.State, i.Seen, i.OpenedAt, i.UpdatedAt = d.NewID(), Opened, 1, now, now
 	}
 	var disputes, others []*Item
-	// Rows of one kind are shared by all who report it: they are locked in one order.
+	// Several transactions report the same rows: they are locked in one order.
 	for _, key := range slices.Sorted(maps.Keys(seen)) {
 		if seen[key].Kind == DisputeOpened {
 			disputes = append(disputes, seen[key])
@@ -114,7 +109,14 @@ func report(tx db.Tx, w *db.Writes, rows []*Item, unique string) {
 	for _, column := range []string{"order_id", "order_no", "merchant_id"} {
 		q = q.Set(column + " = CASE WHEN EXCLUDED.order_id <> 0 THEN EXCLUDED." + column + " ELSE x." + column + " END")
 	}
-	for _, again := range [][2]string{{"state", "'" + string(Opened) + "'"}, {"assignee", "''"}, {"outcome", "''"}, {"reference", "''"}, {"resolved_at", "NULL"}, {"alerted_at", "NULL"}} {
+	for _, again := range [][2]string{
+		{"state", "'" + string(Opened) + "'"},
+		{"assignee", "''"},
+		{"outcome", "''"},
+		{"reference", "''"},
+		{"resolved_at", "NULL"},
+		{"alerted_at", "NULL"},
+	} {
 		q = q.Set(again[0]+" = CASE WHEN x.state = ? AND "+newer+" THEN "+again[1]+" ELSE x."+again[0]+" END", Resolved)
 	}
 	w.Add(q)
@@ -127,16 +129,4 @@ func Detail(fields map[string]any) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return raw
-}
-
-// Find reads one exception. Errors: ErrNotFound.
-func Find(ctx context.Context, q bun.IDB, id int64) (*Item, error) {
-	var rows []Item
-	if err := q.NewSelect().Model(&rows).Where("x.id = ?", id).Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read an exception: %w", err)
-	}
-	if len(rows) == 0 {
-		return nil, ErrNotFound
-	}
-	return &rows[0], nil
 }

@@ -1,5 +1,7 @@
 package exception
 
+import "slices"
+
 // Names of the kinds of exceptions.
 const (
 	UnknownOrder     = "unknown_order"
@@ -10,7 +12,7 @@ const (
 	DuplicatePayment = "duplicate_payment"
 	UnknownRefund    = "unknown_refund"
 	DisputeOpened    = "dispute_opened"
-	UnknownEvent     = "unknown_event" // an authentic message of a type that the adapter does not know
+	UnknownEvent     = "unknown_event" // an authentic message of a type that is not in the adapter's table
 	DecryptFailed    = "decrypt_failed"
 	Malformed        = "malformed"
 	NotifyExhausted  = "notify_exhausted"
@@ -20,62 +22,18 @@ const (
 	SubscriptionExhausted = "subscription_exhausted"
 )
 
-// Kind is one kind of exception.
-type Kind struct {
-	Name string
-	// Money: how it ends decides about an amount that a supplier holds or demands.
-	Money bool
-	// Held: the supplier holds the amount, and no order has taken it.
-	Held bool
-}
+// HeldKinds are the kinds whose amount a supplier holds and no order has taken.
+var HeldKinds = []string{AmountMismatch, CurrencyMismatch, AccountMismatch, DuplicatePayment, LatePayment, UnknownOrder}
 
-// kinds are all of them, those about money first.
-var kinds = []Kind{
-	{Name: AmountMismatch, Money: true, Held: true},
-	{Name: CurrencyMismatch, Money: true, Held: true},
-	{Name: AccountMismatch, Money: true, Held: true},
-	{Name: DuplicatePayment, Money: true, Held: true},
-	{Name: LatePayment, Money: true, Held: true},
-	{Name: UnknownOrder, Money: true, Held: true},
-	{Name: DisputeOpened, Money: true},
-	{Name: UnknownRefund, Money: true},
-	{Name: NotifyExhausted},
-	{Name: StuckPaying},
-	{Name: UnknownEvent},
-	{Name: SubscriptionExhausted},
-	{Name: DecryptFailed},
-	{Name: Malformed},
-}
+// moneyKinds are those whose end decides about an amount that a supplier holds or
+// demands.
+var moneyKinds = slices.Concat(HeldKinds, []string{DisputeOpened, UnknownRefund})
 
 // Kinds are the names of all kinds, those about money first.
-var Kinds = func() (names []string) {
-	for _, k := range kinds {
-		names = append(names, k.Name)
-	}
-	return names
-}()
+var Kinds = slices.Concat(moneyKinds, []string{NotifyExhausted, StuckPaying, UnknownEvent, SubscriptionExhausted, DecryptFailed, Malformed})
 
-// HeldKinds are the kinds whose amount a supplier holds and no order has taken.
-var HeldKinds = func() (names []string) {
-	for _, k := range kinds {
-		if k.Held {
-			names = append(names, k.Name)
-		}
-	}
-	return names
-}()
+// CarriesMoney reports whether ending an exception of the kind decides about money.
+func CarriesMoney(kind string) bool { return slices.Contains(moneyKinds, kind) }
 
-// CarriesMoney says whether ending an exception of the kind decides about money.
-func CarriesMoney(kind string) bool { return kindOf(kind).Money }
-
-// IsHeld says whether the supplier holds the amount of an exception of the kind.
-func IsHeld(kind string) bool { return kindOf(kind).Held }
-
-func kindOf(name string) Kind {
-	for _, k := range kinds {
-		if k.Name == name {
-			return k
-		}
-	}
-	return Kind{Name: name}
-}
+// IsHeld reports whether the supplier holds the amount of an exception of the kind.
+func IsHeld(kind string) bool { return slices.Contains(HeldKinds, kind) }

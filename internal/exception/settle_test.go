@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 )
@@ -42,8 +43,8 @@ func (k desk) of(kind string) *Item {
 	return &i
 }
 
-func (k desk) settle(i *Item, s Settlement) error {
-	return k.do(func(ctx context.Context, tx db.Tx) error { return Settle(ctx, tx, k.db, i, s) })
+func (k desk) settle(i *Item, s settlement) error {
+	return k.do(func(ctx context.Context, tx db.Tx) error { return settle(ctx, tx, k.db, i, s) })
 }
 
 func (k desk) unalerted() (all []Unalerted) {
@@ -57,7 +58,7 @@ func (k desk) unalerted() (all []Unalerted) {
 	return all
 }
 
-func TestMoneyIsSettledByAnOutcomeAndAReference(t *testing.T) {
+func TestMoneyIsSettledByItsAmountAnOutcomeAndAReference(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := desk{t, d}
 		wrong := Item{Kind: AmountMismatch, OrderNo: "1", Subject: "t1", Amount: 1998, Currency: "CNY"}
@@ -65,16 +66,16 @@ func TestMoneyIsSettledByAnOutcomeAndAReference(t *testing.T) {
 		x := k.of(AmountMismatch)
 		for _, c := range []struct {
 			field string
-			s     Settlement
+			s     settlement
 		}{
-			{"outcome", Settlement{Reference: "R1"}},
-			{"outcome", Settlement{Outcome: "gone", Reference: "R1"}},
-			{"reference", Settlement{Outcome: RefundedElsewhere}},
-			{"reference", Settlement{Outcome: AcceptedElsewhere, Reference: strings.Repeat("字", maxReference+1)}},
-			{"reference", Settlement{Outcome: NoEffect, Reference: "a\x00b"}},
-			{"ignore", Settlement{Outcome: NoEffect, Ignore: true}},
+			{"outcome", settlement{Reference: "R1"}},
+			{"outcome", settlement{Outcome: "gone", Reference: "R1"}},
+			{"reference", settlement{Outcome: RefundedElsewhere}},
+			{"reference", settlement{Outcome: AcceptedElsewhere, Reference: strings.Repeat("字", maxReference+1)}},
+			{"reference", settlement{Outcome: NoEffect, Reference: "a\x00b"}},
+			{"ignore", settlement{Outcome: NoEffect, ignore: true}},
 		} {
-			var field *FieldError
+			var field *act.FieldError
 			if err := k.settle(x, c.s); !errors.As(err, &field) || field.Field != c.field {
 				t.Errorf("%+v: %v, want the field %s", c.s, err, c.field)
 			}
@@ -86,10 +87,10 @@ func TestMoneyIsSettledByAnOutcomeAndAReference(t *testing.T) {
 		// What it is about changed since it was shown.
 		stale := *x
 		stale.Amount = 1997
-		if err := k.settle(&stale, Settlement{Outcome: RefundedElsewhere, Reference: "R1"}); !errors.Is(err, ErrEnded) {
+		if err := k.settle(&stale, settlement{Outcome: RefundedElsewhere, Reference: "R1"}); !errors.Is(err, ErrEnded) {
 			t.Errorf("by another amount: %v", err)
 		}
-		if err := k.settle(x, Settlement{Outcome: RefundedElsewhere, Reference: strings.Repeat("字", maxReference)}); err != nil {
+		if err := k.settle(x, settlement{Outcome: RefundedElsewhere, Reference: strings.Repeat("字", maxReference)}); err != nil {
 			t.Fatal(err)
 		}
 		if i := k.of(AmountMismatch); i.State != Resolved || i.Outcome != RefundedElsewhere || len([]rune(i.Reference)) != maxReference {
@@ -101,16 +102,16 @@ func TestMoneyIsSettledByAnOutcomeAndAReference(t *testing.T) {
 		}
 
 		// Money of an unknown amount has no amount to type, but an outcome.
-		if err := k.settle(k.of(DisputeOpened), Settlement{}); err == nil {
+		if err := k.settle(k.of(DisputeOpened), settlement{}); err == nil {
 			t.Error("a dispute without an amount is settled without an outcome")
 		}
-		if err := k.settle(k.of(DisputeOpened), Settlement{Outcome: NoEffect}); err != nil {
+		if err := k.settle(k.of(DisputeOpened), settlement{Outcome: NoEffect}); err != nil {
 			t.Error(err)
 		}
-		if err := k.settle(k.of(StuckPaying), Settlement{Outcome: NoEffect}); err == nil {
+		if err := k.settle(k.of(StuckPaying), settlement{Outcome: NoEffect}); err == nil {
 			t.Error("what is not about money has an outcome")
 		}
-		if err := k.settle(k.of(StuckPaying), Settlement{}); err != nil {
+		if err := k.settle(k.of(StuckPaying), settlement{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -122,7 +123,7 @@ func TestWhatWasSettledIsOpenedAgainAndAlertsAgain(t *testing.T) {
 		event := Item{Kind: UnknownEvent, Subject: "charge.odd"}
 		k.open(event, Item{Kind: LatePayment, OrderNo: "1", Amount: 500, Currency: "JPY"})
 		reopen := func(id int64) error {
-			return k.do(func(ctx context.Context, tx db.Tx) error { return Reopen(ctx, tx, d, id) })
+			return k.do(func(ctx context.Context, tx db.Tx) error { return reopen(ctx, tx, d, id) })
 		}
 		if err := reopen(k.of(LatePayment).ID); !errors.Is(err, ErrOpen) {
 			t.Errorf("what is open is opened again: %v", err)
@@ -131,10 +132,10 @@ func TestWhatWasSettledIsOpenedAgainAndAlertsAgain(t *testing.T) {
 			t.Errorf("of nothing: %v", err)
 		}
 		k.unalerted()
-		if err := k.settle(k.of(LatePayment), Settlement{Outcome: AcceptedElsewhere, Reference: "R"}); err != nil {
+		if err := k.settle(k.of(LatePayment), settlement{Outcome: AcceptedElsewhere, Reference: "R"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.settle(k.of(UnknownEvent), Settlement{Ignore: true}); err != nil {
+		if err := k.settle(k.of(UnknownEvent), settlement{ignore: true}); err != nil {
 			t.Fatal(err)
 		}
 		k.open(event)

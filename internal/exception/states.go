@@ -33,5 +33,5 @@ var Moves = moves.Table[State]{
 	},
 }
 
-// Open says that the exception has not ended.
+// Open reports whether the exception has not ended.
 func (s State) Open() bool { return Moves.Of(s).Open }

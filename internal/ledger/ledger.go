@@ -1,10 +1,9 @@
-// Package ledger is the double-entry book. A transfer names both sides and one
-// positive amount, so that an imbalance cannot be written down.
+// Package ledger keeps double-entry accounts. A transfer names both sides and one
+// positive amount, so that an imbalance cannot be stored.
 //
-// Balances are not kept while money moves: a row that every order touches would
-// cost more than half of the throughput. Each transaction writes one journal;
-// Fold adds finished journals to the accounts every second, and Balance adds
-// what is not folded yet.
+// A payment updates no balance: a row that every order changes would cost more than half
+// of the throughput. Each transaction writes one journal; Fold adds journals to the
+// accounts every second, and Balance adds what is not folded yet.
 package ledger
 
 import (
@@ -22,18 +21,19 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// SupplierAccount is the code of what the supplier owes us: it goes as far below
-// zero as that is. A merchant's account grows by credits.
+// SupplierAccount is the code of a supplier's account. Its balance is as far below zero
+// as what the supplier owes us.
 func SupplierAccount(code string) string { return "supplier:" + code }
 
-// MerchantAccount is the code of what we owe the merchant.
+// MerchantAccount is the code of a merchant's account. Its balance is what we owe the
+// merchant.
 func MerchantAccount(code string) string { return "merchant:" + code }
 
 // Opening is the other side of balances taken over from elsewhere.
 const Opening = "opening"
 
-// Account is one side of transfers in one currency. Balance is what is folded:
-// credits minus debits, in minor units.
+// Account is one side of transfers in one currency. Balance is credits minus debits of
+// what is folded, in minor units.
 type Account struct {
 	bun.BaseModel `bun:"table:accounts,alias:a"`
 
@@ -64,7 +64,7 @@ type journalRow struct {
 	CreatedAt int64 `bun:"created_at"`
 }
 
-// Entry asks for one transfer.
+// Entry is one transfer to be posted.
 type Entry struct {
 	Debit, Credit string // account codes
 	Amount        int64
@@ -72,7 +72,7 @@ type Entry struct {
 	Ref           string
 }
 
-// Ledger posts entries. It remembers account ids.
+// Ledger posts entries. It caches account ids.
 type Ledger struct {
 	db  *db.DB
 	mu  sync.RWMutex
@@ -84,9 +84,8 @@ type accountKey struct{ code, currency string }
 // New returns a Ledger on the database.
 func New(d *db.DB) *Ledger { return &Ledger{db: d, ids: map[accountKey]int64{}} }
 
-// Post gathers the entries as one journal. Accounts come into being with their
-// first entry. A Ref that is booked already is an error of db.IsUnique when the
-// writes are sent.
+// Post adds the entries to the writes as one journal. An account is made with its first
+// entry. A Ref that is booked already is an error of db.IsUnique when the writes are sent.
 func (b *Ledger) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -108,11 +107,11 @@ func (b *Ledger) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Ent
 	return nil
 }
 
-// accounts finds the ids of all accounts in entries and makes the missing ones.
-// What is found may have been made by this very transaction, and goes with it: it
-// is remembered once that is committed.
+// accounts finds the ids of all accounts in entries and makes the missing ones. An
+// account that is found may have been made in this transaction and be rolled back with
+// it: its id is cached after the commit.
 func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[accountKey]int64, error) {
-	ids, missing := b.remembered(entries)
+	ids, missing := b.cached(entries)
 	if len(missing) == 0 {
 		return ids, nil
 	}
@@ -128,7 +127,9 @@ func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[a
 	}
 	tx.OnEnd(func(err error) {
 		if err == nil {
-			b.remember(found)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			maps.Copy(b.ids, found)
 		}
 	})
 	if len(missing) == 0 {
@@ -138,8 +139,7 @@ func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[a
 	for k := range missing {
 		rows = append(rows, Account{ID: b.db.NewID(), Code: k.code, Currency: k.currency})
 	}
-	// Every writer makes accounts in the same order, or two of them would wait for
-	// each other in a circle.
+	// Every writer makes accounts in the same order, so that there is no deadlock.
 	slices.SortFunc(rows, func(x, y Account) int {
 		return cmp.Or(cmp.Compare(x.Code, y.Code), cmp.Compare(x.Currency, y.Currency))
 	})
@@ -149,13 +149,7 @@ func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[a
 	return ids, b.find(ctx, tx, missing, ids)
 }
 
-func (b *Ledger) remember(found map[accountKey]int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	maps.Copy(b.ids, found)
-}
-
-func (b *Ledger) remembered(entries []Entry) (ids map[accountKey]int64, missing map[accountKey]bool) {
+func (b *Ledger) cached(entries []Entry) (ids map[accountKey]int64, missing map[accountKey]bool) {
 	ids, missing = map[accountKey]int64{}, map[accountKey]bool{}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -189,8 +183,8 @@ func (b *Ledger) find(ctx context.Context, tx db.Tx, keys map[accountKey]bool, i
 // foldJournals bounds one transaction of Fold.
 const foldJournals = 500
 
-// Fold adds finished journals to the balances, a bounded number at a time, and
-// says how many it took. Several nodes may fold at once.
+// Fold adds journals to the balances, a bounded number at a time, and returns how many.
+// Several nodes may fold at once.
 func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 	err = b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var ids []int64
@@ -202,7 +196,7 @@ func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 		if journals == 0 {
 			return nil
 		}
-		delta, err := deltas(ctx, tx, "t.journal_id IN (?)", bun.List(ids))
+		delta, err := Sums(ctx, tx, "t.journal_id IN (?)", bun.List(ids))
 		if err != nil {
 			return err
 		}
@@ -218,13 +212,14 @@ func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 	return journals, nil
 }
 
-// deltas sums both sides of the matching transfers per account.
-func deltas(ctx context.Context, tx bun.IDB, where string, args ...any) (map[int64]int64, error) {
+// Sums returns credits minus debits of the transfers for which a condition on t holds, by
+// account, in minor units.
+func Sums(ctx context.Context, tx bun.IDB, where string, args ...any) (map[int64]int64, error) {
 	var rows []struct{ ID, Amount int64 }
 	query := "SELECT id, CAST(sum(amount) AS BIGINT) AS amount FROM (" +
 		"SELECT t.credit_account AS id, t.amount AS amount FROM transfers AS t WHERE " + where +
 		" UNION ALL SELECT t.debit_account, -t.amount FROM transfers AS t WHERE " + where + ") AS sides GROUP BY id"
-	if err := tx.NewRaw(query, append(args, args...)...).Scan(ctx, &rows); err != nil {
+	if err := tx.NewRaw(query, slices.Concat(args, args)...).Scan(ctx, &rows); err != nil {
 		return nil, fmt.Errorf("sum transfers: %w", err)
 	}
 	sums := make(map[int64]int64, len(rows))
@@ -251,8 +246,8 @@ func (b *Ledger) add(ctx context.Context, tx db.Tx, delta map[int64]int64) error
 	return err
 }
 
-// Balance is the account's exact balance in minor units: what is folded plus the
-// rest. An account without entries has 0.
+// Balance is the account's exact balance in minor units: what is folded plus the rest,
+// 0 for an account without entries.
 func (b *Ledger) Balance(ctx context.Context, tx db.Tx, code, currency string) (int64, error) {
 	a := new(Account)
 	q := tx.NewSelect().Model(a).Where("a.code = ?", code).Where("a.currency = ?", currency)
@@ -262,7 +257,7 @@ func (b *Ledger) Balance(ctx context.Context, tx db.Tx, code, currency string) (
 		}
 		return 0, fmt.Errorf("read account %s: %w", code, err)
 	}
-	tail, err := deltas(ctx, tx, "t.journal_id IN (SELECT id FROM journals WHERE NOT folded) AND (t.credit_account = ? OR t.debit_account = ?)", a.ID, a.ID)
+	tail, err := Sums(ctx, tx, "t.journal_id IN (SELECT id FROM journals WHERE NOT folded) AND (t.credit_account = ? OR t.debit_account = ?)", a.ID, a.ID)
 	if err != nil {
 		return 0, err
 	}

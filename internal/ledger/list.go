@@ -7,7 +7,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Line is one transfer as people read it: with the codes of both accounts.
+// Line is one transfer with the codes of both accounts.
 type Line struct {
 	JournalID int64  `bun:"journal_id"`
 	Debit     string `bun:"debit"`
@@ -18,8 +18,7 @@ type Line struct {
 	CreatedAt int64  `bun:"created_at"` // Unix µs
 }
 
-// Lines reads the transfers with these refs, oldest first. There are never more
-// than refs: each is unique.
+// Lines reads the transfers with these refs, oldest first. Each ref is unique.
 func Lines(ctx context.Context, q bun.IDB, refs []string) ([]Line, error) {
 	if len(refs) == 0 {
 		return nil, nil

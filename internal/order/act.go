@@ -16,8 +16,8 @@ const (
 	UnmaskAct = "order.unmask"
 )
 
-// Acts keep what somebody has to say about the order that Ref.ID names, and that
-// somebody looks at its personal data. They change no order.
+// Acts record a note about the order that Ref.ID names, and that its personal data were
+// viewed. They change no order.
 var Acts = []act.Kind{
 	{Name: NoteAct, Object: "order", Permission: access.Comment, Load: load},
 	{Name: UnmaskAct, Object: "order", Permission: access.ViewPersonal, Load: load},
@@ -30,7 +30,8 @@ func load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error)
 		numbers[i] = r.ID
 	}
 	var rows []Order
-	err := q.NewSelect().Model(&rows).Column("id", "order_no", "merchant_id", "version", "amount", "currency").Where("o.order_no IN (?)", bun.List(numbers)).Scan(ctx)
+	err := q.NewSelect().Model(&rows).Column("id", "order_no", "merchant_id", "version", "amount", "currency").
+		Where("o.order_no IN (?)", bun.List(numbers)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find orders: %w", err)
 	}

@@ -11,14 +11,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ErrMove says that the table of moves does not have a change: a mistake of ours.
-var ErrMove = errors.New("illegal change of an order's status")
-
-// ErrNotFound says that there is no such order.
+// ErrNotFound: there is no such order.
 var ErrNotFound = errors.New("no such order")
 
-// Change asks for one order to move. Order is as it was read; the fields that go
-// with the new status (PaidAmount, ClosedAt, NextAt, …) are set in it already.
+// Change is one order's change of status. Order is as it was read, with the fields that
+// belong to the new status (PaidAmount, ClosedAt, NextAt, …) set already.
 type Change struct {
 	Order    *Order
 	To       Status
@@ -42,12 +39,11 @@ type changeRow struct {
 	ClosedAt        *int64 `bun:"closed_at"`
 }
 
-// Move gathers the change of each order's status, by compare-and-set on status and
-// version, with its history, and updates the given orders in memory. Where any of
-// them has moved in between, the writes end with db.ErrStale and the transaction
-// must be rolled back: the caller reads again. An order must not stand twice in
-// changes.
-func Move(tx db.Tx, w *db.Writes, d *db.DB, changes []Change) error {
+// Move adds the change of each order's status to the writes, by compare-and-set on status
+// and version, with its history, and updates the given orders in memory. Where any of
+// them has moved in between, the writes end with db.ErrStale and the transaction must be
+// rolled back: the caller reads again. An order must not occur twice in changes.
+func Move(w *db.Writes, d *db.DB, changes []Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -57,7 +53,7 @@ func Move(tx db.Tx, w *db.Writes, d *db.DB, changes []Change) error {
 	for i, c := range changes {
 		o := c.Order
 		if !Moves.Can(o.Status, c.To) {
-			return fmt.Errorf("%w: %s from %s to %s", ErrMove, o.OrderNo, o.Status, c.To)
+			return fmt.Errorf("illegal change of an order's status: %s from %s to %s", o.OrderNo, o.Status, c.To)
 		}
 		if !c.To.Open() {
 			o.NextAt = nil
@@ -85,9 +81,9 @@ func Move(tx db.Tx, w *db.Writes, d *db.DB, changes []Change) error {
 	return nil
 }
 
-// Insert gathers new orders and the first row of their history; orders of an import
-// come in by InsertStaged.
-func Insert(tx db.Tx, w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) {
+// Insert adds new orders and the first row of their history to the writes; InsertStaged
+// is for those of an import.
+func Insert(w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) {
 	if len(orders) == 0 {
 		return
 	}
@@ -103,9 +99,9 @@ func Insert(tx db.Tx, w *db.Writes, d *db.DB, orders []*Order, cause Cause, acto
 }
 
 // InsertStaged makes orders of what an import has staged, with the first row of each
-// one's history, and returns how many. It is Insert for orders that another system
-// began: they come in with the status that they have there and post nothing to the
-// ledger, move no stock and notify nobody, since the other system has done so.
+// one's history, and returns how many. They keep the status that they have in the other
+// system and post nothing to the ledger, move no stock and send no notification, since
+// that system has done so.
 func InsertStaged(ctx context.Context, tx db.Tx, runID, now int64) (int64, error) {
 	const columns = "id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, notify_url," +
 		" status, version, supplier_trade_no, paid_amount, close_reason, created_at, expires_at, next_at, paid_at, closed_at"
@@ -133,8 +129,8 @@ func ByOutTradeNo(ctx context.Context, q bun.IDB, merchantID int64, outTradeNo s
 		Where("o.merchant_id = ?", merchantID).Where("o.out_trade_no = ?", outTradeNo))
 }
 
-// ByNos reads and locks the orders of the given numbers, by id: every writer
-// locks in that order, so that none waits for another in a circle.
+// ByNos reads and locks the orders with the given numbers, by id: every writer locks in
+// that order, so that there is no deadlock.
 func ByNos(ctx context.Context, tx db.Tx, d *db.DB, nos []string) (map[string]*Order, error) {
 	return locked(ctx, d, tx, "order_no", nos, func(o *Order) string { return o.OrderNo })
 }

@@ -1,4 +1,4 @@
-// Package order is the order and the only way in which its status changes.
+// Package order holds the order, and the only function that changes its status.
 package order
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Status is where an order stands.
+// Status is the status of an order.
 type Status string
 
 // The six statuses (docs/states.md).
@@ -21,9 +21,6 @@ const (
 )
 
 // Moves is every legal change of status. Nothing else may write the column.
-//
-// Closed and failed to paid is the acceptance of late money by two people; no
-// callback takes that way.
 var Moves = moves.Table[Status]{
 	Noun: "Order", Column: "orders.status",
 	About: "Changed by `order.Move` alone, by compare-and-set on the status and version that were read. " +
@@ -55,10 +52,10 @@ var Moves = moves.Table[Status]{
 // Statuses lists all statuses in the order of an order's life.
 var Statuses = Moves.Statuses()
 
-// Open says that the order may still be paid, failed or closed.
+// Open reports whether the order may still become paid, failed or closed.
 func (s Status) Open() bool { return Moves.Of(s).Open }
 
-// Cause says why a status changed; it is stored with every row of the history.
+// Cause is why a status changed; every row of the history has one.
 type Cause string
 
 // Causes of a change.
@@ -68,9 +65,9 @@ const (
 	ByCallback Cause = "callback"
 	ByTimeout  Cause = "timeout"
 	ByCancel   Cause = "cancel"
-	ByGrace    Cause = "grace_over" // closing waited long enough where nobody can be asked
+	ByGrace    Cause = "grace_over" // closing waited long enough for a supplier that cannot be queried
 	Imported   Cause = "imported"
-	// BySupplier: the supplier says that the payment can never be made any more.
+	// BySupplier: the supplier reported that the payment can never be made any more.
 	BySupplier Cause = "supplier_closed"
 )
 
@@ -87,7 +84,7 @@ type Order struct {
 	Currency        string `bun:"currency"`
 	Exponent        int    `bun:"exponent"` // decimal digits of the minor unit when the order was made
 	Subject         string `bun:"subject"`
-	NotifyURL       string `bun:"notify_url"` // empty = the merchant's addresses
+	NotifyURL       string `bun:"notify_url"` // empty = the merchant's endpoints
 	RequestDigest   string `bun:"request_digest"`
 	Status          Status `bun:"status"`
 	Version         int64  `bun:"version"` // 1 at creation, + 1 for each change of status
@@ -98,7 +95,7 @@ type Order struct {
 	HasItems        bool   `bun:"has_items"`
 	CreatedAt       int64  `bun:"created_at"`
 	ExpiresAt       int64  `bun:"expires_at"`
-	NextAt          *int64 `bun:"next_at"` // when the order wants attention; nil = never again
+	NextAt          *int64 `bun:"next_at"` // when the order is due; nil = never again
 	PaidAt          *int64 `bun:"paid_at"`
 	ClosedAt        *int64 `bun:"closed_at"`
 }

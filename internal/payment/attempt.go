@@ -11,7 +11,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// AttemptStatus is where one try at a supplier stands.
+// AttemptStatus is the status of one try at a supplier.
 type AttemptStatus string
 
 // Statuses of an attempt, see Moves. Succeeded settles its order and is unique for it;
@@ -24,8 +24,8 @@ const (
 	AttemptClosed    AttemptStatus = "closed"
 )
 
-// Attempt is one try at a supplier. SupplierRef is what the supplier knows it by:
-// the order number for the first one.
+// Attempt is one try at a supplier. SupplierRef is its reference there: the order
+// number for the first one.
 type Attempt struct {
 	bun.BaseModel `bun:"table:payment_attempts,alias:pa"`
 
@@ -67,8 +67,8 @@ var Moves = moves.Table[AttemptStatus]{
 	},
 }
 
-// Settled are the statuses in which an attempt has brought money; the index of
-// trade numbers holds these.
+// Settled are the statuses in which an attempt has brought money. The index of trade
+// numbers contains only these.
 var Settled = []AttemptStatus{Succeeded, SucceededSurplus}
 
 // hasTrade finds attempts by their trade number through that index.
@@ -76,13 +76,12 @@ var hasTrade = moves.In("status", Settled...) + " AND supplier_trade_no <> ''"
 
 func (a *Attempt) settled() bool { return slices.Contains(Settled, a.Status) }
 
-// open says that money may still come of the attempt.
+// open reports whether money may still come of the attempt.
 func (a *Attempt) open() bool { return Moves.Of(a.Status).Open }
 
-// attemptFor is the attempt that the message is about, with its new status: the
-// one of that reference, or a new one where the merchant started the payment
-// without telling us. Surplus money beside a settled attempt gets a row of its
-// own.
+// attemptFor is the attempt of the message with its new status: the one with that
+// reference, or a new one where the merchant started the payment without a call of
+// Pay. Surplus money beside a settled attempt gets a row of its own.
 func (b *batch) attemptFor(m *Message, o *order.Order, status AttemptStatus) *Attempt {
 	c := m.Content
 	now := b.p.o.DB.Now()
@@ -101,21 +100,21 @@ func (b *batch) attemptFor(m *Message, o *order.Order, status AttemptStatus) *At
 	return a
 }
 
-// upsertAttempts writes attempts by their reference, in the order of the orders:
-// rows are locked as they are met. The amount of an attempt is what it brought, once
-// it brought money: two people may have accepted another than the order's.
+// upsertAttempts writes attempts by their reference, sorted by order, in which order rows
+// are locked. Once an attempt has brought money, its amount is that of the money: two
+// operators may have accepted another amount than the order's.
 func upsertAttempts(w *db.Writes, attempts []*Attempt) {
 	slices.SortFunc(attempts, func(a, b *Attempt) int { return cmp.Compare(a.OrderID, b.OrderID) })
 	w.GuardInsert(&attempts, onKnownAttempt)
 }
 
-// onKnownAttempt is a compare-and-set of an attempt that is there already.
+// onKnownAttempt is a compare-and-set of an attempt that is stored already.
 var onKnownAttempt = "CONFLICT (account_id, supplier_ref) DO UPDATE" +
 	" SET status = EXCLUDED.status, supplier_trade_no = EXCLUDED.supplier_trade_no, updated_at = EXCLUDED.updated_at," +
 	" amount = CASE WHEN " + moves.In("EXCLUDED.status", Settled...) + " THEN EXCLUDED.amount ELSE pa.amount END" +
 	" WHERE " + Moves.Allows("pa.status", "EXCLUDED.status")
 
-// closeAttempts ends what was still open of orders that are closed.
+// closeAttempts closes the open attempts of orders that are closed.
 func closeAttempts(tx db.Tx, orderIDs []int64, now int64) *bun.RawQuery {
 	return tx.NewRaw("UPDATE payment_attempts SET status = ?, updated_at = ? WHERE order_id IN (?) AND status IN (?)",
 		AttemptClosed, now, bun.List(orderIDs), bun.List(Moves.From(AttemptClosed, Moves.Open()...)))

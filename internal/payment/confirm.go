@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
@@ -19,9 +20,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Take commits one message, together with what else waits, and returns its
-// outcome. An error means that nothing is known to be committed: the supplier
-// must send again.
+// Take commits one message, together with others that wait, and returns its outcome.
+// After an error nothing is known to be committed: the supplier must send again.
 func (p *Processor) Take(ctx context.Context, m *Message) (Outcome, error) {
 	return p.confirms.Do(ctx, m)
 }
@@ -31,8 +31,8 @@ func (p *Processor) Take(ctx context.Context, m *Message) (Outcome, error) {
 // orders, attempts, money and stock and creates the notifications of all messages
 // in the caller's transaction.
 //
-// A wrong amount, an unknown order and late money are outcomes that commit: as
-// errors they would take back the very row that operators must see. An error is
+// A wrong amount, an unknown order and late money are outcomes that commit: as errors
+// they would roll back the very row that operators must see. The error is
 // stock.ErrOutOfStock where Waiver.Late would sell goods that are gone.
 func (p *Processor) Confirm(ctx context.Context, tx db.Tx, items []*Message) ([]Outcome, error) {
 	b := &batch{p: p, tx: tx, items: items}
@@ -58,7 +58,7 @@ func (p *Processor) Confirm(ctx context.Context, tx db.Tx, items []*Message) ([]
 	return outs, nil
 }
 
-// batch is what one transaction knows and what it is going to write.
+// batch is what one transaction has read and what it is going to write.
 type batch struct {
 	p     *Processor
 	tx    db.Tx
@@ -78,9 +78,9 @@ type batch struct {
 	changes    []order.Change
 	settled    []*Attempt
 	entries    []ledger.Entry
-	deduct     []int64 // orders by what becomes of their goods
-	release    []int64
-	resell     []int64
+	deduct     []int64 // orders whose goods are deducted
+	release    []int64 // released
+	resell     []int64 // sold after they were released
 	facts      []notify.Fact
 	factOf     []int // facts[n] comes of items[factOf[n]]
 	exceptions []*exception.Item
@@ -126,7 +126,7 @@ type keyRow struct {
 	CallbackID int64  `bun:"callback_id"`
 }
 
-// collect turns a decision into rows.
+// collect adds the rows of a decision.
 func (b *batch) collect(i int, m *Message, d decision) Outcome {
 	out := Outcome{Name: d.outcome, OrderNo: m.orderRef(), Result: d.result}
 	if d.order != nil {
@@ -164,8 +164,7 @@ func (b *batch) noteMoney(m *Message, d decision) {
 	}
 }
 
-// record keeps the raw call of a callback and its key; one that came before is only
-// counted.
+// record adds the raw call of a callback and its key; a repeat is only counted.
 func (b *batch) record(m *Message, d decision, out *Outcome) {
 	c, r := m.Content, m.Source.Record
 	steps, err := json.Marshal(append(slices.Clone(r.Steps), d.steps...))
@@ -194,12 +193,12 @@ func (b *batch) record(m *Message, d decision, out *Outcome) {
 	b.keys = append(b.keys, keyRow{AccountID: m.Supplier.AccountID, EventKey: c.EventKey, Digest: d.digest, CallbackID: row.ID})
 }
 
-// move collects what goes with a change of status: money, stock, notification.
+// move adds a change of status with its money, stock and notification.
 func (b *batch) move(m *Message, d decision, source int64) {
 	o := d.order
 	now := b.p.o.DB.Now()
 	cause := m.Source.Cause
-	o.ClosedAt, o.CloseReason = nil, "" // of what it leaves
+	o.ClosedAt, o.CloseReason = nil, "" // of the status that it leaves
 	if d.to == order.Closed {
 		o.ClosedAt, o.CloseReason = &now, string(order.BySupplier)
 		if cause == order.ByCallback {
@@ -232,21 +231,24 @@ func (b *batch) move(m *Message, d decision, source int64) {
 	b.facts = append(b.facts, fact)
 }
 
-// write puts everything down in one round trip, and then moves the stock of
-// orders that have items. The program-wide order of locks is orders (locked by
-// read), accounts that are new, attempts, stock: what many orders share is locked
-// last.
+// write sends all rows in one round trip, and then moves the stock of orders that have
+// items. The program-wide order of locks is orders (locked by read), new accounts,
+// attempts, stock: what many orders share is locked last.
 func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	d, w := b.p.o.DB, b.tx.Writes()
 	if len(b.records) > 0 {
 		w.Insert(&b.records, "")
 		w.Insert(&b.keys, "CONFLICT DO NOTHING")
 	}
-	b.counted().Write(w, d)
+	figures := report.NewDelta(d.Now())
+	for _, r := range b.records {
+		figures.Callback(r.SupplierID, r.Outcome, 1)
+	}
+	figures.Write(w, d)
 	if len(b.settled) > 0 {
 		upsertAttempts(w, b.settled)
 	}
-	if err := order.Move(b.tx, w, d, b.changes); err != nil {
+	if err := order.Move(w, d, b.changes); err != nil {
 		return nil, err
 	}
 	if err := b.p.o.Ledger.Post(ctx, b.tx, w, b.entries); err != nil {
@@ -273,11 +275,8 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	return nudges, nil
 }
 
-// counted is what the batch adds to the figures of suppliers.
-func (b *batch) counted() *report.Delta {
-	x := report.NewDelta(b.p.o.DB.Now())
-	for _, r := range b.records {
-		x.Callback(r.SupplierID, r.Outcome)
-	}
-	return x
-}
+// paidRef names the one transfer of an order's payment in the ledger.
+func paidRef(orderID int64) string { return "paid:" + strconv.FormatInt(orderID, 10) }
+
+// LedgerRefs are the names of all transfers that an order may have in the ledger.
+func LedgerRefs(orderID int64) []string { return []string{paidRef(orderID)} }

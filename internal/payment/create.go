@@ -22,12 +22,12 @@ type CreateRequest struct {
 	Currency   string
 	Supplier   string // code
 	Subject    string
-	NotifyURL  string // empty = the merchant's addresses
+	NotifyURL  string // empty = the merchant's endpoints
 	ExpiresIn  int64  // seconds; 0 = the configured default
 	Items      []stock.Line
 }
 
-// digest tells whether two requests of one out_trade_no have the same content.
+// digest is equal for two requests with the same content.
 func (r CreateRequest) digest() string {
 	text := fmt.Appendf(nil, "%q %d %q %q %q %q %d", r.OutTradeNo, r.Amount, r.Currency, r.Supplier, r.Subject, r.NotifyURL, r.ExpiresIn)
 	for _, l := range r.Items {
@@ -71,9 +71,9 @@ func (p *Processor) Create(ctx context.Context, m *merchant.Merchant, r CreateRe
 	return res.order, res.created, res.err
 }
 
-// made is the order that the same request made when it was still acceptable: its
-// supplier may have been disabled since, and a merchant that never got the answer
-// must not believe that there is no order.
+// made returns the order that the same request made when it was still acceptable, or
+// nil: the supplier may have been disabled since, and a merchant that did not get the
+// answer must not conclude that there is no order.
 func (p *Processor) made(ctx context.Context, m *merchant.Merchant, r CreateRequest) *order.Order {
 	old, err := order.ByOutTradeNo(ctx, p.o.DB.Read, m.ID, r.OutTradeNo)
 	if err != nil || old.RequestDigest != r.digest() {
@@ -82,7 +82,7 @@ func (p *Processor) made(ctx context.Context, m *merchant.Merchant, r CreateRequ
 	return old
 }
 
-// newOrder checks what the request means and makes the order that it asks for.
+// newOrder checks the request and returns its order.
 func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Order, error) {
 	exponent, err := money.Exponent(r.Currency)
 	if err != nil {
@@ -121,8 +121,8 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 	}, nil
 }
 
-// create commits a batch of new orders. Stock is given out in the order in which
-// the requests came.
+// create commits a batch of new orders. Stock is reserved in the order in which the
+// requests came.
 func (p *Processor) create(ctx context.Context, tx db.Tx, items []*createItem) ([]createResult, error) {
 	results := make([]createResult, len(items))
 	existing, err := p.existing(ctx, tx, items)
@@ -161,7 +161,7 @@ func (p *Processor) create(ctx context.Context, tx db.Tx, items []*createItem) (
 		}
 	}
 	w := tx.Writes()
-	order.Insert(tx, w, p.o.DB, orders, order.Created, p.actorOf)
+	order.Insert(w, p.o.DB, orders, order.Created, p.actorOf)
 	if len(lines) > 0 {
 		w.Add(tx.NewInsert().Model(&lines))
 	}
@@ -171,17 +171,17 @@ func (p *Processor) create(ctx context.Context, tx db.Tx, items []*createItem) (
 	return results, nil
 }
 
-// existing finds orders of the same out_trade_no. A request of another node that
-// commits in between makes the insert fail as not unique; the items then run
-// again one by one and find it here.
+// existing finds orders with the same out_trade_no. Where another node commits one in
+// between, the insert fails as not unique; the items then run again one by one and find
+// it here.
 func (p *Processor) existing(ctx context.Context, tx db.Tx, items []*createItem) (map[string]*order.Order, error) {
 	keys := make([]orderKey, len(items))
 	for i, it := range items {
 		keys[i] = orderKey{it.order.MerchantID, it.order.OutTradeNo}
 	}
 	var rows []*order.Order
-	// One by one: asked for all merchants and all numbers, the planner tries each
-	// pair of them, or reads all that the merchants ever ordered.
+	// By pairs: with a list of merchants and a list of numbers the planner tries each
+	// combination, or reads all orders of the merchants.
 	err := tx.Prepared(ctx, &rows, "WITH _k ? SELECT "+p.o.DB.Columns((*order.Order)(nil))+" FROM orders, _k"+
 		" WHERE merchant_id = _k.key_merchant AND out_trade_no = _k.key_no", bulk.Each(&keys))
 	if err != nil {
@@ -194,7 +194,7 @@ func (p *Processor) existing(ctx context.Context, tx db.Tx, items []*createItem)
 	return found, nil
 }
 
-// orderKey is a row of the keys that existing looks for.
+// orderKey is a key that existing looks up.
 type orderKey struct {
 	Merchant int64  `bun:"key_merchant"`
 	No       string `bun:"key_no"`
@@ -202,8 +202,8 @@ type orderKey struct {
 
 func (p *Processor) actorOf(o *order.Order) string { return "merchant:" + p.merchantCode(o.MerchantID) }
 
-// merchantCode is the merchant's code, or a stand-in where the merchant's row is
-// gone: money must be bookable all the same.
+// merchantCode is the merchant's code, or a substitute where the merchant's row is gone:
+// the money is booked all the same.
 func (p *Processor) merchantCode(id int64) string {
 	if m := p.o.Settings.Merchants().ByID(id); m != nil {
 		return m.Code

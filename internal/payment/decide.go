@@ -28,7 +28,7 @@ type decision struct {
 	steps     []supplier.Step
 }
 
-// pass and fail note the checks that only the core can do.
+// pass and fail record the checks that no adapter can make.
 func (d *decision) pass(name string, code text.Code) {
 	d.steps = append(d.steps, supplier.Step{Name: name, OK: true, Said: code.Say()})
 }
@@ -37,13 +37,14 @@ func (d *decision) fail(name string, code text.Code, args ...any) {
 	d.steps = append(d.steps, supplier.Step{Name: name, Said: code.Say(args...)})
 }
 
-// decide reads a message against the order: first the order, then the account,
-// the currency, the amount, and the state last (docs/states.md has the table).
+// decide compares a message with its order: first the order, then the account, the
+// currency, the amount, and the state last (docs/states.md has the table).
 func (b *batch) decide(m *Message) decision {
 	c := m.Content
 	d := decision{outcome: Ignored, result: supplier.Taken, digest: m.digest(""), order: b.orderOf(m)}
 	if m.Unreadable != nil {
-		// Its exception is counted and opened again; only the record is not written twice.
+		// Each repeat counts in its exception and opens it again; only the record is not
+		// written twice.
 		d.digest = m.digest("unreadable " + m.signedSum())
 		d.before = b.before(m, d.digest)
 		d.result = m.Unreadable.Result
@@ -93,7 +94,7 @@ func (b *batch) decide(m *Message) decision {
 	return d
 }
 
-// orderOf is the order that a message is about, nil where there is none.
+// orderOf returns the order of a message, nil where there is none.
 func (b *batch) orderOf(m *Message) *order.Order {
 	if m.Content.Dispute != nil {
 		return b.disputed[m.trade()]
@@ -101,8 +102,8 @@ func (b *batch) orderOf(m *Message) *order.Order {
 	return b.orders[m.orderRef()]
 }
 
-// before is the callback by which the same message was taken before, 0 = none. No
-// other source is known by a key.
+// before returns the callback by which the same message was taken before, 0 = none.
+// Messages of other sources have no key.
 func (b *batch) before(m *Message, digest string) int64 {
 	if m.Source.Record == nil {
 		return 0
@@ -110,10 +111,10 @@ func (b *batch) before(m *Message, digest string) int64 {
 	return b.known[eventKey{m.Supplier.AccountID, m.Content.EventKey, digest}]
 }
 
-// isRepeat says whether the same message was taken before, and chooses the digest
-// of its record. What found no order, or was for another account, was not taken
-// for what it says: the order may have been imported since, the account put right
-// in the settings or in the message, and then it is the money that we wait for.
+// isRepeat reports whether the same message was taken before, and chooses the digest of
+// its record. A message that found no order, or was for another account, is recorded
+// under a digest of its own: the order may have been imported since, or the account
+// corrected in the settings or in the message, and then this is the payment.
 func (b *batch) isRepeat(m *Message, d *decision, wrong *mismatch) bool {
 	known := func() bool {
 		d.before = b.before(m, d.digest)
@@ -132,19 +133,18 @@ func (b *batch) isRepeat(m *Message, d *decision, wrong *mismatch) bool {
 	return known()
 }
 
-// mismatch is a field by which a message is not for the account that the order
-// was made for.
+// mismatch is a field by which a message is not for the order's account.
 type mismatch struct{ field, got, want string }
 
-// wrongAccount is the first such field, or nil. A payment must say all that is
-// configured; other messages say less (a refund names no application) and must not
+// wrongAccount returns the first such field, or nil. A payment must name all that is
+// configured; other messages name less (a refund names no application) and must not
 // contradict it.
 func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 	if o == nil {
 		return nil
 	}
 	identity := m.Supplier.Adapter.Identity()
-	for _, field := range slices.Sorted(maps.Keys(identity)) { // of two, always the same: it is part of the digest
+	for _, field := range slices.Sorted(maps.Keys(identity)) { // in a fixed order: the first one is part of the digest
 		want := identity[field]
 		got, named := m.Content.Identity[field]
 		if want != "" && got != want && (named || m.Content.Status == supplier.Paid) {
@@ -177,7 +177,7 @@ func (b *batch) decidePaid(m *Message, d *decision) {
 		return
 	}
 	d.pass("amount", stepAmount)
-	by := b.trades[m.trade()] // the order that the money is booked for already
+	by := b.trades[m.trade()] // the order that already has the money
 	if by != 0 && by != o.ID {
 		d.fail("trade number", stepSettled, c.TradeNo)
 		d.except(m, exception.DuplicatePayment, map[string]any{"settled_order_id": fmt.Sprint(by)})
@@ -205,8 +205,8 @@ func (b *batch) decidePaid(m *Message, d *decision) {
 	}
 }
 
-// decideFailed: a failure moves the order only where the supplier says that it
-// is final and no other attempt may still succeed.
+// decideFailed: a failure moves the order only where it is final for the supplier and no
+// other attempt may still succeed.
 func (b *batch) decideFailed(m *Message, d *decision) {
 	c, o := m.Content, d.order
 	d.outcome = FailedTry
@@ -222,9 +222,9 @@ func (b *batch) decideFailed(m *Message, d *decision) {
 	d.pass("state", stepFailed)
 }
 
-// decideClosed: an attempt that can never be paid any more takes its order with it,
-// where no other one is open. Of a payment that was made, the word may say that all
-// of it went back.
+// decideClosed: an attempt that can never be paid any more closes its order, unless
+// another attempt is open. For a payment that was made, the word may mean that all of it
+// went back.
 func (b *batch) decideClosed(m *Message, d *decision) {
 	c, o := m.Content, d.order
 	if _, paid := b.trades[m.trade()]; paid && c.Reverses {
@@ -245,7 +245,7 @@ func (b *batch) decideClosed(m *Message, d *decision) {
 	d.pass("state", stepClosed)
 }
 
-// othersOpen says whether money may still come of another attempt at the order.
+// othersOpen reports whether money may still come of another attempt of the order.
 func (b *batch) othersOpen(d *decision) bool {
 	for _, a := range b.attempts[d.order.ID] {
 		if a.open() && a.SupplierRef != d.attempt.SupplierRef {
@@ -256,8 +256,8 @@ func (b *batch) othersOpen(d *decision) bool {
 	return false
 }
 
-// exceptDispute: the order stays paid; operators decide whether to fight the dispute.
-// One without an order stands alone.
+// exceptDispute: the order stays paid; operators decide whether to contest the dispute.
+// Its exception needs no order.
 func (d *decision) exceptDispute(m *Message, now int64) {
 	c := m.Content
 	if d.order == nil {
@@ -282,11 +282,11 @@ func (d *decision) exceptDispute(m *Message, now int64) {
 	}
 }
 
-// noWord stands for a message that says no type or status at all.
+// noWord stands for the type of a message without type or status.
 const noWord = "(none)"
 
-// exceptUnknown: one exception per supplier and word, whatever it is about; the
-// detail names the newest example.
+// exceptUnknown: one exception per supplier and word, whatever the messages are about;
+// the detail names the newest one.
 func (d *decision) exceptUnknown(m *Message) {
 	c := m.Content
 	d.fail("status", stepUnknown, strconv.Quote(c.RawStatus))
@@ -297,7 +297,7 @@ func (d *decision) exceptUnknown(m *Message) {
 	d.exception.Amount, d.exception.Currency = 0, ""
 }
 
-// except makes the exception that goes with the outcome.
+// except makes an exception the outcome.
 func (d *decision) except(m *Message, kind string, detail map[string]any) {
 	c := m.Content
 	d.outcome = kind
@@ -310,7 +310,7 @@ func (d *decision) except(m *Message, kind string, detail map[string]any) {
 	if x.Subject == "" {
 		x.Subject = c.EventKey
 	}
-	if x.Subject == "" && m.Source.Record != nil { // nothing of it could be read: only the whole tells it from another
+	if x.Subject == "" && m.Source.Record != nil { // nothing of it could be read: only its signed text is its own
 		x.Subject = "body " + m.signedSum()
 	}
 	if d.order != nil {

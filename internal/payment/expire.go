@@ -18,17 +18,17 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// expireBatch is how many due orders one transaction closes: enough to be cheap,
-// few enough that callbacks wait for milliseconds.
+// expireBatch is how many due orders one transaction closes: callbacks wait for it, some
+// milliseconds.
 const expireBatch int64 = 500
 
-// stuckFor is how long an order that cannot be closed is passed over.
+// stuckFor is how long an order that cannot be closed is skipped.
 const stuckFor = time.Minute
 
-// Expire closes what is due by the database's clock, a batch at a time, until
-// nothing is due or the context ends; it says how many orders it moved. Losing
-// an order to a callback is no error: the payment won. An order that cannot be
-// closed (its stock does not add up, say) is an error, and holds up no other.
+// Expire closes what is due by the database's clock, a batch at a time, until nothing is
+// due or the context ends, and returns how many orders it moved. An order that a callback
+// pays in between is no error. An order that cannot be closed (its stock is inconsistent,
+// for example) is an error, and holds up no other.
 func (p *Processor) Expire(ctx context.Context) (moved int, err error) {
 	var stuck error
 	for ctx.Err() == nil {
@@ -54,9 +54,9 @@ func (p *Processor) Expire(ctx context.Context) (moved int, err error) {
 	return moved, stuck
 }
 
-// expireEach closes what is due one by one. Where others can be closed, what
-// cannot be is passed over for a while: each time that it is tried costs all the
-// others a transaction of their own.
+// expireEach closes what is due one by one. Where others can be closed, those that
+// cannot are skipped for a while: each try costs every other order a transaction of its
+// own.
 func (p *Processor) expireEach(ctx context.Context) (moved int, err error) {
 	var ids []int64
 	if err := p.due(expireBatch)(p.o.DB.Read.NewSelect().Model((*order.Order)(nil)).Column("id")).Scan(ctx, &ids); err != nil {
@@ -82,7 +82,7 @@ func (p *Processor) expireEach(ctx context.Context) (moved int, err error) {
 	return moved, err
 }
 
-// due chooses the next orders to close.
+// due selects the next orders to close.
 func (p *Processor) due(limit int64) func(*bun.SelectQuery) *bun.SelectQuery {
 	return func(q *bun.SelectQuery) *bun.SelectQuery {
 		now := p.o.DB.Now()
@@ -93,7 +93,7 @@ func (p *Processor) due(limit int64) func(*bun.SelectQuery) *bun.SelectQuery {
 	}
 }
 
-// stuckOrders are those that are passed over, and until when (Unix µs).
+// stuckOrders are those that are skipped, and until when (Unix µs).
 type stuckOrders struct {
 	mu    sync.Mutex
 	until map[int64]int64
@@ -117,20 +117,20 @@ func (s *stuckOrders) at(now int64) []int64 {
 	return slices.Sorted(maps.Keys(s.until))
 }
 
-// expire closes the orders that choose finds, in one transaction.
+// expire closes the orders that choose selects, in one transaction.
 func (p *Processor) expire(ctx context.Context, choose func(*bun.SelectQuery) *bun.SelectQuery) (moved int, err error) {
-	var nudges map[int][]queue.Nudge
+	var nudges map[int64][]queue.Nudge
 	var due []*order.Order
 	err = p.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		due = nil
 		q := choose(tx.NewSelect().Model(&due))
-		// An order that a callback holds is being paid: leave it to the callback.
+		// An order that is locked is being paid by a callback.
 		if err := p.o.DB.SkipLocked(q).Scan(ctx); err != nil {
 			return err
 		}
 		c := closing{p: p, by: order.ByTimeout}
-		for i, o := range due {
-			c.add(i, o, "clock")
+		for _, o := range due {
+			c.add(o, "clock")
 		}
 		moved = len(due)
 		nudges, err = c.write(ctx, tx, tx.Writes())
@@ -142,15 +142,11 @@ func (p *Processor) expire(ctx context.Context, choose func(*bun.SelectQuery) *b
 	for _, o := range due {
 		metric.OrdersMoved.WithLabelValues(string(o.Status)).Inc()
 	}
-	flat := make([]queue.Nudge, 0, len(nudges))
-	for _, n := range nudges {
-		flat = append(flat, n...)
-	}
-	p.o.Nudger.Now(flat)
+	p.o.Nudger.Now(slices.Concat(slices.Collect(maps.Values(nudges))...))
 	return moved, nil
 }
 
-// NextDue is the moment (Unix µs) at which the next order wants attention, or 0.
+// NextDue is the moment (Unix µs) at which the next order is due, or 0.
 func (p *Processor) NextDue(ctx context.Context) (int64, error) {
 	var at []int64
 	err := p.o.DB.Read.NewRaw("SELECT next_at FROM orders WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1").Scan(ctx, &at)
@@ -177,8 +173,8 @@ type orderData struct {
 	Version         int64  `json:"version"`
 }
 
-// fact is what the merchant is notified of: the order's new status. A merchant that
-// is gone from the settings still gets its row, addressed by id.
+// fact is the order's new status as the merchant is notified of it. A merchant that is
+// no longer in the settings still gets its row, by its id.
 func (p *Processor) fact(o *order.Order, to order.Status, version, at int64) notify.Fact {
 	data := orderData{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: p.merchantCode(o.MerchantID), Amount: o.Amount,

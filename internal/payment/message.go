@@ -11,26 +11,26 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Message is what a supplier says of one payment, on its way to the order.
+// Message is what a supplier reports about one payment.
 type Message struct {
 	Supplier supplier.Entry
 	Content  supplier.Callback
-	// Unreadable is set instead where the message is authentic but cannot be
-	// understood; Content is then what could be read of it.
+	// Unreadable is set where the message is authentic but cannot be read; Content is
+	// then what could be read of it.
 	Unreadable *supplier.Unreadable
 	Source     Source
-	Trace      string // names the span of the commit; empty = not followed
+	Trace      string // names the span of the commit; empty = not traced
 }
 
-// Source is how a message came. The history of an order names its cause and actor.
+// Source is where a message comes from. The history of an order names cause and actor.
 type Source struct {
 	Cause order.Cause
 	Actor string // as in order.History
-	// ID names the supplier call or the approval; a callback is named by its record.
+	// ID is that of the supplier call or the approval; for a callback it is its record's.
 	ID int64
-	// Record is the raw call of a callback. It is stored, and its event key makes the
-	// same message a repeat. Any other source has none and is idempotent by the
-	// order's status and the trade number.
+	// Record is the raw call of a callback. It is stored, and by its event key the same
+	// message is a repeat. Any other source has none and is idempotent by the order's
+	// status and the trade number.
 	Record *Record
 	Waive  Waiver
 }
@@ -40,12 +40,11 @@ func ByCallback(s supplier.Entry, r Record) Source {
 	return Source{Cause: order.ByCallback, Actor: "supplier:" + s.Code, Record: &r}
 }
 
-// Waiver is what two people decided to accept of one message. It is empty wherever
-// they did not.
+// Waiver is what two operators accepted about one message; empty = nothing.
 type Waiver struct {
 	Late    bool   // money for an order that is closed or failed
 	Amount  bool   // another amount than the order's: the one that was paid is booked
-	OrderNo string // the order that the money is booked for instead of the one that the message names
+	OrderNo string // the order that the money is booked for, instead of the one in the message
 }
 
 // Record is the raw call as it is kept for operators, secrets masked by the caller.
@@ -62,7 +61,7 @@ type Record struct {
 // orderRef is the reference of the order that the message is about.
 func (m *Message) orderRef() string { return cmp.Or(m.Source.Waive.OrderNo, m.Content.OrderRef) }
 
-// key keeps two messages about one payment out of one transaction.
+// key is equal for messages about one payment: two of them are never in one transaction.
 func (m *Message) key() string {
 	ref := m.orderRef()
 	if ref == "" {
@@ -74,8 +73,8 @@ func (m *Message) key() string {
 // trade is the supplier's number of the payment, within its account.
 func (m *Message) trade() tradeKey { return tradeKey{m.Supplier.AccountID, m.Content.TradeNo} }
 
-// digest is what makes two callbacks of one event key the same message: what it
-// says, and what it missed, if anything (see isRepeat).
+// digest makes two callbacks of one event key the same message: their content, and
+// what they did not match, if anything (see isRepeat).
 func (m *Message) digest(missed string) string {
 	c := m.Content
 	text := fmt.Appendf(nil, "%q %q %d %q %q", c.OrderRef, c.TradeNo, c.Amount, c.Currency, c.Status)
@@ -85,8 +84,7 @@ func (m *Message) digest(missed string) string {
 	return shortSum(text)
 }
 
-// signedSum tells a callback from others by all that is signed of it; any
-// other source has none.
+// signedSum is a digest of all that is signed of a callback; any other source has none.
 func (m *Message) signedSum() string {
 	switch {
 	case m.Source.Record == nil:
@@ -97,7 +95,7 @@ func (m *Message) signedSum() string {
 	return shortSum(m.Source.Record.Body)
 }
 
-// shortSum tells one text from another.
+// shortSum is a digest of a text.
 func shortSum(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])

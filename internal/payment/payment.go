@@ -1,14 +1,14 @@
-// Package payment is where the nouns meet: an order is created, confirmed,
-// closed or failed here, with its stock, its money and its notification, in one
-// transaction each. Callback, supplier query, compensation and approval all end in
-// Confirm. What an import brings in was booked and notified elsewhere: it goes by
-// order.InsertStaged.
+// Package payment creates, confirms, closes and fails orders, each with its stock, its
+// money and its notification in one transaction. Callback, supplier query, compensation
+// and approval all end in Confirm. Imported orders were booked and notified elsewhere:
+// order.InsertStaged writes them.
 package payment
 
 import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"backstop/internal/base/db"
@@ -22,18 +22,18 @@ import (
 	"backstop/internal/supplier"
 )
 
-// ErrConflict says that the merchant used an out_trade_no again with other
-// content (contract §4: 409 idempotency_conflict).
-var ErrConflict = errors.New("out_trade_no was used for an order with other content")
+var (
+	// ErrConflict: the merchant used an out_trade_no again with other content (contract
+	// §4: 409 idempotency_conflict).
+	ErrConflict = errors.New("out_trade_no was used for an order with other content")
+	// ErrSupplier: the supplier's secrets cannot be read on this node. The fault is ours,
+	// and the same request succeeds once it is fixed.
+	ErrSupplier = errors.New("the supplier cannot be used at the moment: try again")
+	// ErrState: the order's status does not allow the request.
+	ErrState = errors.New("the order's status does not allow this")
+)
 
-// ErrSupplier says that the supplier's secrets cannot be read on this node: the
-// fault is ours, and the same request will do once it is fixed.
-var ErrSupplier = errors.New("the supplier cannot be used at the moment: try again")
-
-// ErrState says that the order's status does not allow what was asked for.
-var ErrState = errors.New("the order's status does not allow this")
-
-// FieldError names the field of a request that is wrong and how to fix it.
+// FieldError names the field of a request that is wrong, and how to fix it.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Problem) }
@@ -46,19 +46,19 @@ type Options struct {
 	Nudger   *notify.Nudger
 	// Here is the dispatcher of this process, nil where it has none.
 	Here *notify.Dispatcher
-	// CheckURL says whether a notification may be sent to an address at all.
+	// CheckURL returns why no notification may be sent to a URL.
 	CheckURL func(string) error
 
-	Batch   int           // most items of one transaction
+	Batch   int           // maximum of items in one transaction
 	Writers int           // transactions at a time
-	Queue   int           // most items that wait
+	Queue   int           // maximum of items that wait
 	Wait    time.Duration // longest wait of one item
 
 	Expiry       time.Duration // of an order that names none
 	ExpiryMax    time.Duration
 	ClosingGrace time.Duration // how long closing waits where the supplier cannot be queried
 
-	// Spare says whether one more raw record of a supplier's repeats is within the
+	// Spare reports whether one more raw record of a supplier's repeats is within the
 	// budget; nil = none is kept.
 	Spare func(supplierID int64) bool
 	Log   *slog.Logger
@@ -69,7 +69,7 @@ type Processor struct {
 	o        Options
 	confirms *db.Batcher[*Message, Outcome]
 	creates  *db.Batcher[*createItem, createResult]
-	asks     *db.Batcher[*ask, answer]
+	requests *db.Batcher[*request, answer]
 	stuck    stuckOrders
 	repeats  *repeats
 }
@@ -79,7 +79,7 @@ func New(o Options) *Processor {
 	p := &Processor{o: o, repeats: newRepeats(o)}
 	p.confirms = db.NewBatcher(o.DB, batchOptions(o, "confirm", (*Message).key, p.confirmed), p.Confirm)
 	p.creates = db.NewBatcher(o.DB, batchOptions(o, "create", (*createItem).key, p.created), p.create)
-	p.asks = db.NewBatcher(o.DB, batchOptions(o, "ask", (*ask).key, p.asked), p.ask)
+	p.requests = db.NewBatcher(o.DB, batchOptions(o, "ask", (*request).key, p.answered), p.answer)
 	return p
 }
 
@@ -90,7 +90,7 @@ func batchOptions[In, Out any](o Options, name string, key func(In) string, afte
 	}
 }
 
-// created asks for a look at the moments at which new orders run out.
+// created schedules the timeouts of new orders.
 func (p *Processor) created(_ []*createItem, results []createResult) {
 	var moments []int64
 	for _, r := range results {
@@ -111,15 +111,9 @@ func (p *Processor) confirmed(_ []*Message, outs []Outcome) {
 			p.repeats.note(out.CallbackID, out.repeat)
 		}
 		nudges = append(nudges, out.nudges...)
-		switch out.Name {
-		case Paid:
-			metric.OrdersMoved.WithLabelValues(string(order.Paid)).Inc()
-		case OrderFailed:
-			metric.OrdersMoved.WithLabelValues(string(order.Failed)).Inc()
-		case OrderClosed:
-			metric.OrdersMoved.WithLabelValues(string(order.Closed)).Inc()
-		case Repeat, Ignored, FailedTry:
-		default:
+		if to, moved := movedTo[out.Name]; moved {
+			metric.OrdersMoved.WithLabelValues(string(to)).Inc()
+		} else if !slices.Contains(Outcomes, out.Name) {
 			metric.Exceptions.WithLabelValues(out.Name).Inc()
 		}
 	}
@@ -130,11 +124,11 @@ func (p *Processor) confirmed(_ []*Message, outs []Outcome) {
 func (p *Processor) Close() {
 	p.confirms.Close()
 	p.creates.Close()
-	p.asks.Close()
+	p.requests.Close()
 	p.repeats.close()
 }
 
-// Outcome is what became of a message. All of them are committed.
+// Outcome is the result of a message. All of them are committed.
 type Outcome struct {
 	// Name is Paid, Repeat, Ignored, FailedTry, OrderFailed, OrderClosed, or the
 	// exception's kind.
@@ -143,8 +137,7 @@ type Outcome struct {
 	// 0 for any other source.
 	CallbackID int64
 	OrderNo    string // of the order found, else the reference as it came
-	// Result is what the supplier is answered.
-	Result supplier.Result
+	Result     supplier.Result
 
 	nudges []queue.Nudge
 	repeat *callbackRow // set where the same message was taken before
@@ -154,7 +147,7 @@ type Outcome struct {
 const (
 	Paid        = "paid"
 	Repeat      = "repeat"       // the same fact again: nothing changed
-	Ignored     = "ignored"      // says nothing that moves an order
+	Ignored     = "ignored"      // nothing that moves an order
 	FailedTry   = "failed_try"   // a failure that the buyer may repeat, or of a closed order
 	OrderFailed = "order_failed" // the last attempt failed for good
 	OrderClosed = "order_closed" // the supplier closed the last attempt, and with it the order
@@ -162,3 +155,6 @@ const (
 
 // Outcomes are all of them.
 var Outcomes = []string{Paid, Repeat, Ignored, FailedTry, OrderFailed, OrderClosed}
+
+// movedTo are the outcomes that move the order, with its new status.
+var movedTo = map[string]order.Status{Paid: order.Paid, OrderFailed: order.Failed, OrderClosed: order.Closed}

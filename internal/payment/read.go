@@ -43,8 +43,8 @@ func (b *batch) read(ctx context.Context) error {
 	return b.readDisputed(ctx)
 }
 
-// readByAttempt finds the orders of references that are no order numbers: those
-// of a second attempt.
+// readByAttempt finds the orders of references that are no order numbers: those of
+// second attempts.
 func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 	refs = slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return b.orders[ref] != nil })
 	if len(refs) == 0 {
@@ -76,9 +76,8 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 // readRest loads the orders' attempts, the orders that trade numbers settled, and the
 // callbacks that were taken before, in one round trip.
 //
-// Trade numbers are looked up without their account, and keys one by one: as long
-// as the planner knows nothing of a table, it would rather read all that ever came
-// by an account.
+// Trade numbers are looked up without their account, and keys by pairs: without
+// statistics the planner would read all rows of an account instead.
 func (b *batch) readRest(ctx context.Context, trades []string) error {
 	ids := make([]int64, 0, len(b.orders))
 	for _, o := range b.orders {
@@ -103,13 +102,13 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	return nil
 }
 
-// callbackKey is a row of the keys that readRest looks for.
+// callbackKey is a key that readRest looks up.
 type callbackKey struct {
 	AccountID int64
 	EventKey  string
 }
 
-// addAttempt notes an attempt, which may be found by its order and by its trade number.
+// addAttempt adds an attempt, which may be found by its order and by its trade number.
 func (b *batch) addAttempt(row db.Row) error {
 	a := new(Attempt)
 	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt, &a.UpdatedAt); err != nil {
@@ -134,8 +133,8 @@ func (b *batch) addKey(row db.Row) error {
 }
 
 // readDisputed finds the orders of disputes by their trade numbers, as a dispute carries
-// no reference of ours: those that were paid by one, and those whose exception says that
-// the supplier holds the money. Only a batch with a dispute asks.
+// no reference of ours: the order that the trade number paid, or that of an exception
+// about money which the supplier holds.
 func (b *batch) readDisputed(ctx context.Context) error {
 	ids, held := map[tradeKey]int64{}, []string{}
 	for _, m := range b.items {

@@ -15,18 +15,17 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Limits of what repeats of a message may cost. Whoever holds one genuine message
-// can send it as often as the connection allows: it must not fill the disk, nor
-// take the writer from new payments.
+// Limits for repeats of a message. One genuine message can be sent as often as the
+// connection allows: it must neither fill the disk nor keep the writer from new payments.
 const (
 	repeatsEvery   = time.Second // a message's count is written at most this often
 	repeatsKept    = 5           // repeats of one message that are kept raw
-	repeatsOpen    = 10_000      // messages counted between two writes; more are counted for their supplier alone
+	repeatsOpen    = 10_000      // messages counted between two writes; further ones are counted by supplier only
 	repeatsTimeout = 5 * time.Second
 )
 
-// repeats counts messages that were taken before. It works beside the commit
-// batches; up to a second of counts is lost in a crash, the fact itself never.
+// repeats counts messages that were taken before, apart from the commit batches. A crash
+// loses up to a second of counts, never the fact itself.
 type repeats struct {
 	db    *db.DB
 	log   *slog.Logger
@@ -35,7 +34,7 @@ type repeats struct {
 	mu     sync.Mutex
 	open   map[int64]*repeat // by the callback that was taken
 	other  map[int64]int64   // by supplier: beyond repeatsOpen
-	enough map[int64]bool    // messages of which repeatsKept are kept
+	enough map[int64]bool    // messages of which repeatsKept repeats are stored
 
 	stop chan struct{}
 	done chan struct{}
@@ -68,7 +67,7 @@ func newRepeats(o Options) *repeats {
 	return r
 }
 
-// note counts one repeat of the callback that was taken; it never blocks.
+// note counts one repeat of a callback. It never blocks.
 func (r *repeats) note(of int64, row *callbackRow) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +102,7 @@ func (r *repeats) run() {
 	}
 }
 
-// close writes what was counted and ends the recorder.
+// close writes the counts and ends the recorder.
 func (r *repeats) close() {
 	close(r.stop)
 	<-r.done
@@ -138,19 +137,18 @@ func (r *repeats) flush() {
 	}
 }
 
-// write adds the counts, in the order of ids, since another node may count the same
-// messages, and keeps the first repeats raw. It returns the messages of which
-// enough are kept.
+// write adds the counts, by id, since another node may count the same messages, and
+// stores the first repeats raw. It returns the messages of which enough are stored.
 func (r *repeats) write(ctx context.Context, tx db.Tx, open map[int64]*repeat, other map[int64]int64) (full []int64, err error) {
 	w := tx.Writes()
 	x := report.NewDelta(r.db.Now())
 	for supplierID, n := range other {
-		x.CallbacksN(supplierID, Repeat, n)
+		x.Callback(supplierID, Repeat, n)
 	}
 	rows := make([]repeatRow, 0, len(open))
 	for id, o := range open {
 		rows = append(rows, repeatRow{CallbackID: id, Seen: o.seen, LastSeenAt: o.lastAt, LastAddr: o.lastAddr})
-		x.CallbacksN(o.supplierID, Repeat, o.seen)
+		x.Callback(o.supplierID, Repeat, o.seen)
 	}
 	slices.SortFunc(rows, func(a, b repeatRow) int { return cmp.Compare(a.CallbackID, b.CallbackID) })
 	var raw []callbackRow

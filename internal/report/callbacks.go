@@ -15,9 +15,9 @@ type Flowed struct {
 	N       int64  `bun:"n"`
 }
 
-// Callbacks returns authentic callbacks from one moment to another (Unix µs) by
-// step and outcome; steps without any are left out. supplier 0 is all of them.
-// Figures older than 72 hours are not kept: kept is false where some are asked for.
+// Callbacks returns authentic callbacks from one moment to another (Unix µs) by step and
+// outcome; steps without any are left out. supplier 0 is all of them. kept is false where
+// from is more than 72 hours ago: figures are not kept for longer.
 func Callbacks(ctx context.Context, d *db.DB, supplier, from, to int64, step time.Duration) (all []Flowed, kept bool, err error) {
 	if from < d.Now()-minutesKept.Microseconds() {
 		return nil, false, nil

@@ -1,10 +1,10 @@
-// Package report keeps the figures that people watch: what came of attempts and
-// callbacks, minute by minute, of how many orders merchants have been notified, and
-// how much money merchants still have to be told about. The figures are written by the transactions that write the facts, so
-// that no crash can part them; pages read sums and never scan.
+// Package report keeps the figures that operators watch: the results of attempts and
+// callbacks by the minute, of how many orders merchants have been notified, and the money
+// of which they have not been notified yet. The transactions that write the facts write
+// the figures too, so that a crash cannot separate them; pages read sums and never scan.
 //
-// A transaction leaves one Delta. Fold adds deltas up every second: a row that
-// every order changed would make all of them wait for each other.
+// A transaction writes one Delta. Fold adds deltas up every second: with a row that every
+// order changes, all of them would wait for each other.
 package report
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Result is what an attempt came to.
+// Result is the result of an attempt.
 type Result int
 
-// Results of an attempt: the merchant confirmed, it will be tried again, or it
-// was the last one.
+// Results of an attempt: the merchant confirmed, it will be tried again, or it was the
+// last one.
 const (
 	OK Result = iota
 	Retried
 	Failed
 )
 
-// Delta is what one transaction adds to the figures. Its row is read by Fold
-// alone, within seconds; the short names keep it small.
+// Delta is what one transaction adds to the figures. Fold alone reads its row, within
+// seconds; the short names keep it small.
 type Delta struct {
 	Minute    int64         `json:"m"` // Unix µs, begins with the minute
 	Attempts  []attempts    `json:"a,omitempty"`
@@ -52,6 +52,14 @@ type attempts struct {
 	FailedAt int64    `json:"f,omitempty"` // of the last one that it did not
 
 	took, lag Histogram
+}
+
+// row is the attempts in the form of a row.
+func (a *attempts) row() row {
+	return row{
+		OK: a.Results[OK], Retried: a.Results[Retried], Failed: a.Results[Failed], TookUS: a.TookUS,
+		Took: a.Took, TookLong: a.TookLong, Lag: a.Lag, LagLong: a.LagLong,
+	}
 }
 
 type callbackSum struct {
@@ -77,10 +85,10 @@ type ordersSum struct {
 	NotifiedAmount int64  `json:"b,omitempty"`
 }
 
-// NewDelta begins a delta of the minute in which now (Unix µs) lies.
+// NewDelta begins a delta of the minute that contains now (Unix µs).
 func NewDelta(now int64) *Delta { return &Delta{Minute: floor(now, time.Minute), now: now} }
 
-// floor is the beginning of the span in which a moment lies.
+// floor is the beginning of the span that contains a moment.
 func floor(us int64, span time.Duration) int64 { return us - us%span.Microseconds() }
 
 // Attempt counts one attempt and how long the merchant took.
@@ -99,46 +107,39 @@ func (x *Delta) Attempt(merchant int64, r Result, took time.Duration) {
 // Lag counts how long after the fact a merchant's first attempt began.
 func (x *Delta) Lag(merchant int64, lag time.Duration) { x.of(merchant).lag.Add(lag) }
 
-// of finds a merchant's sums; a batch has few merchants.
+// of finds a merchant's sums.
 func (x *Delta) of(merchant int64) *attempts {
-	for i := range x.Attempts {
-		if x.Attempts[i].Merchant == merchant {
-			return &x.Attempts[i]
-		}
-	}
-	x.Attempts = append(x.Attempts, attempts{Merchant: merchant})
-	return &x.Attempts[len(x.Attempts)-1]
+	return entry(&x.Attempts, attempts{Merchant: merchant}, func(a *attempts) bool { return a.Merchant == merchant })
 }
 
-// Callback counts one authentic callback.
-func (x *Delta) Callback(supplier int64, outcome string) { x.CallbacksN(supplier, outcome, 1) }
-
-// CallbacksN counts n authentic callbacks of one outcome.
-func (x *Delta) CallbacksN(supplier int64, outcome string, n int64) {
-	for i, c := range x.Callbacks {
-		if c.Supplier == supplier && c.Outcome == outcome {
-			x.Callbacks[i].N += n
-			return
+// entry returns the entry of a short list for which same holds, or else a new one.
+func entry[T any](list *[]T, fresh T, same func(*T) bool) *T {
+	for i := range *list {
+		if same(&(*list)[i]) {
+			return &(*list)[i]
 		}
 	}
-	x.Callbacks = append(x.Callbacks, callbackSum{supplier, outcome, n})
+	*list = append(*list, fresh)
+	return &(*list)[len(*list)-1]
 }
 
-// Untold adds paid orders whose merchant is to be told, or takes them off where
-// orders and amount are negative. It goes with every change of a delivery's
-// next_at from or to NULL; a delivery without a currency is about no money.
+// Callback counts n authentic callbacks of one outcome.
+func (x *Delta) Callback(supplier int64, outcome string, n int64) {
+	sum := callbackSum{Supplier: supplier, Outcome: outcome}
+	entry(&x.Callbacks, sum, func(c *callbackSum) bool { return c.Supplier == supplier && c.Outcome == outcome }).N += n
+}
+
+// Untold adds paid orders of which the merchant must still be notified; negative orders
+// and amounts subtract. It goes with every change of a delivery's next_at from or to
+// NULL; a delivery without a currency is about no money.
 func (x *Delta) Untold(merchant int64, currency string, orders, amount int64) {
 	if currency == "" {
 		return
 	}
-	for i, u := range x.Untolds {
-		if u.Merchant == merchant && u.Currency == currency {
-			x.Untolds[i].Orders += orders
-			x.Untolds[i].Amount += amount
-			return
-		}
-	}
-	x.Untolds = append(x.Untolds, untoldSum{merchant, currency, orders, amount})
+	sum := untoldSum{Merchant: merchant, Currency: currency}
+	u := entry(&x.Untolds, sum, func(u *untoldSum) bool { return u.Merchant == merchant && u.Currency == currency })
+	u.Orders += orders
+	u.Amount += amount
 }
 
 // Raised counts an order of which the merchant must be notified. at is when the
@@ -169,13 +170,8 @@ func (x *Delta) ordersOf(at int64, currency string) *ordersSum {
 	if minute == x.Minute {
 		minute = 0
 	}
-	for i := range x.Orders {
-		if o := &x.Orders[i]; o.Minute == minute && o.Currency == currency {
-			return o
-		}
-	}
-	x.Orders = append(x.Orders, ordersSum{Minute: minute, Currency: currency})
-	return &x.Orders[len(x.Orders)-1]
+	sum := ordersSum{Minute: minute, Currency: currency}
+	return entry(&x.Orders, sum, func(o *ordersSum) bool { return o.Minute == minute && o.Currency == currency })
 }
 
 type deltaRow struct {
@@ -185,8 +181,8 @@ type deltaRow struct {
 	Body string `bun:"body"`
 }
 
-// Write puts the delta among the writes of the facts. It is one short row, whatever
-// the transaction's size; none where it adds nothing.
+// Write adds the delta to the writes of the facts. It is one short row, whatever the
+// transaction's size; none where it adds nothing.
 func (x *Delta) Write(w *db.Writes, d *db.DB) {
 	if len(x.Attempts)+len(x.Callbacks)+len(x.Untolds)+len(x.Orders) == 0 {
 		return

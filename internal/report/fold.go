@@ -18,20 +18,6 @@ import (
 // foldDeltas bounds one transaction of Fold.
 const foldDeltas = 500
 
-// row is one span of report_minutes or report_hours.
-type row struct {
-	MerchantID int64  `bun:"merchant_id,pk"`
-	Start      int64  `bun:"start,pk"`
-	OK         int64  `bun:"ok"`
-	Retried    int64  `bun:"retried"`
-	Failed     int64  `bun:"failed"`
-	TookUS     int64  `bun:"took_us"`
-	Took       string `bun:"took"`
-	TookLong   string `bun:"took_long"`
-	Lag        string `bun:"lag"`
-	LagLong    string `bun:"lag_long"`
-}
-
 // spans are the tables of attempts and how much time a row covers. The hours are
 // kept for long; both are written by the same fold, so that neither waits.
 var spans = []struct {
@@ -39,18 +25,14 @@ var spans = []struct {
 	span  time.Duration
 }{{"report_minutes", time.Minute}, {"report_hours", time.Hour}}
 
-// everybody is the merchant under which all of them are summed up.
-const everybody = 0
+// allMerchants is the merchant under which the sums of all of them are stored.
+const allMerchants = 0
 
-// Fold adds deltas to the figures, a bounded number at a time, and says how many
-// it took. One node folds at a time; the others find nothing to do. The deltas are
-// read and summed up before the transaction: SQLite has one writer, and callbacks
-// wait for it.
+// Fold adds deltas to the figures, a bounded number at a time, and returns how many. One
+// node folds at a time; for the others there is nothing to do. The deltas are read and
+// summed up before the transaction: SQLite has one writer, and callbacks wait for it.
 func Fold(ctx context.Context, d *db.DB) (deltas int, err error) {
-	var rows []struct {
-		ID   int64
-		Body string
-	}
+	var rows []deltaRow
 	if err := d.Read.NewRaw("SELECT id, body FROM report_deltas ORDER BY id LIMIT ?", foldDeltas).Scan(ctx, &rows); err != nil {
 		return 0, fmt.Errorf("read the deltas: %w", err)
 	}
@@ -92,7 +74,7 @@ func Fold(ctx context.Context, d *db.DB) (deltas int, err error) {
 	return len(rows), nil
 }
 
-// errFoldedElsewhere rolls back a fold that another node was quicker with.
+// errFoldedElsewhere rolls a fold back that another node has made already.
 var errFoldedElsewhere = errors.New("another node folds")
 
 type spanKey struct{ merchant, start int64 }
@@ -107,94 +89,90 @@ type moneyKey struct {
 	currency string
 }
 
-// sums is what many deltas come to.
+// counts are numbers that are added up together; each table has columns of its own.
+type counts [4]int64
+
+func (c counts) plus(o counts) counts {
+	for i, n := range o {
+		c[i] += n
+	}
+	return c
+}
+
+// sums are the sums of many deltas.
 type sums struct {
-	attempts  [2]map[spanKey]*Point // by spans
+	points    [2]map[spanKey]*Point // by spans
 	callbacks map[callbackKey]int64
-	untold    map[moneyKey]*Sum
-	orders    map[ordersKey]*ordersRow
+	untold    map[moneyKey]counts // orders, amount
+	orders    map[ordersKey]counts
 	last      map[int64]lastRow // by merchant
 }
 
 func sumUp(bodies []string) (*sums, error) {
-	s := &sums{attempts: [2]map[spanKey]*Point{{}, {}}, callbacks: map[callbackKey]int64{}, untold: map[moneyKey]*Sum{}, orders: map[ordersKey]*ordersRow{}, last: map[int64]lastRow{}}
+	s := &sums{callbacks: map[callbackKey]int64{}, untold: map[moneyKey]counts{}, orders: map[ordersKey]counts{}, last: map[int64]lastRow{}}
+	minutes := map[spanKey]*Point{}
 	for _, body := range bodies {
 		var x Delta
 		if err := json.Unmarshal([]byte(body), &x); err != nil {
 			return nil, fmt.Errorf("read a delta: %w", err)
 		}
-		for _, a := range x.Attempts {
-			if err := s.addAttempts(x.Minute, a); err != nil {
+		for i := range x.Attempts {
+			a := &x.Attempts[i]
+			if err := pointOf(minutes, spanKey{a.Merchant, x.Minute}).add(a.row()); err != nil {
 				return nil, err
 			}
-			s.addLast(a)
+			l := s.last[a.Merchant]
+			s.last[a.Merchant] = lastRow{MerchantID: a.Merchant, OKAt: max(l.OKAt, a.OKAt), FailedAt: max(l.FailedAt, a.FailedAt)}
 		}
 		for _, c := range x.Callbacks {
 			s.callbacks[callbackKey{x.Minute, c.Supplier, c.Outcome}] += c.N
 		}
 		for _, u := range x.Untolds {
 			k := moneyKey{u.Merchant, u.Currency}
-			if s.untold[k] == nil {
-				s.untold[k] = &Sum{Currency: u.Currency}
-			}
-			s.untold[k].Orders += u.Orders
-			s.untold[k].Minor += u.Amount
+			s.untold[k] = s.untold[k].plus(counts{u.Orders, u.Amount})
 		}
 		for _, o := range x.Orders {
-			addOrders(s.orders, x.Minute, o)
+			addOrders(s.orders, cmp.Or(o.Minute, x.Minute), o.Currency, counts{o.Raised, o.RaisedAmount, o.Notified, o.NotifiedAmount})
+		}
+	}
+	for i, sp := range spans {
+		s.points[i] = map[spanKey]*Point{}
+		for k, p := range minutes {
+			for _, merchant := range []int64{allMerchants, k.merchant} {
+				pointOf(s.points[i], spanKey{merchant, floor(k.start, sp.span)}).merge(p)
+			}
 		}
 	}
 	return s, nil
 }
 
-func (s *sums) addAttempts(minute int64, a attempts) error {
-	took, err := parseHistogram(a.Took, a.TookLong)
-	if err != nil {
-		return err
+// pointOf returns the point of a key; a new one is empty.
+func pointOf(points map[spanKey]*Point, k spanKey) *Point {
+	if points[k] == nil {
+		points[k] = new(Point)
 	}
-	lag, err := parseHistogram(a.Lag, a.LagLong)
-	if err != nil {
-		return err
-	}
-	p := Point{OK: a.Results[OK], Retried: a.Results[Retried], Failed: a.Results[Failed], TookUS: a.TookUS, Took: took, Lag: lag}
-	for i, sp := range spans {
-		for _, merchant := range []int64{everybody, a.Merchant} {
-			k := spanKey{merchant, floor(minute, sp.span)}
-			if s.attempts[i][k] == nil {
-				s.attempts[i][k] = new(Point)
-			}
-			s.attempts[i][k].merge(p)
-		}
-	}
-	return nil
+	return points[k]
 }
 
 func (s *sums) write(ctx context.Context, tx db.Tx) error {
 	for i, sp := range spans {
-		if err := addPoints(ctx, tx, sp.table, s.attempts[i]); err != nil {
+		if err := addPoints(ctx, tx, sp.table, s.points[i]); err != nil {
 			return err
 		}
 	}
-	if len(s.callbacks) > 0 {
-		rows := make([]callbackRow, 0, len(s.callbacks))
-		for k, n := range s.callbacks {
-			rows = append(rows, callbackRow{Start: k.start, SupplierID: k.supplier, Outcome: k.outcome, N: n})
-		}
-		_, err := tx.NewInsert().Model(&rows).On("CONFLICT (start, supplier_id, outcome) DO UPDATE").Set("n = rc.n + EXCLUDED.n").Exec(ctx)
-		if err != nil {
-			return fmt.Errorf("add callbacks: %w", err)
-		}
+	var callbacks []callbackRow
+	for k, n := range s.callbacks {
+		callbacks = append(callbacks, callbackRow{Start: k.start, SupplierID: k.supplier, Outcome: k.outcome, N: n})
 	}
-	if len(s.untold) > 0 {
-		rows := make([]untoldRow, 0, len(s.untold))
-		for k, u := range s.untold {
-			rows = append(rows, untoldRow{MerchantID: k.merchant, Currency: k.currency, Orders: u.Orders, Amount: u.Minor})
-		}
-		_, err := tx.NewInsert().Model(&rows).On("CONFLICT (merchant_id, currency) DO UPDATE").
-			Set("orders = ru.orders + EXCLUDED.orders").Set("amount = ru.amount + EXCLUDED.amount").Exec(ctx)
-		if err != nil {
-			return fmt.Errorf("add untold money: %w", err)
-		}
+	if err := addRows(ctx, tx, callbacks, "start, supplier_id, outcome", "n"); err != nil {
+		return err
+	}
+	var untold []untoldRow
+	for k, n := range s.untold {
+		untold = append(untold, untoldRow{MerchantID: k.merchant, Currency: k.currency, Orders: n[0], Amount: n[1]})
+	}
+	if err := addRows(ctx, tx, untold, "merchant_id, currency", "orders", "amount"); err != nil {
+		return err
 	}
 	if err := writeOrders(ctx, tx, s.orders); err != nil {
 		return err
@@ -202,8 +180,25 @@ func (s *sums) write(ctx context.Context, tx db.Tx) error {
 	return writeLast(ctx, tx, s.last)
 }
 
+// addRows adds the columns of rows to those that are stored under the same key. The
+// model's alias is r.
+func addRows[T any](ctx context.Context, q bun.IDB, rows []T, key string, columns ...string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	up := q.NewInsert().Model(&rows).On("CONFLICT (" + key + ") DO UPDATE")
+	for _, column := range columns {
+		c := bun.Ident(column)
+		up = up.Set("? = r.? + EXCLUDED.?", c, c, c)
+	}
+	if _, err := up.Exec(ctx); err != nil {
+		return fmt.Errorf("add figures by %s: %w", key, err)
+	}
+	return nil
+}
+
 type callbackRow struct {
-	bun.BaseModel `bun:"table:report_callbacks,alias:rc"`
+	bun.BaseModel `bun:"table:report_callbacks,alias:r"`
 
 	Start      int64  `bun:"start,pk"`
 	SupplierID int64  `bun:"supplier_id,pk"`
@@ -212,7 +207,7 @@ type callbackRow struct {
 }
 
 type untoldRow struct {
-	bun.BaseModel `bun:"table:report_untold,alias:ru"`
+	bun.BaseModel `bun:"table:report_untold,alias:r"`
 
 	MerchantID int64  `bun:"merchant_id,pk"`
 	Currency   string `bun:"currency,pk"`
@@ -220,8 +215,22 @@ type untoldRow struct {
 	Amount     int64  `bun:"amount"`
 }
 
-// addPoints adds to the spans' rows. Histograms are texts, so that the rows are
-// read, added up here and written back; the fold's lock keeps others away.
+// row is one span of report_minutes or report_hours.
+type row struct {
+	MerchantID int64  `bun:"merchant_id,pk"`
+	Start      int64  `bun:"start,pk"`
+	OK         int64  `bun:"ok"`
+	Retried    int64  `bun:"retried"`
+	Failed     int64  `bun:"failed"`
+	TookUS     int64  `bun:"took_us"`
+	Took       string `bun:"took"`
+	TookLong   string `bun:"took_long"`
+	Lag        string `bun:"lag"`
+	LagLong    string `bun:"lag_long"`
+}
+
+// addPoints adds to the spans' rows. Histograms are texts, so that the rows are read,
+// added up here and written back; the fold's lock keeps other nodes away.
 func addPoints(ctx context.Context, tx db.Tx, table string, points map[spanKey]*Point) error {
 	if len(points) == 0 {
 		return nil
@@ -230,20 +239,18 @@ func addPoints(ctx context.Context, tx db.Tx, table string, points map[spanKey]*
 	for k := range points {
 		merchants[k.merchant], starts[k.start] = true, true
 	}
-	var have []row
-	err := tx.NewSelect().Model(&have).ModelTableExpr("? AS row", bun.Ident(table)).
+	var stored []row
+	err := tx.NewSelect().Model(&stored).ModelTableExpr("? AS row", bun.Ident(table)).
 		Where("merchant_id IN (?)", bun.List(slices.Collect(maps.Keys(merchants)))).
 		Where("start IN (?)", bun.List(slices.Collect(maps.Keys(starts)))).Scan(ctx)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", table, err)
 	}
-	for _, r := range have {
+	for _, r := range stored {
 		if p := points[spanKey{r.MerchantID, r.Start}]; p != nil {
-			before, err := r.point()
-			if err != nil {
+			if err := p.add(r); err != nil {
 				return err
 			}
-			p.merge(before)
 		}
 	}
 	rows := make([]row, 0, len(points))
@@ -264,13 +271,4 @@ func addPoints(ctx context.Context, tx db.Tx, table string, points map[spanKey]*
 		return fmt.Errorf("write %s: %w", table, err)
 	}
 	return nil
-}
-
-func (r row) point() (Point, error) {
-	took, err := parseHistogram(r.Took, r.TookLong)
-	if err != nil {
-		return Point{}, err
-	}
-	lag, err := parseHistogram(r.Lag, r.LagLong)
-	return Point{Start: r.Start, OK: r.OK, Retried: r.Retried, Failed: r.Failed, TookUS: r.TookUS, Took: took, Lag: lag}, err
 }

@@ -1,23 +1,24 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// bounds are the upper ends of a histogram's buckets; what is longer falls into
-// one more. They are those of the first version: rows of then are read for as long
-// as figures are kept, and a program of then still reads what this one writes.
+// bounds are the upper ends of a histogram's buckets; longer durations are counted in one
+// more. They never change: rows are read for as long as figures are kept, and earlier
+// versions of the program read what this one writes.
 var bounds = [...]time.Duration{
 	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
 	500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// longBounds split the buckets over a second: up to the longest attempt, second
-// by second, so that limits of alerts are bounds; up to an hour as far as a
-// backlog is told apart. What is longer falls into one more.
+// longBounds split the buckets over a second: up to the longest attempt by the second, so
+// that limits of alerts are bounds; up to an hour for backlogs. Longer durations are
+// counted in one more.
 var longBounds = [...]time.Duration{
 	2 * time.Second, 2500 * time.Millisecond, 3 * time.Second, 4 * time.Second, 5 * time.Second,
 	6 * time.Second, 7 * time.Second, 8 * time.Second, 9 * time.Second, 10 * time.Second,
@@ -30,14 +31,13 @@ const longFrom = 8
 // split is where the parts of each bucket from longFrom on begin and end.
 var split = [len(bounds) + 1 - longFrom][2]int{{0, 2}, {2, 5}, {5, 10}, {10, len(longBounds) + 1}}
 
-// Bounds are the durations that a histogram tells from longer ones.
+// Bounds are the durations that a histogram distinguishes from longer ones.
 func Bounds() []time.Duration { return append(bounds[:longFrom:longFrom], longBounds[:]...) }
 
-// Histogram counts durations by bucket. It can be added up, which a percentile
-// cannot.
+// Histogram counts durations by bucket. Unlike percentiles, histograms can be added up.
 type Histogram struct {
 	n    [len(bounds) + 1]int64
-	long [len(longBounds) + 1]int64 // of n from longFrom on; less where a program of before counted
+	long [len(longBounds) + 1]int64 // of n from longFrom on; less where an earlier version counted
 }
 
 // Add counts one duration.
@@ -49,7 +49,7 @@ func (h *Histogram) Add(d time.Duration) {
 	}
 }
 
-// bucket is the first one that d fits in.
+// bucket is the first one whose end is not below d.
 func bucket(ends []time.Duration, d time.Duration) int {
 	for i, end := range ends {
 		if d <= end {
@@ -59,7 +59,7 @@ func bucket(ends []time.Duration, d time.Duration) int {
 	return len(ends)
 }
 
-func (h *Histogram) merge(o Histogram) {
+func (h *Histogram) merge(o *Histogram) {
 	for i, n := range o.n {
 		h.n[i] += n
 	}
@@ -78,7 +78,7 @@ func sum(counts []int64) (n int64) {
 	return n
 }
 
-// Length is a duration as a histogram knows it.
+// Length is a duration with the precision of a histogram.
 type Length struct {
 	D    time.Duration
 	Over bool // it is longer than D, which is the last bound
@@ -93,9 +93,9 @@ func (l Length) Milliseconds() int64 {
 	return ms
 }
 
-// Quantile is the duration below which the part q of all lie, evenly spread
-// within its bucket: over a bound exactly where the part is; false where nothing
-// was counted.
+// Quantile is the duration that the part q of all do not exceed, by linear interpolation
+// within a bucket: it is over a bound exactly where the counted one is. It returns false
+// where nothing was counted.
 func (h Histogram) Quantile(q float64) (Length, bool) {
 	total := h.Count()
 	if total == 0 {
@@ -123,7 +123,7 @@ func (h Histogram) Quantile(q float64) (Length, bool) {
 	return Length{D: low + time.Duration(float64(ends[i]-low)*(rank-below)/float64(counts[i]))}, true
 }
 
-// find is the bucket in which the rank lies, and how many lie below it.
+// find returns the bucket that contains the rank, and how many are counted below it.
 func find(counts []int64, rank float64) (i int, below float64) {
 	last := 0
 	for i, n := range counts {
@@ -138,7 +138,7 @@ func find(counts []int64, rank float64) (i int, below float64) {
 	return last, below - float64(counts[last])
 }
 
-// text is how counts stand in a row: without the zeros at the end.
+// text is the form of counts in a row: without the zeros at the end.
 func text(counts []int64) string {
 	used := len(counts)
 	for used > 0 && counts[used-1] == 0 {
@@ -157,25 +157,22 @@ func text(counts []int64) string {
 	return string(b)
 }
 
-// parseHistogram reads both texts of a histogram back.
-func parseHistogram(counts, long string) (h Histogram, err error) {
-	if err := parse(h.n[:], counts); err != nil {
-		return h, err
-	}
-	return h, parse(h.long[:], long)
+// add adds a histogram that is given by its texts.
+func (h *Histogram) add(counts, long string) error {
+	return cmp.Or(addText(h.n[:], counts), addText(h.long[:], long))
 }
 
-func parse(into []int64, text string) error {
+func addText(to []int64, text string) error {
 	for i := 0; text != ""; i++ {
 		var field string
-		if field, text, _ = strings.Cut(text, " "); i == len(into) {
-			return fmt.Errorf("a histogram of %d buckets has more in a row: it was written by a later version", len(into))
+		if field, text, _ = strings.Cut(text, " "); i == len(to) {
+			return fmt.Errorf("a histogram of %d buckets has more in a row: it was written by a later version", len(to))
 		}
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			return fmt.Errorf("a histogram: %w", err)
 		}
-		into[i] = n
+		to[i] += n
 	}
 	return nil
 }

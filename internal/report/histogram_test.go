@@ -32,7 +32,8 @@ func TestQuantileLiesWithinItsBucket(t *testing.T) {
 	if got, _ := h.Quantile(1); got != (Length{time.Hour, true}) {
 		t.Errorf("two hours are %v, want more than the last bound", got)
 	}
-	back, err := parseHistogram(text(h.n[:]), text(h.long[:]))
+	var back Histogram
+	err := back.add(text(h.n[:]), text(h.long[:]))
 	if err != nil || back != h {
 		t.Errorf("%q and %q read back as %v, %v", text(h.n[:]), text(h.long[:]), back, err)
 	}

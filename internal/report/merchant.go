@@ -20,13 +20,8 @@ type lastRow struct {
 	FailedAt   int64 `bun:"last_failed_at"`
 }
 
-func (s *sums) addLast(a attempts) {
-	l := s.last[a.Merchant]
-	s.last[a.Merchant] = lastRow{MerchantID: a.Merchant, OKAt: max(l.OKAt, a.OKAt), FailedAt: max(l.FailedAt, a.FailedAt)}
-}
-
-// writeLast moves the moments on; deltas are not folded in the order of their
-// moments, so that an older one must not put them back.
+// writeLast advances the moments. Deltas are not folded in the order of their moments: an
+// older one must not set them back.
 func writeLast(ctx context.Context, tx db.Tx, last map[int64]lastRow) error {
 	if len(last) == 0 {
 		return nil
@@ -46,7 +41,7 @@ func writeLast(ctx context.Context, tx db.Tx, last map[int64]lastRow) error {
 	return nil
 }
 
-// Standings is how a few merchants do now.
+// Standings is the current state of a few merchants.
 type Standings struct {
 	Health   map[int64]Health // without those that had no attempt
 	OKAt     map[int64]int64  // when it last confirmed, Unix µs
@@ -54,8 +49,8 @@ type Standings struct {
 	DueAt    map[int64]int64  // when the notification that waits longest was or is due
 }
 
-// Of reads how the merchants do: attempts since a moment (Unix µs, about an hour
-// ago) and what their last ones were. Each merchant costs a few index probes.
+// Of reads the state of merchants: their attempts since a moment (Unix µs, about an hour
+// ago) and the moments of the last ones. Each merchant costs a few index probes.
 func Of(ctx context.Context, d *db.DB, merchants []int64, since int64) (*Standings, error) {
 	s := &Standings{Health: map[int64]Health{}, OKAt: map[int64]int64{}, FailedAt: map[int64]int64{}, DueAt: map[int64]int64{}}
 	if len(merchants) == 0 {
@@ -98,23 +93,21 @@ func Of(ctx context.Context, d *db.DB, merchants []int64, since int64) (*Standin
 // healthOf sums minutes up by merchant, from the minute first on.
 func healthOf(rows []row, first, now int64) ([]Health, error) {
 	part := max(time.Minute.Microseconds(), (now-first)/trendSteps+1)
-	index, all := map[int64]int{}, []Health{}
+	trends := map[int64][]Point{}
 	for _, r := range rows {
-		if r.MerchantID == everybody {
+		if r.MerchantID == allMerchants {
 			continue
 		}
-		i, ok := index[r.MerchantID]
-		if !ok {
-			i = len(all)
-			index[r.MerchantID] = i
-			all = append(all, Health{Merchant: r.MerchantID, Trend: make([]Point, trendSteps)})
+		if trends[r.MerchantID] == nil {
+			trends[r.MerchantID] = make([]Point, trendSteps)
 		}
-		p, err := r.point()
-		if err != nil {
+		if err := trends[r.MerchantID][min(int((r.Start-first)/part), trendSteps-1)].add(r); err != nil {
 			return nil, err
 		}
-		all[i].merge(p)
-		all[i].Trend[min(int((r.Start-first)/part), trendSteps-1)].merge(p)
+	}
+	all := make([]Health, 0, len(trends))
+	for id, trend := range trends {
+		all = append(all, Health{id, Total(trend), trend})
 	}
 	return all, nil
 }

@@ -66,7 +66,7 @@ func TestWhatWasNeverTriedIsCountedByOrder(t *testing.T) {
 	})
 }
 
-func TestOrdersAreRecountedAndMended(t *testing.T) {
+func TestOrdersAreRecountedAndFixed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
 		add := func(event int64, status, currency string, counted bool) {
@@ -107,7 +107,11 @@ func TestOrdersAreRecountedAndMended(t *testing.T) {
 		if err := MendOrders(t.Context(), d, recount("changed by hand", 3)); err != nil {
 			t.Fatal(err)
 		}
-		recount("mended", 0)
+		recount("fixed", 0)
+		x = NewDelta(now)
+		x.Raised(now-30*60*minuteUS, "CNY", 100) // before what is counted anew
+		put(t, d, x)
+		recount("with an older order, not folded yet", 0)
 		if _, err := RecountOrders(t.Context(), d, time.Hour); err != nil {
 			t.Error(err)
 		}

@@ -22,7 +22,7 @@ func TestReadsPassOverLittleBehindADayOfFigures(t *testing.T) {
 			for merchant := range int64(merchants) {
 				x.Attempt(1+merchant, Result(rand.IntN(3)), time.Duration(rand.IntN(3000))*time.Millisecond)
 			}
-			x.Callback(1, "paid")
+			x.Callback(1, "paid", 1)
 			x.Raised(now-int64(m)*minuteUS, "CNY", 1)
 			x.Raised(now-int64(m)*minuteUS, "USD", 1)
 			put(t, d, x)

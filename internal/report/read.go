@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Point is what came of the attempts within one span of time.
+// Point is the results of the attempts within one span of time.
 type Point struct {
 	Start               int64 // Unix µs
 	OK, Retried, Failed int64
@@ -20,17 +21,23 @@ type Point struct {
 	Lag                 Histogram // from the payment to the first attempt
 }
 
-func (p *Point) merge(o Point) {
+func (p *Point) merge(o *Point) {
 	p.OK, p.Retried, p.Failed, p.TookUS = p.OK+o.OK, p.Retried+o.Retried, p.Failed+o.Failed, p.TookUS+o.TookUS
-	p.Took.merge(o.Took)
-	p.Lag.merge(o.Lag)
+	p.Took.merge(&o.Took)
+	p.Lag.merge(&o.Lag)
+}
+
+// add adds a row.
+func (p *Point) add(r row) error {
+	p.OK, p.Retried, p.Failed, p.TookUS = p.OK+r.OK, p.Retried+r.Retried, p.Failed+r.Failed, p.TookUS+r.TookUS
+	return cmp.Or(p.Took.add(r.Took, r.TookLong), p.Lag.add(r.Lag, r.LagLong))
 }
 
 // Attempts is how many there were.
 func (p Point) Attempts() int64 { return p.OK + p.Retried + p.Failed }
 
-// Rate is the part of the attempts that the merchant confirmed, 0 to 1; false
-// where there was none.
+// Rate is the part of the attempts that the merchant confirmed, 0 to 1; false where there
+// was no attempt.
 func (p Point) Rate() (float64, bool) {
 	if p.Attempts() == 0 {
 		return 0, false
@@ -40,19 +47,19 @@ func (p Point) Rate() (float64, bool) {
 
 // Total is all points in one.
 func Total(points []Point) (t Point) {
-	for _, p := range points {
-		t.merge(p)
+	for i := range points {
+		t.merge(&points[i])
 	}
 	return t
 }
 
-// minutesKept is how long figures by the minute are kept: a weekend, so that a
-// person who comes back on Monday sees what happened. Hours are kept for longer.
+// minutesKept is how long figures by the minute are kept: on a Monday those of the weekend
+// are still there. Hours are kept for longer.
 const minutesKept = 72 * time.Hour
 
-// Outcomes returns one point for each step from the one in which from lies to the
-// one in which to lies (Unix µs), empty ones too. merchant 0 is all of them. A
-// step is a whole number of minutes; where it is one of hours, hours are read.
+// Outcomes returns one point for each step from the one that contains from to the one that
+// contains to (Unix µs), empty ones too. merchant 0 is all of them. A step is a whole
+// number of minutes; where it is one of hours, hours are read.
 func Outcomes(ctx context.Context, d *db.DB, merchant, from, to int64, step time.Duration) ([]Point, error) {
 	if step < time.Minute || step%time.Minute != 0 || to < from {
 		return nil, fmt.Errorf("no outcomes from %d to %d in steps of %s", from, to, step)
@@ -73,19 +80,17 @@ func Outcomes(ctx context.Context, d *db.DB, merchant, from, to int64, step time
 		return nil, fmt.Errorf("read %s: %w", table, err)
 	}
 	for _, r := range rows {
-		p, err := r.point()
-		if err != nil {
+		if err := points[(r.Start-first)/step.Microseconds()].add(r); err != nil {
 			return nil, err
 		}
-		points[(r.Start-first)/step.Microseconds()].merge(p)
 	}
 	return points, nil
 }
 
-// Health is how one merchant did.
+// Health is the results of the attempts at one merchant.
 type Health struct {
 	Merchant int64
-	Point            // all of the time
+	Point            // over all of the time
 	Trend    []Point // in trendSteps equal parts
 }
 
@@ -95,9 +100,9 @@ const (
 	healthRows = 18_000
 )
 
-// Merchants returns how merchants did since a moment (Unix µs, about an hour
-// ago), those with the lowest rate first, and at most limit of them; with many
-// merchants the oldest minutes are left out.
+// Merchants returns the health of merchants since a moment (Unix µs, about an hour ago),
+// those with the lowest rate first, and at most limit of them; with many merchants the
+// oldest minutes are left out.
 func Merchants(ctx context.Context, d *db.DB, since int64, limit int) ([]Health, error) {
 	var rows []row
 	err := d.Read.NewSelect().Model(&rows).ModelTableExpr("report_minutes AS row").Where("start >= ?", floor(since, time.Minute)).
@@ -112,13 +117,7 @@ func Merchants(ctx context.Context, d *db.DB, since int64, limit int) ([]Health,
 	slices.SortFunc(all, func(x, y Health) int {
 		a, _ := x.Rate()
 		b, _ := y.Rate()
-		switch {
-		case a < b:
-			return -1
-		case a > b:
-			return 1
-		}
-		return int(min(1, max(-1, x.Merchant-y.Merchant)))
+		return cmp.Or(cmp.Compare(a, b), cmp.Compare(x.Merchant, y.Merchant))
 	})
 	return all[:min(len(all), limit)], nil
 }
@@ -140,31 +139,29 @@ func Suppliers(ctx context.Context, d *db.DB, since int64) ([]Supplier, error) {
 		return nil, fmt.Errorf("no callbacks by the minute since %d", since)
 	}
 	var rows []callbackRow
-	err := d.Read.NewSelect().Model(&rows).Where("rc.start >= ? AND rc.start <= ?", first, now).Scan(ctx)
+	err := d.Read.NewSelect().Model(&rows).Where("r.start >= ? AND r.start <= ?", first, now).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the suppliers' figures: %w", err)
 	}
-	index, all := map[int64]int{}, []Supplier{}
+	var all []Supplier
 	for _, r := range rows {
-		i, ok := index[r.SupplierID]
-		if !ok {
-			i = len(all)
-			index[r.SupplierID] = i
-			all = append(all, Supplier{ID: r.SupplierID, PerMinute: make([]int64, minutes), Outcomes: map[string]int64{}})
+		i := slices.IndexFunc(all, func(s Supplier) bool { return s.ID == r.SupplierID })
+		if i < 0 {
+			i, all = len(all), append(all, Supplier{ID: r.SupplierID, PerMinute: make([]int64, minutes), Outcomes: map[string]int64{}})
 		}
 		all[i].Callbacks += r.N
 		all[i].PerMinute[(r.Start-first)/time.Minute.Microseconds()] += r.N
 		all[i].Outcomes[r.Outcome] += r.N
 	}
-	slices.SortFunc(all, func(x, y Supplier) int { return int(y.Callbacks - x.Callbacks) })
+	slices.SortFunc(all, func(x, y Supplier) int { return cmp.Compare(y.Callbacks, x.Callbacks) })
 	return all, nil
 }
 
-// cleanRows is the rows of one DELETE: short enough that nobody waits.
+// cleanRows is the rows of one DELETE: few enough to hold up no other write.
 const cleanRows = 500
 
-// Clean removes figures that are past their time, a bounded number at a time, and
-// says how many. keep is for hours and for the past of the money at risk.
+// Clean removes figures that are past their retention, a bounded number at a time, and
+// returns how many. keep is for hours and for the past of the money at risk.
 func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, err error) {
 	for _, t := range []struct {
 		table, key, of string

@@ -76,7 +76,7 @@ func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 				for i := range each {
 					x := NewDelta(now)
 					x.Attempt(int64(1+i%3), Result(i%3), time.Duration(i)*time.Millisecond)
-					x.Callback(7, "paid")
+					x.Callback(7, "paid", 1)
 					x.Untold(int64(1+w), "CNY", 1, 100)
 					err := d.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
 						return write(ctx, tx, d, x)
@@ -93,7 +93,7 @@ func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 		folders.Wait()
 		foldAll(t, d)
 		for _, step := range []time.Duration{time.Minute, time.Hour} {
-			points, err := Outcomes(t.Context(), d, everybody, now, now, step)
+			points, err := Outcomes(t.Context(), d, allMerchants, now, now, step)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,7 +290,7 @@ func TestCleanRemovesOnlyOldFigures(t *testing.T) {
 		for _, hours := range []int64{0, 50, 80, 200} {
 			x := NewDelta(now - hours*60*minuteUS)
 			x.Attempt(1, OK, time.Millisecond)
-			x.Callback(1, "paid")
+			x.Callback(1, "paid", 1)
 			x.Raised(now-hours*60*minuteUS, "CNY", 1)
 			put(t, d, x)
 		}

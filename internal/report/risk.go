@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -18,11 +17,11 @@ import (
 type Part string
 
 // The parts. An order whose notification waits again is untold and no longer
-// compensated; one with an exception is not stuck as well. What a mismatch is
-// about is money that no order has taken.
+// compensated; one with an exception is not stuck as well. A mismatch is about money that
+// no order has taken.
 const (
 	Untold      Part = "untold"      // paid, and a notification of it waits or is on its way
-	Compensated Part = "compensated" // given up or being pushed to an end: an exception stands for it
+	Compensated Part = "compensated" // it has an exception: given up, or compensation works on it
 	Stuck       Part = "stuck"       // a payment was started, and the order is past its time
 	Mismatch    Part = "mismatch"    // money that does not fit an order
 )
@@ -37,10 +36,10 @@ type Sum struct {
 	Minor    int64  `bun:"minor"`
 }
 
-// Standing is what one part comes to. Currencies are never added up.
+// Standing is the sums of one part. Currencies are never added up.
 type Standing struct {
 	Sums   []Sum
-	Oldest int64 // Unix µs; 0 = unknown or nothing there
+	Oldest int64 // Unix µs; 0 = unknown or none
 	Cut    bool  // there is more than was counted
 }
 
@@ -54,14 +53,16 @@ func (s Standing) Orders() (n int64) {
 
 // Add adds a sum.
 func (s *Standing) Add(m Sum) {
-	for i := range s.Sums {
-		if s.Sums[i].Currency == m.Currency {
-			s.Sums[i].Orders += m.Orders
-			s.Sums[i].Minor += m.Minor
-			return
-		}
-	}
-	s.Sums = append(s.Sums, m)
+	sum := entry(&s.Sums, Sum{Currency: m.Currency}, func(s *Sum) bool { return s.Currency == m.Currency })
+	sum.Orders += m.Orders
+	sum.Minor += m.Minor
+}
+
+// addTo adds a sum to the standing of a key.
+func addTo[K comparable](to map[K]Standing, key K, m Sum) {
+	s := to[key]
+	s.Add(m)
+	to[key] = s
 }
 
 // Risk is the money at risk.
@@ -75,9 +76,9 @@ type Risk struct {
 }
 
 const (
-	// riskRows bounds what is counted of a part that is read instead of kept. Each
-	// row of those is an exception, or an order that the next second's tick takes
-	// up: as many as this is an outage, and the page says "+".
+	// riskRows bounds what is counted of a part that is read. Each row of those is an
+	// exception, or an order that the next tick takes up: as many as this are an outage,
+	// and the page shows "+".
 	riskRows = 5000
 	// stuckAfter is how long after its time an order may still be picked up by the
 	// next tick or task.
@@ -93,25 +94,48 @@ var (
 	mismatchKinds    = moves.In("x.kind", exception.HeldKinds...)
 )
 
-// reads are the parts that are read exactly. What they count changes in many
-// places, is small by its nature, and lies behind an index of its own; a counter
-// would have to be kept in each of those places and could be wrong. Untold money
-// grows with the traffic and is a counter.
-var reads = []struct {
+// sources are the rows that the parts consist of. Untold money grows with the traffic and
+// has a counter. The other parts are read exactly: they change in many places, each of
+// which would have to keep a counter, are small, and have an index each.
+var sources = []struct {
 	part               Part
-	table, kind, since string
-	where              string
+	table, alias       string
+	kind, since, where string
 }{
-	{Compensated, "exceptions", "x.kind", "x.opened_at", compensatedKinds +
+	{Untold, "deliveries", "d", "", "", "d.next_at IS NOT NULL AND d.currency <> ''"}, // as Recount counts them
+	{Compensated, "exceptions", "x", "x.kind", "x.opened_at", compensatedKinds +
 		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + moves.In("o.status", order.Paid, order.Paying, order.Closing) + ")" +
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},
-	{Stuck, "orders", "''", "o.next_at", "o.next_at IS NOT NULL AND o.next_at < ?" +
+	{Stuck, "orders", "o", "''", "o.next_at", "o.next_at IS NOT NULL AND o.next_at < ?" +
 		" AND " + moves.In("o.status", order.Paying, order.Closing) + " AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND " + unsettled + ")"},
-	{Mismatch, "exceptions", "x.kind", "x.opened_at", mismatchKinds + " AND " + unsettled},
+	{Mismatch, "exceptions", "x", "x.kind", "x.opened_at", mismatchKinds + " AND " + unsettled},
 }
 
-// AtRisk reads the money at risk. The counter in it is at most as old as the last
-// fold.
+// Rows names the rows of one part of the money at risk, so that a list can show exactly
+// those that were counted.
+type Rows struct {
+	Table string // "deliveries", "orders" or "exceptions"
+	Where string // a condition under the aliases d, o and x
+	IDs   string // a query for their ids
+	Args  []any  // of Where, and of IDs
+}
+
+// RowsOf returns the rows of a part at a moment (Unix µs); false where there is no such
+// part.
+func RowsOf(part Part, now int64) (Rows, bool) {
+	for _, s := range sources {
+		if s.part == part {
+			rows := Rows{Table: s.table, Where: s.where, IDs: "SELECT " + s.alias + ".id FROM " + s.table + " AS " + s.alias + " WHERE " + s.where}
+			if part == Stuck {
+				rows.Args = []any{now - stuckAfter.Microseconds()}
+			}
+			return rows, true
+		}
+	}
+	return Rows{}, false
+}
+
+// AtRisk reads the money at risk. The counter in it is at most as old as the last fold.
 func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 	r := &Risk{At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}, Waiting: map[int64]Standing{}, Kinds: map[string]Standing{}}
 	var rows []riskRow
@@ -120,24 +144,26 @@ func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 		return nil, fmt.Errorf("read untold money: %w", err)
 	}
 	r.add(Untold, rows)
-	for _, part := range reads {
-		rows = nil
-		of, _ := RowsOf(part.part, r.At)
-		alias := aliases[part.table]
-		err := d.Read.NewRaw("SELECT merchant_id, currency, kind, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(since) AS since FROM (SELECT "+
-			alias+".merchant_id, "+alias+".currency, "+alias+".amount, "+part.kind+" AS kind, "+part.since+" AS since FROM "+part.table+" AS "+alias+" WHERE "+of.Where+
-			" LIMIT ?) AS w GROUP BY merchant_id, currency, kind ORDER BY currency", append(of.Args, riskRows)...).Scan(ctx, &rows)
-		if err != nil {
-			return nil, fmt.Errorf("sum up what is %s: %w", part.part, err)
+	for _, s := range sources {
+		if s.part == Untold {
+			continue
 		}
-		r.add(part.part, rows)
+		rows = nil
+		of, _ := RowsOf(s.part, r.At)
+		err := d.Read.NewRaw("SELECT merchant_id, currency, kind, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(since) AS since FROM (SELECT "+
+			s.alias+".merchant_id, "+s.alias+".currency, "+s.alias+".amount, "+s.kind+" AS kind, "+s.since+" AS since FROM "+s.table+" AS "+s.alias+
+			" WHERE "+of.Where+" LIMIT ?) AS w GROUP BY merchant_id, currency, kind ORDER BY currency", append(of.Args, riskRows)...).Scan(ctx, &rows)
+		if err != nil {
+			return nil, fmt.Errorf("sum up what is %s: %w", s.part, err)
+		}
+		r.add(s.part, rows)
 	}
 	return r, nil
 }
 
 type riskRow struct {
 	MerchantID int64
-	Kind       string // of the exception, where one stands for it
+	Kind       string // of the exception, if there is one
 	Sum        `bun:",extend"`
 	Since      int64
 }
@@ -148,22 +174,17 @@ func (r *Risk) add(part Part, rows []riskRow) {
 		s.Add(row.Sum)
 		r.Total.Add(row.Sum)
 		if part == Mismatch {
-			k := r.Kinds[row.Kind]
-			k.Add(row.Sum)
-			r.Kinds[row.Kind] = k
+			addTo(r.Kinds, row.Kind, row.Sum)
 		}
 		if row.Since > 0 && (s.Oldest == 0 || row.Since < s.Oldest) {
 			s.Oldest = row.Since
 		}
-		if row.MerchantID != 0 {
-			m := r.ByMerchant[row.MerchantID]
-			m.Add(row.Sum)
-			r.ByMerchant[row.MerchantID] = m
-			if part == Untold {
-				w := r.Waiting[row.MerchantID]
-				w.Add(row.Sum)
-				r.Waiting[row.MerchantID] = w
-			}
+		if row.MerchantID == 0 {
+			continue
+		}
+		addTo(r.ByMerchant, row.MerchantID, row.Sum)
+		if part == Untold {
+			addTo(r.Waiting, row.MerchantID, row.Sum)
 		}
 	}
 	s.Cut = part != Untold && s.Orders() >= riskRows
@@ -171,11 +192,11 @@ func (r *Risk) add(part Part, rows []riskRow) {
 	r.Parts[part] = s
 }
 
-// sampleEvery is how often what is at risk is written down for the curves.
+// sampleEvery is how often the money at risk is recorded for the curves.
 const sampleEvery = 5 * time.Minute
 
-// Sample writes down what is at risk once every few minutes; at other times, and
-// on a second node, it does nothing.
+// Sample records the money at risk once every few minutes; at other times, and on a
+// second node, it does nothing.
 func Sample(ctx context.Context, d *db.DB) error {
 	start := floor(d.Now(), sampleEvery)
 	var done []int64
@@ -186,7 +207,7 @@ func Sample(ctx context.Context, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	// A row is written even where nothing is at risk: it says that somebody looked.
+	// A row is written even where nothing is at risk: it marks the sample.
 	rows := []sampleRow{{Start: start}}
 	for part, s := range risk.Parts {
 		for _, m := range s.Sums {
@@ -194,7 +215,7 @@ func Sample(ctx context.Context, d *db.DB) error {
 		}
 	}
 	if _, err := d.NewInsert().Model(&rows).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
-		return fmt.Errorf("write down what is at risk: %w", err)
+		return fmt.Errorf("record what is at risk: %w", err)
 	}
 	return nil
 }
@@ -203,7 +224,7 @@ type sampleRow struct {
 	bun.BaseModel `bun:"table:report_risk,alias:rr"`
 
 	Start    int64  `bun:"start,pk"`
-	Part     Part   `bun:"part,pk"` // empty: somebody looked
+	Part     Part   `bun:"part,pk"` // empty: marks the sample
 	Currency string `bun:"currency,pk"`
 	Orders   int64  `bun:"orders"`
 	Amount   int64  `bun:"amount"`
@@ -215,8 +236,7 @@ type Past struct {
 	Parts map[Part]Standing
 }
 
-// History returns what was at risk since a moment (Unix µs), oldest first, as far
-// as somebody looked.
+// History returns the samples of the money at risk since a moment (Unix µs), oldest first.
 func History(ctx context.Context, d *db.DB, since int64) ([]Past, error) {
 	var rows []sampleRow
 	if err := d.Read.NewSelect().Model(&rows).Where("rr.start >= ?", since).OrderExpr("rr.start").Scan(ctx); err != nil {
@@ -227,95 +247,9 @@ func History(ctx context.Context, d *db.DB, since int64) ([]Past, error) {
 		if len(all) == 0 || all[len(all)-1].At != r.Start {
 			all = append(all, Past{At: r.Start, Parts: map[Part]Standing{}})
 		}
-		if r.Part == "" {
-			continue
+		if r.Part != "" {
+			addTo(all[len(all)-1].Parts, r.Part, Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Amount})
 		}
-		parts := all[len(all)-1].Parts
-		s := parts[r.Part]
-		s.Add(Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Amount})
-		parts[r.Part] = s
 	}
 	return all, nil
-}
-
-// Difference is where a counter and the rows it counts do not agree.
-type Difference struct {
-	Merchant          int64
-	Currency          string
-	Orders, Amount    int64 // of the rows
-	Counted, CountedM int64 // orders and minor units of the counter
-}
-
-// Recount counts untold money anew, from the deliveries, and returns where the
-// counter says otherwise: nothing, or somebody changed rows by hand. It reads
-// every waiting delivery, in one snapshot.
-func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
-	var rows, counted []untoldRow
-	var tail []string
-	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
-		if err := tx.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
-			// Money that several deliveries of an event stand for counts once.
-			" (SELECT DISTINCT merchant_id, currency, event_id, amount FROM deliveries WHERE next_at IS NOT NULL AND currency <> '') AS w"+
-			" GROUP BY merchant_id, currency").Scan(ctx, &rows); err != nil {
-			return err
-		}
-		if err := tx.NewSelect().Model(&counted).Scan(ctx); err != nil {
-			return err
-		}
-		return tx.NewRaw("SELECT body FROM report_deltas").Scan(ctx, &tail)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("recount untold money: %w", err)
-	}
-	all := map[moneyKey]*Difference{}
-	at := func(merchant int64, currency string) *Difference {
-		k := moneyKey{merchant, currency}
-		if all[k] == nil {
-			all[k] = &Difference{Merchant: merchant, Currency: currency}
-		}
-		return all[k]
-	}
-	for _, r := range rows {
-		at(r.MerchantID, r.Currency).Orders, at(r.MerchantID, r.Currency).Amount = r.Orders, r.Amount
-	}
-	for _, c := range counted {
-		at(c.MerchantID, c.Currency).Counted, at(c.MerchantID, c.Currency).CountedM = c.Orders, c.Amount
-	}
-	for _, body := range tail {
-		var x Delta
-		if err := json.Unmarshal([]byte(body), &x); err != nil {
-			return nil, fmt.Errorf("read a delta: %w", err)
-		}
-		for _, u := range x.Untolds {
-			at(u.Merchant, u.Currency).Counted += u.Orders
-			at(u.Merchant, u.Currency).CountedM += u.Amount
-		}
-	}
-	var wrong []Difference
-	for _, f := range all {
-		if f.Orders != f.Counted || f.Amount != f.CountedM {
-			wrong = append(wrong, *f)
-		}
-	}
-	return wrong, nil
-}
-
-// Mend puts the counter where Recount says that it is wrong. Counters move by
-// deltas alone, so that nothing that happens meanwhile is lost.
-func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {
-	if len(wrong) == 0 {
-		return nil
-	}
-	return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		x := NewDelta(d.Now())
-		for _, f := range wrong {
-			x.Untold(f.Merchant, f.Currency, f.Orders-f.Counted, f.Amount-f.CountedM)
-		}
-		w := tx.Writes()
-		x.Write(w, d)
-		if err := w.Exec(ctx); err != nil {
-			return fmt.Errorf("mend the counter of untold money: %w", err)
-		}
-		return nil
-	})
 }

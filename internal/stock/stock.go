@@ -1,6 +1,6 @@
-// Package stock keeps the goods behind orders: reserved when an order is made,
-// deducted when it is paid, released when it is closed or fails. Stock is never
-// negative and never sold twice; CHECK constraints of the table say so again.
+// Package stock keeps the goods of orders: reserved when an order is made, deducted when
+// it is paid, released when it is closed or fails. Stock is never negative and never sold
+// twice; CHECK constraints of the table enforce it once more.
 package stock
 
 import (
@@ -15,14 +15,15 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ErrUnknownSKU says that an item names an article that was never declared.
-var ErrUnknownSKU = errors.New("unknown sku")
+var (
+	// ErrUnknownSKU: an item names an article that was never declared.
+	ErrUnknownSKU = errors.New("unknown sku")
+	// ErrOutOfStock: not enough is left.
+	ErrOutOfStock = errors.New("out of stock")
+)
 
-// ErrOutOfStock says that not enough is left.
-var ErrOutOfStock = errors.New("out of stock")
-
-// SKU is one article. Stock is what lies there, Locked the part of it that open
-// orders have reserved, Sold what went out, Applied all that ever came in:
+// SKU is one article. Stock is what is there, Locked the part of it that open orders
+// have reserved, Sold what went out, Applied all that ever came in:
 // Stock + Sold = Applied.
 type SKU struct {
 	bun.BaseModel `bun:"table:skus,alias:s"`
@@ -35,18 +36,18 @@ type SKU struct {
 	Applied int64  `bun:"applied"`
 }
 
-// Line is a wanted quantity of one article.
+// Line is an ordered quantity of one article.
 type Line struct {
 	SKU      string
 	Quantity int64
 }
 
-// Reserved is what one order got, by SKU id.
+// Reserved is what one order has reserved, by SKU id.
 type Reserved map[int64]int64
 
-// Reserve gives stock to orders in the order in which they came. wants[i] gets
-// either its Reserved or an error (ErrOutOfStock, ErrUnknownSKU); an order gets
-// all of its lines or none.
+// Reserve reserves stock for orders in the order in which they came. Each of wants gets
+// either its Reserved or an error (ErrOutOfStock, ErrUnknownSKU), and all of its lines or
+// none.
 func Reserve(ctx context.Context, tx db.Tx, d *db.DB, wants [][]Line) ([]Reserved, []error, error) {
 	got, errs := make([]Reserved, len(wants)), make([]error, len(wants))
 	names := map[string]bool{}
@@ -101,7 +102,7 @@ func Deduct(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
 		"stock = s.stock - _d.quantity", "locked = s.locked - _d.quantity", "sold = s.sold + _d.quantity")
 }
 
-// Release gives back what the orders have reserved.
+// Release frees what the orders have reserved.
 func Release(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
 	return settle(ctx, tx, d, orderIDs, true, "locked = s.locked - _d.quantity")
 }
@@ -112,8 +113,8 @@ func Resell(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
 	return settle(ctx, tx, d, orderIDs, false, "stock = s.stock - _d.quantity", "sold = s.sold + _d.quantity")
 }
 
-// settle sums the orders' items per article first: a statement that met one
-// article twice would change it once. What is not reserved must be free.
+// settle sums the orders' items by article first: a statement that finds one article
+// twice would change it once. What is not reserved must be free.
 func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, reserved bool, sets ...string) error {
 	if len(orderIDs) == 0 {
 		return nil
@@ -124,12 +125,12 @@ func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, reserved 
 	if err != nil {
 		return fmt.Errorf("sum order items: %w", err)
 	}
+	if len(sums) == 0 {
+		return nil
+	}
 	delta := make(map[int64]int64, len(sums))
 	for _, s := range sums {
 		delta[s.ID] = s.Quantity
-	}
-	if len(delta) == 0 {
-		return nil
 	}
 	rows, err := lock(ctx, tx, d, "s.id IN (?)", bun.List(slices.Collect(maps.Keys(delta))))
 	if err != nil {

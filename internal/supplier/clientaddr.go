@@ -14,7 +14,7 @@ import (
 // chain has more than a handful.
 const maxForwarded = 2048
 
-// ErrForwarded says that X-Forwarded-For cannot be believed: deny.
+// ErrForwarded: X-Forwarded-For cannot be trusted, and the request must be denied.
 var ErrForwarded = errors.New("X-Forwarded-For is malformed")
 
 // badForwarded is ErrForwarded with what is wrong.
@@ -29,11 +29,11 @@ func (e badForwarded) Unwrap() error { return e.Said }
 // header's lines in order.
 //
 // A header counts only where a trusted peer brought it, and is read from the
-// right: each proxy appends the address that it saw, so everything left of the
-// first untrusted address is what a stranger wrote. A trusted peer without a
+// right: each proxy appends the address of its peer, so everything left of the
+// first untrusted address may be forged. A trusted peer without a
 // header is the client itself, and so is the leftmost of a chain that is trusted
 // throughout. A chain that is malformed anywhere is ErrForwarded, since proxies
-// that disagree on where a hop ends disagree on who called. Addresses come back
+// that disagree on where a hop ends disagree on the client. Addresses are returned
 // without zone and unmapped (::ffff:1.2.3.4 is 1.2.3.4).
 func ClientAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) (netip.Addr, error) {
 	if !remote.IsValid() {
@@ -58,10 +58,10 @@ func ClientAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) (netip.
 	return NearestAddr(remote, xff, trusted), nil
 }
 
-// NearestAddr is ClientAddr for who must name somebody in any case: it reads the same
-// way, from the right, and only as far as it must. What a stranger wrote left of the
-// address that a trusted proxy saw does not count, however malformed it is; where the
-// chain is malformed before, the last believable hop stands for the client.
+// NearestAddr is ClientAddr without an error, for callers that need an address in any
+// case: it reads from the right, only as far as the first untrusted address. What is
+// left of that may be malformed; where the chain is malformed before, the result is the
+// last hop that could be read.
 func NearestAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) netip.Addr {
 	client := plain(remote)
 	chain := strings.Join(xff, ",")
@@ -106,8 +106,8 @@ func parseHop(hop string) (netip.Addr, error) {
 	return plain(addr), nil
 }
 
-// within says whether one of the prefixes holds addr, an IPv4-mapped prefix or
-// address being the IPv4 that it means.
+// within reports whether one of the prefixes contains addr. An IPv4-mapped prefix or
+// address counts as IPv4.
 func within(prefixes []netip.Prefix, addr netip.Addr) bool {
 	addr = plain(addr)
 	for _, p := range prefixes {

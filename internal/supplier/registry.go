@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// ErrKind says that no kind of supplier has the name that was given.
+// ErrKind: no kind of supplier has the name.
 var ErrKind = errors.New("unknown supplier kind")
 
-// Kinds lists the kinds of supplier that this program speaks.
+// Kinds lists the kinds of supplier that are supported.
 type Kinds []Kind
 
 // Find returns the kind of that name, or ErrKind with the names there are.
@@ -28,8 +28,8 @@ func (ks Kinds) Find(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("%w %q: known are %s", ErrKind, name, strings.Join(names, ", "))
 }
 
-// New makes the adapter of the named kind. Errors are ErrKind or the kind's own,
-// a *FieldError where one field is to blame.
+// New makes the adapter of the named kind. Errors: ErrKind, or the kind's own, a
+// *FieldError where one field is wrong.
 func (ks Kinds) New(name, code string, config json.RawMessage) (Adapter, error) {
 	kind, err := ks.Find(name)
 	if err != nil {
@@ -50,24 +50,23 @@ type Entry struct {
 	AccountID int64
 }
 
-// Allowed says whether a callback may come from addr (see ClientAddr). It is a
-// second lock beside the signature, never a substitute for it: an empty list
-// allows everyone, a list allows nobody whose address is not known.
+// Allowed reports whether a callback may come from addr (see ClientAddr). It is a
+// second check beside the signature, never a substitute for it: an empty list allows
+// any address, a list allows none that is not known.
 func (e Entry) Allowed(addr netip.Addr) bool {
 	return len(e.AllowIPs) == 0 || within(e.AllowIPs, addr)
 }
 
 // Registry is every supplier as of one version of the settings. It is immutable;
-// a change of settings makes a new one, which its owner swaps in whole. A nil
-// Registry is an empty one.
+// a change of settings makes a new one that replaces it. A nil Registry is empty.
 type Registry struct {
 	byCode map[string]Entry
 	byID   map[int64]Entry
 	broken map[string]int64 // suppliers that cannot be used: ids by code
 }
 
-// NewRegistry makes a registry. Two entries of one code or id are an error. Broken
-// are the ids, by code, of suppliers that there are but that cannot be used.
+// NewRegistry makes a registry. Two entries with one code or id are an error. broken
+// are the ids, by code, of suppliers whose settings cannot be used.
 func NewRegistry(entries []Entry, broken map[string]int64) (*Registry, error) {
 	r := &Registry{make(map[string]Entry, len(entries)), make(map[int64]Entry, len(entries)), broken}
 	for _, e := range entries {
@@ -108,8 +107,8 @@ func (r *Registry) AllBroken() []string {
 	return slices.Sorted(maps.Keys(r.broken))
 }
 
-// Broken returns the id of a supplier that is known but cannot be used: that is
-// our fault, and its callbacks must come again.
+// Broken returns the id of a supplier whose settings cannot be used: that is our
+// fault, and the supplier must send its callbacks again.
 func (r *Registry) Broken(code string) (int64, bool) {
 	if r == nil {
 		return 0, false

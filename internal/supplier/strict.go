@@ -18,29 +18,30 @@ import (
 // CheckWindow refuses a message whose signed time lies more than window away
 // from now, in either direction: an old one may be a replay, and one from the
 // future would stay replayable until its time comes. A message exactly at the
-// edge passes. It notes the step "time window".
+// edge passes. It records the step "time window".
 func CheckWindow(t *Trace, at, now time.Time, window time.Duration) error {
 	const step = "time window"
 	age := now.Sub(at)
+	var err error
 	switch {
 	case at.IsZero():
-		t.Fail(step, noTime)
-		return RefuseSignature(noTime)
+		err = RefuseSignature(noTime)
 	case at.Before(now.Add(-window)):
-		t.Fail(step, tooOld, age.Round(time.Second), window)
-		return RefuseSignature(tooOld, age.Round(time.Second), window)
+		err = RefuseSignature(tooOld, age.Round(time.Second), window)
 	case at.After(now.Add(window)):
-		t.Fail(step, tooEarly, (-age).Round(time.Second), window)
-		return RefuseSignature(tooEarly, (-age).Round(time.Second), window)
+		err = RefuseSignature(tooEarly, (-age).Round(time.Second), window)
+	default:
+		t.Pass(step, inTime)
+		return nil
 	}
-	t.Pass(step, inTime)
-	return nil
+	t.FailBy(step, err)
+	return err
 }
 
 // DecodeConfig reads a supplier's config into a struct. An unknown or doubled
 // field and a value of the wrong type are *FieldError; names are compared
-// exactly. No config at all is an empty one, so that what is missing is named by
-// the kind. Errors never repeat a value: it may be a key.
+// exactly. No config at all is an empty one: the kind names what is missing. Errors
+// never repeat a value: it may be a key.
 func DecodeConfig(raw json.RawMessage, into any) error {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
 		raw = json.RawMessage("{}")
@@ -101,7 +102,7 @@ func knownFields(raw json.RawMessage, into reflect.Type, path string) error {
 	return nil
 }
 
-// jsonWord names a Go type as people who write YAML know it.
+// jsonWord names a Go type in the words of YAML.
 func jsonWord(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

@@ -13,8 +13,8 @@ import (
 // (Alipay's) has about 40; every one of them is sorted and copied.
 const MaxFields = 200
 
-// ParseForm reads application/x-www-form-urlencoded text, be it a query or a
-// body, so that only one reading is possible: a name that occurs twice, a broken
+// ParseForm reads application/x-www-form-urlencoded text, a query or a body, and
+// refuses what can be read in two ways: a name that occurs twice, a broken
 // percent escape, a semicolon outside an escape (net/url refuses it as well;
 // others take it for a separator), a parameter without a name or with an escaped
 // "&" or "=" in it (parameters are signed as name=value&name=value), invalid
@@ -58,12 +58,11 @@ func ParseForm(raw string) (map[string]string, error) {
 	return fields, nil
 }
 
-// CheckCut finds in a signed value what makes the signed text
-// (name=value&name=value) say another thing when it is cut at another "&". Values
-// are not escaped before they are signed, so a buyer whose remark is
-// "x&total=1&zz=" could move the real total into a parameter of his own and keep
-// the supplier's signature. A parameter that is read can only get lost like that
-// inside another value, and there it is seen. Other "&" and "=" in values
+// CheckCut refuses a signed value that gives the signed text (name=value&name=value) a
+// second reading, cut at another "&". Values are not escaped before they are signed, so
+// a buyer whose remark is "x&total=1&zz=" could move the real total into a parameter of
+// his own and keep the supplier's signature. A parameter that is read can only be hidden
+// like that inside another value, where this check finds it. Other "&" and "=" in values
 // (addresses, remarks) do no harm; in names there must be none.
 func CheckCut(value string, read []string) error {
 	for _, name := range read {

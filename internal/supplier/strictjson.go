@@ -13,13 +13,13 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// MaxDepth bounds the nesting of JSON. A Stripe event, the deepest known, stays
-// below 15. The text of tooDeep names it.
+// MaxDepth bounds the nesting of JSON. A Stripe event, the deepest known, stays below
+// 15. The text of tooDeep repeats it.
 const MaxDepth = 32
 
-// DecodeJSON reads one JSON value so that only one reading is possible. What
-// CheckJSON refuses, and a value of the wrong type, is *Refused as malformed.
-// Numbers keep their digits (json.Number) where into leaves the choice.
+// DecodeJSON reads one JSON value. What CheckJSON refuses, and a value of the wrong
+// type, is *Refused as malformed. Numbers keep their digits (json.Number) where into
+// leaves the choice.
 func DecodeJSON(raw []byte, into any) error {
 	if err := CheckJSON(raw); err != nil {
 		return err
@@ -38,7 +38,7 @@ func DecodeJSON(raw []byte, into any) error {
 	}
 }
 
-// CheckJSON refuses JSON that two readers may understand differently: a name
+// CheckJSON refuses JSON that two readers may read differently: a name
 // that occurs twice in one object at any depth (also in another case, since
 // encoding/json reads "Amount" into the field "amount" and lets the last one
 // win), invalid UTF-8, NUL (escaped too), surrogate escapes without their other
@@ -122,7 +122,7 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 	return nil
 }
 
-// join bounds the path: it is only for people, and names come from outside.
+// join bounds the path: it is only shown, and names come from outside.
 func join(path, name string) string {
 	if path == "" {
 		return textlimit.Clip(name, maxName)
@@ -140,7 +140,7 @@ func fold(name string) string {
 		for {
 			next := unicode.SimpleFold(r)
 			if next <= r {
-				return next // the orbit has come round to its smallest
+				return next // the smallest rune of the orbit
 			}
 			r = next
 		}

@@ -10,9 +10,9 @@ const MaxUnsigned = 4 << 10
 // and tags.
 const pairBytes = 24
 
-// CheckUnsigned refuses a message, whose signature was seen to hold, for more than
-// MaxUnsigned bytes beside the signed fields. A signed text may be written in any of
-// the ways that the formats allow (percent escapes, \u escapes, entities).
+// CheckUnsigned refuses a message with a valid signature for more than MaxUnsigned bytes
+// beside the signed fields. A signed text may be written in any way that the formats
+// allow (percent escapes, \u escapes, entities).
 func CheckUnsigned(req *Request, fields map[string]string, signed []string) error {
 	n := len(req.RawQuery) + len(req.Body)
 	for _, name := range signed {

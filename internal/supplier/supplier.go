@@ -1,11 +1,11 @@
-// Package supplier is the boundary to payment suppliers (供应商): what one of
-// their callbacks says, and what they want to hear back.
+// Package supplier is the boundary to payment suppliers (供应商): the content of
+// their callbacks, and the replies that they expect.
 //
-// Each kind of supplier lives in a folder of its own below this one. An adapter
-// translates between a supplier's protocol and the types here; it decides
-// nothing about orders and reads no database. What no supplier library checks
-// (duplicate parameters, duplicate JSON keys, odd number forms, time windows on
-// both sides) is checked by the helpers of this package, once for every kind.
+// Each kind of supplier has a folder of its own below this one. An adapter
+// translates between a supplier's protocol and the types here; it decides nothing
+// about orders and reads no database. What no supplier library checks (duplicate
+// parameters, duplicate JSON keys, unusual number forms, time windows on both sides)
+// is checked by the helpers of this package, once for every kind.
 package supplier
 
 import (
@@ -13,6 +13,8 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"backstop/internal/base/text"
@@ -31,27 +33,37 @@ type Request struct {
 	ReceivedAt time.Time  // the database's clock; signed times are judged by it
 }
 
-// Status is what a callback says of the payment, in our words.
+// Status is the state of the payment that a callback reports.
 type Status string
 
-// Neither Other nor Unknown moves an order. Other is a word that the adapter names
-// as harmless; an Unknown one may be about money, and operators must see it.
+// Neither Other nor Unknown moves an order. Other is a word that the adapter's table
+// lists as harmless; an Unknown one may be about money, and operators must see it.
 const (
 	Paid     Status = "paid"     // the money is there
 	Failed   Status = "failed"   // this try failed; see Callback.Final
 	Closed   Status = "closed"   // the payment can never be made any more; see Callback.Reverses
 	Refunded Status = "refunded" // money went back
 	Disputed Status = "disputed" // the buyer's bank demands the money back; see Callback.Dispute
-	Other    Status = "other"    // says nothing that moves an order
-	Unknown  Status = "unknown"  // a word that the adapter's table does not hold
+	Other    Status = "other"    // nothing that moves an order
+	Unknown  Status = "unknown"  // a word that is not in the adapter's table
 )
 
-// Meaning is what one of a supplier's words says. Each adapter has one table of
-// them, for callbacks and for answers alike.
+// Meaning is what one of a supplier's words stands for.
 type Meaning struct {
 	Status   Status
 	Final    bool // see Callback.Final
 	Reverses bool // see Callback.Reverses
+}
+
+// Words is the table of a supplier's words, for callbacks and for answers alike.
+type Words map[string]Meaning
+
+// Of returns the meaning of a word; one that is not in the table is Unknown.
+func (w Words) Of(word string) Meaning {
+	if m, known := w[word]; known {
+		return m
+	}
+	return Meaning{Status: Unknown}
 }
 
 // Callback is an authentic message after translation. Only an adapter that has
@@ -66,19 +78,19 @@ type Callback struct {
 	// TradeNo is the supplier's own number for the payment.
 	TradeNo string
 	Status  Status
-	// RawStatus is the supplier's own word, for people.
+	// RawStatus is the supplier's own word, for operators.
 	RawStatus string
-	// Final says of a Failed callback that the buyer cannot try again under this
-	// reference. A failure that is not final moves nothing.
+	// Final, of a Failed callback: the buyer cannot try again under this reference. A
+	// failure that is not final moves nothing.
 	Final bool
-	// Reverses says of a Closed callback that its word means something else of a
-	// payment that was made: all of it went back to the buyer.
+	// Reverses, of a Closed callback: where the payment was made, the word means that
+	// all of it went back to the buyer.
 	Reverses bool
 	// Amount is in minor units of Currency (ISO 4217, upper case).
 	Amount   int64
 	Currency string
-	// Identity holds what the message says of whose account it is for, under the
-	// same names as Adapter.Identity.
+	// Identity names the account that the message is for, under the same names as
+	// Adapter.Identity.
 	Identity map[string]string
 	// RefundNo is our own refund number, of a Refunded callback that names it.
 	RefundNo string
@@ -89,13 +101,12 @@ type Callback struct {
 	OccurredAt time.Time
 }
 
-// Dispute is what a Disputed callback says of the dispute itself. Amount and
-// currency of the callback are those of the dispute; an amount of 0 is one that
-// could not be read.
+// Dispute is the dispute that a Disputed callback is about. Amount and currency of
+// the callback are those of the dispute; an amount of 0 is one that could not be read.
 type Dispute struct {
 	No     string    // the supplier's number: one dispute is one exception
 	Reason string    // the supplier's word
-	Status string    // the supplier's word for where it stands
+	Status string    // the supplier's word
 	DueBy  time.Time // until when evidence is accepted; zero where none is wanted
 	Over   bool      // won, lost or withdrawn
 }
@@ -104,24 +115,24 @@ type Dispute struct {
 // 2,600 in one key, and PostgreSQL cannot index the row.
 const (
 	maxNumber   = 512
-	maxEventKey = 1024 // two numbers may stand in it
+	maxEventKey = 1024 // it may hold two numbers
 	maxCurrency = 16
 )
 
-// Bound cuts what is too long to be kept and names it; "" = nothing was that
-// decides anything.
+// Bound cuts texts that are too long to be stored. It returns the name of a field
+// that was cut and that matching depends on, "" where there is none.
 func (c *Callback) Bound() (field string) {
 	c.RawStatus = textlimit.Cut(c.RawStatus, maxNumber)
 	var dispute Dispute
 	if c.Dispute != nil {
-		dispute = *c.Dispute
+		dispute = *c.Dispute // a copy: the original is the adapter's
 		dispute.Reason, dispute.Status = textlimit.Cut(dispute.Reason, maxNumber), textlimit.Cut(dispute.Status, maxNumber)
-		defer func() { c.Dispute = &dispute }()
+		c.Dispute = &dispute
 	}
 	for _, f := range []struct {
 		name string
 		text *string
-		most int
+		max  int
 	}{
 		{"dispute number", &dispute.No, maxNumber},
 		{"currency", &c.Currency, maxCurrency},
@@ -130,8 +141,8 @@ func (c *Callback) Bound() (field string) {
 		{"trade number", &c.TradeNo, maxNumber},
 		{"order number", &c.OrderRef, maxNumber},
 	} {
-		if len(*f.text) > f.most {
-			*f.text, field = textlimit.Cut(*f.text, f.most), f.name
+		if len(*f.text) > f.max {
+			*f.text, field = textlimit.Cut(*f.text, f.max), f.name
 		}
 	}
 	return field
@@ -141,11 +152,11 @@ func (c *Callback) Bound() (field string) {
 // immutable and safe for concurrent use; keys are parsed when it is made.
 type Adapter interface {
 	// Parse verifies the signature first and reads fields only after that. It
-	// notes each check in t. Errors are *Refused or *Unreadable.
+	// records each check in t. Errors are *Refused or *Unreadable.
 	Parse(req *Request, t *Trace) (Callback, error)
 	// Reply is the answer that this supplier's protocol expects.
 	Reply(Result) Reply
-	// Identity is what Callback.Identity must say: the configured application,
+	// Identity is what Callback.Identity must be: the configured application,
 	// seller and merchant numbers by name. Empty values are not configured.
 	Identity() map[string]string
 	// Account names the supplier-side account, e.g. "wechatpay:1900000001":
@@ -153,7 +164,7 @@ type Adapter interface {
 	Account() string
 }
 
-// Result is what became of a callback, as far as the supplier is concerned.
+// Result is how a callback is answered.
 type Result int
 
 // Only Taken is answered as success, and only after the commit.
@@ -165,6 +176,22 @@ const (
 	InternalFailed               // 500: our fault, e.g. the message cannot be decrypted; send again
 )
 
+// HTTPStatus is the status of the answer, where the protocol wants no other one.
+func (r Result) HTTPStatus() int {
+	switch r {
+	case Taken:
+		return http.StatusOK
+	case BadSignature:
+		return http.StatusUnauthorized
+	case Malformed:
+		return http.StatusBadRequest
+	case Unavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
 // Reply is an HTTP answer, byte for byte.
 type Reply struct {
 	Status      int
@@ -172,11 +199,11 @@ type Reply struct {
 	Body        []byte
 }
 
-// Refused says that a message cannot be taken as coming from the supplier, or
-// cannot be read before that is known. Nothing of it may be believed.
+// Refused is the error of a message that is not proven to come from the supplier, or
+// that cannot be read before that is checked. No field of it may be used.
 type Refused struct {
 	Result Result    // BadSignature or Malformed
-	Reason text.Said // for people; never holds a key or the whole request
+	Reason text.Said // for operators; never holds a key or the whole request
 }
 
 func (e *Refused) Error() string { return e.Reason.Error() }
@@ -194,9 +221,9 @@ func RefuseMalformed(code text.Code, args ...any) error {
 	return &Refused{Result: Malformed, Reason: code.Say(args...)}
 }
 
-// Unreadable says that a message is authentic but cannot be understood: money
-// may be behind it, so it becomes an exception that people see. Callback holds
-// what could be read (order, trade number), so that they can find it.
+// Unreadable is the error of a message that is authentic but cannot be read: money
+// may be behind it, so it becomes an exception. Callback holds what could be read
+// (order, trade number), so that operators can find it.
 type Unreadable struct {
 	Kind     string // "decrypt_failed" or "malformed"
 	Result   Result // what to answer: InternalFailed or Malformed
@@ -209,17 +236,17 @@ type Unreadable struct {
 
 func (e *Unreadable) Error() string { return e.Reason.Error() }
 
-// Step is one verification step as people see it in the console: what was found, by
-// its code, with arguments where it failed.
+// Step is one verification step as the console shows it: the finding, by its code,
+// with arguments where it failed.
 type Step struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	text.Said
-	Detail string `json:"detail,omitempty"`  // a sentence, in rows of before there were codes
+	Detail string `json:"detail,omitempty"`  // a sentence, in rows older than the codes
 	TookUS int64  `json:"took_us,omitempty"` // µs since the step before; 0 = not measured
 }
 
-// Text says in English what was found.
+// Text is the finding in English.
 func (s Step) Text(known text.Catalog) string {
 	if s.Code == "" {
 		return s.Detail
@@ -227,8 +254,8 @@ func (s Step) Text(known text.Catalog) string {
 	return known.Say(s.Said, "en", nil)
 }
 
-// Trace collects the verification steps of one callback. Details are shown to
-// people and stored: they must not hold secrets.
+// Trace collects the verification steps of one callback. Details are stored and
+// shown: they must not hold secrets.
 type Trace struct {
 	Steps []Step
 	last  time.Time // when the newest step was done
@@ -240,13 +267,22 @@ func NewTrace() *Trace { return &Trace{last: time.Now()} }
 // maxDetail bounds one argument of a step: it may come from outside.
 const maxDetail = 300
 
-// Pass notes a check that held.
+// Pass records a check that passed.
 func (t *Trace) Pass(name string, code text.Code) { t.add(name, true, code.Say()) }
 
-// Fail notes a check that did not hold.
+// Fail records a check that failed.
 func (t *Trace) Fail(name string, code text.Code, args ...any) { t.add(name, false, code.Say(args...)) }
 
-// FailBy notes a check that did not hold, and why.
+// FailContent records that an authentic message cannot be read, and returns the end of
+// Parse: an *Unreadable with what could be read, which moves nothing. signed is what the
+// signature covers; "" = the whole body.
+func (t *Trace) FailContent(c Callback, err error, signed string) (Callback, error) {
+	t.FailBy("content", err)
+	c.Status, c.Final, c.Reverses = Other, false, false
+	return Callback{}, &Unreadable{Kind: "malformed", Result: Malformed, Reason: text.Of(err), Callback: c, Signed: signed}
+}
+
+// FailBy records a check that failed with an error.
 func (t *Trace) FailBy(name string, err error) {
 	said := text.Of(err)
 	if said.Code == "" {
@@ -270,7 +306,7 @@ func (t *Trace) add(name string, ok bool, said text.Said) {
 // Kind describes one kind of supplier to the registry.
 type Kind struct {
 	Name string // "wechatpay", "alipay", …
-	// Texts are what rows keep of this kind by a code.
+	// Texts are the texts that rows of this kind keep by their codes.
 	Texts *text.Codes
 	// Secrets names the config fields that are sealed at rest.
 	Secrets []string
@@ -280,7 +316,7 @@ type Kind struct {
 	New func(code string, config json.RawMessage) (Adapter, error)
 }
 
-// FieldError names the config field that is wrong and how to mend it.
+// FieldError names the config field that is wrong, and how to fix it.
 type FieldError struct {
 	Field   string // path inside config, e.g. "public_key" or "reply.success"
 	Problem string
@@ -295,4 +331,25 @@ func AsField(err error) *FieldError {
 		return f
 	}
 	return nil
+}
+
+// CheckURL returns a *FieldError where a field that is set is no http or https URL.
+func CheckURL(field, address string) error {
+	if address == "" {
+		return nil
+	}
+	if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return &FieldError{Field: field, Problem: "is not an http or https address"}
+	}
+	return nil
+}
+
+// JoinPairs writes fields as name=value&name=value, in the order of names. Values are
+// not escaped.
+func JoinPairs(fields map[string]string, names []string) string {
+	pairs := make([]string, len(names))
+	for i, name := range names {
+		pairs[i] = name + "=" + fields[name]
+	}
+	return strings.Join(pairs, "&")
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -9,31 +10,26 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// claim is a statement about each row of one table and what belongs to it. All
-// parts are SQL that both engines understand; the table's alias is x.
+// claim is a statement about each row of one table and what belongs to it. All parts are
+// SQL for both engines; the table's alias is x.
 type claim struct {
 	table string
 	where string // which rows it is about; "" = all
-	wrong string // true where the claim does not hold
-	what  string // a text that says so of the row
+	wrong string // true where the claim is violated
+	what  string // the text of the violation
 	args  []any  // of wrong
 }
 
 const (
-	// pageRows is how many rows one statement looks at: milliseconds, so that
-	// nothing of a running server waits for it.
+	// pageRows is how many rows one statement checks: that takes milliseconds and holds up
+	// no running server.
 	pageRows = 5000
-	// secondLooks bounds how many suspects are kept for a second look. Where more
-	// rows are wrong, no race explains them.
-	secondLooks = 10_000
+	// maxSuspects bounds how many rows wait for their second check. No race explains more
+	// wrong rows.
+	maxSuspects = 10_000
 )
 
-func (c claim) condition() string {
-	if c.where == "" {
-		return "TRUE"
-	}
-	return c.where
-}
+func (c claim) condition() string { return cmp.Or(c.where, "TRUE") }
 
 // walk checks a claim over all rows that exist now, page by page.
 func (r *run) walk(ctx context.Context, i *Invariant, c claim) error {
@@ -49,23 +45,23 @@ func (r *run) walk(ctx context.Context, i *Invariant, c claim) error {
 		}
 		i.Examined += n
 		suspects = append(suspects, wrong...)
-		if len(suspects) > secondLooks {
-			if err := r.lookAgain(ctx, i, c, suspects); err != nil {
+		if len(suspects) > maxSuspects {
+			if err := r.checkAgain(ctx, i, c, suspects); err != nil {
 				return err
 			}
 			suspects = nil
 		}
-		r.tell(i)
+		r.report(i)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return r.lookAgain(ctx, i, c, suspects)
+	return r.checkAgain(ctx, i, c, suspects)
 }
 
-// paged goes through a table a page of keys at a time, from the first to the page
-// that holds the last.
+// paged goes through a table a page of keys at a time, from the first to the page that
+// contains the last.
 func (r *run) paged(ctx context.Context, table, key string, last int64, do func(from, to int64) error) error {
 	for from := int64(0); from < last; {
 		to, err := r.pageEnd(ctx, table, key, from)
@@ -93,10 +89,10 @@ func (r *run) pageEnd(ctx context.Context, table, key string, from int64) (to in
 	return to, nil
 }
 
-// probing reads in a transaction in which PostgreSQL looks things up by index and
-// leaves the other cores to the server: with statistics that are missing or old
-// it would scan whole tables for each page instead. For the same reason claims
-// count in subqueries below OR and CASE, where EXISTS may become such a scan.
+// probing reads in a transaction in which PostgreSQL uses indexes and one core: with
+// missing or old statistics it would scan whole tables for each page instead. For the
+// same reason claims count in subqueries below OR and CASE, where EXISTS may become such
+// a scan.
 func (r *run) probing(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
 	return r.db.Read.RunInTx(ctx, &sql.TxOptions{ReadOnly: true}, func(ctx context.Context, tx bun.Tx) error {
 		if r.db.IsPostgres() {
@@ -110,7 +106,7 @@ func (r *run) probing(ctx context.Context, fn func(context.Context, bun.IDB) err
 	})
 }
 
-// page counts the rows of one page and finds those that look wrong.
+// page counts the rows of one page and finds those that seem to be wrong.
 func (r *run) page(ctx context.Context, c claim, from, to int64) (examined int64, suspects []int64, err error) {
 	err = r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
 		err := tx.NewRaw("SELECT count(*) FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+")",
@@ -129,8 +125,8 @@ func (r *run) page(ctx context.Context, c claim, from, to int64) (examined int64
 	return examined, suspects, err
 }
 
-// lookAgain counts the suspects that are still wrong.
-func (r *run) lookAgain(ctx context.Context, i *Invariant, c claim, suspects []int64) error {
+// checkAgain counts the suspects that are still wrong.
+func (r *run) checkAgain(ctx context.Context, i *Invariant, c claim, suspects []int64) error {
 	for part := range slices.Chunk(suspects, 500) {
 		var still []struct {
 			ID   int64

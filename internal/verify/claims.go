@@ -16,7 +16,7 @@ import (
 // callbackClaims: what a callback is recorded as has happened.
 func callbackClaims() []claim {
 	const changed = "x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ? AND h.source_id = x.id)"
-	what := "'callback ' || CAST(x.id AS TEXT) || ' is recorded as ' || x.outcome || ' of order \"' || x.order_no || '\", but nothing of it is there'"
+	what := "'callback ' || CAST(x.id AS TEXT) || ' is recorded as ' || x.outcome || ' of order \"' || x.order_no || '\", but that is not stored'"
 	return []claim{
 		{table: "callbacks", where: moves.In("x.outcome", payment.Paid), wrong: changed, what: what, args: []any{order.Paid}},
 		{table: "callbacks", where: moves.In("x.outcome", payment.OrderFailed), wrong: changed, what: what, args: []any{order.Failed}},
@@ -37,8 +37,8 @@ func callbackClaims() []claim {
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.order_no = x.order_no AND e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
 		},
 		{
-			// One exception stands for all messages of a dispute, or of a type, whatever
-			// their order.
+			// All messages of a dispute, or of a type, have one exception, whatever their
+			// order.
 			table: "callbacks", what: what, where: moves.In("x.outcome", exception.DisputeOpened, exception.UnknownEvent),
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
 		},
@@ -46,29 +46,29 @@ func callbackClaims() []claim {
 }
 
 const (
-	// overdue is how late an unfinished delivery may be before it counts as
-	// forgotten: the tick finds lost nudges within seconds, and what is left to the
-	// node that its merchant is connected to within little more than a minute.
+	// overdue is how late an unfinished delivery may be before it counts as forgotten: the
+	// tick finds lost nudges within seconds, and those for the node that their merchant is
+	// connected to within little more than a minute.
 	overdue = 2 * time.Minute
-	// behind is how late it may be where its merchant is being told all the while,
-	// slowly or at a rate of its own. The oldest go first: none stays behind.
+	// behind is how late it may be where its merchant is being notified meanwhile, slowly
+	// or at a rate of its own. The oldest are sent first.
 	behind = time.Hour
 )
 
-// comesBack says that somebody comes back to a delivery d that is late: its
-// merchant is parked, or its breaker has just changed, or it was told something
-// lately and d is not too late for that.
-const comesBack = "(d.merchant_id IN (?) OR (SELECT count(*) FROM breakers b WHERE b.merchant_id = d.merchant_id AND b.changed_at >= ?) > 0" +
+// waits holds for a delivery d that is late and will be sent: its merchant is parked, or
+// its breaker has just changed, or there were attempts lately and d is not too late for
+// that.
+const waits = "(d.merchant_id IN (?) OR (SELECT count(*) FROM breakers b WHERE b.merchant_id = d.merchant_id AND b.changed_at >= ?) > 0" +
 	" OR (d.next_at >= ? AND (SELECT count(*) FROM report_merchants r WHERE r.merchant_id = d.merchant_id AND (r.last_ok_at >= ? OR r.last_failed_at >= ?)) > 0))"
 
-// notifyClaims: of each payment the merchant was told or will be, or people know
-// that it was not, or the merchant has switched such events off: at each of its
-// addresses that must get it. What was imported as paid was told elsewhere. The
-// house's own systems do not count.
+// notifyClaims: of each payment the merchant was or will be notified, at each endpoint
+// that must get it, or there is an exception, or the merchant has switched such events
+// off. Orders that were imported as paid were notified elsewhere. Subscribers do not
+// count.
 func notifyClaims(now int64, parked []int64) []claim {
 	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid' AND NOT d.house"
 	const known = "(d.status = ?" +
-		" OR (d.status IN (?) AND (d.next_at >= ? OR " + comesBack + "))" +
+		" OR (d.status IN (?) AND (d.next_at >= ? OR " + waits + "))" +
 		" OR (d.status = ? AND (d.last_class = ? OR (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1))" +
 		" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0))"
 	late := now - overdue.Microseconds()
@@ -85,10 +85,10 @@ func notifyClaims(now int64, parked []int64) []claim {
 	}}
 }
 
-// paidClaims: a paid order has one settling attempt, of its trade number, and one
-// entry, both of the amount paid, which is that of the order; another has neither.
-// What was imported as paid was booked elsewhere. People know of money that came
-// late or twice.
+// paidClaims: a paid order has one settling attempt, with its trade number, and one entry,
+// both of the amount paid, which is that of the order; any other order has neither. Orders
+// that were imported as paid were booked elsewhere. Money that came late or twice has an
+// exception.
 func paidClaims() []claim {
 	const (
 		settled = "(SELECT count(*) FROM payment_attempts a WHERE a.order_id = x.id AND a.status = 'succeeded')"
@@ -138,16 +138,16 @@ func ledgerClaims() []claim {
 		table: "transfers",
 		wrong: "x.amount <= 0 OR (SELECT count(*) FROM journals j WHERE j.id = x.journal_id) <> 1" +
 			" OR (SELECT count(*) FROM accounts a WHERE a.id IN (x.debit_account, x.credit_account) AND a.currency = x.currency) <> 2",
-		what: "'entry ' || x.ref || ' does not stand between two accounts in ' || x.currency",
+		what: "'entry ' || x.ref || ' is not between two accounts in ' || x.currency",
 	}}
 }
 
-// kept is the id from which on the histories of orders are complete: older ones
-// are past their retention, and clean-up may have taken them.
+// kept is the id from which on the histories of orders are complete: older ones are past
+// their retention, and the clean-up may have removed them.
 const kept = "coalesce((SELECT value FROM settings WHERE name = 'history_since'), 0)"
 
-// historyClaims: the history has no gaps and only legal moves, and ends where the
-// order stands. Only an order that may still change has a moment for that.
+// historyClaims: the history has no gaps and only legal moves, and ends with the order's
+// status. Only an order that may still change has a moment for that.
 func historyClaims() []claim {
 	return []claim{
 		{
@@ -166,14 +166,14 @@ func historyClaims() []claim {
 				" OR x.id >= " + kept + " AND ((SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
 				" OR (SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version > x.version) > 0)",
 			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN (x.next_at IS NOT NULL) = (" + moves.In("x.status", order.Moves.Open()...) +
-				") THEN ', its history says otherwise' WHEN x.next_at IS NULL THEN ', and nothing will ever close it' ELSE ', but is still due to be closed' END",
+				") THEN ', its history differs' WHEN x.next_at IS NULL THEN ', and nothing will ever close it' ELSE ', but is still due to be closed' END",
 		},
 	}
 }
 
-// markClaims: a delivered notification carries the one mark of its last attempt.
-// An attempt that came back after its lease was lost may be recorded beside it,
-// with a lower number; none succeeded after it.
+// markClaims: a delivered notification carries the one mark of its last attempt. An
+// attempt that ended after its lease was lost may be recorded beside it, with a lower
+// number; none succeeded after it.
 func markClaims() []claim {
 	const (
 		last  = "(SELECT count(*) FROM notify_attempts a WHERE a.delivery_id = x.id AND a.number = x.attempts AND a.class %s 'ok')"
@@ -183,7 +183,7 @@ func markClaims() []claim {
 		table: "deliveries", where: moves.In("x.status", notify.Delivered),
 		wrong: "x.finished_at IS NULL OR x.next_at IS NOT NULL OR x.attempts < 1 OR x.last_class <> 'ok' OR " +
 			fmt.Sprintf(last, "=") + " > 1 OR " + fmt.Sprintf(last, "<>") + " > 0 OR " + later + " > 0",
-		what: "'delivery ' || CAST(x.id AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is delivered, but its attempts say otherwise'",
+		what: "'delivery ' || CAST(x.id AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is delivered, but its attempts differ'",
 	}}
 }
 
@@ -194,14 +194,14 @@ func eventClaims() []claim {
 		{
 			table: "events", where: "x.type LIKE 'order.%'",
 			wrong: "x.subject_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type)",
-			what:  "'event ' || x.type || ' version ' || CAST(x.version AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' tells a change that is not there'",
+			what:  "'event ' || x.type || ' version ' || CAST(x.version AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is about a change that is not stored'",
 		},
 		{
 			table: "deliveries",
-			// One to a system of the house is of a merchant's event.
+			// That of a subscriber is of a merchant's event.
 			wrong: "NOT EXISTS (SELECT 1 FROM events e WHERE e.id = x.event_id AND (x.house OR e.merchant_id = x.merchant_id) AND e.subject_id = x.subject_id AND e.type = x.event_type)" +
 				" OR x.house AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.merchant_id)",
-			what: "'delivery ' || CAST(x.id AS TEXT) || ' has no event, or is for nobody'",
+			what: "'delivery ' || CAST(x.id AS TEXT) || ' has no event, or no recipient'",
 		},
 		{
 			table: "notify_attempts",
@@ -211,7 +211,7 @@ func eventClaims() []claim {
 	}
 }
 
-// orderNo is an order's number for people, or its id where it has no row.
+// orderNo is an order's number, or its id where it has no row.
 func orderNo(id string) string {
 	return "coalesce((SELECT o.order_no FROM orders o WHERE o.id = " + id + "), 'id ' || CAST(" + id + " AS TEXT))"
 }

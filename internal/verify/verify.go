@@ -1,13 +1,11 @@
 // Package verify checks the books: what must be true of orders, money, stock and
-// notifications, whatever crashed in between; and that nobody changed what the audit
-// says of people.
+// notifications after any crash, and that the audit was not changed.
 //
-// It reads beside a running server and holds no snapshot for long. Claims about
-// one row and what belongs to it are checked page by page, each page as one
-// statement and hence as of one moment. Sums over everything are taken as of a
-// minute ago, where nothing changes any more, and what happened since is added in
-// one short snapshot. Whatever looks wrong is looked at a second time before it
-// is reported.
+// It reads beside a running server and holds no snapshot for long. Claims about one row
+// and what belongs to it are checked page by page, each page as one statement and hence
+// as of one moment. Sums over everything are taken as of a minute ago, where nothing
+// changes any more, and what happened since is added in one short snapshot. What seems to
+// be wrong is checked a second time before it is reported.
 package verify
 
 import (
@@ -31,15 +29,15 @@ import (
 // maxExamples is how many violations of one invariant are shown.
 const maxExamples = 5
 
-// settled is how old a row must be so that no transaction that is still open can
-// commit an older one: far above the 30 s after which a statement is ended.
+// settled is the age from which on no open transaction can commit an older row: far above
+// the 30 s after which a statement is ended.
 const settled = time.Minute
 
-// Invariant is one thing that must be true, and what was found.
+// Invariant is one thing that must be true, and the findings.
 type Invariant struct {
 	ID         string   `json:"id"` // "I1" to "I8", or "audit"
 	Title      string   `json:"title"`
-	Examined   int64    `json:"examined"` // rows looked at
+	Examined   int64    `json:"examined"` // rows
 	Violations int64    `json:"violations"`
 	Examples   []string `json:"examples"`        // at most five
 	Notes      []string `json:"notes,omitempty"` // what it does not prove, although nothing is wrong
@@ -57,7 +55,7 @@ type Report struct {
 	Took       time.Duration `json:"took_ns"`
 }
 
-// OK says that nothing is wrong.
+// OK reports whether nothing is wrong.
 func (r Report) OK() bool {
 	for _, i := range r.Invariants {
 		if i.Violations > 0 {
@@ -67,7 +65,7 @@ func (r Report) OK() bool {
 	return true
 }
 
-// Examined is how many rows were looked at in all.
+// Examined is the number of rows that were examined in all.
 func (r Report) Examined() (n int64) {
 	for _, i := range r.Invariants {
 		n += i.Examined
@@ -110,13 +108,13 @@ func (r Report) WriteText(w io.Writer) error {
 
 // Progress is how far a run is.
 type Progress struct {
-	Invariant string // the one at work
+	Invariant string // the current one
 	Examined  int64  // rows of it so far
 }
 
 // Run checks every invariant. An error means that the database could not be read;
-// violations are no error. The keys are those of the audit; where one that it needs
-// is missing, that is a violation too. Progress may be nil.
+// violations are no error. keys are those of the audit; a missing one that it needs is a
+// violation too. progress may be nil.
 func Run(ctx context.Context, d *db.DB, keys *seal.Keyring, progress func(Progress)) (Report, error) {
 	return (&run{db: d, audit: audit.New(d, keys), cut: cutBefore(d, settled), progress: progress}).all(ctx)
 }
@@ -141,14 +139,14 @@ func (r *run) all(ctx context.Context) (Report, error) {
 		sums      func(context.Context, *Invariant) error
 	}{
 		{"I1", "callbacks that were taken have their outcome", callbackClaims(), nil},
-		{"I2", "paid orders are notified, or will be, or people know", notifyClaims(r.db.Now(), parked), nil},
+		{"I2", "paid orders are notified, or will be, or have an exception", notifyClaims(r.db.Now(), parked), nil},
 		{"I3", "orders are paid at most once, and booked", paidClaims(), nil},
-		{"I4", "the ledger adds up", ledgerClaims(), r.balances},
-		{"I5", "stock adds up", nil, r.stock},
+		{"I4", "the ledger adds up", ledgerClaims(), twice(r.balances)},
+		{"I5", "stock adds up", nil, twice(r.stock)},
 		{"I6", "statuses changed by legal moves only", historyClaims(), nil},
 		{"I7", "notifications have one success mark", markClaims(), nil},
-		{"I8", "notifications tell what is committed", eventClaims(), nil},
-		{"audit", "acts follow one from the other", nil, r.acts},
+		{"I8", "notifications are about what is committed", eventClaims(), nil},
+		{"audit", "the chain of the audit is unbroken", nil, r.acts},
 	} {
 		i := &Invariant{ID: c.id, Title: c.title, Examples: []string{}}
 		report.Invariants = append(report.Invariants, i)
@@ -168,18 +166,18 @@ func (r *run) all(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
-// acts walks the chain of the audit.
+// acts checks the chain of the audit.
 func (r *run) acts(ctx context.Context, i *Invariant) error {
 	extent, err := r.audit.Verify(ctx, r.db.Read, func(b audit.Break) { i.violated(b.String()) }, func(rows int64) {
 		i.Examined = rows
-		r.tell(i)
+		r.report(i)
 	})
 	i.Examined, i.Notes = extent.Rows, extent.Notes()
 	return err
 }
 
-// parked are the merchants whose notifications are parked, and 0, which is nobody:
-// a list of values must not be empty. That rests on no secret: none is opened.
+// parked are the merchants whose notifications are parked, and 0, which is none: a list of
+// values must not be empty. No secret is needed for that, and none is opened.
 func (r *run) parked(ctx context.Context) ([]int64, error) {
 	breakers := breaker.NewCache(r.db, nil)
 	if err := breakers.Refresh(ctx); err != nil {
@@ -192,7 +190,7 @@ func (r *run) parked(ctx context.Context) ([]int64, error) {
 	return append(notify.MerchantsParked(breakers, store.Merchants()), 0), nil
 }
 
-func (r *run) tell(i *Invariant) {
+func (r *run) report(i *Invariant) {
 	if r.progress != nil {
 		r.progress(Progress{Invariant: i.ID, Examined: i.Examined})
 	}
@@ -203,5 +201,5 @@ func cutBefore(d *db.DB, age time.Duration) func() int64 {
 	return func() int64 { return db.IDAt(d.Now()-age.Microseconds()) - 1 }
 }
 
-// never is an id or version that none reaches.
+// never is above every id.
 const never = math.MaxInt64

@@ -95,7 +95,7 @@ func (p *till) Create(ctx context.Context, m *merchant.Merchant, r payment.Creat
 	}
 	err := p.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		order.Insert(tx, w, p.db, []*order.Order{o}, order.Created, func(*order.Order) string { return "merchant:" + m.Code })
+		order.Insert(w, p.db, []*order.Order{o}, order.Created, func(*order.Order) string { return "merchant:" + m.Code })
 		return w.Exec(ctx)
 	})
 	return o, true, err

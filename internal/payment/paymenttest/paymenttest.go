@@ -1,5 +1,5 @@
 // Package paymenttest sets up a Processor on a real database with one supplier
-// and two merchants, for tests of what stands on it.
+// and two merchants, for tests of the packages above it.
 package paymenttest
 
 import (
@@ -28,7 +28,7 @@ import (
 // Currency of everything here.
 const Currency = "CNY"
 
-// Fixture is a working Processor and what it stands on.
+// Fixture is a working Processor with its database and settings.
 type Fixture struct {
 	DB        *db.DB
 	Settings  *settings.Store
@@ -41,13 +41,13 @@ type Fixture struct {
 
 // Options change the fixture.
 type Options struct {
-	URL          string // m1's notification address
+	URL          string // m1's notification endpoint
 	WaitsMS      []int64
 	MaxInFlight  int
 	ClosingGrace time.Duration
-	Tasks        notify.Tasks // nil = nudges go nowhere: the tick's way is tested
+	Tasks        notify.Tasks // nil = nudges go nowhere: the tick is tested
 	Batch        int
-	Here         func(*Fixture) *notify.Dispatcher // nil = who pays does not tell
+	Here         func(*Fixture) *notify.Dispatcher // nil = the process that confirms does not notify
 	Shared       bool                              // the rows exist already: another node on the same database
 	ByHand       bool                              // the test writes statuses that the tables of moves do not allow
 }
@@ -145,7 +145,7 @@ const supplierConfig = `{"format":"form","algorithm":"md5","key":"fixture-key","
 	"order_field":"order","trade_field":"trade","amount_field":"amount","amount_unit":"minor","currency":"CNY",
 	"status_field":"status","paid_values":["OK"],"failed_values":["NO"]}`
 
-// AddSKU declares an article.
+// AddSKU adds an article.
 func (f *Fixture) AddSKU(t testing.TB, sku string, stock int64) {
 	t.Helper()
 	_, err := f.DB.NewRaw("INSERT INTO skus (id, sku, stock, applied) VALUES (?, ?, ?, ?)", f.DB.NewID(), sku, stock, stock).Exec(t.Context())

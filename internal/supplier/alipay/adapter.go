@@ -1,9 +1,8 @@
 // Package alipay reads asynchronous notifications of Alipay (支付宝), signed with
 // RSA2.
 //
-// The verifier is the standard library's: see the README for what the library
-// that could be had does differently. The tests let that library judge our
-// messages.
+// It verifies with the standard library: the README lists what the library for Alipay
+// does differently. The tests check our messages with that library.
 package alipay
 
 import (
@@ -14,18 +13,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
-	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
-// Kind is what the registry needs to know of Alipay.
+// Kind describes Alipay to the registry.
 var Kind = supplier.Kind{
 	Name: "alipay", Texts: &Texts,
 	Secrets: []string{"app_private_key"},
@@ -69,16 +64,14 @@ func newAdapter(_ string, raw json.RawMessage) (supplier.Adapter, error) {
 			return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: "is the application's public key; Alipay's (支付宝公钥) is wanted"}
 		}
 	}
-	if c.GatewayURL != "" {
-		if u, err := url.Parse(c.GatewayURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return nil, &supplier.FieldError{Field: "gateway_url", Problem: "is not an http or https address"}
-		}
+	if err := supplier.CheckURL("gateway_url", c.GatewayURL); err != nil {
+		return nil, err
 	}
 	return &adapter{appID: c.AppID, sellerID: c.SellerID, key: key}, nil
 }
 
-// Parse reads a notification: the POST body, and nothing of the query. See the
-// README for what each one means.
+// Parse reads a notification: the POST body, and nothing of the query. The README
+// lists what each one means.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	fields, err := supplier.ParseForm(string(req.Body))
 	if err != nil {
@@ -99,11 +92,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		err = cmp.Or(err, supplier.CheckCut(value, read))
 	}
 	if err != nil {
-		t.FailBy("content", err)
-		got.Status, got.Reverses = supplier.Other, false
-		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got, Signed: signedText(fields),
-		}
+		return t.FailContent(got, err, signedText(fields))
 	}
 	t.Pass("content", contentRead)
 	return got, nil
@@ -130,16 +119,7 @@ func (a *adapter) verify(fields map[string]string) error {
 // with an empty value counts (Alipay's Java SDK, AlipaySignature.rsaCheckV1), and
 // no value is trimmed: what is not signed must not be read.
 func signedText(fields map[string]string) string {
-	var b strings.Builder
-	for _, name := range signedNames(fields) {
-		if b.Len() > 0 {
-			b.WriteByte('&')
-		}
-		b.WriteString(name)
-		b.WriteByte('=')
-		b.WriteString(fields[name])
-	}
-	return b.String()
+	return supplier.JoinPairs(fields, signedNames(fields))
 }
 
 // signedNames lists the signed parameters in byte order. The signature itself is
@@ -152,22 +132,11 @@ func signedNames(fields map[string]string) []string {
 // Reply answers with a body: exactly the seven letters "success" end the
 // notifications, anything else has them sent again.
 func (a *adapter) Reply(r supplier.Result) supplier.Reply {
-	switch r {
-	case supplier.Taken:
-		return answer(http.StatusOK, "success")
-	case supplier.BadSignature:
-		return answer(http.StatusUnauthorized, "fail")
-	case supplier.Malformed:
-		return answer(http.StatusBadRequest, "fail")
-	case supplier.Unavailable:
-		return answer(http.StatusServiceUnavailable, "fail")
-	default:
-		return answer(http.StatusInternalServerError, "fail")
+	body := "fail"
+	if r == supplier.Taken {
+		body = "success"
 	}
-}
-
-func answer(status int, body string) supplier.Reply {
-	return supplier.Reply{Status: status, ContentType: "text/plain", Body: []byte(body)}
+	return supplier.Reply{Status: r.HTTPStatus(), ContentType: "text/plain", Body: []byte(body)}
 }
 
 // Identity is the application and, where configured, the seller.

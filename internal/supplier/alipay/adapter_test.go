@@ -1,6 +1,7 @@
 package alipay
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -89,13 +90,13 @@ func trade(c suppliertest.Change) url.Values {
 		"notify_id":        "2026030100222155958000001400000001",
 		"notify_time":      "2026-03-01 15:59:59",
 		"notify_type":      "trade_status_sync",
-		"out_trade_no":     suppliertest.Or(c.OrderRef, "ORDER-20260301-0001"),
+		"out_trade_no":     cmp.Or(c.OrderRef, "ORDER-20260301-0001"),
 		"point_amount":     "0.00",
-		"seller_id":        suppliertest.Or(c.Account, testSellerID),
+		"seller_id":        cmp.Or(c.Account, testSellerID),
 		"subject":          "测试商品 1 + 1",
-		"total_amount":     suppliertest.Or(c.Amount, "19.99"),
-		"trade_no":         suppliertest.Or(c.TradeNo, "2026030122001400000000000001"),
-		"trade_status":     suppliertest.Or(c.Status, "TRADE_SUCCESS"),
+		"total_amount":     cmp.Or(c.Amount, "19.99"),
+		"trade_no":         cmp.Or(c.TradeNo, "2026030122001400000000000001"),
+		"trade_status":     cmp.Or(c.Status, "TRADE_SUCCESS"),
 		"version":          "1.0",
 	} {
 		f.Set(name, value)

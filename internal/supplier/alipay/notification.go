@@ -20,22 +20,15 @@ var read = []string{
 	"refund_fee", "gmt_refund", "out_biz_no",
 }
 
-// words is what each trade_status says. Two of them say something else where the
-// notification brings a refund.
-var words = map[string]supplier.Meaning{
-	"WAIT_BUYER_PAY": {Status: supplier.Other}, // the trade was made; nobody has paid
+// words is what each trade_status means. Two of them mean something else where the
+// notification is about a refund.
+var words = supplier.Words{
+	"WAIT_BUYER_PAY": {Status: supplier.Other}, // the trade was made and is not paid
 	"TRADE_SUCCESS":  {Status: supplier.Paid},
 	// The time for refunds is over. May come without TRADE_SUCCESS before it.
 	"TRADE_FINISHED": {Status: supplier.Paid},
 	// Two things under one word: never paid in time, or paid back in full.
 	"TRADE_CLOSED": {Status: supplier.Closed, Reverses: true},
-}
-
-func (a *adapter) status(word string) (m supplier.Meaning, known bool) {
-	if m, known = words[word]; known {
-		return m, true
-	}
-	return supplier.Meaning{Status: supplier.Unknown}, false
 }
 
 // translate reads authentic parameters. Beside an error it returns what could be
@@ -56,11 +49,11 @@ func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 		return got, nil
 	}
 	got.EventKey = f["trade_no"] + ":" + f["trade_status"]
-	m, _ := a.status(f["trade_status"])
+	m := words.Of(f["trade_status"])
 	got.Status, got.Reverses = m.Status, m.Reverses
 	switch {
 	// A partial refund leaves TRADE_SUCCESS and repeats it with the refund's data.
-	// TRADE_FINISHED may have those of refunds that were told of earlier.
+	// TRADE_FINISHED may have those of refunds that were reported earlier.
 	case refunded(f) && (f["trade_status"] == "TRADE_SUCCESS" || f["trade_status"] == "TRADE_CLOSED"):
 		return refund(got, f)
 	case m.Status == supplier.Paid:
@@ -69,13 +62,14 @@ func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 		got.OccurredAt = readTime(f["gmt_close"])
 	}
 	if minor, err := money.ParseMajor(f["total_amount"], currency); err == nil {
-		got.Amount = minor // for people: no money moved
+		got.Amount = minor // only shown: no money moved
 	}
 	return got, nil
 }
 
-// refunded tells a refund by its time or its amount, never by out_biz_no alone,
-// which other notifications may carry too. An amount of zero is none.
+// refunded reports whether a notification is about a refund: by its time or its
+// amount, never by out_biz_no alone, which other notifications may carry too. An
+// amount of zero is none.
 func refunded(f map[string]string) bool {
 	if f["gmt_refund"] != "" {
 		return true

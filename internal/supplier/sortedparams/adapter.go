@@ -1,4 +1,4 @@
-// Package sortedparams speaks to any supplier that signs sorted parameters: the
+// Package sortedparams serves any supplier that signs sorted parameters: the
 // fourth-party gateways (四方), with one set of settings per dialect.
 //
 // The family signs name=value pairs, sorted by name and joined with "&", with a
@@ -6,19 +6,18 @@
 package sortedparams
 
 import (
+	"cmp"
 	"crypto/rsa"
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 
 	"backstop/internal/base/money"
-	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
-// Kind is the entry for the list of kinds.
+// Kind describes such suppliers to the registry.
 var Kind = supplier.Kind{
 	Name: "sortedparams", Texts: &Texts,
 	Secrets: []string{"key"},
@@ -42,15 +41,15 @@ type adapter struct {
 	code      string
 	publicKey *rsa.PublicKey // of rsa-sha256 only
 	appended  string         // key_append with the key in its place
-	words     map[string]supplier.Meaning
+	words     supplier.Words
 }
 
 // maxText bounds order and trade numbers, status words and account names in
 // bytes. The longest known trade number has 64.
 const maxText = 128
 
-// Parse reads the parameters (which the signature is over), verifies, and only
-// then looks at what they mean.
+// Parse reads the parameters (the signature covers them), verifies it, and only then
+// interprets them.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	fields, err := readFields(a.Format, req)
 	if err != nil {
@@ -67,11 +66,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	}
 	got, err := a.translate(fields)
 	if err != nil {
-		t.FailBy("content", err)
-		got.Status, got.Final = supplier.Other, false // not understood: moves nothing
-		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got, Signed: signedPairs(fields, signed),
-		}
+		return t.FailContent(got, err, supplier.JoinPairs(fields, signed))
 	}
 	t.Pass("content", contentRead)
 	return got, nil
@@ -89,7 +84,7 @@ func (a *adapter) translate(fields map[string]string) (supplier.Callback, error)
 	if a.AccountField != "" {
 		got.Identity["account"] = textlimit.Cut(fields[a.AccountField], maxText)
 	}
-	m, _ := a.status(got.RawStatus)
+	m := a.meaning(got.RawStatus)
 	got.Status, got.Final = m.Status, m.Final
 	got.EventKey = eventKey(got)
 	if err := a.checkTexts(fields, got); err != nil {
@@ -105,17 +100,13 @@ func (a *adapter) translate(fields map[string]string) (supplier.Callback, error)
 	return got, err
 }
 
-// status looks the word up in the settings; without a status field the supplier
-// only ever calls about payments that were made.
-func (a *adapter) status(word string) (m supplier.Meaning, known bool) {
+// meaning looks the word up in the settings. A supplier without a status field calls
+// only about payments that were made.
+func (a *adapter) meaning(word string) supplier.Meaning {
 	if a.StatusField == "" {
-		return supplier.Meaning{Status: supplier.Paid}, true
+		return supplier.Meaning{Status: supplier.Paid}
 	}
-	m, known = a.words[word]
-	if !known {
-		m.Status = supplier.Unknown
-	}
-	return m, known
+	return a.words.Of(word)
 }
 
 // eventKey names the fact: two words that both mean paid are one fact, each word
@@ -146,13 +137,9 @@ func (a *adapter) checkTexts(fields map[string]string, got supplier.Callback) er
 	return nil
 }
 
-// amount reads the money in minor units, and its currency. Only a payment must
-// name them.
+// amount returns minor units and their currency. Only a payment must have them.
 func (a *adapter) amount(fields map[string]string, status supplier.Status) (int64, string, error) {
-	currency := strings.ToUpper(a.optional(fields, a.CurrencyField))
-	if currency == "" {
-		currency = a.Currency
-	}
+	currency := cmp.Or(strings.ToUpper(a.optional(fields, a.CurrencyField)), a.Currency)
 	text := fields[a.AmountField]
 	if text == "" && status != supplier.Paid {
 		return 0, "", nil
@@ -182,24 +169,17 @@ func (a *adapter) optional(fields map[string]string, name string) string {
 	return fields[name]
 }
 
-// Reply answers in the supplier's words; the status tells the same to those that
-// look at it.
+// Reply answers with the text that the settings give, and with the status, for
+// suppliers that read it.
 func (a *adapter) Reply(r supplier.Result) supplier.Reply {
-	status, body := http.StatusInternalServerError, a.config.Reply.Failure
-	switch r {
-	case supplier.Taken:
-		status, body = http.StatusOK, a.config.Reply.Success
-	case supplier.BadSignature:
-		status = http.StatusUnauthorized
-	case supplier.Malformed:
-		status = http.StatusBadRequest
-	case supplier.Unavailable:
-		status = http.StatusServiceUnavailable
+	body := a.config.Reply.Failure
+	if r == supplier.Taken {
+		body = a.config.Reply.Success
 	}
-	return supplier.Reply{Status: status, ContentType: a.config.Reply.ContentType, Body: []byte(body)}
+	return supplier.Reply{Status: r.HTTPStatus(), ContentType: a.config.Reply.ContentType, Body: []byte(body)}
 }
 
-// Identity is the account that the message must name, where it names one.
+// Identity is the account that the message must name, where one is configured.
 func (a *adapter) Identity() map[string]string {
 	if a.AccountField == "" {
 		return map[string]string{}
@@ -207,5 +187,5 @@ func (a *adapter) Identity() map[string]string {
 	return map[string]string{"account": a.config.Account}
 }
 
-// Account is the code: the family has no account number that all of it knows.
+// Account is the supplier's code here: the family has no common account number.
 func (a *adapter) Account() string { return "sortedparams:" + a.code }

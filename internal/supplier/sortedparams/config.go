@@ -1,6 +1,7 @@
 package sortedparams
 
 import (
+	"cmp"
 	"crypto/rsa"
 	"encoding/json"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// config is what one supplier's settings say, in the words of `apply`.
+// config is one supplier's settings, under the names of `apply`.
 type config struct {
 	Format    string `json:"format"`    // form, query, json or xml
 	Algorithm string `json:"algorithm"` // md5, hmac-sha256 or rsa-sha256
@@ -75,8 +76,8 @@ func readConfig(raw json.RawMessage) (config, *rsa.PublicKey, error) {
 
 func (c *config) fillIn() {
 	for _, d := range []struct {
-		field     *string
-		otherwise string
+		field    *string
+		fallback string
 	}{
 		{&c.Format, "form"},
 		{&c.SignField, "sign"},
@@ -86,9 +87,7 @@ func (c *config) fillIn() {
 		{&c.Reply.Success, "success"},
 		{&c.Reply.Failure, "fail"},
 	} {
-		if *d.field == "" {
-			*d.field = d.otherwise
-		}
+		*d.field = cmp.Or(*d.field, d.fallback)
 	}
 	if c.KeyAppend == nil {
 		text := ""
@@ -113,8 +112,8 @@ func (c *config) checkWords() *supplier.FieldError {
 	return nil
 }
 
-// checkFields looks at the parameter names. One that carries meaning must be
-// signed: otherwise anyone could rewrite it.
+// checkFields checks the parameter names. One that is read must be signed: otherwise
+// anyone could change it.
 func (c *config) checkFields() *supplier.FieldError {
 	for _, f := range []struct{ name, value string }{{"order_field", c.OrderField}, {"amount_field", c.AmountField}} {
 		if f.value == "" {
@@ -135,15 +134,10 @@ func (c *config) checkFields() *supplier.FieldError {
 	return nil
 }
 
-// meaningful lists the parameters that a callback is made of.
+// meaningful are the parameters that a callback is made of.
 func (c *config) meaningful() []string {
-	var names []string
-	for _, name := range []string{c.OrderField, c.TradeField, c.AmountField, c.CurrencyField, c.StatusField, c.AccountField} {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
+	names := []string{c.OrderField, c.TradeField, c.AmountField, c.CurrencyField, c.StatusField, c.AccountField}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 func (c *config) checkMeaning() *supplier.FieldError {
@@ -194,8 +188,8 @@ type valueList struct {
 }
 
 // table is all of the words.
-func (c *config) table() map[string]supplier.Meaning {
-	all := map[string]supplier.Meaning{}
+func (c *config) table() supplier.Words {
+	all := supplier.Words{}
 	for _, v := range c.values() {
 		for _, word := range v.words {
 			all[word] = v.means
@@ -221,7 +215,7 @@ func (c *config) checkReply() *supplier.FieldError {
 	return nil
 }
 
-// checkKeys holds that every signature depends on a secret, or on the supplier's
+// checkKeys makes sure that every signature depends on a secret, or on the supplier's
 // own key pair.
 func (c *config) checkKeys() (*rsa.PublicKey, *supplier.FieldError) {
 	keyed := strings.Contains(*c.KeyAppend, keyMark)

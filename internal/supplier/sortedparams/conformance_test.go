@@ -1,6 +1,7 @@
 package sortedparams
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/hmac"
 	"crypto/md5"
@@ -180,9 +181,9 @@ func suiteFor(t *testing.T, format, algorithm string) suppliertest.Suite {
 		Stranger: newAdapter(t, full(format, algorithm, "any").with(stranger)),
 		Message: func(c suppliertest.Change) *supplier.Request {
 			fields := d.sign(map[string]string{
-				"order": suppliertest.Or(c.OrderRef, "O-1"), "trade": suppliertest.Or(c.TradeNo, "T-1"),
-				"total": suppliertest.Or(c.Amount, "19.99"), "state": suppliertest.Or(c.Status, "OK"),
-				"mch": suppliertest.Or(c.Account, "M1"), "remark": "会员 a+b & more <1>", "memo": "", "sign_type": algorithm,
+				"order": cmp.Or(c.OrderRef, "O-1"), "trade": cmp.Or(c.TradeNo, "T-1"),
+				"total": cmp.Or(c.Amount, "19.99"), "state": cmp.Or(c.Status, "OK"),
+				"mch": cmp.Or(c.Account, "M1"), "remark": "会员 a+b & more <1>", "memo": "", "sign_type": algorithm,
 			}, c.Tamper)
 			if c.Duplicate {
 				return d.request(fields, "order", "O-2")

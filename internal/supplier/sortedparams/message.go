@@ -42,8 +42,8 @@ func readFields(format string, req *supplier.Request) (map[string]string, error)
 	return fields, nil
 }
 
-// readForm reads a GET's query or a POST's body. Were both read, one could
-// smuggle a parameter past whoever looks at the other.
+// readForm reads a GET's query or a POST's body, never both: one could be used to
+// smuggle a parameter past a check of the other.
 func readForm(req *supplier.Request) (map[string]string, error) {
 	switch {
 	case req.Method == http.MethodGet && len(req.Body) == 0:
@@ -100,7 +100,7 @@ func jsonText(raw json.RawMessage) (string, error) {
 }
 
 // readXML reads one root element with one element per parameter, whose text
-// (CDATA or not) is taken as it stands. Everything in which two XML readers may
+// (CDATA or not) is taken as it is. Everything in which two XML readers may
 // differ is refused: document types and entities of their own, comments (which
 // split a text in two), attributes, namespaces, deeper elements, a name twice.
 func readXML(req *supplier.Request) (map[string]string, error) {
@@ -108,7 +108,7 @@ func readXML(req *supplier.Request) (map[string]string, error) {
 		return nil, supplier.RefuseMalformed(postOnly, strconv.Quote(textlimit.Clip(req.Method, 10)))
 	}
 	r := xmlReader{fields: map[string]string{}}
-	d := xml.NewDecoder(bytes.NewReader(req.Body)) // strict, and knows no entities but XML's five
+	d := xml.NewDecoder(bytes.NewReader(req.Body)) // strict, without entities but XML's five
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -138,7 +138,7 @@ type xmlReader struct {
 	text    strings.Builder
 }
 
-// take moves on by one token and returns what is wrong with it, if anything.
+// take reads one token and returns what is wrong with it, "" where nothing is.
 func (r *xmlReader) take(token xml.Token) (problem string) {
 	switch token := token.(type) {
 	case xml.StartElement:

@@ -16,10 +16,10 @@ import (
 	"backstop/internal/supplier"
 )
 
-// verify checks the signature and notes the step "signature". The trace names
-// the parameters that were signed, since the usual mistake in a new supplier's
-// settings is one too many or too few; it never holds their values or the key. It
-// returns the signed ones.
+// verify checks the signature, records the step "signature" and returns the names of
+// the signed parameters. The trace names them too, since the usual mistake in a new
+// supplier's settings is one too many or too few; it never holds their values or the
+// key.
 func (a *adapter) verify(fields map[string]string, t *supplier.Trace) (signed []string, err error) {
 	const step = "signature"
 	given := fields[a.SignField]
@@ -49,24 +49,10 @@ func (a *adapter) signedNames(fields map[string]string) []string {
 	return names
 }
 
-// signedText is name=value&name=value and what the settings append.
+// signedText is name=value&name=value and what the settings append. Values are the
+// decoded ones, not escaped again: that is how this family signs.
 func (a *adapter) signedText(fields map[string]string, names []string) []byte {
-	return []byte(signedPairs(fields, names) + a.appended)
-}
-
-// signedPairs joins the signed parameters. Values are the decoded ones, never escaped
-// again: that is how this family signs.
-func signedPairs(fields map[string]string, names []string) string {
-	var b strings.Builder
-	for i, name := range names {
-		if i > 0 {
-			b.WriteByte('&')
-		}
-		b.WriteString(name)
-		b.WriteByte('=')
-		b.WriteString(fields[name])
-	}
-	return b.String()
+	return []byte(supplier.JoinPairs(fields, names) + a.appended)
 }
 
 func (a *adapter) holds(given string, text []byte) bool {

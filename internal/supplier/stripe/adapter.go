@@ -1,7 +1,7 @@
 // Package stripe reads Stripe's webhook events.
 //
-// The verifier is our own: the protocol is one HMAC, and Stripe's library
-// accepts a signed time that lies in the future.
+// It does not verify with Stripe's library, which accepts a signed time in the future;
+// the protocol is one HMAC.
 package stripe
 
 import (
@@ -10,8 +10,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +18,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Kind is what the registry needs to know of Stripe.
+// Kind describes Stripe to the registry.
 var Kind = supplier.Kind{
 	Name: "stripe", Texts: &Texts,
 	Secrets: []string{"webhook_secrets", "api_key"},
@@ -29,13 +27,12 @@ var Kind = supplier.Kind{
 
 const (
 	// window is the default tolerance of Stripe's own libraries
-	// (docs.stripe.com/webhooks); we hold it on both sides.
+	// (docs.stripe.com/webhooks), here on both sides.
 	window = 5 * time.Minute
 	// maxSignatures bounds the v1 entries of one header. Stripe sends one for each
 	// active secret of the endpoint: two while a secret is rolled.
 	maxSignatures = 10
-	// ownAccount stands for the account whose endpoint it is, which its own events do
-	// not name.
+	// ownAccount stands for the account that owns the endpoint: its events name none.
 	ownAccount = "own"
 )
 
@@ -70,15 +67,13 @@ func newAdapter(code string, raw json.RawMessage) (supplier.Adapter, error) {
 		// The whole text is the HMAC key, its prefix included.
 		a.secrets = append(a.secrets, []byte(secret))
 	}
-	if c.BaseURL != "" {
-		if u, err := url.Parse(c.BaseURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return nil, &supplier.FieldError{Field: "base_url", Problem: "is not an http or https address"}
-		}
+	if err := supplier.CheckURL("base_url", c.BaseURL); err != nil {
+		return nil, err
 	}
 	return a, nil
 }
 
-// Parse reads an event. See the README for which event means what.
+// Parse reads an event. The README lists what each one means.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	signedAt, err := a.verify(req, t)
 	if err != nil {
@@ -92,7 +87,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, window); err != nil {
 		return supplier.Callback{}, err
 	}
-	got, err := a.translate(req.Body)
+	got, err := translate(req.Body)
 	if err != nil {
 		t.FailBy("content", err)
 		return supplier.Callback{}, &supplier.Unreadable{
@@ -129,9 +124,8 @@ func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, e
 	return time.Time{}, supplier.RefuseSignature(signatureWrong, len(signatures), len(a.secrets))
 }
 
-// splitHeader reads "t=1492774577,v1=5257a8…,v0=6ffbb5…". Only v1 counts: v0 is
-// a fake scheme of test events, and believing whatever comes along would allow a
-// downgrade.
+// splitHeader reads "t=1492774577,v1=5257a8…,v0=6ffbb5…". Only v1 counts: v0 is a fake
+// scheme of test events, and accepting any scheme would allow a downgrade.
 func splitHeader(header string) (stamp string, v1 [][]byte, err error) {
 	for part := range strings.SplitSeq(header, ",") {
 		name, value, ok := strings.Cut(part, "=")
@@ -156,7 +150,7 @@ func splitHeader(header string) (stamp string, v1 [][]byte, err error) {
 	return stamp, v1, nil
 }
 
-// unix reads the stamp only after it proved to be the signed one.
+// unix reads the stamp, after the signature over it was verified.
 func unix(stamp string) (time.Time, error) {
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
@@ -165,30 +159,23 @@ func unix(stamp string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// Reply answers with a status: any 2xx is taken, anything else is sent again for
-// up to three days. The body is for people who look at Stripe's event log.
+// Reply answers with a status: any 2xx is taken, anything else is sent again for up to
+// three days. The body is shown in Stripe's event log.
 func (a *adapter) Reply(r supplier.Result) supplier.Reply {
-	switch r {
-	case supplier.Taken:
-		return answer(http.StatusOK, `{"received":true}`)
-	case supplier.BadSignature:
-		return answer(http.StatusUnauthorized, `{"error":"bad signature"}`)
-	case supplier.Malformed:
-		return answer(http.StatusBadRequest, `{"error":"malformed event"}`)
-	case supplier.Unavailable:
-		return answer(http.StatusServiceUnavailable, `{"error":"busy, send again"}`)
-	default:
-		return answer(http.StatusInternalServerError, `{"error":"internal error, send again"}`)
-	}
+	return supplier.Reply{Status: r.HTTPStatus(), ContentType: "application/json", Body: []byte(replies[r])}
 }
 
-func answer(status int, body string) supplier.Reply {
-	return supplier.Reply{Status: status, ContentType: "application/json", Body: []byte(body)}
+var replies = map[supplier.Result]string{
+	supplier.Taken:          `{"received":true}`,
+	supplier.BadSignature:   `{"error":"bad signature"}`,
+	supplier.Malformed:      `{"error":"malformed event"}`,
+	supplier.Unavailable:    `{"error":"busy, send again"}`,
+	supplier.InternalFailed: `{"error":"internal error, send again"}`,
 }
 
-// Identity is the account itself: the signing secret, one per endpoint, says whose
-// it is. An endpoint for connected accounts (Connect) hears of their payments too,
-// live ones and tests, with whatever metadata they chose: that is money of others.
+// Identity is the account itself: each endpoint has a signing secret of its own. An
+// endpoint for connected accounts (Connect) also gets the events of their payments,
+// live ones and tests, with metadata of their choice: that is money of others.
 func (a *adapter) Identity() map[string]string { return map[string]string{"account": ownAccount} }
 
 // Account is the supplier's code here: the config holds no account number.

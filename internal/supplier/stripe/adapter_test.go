@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,7 +41,7 @@ func intentEvent(c suppliertest.Change) string {
 	if c.Duplicate {
 		twice = `, "order_no": "ORDER-20260301-OTHER"`
 	}
-	intent := suppliertest.Or(c.TradeNo, "pi_3TestIntent0001")
+	intent := cmp.Or(c.TradeNo, "pi_3TestIntent0001")
 	return fmt.Sprintf(`{
   "id": "evt_3TestEvent0001",
   "object": "event",
@@ -62,8 +63,8 @@ func intentEvent(c suppliertest.Change) string {
   "pending_webhooks": 1,
   "request": {"id": "req_Test0001", "idempotency_key": null},
   "type": %q
-}`, suppliertest.Now.Add(-2*time.Second).Unix(), intent, suppliertest.Or(c.Amount, "1999"),
-		suppliertest.Or(c.OrderRef, "ORDER-20260301-0001"), twice, suppliertest.Or(c.Status, "payment_intent.succeeded"))
+}`, suppliertest.Now.Add(-2*time.Second).Unix(), intent, cmp.Or(c.Amount, "1999"),
+		cmp.Or(c.OrderRef, "ORDER-20260301-0001"), twice, cmp.Or(c.Status, "payment_intent.succeeded"))
 }
 
 // signed puts a body into a request as Stripe does.

@@ -11,8 +11,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// disputeObject is what we read of a dispute. Nothing of it but the number is
-// needed: a dispute with an odd field must be seen all the same.
+// disputeObject is what is read of a dispute. Only its number is needed: a dispute with
+// an unexpected field becomes an exception all the same.
 type disputeObject struct {
 	ID              json.RawMessage `json:"id"`
 	Charge          json.RawMessage `json:"charge"`

@@ -21,8 +21,8 @@ type event struct {
 	} `json:"data"`
 }
 
-// object is what we read of a payment intent, a checkout session, a charge or a
-// refund. Amounts keep their text: it is judged by money.ParseMinor.
+// object is what is read of a payment intent, a checkout session, a charge or a
+// refund. Amounts keep their text for money.ParseMinor.
 type object struct {
 	ID             string          `json:"id"`
 	Currency       string          `json:"currency"`
@@ -39,10 +39,10 @@ type object struct {
 	} `json:"metadata"`
 }
 
-// maxMoment is the last second of the year 9999 (Unix): later ones have no form.
+// maxMoment is the last second of the year 9999 (Unix): RFC 3339 has no later ones.
 const maxMoment = 253402300799
 
-// moment is the zero time where the seconds are none that we can write down.
+// moment is the zero time where RFC 3339 cannot write the seconds.
 func moment(seconds int64) time.Time {
 	if seconds <= 0 || seconds > maxMoment {
 		return time.Time{}
@@ -52,7 +52,7 @@ func moment(seconds int64) time.Time {
 
 // translate reads an authentic event. Beside an error it returns what could be
 // read, without a status.
-func (a *adapter) translate(body []byte) (supplier.Callback, error) {
+func translate(body []byte) (supplier.Callback, error) {
 	var e event
 	if err := supplier.DecodeJSON(body, &e); err != nil {
 		return supplier.Callback{}, err
@@ -62,7 +62,7 @@ func (a *adapter) translate(body []byte) (supplier.Callback, error) {
 		return supplier.Callback{}, noEvent.Say()
 	}
 	got.OccurredAt = moment(e.Created)
-	m, _ := a.status(e.Type)
+	m := meaning(e.Type)
 	if m.Status == supplier.Disputed {
 		return dispute(got, e.Data.Object)
 	}
@@ -78,8 +78,8 @@ func (a *adapter) translate(body []byte) (supplier.Callback, error) {
 	got.OrderRef = o.Metadata.OrderNo
 	got.Currency = strings.ToUpper(o.Currency)
 	word, amount := read(&got, o)
-	m, known := a.status(word)
-	if !known {
+	m = meaning(word)
+	if m.Status == supplier.Unknown {
 		got.RawStatus = word
 	}
 	got.Status, got.Final = m.Status, m.Final
@@ -95,17 +95,17 @@ func (a *adapter) translate(body []byte) (supplier.Callback, error) {
 	return got, nil
 }
 
-// partial is a callback that people may look at and nothing else.
+// partial is a callback that is shown and moves nothing.
 func partial(c supplier.Callback) supplier.Callback {
 	c.Status, c.Final = supplier.Other, false
 	return c
 }
 
-// reader fills in the callback and returns the word that says what happened, and
-// the text of the amount that it happened to.
+// reader fills in the callback and returns the word for what happened, and the text of
+// the amount.
 type reader func(c *supplier.Callback, o object) (word string, amount json.RawMessage)
 
-// readers are for the events that say something of a payment.
+// readers are for the events about a payment.
 var readers = map[string]reader{
 	"payment_intent.succeeded":      intent(func(o object) json.RawMessage { return o.AmountReceived }),
 	"payment_intent.payment_failed": intent(func(o object) json.RawMessage { return o.Amount }),
@@ -120,7 +120,7 @@ var readers = map[string]reader{
 	"checkout.session.async_payment_succeeded": session,
 	"checkout.session.async_payment_failed":    session,
 	"checkout.session.expired":                 session,
-	// A charge that belongs to an intent only repeats what the intent's events say.
+	// A charge that belongs to an intent only repeats the intent's events.
 	"charge.succeeded": charged,
 	"charge.captured":  charged,
 	// The amount is the sum of the charge's refunds so far, hence part of the key:
@@ -136,8 +136,8 @@ var readers = map[string]reader{
 	"charge.refund.updated": refund, // name of refund.updated in older API versions
 }
 
-// payment notes the payment intent: it is the trade number, and with the type it
-// is the replay key.
+// payment sets the payment intent: it is the trade number, and with the type it is the
+// replay key.
 func payment(c *supplier.Callback, id string) { c.TradeNo, c.EventKey = id, id+":"+c.RawStatus }
 
 func intent(amount func(object) json.RawMessage) reader {
@@ -147,15 +147,15 @@ func intent(amount func(object) json.RawMessage) reader {
 	}
 }
 
-// session notes a checkout session's payment intent. A session without one (it
-// expired before any try, or asks for no money) stands for itself.
+// session reads a checkout session's payment intent. A session without one (it expired
+// before any try, or needs no payment) has its own id as the trade number.
 func session(c *supplier.Callback, o object) (string, json.RawMessage) {
 	payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
 	return c.RawStatus, o.AmountTotal
 }
 
-// charged reads a charge that was paid. One without an intent is money that no
-// other event tells of.
+// charged reads a charge that was paid. One without an intent is money that no other
+// event reports.
 func charged(c *supplier.Callback, o object) (string, json.RawMessage) {
 	intent := id(o.PaymentIntent)
 	payment(c, cmp.Or(intent, o.ID))

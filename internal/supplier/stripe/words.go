@@ -1,15 +1,16 @@
 package stripe
 
 import (
+	"slices"
 	"strings"
 
 	"backstop/internal/supplier"
 )
 
-// words is what Stripe's words say: the types of events, and the statuses of
-// objects behind the object's kind ("refund.pending"), which is how Stripe names
-// the events of a change of status as well.
-var words = map[string]supplier.Meaning{
+// words is what Stripe's words mean: the types of events, and the statuses of objects
+// behind the object's kind ("refund.pending"), which is how Stripe names the events of
+// a change of status as well.
+var words = supplier.Words{
 	"payment_intent.succeeded": {Status: supplier.Paid},
 	// The buyer may try another card on the same intent.
 	"payment_intent.payment_failed": {Status: supplier.Failed},
@@ -42,7 +43,7 @@ var words = map[string]supplier.Meaning{
 	"payment_intent.requires_confirmation":     {Status: supplier.Other},
 	"payment_intent.requires_payment_method":   {Status: supplier.Other},
 	"payment_intent.amount_capturable_updated": {Status: supplier.Other},
-	"charge.succeeded":                         {Status: supplier.Other}, // of an intent, whose own event says it
+	"charge.succeeded":                         {Status: supplier.Other}, // of an intent, which has an event of its own
 	"charge.captured":                          {Status: supplier.Other},
 	"charge.pending":                           {Status: supplier.Other},
 	"charge.failed":                            {Status: supplier.Other},
@@ -63,16 +64,12 @@ var harmless = []string{
 	"terminal.", "test_helpers.",
 }
 
-// status looks a word up. What Stripe may add one day, and whatever is about money
-// that we do not handle (payouts, transfers, invoices, fees), is unknown.
-func (a *adapter) status(word string) (m supplier.Meaning, known bool) {
-	if m, known = words[word]; known {
-		return m, true
+// meaning looks a word up. What Stripe may add one day, and whatever is about money
+// that is not handled here (payouts, transfers, invoices, fees), is unknown.
+func meaning(word string) supplier.Meaning {
+	m := words.Of(word)
+	if m.Status == supplier.Unknown && slices.ContainsFunc(harmless, func(begin string) bool { return strings.HasPrefix(word, begin) }) {
+		m.Status = supplier.Other
 	}
-	for _, begin := range harmless {
-		if strings.HasPrefix(word, begin) {
-			return supplier.Meaning{Status: supplier.Other}, true
-		}
-	}
-	return supplier.Meaning{Status: supplier.Unknown}, false
+	return m
 }

@@ -2,6 +2,7 @@ package suppliertest
 
 import (
 	"bytes"
+	"cmp"
 	"reflect"
 	"strings"
 	"sync"
@@ -29,20 +30,21 @@ func genuineIsRead(p *probe) {
 // must be identical. In a signature header only a letter's case may be.
 func alteredBytes(p *probe) {
 	genuine := p.message(Change{})
-	for i, body := range alterations(genuine.Body) {
-		altered := clone(genuine)
-		altered.Body = body
-		if got, err := p.parse(altered); err == nil && !reflect.DeepEqual(got, p.Want) {
-			p.Errorf("body altered at byte %d is believed: %+v", i, got)
-			return
-		}
-	}
-	for i, query := range alterations([]byte(genuine.RawQuery)) {
-		altered := clone(genuine)
-		altered.RawQuery = string(query)
-		if got, err := p.parse(altered); err == nil && !reflect.DeepEqual(got, p.Want) {
-			p.Errorf("query altered at byte %d is believed: %+v", i, got)
-			return
+	for _, part := range []struct {
+		name string
+		text []byte
+		put  func(*supplier.Request, []byte)
+	}{
+		{"body", genuine.Body, func(req *supplier.Request, text []byte) { req.Body = text }},
+		{"query", []byte(genuine.RawQuery), func(req *supplier.Request, text []byte) { req.RawQuery = string(text) }},
+	} {
+		for i, text := range alterations(part.text) {
+			altered := clone(genuine)
+			part.put(altered, text)
+			if got, err := p.parse(altered); err == nil && !reflect.DeepEqual(got, p.Want) {
+				p.Errorf("%s altered at byte %d is accepted: %+v", part.name, i, got)
+				return
+			}
 		}
 	}
 	for _, name := range p.SignatureHeaders {
@@ -61,7 +63,7 @@ func alteredHeader(p *probe, genuine *supplier.Request, name string) {
 		got, err := p.parse(altered)
 		sameButCase := strings.EqualFold(string(text), value)
 		if err == nil && (!sameButCase || !reflect.DeepEqual(got, p.Want)) {
-			p.Errorf("header %s altered at byte %d is believed", name, i)
+			p.Errorf("header %s altered at byte %d is accepted", name, i)
 			return
 		}
 	}
@@ -159,7 +161,7 @@ func signedTime(p *probe) {
 
 func doubledField(p *probe) {
 	if got, err := p.parse(p.message(Change{Duplicate: true})); err == nil {
-		p.Errorf("the order number stands twice and one was believed: %+v", got)
+		p.Errorf("the order number occurs twice and one was accepted: %+v", got)
 	}
 }
 
@@ -171,7 +173,7 @@ func doubledHeader(p *probe) {
 			doubled := clone(genuine)
 			doubled.Header[name] = values
 			if got, err := p.parse(doubled); err == nil && !reflect.DeepEqual(got, p.Want) {
-				p.Errorf("header %s twice is believed: %+v", name, got)
+				p.Errorf("header %s twice is accepted: %+v", name, got)
 			}
 		}
 	}
@@ -219,8 +221,8 @@ func harmlessWords(p *probe) {
 	}
 }
 
-// unknownWord: a word that is in no table is shown to people under its own name. A
-// status that is only "other" would be recorded, and nobody would look.
+// unknownWord: a word that is in no table is shown to operators under its own name. As
+// "other" it would be recorded and never looked at.
 func unknownWord(p *probe) {
 	const word = "BACKSTOP_UNKNOWN_WORD"
 	got, err := p.parse(p.message(Change{Status: word}))
@@ -263,7 +265,7 @@ func anotherAccount(p *probe) {
 		p.Errorf("the adapter names no account")
 	}
 	if names == 0 {
-		return // the protocol names no account: the key alone says whose it is
+		return // the protocol names no account: each has a key of its own
 	}
 	got, err := p.parse(p.message(Change{Account: "9999999999"}))
 	if err != nil {
@@ -313,7 +315,7 @@ func concurrentUse(p *probe) {
 			req := p.message(change)
 			for range rounds {
 				got, err := p.Adapter.Parse(req, &supplier.Trace{})
-				if err != nil || got.OrderRef != Or(change.OrderRef, p.Want.OrderRef) {
+				if err != nil || got.OrderRef != cmp.Or(change.OrderRef, p.Want.OrderRef) {
 					wrong <- got
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"os"
@@ -17,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*.http anew from the message builders")
 
-// Kept holds a message and its file in testdata together, byte for byte, so that
-// the file is what the adapter's test really sends. -update writes it anew.
+// Kept fails where a message and its file in testdata differ: the file is what the
+// adapter's test really sends. -update writes it anew.
 func Kept(t *testing.T, path string, req *supplier.Request) {
 	t.Helper()
 	wire := dump(req)
@@ -70,12 +71,7 @@ func dump(req *supplier.Request) []byte {
 		target += "?" + req.RawQuery
 	}
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: pay.example.com\r\n", req.Method, target)
-	names := make([]string, 0, len(req.Header))
-	for name := range req.Header {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(req.Header)) {
 		for _, value := range req.Header[name] {
 			fmt.Fprintf(&b, "%s: %s\r\n", name, value)
 		}

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// probe runs one claim. Its parse holds the rules that are true of every call.
+// probe runs one claim.
 type probe struct {
 	reporter
 	Suite
@@ -26,9 +26,9 @@ func (p *probe) message(c Change) *supplier.Request {
 	return req
 }
 
-// parse calls the adapter and checks what holds for every message, good or bad:
-// the request is left alone, the signature comes first, an error is of one of
-// the two kinds, and no secret shows.
+// parse calls the adapter and checks what is true of every message, good or bad: the
+// request is unchanged, the signature is checked first, an error is of one of the two
+// kinds, and no secret shows.
 func (p *probe) parse(req *supplier.Request) (supplier.Callback, error) {
 	p.Helper()
 	before := clone(req)
@@ -79,7 +79,7 @@ func (p *probe) checkTrace(trace supplier.Trace, err error) {
 	var unreadable *supplier.Unreadable
 	authentic := err == nil || errors.As(err, &unreadable)
 	if authentic && (len(trace.Steps) == 0 || trace.Steps[0].Name != "signature" || !trace.Steps[0].OK) {
-		p.Errorf("believed without a first step \"signature\" that passed: %+v", trace.Steps)
+		p.Errorf("accepted without a first step \"signature\" that passed: %+v", trace.Steps)
 	}
 	if err != nil {
 		texts = append(texts, err.Error())

@@ -1,5 +1,5 @@
-// Package suppliertest holds every supplier adapter to the same promises: a
-// genuine message is read exactly, and nothing else is believed.
+// Package suppliertest is the conformance suite of supplier adapters: a genuine
+// message is read exactly, and no other one is accepted.
 //
 // An adapter's test describes how its supplier builds a message (Suite) and
 // calls Run. The suite then alters, repeats, doubles and delays that message.
@@ -16,12 +16,12 @@ import (
 // the files in testdata stay as they are.
 var Now = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// Change is what one message says differently from the suite's genuine one. A
-// zero value leaves its part as it is.
+// Change is how one message differs from the suite's genuine one. A zero value leaves
+// its part as it is.
 type Change struct {
 	OrderRef string
 	TradeNo  string
-	// Amount is put where the number stands, as it is: unquoted in JSON where the
+	// Amount takes the place of the number, as it is: unquoted in JSON where the
 	// supplier sends a number, escaped in a form.
 	Amount string
 	// Status is the supplier's own word for what happened.
@@ -31,8 +31,8 @@ type Change struct {
 	Account string
 	// SignedAt is the signed time, Now where zero. A scheme without one ignores it.
 	SignedAt time.Time
-	// Duplicate repeats the order number's parameter or JSON key with another
-	// value behind the first, and signs the whole as a careless supplier would.
+	// Duplicate adds the order number's parameter or JSON key once more with another
+	// value, and signs the whole as a careless supplier would.
 	Duplicate bool
 	// Tamper alters the finished signature's text before it is put in its place.
 	Tamper func(signature string) string
@@ -46,23 +46,15 @@ func (c Change) At() time.Time {
 	return c.SignedAt
 }
 
-// Or is changed, or otherwise where nothing was changed.
-func Or(changed, otherwise string) string {
-	if changed == "" {
-		return otherwise
-	}
-	return changed
-}
-
 // Suite describes one adapter and the messages of its supplier.
 type Suite struct {
 	Adapter supplier.Adapter
 	// Stranger is an adapter of the same kind that holds other keys.
 	Stranger supplier.Adapter
-	// Message builds a well-signed message that says a payment was made, except
-	// for what the change says. It must be safe for concurrent use.
+	// Message builds a well-signed message about a payment that was made, with the
+	// change. It must be safe for concurrent use.
 	Message func(Change) *supplier.Request
-	// Want is what the message without a change says.
+	// Want is the content of the message without a change.
 	Want supplier.Callback
 	// OtherAmount is another amount as the supplier writes it, OtherMinor its
 	// value in minor units.
@@ -70,8 +62,7 @@ type Suite struct {
 	OtherMinor  int64
 	// OtherStatus is a known word for something else than Want.Status.
 	OtherStatus string
-	// Harmless are words that the adapter knows to move nothing: no exception comes
-	// of them.
+	// Harmless are words that move nothing and open no exception.
 	Harmless []string
 	// OddAmounts are further texts that must not count as an amount here, beside
 	// those that no supplier may send.
@@ -88,7 +79,7 @@ type Suite struct {
 	Replies map[supplier.Result]supplier.Reply
 }
 
-// Run proves every claim of the suite as a test of its own.
+// Run checks every claim of the suite as a test of its own.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
 	for _, c := range claims {
@@ -108,7 +99,7 @@ type claim struct {
 	check func(*probe)
 }
 
-// claims is everything that the suite proves.
+// claims is everything that the suite checks.
 var claims = []claim{
 	{"GenuineMessageIsReadExactly", genuineIsRead},
 	{"AlteredMessageIsRefusedOrMeansTheSame", alteredBytes},

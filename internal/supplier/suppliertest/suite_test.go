@@ -1,6 +1,7 @@
 package suppliertest
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -178,7 +179,7 @@ func toySuite(skip careless) Suite {
 		Stranger: &toy{key: "another key", skip: skip},
 		Message: func(c Change) *supplier.Request {
 			body := fmt.Sprintf(`{"order":%q,"trade":%q,"state":%q,"shop":%q,"amount":%s}`,
-				Or(c.OrderRef, "O1"), Or(c.TradeNo, "T1"), Or(c.Status, "PAID"), Or(c.Account, "S1"), Or(c.Amount, "1999"))
+				cmp.Or(c.OrderRef, "O1"), cmp.Or(c.TradeNo, "T1"), cmp.Or(c.Status, "PAID"), cmp.Or(c.Account, "S1"), cmp.Or(c.Amount, "1999"))
 			if c.Duplicate {
 				body = strings.TrimSuffix(body, "}") + `,"order":"O2"}`
 			}

@@ -1,7 +1,7 @@
 // Package wechatpay reads notifications of WeChat Pay (微信支付), API v3.
 //
-// Signature and decryption are the standard library's: see the README for what
-// the official SDK leaves open here. The tests let that SDK judge our messages.
+// It verifies and decrypts with the standard library: the README lists what the
+// official SDK leaves unchecked. The tests check our messages with that SDK.
 package wechatpay
 
 import (
@@ -9,8 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
-	"net/http"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +19,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Kind is what the registry needs to know of WeChat Pay.
+// Kind describes WeChat Pay to the registry.
 var Kind = supplier.Kind{
 	Name: "wechatpay", Texts: &Texts,
 	Secrets: []string{"api_v3_key", "merchant_private_key"},
@@ -36,8 +35,8 @@ const window = 5 * time.Minute
 // 5xx as a defect of the merchant.
 const probePrefix = "WECHATPAY/SIGNTEST/"
 
-// signatureType is the only signature that we check, and what a message without the
-// header is signed with.
+// signatureType is the only type of signature that is supported, and that of a message
+// without the header.
 const signatureType = "WECHATPAY2-SHA256-RSA2048"
 
 type adapter struct {
@@ -53,8 +52,8 @@ type platformKey struct {
 	notBefore, notAfter time.Time
 }
 
-// Parse verifies, decrypts and reads a notification. See the README for what
-// each one means.
+// Parse verifies, decrypts and reads a notification. The README lists what each one
+// means.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	signedAt, err := a.verify(req, t)
 	if err != nil {
@@ -70,8 +69,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	}
 	n, err := readNotification(req.Body)
 	if err != nil {
-		t.FailBy("content", err)
-		return supplier.Callback{}, malformed(n.callback(), err)
+		return t.FailContent(n.callback(), err, "")
 	}
 	plain, err := n.Resource.open(a.apiKey)
 	if err != nil {
@@ -81,18 +79,12 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		}
 	}
 	t.Pass("decrypt", decrypted)
-	got, err := a.translate(n, plain)
+	got, err := translate(n, plain)
 	if err != nil {
-		t.FailBy("content", err)
-		return supplier.Callback{}, malformed(got, err)
+		return t.FailContent(got, err, "")
 	}
 	t.Pass("content", contentRead)
 	return got, nil
-}
-
-func malformed(c supplier.Callback, err error) error {
-	c.Status, c.Reverses = supplier.Other, false
-	return &supplier.Unreadable{Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: c}
 }
 
 // verify returns the signed time. The signature covers "time\nnonce\nbody\n".
@@ -116,8 +108,7 @@ func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, e
 	if strings.HasPrefix(signature, probePrefix) {
 		return time.Time{}, supplier.RefuseSignature(probe)
 	}
-	// The message does not choose how it is checked: a type that we do not have is
-	// refused, whatever its signature says.
+	// The message does not choose how it is checked: any other type is refused.
 	if types := req.Header.Values("Wechatpay-Signature-Type"); len(types) > 1 || len(types) == 1 && types[0] != signatureType {
 		return time.Time{}, supplier.RefuseSignature(wrongType, strconv.Quote(textlimit.Clip(strings.Join(types, ", "), 80)), signatureType)
 	}
@@ -164,26 +155,22 @@ func (k platformKey) validAt(now time.Time) error {
 // Reply answers with a status, which alone decides: 2xx ends the notifications,
 // even with FAIL in the body.
 func (a *adapter) Reply(r supplier.Result) supplier.Reply {
-	switch r {
-	case supplier.Taken:
-		return answer(http.StatusOK, "SUCCESS", "OK")
-	case supplier.BadSignature:
-		return answer(http.StatusUnauthorized, "FAIL", "bad signature")
-	case supplier.Malformed:
-		return answer(http.StatusBadRequest, "FAIL", "malformed")
-	case supplier.Unavailable:
-		return answer(http.StatusServiceUnavailable, "FAIL", "busy, send again")
-	default:
-		return answer(http.StatusInternalServerError, "FAIL", "internal error, send again")
+	code, message := "FAIL", replies[r]
+	if r == supplier.Taken {
+		code = "SUCCESS"
+	}
+	return supplier.Reply{
+		Status: r.HTTPStatus(), ContentType: "application/json",
+		Body: fmt.Appendf(nil, `{"code":%q,"message":%q}`, code, message),
 	}
 }
 
-func answer(status int, code, message string) supplier.Reply {
-	body, _ := json.Marshal(struct { // two strings always marshal
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}{code, message})
-	return supplier.Reply{Status: status, ContentType: "application/json", Body: body}
+var replies = map[supplier.Result]string{
+	supplier.Taken:          "OK",
+	supplier.BadSignature:   "bad signature",
+	supplier.Malformed:      "malformed",
+	supplier.Unavailable:    "busy, send again",
+	supplier.InternalFailed: "internal error, send again",
 }
 
 // Identity is the merchant and, where configured, the application.

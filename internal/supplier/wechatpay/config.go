@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"backstop/internal/supplier"
@@ -49,17 +48,15 @@ func newAdapter(_ string, raw json.RawMessage) (supplier.Adapter, error) {
 			return nil, wrong("merchant_private_key", err.Error())
 		}
 	}
-	if c.BaseURL != "" {
-		if u, err := url.Parse(c.BaseURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return nil, wrong("base_url", "is not an http or https address")
-		}
+	if err := supplier.CheckURL("base_url", c.BaseURL); err != nil {
+		return nil, err
 	}
 	return &adapter{mchID: c.MchID, appID: c.AppID, apiKey: []byte(c.APIV3Key), keys: keys}, nil
 }
 
-// platformKeys gathers whatever WeChat Pay may sign with. A merchant who moves
-// from certificates to the public key gets both for a while, the share of each
-// set on WeChat Pay's console.
+// platformKeys returns all keys that WeChat Pay may sign with. While a merchant moves
+// from certificates to the public key, both are in use, in a proportion that is set on
+// WeChat Pay's console.
 func (c config) platformKeys() (map[string]platformKey, error) {
 	keys := make(map[string]platformKey)
 	if (c.PublicKeyID == "") != (c.PublicKey == "") {
@@ -90,8 +87,8 @@ func (c config) platformKeys() (map[string]platformKey, error) {
 	return keys, nil
 }
 
-// parseCertificate reads one PEM certificate that holds an RSA key. Its dates
-// are judged per message: an old certificate beside a new one is no mistake.
+// parseCertificate reads one PEM certificate that holds an RSA key. Its dates are
+// checked per message: an old certificate beside a new one is no mistake.
 func parseCertificate(text string) (*x509.Certificate, error) {
 	block, rest := pem.Decode([]byte(strings.TrimSpace(text)))
 	switch {

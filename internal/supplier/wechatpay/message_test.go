@@ -1,6 +1,7 @@
 package wechatpay
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/aes"
 	"crypto/cipher"
@@ -113,9 +114,9 @@ func transaction(c suppliertest.Change) string {
 		twice = `,"out_trade_no":"ORDER-20260301-OTHER"`
 	}
 	return fmt.Sprintf(`{"mchid":%q,"appid":%q,"out_trade_no":%q,"transaction_id":%q,"trade_type":"NATIVE","trade_state":%q,"trade_state_desc":"支付成功","bank_type":"OTHERS","attach":"","success_time":"2026-03-01T15:59:58+08:00","payer":{"openid":"oTestOnly0001"},"amount":{"total":%s,"payer_total":1899,"currency":"CNY","payer_currency":"CNY"}%s}`,
-		suppliertest.Or(c.Account, testMchID), testAppID, suppliertest.Or(c.OrderRef, "ORDER-20260301-0001"),
-		suppliertest.Or(c.TradeNo, "4200000000202603010000000001"), suppliertest.Or(c.Status, "SUCCESS"),
-		suppliertest.Or(c.Amount, "1999"), twice)
+		cmp.Or(c.Account, testMchID), testAppID, cmp.Or(c.OrderRef, "ORDER-20260301-0001"),
+		cmp.Or(c.TradeNo, "4200000000202603010000000001"), cmp.Or(c.Status, "SUCCESS"),
+		cmp.Or(c.Amount, "1999"), twice)
 }
 
 // envelope encrypts a resource and wraps it.

@@ -1,6 +1,7 @@
 package wechatpay
 
 import (
+	"cmp"
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
@@ -45,7 +46,7 @@ func readNotification(body []byte) (notification, error) {
 	return n, nil
 }
 
-// callback is what the envelope alone says. The id is equal on every repeat.
+// callback is what the envelope alone holds. The id is equal on every repeat.
 func (n notification) callback() supplier.Callback {
 	return supplier.Callback{
 		EventKey: n.ID, Status: supplier.Other, RawStatus: n.EventType,
@@ -53,8 +54,8 @@ func (n notification) callback() supplier.Callback {
 	}
 }
 
-// open decrypts the resource. The error is one and the same for every cause but
-// the algorithm: people can only compare keys.
+// open decrypts the resource. The error is the same for every cause but the algorithm:
+// operators can only compare keys.
 func (r resource) open(key []byte) ([]byte, error) {
 	if r.Algorithm != algorithm {
 		return nil, otherCipher.Say(strconv.Quote(textlimit.Clip(r.Algorithm, 40)), algorithm)
@@ -79,7 +80,7 @@ func (r resource) open(key []byte) ([]byte, error) {
 }
 
 // fact is the decrypted resource of a payment or a refund. Amounts keep their
-// text: it is judged by money.ParseMinor.
+// text for money.ParseMinor.
 type fact struct {
 	MchID         string `json:"mchid"`
 	AppID         string `json:"appid"` // a refund names none
@@ -99,9 +100,9 @@ type fact struct {
 	} `json:"amount"`
 }
 
-// words is what WeChat Pay's words say: a payment's trade_state, and the event
-// type of a refund's notification.
-var words = map[string]supplier.Meaning{
+// words is what WeChat Pay's words mean: a payment's trade_state, and the event type
+// of a refund's notification.
+var words = supplier.Words{
 	"SUCCESS":    {Status: supplier.Paid},
 	"PAYERROR":   {Status: supplier.Failed}, // the buyer may try again
 	"CLOSED":     {Status: supplier.Closed},
@@ -116,19 +117,12 @@ var words = map[string]supplier.Meaning{
 	"REFUND.CLOSED":   {Status: supplier.Other},
 }
 
-func (a *adapter) status(word string) (m supplier.Meaning, known bool) {
-	if m, known = words[word]; known {
-		return m, true
-	}
-	return supplier.Meaning{Status: supplier.Unknown}, false
-}
-
 // translate reads the decrypted resource. Beside an error it returns what could
 // be read.
-func (a *adapter) translate(n notification, plain []byte) (supplier.Callback, error) {
+func translate(n notification, plain []byte) (supplier.Callback, error) {
 	got := n.callback()
 	isPayment := strings.HasPrefix(n.EventType, "TRANSACTION.")
-	if _, known := a.status(n.EventType); !isPayment && !known {
+	if !isPayment && words.Of(n.EventType).Status == supplier.Unknown {
 		got.Status = supplier.Unknown
 		return got, nil // another product's notification may have any shape
 	}
@@ -141,34 +135,27 @@ func (a *adapter) translate(n notification, plain []byte) (supplier.Callback, er
 	if f.AppID != "" {
 		got.Identity["app_id"] = f.AppID
 	}
-	got.Currency = f.Amount.Currency
-	if got.Currency == "" {
-		got.Currency = "CNY" // refunds name none, payments need not (境内商户号仅支持人民币)
-	}
+	got.Currency = cmp.Or(f.Amount.Currency, "CNY") // refunds name none, payments need not (境内商户号仅支持人民币)
 	if at := readTime(f.SuccessTime); !at.IsZero() {
 		got.OccurredAt = at
 	}
-	read := a.payment
+	read := readPayment
 	if !isPayment {
-		read = a.refund
+		read = readRefund
 	}
 	err := read(&got, n, f)
 	return got, err
 }
 
-// payment reads a payment's state. Only the event that announces a success may
-// report one: another one is none that we know.
-func (a *adapter) payment(c *supplier.Callback, n notification, f fact) error {
-	m, _ := a.status(f.TradeState)
+// readPayment reads a payment's state. Only the event that announces a success may report
+// one: under any other event it is unknown.
+func readPayment(c *supplier.Callback, n notification, f fact) error {
+	m := words.Of(f.TradeState)
 	c.RawStatus, c.Status, c.Reverses = f.TradeState, m.Status, m.Reverses
 	if m.Status == supplier.Paid && n.EventType != "TRANSACTION.SUCCESS" {
 		c.RawStatus, c.Status = n.EventType, supplier.Unknown
 	}
-	// A payment that never was has no transaction number.
-	trade := f.TransactionID
-	if trade == "" {
-		trade = f.OutTradeNo
-	}
+	trade := cmp.Or(f.TransactionID, f.OutTradeNo) // a payment that was never made has no transaction number
 	if trade == "" || f.TradeState == "" {
 		return noPayment.Say()
 	}
@@ -176,10 +163,10 @@ func (a *adapter) payment(c *supplier.Callback, n notification, f fact) error {
 	return amount(c, f.Amount.Total)
 }
 
-// refund reads a refund's end. An event and a resource that contradict each other
-// are nothing that we know.
-func (a *adapter) refund(c *supplier.Callback, n notification, f fact) error {
-	m, _ := a.status(n.EventType)
+// readRefund reads the end of a refund. It is unknown where the event and the resource
+// contradict each other.
+func readRefund(c *supplier.Callback, n notification, f fact) error {
+	m := words.Of(n.EventType)
 	c.Status, c.RefundNo = m.Status, f.OutRefundNo
 	if m.Status == supplier.Refunded && f.RefundStatus != "SUCCESS" {
 		c.Status, c.RawStatus = supplier.Unknown, n.EventType+" with refund_status "+f.RefundStatus
@@ -191,7 +178,7 @@ func (a *adapter) refund(c *supplier.Callback, n notification, f fact) error {
 	return amount(c, f.Amount.Refund)
 }
 
-// amount reads fen. Where no money moved, none need be named.
+// amount reads fen. Where no money moved, the amount may be missing.
 func amount(c *supplier.Callback, text json.RawMessage) error {
 	minor, err := money.ParseMinor(string(text))
 	if err == nil {
@@ -204,8 +191,8 @@ func amount(c *supplier.Callback, text json.RawMessage) error {
 	return nil
 }
 
-// readTime is the zero time where the text is no RFC 3339 time: a supplier's
-// clock is for people, nothing is decided by it.
+// readTime is the zero time where the text is no RFC 3339 time: a supplier's clock is
+// only shown, and decides nothing.
 func readTime(text string) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {

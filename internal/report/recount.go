@@ -1,0 +1,174 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// unfolded sums up the deltas that are not folded yet.
+func unfolded(ctx context.Context, tx bun.IDB) (*sums, error) {
+	var bodies []string
+	if err := tx.NewRaw("SELECT body FROM report_deltas").Scan(ctx, &bodies); err != nil {
+		return nil, err
+	}
+	return sumUp(bodies)
+}
+
+// differing are the keys whose counts differ.
+func differing[K comparable](rows, counters map[K]counts) []K {
+	all := maps.Clone(rows)
+	maps.Copy(all, counters)
+	return slices.DeleteFunc(slices.Collect(maps.Keys(all)), func(k K) bool { return rows[k] == counters[k] })
+}
+
+// Difference is where a counter and the rows that it counts do not agree.
+type Difference struct {
+	Merchant          int64
+	Currency          string
+	Orders, Amount    int64 // of the rows
+	Counted, CountedM int64 // orders and minor units of the counter
+}
+
+// Recount counts the money of which merchants have not been notified anew, from the
+// deliveries, and returns where the counter differs: nothing, unless rows were changed by
+// hand. It reads every waiting delivery, in one snapshot.
+func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
+	var rows, counters map[moneyKey]counts
+	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
+		var waiting, counted []untoldRow
+		if err := tx.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
+			// Money that several deliveries of an event are about counts once.
+			" (SELECT DISTINCT merchant_id, currency, event_id, amount FROM deliveries WHERE next_at IS NOT NULL AND currency <> '') AS w"+
+			" GROUP BY merchant_id, currency").Scan(ctx, &waiting); err != nil {
+			return err
+		}
+		if err := tx.NewSelect().Model(&counted).Scan(ctx); err != nil {
+			return err
+		}
+		tail, err := unfolded(ctx, tx)
+		if err != nil {
+			return err
+		}
+		rows, counters = map[moneyKey]counts{}, tail.untold
+		for _, w := range waiting {
+			rows[moneyKey{w.MerchantID, w.Currency}] = counts{w.Orders, w.Amount}
+		}
+		for _, c := range counted {
+			k := moneyKey{c.MerchantID, c.Currency}
+			counters[k] = counters[k].plus(counts{c.Orders, c.Amount})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("recount untold money: %w", err)
+	}
+	var wrong []Difference
+	for _, k := range differing(rows, counters) {
+		is, counted := rows[k], counters[k]
+		wrong = append(wrong, Difference{
+			Merchant: k.merchant, Currency: k.currency, Orders: is[0], Amount: is[1], Counted: counted[0], CountedM: counted[1],
+		})
+	}
+	return wrong, nil
+}
+
+// Mend sets the counter right where Recount found a difference. Counters change by deltas
+// alone, so that nothing that happens meanwhile is lost.
+func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {
+	return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		x := NewDelta(d.Now())
+		for _, f := range wrong {
+			x.Untold(f.Merchant, f.Currency, f.Orders-f.Counted, f.Amount-f.CountedM)
+		}
+		w := tx.Writes()
+		x.Write(w, d)
+		if err := w.Exec(ctx); err != nil {
+			return fmt.Errorf("fix the counter of untold money: %w", err)
+		}
+		return nil
+	})
+}
+
+// recountedOrders is how far back orders are counted anew: the nights overlap.
+const recountedOrders = 26 * time.Hour
+
+// OrdersDifference is where report_orders and the deliveries do not agree.
+type OrdersDifference struct {
+	Span           time.Duration
+	Start          int64
+	Currency       string
+	Rows, Counters [4]int64 // raised, their amount, notified, their amount
+}
+
+// RecountOrders counts the orders of the last day anew, from their deliveries, and
+// returns where the counters differ. keep is that of Clean.
+func RecountOrders(ctx context.Context, d *db.DB, keep time.Duration) ([]OrdersDifference, error) {
+	from := floor(d.Now()-min(keep, recountedOrders).Microseconds(), time.Hour) + time.Hour.Microseconds()
+	var rows, counters map[ordersKey]counts
+	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
+		// What was delivered once and is sent again has lost its currency: the merchant
+		// was notified of the money.
+		var minutes, counted []ordersRow
+		err := tx.NewRaw("SELECT 60 AS span_s, start, currency, count(*) AS raised, CAST(sum(amount) AS BIGINT) AS raised_amount,"+
+			" CAST(sum(done) AS BIGINT) AS notified, CAST(sum(done * amount) AS BIGINT) AS notified_amount FROM"+
+			" (SELECT event_id, start, max(currency) AS currency, max(amount) AS amount, min(done) AS done FROM (SELECT d.event_id, d.created_at - d.created_at % 60000000 AS start,"+
+			" CASE WHEN d.currency <> '' THEN d.currency ELSE coalesce((SELECT o.currency FROM orders AS o WHERE o.id = d.subject_id), '') END AS currency,"+
+			" CASE WHEN d.currency <> '' THEN d.amount ELSE coalesce((SELECT o.paid_amount FROM orders AS o WHERE o.id = d.subject_id), 0) END AS amount,"+
+			" CASE WHEN d.status = 'delivered' OR d.currency = '' THEN 1 ELSE 0 END AS done"+
+			" FROM deliveries AS d WHERE d.id >= ? AND d.created_at >= ? AND d.counted) AS x GROUP BY event_id, start) AS e GROUP BY start, currency",
+			db.IDAt(from-time.Minute.Microseconds()), from).Scan(ctx, &minutes)
+		if err != nil {
+			return err
+		}
+		if err := tx.NewSelect().Model(&counted).Where("r.start >= ?", from).Where("r.span_s IN (60, 3600)").Scan(ctx); err != nil {
+			return err
+		}
+		tail, err := unfolded(ctx, tx)
+		if err != nil {
+			return err
+		}
+		rows, counters = map[ordersKey]counts{}, tail.orders
+		maps.DeleteFunc(counters, func(k ordersKey, _ counts) bool { return k.start < from })
+		for _, m := range minutes {
+			addOrders(rows, m.Start, m.Currency, m.counts())
+		}
+		for _, c := range counted {
+			k := ordersKey{time.Duration(c.SpanS) * time.Second, c.Start, c.Currency}
+			counters[k] = counters[k].plus(c.counts())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("recount orders notified: %w", err)
+	}
+	var wrong []OrdersDifference
+	for _, k := range differing(rows, counters) {
+		wrong = append(wrong, OrdersDifference{Span: k.span, Start: k.start, Currency: k.currency, Rows: rows[k], Counters: counters[k]})
+	}
+	slices.SortFunc(wrong, func(a, b OrdersDifference) int {
+		return cmp.Or(cmp.Compare(a.Span, b.Span), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Currency, b.Currency))
+	})
+	return wrong, nil
+}
+
+// MendOrders sets the counters right where RecountOrders found a difference. It adds, so
+// that nothing that happens meanwhile is lost.
+func MendOrders(ctx context.Context, d *db.DB, wrong []OrdersDifference) error {
+	all := map[ordersKey]counts{}
+	for _, f := range wrong {
+		var missing counts
+		for i := range missing {
+			missing[i] = f.Rows[i] - f.Counters[i]
+		}
+		all[ordersKey{f.Span, f.Start, f.Currency}] = missing
+	}
+	return writeOrders(ctx, d, all)
+}
