@@ -28,12 +28,12 @@ func (t *ticker) deliveries(ctx context.Context) error {
 	if !t.o.Dispatcher.HasWork() {
 		return nil
 	}
-	merchants, last, err := notify.DueMerchants(ctx, t.o.DB, t.after, tickMerchants)
+	ids, last, err := notify.DueRecipients(ctx, t.o.DB, t.after, tickMerchants)
 	if err != nil {
 		return err
 	}
 	t.after = last
-	t.o.Dispatcher.Pull(merchants)
+	t.o.Dispatcher.Pull(ids)
 	return nil
 }
 

@@ -304,7 +304,7 @@ func (a *App) build() {
 	ways := a.openChannels(out)
 	if a.o.Roles.Worker || a.o.Roles.Web {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
-			DB: a.db, Book: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
+			DB: a.db, Directory: a.settings.Merchants, Channels: ways, Nudger: a.nudger,
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
 			LinkedOnly: !a.o.Roles.Worker,
 		})

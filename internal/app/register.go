@@ -63,7 +63,7 @@ func (a *App) acts(ways map[string]notify.Channel, operators *access.Operators) 
 		panic(err) // the policy is part of the binary
 	}
 	sending := notify.Acts{
-		DB: a.db, Book: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: ways},
+		DB: a.db, Directory: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: ways},
 	}.Kinds()
 	plans := bulk.New(a.db, a.audit, sending[0])
 	assignable := func(ctx context.Context) ([]string, error) {

@@ -68,18 +68,18 @@ func (s *handlers) breakers(c *fiber.Ctx) error {
 	out := page[breakerView]{Items: []breakerView{}}
 	if len(rows) > limit {
 		rows = rows[:limit]
-		out.Next = cursorText(rows[limit-1].MerchantID)
+		out.Next = cursorText(rows[limit-1].OwnerID)
 	}
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
-		ids[i] = r.MerchantID
+		ids[i] = r.OwnerID
 	}
 	codes, err := s.Console.MerchantCodes(ctx, ids)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		out.Items = append(out.Items, s.viewBreaker(codes[r.MerchantID], r))
+		out.Items = append(out.Items, s.viewBreaker(codes[r.OwnerID], r))
 	}
 	return c.JSON(out)
 }
@@ -93,7 +93,7 @@ func (s *handlers) oneBreaker(ctx context.Context, c *fiber.Ctx, code string) er
 	if err != nil {
 		return err
 	}
-	changes, err := breaker.History(ctx, s.DB, id, 0, historyShown)
+	changes, err := breaker.History(ctx, s.DB, s.Settings.Merchants().RecipientOf(id), historyShown)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *handlers) oneBreaker(ctx context.Context, c *fiber.Ctx, code string) er
 
 // breakerNow reads a merchant's breaker from its row; one without a row is well.
 func (s *handlers) breakerNow(ctx context.Context, id int64, code string) (breakerView, error) {
-	r, err := breaker.Read(ctx, s.DB.Read, id)
+	r, err := breaker.Read(ctx, s.DB.Read, s.Settings.Merchants().RecipientOf(id))
 	if err != nil {
 		return breakerView{}, err
 	}

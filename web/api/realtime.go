@@ -7,6 +7,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/notify"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/web"
 
@@ -172,8 +173,8 @@ func (s *handlers) realtime(c *fiber.Ctx) error {
 	if v.NotTried = (untriedView{Orders: u.Orders, Capped: u.More}); u.Oldest > 0 {
 		v.NotTried.OldestSeconds = float64(now.At-u.Oldest) / 1e6
 	}
-	for id := range s.Breakers.All() {
-		if s.breakerState(id) != breaker.Closed {
+	for _, r := range s.Breakers.All() {
+		if r.Tripped() {
 			v.BreakersOpen++
 		}
 	}
@@ -214,7 +215,7 @@ type merchantView struct {
 
 // breakerState is as this node knows it; a merchant without a breaker is well.
 func (s *handlers) breakerState(merchant int64) breaker.State {
-	if r := s.Breakers.Of(merchant); r != nil {
+	if r := s.Breakers.Of(recipient.OfMerchant(merchant)); r != nil {
 		return r.State
 	}
 	return breaker.Closed

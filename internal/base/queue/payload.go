@@ -10,8 +10,8 @@ import (
 
 // Nudge names a delivery to look at.
 type Nudge struct {
-	Delivery, Merchant int64
-	At                 int64 // not before, Unix microseconds; 0 means now
+	Delivery, Recipient int64
+	At                  int64 // not before, Unix microseconds; 0 means now
 }
 
 // maxPayload bounds what is decoded: 64 nudges take at most 4 KiB.
@@ -21,7 +21,7 @@ const maxPayload = 8 << 10
 // returns it as it is: it tells asynq not to try the task again.
 var ErrPoisoned = fmt.Errorf("poisoned task: %w", asynq.SkipRetry)
 
-// encodeNudges writes one payload per Batch: [[delivery,merchant,at],…].
+// encodeNudges writes one payload per Batch: [[delivery,recipient,at],…].
 func encodeNudges(nudges []Nudge) [][]byte {
 	var payloads [][]byte
 	for len(nudges) > 0 {
@@ -34,7 +34,7 @@ func encodeNudges(nudges []Nudge) [][]byte {
 			payload = append(payload, '[')
 			payload = strconv.AppendInt(payload, nudge.Delivery, 10)
 			payload = append(payload, ',')
-			payload = strconv.AppendInt(payload, nudge.Merchant, 10)
+			payload = strconv.AppendInt(payload, nudge.Recipient, 10)
 			payload = append(payload, ',')
 			payload = strconv.AppendInt(payload, nudge.At, 10)
 			payload = append(payload, ']')
@@ -63,7 +63,7 @@ func DecodeNudges(task *asynq.Task) ([]Nudge, error) {
 		if len(row) != 3 || row[0] <= 0 || row[1] <= 0 || row[2] < 0 {
 			return nil, fmt.Errorf("%w: nudge %d is %v", ErrPoisoned, i, row[:min(len(row), 3)])
 		}
-		nudges[i] = Nudge{Delivery: row[0], Merchant: row[1], At: row[2]}
+		nudges[i] = Nudge{Delivery: row[0], Recipient: row[1], At: row[2]}
 	}
 	return nudges, nil
 }

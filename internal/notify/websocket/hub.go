@@ -125,7 +125,7 @@ func (h *Hub) attempt(parent context.Context, m notify.Message) notify.Result {
 		class, text := outcome.Of(parent, ctx, false, parent.Err())
 		return notify.Result{Class: class, Error: text}
 	}
-	l, answers, done := h.await(m.MerchantID, m.ID)
+	l, answers, done := h.await(m.To.ID, m.ID)
 	if l == nil {
 		return notify.Result{Class: notify.NotConnected, Error: "the merchant is not connected to this node"}
 	}
