@@ -101,7 +101,7 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 		}
 		events = append(events, alert.Event{Rule: rule, Subject: x.Kind, Count: x.Count, Sums: x.Sums})
 	}
-	changes, err := breaker.Unheard(ctx, tx, w.o.DB)
+	changes, err := breaker.TakeUnalerted(ctx, tx, w.o.DB)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 		if c.To == breaker.Closed {
 			rule = alert.BreakerClosed
 		}
-		events = append(events, alert.Event{Rule: rule, Subject: w.o.Alerts.Merchant(c.MerchantID), Count: 1})
+		events = append(events, alert.Event{Rule: rule, Subject: w.o.Alerts.Merchant(c.OwnerID), Count: 1})
 	}
 	return alert.Record(ctx, tx, w.o.DB, events)
 }

@@ -54,8 +54,8 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		for _, id := range []int64{db.IDAt(d.Now() - 2*time.Minute.Microseconds()), d.NewID()} { // who waited for the first one died
 			for _, row := range []any{
 				&notify.Event{ID: id, MerchantID: 1, SubjectID: id, Type: notify.Ping, Version: 1},
-				&notify.Delivery{ID: id, EventID: id, MerchantID: 1, SubjectID: id, EventType: notify.Ping, Status: notify.Sending},
-				&notify.Attempt{ID: id, DeliveryID: id, MerchantID: 1, RequestHeader: "", ResponseBody: []byte{}},
+				&notify.Delivery{ID: id, EventID: id, RecipientID: 1, SubjectID: id, EventType: notify.Ping, Status: notify.Sending},
+				&notify.Attempt{ID: id, DeliveryID: id, RecipientID: 1, RequestHeader: "", ResponseBody: []byte{}},
 			} {
 				if _, err := d.NewInsert().Model(row).Exec(t.Context()); err != nil {
 					t.Fatal(err)

@@ -23,12 +23,12 @@ func (j *Jobs) deliveries(ctx context.Context) error {
 	if !j.o.Dispatcher.HasWork() {
 		return nil
 	}
-	merchants, last, err := notify.DueMerchants(ctx, j.o.DB, j.after, tickMerchants)
+	recipients, last, err := notify.DueRecipients(ctx, j.o.DB, j.after, tickMerchants)
 	if err != nil {
 		return err
 	}
 	j.after = last
-	j.o.Dispatcher.Pull(merchants)
+	j.o.Dispatcher.Pull(recipients)
 	return nil
 }
 

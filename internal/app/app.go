@@ -296,7 +296,7 @@ func (a *App) build() {
 	channels := a.openChannels(out)
 	if a.o.Roles.Worker || a.o.Roles.Web {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
-			DB: a.db, Book: a.settings.Merchants, Channels: channels, Nudger: a.nudger,
+			DB: a.db, Directory: a.settings.Merchants, Channels: channels, Nudger: a.nudger,
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
 			LinkedOnly: !a.o.Roles.Worker,
 		})

@@ -8,8 +8,8 @@ import (
 	"backstop/internal/notify"
 )
 
-// parked are the merchants whose notifications are parked.
-func (a *App) parked() []int64 { return notify.MerchantsParked(a.breakers, a.settings.Merchants()) }
+// parked are the ids of the recipients whose notifications are parked.
+func (a *App) parked() []int64 { return notify.ParkedIDs(a.breakers, a.settings.Merchants()) }
 
 // backlogs counts what waits in Redis and in the database. A Redis that is unavailable is
 // left out: the database's figure is the one that counts.
@@ -20,7 +20,7 @@ func (a *App) backlogs(ctx context.Context) []metric.Backlog {
 	}
 	parked := metric.Backlog{Queue: "parked"}
 	for _, id := range a.parked() {
-		due, err := notify.Parked(ctx, a.db, id)
+		due, err := notify.Parked(ctx, a.db, a.settings.Merchants().RecipientOf(id))
 		if err != nil {
 			return all
 		}

@@ -16,7 +16,7 @@ func (a *App) openedBreaker(ctx context.Context, merchant string) (*alert.Opened
 	if m == nil {
 		return nil, nil
 	}
-	r, err := breaker.Read(ctx, a.db.Read, m.ID)
+	r, err := breaker.Read(ctx, a.db.Read, m.Recipient())
 	if err != nil || r == nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (a *App) openedBreaker(ctx context.Context, merchant string) (*alert.Opened
 	if err := a.db.Read.NewRaw("SELECT name FROM merchants WHERE id = ?", m.ID).Scan(ctx, &o.Name); err != nil {
 		return nil, fmt.Errorf("read a merchant's name: %w", err)
 	}
-	c, err := breaker.Opening(ctx, a.db, m.ID)
+	c, err := breaker.Opening(ctx, a.db, m.Recipient())
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (a *App) openedBreaker(ctx context.Context, merchant string) (*alert.Opened
 			o.ByHand, o.Reason = c.Actor[strings.Index(c.Actor, ":")+1:], c.Reason
 		}
 	}
-	sums, more, err := notify.ParkedSums(ctx, a.db, m.ID)
+	sums, more, err := notify.ParkedSums(ctx, a.db, m.Recipient())
 	for _, s := range sums {
 		o.Waiting = append(o.Waiting, alert.Waits{Currency: s.Currency, Count: s.Orders, Minor: s.Minor})
 	}

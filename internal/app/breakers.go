@@ -6,17 +6,18 @@ import (
 
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
+	"backstop/internal/recipient"
 )
 
-// breakerPolicy is when a merchant's breaker opens: its own rules, and the
-// program's where it has none.
-func (a *App) breakerPolicy(merchantID int64) breaker.Policy {
+// breakerPolicy is when a recipient's breaker opens: its own rules, and the program's where
+// it has none.
+func (a *App) breakerPolicy(to recipient.Recipient) breaker.Policy {
 	c := a.o.Config
 	p := breaker.Policy{
 		Failures: c.BreakerFailures, Open: c.BreakerOpen,
-		RatePercent: c.BreakerRate, Window: c.BreakerWindow, Least: c.BreakerLeast,
+		RatePercent: c.BreakerRate, Window: c.BreakerWindow, MinSamples: c.BreakerLeast,
 	}
-	m := a.settings.Merchants().ByID(merchantID)
+	m := a.settings.Merchants().ByID(to.ID)
 	if m == nil {
 		return p
 	}
@@ -29,6 +30,6 @@ func ownPolicy(p breaker.Policy, own merchant.Breaker) breaker.Policy {
 	p.Open = cmp.Or(time.Duration(own.OpenMS)*time.Millisecond, p.Open)
 	p.RatePercent = max(0, cmp.Or(own.RatePercent, p.RatePercent)) // merchant.NoRate is below
 	p.Window = cmp.Or(time.Duration(own.WindowMS)*time.Millisecond, p.Window)
-	p.Least = cmp.Or(own.Least, p.Least)
+	p.MinSamples = cmp.Or(own.Least, p.MinSamples)
 	return p
 }

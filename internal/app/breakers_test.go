@@ -14,7 +14,7 @@ import (
 )
 
 func TestAMerchantsBreakerHasItsOwnRules(t *testing.T) {
-	all := breaker.Policy{Failures: 5, Open: 300 * time.Second, RatePercent: 80, Window: time.Minute, Least: 20}
+	all := breaker.Policy{Failures: 5, Open: 300 * time.Second, RatePercent: 80, Window: time.Minute, MinSamples: 20}
 	none := all
 	none.RatePercent = 0
 	for name, c := range map[string]struct {
@@ -24,7 +24,7 @@ func TestAMerchantsBreakerHasItsOwnRules(t *testing.T) {
 		"none": {merchant.Breaker{}, all},
 		"each": {
 			merchant.Breaker{Failures: 3, OpenMS: 2000, RatePercent: 50, WindowMS: 1000, Least: 7},
-			breaker.Policy{Failures: 3, Open: 2 * time.Second, RatePercent: 50, Window: time.Second, Least: 7},
+			breaker.Policy{Failures: 3, Open: 2 * time.Second, RatePercent: 50, Window: time.Second, MinSamples: 7},
 		},
 		"no rate": {merchant.Breaker{RatePercent: merchant.NoRate}, none},
 	} {

@@ -63,7 +63,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		panic(err) // the policy is part of the binary
 	}
 	sending := notify.Acts{
-		DB: a.db, Book: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: channels},
+		DB: a.db, Directory: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: channels},
 	}.Kinds()
 	plans := bulk.New(a.db, a.audit, sending[0])
 	assignable := func(ctx context.Context) ([]string, error) {

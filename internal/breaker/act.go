@@ -10,15 +10,16 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/recipient"
 
 	"github.com/uptrace/bun"
 )
 
-// MoveAct is what moving a breaker is called in the audit.
+// MoveAct is the name in the audit of moving a breaker.
 func MoveAct(move Act) string { return "breaker." + string(move) }
 
-// Acts open, close and probe the breaker of a merchant, which Ref.ID names by its
-// code. Errors: ErrAlready.
+// Acts open, close and probe the breaker of a merchant, whose code is Ref.ID. Errors:
+// ErrAlready.
 func (b *Cache) Acts() (all []act.Kind) {
 	for _, move := range []Act{OpenIt, CloseIt, ProbeIt} {
 		all = append(all, act.Kind{
@@ -31,7 +32,8 @@ func (b *Cache) Acts() (all []act.Kind) {
 	return all
 }
 
-// moveAll moves breakers in the order of their merchants' ids, as everybody locks them.
+// moveAll moves breakers in the order of their merchants' ids, in which all transactions
+// lock them.
 func (b *Cache) moveAll(ctx context.Context, tx db.Tx, move Act, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 	outs, order := make([]act.Outcome, len(subjects)), make([]int, len(subjects))
 	for i := range subjects {
@@ -39,7 +41,7 @@ func (b *Cache) moveAll(ctx context.Context, tx db.Tx, move Act, in act.Input, s
 	}
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(subjects[i].MerchantID, subjects[j].MerchantID) })
 	for _, i := range order {
-		err := b.ByPerson(ctx, tx, subjects[i].MerchantID, move, in.By.Name, in.Reason)
+		err := b.ByOperator(ctx, tx, recipient.OfMerchant(subjects[i].MerchantID), move, in.By.Name, in.Reason)
 		if err != nil && !errors.Is(err, ErrAlready) {
 			return nil, err
 		}
@@ -48,8 +50,8 @@ func (b *Cache) moveAll(ctx context.Context, tx db.Tx, move Act, in act.Input, s
 	return outs, nil
 }
 
-// loadMerchants finds merchants by their codes. Their version is their breaker's
-// generation.
+// loadMerchants finds merchants by their codes. The version of each is the generation of
+// its breaker.
 func loadMerchants(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	codes := make([]string, len(refs))
 	for i, r := range refs {

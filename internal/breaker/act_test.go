@@ -34,8 +34,8 @@ func TestMovingABreakerIsKnownHereAtOnceAndOnTheRecord(t *testing.T) {
 		if err := run(breaker.CloseIt, "m5", 0); !errors.Is(err, breaker.ErrAlready) {
 			t.Errorf("closing what is closed: %v", err)
 		}
-		if b.Of(5) != nil {
-			t.Errorf("what was refused is known here: %+v", b.Of(5))
+		if b.Of(five) != nil {
+			t.Errorf("what was refused is known here: %+v", b.Of(five))
 		}
 		if err := run(breaker.OpenIt, "m6", 0); !errors.Is(err, act.ErrNotFound) {
 			t.Errorf("of no merchant: %v", err)
@@ -43,7 +43,7 @@ func TestMovingABreakerIsKnownHereAtOnceAndOnTheRecord(t *testing.T) {
 		if err := run(breaker.OpenIt, "m5", 0); err != nil {
 			t.Fatal(err)
 		}
-		r := b.Of(5)
+		r := b.Of(five)
 		if !r.Tripped() || !r.ByHand {
 			t.Fatalf("opened: %+v", r)
 		}
@@ -51,14 +51,14 @@ func TestMovingABreakerIsKnownHereAtOnceAndOnTheRecord(t *testing.T) {
 			t.Errorf("by another generation: %v", err)
 		}
 		for _, move := range []breaker.Act{breaker.ProbeIt, breaker.CloseIt} {
-			if err := run(move, "m5", b.Of(5).Generation); err != nil {
+			if err := run(move, "m5", b.Of(five).Generation); err != nil {
 				t.Errorf("%s: %v", move, err)
 			}
 		}
-		if b.Of(5).Tripped() {
+		if b.Of(five).Tripped() {
 			t.Error("it is still open here")
 		}
-		history, err := breaker.History(t.Context(), d, 5, 0, 10)
+		history, err := breaker.History(t.Context(), d, five, 10)
 		if err != nil || len(history) != 3 || history[2].Actor != "token:x" || history[2].Reason != "their server is being moved" {
 			t.Errorf("history %+v, %v", history, err)
 		}

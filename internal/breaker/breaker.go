@@ -1,14 +1,14 @@
-// Package breaker stops telling a merchant that cannot be told: after enough
-// failures its notifications wait, untouched in their rows, until one of them has
-// been tried and taken.
+// Package breaker is the circuit breaker of a merchant or subscriber: after enough
+// failures its notifications wait, untouched in their rows, until a probe, one of them,
+// has been delivered.
 //
-// There is one row per merchant, shared by all nodes and by their restarts. Nodes
-// work with a copy that is at most a second old; every change is made on the row,
-// under its lock. A merchant that is well costs nothing: it has no row, and none
-// is read for it.
+// There is one row per recipient, shared by all nodes and kept over restarts. Nodes work
+// with a copy that is at most a second old; every change is made to the row, under its
+// lock. A recipient that is healthy costs nothing: no row is written or read for it.
 package breaker
 
 import (
+	"math"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -19,12 +19,12 @@ type State string
 
 // States of a breaker.
 const (
-	Closed   State = "closed"    // notifications flow
+	Closed   State = "closed"    // notifications are sent
 	Open     State = "open"      // notifications wait
-	HalfOpen State = "half_open" // one of them is tried, by one node
+	HalfOpen State = "half_open" // a probe is leased to one node, or to one delivery
 )
 
-// Causes of a change, as kept in the history.
+// Causes of a change, as stored in the history.
 const (
 	InARow      = "failures_in_a_row"
 	FailureRate = "failure_rate"
@@ -34,59 +34,62 @@ const (
 	ByHand      = "by_hand"
 )
 
-// Policy says when a merchant's breaker opens, and for how long.
+// Policy is when a breaker opens, and for how long.
 type Policy struct {
 	// Failures in a row open it.
 	Failures int
-	// Open is how long it stays open before one notification is tried.
+	// Open is how long it stays open before a probe.
 	Open time.Duration
-	// RatePercent of failures within Window opens it too, once there are Least
-	// results in the window; 0 = never.
+	// RatePercent of failures within Window opens it too, once the window has
+	// MinSamples results; 0 = never.
 	RatePercent int
 	Window      time.Duration
-	Least       int
+	MinSamples  int
 }
 
-// Result is what one attempt tells about its merchant.
+// Result is what one attempt proves about its recipient.
 type Result int
 
-// Results. Unclear is an attempt that never reached the merchant through no fault
-// of its own: it proves nothing, but a probe that proves nothing keeps it open.
+// Results. Unclear is an attempt that did not reach the recipient for a reason that is
+// not the recipient's: it proves nothing, but a probe that proves nothing keeps the
+// breaker open.
 const (
-	Taken Result = iota
+	Succeeded Result = iota
 	Failed
 	Unclear
 )
 
-// Row is a merchant's breaker as stored.
+// Row is a recipient's breaker as stored.
 type Row struct {
 	bun.BaseModel `bun:"table:breakers,alias:b"`
 
-	MerchantID   int64  `bun:"merchant_id,pk"`
+	OwnerID      int64  `bun:"merchant_id,pk"` // a recipient's id
 	State        State  `bun:"state"`
 	Generation   int64  `bun:"generation"`
 	Failures     int64  `bun:"failures"` // in a row
 	WindowFrom   int64  `bun:"window_from"`
 	WindowOK     int64  `bun:"window_ok"`
 	WindowFailed int64  `bun:"window_failed"`
-	ByHand       bool   `bun:"by_hand"` // opened by a person: stays so until closed by one
+	ByHand       bool   `bun:"by_hand"` // opened by an operator: stays open until one closes it
 	Cause        string `bun:"cause"`
 	ChangedAt    int64  `bun:"changed_at"`
 	OpenUntil    int64  `bun:"open_until"`
 	ProbeOwner   int64  `bun:"probe_owner"`
 	ProbeUntil   int64  `bun:"probe_until"`
 	UpdatedAt    int64  `bun:"updated_at"`
-	// ProbeDelivery is the delivery that a person wants to be the probe; 0 = any. It
-	// is kept in breaker_probes, which nodes of earlier versions do not read.
+	// ProbeDelivery is the delivery that an operator chose as the probe; 0 = any. It is
+	// stored in breaker_probes, which nodes of earlier versions do not read.
 	ProbeDelivery int64 `bun:"probe_delivery,scanonly"`
+	// FailedProbes is how many probes this node has seen fail since the breaker opened.
+	FailedProbes int `bun:"-"`
 }
 
-// Change is one change of state, kept for people.
+// Change is one change of state, as stored in the history.
 type Change struct {
 	bun.BaseModel `bun:"table:breaker_history,alias:bh"`
 
 	ID         int64  `bun:"id,pk"`
-	MerchantID int64  `bun:"merchant_id"`
+	OwnerID    int64  `bun:"merchant_id"`
 	Generation int64  `bun:"generation"`
 	From       State  `bun:"from_state"`
 	To         State  `bun:"to_state"`
@@ -98,17 +101,17 @@ type Change struct {
 	AlertedAt  *int64 `bun:"alerted_at"`
 }
 
-// fold takes one result of an attempt that began under the given generation and
-// says what changed, if anything.
+// fold adds the result of an attempt that began under the given generation and returns
+// what it changed, if anything.
 func (r *Row) fold(now, generation int64, res Result, p Policy) *Change {
-	// Without a generation it began while no breaker was known: the merchant was
-	// well, perhaps for so long that its closed row had left the copy.
+	// Without a generation it began while this node's copy had no row: the recipient was
+	// healthy, perhaps for so long that its closed row had left the copy.
 	if generation != r.Generation && (generation != 0 || r.State != Closed) {
 		return nil
 	}
 	switch r.State {
 	case HalfOpen:
-		if res == Taken {
+		if res == Succeeded {
 			return r.move(now, Closed, ProbeTaken, p)
 		}
 		return r.move(now, Open, ProbeFailed, p)
@@ -119,7 +122,7 @@ func (r *Row) fold(now, generation int64, res Result, p Policy) *Change {
 		return nil
 	}
 	r.roll(now, p)
-	if res == Taken {
+	if res == Succeeded {
 		r.Failures = 0
 		r.WindowOK++
 		return nil
@@ -130,7 +133,7 @@ func (r *Row) fold(now, generation int64, res Result, p Policy) *Change {
 	switch {
 	case r.Failures >= int64(p.Failures):
 		return r.move(now, Open, InARow, p)
-	case p.RatePercent > 0 && all >= int64(p.Least) && r.WindowFailed*100 >= all*int64(p.RatePercent):
+	case p.RatePercent > 0 && all >= int64(p.MinSamples) && r.WindowFailed*100 >= all*int64(p.RatePercent):
 		return r.move(now, Open, FailureRate, p)
 	}
 	return nil
@@ -143,9 +146,9 @@ func (r *Row) roll(now int64, p Policy) {
 	}
 }
 
-// move changes the state. The failures stay until it closes: they say why.
+// move changes the state. The failures stay until it closes: they are the reason.
 func (r *Row) move(now int64, to State, cause string, p Policy) *Change {
-	c := &Change{MerchantID: r.MerchantID, From: r.State, To: to, Cause: cause, Failures: r.Failures, At: now}
+	c := &Change{OwnerID: r.OwnerID, From: r.State, To: to, Cause: cause, Failures: r.Failures, At: now}
 	r.State, r.Cause, r.ChangedAt = to, cause, now
 	r.Generation++
 	c.Generation = r.Generation
@@ -160,40 +163,35 @@ func (r *Row) move(now int64, to State, cause string, p Policy) *Change {
 	return c
 }
 
-// Gate is what a merchant's breaker allows right now.
+// Gate is what a breaker allows right now.
 type Gate struct {
-	// Flow allows notifications; Release says how fast while it has just closed.
-	Flow    bool
-	Release Release
-	// Probe allows one, for the node that holds the probe, or for every node where it
-	// is the one of Delivery: whoever claims that sends it.
+	// Flow allows notifications, while it has just closed PerSecond of them on each
+	// node; 0 = no bound.
+	Flow      bool
+	PerSecond float64
+	// Probe allows one notification: on the node that has leased the probe, or, with
+	// Delivery, that delivery on any node.
 	Probe    bool
 	Delivery int64
 	// Due allows nothing yet: a probe may be leased.
 	Due bool
-	// Generation belongs to the attempts that begin under this gate.
+	// Generation is that of the attempts that begin under this gate.
 	Generation int64
 }
 
-// Shut says that nothing may be sent, and that nobody may probe yet.
+// Shut reports that nothing may be sent, and no probe leased yet.
 func (g Gate) Shut() bool { return !g.Flow && !g.Probe && !g.Due }
 
-// Release bounds how fast a merchant whose breaker has just closed is told again;
-// the zero value bounds nothing.
-type Release struct {
-	PerSecond float64
-}
-
-// What was parked flows again slowly at first: the rate doubles from releaseFirst
-// every releaseStep, and after releaseTime nothing holds it back any more.
+// What was parked is released slowly at first: the rate doubles from releaseFirst every
+// releaseStep, and is unbounded after releaseTime.
 const (
 	releaseFirst = 10.0 // notifications a second and node
 	releaseStep  = 2 * time.Second
 	releaseTime  = 20 * time.Second
 )
 
-// Gate asks at the moment now (Unix µs, the database's clock) on the node of the
-// given boot. A nil row belongs to a merchant that is well.
+// Gate returns what the breaker allows at the moment now (Unix µs, the database's clock)
+// on the node of the given boot. A nil row is that of a healthy recipient.
 func (r *Row) Gate(now, boot int64) Gate {
 	if r == nil {
 		return Gate{Flow: true}
@@ -201,7 +199,7 @@ func (r *Row) Gate(now, boot int64) Gate {
 	g := Gate{Generation: r.Generation}
 	switch r.State {
 	case Closed:
-		g.Flow, g.Release = true, r.release(now)
+		g.Flow, g.PerSecond = true, r.releaseRate(now)
 	case Open:
 		g.Due = !r.ByHand && r.OpenUntil <= now
 	case HalfOpen:
@@ -217,18 +215,14 @@ func (r *Row) Gate(now, boot int64) Gate {
 	return g
 }
 
-func (r *Row) release(now int64) Release {
+func (r *Row) releaseRate(now int64) float64 {
 	since := time.Duration(now-r.ChangedAt) * time.Microsecond
 	if r.Cause == "" || since >= releaseTime || since < 0 {
-		return Release{}
+		return 0
 	}
-	rate := releaseFirst
-	for at := releaseStep; at <= since; at += releaseStep {
-		rate *= 2
-	}
-	return Release{PerSecond: rate}
+	return math.Ldexp(releaseFirst, int(since/releaseStep))
 }
 
-// Tripped says that it is not closed. Whether it holds back what waits for the
-// merchant, notify.IsParked knows.
+// Tripped reports whether it is open or half open. Whether that parks the recipient's
+// notifications is up to notify.IsParked.
 func (r *Row) Tripped() bool { return r != nil && r.State != Closed }

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-var policy = Policy{Failures: 3, Open: 300 * time.Second, RatePercent: 50, Window: time.Minute, Least: 10}
+var policy = Policy{Failures: 3, Open: 300 * time.Second, RatePercent: 50, Window: time.Minute, MinSamples: 10}
 
 const second = int64(1_000_000)
 
-// run folds a text of results (s taken, f failed, u unclear), each one second
+// run folds a text of results (s succeeded, f failed, u unclear), each one second
 // after the last, under the row's own generation, and returns the changes.
 func run(r *Row, now *int64, results string) (changes []*Change) {
 	for _, c := range results {
 		*now += second
-		res := map[rune]Result{'s': Taken, 'f': Failed, 'u': Unclear}[c]
+		res := map[rune]Result{'s': Succeeded, 'f': Failed, 'u': Unclear}[c]
 		if ch := r.fold(*now, r.Generation, res, policy); ch != nil {
 			changes = append(changes, ch)
 		}
@@ -63,7 +63,7 @@ func TestProbeDecides(t *testing.T) {
 		t.Errorf("open until %d, want 300 s after %d", r.OpenUntil, now)
 	}
 	opened := r.Generation
-	if c := r.fold(now, opened-1, Taken, policy); c != nil || r.State != Open {
+	if c := r.fold(now, opened-1, Succeeded, policy); c != nil || r.State != Open {
 		t.Error("a result from before the breaker opened closed it")
 	}
 	for _, c := range []struct {
@@ -89,17 +89,17 @@ func TestGate(t *testing.T) {
 		row  *Row
 		want Gate
 	}{
-		"well":               {nil, Gate{Flow: true}},
-		"failed a little":    {&Row{State: Closed, Failures: 2}, Gate{Flow: true}},
-		"open":               {&Row{State: Open, OpenUntil: now + 1}, Gate{}},
-		"open long enough":   {&Row{State: Open, OpenUntil: now}, Gate{Due: true}},
-		"open by a person":   {&Row{State: Open, ByHand: true}, Gate{}},
-		"my probe":           {&Row{State: HalfOpen, ProbeOwner: me, ProbeUntil: now + 1}, Gate{Probe: true}},
-		"another's probe":    {&Row{State: HalfOpen, ProbeOwner: other, ProbeUntil: now + 1}, Gate{}},
-		"a dead node's":      {&Row{State: HalfOpen, ProbeOwner: other, ProbeUntil: now}, Gate{Due: true}},
-		"just closed":        {&Row{State: Closed, Cause: ProbeTaken, ChangedAt: now}, Gate{Flow: true, Release: Release{10}}},
-		"closed 5 s ago":     {&Row{State: Closed, Cause: ProbeTaken, ChangedAt: now - 5*second}, Gate{Flow: true, Release: Release{40}}},
-		"closed a while ago": {&Row{State: Closed, Cause: ProbeTaken, ChangedAt: now - 20*second}, Gate{Flow: true}},
+		"healthy":             {nil, Gate{Flow: true}},
+		"failed a little":     {&Row{State: Closed, Failures: 2}, Gate{Flow: true}},
+		"open":                {&Row{State: Open, OpenUntil: now + 1}, Gate{}},
+		"open long enough":    {&Row{State: Open, OpenUntil: now}, Gate{Due: true}},
+		"open by an operator": {&Row{State: Open, ByHand: true}, Gate{}},
+		"my probe":            {&Row{State: HalfOpen, ProbeOwner: me, ProbeUntil: now + 1}, Gate{Probe: true}},
+		"another's probe":     {&Row{State: HalfOpen, ProbeOwner: other, ProbeUntil: now + 1}, Gate{}},
+		"a dead node's":       {&Row{State: HalfOpen, ProbeOwner: other, ProbeUntil: now}, Gate{Due: true}},
+		"just closed":         {&Row{State: Closed, Cause: ProbeTaken, ChangedAt: now}, Gate{Flow: true, PerSecond: 10}},
+		"closed 5 s ago":      {&Row{State: Closed, Cause: ProbeTaken, ChangedAt: now - 5*second}, Gate{Flow: true, PerSecond: 40}},
+		"closed a while ago":  {&Row{State: Closed, Cause: ProbeTaken, ChangedAt: now - 20*second}, Gate{Flow: true}},
 	} {
 		if got := c.row.Gate(now, me); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -131,13 +131,13 @@ func TestBreakerByTheClock(t *testing.T) {
 		if g := r.Gate(now(), me); g.Probe || !g.Due {
 			t.Errorf("after the probe's lease: %+v", g)
 		}
-		r.fold(now(), r.Generation, Taken, policy)
+		r.fold(now(), r.Generation, Succeeded, policy)
 		for at := range 30 {
 			want := math.Pow(2, float64(at/2)) * releaseFirst
 			if at >= 20 {
 				want = 0
 			}
-			if g := r.Gate(now(), me); !g.Flow || g.Release.PerSecond != want {
+			if g := r.Gate(now(), me); !g.Flow || g.PerSecond != want {
 				t.Errorf("%d s after it closed: %+v, want %.0f/s", at, g, want)
 			}
 			time.Sleep(time.Second)

@@ -11,13 +11,16 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
+	"backstop/internal/recipient"
 
 	"github.com/uptrace/bun"
 )
 
+var one, five = recipient.OfMerchant(1), recipient.OfMerchant(5)
+
 func newCache(d *db.DB, open time.Duration) *breaker.Cache {
-	return breaker.NewCache(d, func(int64) breaker.Policy {
-		return breaker.Policy{Failures: 3, Open: open, RatePercent: 50, Window: time.Minute, Least: 10}
+	return breaker.NewCache(d, func(recipient.Recipient) breaker.Policy {
+		return breaker.Policy{Failures: 3, Open: open, RatePercent: 50, Window: time.Minute, MinSamples: 10}
 	})
 }
 
@@ -42,10 +45,10 @@ func refresh(t testing.TB, b *breaker.Cache) {
 	}
 }
 
-func results(b *breaker.Cache, merchant int64, r breaker.Result, n int) []breaker.Sample {
+func results(b *breaker.Cache, to recipient.Recipient, r breaker.Result, n int) []breaker.Sample {
 	all := make([]breaker.Sample, n)
 	for i := range all {
-		all[i] = breaker.Sample{MerchantID: merchant, Generation: b.Gate(merchant).Generation, Result: r}
+		all[i] = breaker.Sample{Recipient: to, Generation: b.Gate(to).Generation, Result: r}
 	}
 	return all
 }
@@ -59,20 +62,20 @@ func count(t testing.TB, d *db.DB, query string) int64 {
 	return n
 }
 
-func TestAWellMerchantCostsNoRow(t *testing.T) {
+func TestAHealthyRecipientCostsNoRow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Minute)
-		fold(t, d, b, results(b, 1, breaker.Taken, 50)...)
+		fold(t, d, b, results(b, one, breaker.Succeeded, 50)...)
 		if n := count(t, d, "SELECT count(*) FROM breakers"); n != 0 {
 			t.Errorf("%d rows", n)
 		}
 		// What it took counts as soon as something fails: 9 of 59 is no rate that opens.
-		two := results(b, 1, breaker.Failed, 2)
-		ok := results(b, 1, breaker.Taken, 1)
+		two := results(b, one, breaker.Failed, 2)
+		ok := results(b, one, breaker.Succeeded, 1)
 		for range 4 {
 			fold(t, d, b, append(two, ok...)...)
 		}
-		if r := b.Of(1); r.State != breaker.Closed || r.WindowOK < 50 {
+		if r := b.Of(one); r.State != breaker.Closed || r.WindowOK < 50 {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -81,20 +84,20 @@ func TestAWellMerchantCostsNoRow(t *testing.T) {
 func TestTwoNodesShareOneBreaker(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, b := newCache(d, 200*time.Millisecond), newCache(d, 200*time.Millisecond)
-		fold(t, d, a, results(a, 1, breaker.Failed, 2)...)
-		changes := fold(t, d, b, results(b, 1, breaker.Failed, 1)...) // the third in a row, seen by the other node
+		fold(t, d, a, results(a, one, breaker.Failed, 2)...)
+		changes := fold(t, d, b, results(b, one, breaker.Failed, 1)...) // the third in a row, seen by the other node
 		if len(changes) != 1 || changes[0].To != breaker.Open || changes[0].Failures != 3 {
 			t.Fatalf("changes %+v", changes)
 		}
-		if a.Of(1).Tripped() {
+		if a.Of(one).Tripped() {
 			t.Fatal("the first node cannot know yet")
 		}
 		refresh(t, a)
-		if !a.Of(1).Tripped() || a.Gate(1) != (breaker.Gate{Generation: 1}) {
-			t.Fatalf("the first node does not park: %+v", a.Gate(1))
+		if !a.Of(one).Tripped() || a.Gate(one) != (breaker.Gate{Generation: 1}) {
+			t.Fatalf("the first node does not park: %+v", a.Gate(one))
 		}
-		fold(t, d, a, breaker.Sample{MerchantID: 1, Generation: 0, Result: breaker.Taken}) // began before it opened
-		if r := a.Of(1); r.State != breaker.Open {
+		fold(t, d, a, breaker.Sample{Recipient: one, Generation: 0, Result: breaker.Succeeded}) // began before it opened
+		if r := a.Of(one); r.State != breaker.Open {
 			t.Fatalf("a stale success closed it: %+v", r)
 		}
 		time.Sleep(250 * time.Millisecond)
@@ -103,12 +106,12 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range won {
 			wg.Go(func() {
-				book := a
+				cache := a
 				if i%2 == 1 {
-					book = b
+					cache = b
 				}
 				var err error
-				if won[i], err = book.LeaseProbe(context.Background(), 1, time.Second); err != nil {
+				if won[i], err = cache.LeaseProbe(context.Background(), one, time.Second); err != nil {
 					t.Error(err)
 				}
 			})
@@ -124,41 +127,41 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 			t.Fatalf("%d probes were leased", n)
 		}
 		refresh(t, a)
-		changes = fold(t, d, a, results(a, 1, breaker.Taken, 2)...) // the second one is stale by then
+		changes = fold(t, d, a, results(a, one, breaker.Succeeded, 2)...) // the second one is stale by then
 		if len(changes) != 1 || changes[0].To != breaker.Closed {
 			t.Fatalf("changes %+v", changes)
 		}
 		refresh(t, b)
-		if g := b.Gate(1); !g.Flow || g.Release.PerSecond == 0 {
+		if g := b.Gate(one); !g.Flow || g.PerSecond == 0 {
 			t.Errorf("the other node lets it flow at once: %+v", g)
 		}
-		history, err := breaker.History(t.Context(), d, 1, 0, 10)
+		history, err := breaker.History(t.Context(), d, one, 10)
 		if err != nil || len(history) != 3 || history[0].Cause != breaker.ProbeTaken || history[2].Cause != breaker.InARow {
 			t.Errorf("history %+v, %v", history, err)
 		}
-		var heard []breaker.Change
+		var unalerted []breaker.Change
 		for range 2 {
 			err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
-				more, err := breaker.Unheard(ctx, tx, d)
-				heard = append(heard, more...)
+				more, err := breaker.TakeUnalerted(ctx, tx, d)
+				unalerted = append(unalerted, more...)
 				return err
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		if len(heard) != 2 { // opened and closed; a probe is no news
-			t.Errorf("heard %+v", heard)
+		if len(unalerted) != 2 { // opened and closed; a probe is none
+			t.Errorf("unalerted are %+v", unalerted)
 		}
 	})
 }
 
-func TestAPersonsBreakerStaysUntilAPersonClosesIt(t *testing.T) {
+func TestABreakerOpenedByAnOperatorStaysUntilOneClosesIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Millisecond)
 		act := func(what breaker.Act) error {
 			return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-				return b.ByPerson(ctx, tx, 5, what, "wang.min", "their server is being moved")
+				return b.ByOperator(ctx, tx, five, what, "wang.min", "their server is being moved")
 			})
 		}
 		if err := act(breaker.CloseIt); !errors.Is(err, breaker.ErrAlready) {
@@ -168,28 +171,28 @@ func TestAPersonsBreakerStaysUntilAPersonClosesIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Millisecond)
-		if g := b.Gate(5); g.Due || g.Flow {
-			t.Errorf("it would be probed although a person opened it: %+v", g)
+		if g := b.Gate(five); g.Due || g.Flow {
+			t.Errorf("it would be probed although an operator opened it: %+v", g)
 		}
-		if won, err := b.LeaseProbe(t.Context(), 5, time.Second); won || err != nil {
+		if won, err := b.LeaseProbe(t.Context(), five, time.Second); won || err != nil {
 			t.Errorf("probe leased: %t, %v", won, err)
 		}
 		if err := act(breaker.ProbeIt); err != nil {
 			t.Fatal(err)
 		}
-		if g := b.Gate(5); !g.Due {
-			t.Errorf("a person's probe: %+v", g)
+		if g := b.Gate(five); !g.Due {
+			t.Errorf("an operator's probe: %+v", g)
 		}
 		if err := act(breaker.CloseIt); err != nil {
 			t.Fatal(err)
 		}
-		// It survives a restart: another book reads the same.
+		// It survives a restart: another cache reads the same.
 		again := newCache(d, time.Minute)
 		refresh(t, again)
-		if g := again.Gate(5); !g.Flow || g.Release.PerSecond == 0 {
+		if g := again.Gate(five); !g.Flow || g.PerSecond == 0 {
 			t.Errorf("after a restart: %+v", g)
 		}
-		h, err := breaker.History(t.Context(), d, 5, 0, 10)
+		h, err := breaker.History(t.Context(), d, five, 10)
 		if err != nil || len(h) != 3 || h[2].Actor != "wang.min" || h[2].Reason == "" {
 			t.Errorf("history %+v, %v", h, err)
 		}
@@ -207,9 +210,9 @@ func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 					var samples []breaker.Sample
 					for m := int64(9); m > 0; m-- {
 						if n%3 == 0 {
-							samples = append(samples, breaker.Sample{MerchantID: 10 - m, Result: breaker.Failed})
+							samples = append(samples, breaker.Sample{Recipient: recipient.OfMerchant(10 - m), Result: breaker.Failed})
 						} else {
-							samples = append(samples, breaker.Sample{MerchantID: m, Result: breaker.Failed})
+							samples = append(samples, breaker.Sample{Recipient: recipient.OfMerchant(m), Result: breaker.Failed})
 						}
 					}
 					fold := func() error {
@@ -241,23 +244,23 @@ func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Millisecond)
-		fold(t, d, b, results(b, 1, breaker.Failed, 3)...)
+		fold(t, d, b, results(b, one, breaker.Failed, 3)...)
 		time.Sleep(2 * time.Millisecond)
-		if ok, err := b.LeaseProbe(t.Context(), 1, time.Second); !ok || err != nil {
+		if ok, err := b.LeaseProbe(t.Context(), one, time.Second); !ok || err != nil {
 			t.Fatalf("%t, %v", ok, err)
 		}
-		fold(t, d, b, results(b, 1, breaker.Taken, 1)...)
+		fold(t, d, b, results(b, one, breaker.Succeeded, 1)...)
 		if _, err := d.NewRaw("UPDATE breakers SET updated_at = 1, changed_at = 1").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		fresh := newCache(d, time.Hour)
 		refresh(t, fresh)
-		if r := fresh.Of(1); r != nil {
+		if r := fresh.Of(one); r != nil {
 			t.Fatalf("it is still in the copy: %+v", r)
 		}
-		early := results(fresh, 1, breaker.Failed, 3) // they all began before any was known
+		early := results(fresh, one, breaker.Failed, 3) // they all began before any was known
 		fold(t, d, fresh, early...)
-		if r := fresh.Of(1); r.State != breaker.Open {
+		if r := fresh.Of(one); r.State != breaker.Open {
 			t.Errorf("after three failures in a row: %+v", r)
 		}
 		// What began as early and comes in later changes nothing any more.
@@ -286,15 +289,73 @@ func TestARefreshLosesNothingThatIsWrittenMeanwhile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Hour)
 		read := d.Read
-		d.Read = d.Read.WithQueryHook(&after{do: func() { fold(t, d, b, results(b, 1, breaker.Failed, 3)...) }})
+		d.Read = d.Read.WithQueryHook(&after{do: func() { fold(t, d, b, results(b, one, breaker.Failed, 3)...) }})
 		refresh(t, b)
-		if b.Gate(1).Flow {
+		if b.Gate(one).Flow {
 			t.Error("it has opened, and flows")
 		}
 		d.Read = read
 		refresh(t, b)
-		if b.Gate(1).Flow {
+		if b.Gate(one).Flow {
 			t.Error("it is open, and flows")
+		}
+	})
+}
+
+// Which end of the line a probe is taken from depends on how many have failed: every node
+// counts those of the others, and all begin anew when the breaker opens again.
+func TestFailedProbesAreCountedOnAllNodesUntilItCloses(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, b := newCache(d, 0), newCache(d, 0)
+		probe := func(r breaker.Result) {
+			t.Helper()
+			if ok, err := a.LeaseProbe(t.Context(), one, time.Second); !ok || err != nil {
+				t.Fatalf("%t, %v", ok, err)
+			}
+			fold(t, d, a, results(a, one, r, 1)...)
+		}
+		want := func(n int) {
+			t.Helper()
+			refresh(t, b)
+			refresh(t, b) // the same row again counts nothing
+			if x, y := a.Of(one), b.Of(one); x.FailedProbes != n || y.FailedProbes != n {
+				t.Errorf("counted are %d on the node that probes and %d on the other, want %d", x.FailedProbes, y.FailedProbes, n)
+			}
+		}
+		fold(t, d, a, results(a, one, breaker.Failed, 3)...)
+		want(0)
+		for n := range 3 {
+			probe(breaker.Failed)
+			want(n + 1)
+		}
+		probe(breaker.Succeeded)
+		want(0)
+		fold(t, d, a, results(a, one, breaker.Failed, 3)...)
+		want(0)
+		probe(breaker.Unclear)
+		want(1)
+	})
+}
+
+// A subscriber may have rules other than those of merchants.
+func TestAPolicyIsThatOfTheRecipient(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		seller, follower := recipient.OfMerchant(1), recipient.Of(2, true)
+		b := breaker.NewCache(d, func(to recipient.Recipient) breaker.Policy {
+			p := breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute}
+			if to.IsSubscriber() {
+				p.Failures = 1
+			}
+			return p
+		})
+		fold(t, d, b, results(b, seller, breaker.Succeeded, 1)...) // counted without a row
+		fold(t, d, b, append(results(b, follower, breaker.Failed, 1), results(b, seller, breaker.Failed, 1)...)...)
+		if b.Of(seller).Tripped() || !b.Of(follower).Tripped() {
+			t.Errorf("of the merchant %+v, of the subscriber %+v", b.Of(seller), b.Of(follower))
+		}
+		rows, err := breaker.ReadAll(t.Context(), d.Read, []recipient.Recipient{seller, follower})
+		if err != nil || len(rows) != 2 || rows[2].State != breaker.Open {
+			t.Errorf("stored are %+v, %v", rows, err)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func put(t *testing.T, d *db.DB, status notify.Status, currency string, n int) {
 	for i := range n {
 		o, id := d.NewID(), d.NewID()
 		orders[i] = order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 1, SupplierID: 1, Amount: 100, Currency: currency, Status: order.Paid, Version: 2, CreatedAt: now}
-		deliveries[i] = notify.Delivery{ID: id, EventID: id, MerchantID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: status, Attempts: 4, CreatedAt: now, Currency: currency, Amount: 100}
+		deliveries[i] = notify.Delivery{ID: id, EventID: id, RecipientID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: status, Attempts: 4, CreatedAt: now, Currency: currency, Amount: 100}
 		switch status {
 		case notify.Exhausted, notify.Delivered, notify.Skipped:
 			deliveries[i].FinishedAt = &now
@@ -92,7 +92,7 @@ func open(t *testing.T, d *db.DB) *desk {
 	}
 	k := &desk{T: t, db: d, nudged: map[int64]int{}}
 	book := merchant.NewDirectory(nil, nil)
-	kinds := notify.Acts{DB: d, Book: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil), Nudge: func(all []queue.Nudge) {
+	kinds := notify.Acts{DB: d, Directory: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil), Nudge: func(all []queue.Nudge) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, n := range all {
@@ -346,7 +346,7 @@ func TestAPlanLeavesPingsAlone(t *testing.T) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 3)
 		id, now := d.NewID(), d.Now()
-		ping := notify.Delivery{ID: id, EventID: id, MerchantID: 1, SubjectID: id, EventType: notify.Ping, Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 1, CreatedAt: now, FinishedAt: &now}
+		ping := notify.Delivery{ID: id, EventID: id, RecipientID: 1, SubjectID: id, EventType: notify.Ping, Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 1, CreatedAt: now, FinishedAt: &now}
 		if _, err := d.NewInsert().Model(&ping).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
+	"backstop/internal/recipient"
 	"backstop/internal/settings"
 )
 
@@ -22,9 +23,9 @@ func New(d *db.DB, s *settings.Store, b *breaker.Cache) *Reader {
 	return &Reader{db: d, settings: s, breakers: b}
 }
 
-// isParked says whether what waits for the merchant is parked.
-func (b *Reader) isParked(merchantID int64) bool {
-	return notify.IsParked(b.breakers, b.settings.Merchants(), merchantID)
+// isParked reports whether a recipient's notifications are parked.
+func (b *Reader) isParked(to recipient.Recipient) bool {
+	return notify.IsParked(b.breakers, b.settings.Merchants(), to)
 }
 
 // Named is a merchant or a supplier for a select.

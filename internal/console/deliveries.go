@@ -99,7 +99,7 @@ func (b *Reader) addIDs(ctx context.Context, rows []Delivery) error {
 
 // holds says whether a notification is parked.
 func (b *Reader) holds(d *notify.Delivery) bool {
-	return d.Status.Waiting() && b.isParked(d.MerchantID)
+	return d.Status.Waiting() && b.isParked(d.Recipient())
 }
 
 func (b *Reader) selectDeliveries(rows *[]Delivery) *bun.SelectQuery {

@@ -244,7 +244,7 @@ func TestAWalkThroughWhatWaitsMeetsItOnce(t *testing.T) {
 				if id%4 == 0 {
 					status, next = notify.RetryWait, &now
 				}
-				r := notify.Delivery{ID: id, EventID: id, SubjectID: id, MerchantID: 1 + id%2, EventType: "order.paid", Channel: notify.Webhook, Status: status, NextAt: next, CreatedAt: now, Currency: "CNY", Amount: 5}
+				r := notify.Delivery{ID: id, EventID: id, SubjectID: id, RecipientID: 1 + id%2, EventType: "order.paid", Channel: notify.Webhook, Status: status, NextAt: next, CreatedAt: now, Currency: "CNY", Amount: 5}
 				if _, err := d.NewInsert().Model(&r).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}

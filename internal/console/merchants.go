@@ -9,6 +9,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
+	"backstop/internal/recipient"
 )
 
 // Merchant is one merchant with all that stands between it and us.
@@ -50,12 +51,12 @@ func (b *Reader) Merchant(ctx context.Context, code, pinged string) (*Merchant, 
 		return nil, act.ErrNotFound
 	}
 	m := &Merchant{MerchantStatus: rows[0]}
-	if m.Held = b.isParked(m.ID); m.Held {
-		if m.Parked, err = notify.Parked(ctx, b.db, m.ID); err != nil {
+	if m.Held = b.isParked(recipient.OfMerchant(m.ID)); m.Held {
+		if m.Parked, err = notify.Parked(ctx, b.db, recipient.OfMerchant(m.ID)); err != nil {
 			return nil, err
 		}
 	}
-	if m.History, err = breaker.History(ctx, b.db, m.ID, 0, historyShown); err != nil {
+	if m.History, err = breaker.History(ctx, b.db, recipient.OfMerchant(m.ID), historyShown); err != nil {
 		return nil, err
 	}
 	if err := b.addAddresses(ctx, m); err != nil {

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/list"
 	"backstop/internal/notify"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 )
 
@@ -121,7 +122,7 @@ func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64,
 	if err != nil {
 		return nil, 0, err
 	}
-	slow, err := notify.SlowMerchants(ctx, b.db)
+	slow, err := notify.SlowRecipients(ctx, b.db)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -129,7 +130,7 @@ func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64,
 		all = append(all, MerchantStatus{
 			MerchantHealth: MerchantHealth{
 				Health: s.Health[r.ID], Code: r.Code, Name: r.Name, AtRisk: risk.ByMerchant[r.ID], Waiting: risk.Waiting[r.ID].Orders(),
-				Breaker: b.breakers.Of(r.ID), Slow: slices.Contains(slow, r.ID),
+				Breaker: b.breakers.Of(recipient.OfMerchant(r.ID)), Slow: slices.Contains(slow, r.ID),
 			},
 			ID: r.ID, Disabled: r.DisabledAt != nil, LastOK: s.OKAt[r.ID], LastFailed: s.FailedAt[r.ID], DueAt: s.DueAt[r.ID],
 		})

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/list"
+	"backstop/internal/recipient"
 	"backstop/internal/settings"
 )
 
@@ -40,7 +41,7 @@ var readWhole = []string{"report_untold", "nodes", "w", "s", "CONSTANT", "(subqu
 // index.
 func TestTheMonitorNeverScans(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		breakers := breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
+		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if _, err := d.NewRaw("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +125,7 @@ func TestEachRowStandsInOneLane(t *testing.T) {
 		}
 		run("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now())
 		run("INSERT INTO nodes (slot, name, boot, started_at, seen_at, slow) VALUES (9, 'other', 1, 1, ?, '[2,3]')", d.Now())
-		breakers := breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
+		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if err := breakers.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -124,8 +124,8 @@ func (b *Reader) addTold(ctx context.Context, rows []Order) error {
 	}
 	for i := range rows {
 		told := of[rows[i].ID]
-		own := slices.IndexFunc(told, func(d notify.Delivery) bool { return !d.House })
-		rows[i].Told = notify.OrderStatus(told, own >= 0 && b.isParked(told[own].MerchantID))
+		own := slices.IndexFunc(told, func(d notify.Delivery) bool { return !d.ToSubscriber })
+		rows[i].Told = notify.OrderStatus(told, own >= 0 && b.isParked(told[own].Recipient()))
 	}
 	return nil
 }

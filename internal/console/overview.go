@@ -158,12 +158,12 @@ func (b *Reader) Health(ctx context.Context) ([]MerchantHealth, error) {
 		return cmp.Or(cmp.Compare(y.AtRisk.Orders(), x.AtRisk.Orders()), cmp.Compare(a, c), cmp.Compare(x.Merchant, y.Merchant))
 	})
 	all = all[:min(len(all), healthShown)]
-	slow, err := notify.SlowMerchants(ctx, b.db)
+	slow, err := notify.SlowRecipients(ctx, b.db)
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
-		all[i].Breaker, all[i].Slow = b.breakers.Of(all[i].Merchant), slices.Contains(slow, all[i].Merchant)
+		all[i].Breaker, all[i].Slow = b.breakers.Of(b.settings.Merchants().RecipientOf(all[i].Merchant)), slices.Contains(slow, all[i].Merchant)
 	}
 	return all, b.nameMerchants(ctx, all)
 }

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/list"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
 )
 
 // A breaker holds nothing back of who cannot be told at all, unless a person opened
@@ -38,7 +39,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 					t.Fatal(err)
 				}
 				now := d.Now()
-				row := breaker.Row{MerchantID: f.M1.ID, State: breaker.Open, Generation: 1, ByHand: c.byHand, Cause: breaker.InARow, ChangedAt: now, OpenUntil: now + time.Minute.Microseconds(), UpdatedAt: now}
+				row := breaker.Row{OwnerID: f.M1.ID, State: breaker.Open, Generation: 1, ByHand: c.byHand, Cause: breaker.InARow, ChangedAt: now, OpenUntil: now + time.Minute.Microseconds(), UpdatedAt: now}
 				if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -47,7 +48,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				breakers := breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
+				breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 				if err := breakers.Refresh(t.Context()); err != nil {
 					t.Fatal(err)
 				}

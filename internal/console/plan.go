@@ -39,7 +39,7 @@ func (b *Reader) plans(s *Story) (items []Item) {
 			add(*d.NextAt, Plan{Kind: PlanReclaim, Number: int(d.Attempts)})
 			continue
 		}
-		if b.isParked(d.MerchantID) || b.faultOf(d, b.db.Now()) != "" {
+		if b.isParked(d.Recipient()) || b.faultOf(d, b.db.Now()) != "" {
 			continue
 		}
 		next, of := d.Attempts+1, b.attemptsOf(d)

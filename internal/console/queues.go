@@ -48,7 +48,7 @@ const (
 // its answer.
 func (b *Reader) Queues(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Queues, error) {
 	now := b.db.Now()
-	slow, err := notify.SlowMerchants(ctx, b.db)
+	slow, err := notify.SlowRecipients(ctx, b.db)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ const inFlightRows = "in flight"
 // waiting counts rows by the queue that works on them. slow merchants have a queue
 // of their own, and so have those that are parked.
 func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCount, error) {
-	parked := notify.MerchantsParked(b.breakers, b.settings.Merchants())
+	parked := notify.ParkedIDs(b.breakers, b.settings.Merchants())
 	slow = slices.DeleteFunc(slices.Clone(slow), func(id int64) bool { return slices.Contains(parked, id) })
 	lanes := map[string]laneCount{}
 	rest, err := b.byStatus(ctx, "NOT IN", append(slices.Clone(parked), slow...))

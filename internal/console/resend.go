@@ -28,7 +28,7 @@ type Resent struct {
 
 // held is the breaker that a delivery waits for, read from its row; nil = none.
 func (b *Reader) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, error) {
-	r, err := breaker.Read(ctx, b.db.Read, x.MerchantID)
+	r, err := breaker.Read(ctx, b.db.Read, x.Recipient())
 	if err != nil || !notify.Waits(r, b.settings.Merchants(), x) {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (b *Reader) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, er
 // resend is what would be sent again of a notification.
 func (b *Reader) resend(ctx context.Context, id string, x *notify.Delivery) (*Resend, error) {
 	r := &Resend{PublicID: id, Delivery: x}
-	if m := b.settings.Merchants().ByID(x.MerchantID); m != nil {
+	if m := b.settings.Merchants().ByID(x.RecipientID); m != nil {
 		r.Merchant = m.Code
 	}
 	var err error

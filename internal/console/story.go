@@ -14,6 +14,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
+	"backstop/internal/recipient"
 	"backstop/internal/supplier"
 )
 
@@ -205,7 +206,7 @@ func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Con
 			return nil, err
 		}
 	}
-	s.Told = notify.OrderStatus(s.Deliveries, b.isParked(o.MerchantID))
+	s.Told = notify.OrderStatus(s.Deliveries, b.isParked(recipient.OfMerchant(o.MerchantID)))
 	b.explain(s)
 	return s, nil
 }

@@ -91,7 +91,7 @@ func fail(t *testing.T, d *db.DB, s *Story, class notify.Class) {
 	t.Helper()
 	now := d.Now()
 	a := notify.Attempt{
-		ID: d.NewID(), DeliveryID: s.Deliveries[0].ID, MerchantID: s.Order.MerchantID, Number: 1, URL: "http://127.0.0.1:1/notify",
+		ID: d.NewID(), DeliveryID: s.Deliveries[0].ID, RecipientID: s.Order.MerchantID, Number: 1, URL: "http://127.0.0.1:1/notify",
 		Class: class, StartedAt: now, TookUS: 100, Node: "n", ResponseBody: []byte{},
 	}
 	if _, err := d.NewInsert().Model(&a).Exec(t.Context()); err != nil {

@@ -148,11 +148,11 @@ func (b *Reader) todoBreakers(ctx context.Context) ([]Todo, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(open, func(x, y *breaker.Row) int { return cmp.Compare(x.MerchantID, y.MerchantID) })
+	slices.SortFunc(open, func(x, y *breaker.Row) int { return cmp.Compare(x.OwnerID, y.OwnerID) })
 	all := make([]Todo, len(open))
 	for i, r := range open {
-		waits := risk.Waiting[r.MerchantID]
-		all[i] = Todo{Matter: MatterBreaker, ID: r.MerchantID, Count: waits.Orders(), Sums: waits.Sums, Oldest: r.ChangedAt}
+		waits := risk.Waiting[r.OwnerID]
+		all[i] = Todo{Matter: MatterBreaker, ID: r.OwnerID, Count: waits.Orders(), Sums: waits.Sums, Oldest: r.ChangedAt}
 	}
 	byMoney(all)
 	if len(all) > todoBreakers+1 {
@@ -181,7 +181,7 @@ func (b *Reader) todoBreakers(ctx context.Context) ([]Todo, error) {
 		if t.Matter != MatterBreaker {
 			continue
 		}
-		opening, err := breaker.Opening(ctx, b.db, t.ID)
+		opening, err := breaker.Opening(ctx, b.db, b.settings.Merchants().RecipientOf(t.ID))
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
 )
 
 // The to-do list holds open breakers by what waits for their merchants, exceptions
@@ -40,7 +41,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		}
 		open := func(merchant, minor int64) {
 			t.Helper()
-			row := breaker.Row{MerchantID: merchant, State: breaker.Open, Generation: 1, Cause: breaker.InARow, ChangedAt: now - 7, OpenUntil: now, UpdatedAt: now}
+			row := breaker.Row{OwnerID: merchant, State: breaker.Open, Generation: 1, Cause: breaker.InARow, ChangedAt: now - 7, OpenUntil: now, UpdatedAt: now}
 			if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +57,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		for m := int64(12); m < 120; m++ { // 18 a minute until 11 minutes ago
 			exec("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', 18)", now/minute*minute-m*minute, sp.ID)
 		}
-		breakers := breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} })
+		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if err := breakers.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +138,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 func TestOnlyAFlowCanBeSilent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
-		b := New(d, f.Settings, breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
+		b := New(d, f.Settings, breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
 		sp := f.Supplier
 		minute := time.Minute.Microseconds()
 		now := d.Now() / minute * minute

@@ -69,7 +69,7 @@ func (b *Reader) explain(s *Story) {
 }
 
 func (b *Reader) scheduleOf(d *notify.Delivery) notify.Schedule {
-	return notify.ScheduleOf(b.settings.Merchants().ByID(d.MerchantID))
+	return notify.ScheduleOf(b.settings.Merchants().ByID(d.RecipientID))
 }
 
 // attemptsOf is how many attempts the notification gets in all.
@@ -84,7 +84,7 @@ func (b *Reader) whyOrder(s *Story, now int64) Why {
 		}
 	}
 	for i := range s.Deliveries {
-		if s.Deliveries[i].House {
+		if s.Deliveries[i].ToSubscriber {
 			continue // the merchant's order does not wait for the house
 		}
 		if w := b.whyDelivery(&s.Deliveries[i], now); w.Rule != "" {
@@ -146,8 +146,8 @@ func (b *Reader) whyDelivery(d *notify.Delivery, now int64) Why {
 		w.LastAt = schedule.LastAt(w.At, d.Attempts+1, d.ScheduleFrom)
 	}
 	w.Fault = b.faultOf(d, now)
-	m := b.settings.Merchants().ByID(d.MerchantID)
-	if r := b.breakers.Of(d.MerchantID); r.Tripped() && d.Status != notify.Sending && b.isParked(d.MerchantID) {
+	m := b.settings.Merchants().ByID(d.RecipientID)
+	if r := b.breakers.Of(d.Recipient()); r.Tripped() && d.Status != notify.Sending && b.isParked(d.Recipient()) {
 		return b.whyParked(w, r, now)
 	}
 	if w.Fault != "" {
@@ -180,7 +180,7 @@ func (b *Reader) faultOf(d *notify.Delivery, now int64) notify.Class {
 	if d.Status == notify.Sending || d.NextAt == nil || *d.NextAt > now {
 		return ""
 	}
-	return notify.FaultOf(b.settings.Merchants().ByID(d.MerchantID), d)
+	return notify.FaultOf(b.settings.Merchants().ByID(d.RecipientID), d)
 }
 
 // whyParked says why the breaker holds a notification back. A probe waits for a

@@ -15,16 +15,17 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
+	"backstop/internal/recipient"
 
 	"github.com/uptrace/bun"
 )
 
-// Acts is what acts on notifications and endpoints work with.
+// Acts are the dependencies of acts on notifications and endpoints.
 type Acts struct {
-	DB       *db.DB
-	Book     func() *merchant.Directory
-	Breakers *breaker.Cache
-	// Nudge tells the workers of notifications that are due. It must not block.
+	DB        *db.DB
+	Directory func() *merchant.Directory
+	Breakers  *breaker.Cache
+	// Nudge nudges the workers for notifications that are due. It must not block.
 	Nudge func([]queue.Nudge)
 	Pings Pinger
 }
@@ -33,39 +34,41 @@ type Acts struct {
 func (a Acts) Kinds() []act.Kind {
 	return []act.Kind{
 		a.resending(),
-		a.pinging("merchant", func(code string) *merchant.Merchant { return a.Book().ByCode(code) }),
-		a.pinging("subscription", func(code string) *merchant.Merchant { return a.Book().Subscriber(code) }),
+		a.pinging("merchant", a.merchant),
+		a.pinging("subscription", func(code string) *merchant.Merchant { return a.Directory().Subscriber(code) }),
 		a.enabling(),
 	}
 }
 
-// ResendAct is what sending one notification again is called in the audit.
+func (a Acts) merchant(code string) *merchant.Merchant { return a.Directory().ByCode(code) }
+
+// ResendAct is the name in the audit of sending a notification again.
 const ResendAct = "notification.resend"
 
-// What becomes of a notification that is sent again while its breaker holds it back.
+// How a notification that its breaker holds back is sent again.
 const (
-	ResendQueue = "queue" // it waits; also where nothing is chosen
+	ResendQueue = "queue" // it waits; the default
 	ResendProbe = "probe" // it is sent as the probe
 	ResendClose = "close" // the breaker is closed
 )
 
-// Results are what came of notifications that were sent again, as they are shown.
+// Results are the results of notifications that were sent again, in the order of the console.
 var Results = []string{ResultNotified, ResultRefused, ResultWaiting}
 
 // Results of deliveries.
 const (
 	ResultNotified = "notified"
 	ResultRefused  = "refused" // its last attempt failed
-	ResultWaiting  = "waiting" // for its turn, an attempt's end or a breaker
+	ResultWaiting  = "waiting" // for its turn, the end of an attempt, or a breaker
 )
 
 type resendParams struct {
 	How string `json:"how"`
 }
 
-// resending sends notifications again. Ref.Row is a delivery. Where ID is given too, it
-// is the order's number, and Part the notification's id; without Row it is then the
-// delivery that needs it most. Errors: ErrSending, breaker.ErrProbing.
+// resending sends notifications again. Ref.Row is a delivery. With ID, the order's number,
+// and Part, the notification's id, Row may be 0: the Neediest delivery then. Errors:
+// ErrSending, breaker.ErrProbing.
 func (a Acts) resending() act.Kind {
 	return act.Kind{
 		Name: ResendAct, Object: "order", Permission: access.Resend, Load: a.load, Needs: resendNeeds, Do: a.resend,
@@ -79,8 +82,8 @@ func (a Acts) resending() act.Kind {
 	}
 }
 
-// resendNeeds is what moving the breaker needs beside: one that was opened by hand is
-// moved only by who may.
+// resendNeeds is the permission to move the breaker, where that is needed beside: to close
+// it, and to probe where an operator opened it.
 func resendNeeds(s act.Subject, params any) access.Permission {
 	held := s.Value.(*resendable).held
 	switch how := params.(resendParams).How; {
@@ -98,8 +101,8 @@ type resendable struct {
 	Money         int64  `bun:"money"`          // what is at risk, or the order's
 	MoneyCurrency string `bun:"money_currency"` // of Money
 
-	publicID string       `bun:"-"` // where it was asked for by it
-	held     *breaker.Row `bun:"-"` // that it would wait for; nil = none
+	publicID string       `bun:"-"` // where the Ref has it
+	held     *breaker.Row `bun:"-"` // the breaker that holds it back; nil = none
 }
 
 func selectResendable(q bun.IDB, rows *[]*resendable) *bun.SelectQuery {
@@ -134,8 +137,8 @@ func (a Acts) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subjec
 	return a.subjects(ctx, q, rows)
 }
 
-// findResendable is the delivery of an order's notification that a Ref names, or of
-// several the one that needs it most; nil = there is none.
+// findResendable is the delivery of an order's notification that a Ref names, or the
+// Neediest; nil = there is none.
 func findResendable(ctx context.Context, q bun.IDB, r act.Ref) (*resendable, error) {
 	event, err := FindEvent(ctx, q, r.Part)
 	if errors.Is(err, ErrNoDelivery) {
@@ -161,21 +164,21 @@ func findResendable(ctx context.Context, q bun.IDB, r act.Ref) (*resendable, err
 	return nil, nil
 }
 
-// subjects are deliveries with what their breakers do to them.
+// subjects are deliveries with the breakers that hold them back.
 func (a Acts) subjects(ctx context.Context, q bun.IDB, rows []*resendable) ([]act.Subject, error) {
-	var merchants []int64
+	var recipients []recipient.Recipient
 	for _, x := range rows {
-		if !slices.Contains(merchants, x.MerchantID) {
-			merchants = append(merchants, x.MerchantID)
+		if to := x.Recipient(); !slices.Contains(recipients, to) {
+			recipients = append(recipients, to)
 		}
 	}
-	breakers, err := breaker.ReadAll(ctx, q, merchants)
+	breakers, err := breaker.ReadAll(ctx, q, recipients)
 	if err != nil {
 		return nil, err
 	}
-	subjects, now, book := make([]act.Subject, len(rows)), a.DB.Now(), a.Book()
+	subjects, now, directory := make([]act.Subject, len(rows)), a.DB.Now(), a.Directory()
 	for i, x := range rows {
-		if r := breakers[x.MerchantID]; Waits(r, book, &x.Delivery) {
+		if r := breakers[x.RecipientID]; Waits(r, directory, &x.Delivery) {
 			x.held = r
 		}
 		subjects[i] = act.Subject{
@@ -186,8 +189,8 @@ func (a Acts) subjects(ctx context.Context, q bun.IDB, rows []*resendable) ([]ac
 	return subjects, nil
 }
 
-// prospect says what a batch does with it as it is. A ping is never sent again: nobody
-// waits for its answer any more.
+// prospect is what a batch would do with it. A ping is never sent again: its requester no
+// longer waits for the answer.
 func (x *resendable) prospect() act.Prospect {
 	switch {
 	case x.EventType == Ping, x.Status == Delivered, x.Status == Skipped:
@@ -197,7 +200,7 @@ func (x *resendable) prospect() act.Prospect {
 	case x.held != nil:
 		return act.Waits
 	case x.Status == Queued:
-		return act.Blocked // it is on its way
+		return act.Blocked // it is about to be sent
 	}
 	return act.Will
 }
@@ -206,7 +209,7 @@ func (x *resendable) result(now int64) string {
 	switch {
 	case x.Status == Delivered:
 		return ResultNotified
-	case x.Status == Exhausted, x.Status == RetryWait && *x.NextAt > now: // it became due at once, and was tried since
+	case x.Status == Exhausted, x.Status == RetryWait && *x.NextAt > now: // it became due at once and was tried since
 		return ResultRefused
 	}
 	return ResultWaiting
@@ -245,8 +248,8 @@ func (a Acts) resend(ctx context.Context, tx db.Tx, in act.Input, subjects []act
 	return outs, nil
 }
 
-// pastBreaker moves the breaker that holds a delivery back as the actor chose. One that
-// has closed meanwhile holds back nothing.
+// pastBreaker moves the breaker that holds a delivery back, as the actor chose. One that has
+// closed meanwhile holds back nothing.
 func (a Acts) pastBreaker(ctx context.Context, tx db.Tx, in act.Input, x *resendable, how string) (act.Outcome, error) {
 	out := act.Outcome{Prospect: act.Will, Details: map[string]any{"delivery": strconv.FormatInt(x.ID, 10)}}
 	if x.publicID != "" {
@@ -259,13 +262,13 @@ func (a Acts) pastBreaker(ctx context.Context, tx db.Tx, in act.Input, x *resend
 	var err error
 	switch how {
 	case ResendProbe:
-		err = a.Breakers.ProbeWith(ctx, tx, x.MerchantID, x.ID, in.By.Name, in.Reason)
+		err = a.Breakers.ProbeWith(ctx, tx, x.Recipient(), x.ID, in.By.Name, in.Reason)
 	case ResendClose:
-		m := a.Book().ByID(x.MerchantID)
+		m := a.Directory().ByID(x.RecipientID)
 		if m == nil {
 			return out, act.ErrNotFound
 		}
-		err = a.Breakers.ByPerson(ctx, tx, x.MerchantID, breaker.CloseIt, in.By.Name, in.Reason)
+		err = a.Breakers.ByOperator(ctx, tx, x.Recipient(), breaker.CloseIt, in.By.Name, in.Reason)
 		out.With = []audit.Act{{Action: breaker.MoveAct(breaker.CloseIt), Object: "merchant", ObjectID: m.Code}}
 	default:
 		return out, nil

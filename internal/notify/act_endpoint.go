@@ -12,7 +12,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ErrUnreadable says that nothing can be sent to a merchant for a fault of ours.
+// ErrUnreadable means that nothing can be sent to a recipient for a fault of ours.
 var ErrUnreadable = errors.New("the settings of this merchant cannot be read: it is our fault, try again later")
 
 // endpointOf is an endpoint as the subject of an act.
@@ -21,15 +21,15 @@ type endpointOf struct {
 	e *merchant.Endpoint
 }
 
-// EnableAct is what enabling an endpoint is called in the audit.
+// EnableAct is the name in the audit of enabling an endpoint.
 const EnableAct = "merchant.enable_address"
 
-// PingAct is what pinging an endpoint is called in the audit; owner is "merchant" or
+// PingAct is the name in the audit of pinging an endpoint; owner is "merchant" or
 // "subscription".
 func PingAct(owner string) string { return owner + ".ping" }
 
-// pinging pings the endpoint Ref.Part of Ref.ID, or the first one. Outcome.After sends
-// it and returns the Answer. Errors: ErrUnreadable.
+// pinging pings the endpoint Ref.Part of Ref.ID, or the first one. Outcome.After sends the
+// ping and returns the Answer. Errors: ErrUnreadable.
 func (a Acts) pinging(owner string, find func(code string) *merchant.Merchant) act.Kind {
 	return act.Kind{
 		Name: PingAct(owner), Object: owner, Permission: access.ControlAddresses, Scope: access.Control,
@@ -49,7 +49,7 @@ func (a Acts) pinging(owner string, find func(code string) *merchant.Merchant) a
 			outs := make([]act.Outcome, len(subjects))
 			for i, s := range subjects {
 				to, id := s.Value.(endpointOf), a.DB.NewID()
-				outs[i].Details = map[string]any{"endpoint": Shown(to.e.Name), "notification": publicID(id, Ping, earlier)}
+				outs[i].Details = map[string]any{"endpoint": Shown(to.e.Name), "notification": publicID(id, Ping)}
 				outs[i].After = func(ctx context.Context) (any, error) { return a.Pings.Ping(ctx, to.m, to.e, id) }
 			}
 			return outs, nil
@@ -57,13 +57,12 @@ func (a Acts) pinging(owner string, find func(code string) *merchant.Merchant) a
 	}
 }
 
-// enabling lets the endpoint Ref.Part of the merchant Ref.ID be used again that was
-// disabled.
+// enabling enables the disabled endpoint Ref.Part of the merchant Ref.ID.
 func (a Acts) enabling() act.Kind {
 	return act.Kind{
 		Name: EnableAct, Object: "merchant", Permission: access.ControlAddresses,
 		Load: func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
-			return loadEndpoints(refs, func(code string) *merchant.Merchant { return a.Book().ByCode(code) })
+			return loadEndpoints(refs, a.merchant)
 		},
 		Do: func(ctx context.Context, tx db.Tx, _ act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 			outs := make([]act.Outcome, len(subjects))
@@ -79,8 +78,8 @@ func (a Acts) enabling() act.Kind {
 	}
 }
 
-// loadEndpoints finds endpoints by their owners' codes and their names, or the keys
-// that pages show in place of an address.
+// loadEndpoints finds endpoints by their owners' codes and their names, or by the keys that
+// the console shows in place of a URL.
 func loadEndpoints(refs []act.Ref, find func(code string) *merchant.Merchant) (subjects []act.Subject, err error) {
 	for _, r := range refs {
 		m := find(r.ID)

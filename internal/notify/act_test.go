@@ -22,11 +22,12 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 )
 
-// resendDesk is a merchant with orders whose notifications can be sent again.
-type resendDesk struct {
+// resendFixture is a merchant with orders whose notifications can be sent again.
+type resendFixture struct {
 	*testing.T
 	db       *db.DB
 	acts     *act.Registry
@@ -35,16 +36,18 @@ type resendDesk struct {
 	nudged   []int64
 }
 
-func newResendDesk(t *testing.T, d *db.DB) *resendDesk {
+func newResendDesk(t *testing.T, d *db.DB) *resendFixture {
 	t.Helper()
 	policy, err := access.NewPolicy()
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &resendDesk{T: t, db: d, breakers: breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute} })}
+	k := &resendFixture{T: t, db: d, breakers: breaker.NewCache(d, func(recipient.Recipient) breaker.Policy {
+		return breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute}
+	})}
 	book := merchant.NewDirectory([]*merchant.Merchant{{ID: 1, Code: "m1", Endpoints: []merchant.Endpoint{{Name: "main", URL: "https://a.test"}}}}, nil)
 	k.kinds = notify.Acts{
-		DB: d, Book: func() *merchant.Directory { return book }, Breakers: k.breakers, Pings: notify.Pinger{DB: d},
+		DB: d, Directory: func() *merchant.Directory { return book }, Breakers: k.breakers, Pings: notify.Pinger{DB: d},
 		Nudge: func(all []queue.Nudge) {
 			for _, n := range all {
 				k.nudged = append(k.nudged, n.Delivery)
@@ -55,7 +58,7 @@ func newResendDesk(t *testing.T, d *db.DB) *resendDesk {
 	return k
 }
 
-func (k *resendDesk) insert(rows ...any) {
+func (k *resendFixture) insert(rows ...any) {
 	k.Helper()
 	for _, r := range rows {
 		if _, err := k.db.NewInsert().Model(r).Exec(k.Context()); err != nil {
@@ -64,14 +67,14 @@ func (k *resendDesk) insert(rows ...any) {
 	}
 }
 
-func (k *resendDesk) exec(query string, args ...any) {
+func (k *resendFixture) exec(query string, args ...any) {
 	k.Helper()
 	if _, err := k.db.NewRaw(query, args...).Exec(k.Context()); err != nil {
 		k.Fatal(err)
 	}
 }
 
-func (k *resendDesk) texts(query string) (all []string) {
+func (k *resendFixture) texts(query string) (all []string) {
 	k.Helper()
 	if err := k.db.Read.NewRaw(query).Scan(k.Context(), &all); err != nil {
 		k.Fatal(err)
@@ -82,7 +85,7 @@ func (k *resendDesk) texts(query string) (all []string) {
 // exhausted writes an order with a notification that has several deliveries, all of
 // them exhausted, and its exception. It returns the order's number, the notification's
 // id and the deliveries.
-func (k *resendDesk) exhausted(n int) (no, id string, deliveries []int64) {
+func (k *resendFixture) exhausted(n int) (no, id string, deliveries []int64) {
 	k.Helper()
 	now, o, event := k.db.Now(), k.db.NewID(), k.db.NewID()
 	no, id = fmt.Sprint(o), "ntf_"+strconv.FormatInt(o, 36)+"-order-paid-0"
@@ -92,14 +95,14 @@ func (k *resendDesk) exhausted(n int) (no, id string, deliveries []int64) {
 		&exception.Item{ID: k.db.NewID(), Kind: exception.NotifyExhausted, State: "open", Subject: id, OrderNo: no, Detail: exception.Detail(nil), Seen: 1},
 	)
 	for range n {
-		x := notify.Delivery{ID: k.db.NewID(), EventID: event, MerchantID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1999, Shared: n > 1}
+		x := notify.Delivery{ID: k.db.NewID(), EventID: event, RecipientID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1999, Shared: n > 1}
 		k.insert(&x)
 		deliveries = append(deliveries, x.ID)
 	}
 	return no, id, deliveries
 }
 
-func (k *resendDesk) run(role string, ref act.Ref, how string) (act.Outcome, error) {
+func (k *resendFixture) run(role string, ref act.Ref, how string) (act.Outcome, error) {
 	return k.acts.Run(k.Context(), act.Call{
 		Kind: notify.ResendAct, By: act.Actor{Name: "operator:li", Role: role}, Ref: ref, Params: json.RawMessage(fmt.Sprintf(`{"how":%q}`, how)), Reason: "asked for by phone",
 	})
@@ -156,7 +159,7 @@ func TestWhatABreakerHoldsBackIsSentAsChosen(t *testing.T) {
 		k := newResendDesk(t, d)
 		no, id, _ := k.exhausted(1)
 		ref := act.Ref{ID: no, Part: id}
-		k.insert(&breaker.Row{MerchantID: 1, State: breaker.Open, ByHand: true, Generation: 2})
+		k.insert(&breaker.Row{OwnerID: 1, State: breaker.Open, ByHand: true, Generation: 2})
 		var denied *act.Denied
 		if _, err := k.run(access.Support, ref, "probe"); !errors.As(err, &denied) || denied.Permission != access.ControlBreakers {
 			t.Errorf("a probe past another's hand: %v", err)
@@ -170,12 +173,12 @@ func TestWhatABreakerHoldsBackIsSentAsChosen(t *testing.T) {
 				if _, err := k.run(access.Support, ref, "probe"); !errors.Is(err, breaker.ErrProbing) {
 					t.Errorf("beside another probe: %v", err)
 				}
-				if r := k.breakers.Of(1); r == nil || r.State != breaker.HalfOpen || r.ProbeDelivery == 0 {
+				if r := k.breakers.Of(recipient.OfMerchant(1)); r == nil || r.State != breaker.HalfOpen || r.ProbeDelivery == 0 {
 					t.Errorf("this node does not know of the probe: %+v", r)
 				}
 			}
 		}
-		if r := k.breakers.Of(1); r.Tripped() {
+		if r := k.breakers.Of(recipient.OfMerchant(1)); r.Tripped() {
 			t.Errorf("it is still open here: %+v", r)
 		}
 		got := strings.Join(k.texts(`SELECT action || ' ' || object_id || ' ' || params FROM audit ORDER BY number`), "\n")

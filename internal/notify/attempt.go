@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -17,8 +18,8 @@ import (
 	"backstop/internal/merchant"
 )
 
-// pausedAfter is how far beyond its timeout an attempt ends only where its process, or
-// the whole machine, was stopped.
+// pausedAfter is how far beyond its timeout an attempt ends only if the process, or the
+// whole machine, was stopped.
 const pausedAfter = time.Second
 
 // outcome is what one attempt means for its delivery.
@@ -28,10 +29,11 @@ type outcome struct {
 	status     Status
 	nextAt     *int64 // of RetryWait
 	generation int64  // of the breaker under which it began
-	paused     bool   // this process was stopped meanwhile: a failure is not the merchant's
-	// endpoint is the merchant's address whose health the attempt tells, if any.
-	endpoint string
+	paused     bool   // this process was stopped meanwhile: a failure is not the recipient's
+	endpoint   string // whose health the attempt is about; empty = none
 }
+
+func (o *outcome) endpointKey() endpointKey { return endpointKey{o.claimed.Recipient(), o.endpoint} }
 
 // sender makes attempts.
 type sender struct {
@@ -39,29 +41,29 @@ type sender struct {
 	gates  *gates
 	faults *faults
 	health *health
-	forget func(merchantID int64) // leaves what waits for a merchant to its rows
+	forget func(lane int64) // leaves what waits in a lane to its rows
 }
 
-// untried is an attempt that was not made, of rows that are seen to already.
+// untried is an attempt that was not made, of rows that are released or rerouted.
 var untried work.Ran[*outcome]
 
-// run makes one attempt, with what goes in the same digest.
+// run makes one attempt, with everything in the same digest.
 func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcome] {
 	now, c := s.o.DB.Now(), l.claimed
-	asItWas := work.Ran[*outcome]{ReleaseAt: now}
+	releaseNow := work.Ran[*outcome]{ReleaseAt: now}
 	if now+s.o.Timeout.Microseconds() > c.Lease {
 		// This process was stopped, or the database was slow: the attempt could outlast
 		// the lease.
-		return asItWas
+		return releaseNow
 	}
-	m := s.o.Book().ByID(c.MerchantID)
+	m := s.o.Directory().ByID(c.RecipientID)
 	switch {
-	case m != nil && m.Broken: // it has become so since the claim
-		return asItWas
+	case m != nil && m.Broken: // since the claim
+		return releaseNow
 	case m != nil && c.Channel == Unrouted:
 		if err := s.route(c, m); err != nil {
 			s.o.Log.Error("route a delivery", "notification", c.publicID(), "error", db.ErrorText(err))
-			return asItWas
+			return releaseNow
 		}
 		return untried
 	}
@@ -94,7 +96,7 @@ func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcom
 	ran := work.Ran[*outcome]{OK: res.Class == OK, Took: res.Took}
 	for i, c := range l.all() {
 		o := judge(s.o.DB, c, p, start, end, res)
-		if o.generation = generation; i > 0 { // one message tells the breaker and the health once
+		if o.generation = generation; i > 0 { // a message counts once for the breaker and the health
 			o.generation, o.endpoint = noGeneration, ""
 		}
 		ran.Results = append(ran.Results, o)
@@ -106,28 +108,27 @@ func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcom
 type plan struct {
 	msg   Message
 	waits Schedule
-	// endpoint is the merchant's address whose health the attempt tells; empty = the
-	// order's own, or none.
+	// endpoint is the recipient's; empty = the order's own URL, or none.
 	endpoint string
-	// last says that no other address is left to be tried instead.
+	// last is set where there is no other endpoint to try instead.
 	last bool
 	// refused is set where nothing is sent; final, where a repeat would not help.
 	refused *Result
 	final   bool
-	// locked says that the secrets of the address do not open on this node.
+	// locked is set where the secrets of the endpoint do not open on this node.
 	locked bool
 }
 
 func (p *plan) refuse(class Class, why string) { p.refused = &Result{Class: class, Error: why} }
 
-// newPlan puts an attempt together but for its address. What cannot be sent fails
-// like any other attempt and ends on the exception desk instead of nowhere. It is
-// signed for the moment at, by the database's clock: merchants refuse what is
-// minutes off, and a node whose own clock is wrong would open all their breakers.
+// newPlan prepares an attempt but for its endpoint. What cannot be sent fails like any
+// other attempt and ends as an exception. It is signed for the moment at, by the
+// database's clock: merchants refuse what is minutes off, and a node whose own clock is
+// wrong would open all their breakers.
 func newPlan(m *merchant.Merchant, c claimed, longest time.Duration, at time.Time) plan {
 	p := plan{waits: Day(), msg: Message{
 		ID: c.publicID(), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
-		MerchantID: c.MerchantID, At: at, Ack: "status", Timeout: longest,
+		To: c.Recipient(), At: at, Ack: "status", Timeout: longest,
 	}}
 	if m == nil || m.Disabled {
 		p.msg.URL = ""
@@ -143,7 +144,7 @@ func newPlan(m *merchant.Merchant, c claimed, longest time.Duration, at time.Tim
 	return p
 }
 
-// plan puts an attempt together.
+// plan prepares an attempt.
 func (s *sender) plan(m *merchant.Merchant, c claimed) plan {
 	p := newPlan(m, c, s.o.Timeout, s.o.DB.NowTime())
 	if c.URL == "" && p.refused == nil {
@@ -152,17 +153,16 @@ func (s *sender) plan(m *merchant.Merchant, c claimed) plan {
 	return p
 }
 
-// choose picks the merchant's address of this attempt: the one that the delivery
-// is for, or the next of its channel that is enabled and, as long as there is
-// one, healthy.
+// choose picks the endpoint of this attempt: the one that the delivery is for, or the next
+// of its channel that is enabled and, as long as there is one, healthy.
 func (s *sender) choose(p *plan, m *merchant.Merchant, c claimed) {
-	declared, usable := addresses(m, c.Channel, c.Endpoint, c.EventType)
+	declared, usable := endpointsFor(m, c.Channel, c.Endpoint, c.EventType)
 	switch {
 	case len(declared) == 0:
-		p.refuse(BadAddress, "there is no address any more for events of this type: mend notify and resend")
+		p.refuse(BadAddress, "there is no endpoint any more for events of this type: fix notify and resend")
 		return
 	case len(usable) == 0:
-		p.refuse(BadAddress, "every address is disabled: enable one again and resend")
+		p.refuse(BadAddress, "every endpoint is disabled: enable one again and resend")
 		p.final = true
 		return
 	}
@@ -171,14 +171,15 @@ func (s *sender) choose(p *plan, m *merchant.Merchant, c claimed) {
 	}
 	p.last = len(usable) == 1
 	e := usable[next(usable, c.Attempts, func(e *merchant.Endpoint) bool {
-		return e.Locked || s.faults.unusable(m.ID, e.Name) || s.health.unhealthy(m.ID, e.Name, s.o.DB.Now())
+		k := endpointKey{m.Recipient(), e.Name}
+		return e.Locked || s.faults.unusable(k) || s.health.unhealthy(k, s.o.DB.Now())
 	})]
-	p.address(e)
+	p.use(e)
 }
 
-// addresses are those of the merchant that a delivery may go to, and of them those
-// that are not disabled.
-func addresses(m *merchant.Merchant, channel, endpoint, eventType string) (declared, usable []*merchant.Endpoint) {
+// endpointsFor are the endpoints to which a delivery may go, and of them those that are
+// not disabled.
+func endpointsFor(m *merchant.Merchant, channel, endpoint, eventType string) (declared, usable []*merchant.Endpoint) {
 	for i := range m.Endpoints {
 		e := &m.Endpoints[i]
 		if e.Channel != channel || endpoint != "" && e.Name != endpoint || endpoint == "" && !e.Takes(eventType) {
@@ -192,23 +193,23 @@ func addresses(m *merchant.Merchant, channel, endpoint, eventType string) (decla
 	return declared, usable
 }
 
-// Reachable says whether there is any address left for a delivery to the merchant.
+// Reachable reports whether any endpoint is left for a delivery.
 func Reachable(m *merchant.Merchant, d *Delivery) bool {
-	_, usable := addresses(m, d.Channel, d.Endpoint, d.EventType)
+	_, usable := endpointsFor(m, d.Channel, d.Endpoint, d.EventType)
 	return d.URL != "" || len(usable) > 0
 }
 
-func (p *plan) address(e *merchant.Endpoint) {
+func (p *plan) use(e *merchant.Endpoint) {
 	p.endpoint = e.Name
 	p.msg.URL, p.msg.Format = e.URL, e.Format
 	p.msg.Headers, p.msg.Credentials, p.msg.ClientCert = e.Headers, e.Credentials, e.Certificate
 	if p.locked = e.Locked; p.locked {
-		p.refuse(Internal, "the secrets of this address cannot be opened: is the master key the right one?")
+		p.refuse(Internal, "the secrets of this endpoint cannot be opened: is the master key the right one?")
 	}
 }
 
-// next is the place of an attempt's address: each attempt begins one further, and
-// passes over what is unhealthy unless all are.
+// next is the index of an attempt's endpoint: each attempt begins one further, and passes
+// over unhealthy ones unless all are.
 func next(usable []*merchant.Endpoint, attempt int64, unhealthy func(*merchant.Endpoint) bool) int {
 	start := int((max(attempt, 1) - 1) % int64(len(usable)))
 	if len(usable) == 1 {
@@ -222,29 +223,21 @@ func next(usable []*merchant.Endpoint, attempt int64, unhealthy func(*merchant.E
 	return start
 }
 
-// byWeight orders addresses by chance, so that each comes first in proportion to
-// its weight, also among those that are left when an unhealthy one is passed over
-// (Efraimidis and Spirakis: the smallest of -ln(u)/w). The same delivery has the
-// same order at each attempt and on every node.
+// byWeight orders endpoints by chance, so that each comes first in proportion to its
+// weight, also among those that are left when an unhealthy one is passed over (Efraimidis
+// and Spirakis: the smallest of -ln(u)/w). A delivery has the same order at each attempt
+// and on every node.
 func byWeight(usable []*merchant.Endpoint, delivery int64) {
 	keys := make(map[*merchant.Endpoint]float64, len(usable))
 	for _, e := range usable {
 		u := (float64(mixed(e.Name, delivery)>>11) + 1) / (1 << 53) // in (0, 1]
 		keys[e] = -math.Log(u) / float64(max(e.Weight, 1))
 	}
-	slices.SortStableFunc(usable, func(a, b *merchant.Endpoint) int {
-		switch {
-		case keys[a] < keys[b]:
-			return -1
-		case keys[a] > keys[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(usable, func(a, b *merchant.Endpoint) int { return cmp.Compare(keys[a], keys[b]) })
 }
 
-// mixed is an even 64-bit hash of a name and a number: FNV alone leaves names that
-// differ in their last letter close to each other, hence the finish of splitmix64.
+// mixed is an even 64-bit hash of a name and a number: FNV alone leaves names that differ
+// in their last letter close to each other, hence the final mix of splitmix64.
 func mixed(name string, n int64) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
@@ -254,17 +247,17 @@ func mixed(name string, n int64) uint64 {
 	return x ^ x>>31
 }
 
-// protected says of an attempt that would call somebody although the merchant's
-// breaker is not closed, until when it has to wait; 0 = it is made, under the generation,
-// as the probe perhaps. Such attempts are those for an order's own address where the
-// merchant's others are all disabled: the rest of what waits for it ends here without a
-// call, and is not parked.
+// protected returns until when an attempt has to wait because it would make a call
+// although the breaker is not closed; 0 = it is made, under the generation, perhaps as the
+// probe. Such attempts are those for an order's own URL where all endpoints of the merchant
+// are disabled: nothing else of its ends in a call, so nothing is parked.
 func (s *sender) protected(ctx context.Context, x work.Slot, c claimed, p plan) (generation, until int64) {
-	g := s.o.Breakers.Gate(c.MerchantID)
+	to := c.Recipient()
+	g := s.o.Breakers.Gate(to)
 	if g.Probe && g.Delivery == c.ID {
 		return g.Generation, 0
 	}
-	if x.Probe || p.refused != nil || g.Flow || IsParked(s.o.Breakers, s.o.Book(), c.MerchantID) {
+	if x.Probe || p.refused != nil || g.Flow || IsParked(s.o.Breakers, s.o.Directory(), to) {
 		return x.Epoch, 0
 	}
 	mine := false
@@ -272,13 +265,13 @@ func (s *sender) protected(ctx context.Context, x work.Slot, c claimed, p plan) 
 		ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 		defer cancel()
 		var err error
-		if mine, err = s.o.Breakers.LeaseProbe(ctx, c.MerchantID, s.o.Timeout); err != nil {
-			s.o.Log.Error("lease a probe", "merchant_id", c.MerchantID, "error", db.ErrorText(err))
+		if mine, err = s.o.Breakers.LeaseProbe(ctx, to, s.o.Timeout); err != nil {
+			s.o.Log.Error("lease a probe", "merchant_id", to.ID, "error", db.ErrorText(err))
 		}
 	}
-	r := s.o.Breakers.Of(c.MerchantID)
+	r := s.o.Breakers.Of(to)
 	if mine || !r.Tripped() {
-		return s.o.Breakers.Gate(c.MerchantID).Generation, 0
+		return s.o.Breakers.Gate(to).Generation, 0
 	}
 	return x.Epoch, max(r.OpenUntil, r.ProbeUntil, s.o.DB.Now()+time.Second.Microseconds())
 }
@@ -286,29 +279,29 @@ func (s *sender) protected(ctx context.Context, x work.Slot, c claimed, p plan) 
 // maxRescheduled bounds the rows of one statement.
 const maxRescheduled = 500
 
-// reschedule makes what else is due of a claim's kind due at a later moment.
+// reschedule postpones the recipient's other due rows with a URL of their own.
 func (s *sender) reschedule(c claimed, until int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	now := s.o.DB.Now()
 	due := s.o.DB.SkipLocked(s.o.DB.NewSelect().Table("deliveries").Column("id").
-		Where("merchant_id = ? AND next_at <= ? AND url <> '' AND "+waiting, c.MerchantID, now).
+		Where("merchant_id = ? AND next_at <= ? AND url <> '' AND "+waiting, c.RecipientID, now).
 		OrderExpr("next_at").Limit(maxRescheduled))
 	_, err := s.o.DB.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?) AND next_at <= ? AND "+waiting,
 		until, due, now).Exec(ctx)
 	if err != nil {
-		s.o.Log.Error("reschedule deliveries", "merchant_id", c.MerchantID, "error", db.ErrorText(err))
+		s.o.Log.Error("reschedule deliveries", "merchant_id", c.RecipientID, "error", db.ErrorText(err))
 	}
 }
 
-// send makes the planned attempt. A channel that panics costs the attempt and not
-// the node: it would take everybody's attempts with it, and do so again after each
-// start. Its words may hold what was sent, and stay unsaid.
+// send makes the planned attempt. A channel that panics fails the attempt and not the
+// node, which would panic again after each start. The panic's value is not logged: it may
+// hold what was sent.
 func (s *sender) send(ctx context.Context, c claimed, p plan) (res Result) {
 	start := time.Now()
 	defer func() {
 		if recover() != nil {
-			res = Result{Class: Internal, Took: time.Since(start), Error: "the channel " + c.Channel + " broke down"}
+			res = Result{Class: Internal, Took: time.Since(start), Error: "the channel " + c.Channel + " failed inside"}
 			s.o.Log.Error("a channel panicked", "channel", c.Channel, "notification", p.msg.ID, "stack", string(debug.Stack()))
 		}
 	}()
@@ -333,13 +326,13 @@ func send(ctx context.Context, channels map[string]Channel, channel string, p pl
 	return res
 }
 
-// judge turns a result into the delivery's next state. Waits count from the end
-// of the attempt: what failed in one message is due again at one moment.
+// judge turns a result into the delivery's next state. Waits count from the end of the
+// attempt: what failed in one message is due again at one moment.
 func judge(d *db.DB, c claimed, p plan, start, end int64, res Result) *outcome {
 	o := &outcome{claimed: c, endpoint: p.endpoint, attempt: newAttempt(d, c, p, start, res)}
 	o.paused = res.Took > p.msg.Timeout+pausedAfter
 	if p.refused != nil || o.paused && res.Class != OK {
-		o.endpoint = "" // nothing was sent, or nobody was here to read the answer: it says nothing of the address
+		o.endpoint = "" // nothing was sent, or no process ran to read the answer: it proves nothing about the endpoint
 	}
 	wait, again := p.waits.After(c.Attempts, c.ScheduleFrom)
 	if p.final || p.last && gone(o) {
@@ -360,7 +353,7 @@ func judge(d *db.DB, c claimed, p plan, start, end int64, res Result) *outcome {
 // newAttempt is the record of an attempt. Its texts come from outside.
 func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
 	a := Attempt{
-		ID: d.NewID(), DeliveryID: c.ID, MerchantID: c.MerchantID, Number: c.Attempts, URL: Shown(p.msg.URL),
+		ID: d.NewID(), DeliveryID: c.ID, RecipientID: c.RecipientID, Number: c.Attempts, URL: Shown(p.msg.URL),
 		Class: res.Class, HTTPStatus: res.Status, StartedAt: start, TookUS: res.Took.Microseconds(),
 		Node: d.NodeName(), RequestHeader: textlimit.Storable(res.RequestHeader), ResponseHeader: textlimit.Storable(res.ResponseHeader),
 		ResponseBody: res.ResponseBody, Error: textlimit.Storable(res.Error),

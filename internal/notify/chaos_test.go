@@ -17,6 +17,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 
 	"go.uber.org/goleak"
@@ -64,7 +65,7 @@ func (w *moody) moodyFor(d time.Duration, beside func()) {
 	}
 }
 
-func (w *moody) allWell() {
+func (w *moody) allHealthy() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.of)
@@ -76,7 +77,7 @@ func (w *moody) enter(m notify.Message) mood {
 	if w.running[m.ID]++; w.running[m.ID] > 1 {
 		w.overlaps++
 	}
-	return w.of[m.MerchantID]
+	return w.of[m.To.ID]
 }
 
 func (w *moody) leave(m notify.Message, node string, r notify.Result) {
@@ -152,10 +153,10 @@ func newChaos(t *testing.T, d *db.DB) (*chaos, []queue.Nudge) {
 		merchants = append(merchants, &m)
 	}
 	for i := range nudges {
-		nudges[i].Merchant = int64(i%moodyMerchants + 1)
+		nudges[i].Recipient = int64(i%moodyMerchants + 1)
 		// They come in over all of the bad time.
 		nudges[i].At = d.Now() + rand.Int64N((2 * moodyTime).Microseconds())
-		if _, err := d.NewRaw("UPDATE deliveries SET merchant_id = ?, next_at = ?, url = '' WHERE id = ?", nudges[i].Merchant, nudges[i].At, nudges[i].Delivery).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE deliveries SET merchant_id = ?, next_at = ?, url = '' WHERE id = ?", nudges[i].Recipient, nudges[i].At, nudges[i].Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,16 +171,16 @@ func newChaos(t *testing.T, d *db.DB) (*chaos, []queue.Nudge) {
 	return &chaos{
 		Fixture: f, book: merchant.NewDirectory(merchants, nil),
 		world:  &moody{of: map[int64]mood{}, running: map[string]int{}, taken: map[string]map[string]int{}},
-		policy: breaker.Policy{Failures: 3, Open: 200 * time.Millisecond, Window: time.Minute, RatePercent: 60, Least: 10},
+		policy: breaker.Policy{Failures: 3, Open: 200 * time.Millisecond, Window: time.Minute, RatePercent: 60, MinSamples: 10},
 	}, nudges
 }
 
 // node starts a dispatcher with a database handle of its own; stop ends its tick.
 func (c *chaos) node(t *testing.T, name string, d *db.DB, ticks bool) (disp *notify.Dispatcher, stop func()) {
 	log := slog.New(slog.DiscardHandler)
-	book := breaker.NewCache(d, func(int64) breaker.Policy { return c.policy })
+	book := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return c.policy })
 	disp = notify.NewDispatcher(notify.Options{
-		DB: d, Breakers: book, Book: func() *merchant.Directory { return c.book }, Nudger: c.Nudger, Log: log,
+		DB: d, Breakers: book, Directory: func() *merchant.Directory { return c.book }, Nudger: c.Nudger, Log: log,
 		Channels: map[string]notify.Channel{notify.Webhook: c.world.at(name)}, Concurrency: 24, Timeout: moodyTimeout,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -187,7 +188,7 @@ func (c *chaos) node(t *testing.T, name string, d *db.DB, ticks bool) (disp *not
 	done.Go(func() {
 		for ticks && ctx.Err() == nil {
 			_ = book.Refresh(ctx)
-			if ms, _, err := notify.DueMerchants(ctx, d, 0, 100); err == nil {
+			if ms, _, err := notify.DueRecipients(ctx, d, 0, 100); err == nil {
 				disp.Pull(ms)
 			}
 			select {
@@ -274,7 +275,7 @@ func runChaos(t *testing.T, options db.Options, ticks bool, patience time.Durati
 	_ = second.Close() // nothing it does from here on is written down
 	died := c.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'sending' AND lease_owner = ?", second.Boot())
 	c.world.moodyFor(moodyTime, func() {})
-	c.world.allWell()
+	c.world.allHealthy()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if c.Count(t, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL") == 0 && a.InFlight() == 0 {
 			break
@@ -295,7 +296,7 @@ func runChaos(t *testing.T, options db.Options, ticks bool, patience time.Durati
 // open soon, rates, tasks given twice and a node that dies with attempts on their
 // way. When all are well again, each order was told or stands on the desk, and the
 // node that is left holds nothing.
-func TestMoodyMerchantsAreAllToldInTheEnd(t *testing.T) {
+func TestMoodyMerchantsAreAllNotifiedInTheEnd(t *testing.T) {
 	for engine, options := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t)}} {
 		t.Run(engine, func(t *testing.T) {
 			if wrong := runChaos(t, options, true, 30*time.Second); len(wrong) > 0 {

@@ -11,53 +11,34 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/base/work"
 	"backstop/internal/breaker"
-	"backstop/internal/recipient"
 
 	"github.com/uptrace/bun"
 )
 
 // claimed is a delivery that this node may send now, with its frozen body.
 type claimed struct {
-	ID         int64
-	EventID    int64
-	MerchantID int64
-	SubjectID  int64
-	EventType  string
-	Channel    string
-	URL        string
-	Endpoint   string
-	House      bool
-	Shared     bool
-	Counted    bool
-	Attempts   int64
-	// ScheduleFrom is how many attempts the schedule does not count.
-	ScheduleFrom int64
-	CreatedAt    int64
-	Currency     string
-	Amount       int64
-	Body         string
-	Trace        string // names the span that the attempt goes on from
-	Lease        int64  // Unix µs: from then on others may claim it
+	Delivery `bun:",extend"`
+
+	Body  string
+	Lease int64 // Unix µs: from then on other nodes may claim it
 }
 
-func (c *claimed) recipient() recipient.Recipient { return recipient.Of(c.MerchantID, c.House) }
-
-// publicID is the id that the merchant sees.
+// publicID is the id that the recipient sees.
 func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
 
 // claimedColumns are what a claim returns.
 const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, counted, attempts, schedule_from," +
 	" created_at, currency, amount, trace, next_at AS lease, coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body"
 
-// claimUpdate finds its rows by id alone. Where the planner sees that only what is
-// due can match, it also walks all that is due, as it believes that this is little.
+// claimUpdate finds its rows by id alone: where the planner sees that only due rows can
+// match, it also walks all due rows, which it takes for few.
 var claimUpdate = "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?" +
 	" WHERE id IN (?) AND coalesce(next_at, 9223372036854775807) <= ? AND " + claimable + " AND "
 
 // claimTimeout bounds one small query beside the work.
 const claimTimeout = 5 * time.Second
 
-// source is the deliveries as work: a lane is a merchant.
+// source is the deliveries as work: a lane is a recipient's id.
 type source struct {
 	o      *Options
 	links  links
@@ -65,8 +46,8 @@ type source struct {
 	faults *faults
 }
 
-// load is what one attempt sends: a delivery, and those claimed with it that go in
-// the same message.
+// load is what one attempt sends: a delivery, and those claimed with it for the same
+// message.
 type load struct {
 	claimed
 	more []claimed
@@ -74,12 +55,11 @@ type load struct {
 
 func (l *load) all() []claimed { return append([]claimed{l.claimed}, l.more...) }
 
-// Claim counts the attempt and writes the lease before any call goes out. Rows of an
-// attempt that never ended (its lease is over) are due again. Who else claims at the
-// same moment gets other rows or none.
+// Claim counts the attempt and writes the lease before any call goes out. A row whose
+// lease is over is due again. Nodes that claim at the same moment get different rows.
 func (s *source) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*load], error) {
 	if len(slots) == 1 && slots[0].Probe { // a probe comes alone
-		if may, err := s.gates.probe(ctx, &slots[0]); err != nil || !may {
+		if allowed, err := s.gates.probe(ctx, &slots[0]); err != nil || !allowed {
 			return nil, err
 		}
 	}
@@ -104,18 +84,18 @@ func (s *source) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]
 	return all, nil
 }
 
-// claimEach claims what goes alone.
+// claimEach claims deliveries that are sent alone.
 func (s *source) claimEach(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*load], error) {
 	if len(slots) == 0 {
 		return nil, nil
 	}
 	of := make(map[int64]work.Slot, len(slots))
-	ids, merchants := make([]int64, len(slots)), make([]int64, len(slots))
+	ids, lanes := make([]int64, len(slots)), make([]int64, len(slots))
 	for i, x := range slots {
-		of[x.ID], ids[i], merchants[i] = x, x.ID, x.Lane
+		of[x.ID], ids[i], lanes[i] = x, x.ID, x.Lane
 	}
 	var got []claimed
-	args := s.claimArgs(l, ids, s.links.of(merchants), s.o.DB.Now())
+	args := s.claimArgs(l, ids, s.links.of(lanes), s.o.DB.Now())
 	err := s.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
 		return q.Prepared(ctx, &got, s.claimText(), args...)
 	})
@@ -135,17 +115,17 @@ func (s *source) claimArgs(l work.Lease, ids, linked []int64, now int64) []any {
 	return append([]any{Sending, l.Owner, l.Until, ids, now}, s.links.withinArgs(linked, now)...)
 }
 
-// Release returns a claim whose attempt was not made, or that we cut off ourselves, so
-// that shutting down costs the merchant's schedule nothing.
+// Release returns a claim whose attempt was not made, or was cut off by our shutdown,
+// which must not count.
 func (s *source) Release(ctx context.Context, l *load, at int64) error {
 	return release(ctx, s.o.DB, "", "", at, l.all()...)
 }
 
-// maxFault bounds the words for a fault.
+// maxFault bounds the text of a fault.
 const maxFault = 300
 
-// release makes claims due again at the moment at, uncounted, with why they wait; ""
-// keeps what was there.
+// release makes claims due again at the moment at, uncounted, with why they wait; an
+// empty cause keeps what is stored.
 func release(ctx context.Context, d *db.DB, cause Class, why string, at int64, all ...claimed) error {
 	set := bun.SafeQuery("")
 	if cause != "" {
@@ -168,51 +148,49 @@ func release(ctx context.Context, d *db.DB, cause Class, why string, at int64, a
 // second does not make it late.
 const lookAhead = 1200 * time.Millisecond
 
-// Due reads a merchant's due rows. Of what a breaker lets go slowly, or lets probe, it
+// Due reads a recipient's due rows. Where the breaker releases slowly, or lets probe, it
 // takes the oldest and the newest in turns.
-func (s *source) Due(ctx context.Context, merchantID, now int64, n int) ([]work.Job, error) {
-	here := bun.SafeQuery(s.links.within(), s.links.withinArgs(bun.List(s.links.of([]int64{merchantID})), now)...)
-	for _, k := range s.faults.asideOf(merchantID) {
+func (s *source) Due(ctx context.Context, lane, now int64, n int) ([]work.Job, error) {
+	to := s.o.Directory().RecipientOf(lane)
+	here := bun.SafeQuery(s.links.within(), s.links.withinArgs(bun.List(s.links.of([]int64{lane})), now)...)
+	for _, k := range s.faults.skippedOf(lane) {
 		here = bun.SafeQuery("? AND NOT ?", here, k.where())
 	}
-	read := func(whose string, id int64, order string, n int) (jobs []work.Job, err error) {
-		err = s.o.DB.Read.NewRaw("SELECT id, merchant_id AS lane, next_at AS at FROM deliveries WHERE "+whose+" = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
+	read := func(column string, id int64, order string, n int) (jobs []work.Job, err error) {
+		err = s.o.DB.Read.NewRaw("SELECT id, merchant_id AS lane, next_at AS at FROM deliveries WHERE "+column+" = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
 			id, now+lookAhead.Microseconds(), here, n).Scan(ctx, &jobs)
 		return jobs, err
 	}
-	r, g := s.o.Breakers.Of(merchantID), s.gates.breaker(merchantID)
+	r, g := s.o.Breakers.Of(to), s.gates.breaker(to)
 	if g.Delivery != 0 {
 		return read("id", g.Delivery, oldestFirst, 1)
 	}
-	if r == nil || g.Flow && g.Release.PerSecond == 0 {
-		return read("merchant_id", merchantID, oldestFirst, n)
+	if r == nil || g.Flow && g.PerSecond == 0 {
+		return read("merchant_id", lane, oldestFirst, n)
 	}
-	oldest, err := read("merchant_id", merchantID, oldestFirst, n/2)
+	order := probeOrder(r)
+	first, err := read("merchant_id", lane, order, n/2)
 	if err != nil {
 		return nil, err
 	}
-	newest, err := read("merchant_id", merchantID, newestFirst, n/2)
-	if err != nil {
-		return nil, err
-	}
-	if sideOf(r) == newestFirst {
-		oldest, newest = newest, oldest
-	}
-	return inTurns(oldest, newest), nil
+	second, err := read("merchant_id", lane, otherEnd[order], n/2)
+	return inTurns(first, second), err
 }
 
-// A merchant that has been out of reach is tried from both sides of what waits for
-// it. Orders may name addresses of their own: where the oldest all go to one that is
-// dead, each of them would have to fail as a probe before one that can be notified.
+// Where a breaker is not closed, notifications are taken from both ends of the line.
+// Orders may have URLs of their own: if the oldest are all for one that is dead, each of
+// them would have to fail as a probe before one that can be delivered.
 const (
 	oldestFirst = "next_at"
 	newestFirst = "next_at DESC"
 )
 
-// sideOf is where the next probe is taken from: each breaker takes turns, as every
-// probe that fails changes it twice.
-func sideOf(r *breaker.Row) string {
-	if r.Generation/2%2 == 1 {
+var otherEnd = map[string]string{oldestFirst: newestFirst, newestFirst: oldestFirst}
+
+// probeOrder is the end from which the next probe is taken: the oldest, and after each
+// probe that failed the other end.
+func probeOrder(r *breaker.Row) string {
+	if r.FailedProbes%2 == 1 {
 		return newestFirst
 	}
 	return oldestFirst
@@ -233,30 +211,30 @@ func inTurns(a, b []work.Job) []work.Job {
 	return all
 }
 
-// DueMerchants lists merchants that have a row due about now, after the given
+// DueRecipients lists the ids of recipients that have a row due about now, after the given
 // one, at most limit. Each costs one index probe, however long its backlog is.
-func DueMerchants(ctx context.Context, d *db.DB, after int64, limit int) (merchants []int64, last int64, err error) {
+func DueRecipients(ctx context.Context, d *db.DB, after int64, limit int) (ids []int64, last int64, err error) {
 	now := d.Now() + lookAhead.Microseconds()
 	for range limit {
-		var row []struct{ MerchantID, NextAt int64 }
-		err := d.Read.NewRaw("SELECT merchant_id, next_at FROM deliveries WHERE next_at IS NOT NULL AND merchant_id > ?"+
+		var row []struct{ ID, NextAt int64 }
+		err := d.Read.NewRaw("SELECT merchant_id AS id, next_at FROM deliveries WHERE next_at IS NOT NULL AND merchant_id > ?"+
 			" ORDER BY merchant_id, next_at LIMIT 1", after).Scan(ctx, &row)
 		if err != nil {
-			return nil, 0, fmt.Errorf("find due merchants: %w", err)
+			return nil, 0, fmt.Errorf("find due recipients: %w", err)
 		}
 		if len(row) == 0 {
-			return merchants, 0, nil // once round
+			return ids, 0, nil // past the last one
 		}
-		after = row[0].MerchantID
+		after = row[0].ID
 		if row[0].NextAt <= now {
-			merchants = append(merchants, after)
+			ids = append(ids, after)
 		}
 	}
-	return merchants, after, nil
+	return ids, after, nil
 }
 
-// ReleaseLeases hands back what the boots had claimed: they are dead, and their
-// merchants need not wait for the leases to run out.
+// ReleaseLeases releases what the boots, which have ended, had claimed, before its leases
+// run out.
 func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) {
 	if len(boots) == 0 {
 		return 0, nil
@@ -267,29 +245,4 @@ func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) 
 		return 0, fmt.Errorf("release leases of earlier runs: %w", err)
 	}
 	return res.RowsAffected()
-}
-
-// Due is how much waits beyond its time.
-type Due struct {
-	Count  int64 // at most maxOverdue
-	Oldest time.Duration
-}
-
-// maxOverdue bounds the count: a figure on a page must not scan a backlog.
-const maxOverdue = 10_000
-
-// Overdue counts deliveries that are due now; what waits for the merchants that
-// are parked is not late.
-func Overdue(ctx context.Context, d *db.DB, parked []int64) (Due, error) {
-	now := d.Now()
-	q := d.Read.NewSelect().Table("deliveries").Column("next_at").Where("next_at <= ?", now).Limit(maxOverdue)
-	if len(parked) > 0 {
-		q = q.Where("merchant_id NOT IN (?)", bun.List(parked))
-	}
-	var row struct{ Count, Oldest int64 }
-	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(next_at), ?) AS oldest FROM (?) AS due", now, q).Scan(ctx, &row)
-	if err != nil {
-		return Due{}, fmt.Errorf("count overdue deliveries: %w", err)
-	}
-	return Due{Count: row.Count, Oldest: time.Duration(now-row.Oldest) * time.Microsecond}, nil
 }

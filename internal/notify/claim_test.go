@@ -12,6 +12,7 @@ import (
 	"backstop/internal/base/work"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
+	"backstop/internal/recipient"
 )
 
 // A claim costs what it claims, however much else is due: with the condition on the
@@ -54,17 +55,17 @@ func TestAClaimThatIsTooOldIsReleased(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var calls channelFunc = func() { t.Error("it was sent") }
 		node := NewDispatcher(Options{
-			DB: d, Book: func() *merchant.Directory { return merchant.NewDirectory(nil, nil) }, Channels: map[string]Channel{Webhook: calls},
-			Breakers:    breaker.NewCache(d, func(int64) breaker.Policy { return breaker.Policy{} }),
+			DB: d, Directory: func() *merchant.Directory { return merchant.NewDirectory(nil, nil) }, Channels: map[string]Channel{Webhook: calls},
+			Breakers:    breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{} }),
 			Concurrency: 4, Timeout: time.Second, Log: slog.New(slog.DiscardHandler),
 		})
 		lease := d.Now() + leaseMargin.Microseconds()/5
-		row := Delivery{ID: 1, EventID: 2, MerchantID: 3, Channel: Webhook, Status: Sending, Attempts: 1, NextAt: &lease, LeaseOwner: d.Boot()}
+		row := Delivery{ID: 1, EventID: 2, RecipientID: 3, Channel: Webhook, Status: Sending, Attempts: 1, NextAt: &lease, LeaseOwner: d.Boot()}
 		if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		node.Close(t.Context()) // nobody takes it up again
-		l := &load{claimed: claimed{ID: 1, EventID: 2, MerchantID: 3, Channel: Webhook, Attempts: 1, Body: "{}", Lease: lease}}
+		l := &load{claimed: claimed{Delivery: row, Body: "{}", Lease: lease}}
 		ran := node.sender.run(t.Context(), work.Slot{ID: 1, Lane: 3}, l)
 		if len(ran.Results) > 0 || ran.ReleaseAt == 0 {
 			t.Errorf("it came to %+v", ran)

@@ -6,15 +6,11 @@ import (
 	"backstop/internal/report"
 )
 
-// counted is what a batch of results adds to the figures. Only results that the
-// rows took count: a batch that is committed again after a broken connection
-// must not count twice.
-func counted(now int64, batch []*outcome, won map[int64]bool) *report.Delta {
+// counted is what results add to the figures. Only those that changed their rows count: a
+// batch that is committed again after a broken connection must not count twice.
+func counted(now int64, won []*outcome) *report.Delta {
 	x := report.NewDelta(now)
-	for _, o := range batch {
-		if !won[o.claimed.ID] {
-			continue
-		}
+	for _, o := range won {
 		result := report.Retried
 		switch o.status {
 		case Delivered:
@@ -22,12 +18,12 @@ func counted(now int64, batch []*outcome, won map[int64]bool) *report.Delta {
 		case Exhausted:
 			result = report.Failed
 		}
-		x.Attempt(o.claimed.MerchantID, result, time.Duration(o.attempt.TookUS)*time.Microsecond)
+		x.Attempt(o.claimed.RecipientID, result, time.Duration(o.attempt.TookUS)*time.Microsecond)
 		if o.claimed.Attempts == 1 {
-			x.Lag(o.claimed.MerchantID, time.Duration(o.attempt.StartedAt-o.claimed.CreatedAt)*time.Microsecond)
+			x.Lag(o.claimed.RecipientID, time.Duration(o.attempt.StartedAt-o.claimed.CreatedAt)*time.Microsecond)
 		}
-		if o.status != RetryWait && !o.claimed.Shared { // of those that share see settle
-			x.Untold(o.claimed.MerchantID, o.claimed.Currency, -1, -o.claimed.Amount)
+		if o.status != RetryWait && !o.claimed.Shared { // the shared ones: settleShared
+			x.Untold(o.claimed.RecipientID, o.claimed.Currency, -1, -o.claimed.Amount)
 			if o.status == Delivered {
 				o.claimed.notified(x)
 			}
@@ -36,8 +32,8 @@ func counted(now int64, batch []*outcome, won map[int64]bool) *report.Delta {
 	return x
 }
 
-// notified counts the order as one that its merchant knows of. What is delivered a
-// second time is about no money any more, and counts no more.
+// notified counts the order as notified. A second delivery is about no money and does not
+// count.
 func (c *claimed) notified(x *report.Delta) {
 	if c.Counted && c.Currency != "" {
 		x.Notified(c.CreatedAt, c.Currency, c.Amount)

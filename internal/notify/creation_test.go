@@ -12,6 +12,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
 )
 
 // together is a processor and the dispatcher of the same process. Nothing nudges and
@@ -34,7 +35,7 @@ func reserved(t *testing.T, ctx context.Context, tx db.Tx) (n int) {
 }
 
 func forgiving(d *db.DB) *breaker.Cache {
-	return breaker.NewCache(d, func(int64) breaker.Policy { return never })
+	return breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return never })
 }
 
 func pay(t *testing.T, f *paymenttest.Fixture) {
@@ -131,7 +132,7 @@ func TestNothingIsReservedPastALineABreakerOrARate(t *testing.T) {
 			<-answer
 			return notify.Result{Class: notify.OK, Status: 200}
 		}}
-		b := breaker.NewCache(d, func(int64) breaker.Policy { return never })
+		b := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return never })
 		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n", MaxInFlight: 20}, ch, 20, b)
 		for range 8 {
 			pay(t, f)
@@ -144,7 +145,7 @@ func TestNothingIsReservedPastALineABreakerOrARate(t *testing.T) {
 		until(t, "the five are notified", func() bool { return delivered(f, t) == 5 })
 
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			return b.ByPerson(ctx, tx, f.M1.ID, breaker.OpenIt, "li", "test")
+			return b.ByOperator(ctx, tx, f.M1.Recipient(), breaker.OpenIt, "li", "test")
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -13,33 +13,33 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// maxDigest bounds the events of one message; what is more makes another one.
+// maxDigest bounds the events of one message; more events make another message.
 const maxDigest = 100
 
-// nextDigest is the end of the span of time that now lies in. Spans begin at
-// whole multiples of their length, so that all nodes gather alike.
+// nextDigest is the end of the current period. Periods begin at whole multiples of their
+// length, so that they are the same on all nodes.
 func nextDigest(now int64, every time.Duration) int64 {
 	us := every.Microseconds()
 	return (now/us + 1) * us
 }
 
-// digest is what goes in one message: whatever is due at one moment for the same
-// addresses of a merchant.
+// digest is one message for all that is due at one moment for the same endpoints of a
+// recipient.
 type digest struct {
-	merchant          int64
+	recipientID       int64
 	channel, endpoint string
-	types             []string // of events that go to the same addresses
+	types             []string // of events for the same endpoints
 	slot              work.Slot
 }
 
-// digests finds the digests that slots of a batch are for, due or not, and says of
-// which slots these are. Only merchants with a digest cost a query.
+// digests finds the digests that slots of a batch are for, due or not, and the ids of the
+// deliveries in them. Only recipients with a digest cost a query.
 func (s *source) digests(ctx context.Context, slots []work.Slot) (all []digest, gathered map[int64]bool, err error) {
 	of := map[int64]work.Slot{}
 	var ids []int64
 	for _, x := range slots {
-		// A probe goes alone: if it fails, it costs one attempt.
-		if !x.Probe && !s.o.LinkedOnly && hasDigest(s.o.Book().ByID(x.Lane)) {
+		// A probe is sent alone: if it fails, it costs one attempt.
+		if !x.Probe && !s.o.LinkedOnly && hasDigest(s.o.Directory().ByID(x.Lane)) {
 			of[x.ID], ids = x, append(ids, x.ID)
 		}
 	}
@@ -54,16 +54,16 @@ func (s *source) digests(ctx context.Context, slots []work.Slot) (all []digest, 
 	}
 	gathered = map[int64]bool{}
 	for _, c := range found {
-		m := s.o.Book().ByID(c.MerchantID)
+		m := s.o.Directory().ByID(c.RecipientID)
 		if m == nil || !m.Digests(c.Channel, c.Endpoint, c.EventType) {
 			continue
 		}
 		gathered[c.ID] = true
 		known := func(g digest) bool {
-			return g.merchant == c.MerchantID && g.endpoint == c.Endpoint && slices.Contains(g.types, c.EventType)
+			return g.recipientID == c.RecipientID && g.endpoint == c.Endpoint && slices.Contains(g.types, c.EventType)
 		}
 		if !slices.ContainsFunc(all, known) {
-			all = append(all, digest{c.MerchantID, c.Channel, c.Endpoint, alike(m, c), of[c.ID]})
+			all = append(all, digest{c.RecipientID, c.Channel, c.Endpoint, sameEndpoints(m, c), of[c.ID]})
 		}
 	}
 	return all, gathered, nil
@@ -73,28 +73,26 @@ func hasDigest(m *merchant.Merchant) bool {
 	return m != nil && slices.ContainsFunc(m.Endpoints, func(e merchant.Endpoint) bool { return e.DigestMS > 0 })
 }
 
-// alike are the types of events that go to the same addresses as the delivery: any of
-// these takes them all.
-func alike(m *merchant.Merchant, c claimed) []string {
-	same, _ := addresses(m, c.Channel, c.Endpoint, c.EventType)
+// sameEndpoints are the types of events that go to the same endpoints as the delivery.
+func sameEndpoints(m *merchant.Merchant, c claimed) []string {
+	same, _ := endpointsFor(m, c.Channel, c.Endpoint, c.EventType)
 	types := []string{c.EventType}
 	for _, event := range Types {
-		if to, _ := addresses(m, c.Channel, c.Endpoint, event); event != c.EventType && slices.Equal(to, same) {
+		if to, _ := endpointsFor(m, c.Channel, c.Endpoint, event); event != c.EventType && slices.Equal(to, same) {
 			types = append(types, event)
 		}
 	}
 	return types
 }
 
-// claimDigest takes all that is due for a digest, or nothing. All of it is due at
-// the same moment on every node, and each of two that took a part would send a
-// message of its own. On PostgreSQL the second one waits at the first row and finds
-// all of them claimed.
+// claimDigest claims all that is due for a digest, or nothing: all of it is due at the same
+// moment on every node, and two nodes with a part each would send two messages. On
+// PostgreSQL the second one waits at the first row and finds all of them claimed.
 func (s *source) claimDigest(ctx context.Context, g digest, l work.Lease) (*load, error) {
 	now := s.o.DB.Now()
 	due := s.o.DB.NewSelect().Table("deliveries").Column("id").
 		Where("merchant_id = ? AND next_at <= ? AND channel = ? AND endpoint = ? AND url = '' AND "+claimable+" AND event_type IN (?)",
-			g.merchant, now, g.channel, g.endpoint, bun.List(g.types)).
+			g.recipientID, now, g.channel, g.endpoint, bun.List(g.types)).
 		OrderExpr("next_at, id").Limit(maxDigest)
 	var got []claimed
 	err := s.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
@@ -109,7 +107,7 @@ func (s *source) claimDigest(ctx context.Context, g digest, l work.Lease) (*load
 	return &load{got[0], got[1:]}, nil
 }
 
-// parts are what goes in a message beside its first event.
+// parts are the events of a message after the first.
 func parts(more []claimed) []Part {
 	all := make([]Part, len(more))
 	for i, c := range more {
@@ -118,5 +116,5 @@ func parts(more []claimed) []Part {
 	return all
 }
 
-// noGeneration is of no breaker: its results count for none.
+// noGeneration is that of results that no breaker counts.
 const noGeneration = -1

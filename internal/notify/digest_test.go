@@ -35,7 +35,7 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 		}}
 		breakers := newBreakers(f, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute})
 		disp := notify.NewDispatcher(notify.Options{
-			DB: d, Book: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
+			DB: d, Directory: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
 			Breakers: breakers, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, nil)),
 		})
 		t.Cleanup(func() { stop(disp, time.Second) })
@@ -46,7 +46,7 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 		if ch.count() != 1 || len(ch.sent[0].More) != 11 {
 			t.Fatalf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))
 		}
-		if r := breakers.Of(m.ID); r == nil || r.State != breaker.Closed || r.Failures != 1 {
+		if r := breakers.Of(m.Recipient()); r == nil || r.State != breaker.Closed || r.Failures != 1 {
 			t.Errorf("one message counts once: %+v", r)
 		}
 		f.Want(t, 12, "SELECT count(*) FROM notify_attempts WHERE class = 'connect'")
@@ -128,7 +128,7 @@ func mails(t *testing.T, d *db.DB, n int, p breaker.Policy, ch notify.Channel, a
 
 func mailer(t *testing.T, f *paymenttest.Fixture, book *merchant.Directory, b *breaker.Cache, ch notify.Channel) *notify.Dispatcher {
 	disp := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Book: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
+		DB: f.DB, Directory: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
 		Breakers: b, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	t.Cleanup(func() { stop(disp, time.Second) })
@@ -204,7 +204,7 @@ func TestADigestOfADeadNodeIsSentAgain(t *testing.T) {
 }
 
 // An address gets the events that it takes: what goes elsewhere does not ride along.
-func TestADigestHoldsWhatItsAddressTakes(t *testing.T) {
+func TestADigestHoldsWhatItsEndpointTakes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{}
 		f, disp, _, nudges := mails(t, d, 6, never, ch,
@@ -240,7 +240,7 @@ func TestAProbeIsNoDigest(t *testing.T) {
 		f, disp, b, nudges := mails(t, d, 12, breaker.Policy{Failures: 1, Open: 50 * time.Millisecond, Window: time.Minute}, ch,
 			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
 		disp.Offer(nudges[:1])
-		until(t, "it opens", func() bool { return b.Of(f.M1.ID).Tripped() && disp.InFlight() == 0 })
+		until(t, "it opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() && disp.InFlight() == 0 })
 		until(t, "all wait", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'sending'") == 0 })
 		before := f.Count(t, "SELECT sum(attempts) FROM deliveries")
 		until(t, "three probes fail", func() bool {

@@ -14,29 +14,29 @@ import (
 	"backstop/internal/merchant"
 )
 
-// leaseMargin is added to the longest timeout: an attempt is over, and its result
-// written, long before anybody else may claim the row.
+// leaseMargin is added to the longest timeout: an attempt is over, and its result written,
+// long before another node may claim the row.
 const leaseMargin = 5 * time.Second
 
 // Options of a Dispatcher.
 type Options struct {
 	DB          *db.DB
-	Book        func() *merchant.Directory // the current snapshot
+	Directory   func() *merchant.Directory // the current snapshot
 	Channels    map[string]Channel
 	Nudger      *Nudger
 	Breakers    *breaker.Cache
 	Concurrency int           // attempts in flight on this node
 	Timeout     time.Duration // the longest that any merchant's attempt may take
 	Log         *slog.Logger
-	Tracer      *trace.Tracer // nil = nothing is followed
-	// LinkedOnly sends to merchants only who are connected to this process: it is one
-	// without workers, and they cannot be notified by any other.
+	Tracer      *trace.Tracer // nil = nothing is traced
+	// LinkedOnly is for a process without workers: it sends only to merchants that are
+	// connected to it, which no other process can notify.
 	LinkedOnly bool
 }
 
-// Dispatcher sends what is due from this node. It is put together here, and each part
-// owns what it needs: the slots of the node (a lane is a merchant) and its worker, the
-// rows of the deliveries, the sender of attempts, and the results.
+// Dispatcher sends what is due from this node. It joins the slots of the node (a lane is a
+// recipient's id) and its worker, the rows of the deliveries, the sender of attempts, and
+// the results.
 type Dispatcher struct {
 	o       Options
 	links   links
@@ -48,12 +48,12 @@ type Dispatcher struct {
 	worker  *work.Worker[*load, *outcome]
 	results *results
 
-	publishedSlow []int64 // slow merchants, as the other nodes know them
+	slow published // recipients in the slow pool
 }
 
 // NewDispatcher starts the node's dispatcher.
 func NewDispatcher(o Options) *Dispatcher {
-	d := &Dispatcher{o: o, links: newLinks(o), faults: newFaults(o.DB, o.Log), health: newHealth(o.DB, o.Log)}
+	d := &Dispatcher{o: o, links: newLinks(o), faults: newFaults(o.Log), health: newHealth(&o)}
 	d.gates = &gates{&d.o, d.links}
 	d.slots = work.NewSlots(work.SlotOptions{Size: o.Concurrency, Gate: d.gates.lane, Nodes: o.DB.Senders})
 	d.sender = &sender{o: &d.o, gates: d.gates, faults: d.faults, health: d.health, forget: d.slots.Forget}
@@ -71,53 +71,49 @@ func observeSlots(s work.Stats) {
 	metric.InFlight.WithLabelValues("slow").Set(float64(s.Slow))
 }
 
-// Offer takes ids that are due now or at their time. It never blocks; what does
-// not fit is left to its row.
+// Offer takes ids that are due now or at their time. It never blocks; what does not fit is
+// left to its row.
 func (d *Dispatcher) Offer(nudges []queue.Nudge) {
 	jobs := make([]work.Job, len(nudges))
 	for i, n := range nudges {
-		jobs[i] = work.Job{ID: n.Delivery, Lane: n.Merchant, At: n.At}
+		jobs[i] = work.Job{ID: n.Delivery, Lane: n.Recipient, At: n.At}
 	}
 	d.worker.Offer(jobs...)
 }
 
-// Pull makes the dispatcher look at the merchants' due rows: the database tick's
-// way in. It needs no Redis.
-func (d *Dispatcher) Pull(merchants []int64) { d.worker.Pull(merchants...) }
+// Pull makes the dispatcher read the due rows of recipients, by their ids. It needs no
+// Redis.
+func (d *Dispatcher) Pull(ids []int64) { d.worker.Pull(ids...) }
 
-// IsSlow says whether this node notifies a merchant in the slow pool.
-func (d *Dispatcher) IsSlow(merchantID int64) bool { return d.slots.Lane(merchantID).Slow }
-
-// HasWork says whether anything could be sent from here: a node without workers looks
-// for rows only while somebody is connected to it.
+// HasWork reports whether anything could be sent from here: a node without workers reads
+// rows only while a merchant is connected to it.
 func (d *Dispatcher) HasWork() bool { return d.links.any() }
 
-// Lane is the lane of a merchant's nudges as this node knows it; none where its
-// notifications are parked.
-func (d *Dispatcher) Lane(merchantID int64) (queue.Lane, bool) {
-	if g := d.gates.breaker(merchantID); g.Shut() {
+// Lane is a LaneRouter by what this node has observed.
+func (d *Dispatcher) Lane(id int64) (queue.Lane, bool) {
+	if d.gates.breaker(d.o.Directory().RecipientOf(id)).Shut() {
 		return "", false
 	}
-	if d.IsSlow(merchantID) {
+	if d.slots.Lane(id).Slow {
 		return queue.Slow, true
 	}
 	return "", true
 }
 
-// Close stops taking work, waits for running attempts until ctx ends, and then
-// cuts them off; their results are written either way. Again it does nothing.
+// Close stops taking work, waits for running attempts until ctx ends, and then cuts them
+// off; their results are written either way. A second call does nothing.
 func (d *Dispatcher) Close(ctx context.Context) {
 	d.worker.Close(ctx)
-	d.health.close()
+	d.health.stop()
 }
 
-// creation is what this node claims of what a transaction creates.
+// creation claims deliveries for this node as a transaction creates them.
 type creation struct {
 	d    *Dispatcher
 	work *work.Creation[*load, *outcome]
 }
 
-// creation of no dispatcher claims nothing.
+// creation begins one; that of a nil Dispatcher claims nothing.
 func (d *Dispatcher) creation(tx db.Tx) *creation {
 	if d == nil {
 		return nil
@@ -125,18 +121,14 @@ func (d *Dispatcher) creation(tx db.Tx) *creation {
 	return &creation{d, d.worker.Creation(tx)}
 }
 
-// claim makes a delivery that is about to be created this node's claim, where it has a
-// slot for it.
+// claim makes a delivery that is about to be created this node's claim, if there is a slot
+// for it.
 func (c *creation) claim(x *Delivery, body string) bool {
-	if c == nil || c.d.faults.aside(x.kind()) || !c.d.links.mine(x.MerchantID, x.Channel) {
-		return false // nobody's, or for another node
+	if c == nil || c.d.faults.skips(x.kind()) || !c.d.links.mine(x.Recipient(), x.Channel) {
+		return false // for another node
 	}
-	return c.work.Reserve(x.ID, x.MerchantID, func(l work.Lease) *load {
+	return c.work.Reserve(x.ID, x.RecipientID, func(l work.Lease) *load {
 		x.Status, x.Attempts, x.LeaseOwner, x.NextAt = Sending, 1, l.Owner, &l.Until
-		return &load{claimed: claimed{
-			ID: x.ID, EventID: x.EventID, MerchantID: x.MerchantID, SubjectID: x.SubjectID, EventType: x.EventType,
-			Channel: x.Channel, URL: x.URL, Endpoint: x.Endpoint, House: x.House, Shared: x.Shared, Counted: x.Counted, Attempts: x.Attempts,
-			CreatedAt: x.CreatedAt, Currency: x.Currency, Amount: x.Amount, Body: body, Trace: x.Trace, Lease: l.Until,
-		}}
+		return &load{claimed: claimed{Delivery: *x, Body: body, Lease: l.Until}}
 	})
 }

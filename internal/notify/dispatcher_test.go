@@ -15,6 +15,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
 )
 
 // fakeChannel records what it is sent and answers as it is told.
@@ -73,12 +74,12 @@ func (c *fakeChannel) count() int {
 var never = breaker.Policy{Failures: 1 << 30, Open: time.Minute, Window: time.Minute}
 
 func dispatcher(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int) *notify.Dispatcher {
-	return dispatcherWith(t, f, ch, concurrency, breaker.NewCache(f.DB, func(int64) breaker.Policy { return never }))
+	return dispatcherWith(t, f, ch, concurrency, breaker.NewCache(f.DB, func(recipient.Recipient) breaker.Policy { return never }))
 }
 
 func dispatcherWith(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int, b *breaker.Cache) *notify.Dispatcher {
 	d := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Breakers: b, Book: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch},
+		DB: f.DB, Breakers: b, Directory: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch},
 		Nudger: f.Nudger, Concurrency: concurrency, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	t.Cleanup(func() { stop(d, 5*time.Second) })
@@ -114,7 +115,7 @@ func paid(t testing.TB, f *paymenttest.Fixture, n int) []queue.Nudge {
 	}
 	nudges := make([]queue.Nudge, len(rows))
 	for i, r := range rows {
-		nudges[i] = queue.Nudge{Delivery: r.ID, Merchant: r.MerchantID}
+		nudges[i] = queue.Nudge{Delivery: r.ID, Recipient: r.MerchantID}
 	}
 	return nudges
 }
@@ -178,7 +179,7 @@ func TestRetriesWaitAsScheduledByTheTickAlone(t *testing.T) {
 				case <-stopTick:
 					return
 				case <-time.After(time.Second):
-					if ms, _, err := notify.DueMerchants(context.Background(), f.DB, 0, 10); err == nil {
+					if ms, _, err := notify.DueRecipients(context.Background(), f.DB, 0, 10); err == nil {
 						disp.Pull(ms)
 					}
 				}
@@ -365,7 +366,7 @@ func TestShutdownGivesTheAttemptBack(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000}})
 	started := make(chan struct{})
 	disp := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Book: f.Settings.Merchants, Nudger: f.Nudger, Breakers: breaker.NewCache(f.DB, func(int64) breaker.Policy { return never }), Concurrency: 5, Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		DB: f.DB, Directory: f.Settings.Merchants, Nudger: f.Nudger, Breakers: breaker.NewCache(f.DB, func(recipient.Recipient) breaker.Policy { return never }), Concurrency: 5, Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Channels: map[string]notify.Channel{notify.Webhook: hanging{started}},
 	})
 	disp.Offer(paid(t, f, 1))

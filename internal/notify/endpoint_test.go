@@ -48,7 +48,7 @@ func reconfigure(t *testing.T, f *paymenttest.Fixture, query string, args ...any
 	}
 }
 
-// subscribe makes a system of the house that follows all merchants.
+// subscribe makes a subscriber that follows all merchants.
 func subscribe(t *testing.T, f *paymenttest.Fixture, code string, events ...string) {
 	t.Helper()
 	raw, err := json.Marshal(merchant.Settings{
@@ -140,7 +140,7 @@ func ordersNotified(t *testing.T, f *paymenttest.Fixture, raised, notified int64
 
 var twoAddresses = []string{"http://a.test/n", "http://b.test/n"}
 
-func TestAFailingAddressIsPassedOver(t *testing.T) {
+func TestAFailingEndpointIsPassedOver(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10, 10}})
 		routed(t, f, func(s *merchant.Settings) { s.URLs = twoAddresses })
@@ -176,7 +176,7 @@ func TestAFailingAddressIsPassedOver(t *testing.T) {
 	})
 }
 
-func TestAnAddressThatIsGoneIsDisabled(t *testing.T) {
+func TestAnEndpointThatIsGoneIsDisabled(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10, 10}})
 		routed(t, f, func(s *merchant.Settings) { s.URLs = twoAddresses })
@@ -230,9 +230,9 @@ func refresh(t *testing.T, f *paymenttest.Fixture) {
 	}
 }
 
-// TestAllAddressesAreToldAndTheMoneyCountsOnce has one address that never
+// TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce has one address that never
 // answers well: the order is told when both are.
-func TestAllAddressesAreToldAndTheMoneyCountsOnce(t *testing.T) {
+func TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
 		routed(t, f, func(s *merchant.Settings) { s.URLs, s.Balance = twoAddresses, merchant.All })
@@ -278,7 +278,7 @@ func TestAllAddressesAreToldAndTheMoneyCountsOnce(t *testing.T) {
 	})
 }
 
-func TestTheDeskKeepsAnEventUntilItsLastAddressIsSentAgain(t *testing.T) {
+func TestAnExceptionStaysUntilItsLastEndpointIsSentAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		routed(t, f, func(s *merchant.Settings) { s.URLs, s.Balance, s.WaitsMS = twoAddresses, merchant.All, nil })
@@ -325,15 +325,15 @@ func TestWhatIsSwitchedOffIsSkippedAndVisible(t *testing.T) {
 	})
 }
 
-// TestTheHouseHearsThroughTheSameRows has a warehouse that wants paid orders and
+// TestSubscribersAreNotifiedByTheSameRows has a warehouse that wants paid orders and
 // is down at first, and a data lake that wants everything.
-func TestTheHouseHearsThroughTheSameRows(t *testing.T) {
+func TestSubscribersAreNotifiedByTheSameRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
 		subscribe(t, f, "warehouse", "order.paid")
 		subscribe(t, f, "lake")
 		if f.Settings.Merchants().ByCode("lake") != nil {
-			t.Fatal("a system of the house is found as a merchant")
+			t.Fatal("a subscriber is found as a merchant")
 		}
 		ch := newHosts()
 		ch.set("warehouse", 500)

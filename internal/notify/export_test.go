@@ -66,5 +66,8 @@ func Elapse(d *Dispatcher, by time.Duration) {
 	}
 }
 
-// AsideFor is how long a node leaves alone what it could not send.
-const AsideFor = asideFor
+// SkipFor is how long a node skips what it could not send.
+const SkipFor = skipFor
+
+// IsSlow reports whether this node notifies a recipient in the slow pool.
+func (d *Dispatcher) IsSlow(id int64) bool { return d.slots.Lane(id).Slow }

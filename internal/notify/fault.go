@@ -3,7 +3,6 @@ package notify
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -18,10 +17,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// A fault of ours keeps this node from sending: nothing went out, and another node or
-// a repair can end it. The delivery is released uncounted, with the cause as its last
-// class, and this node leaves what is like it alone for a while, so that others come
-// to it. These causes are never the class of an attempt.
+// A fault of ours keeps this node from sending: nothing went out, and another node or a
+// repair can end it. The delivery is released uncounted, with the cause as its last class,
+// and this node skips deliveries of its kind for a while, so that other nodes claim them.
+// These causes are never the class of an attempt.
 const (
 	Locked      Class = "locked"       // secrets do not open: the master key is missing or another one
 	NoChannel   Class = "no_channel"   // this build does not have the channel
@@ -31,42 +30,36 @@ const (
 // Faults are all of them.
 var Faults = []Class{Locked, NoChannel, BlockedHere}
 
-// IsFault says whether a delivery's last class is a fault of ours.
+// IsFault reports whether a delivery's last class is a fault of ours.
 func IsFault(c Class) bool { return slices.Contains(Faults, c) }
 
 const (
-	// asideFor is how long a node leaves alone what it could not send.
-	asideFor = 30 * time.Second
-	// faultForget is longer than two tries are apart: until then a fault is kept.
-	faultForget = asideFor + 15*time.Second
-	// faultLate is from when on what is due waits for the fault, and not only for the
-	// next look of a node that can send it.
+	// skipFor is how long a node skips what it could not send.
+	skipFor = 30 * time.Second
+	// faultForget is longer than two tries are apart: until then a fault is remembered.
+	faultForget = skipFor + 15*time.Second
+	// faultLate is how long after its moment a due row counts as waiting for the fault, and
+	// not only for the next tick of a node that can send it.
 	faultLate = 5 * time.Second
-	// maxFaults bounds what one node publishes, maxFaultCounted what is counted of one
-	// fault.
-	maxFaults       = 1000
+	// maxFaultCounted bounds what is counted of one fault.
 	maxFaultCounted = 10_000
 )
 
-// faultKind is what a fault concerns: all deliveries to one recipient that go the same
-// way.
+// faultKind is what a fault concerns: the deliveries of one type of event to one recipient
+// over one channel and endpoint.
 type faultKind struct {
-	Merchant int64  `json:"merchant"`
-	Channel  string `json:"channel"`
-	Endpoint string `json:"endpoint"`
-	Event    string `json:"event"`
-	Own      bool   `json:"own"` // to the orders' own addresses
-}
-
-func (c claimed) kind() faultKind {
-	return faultKind{c.MerchantID, c.Channel, c.Endpoint, c.EventType, c.URL != ""}
+	RecipientID int64  `json:"merchant"`
+	Channel     string `json:"channel"`
+	Endpoint    string `json:"endpoint"`
+	Event       string `json:"event"`
+	Own         bool   `json:"own"` // to the orders' own URLs
 }
 
 func (d *Delivery) kind() faultKind {
-	return faultKind{d.MerchantID, d.Channel, d.Endpoint, d.EventType, d.URL != ""}
+	return faultKind{d.RecipientID, d.Channel, d.Endpoint, d.EventType, d.URL != ""}
 }
 
-// where limits a query for deliveries of one merchant to the kind.
+// where limits a query for deliveries of one recipient to the kind.
 func (k faultKind) where() any {
 	own := "url = ''"
 	if k.Own {
@@ -81,11 +74,11 @@ type fault struct {
 	at    time.Time // the last time
 }
 
-// signs says whether messages of a channel are signed with the merchant's secrets.
+// signs reports whether messages of a channel are signed with the recipient's secrets.
 func signs(channel string) bool { return channel == Webhook || channel == AMQP || channel == Kafka }
 
-// FaultOf is the fault by which a delivery waits, as far as can be seen from its row and
-// its merchant's settings on this node; "" = none.
+// FaultOf is the fault for which a delivery waits, as far as its row and its recipient's
+// settings on this node show it; "" = none.
 func FaultOf(m *merchant.Merchant, d *Delivery) Class {
 	switch {
 	case IsFault(d.LastClass):
@@ -107,8 +100,8 @@ func (s *sender) faultOf(m *merchant.Merchant, c claimed, p plan) (cause Class, 
 	return "", ""
 }
 
-// blockedHere says whether an address that is blocked on this node may be none on
-// another. What cannot be known now is taken for that: nothing was sent.
+// blockedHere reports whether an address that is blocked on this node may be allowed on
+// another; also where that cannot be read: nothing was sent.
 func (s *sender) blockedHere(res Result) bool {
 	if res.Class != Blocked {
 		return false
@@ -117,13 +110,13 @@ func (s *sender) blockedHere(res Result) bool {
 	defer cancel()
 	others, err := s.o.DB.OthersReach(ctx)
 	if err != nil {
-		s.o.Log.Error("ask what other nodes reach", "error", db.ErrorText(err))
+		s.o.Log.Error("read what other nodes reach", "error", db.ErrorText(err))
 	}
 	return others || err != nil
 }
 
-// stepAside releases claims that this node could not even try to send, uncounted and
-// due for any other node at once, and leaves what is like them alone.
+// stepAside releases claims that this node could not even try to send, uncounted and due
+// for any other node at once, and skips what is of their kind.
 func (s *sender) stepAside(l *load, endpoint string, cause Class, why string) work.Ran[*outcome] {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
@@ -131,121 +124,103 @@ func (s *sender) stepAside(l *load, endpoint string, cause Class, why string) wo
 	if err := release(ctx, s.o.DB, cause, why, s.o.DB.Now(), all...); err != nil {
 		s.o.Log.Error("release what cannot be sent here", "error", db.ErrorText(err))
 	}
-	s.faults.met(cause, why, endpoint, all)
-	s.forget(l.MerchantID) // what of it is left alone, the next look leaves out
+	s.faults.add(cause, why, endpoint, all)
+	s.forget(l.RecipientID) // the next read leaves out what is skipped
 	return untried
 }
 
-// faults is what this node could not send lately through a fault of ours, and addresses
-// that it passes over for that while there are others.
+// faults is what this node could not send lately for a fault of ours, and endpoints that it
+// passes over for that reason while there are others.
 type faults struct {
-	db  *db.DB
 	log *slog.Logger
 
 	mu        sync.Mutex
 	of        map[faultKind]fault
-	passOver  map[address]time.Time
-	published string // as the other nodes know it
+	passOver  map[endpointKey]time.Time
+	published published
 }
 
-func newFaults(d *db.DB, log *slog.Logger) *faults {
-	return &faults{db: d, log: log, of: map[faultKind]fault{}, passOver: map[address]time.Time{}}
+func newFaults(log *slog.Logger) *faults {
+	return &faults{log: log, of: map[faultKind]fault{}, passOver: map[endpointKey]time.Time{}}
 }
 
-// met notes a fault.
-func (f *faults) met(cause Class, why, endpoint string, all []claimed) {
+// add records a fault.
+func (f *faults) add(cause Class, why, endpoint string, all []claimed) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range all {
 		if _, known := f.of[c.kind()]; !known {
-			f.log.Warn("released uncounted", "cause", cause, "merchant_id", c.MerchantID, "channel", c.Channel, "error", why)
+			f.log.Warn("released uncounted", "cause", cause, "merchant_id", c.RecipientID, "channel", c.Channel, "error", why)
 		}
 		f.of[c.kind()] = fault{cause, now}
 		if endpoint != "" {
-			f.passOver[address{c.MerchantID, endpoint}] = now.Add(2 * asideFor)
+			f.passOver[endpointKey{c.Recipient(), endpoint}] = now.Add(2 * skipFor)
 		}
 	}
 }
 
-// aside says whether this node leaves a kind alone.
-func (f *faults) aside(k faultKind) bool {
+// skips reports whether this node skips a kind.
+func (f *faults) skips(k faultKind) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.of[k].lately()
+	return f.of[k].isRecent()
 }
 
-func (x fault) lately() bool { return x.cause != "" && time.Since(x.at) < asideFor }
+func (x fault) isRecent() bool { return x.cause != "" && time.Since(x.at) < skipFor }
 
-// asideOf are the kinds of a merchant that this node leaves alone.
-func (f *faults) asideOf(merchantID int64) (kinds []faultKind) {
+// skippedOf are the kinds of a recipient that this node skips.
+func (f *faults) skippedOf(recipientID int64) (kinds []faultKind) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for k, x := range f.of {
-		if k.Merchant == merchantID && x.lately() {
+		if k.RecipientID == recipientID && x.isRecent() {
 			kinds = append(kinds, k)
 		}
 	}
 	return kinds
 }
 
-// unusable says whether this node could not use an address lately.
-func (f *faults) unusable(owner int64, endpoint string) bool {
+// unusable reports whether this node could not use an endpoint lately.
+func (f *faults) unusable(k endpointKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return time.Now().Before(f.passOver[address{owner, endpoint}])
+	return time.Now().Before(f.passOver[k])
 }
 
-// end forgets a fault: something like it was just sent.
+// end forgets a fault: a delivery of the kind was just sent.
 func (f *faults) end(c claimed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, c.kind())
 }
 
-// publishedFault is a fault as the other nodes know it.
+// publishedFault is a fault as the other nodes read it.
 type publishedFault struct {
 	Cause Class `json:"cause"`
 	faultKind
 }
 
-// list forgets what was not met again, and returns the others, as many as are published.
+// list forgets the faults that did not occur again, and returns the others.
 func (f *faults) list(now time.Time) []publishedFault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.of, func(_ faultKind, x fault) bool { return now.Sub(x.at) > faultForget })
-	maps.DeleteFunc(f.passOver, func(_ address, until time.Time) bool { return now.After(until) })
+	maps.DeleteFunc(f.passOver, func(_ endpointKey, until time.Time) bool { return now.After(until) })
 	all := make([]publishedFault, 0, len(f.of))
 	for k, x := range f.of {
 		all = append(all, publishedFault{x.cause, k})
 	}
 	slices.SortFunc(all, func(a, b publishedFault) int {
-		return cmp.Or(cmp.Compare(a.Merchant, b.Merchant), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Event, b.Event))
+		return cmp.Or(cmp.Compare(a.RecipientID, b.RecipientID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Event, b.Event))
 	})
-	return all[:min(len(all), maxFaults)]
+	return all
 }
 
-// PublishFaults lets all nodes know what this one cannot send. It is for the tick, and
-// writes only when that has changed.
-func (d *Dispatcher) PublishFaults(ctx context.Context) error { return d.faults.publish(ctx) }
-
-func (f *faults) publish(ctx context.Context) error {
-	text := ""
-	if all := f.list(time.Now()); len(all) > 0 {
-		list, err := json.Marshal(all)
-		if err != nil {
-			return fmt.Errorf("list faults: %w", err)
-		}
-		text = string(list)
-	}
-	if text == f.published {
-		return nil
-	}
-	if _, err := f.db.NewRaw("UPDATE nodes SET faults = ? WHERE boot = ?", text, f.db.Boot()).Exec(ctx); err != nil {
-		return fmt.Errorf("publish faults: %w", err)
-	}
-	f.published = text
-	return nil
+// PublishFaults publishes what this node cannot send. It is for the tick, and writes only
+// when that has changed.
+func (d *Dispatcher) PublishFaults(ctx context.Context) error {
+	return publish(ctx, d.o.DB, &d.faults.published, "faults", d.faults.list(time.Now()))
 }
 
 // FaultWaiting is what waits for one cause to end.
@@ -256,30 +231,23 @@ type FaultWaiting struct {
 }
 
 // FaultsWaiting counts the notifications that wait for a fault of any running node, by
-// cause; a cause of which nothing waits is not among them.
+// cause; causes for which nothing waits are left out.
 func FaultsWaiting(ctx context.Context, d *db.DB) ([]FaultWaiting, error) {
-	var lists []string
-	err := d.Read.NewRaw("SELECT faults FROM nodes WHERE faults <> '' AND seen_at > ?", d.Now()-db.NodeGone.Microseconds()).Scan(ctx, &lists)
+	all, err := readPublished[publishedFault](ctx, d, "faults")
 	if err != nil {
-		return nil, fmt.Errorf("read the faults of nodes: %w", err)
+		return nil, err
 	}
 	seen, by := map[faultKind]bool{}, map[Class]*FaultWaiting{}
-	for _, list := range lists {
-		var all []publishedFault
-		if err := json.Unmarshal([]byte(list), &all); err != nil {
-			return nil, fmt.Errorf("the faults of a node: %w", err)
+	for _, f := range all {
+		if seen[f.faultKind] {
+			continue
 		}
-		for _, f := range all {
-			if seen[f.faultKind] {
-				continue
-			}
-			seen[f.faultKind] = true
-			if by[f.Cause] == nil {
-				by[f.Cause] = &FaultWaiting{Cause: f.Cause, Sums: map[string]int64{}}
-			}
-			if err := by[f.Cause].count(ctx, d, f.faultKind); err != nil {
-				return nil, err
-			}
+		seen[f.faultKind] = true
+		if by[f.Cause] == nil {
+			by[f.Cause] = &FaultWaiting{Cause: f.Cause, Sums: map[string]int64{}}
+		}
+		if err := by[f.Cause].count(ctx, d, f.faultKind); err != nil {
+			return nil, err
 		}
 	}
 	var waiting []FaultWaiting
@@ -297,7 +265,7 @@ func (w *FaultWaiting) count(ctx context.Context, d *db.DB, k faultKind) error {
 		N, Minor int64
 	}
 	due := d.Read.NewSelect().Table("deliveries").Column("currency", "amount").
-		Where("merchant_id = ? AND next_at <= ? AND ?", k.Merchant, d.Now()-faultLate.Microseconds(), k.where()).Limit(maxFaultCounted)
+		Where("merchant_id = ? AND next_at <= ? AND ?", k.RecipientID, d.Now()-faultLate.Microseconds(), k.where()).Limit(maxFaultCounted)
 	err := d.Read.NewRaw("SELECT currency, count(*) AS n, CAST(sum(amount) AS BIGINT) AS minor FROM (?) AS waiting GROUP BY currency", due).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("count what waits for a fault: %w", err)

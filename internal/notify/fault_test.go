@@ -23,7 +23,7 @@ func newNode(t *testing.T, f *paymenttest.Fixture, book *merchant.Directory, cha
 	n := &node{}
 	n.book.Store(book)
 	n.Dispatcher = notify.NewDispatcher(notify.Options{
-		DB: f.DB, Breakers: forgiving(f.DB), Book: n.book.Load, Channels: channels, Nudger: f.Nudger, Concurrency: 20, Timeout: 2 * time.Second,
+		DB: f.DB, Breakers: forgiving(f.DB), Directory: n.book.Load, Channels: channels, Nudger: f.Nudger, Concurrency: 20, Timeout: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	t.Cleanup(func() { stop(n.Dispatcher, 5*time.Second) })
@@ -133,7 +133,7 @@ func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
 		if n := ch.count(); n != 0 {
 			t.Fatalf("%d sent, although it leaves them alone", n)
 		}
-		notify.Elapse(here.Dispatcher, notify.AsideFor)
+		notify.Elapse(here.Dispatcher, notify.SkipFor)
 		here.Pull([]int64{f.M1.ID})
 		until(t, "all are sent", func() bool { return delivered(f, t) == 3 })
 		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE attempts = 1")
@@ -142,7 +142,7 @@ func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
 
 // Where all living nodes agree, nobody else can end it: it counts, and ends with a
 // person.
-func TestABlockedAddressCountsWhereAllNodesAgree(t *testing.T) {
+func TestABlockedEndpointCountsWhereAllNodesAgree(t *testing.T) {
 	for name, ranges := range map[string]string{"the same ranges": "none", "an older version that publishes none": ""} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -191,7 +191,7 @@ func TestOnlyTheOwnerReleases(t *testing.T) {
 }
 
 // What cannot go to one address goes to the next, and what can go is not held up.
-func TestOneLockedAddressHoldsNothingElseUp(t *testing.T) {
+func TestOneLockedEndpointHoldsNothingElseUp(t *testing.T) {
 	for name, balance := range map[string]string{"in turn": merchant.Failover, "each": merchant.All} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -225,7 +225,7 @@ func TestOneLockedAddressHoldsNothingElseUp(t *testing.T) {
 
 // An address that is blocked here does not keep a node from the merchant's other one,
 // although no attempt is counted.
-func TestABlockedAddressIsPassedOver(t *testing.T) {
+func TestABlockedEndpointIsPassedOver(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		routed(t, f, func(s *merchant.Settings) { s.URLs = []string{"http://one.test/n", "http://two.test/n"} })
@@ -242,7 +242,7 @@ func TestABlockedAddressIsPassedOver(t *testing.T) {
 		until(t, "it gave it back", func() bool {
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'blocked_here'") == 1
 		})
-		notify.Elapse(here.Dispatcher, notify.AsideFor)
+		notify.Elapse(here.Dispatcher, notify.SkipFor)
 		here.Pull([]int64{f.M1.ID})
 		until(t, "it went to the other address", func() bool { return delivered(f, t) == 1 })
 		f.Want(t, 1, "SELECT attempts FROM deliveries")
@@ -300,7 +300,7 @@ func TestWhatWaitsForAFaultIsCounted(t *testing.T) {
 			t.Errorf("%+v, want 4 of CNY 0.40 that wait for secrets", got)
 		}
 		here.book.Store(f.Settings.Merchants())
-		notify.Elapse(here.Dispatcher, notify.AsideFor)
+		notify.Elapse(here.Dispatcher, notify.SkipFor)
 		here.Pull([]int64{f.M1.ID})
 		until(t, "all are sent", func() bool { return delivered(f, t) == 4 })
 		if got := waiting(); len(got) != 0 {

@@ -18,7 +18,7 @@ import (
 // What waits for a merchant whose breaker is open, and who then is disabled or has
 // no address left, cannot be told: it goes to the desk instead of being parked, one
 // notification for each probe, for ever.
-func TestWhoCannotBeToldIsNotParked(t *testing.T) {
+func TestARecipientThatCannotBeCalledIsNotParked(t *testing.T) {
 	for name, change := range map[string]func(*merchant.Merchant){
 		"disabled": func(m *merchant.Merchant) { m.Disabled = true },
 		"no address left": func(m *merchant.Merchant) {
@@ -43,7 +43,7 @@ func TestWhoCannotBeToldIsNotParked(t *testing.T) {
 				ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.BadStatus, Status: 500} }}
 				disp := crowdWith(t, f, book.Load, ch, 10, b)
 				disp.Offer(nudges)
-				until(t, "it opens", func() bool { return b.Of(well.ID).Tripped() && disp.InFlight() == 0 })
+				until(t, "it opens", func() bool { return b.Of(well.Recipient()).Tripped() && disp.InFlight() == 0 })
 				sent := ch.count()
 				disp.Pull([]int64{well.ID})
 				time.Sleep(50 * time.Millisecond)
@@ -70,7 +70,7 @@ func TestWhoCannotBeToldIsNotParked(t *testing.T) {
 
 // The orders of a merchant whose own addresses are all disabled may name another
 // one. The breaker protects that too, and those without one still go to the desk.
-func TestAnOrdersOwnAddressIsProtectedWhereAllOthersAreDisabled(t *testing.T) {
+func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 	const orders, desk = 12, 4
 	begin := func(t *testing.T, d *db.DB, open time.Duration, answer func(int, notify.Message) notify.Result) (*paymenttest.Fixture, *fakeChannel, *notify.Dispatcher, func()) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
@@ -160,7 +160,7 @@ func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
 			disp := dispatcherWith(t, f, ch, 10, b)
 			disp.Offer(nudges)
 			if parks {
-				until(t, "it opens", func() bool { return b.Of(f.M1.ID).Tripped() })
+				until(t, "it opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() })
 				return
 			}
 			until(t, "all are told", func() bool { disp.Pull([]int64{f.M1.ID}); return delivered(f, t) == 5 })

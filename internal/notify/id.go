@@ -10,24 +10,24 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// publicID is the id that merchants see, the same in every attempt. It is made of
-// what no failover and no restore can lose while the notification may still be sent:
-// the subject, which was there before the fact, the type, and how many events of the
-// type the subject had before. Neither the row nor the subject's version is in it: a
-// payment that was lost with its commit is confirmed again under other ones.
+// publicID is the id that merchants see, the same in every attempt. It is made of what no
+// failover and no restore can lose while the notification may still be sent: the subject,
+// which existed before the fact, the type, and how many events of the type the subject had
+// before, which is always 0. Neither the row nor the subject's version is in it: a payment
+// that was lost with its commit is confirmed again under other ones.
 //
-// It is written once, into the frozen body, and read from there ever after.
-func publicID(subject int64, eventType string, n int) string {
-	return "ntf_" + strconv.FormatInt(subject, 36) + "-" + strings.ReplaceAll(eventType, ".", "-") + "-" + strconv.Itoa(n)
+// It is written once, into the frozen body, and read from there later.
+func publicID(subject int64, eventType string) string {
+	return "ntf_" + strconv.FormatInt(subject, 36) + "-" + strings.ReplaceAll(eventType, ".", "-") + "-0"
 }
 
-// rowID is the id of an event of before, which was made of its row's.
+// rowID is the id of an event of an earlier version, which was made of its row's.
 func rowID(event int64) string { return "ntf_" + strconv.FormatInt(event, 36) }
 
 // bodyStart is how every frozen body begins: its first field is the id.
 const bodyStart = `{"id":"`
 
-// IDOf is the public id of an event with this body, or the beginning of it.
+// IDOf is the public id of an event with this body, or with this beginning of the body.
 func IDOf(event int64, body string) string {
 	if rest, ok := strings.CutPrefix(body, bodyStart); ok {
 		if id, _, ok := strings.Cut(rest, `"`); ok {
@@ -37,7 +37,7 @@ func IDOf(event int64, body string) string {
 	return rowID(event) // its event is gone, and nothing can be sent
 }
 
-// IDsOf reads the public ids of events. Of each only the body's beginning is read.
+// IDsOf reads the public ids of events, by the beginnings of their bodies.
 func IDsOf(ctx context.Context, q bun.IDB, events []int64) (map[int64]string, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -63,14 +63,15 @@ func IDsOf(ctx context.Context, q bun.IDB, events []int64) (map[int64]string, er
 const (
 	// maxIDLen is more than any public id has.
 	maxIDLen = 64
-	// maxAlike bounds the events of one type that a subject is looked through for.
-	maxAlike = 100
+	// maxOfType bounds the events of one type and subject among which an id is looked for.
+	maxOfType = 100
 )
 
-// idForm is the number of an id, and the type where it has one.
+// idForm matches an id: its number, and the type where it has one.
 var idForm = regexp.MustCompile(`^ntf_([0-9a-z]{1,13})(?:-([a-z_]{1,20}(?:-[a-z_]{1,20}){0,2})-[0-9]{1,4})?$`)
 
-// FindEvent finds the event of a public id, by its subject or, of before, by its row.
+// FindEvent finds the event of a public id, by its subject or, of an earlier version, by its
+// row.
 // Errors: ErrNoDelivery.
 func FindEvent(ctx context.Context, q bun.IDB, id string) (*Event, error) {
 	m := idForm.FindStringSubmatch(id)
@@ -85,7 +86,7 @@ func FindEvent(ctx context.Context, q bun.IDB, id string) (*Event, error) {
 	find := q.NewSelect().Model(&rows).Where("e.id = ?", n)
 	if m[2] != "" {
 		find = q.NewSelect().Model(&rows).Where("e.subject_id = ? AND e.type = ?", n, strings.ReplaceAll(m[2], "-", ".")).
-			OrderExpr("e.version").Limit(maxAlike)
+			OrderExpr("e.version").Limit(maxOfType)
 	}
 	if err := find.Scan(ctx); err != nil {
 		return nil, fmt.Errorf("find a notification: %w", err)

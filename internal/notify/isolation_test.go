@@ -16,13 +16,14 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
 )
 
 // strict opens after three failures in a row, for a moment.
 var strict = breaker.Policy{Failures: 3, Open: 400 * time.Millisecond, Window: time.Minute}
 
 func newBreakers(f *paymenttest.Fixture, p breaker.Policy) *breaker.Cache {
-	return breaker.NewCache(f.DB, func(int64) breaker.Policy { return p })
+	return breaker.NewCache(f.DB, func(recipient.Recipient) breaker.Policy { return p })
 }
 
 // tick does what the clock does each second, faster.
@@ -39,7 +40,7 @@ func tick(t testing.TB, f *paymenttest.Fixture, b *breaker.Cache, d *notify.Disp
 			if err := b.Refresh(context.Background()); err != nil {
 				t.Error(err)
 			}
-			ms, _, err := notify.DueMerchants(context.Background(), f.DB, 0, 100)
+			ms, _, err := notify.DueRecipients(context.Background(), f.DB, 0, 100)
 			if err != nil {
 				t.Error(err)
 			}
@@ -63,7 +64,7 @@ func TestOpenBreakerParksProbesAndReleases(t *testing.T) {
 		disp := dispatcherWith(t, f, ch, 50, b)
 		tick(t, f, b, disp)
 		disp.Offer(paid(t, f, 30))
-		until(t, "the breaker opens", func() bool { return b.Of(f.M1.ID).Tripped() })
+		until(t, "the breaker opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() })
 		until(t, "running attempts end", func() bool { return disp.InFlight() == 0 })
 		atOpen := ch.count()
 		if atOpen > 2*5 {
@@ -77,11 +78,11 @@ func TestOpenBreakerParksProbesAndReleases(t *testing.T) {
 		if spent := f.Count(t, "SELECT sum(attempts) FROM deliveries") - before; spent > probes {
 			t.Errorf("%d attempts while it was open, %d probes: waiting must cost none", spent, probes)
 		}
-		due, err := notify.Overdue(t.Context(), f.DB, notify.MerchantsParked(b, merchant.NewDirectory([]*merchant.Merchant{f.M1}, nil)))
+		due, err := notify.Overdue(t.Context(), f.DB, notify.ParkedIDs(b, merchant.NewDirectory([]*merchant.Merchant{f.M1}, nil)))
 		if err != nil || due.Count != 0 {
 			t.Errorf("%d of the parked count as late, %v", due.Count, err)
 		}
-		parked, err := notify.Parked(t.Context(), f.DB, f.M1.ID)
+		parked, err := notify.Parked(t.Context(), f.DB, f.M1.Recipient())
 		if err != nil || parked.Count != 30 {
 			t.Errorf("%d parked, %v", parked.Count, err)
 		}
@@ -121,7 +122,7 @@ func TestOneNodeOpensTheOtherParks(t *testing.T) {
 		b1, b2 := newBreakers(f, p), newBreakers(f, p)
 		one, two := dispatcherWith(t, f, failing, 50, b1), dispatcherWith(t, f, other, 50, b2)
 		one.Offer(paid(t, f, 5))
-		until(t, "the first node opens it", func() bool { return b1.Of(f.M1.ID).Tripped() })
+		until(t, "the first node opens it", func() bool { return b1.Of(f.M1.Recipient()).Tripped() })
 		until(t, "its attempts are over", func() bool { return one.InFlight() == 0 })
 		if err := b2.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
@@ -157,7 +158,7 @@ func crowd(t testing.TB, f *paymenttest.Fixture, book *merchant.Directory, ch no
 
 func crowdWith(t testing.TB, f *paymenttest.Fixture, book func() *merchant.Directory, ch notify.Channel, slots int, b *breaker.Cache) *notify.Dispatcher {
 	d := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Book: book, Channels: map[string]notify.Channel{notify.Webhook: ch}, Nudger: f.Nudger,
+		DB: f.DB, Directory: book, Channels: map[string]notify.Channel{notify.Webhook: ch}, Nudger: f.Nudger,
 		Breakers: b, Concurrency: slots, Timeout: 10 * time.Second,
 		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
@@ -167,7 +168,7 @@ func crowdWith(t testing.TB, f *paymenttest.Fixture, book func() *merchant.Direc
 
 // Nine of ten merchants hang, all at the same moment and without having been seen
 // before: the tenth is told as if nothing were.
-func TestMostMerchantsHangAndTheOthersAreTold(t *testing.T) {
+func TestMostMerchantsHangAndTheOthersAreNotified(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
 	nudges := paid(t, f, 200)
 	var merchants []*merchant.Merchant
@@ -180,8 +181,8 @@ func TestMostMerchantsHangAndTheOthersAreTold(t *testing.T) {
 		merchants = append(merchants, &m)
 	}
 	for i := range nudges {
-		nudges[i].Merchant = int64(i%10 + 1)
-		if _, err := f.DB.NewRaw("UPDATE deliveries SET merchant_id = ?, url = '' WHERE id = ?", nudges[i].Merchant, nudges[i].Delivery).Exec(t.Context()); err != nil {
+		nudges[i].Recipient = int64(i%10 + 1)
+		if _, err := f.DB.NewRaw("UPDATE deliveries SET merchant_id = ?, url = '' WHERE id = ?", nudges[i].Recipient, nudges[i].Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,7 +190,7 @@ func TestMostMerchantsHangAndTheOthersAreTold(t *testing.T) {
 	t.Cleanup(func() { close(ch.end) })
 	disp := crowd(t, f, merchant.NewDirectory(merchants, nil), ch, 50, never)
 	// The hanging ones come first: the tenth merchant is the last.
-	slices.SortStableFunc(nudges, func(a, b queue.Nudge) int { return int(a.Merchant - b.Merchant) })
+	slices.SortStableFunc(nudges, func(a, b queue.Nudge) int { return int(a.Recipient - b.Recipient) })
 	disp.Offer(nudges)
 	until(t, "the one that answers is told", func() bool { return delivered(f, t) == 20 })
 	ch.mu.Lock()
@@ -265,7 +266,7 @@ func (l *lanes) Notify(_ context.Context, lane queue.Lane, nudges []queue.Nudge)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range nudges {
-		l.of[n.Merchant] = lane
+		l.of[n.Recipient] = lane
 	}
 	return nil
 }
@@ -288,8 +289,8 @@ func TestNudgesOfSlowMerchantsTakeTheirOwnLane(t *testing.T) {
 		}
 		return "", true
 	})
-	n.Now([]queue.Nudge{{Delivery: 1, Merchant: 1}, {Delivery: 2, Merchant: 2}, {Delivery: 3, Merchant: 3}})
-	n.Later(queue.Nudge{Delivery: 4, Merchant: 4, At: 1})
+	n.Now([]queue.Nudge{{Delivery: 1, Recipient: 1}, {Delivery: 2, Recipient: 2}, {Delivery: 3, Recipient: 3}})
+	n.Later(queue.Nudge{Delivery: 4, Recipient: 4, At: 1})
 	until(t, "nudged", func() bool {
 		tasks.mu.Lock()
 		defer tasks.mu.Unlock()
@@ -301,9 +302,9 @@ func TestNudgesOfSlowMerchantsTakeTheirOwnLane(t *testing.T) {
 	}
 }
 
-// TestADeadAddressDoesNotHoldUpWhatCanBeTold has sixty notifications for an address
+// TestADeadURLDoesNotHoldUpWhatCanBeNotified has sixty notifications for an address
 // that is gone wait in front of ten that can be told.
-func TestADeadAddressDoesNotHoldUpWhatCanBeTold(t *testing.T) {
+func TestADeadURLDoesNotHoldUpWhatCanBeNotified(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{60_000, 60_000, 60_000}})
 		var gone sync.Map
@@ -329,7 +330,7 @@ func TestADeadAddressDoesNotHoldUpWhatCanBeTold(t *testing.T) {
 		disp := dispatcherWith(t, f, ch, 50, b)
 		tick(t, f, b, disp)
 		disp.Offer(dead)
-		until(t, "the breaker opens", func() bool { return b.Of(f.M1.ID).Tripped() })
+		until(t, "the breaker opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() })
 		paid(t, f, 10)
 		until(t, "what can be told is told", func() bool { return delivered(f, t) == 10 })
 		if probes := f.Count(t, "SELECT count(*) FROM breaker_history WHERE to_state = 'half_open'"); probes > 10 {

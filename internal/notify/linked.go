@@ -3,26 +3,28 @@ package notify
 import (
 	"slices"
 	"time"
+
+	"backstop/internal/recipient"
 )
 
-// Linked is an optional ability of the channel to which merchants connect: it says
-// whom it can notify from this node.
+// Linked is an optional ability of the channel to which merchants connect: it returns
+// which merchants it can notify from this node.
 type Linked interface {
 	Linked(merchantID int64) bool
 	Connected() []int64
 }
 
-// How long (µs) a row of a merchant that must connect is left to the node that it
-// is connected to.
+// How long (µs) a row of a merchant that must connect is left to the node with the
+// connection.
 const (
-	// alone is for one that nobody notifies. After it anybody tries: where nobody has
-	// the connection, the attempt says so, counts, and the schedule goes on to the
-	// exception desk.
-	alone = int64(time.Minute / time.Microsecond)
-	// busy is for one that was notified of something within that minute: it has a line,
-	// and who has no connection would only use up attempts of what waits in it. Whether
-	// it was notified over its connection is not asked, hence an end to it.
-	busy = 50 * alone
+	// afterIdle is for a merchant that was not notified of anything within this time.
+	// Then any node tries: without a connection anywhere, the attempt fails and counts,
+	// and the schedule goes on to an exception.
+	afterIdle = int64(time.Minute / time.Microsecond)
+	// afterBusy is for one that was: it has a backlog, and a node without the connection
+	// would only use up attempts of what waits. It ends because the last success may have
+	// been over another channel.
+	afterBusy = 50 * afterIdle
 )
 
 // within limits a query for deliveries to the rows that a node with workers should
@@ -34,7 +36,7 @@ const (
 	withinLinked = "(channel = ? AND merchant_id IN (?))"
 )
 
-// links is who is connected to this node.
+// links is which merchants are connected to this node.
 type links struct {
 	hub  Linked // nil = the channel is not part of this program
 	only bool   // of a process without workers
@@ -56,29 +58,26 @@ func (l links) withinArgs(linked any, now int64) []any {
 	if l.only {
 		return []any{Websocket, linked}
 	}
-	return []any{Websocket, linked, now - busy, now - alone, now - alone}
+	return []any{Websocket, linked, now - afterBusy, now - afterIdle, now - afterIdle}
 }
 
-// mine says whether this node may send over a channel to a merchant now, or should
+// mine reports whether this node may send over a channel to a recipient now, or should
 // leave that to another.
-func (l links) mine(merchantID int64, channel string) bool {
+func (l links) mine(to recipient.Recipient, channel string) bool {
 	if channel != Websocket {
 		return !l.only
 	}
-	return l.hub != nil && l.hub.Linked(merchantID)
+	return l.hub != nil && l.hub.Linked(to.ID)
 }
 
-// any says whether anything could be sent from here.
+// any reports whether anything could be sent from here.
 func (l links) any() bool { return !l.only || l.hub != nil && len(l.hub.Connected()) > 0 }
 
-// of are those of the merchants who are connected to this node.
-func (l links) of(merchants []int64) []int64 {
-	here := []int64{0} // nobody: a list of values must not be empty
-	if l.hub == nil {
-		return here
-	}
-	for _, id := range merchants {
-		if !slices.Contains(here, id) && l.hub.Linked(id) {
+// of returns those of the ids whose merchants are connected to this node, each once.
+func (l links) of(ids []int64) []int64 {
+	here := []int64{}
+	for _, id := range ids {
+		if l.hub != nil && !slices.Contains(here, id) && l.hub.Linked(id) {
 			here = append(here, id)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
 )
 
 // line is a node's end of a channel that merchants connect to.
@@ -41,7 +42,7 @@ func (l *line) Send(context.Context, notify.Message) notify.Result {
 
 func nodeWith(t *testing.T, f *paymenttest.Fixture, l *line, change ...func(*notify.Options)) *notify.Dispatcher {
 	o := notify.Options{
-		DB: f.DB, Breakers: breaker.NewCache(f.DB, func(int64) breaker.Policy { return never }), Book: f.Settings.Merchants,
+		DB: f.DB, Breakers: breaker.NewCache(f.DB, func(recipient.Recipient) breaker.Policy { return never }), Directory: f.Settings.Merchants,
 		Channels: map[string]notify.Channel{notify.Websocket: l, notify.Webhook: l}, Nudger: f.Nudger, Concurrency: 10, Timeout: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -69,8 +70,8 @@ func TestOnlyTheNodeWithTheConnectionTakesItsRows(t *testing.T) {
 		until(t, "the other row delivered or tried", func() bool { return without.asked.Load() == 1 })
 		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND attempts = 0 AND status = 'queued'", here.Delivery)
 		until(t, "delivered by the node with the connection", func() bool {
-			other.Pull([]int64{here.Merchant})
-			node.Pull([]int64{here.Merchant})
+			other.Pull([]int64{here.Recipient})
+			node.Pull([]int64{here.Recipient})
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered' AND attempts = 1", here.Delivery) == 1
 		})
 	})
@@ -95,7 +96,7 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 		if door.HasWork() || !nodeWith(t, f, &line{}).HasWork() {
 			t.Error("only a node without workers has nothing to do while nobody is connected")
 		}
-		door.Pull([]int64{here.Merchant})
+		door.Pull([]int64{here.Recipient})
 		door.Offer([]queue.Nudge{here, over})
 		until(t, "it has looked at them", func() bool { return notify.Left(door) == "" })
 		f.Want(t, 2, "SELECT count(*) FROM deliveries WHERE attempts = 0 AND status = 'queued'")
@@ -105,7 +106,7 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 			t.Error("somebody is connected")
 		}
 		door.Offer([]queue.Nudge{over})
-		door.Pull([]int64{here.Merchant})
+		door.Pull([]int64{here.Recipient})
 		until(t, "what goes over the connection is delivered", func() bool {
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered' AND attempts = 1", here.Delivery) == 1
 		})
@@ -131,7 +132,7 @@ func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
 			if f.Count(t, "SELECT count(*) FROM deliveries WHERE status <> 'sending' AND next_at IS NOT NULL") == 1 {
 				late()
 			}
-			node.Pull([]int64{n.Merchant})
+			node.Pull([]int64{n.Recipient})
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = 2 AND last_class = 'not_connected'") == 1
 		})
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
@@ -150,7 +151,7 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', next_at = ?", d.Now()-10*time.Minute.Microseconds()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		row := breaker.Row{MerchantID: m.ID, State: breaker.Open, Generation: 1, OpenUntil: d.Now() - 1, UpdatedAt: d.Now()}
+		row := breaker.Row{OwnerID: m.ID, State: breaker.Open, Generation: 1, OpenUntil: d.Now() - 1, UpdatedAt: d.Now()}
 		if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +161,7 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := notify.NewDispatcher(notify.Options{
-				DB: d, Breakers: b, Book: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Websocket: l},
+				DB: d, Breakers: b, Directory: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Websocket: l},
 				Nudger: f.Nudger, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 			})
 			t.Cleanup(func() { stop(n, 5*time.Second) })

@@ -15,8 +15,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Event is one fact that a merchant is to be told, with its body frozen when the
-// fact happened. It is unique per subject, version and type.
+// Event is one fact to be notified, with its body frozen when the fact happened. It is
+// unique per subject, version and type.
 type Event struct {
 	bun.BaseModel `bun:"table:events,alias:e"`
 
@@ -29,23 +29,22 @@ type Event struct {
 	CreatedAt  int64  `bun:"created_at"`
 }
 
-// Delivery is one event on its way to one merchant over one channel.
+// Delivery is one event for one recipient over one channel or endpoint.
 type Delivery struct {
 	bun.BaseModel `bun:"table:deliveries,alias:d"`
 
-	ID         int64  `bun:"id,pk"`
-	EventID    int64  `bun:"event_id"`
-	MerchantID int64  `bun:"merchant_id"`
-	SubjectID  int64  `bun:"subject_id"`
-	EventType  string `bun:"event_type"`
-	Channel    string `bun:"channel"`
-	URL        string `bun:"url"` // the order's own; empty = the merchant's
-	// Endpoint names the one address that this is for; empty = the channel's
-	// addresses in turn.
-	Endpoint string `bun:"endpoint"`
-	Status   Status `bun:"status"`
-	Attempts int64  `bun:"attempts"`
-	// ScheduleFrom is how many attempts there were when somebody sent it again: the
+	ID           int64  `bun:"id,pk"`
+	EventID      int64  `bun:"event_id"`
+	RecipientID  int64  `bun:"merchant_id"`
+	ToSubscriber bool   `bun:"house"` // the kind of the recipient
+	SubjectID    int64  `bun:"subject_id"`
+	EventType    string `bun:"event_type"`
+	Channel      string `bun:"channel"`
+	URL          string `bun:"url"`      // the order's own; empty = the recipient's
+	Endpoint     string `bun:"endpoint"` // the only one; empty = those of the channel in turn
+	Status       Status `bun:"status"`
+	Attempts     int64  `bun:"attempts"`
+	// ScheduleFrom is how many attempts there were when an operator sent it again: the
 	// schedule counts from there.
 	ScheduleFrom int64  `bun:"schedule_from"`
 	NextAt       *int64 `bun:"next_at"` // due time, or the lease's end while sending; nil = over
@@ -56,27 +55,27 @@ type Delivery struct {
 	FinishedAt   *int64 `bun:"finished_at"`
 	Currency     string `bun:"currency"` // of the money that it is about; empty = none
 	Amount       int64  `bun:"amount"`   // minor units
-	// Trace is the W3C traceparent of who raised it; empty = not traced.
+	// Trace is the W3C traceparent of its cause; empty = not traced.
 	Trace string `bun:"trace,nullzero"`
-	// House says that MerchantID is a subscriber's: see Recipient.
-	House bool `bun:"house"`
-	// Shared says that the event has several deliveries that the merchant must
-	// get: their money counts once, until the last of them is over.
+	// Shared is set where the event has several deliveries that are owed to the merchant:
+	// their money counts once, until the last of them is over.
 	Shared bool `bun:"shared"`
-	// Counted says that the event is among those of which report.Orders is made.
+	// Counted is set where report.Orders counts the event.
 	Counted bool `bun:"counted"`
 }
 
 // Recipient is whom it is for.
-func (d *Delivery) Recipient() recipient.Recipient { return recipient.Of(d.MerchantID, d.House) }
+func (d *Delivery) Recipient() recipient.Recipient {
+	return recipient.Of(d.RecipientID, d.ToSubscriber)
+}
 
-// Attempt is one try, kept for people.
+// Attempt is the record of one try of a delivery.
 type Attempt struct {
 	bun.BaseModel `bun:"table:notify_attempts,alias:na"`
 
 	ID             int64  `bun:"id,pk"`
 	DeliveryID     int64  `bun:"delivery_id"`
-	MerchantID     int64  `bun:"merchant_id"`
+	RecipientID    int64  `bun:"merchant_id"`
 	Number         int64  `bun:"number"`
 	URL            string `bun:"url"`
 	Class          Class  `bun:"class"`
@@ -100,15 +99,15 @@ const (
 	SMS       = "sms"
 )
 
-// Ping is the type of event by which people try an address.
+// Ping is the type of event by which operators try an endpoint.
 const Ping = "ping"
 
-// Types are the events of which a merchant may be told (contract §6).
+// Types are the events that may be notified (contract §6).
 var Types = []string{
 	"order.paid", "order.failed", "order.closed", "payout.succeeded", "payout.failed", "refund.succeeded", "refund.failed",
 }
 
-// Fact is what Create needs to tell a merchant something.
+// Fact is what an event is created of.
 type Fact struct {
 	MerchantID int64
 	SubjectID  int64
@@ -116,10 +115,10 @@ type Fact struct {
 	Version    int64
 	At         int64 // Unix µs
 	Routes     []Route
-	Currency   string // of the money that the merchant is to be told about; empty = none
+	Currency   string // of the money that it is about; empty = none
 	Amount     int64
 	Data       any    // the body's "data"
-	Trace      string // names the span that the deliveries go on from; empty = not followed
+	Trace      string // the parent of the deliveries' spans; empty = not traced
 }
 
 // envelope is the notification's body (contract §6).
@@ -130,15 +129,10 @@ type envelope struct {
 	Data      any    `json:"data"`
 }
 
-// earlier is how many events of its type a subject had before: whatever merchants
-// are notified of happens once to a subject.
-const earlier = 0
-
-// Create gathers the events and their deliveries among the writes of the facts
-// themselves, and returns for each fact what to nudge after the commit. What is
-// not sent is kept as skipped and nudges nothing; nor does what here, the
-// dispatcher of this process, has a slot for: it is created as its claim. ctx is
-// that of the transaction; here may be nil.
+// Create adds the events and their deliveries to the writes of the facts themselves, and
+// returns for each fact what to nudge after the commit. What is not sent is stored as
+// skipped and not nudged; nor is what here, the dispatcher of this process, has a slot for:
+// it is created as its claim. ctx is that of the transaction; here may be nil.
 func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts []Fact) ([][]queue.Nudge, error) {
 	if len(facts) == 0 {
 		return nil, nil
@@ -151,7 +145,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 	claims := here.creation(w.Tx())
 	for i, f := range facts {
 		id := d.NewID()
-		body, err := json.Marshal(envelope{ID: publicID(f.SubjectID, f.Type, earlier), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
+		body, err := json.Marshal(envelope{ID: publicID(f.SubjectID, f.Type), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
 		if err != nil {
 			return nil, fmt.Errorf("freeze %s: %w", f.Type, err)
 		}
@@ -159,13 +153,13 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 			ID: id, MerchantID: f.MerchantID, SubjectID: f.SubjectID, Type: f.Type, Version: f.Version,
 			Body: string(body), CreatedAt: now,
 		}
-		must := 0 // deliveries that the merchant must get
+		owed := 0 // deliveries to the merchant
 		for _, r := range f.Routes {
 			if !r.To.IsSubscriber() && r.Skip == "" {
-				must++
+				owed++
 			}
 		}
-		if must > 0 {
+		if owed > 0 {
 			x.Untold(f.MerchantID, f.Currency, 1, f.Amount)
 			if f.Currency != "" {
 				x.Raised(now, f.Currency, f.Amount)
@@ -173,10 +167,10 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 		}
 		for _, r := range f.Routes {
 			to := r.delivery(&f, now)
-			to.ID, to.EventID, to.Shared = d.NewID(), id, must > 1 && !to.House
+			to.ID, to.EventID, to.Shared = d.NewID(), id, owed > 1 && !to.ToSubscriber
 			to.Counted = to.NextAt != nil && to.Currency != ""
 			if to.NextAt != nil && *to.NextAt <= now && !claims.claim(&to, events[i].Body) {
-				nudges[i] = append(nudges[i], queue.Nudge{Delivery: to.ID, Merchant: to.MerchantID})
+				nudges[i] = append(nudges[i], queue.Nudge{Delivery: to.ID, Recipient: to.RecipientID})
 			}
 			deliveries = append(deliveries, to)
 		}
@@ -189,8 +183,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 	return nudges, nil
 }
 
-// Stamp writes a moment (Unix µs) as the contract wants it: RFC 3339, UTC, to
-// the millisecond.
+// Stamp writes a moment (Unix µs) as in the contract: RFC 3339, UTC, to the millisecond.
 func Stamp(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // OfSubject reads an order's deliveries, newest first.

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/base/queue"
 )
 
-// Tasks is the part of the queue that the Nudger needs.
+// Tasks is what the Nudger uses of the queue.
 type Tasks interface {
 	Notify(ctx context.Context, lane queue.Lane, nudges []queue.Nudge) error
 	NotifyAt(ctx context.Context, lane queue.Lane, second time.Time, nudges []queue.Nudge) error
@@ -21,34 +21,33 @@ type Tasks interface {
 // Limits of a Nudger.
 const (
 	nudgeBuffer = 4096
-	// retryAhead is how far ahead a retry is put into Redis; what is later waits
-	// in SQL and is found by the tick.
+	// retryAhead is how far ahead a retry is put into Redis; later ones wait in SQL, where
+	// the tick finds them.
 	retryAhead = 60 * time.Second
 	// retryFlush is how long retries of one second are gathered into one task.
 	retryFlush = 100 * time.Millisecond
 )
 
-// Nudger lets the workers know through Redis that rows are due. It is best effort:
-// nothing waits for it and nothing is lost with it, because the rows themselves
-// say when they are due.
+// Nudger notifies the workers through Redis that rows are due. It is best effort: nothing
+// waits for it and nothing is lost with it, because the rows hold their due moments.
 type Nudger struct {
 	tasks Tasks
 	now   func() int64
 	log   *slog.Logger
 	fresh chan []queue.Nudge
 	later chan queue.Nudge
-	// expiring holds moments at which orders run out, in Unix µs.
+	// expiring holds moments at which orders expire, in Unix µs.
 	expiring chan int64
 	stop     chan struct{}
 	done     chan struct{}
 	router   atomic.Pointer[LaneRouter]
 }
 
-// LaneRouter says in which lane a merchant's nudges go ("" = the one for nudges of their
-// kind); none where its notifications are parked.
-type LaneRouter func(merchantID int64) (lane queue.Lane, ok bool)
+// LaneRouter returns the lane for the nudges of the recipient with an id ("" = the one for
+// nudges of their kind); false where its notifications are parked.
+type LaneRouter func(id int64) (lane queue.Lane, ok bool)
 
-// Route makes the Nudger ask a router; without one each kind has its own lane.
+// Route sets the router; without one each kind of nudge has its own lane.
 func (n *Nudger) Route(r LaneRouter) { n.router.Store(&r) }
 
 // NewNudger starts a Nudger; now is the database's clock.
@@ -75,8 +74,7 @@ func (n *Nudger) Now(nudges []queue.Nudge) {
 	}
 }
 
-// Later nudges a row at its moment, or leaves it to the tick where that is far
-// off.
+// Later nudges a row at its moment, or leaves it to the tick where that is far off.
 func (n *Nudger) Later(nudge queue.Nudge) {
 	if nudge.At-n.now() > retryAhead.Microseconds() {
 		return
@@ -88,8 +86,8 @@ func (n *Nudger) Later(nudge queue.Nudge) {
 	}
 }
 
-// Expiring says that orders run out at the moments (Unix µs). The queue makes one
-// task of all that fall into one second.
+// Expiring nudges for orders that expire at the moments (Unix µs). The queue makes one task
+// for all moments of one second.
 func (n *Nudger) Expiring(moments []int64) {
 	for _, at := range moments {
 		select {
@@ -131,7 +129,7 @@ func (n *Nudger) run() {
 	}
 }
 
-// sendNow makes one task of everything that waits.
+// sendNow makes one task for everything in the buffer.
 func (n *Nudger) sendNow(nudges []queue.Nudge) {
 	for more := true; more; {
 		select {
@@ -149,8 +147,8 @@ func (n *Nudger) sendNow(nudges []queue.Nudge) {
 	}
 }
 
-// lanes divides nudges by their lane: those of slow merchants have one of their
-// own, and what is parked needs none.
+// lanes divides nudges by their lane: those for slow recipients have their own, and what is
+// parked is not nudged.
 func (n *Nudger) lanes(usual queue.Lane, nudges []queue.Nudge) map[queue.Lane][]queue.Nudge {
 	router := n.router.Load()
 	if router == nil {
@@ -158,7 +156,7 @@ func (n *Nudger) lanes(usual queue.Lane, nudges []queue.Nudge) map[queue.Lane][]
 	}
 	parts := map[queue.Lane][]queue.Nudge{}
 	for _, nudge := range nudges {
-		lane, ok := (*router)(nudge.Merchant)
+		lane, ok := (*router)(nudge.Recipient)
 		if !ok {
 			continue
 		}
@@ -179,8 +177,8 @@ func (n *Nudger) sendBuckets(buckets map[int64][]queue.Nudge) {
 	}
 }
 
-// count keeps the figures. An error is no event of its own: Redis being away is
-// logged by its own check, and the tick does the work.
+// count updates the metrics. An error is only for debugging: an unavailable Redis is logged
+// by its own check, and the tick does the work.
 func (n *Nudger) count(nudges int, err error) {
 	result := metric.NudgeSent
 	if err != nil {

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,29 +11,32 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
 )
 
-// IsParked says whether what waits for a merchant is parked: its breaker is not
-// closed. Who cannot be notified at all needs no protection: its attempts end here,
-// without a call, and then on the desk, instead of being parked for as long as
-// there are probes. What a person opened stays so.
-func IsParked(b *breaker.Cache, merchants *merchant.Directory, merchantID int64) bool {
-	return parks(b.Of(merchantID), merchants, merchantID)
+// IsParked reports whether a recipient's notifications are parked: its breaker is not
+// closed. A recipient that cannot be called at all needs no protection: its attempts fail
+// without a call and end as exceptions, instead of being parked for as long as there are
+// probes. A breaker that an operator opened always parks.
+func IsParked(b *breaker.Cache, directory *merchant.Directory, to recipient.Recipient) bool {
+	return parks(b.Of(to), directory, to)
 }
 
-func parks(r *breaker.Row, merchants *merchant.Directory, merchantID int64) bool {
-	return r.Tripped() && (r.ByHand || canBeNotified(merchants.ByID(merchantID)))
+func parks(r *breaker.Row, directory *merchant.Directory, to recipient.Recipient) bool {
+	return r.Tripped() && (r.ByHand || canBeCalled(directory.ByID(to.ID)))
 }
 
-// Waits says whether a delivery that is due waits for the breaker: what goes to an
-// order's own address does so also where nothing else of the merchant's is parked.
-func Waits(r *breaker.Row, merchants *merchant.Directory, x *Delivery) bool {
-	return r.Tripped() && (x.URL != "" || parks(r, merchants, x.MerchantID))
+// Waits reports whether a delivery that is due waits for the breaker r: one to an order's
+// own URL does so also where nothing else for the recipient is parked.
+func Waits(r *breaker.Row, directory *merchant.Directory, x *Delivery) bool {
+	return r.Tripped() && (x.URL != "" || parks(r, directory, x.Recipient()))
 }
 
-// canBeNotified says whether an attempt at a merchant can end in a call.
-func canBeNotified(m *merchant.Merchant) bool {
+// canBeCalled reports whether an attempt can end in a call.
+func canBeCalled(m *merchant.Merchant) bool {
 	if m == nil || m.Disabled {
 		return false
 	}
@@ -40,11 +44,11 @@ func canBeNotified(m *merchant.Merchant) bool {
 	return len(m.Endpoints) == 0 || slices.ContainsFunc(m.Endpoints, inUse)
 }
 
-// MerchantsParked are the merchants whose notifications are parked.
-func MerchantsParked(b *breaker.Cache, merchants *merchant.Directory) []int64 {
+// ParkedIDs are the ids of the recipients whose notifications are parked, in order.
+func ParkedIDs(b *breaker.Cache, directory *merchant.Directory) []int64 {
 	var ids []int64
 	for id := range b.All() {
-		if IsParked(b, merchants, id) {
+		if IsParked(b, directory, directory.RecipientOf(id)) {
 			ids = append(ids, id)
 		}
 	}
@@ -52,31 +56,50 @@ func MerchantsParked(b *breaker.Cache, merchants *merchant.Directory) []int64 {
 	return ids
 }
 
-// maxParked bounds the count of one merchant's parked notifications.
-const maxParked = 10_000
+// Due is how much waits, and since when.
+type Due struct {
+	Count  int64 // at most maxCounted
+	Oldest time.Duration
+}
 
-// Parked counts what waits for a merchant, up to 10,000, and says how old the
-// oldest is. Whether it is parked, IsParked says.
-func Parked(ctx context.Context, d *db.DB, merchantID int64) (Due, error) {
-	now := d.Now()
+// maxCounted bounds a count: a figure on a page must not scan a backlog.
+const maxCounted = 10_000
+
+// countDue counts the rows of a query, whose column at is the moment since which each
+// waits.
+func countDue(ctx context.Context, d *db.DB, now int64, rows *bun.SelectQuery) (Due, error) {
 	var row struct{ Count, Oldest int64 }
-	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(created_at), ?) AS oldest FROM"+
-		" (SELECT created_at FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL LIMIT ?) AS waiting",
-		now, merchantID, maxParked).Scan(ctx, &row)
+	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(at), ?) AS oldest FROM (?) AS waiting", now, rows.Limit(maxCounted)).Scan(ctx, &row)
 	if err != nil {
-		return Due{}, fmt.Errorf("count parked deliveries: %w", err)
+		return Due{}, fmt.Errorf("count waiting deliveries: %w", err)
 	}
 	return Due{Count: row.Count, Oldest: time.Duration(now-row.Oldest) * time.Microsecond}, nil
 }
 
-// ParkedSums are the notifications that wait for a merchant and their money by currency
+// Overdue counts deliveries that are due now. What waits for parked recipients is not late.
+func Overdue(ctx context.Context, d *db.DB, parked []int64) (Due, error) {
+	now := d.Now()
+	q := d.Read.NewSelect().Table("deliveries").ColumnExpr("next_at AS at").Where("next_at <= ?", now)
+	if len(parked) > 0 {
+		q = q.Where("merchant_id NOT IN (?)", bun.List(parked))
+	}
+	return countDue(ctx, d, now, q)
+}
+
+// Parked counts what waits for a recipient, parked or not.
+func Parked(ctx context.Context, d *db.DB, to recipient.Recipient) (Due, error) {
+	return countDue(ctx, d, d.Now(), d.Read.NewSelect().Table("deliveries").ColumnExpr("created_at AS at").
+		Where("merchant_id = ? AND next_at IS NOT NULL", to.ID))
+}
+
+// ParkedSums are the notifications that wait for a recipient and their money by currency
 // ("" = about none), of the first 10,000 deliveries. An event counts once, however many
 // deliveries of it wait.
-func ParkedSums(ctx context.Context, d *db.DB, merchantID int64) (sums []report.Sum, more bool, err error) {
+func ParkedSums(ctx context.Context, d *db.DB, to recipient.Recipient) (sums []report.Sum, more bool, err error) {
 	err = d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM"+
 		" (SELECT DISTINCT event_id, currency, amount FROM"+
 		" (SELECT event_id, currency, amount FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL LIMIT ?) AS w) AS e"+
-		" GROUP BY currency ORDER BY currency", merchantID, maxParked).Scan(ctx, &sums)
+		" GROUP BY currency ORDER BY currency", to.ID, maxCounted).Scan(ctx, &sums)
 	if err != nil {
 		return nil, false, fmt.Errorf("add up parked deliveries: %w", err)
 	}
@@ -84,46 +107,41 @@ func ParkedSums(ctx context.Context, d *db.DB, merchantID int64) (sums []report.
 	for _, s := range sums {
 		n += s.Orders
 	}
-	return sums, n == maxParked, nil
+	return sums, n == maxCounted, nil
 }
 
-// Waker nudges one parked notification of each merchant for the moment at
-// which its breaker may be probed, through the delayed lane. Like every nudge it
-// may be lost: the tick probes too.
+// Waker nudges one parked notification of each recipient for the moment at which its
+// breaker may be probed, through the delayed lane. Like every nudge it may be lost: the tick
+// probes too.
 type Waker struct {
-	db     *db.DB
-	book   *breaker.Cache
-	tasks  Tasks
-	nudged map[int64]int64 // generation by merchant
+	db       *db.DB
+	breakers *breaker.Cache
+	tasks    Tasks
+	nudged   map[int64]int64 // generation by recipient
 }
 
 // NewWaker makes a Waker.
 func NewWaker(d *db.DB, b *breaker.Cache, tasks Tasks) *Waker {
-	return &Waker{db: d, book: b, tasks: tasks, nudged: map[int64]int64{}}
+	return &Waker{db: d, breakers: b, tasks: tasks, nudged: map[int64]int64{}}
 }
 
 // Wake nudges for the probes of the next minute.
 func (w *Waker) Wake(ctx context.Context) error {
-	now := w.db.Now()
-	all := w.book.All()
-	for id, generation := range w.nudged {
-		if r := all[id]; r == nil || r.Generation != generation {
-			delete(w.nudged, id)
-		}
-	}
+	now, all := w.db.Now(), w.breakers.All()
+	maps.DeleteFunc(w.nudged, func(id, generation int64) bool { return all[id] == nil || all[id].Generation != generation })
 	for id, r := range all {
 		if r.State != breaker.Open || r.ByHand || r.OpenUntil <= now || r.OpenUntil-now > retryAhead.Microseconds() || w.nudged[id] == r.Generation {
 			continue
 		}
 		w.nudged[id] = r.Generation
 		var ids []int64
-		err := w.db.Read.NewRaw("SELECT id FROM deliveries WHERE merchant_id = ? AND next_at <= ? ORDER BY "+sideOf(r)+" LIMIT 1", id, r.OpenUntil).Scan(ctx, &ids)
+		err := w.db.Read.NewRaw("SELECT id FROM deliveries WHERE merchant_id = ? AND next_at <= ? ORDER BY "+probeOrder(r)+" LIMIT 1", id, r.OpenUntil).Scan(ctx, &ids)
 		if err != nil {
-			return fmt.Errorf("find what to probe with: %w", err)
+			return fmt.Errorf("find a delivery for the probe: %w", err)
 		}
 		if len(ids) > 0 {
 			// Best effort, like every nudge.
-			_ = w.tasks.NotifyAt(ctx, queue.Delayed, time.UnixMicro(r.OpenUntil), []queue.Nudge{{Delivery: ids[0], Merchant: id, At: r.OpenUntil}})
+			_ = w.tasks.NotifyAt(ctx, queue.Delayed, time.UnixMicro(r.OpenUntil), []queue.Nudge{{Delivery: ids[0], Recipient: id, At: r.OpenUntil}})
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/internal/verify"
 )
@@ -46,7 +47,7 @@ func eachSwitchboard(t *testing.T, test func(t *testing.T, s *switchboard)) {
 func (s *switchboard) node(line notify.Channel) {
 	book := merchant.NewDirectory([]*merchant.Merchant{&s.m}, nil)
 	d := notify.NewDispatcher(notify.Options{
-		DB: s.DB, Breakers: breaker.NewCache(s.DB, func(int64) breaker.Policy { return never }), Book: func() *merchant.Directory { return book },
+		DB: s.DB, Breakers: breaker.NewCache(s.DB, func(recipient.Recipient) breaker.Policy { return never }), Directory: func() *merchant.Directory { return book },
 		Channels: map[string]notify.Channel{notify.Websocket: line}, Nudger: s.Nudger, Concurrency: 10, Timeout: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(testOut{s.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
 )
 
 // wanted is a merchant with an open breaker and notifications that wait for it. Who
@@ -36,7 +37,7 @@ func newWanted(t *testing.T, d *db.DB) *wanted {
 		w.ids = append(w.ids, n.Delivery)
 	}
 	disp.Pull([]int64{f.M1.ID})
-	until(t, "the breaker opens", func() bool { return w.there.Of(f.M1.ID).Tripped() && disp.InFlight() == 0 })
+	until(t, "the breaker opens", func() bool { return w.there.Of(f.M1.Recipient()).Tripped() && disp.InFlight() == 0 })
 	if err := w.here.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func (w *wanted) probe(id int64) error {
 		if _, err := notify.Resend(ctx, tx, w.DB, id); err != nil {
 			return err
 		}
-		return w.here.ProbeWith(ctx, tx, w.M1.ID, id, "operator:li", "their server is back")
+		return w.here.ProbeWith(ctx, tx, w.M1.Recipient(), id, "operator:li", "their server is back")
 	})
 }
 
@@ -63,7 +64,7 @@ func (w *wanted) attempts(id int64) int64 {
 	return w.Count(w.t, "SELECT attempts FROM deliveries WHERE id = ?", id)
 }
 
-func TestTheNotificationThatAPersonWantsIsTheProbe(t *testing.T) {
+func TestTheNotificationThatAnOperatorChoosesIsTheProbe(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWanted(t, d)
 		sent, mine := w.ch.count(), w.ids[5]
@@ -72,7 +73,7 @@ func TestTheNotificationThatAPersonWantsIsTheProbe(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, "it was tried, and the breaker is open again", func() bool {
-			r, err := breaker.Read(t.Context(), d, w.M1.ID)
+			r, err := breaker.Read(t.Context(), d, w.M1.Recipient())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +82,7 @@ func TestTheNotificationThatAPersonWantsIsTheProbe(t *testing.T) {
 		if w.ch.count() != sent+1 || w.attempts(mine) != before+1 {
 			t.Errorf("%d were sent, the one that was wanted %d times", w.ch.count()-sent, w.attempts(mine)-before)
 		}
-		history, err := breaker.History(t.Context(), d, w.M1.ID, 0, 2)
+		history, err := breaker.History(t.Context(), d, w.M1.Recipient(), 2)
 		if err != nil || history[1].To != breaker.HalfOpen || history[1].Actor != "operator:li" || history[1].Reason == "" {
 			t.Errorf("the history says %+v, %v", history, err)
 		}
@@ -156,7 +157,7 @@ func TestWhatWasWantedInAnEarlierGenerationSaysNothing(t *testing.T) {
 			if err := b.Refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			return b.Gate(1)
+			return b.Gate(recipient.OfMerchant(1))
 		}
 		if g := gate(); g.Probe || g.Delivery != 0 {
 			t.Errorf("it is still wanted: %+v", g)
@@ -164,15 +165,15 @@ func TestWhatWasWantedInAnEarlierGenerationSaysNothing(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE breaker_probes SET generation = 4").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if g := newBreakers(f, strict); g.Refresh(t.Context()) != nil || g.Gate(1).Delivery != 77 {
-			t.Errorf("%+v: this test tests nothing", g.Gate(1))
+		if g := newBreakers(f, strict); g.Refresh(t.Context()) != nil || g.Gate(recipient.OfMerchant(1)).Delivery != 77 {
+			t.Errorf("%+v: this test tests nothing", g.Gate(recipient.OfMerchant(1)))
 		}
 		// One that has leased it for itself sends what it likes.
 		if _, err := d.NewRaw("UPDATE breakers SET probe_owner = 9").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if g := newBreakers(f, strict); g.Refresh(t.Context()) != nil || g.Gate(1).Probe {
-			t.Errorf("%+v", g.Gate(1))
+		if g := newBreakers(f, strict); g.Refresh(t.Context()) != nil || g.Gate(recipient.OfMerchant(1)).Probe {
+			t.Errorf("%+v", g.Gate(recipient.OfMerchant(1)))
 		}
 	})
 }

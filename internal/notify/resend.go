@@ -17,20 +17,19 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ErrSending says that an attempt is running: whoever wants another one waits for
-// its end.
+// ErrSending means that an attempt is running: another one can only follow its end.
 var ErrSending = errors.New("an attempt is running")
 
-// ErrNoDelivery says that there is no such notification.
+// ErrNoDelivery means that there is no such notification.
 var ErrNoDelivery = errors.New("no such notification")
 
 // resendAll makes notifications due at once and returns what to nudge after the commit.
-// What was over starts its schedule anew and leaves the exceptions, to which it comes
-// back when that schedule is used up too; what waits goes now and keeps its place in
-// the schedule. The notification's id stays the same, so the merchant recognises the
-// repeat. as holds the deliveries' ids with the status that the caller saw, "" =
-// whichever: what came to its end since is left alone. Those that are refused are
-// returned with ErrNoDelivery, ErrSending or act.ErrChanged.
+// One that was over starts its schedule anew, and its exception is resolved until that
+// schedule is used up too; one that waits is sent now and keeps its place in the schedule.
+// The notification's id stays the same, so that the recipient recognises the repeat. as
+// holds the deliveries' ids with the status that the caller saw, "" = any: one that has
+// ended since is not changed. Those that are refused are returned with ErrNoDelivery,
+// ErrSending or act.ErrChanged.
 func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nudges []queue.Nudge, refused map[int64]error, err error) {
 	refused = map[int64]error{}
 	for id := range as {
@@ -45,7 +44,7 @@ func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nu
 	for _, r := range rows {
 		switch seen := as[r.ID]; {
 		case r.EventType == Ping:
-			continue // it is sent while somebody waits, or not at all
+			continue // it is sent while its requester waits, or not at all
 		case r.Status == Sending:
 			refused[r.ID] = ErrSending
 			continue
@@ -56,14 +55,14 @@ func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nu
 		delete(refused, r.ID)
 		from := r.ScheduleFrom
 		if r.Status == Delivered {
-			r.Currency, r.Amount = "", 0 // the merchant knows of the money: none is at risk
+			r.Currency, r.Amount = "", 0 // the money was notified: none is at risk
 		}
 		if r.NextAt == nil {
 			from, over = r.Attempts, append(over, r)
 		}
 		w.Guard(tx.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, schedule_from = ?, finished_at = NULL, currency = ?, amount = ?"+
 			" WHERE id = ? AND status = ?", RetryWait, now, from, r.Currency, r.Amount, r.ID, r.Status), 1)
-		nudges = append(nudges, queue.Nudge{Delivery: r.ID, Merchant: r.MerchantID})
+		nudges = append(nudges, queue.Nudge{Delivery: r.ID, Recipient: r.RecipientID})
 	}
 	if err := reopen(ctx, tx, d, w, over); err != nil {
 		return nil, nil, err
@@ -77,29 +76,26 @@ func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nu
 // Neediest is the delivery of an event that is to be sent again first: one that was
 // given up, then one that waits, and the merchant's before those of subscribers.
 func Neediest(all []*Delivery) *Delivery {
-	rank := func(x *Delivery) int {
+	rank := func(x *Delivery) (n int) {
 		switch row := Moves.Of(x.Status); {
 		case row.NeedsPerson:
-			return 0
+			n = 0
 		case row.Open:
-			return 1
+			n = 2
+		default:
+			n = 4
 		}
-		return 2
-	}
-	whose := func(x *Delivery) int {
-		if x.Recipient().IsSubscriber() {
-			return 1
+		if x.ToSubscriber {
+			n++
 		}
-		return 0
+		return n
 	}
-	return slices.MinFunc(all, func(a, b *Delivery) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(whose(a), whose(b)), cmp.Compare(a.ID, b.ID))
-	})
+	return slices.MinFunc(all, func(a, b *Delivery) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID)) })
 }
 
-// reopen counts the money of deliveries that were over as at risk again, unless
-// another delivery of the event stands for it already, and takes their events off
-// the exceptions, unless another one has run out of attempts as well.
+// reopen counts the money of deliveries that were over as at risk again, unless another
+// delivery of the event is counted already, and resolves the exceptions of their events,
+// unless another delivery has run out of attempts as well.
 func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delivery) error {
 	if len(over) == 0 {
 		return nil
@@ -111,14 +107,14 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delive
 			shared, subjects = append(shared, r.EventID), append(subjects, r.SubjectID)
 		}
 	}
-	counted, stays := map[int64]bool{}, []int64{} // by event
+	counted, exhausted := map[int64]bool{}, []int64{} // by event
 	if len(shared) > 0 {
 		var err error
-		if counted, err = missingShares(ctx, tx, d, shared, subjects); err != nil {
+		if counted, err = undeliveredShares(ctx, tx, d, shared, subjects); err != nil {
 			return err
 		}
 		err = tx.NewRaw("SELECT event_id FROM deliveries WHERE subject_id IN (?) AND event_id IN (?) AND id NOT IN (?) AND status = ? AND NOT house",
-			bun.List(subjects), bun.List(shared), bun.List(ids), Exhausted).Scan(ctx, &stays)
+			bun.List(subjects), bun.List(shared), bun.List(ids), Exhausted).Scan(ctx, &exhausted)
 		if err != nil {
 			return fmt.Errorf("read the deliveries of events: %w", err)
 		}
@@ -130,13 +126,13 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delive
 	x := report.NewDelta(d.Now())
 	for _, r := range over {
 		if !r.Shared || !counted[r.EventID] {
-			x.Untold(r.MerchantID, r.Currency, 1, r.Amount)
+			x.Untold(r.RecipientID, r.Currency, 1, r.Amount)
 		}
 		if r.Shared && r.Currency != "" {
 			counted[r.EventID] = true
 		}
-		if !r.Shared || !slices.Contains(stays, r.EventID) {
-			kind, subject := deskPlace(names[r.EventID], r.Recipient())
+		if !r.Shared || !slices.Contains(exhausted, r.EventID) {
+			kind, subject := exceptionKey(names[r.EventID], r.Recipient())
 			w.Add(exception.Resolve(tx, d, kind, subject))
 		}
 	}

@@ -38,7 +38,7 @@ func TestSendingAgainBeginsTheScheduleAnewAndClearsTheDesk(t *testing.T) {
 		exhausted := func(attempts int64) {
 			t.Helper()
 			until(t, "exhausted", func() bool {
-				disp.Pull([]int64{first.Merchant})
+				disp.Pull([]int64{first.Recipient})
 				return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = ?", attempts) == 1
 			})
 		}

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/bulk"
@@ -12,12 +13,12 @@ import (
 	"backstop/internal/exception"
 )
 
-// results commits what attempts came to: to their deliveries, and with them the
-// breakers, the health of addresses, the figures and the exceptions.
+// results commits the outcomes of attempts: the deliveries, and with them the breakers, the
+// health of endpoints, the figures and the exceptions.
 type results struct {
 	o      *Options
 	health *health
-	pull   func(merchants []int64)
+	pull   func(ids []int64)
 }
 
 // resultRow is an outcome as a row of values that the update joins.
@@ -31,9 +32,9 @@ type resultRow struct {
 	FinishedAt *int64 `bun:"finished_at"`
 }
 
-// commit writes a batch: the attempts for people, the deliveries by compare-and-set on
-// owner and attempt. Of a row that was leased again in between only the attempt is kept:
-// there is one success mark per delivery.
+// commit writes a batch: the attempts, and the deliveries by compare-and-set on owner and
+// attempt. Of a row that was leased again in between only the attempt is stored: a delivery
+// ends once.
 func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(), error) {
 	now := r.o.DB.Now()
 	rows := make([]resultRow, len(batch))
@@ -60,18 +61,16 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 	if err != nil {
 		return nil, err
 	}
-	won := make(map[int64]bool, len(mine))
-	for _, id := range mine {
-		won[id] = true
-	}
 	w := tx.Writes()
 	w.Insert(&attempts, "CONFLICT (id) DO NOTHING")
-	if len(won) > 0 {
-		counted(r.o.DB.Now(), batch, won).Write(w, r.o.DB)
-		if err := r.settle(ctx, tx, w, batch, won); err != nil {
+	if len(mine) > 0 {
+		lost := func(o *outcome) bool { return !slices.Contains(mine, o.claimed.ID) }
+		won := slices.DeleteFunc(slices.Clone(batch), lost)
+		counted(r.o.DB.Now(), won).Write(w, r.o.DB)
+		if err := r.settle(ctx, tx, w, won); err != nil {
 			return nil, err
 		}
-		if err := r.openExhausted(ctx, tx, w, batch, won); err != nil {
+		if err := r.openExhausted(ctx, tx, w, won); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +80,7 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 	return func() { r.applyBreakers(folded) }, nil
 }
 
-// written makes a committed result known, and nudges its retry.
+// written logs and measures a committed result, and nudges its retry.
 func (r *results) written(o *outcome) {
 	r.o.Log.Info("notify", "notification", o.claimed.publicID(), "type", o.claimed.EventType, "attempt", o.attempt.Number,
 		"class", o.attempt.Class, "http_status", o.attempt.HTTPStatus, "took_ms", o.attempt.TookUS/1000, "result", o.status)
@@ -90,16 +89,16 @@ func (r *results) written(o *outcome) {
 		metric.FirstSeconds.Observe(float64(o.attempt.StartedAt-o.claimed.CreatedAt) / 1e6)
 	}
 	if o.status == RetryWait {
-		r.o.Nudger.Later(queue.Nudge{Delivery: o.claimed.ID, Merchant: o.claimed.MerchantID, At: *o.nextAt})
+		r.o.Nudger.Later(queue.Nudge{Delivery: o.claimed.ID, Recipient: o.claimed.RecipientID, At: *o.nextAt})
 	}
 }
 
-// openExhausted puts notifications that ran out of attempts on the exception
-// desk, in the transaction that ends them.
-func (r *results) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, batch []*outcome, won map[int64]bool) error {
+// openExhausted opens the exceptions of notifications that ran out of attempts, in the
+// transaction that ends them.
+func (r *results) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, won []*outcome) error {
 	var items []*exception.Item
-	for _, o := range batch {
-		if o.status != Exhausted || !won[o.claimed.ID] {
+	for _, o := range won {
+		if o.status != Exhausted {
 			continue
 		}
 		var order struct {
@@ -111,10 +110,10 @@ func (r *results) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, bat
 		if err != nil {
 			return fmt.Errorf("read the order of an exhausted notification: %w", err)
 		}
-		kind, subject := deskPlace(o.claimed.publicID(), o.claimed.recipient())
+		kind, subject := exceptionKey(o.claimed.publicID(), o.claimed.Recipient())
 		metric.Exceptions.WithLabelValues(kind).Inc()
 		items = append(items, &exception.Item{
-			Kind: kind, MerchantID: o.claimed.MerchantID, OrderID: o.claimed.SubjectID,
+			Kind: kind, MerchantID: o.claimed.RecipientID, OrderID: o.claimed.SubjectID,
 			OrderNo: order.OrderNo, Subject: subject, Amount: order.Amount, Currency: order.Currency,
 			Detail: exception.Detail(map[string]any{
 				"type": o.claimed.EventType, "attempts": o.attempt.Number, "last_class": o.attempt.Class, "last_error": o.attempt.Error,
@@ -125,55 +124,55 @@ func (r *results) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, bat
 	return nil
 }
 
-// samples is what a batch of attempts says to the breakers.
+// samples are the results of a batch of attempts for the breakers.
 func (r *results) samples(batch []*outcome) []breaker.Sample {
 	all := make([]breaker.Sample, len(batch))
 	for i, o := range batch {
-		all[i] = breaker.Sample{MerchantID: o.claimed.MerchantID, Generation: o.generation, Result: r.verdict(o)}
+		all[i] = breaker.Sample{Recipient: o.claimed.Recipient(), Generation: o.generation, Result: r.verdict(o)}
 	}
 	return all
 }
 
-// verdict is what an attempt says about the merchant. What failed on our side, or for
-// want of an address, says nothing; nor does one that is gone, as it is disabled, or
-// a merchant that has not connected: it is released the moment it does. A process
-// that was stopped finds all its attempts timed out at once when it goes on, which
-// would park merchants that are healthy.
+// verdict is what an attempt proves about its recipient. A failure on our side, or for want
+// of an endpoint, proves nothing; nor does an endpoint that is gone, as it is disabled, or a
+// merchant that has not connected, to which everything is sent as soon as it does. A
+// process that was stopped finds all its attempts timed out when it goes on, which would
+// park healthy recipients.
 func (r *results) verdict(o *outcome) breaker.Result {
 	switch {
 	case gone(o):
 		return breaker.Unclear
 	case o.paused && o.attempt.Class == OK:
-		return breaker.Taken // how long it took says nothing
+		return breaker.Succeeded // whether it was slow is unknown
 	case o.paused:
 		return breaker.Unclear
 	}
 	switch o.attempt.Class {
 	case OK:
-		m := r.o.Book().ByID(o.claimed.MerchantID)
+		m := r.o.Directory().ByID(o.claimed.RecipientID)
 		if m != nil && m.Settings.Breaker.SlowMS > 0 && o.attempt.TookUS >= m.Settings.Breaker.SlowMS*1000 {
 			return breaker.Failed
 		}
-		return breaker.Taken
+		return breaker.Succeeded
 	case Internal, Blocked, BadAddress, Cancelled, NotConnected:
 		return breaker.Unclear
 	}
 	return breaker.Failed
 }
 
-// applyBreakers makes known what committed results did to breakers, and fetches what was
-// parked for a merchant that can be notified again.
+// applyBreakers applies what committed results did to breakers on this node, and reads what
+// was parked for recipients whose breaker has closed.
 func (r *results) applyBreakers(f *breaker.Folded) {
 	r.o.Breakers.Committed(f)
-	var healthy []int64
+	var closed []int64
 	for _, c := range f.Changes {
 		metric.BreakerChanges.WithLabelValues(string(c.To)).Inc()
-		r.o.Log.Warn("breaker", "merchant_id", c.MerchantID, "from", c.From, "to", c.To, "cause", c.Cause, "failures", c.Failures)
+		r.o.Log.Warn("breaker", "merchant_id", c.OwnerID, "from", c.From, "to", c.To, "cause", c.Cause, "failures", c.Failures)
 		if c.To == breaker.Closed {
-			healthy = append(healthy, c.MerchantID)
+			closed = append(closed, c.OwnerID)
 		}
 	}
-	if len(healthy) > 0 {
-		r.pull(healthy)
+	if len(closed) > 0 {
+		r.pull(closed)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"backstop/internal/recipient"
 )
 
-// Why a delivery is skipped, kept as its class.
+// Why a delivery is skipped, stored as its class.
 const (
-	NoAddress   Class = "no_address"   // the merchant gave none for this type of event
+	NoAddress   Class = "no_address"   // the merchant has no endpoint for this type of event
 	SwitchedOff Class = "switched_off" // the merchant does not want this type of event
 )
 
@@ -18,16 +18,16 @@ const (
 type Route struct {
 	To       recipient.Recipient
 	Channel  string
-	URL      string        // the order's own address, if it gave one
-	Endpoint string        // the one address that this is for; empty = the channel's in turn
+	URL      string        // the order's own, if it has one
+	Endpoint string        // the only one; empty = those of the channel in turn
 	Skip     Class         // why nothing is sent; empty = it is sent
 	Digest   time.Duration // for how long events are gathered first
 }
 
 func (r Route) delivery(f *Fact, now int64) Delivery {
 	x := Delivery{
-		MerchantID: r.To.ID, SubjectID: f.SubjectID, EventType: f.Type, Channel: r.Channel, URL: r.URL, Endpoint: r.Endpoint,
-		House: r.To.IsSubscriber(), Status: Queued, NextAt: &now, CreatedAt: now, Trace: f.Trace,
+		RecipientID: r.To.ID, ToSubscriber: r.To.IsSubscriber(), SubjectID: f.SubjectID, EventType: f.Type,
+		Channel: r.Channel, URL: r.URL, Endpoint: r.Endpoint, Status: Queued, NextAt: &now, CreatedAt: now, Trace: f.Trace,
 	}
 	if r.Digest > 0 {
 		due := nextDigest(now, r.Digest)
@@ -42,52 +42,53 @@ func (r Route) delivery(f *Fact, now int64) Delivery {
 	return x
 }
 
-// Routes says which deliveries an event of a merchant has: its own, and those of
-// the subscribers that follow it. own is the order's own address, which
-// stands in for the merchant's webhook addresses. A merchant that is unknown to
-// this node is tried: the row must not be lost to a stale snapshot.
-func Routes(book *merchant.Directory, merchantID int64, event, own string) []Route {
-	m := book.ByID(merchantID)
+// Routes are the deliveries of a merchant's event: to the merchant, and to the subscribers
+// that follow it. url is the order's own URL, which replaces the merchant's webhook
+// endpoints. A merchant that is not in this node's settings is tried: the row must not be
+// lost to a stale snapshot.
+func Routes(directory *merchant.Directory, merchantID int64, event, url string) []Route {
+	m := directory.ByID(merchantID)
 	if m == nil {
-		return []Route{{To: recipient.Of(merchantID, false), Channel: Webhook, URL: own}}
+		return []Route{{To: recipient.OfMerchant(merchantID), Channel: Webhook, URL: url}}
 	}
-	routes := ownRoutes(m, event, own)
-	for _, h := range book.Subscribers(m.Code, event) {
-		routes = append(routes, subscriberRoutes(h, event)...)
+	routes := merchantRoutes(m, event, url)
+	for _, s := range directory.Subscribers(m.Code, event) {
+		routes = append(routes, subscriberRoutes(s, event)...)
 	}
 	return routes
 }
 
-func subscriberRoutes(h *merchant.Merchant, event string) []Route {
-	if h.Broken {
-		return []Route{{To: h.Recipient(), Channel: Unrouted}}
+func subscriberRoutes(m *merchant.Merchant, event string) []Route {
+	if m.Broken {
+		return []Route{{To: m.Recipient(), Channel: Unrouted}}
 	}
-	return reach(h, event, Route{To: h.Recipient()})
+	return endpointRoutes(m, event)
 }
 
-func ownRoutes(m *merchant.Merchant, event, own string) []Route {
+func merchantRoutes(m *merchant.Merchant, event, url string) []Route {
+	to := m.Recipient()
 	if m.Broken {
-		return []Route{{To: m.Recipient(), Channel: Unrouted, URL: own}}
+		return []Route{{To: to, Channel: Unrouted, URL: url}}
 	}
-	to := Route{To: m.Recipient()}
 	if !m.Wants(event) {
-		return []Route{{To: m.Recipient(), Channel: Webhook, URL: own, Skip: SwitchedOff}}
+		return []Route{{To: to, Channel: Webhook, URL: url, Skip: SwitchedOff}}
 	}
-	routes := reach(m, event, to)
-	if own != "" {
+	routes := endpointRoutes(m, event)
+	if url != "" {
 		routes = slices.DeleteFunc(routes, func(r Route) bool { return r.Channel == Webhook })
-		routes = slices.Insert(routes, 0, Route{To: m.Recipient(), Channel: Webhook, URL: own})
+		routes = slices.Insert(routes, 0, Route{To: to, Channel: Webhook, URL: url})
 	}
 	if len(routes) == 0 {
-		return []Route{{To: m.Recipient(), Channel: Webhook, Skip: NoAddress}}
+		return []Route{{To: to, Channel: Webhook, Skip: NoAddress}}
 	}
 	return routes
 }
 
-// reach is one route per channel that takes the event, or one per address where
-// all are told.
-func reach(m *merchant.Merchant, event string, to Route) []Route {
+// endpointRoutes is one route per channel that takes the event, or one per endpoint where
+// all are notified.
+func endpointRoutes(m *merchant.Merchant, event string) []Route {
 	var routes []Route
+	to := Route{To: m.Recipient()}
 	if m.Settings.Balance != merchant.All {
 		for _, to.Channel = range m.Channels(event) {
 			to.Digest = m.Digest(to.Channel, event)
@@ -104,19 +105,19 @@ func reach(m *merchant.Merchant, event string, to Route) []Route {
 	return routes
 }
 
-// standing ranks what becomes of a delivery: of several, the order shows the
-// highest. What goes on comes before what is over, the worst first.
-var standing = []string{"none", "delivered", "exhausted", "queued", "sending", "retrying", "parked"}
+// byRank are the statuses of an order's notifications: of several, the order shows the last
+// in this list. Those that go on rank above those that are over.
+var byRank = []string{"none", "delivered", "exhausted", "queued", "sending", "retrying", "parked"}
 
 // OrderStatus derives an order's notify_status (contract §4) from its deliveries,
-// newest first: none, queued, sending, retrying, parked, delivered or exhausted.
-// The newest event that was sent counts, and of it what the merchant must get;
-// parked is what IsParked says of the merchant.
+// newest first: none, queued, sending, retrying, parked, delivered or exhausted. The newest
+// event that was sent counts, and of it what is owed to the merchant; parked is that of
+// IsParked.
 func OrderStatus(newestFirst []Delivery, parked bool) string {
 	var event int64
 	worst := 0
 	for _, d := range newestFirst {
-		if d.Recipient().IsSubscriber() || d.Status == Skipped || event != 0 && d.EventID != event {
+		if d.ToSubscriber || d.Status == Skipped || event != 0 && d.EventID != event {
 			continue
 		}
 		word := string(d.Status)
@@ -126,7 +127,7 @@ func OrderStatus(newestFirst []Delivery, parked bool) string {
 		case d.Status == RetryWait:
 			word = "retrying"
 		}
-		event, worst = d.EventID, max(worst, slices.Index(standing, word))
+		event, worst = d.EventID, max(worst, slices.Index(byRank, word))
 	}
-	return standing[worst]
+	return byRank[worst]
 }

@@ -14,9 +14,9 @@ import (
 	"backstop/internal/payment/paymenttest"
 )
 
-// TestEachChannelIsToldOnceAndItsOwnWay has a bus beside webhooks, and an order
+// TestEachChannelIsNotifiedOnceInItsOwnFormat has a bus beside webhooks, and an order
 // with an address of its own.
-func TestEachChannelIsToldOnceAndItsOwnWay(t *testing.T) {
+func TestEachChannelIsNotifiedOnceInItsOwnFormat(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
 		routed(t, f, func(s *merchant.Settings) {
@@ -29,7 +29,7 @@ func TestEachChannelIsToldOnceAndItsOwnWay(t *testing.T) {
 		})
 		ch := newHosts()
 		disp := notify.NewDispatcher(notify.Options{
-			DB: d, Book: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch, "bus": ch}, Nudger: f.Nudger,
+			DB: d, Directory: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch, "bus": ch}, Nudger: f.Nudger,
 			Breakers: newBreakers(f, never), Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		})
 		t.Cleanup(func() { stop(disp, 5*time.Second) })
@@ -49,8 +49,8 @@ func TestEachChannelIsToldOnceAndItsOwnWay(t *testing.T) {
 			t.Errorf("told %d and %d by webhook, %d and %d by bus", a, b, one, two)
 		}
 		for _, m := range ch.sent {
-			if want := map[bool]string{true: "form", false: "standard"}[strings.HasPrefix(m.URL, "bus:")]; m.Format != want || m.MerchantID != f.M1.ID {
-				t.Errorf("%s in the format %q for %d", m.URL, m.Format, m.MerchantID)
+			if want := map[bool]string{true: "form", false: "standard"}[strings.HasPrefix(m.URL, "bus:")]; m.Format != want || m.To.ID != f.M1.ID {
+				t.Errorf("%s in the format %q for %d", m.URL, m.Format, m.To.ID)
 			}
 		}
 		order("own", "http://own.test/n")

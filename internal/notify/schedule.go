@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,26 +10,23 @@ import (
 	"backstop/internal/merchant"
 )
 
-// Schedule is how long to wait after each failed attempt: entry n-1 is the wait
-// between the end of attempt n and the start of the next one. When it is used
-// up, the notification is exhausted.
-//
-// In configuration and JSON it is a preset's name ("day") or a list of waits
-// (["1s", "3s", "5s"]).
+// Schedule is how long to wait after each failed attempt: entry n-1 is the wait between the
+// end of attempt n and the start of the next one. When it is used up, the notification is
+// exhausted. In settings it is a preset's name ("day") or a list of waits ("1s 3s 5s").
 type Schedule []time.Duration
 
 const (
-	// MaxWaits bounds a schedule's length: more repeats than this are load, not help.
+	// MaxWaits bounds a schedule's length: more repeats only add load.
 	MaxWaits = 50
-	// MinWait keeps a list of tiny waits from hammering a merchant that is down.
+	// MinWait keeps a list of tiny waits from flooding a merchant that is down.
 	MinWait = 100 * time.Millisecond
-	// MaxWait and MaxTotal keep a notification from outliving what people still
-	// remember of the order; suppliers themselves give up after one to three days.
+	// MaxWait and MaxTotal end the repeats while the order still matters; suppliers
+	// themselves give up after one to three days.
 	MaxWait  = 24 * time.Hour
 	MaxTotal = 7 * 24 * time.Hour
 )
 
-// ErrSchedule says that a schedule is not a preset and not a usable list.
+// ErrSchedule means that a schedule is neither a preset nor a usable list.
 var ErrSchedule = errors.New("bad schedule")
 
 // presets are the schedules that have a name.
@@ -38,8 +34,8 @@ var presets = []struct {
 	name  string
 	waits Schedule
 }{
-	// day: quick at first, as most failures are restarts, then for 23 hours in
-	// all, so that a night's outage is bridged without anyone's help.
+	// day: quick at first, as most failures are restarts, then for 23 hours in all, so
+	// that an outage of a night needs no operator.
 	{"day", Schedule{
 		time.Second, 3 * time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute,
 		30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 8 * time.Hour,
@@ -86,9 +82,9 @@ func parseWaits(texts []string) (Schedule, error) {
 	return s, nil
 }
 
-// Wait returns how long after the end of the given attempt (1 is the first) the
-// next one begins; false means that the schedule is used up. An attempt below 1
-// counts as the first: a mistaken count must not exhaust a notification.
+// Wait returns how long after the end of the given attempt (1 is the first) the next one
+// begins; false means that the schedule is used up. An attempt below 1 counts as the first:
+// a wrong count must not exhaust a notification.
 func (s Schedule) Wait(attempt int) (time.Duration, bool) {
 	n := max(attempt, 1) - 1
 	if n >= len(s) {
@@ -107,15 +103,11 @@ func (s Schedule) String() string {
 			return p.name
 		}
 	}
-	return strings.Join(s.texts(), " ")
-}
-
-func (s Schedule) texts() []string {
 	texts := make([]string, len(s))
 	for i, wait := range s {
 		texts[i] = short(wait)
 	}
-	return texts
+	return strings.Join(texts, " ")
 }
 
 // short writes 2m0s as 2m and 1h0m0s as 1h.
@@ -130,25 +122,8 @@ func short(d time.Duration) string {
 	return text
 }
 
-// MarshalJSON writes a preset's name, or the list of waits.
-func (s Schedule) MarshalJSON() ([]byte, error) {
-	for _, p := range presets {
-		if slices.Equal(s, p.waits) {
-			return json.Marshal(p.name)
-		}
-	}
-	return json.Marshal(s.texts())
-}
-
-// UnmarshalJSON takes a preset's name, a list in one text, or a list of texts.
-func (s *Schedule) UnmarshalJSON(data []byte) error {
-	return s.decode(func(v any) error { return json.Unmarshal(data, v) })
-}
-
-// UnmarshalYAML takes the same forms as UnmarshalJSON.
-func (s *Schedule) UnmarshalYAML(decode func(any) error) error { return s.decode(decode) }
-
-func (s *Schedule) decode(decode func(any) error) error {
+// UnmarshalYAML takes a preset's name, a list in one text, or a list of texts.
+func (s *Schedule) UnmarshalYAML(decode func(any) error) error {
 	var texts []string
 	if decode(&texts) == nil && texts != nil {
 		parsed, err := parseWaits(texts)
@@ -164,15 +139,15 @@ func (s *Schedule) decode(decode func(any) error) error {
 	return err
 }
 
-// After is the wait after the given attempt of a delivery whose schedule counts
-// from attempt scheduleFrom on; false means that the schedule is used up. What is
-// sent and what people are told both come from here.
+// After is the wait after the given attempt of a delivery whose schedule counts from attempt
+// scheduleFrom on; false means that the schedule is used up. What is sent and what the
+// console shows both come from here.
 func (s Schedule) After(attempt, scheduleFrom int64) (time.Duration, bool) {
 	return s.Wait(int(attempt - scheduleFrom))
 }
 
-// LastAt is about when the last attempt begins if all fail: the given attempt
-// begins at the moment at (Unix µs), and how long attempts take is not known.
+// LastAt is about when the last attempt begins if all fail: the given attempt begins at the
+// moment at (Unix µs), and the time that attempts take is left out.
 func (s Schedule) LastAt(at, attempt, scheduleFrom int64) int64 {
 	for {
 		wait, more := s.After(attempt, scheduleFrom)
@@ -184,8 +159,8 @@ func (s Schedule) LastAt(at, attempt, scheduleFrom int64) int64 {
 	}
 }
 
-// ScheduleOf is the schedule by which a merchant's notifications are repeated; a
-// merchant that is unknown or disabled has the default one, as in sending.
+// ScheduleOf is the schedule of a recipient's notifications; the default one where the
+// recipient is unknown or disabled, as in sending.
 func ScheduleOf(m *merchant.Merchant) Schedule {
 	if m == nil || m.Disabled || m.Broken {
 		return Day()

@@ -9,7 +9,7 @@ import (
 	"backstop/internal/payment/paymenttest"
 )
 
-func TestAddressesAreShownWithoutTheirSecrets(t *testing.T) {
+func TestURLsAreShownWithoutTheirSecrets(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://m.example/hook":                  "https://m.example/hook",
 		"https://m.example/hook?token=canary":     "https://m.example/hook?***",
@@ -30,7 +30,7 @@ func TestAddressesAreShownWithoutTheirSecrets(t *testing.T) {
 }
 
 // The attempt is made at the whole address, and kept for people without its token.
-func TestAttemptsKeepNoTokenOfTheAddress(t *testing.T) {
+func TestAttemptsStoreNoTokenOfTheURL(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://m1.test/n?token=canary"})
 		ch := &fakeChannel{}

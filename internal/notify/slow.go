@@ -10,48 +10,60 @@ import (
 	"backstop/internal/base/metric"
 )
 
-// maxSlow bounds what one node publishes of its slow merchants.
-const maxSlow = 1000
+// maxPublished bounds a list that one node publishes.
+const maxPublished = 1000
 
-// PublishSlow lets all nodes know which merchants this one notifies in its slow pool. It
-// is for the tick, and writes only when that has changed.
-func (d *Dispatcher) PublishSlow(ctx context.Context) error {
-	now := d.slots.SlowLanes()
-	metric.SlowMerchants.Set(float64(len(now)))
-	now = now[:min(len(now), maxSlow)]
-	if slices.Equal(now, d.publishedSlow) {
+// published is a list in this node's row of nodes as it was written last.
+type published string
+
+// publish writes a list into a column, at most maxPublished of it, where it has changed.
+func publish[T any](ctx context.Context, d *db.DB, last *published, column string, list []T) error {
+	text := ""
+	if len(list) > 0 {
+		data, err := json.Marshal(list[:min(len(list), maxPublished)])
+		if err != nil {
+			return fmt.Errorf("write %s: %w", column, err)
+		}
+		text = string(data)
+	}
+	if text == string(*last) {
 		return nil
 	}
-	text := ""
-	if len(now) > 0 {
-		list, err := json.Marshal(now)
-		if err != nil {
-			return fmt.Errorf("list slow merchants: %w", err)
-		}
-		text = string(list)
+	if _, err := d.NewRaw("UPDATE nodes SET "+column+" = ? WHERE boot = ?", text, d.Boot()).Exec(ctx); err != nil {
+		return fmt.Errorf("publish %s: %w", column, err)
 	}
-	if _, err := d.o.DB.NewRaw("UPDATE nodes SET slow = ? WHERE boot = ?", text, d.o.DB.Boot()).Exec(ctx); err != nil {
-		return fmt.Errorf("publish slow merchants: %w", err)
-	}
-	d.publishedSlow = now
+	*last = published(text)
 	return nil
 }
 
-// SlowMerchants are those that any running node notifies in its slow pool, by id.
-func SlowMerchants(ctx context.Context, d *db.DB) ([]int64, error) {
+// readPublished reads the lists that the running nodes have published in a column.
+func readPublished[T any](ctx context.Context, d *db.DB, column string) (all []T, err error) {
 	var lists []string
-	err := d.Read.NewRaw("SELECT slow FROM nodes WHERE slow <> '' AND seen_at > ?", d.Now()-db.NodeGone.Microseconds()).Scan(ctx, &lists)
+	err = d.Read.NewRaw("SELECT "+column+" FROM nodes WHERE "+column+" <> '' AND seen_at > ?", d.Now()-db.NodeGone.Microseconds()).Scan(ctx, &lists)
 	if err != nil {
-		return nil, fmt.Errorf("read slow merchants: %w", err)
+		return nil, fmt.Errorf("read %s of nodes: %w", column, err)
 	}
-	var all []int64
 	for _, list := range lists {
-		var ids []int64
-		if err := json.Unmarshal([]byte(list), &ids); err != nil {
-			return nil, fmt.Errorf("slow merchants of a node: %w", err)
+		var of []T
+		if err := json.Unmarshal([]byte(list), &of); err != nil {
+			return nil, fmt.Errorf("read %s of a node: %w", column, err)
 		}
-		all = append(all, ids...)
+		all = append(all, of...)
 	}
-	slices.Sort(all)
-	return slices.Compact(all), nil
+	return all, nil
+}
+
+// PublishSlow publishes which recipients this node notifies in its slow pool. It is for the
+// tick, and writes only when that has changed.
+func (d *Dispatcher) PublishSlow(ctx context.Context) error {
+	slow := d.slots.SlowLanes()
+	metric.SlowMerchants.Set(float64(len(slow)))
+	return publish(ctx, d.o.DB, &d.slow, "slow", slow)
+}
+
+// SlowRecipients returns the ids of those that any running node notifies in its slow pool.
+func SlowRecipients(ctx context.Context, d *db.DB) ([]int64, error) {
+	ids, err := readPublished[int64](ctx, d, "slow")
+	slices.Sort(ids)
+	return slices.Compact(ids), err
 }

@@ -38,7 +38,7 @@ func TestAllNodesKnowWhoIsSlow(t *testing.T) {
 			if err := disp.PublishSlow(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := notify.SlowMerchants(t.Context(), d); err != nil || !slices.Equal(got, want) {
+			if got, err := notify.SlowRecipients(t.Context(), d); err != nil || !slices.Equal(got, want) {
 				t.Errorf("slow are %v, %v, want %v", got, err, want)
 			}
 		}

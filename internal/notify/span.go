@@ -6,8 +6,8 @@ import (
 	"backstop/internal/base/trace"
 )
 
-// endSpan says what came of the attempt. Of the address only the host is said: the
-// rest may hold a secret of the merchant's.
+// endSpan ends an attempt's span with its result. Of the URL it holds only the host: the
+// rest may hold a secret.
 func endSpan(span *trace.Span, c claimed, msg Message, res Result) {
 	if span == nil {
 		return

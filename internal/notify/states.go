@@ -2,8 +2,8 @@ package notify
 
 import "backstop/internal/base/moves"
 
-// Status is the status of one delivery. "parked" is not stored: it is a delivery
-// that waits while its merchant IsParked.
+// Status is the status of one delivery. "parked" is not stored: it is a delivery that waits
+// while its recipient IsParked.
 type Status string
 
 // Statuses of a delivery, see Moves.
@@ -42,14 +42,14 @@ var Moves = moves.Table[Status]{
 	},
 }
 
-// What the guards of claims, and of those who reschedule, say of the status.
+// Conditions on the status, for claims and for what reschedules.
 var (
 	claimable = moves.In("status", Moves.From(Sending)...)
 	waiting   = moves.In("status", Queued, RetryWait)
 )
 
-// Open says that the delivery is on its way.
+// Open reports whether the delivery is not over.
 func (s Status) Open() bool { return Moves.Of(s).Open }
 
-// Waiting says that the delivery waits for its next attempt.
+// Waiting reports whether the delivery waits for its next attempt.
 func (s Status) Waiting() bool { return s.Open() && s != Sending }

@@ -8,19 +8,19 @@ import (
 	"backstop/internal/report"
 )
 
-// Unrouted is the channel of a delivery that was created while the row of who it is for
-// could not be read: it is instead of all that the event would have had.
+// Unrouted is the channel of a delivery that was created while its recipient's row could
+// not be read: it stands for all deliveries that the recipient would have had.
 const Unrouted = "unrouted"
 
-// route gives an unrouted delivery the routes that its event has now. It becomes the
-// first of them, others are created beside it, and all are due: no attempt is counted.
+// route gives an unrouted delivery the routes of its event. It becomes the first of them,
+// the others are created beside it, and all are due: no attempt is counted.
 func (s *sender) route(c claimed, m *merchant.Merchant) error {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	routes := []Route{{To: m.Recipient(), Channel: Webhook, URL: c.URL, Skip: SwitchedOff}}
 	return s.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		if !m.House {
-			routes = ownRoutes(m, c.EventType, c.URL)
+		if !c.ToSubscriber {
+			routes = merchantRoutes(m, c.EventType, c.URL)
 		} else if follows, err := s.follows(ctx, tx, m, c); err != nil {
 			return err
 		} else if follows {
@@ -30,14 +30,14 @@ func (s *sender) route(c claimed, m *merchant.Merchant) error {
 	})
 }
 
-// follows says whether a subscriber is notified of the merchant whose event it is.
+// follows reports whether a subscriber follows the merchant whose event it is.
 func (s *sender) follows(ctx context.Context, tx db.Tx, m *merchant.Merchant, c claimed) (bool, error) {
 	var of int64
 	if err := tx.NewRaw("SELECT merchant_id FROM events WHERE id = ?", c.EventID).Scan(ctx, &of); err != nil {
 		return false, err
 	}
-	sells := s.o.Book().ByID(of)
-	return sells != nil && m.Subscribes(sells.Code, c.EventType), nil
+	owner := s.o.Directory().ByID(of)
+	return owner != nil && m.Subscribes(owner.Code, c.EventType), nil
 }
 
 func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []Route) error {
@@ -46,7 +46,7 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 	all := make([]Delivery, len(routes))
 	for i, r := range routes {
 		all[i] = r.delivery(&fact, now)
-		all[i].ID, all[i].EventID, all[i].Shared = s.o.DB.NewID(), c.EventID, len(routes) > 1 && !c.House
+		all[i].ID, all[i].EventID, all[i].Shared = s.o.DB.NewID(), c.EventID, len(routes) > 1 && !c.ToSubscriber
 		all[i].CreatedAt, all[i].Counted = c.CreatedAt, c.Counted && r.Skip == "" // the event is as old as it was
 	}
 	first := all[0]
@@ -58,7 +58,7 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 		return err
 	}
 	if n, _ := res.RowsAffected(); n == 0 {
-		return nil // its lease ran out, and somebody else has it
+		return nil // its lease ran out, and another node has claimed it
 	}
 	if len(all) > 1 {
 		rest := all[1:]
@@ -66,11 +66,11 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 			return err
 		}
 	}
-	if first.Status != Skipped || c.House {
+	if first.Status != Skipped || c.ToSubscriber {
 		return nil
 	}
 	w, untold := tx.Writes(), report.NewDelta(now)
-	untold.Untold(c.MerchantID, c.Currency, -1, -c.Amount)
+	untold.Untold(c.RecipientID, c.Currency, -1, -c.Amount)
 	if c.Counted {
 		untold.Unraised(c.CreatedAt, c.Currency, c.Amount)
 	}

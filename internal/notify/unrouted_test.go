@@ -24,7 +24,7 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 		good := f.M1.Settings
 		ch := newHosts()
 		disp := notify.NewDispatcher(notify.Options{
-			DB: d, Book: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch, "bus": ch}, Nudger: f.Nudger,
+			DB: d, Directory: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch, "bus": ch}, Nudger: f.Nudger,
 			Breakers: newBreakers(f, never), Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		})
 		t.Cleanup(func() { stop(disp, 5*time.Second) })

@@ -7,28 +7,19 @@ import (
 	"backstop/internal/base/db"
 )
 
-// maxWake bounds how many waiting notifications one connection releases at once;
-// what is more comes at its own time, or with the next connection.
+// maxWake bounds how many waiting notifications one connection makes due; the others keep
+// their time, or wait for the next connection.
 const maxWake = 1000
 
-// Wake makes a merchant's notifications due that wait only because it was not
-// connected, and says how many. Those that wait for another reason keep their
-// time.
+// Wake makes a merchant's notifications due that wait only because it was not connected, and
+// returns how many. Those that wait for another reason keep their time.
 func Wake(ctx context.Context, d *db.DB, merchantID int64) (int64, error) {
-	var woken int64
-	err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		now := d.Now()
-		res, err := tx.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (SELECT id FROM deliveries WHERE merchant_id = ? AND next_at > ?"+
-			" AND status = ? AND last_class = ? ORDER BY next_at LIMIT ?) AND status = ?",
-			now, merchantID, now, RetryWait, NotConnected, maxWake, RetryWait).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		woken, err = res.RowsAffected()
-		return err
-	})
+	now := d.Now()
+	res, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (SELECT id FROM deliveries WHERE merchant_id = ? AND next_at > ?"+
+		" AND status = ? AND last_class = ? ORDER BY next_at LIMIT ?) AND status = ?",
+		now, merchantID, now, RetryWait, NotConnected, maxWake, RetryWait).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("wake a merchant's notifications: %w", err)
 	}
-	return woken, nil
+	return res.RowsAffected()
 }

@@ -25,10 +25,10 @@ func TestConnectingReleasesWhatWaitedForIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n, err := notify.Wake(t.Context(), d, nudges[0].Merchant+1); err != nil || n != 0 {
+		if n, err := notify.Wake(t.Context(), d, nudges[0].Recipient+1); err != nil || n != 0 {
 			t.Errorf("another merchant's connection woke %d, %v", n, err)
 		}
-		if n, err := notify.Wake(t.Context(), d, nudges[0].Merchant); err != nil || n != 1 {
+		if n, err := notify.Wake(t.Context(), d, nudges[0].Recipient); err != nil || n != 1 {
 			t.Errorf("woke %d, %v; want the one that waited for a connection", n, err)
 		}
 		for i, n := range nudges {

@@ -1,4 +1,4 @@
-// Package recipient names whom notifications are for.
+// Package recipient identifies those whom notifications are for.
 package recipient
 
 // Kind of a recipient.
@@ -7,24 +7,28 @@ type Kind string
 // Kinds of recipients.
 const (
 	Merchant   Kind = "merchant"
-	Subscriber Kind = "subscriber" // a system of our own that follows merchants' events
+	Subscriber Kind = "subscriber" // one of our own systems, which follows merchants' events
 )
 
-// Recipient is one merchant or one subscriber. Their ids are of one space: rows that
-// keep an id alone are about one of them only.
+// Recipient is a merchant or a subscriber: the owner of a breaker, of a rate, and of
+// endpoints with their health. An id belongs to one recipient of either kind, so a row
+// may store the id alone.
 type Recipient struct {
 	Kind Kind
 	ID   int64
 }
 
-// Of is the recipient whose row says whether it is a subscriber.
+// Of returns the recipient of a row that stores whether it is a subscriber.
 func Of(id int64, subscriber bool) Recipient {
 	if subscriber {
 		return Recipient{Subscriber, id}
 	}
-	return Recipient{Merchant, id}
+	return OfMerchant(id)
 }
 
-// IsSubscriber says whether it is a subscriber: one that sells nothing, is owed no
-// notification by the contract, and whose events are a merchant's.
+// OfMerchant returns a merchant.
+func OfMerchant(id int64) Recipient { return Recipient{Merchant, id} }
+
+// IsSubscriber reports whether it is a subscriber: it has no orders of its own and is
+// owed no notification by the contract; its events are those of merchants.
 func (r Recipient) IsSubscriber() bool { return r.Kind == Subscriber }

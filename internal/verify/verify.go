@@ -187,7 +187,7 @@ func (r *run) parked(ctx context.Context) ([]int64, error) {
 	if err := store.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	return append(notify.MerchantsParked(breakers, store.Merchants()), 0), nil
+	return append(notify.ParkedIDs(breakers, store.Merchants()), 0), nil
 }
 
 func (r *run) report(i *Invariant) {

@@ -76,7 +76,7 @@ func callbackLink(id int64) templ.SafeURL {
 // with the merchant's.
 func notificationLink(d console.Delivery) templ.SafeURL {
 	link := "/notifications/" + d.PublicID
-	if d.House {
+	if d.ToSubscriber {
 		link += "?delivery=" + strconv.FormatInt(d.ID, 10)
 	}
 	return templ.URL(link)

@@ -226,7 +226,7 @@ func pretty(text string) string { return strings.Join(bodyLines([]byte(text)), "
 // expectation is what the merchant's rule for success wanted of an attempt that
 // was answered, and what it got; "" where the rule is not why it failed.
 func expectation(p *ui.Page, s StoryData, a *notify.Attempt) (want, got string) {
-	house := slices.ContainsFunc(s.Deliveries, func(d notify.Delivery) bool { return d.ID == a.DeliveryID && d.House })
+	house := slices.ContainsFunc(s.Deliveries, func(d notify.Delivery) bool { return d.ID == a.DeliveryID && d.ToSubscriber })
 	if house || a.Class != notify.BadStatus && a.Class != notify.BadText {
 		return "", ""
 	}

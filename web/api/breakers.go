@@ -67,17 +67,17 @@ func (s *handlers) breakers(c *fiber.Ctx) error {
 	next := int64(0)
 	if len(rows) > limit {
 		rows = rows[:limit]
-		next = rows[limit-1].MerchantID
+		next = rows[limit-1].OwnerID
 	}
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
-		ids[i] = r.MerchantID
+		ids[i] = r.OwnerID
 	}
 	codes, err := s.Console.MerchantCodes(ctx, ids)
 	if err != nil {
 		return err
 	}
-	return c.JSON(pageOf(rows, next, func(r breaker.Row) breakerView { return viewBreaker(codes[r.MerchantID], r) }))
+	return c.JSON(pageOf(rows, next, func(r breaker.Row) breakerView { return viewBreaker(codes[r.OwnerID], r) }))
 }
 
 func (s *handlers) oneBreaker(c *fiber.Ctx, code string) error {
@@ -90,7 +90,7 @@ func (s *handlers) oneBreaker(c *fiber.Ctx, code string) error {
 	if err != nil {
 		return err
 	}
-	changes, err := breaker.History(ctx, s.DB, id, 0, historyShown)
+	changes, err := breaker.History(ctx, s.DB, s.Settings.Merchants().RecipientOf(id), historyShown)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *handlers) oneBreaker(c *fiber.Ctx, code string) error {
 
 // breakerNow reads a merchant's breaker from its row; without a row it is closed.
 func (s *handlers) breakerNow(ctx context.Context, id int64, code string) (breakerView, error) {
-	r, err := breaker.Read(ctx, s.DB.Read, id)
+	r, err := breaker.Read(ctx, s.DB.Read, s.Settings.Merchants().RecipientOf(id))
 	if err != nil {
 		return breakerView{}, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/recipient"
 	"backstop/web/webtest"
 )
 
@@ -60,7 +61,7 @@ func TestABreakerIsOpenedAndClosedByHandOnTheRecord(t *testing.T) {
 			t.Errorf("opened: %v", got)
 		}
 	}
-	if !h.Breakers.Of(1).Tripped() {
+	if !h.Breakers.Of(recipient.OfMerchant(1)).Tripped() {
 		t.Error("this node does not know of it")
 	}
 	if got := h.pages(t, webtest.Monitoring+"merchants?merchant=m1")[0]["breaker"]; got != "open" {

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
+	"backstop/internal/recipient"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -141,7 +142,7 @@ func (s *handlers) viewOrder(c *fiber.Ctx, o *order.Order) (orderView, error) {
 			return orderView{}, err
 		}
 	}
-	parked := notify.IsParked(s.Breakers, s.Settings.Merchants(), o.MerchantID)
+	parked := notify.IsParked(s.Breakers, s.Settings.Merchants(), recipient.OfMerchant(o.MerchantID))
 	return orderView{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: m.Code, Supplier: code,
 		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(deliveries, parked),

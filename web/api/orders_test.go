@@ -214,7 +214,7 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 	}
 	err = h.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		_, err := notify.Create(t.Context(), w, h.DB, nil, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, Routes: []notify.Route{{To: recipient.Of(1, false), Channel: notify.Webhook}}}})
+		_, err := notify.Create(t.Context(), w, h.DB, nil, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, Routes: []notify.Route{{To: recipient.OfMerchant(1), Channel: notify.Webhook}}}})
 		if err != nil {
 			return err
 		}

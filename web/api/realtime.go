@@ -7,6 +7,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/notify"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/web"
 
@@ -170,8 +171,8 @@ func (s *handlers) realtime(c *fiber.Ctx) error {
 	if v.NotTried = (untriedView{Orders: u.Orders, Capped: u.More}); u.Oldest > 0 {
 		v.NotTried.OldestSeconds = float64(now.At-u.Oldest) / 1e6
 	}
-	for id := range s.Breakers.All() {
-		if s.breakerState(id) != breaker.Closed {
+	for _, r := range s.Breakers.All() {
+		if r.Tripped() {
 			v.BreakersOpen++
 		}
 	}
@@ -212,7 +213,7 @@ type merchantView struct {
 
 // breakerState is the state in this node's copy; without a breaker it is closed.
 func (s *handlers) breakerState(merchant int64) breaker.State {
-	if r := s.Breakers.Of(merchant); r != nil {
+	if r := s.Breakers.Of(recipient.OfMerchant(merchant)); r != nil {
 		return r.State
 	}
 	return breaker.Closed

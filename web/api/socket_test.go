@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
+	"backstop/internal/recipient"
 	"backstop/web/webtest"
 
 	ws "github.com/fasthttp/websocket"
@@ -49,13 +50,13 @@ func TestMerchantsConnectWithTheirKeyAndAreTold(t *testing.T) {
 		}
 	}()
 	message := notify.Message{
-		ID: "ntf_1", URL: websocket.Target, MerchantID: 1, At: time.Now(), Timeout: 5 * time.Second, Body: []byte(`{"id":"ntf_1"}`),
+		ID: "ntf_1", URL: websocket.Target, To: recipient.OfMerchant(1), At: time.Now(), Timeout: 5 * time.Second, Body: []byte(`{"id":"ntf_1"}`),
 	}
 	waitFor(t, func() bool { return len(h.Sockets.Connected()) == 1 })
 	if r := h.Sockets.Send(t.Context(), message); r.Class != notify.OK {
 		t.Errorf("%q (%s)", r.Class, r.Error)
 	}
-	message.MerchantID = 2
+	message.To = recipient.OfMerchant(2)
 	if r := h.Sockets.Send(t.Context(), message); r.Class != notify.NotConnected {
 		t.Errorf("the other merchant: %q", r.Class)
 	}

@@ -74,13 +74,13 @@ func seed(t *testing.T, d *db.DB) {
 	}
 	write(&notify.Event{ID: made + 300, MerchantID: 1, SubjectID: made + 100, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: paid})
 	write(&notify.Delivery{
-		ID: made + 301, EventID: made + 300, MerchantID: 1, SubjectID: made + 100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.RetryWait,
+		ID: made + 301, EventID: made + 300, RecipientID: 1, SubjectID: made + 100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.RetryWait,
 		Attempts: 2, NextAt: &next, LastClass: notify.BadStatus, LastError: "HTTP 502", CreatedAt: paid,
 		Currency: "CNY", Amount: 349900,
 	})
 	write(&[]notify.Attempt{
-		{ID: 401, DeliveryID: made + 301, MerchantID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: paid + 80_000, TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_8c", ResponseHeader: "Server: nginx", ResponseBody: []byte("Bad gateway"), Error: "HTTP 502"},
-		{ID: 402, DeliveryID: made + 301, MerchantID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.Timeout, StartedAt: paid + 5_000_000, TookUS: 10_000_000, Node: "n1", ResponseBody: []byte{}, Error: "no answer within 10s"},
+		{ID: 401, DeliveryID: made + 301, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: paid + 80_000, TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_8c", ResponseHeader: "Server: nginx", ResponseBody: []byte("Bad gateway"), Error: "HTTP 502"},
+		{ID: 402, DeliveryID: made + 301, RecipientID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.Timeout, StartedAt: paid + 5_000_000, TookUS: 10_000_000, Node: "n1", ResponseBody: []byte{}, Error: "no answer within 10s"},
 	})
 	write(&[]exception.Item{
 		{ID: made + 501, Kind: exception.AmountMismatch, State: "open", SupplierID: 1, OrderNo: "2026112000000003", OrderID: made + 102, Subject: "t9", Amount: 12300, Currency: "KWD", Detail: exception.Detail(map[string]any{"paid": 12300, "ordered": 12345}), Seen: 2, OpenedAt: at(20 * time.Second)},

@@ -8,6 +8,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/breaker"
+	"backstop/internal/recipient"
 	"backstop/web/webtest"
 )
 
@@ -45,7 +46,7 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 	if to := send("/merchants/m1/breaker/close", "k1"); to != "/merchants/m1?form=k1" {
 		t.Errorf("closed: %s", to)
 	}
-	if r := h.Breakers.Of(1); r.State != breaker.Closed || r.Generation != 3 {
+	if r := h.Breakers.Of(recipient.OfMerchant(1)); r.State != breaker.Closed || r.Generation != 3 {
 		t.Errorf("breaker %+v", r)
 	}
 	if page := see(ops, "/merchants/m1?form=k1&lang=en"); !strings.Contains(page, "the.ops closed a breaker") {
@@ -59,7 +60,7 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 	if got := h.Post(t, ops, "/merchants/m1/breaker/close", "reason", reason, "form_key", "k2"); got.Status != http.StatusConflict {
 		t.Errorf("closed again: %d", got.Status)
 	}
-	if to := send("/merchants/m1/breaker/open", "k3"); to != "/merchants/m1?form=k3" || !h.Breakers.Of(1).ByHand {
+	if to := send("/merchants/m1/breaker/open", "k3"); to != "/merchants/m1?form=k3" || !h.Breakers.Of(recipient.OfMerchant(1)).ByHand {
 		t.Errorf("opened: %s", to)
 	}
 	send("/merchants/m1/breaker/open", "k3") // the same form again: nothing

@@ -22,6 +22,7 @@ import (
 	"backstop/internal/notify/fakemerchant"
 	"backstop/internal/notify/webhook"
 	"backstop/internal/order"
+	"backstop/internal/recipient"
 	"backstop/internal/settings"
 	"backstop/web/webtest"
 
@@ -89,7 +90,7 @@ func (w *waiting) add(i int) {
 	for _, row := range []any{
 		&order.Order{ID: o, OrderNo: no, OutTradeNo: "T" + no, MerchantID: 1, SupplierID: 1, Amount: 1999, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1999, PaidAt: &now, CreatedAt: now, ExpiresAt: now},
 		&notify.Event{ID: event, MerchantID: 1, SubjectID: o, Type: "order.paid", Version: 2, Body: fmt.Sprintf(`{"id":%q,"type":"order.paid","data":{"order_no":%q}}`, id, no), CreatedAt: now},
-		&notify.Delivery{ID: w.DB.NewID(), EventID: event, MerchantID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Queued, NextAt: &now, CreatedAt: now, Currency: "CNY", Amount: 1999},
+		&notify.Delivery{ID: w.DB.NewID(), EventID: event, RecipientID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Queued, NextAt: &now, CreatedAt: now, Currency: "CNY", Amount: 1999},
 	} {
 		if _, err := w.DB.NewInsert().Model(row).Exec(context.Background()); err != nil {
 			w.t.Fatal(err)
@@ -100,11 +101,13 @@ func (w *waiting) add(i int) {
 
 // node is another node that sends. It knows of the acts of people by its ticks only.
 func (w *waiting) node() {
-	book := breaker.NewCache(w.DB, func(int64) breaker.Policy { return breaker.Policy{Failures: 3, Open: openFor, Window: time.Minute} })
+	book := breaker.NewCache(w.DB, func(recipient.Recipient) breaker.Policy {
+		return breaker.Policy{Failures: 3, Open: openFor, Window: time.Minute}
+	})
 	channel := webhook.New(egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))
 	log := slog.New(slog.DiscardHandler)
 	disp := notify.NewDispatcher(notify.Options{
-		DB: w.DB, Book: w.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: channel},
+		DB: w.DB, Directory: w.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: channel},
 		Nudger: notify.NewNudger(noTasks{}, w.DB.Now, log), Breakers: book, Concurrency: 10, Timeout: 2 * time.Second, Log: log,
 	})
 	stop, done := make(chan struct{}), make(chan struct{})

@@ -76,12 +76,12 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 	write(&notify.Event{ID: 9300, MerchantID: 1, SubjectID: 9100, Type: "order.paid", Version: 2, Body: `{"id":"ntf_76c","type":"order.paid"}`, CreatedAt: paid})
 	done := at(140)
 	write(&notify.Delivery{
-		ID: 9301, EventID: 9300, MerchantID: 1, SubjectID: 9100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted,
+		ID: 9301, EventID: 9300, RecipientID: 1, SubjectID: 9100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted,
 		Attempts: 2, LastClass: notify.BadText, LastError: "answer has another text", CreatedAt: paid, FinishedAt: &done, Currency: "CNY", Amount: 349900,
 	})
 	write(&[]notify.Attempt{
-		{ID: 9401, DeliveryID: 9301, MerchantID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: at(117.014), TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c", ResponseHeader: "Server: " + said, ResponseBody: []byte(said), Error: "HTTP 502 " + said},
-		{ID: 9402, DeliveryID: 9301, MerchantID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.BadText, HTTPStatus: 200, StartedAt: at(137.5), TookUS: 2_500_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c", ResponseBody: []byte("failed"), Error: "answer has another text"},
+		{ID: 9401, DeliveryID: 9301, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: at(117.014), TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c", ResponseHeader: "Server: " + said, ResponseBody: []byte(said), Error: "HTTP 502 " + said},
+		{ID: 9402, DeliveryID: 9301, RecipientID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.BadText, HTTPStatus: 200, StartedAt: at(137.5), TookUS: 2_500_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c", ResponseBody: []byte("failed"), Error: "answer has another text"},
 	})
 	write(&exception.Item{
 		ID: 9501, Kind: exception.NotifyExhausted, State: "open", MerchantID: 1, OrderNo: scriptedNo, OrderID: 9100, Subject: notify.IDOf(9300, ""), Amount: 349900, Currency: "CNY",

@@ -103,7 +103,7 @@ func exhaust(t *testing.T, d *db.DB, n int) {
 	for range n {
 		o, id := d.NewID(), d.NewID()
 		row := order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 2, SupplierID: 1, Amount: 1000, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, CreatedAt: now}
-		told := notify.Delivery{ID: id, EventID: id, MerchantID: 2, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1000}
+		told := notify.Delivery{ID: id, EventID: id, RecipientID: 2, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1000}
 		gone := exception.Item{ID: d.NewID(), Kind: exception.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.IDOf(id, ""), Amount: 1000, Currency: "CNY", Detail: exception.Detail(nil), Seen: 1, OpenedAt: now}
 		event := notify.Event{ID: id, MerchantID: 2, SubjectID: o, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: now}
 		for _, r := range []any{&row, &told, &gone, &event} {

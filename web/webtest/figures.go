@@ -33,10 +33,10 @@ func (h *Site) InTrouble(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	row := breaker.Row{MerchantID: 1, State: breaker.Open, Generation: 2, Failures: 5, Cause: breaker.InARow, ChangedAt: now - 60e6, OpenUntil: now + 240e6, UpdatedAt: now}
+	row := breaker.Row{OwnerID: 1, State: breaker.Open, Generation: 2, Failures: 5, Cause: breaker.InARow, ChangedAt: now - 60e6, OpenUntil: now + 240e6, UpdatedAt: now}
 	history := []breaker.Change{
-		{ID: 1, MerchantID: 1, Generation: 1, From: breaker.Open, To: breaker.Closed, Cause: breaker.ByHand, Actor: "operator:wang.min", Reason: "they say it works " + Hostile, At: now - 3600e6},
-		{ID: 2, MerchantID: 1, Generation: 2, From: breaker.Closed, To: breaker.Open, Cause: breaker.InARow, Failures: 5, At: now - 60e6},
+		{ID: 1, OwnerID: 1, Generation: 1, From: breaker.Open, To: breaker.Closed, Cause: breaker.ByHand, Actor: "operator:wang.min", Reason: "they say it works " + Hostile, At: now - 3600e6},
+		{ID: 2, OwnerID: 1, Generation: 2, From: breaker.Closed, To: breaker.Open, Cause: breaker.InARow, Failures: 5, At: now - 60e6},
 	}
 	if _, err := h.DB.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func (h *Site) Notify(t *testing.T, order string, merchant int64, attempts ...no
 		if a.ID == 0 {
 			a.ID = h.DB.NewID()
 		}
-		a.DeliveryID, a.MerchantID, a.Number, a.StartedAt, a.ResponseBody = id, merchant, int64(i+1), now, []byte{}
+		a.DeliveryID, a.RecipientID, a.Number, a.StartedAt, a.ResponseBody = id, merchant, int64(i+1), now, []byte{}
 		if _, err := h.DB.NewInsert().Model(&a).Exec(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -38,6 +38,7 @@ import (
 	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
 	"backstop/internal/payment"
+	"backstop/internal/recipient"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/web"
@@ -137,7 +138,7 @@ const (
 	MonitorToken = "bst_monitor"
 )
 
-func breakerPolicy(int64) breaker.Policy {
+func breakerPolicy(recipient.Recipient) breaker.Policy {
 	return breaker.Policy{Failures: 5, Open: time.Minute, Window: time.Minute}
 }
 
@@ -214,7 +215,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		t.Fatal(err)
 	}
 	sending := notify.Acts{
-		DB: o.DB, Book: o.Settings.Merchants, Breakers: o.Breakers, Nudge: func(n []queue.Nudge) { h.Nudge(n) },
+		DB: o.DB, Directory: o.Settings.Merchants, Breakers: o.Breakers, Nudge: func(n []queue.Nudge) { h.Nudge(n) },
 		Pings: notify.Pinger{DB: o.DB, Channels: map[string]notify.Channel{notify.Webhook: h.Lines}},
 	}.Kinds()
 	o.Plans = bulk.New(o.DB, o.Audit, sending[0])

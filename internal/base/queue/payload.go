@@ -11,8 +11,8 @@ import (
 
 // Nudge names a delivery to look at.
 type Nudge struct {
-	Delivery, Merchant int64
-	At                 int64 // not before, Unix microseconds; 0 means now
+	Delivery, Recipient int64
+	At                  int64 // not before, Unix microseconds; 0 means now
 }
 
 // maxPayload bounds what is decoded: 64 nudges take at most 4 KiB.
@@ -22,12 +22,12 @@ const maxPayload = 8 << 10
 // returns it as it is: asynq does not retry the task then.
 var ErrPoisoned = fmt.Errorf("poisoned task: %w", asynq.SkipRetry)
 
-// encodeNudges writes one payload per Batch: [[delivery,merchant,at],…].
+// encodeNudges writes one payload per Batch: [[delivery,recipient,at],…].
 func encodeNudges(nudges []Nudge) (payloads [][]byte) {
 	for batch := range slices.Chunk(nudges, Batch) {
 		rows := make([][3]int64, len(batch))
 		for i, n := range batch {
-			rows[i] = [3]int64{n.Delivery, n.Merchant, n.At}
+			rows[i] = [3]int64{n.Delivery, n.Recipient, n.At}
 		}
 		payload, _ := json.Marshal(rows) // numbers can always be encoded
 		payloads = append(payloads, payload)
@@ -53,7 +53,7 @@ func DecodeNudges(task *asynq.Task) ([]Nudge, error) {
 		if len(row) != 3 || row[0] <= 0 || row[1] <= 0 || row[2] < 0 {
 			return nil, fmt.Errorf("%w: nudge %d is %v", ErrPoisoned, i, row[:min(len(row), 3)])
 		}
-		nudges[i] = Nudge{Delivery: row[0], Merchant: row[1], At: row[2]}
+		nudges[i] = Nudge{Delivery: row[0], Recipient: row[1], At: row[2]}
 	}
 	return nudges, nil
 }

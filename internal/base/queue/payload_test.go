@@ -17,7 +17,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 		ids := rapid.SliceOfN(positive, 0, 3*Batch).Draw(t, "ids")
 		want := make([]Nudge, len(ids))
 		for i, id := range ids {
-			want[i] = Nudge{Delivery: id, Merchant: positive.Draw(t, "merchant"), At: rapid.Int64Range(0, math.MaxInt64).Draw(t, "at")}
+			want[i] = Nudge{Delivery: id, Recipient: positive.Draw(t, "merchant"), At: rapid.Int64Range(0, math.MaxInt64).Draw(t, "at")}
 		}
 		var got []Nudge
 		for _, payload := range encodeNudges(want) {

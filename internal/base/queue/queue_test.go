@@ -55,7 +55,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 func nudges(n int) []Nudge {
 	list := make([]Nudge, n)
 	for i := range list {
-		list[i] = Nudge{Delivery: int64(i + 1), Merchant: int64(i%7 + 1), At: int64(i)}
+		list[i] = Nudge{Delivery: int64(i + 1), Recipient: int64(i%7 + 1), At: int64(i)}
 	}
 	return list
 }
@@ -246,7 +246,7 @@ func TestFlushLosesNudgesAndNothingElse(t *testing.T) {
 		c.window.mu.Lock()
 		c.window.taken = time.Time{} // as if a second had passed
 		c.window.mu.Unlock()
-		if err := c.Notify(t.Context(), Live, []Nudge{{Delivery: round + 1, Merchant: 1}}); err != nil {
+		if err := c.Notify(t.Context(), Live, []Nudge{{Delivery: round + 1, Recipient: 1}}); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -4,29 +4,25 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Creation is what one transaction creates as claimed: with a free slot, a row is
-// written as this node's claim and run after the commit. Neither the queue nor a claim
-// of its own is needed then. What finds no slot is found when it is due, and so is what
-// a node leaves that dies: the row is like that of any other claim.
+// Creation is what one transaction creates as claimed: with a free slot, a row is written
+// as this node's claim and run after the commit, without the queue and without a claim of
+// its own. A row without a slot is read when it is due, and so is that of a node that
+// crashes: it is like any other claim.
 type Creation[T, R any] struct {
 	w     *Worker[T, R]
 	lease Lease
 	all   []Claimed[T]
 }
 
-// Creation begins one that ends with the transaction; nil, of a worker that is nil,
-// claims nothing.
+// Creation begins one that ends with the transaction.
 func (w *Worker[T, R]) Creation(tx db.Tx) *Creation[T, R] {
-	if w == nil {
-		return nil
-	}
 	c := &Creation[T, R]{w: w, lease: w.lease()}
 	tx.OnEnd(c.end)
 	return c
 }
 
-// Reserve gives a job that is about to be created a slot, if there is one, and the
-// lease that its row is to be written with. row is what the slot runs.
+// Reserve reserves a slot for a job that is about to be created, if there is one. row
+// receives the lease to be stored, and returns what the slot runs.
 func (c *Creation[T, R]) Reserve(id, lane int64, row func(Lease) T) bool {
 	x, ok := c.w.reserve(id, lane)
 	if ok {
@@ -43,13 +39,13 @@ func (w *Worker[T, R]) reserve(id, lane int64) (Slot, bool) {
 	}
 	x, ok := w.o.Slots.Reserve(w.o.DB.Now(), id, lane)
 	if ok {
-		w.calls.Add(1) // until it is over
+		w.calls.Add(1) // until it has run
 	}
 	return x, ok
 }
 
-// end runs what was created, or forgets it. Where it is not known whether the
-// transaction was committed, its rows wait for the end of their lease.
+// end runs what was created, or nothing where the transaction failed. Where the end of the
+// commit is unknown, the rows wait for the end of their lease.
 func (c *Creation[T, R]) end(err error) {
 	if len(c.all) == 0 {
 		return
@@ -63,7 +59,7 @@ func (c *Creation[T, R]) end(err error) {
 			w.o.Slots.Return(w.o.DB.Now(), x.Slot, false)
 			w.calls.Done()
 		case w.closing:
-			go w.giveBack(x)
+			go w.releaseCreated(x)
 		default:
 			w.created[x.Slot.ID] = x
 			w.o.Slots.Committed(x.Slot)
@@ -72,8 +68,8 @@ func (c *Creation[T, R]) end(err error) {
 	w.next()
 }
 
-// giveBack releases what was created as claimed and finds its process ending.
-func (w *Worker[T, R]) giveBack(c Claimed[T]) {
+// releaseCreated releases what was created as claimed while the worker closes.
+func (w *Worker[T, R]) releaseCreated(c Claimed[T]) {
 	defer w.calls.Done()
-	w.untried(c, w.o.DB.Now())
+	w.release(c, w.o.DB.Now())
 }

@@ -7,26 +7,26 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How many jobs of one lane may run at a time. It begins with laneStart and grows with
-// what the lane's counterpart answers well, up to its gate's Max: one that hangs without
-// a word never holds more slots than it has earned.
+// How many jobs of one lane may run at a time. It begins with laneStart and grows with each
+// job that succeeds, up to its gate's Max: a counterpart that hangs never holds more slots
+// than it has earned.
 const (
 	laneStart = 5
-	// maxEarned bounds what a lane without a bound of its own earns.
+	// maxEarned bounds what a lane can earn.
 	maxEarned = 1000
-	// laneIdle takes back what was earned and not used for so long.
+	// laneIdle is after how long without a job a lane loses what it has earned.
 	laneIdle = 10 * time.Second
-	// laneForget is how long an idle lane is remembered.
+	// laneForget is after how long without a job a lane is forgotten.
 	laneForget = time.Minute
-	// SlowAfter is how long a job may take before its lane is slow; so is one that
-	// holds all that it may hold for holdAfter and nothing ends.
+	// SlowAfter is how long a job may take before its lane is slow; so is a lane that
+	// uses all of its slots for holdAfter while no job ends.
 	SlowAfter = 3 * time.Second
 	holdAfter = time.Second
 	// quickAgain jobs in a row below SlowAfter make it quick again.
 	quickAgain = 3
-	// askAgain is how long a lane without a token waits at most before it asks again:
+	// retryToken is how long a lane without a token waits at most before it tries again:
 	// its rate, or its share of it, may have grown meanwhile.
-	askAgain = time.Second
+	retryToken = time.Second
 )
 
 // lane is one line of jobs on this node.
@@ -35,20 +35,20 @@ type lane struct {
 	waiting  []*job
 	inFlight int
 	inReady  bool
-	more     bool // rows may be due that nobody holds here
+	more     bool // rows may be due that are not in memory
 	reading  bool // they are being read
 
 	earned    int  // jobs that may run
-	proven    bool // the last one went well
+	proven    bool // the last one succeeded
 	slow      bool
 	quickRuns int   // in a row, while slow
 	usedAt    int64 // the last start or end of a job
 	limiter   *rate.Limiter
-	goesOn    int64 // when its rate allows the next one; 0 = it is not held back
+	pausedTo  int64 // when its rate allows the next one; 0 = now
 	probe     *job  // the last one that runs
 }
 
-// lane returns a lane, made where it is new.
+// lane returns a lane, created where it is new.
 func (s *Slots) lane(now, id int64) *lane {
 	l := s.lanes[id]
 	if l == nil {
@@ -58,8 +58,8 @@ func (s *Slots) lane(now, id int64) *lane {
 	return l
 }
 
-// limit is how many jobs of a lane may run now. Where slots are scarce, one that proved
-// nothing lately gets one.
+// limit is how many jobs of a lane may run now. Where slots are scarce, a lane whose last
+// job failed gets one.
 func (s *Slots) limit(l *lane, g Gate) int {
 	if !l.proven && s.o.Size-s.inFlight <= s.o.Size/4 {
 		return 1
@@ -67,8 +67,8 @@ func (s *Slots) limit(l *lane, g Gate) int {
 	return min(max(g.Max, 1), l.earned)
 }
 
-// learn takes a job's end into account.
-func (l *lane) learn(took time.Duration, ok bool) {
+// ended updates the lane at the end of a job.
+func (l *lane) ended(took time.Duration, ok bool) {
 	l.proven = ok
 	l.earned = min(l.earned+1, maxEarned)
 	if !ok {
@@ -84,8 +84,8 @@ func (l *lane) learn(took time.Duration, ok bool) {
 	}
 }
 
-// enqueue puts a job into its lane's line, or leaves it to its row where the line is
-// long enough or closed.
+// enqueue puts a job into its lane's line, or leaves it to its row where the lane is closed
+// or the line is full.
 func (s *Slots) enqueue(now int64, j Job) {
 	g := s.o.Gate(j.Lane)
 	if !g.allows() || g.Only != 0 && g.Only != j.ID {
@@ -104,23 +104,23 @@ func (s *Slots) enqueue(now int64, j Job) {
 	s.makeReady(l, g)
 }
 
-// makeReady puts a lane that waits and may run into its pool's turn.
+// makeReady queues a lane that has waiting jobs and may run one in its pool.
 func (s *Slots) makeReady(l *lane, g Gate) {
-	if !l.inReady && l.goesOn == 0 && len(l.waiting) > 0 && l.inFlight < s.limit(l, g) {
+	if !l.inReady && l.pausedTo == 0 && len(l.waiting) > 0 && l.inFlight < s.limit(l, g) {
 		l.inReady = true
 		p := s.pool(l.slow)
 		p.ready = append(p.ready, l)
 	}
 }
 
-// pool is a part of the node's slots with its own turn.
+// pool is a part of the node's slots with its own queue of lanes.
 type pool struct {
 	max, inFlight int
 	ready         []*lane
 }
 
-// newPools divides the node's slots: slow lanes get two of five at most and one of ten
-// at least, so that neither kind can keep the other from working.
+// newPools divides the node's slots: slow lanes get two of five at most and one of ten at
+// least, so that neither kind can block the other.
 func newPools(slots int) (quick, slow pool) {
 	return pool{max: max(1, slots-slots/10)}, pool{max: max(1, slots*2/5)}
 }
@@ -150,22 +150,23 @@ func (s *Slots) next(now int64, p *pool) (*lane, Gate) {
 	return nil, Gate{}
 }
 
-// mayStart asks a lane's gate and its rate. What a closed lane has waiting is left to
-// its rows.
+// mayStart reports whether a lane's gate and its rate allow the next job. The waiting jobs of
+// a closed lane are left to their rows.
 func (s *Slots) mayStart(now int64, l *lane, g Gate) bool {
 	switch {
 	case g.Open:
 		return s.inRate(now, l, g)
-	case l.probe != nil && (l.probe.asks || g.Probe && l.probe.epoch == g.Epoch):
+	case l.probe != nil && (l.probe.leasing || g.Probe && l.probe.epoch == g.Epoch):
 		return false // its end makes the lane ready
-	case g.Probe || g.Ask:
+	case g.Probe || g.Lease:
 		return g.Only == 0 || s.keepOnly(l, g.Only)
 	}
 	s.keepOnly(l, 0)
 	return false
 }
 
-// keepOnly leaves one job in a lane, if it is there, and the others to their rows.
+// keepOnly keeps one waiting job of a lane, if it is there, and leaves the others to their
+// rows.
 func (s *Slots) keepOnly(l *lane, wanted int64) (there bool) {
 	waiting := l.waiting
 	l.waiting = nil
@@ -179,12 +180,12 @@ func (s *Slots) keepOnly(l *lane, wanted int64) (there bool) {
 	return there
 }
 
-// rate is how many jobs of a lane may begin per second on this node, and how many at
-// once after a pause; 0 = no bound. Each node has its share of a rate: together they
-// begin one second's worth at once, or one each where that is more, as a bucket that
-// holds less than one would never let any through.
+// rate is how many jobs of a lane may begin per second on this node, and how many at once
+// after a pause; 0 = no bound. Each node has its share of a rate: together they begin one
+// second's worth at once, or one each where that is more, as a bucket of less than one
+// would let none through.
 func (s *Slots) rate(g Gate) (perSecond float64, burst int) {
-	perSecond, burst = g.Trickle, 1
+	perSecond, burst = g.NodeRate, 1
 	if g.PerSecond > 0 {
 		nodes := 1
 		if s.o.Nodes != nil {
@@ -197,8 +198,8 @@ func (s *Slots) rate(g Gate) (perSecond float64, burst int) {
 	return perSecond, burst
 }
 
-// inRate takes a token of the lane's bucket. Without one the lane comes back when there
-// will be, and asks on its way whether its rate is still the same.
+// inRate takes a token of the lane's bucket. Without one the lane waits until there will be
+// one, and at most for retryToken.
 func (s *Slots) inRate(now int64, l *lane, g Gate) bool {
 	perSecond, burst := s.rate(g)
 	if perSecond == 0 {
@@ -217,39 +218,30 @@ func (s *Slots) inRate(now int64, l *lane, g Gate) bool {
 		return true
 	}
 	token.CancelAt(at)
-	l.goesOn = now + max(1, min(wait, askAgain).Microseconds())
+	l.pausedTo = now + max(1, min(wait, retryToken).Microseconds())
 	heap.Push(&s.paced, l)
 	return false
 }
 
-// Age looks at all lanes, once a second or so: one that holds all that it may hold, and
-// of which nothing ends, is slow, and what a lane earned and does not use is taken back.
+// Age is to be called about once a second: a lane that uses all of its slots while no job
+// ends becomes slow, one without jobs loses what it has earned and is forgotten.
 func (s *Slots) Age(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, l := range s.lanes {
 		idle := time.Duration(now-l.usedAt) * time.Microsecond
-		if l.more && l.inFlight == 0 && len(l.waiting) == 0 { // nothing here will end and ask for it
+		if l.more && l.inFlight == 0 && len(l.waiting) == 0 { // no job will end and refill it
 			g := s.o.Gate(id)
-			l.more = g.allows() // whoever opens it comes again
+			l.more = g.allows() // More is called again when it opens
 			s.thin = append(s.thin, l)
 		}
 		switch {
 		case l.inFlight > 0 && len(l.waiting) > 0 && idle > holdAfter && l.inFlight >= s.limit(l, s.o.Gate(id)):
 			l.slow, l.quickRuns = true, 0
-		case l.inFlight == 0 && len(l.waiting) == 0 && idle > laneForget && !l.reading && !l.more && l.goesOn == 0:
+		case l.inFlight == 0 && len(l.waiting) == 0 && idle > laneForget && !l.reading && !l.more && l.pausedTo == 0:
 			delete(s.lanes, id)
 		case l.inFlight == 0 && idle > laneIdle:
 			l.earned, l.proven = laneStart, false
 		}
 	}
 }
-
-// laneHeap orders lanes that their rate holds back by when they go on.
-type laneHeap []*lane
-
-func (h laneHeap) Len() int           { return len(h) }
-func (h laneHeap) Less(i, j int) bool { return h[i].goesOn < h[j].goesOn }
-func (h laneHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *laneHeap) Push(x any)        { *h = append(*h, x.(*lane)) }
-func (h *laneHeap) Pop() any          { return pop((*[]*lane)(h)) }

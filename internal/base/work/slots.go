@@ -1,22 +1,20 @@
-// Package work runs deferred jobs: which of the rows that are due runs now, on this
-// node, without one slow or dead counterpart holding up the others.
+// Package work runs deferred jobs: it decides which of the rows that are due run now on
+// this node, so that one slow or dead counterpart does not delay the others.
 //
-// Slots decides, and knows nothing but ids, lanes, gates and time. A Source hides the
-// rows: where the moment is stored, how one is claimed and released. A Worker joins the
-// two with what is to be done. The row is the truth: whatever is forgotten here is
-// found there again.
+// Slots decides, by ids, lanes, gates and time alone. A Source hides the rows: where the
+// moment is stored, how one is claimed and released. A Worker joins both with what is to
+// be done. The row is the truth: whatever is forgotten here is read there again.
 package work
 
 import (
-	"container/heap"
 	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	// PageSize is how many jobs of one lane wait in memory, and how many are read at
-	// a time; what is more stays in its row until there is a slot.
+	// PageSize is how many jobs of one lane wait in memory, and how many are read at a
+	// time; the others stay in their rows.
 	PageSize = 256
 	// maxHeld bounds the jobs that are held until their moment.
 	maxHeld = 50_000
@@ -25,29 +23,28 @@ const (
 // Job is one row that is due, or will be.
 type Job struct {
 	ID   int64
-	Lane int64 // whom it concerns: what is slow or shut is so for a lane
+	Lane int64 // its counterpart: a lane is slow, or closed, as a whole
 	At   int64 // not before, Unix µs by the clock of the rows; 0 = now
 }
 
-// Gate is what a lane may do now. Its owner answers, from memory; the zero Gate is
-// closed.
+// Gate is what a lane may do now. The zero Gate is closed.
 type Gate struct {
 	Open  bool // jobs may run
-	Probe bool // one may in this Epoch, to find out whether the others can
-	// Ask says that a probe may be asked for: the Source does so as it claims, and
-	// says in the slot in which Epoch it runs.
-	Ask  bool
-	Only int64 // the one that may; 0 = any
-	Max  int   // jobs at a time on this node; below 1 means 1
+	Probe bool // one may run in this Epoch, to find out whether the others can
+	// Lease allows a probe to be leased: the Source does so as it claims, and sets the
+	// slot's Epoch.
+	Lease bool
+	Only  int64 // the job that may run; 0 = any
+	Max   int   // jobs at a time on this node; below 1 means 1
 	// PerSecond is the rate of all nodes together, one second's worth at once after a
-	// pause; Trickle that of this node, one by one. 0 = no bound.
-	PerSecond, Trickle float64
-	// Epoch comes back in the Slot: under which gate its job began.
+	// pause; NodeRate that of this node, one by one. 0 = no bound.
+	PerSecond, NodeRate float64
+	// Epoch identifies the gate under which a job began; it is copied to the Slot.
 	Epoch int64
 }
 
-// allows says whether anything may run.
-func (g Gate) allows() bool { return g.Open || g.Probe || g.Ask }
+// allows reports whether anything may run.
+func (g Gate) allows() bool { return g.Open || g.Probe || g.Lease }
 
 // Slot is the right to run one job now. Each ends by Done or by Return.
 type Slot struct {
@@ -55,33 +52,32 @@ type Slot struct {
 	Probe    bool
 	Created  bool // by Reserve: its row was created as claimed
 	Epoch    int64
-	run      int64 // tells it from another slot of the same job
+	run      int64 // differs from that of any other slot of the same job
 }
 
 // SlotOptions are the bounds of Slots.
 type SlotOptions struct {
 	Size int // jobs that may run on this node at a time
-	// Gate is asked under the lock of the Slots: it must be quick, and not call them.
+	// Gate is called under the lock of the Slots: it must be quick, and not call them.
 	Gate  func(lane int64) Gate
-	Nodes func() int // those which share the rates, this one included; nil = it is alone
+	Nodes func() int // that share the rates, this one included; nil = 1
 }
 
-// Slots hands the node's slots to lanes in turn. All times are given in, in Unix µs by
-// the clock of the rows. It starts no goroutine: whoever changes something calls Next
-// after it.
+// Slots gives the node's slots to lanes in turn. All times are parameters, in Unix µs by the
+// clock of the rows. It starts no goroutine: Next is to be called after each change.
 type Slots struct {
 	o SlotOptions
 
 	mu          sync.Mutex
 	lanes       map[int64]*lane
-	jobs        map[int64]*job // all that is known here, by id
-	held        jobHeap
-	paced       laneHeap
+	jobs        map[int64]*job // all that are in memory, by id
+	held        byMoment[*job]
+	paced       byMoment[*lane] // lanes that wait for a token
 	quick, slow pool
 	inFlight    int     // of both pools
-	reserved    int     // promised to what is about to be created
+	reserved    int     // for jobs that are about to be created
 	created     []*job  // reserved, committed, and not begun
-	thin        []*lane // whose line may have run out
+	thin        []*lane // whose line may be empty
 	runs        int64   // slots so far
 }
 
@@ -102,9 +98,10 @@ type job struct {
 	lane  *lane // nil while it is held
 	epoch int64
 	probe bool
-	asks  bool  // its probe has not been claimed yet
-	slow  bool  // while it runs: which pool it is counted in
+	slow  bool  // while it runs: in which pool it is counted
 	run   int64 // of its slot
+	// leasing is set until the lease of a probe has succeeded.
+	leasing bool
 }
 
 // NewSlots makes Slots of which none is in use.
@@ -114,7 +111,7 @@ func NewSlots(o SlotOptions) *Slots {
 	return s
 }
 
-// Offer takes jobs that are due now or at their moment. What does not fit, or is of a
+// Offer takes jobs that are due now or at their moment. What does not fit, or belongs to a
 // closed lane, stays in its row.
 func (s *Slots) Offer(now int64, jobs ...Job) {
 	s.mu.Lock()
@@ -124,7 +121,7 @@ func (s *Slots) Offer(now int64, jobs ...Job) {
 
 func (s *Slots) offer(now int64, jobs []Job) {
 	for _, j := range jobs {
-		// What is held may have become due earlier: somebody sends it again.
+		// What is held may have become due earlier: it was sent again by an operator.
 		if known := s.jobs[j.ID]; known != nil && (known.state != isHeld || j.At > now) {
 			continue
 		}
@@ -136,8 +133,8 @@ func (s *Slots) offer(now int64, jobs []Job) {
 	}
 }
 
-// Reserve promises a slot to a job that is about to be created, if its lane may have
-// one and nobody waits for it. It counts as the lane's from now on, and as the node's
+// Reserve reserves a slot for a job that is about to be created, if its lane may have one
+// and no other job waits for it. The slot is the lane's from now on, and counts on the node
 // once it is begun, after Committed.
 func (s *Slots) Reserve(now, id, laneID int64) (Slot, bool) {
 	s.mu.Lock()
@@ -147,8 +144,8 @@ func (s *Slots) Reserve(now, id, laneID int64) (Slot, bool) {
 	}
 	g, l := s.o.Gate(laneID), s.lane(now, laneID)
 	switch {
-	case !g.Open || g.PerSecond > 0 || g.Trickle > 0:
-		return Slot{}, false // what is rationed stands in line
+	case !g.Open || g.PerSecond > 0 || g.NodeRate > 0:
+		return Slot{}, false // a lane with a rate has a line
 	case l.slow || l.more || l.reading || len(l.waiting) > 0 || l.inFlight >= s.limit(l, g):
 		return Slot{}, false
 	}
@@ -161,8 +158,8 @@ func (s *Slots) Reserve(now, id, laneID int64) (Slot, bool) {
 	return j.slot(true), true
 }
 
-// Committed says that the row of a reserved slot is there: Next hands it out as soon as
-// the node has room, before all others, as its lease runs.
+// Committed is called once the row of a reserved slot is committed: Next returns the slot as
+// soon as the node has room, before all others, as its lease runs.
 func (s *Slots) Committed(x Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,9 +170,9 @@ func (s *Slots) Committed(x Slot) {
 	}
 }
 
-// Next hands out the slots that are free, one per lane in turn. refill are lanes whose
-// next jobs are to be read from their rows, each to be answered by Refilled. wakeAt is
-// when to come again if nothing happens before; 0 = no need.
+// Next grants the free slots, one per lane in turn. refill are lanes whose next jobs are to
+// be read from their rows, each followed by Refilled. wakeAt is when to call it again if
+// nothing happens before; 0 = no need.
 func (s *Slots) Next(now int64) (grant []Slot, refill []int64, wakeAt int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,21 +202,21 @@ func (s *Slots) Next(now int64) (grant []Slot, refill []int64, wakeAt int64) {
 	return grant, refill, s.wakeAt()
 }
 
-// Refilled brings what was read of a lane; full says that there may be more behind it.
+// Refilled adds what was read of a lane; full means that there may be more rows.
 func (s *Slots) Refilled(now, laneID int64, jobs []Job, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lane(now, laneID)
 	l.reading = false
-	if l.more { // said meanwhile, of rows that were not seen perhaps
+	if l.more { // set meanwhile, perhaps for rows that were not read
 		s.thin = append(s.thin, l)
 	}
 	l.more = l.more || full
 	s.offer(now, jobs)
 }
 
-// More says that rows of the lanes may be due that nobody holds here. Closed lanes are
-// passed over.
+// More marks lanes of which rows may be due that are not in memory. Closed lanes are left
+// out.
 func (s *Slots) More(now int64, lanes ...int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +230,7 @@ func (s *Slots) More(now int64, lanes ...int64) {
 	}
 }
 
-// Forget leaves what waits in a lane to its rows.
+// Forget leaves the waiting jobs of a lane to their rows.
 func (s *Slots) Forget(laneID int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,8 +239,8 @@ func (s *Slots) Forget(laneID int64) {
 	}
 }
 
-// Late says of a job that it has been running for SlowAfter: its lane is slow from now
-// on, and the job counts with the slow ones, so that others need not wait for its end.
+// Late is called for a job that has been running for SlowAfter: its lane is slow from now on,
+// and the job counts in the slow pool, so that quick lanes need not wait for its end.
 func (s *Slots) Late(x Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,28 +254,27 @@ func (s *Slots) Late(x Slot) {
 	s.count(j, 1)
 }
 
-// Began says in which Epoch a probe runs that was asked for.
+// Began sets the Epoch of a probe that was leased.
 func (s *Slots) Began(x Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j := s.of(x); j != nil {
-		j.asks, j.epoch = false, x.Epoch
+		j.leasing, j.epoch = false, x.Epoch
 	}
 }
 
-// Done gives a slot back. The lane learns from how the job went: whether it did, and
-// how long it took.
+// Done frees a slot whose job has run. How long it took, and whether it succeeded, change
+// what the lane may do.
 func (s *Slots) Done(now int64, x Slot, took time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j := s.of(x); j != nil && j.state == isRunning {
-		j.lane.learn(took, ok)
+		j.lane.ended(took, ok)
 		s.release(now, j)
 	}
 }
 
-// Return gives a slot back of which nothing was tried. again says that the job is due
-// again in its row.
+// Return frees a slot whose job was not tried. again means that its row is due again.
 func (s *Slots) Return(now int64, x Slot, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,7 +284,7 @@ func (s *Slots) Return(now int64, x Slot, again bool) {
 	}
 }
 
-// of is the job that has the slot; nil where it has been given back.
+// of is the job that has the slot; nil where the slot was freed.
 func (s *Slots) of(x Slot) *job {
 	if j := s.jobs[x.ID]; j != nil && j.run == x.run && x.run != 0 {
 		return j
@@ -296,7 +292,7 @@ func (s *Slots) of(x Slot) *job {
 	return nil
 }
 
-// start gives a slot to the next job of a lane.
+// start grants a slot to the next job of a lane.
 func (s *Slots) start(now int64, l *lane, g Gate) Slot {
 	j := l.waiting[0]
 	l.waiting = l.waiting[1:]
@@ -305,7 +301,7 @@ func (s *Slots) start(now int64, l *lane, g Gate) Slot {
 	s.runs++
 	j.epoch, j.probe, j.run = g.Epoch, !g.Open, s.runs
 	if j.probe {
-		j.asks, l.probe = !g.Probe, j
+		j.leasing, l.probe = !g.Probe, j
 	}
 	j.slow = l.slow
 	x := s.begin(j, false)
@@ -324,7 +320,7 @@ func (j *job) slot(created bool) Slot {
 	return Slot{ID: j.ID, Lane: j.Lane, Probe: j.probe, Created: created, Epoch: j.epoch, run: j.run}
 }
 
-// release ends what a job had, and looks whether its lane has more.
+// release frees what a job had, and queues its lane again.
 func (s *Slots) release(now int64, j *job) {
 	delete(s.jobs, j.ID)
 	l := j.lane
@@ -352,56 +348,3 @@ func (s *Slots) count(j *job, n int) {
 }
 
 func (s *Slots) quickFree() bool { return s.inFlight < s.o.Size && s.quick.inFlight < s.quick.max }
-
-// hold keeps a job until its moment.
-func (s *Slots) hold(j Job) {
-	if len(s.held) >= maxHeld {
-		return // its row is found when it is due
-	}
-	h := &job{Job: j, state: isHeld}
-	s.jobs[j.ID] = h
-	heap.Push(&s.held, h)
-}
-
-// due moves held jobs into their lanes at their moment, and lets lanes go on whose rate
-// allows one more.
-func (s *Slots) due(now int64) {
-	for len(s.held) > 0 && s.held[0].At <= now {
-		j := heap.Pop(&s.held).(*job)
-		if s.jobs[j.ID] == j && j.state == isHeld { // else it did not wait for its moment
-			delete(s.jobs, j.ID)
-			s.enqueue(now, j.Job)
-		}
-	}
-	for len(s.paced) > 0 && s.paced[0].goesOn <= now {
-		l := heap.Pop(&s.paced).(*lane)
-		l.goesOn = 0
-		s.makeReady(l, s.o.Gate(l.id))
-	}
-}
-
-func (s *Slots) wakeAt() (at int64) {
-	if len(s.held) > 0 {
-		at = s.held[0].At
-	}
-	if len(s.paced) > 0 && (at == 0 || s.paced[0].goesOn < at) {
-		at = s.paced[0].goesOn
-	}
-	return at
-}
-
-// jobHeap orders held jobs by their moment.
-type jobHeap []*job
-
-func (h jobHeap) Len() int           { return len(h) }
-func (h jobHeap) Less(i, j int) bool { return h[i].At < h[j].At }
-func (h jobHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *jobHeap) Push(x any)        { *h = append(*h, x.(*job)) }
-func (h *jobHeap) Pop() any          { return pop((*[]*job)(h)) }
-
-func pop[T any](h *[]T) T {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return last
-}

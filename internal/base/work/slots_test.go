@@ -172,7 +172,7 @@ func TestOneProbeAtATime(t *testing.T) {
 // A probe that was asked for is the only one until it is known what came of that; one
 // that hangs does not keep the next epoch from probing.
 func TestAProbeIsAskedForOncePerEpoch(t *testing.T) {
-	c, gate := clock(1e15), work.Gate{Ask: true, Max: 10, Epoch: 4}
+	c, gate := clock(1e15), work.Gate{Lease: true, Max: 10, Epoch: 4}
 	s := work.NewSlots(work.SlotOptions{Size: 5, Gate: func(int64) work.Gate { return gate }})
 	s.Offer(c.now(), jobs(1, upTo(5)...)...)
 	one := func(want int64) work.Slot {
@@ -196,7 +196,7 @@ func TestAProbeIsAskedForOncePerEpoch(t *testing.T) {
 	first.Epoch = 5
 	s.Began(first)
 	none("while it runs")
-	gate = work.Gate{Ask: true, Max: 10, Epoch: 5} // its time is over, and it hangs
+	gate = work.Gate{Lease: true, Max: 10, Epoch: 5} // its time is over, and it hangs
 	s.More(c.now(), 1)
 	second := one(2)
 	s.Done(c.now(), first, 0, false)
@@ -315,7 +315,7 @@ func TestOnlyAFreeLaneReserves(t *testing.T) {
 	if _, ok := s.Reserve(c.now(), 9, 1); !ok {
 		t.Error("what was rolled back keeps its slot")
 	}
-	for name, g := range map[string]work.Gate{"closed": {}, "probing": {Probe: true}, "rated": {Open: true, Max: 9, PerSecond: 1000}, "just let go": {Open: true, Max: 9, Trickle: 10}} {
+	for name, g := range map[string]work.Gate{"closed": {}, "probing": {Probe: true}, "rated": {Open: true, Max: 9, PerSecond: 1000}, "just let go": {Open: true, Max: 9, NodeRate: 10}} {
 		gate = g
 		if _, ok := s.Reserve(c.now(), 10, 2); ok {
 			t.Errorf("a lane that is %s reserves", name)
@@ -370,7 +370,7 @@ func (m *model) step() {
 			m.ready--
 		} else if before[x.Lane]++; before[x.Lane] > max(g.Max, 1) {
 			m.t.Fatalf("lane %d has %d slots of %d", x.Lane, before[x.Lane], g.Max)
-		} else if !g.Open && !g.Probe && !g.Ask || g.Only != 0 && x.Probe && x.ID != g.Only {
+		} else if !g.Open && !g.Probe && !g.Lease || g.Only != 0 && x.Probe && x.ID != g.Only {
 			m.t.Fatalf("%+v handed out under %+v", x, g)
 		}
 		m.running[x.ID] = x

@@ -5,13 +5,13 @@ import "slices"
 // Stats is how a node's slots are used.
 type Stats struct {
 	Quick, Slow int // slots in use, of lanes that are quick and of those that are slow
-	Ready       int // lanes whose turn comes
+	Ready       int // lanes that wait for a slot
 	Jobs        int // held, waiting, reserved or running
-	Held        int // those whose moment comes
+	Held        int // until their moment
 	Lanes       int
 }
 
-// Stats says how the slots are used.
+// Stats returns how the slots are used.
 func (s *Slots) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *Slots) SlowLanes() []int64 {
 	return ids
 }
 
-// LaneStats is what is known of a lane.
+// LaneStats is the state of a lane.
 type LaneStats struct {
 	Slow  bool
 	Paced bool // its rate holds it back
@@ -45,12 +45,12 @@ type LaneStats struct {
 	Burst     int
 }
 
-// Lane says what is known of a lane.
+// Lane returns the state of a lane.
 func (s *Slots) Lane(id int64) (x LaneStats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.lanes[id]; l != nil {
-		x.Slow, x.Paced = l.slow, l.goesOn != 0
+		x.Slow, x.Paced = l.slow, l.pausedTo != 0
 		if l.limiter != nil {
 			x.PerSecond, x.Burst = float64(l.limiter.Limit()), l.limiter.Burst()
 		}

@@ -12,33 +12,32 @@ import (
 const (
 	// claimBatch is the most rows of one claim, and the most results of one transaction.
 	claimBatch = 64
-	// maxUnwritten bounds jobs that are over and whose result is not committed yet: a
-	// slow database slows the work down instead of filling memory.
+	// maxUnwritten bounds jobs that have run and whose result is not committed yet: a slow
+	// database slows the work down instead of filling memory.
 	maxUnwritten = 1024
 	// resultWait bounds how long one result may wait for its commit.
 	resultWait = 10 * time.Second
 	// writeTries is how often the commit of a result is tried.
 	writeTries = 5
-	// queryTime bounds one look at the rows, one claim and one release.
+	// queryTime bounds one read of the rows, one claim and one release.
 	queryTime = 5 * time.Second
 )
 
-// Lease is whose a claimed row is, and until when: from then on others may claim it.
+// Lease is the owner of a claimed row, and until when: then other nodes may claim it.
 type Lease struct {
 	Owner, Until int64 // db.DB.Boot; Unix µs
 }
 
-// Source are the rows of one kind of work. It hides how a row is found and claimed, and
-// where its moment is stored. T is what one slot runs: a row, or several that go
-// together.
+// Source is the rows of one kind of work. It hides how a row is found and claimed, and where
+// its moment is stored. T is what one slot runs: a row, or several together.
 type Source[T any] interface {
 	// Due reads jobs of a lane that are due about now, at most n.
 	Due(ctx context.Context, lane, now int64, n int) ([]Job, error)
-	// Claim takes what is really due: in one statement it counts the attempt and
-	// writes the lease, before anything is done, so that a crash costs one attempt and
-	// never the job. What it returns beside an error is claimed nevertheless.
+	// Claim claims those that are due according to their rows: in one statement it counts
+	// the attempt and writes the lease, before anything is done, so that a crash costs one
+	// attempt and never the job. What it returns beside an error is claimed nevertheless.
 	Claim(ctx context.Context, slots []Slot, l Lease) ([]Claimed[T], error)
-	// Release takes a claim back, uncounted: the row is due at the moment at.
+	// Release undoes a claim, uncounted: the row is due at the moment at.
 	Release(ctx context.Context, row T, at int64) error
 }
 
@@ -53,8 +52,8 @@ type Ran[R any] struct {
 	Results []R // to be committed; none = nothing was tried
 	OK      bool
 	Took    time.Duration
-	// ReleaseAt releases a row of which nothing was tried, due at this moment (Unix
-	// µs); 0 = that is done.
+	// ReleaseAt releases a row that was not tried, due at this moment (Unix µs); 0 = it is
+	// released already.
 	ReleaseAt int64
 }
 
@@ -65,14 +64,14 @@ type Options[T, R any] struct {
 	Source Source[T]
 	// Lease is how long a claim holds: longer than any run takes.
 	Lease time.Duration
-	// Run does one job. ctx ends when the process has to.
+	// Run does one job. ctx ends when the process has to end.
 	Run func(ctx context.Context, x Slot, row T) Ran[R]
 	// Commit writes the results of several jobs. committed runs once after the commit,
 	// before any of their lanes goes on; it may be nil.
 	Commit func(ctx context.Context, tx db.Tx, all []R) (committed func(), err error)
-	// Written hears of each result that is committed.
+	// Written is called for each committed result.
 	Written func(R)
-	// Observe hears of each transaction of results, and Use of slots in use.
+	// Observe is called for each transaction of results, and Use when slots are granted.
 	Observe func(items int, took time.Duration, err error)
 	Use     func(Stats)
 	Log     *slog.Logger
@@ -80,10 +79,9 @@ type Options[T, R any] struct {
 
 // Worker runs a source's jobs in slots.
 //
-// A job passes three gates in this order: a slot of its lane, the claim of its row (or
-// its creation as claimed, see Creation), the run. The claim is a compare-and-set in SQL
-// and the only thing that decides who runs, so it does not matter how often, or by whom,
-// an id is offered.
+// A job passes three steps in this order: a slot of its lane, the claim of its row (or its
+// creation as claimed, see Creation), the run. The claim is a compare-and-set in SQL and
+// alone decides which node runs it, so an id may be offered any number of times.
 type Worker[T, R any] struct {
 	o       Options[T, R]
 	results *db.Batcher[R, func()]
@@ -121,14 +119,14 @@ func NewWorker[T, R any](o Options[T, R]) *Worker[T, R] {
 	return w
 }
 
-// Offer takes jobs that are due now or at their moment. It never blocks; what does not
-// fit is left to its row.
+// Offer takes jobs that are due now or at their moment. It never blocks; what does not fit
+// is left to its row.
 func (w *Worker[T, R]) Offer(jobs ...Job) {
 	w.o.Slots.Offer(w.o.DB.Now(), jobs...)
 	w.pump()
 }
 
-// Pull makes the worker look at the lanes' due rows.
+// Pull makes the worker read the lanes' due rows.
 func (w *Worker[T, R]) Pull(lanes ...int64) {
 	now := w.o.DB.Now()
 	w.o.Slots.Age(now)
@@ -136,26 +134,25 @@ func (w *Worker[T, R]) Pull(lanes ...int64) {
 	w.pump()
 }
 
-// Go runs f beside all jobs, without a slot; Close waits for it. False once it ends.
-func (w *Worker[T, R]) Go(f func(context.Context)) bool {
+// Go runs f beside all jobs, without a slot; Close waits for it. It does nothing after Close.
+func (w *Worker[T, R]) Go(f func(context.Context)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closing {
 		w.calls.Go(func() { f(w.ctx) })
 	}
-	return !w.closing
 }
 
-// Pending is how many jobs have a slot and no claim yet, or have run and wait for their
-// commit.
+// Pending is how many jobs have a slot and no claim yet, or have run and wait for the commit
+// of their result.
 func (w *Worker[T, R]) Pending() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.toClaim) + len(w.created) + w.unwritten
 }
 
-// Close stops taking work, waits for running jobs until ctx ends, and then cuts them
-// off; their results are written either way. Again it does nothing.
+// Close stops taking work, waits for running jobs until ctx ends, and then cuts them off;
+// their results are written either way. A second call does nothing.
 func (w *Worker[T, R]) Close(ctx context.Context) {
 	w.mu.Lock()
 	if w.closing {
@@ -167,7 +164,7 @@ func (w *Worker[T, R]) Close(ctx context.Context) {
 	w.wake.Broadcast()
 	for id, c := range w.created {
 		delete(w.created, id)
-		go w.giveBack(c)
+		go w.releaseCreated(c)
 	}
 	w.mu.Unlock()
 	w.claimers.Wait()
@@ -178,14 +175,14 @@ func (w *Worker[T, R]) Close(ctx context.Context) {
 	w.results.Close()
 }
 
-// pump brings what has a slot on its way.
+// pump starts what has a slot.
 func (w *Worker[T, R]) pump() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.next()
 }
 
-// next is pump for who holds w.mu.
+// next is pump with w.mu held.
 func (w *Worker[T, R]) next() {
 	if w.closing || w.unwritten >= maxUnwritten {
 		return
@@ -229,8 +226,8 @@ func (w *Worker[T, R]) refill(lane int64) {
 	w.pump()
 }
 
-// claimLoop claims what has a slot, as many as wait. A probe goes alone and beside: who
-// holds the gate may have to be asked.
+// claimLoop claims what has a slot, as many as wait. A probe is claimed alone and
+// concurrently: it may have to be leased first.
 func (w *Worker[T, R]) claimLoop() {
 	for {
 		w.mu.Lock()
@@ -258,7 +255,7 @@ func (w *Worker[T, R]) claimLoop() {
 	}
 }
 
-// claim claims a batch, runs what it got, and gives the other slots back.
+// claim claims a batch, runs what was claimed, and frees the other slots.
 func (w *Worker[T, R]) claim(batch []Slot) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 	defer cancel()
@@ -291,9 +288,9 @@ func (w *Worker[T, R]) lease() Lease {
 	return Lease{Owner: w.o.DB.Boot(), Until: w.o.DB.Now() + w.o.Lease.Microseconds()}
 }
 
-// run does a claimed job. After one that went well the slot is free at once, while its
-// result is committed; the row stays leased until then. Else the slot waits for the
-// commit: the gate must know of a failure, and of a probe, before the next one begins.
+// run does a claimed job. After a success the slot is free at once, while the result is
+// committed; the row stays leased until then. Otherwise the slot is kept until the commit:
+// the gate must reflect a failure, and a probe, before the next job begins.
 func (w *Worker[T, R]) run(c Claimed[T]) {
 	late := time.AfterFunc(SlowAfter, func() {
 		w.o.Slots.Late(c.Slot)
@@ -302,7 +299,7 @@ func (w *Worker[T, R]) run(c Claimed[T]) {
 	ran := w.o.Run(w.ctx, c.Slot, c.Row)
 	late.Stop()
 	if len(ran.Results) == 0 {
-		w.untried(c, ran.ReleaseAt)
+		w.release(c, ran.ReleaseAt)
 		return
 	}
 	free := func() { w.o.Slots.Done(w.o.DB.Now(), c.Slot, ran.Took, ran.OK) }
@@ -324,8 +321,8 @@ func (w *Worker[T, R]) run(c Claimed[T]) {
 	w.mu.Unlock()
 }
 
-// untried gives back what was not tried.
-func (w *Worker[T, R]) untried(c Claimed[T], at int64) {
+// release frees the slot of a job that was not tried, and releases its row where at is set.
+func (w *Worker[T, R]) release(c Claimed[T], at int64) {
 	if at != 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 		defer cancel()
@@ -338,7 +335,7 @@ func (w *Worker[T, R]) untried(c Claimed[T], at int64) {
 }
 
 // write commits results. One that cannot be written leaves its row leased: it runs again
-// after the lease, which is what "at least once" means.
+// after the lease (at least once).
 func (w *Worker[T, R]) write(id int64, all []R) {
 	var rest sync.WaitGroup
 	for _, r := range all[1:] {
@@ -364,8 +361,8 @@ func (w *Worker[T, R]) writeOne(id int64, r R) {
 	}
 }
 
-// commit is one transaction of results. Whoever waits for it goes on when committed has
-// run, once for all.
+// commit is one transaction of results. Those who wait for it go on when committed has run,
+// once for all.
 func (w *Worker[T, R]) commit(ctx context.Context, tx db.Tx, all []R) ([]func(), error) {
 	committed, err := w.o.Commit(ctx, tx, all)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package amqp tells merchants through their RabbitMQ (AMQP 0-9-1): persistent
-// messages, confirmed by the broker, and mandatory. A message that no queue takes
-// comes back and is a failure: without it, a missing binding would lose every
+// Package amqp sends notifications to a recipient's RabbitMQ (AMQP 0-9-1): persistent
+// messages, confirmed by the broker, and mandatory. A message that no queue takes is
+// returned and counts as a failure; otherwise a missing binding would lose every
 // notification and look like success.
 //
-// Credentials: "username" and "password" (guest by default, as RabbitMQ has it for
-// its own host). The password of an address stands in no log and no result.
+// Credentials: "username" and "password" (by default guest, as in RabbitMQ for its own
+// host). They are part of no log and no result.
 package amqp
 
 import (
@@ -26,12 +26,12 @@ import (
 )
 
 const (
-	// maxConnections is far above the merchants of one node who use a broker of
-	// their own, and far below the files that a process may open.
+	// maxConnections is far above the brokers of the recipients of one node, and far below
+	// the files that a process may open.
 	maxConnections = 256
-	// idleTimeout lets a merchant's quiet minutes pass without a new handshake.
+	// idleTimeout keeps a connection over a few minutes without events.
 	idleTimeout = 5 * time.Minute
-	// heartbeat finds a connection that a middlebox has forgotten.
+	// heartbeat detects a connection that a middlebox has dropped.
 	heartbeat = 10 * time.Second
 	// maxFrame bounds what a broker may send in one piece; RabbitMQ's own default.
 	maxFrame = 128 << 10
@@ -58,53 +58,39 @@ func (c *Channel) Close() error {
 	return nil
 }
 
-// Send publishes the message once and waits until the broker has it safe.
-func (c *Channel) Send(parent context.Context, m notify.Message) notify.Result {
-	start := time.Now()
-	result := c.attempt(parent, m)
-	result.Error = outcome.Hide(result.Error, m.Credentials)
-	result.Took = time.Since(start)
-	return result
+// Send publishes the message once and waits until the broker has confirmed it.
+func (c *Channel) Send(ctx context.Context, m notify.Message) notify.Result {
+	return outcome.Send(ctx, m, m.Credentials, func(ctx context.Context) notify.Result { return c.attempt(ctx, m) })
 }
 
-func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Result {
-	if problem := outcome.Unsendable(m); problem != "" {
-		return notify.Result{Class: notify.Internal, Error: problem}
-	}
+func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 	to, err := parse(m.URL)
 	if err != nil {
-		class, text := outcome.Unusable(err)
-		return notify.Result{Class: class, Error: text}
+		return outcome.Unusable(err)
 	}
 	to.key = cmp.Or(to.key, m.Type)
-	ctx, cancel := context.WithTimeout(parent, m.Timeout)
-	defer cancel()
 	publishing := publishingOf(m)
 	result := notify.Result{RequestHeader: record(to, publishing)}
-	if parent.Err() != nil { // an open connection would still take it
-		result.Class, result.Error = outcome.Of(parent, ctx, false, parent.Err())
-		return result
-	}
 	lease, err := c.take(ctx, to, m)
 	if err != nil {
-		result.Class, result.Error = classify(parent, ctx, err)
+		result.Class, result.Error = classify(ctx, err)
 		result.RemoteAddr = outcome.Dialled(err)
 		return result
 	}
-	defer lease.GiveBack()
+	defer lease.Release()
 	result.RemoteAddr = lease.Conn.remote
 	if err := lease.Conn.publish(ctx, to, publishing); err != nil {
 		if !errors.Is(err, errRefused) {
-			lease.Drop() // what became of the message is unknown: nothing else rides on that connection
+			lease.Drop() // whether the message was taken is unknown: the connection is not used again
 		}
-		result.Class, result.Error = classify(parent, ctx, err)
+		result.Class, result.Error = classify(ctx, err)
 		return result
 	}
 	result.Class = notify.OK
 	return result
 }
 
-// take returns the connection for a target and login, a living one.
+// take returns an open connection for a target and login.
 func (c *Channel) take(ctx context.Context, to target, m notify.Message) (*pool.Lease[*link], error) {
 	key := pool.Key(m.ClientCert, to.scheme, to.address, to.vhost, m.Credentials["username"], m.Credentials["password"])
 	for {
@@ -112,9 +98,9 @@ func (c *Channel) take(ctx context.Context, to target, m notify.Message) (*pool.
 		if err != nil || !lease.Conn.conn.IsClosed() {
 			return lease, err
 		}
-		// The broker has closed it since; a new one may last longer.
+		// The broker has closed it since.
 		lease.Drop()
-		lease.GiveBack()
+		lease.Release()
 	}
 }
 
@@ -130,7 +116,7 @@ func publishingOf(m notify.Message) amqp091.Publishing {
 	}
 }
 
-// record is what people see of the message beside its body.
+// record is what is stored of the message beside its body.
 func record(to target, p amqp091.Publishing) string {
 	lines := []string{
 		"exchange: " + to.exchange, "routing-key: " + to.key, "message-id: " + p.MessageId, "type: " + p.Type,
@@ -142,21 +128,21 @@ func record(to target, p amqp091.Publishing) string {
 	return strings.Join(lines, "\n")
 }
 
-// errRefused says that the broker has understood and said no.
+// errRefused means that the broker has understood and refused.
 var errRefused = errors.New("refused")
 
-func classify(parent, ctx context.Context, err error) (notify.Class, string) {
-	var said *amqp091.Error
+func classify(ctx context.Context, err error) (notify.Class, string) {
+	var reply *amqp091.Error
 	switch {
-	case parent.Err() != nil, ctx.Err() != nil:
+	case ctx.Err() != nil:
 	case errors.Is(err, pool.ErrFull), errors.Is(err, pool.ErrClosed):
 		return notify.Internal, err.Error()
 	case errors.Is(err, errRefused):
 		return notify.Refused, outcome.OneLine(err.Error())
-	case errors.As(err, &said) && (said.Server || said.Code == amqp091.AccessRefused):
-		return notify.Refused, outcome.OneLine("the broker says: " + said.Reason)
-	case errors.As(err, &said):
-		return notify.Broken, outcome.OneLine(said.Reason)
+	case errors.As(err, &reply) && (reply.Server || reply.Code == amqp091.AccessRefused):
+		return notify.Refused, outcome.OneLine("the broker says: " + reply.Reason)
+	case errors.As(err, &reply):
+		return notify.Broken, outcome.OneLine(reply.Reason)
 	}
-	return outcome.Of(parent, ctx, false, err)
+	return outcome.Of(ctx, false, err)
 }

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// maxIdlePublishers is how many AMQP channels of a connection wait for work: the
-	// slots of one busy merchant.
+	// maxIdlePublishers is how many idle AMQP channels of a connection are kept: the slots
+	// of one busy recipient.
 	maxIdlePublishers = 16
-	// closeTime bounds the good-bye to a broker.
+	// closeTime bounds the closing handshake with a broker.
 	closeTime = 2 * time.Second
 )
 
@@ -32,8 +32,8 @@ type link struct {
 	idle []*publisher
 }
 
-// publisher is an AMQP channel in confirm mode that carries one message at a time,
-// so that what comes back belongs to that message.
+// publisher is an AMQP channel in confirm mode with one message at a time, so that what is
+// returned belongs to that message.
 type publisher struct {
 	ch       *amqp091.Channel
 	returned chan amqp091.Return
@@ -75,8 +75,8 @@ func (l *link) close() {
 	_ = l.raw.Close()
 }
 
-// publish hands a message over and waits for the broker's word. An error that is
-// errRefused is that word; after any other the message's fate is unknown.
+// publish sends a message and waits for the broker's confirmation. The broker refused the
+// message where the error is errRefused; after any other it may have taken it.
 func (l *link) publish(ctx context.Context, to target, message amqp091.Publishing) error {
 	p, confirmed, err := l.begin(ctx, to, message)
 	if err != nil {
@@ -89,20 +89,20 @@ func (l *link) publish(ctx context.Context, to target, message amqp091.Publishin
 	}
 	if !confirmed.Acked() {
 		select {
-		// A channel that dies fails all that it carried, and says why.
+		// A channel that is closed fails its message, with the reason.
 		case reason, ok := <-p.closed:
 			if ok && reason.Server {
 				return fmt.Errorf("%w: the broker says: %s", errRefused, reason.Reason)
 			}
 			return fmt.Errorf("the channel was closed: %w", cmp.Or(reason, amqp091.ErrClosed))
 		default:
-			l.giveBack(p)
+			l.keep(p)
 			return fmt.Errorf("%w: the broker could not store it (nack)", errRefused)
 		}
 	}
-	defer l.giveBack(p)
+	defer l.keep(p)
 	select {
-	// The broker sends what it returns before it confirms it.
+	// The broker returns a message before it confirms it.
 	case r, ok := <-p.returned:
 		if ok {
 			return fmt.Errorf("%w: no queue took it: the broker returned it with %d %s", errRefused, r.ReplyCode, r.ReplyText)
@@ -112,8 +112,8 @@ func (l *link) publish(ctx context.Context, to target, message amqp091.Publishin
 	return nil
 }
 
-// begin writes the message. The library's calls take no context: where one does
-// not return in time, the connection is cut under it.
+// begin writes the message. The library's calls take no context: where one does not return
+// in time, the connection is closed under it.
 func (l *link) begin(ctx context.Context, to target, message amqp091.Publishing) (*publisher, *amqp091.DeferredConfirmation, error) {
 	stop := context.AfterFunc(ctx, func() { _ = l.raw.Close() })
 	defer stop()
@@ -151,14 +151,14 @@ func (l *link) publisher() (*publisher, error) {
 	if err := ch.Confirm(false); err != nil {
 		return nil, err
 	}
-	// Both have room for all that one message can cause: the library must never
-	// wait for us.
+	// Both have room for all that one message can cause: the library must never wait.
 	return &publisher{
 		ch: ch, returned: ch.NotifyReturn(make(chan amqp091.Return, 1)), closed: ch.NotifyClose(make(chan *amqp091.Error, 1)),
 	}, nil
 }
 
-func (l *link) giveBack(p *publisher) {
+// keep keeps a publisher for another message.
+func (l *link) keep(p *publisher) {
 	l.mu.Lock()
 	if len(l.idle) < maxIdlePublishers {
 		l.idle = append(l.idle, p)

@@ -12,11 +12,11 @@ import (
 	"backstop/internal/base/egress"
 )
 
-// ErrTarget says what is wrong with an address. Its text never holds the address,
-// which somebody may have written with a password.
+// ErrTarget is the error of a URL that cannot be used. Its text never holds the URL, which
+// may have been written with a password.
 var ErrTarget = errors.New("bad amqp address")
 
-// maxName bounds names of exchanges and routing keys: AMQP's short strings.
+// maxName bounds names of exchanges and routing keys: short strings in AMQP.
 const maxName = 255
 
 // target is where a message goes.
@@ -29,8 +29,8 @@ type target struct {
 	key      string // empty = the event's type
 }
 
-// CheckTarget says what is wrong with an address, nil if nothing is:
-// amqps://host[:port]/vhost?exchange=x&routing_key=y. Errors are ErrTarget.
+// CheckTarget checks a URL: amqps://host[:port]/vhost?exchange=x&routing_key=y. Errors are
+// ErrTarget.
 func CheckTarget(raw string) error {
 	_, err := parse(raw)
 	return err
@@ -47,7 +47,7 @@ func parse(raw string) (target, error) {
 	case u.Scheme != "amqp" && u.Scheme != "amqps" || u.Opaque != "":
 		return wrong("must begin with amqps:// (or amqp:// inside an allowed range)")
 	case u.User != nil:
-		return wrong("the login belongs into the credentials, not into the address")
+		return wrong("the login belongs in the credentials, not in the address")
 	case u.Fragment != "":
 		return wrong("must not have a fragment (#)")
 	}
@@ -68,14 +68,14 @@ func parse(raw string) (target, error) {
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return wrong("the part behind ? cannot be read")
+		return wrong("the part after ? cannot be read")
 	}
 	for name, values := range query {
 		switch {
 		case name != "exchange" && name != "routing_key":
-			return wrong("behind ? stand exchange and routing_key only")
+			return wrong("only exchange and routing_key are allowed after ?")
 		case len(values) != 1 || len(values[0]) > maxName || strings.ContainsFunc(values[0], func(c rune) bool { return c < ' ' }):
-			return wrong("%s must stand there once, in at most %d bytes", name, maxName)
+			return wrong("%s must be given once, in at most %d bytes", name, maxName)
 		}
 	}
 	t.exchange, t.key = query.Get("exchange"), query.Get("routing_key")

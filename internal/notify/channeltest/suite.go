@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"backstop/internal/notify"
+	"backstop/internal/recipient"
 )
 
 // Condition is what a merchant is like while a channel tries to tell it.
@@ -235,7 +236,7 @@ func Leaks(r notify.Result, secrets [][]byte) string {
 func (s Suite) message(url string, timeout time.Duration) notify.Message {
 	const id = "ntf_conformance"
 	m := notify.Message{
-		ID: id, Type: "ping", URL: url, MerchantID: Merchant, At: time.Now(), Ack: "status", Timeout: timeout,
+		ID: id, Type: "ping", URL: url, To: recipient.OfMerchant(Merchant), At: time.Now(), Ack: "status", Timeout: timeout,
 		Body:    fmt.Appendf(nil, `{"id":%q,"type":"ping","data":{}}`, id),
 		Secrets: [][]byte{[]byte("first-canary-secret-of-32-bytes!"), []byte("second-canary-secret-of-32-bytes")},
 	}

@@ -2,7 +2,6 @@ package email
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,9 +16,8 @@ import (
 // maxField bounds one field of the text; the attachment has all of it.
 const maxField = 500
 
-// compose writes the mail and returns it with the lines that people may see of it.
-// Its Message-ID is made of the notification's id, so that a repeat can be told
-// from another event.
+// compose writes the mail and returns it with the lines of it that are stored. Its Message-ID
+// holds the notification's id, so that repeats of an event can be recognised.
 func compose(m notify.Message, from string, recipients []string) (*mail.Msg, string, error) {
 	msg := mail.NewMsg()
 	if err := msg.From(from); err != nil {
@@ -53,22 +51,12 @@ func compose(m notify.Message, from string, recipients []string) (*mail.Msg, str
 	return msg, "To: " + strings.Join(recipients, ", ") + "\nFrom: " + from + "\nSubject: " + subject + "\nMessage-ID: <" + id + ">", nil
 }
 
-// fieldsOf reads the body's data for people: one line each.
+// fieldsOf are the fields of the body's data, of one line each.
 func fieldsOf(body []byte) map[string]string {
-	var frozen struct {
-		Data map[string]json.RawMessage `json:"data"`
-	}
-	// What cannot be read is attached all the same.
-	_ = json.Unmarshal(body, &frozen)
-	fields := make(map[string]string, len(frozen.Data))
-	for name, raw := range frozen.Data {
-		value := string(raw)
-		if strings.HasPrefix(value, `"`) {
-			_ = json.Unmarshal(raw, &value)
-		}
-		if value != "null" && value != "" {
-			fields[outcome.OneLine(name)] = outcome.Clean(outcome.OneLine(value), maxField)
-		}
+	all, _ := notify.Fields(body) // a body that cannot be read is attached all the same
+	fields := make(map[string]string, len(all))
+	for name, value := range all {
+		fields[outcome.OneLine(name)] = outcome.Clean(outcome.OneLine(value), maxField)
 	}
 	return fields
 }

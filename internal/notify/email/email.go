@@ -1,10 +1,10 @@
-// Package email tells people of merchants by mail: one mail for each event, with
-// its fields as text and the frozen body attached. It is for those who want to
-// read; a mail that was handed over is no proof that a program has acted.
+// Package email sends notifications by mail: one mail for each event or digest, with the
+// fields as text and the frozen bodies attached. It is for human readers: a delivered mail
+// does not prove that a program has acted on it.
 //
-// Credentials: "server" (smtp://host[:587] with STARTTLS, smtps://host[:465]),
-// "from", and where the server wants them "username" and "password". Nothing is
-// said before the connection is encrypted.
+// Credentials: "server" (smtp://host[:587] with STARTTLS, smtps://host[:465]), "from", and
+// where the server requires them "username" and "password". Nothing is sent before the
+// connection is encrypted.
 package email
 
 import (
@@ -29,31 +29,22 @@ var _ notify.Channel = (*Channel)(nil)
 // New returns a channel that calls out through client.
 func New(client *egress.Client) *Channel { return &Channel{client: client} }
 
-// Send hands one mail to the server. Success means that the server has taken it
-// for every recipient.
-func (c *Channel) Send(parent context.Context, m notify.Message) notify.Result {
-	start := time.Now()
-	result := c.attempt(parent, m)
-	result.Error = outcome.Hide(result.Error, map[string]string{"u": m.Credentials["username"], "p": m.Credentials["password"]})
-	result.Took = time.Since(start)
-	return result
+// Send sends one mail to the server. Success means that the server has accepted it for every
+// recipient.
+func (c *Channel) Send(ctx context.Context, m notify.Message) notify.Result {
+	secrets := map[string]string{"u": m.Credentials["username"], "p": m.Credentials["password"]}
+	return outcome.Send(ctx, m, secrets, func(ctx context.Context) notify.Result { return c.attempt(ctx, m) })
 }
 
-func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Result {
-	if problem := outcome.Unsendable(m); problem != "" {
-		return notify.Result{Class: notify.Internal, Error: problem}
-	}
+func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 	recipients, err := parse(m.URL)
 	if err != nil {
-		class, text := outcome.Unusable(err)
-		return notify.Result{Class: class, Error: text}
+		return outcome.Unusable(err)
 	}
 	via, err := serverOf(m.Credentials)
 	if err != nil {
-		return notify.Result{Class: notify.Internal, Error: outcome.OneLine(err.Error())}
+		return outcome.Internal(err)
 	}
-	ctx, cancel := context.WithTimeout(parent, m.Timeout)
-	defer cancel()
 	msg, shown, err := compose(m, via.from, recipients)
 	result := notify.Result{RequestHeader: shown}
 	if err != nil {
@@ -67,29 +58,28 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 		result.Class = notify.OK
 		return result
 	}
-	if dial.err != nil && parent.Err() == nil {
+	if dial.err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		result.RemoteAddr = outcome.Dialled(dial.err)
 		err = dial.err
 	}
-	result.Class, result.Error = classify(parent, ctx, err)
+	result.Class, result.Error = classify(ctx, err)
 	return result
 }
 
-// deliver speaks to the server. What the server says after it has taken the mail
-// changes nothing any more.
+// deliver sends a mail. Errors after the server has accepted it change nothing.
 func deliver(ctx context.Context, dial *dialer, credentials map[string]string, msg *mail.Msg) error {
 	options := []mail.Option{
 		mail.WithPort(dial.via.port), mail.WithDialContextFunc(dial.connect), mail.WithTLSConfig(dial.out.TLSConfig(dial.via.host, dial.certificate)),
 		mail.WithHELO(dial.via.domain), mail.WithoutNoop(), mail.WithTLSPolicy(mail.TLSMandatory),
 	}
 	if dial.via.scheme == "smtps" {
-		// Our own dial has shaken hands already. By WithSSL the library would believe
-		// that a dialer of ours did not, and offer no login.
+		// Our own dialer has done the handshake. With WithSSL the library would assume a
+		// plain connection from a custom dialer, and offer no login.
 		options = append(options, mail.WithTLSPolicy(mail.TLSOpportunistic))
 	}
 	if end, ok := ctx.Deadline(); ok {
-		// The context ends it; the library's own bound comes later, so that there is
-		// one who says that the time is over.
+		// The context ends it; the library's own timeout comes later, so that only one of
+		// them decides the class.
 		options = append(options, mail.WithTimeout(max(time.Until(end), 0)+time.Second))
 	}
 	if user := credentials["username"]; user != "" {
@@ -99,7 +89,7 @@ func deliver(ctx context.Context, dial *dialer, credentials map[string]string, m
 	if err != nil {
 		return err
 	}
-	// The library asks no context once it is connected.
+	// The library does not use the context once it is connected.
 	stop := context.AfterFunc(ctx, dial.cut)
 	defer stop()
 	defer dial.cut()
@@ -113,15 +103,15 @@ func deliver(ctx context.Context, dial *dialer, credentials map[string]string, m
 	return nil
 }
 
-func classify(parent, ctx context.Context, err error) (notify.Class, string) {
-	var said *textproto.Error
+func classify(ctx context.Context, err error) (notify.Class, string) {
+	var reply *textproto.Error
 	var send *mail.SendError
 	switch {
-	case parent.Err() != nil, ctx.Err() != nil:
-	case errors.As(err, &said):
-		return notify.Refused, outcome.OneLine(fmt.Sprintf("the server says: %d %s", said.Code, said.Msg))
+	case ctx.Err() != nil:
+	case errors.As(err, &reply):
+		return notify.Refused, outcome.OneLine(fmt.Sprintf("the server says: %d %s", reply.Code, reply.Msg))
 	case errors.As(err, &send) && send.ErrorCode() > 0:
 		return notify.Refused, outcome.OneLine("the server says: " + send.Error())
 	}
-	return outcome.Of(parent, ctx, false, err)
+	return outcome.Of(ctx, false, err)
 }

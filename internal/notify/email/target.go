@@ -17,24 +17,22 @@ import (
 )
 
 var (
-	// ErrTarget says what is wrong with an address.
+	// ErrTarget is the error of a URL that cannot be used.
 	ErrTarget = errors.New("bad mail address")
-	// ErrServer says what is wrong with the server or the sender.
+	// ErrServer is the error of a server or sender that cannot be used.
 	ErrServer = errors.New("bad mail server")
 )
 
-// Limits of an address: who needs more readers has a mailing list.
+// Limits of a URL: for more readers there are mailing lists.
 const maxRecipients, maxAddress = 10, 254
 
-// CheckTarget says what is wrong with an address, nil if nothing is:
-// mailto:a@shop.example[,b@shop.example…]. Errors are ErrTarget.
+// CheckTarget checks a URL: mailto:a@shop.example[,b@shop.example…]. Errors are ErrTarget.
 func CheckTarget(raw string) error {
 	_, err := parse(raw)
 	return err
 }
 
-// CheckServer says what is wrong with the credentials "server" and "from". Errors
-// are ErrServer.
+// CheckServer checks the credentials "server" and "from". Errors are ErrServer.
 func CheckServer(credentials map[string]string) error {
 	_, err := serverOf(credentials)
 	return err
@@ -51,19 +49,19 @@ func parse(raw string) ([]string, error) {
 	}
 	for _, r := range recipients {
 		if !isAddress(r) {
-			return nil, fmt.Errorf("%w: behind mailto: stand addresses with commas between them, nothing else", ErrTarget)
+			return nil, fmt.Errorf("%w: mailto: must be followed by addresses with commas between them, nothing else", ErrTarget)
 		}
 	}
 	return recipients, nil
 }
 
-// isAddress takes a bare address, without a name or comment around it.
+// isAddress accepts a bare address, without a name or comment.
 func isAddress(text string) bool {
 	a, err := mail.ParseAddress(text)
 	return err == nil && a.Address == text && len(text) <= maxAddress && !strings.ContainsAny(text, "?&\"")
 }
 
-// server is who takes our mails.
+// server is the mail server of an endpoint, and the sender.
 type server struct {
 	scheme string // smtp (STARTTLS) or smtps
 	host   string
@@ -100,7 +98,7 @@ type dialer struct {
 	certificate *tls.Certificate
 
 	remote string
-	err    error // why there is none
+	err    error // of the dial
 
 	mu   sync.Mutex
 	conn net.Conn
@@ -124,7 +122,7 @@ func (d *dialer) connect(ctx context.Context, _, _ string) (net.Conn, error) {
 	return conn, nil
 }
 
-// cut ends the connection, whatever is being said on it.
+// cut closes the connection, whatever is being sent on it.
 func (d *dialer) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

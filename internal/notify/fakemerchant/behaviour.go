@@ -20,8 +20,8 @@ type Exchange struct {
 	closed <-chan struct{}
 }
 
-// Behaviour answers one request. Those that need the raw connection break off
-// the stream on HTTP/2.
+// Behaviour answers one request. Those that need the raw connection reset the stream on
+// HTTP/2.
 type Behaviour func(x *Exchange)
 
 // Answer answers at once.
@@ -43,7 +43,7 @@ func AnswerHeader(header http.Header, then Behaviour) Behaviour {
 	}
 }
 
-// Sleep waits before it goes on, unless the sender leaves.
+// Sleep waits before then answers, unless the sender leaves.
 func Sleep(d time.Duration, then Behaviour) Behaviour {
 	return func(x *Exchange) {
 		if !x.wait(d) {
@@ -143,8 +143,8 @@ func Huge(size int64) Behaviour {
 	}
 }
 
-// GzipBomb answers 200 with a small body that unfolds to 64 MB, compressed
-// although nobody asked for it.
+// GzipBomb answers 200 with a small body that decompresses to 64 MB, although the request
+// does not accept compression.
 func GzipBomb() Behaviour {
 	small := bomb()
 	return func(x *Exchange) {
@@ -170,7 +170,7 @@ func HugeHeader(size int) Behaviour {
 	return AnswerHeader(http.Header{"X-Huge": {strings.Repeat("h", size)}}, Answer(http.StatusOK, "success"))
 }
 
-// CloseSilently takes the request and closes the connection without a word.
+// CloseSilently takes the request and closes the connection without an answer.
 func CloseSilently() Behaviour { return Bytes("") }
 
 // CloseInHeader closes the connection in the middle of the answer's header.
@@ -218,7 +218,7 @@ func raw(play func(x *Exchange, conn net.Conn)) Behaviour {
 
 func reset(conn net.Conn) {
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = over.NetConn() // TLS would say goodbye first
+		conn = over.NetConn() // TLS would send a close first
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

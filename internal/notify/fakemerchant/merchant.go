@@ -1,5 +1,5 @@
-// Package fakemerchant is a merchant's server on loopback that behaves as badly
-// as it is told to. It needs no test around it: demo and bench run it too.
+// Package fakemerchant is a merchant's server on a free port of 127.0.0.1 that behaves as
+// badly as it is set to. It does not need a test: demo and bench run it too.
 package fakemerchant
 
 import (
@@ -25,27 +25,24 @@ const (
 	defaultKeep = 4096
 	// maxBody bounds what a merchant reads of one request.
 	maxBody = 1 << 20
-	// clockSkew is how far a request's timestamp may be from its arrival: what the
-	// libraries of Standard Webhooks allow.
+	// clockSkew is how far a request's timestamp may be from its arrival, as in the libraries
+	// of Standard Webhooks.
 	clockSkew = 5 * time.Minute
 )
 
-// Options are what a Merchant may differ in. The zero value speaks plain HTTP on
-// a free port of 127.0.0.1.
+// Options of a Merchant. The zero value serves plain HTTP.
 type Options struct {
-	// Addr is where to listen, e.g. "127.0.0.1:9100".
-	Addr string
-	// TLS makes the merchant speak https (HTTP/2 too) with such a certificate.
+	// TLS makes the merchant serve https (HTTP/2 too) with such a certificate.
 	TLS Certificate
-	// ClientCAs, with TLS, makes the merchant demand a certificate of one of these
-	// authorities from whoever calls.
+	// ClientCAs, with TLS, makes the merchant require a client certificate of one of these
+	// authorities.
 	ClientCAs *x509.CertPool
 	// Keep is how many requests are remembered, the newest ones: 0 means 4096,
 	// below 0 none (they are only counted, and Request.Attempt is 0).
 	Keep int
 }
 
-// Request is one request that a merchant got.
+// Request is one request that a merchant received.
 type Request struct {
 	N       int // 1 for the merchant's first
 	Attempt int // 1 for the first with this ID
@@ -77,8 +74,8 @@ type Merchant struct {
 	attempts map[string]int // by id, of the requests remembered
 }
 
-// Open starts a merchant that answers 200 with "success" to everything, until it
-// is told otherwise by Behave.
+// Open starts a merchant that answers 200 with "success" to everything, until Behave changes
+// that.
 func Open(options Options) (*Merchant, error) {
 	m := &Merchant{
 		scheme: "http", closed: make(chan struct{}), keep: options.Keep, attempts: map[string]int{},
@@ -90,19 +87,15 @@ func Open(options Options) (*Merchant, error) {
 	m.server = &http.Server{
 		Handler:           http.HandlerFunc(m.serve),
 		ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // bad handshakes are part of the play
+		ErrorLog:          log.New(io.Discard, "", 0), // bad handshakes are expected
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateNew {
 				m.connections.Add(1)
 			}
 		},
 	}
-	addr := options.Addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
 	var err error
-	if m.listener, err = net.Listen("tcp", addr); err != nil {
+	if m.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("open merchant: %w", err)
 	}
 	serve := m.server.Serve
@@ -123,7 +116,7 @@ func Open(options Options) (*Merchant, error) {
 	return m, nil
 }
 
-// URL is where the merchant wants to be told.
+// URL is where the merchant receives notifications.
 func (m *Merchant) URL() string { return m.scheme + "://" + m.listener.Addr().String() + "/notify" }
 
 // Roots trust the merchant's certificate; nil without TLS.
@@ -159,7 +152,7 @@ func (m *Merchant) Close() error {
 func (m *Merchant) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
-		return // the sender gave up: nobody is there to be answered
+		return // the sender has gone
 	}
 	request := m.record(Request{
 		N: int(m.count.Add(1)), ID: r.Header.Get(standardwebhooks.HeaderWebhookID), At: time.Now(),
@@ -183,16 +176,16 @@ func (m *Merchant) record(r Request) Request {
 	}
 	oldest := &m.requests[m.next]
 	if m.attempts[oldest.ID] == oldest.Attempt {
-		delete(m.attempts, oldest.ID) // its last one is forgotten, so is its number
+		delete(m.attempts, oldest.ID) // no request with this id is left
 	}
 	*oldest = r
 	m.next = (m.next + 1) % m.keep
 	return r
 }
 
-// Verify checks a request the way a merchant's own code would, with the library
-// of Standard Webhooks: one of the secrets has signed it, the timestamp is that
-// of now, and the body names the id of the header.
+// Verify checks a request as a merchant's own code would, with the library of Standard
+// Webhooks: one of the secrets has signed it, the timestamp is current, and the body has the
+// id of the header.
 func Verify(r Request, secrets ...[]byte) error {
 	seconds, err := strconv.ParseInt(r.Header.Get(standardwebhooks.HeaderWebhookTimestamp), 10, 64)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// requestRetries are a client's own, within an attempt: one, for a connection
-	// that turned out to be closed. The schedule does the rest.
+	// requestRetries are those of a client within an attempt: one, for a connection that
+	// turned out to be closed. All others are those of the schedule.
 	requestRetries = 1
-	// metadataPause is how often an unknown topic may be asked for again.
+	// metadataPause is how often the metadata of an unknown topic may be requested.
 	metadataPause = 250 * time.Millisecond
 )
 
@@ -33,7 +33,7 @@ type link struct {
 	ended bool
 }
 
-// conn leaves its link when it is closed.
+// conn is removed from its link when it is closed.
 type conn struct {
 	net.Conn
 	link *link
@@ -46,9 +46,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// open makes a client and sees that a broker answers it, so that what is wrong
-// with an address or a login is known at once and by its name: the client itself
-// would go on trying.
+// open makes a client and checks that a broker answers it, so that a wrong address or login
+// is reported at once: the client itself would go on trying.
 func open(ctx context.Context, out *egress.Client, to target, m notify.Message) (*link, error) {
 	l := &link{conns: map[*conn]struct{}{}}
 	l.dial = func(ctx context.Context, address string) (net.Conn, error) {
@@ -59,11 +58,11 @@ func open(ctx context.Context, out *egress.Client, to target, m notify.Message) 
 	}
 	options := []kgo.Opt{
 		kgo.ClientID("Backstop"), kgo.SeedBrokers(to.brokers...),
-		// Every broker, also those that the first ones name, is judged at its dial.
+		// Every broker, also one that another broker names, is checked when it is dialled.
 		kgo.Dialer(l.connect),
 		kgo.RequiredAcks(kgo.AllISRAcks()), // with idempotent writes, which are the default
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.ProducerLinger(0), // nobody else's message is waited for
+		kgo.ProducerLinger(0), // no message waits for another
 		kgo.RequestRetries(requestRetries), kgo.UnknownTopicRetries(requestRetries), kgo.MetadataMinAge(metadataPause),
 		kgo.ConnIdleTimeout(idleTimeout), kgo.DisableClientMetrics(),
 	}
@@ -102,8 +101,8 @@ func (l *link) connect(ctx context.Context, _, address string) (net.Conn, error)
 	return c, nil
 }
 
-// cut closes the connections under the client, which would wait for a silent
-// broker long after we have given up.
+// cut closes the connections under the client, which would wait for a silent broker long
+// after the attempt.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,15 +1,15 @@
-// Package kafka tells merchants through their Kafka: written by all in-sync
-// replicas before it counts, by an idempotent producer, so that no retry inside an
-// attempt writes a message twice. Messages of one order have the order's number as
-// their key and therefore keep their order in the topic.
+// Package kafka sends notifications to a recipient's Kafka, written by all in-sync replicas,
+// by an idempotent producer, so that no retry inside an attempt writes a message twice.
+// Messages of one order have the order's number as their key and therefore keep their
+// sequence in the topic.
 //
-// Credentials: "username" and "password". They stand in no log and no result.
+// Credentials: "username" and "password". They are part of no log and no result.
 package kafka
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	// maxClients is far above the merchants of one node who use a Kafka of their
-	// own; each client holds a connection to every broker that it writes to.
+	// maxClients is far above the Kafkas of the recipients of one node; each client holds a
+	// connection to every broker that it writes to.
 	maxClients = 128
-	// idleTimeout lets a merchant's quiet minutes pass without a new handshake.
+	// idleTimeout keeps a connection over a few minutes without events.
 	idleTimeout = 5 * time.Minute
 )
 
@@ -56,44 +56,30 @@ func (c *Channel) Close() error {
 }
 
 // Send writes the message once and waits until all in-sync replicas have it.
-func (c *Channel) Send(parent context.Context, m notify.Message) notify.Result {
-	start := time.Now()
-	result := c.attempt(parent, m)
-	result.Error = outcome.Hide(result.Error, m.Credentials)
-	result.Took = time.Since(start)
-	return result
+func (c *Channel) Send(ctx context.Context, m notify.Message) notify.Result {
+	return outcome.Send(ctx, m, m.Credentials, func(ctx context.Context) notify.Result { return c.attempt(ctx, m) })
 }
 
-func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Result {
-	if problem := outcome.Unsendable(m); problem != "" {
-		return notify.Result{Class: notify.Internal, Error: problem}
-	}
+func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 	to, err := parse(m.URL)
 	if err != nil {
-		class, text := outcome.Unusable(err)
-		return notify.Result{Class: class, Error: text}
+		return outcome.Unusable(err)
 	}
-	ctx, cancel := context.WithTimeout(parent, m.Timeout)
-	defer cancel()
 	record := recordOf(to, m)
 	result := notify.Result{RequestHeader: shown(record)}
-	if parent.Err() != nil { // a standing connection would still take it
-		result.Class, result.Error = outcome.Of(parent, ctx, false, parent.Err())
-		return result
-	}
 	key := pool.Key(m.ClientCert, append([]string{to.scheme, to.sasl, m.Credentials["username"], m.Credentials["password"]}, to.brokers...)...)
 	lease, err := c.links.Take(ctx, key, func(ctx context.Context) (*link, error) { return open(ctx, c.client, to, m) })
 	if err != nil {
-		result.Class, result.Error = classify(parent, ctx, err)
+		result.Class, result.Error = classify(ctx, err)
 		result.RemoteAddr = outcome.Dialled(err)
 		return result
 	}
-	defer lease.GiveBack()
+	defer lease.Release()
 	if err := write(ctx, lease.Conn.client, record); err != nil {
 		if !isRefusal(err) {
-			lease.Drop() // the record may still lie in the client: it goes with it
+			lease.Drop() // the client may still hold the record, and is closed with it
 		}
-		result.Class, result.Error = classify(parent, ctx, err)
+		result.Class, result.Error = classify(ctx, err)
 		return result
 	}
 	result.Class = notify.OK
@@ -101,8 +87,8 @@ func (c *Channel) attempt(parent context.Context, m notify.Message) notify.Resul
 	return result
 }
 
-// write produces one record. The client's own promise may come later than the
-// context ends: it may not give up a record that a broker could already have.
+// write produces one record. The client's callback may come later than the end of the
+// context: it may not give up a record that a broker could already have.
 func write(ctx context.Context, client *kgo.Client, record *kgo.Record) error {
 	written := make(chan error, 1)
 	client.Produce(ctx, record, func(_ *kgo.Record, err error) { written <- err })
@@ -114,8 +100,8 @@ func write(ctx context.Context, client *kgo.Client, record *kgo.Record) error {
 	}
 }
 
-// recordOf copies the body: a record that a broker may already have stays in the
-// client after the attempt is over.
+// recordOf copies the body: a record that a broker may already have stays in the client
+// after the attempt is over.
 func recordOf(to target, m notify.Message) *kgo.Record {
 	timestamp := strconv.FormatInt(m.At.Unix(), 10)
 	header := func(name, value string) kgo.RecordHeader { return kgo.RecordHeader{Key: name, Value: []byte(value)} }
@@ -131,21 +117,13 @@ func recordOf(to target, m notify.Message) *kgo.Record {
 	return r
 }
 
-// orderOf is the number of the order that a message is about, or the message's own
-// id.
+// orderOf is the number of the order that a message is about, or the message's own id.
 func orderOf(m notify.Message) string {
-	var body struct {
-		Data struct {
-			OrderNo string `json:"order_no"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(m.Body, &body); err != nil || body.Data.OrderNo == "" {
-		return m.ID
-	}
-	return body.Data.OrderNo
+	fields, _ := notify.Fields(m.Body) // without fields it is the id
+	return cmp.Or(fields["order_no"], m.ID)
 }
 
-// shown is what people see of a record beside its value.
+// shown is what is stored of a record beside its value.
 func shown(r *kgo.Record) string {
 	lines := []string{"topic: " + r.Topic, "key: " + outcome.OneLine(string(r.Key))}
 	for _, h := range r.Headers {
@@ -154,20 +132,20 @@ func shown(r *kgo.Record) string {
 	return strings.Join(lines, "\n")
 }
 
-// isRefusal says whether a broker has answered, and said no.
+// isRefusal reports whether a broker has answered with a refusal.
 func isRefusal(err error) bool {
-	var said *kerr.Error
-	return errors.As(err, &said)
+	var reply *kerr.Error
+	return errors.As(err, &reply)
 }
 
-func classify(parent, ctx context.Context, err error) (notify.Class, string) {
-	var said *kerr.Error
+func classify(ctx context.Context, err error) (notify.Class, string) {
+	var reply *kerr.Error
 	switch {
-	case parent.Err() != nil:
+	case errors.Is(ctx.Err(), context.Canceled):
 	case errors.Is(err, pool.ErrFull), errors.Is(err, pool.ErrClosed):
 		return notify.Internal, err.Error()
-	case errors.As(err, &said):
-		return notify.Refused, outcome.OneLine("the broker says: " + said.Message + ": " + said.Description)
+	case errors.As(err, &reply):
+		return notify.Refused, outcome.OneLine("the broker says: " + reply.Message + ": " + reply.Description)
 	}
-	return outcome.Of(parent, ctx, false, err)
+	return outcome.Of(ctx, false, err)
 }

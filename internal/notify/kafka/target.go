@@ -12,14 +12,14 @@ import (
 	"backstop/internal/base/egress"
 )
 
-// ErrTarget says what is wrong with an address. Its text never holds the address,
-// which somebody may have written with a password.
+// ErrTarget is the error of a URL that cannot be used. Its text never holds the URL, which
+// may have been written with a password.
 var ErrTarget = errors.New("bad kafka address")
 
 const (
 	// maxBrokers is enough to find the others by: brokers name each other.
 	maxBrokers = 10
-	// maxTopic is Kafka's own limit.
+	// maxTopic is the limit of Kafka.
 	maxTopic     = 249
 	standardPort = "9092"
 )
@@ -32,10 +32,10 @@ type target struct {
 	sasl    string // mechanism, used where there is a user name
 }
 
-// mechanisms are the logins that we speak.
+// mechanisms are the supported kinds of login.
 var mechanisms = map[string]bool{"plain": true, "scram-sha-256": true, "scram-sha-512": true}
 
-// CheckTarget says what is wrong with an address, nil if nothing is:
+// CheckTarget checks a URL:
 // kafkas://broker[:port][,broker[:port]…]/topic[?sasl=plain|scram-sha-256|scram-sha-512].
 // Errors are ErrTarget.
 func CheckTarget(raw string) error {
@@ -43,7 +43,7 @@ func CheckTarget(raw string) error {
 	return err
 }
 
-// parse reads the address by hand: a URL's host holds one broker only.
+// parse does not use net/url for the brokers: the host of a URL is only one.
 func parse(raw string) (target, error) {
 	wrong := func(format string, args ...any) (target, error) {
 		return target{}, fmt.Errorf("%w: %s", ErrTarget, fmt.Sprintf(format, args...))
@@ -56,11 +56,11 @@ func parse(raw string) (target, error) {
 	hosts, topic, _ := strings.Cut(rest, "/")
 	t := target{scheme: scheme, topic: topic, sasl: "plain"}
 	if strings.Contains(hosts, "@") {
-		return wrong("the login belongs into the credentials, not into the address")
+		return wrong("the login belongs in the credentials, not in the address")
 	}
 	list := strings.Split(hosts, ",")
 	if len(list) > maxBrokers {
-		return wrong("at most %d brokers fit here", maxBrokers)
+		return wrong("at most %d brokers", maxBrokers)
 	}
 	for _, broker := range list {
 		address, err := addressOf(broker)
@@ -74,18 +74,18 @@ func parse(raw string) (target, error) {
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return wrong("the part behind ? cannot be read")
+		return wrong("the part after ? cannot be read")
 	}
 	for name, v := range values {
 		if name != "sasl" || len(v) != 1 || !mechanisms[v[0]] {
-			return wrong("behind ? stands sasl=plain, sasl=scram-sha-256 or sasl=scram-sha-512 only")
+			return wrong("only sasl=plain, sasl=scram-sha-256 or sasl=scram-sha-512 is allowed after ?")
 		}
 		t.sasl = v[0]
 	}
 	return t, nil
 }
 
-// addressOf completes a broker by the standard port.
+// addressOf adds the standard port to a broker without one.
 func addressOf(broker string) (string, error) {
 	host, port, err := net.SplitHostPort(broker)
 	if err != nil {

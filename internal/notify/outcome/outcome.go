@@ -1,6 +1,5 @@
-// Package outcome puts the end of an attempt into words: its class, and a line
-// that can be stored and shown. Every channel uses it, so that the same trouble
-// has the same name however the merchant is reached.
+// Package outcome is what all channels share: the bounds of an attempt, and how its end
+// becomes a class and a line that can be stored and shown.
 package outcome
 
 import (
@@ -14,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 
 	"backstop/internal/base/egress"
@@ -24,20 +24,42 @@ import (
 // maxError bounds an error's text: part of it may quote the other side.
 const maxError = 300
 
-// Of says how an attempt broke off. What stopped it from outside comes first, as
-// everything else may only be its consequence. parent is Send's own context, ctx
-// the one that the attempt's timeout ends; answered says that the other side had
-// begun to speak.
-func Of(parent, ctx context.Context, answered bool, err error) (notify.Class, string) {
+// Send makes one attempt within the message's timeout, unless the message cannot be sent or
+// ctx is over, and hides secrets that its error repeats.
+func Send(ctx context.Context, m notify.Message, secrets map[string]string, attempt func(context.Context) notify.Result) notify.Result {
+	start := time.Now()
+	result := bounded(ctx, m, attempt)
+	result.Error = Hide(result.Error, secrets)
+	result.Took = time.Since(start)
+	return result
+}
+
+func bounded(ctx context.Context, m notify.Message, attempt func(context.Context) notify.Result) (result notify.Result) {
+	if problem := unsendable(m); problem != "" {
+		return Internal(errors.New(problem))
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.Timeout)
+	defer cancel()
+	if err := ctx.Err(); err != nil { // a connection that is open would still take the message
+		result.Class, result.Error = Of(ctx, false, err)
+		return result
+	}
+	return attempt(ctx)
+}
+
+// Of returns the class and text of an attempt that failed. The end of its context comes
+// first, as other errors may follow from it; answered is set where the other side had begun
+// to answer.
+func Of(ctx context.Context, answered bool, err error) (notify.Class, string) {
 	var unknown *net.DNSError
 	switch {
-	case errors.Is(parent.Err(), context.Canceled):
+	case errors.Is(ctx.Err(), context.Canceled):
 		return notify.Cancelled, "stopped by us"
 	case errors.Is(err, egress.ErrBlocked):
 		return notify.Blocked, OneLine(reason(err))
 	case errors.Is(err, egress.ErrTLS):
 		return notify.TLS, OneLine(reason(err))
-	case alert(err):
+	case isAlert(err):
 		return notify.TLS, OneLine(err.Error())
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return notify.Internal, "this node has no more files to open: raise its limit"
@@ -55,13 +77,13 @@ func Of(parent, ctx context.Context, answered bool, err error) (notify.Class, st
 	return notify.Broken, OneLine(err.Error())
 }
 
-// MaxID bounds the id of a message; ours have 64 at most, and AMQP and mail
-// take the least.
+// MaxID bounds the id of a message; ours have 64 bytes at most. The limits of AMQP and mail
+// are the lowest.
 const MaxID = 128
 
-// Unsendable says what is wrong with a message on our own side, or "". An id goes
-// into headers, and in angle brackets into a mail's.
-func Unsendable(m notify.Message) string {
+// unsendable is what is wrong with a message on our side, or "". An id goes into headers,
+// and in angle brackets into a mail's.
+func unsendable(m notify.Message) string {
 	switch {
 	case m.Timeout <= 0:
 		return "no timeout"
@@ -71,16 +93,22 @@ func Unsendable(m notify.Message) string {
 	return ""
 }
 
-// Unusable classes what is wrong with an address before anything was sent.
-func Unusable(err error) (notify.Class, string) {
+// Unusable is the result where a URL cannot be used, before anything is sent.
+func Unusable(err error) notify.Result {
+	class := notify.BadAddress
 	if errors.Is(err, egress.ErrBlocked) {
-		return notify.Blocked, OneLine(err.Error())
+		class = notify.Blocked
 	}
-	return notify.BadAddress, OneLine(err.Error())
+	return notify.Result{Class: class, Error: OneLine(err.Error())}
 }
 
-// reason leaves out the dialer's words around an error of egress, which names
-// the address itself.
+// Internal is the result where the message cannot be sent for a reason on our side.
+func Internal(err error) notify.Result {
+	return notify.Result{Class: notify.Internal, Error: OneLine(err.Error())}
+}
+
+// reason leaves out the dialer's text around an error of egress, which has the address
+// itself.
 func reason(err error) string {
 	if dial := dialError(err); dial != nil && dial.Err != nil {
 		return dial.Err.Error()
@@ -97,9 +125,9 @@ func dialError(err error) *net.OpError {
 	return nil
 }
 
-// alert says that the other side ended the TLS connection with an alert. Since TLS
-// 1.3 a server that misses a client's certificate says so behind the handshake.
-func alert(err error) bool {
+// isAlert reports that the other side ended the TLS connection with an alert. Since TLS 1.3
+// a server sends that for a missing client certificate after the handshake.
+func isAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"
 }
@@ -126,8 +154,8 @@ func OneLine(text string) string {
 	}, text), maxError)
 }
 
-// InAddress are what an answer must not repeat of a web address, like credentials:
-// what stands behind its question mark, as a whole and each value that is no word.
+// InAddress is what an answer must not repeat of a web address, as credentials: its query,
+// as a whole and each longer value.
 func InAddress(address string) map[string]string {
 	const shortest = 8 // of a token
 	_, query, found := strings.Cut(address, "?")
@@ -144,11 +172,11 @@ func InAddress(address string) map[string]string {
 	return secrets
 }
 
-// Hide replaces the values of credentials wherever a text from outside repeats
-// them: a server's refusal may quote what it refuses.
+// Hide replaces the values of credentials where a text from outside repeats them: a server's
+// refusal may quote what it refuses.
 func Hide(text string, credentials map[string]string) string {
-	const shortest = 4 // shorter ones would blot out ordinary words
-	// The longest first: one may be a part of another, whose rest would stay.
+	const shortest = 4 // shorter ones would replace parts of ordinary words
+	// The longest first: one may be a part of another, the rest of which would stay.
 	values := slices.Collect(maps.Values(credentials))
 	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
 	for _, value := range values {

@@ -1,7 +1,6 @@
 package outcome_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -27,7 +26,7 @@ func TestWantOfFilesIsOurFault(t *testing.T) {
 			errs = append(errs, looking)
 		}
 		for _, err := range errs {
-			if got, text := outcome.Of(t.Context(), context.Background(), false, err); got != want || text == "" {
+			if got, text := outcome.Of(t.Context(), false, err); got != want || text == "" {
 				t.Errorf("%v: %s (%s), want %s", err, got, text, want)
 			}
 		}
@@ -37,7 +36,7 @@ func TestWantOfFilesIsOurFault(t *testing.T) {
 // As crypto/tls puts it where a server refuses the client's certificate.
 func TestAnAlertBehindTheHandshakeIsCalledTLS(t *testing.T) {
 	said := &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}
-	class, text := outcome.Of(t.Context(), t.Context(), false, fmt.Errorf("read: %w", said))
+	class, text := outcome.Of(t.Context(), false, fmt.Errorf("read: %w", said))
 	if class != notify.TLS || text != "read: remote error: tls: certificate required" {
 		t.Errorf("%q (%s)", class, text)
 	}

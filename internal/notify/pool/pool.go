@@ -1,5 +1,5 @@
-// Package pool keeps connections to merchants' own systems (brokers) open between
-// notifications: one per address and login, bounded in number, closed when idle.
+// Package pool keeps connections to recipients' brokers open between notifications: one per
+// address and login, bounded in number, closed when idle.
 package pool
 
 import (
@@ -14,9 +14,9 @@ import (
 
 // Errors of Take.
 var (
-	// ErrFull says that every connection is in use and no more may be opened.
+	// ErrFull means that every connection is in use and no more may be opened.
 	ErrFull = errors.New("too many connections to merchants' systems are in use on this node")
-	// ErrClosed says that we are shutting down.
+	// ErrClosed means that the node shuts down.
 	ErrClosed = errors.New("the channel is closed")
 )
 
@@ -24,12 +24,11 @@ var (
 type Options[T any] struct {
 	Max  int           // connections, in use or idle
 	Idle time.Duration // how long an unused one stays open
-	// Close ends a connection. It may take a while: nobody waits for it but
-	// Pool.Close.
+	// Close ends a connection. It may take a while: only Pool.Close waits for it.
 	Close func(T)
 }
 
-// Pool hands out shared connections. The zero value is not usable; see New.
+// Pool lends shared connections. The zero value is not usable; see New.
 type Pool[T any] struct {
 	o       Options[T]
 	mu      sync.Mutex
@@ -39,13 +38,13 @@ type Pool[T any] struct {
 	closing sync.WaitGroup
 }
 
-// entry is one connection. Who wants to open it holds opening, so that a burst of
-// messages opens one and not many, and everybody waits by his own patience.
+// entry is one connection. opening is held while it is opened, so that a burst of messages
+// opens one and not many, and each message waits for at most its own timeout.
 type entry[T any] struct {
 	opening chan struct{}
 	conn    T
 	open    bool
-	dropped bool // no longer in the pool; closed when the last user leaves
+	dropped bool // no longer in the pool; closed when its last lease is released
 	users   int
 	used    time.Time
 }
@@ -53,9 +52,8 @@ type entry[T any] struct {
 // New returns an empty Pool.
 func New[T any](o Options[T]) *Pool[T] { return &Pool[T]{o: o, entries: map[string]*entry[T]{}} }
 
-// Key names a connection by what tells it from others: its address, its login, and
-// the client's certificate, if there is one. It is a digest, so that no list of keys
-// holds a password.
+// Key identifies a connection by its address, its login, and the client's certificate, if
+// there is one. It is a digest, so that no list of keys holds a password.
 func Key(certificate *tls.Certificate, parts ...string) string {
 	if certificate != nil && len(certificate.Certificate) > 0 {
 		parts = append(parts, string(certificate.Certificate[0]))
@@ -64,7 +62,7 @@ func Key(certificate *tls.Certificate, parts ...string) string {
 	return string(sum[:])
 }
 
-// Lease is the use of a connection. Every lease is given back once.
+// Lease is the use of a connection. Every lease is released once.
 type Lease[T any] struct {
 	Conn T
 	pool *Pool[T]
@@ -83,14 +81,14 @@ func (p *Pool[T]) Take(ctx context.Context, key string, open func(context.Contex
 	select {
 	case e.opening <- struct{}{}:
 	case <-ctx.Done():
-		lease.GiveBack()
+		lease.Release()
 		return nil, ctx.Err()
 	}
 	defer func() { <-e.opening }()
 	if !e.open {
 		conn, err := open(ctx)
 		if err != nil {
-			lease.GiveBack()
+			lease.Release()
 			return nil, err
 		}
 		p.mu.Lock()
@@ -122,8 +120,8 @@ func (p *Pool[T]) enter(key string) (*entry[T], error) {
 	return e, nil
 }
 
-// GiveBack ends the use.
-func (l *Lease[T]) GiveBack() {
+// Release ends the use.
+func (l *Lease[T]) Release() {
 	p, e := l.pool, l.e
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,13 +131,13 @@ func (l *Lease[T]) GiveBack() {
 	case e.users > 0:
 	case e.dropped:
 		p.end(e)
-	case !e.open: // what could not be opened takes no place
+	case !e.open: // it could not be opened
 		delete(p.entries, l.key)
 	}
 }
 
-// Drop takes a connection that is no good any more out of the pool: the next one
-// who wants it opens another. It is closed when its last user has left.
+// Drop removes a connection that is no longer usable from the pool: the next Take opens
+// another. It is closed when its last lease is released.
 func (l *Lease[T]) Drop() {
 	p := l.pool
 	p.mu.Lock()
@@ -150,7 +148,7 @@ func (l *Lease[T]) Drop() {
 	l.e.dropped = true
 }
 
-// end closes an entry's connection beside the caller. Called with p.mu held.
+// end closes an entry's connection in the background. Called with p.mu held.
 func (p *Pool[T]) end(e *entry[T]) {
 	if e.open {
 		e.open = false
@@ -158,8 +156,7 @@ func (p *Pool[T]) end(e *entry[T]) {
 	}
 }
 
-// evict makes room by the connection that was not used for longest. Called with
-// p.mu held.
+// evict closes the connection that was not used for longest. Called with p.mu held.
 func (p *Pool[T]) evict() bool {
 	var key string
 	var oldest *entry[T]
@@ -176,8 +173,7 @@ func (p *Pool[T]) evict() bool {
 	return true
 }
 
-// expire closes what was not used for a while, and looks again later where
-// something is left.
+// expire closes what was not used for a while, and is repeated while connections are left.
 func (p *Pool[T]) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,8 +190,8 @@ func (p *Pool[T]) expire() {
 	}
 }
 
-// Close closes all connections and waits until they are. Connections in use are
-// closed when they are given back.
+// Close closes all connections and waits for that. Connections in use are closed when they
+// are released.
 func (p *Pool[T]) Close() {
 	p.mu.Lock()
 	p.closed = true

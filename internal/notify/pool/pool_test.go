@@ -53,7 +53,7 @@ func TestABurstOpensOneConnection(t *testing.T) {
 					t.Errorf("got %v, %v", l, err)
 					return
 				}
-				l.GiveBack()
+				l.Release()
 			})
 		}
 		wg.Wait()
@@ -68,13 +68,13 @@ func TestIdleConnectionsAreClosedAndUsedOnesAreNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounted(4)
 		held := c.take(t, "held")
-		c.take(t, "idle").GiveBack()
+		c.take(t, "idle").Release()
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		if c.closed.Load() != 1 || c.left() != 1 {
 			t.Errorf("%d closed, %d left; want the idle one closed", c.closed.Load(), c.left())
 		}
-		held.GiveBack()
+		held.Release()
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		if c.closed.Load() != 2 || c.left() != 0 {
@@ -91,13 +91,13 @@ func TestAFullPoolClosesIdleConnectionsOnly(t *testing.T) {
 		if _, err := c.Take(t.Context(), "c", c.open); !errors.Is(err, ErrFull) {
 			t.Errorf("with all in use: %v", err)
 		}
-		a.GiveBack()
-		c.take(t, "c").GiveBack()
+		a.Release()
+		c.take(t, "c").Release()
 		synctest.Wait()
 		if c.closed.Load() != 1 || c.left() != 2 {
 			t.Errorf("%d closed, %d left", c.closed.Load(), c.left())
 		}
-		b.GiveBack()
+		b.Release()
 		c.Close()
 		if c.closed.Load() != 3 {
 			t.Errorf("%d closed at the end", c.closed.Load())
@@ -110,7 +110,7 @@ func TestDroppedConnectionsServeTheirUsersToTheEnd(t *testing.T) {
 		c := newCounted(2)
 		first, second := c.take(t, "a"), c.take(t, "a")
 		first.Drop()
-		first.GiveBack()
+		first.Release()
 		synctest.Wait()
 		if c.closed.Load() != 0 {
 			t.Error("closed under its second user")
@@ -119,12 +119,12 @@ func TestDroppedConnectionsServeTheirUsersToTheEnd(t *testing.T) {
 		if fresh.Conn != 2 {
 			t.Errorf("connection %d after the drop, want another", fresh.Conn)
 		}
-		second.GiveBack()
+		second.Release()
 		synctest.Wait()
 		if c.closed.Load() != 1 {
 			t.Error("not closed after its last user")
 		}
-		fresh.GiveBack()
+		fresh.Release()
 		c.Close()
 	})
 }

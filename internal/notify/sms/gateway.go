@@ -14,30 +14,29 @@ import (
 )
 
 var (
-	// ErrTarget says what is wrong with an address.
+	// ErrTarget is the error of a URL that cannot be used.
 	ErrTarget = errors.New("bad sms address")
-	// ErrGateway says what is wrong with a gateway. Its text holds no secret.
+	// ErrGateway is the error of a gateway that cannot be used. Its text holds no secret.
 	ErrGateway = errors.New("bad sms gateway")
 )
 
-// Gateway is how a provider of text messages wants to be asked, as JSON in the
-// credential "gateway". URL, headers and body are templates.
+// Gateway is the request to a provider of text messages, as JSON in the credential
+// "gateway". URL, headers and body are templates.
 type Gateway struct {
 	Method  string            `json:"method"` // POST (default) or GET
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
-	// Success is an answer with one of these statuses (any 2xx by default) that
-	// holds OKText, where there is one: many gateways say 200 to everything.
+	// Success is an answer with one of these statuses (any 2xx by default) that contains
+	// OKText, where there is one: many gateways answer 200 to everything.
 	OKStatus []int  `json:"ok_status"`
 	OKText   string `json:"ok_text"`
 }
 
-// maxDigits is E.164's own limit.
+// maxDigits is the limit of E.164.
 const minDigits, maxDigits = 5, 15
 
-// CheckTarget says what is wrong with an address, nil if nothing is:
-// sms:+8613800000000. Errors are ErrTarget.
+// CheckTarget checks a URL: sms:+8613800000000. Errors are ErrTarget.
 func CheckTarget(raw string) error {
 	_, err := numberOf(raw)
 	return err
@@ -52,14 +51,13 @@ func numberOf(raw string) (string, error) {
 	return number, nil
 }
 
-// CheckCredentials says what is wrong with an address's credentials. Errors are
-// ErrGateway.
+// CheckCredentials checks the credentials of an endpoint. Errors are ErrGateway.
 func CheckCredentials(credentials map[string]string) error {
 	_, err := parseGateway(credentials[gatewayCredential])
 	return err
 }
 
-// gateway is a Gateway with its templates read.
+// gateway is a Gateway with its templates parsed.
 type gateway struct {
 	Gateway
 	url, body *template.Template
@@ -82,7 +80,7 @@ func parseGateway(text string) (*gateway, error) {
 	if !slices.Contains([]string{http.MethodGet, http.MethodPost}, g.Method) {
 		return wrong("method must be GET or POST")
 	}
-	// The host is fixed: what a message holds must not choose whom we call.
+	// The host is fixed: the content of a message must not choose it.
 	if host := hostPart(g.URL); host == "" || strings.Contains(host, "{{") {
 		return wrong("url must begin with https://, a host without templates, and a path")
 	}
@@ -103,7 +101,7 @@ func parseGateway(text string) (*gateway, error) {
 		if g.headers[name], err = parseTemplate(value); err != nil {
 			return wrong("the header %.60q %v", name, err)
 		}
-		if !strings.EqualFold(name, "Content-Type") { // the body's own matter
+		if !strings.EqualFold(name, "Content-Type") { // that of its own body
 			plain[name] = ""
 		}
 	}

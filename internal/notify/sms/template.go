@@ -24,8 +24,8 @@ const (
 	maxOutput   = 16 << 10
 )
 
-// functions are all that a template may call, each bounded by its input. The
-// package's own, printf among them, could be asked for a gigabyte of spaces.
+// functions are all that a template may call, each bounded by its input. Those of the
+// standard library, printf among them, could write a gigabyte of spaces.
 var functions = template.FuncMap{
 	"json":   func(s string) (string, error) { b, err := json.Marshal(s); return string(b), err },
 	"query":  url.QueryEscape,
@@ -38,7 +38,7 @@ var functions = template.FuncMap{
 		mac.Write([]byte(s))
 		return hex.EncodeToString(mac.Sum(nil))
 	},
-	// money writes an amount for people: 1999 and CNY are "19.99 CNY".
+	// money formats an amount: 1999 and CNY are "19.99 CNY".
 	"money": func(amount, currency string) (string, error) {
 		minor, err := money.ParseMinor(amount)
 		return money.Format(minor, currency) + " " + currency, err
@@ -46,28 +46,28 @@ var functions = template.FuncMap{
 	"join": func(parts ...string) string { return strings.Join(parts, "") },
 }
 
-// comparisons are the package's own that are harmless.
+// comparisons are the functions of the standard library that are harmless.
 var comparisons = map[string]bool{"eq": true, "ne": true, "and": true, "or": true, "not": true}
 
-// values is what a template can name.
+// values is what a template can use.
 type values struct {
-	To     string // the number, as in the address
-	ID     string // the notification's, stable over all attempts
-	Type   string // "order.paid"
-	Time   string // of this attempt, Unix seconds
-	Data   map[string]string
+	To     string            // the number, as in the URL
+	ID     string            // of the notification, the same in all attempts
+	Type   string            // "order.paid"
+	Time   string            // of this attempt, Unix seconds
+	Data   map[string]string // see notify.Fields
 	Secret map[string]string
 }
 
-// parseTemplate reads a template and refuses what could run for long: loops, and
-// templates that call each other.
+// parseTemplate parses a template and rejects what could run for long: loops, and templates
+// that call each other.
 func parseTemplate(text string) (*template.Template, error) {
 	if len(text) > maxTemplate {
 		return nil, fmt.Errorf("longer than %d bytes", maxTemplate)
 	}
 	t, err := template.New("sms").Option("missingkey=zero").Funcs(functions).Parse(text)
 	if err != nil {
-		// Its text names the line and the problem, and may quote the template.
+		// The error itself may quote the template.
 		return nil, errors.New("cannot be read as a template")
 	}
 	if len(t.Templates()) > 1 {
@@ -79,8 +79,8 @@ func parseTemplate(text string) (*template.Template, error) {
 	return t, checkNode(t.Root)
 }
 
-// checkNode takes text, values, the functions above, and if/else. What it does not
-// know it refuses.
+// checkNode accepts text, values, the functions above, and if/else. It rejects everything
+// else.
 func checkNode(n parse.Node) error {
 	switch n := n.(type) {
 	case *parse.ListNode:
@@ -110,7 +110,7 @@ func checkNode(n parse.Node) error {
 	case *parse.TextNode, *parse.FieldNode, *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.CommentNode:
 		return nil
 	}
-	return errors.New("knows values, functions and if/else only")
+	return errors.New("may use values, functions and if/else only")
 }
 
 func checkNodes(nodes []parse.Node) error {
@@ -122,7 +122,7 @@ func checkNodes(nodes []parse.Node) error {
 	return nil
 }
 
-// errLong says that a template writes more than any gateway takes.
+// errLong means that a template writes more than any gateway accepts.
 var errLong = errors.New("the text is too long")
 
 // bounded stops a template that writes too much.
@@ -138,7 +138,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 func run(t *template.Template, v values) (string, error) {
 	var out bounded
 	if err := t.Execute(&out, v); err != nil {
-		// The package's words quote the template, and with it what secrets become.
+		// The error itself quotes the template, and perhaps secrets.
 		if errors.Is(err, errLong) {
 			return "", errLong
 		}

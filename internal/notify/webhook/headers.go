@@ -10,31 +10,30 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Limits of a merchant's own headers: enough for tokens and routing of a gateway,
-// and below what common servers take in all (8 KiB).
+// Limits of an endpoint's own headers: enough for tokens and routing of a gateway, and below
+// what common servers accept in all (8 KiB).
 const (
 	maxHeaders     = 20
 	maxHeaderValue = 1 << 10
 )
 
-// ErrHeader says that a header of the merchant's own cannot be sent. Its text
-// never holds the value, which may be a token.
+// ErrHeader means that a header of the endpoint cannot be sent. Its text never holds the
+// value, which may be a token.
 var ErrHeader = errors.New("bad header")
 
-// ours are the headers that say what a request is or how it is carried. A
-// merchant's own may stand in for none of them.
+// ours are the headers that describe the request or its transport. Those of an endpoint
+// replace none of them.
 var ours = []string{
 	"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
 }
 
-// reserved says whether a header's canonical name is not the merchant's to set.
+// reserved reports whether an endpoint may not set the header with a canonical name.
 func reserved(name string) bool {
 	return strings.HasPrefix(name, "Webhook-") || strings.HasPrefix(name, "Proxy-") || slices.Contains(ours, name)
 }
 
-// CheckHeaders says what is wrong with a merchant's own headers. Errors are
-// ErrHeader.
+// CheckHeaders checks an endpoint's own headers. Errors are ErrHeader.
 func CheckHeaders(own map[string]string) error {
 	if len(own) > maxHeaders {
 		return fmt.Errorf("%w: %d of them, at most %d", ErrHeader, len(own), maxHeaders)
@@ -48,7 +47,7 @@ func CheckHeaders(own map[string]string) error {
 		case reserved(canonical):
 			return fmt.Errorf("%w: %s is set by us", ErrHeader, canonical)
 		case seen[canonical]:
-			return fmt.Errorf("%w: %s stands there twice", ErrHeader, canonical)
+			return fmt.Errorf("%w: %s is given twice", ErrHeader, canonical)
 		case len(value) > maxHeaderValue || !httpguts.ValidHeaderFieldValue(value):
 			return fmt.Errorf("%w: the value of %s must be one line of at most %d bytes", ErrHeader, canonical, maxHeaderValue)
 		}

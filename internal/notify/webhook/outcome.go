@@ -10,7 +10,7 @@ import (
 	"backstop/internal/notify/outcome"
 )
 
-// judge applies the merchant's success rule to a complete answer.
+// judge applies the success rule to a complete answer.
 func judge(m notify.Message, status int, body []byte, whole bool) (notify.Class, string) {
 	answered := "answered " + strconv.Itoa(status)
 	switch {
@@ -19,20 +19,19 @@ func judge(m notify.Message, status int, body []byte, whole bool) (notify.Class,
 	case status < 200 || status > 299:
 		return notify.BadStatus, answered
 	case m.Ack == ackText && (!whole || trim(string(body)) != trim(m.AckText)):
-		return notify.BadText, answered + ", but not with the text agreed on"
+		return notify.BadText, answered + ", but not with the agreed text"
 	}
 	return notify.OK, ""
 }
 
-// trim removes what editors and templates leave at the ends of a text. A byte
-// order mark is not among it.
+// trim removes what editors and templates leave at the ends of a text; not a byte order mark.
 func trim(text string) string { return strings.Trim(text, " \t\r\n") }
 
-// private are headers of an answer whose values are the merchant's secrets.
+// private are headers of an answer whose values are secrets.
 var private = []string{"Set-Cookie", "Authorization", "Proxy-Authorization", "Authentication-Info"}
 
-// lines writes a header as sorted "Name: value" lines, cut at maxKeep. What the
-// merchant added itself may be a token of its own and stands there as ***.
+// lines writes a header as sorted "Name: value" lines, cut at maxKeep. The values of the
+// endpoint's own headers may be tokens and are written as ***.
 func lines(header http.Header, own map[string]string) string {
 	hidden := make(map[string]bool, len(own))
 	for name := range own {
@@ -68,8 +67,8 @@ func lines(header http.Header, own map[string]string) string {
 	return outcome.Clean(b.String(), maxKeep)
 }
 
-// storable copies a body's beginning as text that every database takes:
-// PostgreSQL refuses NUL and broken UTF-8. Secrets that it quotes are hidden.
+// storable copies the beginning of a body as text that every database accepts: PostgreSQL
+// refuses NUL and invalid UTF-8. Secrets that it quotes are hidden.
 func storable(body []byte, secrets map[string]string) []byte {
 	if len(body) == 0 {
 		return nil
@@ -77,9 +76,8 @@ func storable(body []byte, secrets map[string]string) []byte {
 	return []byte(outcome.Clean(outcome.Hide(string(body), secrets), maxKeep))
 }
 
-// secretsOf is what an answer must not show of a request: what is secret of its
-// address, and the merchant's own headers, whole and without the word for their
-// kind ("Bearer").
+// secretsOf is what must be hidden of a request in its answer: the query of its URL, and the
+// endpoint's own headers, whole and without their scheme ("Bearer").
 func secretsOf(m notify.Message) map[string]string {
 	secrets := outcome.InAddress(m.URL)
 	if len(m.Headers) == 0 {

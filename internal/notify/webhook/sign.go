@@ -10,14 +10,14 @@ import (
 	"backstop/internal/notify"
 )
 
-// userAgent names us to merchants; the number is that of the message format.
+// userAgent identifies us to merchants; the number is that of the message format.
 const userAgent = "Backstop/1"
 
 // The header values that never change. The transport does not write to them.
 var jsonType, agent = []string{"application/json"}, []string{userAgent}
 
-// headerOf signs the message and returns the header of its request: ours,
-// and of the merchant's own lines those that are none of ours.
+// headerOf signs the message and returns the header of its request: ours, and those of the
+// endpoint that are not reserved.
 func headerOf(m notify.Message, contentType []string) http.Header {
 	timestamp := strconv.FormatInt(m.At.Unix(), 10)
 	values := []string{m.ID, timestamp, Sign(m.Secrets, m.ID, timestamp, m.Body)}
@@ -36,9 +36,8 @@ func headerOf(m notify.Message, contentType []string) http.Header {
 	return header
 }
 
-// Sign signs id.timestamp.body as Standard Webhooks asks for, with each secret in
-// their order. Other channels sign the same way, so that one function of a
-// merchant checks all.
+// Sign signs id.timestamp.body by Standard Webhooks, with each secret in order. Other
+// channels sign the same way, so that a merchant needs one function to verify all.
 func Sign(secrets [][]byte, id, timestamp string, body []byte) string {
 	const version = "v1,"
 	signed := make([]byte, 0, len(id)+len(timestamp)+2)

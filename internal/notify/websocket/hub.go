@@ -1,12 +1,11 @@
-// Package websocket tells merchants who keep a connection open to us, and so need
-// no address of their own. A frame is the frozen body, byte for byte; the merchant
-// answers {"ack":"ntf_…"} once it has stored it, or {"nack":"ntf_…"} to be told
-// again later. An attempt lasts until that answer, or its timeout.
+// Package websocket notifies merchants over connections that they open to us, and so without
+// a URL of their own. A frame is the frozen body, byte for byte; the merchant answers
+// {"ack":"ntf_…"} once it has stored it, or {"nack":"ntf_…"} to be notified again later. An
+// attempt lasts until that answer, or its timeout.
 //
-// A merchant's connections are those of one node. No other node takes its rows for
-// a minute (see notify.Linked): the one with the connection finds them within a
-// second by the tick, and in the same way the pings that people ask for elsewhere.
-// Nothing has to be passed from node to node.
+// The other nodes leave the rows of a connected merchant to its node for a minute (see
+// notify.Linked), which reads them within a second by the tick, and so it does with pings
+// that were created on other nodes. Nothing is sent from node to node.
 package websocket
 
 import (
@@ -14,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,20 +23,20 @@ import (
 	ws "github.com/fasthttp/websocket"
 )
 
-// Target is the address of every merchant that connects to us.
+// Target is the URL of every merchant that connects to us.
 const Target = "websocket:"
 
 const (
-	// maxEach lets a merchant run several instances, and change them one by one.
+	// maxEach bounds the connections of one merchant: several instances, replaced one by one.
 	maxEach = 8
-	// maxAll bounds the node's connections: each costs about 20 KiB.
+	// maxAll bounds the connections of the node: each costs about 20 KiB.
 	maxAll = 5000
 )
 
-// ErrTarget says what is wrong with an address.
+// ErrTarget is the error of a URL other than Target.
 var ErrTarget = errors.New("bad websocket address")
 
-// CheckTarget says what is wrong with an address, nil if it is Target.
+// CheckTarget checks that a URL is Target.
 func CheckTarget(raw string) error {
 	if raw != Target {
 		return fmt.Errorf("%w: must be %s (the merchant connects to us)", ErrTarget, Target)
@@ -44,11 +44,10 @@ func CheckTarget(raw string) error {
 	return nil
 }
 
-// Hub knows which merchants are connected to this node. It is safe for concurrent
-// use.
+// Hub holds the merchants' connections to this node. It is safe for concurrent use.
 type Hub struct {
-	// OnConnect hears of each new connection, on a goroutine of its own: what waits
-	// for the merchant can be released. Set it before the first Serve; optional.
+	// OnConnect is called for each new connection, on a goroutine of its own: what waits for
+	// the merchant can be released. Set it before the first Serve; optional.
 	OnConnect func(merchantID int64)
 
 	pingEvery time.Duration
@@ -60,18 +59,18 @@ type Hub struct {
 	running   sync.WaitGroup
 }
 
-// merchant is who is connected, and who waits for its answers. An answer may come
-// by any of its connections.
+// merchant is a merchant's connections, and the attempts that wait for its answers. An
+// answer may come over any of the connections.
 type merchant struct {
 	links   []*link
 	turn    int
 	waiting map[string][]chan answer
 }
 
-// answer is what a merchant said to one message.
+// answer is a merchant's answer to one message.
 type answer struct {
-	taken bool
-	raw   []byte
+	ack bool
+	raw []byte
 }
 
 var (
@@ -82,7 +81,7 @@ var (
 // New returns a Hub without connections.
 func New() *Hub { return &Hub{pingEvery: pingEvery, merchants: map[int64]*merchant{}} }
 
-// Linked says whether a merchant has a connection to this node.
+// Linked reports whether a merchant has a connection to this node.
 func (h *Hub) Linked(merchantID int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,51 +102,39 @@ func (h *Hub) Connected() []int64 {
 	return ids
 }
 
-// Send hands the message to one of the merchant's connections, in turn, and waits
-// for its answer.
-func (h *Hub) Send(parent context.Context, m notify.Message) notify.Result {
-	start := time.Now()
-	result := h.attempt(parent, m)
-	result.Took = time.Since(start)
-	return result
+// Send sends the message over one of the merchant's connections, in turn, and waits for the
+// answer.
+func (h *Hub) Send(ctx context.Context, m notify.Message) notify.Result {
+	return outcome.Send(ctx, m, nil, func(ctx context.Context) notify.Result { return h.attempt(ctx, m) })
 }
 
-func (h *Hub) attempt(parent context.Context, m notify.Message) notify.Result {
-	if problem := outcome.Unsendable(m); problem != "" {
-		return notify.Result{Class: notify.Internal, Error: problem}
-	}
+func (h *Hub) attempt(ctx context.Context, m notify.Message) notify.Result {
 	if err := CheckTarget(m.URL); err != nil {
-		return notify.Result{Class: notify.BadAddress, Error: err.Error()}
+		return outcome.Unusable(err)
 	}
-	ctx, cancel := context.WithTimeout(parent, m.Timeout)
-	defer cancel()
-	if parent.Err() != nil {
-		class, text := outcome.Of(parent, ctx, false, parent.Err())
-		return notify.Result{Class: class, Error: text}
-	}
-	l, answers, done := h.await(m.MerchantID, m.ID)
+	l, answers, done := h.await(m.To.ID, m.ID)
 	if l == nil {
 		return notify.Result{Class: notify.NotConnected, Error: "the merchant is not connected to this node"}
 	}
 	defer done()
 	result := notify.Result{RemoteAddr: l.remote}
-	// The writer may come to it after the attempt is over.
-	said, err := l.tell(ctx, bytes.Clone(m.Body), answers)
+	// The writer may read the body after the attempt is over.
+	a, err := l.send(ctx, bytes.Clone(m.Body), answers)
 	switch {
 	case errors.Is(err, errGone):
 		result.Class, result.Error = notify.Broken, "the connection ended before the answer"
 	case err != nil:
-		result.Class, result.Error = outcome.Of(parent, ctx, true, err)
-	case !said.taken:
-		result.Class, result.Error, result.ResponseBody = notify.Refused, "the merchant answered nack", said.raw
+		result.Class, result.Error = outcome.Of(ctx, true, err)
+	case !a.ack:
+		result.Class, result.Error, result.ResponseBody = notify.Refused, "the merchant answered nack", a.raw
 	default:
-		result.Class, result.ResponseBody = notify.OK, said.raw
+		result.Class, result.ResponseBody = notify.OK, a.raw
 	}
 	return result
 }
 
-// await picks a connection and opens an ear for the answer to id.
-func (h *Hub) await(merchantID int64, id string) (*link, chan answer, func()) {
+// await picks a connection and registers for the answer to id; done ends that.
+func (h *Hub) await(merchantID int64, id string) (l *link, answers chan answer, done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.merchants[merchantID]
@@ -155,59 +142,50 @@ func (h *Hub) await(merchantID int64, id string) (*link, chan answer, func()) {
 		return nil, nil, nil
 	}
 	m.turn++
-	ear := make(chan answer, 1)
-	m.waiting[id] = append(m.waiting[id], ear)
-	return m.links[m.turn%len(m.links)], ear, func() { h.forget(merchantID, m, id, ear) }
+	answers = make(chan answer, 1)
+	m.waiting[id] = append(m.waiting[id], answers)
+	return m.links[m.turn%len(m.links)], answers, func() { h.forget(merchantID, m, id, answers) }
 }
 
-func (h *Hub) forget(merchantID int64, m *merchant, id string, ear chan answer) {
+func (h *Hub) forget(merchantID int64, m *merchant, id string, answers chan answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var rest []chan answer
-	for _, other := range m.waiting[id] {
-		if other != ear {
-			rest = append(rest, other)
-		}
+	m.waiting[id] = slices.DeleteFunc(m.waiting[id], func(other chan answer) bool { return other == answers })
+	if len(m.waiting[id]) == 0 {
+		delete(m.waiting, id)
+		h.drop(merchantID, m)
 	}
-	if len(rest) > 0 {
-		m.waiting[id] = rest
-		return
-	}
-	delete(m.waiting, id)
-	h.drop(merchantID, m)
 }
 
-// drop forgets a merchant who is gone and for whom nobody waits. Called with h.mu
-// held.
+// drop forgets a merchant without connections and without attempts. Called with h.mu held.
 func (h *Hub) drop(merchantID int64, m *merchant) {
 	if len(m.links) == 0 && len(m.waiting) == 0 && h.merchants[merchantID] == m {
 		delete(h.merchants, merchantID)
 	}
 }
 
-// heard passes an answer to whoever waits for it. One that comes too late has
-// nobody who waits: the repeat will be answered again.
-func (h *Hub) heard(merchantID int64, id string, a answer) {
+// deliver passes an answer to the attempts that wait for it: none, where it comes too late.
+func (h *Hub) deliver(merchantID int64, id string, a answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.merchants[merchantID]
 	if m == nil {
 		return
 	}
-	for _, ear := range m.waiting[id] {
+	for _, answers := range m.waiting[id] {
 		select {
-		case ear <- a:
-		default: // it has its answer
+		case answers <- a:
+		default: // it has one
 		}
 	}
 }
 
-// Serve runs one connection until it ends. allowed is asked now and then whether
-// the key that opened it still holds.
+// Serve runs one connection until it ends. allowed is called now and then: it reports whether
+// the key that opened the connection is still valid.
 func (h *Hub) Serve(merchantID int64, conn *ws.Conn, allowed func() bool) {
 	l := newLink(h, merchantID, conn, allowed)
 	if code, reason := h.enter(l); reason != "" {
-		l.sayGoodbye(code, reason)
+		l.sendClose(code, reason)
 		return
 	}
 	defer h.running.Done()
@@ -243,18 +221,13 @@ func (h *Hub) leave(l *link) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.merchants[l.merchant]
-	for i, other := range m.links {
-		if other == l {
-			m.links = append(m.links[:i:i], m.links[i+1:]...)
-			break
-		}
-	}
+	m.links = slices.DeleteFunc(m.links, func(other *link) bool { return other == l })
 	h.open--
 	h.drop(l.merchant, m)
 }
 
-// Close says good-bye to all and waits until they are gone. Who does not go, or
-// does not read, is cut off.
+// Close closes all connections and waits until they have ended. Those whose other side does
+// not answer the close, or does not read, are cut off.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -266,7 +239,7 @@ func (h *Hub) Close() error {
 	for _, l := range links {
 		l.end(ws.CloseGoingAway, "this node is stopping")
 	}
-	late := time.AfterFunc(goodbyeTime, func() {
+	late := time.AfterFunc(closeTime, func() {
 		for _, l := range links {
 			l.cut()
 		}

@@ -19,6 +19,7 @@ import (
 
 	"backstop/internal/notify"
 	"backstop/internal/notify/channeltest"
+	"backstop/internal/recipient"
 )
 
 // fasthttp keeps a clock for the header Date, once and for ever.
@@ -130,7 +131,7 @@ func nothing(*client, string, []byte)     {}
 
 func message(merchantID int64) notify.Message {
 	return notify.Message{
-		ID: "ntf_0198c2", Type: "order.paid", URL: Target, MerchantID: merchantID, At: time.Now(), Timeout: 5 * time.Second,
+		ID: "ntf_0198c2", Type: "order.paid", URL: Target, To: recipient.OfMerchant(merchantID), At: time.Now(), Timeout: 5 * time.Second,
 		Body: []byte(`{"id":"ntf_0198c2", "type":"order.paid","data":{"order_no":"20260101"}}`),
 	}
 }
@@ -164,7 +165,7 @@ func TestConformance(t *testing.T) {
 		},
 		Prepare: func(m *notify.Message) {
 			if id := merchants[channeltest.Condition(m.URL)]; id != 0 {
-				m.MerchantID, m.URL = id, Target
+				m.To, m.URL = recipient.OfMerchant(id), Target
 			}
 		},
 		Wants: map[channeltest.Condition]notify.Class{

@@ -16,24 +16,24 @@ import (
 
 // Limits of one connection.
 const (
-	// pingEvery keeps proxies from cutting what is silent for a minute; silence is
-	// how long a merchant may say nothing at all, pongs included.
+	// pingEvery keeps proxies from closing what is silent for a minute; silence is how long
+	// a merchant may send nothing at all, pongs included.
 	pingEvery, silence = 20 * time.Second, 50 * time.Second
-	// writeTime is how long one frame may take to leave us.
+	// writeTime bounds the write of one frame.
 	writeTime = 5 * time.Second
-	// goodbyeTime is how long a connection that we end is still read: the other side
-	// may have an answer on its way, and says good-bye itself. A stop waits for it.
-	goodbyeTime = 500 * time.Millisecond
+	// closeTime is how long a connection that we close is still read: the other side may
+	// have sent an answer, and answers the close. A stop waits for it.
+	closeTime = 500 * time.Millisecond
 	// maxFrame is far above an answer.
 	maxFrame = 4 << 10
-	// queued frames wait for a slow reader; more of them wait in their rows.
+	// queued is how many frames wait for a slow reader.
 	queued = 64
-	// answersPerSecond is above what a merchant is told, pings and pongs included; who
-	// says more is slowed down, not cut off.
+	// answersPerSecond is above the notifications of one merchant, pings and pongs included;
+	// one that sends more is slowed down, not cut off.
 	answersPerSecond, answersBurst = 500, 1000
 )
 
-// errGone says that the connection ended before the answer.
+// errGone means that the connection ended before the answer.
 var errGone = errors.New("the connection is gone")
 
 // link is one connection of a merchant.
@@ -46,7 +46,7 @@ type link struct {
 	frames   chan frame
 	gone     chan struct{} // closed when nothing is read or written any more
 	ending   sync.Once
-	goodbye  chan ending
+	closing  chan ending
 
 	mu    sync.Mutex
 	over  bool // the read deadline is final
@@ -67,12 +67,12 @@ type ending struct {
 func newLink(h *Hub, merchantID int64, conn *ws.Conn, allowed func() bool) *link {
 	return &link{
 		hub: h, merchant: merchantID, conn: conn, remote: conn.RemoteAddr().String(), allowed: allowed,
-		frames: make(chan frame, queued), gone: make(chan struct{}), goodbye: make(chan ending, 1),
+		frames: make(chan frame, queued), gone: make(chan struct{}), closing: make(chan ending, 1),
 	}
 }
 
-// tell hands a body to the writer and waits for the answer.
-func (l *link) tell(ctx context.Context, body []byte, answers <-chan answer) (answer, error) {
+// send passes a body to the writer and waits for the answer.
+func (l *link) send(ctx context.Context, body []byte, answers <-chan answer) (answer, error) {
 	select {
 	case l.frames <- frame{ctx, body}:
 	case <-l.gone:
@@ -87,7 +87,7 @@ func (l *link) tell(ctx context.Context, body []byte, answers <-chan answer) (an
 		return answer{}, ctx.Err()
 	case <-l.gone:
 		select {
-		case a := <-answers: // it was the last thing that it said
+		case a := <-answers: // the last frame before the end
 			return a, nil
 		default:
 			return answer{}, errGone
@@ -101,7 +101,7 @@ func (l *link) run() {
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		l.write(ctx)
-		l.hangUp(goodbyeTime)
+		l.endReading(closeTime)
 	})
 	l.read(ctx)
 	cancel()
@@ -113,8 +113,8 @@ func (l *link) run() {
 	close(l.gone)
 }
 
-// alive lets the reader wait for another while.
-func (l *link) alive() error {
+// extend lets the reader wait for another while.
+func (l *link) extend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {
@@ -123,16 +123,16 @@ func (l *link) alive() error {
 	return l.conn.SetReadDeadline(time.Now().Add(silence))
 }
 
-// hangUp ends the reader after at most wait, whatever the other side does. To close
-// the connection would not: the web server does that, when its handler has returned.
-func (l *link) hangUp(wait time.Duration) {
+// endReading ends the reader after at most wait, whatever the other side does. Closing the
+// connection would not: the web server does that, when its handler has returned.
+func (l *link) endReading(wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
 	_ = l.conn.SetReadDeadline(time.Now().Add(wait))
 }
 
-// cut ends what is being read and written now.
+// cut ends the current read and write.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +142,7 @@ func (l *link) cut() {
 	}
 }
 
-// read takes answers. The first frame that is none ends the connection.
+// read reads answers. The first frame that is none ends the connection.
 func (l *link) read(ctx context.Context) {
 	l.conn.SetReadLimit(maxFrame)
 	limiter := rate.NewLimiter(answersPerSecond, answersBurst)
@@ -150,7 +150,7 @@ func (l *link) read(ctx context.Context) {
 		if err := limiter.Wait(ctx); err != nil {
 			return err
 		}
-		return l.alive()
+		return l.extend()
 	})
 	answerPing := l.conn.PingHandler()
 	l.conn.SetPingHandler(func(text string) error {
@@ -159,7 +159,7 @@ func (l *link) read(ctx context.Context) {
 		}
 		return answerPing(text)
 	})
-	for l.alive() == nil {
+	for l.extend() == nil {
 		kind, reader, err := l.conn.NextReader()
 		if err != nil {
 			return
@@ -168,16 +168,16 @@ func (l *link) read(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		var said struct{ Ack, Nack string }
-		if kind != ws.TextMessage || json.Unmarshal(text, &said) != nil || (said.Ack == "") == (said.Nack == "") {
-			l.end(ws.ClosePolicyViolation, `say {"ack":"ntf_..."} or {"nack":"ntf_..."}`)
+		var a struct{ Ack, Nack string }
+		if kind != ws.TextMessage || json.Unmarshal(text, &a) != nil || (a.Ack == "") == (a.Nack == "") {
+			l.end(ws.ClosePolicyViolation, `send {"ack":"ntf_..."} or {"nack":"ntf_..."}`)
 			l.drain()
 			return
 		}
-		if said.Ack != "" {
-			l.hub.heard(l.merchant, said.Ack, answer{true, []byte(`{"ack":"` + clipped(said.Ack) + `"}`)})
+		if a.Ack != "" {
+			l.hub.deliver(l.merchant, a.Ack, answer{true, []byte(`{"ack":"` + clipped(a.Ack) + `"}`)})
 		} else {
-			l.hub.heard(l.merchant, said.Nack, answer{false, []byte(`{"nack":"` + clipped(said.Nack) + `"}`)})
+			l.hub.deliver(l.merchant, a.Nack, answer{false, []byte(`{"nack":"` + clipped(a.Nack) + `"}`)})
 		}
 		if limiter.Wait(ctx) != nil {
 			return
@@ -185,7 +185,7 @@ func (l *link) read(ctx context.Context) {
 	}
 }
 
-// drain reads until the writer has said good-bye and hung up.
+// drain reads until the writer has closed and the reader is ended.
 func (l *link) drain() {
 	for {
 		if _, _, err := l.conn.NextReader(); err != nil {
@@ -194,10 +194,10 @@ func (l *link) drain() {
 	}
 }
 
-// clipped is an id as it can be stored: only ids of ours find somebody who waits.
+// clipped is an id as it can be stored: attempts wait for ids of ours only.
 func clipped(id string) string { return id[:min(len(id), outcome.MaxID)] }
 
-// write is the only one who writes.
+// write alone writes to the connection.
 func (l *link) write(ctx context.Context) {
 	ping := time.NewTicker(l.hub.pingEvery)
 	defer ping.Stop()
@@ -212,14 +212,14 @@ func (l *link) write(ctx context.Context) {
 			}
 		case <-ping.C:
 			if !l.allowed() {
-				l.end(ws.ClosePolicyViolation, "the API key no longer holds")
+				l.end(ws.ClosePolicyViolation, "the API key is no longer valid")
 				continue
 			}
 			if l.conn.WriteControl(ws.PingMessage, nil, time.Now().Add(writeTime)) != nil {
 				return
 			}
-		case e := <-l.goodbye:
-			l.sayGoodbye(e.code, e.reason)
+		case e := <-l.closing:
+			l.sendClose(e.code, e.reason)
 			return
 		case <-ctx.Done():
 			return
@@ -227,12 +227,12 @@ func (l *link) write(ctx context.Context) {
 	}
 }
 
-// end asks the writer to say good-bye.
+// end makes the writer close the connection.
 func (l *link) end(code int, reason string) {
-	l.ending.Do(func() { l.goodbye <- ending{code, reason} })
+	l.ending.Do(func() { l.closing <- ending{code, reason} })
 }
 
-func (l *link) sayGoodbye(code int, reason string) {
+func (l *link) sendClose(code int, reason string) {
 	_ = l.conn.WriteControl(ws.CloseMessage, ws.FormatCloseMessage(code, reason), time.Now().Add(writeTime))
 	_ = l.conn.Close()
 }

@@ -8,16 +8,17 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
+	"backstop/internal/recipient"
 )
 
-// Act is what a person does to a breaker.
+// Act is what an operator does to a breaker.
 type Act string
 
-// Acts of people.
+// Acts of operators.
 const (
-	// OpenIt parks everything until somebody closes it.
+	// OpenIt parks everything until an operator closes it.
 	OpenIt Act = "open"
-	// CloseIt lets notifications flow again, slowly at first.
+	// CloseIt releases notifications again, slowly at first.
 	CloseIt Act = "close"
 	// ProbeIt makes the next notification the probe, now.
 	ProbeIt Act = "probe"
@@ -26,14 +27,14 @@ const (
 // ErrProbing means that another notification is being tried just now.
 var ErrProbing = errors.New("a probe is under way: wait for its result")
 
-// ErrAlready means that the breaker is in the state that was asked for.
+// ErrAlready means that the breaker is in the requested state.
 var ErrAlready = errors.New("the breaker is in that state already")
 
-// ByPerson carries out a person's act, in the transaction that also writes the
-// audit row. Errors: ErrAlready.
-func (b *Cache) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Act, actor, reason string) error {
-	p := b.policy(merchantID)
-	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) (c *Change) {
+// ByOperator carries out an operator's act, in the transaction that also writes the audit
+// row. Errors: ErrAlready.
+func (b *Cache) ByOperator(ctx context.Context, tx db.Tx, to recipient.Recipient, act Act, actor, reason string) error {
+	p := b.policy(to)
+	done, err := b.changeIn(ctx, tx, to, func(r *Row, now int64) (c *Change) {
 		switch {
 		case act == OpenIt && !(r.State == Open && r.ByHand):
 			c = r.move(now, Open, ByHand, p)
@@ -58,7 +59,7 @@ func (b *Cache) ByPerson(ctx context.Context, tx db.Tx, merchantID int64, act Ac
 	return err
 }
 
-// keepAtEnd makes what a person did this node's copy once it is committed.
+// keepAtEnd makes what an operator did this node's copy once it is committed.
 func (b *Cache) keepAtEnd(tx db.Tx, f *Folded) {
 	tx.OnEnd(func(err error) {
 		if err != nil {
@@ -71,17 +72,17 @@ func (b *Cache) keepAtEnd(tx db.Tx, f *Folded) {
 	})
 }
 
-// probeTime is how long the delivery that a person wants to be the probe may take:
-// the nodes find it within two seconds, an attempt takes ten at most. After it, what a
-// crash left of it is over, and any node may probe with anything.
+// probeTime is the lease of a probe with a chosen delivery: the nodes find the delivery
+// within two seconds, an attempt takes ten at most. After it, where the node has crashed,
+// any node may probe with any delivery.
 const probeTime = 30 * time.Second
 
-// ProbeWith leases the probe of an open breaker for one delivery, which whichever node
-// claims it will send, in the transaction that makes it due. Errors: ErrProbing, and
-// ErrAlready where it has closed.
-func (b *Cache) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID int64, actor, reason string) error {
+// ProbeWith leases the probe of an open breaker for one delivery, sent by the node that
+// claims it, in the transaction that makes it due. Errors: ErrProbing, and ErrAlready
+// where it has closed.
+func (b *Cache) ProbeWith(ctx context.Context, tx db.Tx, to recipient.Recipient, deliveryID int64, actor, reason string) error {
 	var refused error
-	done, err := b.changeIn(ctx, tx, merchantID, func(r *Row, now int64) *Change {
+	done, err := b.changeIn(ctx, tx, to, func(r *Row, now int64) *Change {
 		switch {
 		case r.State == Closed:
 			refused = ErrAlready
@@ -90,7 +91,7 @@ func (b *Cache) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID 
 			refused = ErrProbing
 			return nil
 		}
-		c := r.move(now, HalfOpen, ByHand, b.policy(merchantID))
+		c := r.move(now, HalfOpen, ByHand, b.policy(to))
 		r.ProbeUntil, r.ProbeDelivery = now+probeTime.Microseconds(), deliveryID
 		c.Actor, c.Reason = actor, reason
 		return c
@@ -100,7 +101,7 @@ func (b *Cache) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID 
 	}
 	_, err = tx.NewRaw("INSERT INTO breaker_probes (merchant_id, generation, delivery_id) VALUES (?, ?, ?)"+
 		" ON CONFLICT (merchant_id) DO UPDATE SET generation = EXCLUDED.generation, delivery_id = EXCLUDED.delivery_id",
-		merchantID, done.rows[0].Generation, deliveryID).Exec(ctx)
+		to.ID, done.rows[0].Generation, deliveryID).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("lease a probe: %w", err)
 	}
@@ -108,39 +109,36 @@ func (b *Cache) ProbeWith(ctx context.Context, tx db.Tx, merchantID, deliveryID 
 	return nil
 }
 
-// maxHeard bounds the changes of one announcement.
-const maxHeard = 1000
+// maxUnalerted bounds the changes of one call.
+const maxUnalerted = 1000
 
-// Unheard returns changes that no alert has told of yet, and marks them in the
-// same transaction: none is told twice and none is left out.
-func Unheard(ctx context.Context, tx db.Tx, d *db.DB) ([]Change, error) {
+// TakeUnalerted returns changes without an alert and marks them in the same transaction:
+// each is returned once.
+func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) ([]Change, error) {
 	var all []Change
 	err := tx.NewRaw("UPDATE breaker_history SET alerted_at = ? WHERE alerted_at IS NULL AND id IN"+
-		" (SELECT id FROM breaker_history WHERE alerted_at IS NULL ORDER BY id LIMIT ?) RETURNING *", d.Now(), maxHeard).Scan(ctx, &all)
+		" (SELECT id FROM breaker_history WHERE alerted_at IS NULL ORDER BY id LIMIT ?) RETURNING *", d.Now(), maxUnalerted).Scan(ctx, &all)
 	if err != nil {
-		return nil, fmt.Errorf("mark breaker changes as told: %w", err)
+		return nil, fmt.Errorf("mark breaker changes as alerted: %w", err)
 	}
 	return all, nil
 }
 
-// History reads a merchant's changes, newest first; before bounds it (0 = all).
-func History(ctx context.Context, d *db.DB, merchantID, before int64, limit int) ([]Change, error) {
+// History reads the newest changes of a recipient's breaker, newest first.
+func History(ctx context.Context, d *db.DB, to recipient.Recipient, limit int) ([]Change, error) {
 	var all []Change
-	q := d.Read.NewSelect().Model(&all).Where("bh.merchant_id = ?", merchantID).OrderExpr("bh.id DESC").Limit(int64(limit))
-	if before > 0 {
-		q = q.Where("bh.id < ?", before)
-	}
-	if err := q.Scan(ctx); err != nil {
+	err := d.Read.NewSelect().Model(&all).Where("bh.merchant_id = ?", to.ID).OrderExpr("bh.id DESC").Limit(int64(limit)).Scan(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("read the breaker's history: %w", err)
 	}
 	return all, nil
 }
 
-// Opening reads the change that opened a merchant's breaker last, nil where it is no
-// longer kept. A probe that failed is none: the breaker was open all the time.
-func Opening(ctx context.Context, d *db.DB, merchantID int64) (*Change, error) {
+// Opening reads the change that opened a recipient's breaker last, nil where it is no
+// longer stored. A probe that failed is none: the breaker was open all the time.
+func Opening(ctx context.Context, d *db.DB, to recipient.Recipient) (*Change, error) {
 	var c []Change
-	err := d.Read.NewSelect().Model(&c).Where("bh.merchant_id = ?", merchantID).
+	err := d.Read.NewSelect().Model(&c).Where("bh.merchant_id = ?", to.ID).
 		Where("bh.to_state = ?", Open).Where("bh.from_state <> ?", HalfOpen).OrderExpr("bh.id DESC").Limit(1).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read when the breaker opened: %w", err)
@@ -151,8 +149,8 @@ func Opening(ctx context.Context, d *db.DB, merchantID int64) (*Change, error) {
 	return &c[0], nil
 }
 
-// List reads the breakers that are not closed, and those that were changed
-// lately, by merchant; after bounds it (0 = from the first).
+// List reads the breakers that were ever written, by their owners' ids; after bounds it
+// (0 = from the first).
 func List(ctx context.Context, d *db.DB, after int64, limit int) ([]Row, error) {
 	var rows []Row
 	err := d.Read.NewSelect().Model(&rows).Where("b.merchant_id > ?", after).OrderExpr("b.merchant_id").Limit(int64(limit)).Scan(ctx)

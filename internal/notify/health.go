@@ -1,0 +1,181 @@
+package notify
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/merchant"
+	"backstop/internal/recipient"
+
+	"github.com/uptrace/bun"
+)
+
+const (
+	// unhealthyAfter failures in a row an endpoint is passed over where there is another,
+	// for unhealthyFor; then one attempt at a time probes it.
+	unhealthyAfter = 3
+	unhealthyFor   = 30 * time.Second
+	unhealthyProbe = 12 * time.Second // longer than an attempt takes
+	// okEvery is how often the last success of a healthy endpoint is written.
+	okEvery = time.Minute
+	// healthEvery is how often a node reads what the others wrote.
+	healthEvery = 2 * time.Second
+	healthRows  = 10_000
+)
+
+// endpointKey identifies one endpoint of a recipient.
+type endpointKey struct {
+	owner recipient.Recipient
+	name  string
+}
+
+func compareEndpoints(a, b endpointKey) int {
+	return cmp.Or(cmp.Compare(a.owner.ID, b.owner.ID), cmp.Compare(a.name, b.name))
+}
+
+// condition is the health of an endpoint, as far as this node has read it.
+type condition struct {
+	failures int64 // in a row
+	again    int64 // Unix µs from which on it is tried although it is unhealthy
+}
+
+// health is a node's view of the endpoints: its own results at once, those of the others
+// within seconds. It only chooses between endpoints; a wrong choice costs one attempt.
+type health struct {
+	db        *db.DB
+	directory func() *merchant.Directory
+	log       *slog.Logger
+
+	mu      sync.Mutex
+	failing map[endpointKey]condition
+	okAt    map[endpointKey]int64 // when this node last wrote a success
+
+	stop func() // ends run, and waits for its end
+}
+
+func newHealth(o *Options) *health {
+	h := &health{db: o.DB, directory: o.Directory, log: o.Log, failing: map[endpointKey]condition{}, okAt: map[endpointKey]int64{}}
+	h.read() // so that a fresh node does not try first what fails on the others
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { h.run(ctx) })
+	h.stop = func() { cancel(); running.Wait() }
+	return h
+}
+
+func (h *health) run(ctx context.Context) {
+	tick := time.NewTicker(healthEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			h.read()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// read reads what all nodes wrote. Where that fails, the last view stays.
+func (h *health) read() {
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	var rows []struct {
+		OwnerID      int64
+		Endpoint     string
+		Failures     int64
+		LastFailedAt int64
+	}
+	err := h.db.Read.NewRaw("SELECT owner_id, endpoint, failures, last_failed_at FROM endpoint_health"+
+		" WHERE failures > 0 AND last_failed_at IS NOT NULL ORDER BY last_failed_at DESC LIMIT ?", healthRows).Scan(ctx, &rows)
+	if err != nil {
+		h.log.Error("read the health of endpoints", "error", db.ErrorText(err))
+		return
+	}
+	failing, directory := make(map[endpointKey]condition, len(rows)), h.directory()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range rows {
+		k := endpointKey{directory.RecipientOf(r.OwnerID), r.Endpoint}
+		failing[k] = condition{r.Failures, max(r.LastFailedAt+unhealthyFor.Microseconds(), h.failing[k].again)}
+	}
+	h.failing = failing
+}
+
+// unhealthy reports whether to pass an endpoint over. Once its time is over, one attempt is
+// let through.
+func (h *health) unhealthy(k endpointKey, now int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.failing[k]
+	if c.failures < unhealthyAfter {
+		return false
+	}
+	if now < c.again {
+		return true
+	}
+	c.again = now + unhealthyProbe.Microseconds()
+	h.failing[k] = c
+	return false
+}
+
+// healthRow is what a batch of results adds to an endpoint's row.
+type healthRow struct {
+	bun.BaseModel `bun:"table:endpoint_health,alias:eh"`
+
+	OwnerID      int64  `bun:"owner_id,pk"`
+	Endpoint     string `bun:"endpoint,pk"`
+	Failures     int64  `bun:"failures"`
+	LastOKAt     *int64 `bun:"last_ok_at"`
+	LastFailedAt *int64 `bun:"last_failed_at"`
+	LastError    string `bun:"last_error"`
+	Reason       string `bun:"reason"`
+}
+
+// note adds up results by endpoint and returns what is to be written: failures, the first
+// success after them, and now and then the success of a healthy endpoint.
+func (h *health) note(won []*outcome, now int64) []healthRow {
+	rows := map[endpointKey]*healthRow{}
+	for _, o := range won {
+		if o.endpoint == "" || o.attempt.Class == Internal {
+			continue
+		}
+		k := o.endpointKey()
+		r := rows[k]
+		if r == nil {
+			r = &healthRow{OwnerID: k.owner.ID, Endpoint: k.name}
+			rows[k] = r
+		}
+		if o.attempt.Class == OK {
+			r.Failures, r.LastOKAt, r.LastError = 0, &now, ""
+			continue
+		}
+		r.Failures, r.LastFailedAt, r.LastError = r.Failures+1, &now, o.attempt.Error
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var written []healthRow
+	// One order on all nodes, so that two never wait for each other's rows.
+	for _, k := range slices.SortedFunc(maps.Keys(rows), compareEndpoints) {
+		r, before := rows[k], h.failing[k]
+		if r.LastFailedAt == nil && before.failures == 0 && now-h.okAt[k] < okEvery.Microseconds() {
+			continue
+		}
+		if r.LastOKAt != nil {
+			before.failures, h.okAt[k] = 0, now
+		}
+		if before.failures += r.Failures; before.failures == 0 {
+			delete(h.failing, k)
+		} else {
+			h.failing[k] = condition{before.failures, now + unhealthyFor.Microseconds()}
+		}
+		written = append(written, *r)
+	}
+	return written
+}
