@@ -85,8 +85,8 @@ func TestVerifyOverNothingFails(t *testing.T) {
 	for _, address := range []string{"", dbtest.PostgresURL(t)} {
 		t.Setenv("BACKSTOP_DATABASE_URL", address)
 		install(t)
-		if code, _, said := backstop(t.Context(), "verify"); code != exitFailed || !strings.Contains(said, "nothing to verify") {
-			t.Errorf("exit %d, %q", code, said)
+		if code, out, said := backstop(t.Context(), "verify"); code != exitFailed || out != "" || !strings.Contains(said, "nothing to verify") {
+			t.Errorf("exit %d, %q, %q", code, out, said)
 		}
 		if code, _, said := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
 			t.Fatal(said)

@@ -169,9 +169,11 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	if v.JSON {
+	nothing := report.OK() && report.Examined() == 0 // whose text would say that the books are in order
+	switch {
+	case v.JSON:
 		err = json.NewEncoder(std.out).Encode(report)
-	} else {
+	case !nothing:
 		err = report.WriteText(std.out)
 	}
 	switch {
@@ -179,7 +181,7 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	case !report.OK():
 		return errViolations
-	case report.Examined() == 0:
+	case nothing:
 		return errors.New("there is nothing to verify: the database holds no row: is it the right one?")
 	}
 	return nil
