@@ -102,14 +102,17 @@ func (o *old) burst(ctx context.Context, end time.Time) (empty bool, err error) 
 func (j *Jobs) old(ctx context.Context) []*old {
 	r := j.o.Retention
 	all := []*old{
-		j.oldRows(ctx, "callbacks", "id", r.Callbacks, ""),
 		j.oldKeyed(ctx, "callback_repeats", "callback_id", "callback_id", r.Callbacks, ""),
-		j.oldRows(ctx, "notify_attempts", "id", r.Attempts, ""),
 		j.oldRows(ctx, "breaker_history", "id", r.Attempts, ""),
 		// What still goes on is kept.
 		j.oldRows(ctx, "alerts", "id", r.Attempts, " AND NOT "+moves.In("state", alert.Moves.Open()...)),
 		j.oldRows(ctx, "alert_messages", "id", r.Attempts, " AND NOT "+moves.In("status", alert.MessageMoves.Open()...)),
-		j.oldRows(ctx, "order_history", "order_id", r.History, ""),
+	}
+	for _, m := range []struct {
+		table, key string
+		keep       time.Duration
+	}{{"callbacks", "id", r.Callbacks}, {"notify_attempts", "id", r.Attempts}, {"order_history", "order_id", r.History}} {
+		all = append(all, j.oldMonths(ctx, m.table, m.key, m.keep))
 	}
 	lost := db.IDAt(j.o.DB.Now() - pingsKept.Microseconds())
 	all = append(all, &old{table: "open_pings", least: 1, step: func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, lost) }})
@@ -130,6 +133,45 @@ func (j *Jobs) oldKeyed(ctx context.Context, table, key, column string, keep tim
 			return 0, fmt.Errorf("clean up %s: %w", table, err)
 		}
 		return res.RowsAffected()
+	}}
+}
+
+// wholeMonths is the shortest retention by which PostgreSQL drops whole months, so that
+// rows stay for up to a month more. With a shorter one they are deleted as on SQLite.
+const wholeMonths = 31 * 24 * time.Hour
+
+// monthsEvery is how often partitions are made ahead.
+const monthsEvery = time.Hour
+
+// oldMonths removes what is past its time of a table that PostgreSQL partitions by month.
+// The first partition is what there was before, and may be large: rows are deleted from it
+// until it can go as a whole.
+func (j *Jobs) oldMonths(ctx context.Context, table, key string, keep time.Duration) *old {
+	var rows *old
+	return &old{table: table, least: cleanupStep, step: func() (int64, error) {
+		if rows != nil {
+			return rows.step()
+		}
+		dropped, err := j.o.DB.DropMonths(ctx, table, db.IDAt(j.o.DB.Now()-keep.Microseconds()))
+		for _, name := range dropped {
+			j.o.Log.Info("clean up", "table", table, "dropped", name)
+		}
+		if err != nil {
+			return 0, err
+		}
+		parts, err := j.o.DB.Partitions(ctx, table)
+		if err != nil {
+			return 0, err
+		}
+		name := table
+		if len(parts) > 0 && keep >= wholeMonths {
+			if !parts[0].First() {
+				return 0, nil
+			}
+			name = parts[0].Name
+		}
+		rows = j.oldKeyed(ctx, name, key, key, keep, "")
+		return rows.step()
 	}}
 }
 
