@@ -226,8 +226,9 @@ func (d *DB) split(ctx context.Context, tx Tx, m Monthly) error {
 	return nil
 }
 
-// shape is what a table has beside its columns: how to rename it, since names are
-// unique in a schema, and how to make it again.
+// shape is what a table has beside its columns: how to rename what names an index, as
+// those are unique in a schema, and how to make it again. Checks keep their names, by
+// which a partition's is known for the table's.
 type shape struct{ rename, create []string }
 
 // readShape reads it from the catalogue. A primary key that the partition key is no
@@ -237,7 +238,7 @@ func readShape(ctx context.Context, tx Tx, m Monthly, bound string) (s shape, er
 		Rename, Create string
 	}
 	err = tx.NewRaw(`
-SELECT format('ALTER TABLE %I RENAME CONSTRAINT %I TO %I', ?0, c.conname, c.conname || ?2) AS rename,
+SELECT CASE WHEN c.contype <> 'c' THEN format('ALTER TABLE %I RENAME CONSTRAINT %I TO %I', ?0, c.conname, c.conname || ?2) ELSE '' END AS rename,
        CASE WHEN c.contype = 'p' AND NOT k.attnum = ANY (c.conkey) THEN '' ELSE
            format('ALTER TABLE %I ADD CONSTRAINT %I %s', ?0, c.conname, pg_get_constraintdef(c.oid)) END AS create
 FROM pg_constraint c JOIN pg_attribute k ON k.attrelid = c.conrelid AND k.attname = ?1
