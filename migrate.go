@@ -58,7 +58,7 @@ func migrateUp(ctx context.Context, c config.Config, std streams) error {
 		return err
 	}
 	defer d.Close()
-	applied, err := d.Migrate(ctx, migrations.Files)
+	applied, err := migrations.Apply(ctx, d)
 	for _, name := range applied {
 		fmt.Fprintln(std.out, "applied", name)
 	}

@@ -104,14 +104,14 @@ func (j *Jobs) old(ctx context.Context) []*old {
 	r := j.o.Retention
 	lost := db.IDAt(j.o.DB.Now() - pingsKept.Microseconds())
 	return []*old{
-		j.oldRows(ctx, "callbacks", "id", "id", r.Callbacks, ""),
+		j.oldMonths(ctx, "callbacks", "id", r.Callbacks),
 		j.oldRows(ctx, "callback_repeats", "callback_id", "callback_id", r.Callbacks, ""),
-		j.oldRows(ctx, "notify_attempts", "id", "id", r.Attempts, ""),
+		j.oldMonths(ctx, "notify_attempts", "id", r.Attempts),
 		j.oldRows(ctx, "breaker_history", "id", "id", r.Attempts, ""),
 		// What has not ended is kept.
 		j.oldRows(ctx, "alerts", "id", "id", r.Attempts, " AND NOT "+moves.In("state", alert.Moves.Open()...)),
 		j.oldRows(ctx, "alert_messages", "id", "id", r.Attempts, " AND NOT "+moves.In("status", alert.MessageMoves.Open()...)),
-		j.oldRows(ctx, "order_history", "id", "order_id", r.History, ""),
+		j.oldMonths(ctx, "order_history", "order_id", r.History),
 		{table: "open_pings", minimum: 1, step: func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, lost) }},
 		{table: "report", minimum: 1, step: func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) }},
 	}
@@ -130,8 +130,47 @@ func (j *Jobs) oldRows(ctx context.Context, table, key, column string, keep time
 	}}
 }
 
-// noteHistory records, before anything is removed, from which order on histories are
-// complete: verify must not report a removed one as damaged.
+// wholeMonths is the shortest retention by which PostgreSQL drops whole months, so that
+// rows stay for up to a month more. With a shorter one they are deleted as on SQLite.
+const wholeMonths = 31 * 24 * time.Hour
+
+// monthsEvery is how often partitions are made ahead.
+const monthsEvery = time.Hour
+
+// oldMonths removes what is past its time of a table that PostgreSQL partitions by month.
+// The first partition is what there was before, and may be large: rows are deleted from it
+// until it can go as a whole.
+func (j *Jobs) oldMonths(ctx context.Context, table, key string, keep time.Duration) *old {
+	var rows *old
+	return &old{table: table, minimum: cleanupStep, step: func() (int64, error) {
+		if rows != nil {
+			return rows.step()
+		}
+		dropped, err := j.o.DB.DropMonths(ctx, table, db.IDAt(j.o.DB.Now()-keep.Microseconds()))
+		for _, name := range dropped {
+			j.o.Log.Info("clean up", "table", table, "dropped", name)
+		}
+		if err != nil {
+			return 0, err
+		}
+		parts, err := j.o.DB.Partitions(ctx, table)
+		if err != nil {
+			return 0, err
+		}
+		name := table
+		if len(parts) > 0 && keep >= wholeMonths {
+			if !parts[0].First() {
+				return 0, nil
+			}
+			name = parts[0].Name
+		}
+		rows = j.oldRows(ctx, name, key, key, keep, "")
+		return rows.step()
+	}}
+}
+
+// noteHistory writes down, before anything goes, from which order on histories
+// are complete: verify must not take a cleaned one for a damaged one.
 func (j *Jobs) noteHistory(ctx context.Context, keep time.Duration) error {
 	since := db.IDAt(j.o.DB.Now() - keep.Microseconds())
 	_, err := j.o.DB.NewRaw("INSERT INTO settings (name, value) VALUES ('history_since', ?)"+

@@ -3,10 +3,32 @@
 // SQLite as INTEGER PRIMARY KEY, the row's own number.
 package migrations
 
-import "embed"
+import (
+	"context"
+	"embed"
+
+	"backstop/internal/base/db"
+)
 
 // Files are the migrations in the naming of bun's migrator:
 // YYYYMMDDhhmmss_name.tx.up.sql and .tx.down.sql.
 //
 //go:embed *.sql
 var Files embed.FS
+
+// monthly are the tables of which PostgreSQL keeps a partition per month.
+var monthly = []db.Monthly{
+	{Table: "callbacks", Key: "id"},
+	{Table: "notify_attempts", Key: "id"},
+	{Table: "order_history", Key: "order_id"},
+}
+
+// Apply brings the database to the schema of this program and returns the names of the
+// migrations that were missing. A database that is in use stays in use.
+func Apply(ctx context.Context, d *db.DB) (applied []string, err error) {
+	applied, err = d.Migrate(ctx, Files)
+	if err != nil {
+		return applied, err
+	}
+	return applied, d.PartitionByMonth(ctx, monthly...)
+}

@@ -157,7 +157,7 @@ func (a *App) openDB(ctx context.Context) error {
 		return err
 	}
 	a.closing(func() { a.db.Close() })
-	applied, err := a.db.Migrate(ctx, migrations.Files)
+	applied, err := migrations.Apply(ctx, a.db)
 	if err != nil {
 		return err
 	}

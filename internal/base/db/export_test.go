@@ -1,6 +1,9 @@
 package db
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
 
 // SharedWaiting is how many parts wait for the next shared transaction.
 func (d *DB) SharedWaiting() int {
@@ -46,4 +49,19 @@ func StealName(t testing.TB, from, to *DB) {
 	if _, err := to.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// PartitionSteps is as much of PartitionByMonth as a process did that died after n steps.
+func PartitionSteps(ctx context.Context, d *DB, m Monthly, n int) error {
+	for _, step := range []func(context.Context, Monthly) error{d.boundTable, d.validateBound, d.splitTable, d.addMonths}[:n] {
+		if err := step(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddMonthsUntil makes the partitions that are there when time has come to a moment (Unix µs).
+func AddMonthsUntil(ctx context.Context, d *DB, m Monthly, at int64) error {
+	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return attachMonths(ctx, tx, m, IDAt(at)) })
 }

@@ -135,26 +135,45 @@ func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) 
 	if err != nil {
 		return false, err
 	}
-	for try := 1; ; try++ {
+	err = retryLocked(func() error {
 		did, err = d.migrateTx(ctx, m, string(text), up)
+		return err
+	})
+	return did, err
+}
+
+// retryLocked repeats a change of the schema whose table is in use: lock_timeout lets
+// traffic pass instead of queueing it behind the change.
+func retryLocked(change func() error) error {
+	for try := 1; ; try++ {
+		err := change()
 		if err == nil || try == 5 || !IsConflict(err) {
-			return did, err
+			return err
 		}
-		// A transaction uses a table that the change needs. Our lock request has timed out,
-		// as all traffic queues behind it.
 		time.Sleep(time.Duration(try) * 200 * time.Millisecond)
 	}
 }
 
+// lockMigrations makes nodes change the schema one after the other. On SQLite the
+// transaction does.
+func lockMigrations(ctx context.Context, tx Tx) error {
+	if !tx.db.IsPostgres() {
+		return nil
+	}
+	for _, statement := range []string{
+		"SET LOCAL lock_timeout = '60s'", fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", migrationLock), "SET LOCAL lock_timeout = '2s'",
+	} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (did bool, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx Tx) error {
-		if d.postgres {
-			lock := fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", migrationLock)
-			for _, s := range []string{"SET LOCAL lock_timeout = '60s'", lock, "SET LOCAL lock_timeout = '2s'"} {
-				if _, err := tx.ExecContext(ctx, s); err != nil {
-					return err
-				}
-			}
+		if err := lockMigrations(ctx, tx); err != nil {
+			return err
 		}
 		applied, err := d.appliedMigrations(ctx, tx)
 		if err != nil {

@@ -90,7 +90,7 @@ func Open(t testing.TB, o db.Options) *db.DB {
 		t.Fatalf("open the database: %v", err)
 	}
 	t.Cleanup(func() { d.Close() })
-	if _, err := d.Migrate(ctx, migrations.Files); err != nil {
+	if _, err := migrations.Apply(ctx, d); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
 	if _, err := d.Join(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -98,7 +99,37 @@ func binaries() (string, error) {
 	return "", errors.New("install the server (Debian: apt-get install postgresql), or set " + envURL)
 }
 
-func start(bin, data, port string) error {
+// OwnPostgres starts a server for this test alone, with settings such as
+// "autovacuum=off", and returns its URL. It ends with the test.
+func OwnPostgres(t testing.TB, settings ...string) string {
+	t.Helper()
+	bin, err := binaries()
+	if err != nil {
+		t.Fatalf("PostgreSQL for tests: %v", err)
+	}
+	home, err := os.MkdirTemp("", "backstop-own-postgres-") // the server's account may enter it
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(home, dataFolder)
+	t.Cleanup(func() {
+		_ = run(filepath.Join(bin, "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")
+		_ = os.RemoveAll(home)
+	})
+	port, err := freePort()
+	if err == nil {
+		err = os.Chmod(home, 0o755)
+	}
+	if err == nil {
+		err = start(bin, data, port, settings...)
+	}
+	if err != nil {
+		t.Fatalf("PostgreSQL for this test: %v", err)
+	}
+	return serverURL(port)
+}
+
+func start(bin, data, port string, settings ...string) error {
 	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err != nil {
 		if err := ownedDir(data); err != nil {
 			return err
@@ -108,6 +139,9 @@ func start(bin, data, port string) error {
 		}
 	}
 	opts := "-p " + port + " -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300"
+	for _, s := range settings {
+		opts += " -c " + s
+	}
 	return run(filepath.Join(bin, "pg_ctl"), "-D", data, "-l", filepath.Join(data, "log"), "-o", opts, "-w", "-t", "30", "start")
 }
 

@@ -1,0 +1,268 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/migrations"
+
+	"github.com/uptrace/bun"
+)
+
+// history is a table as those that are partitioned: its key is not its primary key.
+var history = db.Monthly{Table: "past", Key: "order_id"}
+
+// unpartitioned opens a schema with the table as it was, and some rows.
+func unpartitioned(t *testing.T, rows int) (d *db.DB, url string) {
+	t.Helper()
+	url = dbtest.PostgresURL(t)
+	d = dbtest.Open(t, db.Options{URL: url})
+	for _, s := range []string{
+		"CREATE TABLE past (id BIGINT PRIMARY KEY, order_id BIGINT NOT NULL, version BIGINT NOT NULL, note TEXT NOT NULL DEFAULT 'x', UNIQUE (order_id, version), CHECK (version > 0))",
+		"CREATE INDEX past_note ON past (note) WHERE note <> 'x'",
+	} {
+		execute(t, d, s)
+	}
+	execute(t, d, "INSERT INTO past (id, order_id, version) SELECT i, i, 1 FROM generate_series(1, ?) AS i", rows)
+	return d, url
+}
+
+func execute(t *testing.T, d *db.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func number(t *testing.T, d *db.DB, query string, args ...any) (n int64) {
+	t.Helper()
+	if err := d.NewRaw(query, args...).Scan(t.Context(), &n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func add(ctx context.Context, d *db.DB) error {
+	id := d.NewID()
+	_, err := d.NewRaw("INSERT INTO past (id, order_id, version) VALUES (?, ?, 1)", id, id).Exec(ctx)
+	return err
+}
+
+// wantPartitioned looks at what must hold however the conversion went.
+func wantPartitioned(t *testing.T, d *db.DB, rows int64) {
+	t.Helper()
+	parts, err := d.Partitions(t.Context(), history.Table)
+	if err != nil || len(parts) < 4 || !parts[0].First() || parts[len(parts)-1].To < db.IDAt(d.Now()+60*24*time.Hour.Microseconds()) {
+		t.Fatalf("partitions: %+v, %v", parts, err)
+	}
+	for i, p := range parts[1:] {
+		if p.From != parts[i].To {
+			t.Errorf("a gap before %+v", p)
+		}
+	}
+	if got := number(t, d, "SELECT count(*) FROM past"); got != rows {
+		t.Errorf("%d rows, want %d", got, rows)
+	}
+	for _, p := range parts {
+		// The same unique constraint holds, and the partial index is there, in each.
+		if n := number(t, d, "SELECT count(*) FROM pg_index WHERE indrelid = to_regclass(?)", p.Name); n != 3 {
+			t.Errorf("%s has %d indexes, want 3", p.Name, n)
+		}
+		at := p.To - 10
+		execute(t, d, "INSERT INTO past (id, order_id, version) VALUES (?, ?, 7)", at, at)
+		_, err := d.NewRaw("INSERT INTO past (id, order_id, version) VALUES (?, ?, 7)", at+1, at).Exec(t.Context())
+		if !db.IsUnique(err) {
+			t.Errorf("%s: one order and version twice: %v", p.Name, err)
+		}
+		if _, err := d.NewRaw("INSERT INTO past (id, order_id, version) VALUES (?, ?, 0)", at+2, at).Exec(t.Context()); err == nil {
+			t.Errorf("%s: the check is gone", p.Name)
+		}
+	}
+	if n := number(t, d, "SELECT count(*) FROM pg_constraint WHERE conname LIKE 'past_below_%'"); n != 0 {
+		t.Error("a bound is left, which refuses rows one day")
+	}
+}
+
+func TestATableIsPartitionedBesideTrafficByManyNodes(t *testing.T) {
+	d, url := unpartitioned(t, 1000)
+	execute(t, d, "GRANT SELECT ON past TO PUBLIC")
+	var added atomic.Int64
+	var nodes, traffic sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for range 4 {
+		traffic.Go(func() {
+			for ctx.Err() == nil {
+				err := add(t.Context(), d)
+				if err != nil && !db.IsConflict(err) { // which writers run again
+					t.Error(err)
+					return
+				}
+				if err == nil {
+					added.Add(1)
+				}
+			}
+		})
+	}
+	for range 3 {
+		other, err := db.Open(t.Context(), db.Options{URL: url, Pool: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { other.Close() })
+		nodes.Go(func() {
+			if err := other.PartitionByMonth(t.Context(), history); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	nodes.Wait()
+	time.Sleep(50 * time.Millisecond) // traffic goes on after it
+	stop()
+	traffic.Wait()
+	wantPartitioned(t, d, 1000+added.Load())
+	if n := number(t, d, "SELECT count(*) FROM information_schema.table_privileges WHERE table_name = 'past' AND grantee = 'PUBLIC' AND table_schema = current_schema()"); n != 1 {
+		t.Error("who was allowed to read the table may not read it any more")
+	}
+}
+
+// Whatever step a process dies after, the next start goes on from there.
+func TestPartitioningGoesOnAfterAKill(t *testing.T) {
+	for steps := range 4 {
+		t.Run(fmt.Sprint(steps), func(t *testing.T) {
+			d, _ := unpartitioned(t, 10)
+			if err := db.PartitionSteps(t.Context(), d, history, steps); err != nil {
+				t.Fatal(err)
+			}
+			if err := add(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second time there is nothing to do
+				if err := d.PartitionByMonth(t.Context(), history); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wantPartitioned(t, d, 11)
+		})
+	}
+}
+
+// A bound that was left behind by a conversion given up refuses nothing in the end.
+func TestABoundThatIsAlmostReachedIsMovedOn(t *testing.T) {
+	d, _ := unpartitioned(t, 10)
+	execute(t, d, fmt.Sprintf("ALTER TABLE past ADD CONSTRAINT past_below_%d CHECK (order_id < %[1]d) NOT VALID", db.IDAt(d.Now()+time.Minute.Microseconds())))
+	if err := d.PartitionByMonth(t.Context(), history); err != nil {
+		t.Fatal(err)
+	}
+	wantPartitioned(t, d, 10)
+}
+
+// Who reads for long must neither fail nor make writers queue up behind the change.
+func TestPartitioningWaitsForALongReaderAndHoldsNobodyUp(t *testing.T) {
+	d, url := unpartitioned(t, 10)
+	reader := dbtest.Open(t, db.Options{URL: url})
+	tx, err := reader.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var n int
+	if err := tx.NewRaw("SELECT count(*) FROM past").Scan(t.Context(), &n); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- d.PartitionByMonth(t.Context(), history) }()
+	written := int64(0)
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); written++ {
+		if err := add(t.Context(), reader); err != nil && !db.IsConflict(err) {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if written < 5 {
+		t.Errorf("%d rows written in 3 s beside the change", written)
+	}
+	parts, err := d.Partitions(t.Context(), history.Table)
+	if err != nil || len(parts) < 4 {
+		t.Errorf("%v, %v", parts, err)
+	}
+}
+
+func TestMonthsArePassedOnAndDropped(t *testing.T) {
+	d, _ := unpartitioned(t, 10)
+	if err := d.PartitionByMonth(t.Context(), history); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := d.Partitions(t.Context(), history.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := parts[len(parts)-1]
+	if err := db.AddMonthsUntil(t.Context(), d, history, d.Now()+300*24*time.Hour.Microseconds()); err != nil {
+		t.Fatal(err)
+	}
+	parts, err = d.Partitions(t.Context(), history.Table)
+	if err != nil || parts[len(parts)-1].To <= last.To || len(parts) < 9 {
+		t.Fatalf("%+v, %v", parts, err)
+	}
+	for _, p := range parts {
+		execute(t, d, "INSERT INTO past (id, order_id, version) VALUES (?, ?, 1)", p.To-1, p.To-1)
+	}
+	// A process died after it had renamed one, another before it had finished to detach.
+	execute(t, d, "ALTER TABLE ? RENAME TO ?", bun.Ident(parts[0].Name), bun.Ident(parts[0].Name+"_dropped"))
+	execute(t, d, "ALTER TABLE ? RENAME TO ?", bun.Ident(parts[1].Name), bun.Ident(parts[1].Name+"_dropped"))
+	execute(t, d, "ALTER TABLE past DETACH PARTITION ?", bun.Ident(parts[1].Name+"_dropped"))
+	dropped, err := d.DropMonths(t.Context(), history.Table, parts[2].To)
+	if err != nil || len(dropped) != 3 {
+		t.Fatalf("dropped %v, %v", dropped, err)
+	}
+	if n := number(t, d, "SELECT count(*) FROM past"); n != int64(len(parts)-3) {
+		t.Errorf("%d rows are left of %d", n, len(parts)-3)
+	}
+	if n := number(t, d, "SELECT count(*) FROM pg_class WHERE relname LIKE 'past%dropped' AND relnamespace = current_schema()::regnamespace"); n != 0 {
+		t.Error("something is left of what was dropped")
+	}
+	again, err := d.DropMonths(t.Context(), history.Table, parts[2].To)
+	if err != nil || len(again) != 0 {
+		t.Errorf("again: %v, %v", again, err)
+	}
+}
+
+// The schema of the program has what is to be dropped by the month in such tables.
+func TestApplyPartitionsAndMigrateDownTakesItAllBack(t *testing.T) {
+	d := dbtest.Postgres(t)
+	for _, table := range strings.Fields("callbacks notify_attempts order_history") {
+		parts, err := d.Partitions(t.Context(), table)
+		if err != nil || len(parts) < 4 {
+			t.Errorf("%s: %v, %v", table, parts, err)
+		}
+	}
+	for {
+		name, err := d.Rollback(t.Context(), migrations.Files)
+		if err != nil {
+			t.Fatalf("down: %v", err)
+		}
+		if name == "" {
+			break
+		}
+	}
+	if n := number(t, d, "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace AND relname <> 'schema_migrations'"); n != 0 {
+		t.Errorf("%d tables are left", n)
+	}
+	if _, err := migrations.Apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
