@@ -117,7 +117,7 @@ func (p *payer) pay(t *testing.T, numbers []string, together bool) (queued int) 
 	}
 	nudges := make([]queue.Nudge, len(rows))
 	for i, r := range rows {
-		nudges[i] = queue.Nudge{Delivery: r.ID, Merchant: r.MerchantID}
+		nudges[i] = queue.Nudge{Delivery: r.ID, Recipient: r.MerchantID}
 	}
 	p.here.Offer(nudges)
 	until(t, "the batch is delivered", func() bool { return p.ch.count() == p.sent && p.here.InFlight() == 0 })
