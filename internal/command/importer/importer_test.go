@@ -380,7 +380,7 @@ func TestAnImportLeavesOneAct(t *testing.T) {
 }
 
 func TestThePagesExampleIsTakenOver(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/takeover.md")
+	page, err := os.ReadFile("../../../docs/import.md")
 	if err != nil {
 		t.Fatal(err)
 	}

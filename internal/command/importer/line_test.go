@@ -64,9 +64,9 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// TestThePageListsEveryField holds docs/takeover.md to what a line takes.
+// TestThePageListsEveryField holds docs/import.md to what a line takes.
 func TestThePageListsEveryField(t *testing.T) {
-	raw, err := os.ReadFile("../../../docs/takeover.md")
+	raw, err := os.ReadFile("../../../docs/import.md")
 	if err != nil {
 		t.Fatal(err)
 	}
