@@ -1,4 +1,4 @@
-# Base images are arguments, so that a mirror or an image of your own can stand in.
+# Base images are arguments, so that a mirror or an image of your own can be used.
 ARG GO_IMAGE=golang:1.26-bookworm
 ARG BASE_IMAGE=debian:bookworm-slim
 
@@ -10,15 +10,15 @@ ARG VERSION=dev
 # The repository itself is not copied: git rev-parse HEAD, for `backstop version`.
 ARG COMMIT
 WORKDIR /src
-# The modules are a layer of their own: a change of code does not load them again.
+# The modules are a separate layer: a change of code does not download them again.
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o /backstop .
 
 FROM ${BASE_IMAGE}
-# redis-server is the embedded queue, and the roots of trust are for https. /data-demo
-# is where serve --demo plays.
+# redis-server is the embedded queue; ca-certificates is for https. /data-demo
+# is the data folder of serve --demo.
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates redis-server \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log \

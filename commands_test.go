@@ -31,17 +31,16 @@ var besideServer = [][]string{
 	{"migrate", "status"},
 }
 
-// A database that was made by mistake would be called in order, and what is written
-// there nobody would read.
+// A command on a database created by mistake would report success without any effect.
 func TestCommandsBesideAServerMakeNoDatabase(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	t.Setenv("BACKSTOP_DATA", data)
 	t.Setenv("BACKSTOP_NOTIFY_ALLOW_CIDRS", "127.0.0.0/8")
 	for _, args := range besideServer {
-		code, out, said := backstop(t.Context(), args...)
-		if code != exitFailed || out != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, data) ||
-			!strings.Contains(said, "backstop serve") || !strings.Contains(said, "BACKSTOP_DATA") {
-			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+		code, out, stderr := backstop(t.Context(), args...)
+		if code != exitFailed || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, data) ||
+			!strings.Contains(stderr, "backstop serve") || !strings.Contains(stderr, "BACKSTOP_DATA") {
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, stderr)
 		}
 		if _, err := os.Stat(data); !os.IsNotExist(err) {
 			t.Fatalf("%s made a folder: %v", args, err)
@@ -62,12 +61,12 @@ func TestCommandsBesideAServerMakeNoSchema(t *testing.T) {
 	}
 	defer own.Close()
 	for _, args := range besideServer {
-		code, out, said := backstop(t.Context(), args...)
+		code, out, stderr := backstop(t.Context(), args...)
 		switch {
-		case args[0] != "migrate" && (code != exitFailed || out != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "backstop serve")):
-			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+		case args[0] != "migrate" && (code != exitFailed || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "backstop serve")):
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, stderr)
 		case args[0] == "migrate" && code != exitDone:
-			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, stderr)
 		case args[len(args)-1] == "status" && (!strings.Contains(out, "_core pending") || strings.Contains(out, "Z")):
 			t.Errorf("the status is %q", out)
 		}
@@ -85,21 +84,21 @@ func TestVerifyOverNothingFails(t *testing.T) {
 	for _, address := range []string{"", dbtest.PostgresURL(t)} {
 		t.Setenv("BACKSTOP_DATABASE_URL", address)
 		install(t)
-		if code, out, said := backstop(t.Context(), "verify"); code != exitFailed || out != "" || !strings.Contains(said, "nothing to verify") {
-			t.Errorf("exit %d, %q, %q", code, out, said)
+		if code, out, stderr := backstop(t.Context(), "verify"); code != exitFailed || out != "" || !strings.Contains(stderr, "nothing to verify") {
+			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
-		if code, _, said := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
-			t.Fatal(said)
+		if code, _, stderr := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
+			t.Fatal(stderr)
 		}
-		if code, out, said := backstop(t.Context(), "verify"); code != exitDone || !strings.Contains(out, "in order") {
-			t.Errorf("exit %d, %q, %q", code, out, said)
+		if code, out, stderr := backstop(t.Context(), "verify"); code != exitDone || !strings.Contains(out, "in order") {
+			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
-		if code, _, said := backstop(t.Context(), "migrate", "down", "--yes"); code != exitDone {
-			t.Fatal(said)
+		if code, _, stderr := backstop(t.Context(), "migrate", "down", "--yes"); code != exitDone {
+			t.Fatal(stderr)
 		}
 		for _, args := range besideServer[:9] {
-			if code, _, said := backstop(t.Context(), args...); code != exitFailed || !strings.Contains(said, "backstop migrate up") {
-				t.Errorf("%s with an older schema: exit %d, %q", args, code, said)
+			if code, _, stderr := backstop(t.Context(), args...); code != exitFailed || !strings.Contains(stderr, "backstop migrate up") {
+				t.Errorf("%s with an older schema: exit %d, %q", args, code, stderr)
 			}
 		}
 	}
@@ -108,9 +107,9 @@ func TestVerifyOverNothingFails(t *testing.T) {
 func TestTheLastMigrationIsTakenBackOnce(t *testing.T) {
 	install(t)
 	for range 100 {
-		code, out, said := backstop(t.Context(), "migrate", "down", "--yes")
+		code, out, stderr := backstop(t.Context(), "migrate", "down", "--yes")
 		if code != exitDone {
-			t.Fatal(said)
+			t.Fatal(stderr)
 		}
 		if out == "unchanged\n" {
 			return
@@ -127,12 +126,12 @@ func TestMigrateDownIsNotDoneByMistake(t *testing.T) {
 		t.Setenv("BACKSTOP_DATABASE_URL", address)
 		folder := install(t)
 		_, before, _ := backstop(t.Context(), "migrate", "status")
-		if code, out, said := backstop(t.Context(), "migrate", "down"); code != exitUsage || out != "" || !strings.Contains(said, "--yes") {
-			t.Errorf("without a terminal: exit %d, %q, %q", code, out, said)
+		if code, out, stderr := backstop(t.Context(), "migrate", "down"); code != exitUsage || out != "" || !strings.Contains(stderr, "--yes") {
+			t.Errorf("without a terminal: exit %d, %q, %q", code, out, stderr)
 		}
 		execute(t, address, folder, "INSERT INTO schema_migrations (name, applied_at) VALUES ('20990101000000_later', 1)")
-		if code, out, said := backstop(t.Context(), "migrate", "down", "--yes"); code != exitFailed || out != "" || !strings.Contains(said, "20990101000000_later") {
-			t.Errorf("of a newer schema: exit %d, %q, %q", code, out, said)
+		if code, out, stderr := backstop(t.Context(), "migrate", "down", "--yes"); code != exitFailed || out != "" || !strings.Contains(stderr, "20990101000000_later") {
+			t.Errorf("of a newer schema: exit %d, %q, %q", code, out, stderr)
 		}
 		if _, after, _ := backstop(t.Context(), "migrate", "status"); after != before || strings.Contains(after, "pending") {
 			t.Errorf("the status is %s", after)
@@ -167,8 +166,8 @@ func TestOnlyAPlainYesIsOne(t *testing.T) {
 
 func TestTheVersionHasTwoNames(t *testing.T) {
 	_, out, _ := backstop(t.Context(), "version")
-	if code, flag, said := backstop(t.Context(), "--version"); code != exitDone || flag != out || said != "" {
-		t.Errorf("exit %d, %q, %q; the command says %q", code, flag, said, out)
+	if code, flag, stderr := backstop(t.Context(), "--version"); code != exitDone || flag != out || stderr != "" {
+		t.Errorf("exit %d, %q, %q; the command says %q", code, flag, stderr, out)
 	}
 	if !strings.HasPrefix(out, "backstop dev commit ") || !strings.HasSuffix(out, " "+runtime.Version()+"\n") {
 		t.Errorf("it says %q", out)
@@ -191,9 +190,9 @@ func TestHealthIsReadinessInOneLine(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	check := func(args []string, wantCode int, want string) {
 		t.Helper()
-		code, out, said := backstop(t.Context(), append([]string{"health"}, args...)...)
-		if code != wantCode || !strings.Contains(out+said, want) || strings.Count(out+said, "\n") != 1 {
-			t.Errorf("%s: exit %d, %q, %q; want %q", args, code, out, said, want)
+		code, out, stderr := backstop(t.Context(), append([]string{"health"}, args...)...)
+		if code != wantCode || !strings.Contains(out+stderr, want) || strings.Count(out+stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q, %q; want %q", args, code, out, stderr, want)
 		}
 	}
 	for _, listen := range []string{"0.0.0.0:" + port, ":" + port, "127.0.0.1:" + port} {
@@ -220,15 +219,15 @@ func TestTheDemoPlaysInAFolderOfItsOwn(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	t.Setenv("BACKSTOP_DATA", data)
 	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none")
-	if code, out, said := backstop(t.Context(), "serve", "--demo"); code != exitUsage || out != "" || !strings.Contains(said, "BACKSTOP_DATABASE_URL") || strings.Contains(said, "topsecret") {
-		t.Errorf("exit %d, %q, %q", code, out, said)
+	if code, out, stderr := backstop(t.Context(), "serve", "--demo"); code != exitUsage || out != "" || !strings.Contains(stderr, "BACKSTOP_DATABASE_URL") || strings.Contains(stderr, "topsecret") {
+		t.Errorf("exit %d, %q, %q", code, out, stderr)
 	}
 	for _, given := range []string{data, data + "/"} {
 		c, err := config.Load(config.Source{Environ: []string{
 			"BACKSTOP_DATA=" + given, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1/0", "BACKSTOP_MASTER_KEY=" + strings.Repeat("0f", 32),
 		}})
 		if err == nil {
-			err = stage(&c)
+			err = demoConfig(&c)
 		}
 		if err != nil || c.Data != data+"-demo" || c.RedisURL.IsSet() || c.MasterKey.IsSet() || c.MasterKeyPath() != data+"-demo/master.key" {
 			t.Errorf("%v: %+v", err, c)
@@ -238,23 +237,23 @@ func TestTheDemoPlaysInAFolderOfItsOwn(t *testing.T) {
 
 func TestApplyReadsStandardInput(t *testing.T) {
 	install(t)
-	var out, said bytes.Buffer
-	code := run(t.Context(), []string{"apply", "-"}, strings.NewReader("skus: [{ sku: tea, stock: 3 }]"), &out, &said)
-	if code != exitDone || out.String() != "sku tea created\nno server is running\n" || said.Len() > 0 {
-		t.Errorf("exit %d, %q, %q", code, out.String(), said.String())
+	var out, stderr bytes.Buffer
+	code := run(t.Context(), []string{"apply", "-"}, strings.NewReader("skus: [{ sku: tea, stock: 3 }]"), &out, &stderr)
+	if code != exitDone || out.String() != "sku tea created\nno server is running\n" || stderr.Len() > 0 {
+		t.Errorf("exit %d, %q, %q", code, out.String(), stderr.String())
 	}
 	out.Reset()
-	code = run(t.Context(), []string{"apply", "-", "--wait", "0"}, strings.NewReader("skus: [{ sku: tea, stick: 3 }]"), &out, &said)
-	if code != exitFailed || out.Len() > 0 || !strings.Contains(said.String(), "standard input:1: skus[0].stick: unknown field") {
-		t.Errorf("exit %d, %q, %q", code, out.String(), said.String())
+	code = run(t.Context(), []string{"apply", "-", "--wait", "0"}, strings.NewReader("skus: [{ sku: tea, stick: 3 }]"), &out, &stderr)
+	if code != exitFailed || out.Len() > 0 || !strings.Contains(stderr.String(), "standard input:1: skus[0].stick: unknown field") {
+		t.Errorf("exit %d, %q, %q", code, out.String(), stderr.String())
 	}
 	out.Reset()
-	code = run(t.Context(), []string{"apply", "-", "--wait=0s"}, strings.NewReader("skus: [{ sku: tea, stock: 3 }]"), &out, &said)
+	code = run(t.Context(), []string{"apply", "-", "--wait=0s"}, strings.NewReader("skus: [{ sku: tea, stock: 3 }]"), &out, &stderr)
 	if code != exitDone || out.String() != "sku tea unchanged\n" {
-		t.Errorf("exit %d, %q, %q", code, out.String(), said.String())
+		t.Errorf("exit %d, %q, %q", code, out.String(), stderr.String())
 	}
-	if code, _, said := backstop(t.Context(), "apply", "-", "--wait=-1s"); code != exitUsage {
-		t.Errorf("exit %d, %q", code, said)
+	if code, _, stderr := backstop(t.Context(), "apply", "-", "--wait=-1s"); code != exitUsage {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 
@@ -262,29 +261,29 @@ func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 	for _, address := range []string{"", dbtest.PostgresURL(t)} {
 		t.Setenv("BACKSTOP_DATABASE_URL", address)
 		install(t)
-		apply := func(file string, args ...string) (code int, out, said string) {
+		apply := func(file string, args ...string) (code int, out, stderr string) {
 			var o, e bytes.Buffer
 			code = run(t.Context(), append([]string{"apply", "-", "--wait=0s"}, args...), strings.NewReader(file), &o, &e)
 			return code, o.String(), e.String()
 		}
 		const one = "skus: [{ sku: tea, stock: 3 }]\nmerchants: [{ code: m1, signing_secret: whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE= }]"
-		code, out, said := apply(one, "--dry-run")
-		if code != exitDifferent || said != "" || !strings.Contains(out, "merchant m1 created\n") ||
+		code, out, stderr := apply(one, "--dry-run")
+		if code != exitDifferent || stderr != "" || !strings.Contains(out, "merchant m1 created\n") ||
 			!strings.Contains(out, "  signing_secret: unset → set\n") || !strings.Contains(out, "sku tea created\n  stock: none → 3\n") {
-			t.Errorf("exit %d, %q, %q", code, out, said)
+			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 		if code, out, _ := apply(one); code != exitDone || out != "merchant m1 created\nsku tea created\n" {
 			t.Errorf("exit %d, %q: the dry run has written it", code, out)
 		}
-		if code, out, said := apply(one, "--dry-run"); code != exitDone || said != "" || out != "merchant m1 unchanged\nsku tea unchanged\n" {
-			t.Errorf("exit %d, %q, %q", code, out, said)
+		if code, out, stderr := apply(one, "--dry-run"); code != exitDone || stderr != "" || out != "merchant m1 unchanged\nsku tea unchanged\n" {
+			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 		const two = "merchants: [{ code: m1, notify: { timeout: 5s } }]"
 		if code, out, _ := apply(two, "--dry-run"); code != exitDifferent || out != "merchant m1 changed\n  notify.timeout: 10s → 5s\n" {
 			t.Errorf("exit %d, %q", code, out)
 		}
-		if code, out, said := apply("skus: [{ sku: tea }]", "--dry-run"); code != exitUsage || out != "" || !strings.Contains(said, "standard input:1: skus[0].stock: missing") {
-			t.Errorf("exit %d, %q, %q", code, out, said)
+		if code, out, stderr := apply("skus: [{ sku: tea }]", "--dry-run"); code != exitUsage || out != "" || !strings.Contains(stderr, "standard input:1: skus[0].stock: missing") {
+			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 		if code, _, _ := backstop(t.Context(), "apply", "nowhere.yaml", "--dry-run"); code != exitUsage {
 			t.Errorf("a file that is not there: exit %d", code)
@@ -292,9 +291,9 @@ func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 		if code, _, _ := apply(one, "--dry-run", "--force"); code != exitUsage {
 			t.Errorf("with --force: exit %d", code)
 		}
-		code, out, said = backstop(t.Context(), "export")
-		if code != exitDone || said != "" || !strings.Contains(out, "signing_secret: file:secrets/merchant-m1.signing_secret\n") || strings.Contains(out, "whsec") {
-			t.Errorf("export: exit %d, %q, %q", code, out, said)
+		code, out, stderr = backstop(t.Context(), "export")
+		if code != exitDone || stderr != "" || !strings.Contains(out, "signing_secret: file:secrets/merchant-m1.signing_secret\n") || strings.Contains(out, "whsec") {
+			t.Errorf("export: exit %d, %q, %q", code, out, stderr)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// openApp makes a serving process that listens to nobody yet.
+// openApp makes a serving process that does not listen yet.
 func openApp(t *testing.T) *app.App {
 	t.Helper()
 	c, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
@@ -88,7 +88,7 @@ func TestEveryCounterIsThereFromTheStart(t *testing.T) {
 }
 
 // TestTheFirstEventFiresItsRule takes what a new process shows, lets one thing happen,
-// and asks Prometheus itself what the shipped rules say of it.
+// and evaluates the shipped rules with Prometheus itself.
 func TestTheFirstEventFiresItsRule(t *testing.T) {
 	openApp(t)
 	for _, c := range []struct {

@@ -106,7 +106,7 @@ func TestTheDashboardShowsWhatIsExported(t *testing.T) {
 			t.Errorf("%s: a panel of the kind %s may need a plugin", p.Title, p.Type)
 		}
 		if p.GridPos.X+p.GridPos.W > 24 {
-			t.Errorf("%s stands beyond the dashboard", p.Title)
+			t.Errorf("%s is beyond the dashboard", p.Title)
 		}
 		for _, target := range p.Targets {
 			expr := target.Expr
@@ -207,8 +207,8 @@ func TestAWrongExpressionIsSeen(t *testing.T) {
 	}
 }
 
-// Whoever kills a node before it has drained and stopped takes the notifications in
-// flight with it.
+// A node that is killed before it has drained and stopped repeats the notifications in
+// flight.
 func TestShippedGracePeriodsOutlastTheStop(t *testing.T) {
 	defaults, err := config.Load(config.Source{})
 	if err != nil {
@@ -225,7 +225,7 @@ func TestShippedGracePeriodsOutlastTheStop(t *testing.T) {
 	} {
 		found := regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, file), -1)
 		if len(found) == 0 {
-			t.Errorf("%s says nothing like %s", file, pattern)
+			t.Errorf("%s has nothing like %s", file, pattern)
 		}
 		for _, m := range found {
 			if grace, err := time.ParseDuration(m[1] + "s"); err != nil || grace < least {
@@ -235,7 +235,7 @@ func TestShippedGracePeriodsOutlastTheStop(t *testing.T) {
 	}
 	for file, text := range map[string]string{"compose.yaml": "BACKSTOP_DRAIN: 5s", "docs/operations.md": "`BACKSTOP_DRAIN=5s`"} {
 		if !strings.Contains(read(t, file), text) {
-			t.Errorf("%s does not say %s", file, text)
+			t.Errorf("%s does not contain %s", file, text)
 		}
 	}
 }

@@ -14,11 +14,11 @@ import (
 )
 
 type verifyEvidenceCmd struct {
-	File string `arg:"" type:"existingfile" help:"The signed file as the console gave it out."`
+	File string `arg:"" type:"existingfile" help:"The signed file, as exported by the console."`
 	Key  string `help:"Public key that must have signed it, as the installation publishes it at /evidence-keys." placeholder:"BASE64"`
 }
 
-// Run needs no installation: whoever was handed the file can check it.
+// Run needs no installation: any recipient of the file can check it.
 func (v *verifyEvidenceCmd) Run(std streams) error {
 	var trusted ed25519.PublicKey
 	if v.Key != "" {
@@ -36,7 +36,7 @@ func (v *verifyEvidenceCmd) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	var says struct {
+	var content struct {
 		ExportedAt string          `json:"exported_at"`
 		ExportedBy string          `json:"exported_by"`
 		AuditHead  json.RawMessage `json:"audit_head"` // of a file of the audit; in an order's it is a text
@@ -44,14 +44,14 @@ func (v *verifyEvidenceCmd) Run(std streams) error {
 			OrderNo string `json:"order_no"`
 		} `json:"order"`
 	}
-	if err := json.Unmarshal(f.Evidence, &says); err != nil {
-		return errors.New("the file is whole, but this version does not know its form: use a newer one")
+	if err := json.Unmarshal(f.Evidence, &content); err != nil {
+		return errors.New("the file is whole, but has an unknown form: use a newer version")
 	}
 	var h audit.SignedHead
-	if json.Unmarshal(says.AuditHead, &h) == nil && h.Number > 0 {
+	if json.Unmarshal(content.AuditHead, &h) == nil && h.Number > 0 {
 		fmt.Fprintf(std.out, "whole and signed: at %s row %d of the audit had the hash %s\n", h.At, h.Number, h.Hash)
 	} else {
-		fmt.Fprintf(std.out, "whole and signed: order %q, exported %s by %q\n", says.Order.OrderNo, says.ExportedAt, says.ExportedBy)
+		fmt.Fprintf(std.out, "whole and signed: order %q, exported %s by %q\n", content.Order.OrderNo, content.ExportedAt, content.ExportedBy)
 	}
 	fmt.Fprintf(std.out, "sha256 %s\nkey %s %s\n", f.SHA256, f.Signature.KeyID, f.Signature.PublicKey)
 	if trusted == nil {

@@ -68,7 +68,7 @@ func TestVerifyEvidenceNeedsNoInstallation(t *testing.T) {
 	}
 }
 
-// The daily head of the audit, as it stands in the log, is checked in the same way.
+// The daily head of the audit from the log is checked in the same way.
 func TestVerifyEvidenceReadsTheHeadOfTheAudit(t *testing.T) {
 	keys := sealtest.Ring(t, 1)
 	f, err := evidence.Sign(map[string]any{"audit_head": map[string]any{"number": 12, "hash": "abc", "at": "2026-11-22T03:30:00Z"}}, keys)
@@ -83,13 +83,13 @@ func TestVerifyEvidenceReadsTheHeadOfTheAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, out, said := backstop(t.Context(), "verify-evidence", "--key", base64.StdEncoding.EncodeToString(keys.SigningKeys()[0].Public), path)
+	code, out, stderr := backstop(t.Context(), "verify-evidence", "--key", base64.StdEncoding.EncodeToString(keys.SigningKeys()[0].Public), path)
 	if code != exitDone || !strings.Contains(out, "at 2026-11-22T03:30:00Z row 12 of the audit had the hash abc") {
-		t.Errorf("exit %d, %s%s", code, out, said)
+		t.Errorf("exit %d, %s%s", code, out, stderr)
 	}
 }
 
-// What docs/operations.md tells partners to run comes to the same hash.
+// The code in docs/operations.md computes the same hash.
 func TestPythonReadsTheSameEvidence(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -1,4 +1,4 @@
-// The command that asks a running server how it is.
+// The command that checks a running server.
 
 package main
 
@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// healthTime bounds the question: checks of the server take 2 s at most.
+	// healthTime bounds the request: checks of the server take 2 s at most.
 	healthTime = 3 * time.Second
-	// maxHealth bounds the answer: it is a line for each check.
+	// maxHealth bounds the answer in bytes: it has a line for each check.
 	maxHealth = 64 << 10
 )
 
@@ -28,8 +28,7 @@ type healthCmd struct {
 	URL string `help:"The server (default: the one of BACKSTOP_LISTEN, over loopback)." placeholder:"URL"`
 }
 
-// Run asks /readyz. It needs neither a shell nor another program, so that an image
-// holds none for it.
+// Run requests /readyz. It needs neither a shell nor another program in the image.
 func (h *healthCmd) Run(ctx context.Context, g *globals, std streams) error {
 	url := strings.TrimSuffix(h.URL, "/")
 	if url == "" {
@@ -43,26 +42,26 @@ func (h *healthCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
-	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 	if err != nil {
 		return fmt.Errorf("%w: --url: %w", app.ErrUsage, err)
 	}
-	// Neither a proxy nor a redirect stands between the program and itself.
+	// No proxy and no redirect.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(ask)
+	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("no server answers: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return errors.New(said(resp))
+		return errors.New(summary(resp))
 	}
-	fmt.Fprintln(std.out, said(resp))
+	fmt.Fprintln(std.out, summary(resp))
 	return nil
 }
 
-// said is whether it is ready, and which checks do not hold, in one line.
-func said(resp *http.Response) string {
+// summary is the status and the failed checks, in one line.
+func summary(resp *http.Response) string {
 	var answer struct {
 		Status string
 		Checks []struct {
@@ -72,7 +71,7 @@ func said(resp *http.Response) string {
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxHealth))
 	if err != nil || json.Unmarshal(raw, &answer) != nil || answer.Status == "" {
-		return "it answers " + resp.Status + ": is it backstop?"
+		return "the answer is " + resp.Status + ": is it backstop?"
 	}
 	why := []string{}
 	for _, c := range answer.Checks {
@@ -83,12 +82,12 @@ func said(resp *http.Response) string {
 	return strings.TrimSuffix(answer.Status+": "+strings.Join(why, "; "), ": ")
 }
 
-// overLoopback is the address at which this machine reaches a server that listens on
-// listen: one on all addresses is on loopback too.
+// overLoopback is the URL of a server on this machine that listens on the address: one on
+// all addresses is on loopback too.
 func overLoopback(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "0" {
-		return "", fmt.Errorf("%w: BACKSTOP_LISTEN does not say where the server is: give --url", app.ErrUsage)
+		return "", fmt.Errorf("%w: BACKSTOP_LISTEN has no fixed address: give --url", app.ErrUsage)
 	}
 	switch addr, err := netip.ParseAddr(host); {
 	case host == "", err == nil && addr.IsUnspecified() && addr.Is4():

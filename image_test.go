@@ -76,8 +76,8 @@ func TestTheImagesHealthIsAskedByTheProgram(t *testing.T) {
 		if args[0] != "backstop" {
 			t.Fatalf("%q is not this program", args)
 		}
-		if code, _, said := backstop(t.Context(), args[1:]...); code != exitFailed || !strings.Contains(said, "no server answers") {
-			t.Errorf("%q: exit %d, %s", args, code, said)
+		if code, _, stderr := backstop(t.Context(), args[1:]...); code != exitFailed || !strings.Contains(stderr, "no server answers") {
+			t.Errorf("%q: exit %d, %s", args, code, stderr)
 		}
 	}
 	for _, name := range []string{"VERSION", "COMMIT"} {

@@ -19,15 +19,13 @@ import (
 	"backstop/internal/command/apply"
 	"backstop/internal/command/importer"
 	"backstop/internal/ledger"
-	"backstop/internal/notify"
 	"backstop/internal/settings"
 )
 
 // useKeys is how a command opens the master keys.
 type useKeys func(context.Context, config.Config, *db.DB, streams) (*seal.Keyring, error)
 
-// keysToApply are the master keys of a command that seals what is new: under the key in
-// use.
+// keysToApply are the master keys of a command that seals secrets: under the key in use.
 func keysToApply(ctx context.Context, c config.Config, d *db.DB, std streams) (*seal.Keyring, error) {
 	keys, err := app.Keys(ctx, c, d, std.err)
 	if err != nil {
@@ -36,12 +34,12 @@ func keysToApply(ctx context.Context, c config.Config, d *db.DB, std streams) (*
 	return settings.UseKeys(ctx, d, keys)
 }
 
-// keysToReseal are those of the command that brings everything under the first one.
+// keysToReseal are the master keys of reseal, which seals everything under the first one.
 func keysToReseal(ctx context.Context, c config.Config, d *db.DB, std streams) (*seal.Keyring, error) {
 	return app.Keys(ctx, c, d, std.err)
 }
 
-// applyEnv is what apply and reseal work with.
+// applyEnv opens the environment of apply and reseal.
 func applyEnv(ctx context.Context, c config.Config, std streams, use useKeys) (apply.Env, func() error, error) {
 	d, keys, err := openWithKeys(ctx, c, std, use)
 	if err != nil {
@@ -50,7 +48,7 @@ func applyEnv(ctx context.Context, c config.Config, std streams, use useKeys) (a
 	return newApplyEnv(c, d, keys, std)
 }
 
-// readEnv is applyEnv for what changes nothing. Without the keys it opens no secret.
+// readEnv is applyEnv for commands that write nothing. Without keys it opens no secret.
 func readEnv(ctx context.Context, c config.Config, std streams, keys *seal.Keyring) (apply.Env, func() error, error) {
 	d, err := openToRead(ctx, c)
 	if err != nil {
@@ -60,7 +58,7 @@ func readEnv(ctx context.Context, c config.Config, std streams, keys *seal.Keyri
 }
 
 func newApplyEnv(c config.Config, d *db.DB, keys *seal.Keyring, std streams) (apply.Env, func() error, error) {
-	schedule, err := notify.ParseSchedule(c.NotifySchedule)
+	schedule, err := apply.ParseSchedule(c.NotifySchedule)
 	if err != nil {
 		d.Close()
 		return apply.Env{}, nil, fmt.Errorf("%w: BACKSTOP_NOTIFY_SCHEDULE: %w", app.ErrUsage, err)
@@ -68,15 +66,15 @@ func newApplyEnv(c config.Config, d *db.DB, keys *seal.Keyring, std streams) (ap
 	return apply.Env{
 		DB: d, Keys: keys, Kinds: app.Kinds(), Ledger: ledger.New(d),
 		CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, Channels: app.Targets(), Credentials: app.Credentials(), Out: std.out,
-		Defaults: apply.Defaults{Schedule: schedule, Timeout: c.NotifyTimeout, MaxInFlight: c.NotifyMaxInFlight},
+		Defaults: settings.Defaults{Schedule: schedule, Timeout: c.NotifyTimeout, MaxInFlight: c.NotifyMaxInFlight},
 	}, d.Close, nil
 }
 
 type applyCmd struct {
 	File   string        `arg:"" help:"The YAML file; - = standard input." type:"path"`
-	DryRun bool          `xor:"how" help:"Only print what would change, old and new of each field; exit 3 where anything would."`
-	Force  bool          `xor:"how" help:"Write what the file declares where nothing of it has changed, too."`
-	Wait   time.Duration `default:"10s" help:"How long to wait until all running servers use it; 0 = not at all." placeholder:"TIME"`
+	DryRun bool          `xor:"how" help:"Only print what would change, old and new of each field; exit 3 if anything would."`
+	Force  bool          `xor:"how" help:"Also write entries that have not changed."`
+	Wait   time.Duration `default:"10s" help:"How long to wait until all running servers use it; 0 = do not wait." placeholder:"TIME"`
 }
 
 func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
@@ -106,7 +104,7 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	return apply.Await(ctx, env.DB, a.Wait, std.out, std.err)
 }
 
-// badInput is exit code 2 of a dry run, whose 1 says that it could not look.
+// badInput is exit code 2 of a dry run, where 1 means that the comparison failed.
 func (a *applyCmd) badInput(err error) error {
 	if a.DryRun {
 		return usageError{err}
@@ -206,9 +204,9 @@ func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer done()
-	n, err := apply.Reseal(ctx, env, func(looked int) {
-		if looked%1000 == 0 {
-			progress(std.err, "%d rows", looked)
+	n, err := apply.Reseal(ctx, env, func(rows int) {
+		if rows%1000 == 0 {
+			progress(std.err, "%d rows", rows)
 		}
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // layers is who may import whom: a package imports only packages of lines above
 // its own, or of its own line where that is no circle (the compiler sees to it).
-// "x/*" stands for the folders below x.
+// "x/*" = the folders below x.
 var layers = [][]string{
 	{"migrations", "static", "internal/base/*", "internal/base/db/bulk"},
 	{"internal/supplier", "internal/list", "internal/recipient"},
@@ -75,7 +75,7 @@ func misplaced(pkg, imported string) string {
 	case isForTests(imported):
 		return fmt.Sprintf("%s imports %s, which is for tests only", pkg, imported)
 	case layer(pkg) < 0:
-		return fmt.Sprintf("%s stands in no line of layers: add it to layers_test.go where it belongs", pkg)
+		return fmt.Sprintf("%s is in no line of layers: add it to layers_test.go where it belongs", pkg)
 	case layer(imported) > layer(pkg):
 		return fmt.Sprintf("%s (line %d) imports %s (line %d): imports go one way", pkg, layer(pkg), imported, layer(imported))
 	}

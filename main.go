@@ -1,5 +1,5 @@
-// Backstop takes payment suppliers' callbacks, tells merchants, and pushes
-// everything that is stuck to an end.
+// Backstop receives payment suppliers' callbacks, notifies merchants, and brings stuck
+// payments and notifications to an end.
 package main
 
 import (
@@ -22,20 +22,19 @@ import (
 	"backstop/internal/base/config"
 	"backstop/internal/base/logbuffer"
 	"backstop/internal/command/apply"
-	"backstop/internal/command/importer"
 
 	"github.com/alecthomas/kong"
 )
 
-// Set by the release build; commit only where the compiler does not see the
-// repository, as in the image.
+// Set by the release build; commit only where the compiler has no repository, as in the
+// image.
 var (
 	version = "dev"
 	commit  string
 )
 
-// Exit codes (contract): done; it failed or found violations; wrong usage; a dry run
-// found a difference.
+// Exit codes: done; failed or violations found; wrong usage; a dry run found a
+// difference.
 const (
 	exitDone = iota
 	exitFailed
@@ -43,14 +42,13 @@ const (
 	exitDifferent
 )
 
-// errViolations is the end of a verify that found something; the report has said
-// what.
-var errViolations = errors.New("the books do not hold")
+// errViolations ends a verify with violations, which its report lists.
+var errViolations = errors.New("violations found")
 
-// errDifferent is the end of a dry run that found a difference, which it has printed.
+// errDifferent ends a dry run with a difference, which it has printed.
 var errDifferent = errors.New("there is a difference")
 
-// usageError is an error that stands for wrong usage.
+// usageError marks wrong usage.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
@@ -66,22 +64,22 @@ type cli struct {
 	Serve    serveCmd          `cmd:"" default:"withargs" help:"Serve callbacks, API and workers (the default)."`
 	Migrate  migrateCmd        `cmd:"" help:"Change the schema only."`
 	Apply    applyCmd          `cmd:"" help:"Create or update what a file declares."`
-	Export   exportCmd         `cmd:"" help:"Write what is stored as a file for apply, with references in place of secrets."`
-	Import   importCmd         `cmd:"" help:"Take over orders from another system, all or nothing."`
+	Export   exportCmd         `cmd:"" help:"Write the stored settings as a file for apply, with references in place of secrets."`
+	Import   importCmd         `cmd:"" help:"Import orders from another system, all or nothing."`
 	Token    tokenCmd          `cmd:"" help:"API tokens of services."`
 	Operator operatorCmd       `cmd:"" help:"Console users."`
 	Verify   verifyCmd         `cmd:"" help:"Check the books; exit 1 on any violation."`
 	Evidence verifyEvidenceCmd `cmd:"" name:"verify-evidence" help:"Check a signed evidence file, offline."`
-	Reseal   resealCmd         `cmd:"" help:"Seal all secrets under the current master key again."`
-	Settings configCmd         `cmd:"" name:"config" help:"The effective configuration and where each value comes from."`
-	Demo     demoCmd           `cmd:"" help:"Play buyers, suppliers and merchants against a running server."`
+	Reseal   resealCmd         `cmd:"" help:"Reseal all secrets under the first master key."`
+	Settings configCmd         `cmd:"" name:"config" help:"The effective configuration with the origin of each value."`
+	Demo     demoCmd           `cmd:"" help:"Simulate buyers, suppliers and merchants against a running server."`
 	Bench    benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
-	Health   healthCmd         `cmd:"" help:"Ask the server whether it is ready; exit 1 where it is not."`
+	Health   healthCmd         `cmd:"" help:"Check whether the server is ready; exit 1 if it is not."`
 	About    versionCmd        `cmd:"" name:"version" help:"Version, commit and Go version."`
 }
 
 func main() {
-	// What a command makes is for its user alone: databases, keys, and what Redis writes.
+	// Files of a command are private to its user: databases, keys, and files of Redis.
 	syscall.Umask(0o077)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -97,7 +95,7 @@ type streams struct {
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	var c cli
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("backstop"), kong.Description("A backstop for payments: every callback taken, every merchant told."),
+	parser, err := kong.New(&c, kong.Name("backstop"), kong.Description("A backstop for payments: every callback taken, every merchant notified."),
 		kong.Writers(out, errOut), kong.Exit(func(code int) { exited = code }), kong.Vars{"version": about()}, kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		panic(err) // the command table itself is wrong
@@ -107,7 +105,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		return exited // --help, --version
 	}
 	if err == nil {
-		err = wantsMore(k.Selected())
+		err = missingSubcommand(k.Selected())
 	}
 	if err != nil {
 		fmt.Fprintf(errOut, "backstop: %v: see backstop --help\n", err)
@@ -125,19 +123,19 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New("interrupted: run it again")
 	}
-	lastWord(errOut, fmt.Sprintf("backstop: %s\n", message(err)))
+	writeLastError(errOut, fmt.Sprintf("backstop: %s\n", message(err)))
 	if wrongUsage(err) {
 		return exitUsage
 	}
 	return exitFailed
 }
 
-// lastWordTime is how long the end of the program waits for who reads its errors.
-const lastWordTime = time.Second
+// lastErrorTime bounds the wait for the reader of standard error at exit.
+const lastErrorTime = time.Second
 
-// lastWord says why the program ends. A reader that has stopped reading does not keep it
-// from ending.
-func lastWord(w io.Writer, text string) {
+// writeLastError writes the error that ends the program. A reader that has stopped reading
+// does not block the exit.
+func writeLastError(w io.Writer, text string) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -145,13 +143,13 @@ func lastWord(w io.Writer, text string) {
 	}()
 	select {
 	case <-written:
-	case <-time.After(lastWordTime):
+	case <-time.After(lastErrorTime):
 	}
 }
 
-// wantsMore refuses a command that was typed without what it is to do. The parser lets
-// it pass where one Run serves several of them.
-func wantsMore(command *kong.Node) error {
+// missingSubcommand is the error of a command without its subcommand, which the parser
+// accepts where one Run serves several of them.
+func missingSubcommand(command *kong.Node) error {
 	if len(command.Children) == 0 {
 		return nil
 	}
@@ -162,18 +160,17 @@ func wantsMore(command *kong.Node) error {
 	return fmt.Errorf("%s: missing subcommand: one of %s", command.Name, strings.Join(names, ", "))
 }
 
-// wrongUsage says that the command line or the configuration is to blame.
+// wrongUsage reports whether the command line or the configuration is wrong.
 func wrongUsage(err error) bool {
 	var u usageError
 	return errors.As(err, &u) || slices.ContainsFunc([]error{app.ErrUsage, access.ErrName, access.ErrRole, access.ErrScope}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// message is an error in one line, whatever a library says in several. Only what
-// is wrong with a file has a line for each problem.
+// message is an error in one line, even if a library's error has several. Only problems
+// of a file have a line each.
 func message(err error) string {
 	var file *apply.Invalid
-	var orders *importer.Invalid
-	if errors.As(err, &file) || errors.As(err, &orders) {
+	if errors.As(err, &file) {
 		return err.Error()
 	}
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
@@ -192,8 +189,8 @@ func (g *globals) load() (config.Config, error) {
 	return c, nil
 }
 
-// openLog logs to standard error, since standard output belongs to results, and never
-// waits for whoever reads it. What has been logged is written when buffer is closed.
+// openLog logs to standard error, since standard output is for results, and never waits
+// for its reader. Buffered lines are written when buffer is closed.
 func openLog(c config.Config, errOut io.Writer) (log *slog.Logger, buffer *logbuffer.Writer) {
 	form := func(w io.Writer, level slog.Level) *slog.Logger {
 		o := &slog.HandlerOptions{Level: level}
@@ -210,7 +207,7 @@ func openLog(c config.Config, errOut io.Writer) (log *slog.Logger, buffer *logbu
 	return form(buffer, c.LogLevel), buffer
 }
 
-// terminal says whether a stream of the process is one.
+// terminal reports whether a stream of the process is a terminal.
 func terminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -220,8 +217,8 @@ func terminal(stream any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// progress shows how far long work is: one line that renews itself on a
-// terminal, plain lines elsewhere.
+// progress shows the progress of long work: one line that is overwritten on a terminal,
+// plain lines elsewhere.
 func progress(w io.Writer, format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if terminal(w) {
@@ -233,20 +230,20 @@ func progress(w io.Writer, format string, args ...any) {
 
 type serveCmd struct {
 	Roles string `help:"Any of web,worker,scheduler; all by default." placeholder:"LIST"`
-	Demo  bool   `help:"Let simulated suppliers, merchants and buyers keep it busy, in a folder of its own beside the data folder; notifications may reach this machine."`
+	Demo  bool   `help:"Add traffic from simulated suppliers, merchants and buyers, in a separate folder next to the data folder; notifications may reach this machine."`
 }
 
-// A server beside PostgreSQL holds little for long and throws much away: collecting
-// half as often costs some 10 MB and saves a sixth of its CPU. Near memorySoft it
-// collects as often as it must, so that a backlog does not grow three times over.
-// With SQLite inside of the process it would cost more and save less.
+// A server on PostgreSQL has little live memory and much garbage: collecting half as often
+// costs about 10 MB and saves a sixth of its CPU time. Near memorySoft it collects as often
+// as necessary, so that a backlog does not triple the memory. With SQLite in the process it
+// would cost more and save less.
 const (
 	memoryGrowth = 200 // per cent, as GOGC
 	memorySoft   = 384 << 20
 )
 
-// spendMemory leaves alone what the environment says.
-func spendMemory() {
+// relaxGC sets the garbage collector, unless the environment does.
+func relaxGC() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(memoryGrowth)
 	}
@@ -265,32 +262,32 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	if c.DatabaseURL.IsSet() && !s.Demo {
-		spendMemory()
+		relaxGC()
 	}
 	if s.Demo {
-		if err := stage(&c); err != nil {
+		if err := demoConfig(&c); err != nil {
 			return err
 		}
 	}
-	// Whoever read the log or the greeting may go away: that must not end the server.
+	// A closed pipe behind standard output or error must not end the server.
 	signal.Ignore(syscall.SIGPIPE)
 	log, buffer := openLog(c, std.err)
 	defer buffer.Close()
-	// The first signal stops the server; the next ones are about its drain.
+	// The first signal stops the server; the next one ends its drain.
 	again := make(chan os.Signal, 1)
 	stopped := context.AfterFunc(ctx, func() { signal.Notify(again, os.Interrupt, syscall.SIGTERM) })
 	defer signal.Stop(again)
 	defer stopped()
 	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again, Version: version, Commit: builtFrom(), Demo: s.Demo})
 	if err != nil && ctx.Err() != nil {
-		return nil // told to stop before it had begun
+		return nil // stopped during startup
 	}
 	if err != nil {
 		return err
 	}
 	defer a.Close()
 	if s.Demo {
-		go playAlong(ctx, a, c, std)
+		go runDemo(ctx, a, c, std)
 	}
 	return a.Run(ctx)
 }

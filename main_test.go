@@ -25,8 +25,8 @@ func install(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	t.Setenv("BACKSTOP_DATA", folder)
-	if code, _, said := backstop(t.Context(), "migrate", "up"); code != exitDone {
-		t.Fatal(said)
+	if code, _, stderr := backstop(t.Context(), "migrate", "up"); code != exitDone {
+		t.Fatal(stderr)
 	}
 	if _, err := seal.LoadOrCreate(filepath.Join(folder, "master.key")); err != nil { // as the first start does
 		t.Fatal(err)
@@ -40,9 +40,9 @@ func TestWhatIsTypedWrongIsWrongUsage(t *testing.T) {
 		"token add x --scope everything", "token add X! --scope monitor", "operator add x --role king", "operator add X! --role viewer",
 		"token", "operator", "import", "demo --rate=0", "demo --rate=101", "demo --rate=NaN", "demo --for=-1s",
 	} {
-		code, out, said := backstop(t.Context(), strings.Fields(args)...)
-		if code != exitUsage || out != "" || strings.Count(said, "\n") != 1 {
-			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+		code, out, stderr := backstop(t.Context(), strings.Fields(args)...)
+		if code != exitUsage || out != "" || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, stderr)
 		}
 	}
 }
@@ -50,9 +50,9 @@ func TestWhatIsTypedWrongIsWrongUsage(t *testing.T) {
 func TestALibrarysManyLinesAreOneError(t *testing.T) {
 	t.Setenv("BACKSTOP_DATA", t.TempDir())
 	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none?connect_timeout=1")
-	code, _, said := backstop(t.Context(), "verify")
-	if code != exitFailed || strings.Count(said, "\n") != 1 || !strings.Contains(said, "BACKSTOP_DATABASE_URL") || strings.Contains(said, "topsecret") {
-		t.Errorf("exit %d, %q", code, said)
+	code, _, stderr := backstop(t.Context(), "verify")
+	if code != exitFailed || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "BACKSTOP_DATABASE_URL") || strings.Contains(stderr, "topsecret") {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 
@@ -60,8 +60,8 @@ func TestAnInterruptedCommandSaysSo(t *testing.T) {
 	install(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if code, _, said := backstop(ctx, "token", "list"); code != exitFailed || !strings.Contains(said, "interrupted") {
-		t.Errorf("exit %d, %q", code, said)
+	if code, _, stderr := backstop(ctx, "token", "list"); code != exitFailed || !strings.Contains(stderr, "interrupted") {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 
@@ -69,11 +69,11 @@ func TestAnInterruptedCommandSaysSo(t *testing.T) {
 // everything else all the same, and makes no key.
 func TestVerifyNeedsTheKeyOfTheAudit(t *testing.T) {
 	folder := install(t)
-	if code, _, said := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
-		t.Fatal(said)
+	if code, _, stderr := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
+		t.Fatal(stderr)
 	}
-	if code, out, said := backstop(t.Context(), "verify"); code != exitDone || !strings.Contains(out, "in order") {
-		t.Errorf("with the key: exit %d, %q, %q", code, out, said)
+	if code, out, stderr := backstop(t.Context(), "verify"); code != exitDone || !strings.Contains(out, "in order") {
+		t.Errorf("with the key: exit %d, %q, %q", code, out, stderr)
 	}
 	file := filepath.Join(folder, "master.key")
 	if err := os.Remove(file); err != nil {
@@ -91,8 +91,8 @@ func TestVerifyNeedsTheKeyOfTheAudit(t *testing.T) {
 func TestTokensAreListedWithTheirScopes(t *testing.T) {
 	folder := install(t)
 	for _, args := range []string{"token add a --scope monitor", "token add b --scope control,monitor"} {
-		if code, out, said := backstop(t.Context(), strings.Fields(args)...); code != exitDone || !strings.HasPrefix(out, "bst_") {
-			t.Fatalf("%s: %d %s", args, code, said)
+		if code, out, stderr := backstop(t.Context(), strings.Fields(args)...); code != exitDone || !strings.HasPrefix(out, "bst_") {
+			t.Fatalf("%s: %d %s", args, code, stderr)
 		}
 	}
 	d, err := db.Open(t.Context(), db.Options{Dir: folder})
@@ -179,14 +179,14 @@ func TestADatabaseURLWithoutAMasterKeyIsWrongUsage(t *testing.T) {
 	t.Setenv("BACKSTOP_DATA", data)
 	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none?connect_timeout=1")
 	for _, args := range [][]string{{"serve"}, {"apply", "docs/tour/tour.yaml"}, {"reseal"}} {
-		code, out, said := backstop(t.Context(), args...)
-		if code != exitUsage || out != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "BACKSTOP_MASTER_KEY") || strings.Contains(said, "topsecret") {
-			t.Errorf("%s: exit %d, %q, %q", args, code, out, said)
+		code, out, stderr := backstop(t.Context(), args...)
+		if code != exitUsage || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "BACKSTOP_MASTER_KEY") || strings.Contains(stderr, "topsecret") {
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, stderr)
 		}
 	}
 	t.Setenv("BACKSTOP_MASTER_KEY_FILE", filepath.Join(t.TempDir(), "gone.key"))
-	if code, _, said := backstop(t.Context(), "serve"); code != exitUsage || !strings.Contains(said, "gone.key") {
-		t.Errorf("with a named file that is missing: exit %d, %q", code, said)
+	if code, _, stderr := backstop(t.Context(), "serve"); code != exitUsage || !strings.Contains(stderr, "gone.key") {
+		t.Errorf("with a named file that is missing: exit %d, %q", code, stderr)
 	}
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
 		t.Errorf("it made a folder: %v", err)

@@ -1,5 +1,4 @@
-// The commands that manage an installation: tokens, operators, books,
-// configuration.
+// The commands that manage an installation: tokens, operators, verify, configuration.
 
 package main
 
@@ -28,11 +27,11 @@ type tokenCmd struct {
 	Add struct {
 		Name  string `arg:""`
 		Scope string `required:"" help:"What the token may do: monitor, control or both, separated by commas."`
-	} `cmd:"" help:"Make a token; it is printed once."`
+	} `cmd:"" help:"Create a token; it is printed once."`
 	List   struct{} `cmd:"" help:"List tokens."`
 	Revoke struct {
 		Name string `arg:""`
-	} `cmd:"" help:"End a token."`
+	} `cmd:"" help:"Revoke a token."`
 }
 
 func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
@@ -69,12 +68,12 @@ type operatorCmd struct {
 	Add struct {
 		Name          string `arg:""`
 		Role          string `required:"" help:"viewer, support, ops, finance, lead, admin or auditor."`
-		PasswordStdin bool   `help:"Read the password from standard input instead of making a one-time one."`
+		PasswordStdin bool   `help:"Read the password from standard input instead of creating a one-time one."`
 	} `cmd:"" help:"Add a console user."`
 	List    struct{} `cmd:"" help:"List console users."`
 	Disable struct {
 		Name string `arg:""`
-	} `cmd:"" help:"Lock a console user out."`
+	} `cmd:"" help:"Disable a console user."`
 	ResetPassword struct {
 		Name string `arg:""`
 	} `cmd:"" help:"Give a console user a new one-time password."`
@@ -88,7 +87,7 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 			return fmt.Errorf("read the password: %w", err)
 		}
 		if password = strings.TrimRight(string(raw), "\r\n"); password == "" {
-			return errors.New("--password-stdin was given, but standard input held no password")
+			return errors.New("--password-stdin was given, but standard input has no password")
 		}
 	}
 	c, err := g.load()
@@ -182,7 +181,7 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	case !report.OK():
 		return errViolations
 	case nothing:
-		return errors.New("there is nothing to verify: the database holds no row: is it the right one?")
+		return errors.New("there is nothing to verify: the database has no rows: is it the right one?")
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {
 	return err
 }
 
-// migrateUp makes the database where there is none, as serve does.
+// migrateUp creates the database if there is none, as serve does.
 func migrateUp(ctx context.Context, c config.Config, std streams) error {
 	if err := app.MakeFolder(c.Data); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (m *migrateCmd) down(ctx context.Context, d *db.DB, std streams) error {
 		return nil
 	}
 	if !m.Yes {
-		if err := confirm(std, fmt.Sprintf("Roll back %s? What only it keeps is deleted. Type yes: ", newest.Name)); err != nil {
+		if err := confirm(std, fmt.Sprintf("Roll back %s? Data that only it stores is deleted. Type yes: ", newest.Name)); err != nil {
 			return err
 		}
 	}
@@ -89,10 +89,10 @@ func (m *migrateCmd) down(ctx context.Context, d *db.DB, std streams) error {
 	return err
 }
 
-// confirm asks who sits at the terminal. Where nobody does, only --yes will do.
+// confirm asks for confirmation on the terminal; without one, --yes is required.
 func confirm(std streams, question string) error {
 	if !terminal(std.in) || !terminal(std.err) {
-		return fmt.Errorf("%w: migrate down deletes data and there is no terminal to ask at: make a backup and give --yes", app.ErrUsage)
+		return fmt.Errorf("%w: migrate down deletes data and there is no terminal for a confirmation: make a backup and give --yes", app.ErrUsage)
 	}
 	return answeredYes(std, question)
 }

@@ -1,6 +1,5 @@
-// How commands come to the database of a server. They never make one: what is asked of
-// an empty one that was made by mistake would be answered as if all were well, and what
-// is written there nobody would read.
+// How commands open the database of a server. They never create one: a command on an empty
+// database created by mistake would report success, and its changes would have no effect.
 
 package main
 
@@ -32,9 +31,9 @@ func open(ctx context.Context, c config.Config) (*db.DB, error) {
 	return d, nil
 }
 
-// openWithKeys is open for what leaves its act in the audit or seals a secret.
+// openWithKeys is open for commands that write to the audit or seal secrets.
 func openWithKeys(ctx context.Context, c config.Config, std streams, use useKeys) (*db.DB, *seal.Keyring, error) {
-	if err := app.NeedKeys(c); err != nil { // before anything is touched
+	if err := app.NeedKeys(c); err != nil { // before anything is changed
 		return nil, nil, err
 	}
 	d, err := open(ctx, c)
@@ -49,7 +48,7 @@ func openWithKeys(ctx context.Context, c config.Config, std streams, use useKeys
 	return d, keys, nil
 }
 
-// openToRead opens the database of a server, whose schema must be there.
+// openToRead opens the database of a server, whose schema must be current.
 func openToRead(ctx context.Context, c config.Config) (*db.DB, error) {
 	d, err := openAny(ctx, c)
 	if err != nil {
@@ -62,7 +61,7 @@ func openToRead(ctx context.Context, c config.Config) (*db.DB, error) {
 	return d, nil
 }
 
-// openAny opens the database, whatever its schema is.
+// openAny opens the database with any schema.
 func openAny(ctx context.Context, c config.Config) (*db.DB, error) {
 	if !c.DatabaseURL.IsSet() {
 		if _, err := os.Stat(filepath.Join(c.Data, db.File)); errors.Is(err, fs.ErrNotExist) {

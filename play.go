@@ -1,4 +1,4 @@
-// The commands that play and measure: demo and bench.
+// The commands demo and bench.
 
 package main
 
@@ -26,18 +26,18 @@ import (
 	"backstop/internal/command/demo"
 )
 
-// loopback is where the demo's merchants live.
+// loopback are the addresses of the demo's merchants.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 type demoCmd struct {
 	URL  string        `help:"The server (default: the one of this configuration)." placeholder:"URL"`
 	Rate float64       `default:"5" help:"Orders per second, at most 100."`
 	For  time.Duration `default:"60s" help:"How long; 0 = until interrupted."`
-	Seed uint64        `help:"Play the same again."`
+	Seed uint64        `help:"Repeat the demo of this seed."`
 }
 
 func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
-	// Looked at first: the demo changes settings before it plays.
+	// Checked first: the demo changes settings before it starts.
 	if !(d.Rate > 0 && d.Rate <= demo.MaxRate) || d.For < 0 { // NaN is neither
 		return fmt.Errorf("%w: --rate is more than 0 and at most %d, --for is not negative", app.ErrUsage, demo.MaxRate)
 	}
@@ -55,11 +55,11 @@ func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
 // demoFolder is what the name of the demo's data folder ends in.
 const demoFolder = "-demo"
 
-// stage makes the configuration that of a demo: what is played must never come among
-// real orders, and whoever tidies up deletes one folder.
-func stage(c *config.Config) error {
+// demoConfig changes a configuration to that of a demo: its orders must never be mixed
+// with real ones, and all of it is in one folder.
+func demoConfig(c *config.Config) error {
 	if c.DatabaseURL.IsSet() {
-		return fmt.Errorf("%w: serve --demo plays in a database of its own: unset BACKSTOP_DATABASE_URL", app.ErrUsage)
+		return fmt.Errorf("%w: serve --demo uses a database of its own: unset BACKSTOP_DATABASE_URL", app.ErrUsage)
 	}
 	c.Data = filepath.Clean(c.Data) + demoFolder
 	c.RedisURL, c.MasterKey, c.MasterKeyFile = config.Secret{}, config.Secret{}, ""
@@ -68,8 +68,8 @@ func stage(c *config.Config) error {
 	return nil
 }
 
-// playAlong runs the demo beside the server of this process, until it stops.
-func playAlong(ctx context.Context, a *app.App, c config.Config, std streams) {
+// runDemo runs the demo against the server of this process, until it stops.
+func runDemo(ctx context.Context, a *app.App, c config.Config, std streams) {
 	select {
 	case <-ctx.Done():
 		return
@@ -89,25 +89,24 @@ func applyDemo(c config.Config, std streams) func(context.Context, []byte) error
 			return err
 		}
 		defer done()
-		// What the server may reach is the server's own matter: it refuses the
-		// demo's orders where loopback is not allowed.
+		// The server itself refuses the demo's orders if loopback is not allowed.
 		env.CheckURL = egress.NewRules(loopback).CheckURL
 		return apply.Apply(ctx, env, apply.File{Name: "demo.yaml", Dir: ".", Text: yaml})
 	}
 }
 
 type benchCmd struct {
-	Part        string        `arg:"" optional:"" enum:"all,product,isolation" default:"all" help:"all, product (without the direct posts), or isolation: what merchants feel of two that are sick."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation" default:"all" help:"all, product (without the direct posts), or isolation: the effect of two failing merchants on the others."`
 	JSON        bool          `help:"Write JSON."`
-	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are made in it and dropped again." placeholder:"URL"`
+	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are created in it and dropped again." placeholder:"URL"`
 	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`
 	Orders      int           `default:"20000" help:"Orders of the burst."`
 	Connections int           `default:"64" help:"Connections of the burst, at most 1024."`
 	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
 	Million     bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
-	Ill         []string      `help:"Isolation: these ways of being sick only: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = the control alone." placeholder:"LIST"`
+	Ill         []string      `help:"Isolation: only these failures: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = the control alone." placeholder:"LIST"`
 	Rate        []int         `default:"200,500" help:"Isolation: orders per second." placeholder:"LIST"`
-	Rounds      int           `default:"5" help:"Isolation: rounds of a phase with sick merchants and one without."`
+	Rounds      int           `default:"5" help:"Isolation: rounds of a phase with failing merchants and one without."`
 }
 
 func (b *benchCmd) Run(ctx context.Context, std streams) error {
@@ -121,8 +120,8 @@ func (b *benchCmd) Run(ctx context.Context, std streams) error {
 	return err
 }
 
-// startServer runs this program as a server of its own in a temporary folder.
-// Nothing of this process's configuration reaches it.
+// startServer runs this program as a separate server in a temporary folder, without this
+// process's configuration.
 func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -136,7 +135,7 @@ func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One key for the server and its commands: with a database URL none is made.
+	// One key for the server and its commands: with a database URL none is created.
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	env := append(childEnv(s, dir, addr), "BACKSTOP_MASTER_KEY="+hex.EncodeToString(key))
@@ -163,10 +162,10 @@ func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
 			return fmt.Errorf("write the declaration: %w", err)
 		}
 		apply := exec.CommandContext(ctx, self, "apply", file)
-		var said bytes.Buffer
-		apply.Env, apply.Dir, apply.Stderr = env, dir, &said
+		var errOut bytes.Buffer
+		apply.Env, apply.Dir, apply.Stderr = env, dir, &errOut
 		if err := apply.Run(); err != nil {
-			return fmt.Errorf("%w: %s", err, said.String())
+			return fmt.Errorf("%w: %s", err, errOut.String())
 		}
 		return nil
 	}}, nil

@@ -91,7 +91,7 @@ func sent(t *testing.T, body string, secrets ...[]byte) (header http.Header) {
 }
 
 // TestTheFunctionsForMerchantsTellGenuineFromForged runs each with what our own
-// channel sends, and with what somebody else might.
+// channel sends, and with what a third party might.
 func TestTheFunctionsForMerchantsTellGenuineFromForged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: other languages are not run")

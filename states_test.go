@@ -57,8 +57,8 @@ const statesFile = "docs/states.md"
 
 func TestStatesPageIsCurrent(t *testing.T) {
 	page := "# Statuses\n\n" +
-		"Generated from the tables of moves, each beside its noun (`Moves`); change them there and run `go test . -run StatesPage -update`.\n\n" +
-		"A status changes only by compare-and-set, by what its table allows. Whoever loses the race changes nothing and reads again (`db.ErrStale`).\n"
+		"Generated from the tables of moves, one for each type (`Moves`); change them there and run `go test . -run StatesPage -update`.\n\n" +
+		"A status changes only by compare-and-set, as its table allows. The loser of a race changes nothing and reads again (`db.ErrStale`).\n"
 	for _, s := range tables() {
 		page += "\n" + s.page
 	}

@@ -8,29 +8,28 @@ import (
 	"time"
 )
 
-// Ways to choose among the addresses of one channel.
+// Ways to choose among the endpoints of one channel.
 const (
 	Failover = "failover" // in their order; the next one where one fails
 	Weighted = "weighted" // by weight, then as with failover
-	All      = "all"      // each of them is told
+	All      = "all"      // each of them, with attempts of its own
 )
 
-// WebhookChannel is the channel of plain addresses.
+// WebhookChannel is the channel of plain endpoints.
 const WebhookChannel = "webhook"
 
-// Endpoint is one address of a merchant: where, over which channel, and how it
-// wants to be met. The values of Headers and Credentials and the ClientKey are
-// sealed texts as stored, and readable in a Directory.
+// Endpoint is one endpoint of a merchant or subscriber. Headers, Credentials and ClientKey
+// are sealed texts as stored, and plain texts in a Directory.
 type Endpoint struct {
-	Name    string            `json:"name"` // a plain address is named by its URL
+	Name    string            `json:"name"` // of a plain endpoint its URL
 	Channel string            `json:"channel"`
 	URL     string            `json:"url"`
 	Events  []string          `json:"events,omitempty"` // types that go here; empty = all
 	Weight  int               `json:"weight"`
 	Format  string            `json:"format"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// DigestMS gathers what happens within so much time into one message; 0 = each
-	// event is sent at once.
+	// DigestMS combines the events of this time span into one message; 0 = each event is
+	// sent at once.
 	DigestMS    int64             `json:"digest_ms,omitempty"`
 	Credentials map[string]string `json:"credentials,omitempty"`
 	ClientCert  string            `json:"client_cert,omitempty"` // PEM
@@ -38,24 +37,24 @@ type Endpoint struct {
 
 	// Certificate is ClientCert and ClientKey, in a Directory; nil = none.
 	Certificate *tls.Certificate `json:"-"`
-	// Disabled says that nothing is sent here until somebody enables it again.
+	// Disabled means that nothing is sent here until an operator enables it again.
 	Disabled bool `json:"-"`
-	// Locked says that its secrets do not open on this node: what goes here waits.
+	// Locked means that its secrets do not open on this node: its notifications wait.
 	Locked bool `json:"-"`
 }
 
-// takes says whether a list of event types has one; an empty list has all.
+// takes reports whether a list of event types has one; an empty list has all.
 func takes(events []string, event string) bool {
 	return len(events) == 0 || slices.Contains(events, event)
 }
 
-// Takes says whether events of the type go to the endpoint.
+// Takes reports whether events of the type are sent to the endpoint.
 func (e *Endpoint) Takes(event string) bool { return takes(e.Events, event) }
 
-// Wants says whether the merchant is told of events of the type at all.
+// Wants reports whether the merchant is notified of events of the type.
 func (m *Merchant) Wants(event string) bool { return takes(m.Settings.Events, event) }
 
-// Endpoint finds an address by its name, or nil.
+// Endpoint returns the endpoint with the name, or nil.
 func (m *Merchant) Endpoint(name string) *Endpoint {
 	for i := range m.Endpoints {
 		if m.Endpoints[i].Name == name {
@@ -65,8 +64,8 @@ func (m *Merchant) Endpoint(name string) *Endpoint {
 	return nil
 }
 
-// Key names the address to people: by its name, or where that is the URL, which
-// may hold a token, by a digest of it.
+// Key identifies the endpoint in URLs and forms: its name, or a digest of it if that is
+// the URL, which may contain a token.
 func (e *Endpoint) Key() string {
 	if e.Name != e.URL {
 		return e.Name
@@ -75,8 +74,7 @@ func (e *Endpoint) Key() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Channels are the channels by which events of a type reach the merchant, in the
-// order of its addresses.
+// Channels are the channels of events of a type, in the order of the endpoints.
 func (m *Merchant) Channels(event string) []string {
 	var names []string
 	for i := range m.Endpoints {
@@ -87,8 +85,8 @@ func (m *Merchant) Channels(event string) []string {
 	return names
 }
 
-// Digest is how long events of the type are gathered for a channel, as its first
-// address says.
+// Digest is the digest time of a channel for an event type: that of the first endpoint
+// that takes the type.
 func (m *Merchant) Digest(channel, event string) time.Duration {
 	for i := range m.Endpoints {
 		if e := &m.Endpoints[i]; e.Channel == channel && e.Takes(event) {
@@ -98,8 +96,8 @@ func (m *Merchant) Digest(channel, event string) time.Duration {
 	return 0
 }
 
-// Digests says whether what is for an address, or for a channel's in turn where the
-// name is empty, goes into a digest. Its first address says so, whichever it goes to.
+// Digests reports whether deliveries to an endpoint, or to a channel if the name is empty,
+// are combined into a digest. For a channel its first endpoint decides.
 func (m *Merchant) Digests(channel, endpoint, event string) bool {
 	if endpoint == "" {
 		return m.Digest(channel, event) > 0
@@ -108,10 +106,10 @@ func (m *Merchant) Digests(channel, endpoint, event string) bool {
 	return e != nil && e.Channel == channel && e.DigestMS > 0
 }
 
-// Digest is how long events are gathered before they are sent; 0 = not at all.
+// Digest is the time span of one digest; 0 = none.
 func (e *Endpoint) Digest() time.Duration { return time.Duration(e.DigestMS) * time.Millisecond }
 
-// Addresses are the plain addresses, each once, and the named ones as one list.
+// Addresses are the plain endpoints, each once, followed by the named ones.
 func (s Settings) Addresses() []Endpoint {
 	all := make([]Endpoint, 0, len(s.URLs)+len(s.Endpoints))
 	for i, u := range s.URLs {

@@ -1,4 +1,4 @@
-// Package merchant is who sells: keys, and how it wants to be told.
+// Package merchant holds merchants and subscribers: keys, notify settings and endpoints.
 package merchant
 
 import (
@@ -25,7 +25,7 @@ type Row struct {
 	DisabledAt     *int64          `bun:"disabled_at"`
 }
 
-// Settings is how a merchant wants to be told (contract, `notify:`).
+// Settings are the notify settings of a merchant or subscriber, as stored.
 type Settings struct {
 	URLs        []string `json:"urls"`
 	Ack         string   `json:"ack"` // "status" or "text"
@@ -35,34 +35,33 @@ type Settings struct {
 	WaitsMS     []int64  `json:"waits_ms"`
 	TimeoutMS   int64    `json:"timeout_ms"`
 	MaxInFlight int      `json:"max_in_flight"`
-	// RatePerSecond bounds the attempts of all nodes together; 0 = no bound.
+	// RatePerSecond bounds the attempts of all nodes together; 0 = no limit.
 	RatePerSecond float64 `json:"rate_per_second,omitempty"`
-	// Breaker holds what differs from the program's own; zero fields do not.
+	// Breaker overrides the program's settings, except in zero fields.
 	Breaker Breaker `json:"breaker,omitzero"`
 	// Events are the types that are sent; empty = all. The others are skipped.
 	Events  []string `json:"events,omitempty"`
 	Balance string   `json:"balance,omitempty"` // Failover (also where empty), Weighted or All
-	// Endpoints are the addresses beside URLs.
+	// Endpoints are the endpoints in addition to URLs.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 
-// NoRate is a breaker's RatePercent where no rate of failures opens it: 0 stands
-// for the program's own.
+// NoRate is a breaker's RatePercent if no failure rate opens it: 0 stands for the
+// program's setting.
 const NoRate = -1
 
-// Breaker says when a merchant counts as unreachable.
+// Breaker holds the limits of a circuit breaker.
 type Breaker struct {
 	Failures    int   `json:"failures,omitempty"`
 	OpenMS      int64 `json:"open_ms,omitempty"`
 	RatePercent int   `json:"rate_percent,omitempty"` // or NoRate
 	WindowMS    int64 `json:"window_ms,omitempty"`
 	Least       int   `json:"least,omitempty"`
-	// SlowMS is the answer time from which on an answer counts as a failure; 0 =
-	// none does.
+	// SlowMS is the answer time from which an answer counts as a failure; 0 = none.
 	SlowMS int64 `json:"slow_ms,omitempty"`
 }
 
-// Merchant is a merchant as this node works with it: secrets open, in memory.
+// Merchant is a merchant or subscriber in memory, with its secrets in plain text.
 type Merchant struct {
 	ID       int64
 	Code     string
@@ -70,24 +69,23 @@ type Merchant struct {
 	// Secrets sign notifications, newest first.
 	Secrets  [][]byte
 	Disabled bool
-	// Locked says that they do not open on this node: what is to be signed waits.
+	// Locked means that they do not open on this node: signed notifications wait.
 	Locked bool
-	// Broken says that its row cannot be read here: nothing is taken from it or sent to
-	// it until the row is repaired. Its settings are those that were read last, if any.
+	// Broken means that its row cannot be read: its API calls are rejected and nothing is
+	// sent until the row is repaired. Its settings are those that were read last, if any.
 	Broken bool
-	// Endpoints are all addresses, the plain ones first, with their secrets open.
+	// Endpoints are all endpoints, the plain ones first, with their secrets in plain text.
 	Endpoints []Endpoint
-	// House marks one of the house's own systems: it is told like a merchant, but
-	// sells nothing and is found by id alone. Follows are the merchants whose
-	// events it is told; empty = all.
+	// House marks a subscriber: it is notified like a merchant, but has no orders and is
+	// found by id only. Follows are the merchants of its events; empty = all.
 	House   bool
 	Follows []string
 }
 
-// Recipient is whom notifications of it are for.
+// Recipient identifies it as the recipient of notifications.
 func (m *Merchant) Recipient() recipient.Recipient { return recipient.Of(m.ID, m.House) }
 
-// Timeout is the longest that one notification attempt may take.
+// Timeout is the time limit of one attempt.
 func (m *Merchant) Timeout() time.Duration {
 	return time.Duration(m.Settings.TimeoutMS) * time.Millisecond
 }
@@ -97,7 +95,7 @@ type Directory struct {
 	byID   map[int64]*Merchant
 	byCode map[string]*Merchant
 	byKey  map[string]*Merchant // by hash of the API key
-	house  []*Merchant          // enabled ones
+	subs   []*Merchant          // enabled subscribers
 	broken []*Merchant
 }
 
@@ -111,7 +109,7 @@ func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
 		}
 		if m.House {
 			if !m.Disabled {
-				b.house = append(b.house, m)
+				b.subs = append(b.subs, m)
 			}
 			continue
 		}
@@ -123,51 +121,48 @@ func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
 	return b
 }
 
-// Subscribers are the house's own systems that are told of a merchant's events of
-// a type. Of one whose row cannot be read it is not known: it is among them, and what
-// it follows is looked at again when it is (Subscribes).
+// Subscribers are the enabled subscribers of a merchant's events of a type. One whose row
+// cannot be read is included, and checked again when it can be (Subscribes).
 func (b *Directory) Subscribers(code, event string) []*Merchant {
 	var all []*Merchant
-	for _, h := range b.house {
-		if h.Broken || h.Subscribes(code, event) {
-			all = append(all, h)
+	for _, m := range b.subs {
+		if m.Broken || m.Subscribes(code, event) {
+			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// Subscribes says whether one of the house's own systems is told of a merchant's
-// events of a type.
+// Subscribes reports whether a subscriber is notified of a merchant's events of a type.
 func (m *Merchant) Subscribes(code, event string) bool {
 	return takes(m.Follows, code) && m.Wants(event)
 }
 
-// AllBroken are the merchants and systems of the house whose rows cannot be read, or
-// whose secrets do not open here.
+// AllBroken are the merchants and subscribers whose rows cannot be read, or whose signing
+// secrets do not open on this node.
 func (b *Directory) AllBroken() []*Merchant { return b.broken }
 
-// Broken says whether the row of a merchant, or of a system of the house, cannot be
-// read.
+// Broken reports whether the row of a merchant or subscriber cannot be read.
 func (b *Directory) Broken(id int64) bool {
 	m := b.byID[id]
 	return m != nil && m.Broken
 }
 
-// Subscriber returns the enabled system of the house with the code, or nil.
+// Subscriber returns the enabled subscriber with the code, or nil.
 func (b *Directory) Subscriber(code string) *Merchant {
-	for _, h := range b.house {
-		if h.Code == code {
-			return h
+	for _, m := range b.subs {
+		if m.Code == code {
+			return m
 		}
 	}
 	return nil
 }
 
-// ByID returns the merchant, or the system of the house, or nil.
+// ByID returns the merchant or subscriber, or nil.
 func (b *Directory) ByID(id int64) *Merchant { return b.byID[id] }
 
 // ByCode returns the merchant, or nil.
 func (b *Directory) ByCode(code string) *Merchant { return b.byCode[code] }
 
-// ByKeyHash returns the enabled merchant of an API key's hash, or nil.
+// ByKeyHash returns the enabled merchant with the API key's hash, or nil.
 func (b *Directory) ByKeyHash(hash string) *Merchant { return b.byKey[hash] }

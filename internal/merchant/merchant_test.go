@@ -49,16 +49,16 @@ func TestABookOfNothingFindsNothing(t *testing.T) {
 	book := merchant.NewDirectory(nil, nil)
 	if book.ByID(0) != nil || book.ByCode("") != nil || book.ByKeyHash("") != nil || book.Subscriber("") != nil ||
 		book.Broken(0) || len(book.AllBroken()) > 0 || len(book.Subscribers("", "")) > 0 {
-		t.Error("it finds somebody")
+		t.Error("it finds a merchant")
 	}
 }
 
-// A system of the house sells nothing: what has its code or its key is no merchant.
+// A system of the subscriber sells nothing: what has its code or its key is no merchant.
 func TestASystemOfTheHouseIsNoMerchant(t *testing.T) {
-	seller, house := &merchant.Merchant{ID: 1, Code: "data"}, &merchant.Merchant{ID: 2, Code: "data", House: true}
-	for _, all := range [][]*merchant.Merchant{{seller, house}, {house, seller}} {
+	seller, subscriber := &merchant.Merchant{ID: 1, Code: "data"}, &merchant.Merchant{ID: 2, Code: "data", House: true}
+	for _, all := range [][]*merchant.Merchant{{seller, subscriber}, {subscriber, seller}} {
 		book := merchant.NewDirectory(all, map[int64]string{2: "hash"})
-		if book.ByCode("data") != seller || book.Subscriber("data") != house || book.ByID(2) != house || book.ByKeyHash("hash") != nil {
+		if book.ByCode("data") != seller || book.Subscriber("data") != subscriber || book.ByID(2) != subscriber || book.ByKeyHash("hash") != nil {
 			t.Errorf("found are %v by code, %v by id, %v by key", book.ByCode("data"), book.ByID(2), book.ByKeyHash("hash"))
 		}
 	}
@@ -84,7 +84,7 @@ func TestASystemOfTheHouseIsToldOfTheMerchantsAndEventsItFollows(t *testing.T) {
 		{"m", "order.pai", "all unread"}, // no part of a word counts
 	} {
 		if got := strings.Join(codes(book.Subscribers(c.code, c.event)), " "); got != c.want {
-			t.Errorf("of %s of %s are told %q, want %q", c.event, c.code, got, c.want)
+			t.Errorf("of %s of %s are notified %q, want %q", c.event, c.code, got, c.want)
 		}
 	}
 	// Whether it is among them is unknown while it cannot be read; what it follows is not.
@@ -121,7 +121,7 @@ func TestAMerchantIsToldOfAllEventsOrOfThoseThatItNames(t *testing.T) {
 	all, paid := &merchant.Merchant{}, &merchant.Merchant{Settings: merchant.Settings{Events: []string{"order.paid", "order.failed"}}}
 	for event, wants := range map[string]bool{"order.paid": true, "order.failed": true, "order.closed": false, "order": false, "": false} {
 		if !all.Wants(event) || paid.Wants(event) != wants {
-			t.Errorf("%q: who names none wants it: %v; who names others and not it: %v", event, all.Wants(event), paid.Wants(event))
+			t.Errorf("%q: without types: %v; with other types: %v", event, all.Wants(event), paid.Wants(event))
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestChannelsAreThoseWhoseAddressesTakeTheEvent(t *testing.T) {
 }
 
 // An address may be one of several of its channel: the first one that takes the event
-// says for how long it is gathered, whichever it goes to.
+// decides on the digest for all of them.
 func TestTheFirstAddressOfAChannelSaysHowLongEventsAreGathered(t *testing.T) {
 	m := desk()
 	if d := m.Digest("mail", "order.paid"); d != time.Minute {

@@ -24,14 +24,14 @@ type Object struct {
 
 func (o Object) String() string { return o.Kind + " " + o.ID }
 
-// Change is one object as it was and as it is to be: *Supplier, *Merchant,
-// *Subscription, *SKU or *Account, Before nil where there is none.
+// Change is one object before and after: *Supplier, *Merchant, *Subscription, *SKU or
+// *Account. Before is nil for a new object.
 type Change struct {
 	Object        Object
 	Before, After any
 }
 
-// NewChange is a change to what after says. Before may be a nil pointer.
+// NewChange returns a change to after. Before may be a nil pointer.
 func NewChange[T any](o Object, before, after *T) Change {
 	c := Change{Object: o, After: after}
 	if before != nil {
@@ -40,22 +40,35 @@ func NewChange[T any](o Object, before, after *T) Change {
 	return c
 }
 
-// Difference is one field that changes. Old and New are as the apply file has them, of
-// a secret only whether it is set; addresses are shown without what may be a token.
+// Difference is one field that changes. Old and New are written as in the apply file; of a
+// secret only whether it is set, of a URL without login and query.
 type Difference struct {
 	Field    string // "notify.endpoints.backup.weight"
-	Name     string // the field of the file that says it: "notify.endpoints"
+	Name     string // the field of the file: "notify.endpoints"
 	Old, New string
 }
 
-// none is said where there is nothing.
+// none stands for a missing value.
 const none = "none"
 
-// enabledAgain is the name of a difference that no field says.
+// enabledAgain is the name of a difference without a field.
 const enabledAgain = "an address is enabled again"
 
-// Diff is what changes, in the order of the file.
+// bookedOnce reports whether the object is stock or an opening balance, which are never
+// set again.
+func (c Change) bookedOnce() bool {
+	switch c.After.(type) {
+	case *SKU, *Account:
+		return true
+	}
+	return false
+}
+
+// Diff returns the differences, in the order of the file.
 func (c Change) Diff() []Difference {
+	if c.Before != nil && c.bookedOnce() {
+		return nil
+	}
 	d := &differ{created: c.Before == nil}
 	is := reflect.ValueOf(c.After).Elem()
 	was := reflect.Zero(is.Type())
@@ -63,8 +76,6 @@ func (c Change) Diff() []Difference {
 		was = reflect.ValueOf(c.Before).Elem()
 	}
 	switch before := c.Before.(type) {
-	case *SKU, *Account:
-		return nil // booked once: neither stock nor money is ever set again
 	case *Supplier:
 		d.unread = before.without(c.After.(*Supplier).unread)
 	case *Merchant:
@@ -72,13 +83,13 @@ func (c Change) Diff() []Difference {
 	case *Subscription:
 		d.unread = before.without(c.After.(*Subscription).unread)
 		if slices.Contains(d.unread, "notify") {
-			d.add("notify", "unreadable", "written anew") // its fields are the object's own
+			d.add("notify", "unreadable", "written anew") // the fields of notify are the object's own
 			is, was = withoutNotify(is), withoutNotify(was)
 		}
 	}
 	d.fields("", was, is)
 	if before, ok := c.Before.(*Supplier); ok && len(d.found) == 0 && before.account != c.After.(*Supplier).account {
-		d.add("account", before.account, c.After.(*Supplier).account) // its kind names it in another way now
+		d.add("account", before.account, c.After.(*Supplier).account) // the kind derives it differently now
 	}
 	for _, address := range c.reenabled() {
 		d.found = append(d.found, Difference{Field: "address " + hidden(address), Name: enabledAgain, Old: "disabled", New: "enabled"})
@@ -92,28 +103,20 @@ func withoutNotify(v reflect.Value) reflect.Value {
 	return reflect.ValueOf(s)
 }
 
-// reenabled are the addresses that were disabled and are no more.
+// reenabled are the endpoints that were disabled before and are enabled after.
 func (c Change) reenabled() []string {
-	var was, is []string
-	switch after := c.After.(type) {
-	case *Merchant:
-		is = after.disabled
-		if before, ok := c.Before.(*Merchant); ok {
-			was = before.disabled
-		}
-	case *Subscription:
-		is = after.disabled
-		if before, ok := c.Before.(*Subscription); ok {
-			was = before.disabled
-		}
+	before, ok := c.Before.(interface{ Disabled() []string })
+	if !ok {
+		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(was), func(a string) bool { return slices.Contains(is, a) })
+	is := c.After.(interface{ Disabled() []string }).Disabled()
+	return slices.DeleteFunc(slices.Clone(before.Disabled()), func(a string) bool { return slices.Contains(is, a) })
 }
 
-// identity are the fields that say which object it is.
+// identity are the fields that identify an object.
 var identity = []string{"code", "sku", "merchant", "currency"}
 
-// differ gathers differences.
+// differ collects differences.
 type differ struct {
 	created bool
 	unread  []string
@@ -124,8 +127,8 @@ func (d *differ) add(field, old, is string) {
 	d.found = append(d.found, Difference{Field: field, Name: fileField(field), Old: cmp.Or(old, none), New: cmp.Or(is, none)})
 }
 
-// fileField is the field of the file behind a path: those of notify and config are
-// named one by one.
+// fileField is the field of the file that a path belongs to: fields of notify and config
+// count as fields of their own.
 func fileField(path string) string {
 	all := strings.SplitN(path, ".", 3)
 	if len(all) > 1 && (all[0] == "notify" || all[0] == "config") {
@@ -194,7 +197,7 @@ func (d *differ) secrets(path string, was, is []Secret) {
 	}
 }
 
-// config compares a supplier's config, in which secrets may be.
+// config compares a supplier's config, which may contain secrets.
 func (d *differ) config(path string, was, is any) {
 	if before, ok := was.(map[string]any); ok {
 		if now, ok := is.(map[string]any); ok {
@@ -227,7 +230,7 @@ func secretsOf(v any) (all []Secret) {
 	return all
 }
 
-// meaning is a value of a config by its meaning: PostgreSQL spells JSON in its own way.
+// meaning is a value of a config in canonical form: PostgreSQL rewrites JSON.
 func meaning(v any) (is any) {
 	raw, err := json.Marshal(v)
 	if err == nil {
@@ -250,7 +253,7 @@ func jsonText(v any) string {
 	return shown(string(raw))
 }
 
-// endpoints compares addresses by their names.
+// endpoints compares endpoints by name.
 func (d *differ) endpoints(path string, was, is []Endpoint) {
 	find := func(all []Endpoint, name string) reflect.Value {
 		i := slices.IndexFunc(all, func(e Endpoint) bool { return e.Name == name })
@@ -281,7 +284,7 @@ func (d *differ) endpoints(path string, was, is []Endpoint) {
 	}
 }
 
-// show is a field's value for people.
+// show is a field's value for display.
 func show(f Field, v reflect.Value) string {
 	switch {
 	case f.Form == "pem":
@@ -301,7 +304,7 @@ func show(f Field, v reflect.Value) string {
 	return shown(Text(v.Interface()))
 }
 
-// hidden is an address without login and query, which may hold a token.
+// hidden is a URL without login and query, which may contain a token.
 func hidden(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -317,7 +320,7 @@ func hidden(address string) string {
 	return text
 }
 
-// shown keeps a long text, or one of several lines, on its line.
+// shown shortens a long text and keeps it on one line.
 func shown(text string) string {
 	is := text
 	if strings.ContainsFunc(text, unicode.IsControl) {
@@ -330,12 +333,9 @@ func shown(text string) string {
 }
 
 func eitherKey[V any](a, b map[string]V) []string {
-	both := maps.Clone(a)
-	if both == nil {
-		both = map[string]V{}
-	}
-	maps.Copy(both, b)
-	return sortedKeys(both)
+	keys := append(sortedKeys(a), sortedKeys(b)...)
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -107,7 +107,7 @@ func TestAChangeSaysOldAndNewAndNoSecret(t *testing.T) {
 			"notify.endpoints.b.weight: 1 → 7", "notify.endpoints.b.credentials.form_key: set → changed",
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("it says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("it is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		raw, err := json.Marshal(after)
 		if err != nil {
@@ -161,7 +161,7 @@ func acts(t *testing.T, d *db.DB) []audit.Row {
 	return rows
 }
 
-// Whoever changes a setting without a file is told the same as with one.
+// A change without a file has the same problems as with one.
 func TestAProblemNamesObjectFieldAndFix(t *testing.T) {
 	env := changeEnv(t, dbtest.SQLite(t))
 	m := readAll(t, env).NewMerchant("m1")
@@ -173,7 +173,7 @@ func TestAProblemNamesObjectFieldAndFix(t *testing.T) {
 	m.Notify.Endpoints = []settings.Endpoint{{Name: "B", Channel: "pigeon", URL: "https://b.example/", Weight: 1, Format: "standard"}}
 	var got []string
 	for _, p := range settings.NewChange(m1(), nil, m).Check(env) {
-		got = append(got, p.Error())
+		got = append(got, fmt.Sprintf("%s: %s: %s", p.Object, p.Field, p.Fix(p.Twin)))
 	}
 	said := strings.Join(got, "\n")
 	for _, want := range []string{

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// minAPIKey: keys are stored as a fast hash, which is safe for long random
+	// minAPIKey in bytes: keys are stored as a fast hash, which is safe for long random
 	// texts only.
 	minAPIKey = 20
 	// maxSecrets: the new signing secret and the one before it.
@@ -25,7 +25,7 @@ const (
 	maxHeader = 4096
 )
 
-// The channels that are more to a check than a name.
+// Channels with rules of their own.
 const (
 	websocketChannel = "websocket"
 	emailChannel     = "email"
@@ -36,14 +36,10 @@ type Problem struct {
 	Object Object
 	Field  string // its path in the object, such as "notify.endpoints[0].url"; "" = the object as a whole
 	Text   string
-	Twin   string // the path of the field that says the same, where that is what is wrong
+	Twin   string // the path of the field with the same value, where duplicates are the problem
 }
 
-func (p Problem) Error() string {
-	return fmt.Sprintf("%s: %s: %s", p.Object, p.Field, p.Fix(p.Twin))
-}
-
-// Fix is what is wrong, with the twin as it is called outside.
+// Fix is the problem's text; twin is the path of the twin as shown to the user.
 func (p Problem) Fix(twin string) string {
 	if p.Twin != "" {
 		return fmt.Sprintf("the same as in %s: give each its own", twin)
@@ -51,7 +47,7 @@ func (p Problem) Fix(twin string) string {
 	return p.Text
 }
 
-// checker gathers what is wrong with one object.
+// checker collects what is wrong with one object.
 type checker struct {
 	env    Env
 	object Object
@@ -62,8 +58,8 @@ func (k *checker) wrong(field, format string, args ...any) {
 	k.found = append(k.found, Problem{Object: k.object, Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
-// Check says what is wrong with what an object is to be, as far as it alone can tell.
-// It also finds the account that a supplier's config is for.
+// Check returns what is wrong with the object after the change, independent of others. It
+// also sets the account of a supplier's config.
 func (c Change) Check(env Env) []Problem {
 	k := &checker{env: env, object: c.Object}
 	k.fields("", reflect.ValueOf(c.After).Elem())
@@ -86,7 +82,7 @@ func (c Change) Check(env Env) []Problem {
 	return k.found
 }
 
-// fields goes by the tags.
+// fields checks fields by their tags.
 func (k *checker) fields(path string, v reflect.Value) {
 	for _, f := range Fields(v.Type()) {
 		at, is := join(path, f.Word), f.Of(v)
@@ -144,7 +140,7 @@ func (k *checker) types(at string, all []string) {
 	k.once(at+"[%d]", all)
 }
 
-// once finds what a list has twice; at is the path of entry %d.
+// once finds duplicates in a list; at is the path of entry %d.
 func (k *checker) once(at string, all []string) {
 	for i, name := range all {
 		if first := slices.Index(all, name); first < i && name != "" {
@@ -216,7 +212,7 @@ func (k *checker) signing(all []Secret) {
 	for i, s := range all {
 		at := fmt.Sprintf("signing_secrets[%d]", i)
 		if s.plain == "" {
-			continue // it is stored, and does not open here
+			continue // stored, and does not open on this node
 		}
 		if _, err := k.env.ParseSecret(s.plain); err != nil {
 			k.wrong(at, "%v", err)
@@ -226,7 +222,7 @@ func (k *checker) signing(all []Secret) {
 	}
 }
 
-// notify checks what the tags do not say.
+// notify checks what the tags do not describe.
 func (k *checker) notify(path string, n *Notify) {
 	for i, u := range n.URLs {
 		at := fmt.Sprintf("%s[%d]", join(path, "urls"), i)
@@ -260,7 +256,7 @@ func (e Env) AllChannels() []string {
 	return slices.Insert(known, 0, merchant.WebhookChannel)
 }
 
-// target is what tells whether an address can be used by a channel.
+// target checks addresses of a channel; nil = any is valid.
 func (e Env) target(channel string) func(string) error {
 	if check := e.Channels[channel]; check != nil {
 		return check
@@ -290,7 +286,7 @@ func (k *checker) endpoint(at string, e *Endpoint) {
 		}
 	}
 	if e.Digest > 0 && channel != emailChannel {
-		k.wrong(join(at, "digest"), "only mails (channel: email) are gathered")
+		k.wrong(join(at, "digest"), "only mails (channel: email) have a digest")
 	}
 	switch {
 	case e.ClientCert == "" && e.ClientKey.IsSet():
@@ -299,7 +295,7 @@ func (k *checker) endpoint(at string, e *Endpoint) {
 	case !e.ClientKey.IsSet():
 		k.wrong(join(at, "client_key"), "missing: none is stored for this address")
 	case e.ClientKey.plain != "":
-		// The library's words are left out: nothing of a key may be printed.
+		// The library's error is left out: no part of a key may be printed.
 		if _, err := tls.X509KeyPair([]byte(e.ClientCert), []byte(e.ClientKey.plain)); err != nil {
 			k.wrong(join(at, "client_cert"), "certificate and key are not a pair in PEM: give both as they were issued")
 		}
@@ -317,7 +313,7 @@ func plainTexts(all map[string]Secret) map[string]string {
 	return texts
 }
 
-// locked says that a secret does not open here: nothing can be said of them.
+// locked reports whether a secret does not open on this node: they cannot be checked.
 func locked(all map[string]Secret) bool {
 	for _, s := range all {
 		if s.plain == "" {
@@ -333,7 +329,7 @@ func (n *Notify) hasWebhooks() bool {
 
 func (k *checker) subscription(v *Subscription) {
 	if len(v.URLs)+len(v.Endpoints) == 0 {
-		k.wrong("endpoints", "missing: where it is told")
+		k.wrong("endpoints", "missing: where it is notified")
 	}
 	for i, e := range v.Endpoints {
 		if e.Channel == websocketChannel {
@@ -342,22 +338,22 @@ func (k *checker) subscription(v *Subscription) {
 	}
 }
 
-// Check says what is wrong with changes that are made together: who is named must
-// exist, an API key belongs to one merchant, and who is new needs a signing secret. It is for changes that are right each
-// by itself.
+// Check returns what is wrong with changes that are made together: merchants that are
+// referred to must exist, an API key belongs to one merchant, and a new recipient needs a
+// signing secret. Each change has been checked by itself before.
 func (s *Stored) Check(changes []Change) (found []Problem) {
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	owners := map[string]string{} // hash of an API key → merchant
 	for code, r := range s.merchants {
-		if there[code] = true; r.APIKeyHash != nil {
+		if exists[code] = true; r.APIKeyHash != nil {
 			owners[*r.APIKeyHash] = code
 		}
 	}
 	for _, c := range changes {
 		if m, ok := c.After.(*Merchant); ok {
-			there[m.Code] = true
+			exists[m.Code] = true
 			if before, ok := c.Before.(*Merchant); ok && !before.APIKey.Same(m.APIKey) {
-				delete(owners, before.APIKey.stored) // given up: another one may take it
+				delete(owners, before.APIKey.stored) // another merchant may take it
 			}
 		}
 	}
@@ -379,12 +375,12 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 				k.wrong("signing_secret", "missing: webhooks are signed with it")
 			}
 			for i, code := range v.Merchants {
-				if !there[code] {
+				if !exists[code] {
 					k.wrong(fmt.Sprintf("merchants[%d]", i), "there is no merchant %q: declare it first", textlimit.Clip(code, maxShown))
 				}
 			}
 		case *Account:
-			if !there[v.Merchant] {
+			if !exists[v.Merchant] {
 				k.wrong("merchant", "there is no merchant %q: declare it under merchants", v.Merchant)
 			}
 		}

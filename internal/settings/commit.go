@@ -4,13 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
-	"time"
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-	"backstop/internal/base/seal"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/stock"
@@ -21,16 +20,15 @@ import (
 // commit is one transaction that writes changes.
 type commit struct {
 	*Stored
-	tx  db.Tx
-	now int64
-	// names are the accounts at suppliers, by name.
-	accounts map[string]int64
+	tx       db.Tx
+	now      int64
+	accounts map[string]int64 // ids of accounts at suppliers, by name
 }
 
-// Commit writes changes that Check found right against the settings as they were read,
-// raises their version where servers must read them again, and leaves the act, with
-// what became of which object, in the audit. What changes nothing leaves nothing. Where
-// somebody else was faster it is db.ErrStale: read again.
+// Commit writes checked changes of the settings that were read, raises the version if
+// servers must read them again, and records the act with the outcome of each object in
+// the audit; without a change nothing is recorded. If the settings were changed since they
+// were read, the error is db.ErrStale.
 func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force bool, act audit.Act) ([]Outcome, error) {
 	if err := LockVersion(ctx, tx, s.env.DB); err != nil {
 		return nil, err
@@ -54,14 +52,13 @@ func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force b
 	bump := false
 	for i, c := range changes {
 		outcomes[i] = c.Outcome(force)
-		if outcomes[i].What == Unchanged {
+		if outcomes[i].What == Unchanged || c.bookedOnce() {
 			continue
 		}
-		raises, err := w.write(ctx, c)
-		if err != nil {
+		if err := w.write(ctx, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Object, err)
 		}
-		bump = bump || raises
+		bump = true
 	}
 	if err := w.books(ctx, changes, outcomes); err != nil {
 		return nil, err
@@ -71,48 +68,47 @@ func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force b
 			return nil, err
 		}
 	}
-	return outcomes, w.keep(ctx, outcomes, act)
+	return outcomes, w.record(ctx, outcomes, act)
 }
 
 // write writes a supplier, a merchant or a subscription.
-func (w *commit) write(ctx context.Context, c Change) (raises bool, err error) {
+func (w *commit) write(ctx context.Context, c Change) (err error) {
 	var row any
 	var columns []string
-	var owner int64
+	var id int64
 	switch v := c.After.(type) {
 	case *Supplier:
 		row, columns, err = w.supplier(v)
 	case *Merchant:
-		var r *merchant.Row
-		if r, columns, err = w.merchant(v, c.Diff()); err == nil {
-			row, owner = r, r.ID
-		}
+		r := w.merchant(v)
+		r.SigningSecrets, r.Notify, err = w.recipient(EndpointOwner{MerchantsTable, v.Code}, v.SigningSecrets, &v.Notify)
+		row, id, columns = r, r.ID, []string{"name", "api_key_hash", "notify", "updated_at"}
 	case *Subscription:
-		var r *SubscriptionRow
-		if r, columns, err = w.subscription(v, c.Diff()); err == nil {
-			row, owner = r, r.ID
-		}
-	default:
-		return false, nil
+		r := w.subscription(v)
+		r.SigningSecrets, r.Notify, err = w.recipient(EndpointOwner{SubscriptionsTable, v.Code}, v.SigningSecrets, &v.Notify)
+		row, id, columns = r, r.ID, []string{"name", "merchants", "notify", "updated_at", "disabled_at"}
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	if c.Before == nil {
 		_, err = w.tx.NewInsert().Model(row).Exec(ctx)
-		return true, err
+		return err
 	}
-	for _, address := range c.reenabled() {
-		if err := w.env.EnableEndpoint(ctx, w.tx, owner, address); err != nil {
-			return false, err
+	if slices.ContainsFunc(c.Diff(), func(d Difference) bool { return d.Name == "signing_secret" }) {
+		columns = append(columns, "signing_secrets") // others may be unreadable and stay as stored
+	}
+	for _, endpoint := range c.reenabled() {
+		if err := w.env.EnableEndpoint(ctx, w.tx, id, endpoint); err != nil {
+			return err
 		}
 	}
 	_, err = w.tx.NewUpdate().Model(row).WherePK().Column(columns...).Exec(ctx)
-	return true, err
+	return err
 }
 
-// accountRow is an account at a supplier. Two suppliers of one account share its
-// number: trade numbers are unique within it.
+// accountRow is an account at a supplier. Two suppliers of one account share its row:
+// trade numbers are unique within it.
 type accountRow struct {
 	bun.BaseModel `bun:"table:supplier_accounts"`
 
@@ -127,7 +123,7 @@ func supplierAccounts(ctx context.Context, q bun.IDB) (rows []accountRow, err er
 	return rows, nil
 }
 
-// numberAccounts makes the accounts that are new.
+// numberAccounts creates the new accounts.
 func (w *commit) numberAccounts(ctx context.Context, changes []Change) error {
 	w.accounts = map[string]int64{}
 	for id, name := range w.Stored.accounts {
@@ -172,8 +168,8 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 	return row, []string{"kind", "account_id", "enabled", "allow_ips", "config", "updated_at"}, err
 }
 
-// freeKeys takes API keys away before they are given out, so that two merchants
-// may swap theirs.
+// freeKeys clears API keys before they are assigned, so that two merchants may swap
+// theirs.
 func (w *commit) freeKeys(ctx context.Context, changes []Change) error {
 	var ids []int64
 	for _, c := range changes {
@@ -190,28 +186,20 @@ func (w *commit) freeKeys(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-func (w *commit) merchant(v *Merchant, diff []Difference) (row *merchant.Row, columns []string, err error) {
-	row = &merchant.Row{ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now}
-	columns = []string{"name", "api_key_hash", "notify", "updated_at"}
+func (w *commit) merchant(v *Merchant) *merchant.Row {
+	row := &merchant.Row{ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now}
 	if v.APIKey.IsSet() {
 		row.APIKeyHash = &v.APIKey.stored
 	}
 	if old := w.merchants[v.Code]; old != nil {
 		row.ID = old.ID
 	}
-	if row.SigningSecrets, err = w.signing(SecretPlace(v.Code), v.SigningSecrets); err != nil {
-		return nil, nil, err
-	}
-	if names(diff, "signing_secret") {
-		columns = append(columns, "signing_secrets")
-	}
-	row.Notify, err = w.seal(EndpointOwner{MerchantsTable, v.Code}, &v.Notify)
-	return row, columns, err
+	return row
 }
 
-func (w *commit) subscription(v *Subscription, diff []Difference) (row *SubscriptionRow, columns []string, err error) {
-	row = &SubscriptionRow{ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now}
-	columns = []string{"name", "merchants", "notify", "updated_at", "disabled_at"}
+func (w *commit) subscription(v *Subscription) *SubscriptionRow {
+	row := &SubscriptionRow{ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now}
+	row.Merchants, _ = json.Marshal(v.Merchants) // a list of texts always has a form
 	if !v.Enabled {
 		row.DisabledAt = &w.now
 	}
@@ -220,41 +208,32 @@ func (w *commit) subscription(v *Subscription, diff []Difference) (row *Subscrip
 			row.DisabledAt = old.DisabledAt
 		}
 	}
-	if row.Merchants, err = json.Marshal(v.Merchants); err != nil {
-		return nil, nil, err
-	}
-	if row.SigningSecrets, err = w.signing(SubscriptionSecretPlace(v.Code), v.SigningSecrets); err != nil {
-		return nil, nil, err
-	}
-	if names(diff, "signing_secret") {
-		columns = append(columns, "signing_secrets")
-	}
-	row.Notify, err = w.seal(EndpointOwner{SubscriptionsTable, v.Code}, &v.Notify)
-	return row, columns, err
+	return row
 }
 
-func names(diff []Difference, name string) bool {
-	return slices.ContainsFunc(diff, func(d Difference) bool { return d.Name == name })
-}
-
-// signing seals signing secrets; one that does not open here stays as it is.
-func (w *commit) signing(place seal.Place, all []Secret) (json.RawMessage, error) {
-	sealed := make([]string, len(all))
-	for i, s := range all {
+// recipient seals a recipient's signing secrets and notify settings. A secret that does
+// not open on this node stays as stored.
+func (w *commit) recipient(owner EndpointOwner, secrets []Secret, n *Notify) (signing, notify json.RawMessage, err error) {
+	sealed := make([]string, len(secrets))
+	for i, s := range secrets {
 		if sealed[i] = s.stored; s.plain == "" {
 			continue
 		}
 		key, err := w.env.ParseSecret(s.plain)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		sealed[i] = w.env.Keys.Seal(place, key)
+		sealed[i] = w.env.Keys.Seal(owner.Signing(), key)
 	}
-	return json.Marshal(sealed)
+	if signing, err = json.Marshal(sealed); err != nil {
+		return nil, nil, err
+	}
+	notify, err = json.Marshal(w.seal(owner, n))
+	return signing, notify, err
 }
 
-// seal is how a recipient is notified, as it is stored.
-func (w *commit) seal(owner EndpointOwner, n *Notify) (json.RawMessage, error) {
+// seal is the stored form of a recipient's notify settings.
+func (w *commit) seal(owner EndpointOwner, n *Notify) merchant.Settings {
 	m := merchant.Settings{
 		URLs: slices.Concat([]string{}, n.URLs), Ack: n.Ack, AckText: n.AckText, Format: n.Format, Schedule: n.Schedule.Name,
 		TimeoutMS: n.Timeout.Milliseconds(), MaxInFlight: n.MaxInFlight, RatePerSecond: float64(n.RateLimit),
@@ -289,22 +268,22 @@ func (w *commit) seal(owner EndpointOwner, n *Notify) (json.RawMessage, error) {
 		m.Endpoints = append(m.Endpoints, merchant.Endpoint{
 			Name: e.Name, Channel: string(e.Channel), URL: e.URL, Events: e.Events, Weight: e.Weight, Format: e.Format,
 			Headers: secrets("headers", e.Headers), Credentials: secrets("credentials", e.Credentials),
-			ClientCert: e.ClientCert, ClientKey: secret("client_key", e.ClientKey), DigestMS: int64(e.Digest / time.Millisecond),
+			ClientCert: e.ClientCert, ClientKey: secret("client_key", e.ClientKey), DigestMS: e.Digest.Milliseconds(),
 		})
 	}
-	return json.Marshal(m)
+	return m
 }
 
-// books declares articles and books opening balances, each once. Stock lives from then
-// on: a second look must not undo what was sold since.
+// books creates articles and books opening balances, each once: applying them again must
+// not undo later sales.
 func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome) error {
-	var made []stock.SKU
+	var articles []stock.SKU
 	var entries []ledger.Entry
 	for i, c := range changes {
 		switch v := c.After.(type) {
 		case *SKU:
 			if outcomes[i].What == Created {
-				made = append(made, stock.SKU{ID: w.env.DB.NewID(), SKU: v.SKU, Stock: v.Stock, Applied: v.Stock})
+				articles = append(articles, stock.SKU{ID: w.env.DB.NewID(), SKU: v.SKU, Stock: v.Stock, Applied: v.Stock})
 			}
 		case *Account:
 			if outcomes[i].What == Opened {
@@ -314,8 +293,8 @@ func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome
 			}
 		}
 	}
-	if len(made) > 0 {
-		if _, err := w.tx.NewInsert().Model(&made).Exec(ctx); err != nil {
+	if len(articles) > 0 {
+		if _, err := w.tx.NewInsert().Model(&articles).Exec(ctx); err != nil {
 			return fmt.Errorf("write skus: %w", err)
 		}
 	}
@@ -329,8 +308,8 @@ func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome
 	return writes.Exec(ctx)
 }
 
-// keep leaves in the audit what became of the objects.
-func (w *commit) keep(ctx context.Context, outcomes []Outcome, act audit.Act) error {
+// record records the outcomes in the audit.
+func (w *commit) record(ctx context.Context, outcomes []Outcome, act audit.Act) error {
 	params := map[string]any{}
 	for _, what := range []string{Created, Changed, Opened, disabled} {
 		if text := named(outcomes, what); text != "" {
@@ -340,9 +319,7 @@ func (w *commit) keep(ctx context.Context, outcomes []Outcome, act audit.Act) er
 	if len(params) == 0 {
 		return nil
 	}
-	for name, v := range act.Params {
-		params[name] = v
-	}
+	maps.Copy(params, act.Params)
 	act.Params = params
 	return audit.New(w.env.DB, w.env.Keys).Write(ctx, w.tx, act)
 }

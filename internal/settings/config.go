@@ -12,7 +12,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// configPlace is where a secret field of a supplier's config is sealed.
+// configPlace is the place of a secret field of a supplier's config.
 func configPlace(code, field string) seal.Place {
 	return seal.Place{Table: "suppliers", Row: code, Field: "config." + field}
 }
@@ -20,34 +20,30 @@ func configPlace(code, field string) seal.Place {
 // SealConfig seals the secret fields of a supplier's config: a text, or each text
 // of a list.
 func SealConfig(kind supplier.Kind, keys *seal.Keyring, code string, config json.RawMessage) (json.RawMessage, error) {
-	return mapSecrets(kind, config, func(field, v string) (string, error) {
-		return keys.Seal(configPlace(code, field), []byte(v)), nil
-	})
+	return MapConfig(kind, code, config, sealing(keys))
 }
 
-// OpenConfig is a supplier's config with its secret fields readable.
+// OpenConfig returns a supplier's config with its secret fields in plain text.
 func OpenConfig(kinds supplier.Kinds, keys *seal.Keyring, r SupplierRow) (json.RawMessage, error) {
 	kind, err := kinds.Find(r.Kind)
 	if err != nil {
 		return nil, err
 	}
-	return mapSecrets(kind, r.Config, func(field, v string) (string, error) {
-		plain, err := keys.Open(configPlace(r.Code, field), v)
-		return string(plain), err
-	})
+	return MapConfig(kind, r.Code, r.Config, opening(keys))
 }
 
-func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v string) (string, error)) (json.RawMessage, error) {
+// MapConfig returns a supplier's config with every secret changed.
+func MapConfig(kind supplier.Kind, code string, config json.RawMessage, change MapSecret) (json.RawMessage, error) {
 	fields, err := decodeConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	eachSecret(kind, fields, func(field string, is any) any {
-		text, ok := is.(string)
+	eachSecret(kind, fields, func(field string, v any) any {
+		text, ok := v.(string)
 		if !ok || err != nil {
-			return is
+			return v
 		}
-		changed, wrong := change(field, text)
+		changed, wrong := change(configPlace(code, field), text)
 		if wrong != nil {
 			err = fmt.Errorf("config.%s: %w", field, wrong)
 		}
@@ -59,26 +55,26 @@ func mapSecrets(kind supplier.Kind, config json.RawMessage, change func(field, v
 	return json.Marshal(fields)
 }
 
-// SetConfig gives a supplier a config with its secrets readable.
+// SetConfig sets a supplier's config from plain text.
 func (v *Supplier) SetConfig(kind supplier.Kind, config map[string]any) {
 	v.Config = maps.Clone(config)
-	eachSecret(kind, v.Config, func(_ string, is any) any {
-		if text, ok := is.(string); ok {
+	eachSecret(kind, v.Config, func(_ string, v any) any {
+		if text, ok := v.(string); ok {
 			return NewSecret(text)
 		}
-		return is
+		return v
 	})
 	v.Give("config")
 }
 
-// plainConfig is a config with its secrets readable, as its kind reads it.
+// plainConfig is a config with its secrets in plain text, as its kind reads it.
 func plainConfig(kind supplier.Kind, config map[string]any) (json.RawMessage, error) {
 	plain := maps.Clone(config)
-	eachSecret(kind, plain, func(_ string, is any) any {
-		if s, ok := is.(Secret); ok {
+	eachSecret(kind, plain, func(_ string, v any) any {
+		if s, ok := v.(Secret); ok {
 			return s.plain
 		}
-		return is
+		return v
 	})
 	raw, err := json.Marshal(plain)
 	if err != nil {
@@ -101,7 +97,7 @@ func decodeConfig(raw json.RawMessage) (config map[string]any, err error) {
 }
 
 // eachSecret changes the secret fields of a config: a value, or each value of a list.
-func eachSecret(kind supplier.Kind, config map[string]any, change func(field string, is any) any) {
+func eachSecret(kind supplier.Kind, config map[string]any, change func(field string, v any) any) {
 	for _, field := range kind.Secrets {
 		switch v := config[field].(type) {
 		case nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// SubscriptionRow is one of the house's own systems as stored.
+// SubscriptionRow is a subscription as stored.
 type SubscriptionRow struct {
 	bun.BaseModel `bun:"table:subscriptions,alias:sb"`
 
@@ -35,46 +35,69 @@ const (
 	SubscriptionsTable = "subscriptions"
 )
 
-// SubscriptionSecretPlace is where a subscription's signing secrets are sealed.
-func SubscriptionSecretPlace(code string) seal.Place {
-	return seal.Place{Table: SubscriptionsTable, Row: code, Field: "signing_secret"}
-}
-
-// EndpointOwner is the row whose endpoints are sealed.
+// EndpointOwner is a merchant or subscription: the row that its secrets are sealed for.
 type EndpointOwner struct{ Table, Code string }
+
+// Signing is the place of its signing secrets.
+func (o EndpointOwner) Signing() seal.Place {
+	return seal.Place{Table: o.Table, Row: o.Code, Field: "signing_secret"}
+}
 
 func (o EndpointOwner) place(endpoint, field string) seal.Place {
 	return seal.Place{Table: o.Table, Row: o.Code, Field: "notify.endpoints." + endpoint + "." + field}
 }
 
-// SealEndpoints seals the secret fields of endpoints.
-func SealEndpoints(keys *seal.Keyring, owner EndpointOwner, open []merchant.Endpoint) []merchant.Endpoint {
-	sealed, _ := mapEndpoints(owner, open, func(p seal.Place, v string) (string, error) {
-		return keys.Seal(p, []byte(v)), nil
-	})
+// SecretPlace is the place of a merchant's signing secrets.
+func SecretPlace(code string) seal.Place { return EndpointOwner{MerchantsTable, code}.Signing() }
+
+// MapSecret gives a stored secret another form: sealed, in plain text, or resealed.
+type MapSecret func(place seal.Place, text string) (string, error)
+
+func sealing(keys *seal.Keyring) MapSecret {
+	return func(place seal.Place, text string) (string, error) { return keys.Seal(place, []byte(text)), nil }
+}
+
+func opening(keys *seal.Keyring) MapSecret {
+	return func(place seal.Place, text string) (string, error) {
+		plain, err := keys.Open(place, text)
+		return string(plain), err
+	}
+}
+
+// MapSigning returns signing secrets with each one changed.
+func MapSigning(owner EndpointOwner, stored json.RawMessage, change MapSecret) (texts []string, err error) {
+	if err := json.Unmarshal(stored, &texts); err != nil {
+		return nil, fmt.Errorf("signing secrets: %w", err)
+	}
+	for i := range texts {
+		if texts[i], err = change(owner.Signing(), texts[i]); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+// OpenSecrets returns signing keys, newest first.
+func OpenSecrets(keys *seal.Keyring, owner EndpointOwner, stored json.RawMessage) ([][]byte, error) {
+	texts, err := MapSigning(owner, stored, opening(keys))
+	if err != nil {
+		return nil, err
+	}
+	open := make([][]byte, len(texts))
+	for i, text := range texts {
+		open[i] = []byte(text)
+	}
+	return open, nil
+}
+
+// SealEndpoints returns copies with their secrets sealed.
+func SealEndpoints(keys *seal.Keyring, owner EndpointOwner, plain []merchant.Endpoint) []merchant.Endpoint {
+	sealed, _ := MapEndpoints(owner, plain, sealing(keys)) // sealing does not fail
 	return sealed
 }
 
-// OpenEndpoints makes the secret fields of stored endpoints readable.
-func OpenEndpoints(keys *seal.Keyring, owner EndpointOwner, sealed []merchant.Endpoint) ([]merchant.Endpoint, error) {
-	return mapEndpoints(owner, sealed, func(p seal.Place, v string) (string, error) {
-		plain, err := keys.Open(p, v)
-		return string(plain), err
-	})
-}
-
-// AnySecret says whether a stored secret of the endpoints is as asked.
-func AnySecret(all []merchant.Endpoint, is func(sealed string) bool) bool {
-	found := false
-	_, _ = mapEndpoints(EndpointOwner{}, all, func(_ seal.Place, v string) (string, error) {
-		found = found || is(v)
-		return v, nil
-	})
-	return found
-}
-
-// mapEndpoints returns copies with every secret changed.
-func mapEndpoints(owner EndpointOwner, all []merchant.Endpoint, change func(seal.Place, string) (string, error)) ([]merchant.Endpoint, error) {
+// MapEndpoints returns copies with every secret changed.
+func MapEndpoints(owner EndpointOwner, all []merchant.Endpoint, change MapSecret) ([]merchant.Endpoint, error) {
 	out := slices.Clone(all)
 	for i := range out {
 		e := &out[i]
@@ -100,25 +123,25 @@ func mapEndpoints(owner EndpointOwner, all []merchant.Endpoint, change func(seal
 	return out, nil
 }
 
-// addressKey names one address of a merchant or subscription.
-type addressKey struct {
+// endpointKey identifies an endpoint of a merchant or subscription.
+type endpointKey struct {
 	OwnerID  int64
 	Endpoint string
 }
 
-// disabledAddresses reads the addresses to which nothing is sent.
-func disabledAddresses(ctx context.Context, q bun.IDB) (all []addressKey, err error) {
+// disabledEndpoints reads the endpoints to which nothing is sent.
+func disabledEndpoints(ctx context.Context, q bun.IDB) (all []endpointKey, err error) {
 	err = q.NewRaw("SELECT owner_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL ORDER BY owner_id, endpoint").Scan(ctx, &all)
 	if err != nil {
-		return nil, fmt.Errorf("read disabled addresses: %w", err)
+		return nil, fmt.Errorf("read disabled endpoints: %w", err)
 	}
 	return all, nil
 }
 
-// address fills in a merchant's endpoints. Where secrets do not open, what goes there
-// waits.
-func (s *Store) address(m *merchant.Merchant, owner EndpointOwner, disabled map[addressKey]bool) {
-	open, err := OpenEndpoints(s.keys, owner, m.Settings.Endpoints)
+// endpoints fills in a recipient's endpoints. Notifications to endpoints whose secrets do
+// not open wait.
+func (s *Store) endpoints(m *merchant.Merchant, owner EndpointOwner, disabled map[endpointKey]bool) {
+	open, err := MapEndpoints(owner, m.Settings.Endpoints, opening(s.keys))
 	if err != nil {
 		s.log.Error("the secrets of endpoints cannot be opened", owner.Table, owner.Code, "error", err)
 		open = slices.Clone(m.Settings.Endpoints)
@@ -130,7 +153,7 @@ func (s *Store) address(m *merchant.Merchant, owner EndpointOwner, disabled map[
 	m.Endpoints = m.Settings.Addresses()
 	for i := range m.Endpoints {
 		e := &m.Endpoints[i]
-		e.Disabled = disabled[addressKey{m.ID, e.Name}]
+		e.Disabled = disabled[endpointKey{m.ID, e.Name}]
 		if e.ClientCert == "" {
 			continue
 		}
@@ -143,8 +166,8 @@ func (s *Store) address(m *merchant.Merchant, owner EndpointOwner, disabled map[
 	}
 }
 
-// house loads the house's own systems.
-func (s *Store) house(ctx context.Context, q bun.IDB, disabled map[addressKey]bool) ([]*merchant.Merchant, error) {
+// subscriptions loads all subscriptions.
+func (s *Store) subscriptions(ctx context.Context, q bun.IDB, disabled map[endpointKey]bool) ([]*merchant.Merchant, error) {
 	rows, unread, err := readRows[SubscriptionRow](ctx, q, SubscriptionsTable)
 	if err != nil {
 		return nil, err
@@ -155,13 +178,11 @@ func (s *Store) house(ctx context.Context, q bun.IDB, disabled map[addressKey]bo
 	}
 	for _, r := range rows {
 		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, House: true}
-		var unsigned error
-		m.Secrets, unsigned = OpenSubscriptionSecrets(s.keys, r)
 		unknown := json.Unmarshal(r.Merchants, &m.Follows)
 		if unknown != nil {
 			unknown = fmt.Errorf("merchants: %w", unknown)
 		}
-		s.read(m, EndpointOwner{SubscriptionsTable, r.Code}, r.Notify, disabled, unsigned, unknown)
+		s.read(m, EndpointOwner{SubscriptionsTable, r.Code}, r.SigningSecrets, r.Notify, disabled, unknown)
 		all = append(all, m)
 	}
 	return all, nil

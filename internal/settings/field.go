@@ -15,17 +15,18 @@ import (
 )
 
 // Field is one field of an object, as the tags of its Go field describe it. The apply
-// file, its documentation, checks and differences all go by these.
+// file, its documentation and schema, checks, differences and export are all derived from
+// it.
 type Field struct {
 	Word    string   // tag apply: its name in the file
 	Doc     string   // what it is
-	Default string   // what null gives, and leaving it out of a new entry; may name a setting of the program
-	Empty   string   // what it means not to set a field without a default
-	Need    string   // what is wrong where a new entry leaves it out; "" = it may
+	Default string   // the value where it is null, or left out of a new entry; may name a setting of the program
+	Empty   string   // the meaning of an unset field without a default
+	Need    string   // the problem if a new entry leaves it out; "" = optional
 	Example string   // YAML
 	Many    string   // what the entries of its list are called
-	OneOf   []string // the words it takes
-	Form    string   // "code", "url" or "pem": how a text looks
+	OneOf   []string // the accepted words
+	Form    string   // "code", "url" or "pem": the form of a text
 	Min     int64    // of a number or a duration (ns)
 	Max     int64    // the same; of a text its bytes, of a list its entries
 	Type    reflect.Type
@@ -33,13 +34,13 @@ type Field struct {
 	index []int
 }
 
-// maxText bounds a text that says nothing else.
+// maxText bounds a text without a limit of its own, in bytes.
 const maxText = 200
 
 var fields sync.Map // reflect.Type → []Field
 
-// Fields are the fields of an object's type, in their order in a file. Those of an
-// embedded struct are the object's own.
+// Fields are the fields of an object's type, in the order of the file. Fields of an
+// embedded struct are fields of the object.
 func Fields(t reflect.Type) []Field {
 	if known, ok := fields.Load(t); ok {
 		return known.([]Field)
@@ -77,7 +78,7 @@ func (f Field) bound(text string) int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if text != "" && err != nil {
-		panic("settings: the bound " + text + " of " + f.Word)
+		panic("settings: invalid bound " + text + " of " + f.Word)
 	}
 	return n
 }
@@ -93,7 +94,7 @@ func Words(t reflect.Type) (words []string) {
 	return words
 }
 
-// Accepts says what the field takes, to stand behind "use".
+// Accepts describes accepted values, as in "use …".
 func (f Field) Accepts() string {
 	switch f.Type {
 	case reflect.TypeFor[bool]():
@@ -108,8 +109,8 @@ func (f Field) Accepts() string {
 	return strings.Join(f.OneOf, " or ")
 }
 
-// Set reads a scalar that stands in a file as text. The problem, if any, says what to
-// use. Bounds are for Check to see, but for optional numbers, whose 0 stands for none.
+// Set sets a value from a scalar of the file and returns the problem, or "". Bounds are
+// left to Check, except of optional numbers, whose 0 stands for unset.
 func (f Field) Set(to reflect.Value, text string) (problem string) {
 	var n int64
 	var err error
@@ -148,10 +149,10 @@ func (f Field) Set(to reflect.Value, text string) (problem string) {
 	return ""
 }
 
-// Optional says that the zero value stands for "not set".
+// Optional reports whether the zero value stands for "not set".
 func (f Field) Optional() bool { return f.Default == "" && f.Need == "" }
 
-// problem says what is wrong with a field's value by its tags alone.
+// problem is what is wrong with a value by the field's tags, or "".
 func (f Field) problem(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case string:
@@ -198,7 +199,7 @@ func unknownWord(text string, known []string) string {
 // maxShown keeps a wrong text from filling the screen.
 const maxShown = 60
 
-// Text is a value as the apply file has it; "" where it is not set.
+// Text is a value as written in the apply file; "" where it is not set.
 func Text(v any) string {
 	switch x := v.(type) {
 	case time.Duration:

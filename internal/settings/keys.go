@@ -13,17 +13,17 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// The master key in use is the one under which secrets are sealed now. Its id stands
-// in the database, so that each process can say whether its own keys are the right
-// ones: it must hold the key in use, anywhere in its list. Only Reseal changes it.
+// The master key in use is the one under which secrets are sealed now. Its id is stored in
+// the database, so that each process can check its own keys: the key in use must be among
+// them. Only Reseal changes it.
 
-// ErrForeignKey says that the secrets in the database are sealed under a master key
-// that this process does not have: callbacks could not be verified nor notifications
-// signed, and what is applied would be sealed so that no other node can read it.
+// ErrForeignKey means that the secrets in the database are sealed under a master key that
+// this process does not have: callbacks could not be verified nor notifications signed,
+// and no other node could open what this one seals.
 var ErrForeignKey = errors.New("the secrets in the database are sealed under another master key")
 
 func foreign(inUse string, keys *seal.Keyring) error {
-	return fmt.Errorf("%w (in use is the key %s; this process has %s): put its file back, or give it by BACKSTOP_MASTER_KEY",
+	return fmt.Errorf("%w (in use is the key %s; this process has %s): restore its file, or set BACKSTOP_MASTER_KEY",
 		ErrForeignKey, inUse, strings.Join(keys.IDs(), ", "))
 }
 
@@ -57,10 +57,10 @@ func SealedUnder(ctx context.Context, d *db.DB) (ids []string, err error) {
 	return ids, nil
 }
 
-// UseKeys is what a process does with its master keys before it opens or seals
-// anything. It returns the keys so that they seal under the one in use; where none is
-// yet, the first of them that has sealed something becomes it, or the first one at
-// all. Without the key in use it is ErrForeignKey.
+// UseKeys is called before a process opens or seals anything. It returns the keys so that
+// they seal under the key in use; if there is none yet, the first of them that has sealed
+// something becomes it, else the first one. Without the key in use the error is
+// ErrForeignKey.
 func UseKeys(ctx context.Context, d *db.DB, keys *seal.Keyring) (*seal.Keyring, error) {
 	inUse, err := KeyInUse(ctx, d.Read)
 	if err != nil {
@@ -78,8 +78,8 @@ func UseKeys(ctx context.Context, d *db.DB, keys *seal.Keyring) (*seal.Keyring, 
 	return ring, nil
 }
 
-// firstUse writes which key is in use, and returns what stands there: another process
-// may have been faster.
+// firstUse stores the key in use and returns the stored id: another process may have been
+// faster.
 func firstUse(ctx context.Context, d *db.DB, keys *seal.Keyring) (string, error) {
 	sealed, err := SealedUnder(ctx, d)
 	if err != nil {
@@ -99,8 +99,8 @@ func firstUse(ctx context.Context, d *db.DB, keys *seal.Keyring) (string, error)
 	return KeyInUse(ctx, d)
 }
 
-// CheckKeys is ErrForeignKey where the master key in use is not among the keys of a
-// running process any more.
+// CheckKeys returns ErrForeignKey if the master key in use is no longer among the keys of
+// a running process.
 func CheckKeys(ctx context.Context, d *db.DB, keys *seal.Keyring) error {
 	inUse, err := KeyInUse(ctx, d.Read)
 	if err == nil && inUse != "" && !keys.Has(inUse) {
@@ -109,8 +109,8 @@ func CheckKeys(ctx context.Context, d *db.DB, keys *seal.Keyring) error {
 	return err
 }
 
-// CheckReseal says whether the keys may take the place of the one in use: they hold
-// it, or nothing is sealed under it and something else opens, or nothing is sealed.
+// CheckReseal returns an error unless the keys may replace the one in use: they include
+// it, or nothing is sealed under it and they open something else, or nothing is sealed.
 func CheckReseal(ctx context.Context, d *db.DB, keys *seal.Keyring) error {
 	inUse, err := KeyInUse(ctx, d.Read)
 	if err != nil || keys.Has(inUse) {
@@ -129,11 +129,11 @@ func CheckReseal(ctx context.Context, d *db.DB, keys *seal.Keyring) error {
 	return nil
 }
 
-// ErrKeyChanged says that secrets were sealed anew while something was being applied.
+// ErrKeyChanged means that secrets were resealed while settings were being applied.
 var ErrKeyChanged = errors.New("the master key in use has just changed: run it again")
 
-// ConfirmKey is for the transaction that writes what was sealed: ErrKeyChanged where
-// the keys no longer seal under the one in use. The settings' version is locked.
+// ConfirmKey returns ErrKeyChanged if the keys no longer seal under the one in use. Call
+// it in the transaction that writes sealed secrets, with the version locked.
 func ConfirmKey(ctx context.Context, tx db.Tx, keys *seal.Keyring) error {
 	inUse, err := KeyInUse(ctx, tx)
 	if err == nil && inUse != "" && inUse != keys.ID() {
@@ -142,8 +142,8 @@ func ConfirmKey(ctx context.Context, tx db.Tx, keys *seal.Keyring) error {
 	return err
 }
 
-// ChangeKey makes the first of the keys the one in use, in the transaction that begins
-// to seal anew; false where it is already.
+// ChangeKey makes the first of the keys the one in use, in the transaction that starts
+// resealing; false if it already is.
 func ChangeKey(ctx context.Context, tx db.Tx, d *db.DB, keys *seal.Keyring) (bool, error) {
 	if err := LockVersion(ctx, tx, d); err != nil {
 		return false, err
@@ -157,8 +157,8 @@ func ChangeKey(ctx context.Context, tx db.Tx, d *db.DB, keys *seal.Keyring) (boo
 	return n > 0, err
 }
 
-// LockVersion makes changes of settings go one after the other: the second one sees
-// what the first one made, instead of failing on it or waiting for it in a circle.
+// LockVersion serialises changes of settings: the second one sees the result of the
+// first, instead of a conflict or a deadlock.
 func LockVersion(ctx context.Context, tx db.Tx, d *db.DB) error {
 	var version int64
 	lock := tx.NewSelect().Table("settings").Column("value").Where("name = 'config_version'")
@@ -166,4 +166,28 @@ func LockVersion(ctx context.Context, tx db.Tx, d *db.DB) error {
 		return fmt.Errorf("lock the settings: %w", err)
 	}
 	return nil
+}
+
+// ReadRetired reads the retired master keys.
+func ReadRetired(ctx context.Context, q bun.IDB) (seal.Retired, error) {
+	var rows []struct{ KeyID, Sealed string }
+	if err := q.NewRaw("SELECT key_id, sealed FROM retired_keys").Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read the retired master keys: %w", err)
+	}
+	r := make(seal.Retired, len(rows))
+	for _, row := range rows {
+		r[row.KeyID] = row.Sealed
+	}
+	return r, nil
+}
+
+// WithRetired returns the keyring with the database's retired keys, for verification
+// only. One that does not open is left out; the verification reports it.
+func WithRetired(ctx context.Context, d *db.DB, keys *seal.Keyring) (*seal.Keyring, error) {
+	retired, err := ReadRetired(ctx, d.Read)
+	if err != nil {
+		return nil, err
+	}
+	with, _ := keys.WithRetired(retired)
+	return with, nil
 }

@@ -68,10 +68,10 @@ func TestTheFirstKeyIsKeptAndEachOtherRefused(t *testing.T) {
 		wantInUse(t, d, one)
 		_, err := settings.UseKeys(t.Context(), d, two)
 		if !errors.Is(err, settings.ErrForeignKey) || !strings.Contains(err.Error(), one.ID()) || !strings.Contains(err.Error(), two.ID()) {
-			t.Errorf("another key is told %v", err)
+			t.Errorf("another key returned %v", err)
 		}
 		if err := settings.CheckKeys(t.Context(), d, two); !errors.Is(err, settings.ErrForeignKey) {
-			t.Errorf("a running node with another key is told %v", err)
+			t.Errorf("a running node with another key returned %v", err)
 		}
 		// Anywhere in the list is enough, and what is new is sealed under it.
 		both, err := settings.UseKeys(t.Context(), d, ring(t, 2, 1))
@@ -103,16 +103,16 @@ func TestTwoThatStartAtOnceAgreeOnOneKey(t *testing.T) {
 	})
 }
 
-// A database of before has secrets and does not say which key is in use.
+// An older database has secrets and no key in use.
 func TestADatabaseOfBeforeTakesTheKeyThatOpensIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		one := ring(t, 1)
 		sealed(t, d, "s1", one)
 		if _, err := settings.UseKeys(t.Context(), d, ring(t, 2)); !errors.Is(err, settings.ErrForeignKey) || !strings.Contains(err.Error(), one.ID()) {
-			t.Errorf("a key that opens nothing is told %v", err)
+			t.Errorf("a key that opens nothing returned %v", err)
 		}
 		if id, err := settings.KeyInUse(t.Context(), d.Read); err != nil || id != "" {
-			t.Errorf("and stands there: %q, %v", id, err)
+			t.Errorf("and stored is %q, %v", id, err)
 		}
 		if _, err := settings.UseKeys(t.Context(), d, ring(t, 2, 1)); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestOnlyResealChangesTheKeyInUse(t *testing.T) {
 		may(ring(t, 2, 1), true, "both keys are held")
 		sealed(t, d, "s2", two)
 		may(two, false, "a part opens, and what is under the key in use does not")
-		// What an older version sealed anew says nothing of the key.
+		// What an older version resealed does not change the key in use.
 		if _, err := d.NewRaw("DELETE FROM suppliers WHERE code = 's1'").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestOnlyResealChangesTheKeyInUse(t *testing.T) {
 		}
 		wantInUse(t, d, two)
 		if err := settings.CheckKeys(t.Context(), d, one); !errors.Is(err, settings.ErrForeignKey) {
-			t.Errorf("a node with the older key alone is told %v", err)
+			t.Errorf("a node with the older key alone returned %v", err)
 		}
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.ConfirmKey(ctx, tx, one) })
 		if !errors.Is(err, settings.ErrKeyChanged) {

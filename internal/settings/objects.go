@@ -10,153 +10,156 @@ import (
 	"backstop/internal/base/seal"
 )
 
-// The objects that can be set, as the apply file declares them; what is stored of them
-// is in the rows. The tags are read by Fields.
+// The objects of the apply file. Their tags are the one description of its fields (see
+// Field); the rows are their stored form.
 
-// code is what objects are called in addresses and in the API.
+// code is the form of objects' codes in URLs and in the API.
 var code = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // File is the whole apply file.
 type File struct {
-	Suppliers     []Supplier     `apply:"suppliers" doc:"Who calls back when a buyer has paid."`
-	Merchants     []Merchant     `apply:"merchants" doc:"Who sells, and how it is notified."`
-	SKUs          []SKU          `apply:"skus" doc:"Goods of which only so many can be sold."`
+	Suppliers     []Supplier     `apply:"suppliers" doc:"The payment suppliers that send callbacks."`
+	Merchants     []Merchant     `apply:"merchants" doc:"The merchants, and how they are notified."`
+	SKUs          []SKU          `apply:"skus" doc:"Articles with limited stock."`
 	Accounts      []Account      `apply:"accounts" doc:"Opening balances of merchants."`
-	Subscriptions []Subscription `apply:"subscriptions" doc:"Systems of your own that hear of merchants' orders beside them."`
+	Subscriptions []Subscription `apply:"subscriptions" doc:"Systems of your own that are notified of merchants' orders."`
 }
 
-// Supplier is who tells us of payments.
+// Supplier is a payment supplier.
 type Supplier struct {
-	Code     string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its name; its callbacks come to /callback/CODE."`
-	Kind     string         `apply:"kind" need:"missing" example:"sortedparams" doc:"The protocol it speaks: wechatpay, alipay, stripe or sortedparams."`
-	Enabled  bool           `apply:"enabled" default:"true" example:"true" doc:"Whether its callbacks are taken and orders may name it."`
-	AllowIPs []netip.Prefix `apply:"allow_ips" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"Where its callbacks may come from: ranges, or single addresses."`
-	Config   map[string]any `apply:"config" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"What its kind needs. It is taken as a whole; any value may be file:PATH."`
+	Code     string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE."`
+	Kind     string         `apply:"kind" need:"missing" example:"sortedparams" doc:"Its protocol: wechatpay, alipay, stripe or sortedparams."`
+	Enabled  bool           `apply:"enabled" default:"true" example:"true" doc:"Whether its callbacks are taken and orders may use it."`
+	AllowIPs []netip.Prefix `apply:"allow_ips" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"The client addresses of its callbacks: ranges, or single addresses."`
+	Config   map[string]any `apply:"config" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"The settings of its kind. Replaced as a whole; any value may be file:PATH."`
 
-	account string // as its kind names the account at the supplier
+	account string // the account at the supplier, as its kind names it
 	unread
 }
 
-// Merchant is who sells.
+// Merchant is a merchant.
 type Merchant struct {
-	Code           string   `apply:"code" form:"code" max:"64" need:"missing" example:"m1" doc:"Its name."`
-	Name           string   `apply:"name" empty:"its code" example:"Galaxy Mall" doc:"Its name for people."`
-	APIKey         Secret   `apply:"api_key" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"What it calls the API with: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
-	SigningSecrets []Secret `apply:"signing_secret" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"What signs its notifications: whsec_ and the base64 of 24 to 64 bytes. While it is replaced, write signing_secrets: [new, old] instead."`
+	Code           string   `apply:"code" form:"code" max:"64" need:"missing" example:"m1" doc:"Its code."`
+	Name           string   `apply:"name" empty:"its code" example:"Galaxy Mall" doc:"Its display name."`
+	APIKey         Secret   `apply:"api_key" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"Its key for the API: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
+	SigningSecrets []Secret `apply:"signing_secret" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"The secret that signs its notifications: whsec_ and the base64 of 24 to 64 bytes. During rotation write signing_secrets: [new, old] instead."`
 	Notify         Notify   `apply:"notify" empty:"all defaults" example:"{ urls: [https://m1.example/notify] }" doc:"How it is notified."`
 
 	recipient
 }
 
-// Subscription is a system of the operator's own that is notified like a merchant.
+// Subscription is one of the operator's own systems, notified like a merchant.
 type Subscription struct {
-	Code           string   `apply:"code" form:"code" max:"64" need:"missing" example:"warehouse" doc:"Its name."`
-	Name           string   `apply:"name" empty:"its code" example:"Warehouse" doc:"Its name for people."`
+	Code           string   `apply:"code" form:"code" max:"64" need:"missing" example:"warehouse" doc:"Its code."`
+	Name           string   `apply:"name" empty:"its code" example:"Warehouse" doc:"Its display name."`
 	Enabled        bool     `apply:"enabled" default:"true" example:"true" doc:"Whether it is notified."`
-	Merchants      Followed `apply:"merchants" default:"all" example:"[m1]" doc:"The merchants of whose orders it is notified: all, or a list of codes."`
-	SigningSecrets []Secret `apply:"signing_secret" empty:"required where it has webhooks" example:"file:secrets/warehouse-signing" doc:"As a merchant's; signing_secrets: [new, old] as well."`
+	Merchants      Followed `apply:"merchants" default:"all" example:"[m1]" doc:"The merchants whose orders it is notified of: all, or a list of codes."`
+	SigningSecrets []Secret `apply:"signing_secret" empty:"required where it has webhooks" example:"file:secrets/warehouse-signing" doc:"As of a merchant, including signing_secrets: [new, old]."`
 	Notify
 
 	recipient
 }
 
-// recipient is what merchants and subscriptions have in common beside their fields.
+// recipient is what merchants and subscriptions have in common besides their fields.
 type recipient struct {
 	unread
-	disabled []string // addresses to which nothing is sent
+	disabled []string // endpoints to which nothing is sent
 }
 
-// Enable lets addresses be used again: who declares one wants it to be notified.
-func (r *recipient) Enable(declared func(address string) bool) {
+// Enable enables disabled endpoints that the file declares.
+func (r *recipient) Enable(declared func(endpoint string) bool) {
 	r.disabled = slices.DeleteFunc(slices.Clone(r.disabled), declared)
 }
 
-// unread are the fields of which what is stored cannot be read.
+// Disabled are the endpoints to which nothing is sent.
+func (r *recipient) Disabled() []string { return r.disabled }
+
+// unread are the fields whose stored value cannot be read.
 type unread []string
 
-// Give says that a field has a new value, whatever is stored.
+// Give records that a field has a new value.
 func (u *unread) Give(word string) {
 	*u = slices.DeleteFunc(slices.Clone(*u), func(w string) bool { return w == word })
 }
 
 // Notify is how a merchant or a subscription is notified.
 type Notify struct {
-	URLs        []string      `apply:"urls" form:"url" many:"addresses" max:"10" empty:"none" example:"[https://m1.example/notify]" doc:"Plain webhook addresses, tried in turn: used where an order names none."`
-	Ack         string        `apply:"ack" oneof:"status text" default:"status" example:"text" doc:"What counts as taken: any status 2xx, or 2xx and a body equal to ack_text."`
-	AckText     string        `apply:"ack_text" max:"256" default:"success" example:"OK" doc:"The body of an answer that says taken, for ack: text."`
-	Format      string        `apply:"format" oneof:"standard form form-md5" default:"standard" example:"form" doc:"How a webhook's body is written: JSON with Standard Webhooks' signature, or sorted parameters signed with HMAC-SHA256 or MD5."`
+	URLs        []string      `apply:"urls" form:"url" many:"addresses" max:"10" empty:"none" example:"[https://m1.example/notify]" doc:"Plain webhook endpoints, tried in turn: used where an order has no notify_url."`
+	Ack         string        `apply:"ack" oneof:"status text" default:"status" example:"text" doc:"What counts as delivered: any status 2xx, or 2xx and a body equal to ack_text."`
+	AckText     string        `apply:"ack_text" max:"256" default:"success" example:"OK" doc:"The body of an answer that acknowledges, for ack: text."`
+	Format      string        `apply:"format" oneof:"standard form form-md5" default:"standard" example:"form" doc:"The body of a webhook: JSON with Standard Webhooks' signature, or sorted parameters signed with HMAC-SHA256 or MD5."`
 	Schedule    Schedule      `apply:"schedule" default:"BACKSTOP_NOTIFY_SCHEDULE" example:"[1s, 3s, 5s]" doc:"The waits between attempts, each from the end of the one before: day, quick, or a list of at most 50 waits of 100ms to 24h, 168h in all."`
-	Timeout     time.Duration `apply:"timeout" min:"1s" max:"10s" default:"BACKSTOP_NOTIFY_TIMEOUT" example:"5s" doc:"The longest that one attempt may take."`
-	MaxInFlight int           `apply:"max_in_flight" min:"1" max:"1000" default:"BACKSTOP_NOTIFY_MAX_IN_FLIGHT" example:"20" doc:"Attempts that may run at once on each node."`
+	Timeout     time.Duration `apply:"timeout" min:"1s" max:"10s" default:"BACKSTOP_NOTIFY_TIMEOUT" example:"5s" doc:"The time limit of one attempt."`
+	MaxInFlight int           `apply:"max_in_flight" min:"1" max:"1000" default:"BACKSTOP_NOTIFY_MAX_IN_FLIGHT" example:"20" doc:"Concurrent attempts on each node."`
 	RateLimit   Rate          `apply:"rate_limit" min:"1" max:"100000" empty:"no limit" example:"50/s" doc:"Attempts per second of all nodes together."`
-	Breaker     Breaker       `apply:"breaker" empty:"the program's settings" example:"{ failures: 3, open: 60s }" doc:"When the breaker opens. It is taken as a whole."`
-	Events      []string      `apply:"events" many:"types" max:"100" empty:"all" example:"[order.paid, order.closed]" doc:"The types of events that are sent; others are recorded as skipped."`
-	Balance     string        `apply:"balance" oneof:"failover weighted all" default:"failover" example:"weighted" doc:"Which address of a channel an attempt goes to: in turn, by weight, or each address has attempts of its own."`
-	Endpoints   []Endpoint    `apply:"endpoints" many:"addresses" max:"20" empty:"none" example:"[{ name: backup, url: https://backup.m1.example/notify }]" doc:"Addresses beside urls. The list is taken as a whole."`
+	Breaker     Breaker       `apply:"breaker" empty:"the program's settings" example:"{ failures: 3, open: 60s }" doc:"When the breaker opens. Replaced as a whole."`
+	Events      []string      `apply:"events" many:"types" max:"100" empty:"all" example:"[order.paid, order.closed]" doc:"The event types that are sent; others are recorded as skipped."`
+	Balance     string        `apply:"balance" oneof:"failover weighted all" default:"failover" example:"weighted" doc:"Which endpoint of a channel an attempt uses: in turn, by weight, or each endpoint has attempts of its own."`
+	Endpoints   []Endpoint    `apply:"endpoints" many:"addresses" max:"20" empty:"none" example:"[{ name: backup, url: https://backup.m1.example/notify }]" doc:"Endpoints in addition to urls. The list is replaced as a whole."`
 }
 
-// Breaker says when a recipient counts as unreachable.
+// Breaker holds the limits of a recipient's circuit breaker.
 type Breaker struct {
 	Failures   int           `apply:"failures" min:"1" max:"1000" empty:"BACKSTOP_BREAKER_FAILURES" example:"3" doc:"Failures in a row that open it."`
-	Open       time.Duration `apply:"open" min:"1s" max:"24h" empty:"BACKSTOP_BREAKER_OPEN" example:"60s" doc:"How long it stays open before one notification is tried."`
+	Open       time.Duration `apply:"open" min:"1s" max:"24h" empty:"BACKSTOP_BREAKER_OPEN" example:"60s" doc:"How long it stays open before one notification is sent as a probe."`
 	Rate       *int          `apply:"rate" min:"0" max:"100" empty:"BACKSTOP_BREAKER_RATE" example:"50" doc:"Percentage of failures within window that opens it too; 0 = none does."`
-	Window     time.Duration `apply:"window" min:"1s" max:"1h" empty:"BACKSTOP_BREAKER_WINDOW" example:"30s" doc:"The time over which rate is measured."`
-	MinSamples int           `apply:"least" min:"1" max:"100000" empty:"BACKSTOP_BREAKER_LEAST" example:"10" doc:"Results within window below which rate does not count."`
+	Window     time.Duration `apply:"window" min:"1s" max:"1h" empty:"BACKSTOP_BREAKER_WINDOW" example:"30s" doc:"The time span of rate."`
+	MinSamples int           `apply:"least" min:"1" max:"100000" empty:"BACKSTOP_BREAKER_LEAST" example:"10" doc:"Results within window below which rate does not apply."`
 	Slow       time.Duration `apply:"slow" min:"100ms" max:"10s" empty:"none does" example:"5s" doc:"An answer that takes longer counts as a failure."`
 }
 
-// Endpoint is one address beside the plain ones.
+// Endpoint is one endpoint in addition to the plain ones.
 type Endpoint struct {
 	Name        string            `apply:"name" form:"code" max:"64" need:"missing" example:"backup" doc:"Its name, unique within the entry."`
-	Channel     Channel           `apply:"channel" default:"webhook" example:"webhook" doc:"How it is reached: webhook, websocket, amqp, kafka, email or sms; a subscription has no websocket."`
-	URL         string            `apply:"url" form:"url" max:"2048" need:"missing" example:"https://backup.m1.example/notify" doc:"Where it is, as its channel writes addresses. Logins stand in credentials."`
-	Events      []string          `apply:"events" many:"types" max:"100" empty:"all that the entry wants" example:"[order.paid]" doc:"The types of events that go here."`
-	Weight      int               `apply:"weight" min:"1" max:"100" default:"1" example:"5" doc:"Its share, for balance: weighted."`
-	Headers     map[string]Secret `apply:"headers" max:"20" empty:"none" example:"{ X-Tenant: seven }" doc:"Headers of its own, up to 4096 bytes each. Stored sealed."`
-	Credentials map[string]Secret `apply:"credentials" max:"20" empty:"what is stored, else none" example:"{ form_key: 'file:secrets/form-key' }" doc:"What its channel signs or logs in with, up to 4096 bytes each. Stored sealed; left out, they stay."`
-	ClientCert  string            `apply:"client_cert" form:"pem" max:"65536" empty:"none" example:"file:m1-client.pem" doc:"PEM that is shown to servers which ask for a certificate (mTLS)."`
+	Channel     Channel           `apply:"channel" default:"webhook" example:"webhook" doc:"Its channel: webhook, websocket, amqp, kafka, email or sms; a subscription has no websocket."`
+	URL         string            `apply:"url" form:"url" max:"2048" need:"missing" example:"https://backup.m1.example/notify" doc:"Its address, in the form of its channel. Logins belong in credentials."`
+	Events      []string          `apply:"events" many:"types" max:"100" empty:"all that the entry gets" example:"[order.paid]" doc:"The event types that are sent here."`
+	Weight      int               `apply:"weight" min:"1" max:"100" default:"1" example:"5" doc:"Its share, with balance: weighted."`
+	Headers     map[string]Secret `apply:"headers" max:"20" empty:"none" example:"{ X-Tenant: seven }" doc:"Additional headers, up to 4096 bytes each. Stored sealed."`
+	Credentials map[string]Secret `apply:"credentials" max:"20" empty:"what is stored, else none" example:"{ form_key: 'file:secrets/form-key' }" doc:"The credentials of its channel, up to 4096 bytes each. Stored sealed; left out, they stay."`
+	ClientCert  string            `apply:"client_cert" form:"pem" max:"65536" empty:"none" example:"file:m1-client.pem" doc:"Client certificate for mTLS, PEM."`
 	ClientKey   Secret            `apply:"client_key" max:"65536" empty:"what is stored, else none" example:"file:secrets/m1-client-key.pem" doc:"The key of client_cert, PEM. Stored sealed; left out, it stays."`
-	Format      string            `apply:"format" oneof:"standard form form-md5" empty:"that of urls" example:"form" doc:"How its body is written."`
-	Digest      time.Duration     `apply:"digest" min:"10s" max:"24h" empty:"each event at once" example:"1h" doc:"Gathers the events of so long into one mail, for channel: email."`
+	Format      string            `apply:"format" oneof:"standard form form-md5" empty:"that of urls" example:"form" doc:"The format of its body."`
+	Digest      time.Duration     `apply:"digest" min:"10s" max:"24h" empty:"each event at once" example:"1h" doc:"Combines the events of this time span into one mail, for channel: email."`
 }
 
 // SKU is an article.
 type SKU struct {
-	SKU   string `apply:"sku" need:"missing" example:"SKU-1" doc:"Its number, as orders name it."`
-	Stock int64  `apply:"stock" min:"0" max:"1000000000000" need:"missing" example:"100" doc:"Pieces in stock at first. Live stock is never overwritten."`
+	SKU   string `apply:"sku" need:"missing" example:"SKU-1" doc:"Its number, as used in orders."`
+	Stock int64  `apply:"stock" min:"0" max:"1000000000000" need:"missing" example:"100" doc:"Initial pieces in stock. Live stock is never overwritten."`
 }
 
 // Account is a merchant's opening balance in one currency.
 type Account struct {
 	Merchant string `apply:"merchant" form:"code" max:"64" need:"missing" example:"m1" doc:"The merchant's code."`
 	Currency string `apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217."`
-	Balance  int64  `apply:"balance" min:"0" max:"1000000000000000" need:"missing: the opening balance in minor units" example:"1000000" doc:"What it begins with, in minor units. Booked once, as an entry of the ledger."`
+	Balance  int64  `apply:"balance" min:"0" max:"1000000000000000" need:"missing: the opening balance in minor units" example:"1000000" doc:"The opening balance in minor units. Booked once, as a ledger entry."`
 }
 
-// Ref makes the opening balance unique in the ledger for good.
+// Ref is the unique reference of the opening balance in the ledger.
 func (a *Account) Ref() string { return "opening:" + a.Merchant + ":" + a.Currency }
 
-// Unread are the fields of which what is stored cannot be read.
+// Unread are the fields whose stored value cannot be read.
 func (u unread) Unread() []string { return u }
 
-// without are the fields that cannot be read, but for secrets and addresses which nobody
-// gives anew: they stay as they are stored.
+// without are the fields that cannot be read, except secrets and ranges without a new
+// value: they stay as stored.
 func (u unread) without(still unread) unread {
 	return slices.DeleteFunc(slices.Clone(u), func(w string) bool {
 		return (w == "signing_secret" || w == "allow_ips") && slices.Contains(still, w)
 	})
 }
 
-// Rate is so many a second; 0 = no limit.
+// Rate is a number per second; 0 = no limit.
 type Rate int64
 
-// Channel is how an address is reached.
+// Channel is the channel of an endpoint.
 type Channel string
 
-// Followed are the merchants of which a subscription hears; nil = all.
+// Followed are the merchants that a subscription follows; nil = all.
 type Followed []string
 
-// Schedule is the waits between attempts, with the preset's name or "list".
+// Schedule holds the waits between attempts, with the preset's name or "list".
 type Schedule struct {
 	Name  string
 	Waits []time.Duration
@@ -178,26 +181,26 @@ func (s Schedule) Texts() []string {
 	return texts
 }
 
-// Secret is a secret as it is declared, or as it is stored: sealed or, of an API key,
-// hashed. It prints as nothing but whether it is set.
+// Secret is a secret in plain text, or as stored: sealed or, of an API key, hashed. When
+// printed it only shows whether it is set.
 type Secret struct {
 	plain  string
 	stored string
 }
 
-// NewSecret is a secret as somebody gives it; signing secrets begin with whsec_.
+// NewSecret is a secret in plain text; signing secrets begin with whsec_.
 func NewSecret(plain string) Secret { return Secret{plain: plain} }
 
-// NewAPIKey is an API key as somebody gives it.
+// NewAPIKey is an API key in plain text.
 func NewAPIKey(plain string) Secret { return Secret{plain: plain, stored: seal.HashToken(plain)} }
 
-// IsSet says whether there is one.
+// IsSet reports whether there is one.
 func (s Secret) IsSet() bool { return s != Secret{} }
 
 // Plain is the secret itself; "" where it does not open here.
 func (s Secret) Plain() string { return s.plain }
 
-// Same says that both are known to be the same.
+// Same reports whether both are known to be equal.
 func (s Secret) Same(as Secret) bool {
 	if s.plain != "" && as.plain != "" {
 		return s.plain == as.plain
@@ -215,5 +218,5 @@ func (s Secret) String() string {
 // GoString keeps %#v from printing it.
 func (s Secret) GoString() string { return s.String() }
 
-// MarshalText keeps it out of JSON.
+// MarshalText keeps its value out of JSON.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

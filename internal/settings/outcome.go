@@ -5,21 +5,22 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"backstop/internal/base/textlimit"
 )
 
-// What becomes of an object.
+// Outcomes of an object.
 const (
 	Created   = "created"
 	Changed   = "changed"
 	Opened    = "opened"
 	Unchanged = "unchanged"
-	// disabled is said beside Changed, in the audit.
+	// disabled is recorded in the audit, besides Changed.
 	disabled = "disabled"
 )
 
-// Outcome is what becomes of one object. None of it is a secret: How names fields, or
-// is an opening balance.
+// Outcome is the result of applying one object. It contains no secret: How names fields,
+// or is an opening balance.
 type Outcome struct {
 	Object   Object
 	What     string
@@ -40,7 +41,7 @@ func (o Outcome) String() string {
 	return line + " (" + o.How + ")"
 }
 
-// Outcome is what the change comes to; with force, what has not changed is written, too.
+// Outcome is the result of the change; with force, an unchanged object is written, too.
 func (c Change) Outcome(force bool) Outcome {
 	o := Outcome{Object: c.Object, What: Unchanged}
 	switch after := c.After.(type) {
@@ -52,7 +53,7 @@ func (c Change) Outcome(force bool) Outcome {
 		}
 		return o
 	case *Account:
-		if before, ok := c.Before.(*Account); !ok && after.Balance > 0 { // an entry of nothing is none
+		if before, ok := c.Before.(*Account); !ok && after.Balance > 0 { // there is no entry of 0
 			o.What, o.How = Opened, strconv.FormatInt(after.Balance, 10)
 		} else if ok && before.Balance != after.Balance {
 			o.How = fmt.Sprintf("opened with %d; an opening balance is applied once", before.Balance)
@@ -92,10 +93,10 @@ func enabled(v any) bool {
 // Limits of what the audit keeps.
 const (
 	maxNamed = 20  // objects that are named, of each kind of outcome
-	maxHow   = 200 // characters of how one of them changed
+	maxHow   = 200 // bytes of how one of them changed
 )
 
-// named lists the objects of which the same became, and counts those beyond the first.
+// named lists the objects with the same outcome, and counts those beyond the limit.
 func named(outcomes []Outcome, what string) string {
 	var names []string
 	more := 0
@@ -108,7 +109,7 @@ func named(outcomes []Outcome, what string) string {
 		case o.How == "" || off:
 			names = append(names, o.Object.String())
 		default:
-			names = append(names, o.Object.String()+": "+short(o.How))
+			names = append(names, o.Object.String()+": "+textlimit.Clip(o.How, maxHow))
 		}
 	}
 	text := strings.Join(names, "; ")
@@ -116,11 +117,4 @@ func named(outcomes []Outcome, what string) string {
 		text += fmt.Sprintf(" … and %d more", more)
 	}
 	return text
-}
-
-func short(s string) string {
-	if utf8.RuneCountInString(s) <= maxHow {
-		return s
-	}
-	return string([]rune(s)[:maxHow]) + "…"
 }

@@ -87,7 +87,7 @@ func TestAMerchantWhoseSecretsDoNotOpenHereIsLockedAndNotBroken(t *testing.T) {
 		if other := now.Merchants.ByCode("m2"); other.Locked || other.Broken {
 			t.Errorf("the other one is %+v", other)
 		}
-		// Somebody else's secret, moved here, is none of its own either.
+		// Another owner.s secret, moved here, does not open either.
 		r.change("UPDATE merchants SET signing_secrets = ? WHERE code = 'm1'", r.sealedSecrets(settings.SecretPlace("m2"), r.keys, []string{"secret"}))
 		if m := r.node().Merchants().ByCode("m1"); !m.Locked || m.Broken {
 			t.Errorf("with another one's secret it is %+v", m)
@@ -120,7 +120,7 @@ func TestAMerchantWhoseRowCannotBeReadIsBrokenAndKeepsWhatWasReadLast(t *testing
 					t.Errorf("%s: it is %+v", name, m)
 				}
 				if n.ack != "" && (len(m.Endpoints) != 1 || m.Endpoints[0].URL != "https://m1.example") {
-					t.Errorf("%s: it is told at %+v", name, m.Endpoints)
+					t.Errorf("%s: its endpoints are %+v", name, m.Endpoints)
 				}
 				if got := now.Unreadable(); !slices.Equal(got, []string{"merchant m1"}) {
 					t.Errorf("%s: unreadable are %q", name, got)
@@ -142,12 +142,12 @@ func TestATextInAColumnOfNumbersIsOneBrokenRow(t *testing.T) {
 	r := rows{t, dbtest.SQLite(t), ring(t, 1)}
 	id := r.merchant("m1", "hash", merchant.Settings{AckText: "last"}, r.keys, "secret")
 	r.merchant("m2", "hash-2", merchant.Settings{}, r.keys, "secret")
-	house := r.subscription("data", "null", merchant.Settings{})
+	subscriber := r.subscription("data", "null", merchant.Settings{})
 	r.subscription("erp", "null", merchant.Settings{})
 	node := r.node()
 	for _, column := range []string{"disabled_at", "created_at", "updated_at"} {
 		r.exec("UPDATE merchants SET "+column+" = 'soon' WHERE id = ?", id)
-		r.change("UPDATE subscriptions SET "+column+" = 'soon' WHERE id = ?", house)
+		r.change("UPDATE subscriptions SET "+column+" = 'soon' WHERE id = ?", subscriber)
 		for _, n := range []*settings.Store{node, r.node()} { // the second has just been started
 			now := r.refresh(n)
 			if got := now.Unreadable(); !slices.Equal(got, []string{"merchant m1", "subscription data"}) {
@@ -156,7 +156,7 @@ func TestATextInAColumnOfNumbersIsOneBrokenRow(t *testing.T) {
 			if m := now.Merchants.ByKeyHash("hash"); m == nil || m.ID != id || !m.Broken || m.Disabled || now.Merchants.ByKeyHash("hash-2").Broken {
 				t.Errorf("%s: it is %+v", column, m)
 			}
-			if s := now.Merchants.ByID(house); s == nil || !s.House || !s.Broken || len(now.Merchants.Subscribers("m2", "order.paid")) != 2 {
+			if s := now.Merchants.ByID(subscriber); s == nil || !s.House || !s.Broken || len(now.Merchants.Subscribers("m2", "order.paid")) != 2 {
 				t.Errorf("%s: the subscription is %+v", column, s)
 			}
 		}
@@ -206,11 +206,11 @@ func TestNothingElseOfItsOwnerOrOfAnotherIsDisabledWithAnAddress(t *testing.T) {
 		two := merchant.Settings{Endpoints: []merchant.Endpoint{{Name: "a", Channel: "webhook", URL: "https://a.example"}, {Name: "b", Channel: "webhook", URL: "https://b.example"}}}
 		id := r.merchant("m1", "hash", two, r.keys)
 		r.merchant("m2", "hash-2", two, r.keys)
-		house := r.subscription("data", "null", two)
+		subscriber := r.subscription("data", "null", two)
 		node := r.node()
 		disabled := func() (names []string) {
 			book := r.refresh(node).Merchants
-			for _, m := range []*merchant.Merchant{book.ByCode("m1"), book.ByCode("m2"), book.ByID(house)} {
+			for _, m := range []*merchant.Merchant{book.ByCode("m1"), book.ByCode("m2"), book.ByID(subscriber)} {
 				for _, e := range m.Endpoints {
 					if e.Disabled {
 						names = append(names, m.Code+"."+e.Name)
@@ -224,7 +224,7 @@ func TestNothingElseOfItsOwnerOrOfAnotherIsDisabledWithAnAddress(t *testing.T) {
 		if got := disabled(); !slices.Equal(got, []string{"m1.a"}) {
 			t.Errorf("disabled are %q", got)
 		}
-		r.change("UPDATE endpoint_health SET owner_id = ? WHERE endpoint = 'a'", house)
+		r.change("UPDATE endpoint_health SET owner_id = ? WHERE endpoint = 'a'", subscriber)
 		if got := disabled(); !slices.Equal(got, []string{"data.a"}) {
 			t.Errorf("disabled are %q", got)
 		}
@@ -242,7 +242,7 @@ func TestSubscriptionsAreToldOfWhatTheyFollowWhileTheyAreEnabled(t *testing.T) {
 		r.subscription("m1-paid", `["m1"]`, merchant.Settings{Events: []string{"order.paid"}})
 		id := r.subscription("m2-all", `["m2"]`, merchant.Settings{})
 		node := r.node()
-		told := func(code, event string) (codes []string) {
+		notified := func(code, event string) (codes []string) {
 			for _, s := range r.refresh(node).Merchants.Subscribers(code, event) {
 				codes = append(codes, s.Code)
 			}
@@ -250,8 +250,8 @@ func TestSubscriptionsAreToldOfWhatTheyFollowWhileTheyAreEnabled(t *testing.T) {
 		}
 		want := func(code, event string, codes ...string) {
 			t.Helper()
-			if got := told(code, event); !slices.Equal(got, codes) {
-				t.Errorf("of %s of %s are told %q, want %q", event, code, got, codes)
+			if got := notified(code, event); !slices.Equal(got, codes) {
+				t.Errorf("of %s of %s are notified %q, want %q", event, code, got, codes)
 			}
 		}
 		want("m1", "order.paid", "all", "m1-paid")
@@ -265,7 +265,7 @@ func TestSubscriptionsAreToldOfWhatTheyFollowWhileTheyAreEnabled(t *testing.T) {
 		if node.Merchants().Subscriber("all") != nil {
 			t.Error("a disabled one is found")
 		}
-		// Of one that cannot be read it is not known: it is looked at again before it is told.
+		// Of one that cannot be read it is not known: it is included, and checked again before it is notified.
 		r.change(`UPDATE subscriptions SET merchants = '{"a":1}' WHERE code = 'm2-all'`)
 		want("m1", "order.paid", "m1-paid", "m2-all")
 		if got := node.Current().Unreadable(); !slices.Equal(got, []string{"subscription m2-all"}) || !node.Merchants().Broken(id) {

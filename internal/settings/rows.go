@@ -8,16 +8,16 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// unreadRow is a row of which not all columns can be read: SQLite keeps a text in a
-// column of numbers.
+// unreadRow is a row with columns that cannot be read: SQLite accepts a text in a column
+// of numbers.
 type unreadRow struct {
 	ID   int64 // 0 where it is not a number
 	Code string
 	err  error
 }
 
-// readRows reads a whole table. Where that fails, each row is read by itself, and what
-// cannot be read is named: the others must go on.
+// readRows reads a whole table. If that fails, it reads each row by itself and returns
+// those that cannot be read separately.
 func readRows[R any](ctx context.Context, q bun.IDB, table string) (rows []R, unread []unreadRow, err error) {
 	if q.NewSelect().Model(&rows).OrderExpr("id").Scan(ctx) == nil {
 		return rows, nil, nil

@@ -1,9 +1,8 @@
-// Package settings is what `apply` declared, as this node sees it: suppliers with
-// their keys parsed and merchants with their secrets open, in memory.
+// Package settings keeps the suppliers, merchants and subscriptions: in the database, and
+// in the memory of each node with keys parsed and secrets in plain text.
 //
-// Every change bumps one version row in its own transaction. Each node looks at
-// that row and swaps in a whole new snapshot, so that a request never sees half
-// of a change.
+// Every change raises one version row in its own transaction. Each node polls that row
+// and swaps in a whole new snapshot, so that no request sees half of a change.
 package settings
 
 import (
@@ -14,7 +13,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -87,11 +85,11 @@ func NewStore(d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, log *slog.Logg
 // Current is the snapshot in force.
 func (s *Store) Current() *Snapshot { return s.current.Load() }
 
-// Merchants is the current book of merchants.
+// Merchants is the current directory of merchants.
 func (s *Store) Merchants() *merchant.Directory { return s.Current().Merchants }
 
-// Refresh reads the version row and, where it has moved, everything.
-// Call it at least every second, and on a miss.
+// Refresh reads the version row and, if it has changed, all settings.
+// Call it at least every second, and when a code is not found.
 func (s *Store) Refresh(ctx context.Context) error {
 	s.refresh.Lock()
 	defer s.refresh.Unlock()
@@ -103,8 +101,8 @@ func (s *Store) Refresh(ctx context.Context) error {
 		return nil
 	}
 	next := new(Snapshot)
-	// As of one moment: a change of a supplier and a merchant that is committed while
-	// they are read would be in force by half.
+	// In one snapshot: a change that is committed while suppliers and merchants are read
+	// would be used by half.
 	if err := s.db.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) (err error) {
 		if next.Version, err = readVersion(ctx, tx); err != nil {
 			return err
@@ -131,17 +129,17 @@ func readVersion(ctx context.Context, q bun.IDB) (version int64, err error) {
 	return version, nil
 }
 
-// Bump says to every node that the settings changed; call it in the transaction
-// of the change.
+// Bump raises the version, so that every node reads the settings again; call it in the
+// transaction of the change.
 func Bump(ctx context.Context, tx db.Tx) error {
 	if _, err := tx.NewRaw("UPDATE settings SET value = value + 1 WHERE name = 'config_version'").Exec(ctx); err != nil {
-		return fmt.Errorf("bump the version of the settings: %w", err)
+		return fmt.Errorf("raise the version of the settings: %w", err)
 	}
 	return nil
 }
 
-// suppliers loads all suppliers. One whose config cannot be used (a key that no
-// longer opens, say) is left out and logged: the others must go on.
+// suppliers loads all suppliers. One whose config cannot be used (a key that no longer
+// opens, for example) is left out and logged; the others are used.
 func (s *Store) suppliers(ctx context.Context, q bun.IDB) (*supplier.Registry, error) {
 	rows, unread, err := readRows[SupplierRow](ctx, q, "suppliers")
 	if err != nil {
@@ -183,31 +181,26 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 	}, nil
 }
 
-// SecretPlace is where a merchant's signing secrets are sealed.
-func SecretPlace(code string) seal.Place {
-	return seal.Place{Table: "merchants", Row: code, Field: "signing_secret"}
-}
-
-// merchants loads all merchants. One whose row cannot be read is marked and logged: the
-// others must go on.
+// merchants loads all merchants and subscriptions. One whose row cannot be read is marked
+// and logged; the others are used.
 func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, error) {
 	rows, unread, err := readRows[merchant.Row](ctx, q, MerchantsTable)
 	if err != nil {
 		return nil, err
 	}
-	addresses, err := disabledAddresses(ctx, q)
+	list, err := disabledEndpoints(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	disabled := make(map[addressKey]bool, len(addresses))
-	for _, a := range addresses {
-		disabled[a] = true
+	disabled := make(map[endpointKey]bool, len(list))
+	for _, e := range list {
+		disabled[e] = true
 	}
 	all := make([]*merchant.Merchant, 0, len(rows))
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range unread {
 		all = append(all, s.unread(r, MerchantsTable))
-		var hash sql.NullString // its calls are answered as what they are: its own
+		var hash sql.NullString // its API calls are answered as settings_unreadable
 		if err := q.NewRaw("SELECT api_key_hash FROM merchants WHERE code = ?", r.Code).Scan(ctx, &hash); err != nil {
 			return nil, fmt.Errorf("read merchants: %w", err)
 		}
@@ -218,30 +211,28 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 		if r.APIKeyHash != nil {
 			hashes[r.ID] = *r.APIKeyHash
 		}
-		var unsigned error
-		m.Secrets, unsigned = OpenSecrets(s.keys, r)
-		s.read(m, EndpointOwner{MerchantsTable, r.Code}, r.Notify, disabled, unsigned)
+		s.read(m, EndpointOwner{MerchantsTable, r.Code}, r.SigningSecrets, r.Notify, disabled, nil)
 		all = append(all, m)
 	}
-	house, err := s.house(ctx, q, disabled)
+	subscriptions, err := s.subscriptions(ctx, q, disabled)
 	if err != nil {
 		return nil, err
 	}
-	return merchant.NewDirectory(append(all, house...), hashes), nil
+	return merchant.NewDirectory(append(all, subscriptions...), hashes), nil
 }
 
-// read fills in how a recipient is notified. What else of its row cannot be read is in
-// errs. Secrets that do not open are a fault of this node's keys: what is to be signed
-// waits, for another node or a repair, and everything else goes on.
-func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, notify json.RawMessage, disabled map[addressKey]bool, errs ...error) {
-	errs = slices.DeleteFunc(errs, func(err error) bool {
-		if !errors.Is(err, seal.ErrKey) && !errors.Is(err, seal.ErrSealed) {
-			return false
-		}
+// read fills in how a recipient is notified; other is what else of its row cannot be read.
+// Secrets that do not open are a fault of this node's keys: signed notifications wait for
+// another node or a repair, and everything else continues.
+func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, secrets, notify json.RawMessage, disabled map[endpointKey]bool, other error) {
+	var err error
+	m.Secrets, err = OpenSecrets(s.keys, owner, secrets)
+	if errors.Is(err, seal.ErrKey) || errors.Is(err, seal.ErrSealed) {
 		m.Locked = true
 		s.log.Error("signing secrets cannot be opened: notifications that they sign wait", owner.Table, owner.Code, "error", err)
-		return true
-	})
+		err = nil
+	}
+	errs := []error{err, other}
 	var now merchant.Settings
 	if err := json.Unmarshal(notify, &now); err != nil {
 		errs = append(errs, fmt.Errorf("notify settings: %w", err))
@@ -250,46 +241,21 @@ func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, notify json.RawM
 		}
 	} else {
 		m.Settings = now
-		s.address(m, owner, disabled)
+		s.endpoints(m, owner, disabled)
 	}
 	if err := errors.Join(errs...); err != nil {
 		m.Broken = true
-		s.log.Error("settings cannot be read: it is sent nothing until they are repaired", owner.Table, owner.Code, "error", err)
+		s.log.Error("settings cannot be read: nothing is sent until they are repaired", owner.Table, owner.Code, "error", err)
 	}
 }
 
-// unread is a recipient of whose row nothing but its id and code can be read. It keeps
-// the settings that were read last.
+// unread is a recipient of whose row only id and code can be read. It keeps the settings
+// that were read last.
 func (s *Store) unread(r unreadRow, table string) *merchant.Merchant {
-	s.log.Error("a row cannot be read: it is sent nothing until it is repaired", table, r.Code, "error", r.err)
+	s.log.Error("a row cannot be read: nothing is sent until it is repaired", table, r.Code, "error", r.err)
 	m := &merchant.Merchant{ID: r.ID, Code: r.Code, House: table == SubscriptionsTable, Broken: true}
 	if last := s.Merchants().ByID(r.ID); last != nil {
 		m.Settings, m.Endpoints, m.Follows, m.Disabled = last.Settings, last.Endpoints, last.Follows, last.Disabled
 	}
 	return m
-}
-
-// OpenSecrets returns a merchant's signing keys, newest first.
-func OpenSecrets(keys *seal.Keyring, r merchant.Row) ([][]byte, error) {
-	return openSecrets(keys, SecretPlace(r.Code), r.SigningSecrets)
-}
-
-// OpenSubscriptionSecrets returns a subscription's signing keys, newest first.
-func OpenSubscriptionSecrets(keys *seal.Keyring, r SubscriptionRow) ([][]byte, error) {
-	return openSecrets(keys, SubscriptionSecretPlace(r.Code), r.SigningSecrets)
-}
-
-func openSecrets(keys *seal.Keyring, place seal.Place, stored json.RawMessage) ([][]byte, error) {
-	var sealed []string
-	if err := json.Unmarshal(stored, &sealed); err != nil {
-		return nil, fmt.Errorf("signing secrets: %w", err)
-	}
-	open := make([][]byte, len(sealed))
-	for i, text := range sealed {
-		var err error
-		if open[i], err = keys.Open(place, text); err != nil {
-			return nil, err
-		}
-	}
-	return open, nil
 }

@@ -18,7 +18,7 @@ import (
 	"backstop/internal/supplier/sortedparams"
 )
 
-// rows declares settings as whoever applies them does: sealed, and with one bump for
+// rows declares settings as apply does: sealed, and with one bump for
 // each change.
 type rows struct {
 	t    *testing.T
@@ -45,7 +45,7 @@ func (r rows) refresh(s *settings.Store) *settings.Snapshot {
 	return s.Current()
 }
 
-// exec runs one statement that no node is told of.
+// exec runs one statement without raising the version.
 func (r rows) exec(query string, args ...any) {
 	r.t.Helper()
 	if _, err := r.d.NewRaw(query, args...).Exec(r.t.Context()); err != nil {
@@ -109,13 +109,13 @@ func (r rows) sealedSecrets(place seal.Place, keys *seal.Keyring, secrets []stri
 	return text(r.t, sealed)
 }
 
-// subscription declares one of the house's own systems; merchants is JSON.
+// subscription declares a subscription; merchants is JSON.
 func (r rows) subscription(code, merchants string, s merchant.Settings) (id int64) {
 	r.t.Helper()
 	id = r.d.NewID()
 	s.Endpoints = settings.SealEndpoints(r.keys, settings.EndpointOwner{Table: settings.SubscriptionsTable, Code: code}, s.Endpoints)
 	r.change("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, 1, 1)",
-		id, code, code, merchants, r.sealedSecrets(settings.SubscriptionSecretPlace(code), r.keys, []string{"its-secret"}), text(r.t, s))
+		id, code, code, merchants, r.sealedSecrets(settings.EndpointOwner{Table: settings.SubscriptionsTable, Code: code}.Signing(), r.keys, []string{"its-secret"}), text(r.t, s))
 	return id
 }
 
@@ -180,7 +180,7 @@ func TestWhatCannotBeReadLeavesInForceWhatIs(t *testing.T) {
 	})
 }
 
-// Before the first look there is nothing, and nobody trips over it.
+// Before the first refresh the snapshot is empty and usable.
 func TestAStoreThatHasReadNothingIsEmpty(t *testing.T) {
 	each(t, func(t *testing.T, r rows) {
 		s := settings.NewStore(r.d, nil, r.keys, slog.New(slog.DiscardHandler))
@@ -242,7 +242,7 @@ func TestASnapshotIsExactlyItsVersionWhileManyChangeAndLook(t *testing.T) {
 					now := node.Current()
 					one, two := now.Merchants.ByCode("m1").Settings.MaxInFlight, now.Merchants.ByCode("m2").Settings.MaxInFlight
 					if now.Version < last || int64(one) != now.Version || one != two {
-						t.Errorf("version %d after %d; the merchants stand at %d and %d", now.Version, last, one, two)
+						t.Errorf("version %d after %d; the merchants are at %d and %d", now.Version, last, one, two)
 					}
 					last = now.Version
 				}
@@ -336,7 +336,7 @@ func TestASupplierThatCannotBeUsedLeavesTheOthersAtWork(t *testing.T) {
 				t.Errorf("%s: unreadable are %q", name, got)
 			}
 			if e, found := now.Suppliers.Lookup("good"); !found || !e.Enabled || e.Adapter == nil {
-				t.Errorf("%s: the other one stands still", name)
+				t.Errorf("%s: the other one is not updated", name)
 			}
 			r.exec("DELETE FROM suppliers WHERE code = 'bad'")
 			r.change("INSERT INTO suppliers SELECT * FROM kept")

@@ -20,33 +20,30 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Env is what settings are read, checked and written with.
+// Env holds what settings are read, checked and written with.
 type Env struct {
 	DB     *db.DB
 	Keys   *seal.Keyring
 	Kinds  supplier.Kinds
 	Ledger *ledger.Ledger
-	// CheckURL says whether a notification may be sent to an address at all.
+	// CheckURL returns an error if notifications may not be sent to a URL.
 	CheckURL func(string) error
-	// Channels are the ways to reach somebody beside webhooks, by name: each says
-	// whether it can use an address.
+	// Channels check addresses, by channel.
 	Channels map[string]func(url string) error
-	// Credentials say, by channel, what is wrong with an address's credentials.
-	// Their errors hold none.
+	// Credentials check an endpoint's credentials, by channel. Their errors contain none.
 	Credentials map[string]func(map[string]string) error
-	// What package notify and its channels know: the types of events, how a schedule,
-	// a signing secret and headers look, and how a disabled address is enabled.
+	// From package notify: the event types, the forms of schedules, signing secrets and
+	// headers, and how a disabled endpoint is enabled.
 	Events         []string
 	ParseSchedule  func(text string) (Schedule, error)
 	ParseSecret    func(text string) ([]byte, error)
 	CheckHeaders   func(map[string]string) error
 	EnableEndpoint func(ctx context.Context, tx db.Tx, owner int64, endpoint string) error
-	// Defaults are used where a recipient says nothing.
-	Defaults Defaults
+	Defaults       Defaults
 }
 
-// Defaults say how a recipient is notified that does not say it itself. Zero values
-// stand for the contract's: schedule day, 10 s, 10 in flight.
+// Defaults apply to recipients without settings of their own. Zero values stand for
+// schedule day, 10 s, 10 in flight.
 type Defaults struct {
 	Schedule    Schedule
 	Timeout     time.Duration
@@ -61,7 +58,7 @@ type Stored struct {
 	merchants     map[string]*merchant.Row
 	subscriptions map[string]*SubscriptionRow
 	accounts      map[int64]string   // accounts at suppliers, by id
-	disabled      map[int64][]string // addresses to which nothing is sent, by owner
+	disabled      map[int64][]string // endpoints to which nothing is sent, by owner
 }
 
 // Nothing is the settings of an installation that has none.
@@ -95,7 +92,7 @@ func Read(ctx context.Context, env Env) (*Stored, error) {
 		if err != nil {
 			return err
 		}
-		disabled, err := disabledAddresses(ctx, q)
+		disabled, err := disabledEndpoints(ctx, q)
 		for _, a := range disabled {
 			s.disabled[a.OwnerID] = append(s.disabled[a.OwnerID], a.Endpoint)
 		}
@@ -104,8 +101,8 @@ func Read(ctx context.Context, env Env) (*Stored, error) {
 	return s, err
 }
 
-// rowsByCode leaves out the moments: SQLite may keep a text there, which must not keep
-// anybody from applying the row anew.
+// rowsByCode leaves out the timestamps: SQLite may hold a text there, which must not
+// prevent the row from being applied again.
 func rowsByCode[R any](ctx context.Context, q bun.IDB, into map[string]*R, code func(*R) string, columns ...string) error {
 	var rows []R
 	read := q.NewSelect().Model(&rows).ExcludeColumn("created_at", "updated_at", "disabled_at")
@@ -119,7 +116,7 @@ func rowsByCode[R any](ctx context.Context, q bun.IDB, into map[string]*R, code 
 	return err
 }
 
-// Codes are the codes of all suppliers, merchants and subscriptions, in their order.
+// Codes are the sorted codes of all suppliers, merchants and subscriptions.
 func (s *Stored) Codes() (suppliers, merchants, subscriptions []string) {
 	return sortedKeys(s.suppliers), sortedKeys(s.merchants), sortedKeys(s.subscriptions)
 }
@@ -144,7 +141,7 @@ func (s *Stored) Supplier(code string) *Supplier {
 	}
 	eachSecret(kind, v.Config, func(field string, is any) any {
 		if text, ok := is.(string); ok {
-			return s.open(configPlace(code, field), text, false)
+			return s.open(configPlace(code, field), text)
 		}
 		return is
 	})
@@ -161,8 +158,7 @@ func (s *Stored) Merchant(code string) *Merchant {
 	if r.APIKeyHash != nil {
 		v.APIKey = Secret{stored: *r.APIKeyHash}
 	}
-	v.SigningSecrets = s.signing(&v.recipient, SecretPlace(code), r.SigningSecrets)
-	v.Notify = s.notify(&v.recipient, EndpointOwner{MerchantsTable, code}, r.Notify)
+	v.SigningSecrets, v.Notify = s.recipient(&v.recipient, EndpointOwner{MerchantsTable, code}, r.SigningSecrets, r.Notify)
 	return v
 }
 
@@ -176,12 +172,11 @@ func (s *Stored) Subscription(code string) *Subscription {
 	if json.Unmarshal(r.Merchants, &v.Merchants) != nil {
 		v.Merchants, v.unread = nil, append(v.unread, "merchants")
 	}
-	v.SigningSecrets = s.signing(&v.recipient, SubscriptionSecretPlace(code), r.SigningSecrets)
-	v.Notify = s.notify(&v.recipient, EndpointOwner{SubscriptionsTable, code}, r.Notify)
+	v.SigningSecrets, v.Notify = s.recipient(&v.recipient, EndpointOwner{SubscriptionsTable, code}, r.SigningSecrets, r.Notify)
 	return v
 }
 
-// NewMerchant, NewSubscription and NewSupplier have the defaults of a new entry.
+// NewMerchant, NewSubscription and NewSupplier return a new entry with its defaults.
 func (s *Stored) NewMerchant(code string) *Merchant {
 	return &Merchant{Code: code, Name: code, Notify: s.defaults()}
 }
@@ -212,35 +207,32 @@ func (s *Stored) defaults() Notify {
 	return n
 }
 
-// open is a sealed secret; one that does not open here stays as it is.
-func (s *Stored) open(place seal.Place, sealed string, signing bool) Secret {
-	secret := Secret{stored: sealed}
-	plain, err := s.env.Keys.Open(place, sealed)
-	switch {
-	case err != nil:
-	case signing:
-		secret.plain = signingPrefix + base64.StdEncoding.EncodeToString(plain)
-	default:
-		secret.plain = string(plain)
-	}
-	return secret
+// open is a sealed secret; it has no plain text if it does not open on this node.
+func (s *Stored) open(place seal.Place, sealed string) Secret {
+	plain, _ := s.env.Keys.Open(place, sealed)
+	return Secret{plain: string(plain), stored: sealed}
 }
 
-// signingPrefix begins a signing secret as people hold it.
+// signingPrefix begins a signing secret in plain text.
 const signingPrefix = "whsec_"
 
-func (s *Stored) signing(r *recipient, place seal.Place, stored json.RawMessage) (all []Secret) {
+// recipient is how a recipient is notified.
+func (s *Stored) recipient(r *recipient, owner EndpointOwner, secrets, notify json.RawMessage) (signing []Secret, n Notify) {
 	var sealed []string
-	if json.Unmarshal(stored, &sealed) != nil {
+	if json.Unmarshal(secrets, &sealed) != nil {
 		r.unread = append(r.unread, "signing_secret")
 	}
 	for _, text := range sealed {
-		all = append(all, s.open(place, text, true))
+		secret := s.open(owner.Signing(), text)
+		if secret.plain != "" {
+			secret.plain = signingPrefix + base64.StdEncoding.EncodeToString([]byte(secret.plain))
+		}
+		signing = append(signing, secret)
 	}
-	return all
+	return signing, s.notify(r, owner, notify)
 }
 
-// notify is how a recipient is notified; the defaults where that cannot be read.
+// notify reads notify settings; the defaults where they cannot be read.
 func (s *Stored) notify(r *recipient, owner EndpointOwner, stored json.RawMessage) Notify {
 	var m merchant.Settings
 	if json.Unmarshal(stored, &m) != nil {
@@ -273,7 +265,7 @@ func (s *Stored) notify(r *recipient, owner EndpointOwner, stored json.RawMessag
 			}
 			all := map[string]Secret{}
 			for name, text := range sealed {
-				all[name] = s.open(owner.place(e.Name, field+"."+name), text, false)
+				all[name] = s.open(owner.place(e.Name, field+"."+name), text)
 			}
 			return all
 		}
@@ -283,7 +275,7 @@ func (s *Stored) notify(r *recipient, owner EndpointOwner, stored json.RawMessag
 			ClientCert: e.ClientCert, Digest: millis(e.DigestMS),
 		}
 		if e.ClientKey != "" {
-			is.ClientKey = s.open(owner.place(e.Name, "client_key"), e.ClientKey, false)
+			is.ClientKey = s.open(owner.place(e.Name, "client_key"), e.ClientKey)
 		}
 		n.Endpoints = append(n.Endpoints, is)
 	}
@@ -295,7 +287,7 @@ func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecon
 // chunk bounds the values of one IN list.
 const chunk = 1000
 
-// ReadStock reads what was applied of articles at first.
+// ReadStock reads the initial stock of articles, by number.
 func ReadStock(ctx context.Context, d *db.DB, names []string) (map[string]*SKU, error) {
 	known := map[string]*SKU{}
 	for part := range slices.Chunk(names, chunk) {
@@ -310,7 +302,7 @@ func ReadStock(ctx context.Context, d *db.DB, names []string) (map[string]*SKU, 
 	return known, nil
 }
 
-// ReadOpenings reads opening balances that are booked, by reference.
+// ReadOpenings reads booked opening balances, by reference.
 func ReadOpenings(ctx context.Context, d *db.DB, refs []string) (map[string]int64, error) {
 	booked := map[string]int64{}
 	for part := range slices.Chunk(refs, chunk) {
@@ -325,7 +317,7 @@ func ReadOpenings(ctx context.Context, d *db.DB, refs []string) (map[string]int6
 	return booked, nil
 }
 
-// AllStock is every article as it was applied, in their order.
+// AllStock is the initial stock of all articles, sorted.
 func AllStock(ctx context.Context, d *db.DB) (all []SKU, err error) {
 	var rows []stock.SKU
 	if err := d.Read.NewSelect().Model(&rows).Scan(ctx); err != nil {
@@ -338,7 +330,7 @@ func AllStock(ctx context.Context, d *db.DB) (all []SKU, err error) {
 	return all, nil
 }
 
-// AllOpenings is every opening balance, in the order of merchants and currencies.
+// AllOpenings is every opening balance, sorted by merchant and currency.
 func AllOpenings(ctx context.Context, d *db.DB) (all []Account, err error) {
 	var rows []ledger.Transfer
 	err = d.Read.NewSelect().Model(&rows).Where("t.debit_account IN (SELECT id FROM accounts WHERE code = ?)", ledger.Opening).Scan(ctx)

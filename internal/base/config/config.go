@@ -1,8 +1,7 @@
-// Package config says what can be set from outside, and how it is read: a
-// BACKSTOP_* environment variable wins over the same name in backstop.yaml,
-// which wins over the default. The tags of Config are the one list of names,
-// defaults, limits and meanings; Load, `backstop config` and
-// docs/configuration.md all read it.
+// Package config defines and reads the configuration: a BACKSTOP_* environment variable
+// wins over the same name in backstop.yaml, which wins over the default. The tags of Config
+// are the one list of names, defaults, limits and meanings; Load, `backstop config` and
+// docs/configuration.md are derived from it.
 package config
 
 import (
@@ -10,92 +9,92 @@ import (
 	"net/netip"
 	"path/filepath"
 	"time"
-	_ "time/tzdata" // a slim container has no zone files, and the sweep needs its zone
+	_ "time/tzdata" // a slim container has no zone files, which the sweep needs
 )
 
 //go:generate go test . -run TestDocsAreCurrent -update
 
-// Config is the effective configuration of one process. It is read once at the
-// start and never changed afterwards.
+// Config is the effective configuration of one process. It is read once at startup and
+// never changed afterwards.
 //
-// Tags: env is the name without prefix, default its text ("" = not set), empty
-// what "not set" comes to, min and max the accepted range (both ends included),
-// oneof the accepted words, form the accepted form of a text (see forms), group
-// opens a section of the documentation, doc is the meaning.
+// Tags: env is the name without prefix, default its text ("" = not set), empty the
+// meaning of "not set", min and max the accepted range (inclusive), oneof the accepted
+// words, form the accepted form of a text (see forms), group starts a section of the
+// documentation, doc is the meaning.
 type Config struct {
 	Listen           string         `env:"LISTEN" default:"127.0.0.1:8080" form:"address" group:"Server" doc:"Address of callbacks, API and, without ADMIN_LISTEN, console. Use 0.0.0.0:8080 inside a container."`
-	PublicURL        string         `env:"PUBLIC_URL" default:"" empty:"from LISTEN" form:"public" doc:"Shown in links and given to suppliers as the address of their callbacks."`
-	AdminListen      string         `env:"ADMIN_LISTEN" default:"" empty:"none: all is on LISTEN" form:"address" doc:"Address of their own for console, admin API, /asynqmon/ and /metrics. LISTEN then serves callbacks, the merchants' API, /healthz and /readyz only. An eighth of HTTP_CONNECTIONS is kept for it."`
-	AdminURL         string         `env:"ADMIN_URL" default:"" empty:"PUBLIC_URL, else from ADMIN_LISTEN" form:"public" doc:"Where people reach the console: stands in alerts and links, and decides whether its cookies are for https only."`
+	PublicURL        string         `env:"PUBLIC_URL" default:"" empty:"from LISTEN" form:"public" doc:"Used in links and as the base of the suppliers' callback URLs."`
+	AdminListen      string         `env:"ADMIN_LISTEN" default:"" empty:"none: all is on LISTEN" form:"address" doc:"Separate address for console, admin API, /asynqmon/ and /metrics. LISTEN then serves only callbacks, the merchants' API, /healthz and /readyz. An eighth of HTTP_CONNECTIONS is reserved for it."`
+	AdminURL         string         `env:"ADMIN_URL" default:"" empty:"PUBLIC_URL, else from ADMIN_LISTEN" form:"public" doc:"URL of the console: used in alerts and links; with https its cookies are for https only."`
 	Data             string         `env:"DATA" default:"./data" form:"path" doc:"Folder of the embedded database, queue and keys. One server at a time."`
-	NodeName         string         `env:"NODE_NAME" default:"" empty:"made at the first start and kept in the data folder" form:"name" doc:"Name of this node in leases, logs and metrics; every node has its own."`
-	TrustedProxies   []netip.Prefix `env:"TRUSTED_PROXIES" default:"" empty:"none" doc:"Proxies whose X-Forwarded-For is believed. From anyone else the header is ignored."`
-	ShutdownTimeout  time.Duration  `env:"SHUTDOWN_TIMEOUT" default:"15s" min:"1s" max:"5m" doc:"Time to finish or hand back running work after SIGTERM."`
-	Drain            time.Duration  `env:"DRAIN" default:"0s" min:"0s" max:"5m" doc:"Time after SIGTERM in which callbacks are still taken while /readyz says 503 and answers close their connections, so that balancers find another node. SHUTDOWN_TIMEOUT begins after it; a second SIGTERM ends it."`
-	HTTPReadTimeout  time.Duration  `env:"HTTP_READ_TIMEOUT" default:"10s" min:"1s" max:"5m" doc:"Time to read one request, headers and body: what a client that drips can hold."`
+	NodeName         string         `env:"NODE_NAME" default:"" empty:"created at the first start and stored in the data folder" form:"name" doc:"Name of this node in leases, logs and metrics; unique for each node."`
+	TrustedProxies   []netip.Prefix `env:"TRUSTED_PROXIES" default:"" empty:"none" doc:"Proxies whose X-Forwarded-For is trusted. From any other client the header is ignored."`
+	ShutdownTimeout  time.Duration  `env:"SHUTDOWN_TIMEOUT" default:"15s" min:"1s" max:"5m" doc:"Time to finish or release running work after SIGTERM."`
+	Drain            time.Duration  `env:"DRAIN" default:"0s" min:"0s" max:"5m" doc:"Time after SIGTERM in which callbacks are still taken while /readyz answers 503 and answers close their connections, so that load balancers switch to another node. SHUTDOWN_TIMEOUT begins after it; a second SIGTERM ends it."`
+	HTTPReadTimeout  time.Duration  `env:"HTTP_READ_TIMEOUT" default:"10s" min:"1s" max:"5m" doc:"Time to read one request, headers and body: the limit for slow clients."`
 	HTTPWriteTimeout time.Duration  `env:"HTTP_WRITE_TIMEOUT" default:"30s" min:"1s" max:"5m" doc:"Time to write one answer."`
-	HTTPIdleTimeout  time.Duration  `env:"HTTP_IDLE_TIMEOUT" default:"60s" min:"1s" max:"1h" doc:"How long a kept-alive connection may be silent."`
-	HTTPConnections  int            `env:"HTTP_CONNECTIONS" default:"10000" min:"16" max:"1000000" doc:"Connections at one time; more are turned away. At most half of the files that the process may open."`
-	SessionIdle      time.Duration  `env:"SESSION_IDLE" default:"30m" min:"1m" max:"24h" doc:"A console session without a request ends after this."`
-	SessionMax       time.Duration  `env:"SESSION_MAX" default:"12h" min:"1m" max:"168h" doc:"A console session ends after this in any case."`
+	HTTPIdleTimeout  time.Duration  `env:"HTTP_IDLE_TIMEOUT" default:"60s" min:"1s" max:"1h" doc:"How long a kept-alive connection may be idle."`
+	HTTPConnections  int            `env:"HTTP_CONNECTIONS" default:"10000" min:"16" max:"1000000" doc:"Concurrent connections; more are refused. At most half of the files that the process may open."`
+	SessionIdle      time.Duration  `env:"SESSION_IDLE" default:"30m" min:"1m" max:"24h" doc:"A console session without requests ends after this time."`
+	SessionMax       time.Duration  `env:"SESSION_MAX" default:"12h" min:"1m" max:"168h" doc:"A console session ends after this time in any case."`
 
-	LogLevel  slog.Level `env:"LOG_LEVEL" default:"info" oneof:"debug info warn error" group:"Logs" doc:"The least level that is logged."`
+	LogLevel  slog.Level `env:"LOG_LEVEL" default:"info" oneof:"debug info warn error" group:"Logs" doc:"The lowest level that is logged."`
 	LogFormat string     `env:"LOG_FORMAT" default:"auto" oneof:"auto text json" doc:"Form of a log line; auto is text on a terminal, else json."`
 
 	DatabaseURL   Secret `env:"DATABASE_URL" default:"" empty:"SQLite in the data folder" form:"postgres" group:"Database, queue and keys" doc:"PostgreSQL for production, postgres://user:password@host:5432/name."`
-	DatabasePool  int    `env:"DATABASE_POOL" default:"16" min:"2" max:"1000" doc:"Connections to PostgreSQL per node. More than COMMIT_WRITERS, or pages and ticks would wait for callbacks."`
+	DatabasePool  int    `env:"DATABASE_POOL" default:"16" min:"2" max:"1000" doc:"Connections to PostgreSQL per node. Must be more than COMMIT_WRITERS, or pages and ticks would wait for callbacks."`
 	RedisURL      Secret `env:"REDIS_URL" default:"" empty:"embedded" form:"redis" doc:"Redis of the queues. It must run with maxmemory-policy noeviction."`
-	MasterKey     Secret `env:"MASTER_KEY" default:"" empty:"see MASTER_KEY_FILE" form:"key" doc:"Encrypts secrets at rest. With DATABASE_URL it or a key file is needed. Several keys, separated by commas, during rotation: the current one first."`
-	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, made at the first start where no database URL is set" form:"path" doc:"File with the master key, which others may not change nor everybody read; one key a line, the current one first."`
+	MasterKey     Secret `env:"MASTER_KEY" default:"" empty:"see MASTER_KEY_FILE" form:"key" doc:"Encrypts secrets at rest. With DATABASE_URL it or a key file is required. Several keys, separated by commas, during rotation: the current one first."`
+	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, created at the first start if no database URL is set" form:"path" doc:"File with the master key, not writable by other users and not world-readable; one key per line, the current one first."`
 
-	AdminPasswordFile string `env:"ADMIN_PASSWORD_FILE" default:"" empty:"a password is made and printed" form:"path" doc:"File with the one-time password of the operator admin, read at the first start only. It must be changed within 24 hours, as any one-time password."`
+	AdminPasswordFile string `env:"ADMIN_PASSWORD_FILE" default:"" empty:"a password is created and printed" form:"path" doc:"File with the one-time password of the operator admin, read at the first start only. It must be changed within 24 hours, like any one-time password."`
 
 	CallbackBodyLimit Bytes         `env:"CALLBACK_BODY_LIMIT" default:"256KiB" min:"1KiB" max:"4MiB" group:"Callbacks from suppliers" doc:"A larger callback is answered 413."`
-	CallbackRate      Rate          `env:"CALLBACK_RATE" default:"2000/s" min:"1/s" max:"1000000/s" doc:"Callbacks per second from one supplier address; more are answered 429."`
+	CallbackRate      Rate          `env:"CALLBACK_RATE" default:"2000/s" min:"1/s" max:"1000000/s" doc:"Callbacks per second from one client address; more are answered 429."`
 	CallbackWait      time.Duration `env:"CALLBACK_WAIT" default:"4s" min:"100ms" max:"30s" doc:"How long a callback waits for its commit before it is answered 503. Suppliers give up after about 5s."`
-	CallbackQueue     int           `env:"CALLBACK_QUEUE" default:"4096" min:"1" max:"100000" doc:"Callbacks that may wait for a commit at one time; more are answered 503 at once."`
-	CommitBatch       int           `env:"COMMIT_BATCH" default:"64" min:"1" max:"1024" doc:"Most callbacks in one transaction."`
-	CommitWriters     int           `env:"COMMIT_WRITERS" default:"4" min:"1" max:"64" doc:"Transactions of callbacks at one time on PostgreSQL; SQLite always has 1."`
+	CallbackQueue     int           `env:"CALLBACK_QUEUE" default:"4096" min:"1" max:"100000" doc:"Callbacks that may wait for a commit; more are answered 503 at once."`
+	CommitBatch       int           `env:"COMMIT_BATCH" default:"64" min:"1" max:"1024" doc:"Maximum number of callbacks in one transaction."`
+	CommitWriters     int           `env:"COMMIT_WRITERS" default:"4" min:"1" max:"64" doc:"Concurrent transactions of callbacks on PostgreSQL; SQLite always has 1."`
 	RefusedRate       Rate          `env:"REFUSED_RATE" default:"10/s" min:"1/s" max:"1000/s" doc:"Refused callbacks recorded per second and supplier; the rest is only counted, so that forgeries cannot fill the disk."`
-	RefusedRows       int           `env:"REFUSED_ROWS" default:"100000" min:"100" max:"10000000" doc:"Refused callbacks kept; the oldest go first."`
+	RefusedRows       int           `env:"REFUSED_ROWS" default:"100000" min:"100" max:"10000000" doc:"Refused callbacks stored; the oldest are deleted first."`
 
 	APIBodyLimit   Bytes         `env:"API_BODY_LIMIT" default:"64KiB" min:"1KiB" max:"4MiB" group:"Merchant API and orders" doc:"A larger API request is answered 413."`
 	APIRate        Rate          `env:"API_RATE" default:"2000/s" min:"1/s" max:"1000000/s" doc:"API requests per second and key; more are answered 429."`
-	OrderExpiry    time.Duration `env:"ORDER_EXPIRY" default:"1800s" min:"1s" max:"8760h" doc:"Life of an order that names no expires_in."`
-	OrderExpiryMax time.Duration `env:"ORDER_EXPIRY_MAX" default:"720h" min:"1s" max:"8760h" doc:"Longest expires_in that is accepted."`
-	ClosingGrace   time.Duration `env:"CLOSING_GRACE" default:"15m" min:"0s" max:"24h" doc:"How long closing waits where the supplier can be neither asked nor told."`
+	OrderExpiry    time.Duration `env:"ORDER_EXPIRY" default:"1800s" min:"1s" max:"8760h" doc:"Lifetime of an order without expires_in."`
+	OrderExpiryMax time.Duration `env:"ORDER_EXPIRY_MAX" default:"720h" min:"1s" max:"8760h" doc:"Maximum expires_in."`
+	ClosingGrace   time.Duration `env:"CLOSING_GRACE" default:"15m" min:"0s" max:"24h" doc:"How long an order in closing waits for a late payment before it is closed."`
 
 	NotifyAllowCIDRs  []netip.Prefix `env:"NOTIFY_ALLOW_CIDRS" default:"" empty:"none" group:"Notifications to merchants" doc:"Non-public ranges that notifications may reach, over plain http too and on any port (127.0.0.0/8,::1/128 in development). Everything non-public is refused otherwise."`
 	NotifyConcurrency int            `env:"NOTIFY_CONCURRENCY" default:"50" min:"1" max:"10000" doc:"Deliveries in flight per node."`
-	NotifyMaxInFlight int            `env:"NOTIFY_MAX_IN_FLIGHT" default:"10" min:"1" max:"1000" doc:"Deliveries in flight per merchant and node, where the merchant sets none."`
-	NotifySchedule    string         `env:"NOTIFY_SCHEDULE" default:"day" form:"schedule" doc:"Waits before the tries after the first, each from the end of the try before, where the merchant sets none. day = 1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h, quick = 1s 3s 5s."`
-	NotifyTimeout     time.Duration  `env:"NOTIFY_TIMEOUT" default:"10s" min:"1s" max:"10s" doc:"Time for one attempt, from dial to the last byte, where the merchant sets none."`
-	NotifyWindow      int            `env:"NOTIFY_WINDOW" default:"20000" min:"100" max:"1000000" doc:"Most ids held in Redis per queue; the rest waits in the database, so that a backlog cannot fill Redis."`
-	BreakerFailures   int            `env:"BREAKER_FAILURES" default:"5" min:"1" max:"1000" doc:"Failures in a row that open a merchant's breaker, where the merchant sets none."`
-	BreakerOpen       time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"How long a breaker stays open before one notification is tried; all others are parked until that one is taken."`
+	NotifyMaxInFlight int            `env:"NOTIFY_MAX_IN_FLIGHT" default:"10" min:"1" max:"1000" doc:"Deliveries in flight per merchant and node, unless the merchant sets its own."`
+	NotifySchedule    string         `env:"NOTIFY_SCHEDULE" default:"day" form:"schedule" doc:"Waits before the attempts after the first, each from the end of the attempt before, unless the merchant sets its own. day = 1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h, quick = 1s 3s 5s."`
+	NotifyTimeout     time.Duration  `env:"NOTIFY_TIMEOUT" default:"10s" min:"1s" max:"10s" doc:"Time limit of one attempt, from dial to the last byte, unless the merchant sets its own."`
+	NotifyWindow      int            `env:"NOTIFY_WINDOW" default:"20000" min:"100" max:"1000000" doc:"Maximum number of ids in Redis per queue; the rest waits in the database, so that a backlog cannot fill Redis."`
+	BreakerFailures   int            `env:"BREAKER_FAILURES" default:"5" min:"1" max:"1000" doc:"Failures in a row that open a merchant's breaker, unless the merchant sets its own."`
+	BreakerOpen       time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"How long a breaker stays open before one notification is sent as a probe; all others are parked until a probe is delivered."`
 	BreakerRate       int            `env:"BREAKER_RATE" default:"80" min:"0" max:"100" doc:"Percentage of failures within BREAKER_WINDOW that opens a breaker too; 0 = none does."`
 	BreakerWindow     time.Duration  `env:"BREAKER_WINDOW" default:"60s" min:"1s" max:"1h" doc:"Window of BREAKER_RATE."`
-	BreakerLeast      int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Results within BREAKER_WINDOW below which BREAKER_RATE says nothing."`
+	BreakerLeast      int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Results within BREAKER_WINDOW below which BREAKER_RATE does not apply."`
 
-	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"When each day, at low peak, the figures are counted anew from their rows."`
-	Timezone           *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Zone of SWEEP_AT and of the days in reports."`
+	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Time of day, at low traffic, when the figures are recounted from their rows."`
+	Timezone           *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Time zone of SWEEP_AT and of the days in reports."`
 	CleanupEvery       time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
-	RetentionCallbacks time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long the text of callbacks is kept. That a callback was seen is remembered for ever."`
-	RetentionAttempts  time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long the attempts of notifications, what breakers did, and alerts that are over are kept."`
-	RetentionReports   time.Duration  `env:"RETENTION_REPORTS" default:"9600h" min:"1h" max:"87600h" doc:"How long hourly figures and the past of the money at risk are kept. Figures by the minute go after 72h."`
+	RetentionCallbacks time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long the text of callbacks is kept. The record that a callback was received is kept for ever."`
+	RetentionAttempts  time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long attempts of notifications, the history of breakers, and ended alerts are kept."`
+	RetentionReports   time.Duration  `env:"RETENTION_REPORTS" default:"9600h" min:"1h" max:"87600h" doc:"How long hourly figures and the history of the money at risk are kept. Figures by the minute are deleted after 72h."`
 	RetentionHistory   time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of finished orders is kept."`
 
-	AlertURLs     []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go: telegram://token@telegram?chats=…, slack://…, smtp://user:password@host:port/?from=…&to=…, generic+https://… . Without any they are only shown in the console."`
+	AlertURLs     []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go: telegram://token@telegram?chats=…, slack://…, smtp://user:password@host:port/?from=…&to=…, generic+https://… . Without targets they are only shown in the console."`
 	AlertLanguage string   `env:"ALERT_LANGUAGE" default:"zh" oneof:"zh en" doc:"Language of alerts."`
 
-	OTLPEndpoint string `env:"OTLP_ENDPOINT" default:"" empty:"OTEL_EXPORTER_OTLP_ENDPOINT, else none" form:"public" group:"Traces" doc:"OpenTelemetry collector (OTLP over HTTP, http://127.0.0.1:4318) that gets the way of payments: callback, commit, delivery. Headers and certificates come from the OTEL_EXPORTER_OTLP_* variables."`
-	TraceOneIn   int    `env:"TRACE_ONE_IN" default:"1" min:"1" max:"1000000" doc:"One payment in so many is followed."`
+	OTLPEndpoint string `env:"OTLP_ENDPOINT" default:"" empty:"OTEL_EXPORTER_OTLP_ENDPOINT, else none" form:"public" group:"Traces" doc:"OpenTelemetry collector (OTLP over HTTP, http://127.0.0.1:4318) that receives the traces of payments: callback, commit, delivery. Headers and certificates come from the OTEL_EXPORTER_OTLP_* variables."`
+	TraceOneIn   int    `env:"TRACE_ONE_IN" default:"1" min:"1" max:"1000000" doc:"One payment in this many is traced."`
 
 	origins map[string]Origin
 }
 
-// MasterKeyPath is where the master key file lies: as set, or in the data folder.
-// It has no meaning where MasterKey is set.
+// MasterKeyPath is the path of the master key file: as set, or in the data folder. It is
+// not used if MasterKey is set.
 func (c Config) MasterKeyPath() string {
 	if c.MasterKeyFile != "" {
 		return c.MasterKeyFile
@@ -103,7 +102,7 @@ func (c Config) MasterKeyPath() string {
 	return filepath.Join(c.Data, "master.key")
 }
 
-// Embedded tells whether this process keeps its own database and its own Redis.
+// Embedded reports whether this process has an embedded database and an embedded Redis.
 func (c Config) Embedded() (database, redis bool) {
 	return !c.DatabaseURL.IsSet(), !c.RedisURL.IsSet()
 }

@@ -13,7 +13,7 @@ type Row struct {
 	Origin Origin `json:"origin"`
 }
 
-// Effective returns every setting with its value and where that came from.
+// Effective returns every setting with its value and origin.
 func (c Config) Effective() []Row {
 	rows := make([]Row, len(settings))
 	for i, s := range settings {
@@ -26,9 +26,9 @@ const intro = `# Configuration
 
 Generated from the code; change the tags in ` + "`internal/base/config/config.go`" + ` and run ` + "`go generate ./internal/base/config`" + `.
 
-Every setting is an environment variable, or the same name in lower case and without ` + "`BACKSTOP_`" + ` in ` + "`backstop.yaml`" + ` in the working directory (another file with ` + "`--config FILE`" + `). The environment wins over the file, the file over the default; an empty value counts as not set. Lists are separated by commas, or are YAML lists in the file. ` + "`backstop config`" + ` prints what is in effect and where each value came from, with secrets masked.
+Every setting is an environment variable, or the same name in lower case and without ` + "`BACKSTOP_`" + ` in ` + "`backstop.yaml`" + ` in the working directory (another file with ` + "`--config FILE`" + `). The environment wins over the file, the file over the default; an empty value counts as not set. Lists are separated by commas, or are YAML lists in the file. ` + "`backstop config`" + ` prints the effective values and their origins, with secrets masked.
 
-A name that is not known is an error, so that a typing error cannot pass unseen. Left alone are ` + "`BACKSTOP_PORT*` and `BACKSTOP_SERVICE_*`" + `, which Kubernetes sets beside a service of that name; for services with longer names, such as ` + "`backstop-redis`" + `, set ` + "`enableServiceLinks: false`" + ` in the pod.
+An unknown name is an error, so that typing errors are detected. Ignored are ` + "`BACKSTOP_PORT*` and `BACKSTOP_SERVICE_*`" + `, which Kubernetes sets for a service of that name; for services with longer names, such as ` + "`backstop-redis`" + `, set ` + "`enableServiceLinks: false`" + ` in the pod.
 `
 
 // Markdown returns docs/configuration.md.
@@ -60,5 +60,5 @@ func (s Setting) meaning() string {
 	return s.Doc
 }
 
-// cell keeps a text inside its column.
+// cell escapes a text for a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

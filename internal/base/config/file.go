@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,15 +13,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// defaultFile is read when it lies in the working directory.
+// defaultFile is read if it is in the working directory.
 const defaultFile = "backstop.yaml"
 
-// maxFile bounds the file: every setting at its longest is far below it, and a
-// wrong path (a device, a database) must not fill the memory.
+// maxFile bounds the file in bytes: far above all settings, so that a wrong path (a
+// device, a database) does not fill the memory.
 const maxFile = 1 << 20
 
-// readFile returns what the file sets by name, and a problem for each entry that
-// cannot be taken.
+// readFile returns the file's values by name, and a problem for each invalid entry.
 func readFile(path string) (map[string]given, []string, error) {
 	text, err := fileText(path)
 	if err != nil || text == "" {
@@ -28,7 +28,7 @@ func readFile(path string) (map[string]given, []string, error) {
 	}
 	root, err := parseFile(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("configuration file %s: %w", either(path, defaultFile), err)
+		return nil, nil, fmt.Errorf("configuration file %s: %w", cmp.Or(path, defaultFile), err)
 	}
 	if root == nil {
 		return nil, nil, nil
@@ -37,7 +37,7 @@ func readFile(path string) (map[string]given, []string, error) {
 	var problems []string
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
-		where := fmt.Sprintf("%s line %d", either(path, defaultFile), key.Line)
+		where := fmt.Sprintf("%s line %d", cmp.Or(path, defaultFile), key.Line)
 		name := strings.ToUpper(key.Value)
 		if !isKnown(name) || strings.ToLower(name) != key.Value {
 			problems = append(problems, fmt.Sprintf("%s: %.80s is not known: did you mean %s?", where, key.Value, strings.ToLower(nearest(name))))
@@ -59,14 +59,14 @@ func readFile(path string) (map[string]given, []string, error) {
 	return known, problems, nil
 }
 
-// fileText returns "" where no file was asked for and none lies there.
+// fileText returns "" if no path is given and there is no default file.
 func fileText(path string) (string, error) {
-	f, err := os.Open(either(path, defaultFile))
+	f, err := os.Open(cmp.Or(path, defaultFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		if path == "" {
 			return "", nil
 		}
-		return "", fmt.Errorf("configuration file %s does not exist: mend the path behind --config", path)
+		return "", fmt.Errorf("configuration file %s does not exist: check the path of --config", path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("open configuration file: %w", err)
@@ -84,9 +84,8 @@ func fileText(path string) (string, error) {
 
 var yamlLine = regexp.MustCompile(`line \d+`)
 
-// parseFile returns the one mapping of the file, or nil for a file without
-// content. The YAML library's own words are left out of errors: they may quote
-// the text, which may be a secret.
+// parseFile returns the one mapping of the file, or nil for an empty file. Errors do not
+// contain the YAML library's own errors: they may quote the text, which may be a secret.
 func parseFile(text string) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	var document, more yaml.Node
@@ -95,23 +94,23 @@ func parseFile(text string) (*yaml.Node, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("not valid YAML at %s: mend it or quote the value", either(yamlLine.FindString(err.Error()), "the start"))
+		return nil, fmt.Errorf("not valid YAML at %s: fix it or quote the value", cmp.Or(yamlLine.FindString(err.Error()), "the start"))
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, errors.New("holds more than one document: remove all from the second --- on")
+		return nil, errors.New("contains more than one document: remove all from the second --- on")
 	}
 	root := document.Content[0]
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
 		return nil, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, errors.New("must hold lines like `listen: 127.0.0.1:8080`")
+		return nil, errors.New("must contain lines like `listen: 127.0.0.1:8080`")
 	}
 	return root, nil
 }
 
-// scalars returns a value as it would stand in the environment; the entries of a
-// list come one a line.
+// scalars returns a value in the form of an environment variable, list entries one per
+// line.
 func scalars(n *yaml.Node) (string, bool) {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":

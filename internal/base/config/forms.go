@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// form is the accepted shape of a text. Whether what it names exists is found
-// out by whoever opens it.
+// form is the accepted form of a text. Whether a named file or host exists is not
+// checked.
 type form struct {
 	accepts string
 	holds   func(string) bool
@@ -46,8 +46,8 @@ func isPublic(text string) bool {
 		u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.HasSuffix(text, "#")
 }
 
-// hasScheme looks at scheme and host only: lists of hosts (h1:1,h2:2), which
-// PostgreSQL and Redis drivers take, are no URL to net/url.
+// hasScheme checks only the scheme: net/url rejects lists of hosts (h1:1,h2:2), which
+// PostgreSQL and Redis drivers accept.
 func hasScheme(schemes ...string) func(string) bool {
 	return func(text string) bool {
 		scheme, rest, ok := strings.Cut(text, "://")
@@ -55,7 +55,7 @@ func hasScheme(schemes ...string) func(string) bool {
 	}
 }
 
-// keyShape tells a typing error from a key; package seal decodes it.
+// keyShape detects typing errors; package seal decodes keys.
 var keyShape = regexp.MustCompile(`^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$`)
 
 func isKeys(text string) bool {

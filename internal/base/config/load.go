@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -13,12 +14,12 @@ import (
 type Source struct {
 	// Environ is "NAME=value" as from os.Environ. An empty value counts as not set.
 	Environ []string
-	// File is the path given with --config; it must exist. "" stands for
-	// backstop.yaml in the working directory, if there is one.
+	// File is the path of --config, which must exist. "" = backstop.yaml in the working
+	// directory, if there is one.
 	File string
 }
 
-// Origin says where a value came from.
+// Origin is the source of a value.
 type Origin string
 
 // Origins, weakest first.
@@ -28,16 +29,15 @@ const (
 	FromEnv     Origin = "env"
 )
 
-// given is one value as somebody wrote it.
+// given is one value as text.
 type given struct {
 	text   string
-	label  string // how to name it to the one who wrote it
+	label  string // its name in messages
 	origin Origin
 }
 
-// Load reads the configuration. Its error is one line that holds every problem
-// found, each with the name, the value (masked where secret) and what is
-// accepted instead.
+// Load reads the configuration. Its error is one line with every problem, each with the
+// name, the value (masked if secret) and the accepted values.
 func Load(src Source) (Config, error) {
 	file, problems, err := readFile(src.File)
 	if err != nil {
@@ -86,22 +86,21 @@ func choose(s Setting, env, file map[string]given) given {
 	return given{text: s.Default, label: "the default of " + s.Env(), origin: FromDefault}
 }
 
-// refuse says what to mend. bad is the piece that is not accepted. It is masked
-// where it holds an @ too: a URL with a password in it may stand at a wrong name.
+// refuse is the message for a value; bad is the part that is not accepted. It is masked
+// also if it contains an @: it may be a URL with a password under a wrong name.
 func refuse(s Setting, g given, bad string) string {
-	const most = 80 // characters; enough to recognise a value, too few to fill a log
+	const maxBad = 80 // bytes; enough to recognise a value
 	if s.Secret || strings.Contains(bad, "@") {
 		bad = masked
 	}
-	if len(bad) > most {
-		bad = bad[:most] + "…"
+	if len(bad) > maxBad {
+		bad = bad[:maxBad] + "…"
 	}
 	return fmt.Sprintf("%s: %q is not accepted: use %s", g.label, bad, s.Accepts())
 }
 
-// readEnviron returns the program's variables by name without prefix, and a
-// problem for each name that is not known: a typing error would otherwise run
-// with a default that nobody wanted.
+// readEnviron returns the program's variables by name without prefix, and a problem for
+// each unknown name: with a typing error the default would be used unnoticed.
 func readEnviron(environ []string) (map[string]given, []string) {
 	known := map[string]given{}
 	var problems []string
@@ -119,22 +118,17 @@ func readEnviron(environ []string) (map[string]given, []string) {
 	return known, problems
 }
 
-// injected tells the variables that Kubernetes sets in every container beside a
-// service named "backstop".
+// injected reports whether Kubernetes sets the variable in every container for a service
+// named "backstop".
 func injected(name string) bool {
 	return strings.HasPrefix(name, "PORT") || strings.HasPrefix(name, "SERVICE_")
 }
 
 func isKnown(name string) bool {
-	for _, s := range settings {
-		if s.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(settings, func(s Setting) bool { return s.Name == name })
 }
 
-// contradictions finds values that are fine alone and wrong together.
+// contradictions finds values that are valid alone and contradict each other.
 func (c Config) contradictions() []string {
 	var found []string
 	rule := func(broken bool, problem string) {
@@ -145,7 +139,7 @@ func (c Config) contradictions() []string {
 	rule(c.MasterKey.IsSet() && c.MasterKeyFile != "",
 		"BACKSTOP_MASTER_KEY and BACKSTOP_MASTER_KEY_FILE are both set: keep one of them")
 	rule(c.AdminListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"),
-		fmt.Sprintf("BACKSTOP_ADMIN_LISTEN and BACKSTOP_LISTEN are both %s: give the console another address, or leave the first out", c.Listen))
+		fmt.Sprintf("BACKSTOP_ADMIN_LISTEN and BACKSTOP_LISTEN are both %s: use another address for the console, or do not set the first", c.Listen))
 	rule(c.DatabaseURL.IsSet() && c.DatabasePool <= c.CommitWriters,
 		fmt.Sprintf("BACKSTOP_DATABASE_POOL (%d) must be more than BACKSTOP_COMMIT_WRITERS (%d): raise the first or lower the second", c.DatabasePool, c.CommitWriters))
 	rule(c.CallbackQueue < c.CommitBatch,
@@ -157,9 +151,9 @@ func (c Config) contradictions() []string {
 	return found
 }
 
-// PublicFrom makes the public URL of a server that listens on addr: a server on
-// all addresses is reached as localhost. It is "" for port 0, which is not known
-// before the listener is open; call it again with the listener's address.
+// PublicFrom is the public URL of a server that listens on addr: localhost for a server on
+// all addresses. It is "" for port 0, which is unknown until the listener is open; call it
+// again with the listener's address.
 func PublicFrom(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "0" {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// unit is a type whose value is a whole number written with a unit.
+// unit is a type of whole numbers that are written with a unit.
 type unit struct {
 	noun  string
 	parse func(string) (int64, bool)
@@ -25,15 +25,15 @@ var units = map[reflect.Type]unit{
 	reflect.TypeFor[Rate]():          {"a rate (2000/s)", parseRate, func(n int64) string { return Rate(n).String() }},
 }
 
-// nouns says what the types without unit and form take.
+// nouns describe the values of types without unit and form.
 var nouns = map[reflect.Type]string{
 	reflect.TypeFor[[]netip.Prefix](): "CIDR ranges separated by commas (10.0.0.0/8,fd00::/8), no bits set behind the length",
 	reflect.TypeFor[TimeOfDay]():      "a time of day as HH:MM, 00:00 to 23:59",
 	reflect.TypeFor[*time.Location](): "a zone of the IANA list (Asia/Shanghai, UTC)",
 }
 
-// set reads text into the field v and returns the piece that is not accepted,
-// or "". The text is not empty.
+// set reads a non-empty text into the field v and returns the part that is not accepted,
+// or "".
 func (s Setting) set(v reflect.Value, text string) (bad string) {
 	if u, ok := units[v.Type()]; ok {
 		n, ok := u.parse(text)
@@ -73,7 +73,7 @@ func (s Setting) set(v reflect.Value, text string) (bad string) {
 	return ""
 }
 
-// show writes a field as it would be set.
+// show is a field's value in the form of an environment variable.
 func show(v reflect.Value) string {
 	if u, ok := units[v.Type()]; ok {
 		return u.write(v.Int())
@@ -112,8 +112,8 @@ func setPrefixes(p *[]netip.Prefix, text string) (bad string) {
 	return ""
 }
 
-// setSecrets splits a list of URLs. A comma may also stand inside one
-// (telegram://…?chats=1,2), so only one before a new scheme separates.
+// setSecrets splits a list of URLs. A URL may contain commas (telegram://…?chats=1,2), so
+// only a comma before a new scheme is a separator.
 func (s Setting) setSecrets(p *[]Secret, text string) (bad string) {
 	var urls []string
 	for _, word := range strings.Fields(text) {
@@ -145,7 +145,7 @@ func setTimeOfDay(p *TimeOfDay, text string) (bad string) {
 	return ""
 }
 
-// setLocation refuses "Local": it would mean another zone on every node.
+// setLocation refuses "Local": it may be another zone on each node.
 func setLocation(p **time.Location, text string) (bad string) {
 	zone, err := time.LoadLocation(text)
 	if err != nil || text == "Local" {
@@ -172,7 +172,7 @@ func parseDuration(text string) (int64, bool) {
 	return int64(d), err == nil
 }
 
-// writeDuration leaves out the zeros of time.Duration: "15m", not "15m0s".
+// writeDuration omits the zeros of time.Duration: "15m", not "15m0s".
 func writeDuration(n int64) string {
 	text := time.Duration(n).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -184,8 +184,7 @@ func writeDuration(n int64) string {
 	return text
 }
 
-// byteUnits are powers of 1024, largest first. "KB" is not among them: half of
-// the world means 1000 by it.
+// byteUnits are powers of 1024, largest first. "KB" is ambiguous and not accepted.
 var byteUnits = []struct {
 	name string
 	size int64

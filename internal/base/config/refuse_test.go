@@ -125,8 +125,8 @@ func TestValuesThatContradictEachOtherAreRefused(t *testing.T) {
 func TestABadFileIsRefusedByNameAndLine(t *testing.T) {
 	for file, want := range map[string]string{
 		"listen: [\n":                       "not valid YAML at line 1",
-		"just a text":                       "must hold lines like",
-		"- a\n- b\n":                        "must hold lines like",
+		"just a text":                       "must contain lines like",
+		"- a\n- b\n":                        "must contain lines like",
 		"listen: :1\n---\nlisten: :2\n":     "more than one document",
 		"listen: :1\nlisten: :2\n":          "line 2: listen is set twice",
 		"listen: {host: a}\n":               "listen takes a text, a number or a list",

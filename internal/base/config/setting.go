@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -13,14 +14,14 @@ const prefix = "BACKSTOP_"
 type Setting struct {
 	Name    string // without prefix: "NOTIFY_TIMEOUT"
 	Default string
-	Empty   string // what an empty default comes to
+	Empty   string // the meaning of an empty default
 	Group   string // section of the documentation
 	Doc     string
 	Secret  bool
 
 	oneOf    []string
 	form     form
-	min, max int64 // only where the type is in units
+	min, max int64 // only of types in units
 	field    int
 }
 
@@ -38,10 +39,10 @@ func describe(config reflect.Type) []Setting {
 		if !f.IsExported() {
 			continue
 		}
-		group = either(f.Tag.Get("group"), group)
+		group = cmp.Or(f.Tag.Get("group"), group)
 		s := Setting{
 			Name: f.Tag.Get("env"), Default: f.Tag.Get("default"), Empty: f.Tag.Get("empty"),
-			Group: group, Doc: f.Tag.Get("doc"), Secret: secret(f.Type),
+			Group: group, Doc: f.Tag.Get("doc"), Secret: f.Type == reflect.TypeFor[Secret]() || f.Type == reflect.TypeFor[[]Secret](),
 			oneOf: strings.Fields(f.Tag.Get("oneof")), form: forms[f.Tag.Get("form")], field: i,
 		}
 		if u, ok := units[f.Type]; ok {
@@ -53,11 +54,7 @@ func describe(config reflect.Type) []Setting {
 	return all
 }
 
-func secret(t reflect.Type) bool {
-	return t == reflect.TypeFor[Secret]() || t == reflect.TypeFor[[]Secret]()
-}
-
-// Accepts says in words what the setting takes, to stand behind "use".
+// Accepts describes the accepted values, as in "use …".
 func (s Setting) Accepts() string {
 	t := reflect.TypeFor[Config]().Field(s.field).Type
 	if u, ok := units[t]; ok {
@@ -72,8 +69,7 @@ func (s Setting) Accepts() string {
 	return nouns[t]
 }
 
-// nearest returns the name most like the given one, so that a typing error
-// points at what was meant.
+// nearest is the setting with the most similar name, for typing errors.
 func nearest(name string) string {
 	best, least := "", len(name)+100
 	for _, s := range settings {
@@ -103,12 +99,4 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// either returns the first text unless it is empty.
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

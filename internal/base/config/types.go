@@ -10,10 +10,9 @@ import (
 // masked stands for a secret wherever one would be printed.
 const masked = "***"
 
-// Secret is a text that must not be seen. Every usual way to print it shows
-// "***" instead; Reveal is the only way to the text, so that a search for it
-// finds every use. The pointer keeps fmt from reaching the text through an
-// unexported field, where it calls no methods.
+// Secret is a text that must not be printed: all usual ways print "***" instead. Reveal is
+// the only access to the text, so that a search finds every use. The pointer keeps fmt from
+// printing the text through an unexported field, where it calls no methods.
 type Secret struct{ text *string }
 
 // NewSecret hides text; an empty one is not set.
@@ -24,7 +23,7 @@ func NewSecret(text string) Secret {
 	return Secret{&text}
 }
 
-// Reveal returns the text itself, to hand to the library that needs it.
+// Reveal returns the text itself.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -32,10 +31,10 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// IsSet tells whether there is a text.
+// IsSet reports whether there is a text.
 func (s Secret) IsSet() bool { return s.text != nil }
 
-// String is "***", or "" where nothing is set.
+// String is "***", or "" if it is not set.
 func (s Secret) String() string {
 	if s.text == nil {
 		return ""
@@ -73,7 +72,7 @@ type Rate int
 
 func (r Rate) String() string { return strconv.Itoa(int(r)) + "/s" }
 
-// TimeOfDay is a wall clock time in Config.Timezone.
+// TimeOfDay is a time of day in Config.Timezone.
 type TimeOfDay struct{ Hour, Minute int }
 
 func (t TimeOfDay) String() string { return fmt.Sprintf("%02d:%02d", t.Hour, t.Minute) }

@@ -16,18 +16,18 @@ import (
 // keySize is that of AES-256.
 const keySize = 32
 
-// maxKeys bounds a key file. Rotation needs two keys; more than a handful means
-// that re-sealing never ran.
+// maxKeys bounds a key file. Rotation needs two keys; many more mean that reseal was never
+// run.
 const maxKeys = 16
 
-// maxFile holds maxKeys lines of the longest form many times over.
+// maxFile is many times the size of maxKeys lines in the longest form, in bytes.
 const maxFile = 16 << 10
 
-// ParseKeys reads master keys as they stand in a key file or in
-// BACKSTOP_MASTER_KEY: 32 bytes each as base64 or hex, one a line or separated
-// by commas, the current one first and older ones after it.
+// ParseKeys reads master keys in the form of a key file or BACKSTOP_MASTER_KEY: 32 bytes
+// each as base64 or hex, one per line or separated by commas, the current one first and
+// older ones after it.
 //
-// To rotate, put a new key in front, restart, re-seal, and remove the old one.
+// To rotate, add a new key in front, restart, reseal, and remove the old one.
 func ParseKeys(text string) (*Keyring, error) {
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
 	if len(words) > maxKeys {
@@ -53,9 +53,9 @@ func decodeKey(word string) ([]byte, bool) {
 	return key, err == nil && len(key) == keySize
 }
 
-// Load reads the key file at path. It refuses a file that others on the machine can
-// change, or that everybody can read. Its group may read it: a service manager gives
-// the file to root and lets the service read it so. A missing file is fs.ErrNotExist.
+// Load reads the key file at path. It refuses a file that other users can write, or that
+// is world-readable. Its group may read it: service managers pass files owned by root to a
+// service this way. A missing file is fs.ErrNotExist.
 func Load(path string) (*Keyring, error) {
 	text, err := readPrivate(path)
 	if err != nil {
@@ -68,9 +68,8 @@ func Load(path string) (*Keyring, error) {
 	return keyring, nil
 }
 
-// LoadOrCreate reads the key file at path, or makes one with a new random key
-// and mode 0600 where none is. Of several processes that start at once, one
-// makes the file and all read it.
+// LoadOrCreate reads the key file at path, or creates it with a new random key and mode
+// 0600. Of several processes that start at once, one creates the file and all read it.
 func LoadOrCreate(path string) (*Keyring, error) {
 	keyring, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +87,7 @@ func readPrivate(path string) (string, error) {
 		return "", fmt.Errorf("open master key file: %w", err)
 	}
 	defer f.Close()
-	// The open file is asked, not the path: it cannot change in between.
+	// Stat of the open file, not of the path, which could change in between.
 	info, err := f.Stat()
 	if err != nil {
 		return "", fmt.Errorf("look at master key file: %w", err)
@@ -109,11 +108,11 @@ func readPrivate(path string) (string, error) {
 	return string(text), nil
 }
 
-// secretsFolder is where containers get their secrets.
+// secretsFolder is where containers mount secrets.
 var secretsFolder = "/run/secrets"
 
-// isPrivateFolder says that the file lies in a folder that systemd or a container
-// made for this service alone, in which the modes of files say nothing.
+// isPrivateFolder reports whether the file is in a folder that systemd or a container
+// created for this service only, where file modes do not matter.
 func isPrivateFolder(path string) bool {
 	file, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -130,9 +129,9 @@ func isPrivateFolder(path string) bool {
 	return false
 }
 
-// create writes a new key to a file of its own and links it to path when it is
-// complete and on disk: nobody ever sees half a key at path, and a key that is
-// there already is never replaced (fs.ErrExist).
+// create writes a new key to a temporary file and links it to path when it is complete and
+// on disk: path never has a partial key, and an existing key is never replaced
+// (fs.ErrExist).
 func create(path string) error {
 	folder := filepath.Dir(path)
 	draft := filepath.Join(folder, ".master-key-"+rand.Text())
@@ -153,8 +152,8 @@ func create(path string) error {
 	return syncFolder(folder)
 }
 
-// syncFolder makes the new name itself survive a power cut: a lost key would
-// take every sealed secret with it.
+// syncFolder makes the new file name survive a power failure: a lost key would make every
+// sealed secret unreadable.
 func syncFolder(folder string) error {
 	d, err := os.Open(folder)
 	if err != nil {

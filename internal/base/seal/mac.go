@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// MAC authenticates messages for one purpose (HMAC-SHA256), under keys derived from
-// the master keys: the current one makes, each one that is held checks.
+// MAC authenticates messages for one purpose (HMAC-SHA256), under keys derived from the
+// master keys: the current one signs, all of them verify.
 type MAC struct {
 	current string
 	keys    map[string][]byte // by the id of the master key
@@ -24,11 +24,11 @@ func (k *Keyring) MAC(purpose string) *MAC {
 	return m
 }
 
-// KeyID names the master key under which Sum authenticates; "" where there is none.
+// KeyID is the id of the current master key; "" if there is none.
 func (m *MAC) KeyID() string { return m.current }
 
-// Sum authenticates a message under the key of the given master key; false where it
-// is not held.
+// Sum authenticates a message under the given master key; false if the keyring does not
+// have it.
 func (m *MAC) Sum(keyID string, message []byte) (sum []byte, ok bool) {
 	key, ok := m.keys[keyID]
 	if !ok {
@@ -40,26 +40,26 @@ func (m *MAC) Sum(keyID string, message []byte) (sum []byte, ok bool) {
 }
 
 const (
-	// tagSize is how much of a MAC a token carries, in bytes: it keeps forgeries from
-	// the database and proves nothing more, as the database has the token's hash.
+	// tagSize is the length of a token's MAC, in bytes: it rejects forgeries without a
+	// query; the proof is the token's hash in the database.
 	tagSize = 8
-	// tokenSize and tagText are the characters of a token without prefix and tag, and
-	// of its tag.
+	// tokenSize and tagText are the lengths of a token without prefix and tag, and of its
+	// tag, in characters.
 	tokenSize = 52
 	tagText   = 13
 )
 
 var tagForm = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// NewToken is a token of the package's NewToken with a tag behind it, by which
-// IsToken tells it from a forged one.
+// NewToken is a token of the package's NewToken followed by a tag, which IsToken
+// verifies.
 func (m *MAC) NewToken(prefix string) string {
 	token := NewToken(prefix)
 	return token + m.tag(m.current, token)
 }
 
-// IsToken says whether a text is a token of this prefix and purpose, made under any
-// key that is held. It asks nobody.
+// IsToken reports whether a text is a token of this prefix and purpose, made under any key
+// of the keyring. It makes no query.
 func (m *MAC) IsToken(prefix, text string) bool {
 	if !HasTokenForm(prefix, text) {
 		return false
@@ -73,8 +73,8 @@ func (m *MAC) IsToken(prefix, text string) bool {
 	return false
 }
 
-// HasTokenForm says whether a text is as long as a token with a tag and has its
-// prefix; tokens without a tag are shorter.
+// HasTokenForm reports whether a text has the prefix and length of a token with a tag;
+// tokens without a tag are shorter.
 func HasTokenForm(prefix, text string) bool {
 	return len(text) == len(prefix)+tokenSize+tagText && text[:len(prefix)] == prefix
 }
@@ -82,20 +82,20 @@ func HasTokenForm(prefix, text string) bool {
 func (m *MAC) tag(keyID, token string) string {
 	sum, _ := m.Sum(keyID, []byte(token))
 	if sum == nil {
-		panic("seal: a token without a key") // an empty keyring makes none
+		panic("seal: a token without a key")
 	}
 	return tagForm.EncodeToString(sum[:tagSize])
 }
 
-// Retired are master keys that were taken out of the keyring, as far as they are
-// still needed: by the id of each what its MACs are derived from, sealed under the
-// key that is current. They open no sealed text and sign nothing.
+// Retired holds what is still needed of master keys that were removed from the keyring: by
+// key id, the source of its MACs, sealed under the current key. They open no sealed text
+// and sign nothing.
 type Retired map[string]string
 
 func retiredPlace(id string) Place { return Place{Table: "retired_keys", Row: id, Field: "sealed"} }
 
-// Retire returns what is to be kept of all keys but the current one, so that they can
-// be taken out of the keyring. The keyring's own retired keys are among them.
+// Retire returns what must be stored of all keys but the current one before they are
+// removed from the keyring. The keyring's own retired keys are included.
 func (k *Keyring) Retire() Retired {
 	r := Retired{}
 	for id, root := range k.roots {
@@ -106,9 +106,8 @@ func (k *Keyring) Retire() Retired {
 	return r
 }
 
-// WithRetired returns a keyring that checks what was authenticated under retired
-// keys too. Those that do not open are left out and named in the error, with which
-// the keyring can be used.
+// WithRetired returns a keyring that also verifies under retired keys. Those that do not
+// open are left out and named in the error; the keyring is valid nevertheless.
 func (k *Keyring) WithRetired(retired Retired) (*Keyring, error) {
 	with := *k
 	with.roots = make(map[string][]byte, len(k.roots)+len(retired))

@@ -1,6 +1,6 @@
-// Package seal keeps secrets at rest: suppliers' keys and merchants' signing
-// secrets lie in the database only encrypted under the master key, which is not
-// in the database.
+// Package seal encrypts secrets at rest: suppliers' keys and merchants' signing secrets
+// are stored in the database only encrypted under the master key, which is not in the
+// database.
 package seal
 
 import (
@@ -20,32 +20,31 @@ import (
 	"strings"
 )
 
-// ErrKey says that a text was sealed under a master key that the keyring does
-// not hold. The text may be fine: add the key it was sealed under.
+// ErrKey means that a text was sealed under a master key that is not in the keyring. The
+// text may be intact: add its key.
 var ErrKey = errors.New("sealed under a master key that is not configured")
 
-// ErrSealed says that a text was altered, moved from another place, or is not a
-// sealed text at all.
+// ErrSealed means that a text was altered, was moved from another place, or is not a
+// sealed text.
 var ErrSealed = errors.New("sealed text is damaged or belongs to another place")
 
-// version leads every sealed text, so that another cipher can come beside this
-// one without a flag day.
+// version begins every sealed text, so that another cipher can be introduced gradually.
 const version = "sealed:v1:"
 
-// Place is where a sealed text lives. It is authenticated with the text: copied
-// to another row or field, for example by somebody who may write the database
-// but not read the key, the text does not open.
+// Place is where a sealed text is stored. It is authenticated with the text: a text that
+// is copied to another row or field, for example with write access to the database but
+// without the key, does not open.
 type Place struct{ Table, Row, Field string }
 
-// Keyring holds the current master key and the older ones, whose texts still
-// open. It is immutable and safe for concurrent use.
+// Keyring holds the current master key and older ones, whose texts still open. It is
+// immutable and safe for concurrent use.
 type Keyring struct {
 	current string // id of the key that seals
 	ids     []string
 	keys    map[string]cipher.AEAD
 	signers map[string]ed25519.PrivateKey
-	// roots are what keys for one purpose are derived from, by the id of their master
-	// key; also of master keys that were retired.
+	// roots are the sources of derived keys, by the id of their master key; retired master
+	// keys are included.
 	roots map[string][]byte
 }
 
@@ -83,14 +82,13 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 	return k, nil
 }
 
-// keyID names a key without telling anything of it: the start of a hash with a
-// label of its own.
+// keyID identifies a key without revealing it: the start of a hash with its own label.
 func keyID(key []byte) string {
 	sum := sha256.Sum256(append([]byte("backstop master key id\x00"), key...))
 	return hex.EncodeToString(sum[:6])
 }
 
-// encoding is strict, so that each sealed text has one spelling only.
+// encoding is strict, so that each sealed text has only one representation.
 var encoding = base64.RawStdEncoding.Strict()
 
 // Seal encrypts plaintext under the current key for one place:
@@ -101,7 +99,7 @@ func (k *Keyring) Seal(place Place, plaintext []byte) string {
 }
 
 // Open decrypts a text sealed for place, under the current or an older key. Its
-// errors are ErrKey and ErrSealed; they hold nothing of the text.
+// errors are ErrKey and ErrSealed; they contain nothing of the text.
 func (k *Keyring) Open(place Place, sealed string) ([]byte, error) {
 	id, body, ok := split(sealed)
 	if !ok {
@@ -111,7 +109,7 @@ func (k *Keyring) Open(place Place, sealed string) ([]byte, error) {
 	if !ok {
 		return nil, ErrKey
 	}
-	// The decoder skips line breaks; a text that holds one was not written by us.
+	// The decoder skips line breaks; Seal writes none.
 	box, err := encoding.DecodeString(body)
 	if err != nil || strings.ContainsAny(body, "\r\n") {
 		return nil, ErrSealed
@@ -123,22 +121,21 @@ func (k *Keyring) Open(place Place, sealed string) ([]byte, error) {
 	return plaintext, nil
 }
 
-// NeedsReseal tells whether a text is sealed under a key other than the current
-// one, or is not sealed at all: opening and sealing it again brings it under the
-// current key.
+// NeedsReseal reports whether a text is sealed under a key other than the current one, or
+// is not sealed at all.
 func (k *Keyring) NeedsReseal(sealed string) bool {
 	id, _, ok := split(sealed)
 	return !ok || id != k.current
 }
 
-// ID names the current key, and tells nothing of it.
+// ID identifies the current key without revealing it.
 func (k *Keyring) ID() string { return k.current }
 
-// IDs name all keys, in the order in which they were given.
+// IDs are the ids of all keys, in the given order.
 func (k *Keyring) IDs() []string { return slices.Clone(k.ids) }
 
-// SealingUnder is the same keyring, but that it seals under one of its keys; false
-// where it does not hold that key.
+// SealingUnder returns the keyring with another of its keys as the current one; false if
+// it does not have that key.
 func (k *Keyring) SealingUnder(id string) (*Keyring, bool) {
 	if !k.Has(id) {
 		return nil, false
@@ -148,16 +145,16 @@ func (k *Keyring) SealingUnder(id string) (*Keyring, bool) {
 	return &other, true
 }
 
-// Has says whether the keyring holds the key of an id.
+// Has reports whether the keyring has the key with the id.
 func (k *Keyring) Has(id string) bool {
 	_, ok := k.keys[id]
 	return ok
 }
 
-// sealedText is the beginning of a sealed text, wherever it stands.
+// sealedText is the beginning of a sealed text.
 var sealedText = regexp.MustCompile(regexp.QuoteMeta(version) + "([^:]*):")
 
-// KeyIDs are the keys under which the sealed texts in a text are sealed.
+// KeyIDs are the key ids of all sealed texts inside a text.
 func KeyIDs(text string) (ids []string) {
 	for _, m := range sealedText.FindAllStringSubmatch(text, -1) {
 		ids = append(ids, m[1])
@@ -173,8 +170,8 @@ func split(sealed string) (id, body string, ok bool) {
 	return strings.Cut(rest, ":")
 }
 
-// bound is what is authenticated beside the ciphertext. Each part stands behind
-// its length: no two places, however they are spelt, come to the same bytes.
+// bound is the additional authenticated data. Each part is preceded by its length, so that
+// no two places have the same bytes.
 func bound(head string, p Place) []byte {
 	var b []byte
 	for _, part := range []string{head, p.Table, p.Row, p.Field} {
@@ -184,13 +181,25 @@ func bound(head string, p Place) []byte {
 	return b
 }
 
-// NewToken makes a key for a machine: prefix and 52 characters of base32 that
-// hold 260 random bits.
+// Derive is a key for one purpose, derived from the current master key (HKDF-SHA256). The
+// master key cannot be computed from it. Its signatures become invalid when another master
+// key is the current one.
+func (k *Keyring) Derive(purpose string) []byte { return derive(k.roots[k.current], purpose) }
+
+func derive(root []byte, purpose string) []byte {
+	key, err := hkdf.Expand(sha256.New, root, "backstop "+purpose, keySize)
+	if err != nil {
+		panic("seal: " + err.Error()) // only for keys longer than 255 hashes
+	}
+	return key
+}
+
+// NewToken makes a token: prefix and 52 characters of base32, 260 random bits.
 func NewToken(prefix string) string { return prefix + rand.Text() + rand.Text() }
 
-// HashToken is what is stored of a token: SHA-256 in hex. A slow password hash
-// would guard nothing here, as 256 random bits cannot be guessed, and would cost
-// every request; so it is only for secrets of NewToken's strength.
+// HashToken is the stored form of a token: SHA-256 in hex. A slow password hash would add
+// nothing, as 256 random bits cannot be guessed, and would cost every request; so it is
+// only for secrets of NewToken's strength.
 func HashToken(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

@@ -10,15 +10,15 @@ import (
 	"slices"
 )
 
-// SigningKey is the public half of a key that signs for this installation. It is
-// derived from a master key, so that there is nothing more to be kept or lost.
+// SigningKey is a public key of this installation. The key pair is derived from a master
+// key, so that no other key needs to be stored.
 type SigningKey struct {
 	ID     string
 	Public ed25519.PublicKey
 }
 
-// signingKey derives the key pair of a master key. The label keeps it apart from
-// every other use of that key.
+// signingKey derives the key pair of a master key. The label separates it from every other
+// use of that key.
 func signingKey(master []byte) (ed25519.PrivateKey, error) {
 	seed, err := hkdf.Key(sha256.New, master, nil, "backstop evidence signing v1", ed25519.SeedSize)
 	if err != nil {
@@ -27,7 +27,7 @@ func signingKey(master []byte) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// SigningKeyID names a public key: the start of its hash.
+// SigningKeyID is the id of a public key: the start of its hash.
 func SigningKeyID(public ed25519.PublicKey) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:8])
@@ -40,8 +40,8 @@ func (k *Keyring) Sign(message []byte) (SigningKey, []byte) {
 	return SigningKey{SigningKeyID(public), public}, ed25519.Sign(private, message)
 }
 
-// SigningKeys are all keys under which this installation has signed, as far as the
-// keyring still holds their master keys; the current one is first.
+// SigningKeys are the public keys of all master keys of the keyring, the current one
+// first.
 func (k *Keyring) SigningKeys() (keys []SigningKey) {
 	for _, id := range append([]string{k.current}, slices.Sorted(maps.Keys(k.signers))...) {
 		public, _ := k.signers[id].Public().(ed25519.PublicKey)

@@ -1,9 +1,8 @@
-// Package apply brings the database to what a file declares: suppliers,
-// merchants, stock, opening balances and who else is told of events.
+// Package apply creates and updates what a file declares: suppliers, merchants, stock,
+// opening balances and subscriptions.
 //
-// A file is read and checked as a whole, then written in one transaction: an
-// invalid one changes nothing. Applying the same file again changes nothing
-// either, and says so.
+// A file is read and checked as a whole, then written in one transaction: an invalid file
+// changes nothing. Applying the same file again reports every object as unchanged.
 package apply
 
 import (
@@ -28,7 +27,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Env is what Apply works with.
+// Env holds what Apply works with.
 type Env struct {
 	DB     *db.DB
 	Keys   *seal.Keyring
@@ -38,35 +37,20 @@ type Env struct {
 	CheckURL    func(string) error
 	Channels    map[string]func(url string) error
 	Credentials map[string]func(map[string]string) error
-	// Defaults are used where a recipient says nothing.
-	Defaults Defaults
-	// Force writes suppliers, merchants and subscriptions that have not changed, too.
+	Defaults    settings.Defaults
+	// Force also writes suppliers, merchants and subscriptions that have not changed.
 	Force bool
 	// Out gets one line per entry: created, changed, opened or unchanged.
 	Out io.Writer
 }
 
-// Defaults say how a recipient is notified that does not say it itself. Zero values
-// stand for the contract's.
-type Defaults struct {
-	Schedule    notify.Schedule
-	Timeout     time.Duration
-	MaxInFlight int
-}
-
-// settings is what settings are changed with.
 func (e Env) settings() settings.Env {
-	s := settings.Env{
+	return settings.Env{
 		DB: e.DB, Keys: e.Keys, Kinds: e.Kinds, Ledger: e.Ledger,
 		CheckURL: e.CheckURL, Channels: e.Channels, Credentials: e.Credentials,
-		Events: notify.Types, ParseSchedule: parseSchedule, ParseSecret: webhook.ParseSecret,
-		CheckHeaders: checkHeaders, EnableEndpoint: notify.EnableEndpoint,
-		Defaults: settings.Defaults{Timeout: e.Defaults.Timeout, MaxInFlight: e.Defaults.MaxInFlight},
+		Events: notify.Types, ParseSchedule: ParseSchedule, ParseSecret: webhook.ParseSecret,
+		CheckHeaders: checkHeaders, EnableEndpoint: notify.EnableEndpoint, Defaults: e.Defaults,
 	}
-	if e.Defaults.Schedule != nil {
-		s.Defaults.Schedule = schedule(e.Defaults.Schedule)
-	}
-	return s
 }
 
 func checkHeaders(own map[string]string) error {
@@ -76,9 +60,9 @@ func checkHeaders(own map[string]string) error {
 	return nil
 }
 
-// File is a declaration as it came.
+// File is an unparsed apply file.
 type File struct {
-	Name string // as people know it, for messages
+	Name string // for messages
 	Dir  string // what "file:PATH" is relative to
 	Text []byte
 }
@@ -96,7 +80,7 @@ func ReadFile(path string) (File, error) {
 	return Read(filepath.Base(path), filepath.Dir(path), f)
 }
 
-// Read reads a declaration that people know by the name.
+// Read reads a declaration; name is for messages.
 func Read(name, dir string, from io.Reader) (File, error) {
 	text, err := io.ReadAll(io.LimitReader(from, maxFile+1))
 	if err != nil {
@@ -108,11 +92,11 @@ func Read(name, dir string, from io.Reader) (File, error) {
 	return File{Name: name, Dir: dir, Text: text}, nil
 }
 
-// wait bounds how long Apply tries to get past other writers.
+// wait bounds how long Apply retries after conflicts with other writers.
 const wait = 20 * time.Second
 
 // Apply reads the file and writes what it declares. A running server uses it
-// within two seconds. The error of a wrong file is *Invalid.
+// within two seconds. The error of an invalid file is *Invalid.
 func Apply(ctx context.Context, env Env, f File) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -135,7 +119,7 @@ func Apply(ctx context.Context, env Env, f File) error {
 		if err == nil {
 			return report(env.Out, outcomes)
 		}
-		// Another writer was faster: what it wrote is seen on the next look.
+		// Another writer was faster: read again.
 		if !db.IsConflict(err) && !db.IsUnique(err) {
 			return err
 		}
@@ -147,7 +131,7 @@ func Apply(ctx context.Context, env Env, f File) error {
 	}
 }
 
-// plan is what the file changes of what is stored now.
+// plan returns the changes from the stored settings to the file.
 func plan(ctx context.Context, env settings.Env, f File, files *keyFiles) (*declaration, error) {
 	stored, err := settings.Read(ctx, env)
 	if err != nil {
@@ -167,14 +151,14 @@ func plan(ctx context.Context, env settings.Env, f File, files *keyFiles) (*decl
 func report(out io.Writer, outcomes []settings.Outcome) error {
 	for _, o := range outcomes {
 		if _, err := fmt.Fprintln(out, o); err != nil {
-			return fmt.Errorf("applied, but telling so: %w", err)
+			return fmt.Errorf("applied, but the report could not be written: %w", err)
 		}
 	}
 	return nil
 }
 
-// DryRun prints what Apply would change, old and new of each field, and says whether
-// that is anything. It writes nothing. The error of a wrong file is *Invalid.
+// DryRun prints what Apply would change, old and new of each field, and reports whether
+// anything would change. It writes nothing. The error of an invalid file is *Invalid.
 func DryRun(ctx context.Context, env Env, f File) (differs bool, err error) {
 	d, err := plan(ctx, env.settings(), f, newKeyFiles(f.Dir))
 	if err != nil {
@@ -184,7 +168,7 @@ func DryRun(ctx context.Context, env Env, f File) (differs bool, err error) {
 	for _, c := range d.changes {
 		o := c.Outcome(false)
 		if o.What == settings.Changed {
-			o.How = "" // the lines below it say so
+			o.How = "" // the lines below show it
 		}
 		fmt.Fprintln(&text, o)
 		if o.What == settings.Unchanged {

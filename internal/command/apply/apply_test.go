@@ -239,14 +239,14 @@ func TestChangesAreNamedByField(t *testing.T) {
 		if err := d.NewSelect().Model(&row).Where("code = 'm1'").Scan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		secrets, err := settings.OpenSecrets(env.Keys, row)
+		secrets, err := settings.OpenSecrets(env.Keys, settings.EndpointOwner{Table: settings.MerchantsTable, Code: "m1"}, row.SigningSecrets)
 		if err != nil || len(secrets) != 2 || secrets[0][0] != 'B' || secrets[1][0] != 'A' {
 			t.Errorf("secrets = %q, %v, want the newest first", secrets, err)
 		}
 	})
 }
 
-// A rate of 0 is said, one that is left out is not: only the latter follows the
+// A rate of 0 is stderr, one that is left out is not: only the latter follows the
 // program's own setting.
 func TestAMerchantsBreakerMayBeOpenedByNoRate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -261,11 +261,11 @@ func TestAMerchantsBreakerMayBeOpenedByNoRate(t *testing.T) {
 			{"breaker: { failures: 3 }", merchant.Breaker{Failures: 3}},
 		} {
 			file := strings.Replace(whole, "timeout: 5s", "timeout: 5s\n      "+c.says, 1)
-			if said := mustApply(t, env, out, file); !slices.Contains(said, "merchant m1 changed: notify.breaker") {
-				t.Errorf("%s: %s", c.says, said)
+			if stderr := mustApply(t, env, out, file); !slices.Contains(stderr, "merchant m1 changed: notify.breaker") {
+				t.Errorf("%s: %s", c.says, stderr)
 			}
-			if said := mustApply(t, env, out, file); !slices.Contains(said, "merchant m1 unchanged") {
-				t.Errorf("%s again: %s", c.says, said)
+			if stderr := mustApply(t, env, out, file); !slices.Contains(stderr, "merchant m1 unchanged") {
+				t.Errorf("%s again: %s", c.says, stderr)
 			}
 			var row merchant.Row
 			var is merchant.Settings

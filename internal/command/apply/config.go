@@ -49,7 +49,7 @@ func (k *keyFiles) read(path string) (string, error) {
 	if text, ok := k.texts[path]; ok {
 		return text, nil
 	}
-	// A pipe or a device could hang or never end; Stat opens nothing.
+	// Reading a pipe or a device could block or never end; Stat does not open it.
 	if info, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("the file cannot be read: %w", errors.Unwrap(err))
 	} else if !info.Mode().IsRegular() {
@@ -67,7 +67,7 @@ func (k *keyFiles) read(path string) (string, error) {
 	case len(raw) > maxKeyFile:
 		return "", fmt.Errorf("the file is larger than %d KiB: is it the right one?", maxKeyFile>>10)
 	case !utf8.Valid(raw) || strings.ContainsRune(string(raw), 0):
-		return "", errors.New("the file is not a text: a key is wanted as PEM")
+		return "", errors.New("the file is not a text: use the key as PEM")
 	}
 	if k.total += len(raw); k.total > maxKeyFiles {
 		return "", fmt.Errorf("all files behind file: together are larger than %d MiB", maxKeyFiles>>20)
@@ -77,8 +77,8 @@ func (k *keyFiles) read(path string) (string, error) {
 	return text, nil
 }
 
-// plain turns a config into what JSON knows. Values "file:PATH" are resolved at
-// any depth. A number keeps its digits.
+// plain converts a config to JSON types. Values "file:PATH" are resolved at any depth. A
+// number keeps its digits.
 func (v value) plain(files *keyFiles, depth int) any {
 	if !v.given() {
 		return nil
@@ -117,7 +117,7 @@ func (v value) scalar(files *keyFiles) any {
 		if json.Valid([]byte(text)) {
 			return json.Number(text)
 		}
-		return text // 0123 or 1_000: digits, but no number to everyone
+		return text // 0123 or 1_000 is not a number in JSON
 	}
 	if strings.ContainsRune(text, 0) {
 		v.wrong("NUL is not allowed here")
@@ -135,8 +135,8 @@ func (v value) scalar(files *keyFiles) any {
 	return text
 }
 
-// quoteNumbers turns numbers into texts where the kind takes no number: account numbers
-// are easily written without quotes. What else is wrong is found by who checks it.
+// quoteNumbers turns numbers into texts where the kind requires a text: account numbers
+// are easily written without quotes. Other problems are left to the check.
 func quoteNumbers(kind supplier.Kind, code string, config map[string]any) {
 	for tried := map[string]bool{}; ; {
 		raw, err := json.Marshal(config)
@@ -152,8 +152,8 @@ func quoteNumbers(kind supplier.Kind, code string, config map[string]any) {
 	}
 }
 
-// quote turns the number at path, or the numbers in the list there, into texts
-// and says whether there was any.
+// quote turns the number at path, or the numbers in the list there, into texts, and
+// reports whether there was any.
 func quote(fields map[string]any, path []string) (changed bool) {
 	switch at := fields[path[0]].(type) {
 	case map[string]any:
@@ -171,7 +171,7 @@ func quote(fields map[string]any, path []string) (changed bool) {
 	return changed
 }
 
-// find is the value that a FieldError's path leads to, as far as the file goes.
+// find is the value at a FieldError's path, or the nearest one that the file has.
 func (o object) find(path string) value {
 	at := o.value
 	for name := range strings.SplitSeq(strings.NewReplacer("[", ".", "]", "").Replace(path), ".") {

@@ -10,11 +10,11 @@ import (
 	"backstop/internal/settings"
 )
 
-// maxEntries bounds one file: all of it is one transaction, which must not
-// hold up the orders of a running server for long.
+// maxEntries bounds one file: it is one transaction, which must not delay the orders of a
+// running server for long.
 const maxEntries = 10_000
 
-// declaration is a file as changes of what is stored.
+// declaration is a file as changes of the stored settings.
 type declaration struct {
 	env      settings.Env
 	stored   *settings.Stored
@@ -22,18 +22,18 @@ type declaration struct {
 	problems *problems
 	seen     names
 	changes  []settings.Change
-	at       []object // where each change stands in the file
+	at       []object // the place of each change in the file
 }
 
-// declare reads the whole file and reports everything wrong with it at once, as far as
-// that goes without what else is stored.
+// declare reads the whole file and reports all problems at once, except those that depend
+// on other stored objects.
 func declare(env settings.Env, f File, files *keyFiles, stored *settings.Stored) (*declaration, error) {
 	d := &declaration{env: env, stored: stored, files: files, problems: newProblems(f.Name), seen: names{}}
 	sections := settings.Fields(reflect.TypeFor[settings.File]())
 	top := parse(string(f.Text), d.problems).object(settings.Words(reflect.TypeFor[settings.File]())...)
 	if !top.given() {
 		if len(d.problems.found) == 0 {
-			top.wrong("the file declares nothing: it wants suppliers, merchants, skus, accounts or subscriptions")
+			top.wrong("the file declares nothing: it needs suppliers, merchants, skus, accounts or subscriptions")
 		}
 		return nil, d.problems.err()
 	}
@@ -57,7 +57,7 @@ func declare(env settings.Env, f File, files *keyFiles, stored *settings.Stored)
 	return d, nil
 }
 
-// check finds what only all that is stored can tell.
+// check finds problems that depend on other stored objects.
 func (d *declaration) check() error {
 	for _, p := range d.stored.Check(d.changes) {
 		d.report(slices.IndexFunc(d.changes, func(c settings.Change) bool { return c.Object == p.Object }), []settings.Problem{p})
@@ -65,7 +65,7 @@ func (d *declaration) check() error {
 	return d.problems.err()
 }
 
-// report notes what a change gets wrong where the file says it.
+// report adds problems of a change at their place in the file.
 func (d *declaration) report(i int, found []settings.Problem) {
 	for _, p := range found {
 		at := d.at[i].find(d.at[i].word(p.Field))
@@ -75,8 +75,7 @@ func (d *declaration) report(i int, found []settings.Problem) {
 	}
 }
 
-// word is the path of a field as the file has it: a signing secret stands alone or in a
-// list.
+// word is the path of a field as the file has it: a signing secret is a text or a list.
 func (o object) word(path string) string {
 	rest, signing := strings.CutPrefix(path, "signing_secret")
 	switch several := o.at("signing_secrets").given(); {
@@ -122,7 +121,7 @@ func add[T any](d *declaration, o object, is settings.Object, before, after *T) 
 	d.changes, d.at = append(d.changes, settings.NewChange(is, before, after)), append(d.at, o)
 }
 
-// start is what the file's fields are put over: what is stored, or a new one.
+// start is what the file's fields are applied to: the stored object, or a new one.
 func start[T any](stored, fresh *T) (after *T) {
 	after = new(T)
 	if *after = *fresh; stored != nil {
@@ -167,8 +166,8 @@ func (d *declaration) subscription(o object, code string) {
 	add(d, o, settings.Object{Kind: "subscription", ID: code}, before, after)
 }
 
-// complete fills in what depends on other fields, and lets disabled addresses that the
-// file declares be used again.
+// complete fills in what depends on other fields, and enables disabled endpoints that the
+// file declares.
 func complete(o object, n *settings.Notify, enable func(func(string) bool)) {
 	for i := range n.Endpoints {
 		n.Endpoints[i].Format = cmp.Or(n.Endpoints[i].Format, n.Format)
@@ -180,7 +179,7 @@ func complete(o object, n *settings.Notify, enable func(func(string) bool)) {
 	})
 }
 
-// names finds what is declared twice: by kind and name the path that had it first.
+// names finds duplicates: it maps kind and name to the first path.
 type names map[[2]string]string
 
 func (n names) once(v value, kind, name string) {
@@ -194,7 +193,7 @@ func (n names) once(v value, kind, name string) {
 	n[[2]string{kind, name}] = v.path
 }
 
-// books finds what of stock and balances is there already.
+// books sets the stored stock and opening balances as Before of their changes.
 func (d *declaration) books(ctx context.Context) error {
 	var skus, refs []string
 	for _, c := range d.changes {

@@ -16,15 +16,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// reference is a secret that an exported file names and does not hold.
+// reference is the file of a secret that an exported file refers to.
 type reference struct {
-	path   string // relative to the file's folder
+	path   string // relative to the exported file's folder
 	object settings.Object
 	field  string
 	secret settings.Secret
 }
 
-// exporter writes what is stored as a file that can be applied.
+// exporter writes stored settings as a file for apply.
 type exporter struct {
 	object settings.Object
 	refs   []reference
@@ -33,8 +33,8 @@ type exporter struct {
 
 const exportIntro = ` Settings as "backstop export" found them; "backstop apply" reads this file.`
 
-// Export writes all that apply can declare, as it is stored. Secrets are not in it: it
-// names a file for each, and says first which these are.
+// Export writes all stored settings as an apply file. It contains no secrets, but a file:
+// reference for each, which its first lines list.
 func Export(ctx context.Context, env Env, out io.Writer) error {
 	stored, err := settings.Read(ctx, env.settings())
 	if err != nil {
@@ -106,8 +106,8 @@ func (x *exporter) file(ctx context.Context, env Env, stored *settings.Stored) (
 	return top, nil
 }
 
-// fields is an object as the file has it. What is not set is left out or, where leaving
-// it out would keep what is stored, null.
+// fields is an object of the file. An unset field is left out or, where that would keep
+// the stored value, null.
 func (x *exporter) fields(path string, v reflect.Value) *yaml.Node {
 	n := mapping()
 	_, keeps := v.Interface().(settings.Notify)
@@ -222,16 +222,16 @@ func (x *exporter) config(path string, v any) *yaml.Node {
 		return list
 	case settings.Secret:
 		return x.secret(path, is)
-	case fmt.Stringer: // a number, whose digits stay
+	case fmt.Stringer: // a number, which keeps its digits
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: is.String()}
 	}
 	return node(v)
 }
 
-// maxFileName leaves room for what tells two alike apart.
+// maxFileName leaves room for a suffix that makes it unique.
 const maxFileName = 200
 
-// secret names a file for a secret.
+// secret returns a reference to a file for a secret.
 func (x *exporter) secret(field string, s settings.Secret) *yaml.Node {
 	name := strings.Map(func(c rune) rune {
 		if c < 0x80 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c)) {
@@ -244,7 +244,7 @@ func (x *exporter) secret(field string, s settings.Secret) *yaml.Node {
 	for i := 2; x.taken[strings.ToLower(path)]; i++ {
 		path = fmt.Sprintf("secrets/%s-%d", name, i)
 	}
-	x.taken[strings.ToLower(path)] = true // some disks do not tell a from A
+	x.taken[strings.ToLower(path)] = true // some file systems ignore case
 	x.refs = append(x.refs, reference{path: path, object: x.object, field: field, secret: s})
 	return node(filePrefix + path)
 }
@@ -255,11 +255,11 @@ func flow() *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.
 
 func put(to *yaml.Node, name string, v *yaml.Node) { to.Content = append(to.Content, node(name), v) }
 
-// node is a plain value; lists stand on one line.
+// node is a plain value; lists are written on one line.
 func node(v any) *yaml.Node {
 	n := new(yaml.Node)
 	if err := n.Encode(v); err != nil {
-		panic(err) // texts, numbers and lists of them always have a form
+		panic(err) // texts, numbers and lists of them can always be encoded
 	}
 	if n.Kind == yaml.SequenceNode {
 		n.Style = yaml.FlowStyle

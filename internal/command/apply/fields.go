@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// object puts what the file says over an object. What it leaves out stays as it is, and
-// null gives what a fresh one has.
+// object applies the file's fields to an object. A field that the file leaves out keeps its
+// value; null sets the value of a fresh one.
 func (d *declaration) object(o object, to, fresh any) {
 	d.fields(o, reflect.ValueOf(to).Elem(), reflect.ValueOf(fresh).Elem(), to)
 }
@@ -33,7 +33,7 @@ func (d *declaration) fields(o object, to, fresh reflect.Value, whole any) {
 			is.Set(reflect.ValueOf(keys))
 		case f.Need != "" && !v.given():
 			v.wrong("%s", f.Need)
-		case o.leftOut(f.Word), secret && !v.given(): // a secret is never taken away
+		case o.leftOut(f.Word), secret && !v.given(): // a secret is never removed
 			continue
 		case !v.given():
 			is.Set(f.Of(fresh))
@@ -57,7 +57,7 @@ func (d *declaration) field(f settings.Field, v value, to, fresh reflect.Value) 
 		}
 	case *map[string]settings.Secret:
 		*is = d.secrets(v)
-	case *map[string]any: // a supplier's config, which its kind reads
+	case *map[string]any: // a supplier's config, read by its kind
 	case *settings.Schedule:
 		*is = d.schedule(v)
 	case *settings.Followed:
@@ -125,9 +125,9 @@ func (d *declaration) secrets(v value) map[string]settings.Secret {
 	return all
 }
 
-// endpoints reads the addresses beside the plain ones. Credentials and a key that the
-// file leaves out are those of the stored address of the same name and channel. A
-// format that it leaves out is filled in when that of the plain ones is known.
+// endpoints reads the list of endpoints. Credentials and a key that the file leaves out
+// are those of the stored endpoint with the same name and channel. A missing format is
+// filled in later by complete.
 func (d *declaration) endpoints(v value, stored []settings.Endpoint) []settings.Endpoint {
 	all := []settings.Endpoint{}
 	for _, entry := range v.list() {
@@ -196,7 +196,7 @@ func prefixes(v value) []netip.Prefix {
 	return ranges
 }
 
-// schedule is one of package notify as settings have it.
+// schedule converts a schedule of package notify.
 func schedule(s notify.Schedule) settings.Schedule {
 	name := s.String()
 	if name != "day" && name != "quick" {
@@ -205,7 +205,8 @@ func schedule(s notify.Schedule) settings.Schedule {
 	return settings.Schedule{Name: name, Waits: s}
 }
 
-func parseSchedule(text string) (settings.Schedule, error) {
+// ParseSchedule reads a preset's name or a list of waits.
+func ParseSchedule(text string) (settings.Schedule, error) {
 	s, err := notify.ParseSchedule(text)
 	if err != nil {
 		return settings.Schedule{}, errors.New(strings.TrimPrefix(err.Error(), notify.ErrSchedule.Error()+": "))

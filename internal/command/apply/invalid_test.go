@@ -34,8 +34,8 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{"a: 1\n---\nb: 2", "more than one document"},
 		{"merchant: []", ":1: merchant: unknown field; known are suppliers, merchants, skus, accounts, subscriptions"},
 		{"skus: []\nskus: []", ":2: skus: set twice"},
-		{"skus: { sku: a }", ":1: skus: a list is wanted here"},
-		{"skus: [a]", ":1: skus[0]: a set of named fields is wanted here: sku, stock"},
+		{"skus: { sku: a }", ":1: skus: must be a list"},
+		{"skus: [a]", ":1: skus[0]: must be a set of named fields: sku, stock"},
 		{"skus:\n- &x { sku: a, stock: 1 }\n- *x", ":3: skus[1]: aliases"},
 		{"skus: [{ sku: !!str a, stock: 1 }]", "skus[0].sku: tags"},
 
@@ -51,7 +51,7 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{"suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: x\n    reply:\n      success: bad", ":7: suppliers[0].config.reply.success: is bad"},
 		{"suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: x\n    nope: 1", ":6: suppliers[0].config.nope: unknown field"},
 		{"suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: x\n    tries: many", ":6: suppliers[0].config.tries: a number is wanted here"},
-		{"suppliers:\n- code: a\n  kind: fake\n  config: [x]", ":4: suppliers[0].config: a set of named fields"},
+		{"suppliers:\n- code: a\n  kind: fake\n  config: [x]", ":4: suppliers[0].config: must be a set of named fields"},
 		{"suppliers:\n- { code: a, kind: fake, config: { mch_id: x } }\n- { code: a, kind: fake, config: { mch_id: x } }", ":3: suppliers[1].code: the same as in suppliers[0].code"},
 
 		{merchant("api_key: short"), ":4: merchants[0].api_key: 5 characters: use a random text of at least 20"},
@@ -87,8 +87,8 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{endpoint("name: crm, url: https://b, digest: 1s"), "merchants[0].notify.endpoints[0].digest: use a duration from 10s to 24h"},
 		{endpoint("url: https://b"), "merchants[0].notify.endpoints[0].name: missing"},
 		{endpoint("name: crm, url: https://b, weight: 0"), "weight: use a whole number from 1 to 100"},
-		{endpoint("name: crm, url: https://b, credentials: { key: [a] }"), "merchants[0].notify.endpoints[0].credentials.key: a text is wanted here"},
-		{endpoint("name: crm, url: https://b, headers: [a]"), "merchants[0].notify.endpoints[0].headers: a set of named fields"},
+		{endpoint("name: crm, url: https://b, credentials: { key: [a] }"), "merchants[0].notify.endpoints[0].credentials.key: must be a text"},
+		{endpoint("name: crm, url: https://b, headers: [a]"), "merchants[0].notify.endpoints[0].headers: must be a set of named fields"},
 		{endpoint("name: crm, url: https://b, headers: { Host: b }"), "merchants[0].notify.endpoints[0].headers: Host is set by us"},
 		{endpoint("name: crm, url: https://b, format: xml"), "format: \"xml\" is not known; use standard or form or form-md5"},
 		{endpoint("name: crm, url: https://b, client_key: x"), "client_cert: missing: a key needs its certificate"},
@@ -96,10 +96,10 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{endpoint("name: crm, url: https://b, client_cert: x"), "client_key: missing: none is stored for this address"},
 		{endpoint("name: crm, url: https://b }\n    - { name: crm, url: https://c"), ":7: merchants[0].notify.endpoints[1].name: the same as in"},
 
-		{"subscriptions: [{ code: crm, signing_secret: " + secretA + " }]", "subscriptions[0].endpoints: missing: where it is told"},
+		{"subscriptions: [{ code: crm, signing_secret: " + secretA + " }]", "subscriptions[0].endpoints: missing: where it is notified"},
 		{"subscriptions: [{ code: crm, urls: [https://a] }]", "subscriptions[0].signing_secret: missing: webhooks are signed with it"},
 		{"subscriptions:\n- code: crm\n  signing_secret: " + secretA + "\n  urls: [https://a]\n  merchants: [nobody]", `:5: subscriptions[0].merchants[0]: there is no merchant "nobody"`},
-		{"subscriptions: [{ code: crm, urls: [https://a], merchants: some }]", "subscriptions[0].merchants: a list is wanted here"},
+		{"subscriptions: [{ code: crm, urls: [https://a], merchants: some }]", "subscriptions[0].merchants: must be a list"},
 		{"subscriptions: [{ code: crm, urls: [https://a], merchants: [] }]", "subscriptions[0].merchants: use all, or a list of merchants"},
 
 		{"skus: [{ sku: a }]", "skus[0].stock: missing"},

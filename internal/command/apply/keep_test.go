@@ -69,8 +69,8 @@ func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
 		wantLines(t, mustApply(t, env, out, "suppliers: [{ code: wx-main, kind: fake, enabled: null, allow_ips: null, config: { mch_id: m } }]"),
 			"supplier wx-main changed: enabled, allow_ips")
 		err := Apply(t.Context(), env, text("subscriptions: [{ code: erp, urls: null }]"))
-		if err == nil || !strings.Contains(err.Error(), "backstop.yaml:1: subscriptions[0].endpoints: missing: where it is told") {
-			t.Errorf("a subscription that is told nowhere: %v", err)
+		if err == nil || !strings.Contains(err.Error(), "backstop.yaml:1: subscriptions[0].endpoints: missing: where it is notified") {
+			t.Errorf("a subscription without endpoints: %v", err)
 		}
 		err = Apply(t.Context(), env, text("merchants: [{ code: m1, notify: { url: https://a.example/ } }]"))
 		if err == nil || !strings.Contains(err.Error(), "merchants[0].notify.url: unknown field") {
@@ -184,7 +184,7 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			}
 		}
 		take(t.Context(), "node-a")
-		if said, bad, took := say(300 * time.Millisecond); said != "" || bad != "taken by 1 of 2 nodes, not taken by node-b within 300ms: look at its log\n" || took < 300*time.Millisecond {
+		if said, bad, took := say(300 * time.Millisecond); said != "" || bad != "taken by 1 of 2 nodes, not taken by node-b within 300ms: check its log\n" || took < 300*time.Millisecond {
 			t.Errorf("while one of two has not: %q, %q after %s", said, bad, took)
 		}
 		var later sync.WaitGroup

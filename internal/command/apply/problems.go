@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// maxProblems is how many problems are shown: more are rarely read, and most of
-// them often follow from the first.
+// maxProblems is how many problems are shown: the others often follow from the first.
 const maxProblems = 20
 
-// Invalid says that a file cannot be applied: everything that was found wrong,
-// each with file, line and field. Nothing was changed.
+// Invalid means that a file cannot be applied or imported: its problems, each with file,
+// line and field. Nothing was changed.
 type Invalid struct {
 	Problems []string
 	More     int // found beyond those shown
@@ -31,19 +30,19 @@ type problem struct {
 	text string
 }
 
-// problems collects what is wrong with one file.
+// problems collects the problems of one file.
 type problems struct {
 	file  string
 	found []problem
-	noted map[string]bool // paths of problems
-	above map[string]bool // paths of what holds them
+	noted map[string]bool // paths with problems
+	above map[string]bool // paths of their parents
 }
 
 func newProblems(file string) *problems {
 	return &problems{file: file, noted: map[string]bool{}, above: map[string]bool{}}
 }
 
-// add notes a problem. Its text must never hold a secret of the file.
+// add adds a problem. Its text must never contain a secret of the file.
 func (p *problems) add(line int, path, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if path != "" {
@@ -56,8 +55,8 @@ func (p *problems) add(line int, path, format string, args ...any) {
 	}
 }
 
-// covers says that a problem of a value, of what holds it or of something in it is
-// noted: what follows from it is not.
+// covers reports whether the value, a parent or a child has a problem already, so that
+// problems which follow from it are left out.
 func (p *problems) covers(path string) bool {
 	if p.above[path] {
 		return true
@@ -70,7 +69,7 @@ func (p *problems) covers(path string) bool {
 	return false
 }
 
-// above is the path of what holds a value.
+// above is the parent's path.
 func above(path string) string {
 	return path[:max(0, strings.LastIndexAny(path, ".["))]
 }

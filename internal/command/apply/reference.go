@@ -2,8 +2,9 @@ package apply
 
 import (
 	"fmt"
-	"net/netip"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 
 const referenceIntro = "# The apply file\n\n" +
 	"Generated from the code; change the tags in `internal/settings/objects.go` and run `go generate ./internal/command/apply`. [apply.schema.json](apply.schema.json) is the same for editors.\n\n" +
-	"`backstop apply FILE` creates or changes what a YAML file declares; `-` is standard input. [Applying a file](operations.md#applying-a-file) says what becomes of entries and fields that a file leaves out. `--dry-run` only prints what would change, as it is and as it would be; of a secret, whether it is set or changes. It exits with 3 where anything would change, with 0 where nothing would, with 2 where the file is wrong.\n\n" +
-	"`backstop export` writes such a file of what is stored. Each secret in it is a reference, and its first lines say to what.\n\n" +
-	"Secrets, PEM and every value in a supplier's `config` may be `file:PATH`: the text of that file, without the line breaks at its end. A path is relative to the folder of the apply file, or to the working directory where that is standard input. A file has at most 8 MiB and 10,000 entries; one behind `file:` at most 64 KiB. Durations are written `300s`, `15m` or `1h30m`. A field without a default may be left out; the tables say what that means in a new entry.\n\n" +
+	"`backstop apply FILE` creates or changes what a YAML file declares; `-` is standard input. [Applying a file](operations.md#applying-a-file) describes how entries and fields that a file leaves out are treated. `--dry-run` only prints what would change, old and new of each field; of a secret, whether it is set or changes. It exits with 3 if anything would change, with 0 if nothing would, with 2 if the file is wrong.\n\n" +
+	"`backstop export` writes such a file of what is stored. Each secret in it is a reference to a file, and its first lines list these files.\n\n" +
+	"Secrets, PEM and every value in a supplier's `config` may be `file:PATH`: the text of that file, without the line breaks at its end. A path is relative to the folder of the apply file, or to the working directory where that is standard input. A file has at most 8 MiB and 10,000 entries; one behind `file:` at most 64 KiB. Durations are written `300s`, `15m` or `1h30m`. A field without a default may be left out; the column *default* describes what that means in a new entry.\n\n" +
 	"## A whole file\n\n```yaml\n"
 
 // markdown returns docs/apply.md.
@@ -35,14 +36,14 @@ func markdown() string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", section.Word, section.Doc)
 		table(&b, section.Type.Elem())
 		if section.Word == "suppliers" {
-			b.WriteString("\nWhat `config` holds, by kind: [wechatpay](../internal/supplier/wechatpay/README.md), [alipay](../internal/supplier/alipay/README.md), [stripe](../internal/supplier/stripe/README.md), [sortedparams](../internal/supplier/sortedparams/README.md).\n")
+			b.WriteString("\nThe fields of `config`, by kind: [wechatpay](../internal/supplier/wechatpay/README.md), [alipay](../internal/supplier/alipay/README.md), [stripe](../internal/supplier/stripe/README.md), [sortedparams](../internal/supplier/sortedparams/README.md).\n")
 		}
 		if section.Word == "merchants" {
-			b.WriteString("\n### notify\n\nA subscription has these fields beside its own, without `notify`.\n\n")
+			b.WriteString("\n### notify\n\nA subscription has these fields directly, without `notify`.\n\n")
 			table(&b, reflect.TypeFor[settings.Notify]())
 			b.WriteString("\n### breaker\n\n")
 			table(&b, reflect.TypeFor[settings.Breaker]())
-			b.WriteString("\n### endpoints\n\n[Other ways than a webhook](merchants.md#other-ways-than-a-webhook) says how the addresses and credentials of each channel look.\n\n")
+			b.WriteString("\n### endpoints\n\n[Other ways than a webhook](merchants.md#other-ways-than-a-webhook) describes the addresses and credentials of each channel.\n\n")
 			table(&b, reflect.TypeFor[settings.Endpoint]())
 		}
 	}
@@ -77,32 +78,62 @@ func defaultText(f settings.Field) string {
 	return f.Empty
 }
 
+// form is how values of a Go type are written in the file.
+type form struct {
+	name   string // in the reference
+	schema func(f settings.Field) jsonSchema
+}
+
+type jsonSchema = map[string]any
+
+// forms are the forms of all types but texts, lists and sets of fields.
+var forms = map[reflect.Type]form{
+	reflect.TypeFor[bool]():          {"true or false", fixed(jsonSchema{"type": "boolean"})},
+	reflect.TypeFor[time.Duration](): {"duration", fixed(durationSchema)},
+	reflect.TypeFor[settings.Rate](): {"rate per second", fixed(jsonSchema{"type": "string", "pattern": "^[0-9]+/s$"})},
+	reflect.TypeFor[int]():           {"whole number", integer},
+	reflect.TypeFor[int64]():         {"whole number", integer},
+	reflect.TypeFor[*int]():          {"whole number", integer},
+
+	reflect.TypeFor[settings.Secret]():   {"secret", fixed(anyText)},
+	reflect.TypeFor[[]settings.Secret](): {"secret", fixed(anyText)},
+	reflect.TypeFor[map[string]settings.Secret](): {"named secrets", func(f settings.Field) jsonSchema {
+		return jsonSchema{"type": "object", "additionalProperties": anyText, "maxProperties": f.Max}
+	}},
+	reflect.TypeFor[map[string]any](): {"named values", fixed(jsonSchema{"type": "object"})},
+	reflect.TypeFor[settings.Schedule](): {"preset, or list of durations", fixed(jsonSchema{"anyOf": []any{
+		jsonSchema{"enum": []any{"day", "quick"}},
+		jsonSchema{"type": "array", "items": durationSchema, "minItems": 1, "maxItems": 50},
+		durationSchema,
+		jsonSchema{"type": "null"},
+	}})},
+	reflect.TypeFor[settings.Followed](): {"`all`, or list of codes", fixed(jsonSchema{"anyOf": []any{
+		jsonSchema{"enum": []any{"all"}}, jsonSchema{"type": "array", "items": anyText, "minItems": 1}, jsonSchema{"type": "null"},
+	}})},
+}
+
+// anyText is any scalar: a value without quotes that looks like a number is a text, too.
+var anyText = jsonSchema{"type": []string{"string", "number", "boolean"}}
+
+var durationSchema = jsonSchema{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`}
+
+func integer(f settings.Field) jsonSchema {
+	return jsonSchema{"type": "integer", "minimum": f.Min, "maximum": f.Max}
+}
+
+func fixed(s jsonSchema) func(settings.Field) jsonSchema {
+	return func(settings.Field) jsonSchema { return maps.Clone(s) }
+}
+
 func typeText(f settings.Field) string {
-	switch f.Type {
-	case reflect.TypeFor[bool]():
-		return "true or false"
-	case reflect.TypeFor[time.Duration]():
-		return "duration"
-	case reflect.TypeFor[settings.Rate]():
-		return "rate per second"
-	case reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[*int]():
-		return "whole number"
-	case reflect.TypeFor[settings.Secret](), reflect.TypeFor[[]settings.Secret]():
-		return "secret"
-	case reflect.TypeFor[map[string]settings.Secret]():
-		return "named secrets"
-	case reflect.TypeFor[map[string]any]():
-		return "named values"
-	case reflect.TypeFor[settings.Schedule]():
-		return "preset, or list of durations"
-	case reflect.TypeFor[settings.Followed]():
-		return "`all`, or list of codes"
-	case reflect.TypeFor[[]string](), reflect.TypeFor[[]netip.Prefix]():
-		return "list of " + f.Many
-	case reflect.TypeFor[[]settings.Endpoint]():
+	switch known, ok := forms[f.Type]; {
+	case ok:
+		return known.name
+	case f.Type == reflect.TypeFor[[]settings.Endpoint]():
 		return "list of [endpoints](#endpoints)"
-	}
-	if f.Type.Kind() == reflect.Struct {
+	case f.Type.Kind() == reflect.Slice:
+		return "list of " + f.Many
+	case f.Type.Kind() == reflect.Struct:
 		return "[fields](#" + f.Word + ")"
 	}
 	return "text"
@@ -129,8 +160,8 @@ func limits(f settings.Field) string {
 	return text
 }
 
-// example is an object of which every field is set to its example. A digest is left out:
-// only mails have one.
+// example is an object with the example of every field, except digest, which only mails
+// have.
 func example(t reflect.Type) *yaml.Node {
 	n := mapping()
 	for _, f := range settings.Fields(t) {
@@ -156,14 +187,14 @@ func example(t reflect.Type) *yaml.Node {
 }
 
 // schema returns docs/apply.schema.json.
-func schema() map[string]any {
+func schema() jsonSchema {
 	s := objectSchema(reflect.TypeFor[settings.File]())
 	s["$schema"], s["title"] = "https://json-schema.org/draft/2020-12/schema", "Backstop's apply file"
 	return s
 }
 
-func objectSchema(t reflect.Type) map[string]any {
-	properties, required := map[string]any{}, []string{}
+func objectSchema(t reflect.Type) jsonSchema {
+	properties, required := jsonSchema{}, []string{}
 	for _, f := range settings.Fields(t) {
 		s := fieldSchema(f)
 		s["description"] = f.Doc
@@ -174,78 +205,52 @@ func objectSchema(t reflect.Type) map[string]any {
 			required = append(required, f.Word)
 		}
 		if f.Word == "signing_secret" {
-			properties["signing_secrets"] = map[string]any{"type": []string{"array", "null"}, "items": anyText(), "minItems": 1, "maxItems": 2, "description": "The new secret and the one before it, while it is replaced."}
+			properties["signing_secrets"] = jsonSchema{"type": []string{"array", "null"}, "items": anyText, "minItems": 1, "maxItems": 2, "description": "The new secret and the one before it, while it is replaced."}
 		}
 	}
-	s := map[string]any{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+	s := jsonSchema{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
 		s["required"], s["type"] = required, "object"
 	}
 	return s
 }
 
-// anyText is any scalar: what stands without quotes and looks like a number is a text, too.
-func anyText() map[string]any {
-	return map[string]any{"type": []string{"string", "number", "boolean"}}
-}
-
-const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
-
-func fieldSchema(f settings.Field) map[string]any {
-	s := map[string]any{}
-	list := func(items map[string]any) map[string]any {
-		s = map[string]any{"type": []string{"array", "null"}, "items": items}
+func fieldSchema(f settings.Field) jsonSchema {
+	var s jsonSchema
+	known, ok := forms[f.Type]
+	switch kind := f.Type.Kind(); {
+	case ok:
+		s = known.schema(f)
+	case kind == reflect.Struct:
+		return objectSchema(f.Type)
+	case kind == reflect.Slice:
+		s = jsonSchema{"type": []string{"array", "null"}, "items": anyText}
+		if f.Type.Elem().Kind() == reflect.Struct && len(settings.Fields(f.Type.Elem())) > 0 {
+			s["items"] = objectSchema(f.Type.Elem())
+		}
 		if f.Max > 0 {
 			s["maxItems"] = f.Max
 		}
 		return s
-	}
-	duration := map[string]any{"type": "string", "pattern": durationPattern}
-	switch f.Type {
-	case reflect.TypeFor[bool]():
-		s["type"] = "boolean"
-	case reflect.TypeFor[time.Duration]():
-		s = duration
-	case reflect.TypeFor[settings.Rate]():
-		s["type"], s["pattern"] = "string", "^[0-9]+/s$"
-	case reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[*int]():
-		s["type"], s["minimum"], s["maximum"] = "integer", f.Min, f.Max
-	case reflect.TypeFor[map[string]settings.Secret]():
-		s["type"], s["additionalProperties"], s["maxProperties"] = "object", anyText(), f.Max
-	case reflect.TypeFor[map[string]any]():
-		s["type"] = "object"
-	case reflect.TypeFor[settings.Schedule]():
-		s["anyOf"] = []any{map[string]any{"enum": []any{"day", "quick"}}, map[string]any{"type": "array", "items": duration, "minItems": 1, "maxItems": 50}, duration, map[string]any{"type": "null"}}
-	case reflect.TypeFor[settings.Followed]():
-		s["anyOf"] = []any{map[string]any{"enum": []any{"all"}}, map[string]any{"type": "array", "items": anyText(), "minItems": 1}, map[string]any{"type": "null"}}
-	case reflect.TypeFor[[]string](), reflect.TypeFor[[]netip.Prefix]():
-		return list(anyText())
-	case reflect.TypeFor[[]settings.Secret](), reflect.TypeFor[settings.Secret]():
-		s = anyText()
-	default:
-		switch {
-		case f.Type.Kind() == reflect.Slice:
-			return list(objectSchema(f.Type.Elem()))
-		case f.Type.Kind() == reflect.Struct:
-			return objectSchema(f.Type)
-		case len(f.OneOf) > 0:
-			words := []any{}
-			for _, w := range f.OneOf {
-				words = append(words, w)
-			}
-			return map[string]any{"enum": append(words, nil)}
+	case len(f.OneOf) > 0:
+		words := []any{}
+		for _, w := range f.OneOf {
+			words = append(words, w)
 		}
-		if s = anyText(); f.Form == "code" {
+		return jsonSchema{"enum": append(words, nil)}
+	default:
+		if s = maps.Clone(anyText); f.Form == "code" {
 			s["pattern"] = "^[a-z0-9][a-z0-9_-]{0,63}$"
 		}
 	}
-	if types, ok := s["type"]; ok && f.Need == "" { // null goes back to the default
-		switch types := types.(type) {
-		case string:
-			s["type"] = []string{types, "null"}
-		case []string:
-			s["type"] = append(types, "null")
-		}
+	if f.Need != "" {
+		return s
+	}
+	switch types := s["type"].(type) { // null returns to the default
+	case string:
+		s["type"] = []string{types, "null"}
+	case []string:
+		s["type"] = append(slices.Clone(types), "null")
 	}
 	return s
 }

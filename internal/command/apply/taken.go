@@ -11,18 +11,19 @@ import (
 	"backstop/internal/settings"
 )
 
-// lookEvery is how often Await looks; nodes look for new settings twice a second.
-const lookEvery = 100 * time.Millisecond
+// pollEvery is how often Await reads the nodes' versions; nodes read new settings twice a
+// second.
+const pollEvery = 100 * time.Millisecond
 
-// Await says to out once all servers use the settings as they are now, or to errOut
-// which of them do not after so long. Only a database that cannot be read is an error:
-// what was applied stays so.
-func Await(ctx context.Context, d *db.DB, most time.Duration, out, errOut io.Writer) error {
+// Await waits until all servers use the current settings and reports that to out, or to
+// errOut which of them do not within the given time. Only a database that cannot be read
+// is an error: the settings are applied.
+func Await(ctx context.Context, d *db.DB, timeout time.Duration, out, errOut io.Writer) error {
 	version, err := settings.Version(ctx, d)
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(most); ; {
+	for end := time.Now().Add(timeout); ; {
 		nodes, err := d.Nodes(ctx)
 		if err != nil {
 			return err
@@ -41,14 +42,14 @@ func Await(ctx context.Context, d *db.DB, most time.Duration, out, errOut io.Wri
 			_, err = fmt.Fprintf(out, "taken by %d of %d nodes\n", len(nodes), len(nodes))
 			return err
 		case !time.Now().Before(end):
-			_, err = fmt.Fprintf(errOut, "taken by %d of %d nodes, not taken by %s within %s: look at its log\n",
-				len(nodes)-len(behind), len(nodes), strings.Join(behind, ", "), most)
+			_, err = fmt.Fprintf(errOut, "taken by %d of %d nodes, not taken by %s within %s: check its log\n",
+				len(nodes)-len(behind), len(nodes), strings.Join(behind, ", "), timeout)
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(lookEvery):
+		case <-time.After(pollEvery):
 		}
 	}
 }

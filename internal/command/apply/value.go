@@ -14,14 +14,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// value is one place in the file: a node, or nil where the file says nothing,
-// with the path by which people find it.
+// value is one place in the file: a node, or nil where the file has no value, with its
+// path.
 type value struct {
 	node *yaml.Node
-	line int // of the node, or of what should hold it
+	line int // of the node, or of its parent
 	path string
 	all  *problems
-	bad  bool // its problem is noted: what follows from it is not
+	bad  bool // it has a problem: those that follow are left out
 }
 
 func (v value) wrong(format string, args ...any) {
@@ -30,13 +30,13 @@ func (v value) wrong(format string, args ...any) {
 	}
 }
 
-// given says that the file has a value here; null is none.
+// given reports whether the file has a value here; null is none.
 func (v value) given() bool { return v.node != nil }
 
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-// parse reads the one document of the file. The YAML library's own words are left
-// out of problems: they may quote the text, which may be a secret.
+// parse reads the one document of the file. Problems do not contain the YAML library's own
+// errors: they may quote the text, which may be a secret.
 func parse(text string, all *problems) value {
 	top := value{line: 1, all: all}
 	decoder := yaml.NewDecoder(strings.NewReader(text))
@@ -49,7 +49,7 @@ func parse(text string, all *problems) value {
 		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 			top.line, _ = strconv.Atoi(m[1])
 		}
-		top.wrong("not valid YAML here or just before: mend it, or put the value in quotes")
+		top.wrong("not valid YAML here or just before: fix it, or put the value in quotes")
 		return top
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
@@ -59,16 +59,16 @@ func parse(text string, all *problems) value {
 	return top.child(document.Content[0], "")
 }
 
-// child is the value at a node. What would make two readers see different things
-// (aliases, merge keys, tags) is refused where it is met.
+// child is the value at a node. Aliases, merge keys and tags, which YAML parsers read
+// differently, are refused.
 func (v value) child(n *yaml.Node, path string) value {
 	c := value{node: n, line: n.Line, path: path, all: v.all}
 	switch {
 	case n.Kind == yaml.AliasNode:
-		c.wrong("aliases (*name) are not read here: write the value out")
+		c.wrong("aliases (*name) are not supported: write the value out")
 		c.node, c.bad = nil, true
 	case n.Style&yaml.TaggedStyle != 0:
-		c.wrong("tags (!name) are not read here: leave the tag out")
+		c.wrong("tags (!name) are not supported: leave the tag out")
 		c.node, c.bad = nil, true
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
 		c.node = nil
@@ -76,15 +76,15 @@ func (v value) child(n *yaml.Node, path string) value {
 	return c
 }
 
-// object reads a set of named fields. All names that may occur are given; others
-// and doubled ones are problems.
+// object reads a set of named fields. Unknown and duplicate names are problems; without
+// known names all are accepted.
 func (v value) object(known ...string) object {
 	o := object{value: v, fields: map[string]value{}}
 	if !v.given() {
 		return o
 	}
 	if v.node.Kind != yaml.MappingNode {
-		v.wrong("a set of named fields is wanted here: %s", strings.Join(known, ", "))
+		v.wrong("%s", strings.TrimSuffix("must be a set of named fields: "+strings.Join(known, ", "), ": "))
 		o.node, o.bad = nil, true
 		return o
 	}
@@ -104,7 +104,7 @@ func (v value) object(known ...string) object {
 	return o
 }
 
-// object is a set of named fields as it stands in the file.
+// object is a set of named fields of the file.
 type object struct {
 	value
 	fields map[string]value
@@ -119,8 +119,8 @@ func (o object) at(name string) value {
 	return value{line: o.line, path: join(o.path, name), all: o.all, bad: o.bad}
 }
 
-// leftOut says that the file does not name the field: it keeps its value. One that is
-// null goes back to its default.
+// leftOut reports whether the file does not have the field: it keeps its value. A field
+// that is null returns to its default.
 func (o object) leftOut(name string) bool {
 	_, named := o.fields[name]
 	return !named
@@ -132,7 +132,7 @@ func (v value) list() []value {
 		return nil
 	}
 	if v.node.Kind != yaml.SequenceNode {
-		v.wrong("a list is wanted here: lines that begin with a dash, or [a, b]")
+		v.wrong("must be a list: lines that begin with a dash, or [a, b]")
 		return nil
 	}
 	entries := make([]value, len(v.node.Content))
@@ -142,19 +142,19 @@ func (v value) list() []value {
 	return entries
 }
 
-// text is a scalar as it is written, also one that looks like a number.
+// text is a scalar as written, even if it looks like a number.
 func (v value) text() string {
 	if !v.given() {
 		return ""
 	}
 	if v.node.Kind != yaml.ScalarNode {
-		v.wrong("a text is wanted here")
+		v.wrong("must be a text")
 		return ""
 	}
 	return v.node.Value
 }
 
-// peek is text where it is one, and noted elsewhere where it is none.
+// peek is the text, or "" without a problem.
 func (v value) peek() string {
 	if !v.given() || v.node.Kind != yaml.ScalarNode {
 		return ""
@@ -162,7 +162,7 @@ func (v value) peek() string {
 	return v.node.Value
 }
 
-// secret is a text that must be there, or that of the file which "file:PATH" names.
+// secret is a required text, or the text of the file in "file:PATH".
 func (v value) secret(files *keyFiles) string {
 	text := v.text()
 	if path, isFile := strings.CutPrefix(text, filePrefix); isFile {
@@ -178,7 +178,7 @@ func (v value) secret(files *keyFiles) string {
 	return text
 }
 
-// quiet is the fields of an object whose problems are noted elsewhere.
+// quiet reads an object without adding problems.
 func (v value) quiet() object {
 	v.all = newProblems("")
 	return v.object()

@@ -1,9 +1,8 @@
-// Package bench measures this machine: what raw parts can do, and what the
-// product makes of it, in one run. Figures differ from machine to machine and
-// from hour to hour; their ratios are what can be compared.
+// Package bench measures direct posts and the product on this machine, in one run. Figures
+// differ between machines and hours; only their ratios can be compared.
 //
-// The load generator and the merchants' sink run on the same cores as what they
-// measure. Only loopback is used.
+// The load generator and the merchants' sink share the cores with the server. Only loopback
+// is used.
 package bench
 
 import (
@@ -21,20 +20,20 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for making schemas
 )
 
-// Server says which server process to start.
+// Server describes a server process to start.
 type Server struct {
 	DatabaseURL string            // empty = SQLite in a folder of its own
 	RedisURL    string            // empty = a Redis of its own
 	Extra       map[string]string // further settings by variable, e.g. BACKSTOP_API_RATE
 }
 
-// Process is a server that was started, perhaps not ready yet.
+// Process is a started server, which may not be ready yet.
 type Process struct {
 	URL string
 	PID int
-	// Apply brings its settings to a declaration, as `backstop apply`.
+	// Apply applies a declaration, as `backstop apply`.
 	Apply func(ctx context.Context, yaml []byte) error
-	// Stop ends it and removes what it left.
+	// Stop ends it and removes its files.
 	Stop func()
 }
 
@@ -45,8 +44,8 @@ type Options struct {
 	JSON     bool
 	// Start runs this program as a server of its own on a free loopback port.
 	Start func(ctx context.Context, s Server) (*Process, error)
-	// DatabaseURL is a PostgreSQL server on loopback; empty = those figures are
-	// left out. All is done in schemas that are dropped at the end.
+	// DatabaseURL is a PostgreSQL server on loopback; empty = its figures are left out.
+	// Schemas are created in it and dropped at the end.
 	DatabaseURL string
 	Orders      int           // of the burst, per engine; 0 = 20,000
 	Connections int           // of the burst; 0 = 64
@@ -56,7 +55,7 @@ type Options struct {
 	Part    Part // empty = All
 	Engine  Engine
 	// Of the isolation part:
-	Ills   []string // keys of illnesses; none = all of them
+	Ills   []string // keys of failures; none = all of them
 	Rates  []int    // orders per second; none = 200 and 500
 	Rounds int      // of every pair of phases; 0 = 5
 }
@@ -66,13 +65,13 @@ type Part string
 
 // Parts of a measurement.
 const (
-	All       Part = "all"       // what a client and a server without a product in between do, and the product
+	All       Part = "all"       // direct posts, and the product
 	Product   Part = "product"   // the product alone
-	Isolation Part = "isolation" // what merchants feel of two that are sick
+	Isolation Part = "isolation" // the effect of two failing merchants on the others
 )
 
-// Engine is what the product is measured on. Without one it is SQLite, and
-// PostgreSQL where there is a database.
+// Engine is the database of the product; empty = SQLite, and PostgreSQL if there is a
+// database.
 type Engine string
 
 // Engines to measure.
@@ -82,19 +81,19 @@ const (
 	Both     Engine = "both"
 )
 
-// ErrOptions marks a wish for a measurement that does not exist.
+// ErrOptions marks invalid options.
 var ErrOptions = errors.New("bench")
 
 const (
 	defaultOrders = 20_000
 	defaultLength = 10 * time.Second
-	// longest ends a run that hangs; one with Million gets longestMillion. The
-	// isolation part gets twice what it should take, and longest.
+	// longest ends a run that hangs; longestMillion one with Million. The isolation part
+	// gets twice its estimate, plus longest.
 	longest        = 10 * time.Minute
 	longestMillion = 20 * time.Minute
 )
 
-// engines says which to measure.
+// engines are the engines to measure.
 func (o Options) engines() (sqlite, postgres bool, err error) {
 	given := o.DatabaseURL != ""
 	switch {
@@ -121,7 +120,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Connections > calls {
 		return fmt.Errorf("%w: at most %d connections", ErrOptions, calls)
 	}
-	b := &bench{report: newReport()}
+	b := &bench{report: &report{}}
 	var err error
 	if b.sqlite, b.postgres, err = o.engines(); err != nil {
 		return err
@@ -132,7 +131,7 @@ func Run(ctx context.Context, o Options) error {
 		if b.plan, err = newPlan(o); err != nil {
 			return err
 		}
-		limit += 4 * b.plan.takes() // two engines
+		limit += 4 * b.plan.estimate() // two engines
 	case o.Million:
 		limit = longestMillion
 	}
@@ -220,7 +219,7 @@ func (b *bench) progress(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.o.Progress, "measuring "+format+" …\n", args...)
 }
 
-// errElsewhere keeps load away from databases that somebody relies on.
+// errElsewhere keeps load away from production databases.
 var errElsewhere = errors.New("bench only works with a PostgreSQL on this machine: give a loopback address")
 
 func onLoopback(databaseURL string) error {
@@ -235,7 +234,7 @@ func onLoopback(databaseURL string) error {
 	return errElsewhere
 }
 
-// schema makes an empty schema and returns a URL that uses it.
+// schema creates an empty schema and returns a URL that uses it.
 func (b *bench) schema(ctx context.Context) (string, func(), error) {
 	admin, err := sql.Open("pgx", b.o.DatabaseURL)
 	if err != nil {

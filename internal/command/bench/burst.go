@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// burst calls everything back as fast as its connections can, and waits for the
-// last merchant to be told.
+// burst sends all callbacks as fast as its connections can, and waits until the last
+// merchant is notified.
 func (s *subject) burst(ctx context.Context, from, to int) error {
 	cpu, err := cpuTime(s.process.PID)
 	if err != nil {
@@ -20,9 +20,9 @@ func (s *subject) burst(ctx context.Context, from, to int) error {
 		return err
 	}
 	answered := time.Now()
-	telling, cancel := context.WithTimeout(ctx, tellTime)
+	notifying, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
-	last, err := s.sink.wait(telling, from, to)
+	last, err := s.sink.wait(notifying, from, to)
 	if err != nil {
 		return err
 	}
@@ -38,13 +38,13 @@ func (s *subject) burst(ctx context.Context, from, to int) error {
 	s.report.add(s.endToEnd(n, last.Sub(start)))
 	s.report.add(s.rate(s.name, "callbacks answered", n, answered.Sub(start)))
 	answer := fmt.Sprintf("callback answered, concurrency %d, ", s.o.Connections)
-	goals := [2]float64{} // there are none but for the usual concurrency
+	goals := [2]float64{} // only for the default concurrency
 	if s.o.Connections == connections {
 		goals = [2]float64{8, 25}
 	}
 	s.add(answer+"p50", "ms", ms(took.at(0.50)), goals[0])
 	s.add(answer+"p99", "ms", ms(took.at(0.99)), goals[1])
-	s.add(fmt.Sprintf("burst of %d: last merchant told after", n), "s", last.Sub(start).Seconds(), 0)
+	s.add(fmt.Sprintf("burst of %d: last merchant notified after", n), "s", last.Sub(start).Seconds(), 0)
 	s.add("… of that, after the last callback's answer", "s", max(last.Sub(answered), 0).Seconds(), 0)
 	s.add("CPU seconds per 1,000 orders, server only", "s", (cpuAfter-cpu).Seconds()/float64(n)*1000, 0.4)
 	s.add("memory after the burst", "MB", float64(after)/mb, 100)
@@ -52,8 +52,8 @@ func (s *subject) burst(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// endToEnd is the figure that counts: signature verified, order and ledger
-// committed, merchant told.
+// endToEnd is the main figure: signature verified, order and ledger committed, merchant
+// notified.
 func (s *subject) endToEnd(n int, spent time.Duration) figure {
 	const name = "orders end to end"
 	f := s.rate(s.name, name, n, spent)

@@ -24,13 +24,13 @@ const (
 	amount       = 1999 // of every order, minor units
 )
 
-// cast is the supplier and the merchants that a server under test knows.
+// cast is the supplier and the merchants of a server under test.
 type cast struct {
 	supplierKey string
 	keys        []string // of the API, by merchant
 }
 
-// newCast makes the merchants, and so many more.
+// newCast makes the merchants, and more additional ones.
 func newCast(more int) *cast {
 	c := &cast{supplierKey: secret()}
 	for range merchants + more {
@@ -71,16 +71,12 @@ func (c *cast) declaration() ([]byte, error) {
 	return text, nil
 }
 
-// wish is the request for order number i, of merchant i modulo merchants.
-func (c *cast) wish(i int, notifyURL string) (post, error) {
-	return c.wishOf(i%merchants, i, notifyURL)
-}
-
-func (c *cast) wishOf(merchant, i int, notifyURL string) (post, error) {
+// order is the request for order number i.
+func (c *cast) order(merchant, i int, notifyURL string) (post, error) {
 	body, err := json.Marshal(map[string]any{
 		"out_trade_no": fmt.Sprintf("b%d", i), "amount": amount, "currency": "CNY", "supplier": supplierCode,
 		"subject": "bench", "notify_url": notifyURL,
-		"expires_in": 1800 + i%1800, // as if made over half an hour
+		"expires_in": 1800 + i%1800, // as if created over half an hour
 	})
 	if err != nil {
 		return post{}, fmt.Errorf("write an order: %w", err)
@@ -90,7 +86,7 @@ func (c *cast) wishOf(merchant, i int, notifyURL string) (post, error) {
 
 // callback is the supplier's signed message about an order.
 func (c *cast) callback(orderNo string, i int) post {
-	// The names stand in order already, and no value needs escaping.
+	// The names are sorted already, and no value needs escaping.
 	text := "amount=" + strconv.Itoa(amount) + "&order_no=" + orderNo + "&status=1&trade_no=t" + strconv.Itoa(i)
 	mac := hmac.New(sha256.New, []byte(c.supplierKey))
 	mac.Write([]byte(text))
@@ -100,13 +96,13 @@ func (c *cast) callback(orderNo string, i int) post {
 	}
 }
 
-// known waits until the server uses the settings that were applied.
-func (c *cast) known(ctx context.Context, to *caller) error {
+// await waits until the server uses the applied settings.
+func (c *cast) await(ctx context.Context, to *caller) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
-		// Nobody expects a notification of this order: it is never paid.
-		p, err := c.wish(0, "")
+		// This order is never paid, so it has no notification.
+		p, err := c.order(0, 0, "")
 		if err != nil {
 			return err
 		}
@@ -123,7 +119,7 @@ func (c *cast) known(ctx context.Context, to *caller) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the server does not know the settings that were applied: %s", answer)
+			return fmt.Errorf("the server does not use the applied settings: %s", answer)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// pairs are the phases of one way of being sick at one rate, by round.
-type pairs struct{ well, sick []phase }
+// pairs are the phases of one failure at one rate, by round.
+type pairs struct{ healthy, failing []phase }
 
-// comparison is what they show.
+// comparison is their result.
 type comparison struct {
 	Group   string  `json:"group"` // embedded or postgresql
 	Rate    int     `json:"rate"`  // orders per second
 	Ill     string  `json:"ill"`   // "nobody" = the control
 	Rounds  int     `json:"rounds"`
-	Well    side    `json:"well"`
-	Sick    side    `json:"sick"`
-	P50     float64 `json:"p50_ratio"` // sick to well, as the others
+	Healthy side    `json:"well"`
+	Failing side    `json:"sick"`
+	P50     float64 `json:"p50_ratio"` // failing to healthy, as the others
 	P99     float64 `json:"p99_ratio"`
 	Early   float64 `json:"p99_ratio_first_second"`
 	ByRound spread  `json:"p99_ratio_by_round"`
@@ -34,7 +34,7 @@ type side struct {
 	Samples int     `json:"samples"`
 	P50     float64 `json:"p50_ms"`
 	P99     float64 `json:"p99_ms"`
-	Late    float64 `json:"sent_late_p99_ms"` // the load generator's own doing
+	Late    float64 `json:"sent_late_p99_ms"` // by the load generator itself
 	// CPU time per time, of one core.
 	Server    float64 `json:"server_cores"`
 	Generator float64 `json:"generator_cores"`
@@ -47,28 +47,28 @@ type spread struct {
 	Highest float64 `json:"highest"`
 }
 
-// compare sets the phases with sick merchants against those without.
-func compare(group string, rate int, ill illness, both pairs) comparison {
+// compare sets the phases with failing merchants against those without.
+func compare(group string, rate int, mode failure, both pairs) comparison {
 	c := comparison{
-		Group: group, Rate: rate, Ill: ill.key, name: ill.name, Rounds: len(both.well),
-		Well: sideOf(both.well), Sick: sideOf(both.sick),
-		P50:   ratio(pool(both.sick, tookOf).at(0.5), pool(both.well, tookOf).at(0.5)),
-		P99:   ratio(pool(both.sick, tookOf).at(0.99), pool(both.well, tookOf).at(0.99)),
-		Early: ratio(pool(both.sick, earlyOf).at(0.99), pool(both.well, earlyOf).at(0.99)),
+		Group: group, Rate: rate, Ill: mode.key, name: mode.name, Rounds: len(both.healthy),
+		Healthy: sideOf(both.healthy), Failing: sideOf(both.failing),
+		P50:   ratio(pool(both.failing, tookOf).at(0.5), pool(both.healthy, tookOf).at(0.5)),
+		P99:   ratio(pool(both.failing, tookOf).at(0.99), pool(both.healthy, tookOf).at(0.99)),
+		Early: ratio(pool(both.failing, earlyOf).at(0.99), pool(both.healthy, earlyOf).at(0.99)),
 	}
 	var rounds []float64
-	for i := range both.well {
-		rounds = append(rounds, ratio(pool(both.sick[i:i+1], tookOf).at(0.99), pool(both.well[i:i+1], tookOf).at(0.99)))
+	for i := range both.healthy {
+		rounds = append(rounds, ratio(pool(both.failing[i:i+1], tookOf).at(0.99), pool(both.healthy[i:i+1], tookOf).at(0.99)))
 	}
 	c.ByRound = spreadOf(rounds)
-	if ill.behave != nil {
+	if mode.behave != nil {
 		met := c.P99 <= maxIsolation
 		c.Goal, c.Met = fmt.Sprintf("≤ %.2f ×", maxIsolation), &met
 	}
 	return c
 }
 
-// What pool takes of a phase.
+// The samples of a phase that pool takes.
 func tookOf(p phase) latencies  { return p.took }
 func earlyOf(p phase) latencies { return p.took[:p.early] }
 func lateOf(p phase) latencies  { return p.late }
@@ -94,7 +94,7 @@ func sideOf(phases []phase) side {
 	return s
 }
 
-// ratio is 0 where there is nothing to compare with.
+// ratio is 0 if b is 0.
 func ratio(a, b time.Duration) float64 {
 	if b == 0 {
 		return 0
@@ -111,8 +111,8 @@ func spreadOf(values []float64) spread {
 	return spread{Median: (v[(n-1)/2] + v[n/2]) / 2, Lowest: v[0], Highest: v[n-1]}
 }
 
-// writeComparisons writes two tables per engine and rate: what the others felt,
-// and what that says about the measurement itself.
+// writeComparisons writes two tables per engine and rate: the latencies of the other
+// merchants, and the measurement's own figures.
 func writeComparisons(w io.Writer, list []comparison) error {
 	for len(list) > 0 {
 		n := 1
@@ -127,12 +127,12 @@ func writeComparisons(w io.Writer, list []comparison) error {
 				met = map[bool]string{true: "met", false: "missed"}[*c.Met]
 			}
 			_, _ = fmt.Fprintf(t, "  %s\t%.2f → %.2f\t%.2f → %.2f\t%.2f ×\t%.2f × (%.2f–%.2f)\t%.2f ×\t%s\t%s\n", c.name,
-				c.Well.P50, c.Sick.P50, c.Well.P99, c.Sick.P99, c.P99, c.ByRound.Median, c.ByRound.Lowest, c.ByRound.Highest, c.Early, c.Goal, met)
+				c.Healthy.P50, c.Failing.P50, c.Healthy.P99, c.Failing.P99, c.P99, c.ByRound.Median, c.ByRound.Lowest, c.ByRound.Highest, c.Early, c.Goal, met)
 		}
 		_, _ = fmt.Fprintf(t, "  … of the measurement itself\tserver, cores\tload, cores\tsent late, p99 ms\t\n")
 		for _, c := range list[:n] {
 			_, _ = fmt.Fprintf(t, "  %s\t%.2f → %.2f\t%.2f → %.2f\t%.2f → %.2f\t\n", c.name,
-				c.Well.Server, c.Sick.Server, c.Well.Generator, c.Sick.Generator, c.Well.Late, c.Sick.Late)
+				c.Healthy.Server, c.Failing.Server, c.Healthy.Generator, c.Failing.Generator, c.Healthy.Late, c.Failing.Late)
 		}
 		if err := t.Flush(); err != nil {
 			return fmt.Errorf("write the report: %w", err)

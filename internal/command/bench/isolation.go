@@ -13,20 +13,19 @@ import (
 	"backstop/internal/notify/fakemerchant"
 )
 
-// illness is one way in which merchants of the isolation part fail.
-type illness struct {
+// failure is one way in which merchants of the isolation part fail.
+type failure struct {
 	key    string // of --ill and JSON
 	name   string
 	behave fakemerchant.Behaviour // nil = not at all
 	tls    fakemerchant.Certificate
 }
 
-// nobody is the control: a pair of phases that differ in nothing. What it shows is
-// the measurement's own noise.
-var nobody = illness{key: "nobody", name: "nobody is sick (control)"}
+// control is a pair of identical phases. It shows the measurement's own noise.
+var control = failure{key: "nobody", name: "no failure (control)"}
 
-// illnesses are the ways. Each is played by two merchants of twenty.
-var illnesses = []illness{
+// failures are simulated by two merchants of twenty.
+var failures = []failure{
 	{"hang", "hang", fakemerchant.Hang(), fakemerchant.NoTLS},
 	{"slow", "answer after 5 s", fakemerchant.Sleep(5*time.Second, fakemerchant.Answer(http.StatusOK, "success")), fakemerchant.NoTLS},
 	{"reset", "reset the connection", fakemerchant.Reset(), fakemerchant.NoTLS},
@@ -38,35 +37,35 @@ var illnesses = []illness{
 }
 
 const (
-	// maxIsolation is what sick merchants may cost the others: the 99th percentile
-	// of all phases with them against that of all phases without.
+	// maxIsolation is the allowed effect on the others: the 99th percentile of all phases
+	// with failing merchants divided by that of all phases without.
 	maxIsolation  = 1.2
 	defaultRounds = 5
-	mostRounds    = 1000
-	mostRate      = 5000 // orders per second
-	// defaultPhase is short on purpose: it is the seconds in which the server does
-	// not yet know who is sick. Later a breaker keeps them away.
+	maxRounds     = 1000
+	maxRate       = 5000 // orders per second
+	// defaultPhase is short on purpose: in these seconds the server detects the failure.
+	// Later a breaker stops the attempts.
 	defaultPhase = 3 * time.Second
-	// calmFor is how long nothing may be under way before a phase begins, maxCalm
-	// how long that may take: longer than the longest attempt.
+	// calmFor is how long no attempt may run before a phase begins, maxCalm how long to
+	// wait for that: longer than the longest attempt.
 	calmFor = 200 * time.Millisecond
 	maxCalm = 15 * time.Second
 )
 
 var defaultRates = []int{200, 500} // orders per second
 
-// plan is what a run of the isolation part does to one engine.
+// plan is a run of the isolation part on one engine.
 type plan struct {
-	ills   []illness // the control first
+	modes  []failure // the control first
 	rates  []int
 	rounds int
 	length time.Duration // of a phase
 }
 
-// newPlan reads the options. The control is always part of it: without it nobody
-// can tell a figure from noise.
+// newPlan reads the options. The control is always part of it: it shows which figures are
+// noise.
 func newPlan(o Options) (plan, error) {
-	p := plan{ills: []illness{nobody}, rounds: o.Rounds, length: o.Length}
+	p := plan{modes: []failure{control}, rounds: o.Rounds, length: o.Length}
 	p.rates = slices.Compact(slices.Sorted(slices.Values(o.Rates)))
 	if len(p.rates) == 0 {
 		p.rates = defaultRates
@@ -77,38 +76,37 @@ func newPlan(o Options) (plan, error) {
 	if p.length <= 0 {
 		p.length = defaultPhase
 	}
-	if p.rounds < 0 || p.rounds > mostRounds {
-		return p, fmt.Errorf("%w: 1 to %d rounds", ErrOptions, mostRounds)
+	if p.rounds < 0 || p.rounds > maxRounds {
+		return p, fmt.Errorf("%w: 1 to %d rounds", ErrOptions, maxRounds)
 	}
 	for _, rate := range p.rates {
-		if rate < 1 || rate > mostRate {
-			return p, fmt.Errorf("%w: a rate is 1 to %d orders per second", ErrOptions, mostRate)
+		if rate < 1 || rate > maxRate {
+			return p, fmt.Errorf("%w: a rate is 1 to %d orders per second", ErrOptions, maxRate)
 		}
 	}
-	known := []string{nobody.key}
-	for _, ill := range illnesses {
-		known = append(known, ill.key)
-		if len(o.Ills) == 0 || slices.Contains(o.Ills, ill.key) {
-			p.ills = append(p.ills, ill)
+	known := []string{control.key}
+	for _, mode := range failures {
+		known = append(known, mode.key)
+		if len(o.Ills) == 0 || slices.Contains(o.Ills, mode.key) {
+			p.modes = append(p.modes, mode)
 		}
 	}
 	for _, key := range o.Ills {
 		if !slices.Contains(known, key) {
-			return p, fmt.Errorf("%w: no illness is called %q; there are %s", ErrOptions, key, strings.Join(known, ", "))
+			return p, fmt.Errorf("%w: no failure is called %q; there are %s", ErrOptions, key, strings.Join(known, ", "))
 		}
 	}
 	return p, nil
 }
 
-// all is how many pairs of phases there are.
-func (p plan) all() int { return p.rounds * len(p.rates) * len(p.ills) }
+// all is the number of pairs of phases.
+func (p plan) all() int { return p.rounds * len(p.rates) * len(p.modes) }
 
-// sickMerchants is how many there are: two fresh ones for each phase with an
-// illness, because a breaker remembers.
-func (p plan) sickMerchants() int { return p.rounds * len(p.rates) * (len(p.ills) - 1) * hanging }
+// failingMerchants is their number: two new ones for each phase with a failure, because
+// breakers have a history.
+func (p plan) failingMerchants() int { return p.rounds * len(p.rates) * (len(p.modes) - 1) * hanging }
 
-// ordersOf is how many a phase has: whole rows of merchants, so that each phase
-// has the same ones.
+// ordersOf is the number of orders of a phase: the same for each merchant.
 func (p plan) ordersOf(rate int) int {
 	n := int(p.length.Seconds() * float64(rate))
 	return max(1, (n+merchants-1)/merchants) * merchants
@@ -117,14 +115,14 @@ func (p plan) ordersOf(rate int) int {
 func (p plan) orders() int {
 	n := p.ordersOf(p.rates[0]) // to warm up
 	for _, rate := range p.rates {
-		n += 2 * p.rounds * len(p.ills) * p.ordersOf(rate)
+		n += 2 * p.rounds * len(p.modes) * p.ordersOf(rate)
 	}
 	return n
 }
 
-// takes is about how long it takes on one engine.
-func (p plan) takes() time.Duration {
-	// Orders are made at thousands a second, and each phase waits for calm.
+// estimate is about how long it takes on one engine.
+func (p plan) estimate() time.Duration {
+	// Thousands of orders are created per second, and each phase waits for calm.
 	making := time.Duration(p.orders()) * time.Second / 4000
 	return time.Duration(2*p.all())*(p.length+2*calmFor) + making
 }
@@ -133,24 +131,24 @@ func (p plan) takes() time.Duration {
 type isolated struct {
 	*subject
 	plan
-	order int // the next one
-	sick  int // the next merchant to fall ill
-	done  int // pairs
-	seen  map[row]*pairs
+	order   int // the next one
+	failing int // the next merchant to fail
+	done    int // pairs
+	seen    map[row]*pairs
 }
 
-// row is what a line of the report is about.
+// row identifies a line of the report.
 type row struct {
 	rate int
-	ill  string
+	mode string
 }
 
-// isolation measures what merchants feel of two that are sick. The rounds are the
-// outermost loop, so that a bad minute of the machine is shared by all.
+// isolation measures the effect of two failing merchants on the others. The rounds are the
+// outermost loop, so that a bad minute of the machine affects all failures alike.
 func (b *bench) isolation(ctx context.Context, e engine) error {
 	p := b.plan
-	s := &isolated{plan: p, sick: merchants, seen: map[row]*pairs{}}
-	s.subject = &subject{bench: b, engine: e, cast: newCast(p.sickMerchants()), calls: make([]post, p.orders())}
+	s := &isolated{plan: p, failing: merchants, seen: map[row]*pairs{}}
+	s.subject = &subject{bench: b, engine: e, cast: newCast(p.failingMerchants()), calls: make([]post, p.orders())}
 	var err error
 	if s.sink, err = openSink(p.orders()); err != nil {
 		return err
@@ -161,25 +159,25 @@ func (b *bench) isolation(ctx context.Context, e engine) error {
 	}
 	defer s.process.Stop()
 	defer s.api.close()
-	s.progress("%s: isolation, %d rounds, takes about %s", s.name, p.rounds, p.takes().Round(time.Minute))
-	// One phase for nothing: connections, prepared statements and caches.
-	if _, err := s.phase(ctx, nobody, p.rates[0]); err != nil {
+	s.progress("%s: isolation, %d rounds, takes about %s", s.name, p.rounds, p.estimate().Round(time.Minute))
+	// One phase is not counted: connections, prepared statements and caches.
+	if _, err := s.phase(ctx, control, p.rates[0]); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
 	for round := range p.rounds {
 		for r, rate := range p.rates {
-			for i, ill := range p.ills {
-				// The order alternates from round to round: what drifts with time
-				// falls on both kinds of phases.
-				if err := s.pair(ctx, ill, rate, (round+r+i)%2 == 1); err != nil {
-					return fmt.Errorf("%s at %d/s, round %d: %w", ill.name, rate, round+1, err)
+			for i, mode := range p.modes {
+				// The order alternates from round to round, so that drift affects both
+				// kinds of phases.
+				if err := s.pair(ctx, mode, rate, (round+r+i)%2 == 1); err != nil {
+					return fmt.Errorf("%s at %d/s, round %d: %w", mode.name, rate, round+1, err)
 				}
 			}
 		}
 	}
 	for _, rate := range p.rates {
-		for _, ill := range p.ills {
-			b.report.comparisons = append(b.report.comparisons, compare(e.name, rate, ill, *s.seen[row{rate, ill.key}]))
+		for _, mode := range p.modes {
+			b.report.comparisons = append(b.report.comparisons, compare(e.name, rate, mode, *s.seen[row{rate, mode.key}]))
 		}
 	}
 	held, err := memory(s.process.PID)
@@ -190,19 +188,19 @@ func (b *bench) isolation(ctx context.Context, e engine) error {
 	return nil
 }
 
-// pair measures a phase in which all are well and one in which two are sick.
-func (s *isolated) pair(ctx context.Context, ill illness, rate int, sickFirst bool) error {
+// pair measures a phase in which all merchants are healthy and one in which two fail.
+func (s *isolated) pair(ctx context.Context, mode failure, rate int, failingFirst bool) error {
 	s.done++
-	s.progress("%s: %d of %d: %d/s, %s", s.name, s.done, s.all(), rate, ill.name)
-	both := s.seen[row{rate, ill.key}]
+	s.progress("%s: %d of %d: %d/s, %s", s.name, s.done, s.all(), rate, mode.name)
+	both := s.seen[row{rate, mode.key}]
 	if both == nil {
 		both = &pairs{}
-		s.seen[row{rate, ill.key}] = both
+		s.seen[row{rate, mode.key}] = both
 	}
-	for _, sick := range []bool{sickFirst, !sickFirst} {
-		is, list := nobody, &both.well
-		if sick {
-			is, list = ill, &both.sick
+	for _, failing := range []bool{failingFirst, !failingFirst} {
+		is, list := control, &both.healthy
+		if failing {
+			is, list = mode, &both.failing
 		}
 		p, err := s.phase(ctx, is, rate)
 		if err != nil {
@@ -213,28 +211,27 @@ func (s *isolated) pair(ctx context.Context, ill illness, rate int, sickFirst bo
 	return nil
 }
 
-// phase makes orders, waits until nothing is under way, and measures. In one with
-// an illness, two fresh merchants stand in for the first two: their breakers know
-// nothing yet, and the first attempts at them are part of it. At its end their
-// server is gone, and with it what hung there: later attempts are refused, and
-// parked after the fifth.
-func (s *isolated) phase(ctx context.Context, ill illness, rate int) (phase, error) {
+// phase creates orders, waits until no attempt runs, and measures. In a phase with a
+// failure, two new merchants replace the first two: their breakers have no history, and
+// the first attempts are part of the phase. At its end their server is closed, and with it
+// hanging attempts: later ones are refused, and parked after the fifth.
+func (s *isolated) phase(ctx context.Context, mode failure, rate int) (phase, error) {
 	from, n := s.order, s.ordersOf(rate)
 	s.order += n
 	var m *fakemerchant.Merchant
-	if ill.behave != nil {
+	if mode.behave != nil {
 		var err error
-		if m, err = fakemerchant.Open(fakemerchant.Options{TLS: ill.tls, Keep: -1}); err != nil {
+		if m, err = fakemerchant.Open(fakemerchant.Options{TLS: mode.tls, Keep: -1}); err != nil {
 			return phase{}, fmt.Errorf("open a merchant: %w", err)
 		}
 		defer m.Close()
-		m.Behave(ill.behave)
+		m.Behave(mode.behave)
 	}
 	_, err := closedLoop(ctx, connections, n, func(i int) error {
 		if m != nil && hangs(i) {
-			return s.makeOrderOf(s.sick+i%merchants, from+i, m.URL())
+			return s.makeOrder(s.failing+i%merchants, from+i, m.URL())
 		}
-		return s.makeOrder(from+i, s.sink.url("/n"))
+		return s.makeOrder(i%merchants, from+i, s.sink.url("/n"))
 	})
 	if err != nil {
 		return phase{}, fmt.Errorf("make orders: %w", err)
@@ -243,23 +240,23 @@ func (s *isolated) phase(ctx context.Context, ill illness, rate int) (phase, err
 		return phase{}, err
 	}
 	// The same eighteen in every phase.
-	p, err := s.told(ctx, rate, from, n, hangs)
+	p, err := s.notified(ctx, rate, from, n, hangs)
 	if err != nil {
 		return phase{}, err
 	}
 	if m != nil {
-		s.sick += hanging
+		s.failing += hanging
 		if m.Connections() == 0 {
-			return phase{}, errors.New("nobody tried to tell the merchants that are sick")
+			return phase{}, errors.New("no attempt was made to notify the failing merchants")
 		}
 	}
-	// What is over costs the load generator no memory to look through.
+	// Finished orders are dropped, so that the load generator stays small.
 	s.sink.orders.Clear()
 	clear(s.calls[from : from+n])
 	return p, nil
 }
 
-// calm waits until no attempt has been under way for a moment.
+// calm waits until no attempt has run for calmFor.
 func (s *isolated) calm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxCalm)
 	defer cancel()
@@ -277,7 +274,7 @@ func (s *isolated) calm(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%g attempts are still under way after %s", n, maxCalm)
+			return fmt.Errorf("%g attempts still run after %s", n, maxCalm)
 		case <-time.After(calmFor / 10):
 		}
 	}
@@ -292,8 +289,8 @@ func (s *isolated) inFlight() (float64, error) {
 	return sumOf(string(body), "backstop_notify_in_flight")
 }
 
-// sumOf adds the values of a metric in Prometheus's text format. One that is not
-// there is an error: 0 would be taken for calm.
+// sumOf adds the values of a metric in Prometheus's text format. A missing metric is an
+// error: 0 would mean calm.
 func sumOf(text, metric string) (float64, error) {
 	sum, found := 0.0, false
 	for line := range strings.Lines(text) {

@@ -13,8 +13,8 @@ import (
 
 func TestPlanFollowsItsFilters(t *testing.T) {
 	keys := func(p plan) (list []string) {
-		for _, ill := range p.ills {
-			list = append(list, ill.key)
+		for _, mode := range p.modes {
+			list = append(list, mode.key)
 		}
 		return list
 	}
@@ -22,8 +22,8 @@ func TestPlanFollowsItsFilters(t *testing.T) {
 	if err != nil || !slices.Equal(keys(p), []string{"nobody", "hang", "redirect"}) || !slices.Equal(p.rates, []int{50, 500}) {
 		t.Errorf("plan %v at %v: %v", keys(p), p.rates, err)
 	}
-	if p.all() != 3*2*3 || p.sickMerchants() != 3*2*2*hanging {
-		t.Errorf("%d pairs, %d sick merchants", p.all(), p.sickMerchants())
+	if p.all() != 3*2*3 || p.failingMerchants() != 3*2*2*hanging {
+		t.Errorf("%d pairs, %d failing merchants", p.all(), p.failingMerchants())
 	}
 	// 50/s in whole rows of merchants is 60; and one phase to warm up.
 	if p.ordersOf(50) != 60 || p.ordersOf(500) != 500 || p.orders() != 60+2*3*3*(60+500) {
@@ -35,9 +35,9 @@ func TestPlanFollowsItsFilters(t *testing.T) {
 	for _, o := range []Options{
 		{Ills: []string{"hang", "bored"}},
 		{Rates: []int{200, 0}},
-		{Rates: []int{mostRate + 1}},
+		{Rates: []int{maxRate + 1}},
 		{Rounds: -1},
-		{Rounds: mostRounds + 1},
+		{Rounds: maxRounds + 1},
 	} {
 		if _, err := newPlan(o); !errors.Is(err, ErrOptions) {
 			t.Errorf("%+v: %v", o, err)
@@ -47,15 +47,15 @@ func TestPlanFollowsItsFilters(t *testing.T) {
 
 func TestDefaultPlanOfTwoEnginesIsBelow25Minutes(t *testing.T) {
 	p, err := newPlan(Options{})
-	if err != nil || len(p.ills) != 1+len(illnesses) || len(p.rates) != 2 || p.rounds != 5 {
+	if err != nil || len(p.modes) != 1+len(failures) || len(p.rates) != 2 || p.rounds != 5 {
 		t.Fatalf("plan %+v, %v", p, err)
 	}
-	if both := 2 * p.takes(); both > 25*time.Minute {
+	if both := 2 * p.estimate(); both > 25*time.Minute {
 		t.Errorf("takes %s", both)
 	}
 }
 
-func TestEnginesAreThoseAskedFor(t *testing.T) {
+func TestEnginesFollowTheOptions(t *testing.T) {
 	const url = "postgres://127.0.0.1/test"
 	for _, c := range []struct {
 		engine           Engine
@@ -118,39 +118,39 @@ func TestPoolKeepsThePhasesAsTheyWere(t *testing.T) {
 
 func TestComparisonSetsPoolAgainstPool(t *testing.T) {
 	var both pairs
-	// Three rounds of 100 samples. In the second one the sick phase met a hiccup in
+	// Three rounds of 100 samples. In the second one the failing phase met a hiccup in
 	// its last sample, which is the p99 of that round and not of all 300.
 	for round := range 3 {
-		well, sick := make([]int, 100), make([]int, 100)
+		healthy, failing := make([]int, 100), make([]int, 100)
 		for i := range 100 {
-			well[i], sick[i] = 10, 11
+			healthy[i], failing[i] = 10, 11
 		}
-		well[98], well[99] = 20, 20
-		sick[98], sick[99] = 22, 22
+		healthy[98], healthy[99] = 20, 20
+		failing[98], failing[99] = 22, 22
 		if round == 1 {
-			sick[99] = 2000
+			failing[99] = 2000
 		}
-		both.well = append(both.well, phaseOf(10, well...))
-		both.sick = append(both.sick, phaseOf(10, sick...))
+		both.healthy = append(both.healthy, phaseOf(10, healthy...))
+		both.failing = append(both.failing, phaseOf(10, failing...))
 	}
-	c := compare("embedded", 200, illnesses[0], both)
+	c := compare("embedded", 200, failures[0], both)
 	if c.P99 != 1.1 || c.P50 != 1.1 || c.Early != 1.1 || c.Rounds != 3 || c.Met == nil || !*c.Met {
 		t.Errorf("%+v", c)
 	}
 	if c.ByRound != (spread{Median: 1.1, Lowest: 1.1, Highest: 100}) {
 		t.Errorf("by round %+v", c.ByRound)
 	}
-	if w := c.Well; w.Samples != 300 || w.P50 != 10 || w.P99 != 20 || w.Late != 0.02 || w.Server != 0.5 || w.Generator != 0.25 {
+	if w := c.Healthy; w.Samples != 300 || w.P50 != 10 || w.P99 != 20 || w.Late != 0.02 || w.Server != 0.5 || w.Generator != 0.25 {
 		t.Errorf("well %+v", w)
 	}
-	if c.Sick.P99 != 22 {
-		t.Errorf("sick %+v", c.Sick)
+	if c.Failing.P99 != 22 {
+		t.Errorf("failing %+v", c.Failing)
 	}
-	both.well, both.sick = both.sick[:1], []phase{phaseOf(1, 1000)}
-	if c = compare("embedded", 200, illnesses[0], both); *c.Met {
+	both.healthy, both.failing = both.failing[:1], []phase{phaseOf(1, 1000)}
+	if c = compare("embedded", 200, failures[0], both); *c.Met {
 		t.Errorf("%.1f × is within the goal", c.P99)
 	}
-	if c = compare("embedded", 200, nobody, both); c.Met != nil || c.Goal != "" {
+	if c = compare("embedded", 200, control, both); c.Met != nil || c.Goal != "" {
 		t.Error("the control has a goal")
 	}
 }
@@ -175,18 +175,18 @@ func TestSpreadOfRounds(t *testing.T) {
 }
 
 func TestComparisonsAreInBothReports(t *testing.T) {
-	r := newReport()
-	both := pairs{well: []phase{phaseOf(1, 10)}, sick: []phase{phaseOf(1, 30)}}
+	r := &report{}
+	both := pairs{healthy: []phase{phaseOf(1, 10)}, failing: []phase{phaseOf(1, 30)}}
 	for _, rate := range []int{200, 500} {
-		for _, ill := range []illness{nobody, illnesses[1]} {
-			r.comparisons = append(r.comparisons, compare("embedded", rate, ill, both))
+		for _, mode := range []failure{control, failures[1]} {
+			r.comparisons = append(r.comparisons, compare("embedded", rate, mode, both))
 		}
 	}
 	var text, raw bytes.Buffer
 	if err := errors.Join(r.writeText(&text), r.writeJSON(&raw)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"embedded, 200/s", "embedded, 500/s", "nobody is sick (control)", "answer after 5 s", "10.00 → 30.00", "3.00 × (3.00–3.00)", "≤ 1.20 ×", "missed"} {
+	for _, want := range []string{"embedded, 200/s", "embedded, 500/s", "no failure (control)", "answer after 5 s", "10.00 → 30.00", "3.00 × (3.00–3.00)", "≤ 1.20 ×", "missed"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &text)
 		}
@@ -217,7 +217,7 @@ func TestSumOfAMetric(t *testing.T) {
 
 // Without direct posts there is nothing to set the product against: no ratio.
 func TestProductAloneIsNotSetAgainstDirect(t *testing.T) {
-	s := &subject{bench: &bench{report: newReport()}, engine: engine{name: "postgresql", databaseURL: "x"}}
+	s := &subject{bench: &bench{report: &report{}}, engine: engine{name: "postgresql", databaseURL: "x"}}
 	if f := s.endToEnd(100, time.Second); f.Value != 100 || f.Ratio != 0 || f.Met != nil || f.Goal != "" {
 		t.Errorf("%+v", f)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// connections is how many the load generator keeps open, as suppliers would.
+// connections is the default number of kept-alive connections of the load generator.
 const connections = 64
 
 // latencies are the times of one phase.
@@ -34,12 +34,12 @@ func sorted(l latencies) latencies {
 // caller posts prepared requests to one server.
 type caller struct{ client *fasthttp.HostClient }
 
-// newCaller calls host (address and port), over so many connections at most.
-func newCaller(host string, most int) *caller {
+// newCaller calls host (address and port), over at most maxConns connections.
+func newCaller(host string, maxConns int) *caller {
 	return &caller{&fasthttp.HostClient{
-		Addr: host, MaxConns: most, MaxConnWaitTimeout: 10 * time.Second,
+		Addr: host, MaxConns: maxConns, MaxConnWaitTimeout: 10 * time.Second,
 		ReadTimeout: 15 * time.Second, WriteTimeout: 5 * time.Second,
-		// A POST that was sent once is never sent again unasked.
+		// A POST is never repeated automatically.
 		RetryIf: func(*fasthttp.Request) bool { return false },
 	}}
 }
@@ -50,7 +50,7 @@ type post struct {
 	body                   []byte
 }
 
-// send posts one request. keep, where given, gets the answer's body.
+// send posts one request. keep, if not nil, gets the answer's body.
 func (c *caller) send(p post, keep func([]byte)) (status int, err error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -73,9 +73,8 @@ func (c *caller) send(p post, keep func([]byte)) (status int, err error) {
 
 func (c *caller) close() { c.client.CloseIdleConnections() }
 
-// closedLoop runs do for 0 to n-1, so many at a time, until all are done or ctx
-// ends. It returns the time of each that was done, unordered, and the first
-// error.
+// closedLoop runs do for 0 to n-1 with so many workers, until all are done or ctx ends. It
+// returns the durations, unordered, and the first error.
 func closedLoop(ctx context.Context, workers, n int, do func(i int) error) (latencies, error) {
 	took := make(latencies, n)
 	var (
@@ -116,9 +115,8 @@ func closedLoop(ctx context.Context, workers, n int, do func(i int) error) (late
 	return done, wrong
 }
 
-// openLoop runs do for 0 to n-1 at a fixed rate, whether or not those before are
-// answered: a server that stalls cannot slow its own measurement down. do gets
-// the moment at which it was due.
+// openLoop runs do for 0 to n-1 at a fixed rate, without waiting for earlier ones: a server
+// that stalls cannot slow down its own measurement. do gets the time at which it was due.
 func openLoop(ctx context.Context, perSecond float64, n int, do func(i int, due time.Time) error) error {
 	var (
 		wg    sync.WaitGroup

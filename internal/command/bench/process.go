@@ -13,7 +13,7 @@ import (
 // on (USER_HZ).
 const ticks = 100
 
-// cpuTime is what a process used of the cores so far, without its children.
+// cpuTime is the CPU time of a process so far, without its children.
 func cpuTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -22,12 +22,12 @@ func cpuTime(pid int) (time.Duration, error) {
 	return parseCPU(text)
 }
 
-// parseCPU reads utime and stime, the 14th and 15th field of proc(5). The second
-// one, the name, may hold spaces and brackets.
+// parseCPU reads utime and stime, the 14th and 15th field of proc(5). The second field, the
+// name, may contain spaces and brackets.
 func parseCPU(text []byte) (time.Duration, error) {
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("%d fields after the name, at least 13 are wanted", len(fields))
+		return 0, fmt.Errorf("%d fields after the name, want at least 13", len(fields))
 	}
 	var sum int64
 	for _, field := range fields[11:13] {
@@ -48,7 +48,7 @@ func memory(pid int) (int64, error) {
 	}
 	fields := strings.Fields(string(text))
 	if len(fields) < 2 {
-		return 0, fmt.Errorf("%d fields in statm, at least 2 are wanted", len(fields))
+		return 0, fmt.Errorf("%d fields in statm, want at least 2", len(fields))
 	}
 	pages, err := strconv.ParseInt(fields[1], 10, 64)
 	if err != nil {

@@ -12,25 +12,25 @@ import (
 
 const (
 	steadyRate = 200 // orders per second, of the phases at a fixed rate
-	// createTime bounds the making of orders; what was made until then is used.
+	// createTime bounds the creation of orders; those created until then are used.
 	createTime = 30 * time.Second
-	// tellTime is how long merchants may take to be told of what was paid.
-	tellTime = 90 * time.Second
-	// calls bounds the calls of the phases at a fixed rate that wait for an answer.
+	// notifyTime bounds the wait for the notifications of all paid orders.
+	notifyTime = 90 * time.Second
+	// calls bounds the concurrent calls of the phases at a fixed rate.
 	calls   = 1024
 	million = 1_000_000
 	mb      = 1 << 20
 )
 
-// settings lift the limits per sender, which one load generator would meet, and
-// let the server tell merchants on this machine. All others are the defaults.
+// settings lift the limits per sender, which a single load generator would reach, and allow
+// merchants on this machine. All others are the defaults.
 var settings = map[string]string{
 	"BACKSTOP_NOTIFY_ALLOW_CIDRS": "127.0.0.0/8,::1/128",
 	"BACKSTOP_API_RATE":           "1000000/s",
 	"BACKSTOP_CALLBACK_RATE":      "1000000/s",
 }
 
-// engine is a product set up in one way.
+// engine is one configuration of the product.
 type engine struct {
 	name        string // the group of its figures
 	databaseURL string
@@ -68,14 +68,14 @@ func (b *bench) product(ctx context.Context, e engine) error {
 		return err
 	}
 	if made < total {
-		b.report.skip(fmt.Sprintf("%s: only %d of %d orders could be made in %s; the burst is smaller", e.name, made, total, createTime))
+		b.report.skip(fmt.Sprintf("%s: only %d of %d orders could be created in %s; the burst is smaller", e.name, made, total, createTime))
 	}
 	base, err := all.steady(ctx, 0, steady)
 	if err != nil {
 		return err
 	}
-	all.add("callback in → merchant told, 200/s, p50", "ms", ms(base.at(0.50)), 5)
-	all.add("callback in → merchant told, 200/s, p99", "ms", ms(base.at(0.99)), 20)
+	all.add("callback in → merchant notified, 200/s, p50", "ms", ms(base.at(0.50)), 5)
+	all.add("callback in → merchant notified, 200/s, p99", "ms", ms(base.at(0.99)), 20)
 	if err := all.burst(ctx, 2*steady, made); err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func (s *subject) add(name, unit string, value, goal float64) {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// start measures from the start of the process to its first readiness, and what
-// it holds when nothing happens.
+// start measures the time from the start of the process until it is ready, and its idle
+// memory.
 func (s *subject) start(ctx context.Context) error {
 	begun := time.Now()
 	var err error
@@ -136,7 +136,7 @@ func (s *subject) ready(ctx context.Context, begun time.Time) error {
 		time.Sleep(2 * time.Millisecond)
 	}
 	s.add("start to ready", "ms", ms(time.Since(begun)), 500)
-	// One second of idle ticks, so that the figure is not that of the start.
+	// One second of idle ticks, so that the figure is not that of startup.
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -154,12 +154,12 @@ func (s *subject) ready(ctx context.Context, begun time.Time) error {
 	if err := s.process.Apply(ctx, text); err != nil {
 		return fmt.Errorf("apply settings: %w", err)
 	}
-	return s.cast.known(ctx, s.api)
+	return s.cast.await(ctx, s.api)
 }
 
-// create makes orders through the API and returns how many there are, without a
-// gap. Those of hanging merchants below steadyEnd and in its second half are
-// told to an address that never answers.
+// create creates orders through the API and returns their number; their indexes have no
+// gap. Orders of hanging merchants in the second half below steadyEnd get a notify_url that
+// never answers.
 func (s *subject) create(ctx context.Context, total, steadyEnd int) (int, error) {
 	var before int64
 	var err error
@@ -176,14 +176,14 @@ func (s *subject) create(ctx context.Context, total, steadyEnd int) (int, error)
 		if i >= steadyEnd/2 && i < steadyEnd && hangs(i) {
 			to = s.sink.url("/hang")
 		}
-		return s.makeOrder(i, to)
+		return s.makeOrder(i%merchants, i, to)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("make orders: %w", err)
 	}
-	made := len(took) // closedLoop hands indexes out in order and ends what it began
+	made := len(took) // closedLoop takes indexes in order and finishes each
 	if made < steadyEnd {
-		return 0, fmt.Errorf("only %d orders could be made in %s", made, createTime)
+		return 0, fmt.Errorf("only %d orders could be created in %s", made, createTime)
 	}
 	s.report.add(s.rate(s.name, "orders made through the API", made, time.Since(start)))
 	if s.redis == nil {
@@ -197,15 +197,11 @@ func (s *subject) create(ctx context.Context, total, steadyEnd int) (int, error)
 	return made, nil
 }
 
-// hangs tells the merchants that do not answer while isolation is measured.
+// hangs reports whether order i is of a merchant that hangs or fails.
 func hangs(i int) bool { return i%merchants < hanging }
 
-func (s *subject) makeOrder(i int, notifyURL string) error {
-	return s.makeOrderOf(i%merchants, i, notifyURL)
-}
-
-func (s *subject) makeOrderOf(merchant, i int, notifyURL string) error {
-	p, err := s.cast.wishOf(merchant, i, notifyURL)
+func (s *subject) makeOrder(merchant, i int, notifyURL string) error {
+	p, err := s.cast.order(merchant, i, notifyURL)
 	if err != nil {
 		return err
 	}
@@ -215,7 +211,7 @@ func (s *subject) makeOrderOf(merchant, i int, notifyURL string) error {
 	var answer []byte
 	status, err := s.api.send(p, func(body []byte) {
 		answer = append(answer, body...)
-		_ = json.Unmarshal(body, &made) // without a number the next line complains
+		_ = json.Unmarshal(body, &made) // a missing number is an error below
 	})
 	if err != nil {
 		return err
@@ -230,8 +226,8 @@ func (s *subject) makeOrderOf(merchant, i int, notifyURL string) error {
 	return nil
 }
 
-// call posts the callback of an order. A supplier that hears 503 sends again; so
-// do we, and the time goes on.
+// call posts the callback of an order. Like a supplier it repeats a callback that is
+// answered 503; the time includes the repeats.
 func (s *subject) call(i int) error {
 	for try := 1; ; try++ {
 		status, err := s.api.send(s.calls[i], nil)
@@ -246,26 +242,25 @@ func (s *subject) call(i int) error {
 	}
 }
 
-// steady calls back from to below to at a fixed rate and returns how long it
-// took from when a callback was due until its merchant was told, for merchants
-// that answer.
+// steady sends the callbacks from..to-1 at a fixed rate and returns the latencies from the
+// due time to the notification, of merchants that answer.
 func (s *subject) steady(ctx context.Context, from, to int) (latencies, error) {
-	p, err := s.told(ctx, steadyRate, from, to-from, func(i int) bool { return from > 0 && hangs(i) })
+	p, err := s.notified(ctx, steadyRate, from, to-from, func(i int) bool { return from > 0 && hangs(i) })
 	return sorted(p.took), err
 }
 
-// phase is what a time at a fixed rate showed.
+// phase is the result of a phase at a fixed rate.
 type phase struct {
-	took  latencies // from when a callback was due until its merchant was told, in that order
+	took  latencies // from a callback's due time to the notification, in order of due times
 	early int       // how many of them were due in the first second
-	late  latencies // from when a callback was due until the load generator began with it
-	// CPU time of both processes, and the time that it was used in.
+	late  latencies // from a callback's due time until the load generator sent it
+	// CPU time of both processes, and the duration of the phase.
 	server, generator, lasted time.Duration
 }
 
-// told calls back n orders at a rate and waits until their merchants were told,
-// without those that are skipped.
-func (s *subject) told(ctx context.Context, rate, from, n int, skip func(i int) bool) (phase, error) {
+// notified sends n callbacks at a rate and waits until the merchants are notified, except
+// of skipped orders.
+func (s *subject) notified(ctx context.Context, rate, from, n int, skip func(i int) bool) (phase, error) {
 	var p phase
 	before, err := s.cpu()
 	if err != nil {
@@ -281,13 +276,13 @@ func (s *subject) told(ctx context.Context, rate, from, n int, skip func(i int) 
 	if err != nil {
 		return p, err
 	}
-	telling, cancel := context.WithTimeout(ctx, tellTime)
+	notifying, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
 	for i := range n {
 		if skip(from + i) {
 			continue
 		}
-		if _, err := s.sink.wait(telling, from+i, from+i+1); err != nil {
+		if _, err := s.sink.wait(notifying, from+i, from+i+1); err != nil {
 			return p, err
 		}
 		at, _ := s.sink.at(from + i)
@@ -305,8 +300,8 @@ func (s *subject) told(ctx context.Context, rate, from, n int, skip func(i int) 
 // used is CPU time.
 type used struct{ server, generator time.Duration }
 
-// cpu is what both processes used so far. The load generator's holds the
-// merchants, those that are sick too.
+// cpu is the CPU time of both processes so far. The load generator's includes the
+// merchants.
 func (s *subject) cpu() (u used, err error) {
 	if u.server, err = cpuTime(s.process.PID); err != nil {
 		return u, err
@@ -326,7 +321,7 @@ func (s *subject) million(ctx context.Context, made int) error {
 		return err
 	}
 	if _, err := closedLoop(ctx, connections, million, func(i int) error {
-		return s.makeOrder(made+i, s.sink.url("/n"))
+		return s.makeOrder(i%merchants, made+i, s.sink.url("/n"))
 	}); err != nil {
 		return fmt.Errorf("make orders: %w", err)
 	}

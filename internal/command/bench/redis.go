@@ -15,15 +15,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisServer is a redis-server of this run alone; nil where the program is not
-// installed.
+// redisServer is a redis-server of this run; nil if the program is not installed.
 type redisServer struct {
 	addr    string
 	client  *redis.Client
 	process *exec.Cmd
 }
 
-// openRedis starts one with the settings of the product's own.
+// openRedis starts one with the settings of the product's embedded Redis.
 func (b *bench) openRedis(ctx context.Context) (*redisServer, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -57,7 +56,7 @@ func (b *bench) openRedis(ctx context.Context) (*redisServer, error) {
 	return r, nil
 }
 
-// url is empty where there is none.
+// url is empty if there is none.
 func (r *redisServer) url() string {
 	if r == nil {
 		return ""
@@ -69,14 +68,14 @@ func (r *redisServer) url() string {
 func (r *redisServer) memory(ctx context.Context) (int64, error) {
 	info, err := r.client.Info(ctx, "memory").Result()
 	if err != nil {
-		return 0, fmt.Errorf("ask redis for its memory: %w", err)
+		return 0, fmt.Errorf("read the memory of redis: %w", err)
 	}
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, "used_memory:"); ok {
 			return strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 		}
 	}
-	return 0, errors.New("redis does not tell its used_memory")
+	return 0, errors.New("redis reports no used_memory")
 }
 
 func (r *redisServer) close() {
@@ -84,11 +83,11 @@ func (r *redisServer) close() {
 		return
 	}
 	_ = r.client.Close()
-	_ = r.process.Process.Kill() // nothing of it is kept
+	_ = r.process.Process.Kill() // its data is not needed
 	_ = r.process.Wait()
 }
 
-// FreeAddr is a loopback address that nobody listens on at this moment.
+// FreeAddr is a free loopback address and port.
 func FreeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -15,7 +15,7 @@ type figure struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
-	// Ratio to the direct posts of the same run; 0 where it has no meaning.
+	// Ratio to the direct posts of the same run; 0 = none.
 	Ratio float64 `json:"ratio_to_direct,omitempty"`
 	Goal  string  `json:"goal,omitempty"`
 	Met   *bool   `json:"goal_met,omitempty"`
@@ -36,20 +36,18 @@ func (f figure) atLeast(limit float64, words string) figure {
 
 // report collects figures.
 type report struct {
-	direct  float64 // per second, by the quickest client and server there are
+	direct  float64 // direct posts per second
 	figures []figure
 	skipped []string
 
 	comparisons []comparison // of the isolation part
 }
 
-func newReport() *report { return &report{} }
-
 func (r *report) add(f figure) { r.figures = append(r.figures, f) }
 
 func (r *report) skip(what string) { r.skipped = append(r.skipped, what) }
 
-// find returns a figure's value, 0 where it was not measured.
+// find returns a figure's value, 0 if it was not measured.
 func (r *report) find(group, name string) float64 {
 	for _, f := range r.figures {
 		if f.Group == group && f.Name == name {
@@ -105,7 +103,7 @@ func (r *report) writeText(w io.Writer) error {
 	return nil
 }
 
-// number writes a value with as many digits as it deserves.
+// number writes a value with three significant digits.
 func number(v float64, unit string) string {
 	digits := 0
 	switch {

@@ -13,19 +13,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// sink is every merchant's server. It notes when each order was told of first,
-// and nothing else.
+// sink is the server of all merchants. It records when the first notification of each
+// order arrives.
 type sink struct {
 	listener net.Listener
 	server   *fasthttp.Server
 	started  time.Time
-	hangs    chan struct{} // closed at the end: releases requests to /hang
+	hangs    chan struct{} // closed at the end: ends requests to /hang
 
 	orders  sync.Map       // order number → index
 	arrived []atomic.Int64 // nanoseconds since started, by index; 0 = not yet
-	count   atomic.Int64   // orders that were told of
 	repeats atomic.Int64
-	strange atomic.Int64 // requests that name no order of ours
 }
 
 // openSink listens on a free loopback port for so many orders.
@@ -42,12 +40,12 @@ func openSink(orders int) (*sink, error) {
 	return s, nil
 }
 
-// url is where a merchant is told: path "/n" answers at once, "/hang" never.
+// url is an endpoint: path "/n" answers at once, "/hang" never.
 func (s *sink) url(path string) string { return "http://" + s.host() + path }
 
 func (s *sink) host() string { return s.listener.Addr().String() }
 
-// expect says which order has which index.
+// expect sets the index of an order.
 func (s *sink) expect(orderNo string, index int) { s.orders.Store(orderNo, index) }
 
 var orderField = []byte(`"order_no":"`)
@@ -61,37 +59,29 @@ func (s *sink) take(c *fasthttp.RequestCtx) {
 	_, rest, found := bytes.Cut(c.PostBody(), orderField)
 	end := bytes.IndexByte(rest, '"')
 	if !found || end < 0 {
-		s.strange.Add(1)
 		return
 	}
 	index, known := s.orders.Load(string(rest[:end]))
-	if !known {
-		s.strange.Add(1)
-		return
-	}
-	if !s.arrived[index.(int)].CompareAndSwap(0, int64(time.Since(s.started))) {
+	if known && !s.arrived[index.(int)].CompareAndSwap(0, int64(time.Since(s.started))) {
 		s.repeats.Add(1)
-		return
 	}
-	s.count.Add(1)
 }
 
-// at is when an order was told of; false = not yet.
+// at is when an order's notification arrived; false = not yet.
 func (s *sink) at(index int) (time.Time, bool) {
 	ns := s.arrived[index].Load()
 	return s.started.Add(time.Duration(ns)), ns != 0
 }
 
-// errNotTold is the worst result: a merchant was not told in time.
-var errNotTold = errors.New("merchants were not told in time")
+var errNotNotified = errors.New("merchants were not notified in time")
 
-// wait returns when all of the indexes from to below to were told of, with the
-// moment of the last one.
+// wait waits until the notifications of the orders from..to-1 have arrived, and returns
+// the time of the last one.
 func (s *sink) wait(ctx context.Context, from, to int) (time.Time, error) {
 	last := time.Time{}
 	for i := from; i < to; {
-		at, told := s.at(i)
-		if told {
+		at, arrived := s.at(i)
+		if arrived {
 			if at.After(last) {
 				last = at
 			}
@@ -102,11 +92,11 @@ func (s *sink) wait(ctx context.Context, from, to int) (time.Time, error) {
 		case <-ctx.Done():
 			missing := 0
 			for j := i; j < to; j++ {
-				if _, told := s.at(j); !told {
+				if _, arrived := s.at(j); !arrived {
 					missing++
 				}
 			}
-			return last, fmt.Errorf("%w: %d of %d orders are missing", errNotTold, missing, to-from)
+			return last, fmt.Errorf("%w: %d of %d orders are missing", errNotNotified, missing, to-from)
 		case <-time.After(time.Millisecond):
 		}
 	}

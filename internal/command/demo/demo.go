@@ -1,7 +1,6 @@
-// Package demo plays buyers, suppliers and merchants against a running server on
-// this machine, so that everything that goes wrong in payments can be watched:
-// repeats, wrong amounts, forgeries, money that comes too late, and merchants
-// that are slow, down or hanging.
+// Package demo simulates buyers, suppliers and merchants against a running server on this
+// machine, with everything that goes wrong in payments: repeats, wrong amounts, forgeries,
+// late payments, disputes, and merchants that are slow, down or hanging.
 package demo
 
 import (
@@ -19,41 +18,40 @@ import (
 // Options of a demo.
 type Options struct {
 	URL     string // of the server, loopback only
-	Console string // where people look at it; empty = URL
+	Console string // URL of the console; empty = URL
 	Out     io.Writer
-	// Apply brings the server's settings to a declaration, as `backstop apply`.
+	// Apply applies a declaration, as `backstop apply`.
 	Apply func(ctx context.Context, yaml []byte) error
 	Rate  float64       // orders per second, 0 = 5, at most 100
 	For   time.Duration // 0 = until ctx ends
-	// Orders ends the demo after so many; 0 = 100,000.
+	// Orders is the maximum number of orders; 0 = 100,000.
 	Orders int
-	Seed   uint64 // of what happens to which order; 0 = another one each time
+	Seed   uint64 // of all random choices; 0 = a random one
 }
 
-// MaxRate is the most orders per second.
+// MaxRate is the maximum rate, in orders per second.
 const MaxRate = 100
 
 const (
 	defaultRate   = 5
 	defaultOrders = 100_000
-	// maxPlays bounds the stories under way: at the highest rate, the longest
-	// stories (late money) fill a fifth of it.
-	maxPlays     = 4096
+	// maxStories bounds the running stories: at the highest rate, the longest ones (late
+	// payments) need a fifth of it.
+	maxStories   = 4096
 	summaryEvery = 10 * time.Second
-	// settleTime is what stories under way get to end; leaveTime where somebody
-	// wants the demo to stop now, perhaps together with its server.
+	// settleTime is how long running stories may take to end; leaveTime if the demo is
+	// interrupted, perhaps together with its server.
 	settleTime = 15 * time.Second
 	leaveTime  = time.Second
-	// lookTime bounds one summary's questions.
-	lookTime = 5 * time.Second
+	// summaryTime bounds the requests of one summary.
+	summaryTime = 5 * time.Second
 )
 
-// ErrNotAllowed says that the server would not send notifications to this
-// machine.
+// ErrNotAllowed means that the server would not send notifications to this machine.
 var ErrNotAllowed = errors.New("the server does not send notifications to this machine, where the demo's merchants are: start it with BACKSTOP_NOTIFY_ALLOW_CIDRS=127.0.0.0/8,::1/128")
 
-// Run plays until For is over, Orders are made or ctx ends, and prints what
-// happens. That ctx ended is no error.
+// Run runs until For is over, Orders are created or ctx ends, and prints what happens. The
+// end of ctx is not an error.
 func Run(ctx context.Context, o Options) error {
 	if o.Rate <= 0 {
 		o.Rate = defaultRate
@@ -94,12 +92,12 @@ func Run(ctx context.Context, o Options) error {
 	if err := s.ready(ctx); err != nil {
 		return quiet(ctx, err)
 	}
-	s.tally.say("console: %s/  (%g orders/s, seed %d)", o.Console, o.Rate, o.Seed)
+	s.tally.log("console: %s/  (%g orders/s, seed %d)", o.Console, o.Rate, o.Seed)
 	s.play(ctx)
 	return nil
 }
 
-// quiet drops an error that only says that the demo was told to end.
+// quiet drops an error after the demo was interrupted.
 func quiet(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -113,25 +111,24 @@ type stage struct {
 	to     *server
 	payers []payer
 	shops  []*shop
-	run    string     // begins every number of this run: no two runs share one
-	dice   *rand.Rand // only the loop of play rolls it
+	run    string     // prefix of this run's numbers, unique for each run
+	dice   *rand.Rand // used by the loop of play only
 	tally  *tally
-	plays  sync.WaitGroup
+	tasks  sync.WaitGroup
 }
 
-// readyTime is how long a server may take to use new settings (the contract says
-// 2 s) and to start.
+// readyTime bounds the server's start and its use of new settings (2 s).
 const readyTime = 10 * time.Second
 
-// ready waits until the server knows the new keys, and finds out whether it
-// would reach the demo's merchants.
+// ready waits until the server uses the new keys, and checks that it may notify the demo's
+// merchants.
 func (s *stage) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	for {
-		_, err := s.to.create(ctx, s.shops[0], wish{
-			OutTradeNo: s.run + "-0", Amount: 1, Currency: s.payers[0].currency(), Supplier: s.payers[0].code(),
-			Subject: "demo: is anybody there?", NotifyURL: s.shops[0].server.URL(), ExpiresIn: 1,
+		_, err := s.to.create(ctx, s.shops[0], newOrder{
+			OutTradeNo: s.run + "-0", Amount: 1, Currency: s.payers[0].currency, Supplier: s.payers[0].code,
+			Subject: "demo: probe", NotifyURL: s.shops[0].server.URL(), ExpiresIn: 1,
 		})
 		var refused *apiError
 		switch {
@@ -144,13 +141,13 @@ func (s *stage) ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the server at %s does not take the demo's orders within %s (is it the one whose data was changed?): %w", s.to.url, readyTime, err)
+			return fmt.Errorf("the server at %s does not accept the demo's orders within %s (does it use the database that was changed?): %w", s.to.url, readyTime, err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
 
-// play starts stories at the given rate and prints a summary now and then.
+// play starts stories at the given rate and prints a summary regularly.
 func (s *stage) play(ctx context.Context) {
 	playing := ctx
 	if s.o.For > 0 {
@@ -158,7 +155,7 @@ func (s *stage) play(ctx context.Context) {
 		playing, cancel = context.WithTimeout(ctx, s.o.For)
 		defer cancel()
 	}
-	// Stories that have begun get time to end, whatever ended the demo.
+	// Running stories get time to end, whatever ended the demo.
 	stories, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	s.loop(playing, stories)
@@ -168,7 +165,7 @@ func (s *stage) play(ctx context.Context) {
 	}
 	stop := time.AfterFunc(patience, cut)
 	defer stop.Stop()
-	s.plays.Wait()
+	s.tasks.Wait()
 	s.summary(ctx, "end")
 }
 
@@ -177,24 +174,24 @@ func (s *stage) loop(playing, stories context.Context) {
 	defer next.Stop()
 	summary := time.NewTicker(summaryEvery)
 	defer summary.Stop()
-	slots := make(chan struct{}, maxPlays)
+	slots := make(chan struct{}, maxStories)
 	for n := 1; n <= s.o.Orders; {
 		select {
 		case <-playing.Done():
 			return
 		case <-summary.C:
-			s.plays.Go(func() { s.summary(stories, "so far") })
+			s.tasks.Go(func() { s.summary(stories, "so far") })
 		case <-next.C:
 			select {
 			case slots <- struct{}{}:
 			default:
-				continue // the server is so slow that stories pile up: no more for now
+				continue // the server is too slow: no more stories for now
 			}
-			one := s.cast(n)
+			story := s.cast(n)
 			n++
-			s.plays.Go(func() {
+			s.tasks.Go(func() {
 				defer func() { <-slots }()
-				one.tell(stories)
+				story.play(stories)
 			})
 		}
 	}

@@ -66,7 +66,7 @@ func TestTheLineOfAForgeryNamesBothAnswers(t *testing.T) {
 	if err := one.callBack(t.Context(), order{OrderNo: "1"}, aFact); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(out.String(), "1  false: answered 401, true: answered 200\n") {
+	if !strings.HasSuffix(out.String(), "1  forged: answered 401, genuine: answered 200\n") {
 		t.Error(out.String())
 	}
 }
@@ -78,7 +78,7 @@ func TestDemoEndsAfterItsOrders(t *testing.T) {
 	orders := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && r.URL.Path == "/api/v1/orders" {
-			var asked wish
+			var asked newOrder
 			if err := json.NewDecoder(r.Body).Decode(&asked); err == nil {
 				mu.Lock()
 				orders[asked.OutTradeNo] = true

@@ -12,18 +12,18 @@ import (
 	"backstop/internal/notify/fakemerchant"
 )
 
-// shop is a simulated merchant: its keys, and its server that is told.
+// shop is a simulated merchant: its keys, and its server for notifications.
 type shop struct {
 	code, name string
 	share      int // of 100 orders
 	apiKey     string
 	secret     []byte
 	server     *fakemerchant.Merchant
-	taken      atomic.Int64 // notifications that it answered with 200
-	unsigned   atomic.Int64 // requests whose signature did not hold: must stay 0
+	taken      atomic.Int64 // notifications answered 200
+	unsigned   atomic.Int64 // requests with a wrong signature: must stay 0
 }
 
-// openShops starts one merchant of each temper.
+// openShops starts one merchant of each behaviour.
 func openShops() ([]*shop, error) {
 	shops := []*shop{
 		{code: "demo-fast", name: "Fast Foods", share: 50},
@@ -67,8 +67,8 @@ func (s *shop) behaviour() fakemerchant.Behaviour {
 			fakemerchant.Sleep(2*time.Second+rand.N(2*time.Second), take)(x)
 		}
 	case "demo-flaky":
-		// A third fails, whichever: one that refused each first attempt would be
-		// parked for good, as every probe is a first attempt too.
+		// A random third fails: a merchant that rejects each first attempt would be
+		// parked for ever, as every probe is a first attempt too.
 		then = func(x *fakemerchant.Exchange) {
 			if rand.N(3) == 0 {
 				fakemerchant.Answer(http.StatusInternalServerError, "not yet")(x)
@@ -89,12 +89,12 @@ func (s *shop) behaviour() fakemerchant.Behaviour {
 	}
 }
 
-// declaration is what the server has to know of the cast, for apply. JSON is
-// YAML. Merchants get no lasting address: each order names the one of this run.
+// declaration is the apply file of the simulated suppliers and merchants; JSON is YAML.
+// Merchants get no endpoints: each order has the notify_url of this run.
 func declaration(payers []payer, shops []*shop) ([]byte, error) {
 	var suppliers, merchants []map[string]any
 	for _, p := range payers {
-		suppliers = append(suppliers, map[string]any{"code": p.code(), "kind": p.kind(), "enabled": true, "config": p.config()})
+		suppliers = append(suppliers, map[string]any{"code": p.code, "kind": p.kind, "enabled": true, "config": p.config})
 	}
 	for _, s := range shops {
 		merchants = append(merchants, map[string]any{
@@ -105,7 +105,7 @@ func declaration(payers []payer, shops []*shop) ([]byte, error) {
 	}
 	text, err := json.Marshal(map[string]any{"suppliers": suppliers, "merchants": merchants})
 	if err != nil {
-		return nil, fmt.Errorf("declare the cast: %w", err)
+		return nil, fmt.Errorf("write the declaration: %w", err)
 	}
 	return text, nil
 }

@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// server is the product as merchants and suppliers reach it.
+// server is the product, as merchants and suppliers call it.
 type server struct {
 	url  string
 	http *http.Client
 }
 
-// maxAnswer bounds what is read of one answer.
+// maxAnswer bounds one answer, in bytes.
 const maxAnswer = 64 << 10
 
-// newServer refuses addresses that are not this machine: a demo's orders and
-// forgeries must never reach a system that somebody relies on.
+// newServer refuses addresses of other machines: the demo's orders and forgeries must never
+// reach a production system.
 func newServer(address string) (*server, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no server's address: write http://127.0.0.1:8080", address)
+		return nil, fmt.Errorf("%q is not the URL of a server: write http://127.0.0.1:8080", address)
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
 		return nil, fmt.Errorf("the demo only drives a server on this machine, not %s: give a loopback address", u.Host)
 	}
-	// The name was judged above; the address that it stands for is judged here.
+	// The name was checked above; its address is checked here.
 	dialer := &net.Dialer{Timeout: 3 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
 		if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().IsLoopback() {
 			return fmt.Errorf("%s is not a loopback address", address)
@@ -66,8 +66,8 @@ type apiError struct {
 
 func (e *apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.status, e.Code, e.Message) }
 
-// wish is an order as a merchant asks for it.
-type wish struct {
+// newOrder is a request to create an order.
+type newOrder struct {
 	OutTradeNo string `json:"out_trade_no"`
 	Amount     int64  `json:"amount"`
 	Currency   string `json:"currency"`
@@ -77,24 +77,24 @@ type wish struct {
 	ExpiresIn  int64  `json:"expires_in"`
 }
 
-func (s *server) create(ctx context.Context, m *shop, w wish) (order, error) {
+func (s *server) create(ctx context.Context, m *shop, w newOrder) (order, error) {
 	body, err := json.Marshal(w)
 	if err != nil {
 		return order{}, fmt.Errorf("write the order: %w", err)
 	}
-	return s.ask(ctx, m, http.MethodPost, "/api/v1/orders", body)
+	return s.request(ctx, m, http.MethodPost, "/api/v1/orders", body)
 }
 
 func (s *server) pay(ctx context.Context, m *shop, orderNo string) (order, error) {
-	return s.ask(ctx, m, http.MethodPost, "/api/v1/orders/"+url.PathEscape(orderNo)+"/pay", nil)
+	return s.request(ctx, m, http.MethodPost, "/api/v1/orders/"+url.PathEscape(orderNo)+"/pay", nil)
 }
 
-func (s *server) look(ctx context.Context, m *shop, orderNo string) (order, error) {
-	return s.ask(ctx, m, http.MethodGet, "/api/v1/orders/"+url.PathEscape(orderNo), nil)
+func (s *server) get(ctx context.Context, m *shop, orderNo string) (order, error) {
+	return s.request(ctx, m, http.MethodGet, "/api/v1/orders/"+url.PathEscape(orderNo), nil)
 }
 
-// ask sends one request as a merchant. Refusals are *apiError.
-func (s *server) ask(ctx context.Context, m *shop, method, path string, body []byte) (order, error) {
+// request sends one request as a merchant. Refusals are *apiError.
+func (s *server) request(ctx context.Context, m *shop, method, path string, body []byte) (order, error) {
 	header := http.Header{"Authorization": {"Bearer " + m.apiKey}}
 	if body != nil {
 		header.Set("Content-Type", "application/json")
@@ -105,7 +105,7 @@ func (s *server) ask(ctx context.Context, m *shop, method, path string, body []b
 	}
 	if status >= http.StatusMultipleChoices {
 		wrapped := struct{ Error apiError }{}
-		_ = json.Unmarshal(answer, &wrapped) // without one the status says enough
+		_ = json.Unmarshal(answer, &wrapped) // without a body the status is enough
 		wrapped.Error.status = status
 		return order{}, &wrapped.Error
 	}

@@ -13,16 +13,16 @@ import (
 // ending is what happens to an order.
 type ending string
 
-// Endings. Each but the first leaves something to see in the console.
+// Endings.
 const (
 	paid        ending = "paid"
-	repeated    ending = "repeated"     // paid, and the supplier says so three times
+	repeated    ending = "repeated"     // paid, and the supplier sends the callback three times
 	wrongAmount ending = "wrong amount" // the supplier reports less than the order's amount
 	forged      ending = "forged"       // a false signature, then the true callback
 	flipped     ending = "flipped"      // one byte changed on the way, then the true callback
-	late        ending = "late"         // the money comes after the order closed
-	unknown     ending = "unknown"      // money for an order that nobody made
-	disputed    ending = "disputed"     // paid, and then the buyer wants the money back
+	late        ending = "late"         // paid after the order was closed
+	unknown     ending = "unknown"      // a payment for an order that does not exist
+	disputed    ending = "disputed"     // paid, and then disputed by the buyer
 	never       ending = "never called" // no callback at all: the order times out
 )
 
@@ -40,12 +40,12 @@ type story struct {
 	shop      *shop
 	payer     payer
 	amount    int64
-	starts    bool // whether the merchant says that a payment was started
-	hesitates time.Duration
-	forgery   int // the status that a forgery was answered with; 0 = none was sent
+	starts    bool          // whether the merchant reports the start of the payment
+	hesitates time.Duration // before the buyer pays
+	forgery   int           // the status that answered a forgery; 0 = none was sent
 }
 
-// cast rolls the dice for order n.
+// cast chooses the story of order n at random.
 func (s *stage) cast(n int) *story {
 	one := &story{
 		stage: s, n: n, payer: s.payers[s.dice.IntN(len(s.payers))],
@@ -60,7 +60,7 @@ func (s *stage) cast(n int) *story {
 		roll -= e.share
 	}
 	if one.ending == disputed {
-		one.payer = s.payers[slices.IndexFunc(s.payers, canDispute)]
+		one.payer = s.payers[slices.IndexFunc(s.payers, func(p payer) bool { return p.dispute != nil })]
 	}
 	roll = s.dice.IntN(100)
 	for _, m := range s.shops {
@@ -72,16 +72,15 @@ func (s *stage) cast(n int) *story {
 	return one
 }
 
-// tell plays the story. What goes wrong on the demo's side is printed, and the
-// show goes on.
-func (o *story) tell(ctx context.Context) {
+// play runs the story. Failures of the demo itself are printed.
+func (o *story) play(ctx context.Context) {
 	if err := o.act(ctx); err != nil && ctx.Err() == nil {
 		o.tally.trouble(o.ending, err)
 	}
 }
 
 func (o *story) act(ctx context.Context) error {
-	made := order{OrderNo: "ord_nobody_" + o.number()}
+	made := order{OrderNo: "ord_unknown_" + o.number()}
 	if o.ending != unknown {
 		var err error
 		if made, err = o.buy(ctx); err != nil {
@@ -117,19 +116,12 @@ func (o *story) act(ctx context.Context) error {
 	return o.sendDispute(ctx, f)
 }
 
-// disputer is a supplier that tells of disputes.
-type disputer interface {
-	dispute(f fact) (message, error)
-}
-
-func canDispute(p payer) bool { _, can := p.(disputer); return can }
-
 func (o *story) sendDispute(ctx context.Context, f fact) error {
-	m, err := o.payer.(disputer).dispute(f)
+	m, err := o.payer.dispute(f)
 	if err != nil {
 		return err
 	}
-	status, err := o.to.call(ctx, o.payer.code(), m)
+	status, err := o.to.call(ctx, o.payer.code, m)
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("the dispute was %s", answered(status))
 	}
@@ -138,8 +130,8 @@ func (o *story) sendDispute(ctx context.Context, f fact) error {
 
 // buy creates the order and, often, starts the payment.
 func (o *story) buy(ctx context.Context) (order, error) {
-	w := wish{
-		OutTradeNo: o.number(), Amount: o.amount, Currency: o.payer.currency(), Supplier: o.payer.code(),
+	w := newOrder{
+		OutTradeNo: o.number(), Amount: o.amount, Currency: o.payer.currency, Supplier: o.payer.code,
 		Subject: "demo: " + string(o.ending), NotifyURL: o.shop.server.URL(), ExpiresIn: 60,
 	}
 	switch o.ending {
@@ -153,14 +145,14 @@ func (o *story) buy(ctx context.Context) (order, error) {
 		return made, err
 	}
 	o.tally.made(o.shop, made)
-	// An order whose payment was started would wait in closing for the supplier.
+	// An order with a started payment would wait in closing.
 	if o.starts && o.ending != late && o.ending != never {
 		return o.to.pay(ctx, o.shop, made.OrderNo)
 	}
 	return made, nil
 }
 
-// closeTime is more than an order may take to close after it expired (2 s).
+// closeTime is more than the time limit to close an expired order (2 s).
 const closeTime = 8 * time.Second
 
 func (o *story) untilClosed(ctx context.Context, made order) error {
@@ -170,11 +162,11 @@ func (o *story) untilClosed(ctx context.Context, made order) error {
 		if err := pause(ctx, 500*time.Millisecond); err != nil {
 			return fmt.Errorf("order %s did not close within %s: %w", made.OrderNo, closeTime, err)
 		}
-		seen, err := o.to.look(ctx, o.shop, made.OrderNo)
+		current, err := o.to.get(ctx, o.shop, made.OrderNo)
 		if err != nil {
 			return err
 		}
-		if seen.Status == "closed" {
+		if current.Status == "closed" {
 			return nil
 		}
 	}
@@ -185,7 +177,7 @@ func (o *story) sendForgery(ctx context.Context, f fact) error {
 	if err != nil {
 		return err
 	}
-	status, err := o.to.call(ctx, o.payer.code(), m)
+	status, err := o.to.call(ctx, o.payer.code, m)
 	if err != nil {
 		return err
 	}
@@ -194,7 +186,7 @@ func (o *story) sendForgery(ctx context.Context, f fact) error {
 	return nil
 }
 
-// callBack sends the callback, three times over where the story wants repeats.
+// callBack sends the callback, three times if the story is repeated.
 func (o *story) callBack(ctx context.Context, made order, f fact) error {
 	m, err := o.payer.sign(f)
 	if err != nil {
@@ -205,7 +197,7 @@ func (o *story) callBack(ctx context.Context, made order, f fact) error {
 		times = 3
 	}
 	for range times {
-		status, err := o.to.call(ctx, o.payer.code(), m)
+		status, err := o.to.call(ctx, o.payer.code, m)
 		if err != nil {
 			return err
 		}
@@ -215,12 +207,12 @@ func (o *story) callBack(ctx context.Context, made order, f fact) error {
 }
 
 func (o *story) report(made order, status int) {
-	said := answered(status)
+	answer := answered(status)
 	if o.forgery != 0 {
-		said = fmt.Sprintf("false: %s, true: %s", answered(o.forgery), said)
+		answer = fmt.Sprintf("forged: %s, genuine: %s", answered(o.forgery), answer)
 	}
-	o.tally.callback(o.ending, status, fmt.Sprintf("%-12s %-14s → %-12s %10s %s %s  %s", o.ending, o.payer.code(), o.shop.code,
-		money.Format(o.amount, o.payer.currency()), o.payer.currency(), made.OrderNo, said))
+	o.tally.callback(o.ending, status, fmt.Sprintf("%-12s %-14s → %-12s %10s %s %s  %s", o.ending, o.payer.code, o.shop.code,
+		money.Format(o.amount, o.payer.currency), o.payer.currency, made.OrderNo, answer))
 }
 
 func (o *story) number() string { return fmt.Sprintf("%s-%d", o.run, o.n) }

@@ -25,31 +25,29 @@ import (
 	"backstop/internal/base/money"
 )
 
-// fact is what a supplier reports: somebody paid.
+// fact is a payment that a supplier reports.
 type fact struct {
 	OrderNo, TradeNo string
 	Amount           int64 // minor units of the supplier's currency
 	At               time.Time
 }
 
-// message is a callback as it goes over the wire, by POST.
+// message is a callback, sent by POST.
 type message struct {
 	header http.Header
 	body   []byte
 }
 
-// payer is a simulated supplier: what apply is told of it, and its genuine
-// signature under keys that live as long as the demo.
-type payer interface {
-	code() string
-	kind() string
-	currency() string
-	config() map[string]any
-	sign(f fact) (message, error)
+// payer is a simulated supplier, with keys of this run.
+type payer struct {
+	code, kind, currency string
+	config               map[string]any // for apply
+	sign                 func(f fact) (message, error)
+	dispute              func(f fact) (message, error) // nil = no disputes
 }
 
-// newPayers makes one supplier of each protocol. The account numbers stay the
-// same from one demo to the next, the keys do not.
+// newPayers makes one supplier of each protocol. The account numbers are the same in each
+// run, the keys are not.
 func newPayers() ([]payer, error) {
 	wechatKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -59,11 +57,24 @@ func newPayers() ([]payer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
+	wechatAPIKey, stripeSecret, sortedKey := randomHex(16), stripe("whsec_"+randomHex(16)), sorted(randomHex(16))
 	return []payer{
-		&wechat{key: wechatKey, apiKey: randomHex(16)}, // 32 characters, as WeChat Pay wants
-		&alipay{key: alipayKey},
-		&stripe{secret: "whsec_" + randomHex(16)},
-		&sorted{key: randomHex(16)},
+		{code: "demo-wechatpay", kind: "wechatpay", currency: "CNY", sign: (&wechat{wechatKey, wechatAPIKey}).sign, config: map[string]any{
+			"mch_id": wechatMch, "app_id": wechatApp, "api_v3_key": wechatAPIKey, // of 32 characters
+			"public_key_id": wechatKeyID, "public_key": publicPEM(wechatKey),
+		}},
+		{code: "demo-alipay", kind: "alipay", currency: "CNY", sign: (&alipay{alipayKey}).sign, config: map[string]any{
+			"app_id": alipayApp, "seller_id": alipaySeller, "alipay_public_key": publicPEM(alipayKey),
+		}},
+		{code: "demo-stripe", kind: "stripe", currency: "USD", sign: stripeSecret.sign, dispute: stripeSecret.dispute, config: map[string]any{
+			"webhook_secrets": []string{string(stripeSecret)},
+		}},
+		{code: "demo-sorted", kind: "sortedparams", currency: "CNY", sign: sortedKey.sign, config: map[string]any{
+			"format": "form", "algorithm": "hmac-sha256", "key": string(sortedKey), "sign_case": "lower",
+			"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
+			"currency": "CNY", "status_field": "status", "paid_values": []string{"1"},
+			"account_field": "mch", "account": "90001",
+		}},
 	}, nil
 }
 
@@ -79,23 +90,12 @@ const (
 	wechatApp   = "wx8888888888888888"
 )
 
-func (*wechat) code() string     { return "demo-wechatpay" }
-func (*wechat) kind() string     { return "wechatpay" }
-func (*wechat) currency() string { return "CNY" }
-
-func (w *wechat) config() map[string]any {
-	return map[string]any{
-		"mch_id": wechatMch, "app_id": wechatApp, "api_v3_key": w.apiKey,
-		"public_key_id": wechatKeyID, "public_key": publicPEM(w.key),
-	}
-}
-
 func (w *wechat) sign(f fact) (message, error) {
 	at := f.At.Format(time.RFC3339)
 	plain, err := json.Marshal(map[string]any{
 		"mchid": wechatMch, "appid": wechatApp, "out_trade_no": f.OrderNo, "transaction_id": f.TradeNo,
 		"trade_type": "NATIVE", "trade_state": "SUCCESS", "success_time": at,
-		"amount": map[string]any{"total": f.Amount, "payer_total": f.Amount, "currency": w.currency(), "payer_currency": w.currency()},
+		"amount": map[string]any{"total": f.Amount, "payer_total": f.Amount, "currency": "CNY", "payer_currency": "CNY"},
 	})
 	if err != nil {
 		return message{}, fmt.Errorf("write the resource: %w", err)
@@ -141,59 +141,43 @@ const (
 // beijing is the zone of Alipay's times.
 var beijing = time.FixedZone("UTC+8", 8*60*60)
 
-func (*alipay) code() string     { return "demo-alipay" }
-func (*alipay) kind() string     { return "alipay" }
-func (*alipay) currency() string { return "CNY" }
-
-func (a *alipay) config() map[string]any {
-	return map[string]any{"app_id": alipayApp, "seller_id": alipaySeller, "alipay_public_key": publicPEM(a.key)}
-}
-
 func (a *alipay) sign(f fact) (message, error) {
 	at := f.At.In(beijing).Format(time.DateTime)
 	fields := map[string]string{
 		"notify_id": "n" + f.TradeNo, "notify_time": at, "notify_type": "trade_status_sync",
 		"app_id": alipayApp, "seller_id": alipaySeller, "charset": "utf-8", "version": "1.0",
 		"out_trade_no": f.OrderNo, "trade_no": f.TradeNo, "trade_status": "TRADE_SUCCESS",
-		"total_amount": money.Format(f.Amount, a.currency()), "gmt_payment": at,
+		"total_amount": money.Format(f.Amount, "CNY"), "gmt_payment": at,
 	}
 	signature, err := rsaSign(a.key, sortedPairs(fields))
 	fields["sign"], fields["sign_type"] = signature, "RSA2"
 	return formMessage(fields), err
 }
 
-// stripe signs events as Stripe does.
-type stripe struct{ secret string }
+// stripe is a secret that signs events as Stripe does.
+type stripe string
 
-func (*stripe) code() string     { return "demo-stripe" }
-func (*stripe) kind() string     { return "stripe" }
-func (*stripe) currency() string { return "USD" }
-
-func (s *stripe) config() map[string]any {
-	return map[string]any{"webhook_secrets": []string{s.secret}}
-}
-
-func (s *stripe) sign(f fact) (message, error) {
+func (s stripe) sign(f fact) (message, error) {
 	return s.event(f, "evt_"+f.TradeNo, "payment_intent.succeeded", map[string]any{
 		"id": "pi_" + f.TradeNo, "object": "payment_intent", "status": "succeeded",
-		"amount": f.Amount, "amount_received": f.Amount, "currency": strings.ToLower(s.currency()),
+		"amount": f.Amount, "amount_received": f.Amount, "currency": "usd",
 		"metadata": map[string]any{"order_no": f.OrderNo},
 	})
 }
 
-// disputeDue is how long a shop has to answer a dispute.
+// disputeDue is the time limit to answer a dispute.
 const disputeDue = 7 * 24 * time.Hour
 
-// dispute says that the buyer wants the payment back. It carries nothing of the shop.
-func (s *stripe) dispute(f fact) (message, error) {
+// dispute reports that the buyer demands the payment back. It contains no data of the shop.
+func (s stripe) dispute(f fact) (message, error) {
 	return s.event(f, "evt_dispute_"+f.TradeNo, "charge.dispute.created", map[string]any{
-		"id": "du_" + f.TradeNo, "object": "dispute", "amount": f.Amount, "currency": strings.ToLower(s.currency()),
+		"id": "du_" + f.TradeNo, "object": "dispute", "amount": f.Amount, "currency": "usd",
 		"payment_intent": "pi_" + f.TradeNo, "charge": "ch_" + f.TradeNo, "reason": "product_not_received", "status": "needs_response",
 		"evidence_details": map[string]any{"due_by": f.At.Add(disputeDue).Unix()},
 	})
 }
 
-func (s *stripe) event(f fact, id, kind string, object map[string]any) (message, error) {
+func (s stripe) event(f fact, id, kind string, object map[string]any) (message, error) {
 	body, err := json.Marshal(map[string]any{
 		"id": id, "object": "event", "type": kind, "created": f.At.Unix(), "data": map[string]any{"object": object},
 	})
@@ -203,36 +187,23 @@ func (s *stripe) event(f fact, id, kind string, object map[string]any) (message,
 	stamp := strconv.FormatInt(f.At.Unix(), 10)
 	return message{http.Header{
 		"Content-Type":     {"application/json"},
-		"Stripe-Signature": {"t=" + stamp + ",v1=" + hmacHex(s.secret, stamp+"."+string(body))},
+		"Stripe-Signature": {"t=" + stamp + ",v1=" + hmacHex(string(s), stamp+"."+string(body))},
 	}, body}, nil
 }
 
-// sorted signs sorted parameters by HMAC-SHA256, as smaller suppliers do.
-type sorted struct{ key string }
+// sorted is a key that signs sorted parameters by HMAC-SHA256, as smaller suppliers do.
+type sorted string
 
-func (*sorted) code() string     { return "demo-sorted" }
-func (*sorted) kind() string     { return "sortedparams" }
-func (*sorted) currency() string { return "CNY" }
-
-func (s *sorted) config() map[string]any {
-	return map[string]any{
-		"format": "form", "algorithm": "hmac-sha256", "key": s.key, "sign_case": "lower",
-		"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
-		"currency": s.currency(), "status_field": "status", "paid_values": []string{"1"},
-		"account_field": "mch", "account": "90001",
-	}
-}
-
-func (s *sorted) sign(f fact) (message, error) {
+func (s sorted) sign(f fact) (message, error) {
 	fields := map[string]string{
 		"mch": "90001", "order_no": f.OrderNo, "trade_no": f.TradeNo, "amount": strconv.FormatInt(f.Amount, 10), "status": "1",
 	}
-	fields["sign"] = hmacHex(s.key, sortedPairs(fields))
+	fields["sign"] = hmacHex(string(s), sortedPairs(fields))
 	return formMessage(fields), nil
 }
 
-// forge spoils a genuine message: the signature of a message about another
-// amount, or one byte of the body.
+// forge makes an invalid message: with the signature for another amount, or with one
+// changed byte in the body.
 func forge(p payer, f fact, flip bool) (message, error) {
 	genuine, err := p.sign(f)
 	if err != nil {
@@ -248,7 +219,7 @@ func forge(p payer, f fact, flip bool) (message, error) {
 		return message{}, err
 	}
 	if genuine.header.Get("Content-Type") == "application/json" {
-		return message{other.header, genuine.body}, nil // signatures stand in the header
+		return message{other.header, genuine.body}, nil // the signature is in the header
 	}
 	fields, err := url.ParseQuery(string(genuine.body))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxFollowed bounds the orders whose state a summary asks for: the latest ones.
+// maxFollowed is the number of latest orders whose state a summary reads.
 const maxFollowed = 200
 
 // tally counts what happened and prints it. It is safe for concurrent use.
@@ -19,10 +19,10 @@ type tally struct {
 	mu        sync.Mutex
 	out       io.Writer
 	orders    int
-	told      map[ending]int // callbacks taken, by ending
-	refused   int            // callbacks that should have been taken and were not
-	forgeries int            // refused, as they should be
-	believed  int            // forgeries answered as taken: must stay 0
+	taken     map[ending]int // callbacks taken, by ending
+	refused   int            // genuine callbacks that were not taken
+	forgeries int            // forgeries refused
+	accepted  int            // forgeries answered as taken: must stay 0
 	troubles  int
 	latest    []followed // a ring once it is full
 	next      int
@@ -33,16 +33,15 @@ type followed struct {
 	no   string
 }
 
-func newTally(out io.Writer) *tally { return &tally{out: out, told: map[ending]int{}} }
+func newTally(out io.Writer) *tally { return &tally{out: out, taken: map[ending]int{}} }
 
-func (t *tally) say(format string, args ...any) {
+func (t *tally) log(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.print(format, args...)
 }
 
-// print is say for those who hold the lock. A terminal that is gone is no reason
-// to stop.
+// print is log with the lock held. A closed output is ignored.
 func (t *tally) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
@@ -60,14 +59,13 @@ func (t *tally) made(m *shop, o order) {
 	t.next = (t.next + 1) % maxFollowed
 }
 
-// callback notes one callback and its answer, and prints the line about it; status 0
-// is none sent.
+// callback counts one callback by its answer and prints its line; status 0 = none was sent.
 func (t *tally) callback(e ending, status int, line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case status == 0 || status/100 == 2:
-		t.told[e]++
+		t.taken[e]++
 	default:
 		t.refused++
 	}
@@ -78,7 +76,7 @@ func (t *tally) forgery(status int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if status/100 == 2 {
-		t.believed++
+		t.accepted++
 		return
 	}
 	t.forgeries++
@@ -98,43 +96,43 @@ func answered(status int) string {
 	return fmt.Sprintf("answered %d", status)
 }
 
-// summary asks for the state of the latest orders and prints all counts.
+// summary reads the state of the latest orders and prints all counts.
 func (s *stage) summary(ctx context.Context, when string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), summaryTime)
 	defer cancel()
 	s.tally.mu.Lock()
 	latest := slices.Clone(s.tally.latest)
 	s.tally.mu.Unlock()
-	status, told := map[string]int{}, map[string]int{}
+	status, notified := map[string]int{}, map[string]int{}
 	for _, f := range latest {
-		o, err := s.to.look(ctx, f.shop, f.no)
+		o, err := s.to.get(ctx, f.shop, f.no)
 		if err != nil {
 			o = order{Status: "unknown", NotifyStatus: "unknown"}
 		}
 		status[o.Status]++
-		told[o.NotifyStatus]++
+		notified[o.NotifyStatus]++
 	}
-	s.tally.summary(when, len(latest), status, told, s.shops)
-	s.tally.say("  console: %s/", s.o.Console)
+	s.tally.summary(when, len(latest), status, notified, s.shops)
+	s.tally.log("  console: %s/", s.o.Console)
 }
 
-func (t *tally) summary(when string, latest int, status, told map[string]int, shops []*shop) {
+func (t *tally) summary(when string, latest int, status, notified map[string]int, shops []*shop) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.print("── %s: %d orders, callbacks taken: %d, repeats %d, not taken %d", when, t.orders, t.sum(), t.told[repeated]*2/3, t.refused)
+	t.print("── %s: %d orders, callbacks taken: %d, repeats %d, not taken %d", when, t.orders, t.sum(), t.taken[repeated]*2/3, t.refused)
 	t.print("  exceptions caused: amount_mismatch %d, late_payment %d, unknown_order %d, dispute_opened %d; never called back %d",
-		t.told[wrongAmount], t.told[late], t.told[unknown], t.told[disputed], t.told[never])
-	t.print("  forgeries refused %d, believed %d; trouble %d", t.forgeries, t.believed, t.troubles)
-	t.print("  latest %d orders: %s; merchants told: %s", latest, counts(status), counts(told))
+		t.taken[wrongAmount], t.taken[late], t.taken[unknown], t.taken[disputed], t.taken[never])
+	t.print("  forgeries refused %d, accepted %d; trouble %d", t.forgeries, t.accepted, t.troubles)
+	t.print("  latest %d orders: %s; merchants notified: %s", latest, counts(status), counts(notified))
 	for _, m := range shops {
-		t.print("  %-12s asked %4d times, took %4d, signatures wrong %d", m.code, m.server.Count(), m.taken.Load(), m.unsigned.Load())
+		t.print("  %-12s requests %4d, delivered %4d, signatures wrong %d", m.code, m.server.Count(), m.taken.Load(), m.unsigned.Load())
 	}
 }
 
 // sum is every callback that was sent and taken.
 func (t *tally) sum() int {
 	n := 0
-	for e, count := range t.told {
+	for e, count := range t.taken {
 		if e != never {
 			n += count
 		}

@@ -1,15 +1,14 @@
-// Package importer brings in orders that are in flight in another system.
+// Package importer imports orders in flight from another system.
 //
-// A file is taken over as a whole or not at all. Its lines are staged a page at
-// a time in short transactions, so that a running server goes on working, and
-// become orders in one transaction of a few statements. A crash before that
-// leaves nothing but rows in the staging table, which the next import clears.
+// A file is imported as a whole or not at all. Its lines are staged page by page in short
+// transactions, so that a running server keeps working, and become orders in one
+// transaction of a few statements. A crash before that leaves only rows in the staging
+// table, which the next import clears.
 //
-// Orders come in by order.InsertStaged, not by payment.Confirm: those that are paid
-// were booked, and their merchants notified, by the other system. They get no entry
-// in the ledger and no notification, but a settled attempt, so that a second payment
-// of theirs is noticed. Open orders go on here with timeout, callbacks and
-// notifications like any other.
+// Orders are inserted by order.InsertStaged, not by payment.Confirm: paid ones were booked,
+// and their merchants notified, by the other system. They get no ledger entry and no
+// notification, but a settled attempt, so that a second payment is detected. Open orders
+// continue with timeout, callbacks and notifications like any other.
 package importer
 
 import (
@@ -21,11 +20,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"strings"
 	"time"
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
+	"backstop/internal/command/apply"
 )
 
 const (
@@ -33,48 +32,33 @@ const (
 	pageRows = 500
 	// maxLine bounds one line; the longest order is a tenth of it.
 	maxLine = 64 << 10
-	// maxLines bounds a file: making them visible is one transaction, for which
-	// the callbacks of a running server on SQLite have to wait.
+	// maxLines bounds a file: inserting the orders is one transaction, for which the
+	// callbacks of a running server on SQLite have to wait.
 	maxLines = 200_000
 	// maxProblems is how many problems are shown.
 	maxProblems = 20
 )
 
-// Env is what Import works with.
+// Env holds what Import works with.
 type Env struct {
 	DB    *db.DB
 	Audit *audit.Log
-	// CheckURL says whether a notification may be sent to an address at all.
+	// CheckURL returns an error if notifications may not be sent to a URL.
 	CheckURL func(string) error
-	// ClosingGrace is how long an order that comes in as closing waits for money.
+	// ClosingGrace is how long an order imported as closing waits for a payment.
 	ClosingGrace time.Duration
 	// Progress is called at most once a second, and at the end; nil is fine.
 	Progress func(Progress)
 }
 
-// Progress is how far an import is.
+// Progress is the progress of an import.
 type Progress struct {
-	Step  string // "reading", "checking" or "taking over"
+	Step  string // "reading", "checking" or "importing"
 	Lines int
 }
 
-// Invalid says that a file cannot be taken over: what was found wrong, each with
-// file, line and field. Nothing was changed.
-type Invalid struct {
-	Problems []string
-	More     int // found beyond those shown
-}
-
-func (e *Invalid) Error() string {
-	text := strings.Join(e.Problems, "\n")
-	if e.More > 0 {
-		text += fmt.Sprintf("\n… and %d more problems", e.More)
-	}
-	return text
-}
-
-// Import takes over the orders of a file of JSON lines and returns how many they
-// are. The name is for messages. The error of a wrong file is *Invalid.
+// Import imports the orders of a file of JSON lines and returns their number. The name is
+// for messages. The error of an invalid file is *apply.Invalid.
 func Import(ctx context.Context, env Env, name string, in io.Reader) (orders int, err error) {
 	if err := clearAbandoned(ctx, env.DB); err != nil {
 		return 0, err
@@ -86,8 +70,7 @@ func Import(ctx context.Context, env Env, name string, in io.Reader) (orders int
 	if err := r.begin(ctx); err != nil {
 		return 0, err
 	}
-	// Whatever happens, what is staged does not stay. It is invisible and harms
-	// nobody: where it cannot be cleared any more, the next import does it.
+	// Staged rows are removed in any case. If that fails, the next import removes them.
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 		defer cancel()
@@ -101,13 +84,13 @@ func Import(ctx context.Context, env Env, name string, in io.Reader) (orders int
 		if err := r.check(ctx); err != nil {
 			return 0, err
 		}
-		r.report("taking over", true)
-		err := r.show(ctx)
+		r.report("importing", true)
+		err := retry(ctx, func() error { return r.env.DB.Tx(ctx, r.insert) })
 		switch {
 		case err == nil:
 			return r.rows, nil
 		case db.IsUnique(err) && try < 3:
-			// An order of the same number was made in between: the check names it.
+			// An order of the same number was created in between: the check reports it.
 		default:
 			return 0, err
 		}
@@ -124,11 +107,11 @@ type run struct {
 
 	rows     int
 	page     []*staged
-	problems Invalid
+	problems apply.Invalid
 	reported time.Time
 }
 
-// read stages the lines. After the first problem it only reads on to find more.
+// read stages the lines. After the first problem it only looks for more.
 func (r *run) read(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewReaderSize(io.TeeReader(in, r.sum), maxLine)
 	for number := int64(1); ; number++ {
@@ -164,7 +147,7 @@ func (r *run) line(ctx context.Context, number int64, text []byte) error {
 	r.rows++
 	if len(r.problems.Problems) > 0 {
 		if r.problems.More > maxLines {
-			return &r.problems // nothing in it is an order
+			return &r.problems // the file has no orders at all
 		}
 		return ctx.Err()
 	}
@@ -188,7 +171,7 @@ func (r *run) note(line int64, field, problem string) {
 	r.problems.Problems = append(r.problems.Problems, fmt.Sprintf("%s:%d: %s", r.name, line, problem))
 }
 
-// stage writes the page and says that the run lives.
+// stage writes the page and renews the run.
 func (r *run) stage(ctx context.Context) error {
 	if len(r.page) == 0 {
 		return nil
@@ -217,7 +200,7 @@ func (r *run) report(step string, now bool) {
 	r.env.Progress(Progress{Step: step, Lines: r.rows})
 }
 
-// retry runs a transaction again that lost against a running server's.
+// retry repeats a transaction after a conflict with a running server.
 func retry(ctx context.Context, tx func() error) error {
 	const tries = 20
 	for try := 1; ; try++ {

@@ -15,6 +15,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/command/apply"
 	"backstop/internal/command/importer"
 	"backstop/internal/exception"
 	"backstop/internal/order"
@@ -177,9 +178,9 @@ func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 			{entry("x", "paid", `"close_reason": "timeout"`), ":2: close_reason: only"},
 			{entry("x", "paid", `"version": 0`), ":2: version: use a whole number"},
 			{entry("x", "pending", `"expires_at": "2026-01-01T00:00:00Z"`), ":2: expires_at: must be after created_at"},
-			{entry("x", "pending", `"created_at": "2199-01-01T00:00:00Z"`), ":2: created_at: lies in the future"},
+			{entry("x", "pending", `"created_at": "2199-01-01T00:00:00Z"`), ":2: created_at: must not be in the future"},
 			{entry("x", "pending", `"notify_url": "http://b.example"`), ":2: notify_url: only https"},
-			{entry("x", "pending", `"items": [{"sku": "tea", "quantity": 1}]`), ":2: items: goods cannot be taken over"},
+			{entry("x", "pending", `"items": [{"sku": "tea", "quantity": 1}]`), ":2: items: stock reservations cannot be imported"},
 			{entry("x", "pending", `"subject": "`+strings.Repeat("x", 70_000)+`"`), ":2: longer than 64 KiB"},
 
 			{entry("fine", "paid", ""), ":2: order_no: also in line 1"},
@@ -190,7 +191,7 @@ func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 			{entry("x", "paid", `"supplier_trade_no": "T-there"`), ":2: supplier_trade_no: it has paid another order already"},
 		} {
 			n, err := importer.Import(t.Context(), env(t, f.DB), "orders.jsonl", lines(entry("fine", "paid", `"supplier_trade_no": "T-fine"`), c.line))
-			var invalid *importer.Invalid
+			var invalid *apply.Invalid
 			if n != 0 || !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), "orders.jsonl"+c.want) {
 				t.Errorf("%.200s\n got %d, %v\nwant %s", c.line, n, err, c.want)
 				continue
@@ -206,7 +207,7 @@ func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 
 func TestProblemsAreReportedUpToABound(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{})
-	var invalid *importer.Invalid
+	var invalid *apply.Invalid
 	_, err := importer.Import(t.Context(), env(t, f.DB), "orders.jsonl", strings.NewReader(strings.Repeat(entry("", "paid", "")+"\n", 30)))
 	if !errors.As(err, &invalid) || len(invalid.Problems) != 20 || invalid.More != 10 || !strings.Contains(err.Error(), "… and 10 more problems") {
 		t.Errorf("err = %v", err)
@@ -238,9 +239,9 @@ func (f *file) Read(p []byte) (int, error) {
 
 func TestTenThousandOrdersAreSeenTogether(t *testing.T) {
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
-		var told []importer.Progress
+		var steps []importer.Progress
 		e := env(t, f.DB)
-		e.Progress = func(p importer.Progress) { told = append(told, p) }
+		e.Progress = func(p importer.Progress) { steps = append(steps, p) }
 		half := int64(-1)
 		n, err := importer.Import(t.Context(), e, "orders.jsonl", &file{lines: 10_000, at: 6000, do: func() {
 			half = f.Count(t, "SELECT count(*) FROM orders")
@@ -257,13 +258,13 @@ func TestTenThousandOrdersAreSeenTogether(t *testing.T) {
 		f.Want(t, 10_000, "SELECT count(*) FROM orders")
 		f.Want(t, 10_000, "SELECT count(*) FROM order_history")
 		f.Want(t, 0, "SELECT count(*) FROM import_orders")
-		if last := told[len(told)-1]; last != (importer.Progress{Step: "taking over", Lines: 10_000}) {
+		if last := steps[len(steps)-1]; last != (importer.Progress{Step: "importing", Lines: 10_000}) {
 			t.Errorf("progress ended with %+v", last)
 		}
 		booksInOrder(t, f)
 
 		_, err = importer.Import(t.Context(), env(t, f.DB), "orders.jsonl", &file{lines: 10_000})
-		var invalid *importer.Invalid
+		var invalid *apply.Invalid
 		if !errors.As(err, &invalid) || len(invalid.Problems) != 20 {
 			t.Errorf("the same file again: %v", err)
 		}
@@ -332,7 +333,7 @@ func TestAnOrderMadeInBetweenIsNamed(t *testing.T) {
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		e := env(t, f.DB)
 		e.Progress = func(p importer.Progress) {
-			if p.Step != "taking over" {
+			if p.Step != "importing" {
 				return
 			}
 			_, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: "taken", Amount: 5, Currency: "CNY", Supplier: "sp-main"})
@@ -360,7 +361,7 @@ func TestAnImportLeavesOneAct(t *testing.T) {
 		}
 		mustImport(t, f, 0)
 		if _, err := importer.Import(t.Context(), env(t, f.DB), "orders.jsonl", lines("{")); err == nil {
-			t.Fatal("a wrong file was taken over")
+			t.Fatal("an invalid file was imported")
 		}
 		if got := acts(); len(got) != 0 {
 			t.Errorf("what changed nothing left %+v", got)
@@ -379,7 +380,7 @@ func TestAnImportLeavesOneAct(t *testing.T) {
 	})
 }
 
-func TestThePagesExampleIsTakenOver(t *testing.T) {
+func TestThePagesExampleIsImported(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/takeover.md")
 	if err != nil {
 		t.Fatal(err)

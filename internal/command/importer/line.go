@@ -20,8 +20,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Limits of a line's texts; those of the merchant API, so that an order that was
-// taken over is like any other.
+// Limits of a line's texts, the same as those of the merchant API.
 const (
 	maxNo      = 64
 	maxSubject = 256 // characters
@@ -29,12 +28,11 @@ const (
 	maxURL     = 2048
 )
 
-// defaultExpiry is how long an open order lives that names no end.
+// defaultExpiry is the life of an open order without expires_at.
 const defaultExpiry = 30 * time.Minute
 
-// line is one order as the file has it: the fields of the order object, with the
-// address of its notifications. Numbers are read by hand, so that an error can
-// say more than that a number is not a number.
+// line is one order of the file: the fields of the order object and notify_url. Numbers
+// are parsed separately for better error messages.
 type line struct {
 	OrderNo         string          `json:"order_no"`
 	OutTradeNo      string          `json:"out_trade_no"`
@@ -43,7 +41,7 @@ type line struct {
 	Amount          json.RawMessage `json:"amount"`
 	Currency        string          `json:"currency"`
 	Status          string          `json:"status"`
-	NotifyStatus    json.RawMessage `json:"notify_status"` // known, not needed: it is derived here
+	NotifyStatus    json.RawMessage `json:"notify_status"` // accepted and ignored: it is derived from deliveries
 	SupplierTradeNo string          `json:"supplier_trade_no"`
 	PaidAmount      json.RawMessage `json:"paid_amount"`
 	CreatedAt       string          `json:"created_at"`
@@ -57,7 +55,7 @@ type line struct {
 	Items           json.RawMessage `json:"items"`
 }
 
-// staged is a line as it waits in the staging table.
+// staged is a row of the staging table.
 type staged struct {
 	bun.BaseModel `bun:"table:import_orders"`
 
@@ -89,7 +87,7 @@ type staged struct {
 	ClosedAt        *int64                `bun:"closed_at"`
 }
 
-// reading turns one line into a row and notes what is wrong with it.
+// reading turns one line into a row and reports its problems.
 type reading struct {
 	line
 	env   Env
@@ -102,8 +100,7 @@ func (r *reading) wrong(field, format string, args ...any) {
 	r.note(field, fmt.Sprintf(format, args...))
 }
 
-// row is the order that the line declares; it is of use only where nothing was
-// noted.
+// row is the line's order; it is valid only if no problem was reported.
 func (r *reading) row(raw []byte) *staged {
 	if err := supplier.DecodeConfig(raw, &r.line); err != nil {
 		if f := supplier.AsField(err); f != nil {
@@ -158,17 +155,17 @@ func (r *reading) parties(s *staged) {
 		}
 	}
 	if items := string(r.Items); items != "" && items != "null" && items != "[]" {
-		r.wrong("items", "goods cannot be taken over: apply stock without what these orders hold, and leave items out")
+		r.wrong("items", "stock reservations cannot be imported: apply stock without what these orders reserve, and leave items out")
 	}
 }
 
-// attempts is the attempt that goes with a status: it lets callbacks, and money
-// that comes a second time, find the order. A pending or closed order has none.
+// attempts is the payment attempt of an imported status: callbacks and second payments
+// find the order by it. A pending or closed order has none.
 var attempts = map[order.Status]payment.AttemptStatus{
 	order.Paying: payment.Submitted, order.Closing: payment.Submitted, order.Paid: payment.Succeeded, order.Failed: payment.AttemptFailed,
 }
 
-// life reads the status and what must go with it.
+// life reads the status and the fields that depend on it.
 func (r *reading) life(s *staged) {
 	status := order.Status(r.Status)
 	if !slices.Contains(order.Statuses, status) {
@@ -182,20 +179,20 @@ func (r *reading) life(s *staged) {
 		r.wrong("expires_at", "must be after created_at")
 	}
 	if s.CreatedAt > r.now+time.Hour.Microseconds() {
-		r.wrong("created_at", "lies in the future")
+		r.wrong("created_at", "must not be in the future")
 	}
 	switch next := s.ExpiresAt; status {
 	case order.Pending, order.Paying:
 		s.NextAt = &next
 	case order.Closing:
-		// The other system had begun to close it: from now on it waits like ours.
+		// The other system had started to close it: it waits from now on.
 		next = r.now + r.env.ClosingGrace.Microseconds()
 		s.NextAt = &next
 	}
 	r.ends(s, status)
 }
 
-// ends reads how a finished order ended, and refuses it of any other.
+// ends reads how an order ended, and rejects these fields for other statuses.
 func (r *reading) ends(s *staged, status order.Status) {
 	s.PaidAmount = r.whole("paid_amount", r.PaidAmount, 0, money.MaxMinor, 0)
 	if status == order.Paid {
@@ -223,8 +220,8 @@ func (r *reading) ends(s *staged, status order.Status) {
 	}
 }
 
-// number is a number of an order or a trade: visible ASCII, as it stands in
-// addresses and in suppliers' messages. Those of orders stand in paths.
+// number is an order or trade number: visible ASCII, as used in suppliers' messages.
+// Order numbers are also part of URL paths.
 func (r *reading) number(field, text string, required bool) string {
 	if text == "" && required {
 		r.wrong(field, "missing")
@@ -245,20 +242,20 @@ func (r *reading) text(field, text string, longest int) string {
 	return text
 }
 
-// whole reads a whole number; null and nothing are the default.
-func (r *reading) whole(field string, raw json.RawMessage, least, most, otherwise int64) int64 {
+// whole reads a whole number; otherwise is the default.
+func (r *reading) whole(field string, raw json.RawMessage, minValue, maxValue, otherwise int64) int64 {
 	if len(raw) == 0 || string(raw) == "null" {
 		return otherwise
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || n < least || n > most {
-		r.wrong(field, "use a whole number from %d to %d, without quotes", least, most)
+	if err != nil || n < minValue || n > maxValue {
+		r.wrong(field, "use a whole number from %d to %d, without quotes", minValue, maxValue)
 		return otherwise
 	}
 	return n
 }
 
-// moment reads a time in Unix µs; nothing is the default.
+// moment reads a time in Unix µs; otherwise is the default.
 func (r *reading) moment(field, text string, otherwise int64) int64 {
 	if text == "" {
 		return otherwise
@@ -271,5 +268,5 @@ func (r *reading) moment(field, text string, otherwise int64) int64 {
 	return at.UnixMicro()
 }
 
-// maxShown keeps a wrong text from filling the screen.
+// maxShown bounds a wrong text in a message, in characters.
 const maxShown = 60

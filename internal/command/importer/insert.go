@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// abandonedAfter is how long a run may show no sign of life before the next
-	// one takes it for dead. A page takes milliseconds.
+	// abandonedAfter is how long a run may be inactive before the next one treats it as
+	// crashed. A page takes milliseconds.
 	abandonedAfter = 10 * time.Minute
 	cleanupTime    = 30 * time.Second
 	cleanupRows    = 5000
 )
 
-// known is what lines may refer to.
+// known holds the merchants and suppliers that lines may refer to.
 type known struct {
 	merchants map[string]int64
 	suppliers map[string]supplierIDs
@@ -68,10 +68,10 @@ func (r *run) begin(ctx context.Context) error {
 	return nil
 }
 
-// twins is every way in which an order may be there already: in the file, or in
-// the database. Each query gives the line and what to say of it. One mistake is
-// told once: of two lines that are alike in everything, the order_no is named.
-var twins = []struct{ field, query string }{
+// duplicates finds orders that exist already, in the file or in the database. Each query
+// returns the line and the problem. A mistake is reported once: for two identical lines
+// only order_no is reported.
+var duplicates = []struct{ field, query string }{
 	{"order_no", `SELECT s.line, 'also in line ' || CAST(s.first AS TEXT) AS problem FROM
 		(SELECT line, min(line) OVER (PARTITION BY order_no) AS first FROM import_orders WHERE run_id = ?0) s
 		WHERE s.line <> s.first`},
@@ -89,7 +89,7 @@ var twins = []struct{ field, query string }{
 	{"out_trade_no", `SELECT s.line, 'the merchant has an order of this number already: ' || o.order_no AS problem
 		FROM import_orders s JOIN orders o ON o.merchant_id = s.merchant_id AND o.out_trade_no = s.out_trade_no
 		WHERE s.run_id = ?0 AND o.order_no <> s.order_no`},
-	{"order_no", `SELECT s.line, 'the supplier knows another payment by this number' AS problem
+	{"order_no", `SELECT s.line, 'the supplier has another payment with this number' AS problem
 		FROM import_orders s JOIN payment_attempts a ON a.account_id = s.account_id AND a.supplier_ref = s.order_no
 		WHERE s.run_id = ?0 AND s.attempt_status <> '' AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 	{"supplier_trade_no", `SELECT s.line, 'it has paid another order already' AS problem
@@ -98,16 +98,16 @@ var twins = []struct{ field, query string }{
 		AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 }
 
-// check finds orders that are there already.
+// check finds orders that exist already.
 func (r *run) check(ctx context.Context) error {
-	for _, t := range twins {
+	for _, t := range duplicates {
 		var found []struct {
 			Line    int64
 			Problem string
 		}
 		err := r.env.DB.Read.NewRaw(t.query+" ORDER BY s.line LIMIT ?1", r.id, maxProblems+1).Scan(ctx, &found)
 		if err != nil {
-			return fmt.Errorf("look for orders that are there already: %w", err)
+			return fmt.Errorf("look for existing orders: %w", err)
 		}
 		for _, f := range found {
 			r.note(f.Line, t.field, f.Problem)
@@ -119,16 +119,12 @@ func (r *run) check(ctx context.Context) error {
 	return nil
 }
 
-// show makes orders of what is staged, in one transaction.
-func (r *run) show(ctx context.Context) error {
-	return retry(ctx, func() error { return r.env.DB.Tx(ctx, r.showTx) })
-}
-
-func (r *run) showTx(ctx context.Context, tx db.Tx) error {
+// insert turns the staged rows into orders, in one transaction.
+func (r *run) insert(ctx context.Context, tx db.Tx) error {
 	if r.env.DB.IsPostgres() {
-		// The largest file takes longer than a statement of the server may.
+		// The largest file takes longer than the server's statement timeout.
 		if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = '10min'"); err != nil {
-			return fmt.Errorf("take orders over: %w", err)
+			return fmt.Errorf("import orders: %w", err)
 		}
 	}
 	res, err := tx.NewRaw("DELETE FROM import_runs WHERE id = ?", r.id).Exec(ctx)
@@ -136,12 +132,12 @@ func (r *run) showTx(ctx context.Context, tx db.Tx) error {
 		return fmt.Errorf("end the import: %w", err)
 	}
 	if n, _ := res.RowsAffected(); n != 1 {
-		return errors.New("the import stood still for so long that another one took it for dead: run it again")
+		return errors.New("the import was inactive for so long that another one treated it as crashed: run it again")
 	}
 	now := r.env.DB.Now()
 	n, err := order.InsertStaged(ctx, tx, r.id, now)
 	if err != nil {
-		return fmt.Errorf("take orders over: %w", err)
+		return fmt.Errorf("import orders: %w", err)
 	}
 	if n != int64(r.rows) {
 		return fmt.Errorf("only %d of %d orders were found staged: run the import again", n, r.rows)
@@ -161,7 +157,7 @@ func (r *run) showTx(ctx context.Context, tx db.Tx) error {
 	})
 }
 
-// clearAbandoned clears what crashed imports left in the staging table.
+// clearAbandoned removes staged rows of crashed imports.
 func clearAbandoned(ctx context.Context, d *db.DB) error {
 	_, err := d.NewRaw("DELETE FROM import_runs WHERE seen_at < ?", d.Now()-abandonedAfter.Microseconds()).Exec(ctx)
 	if err != nil {
@@ -180,7 +176,7 @@ func clearAbandoned(ctx context.Context, d *db.DB) error {
 	return nil
 }
 
-// clearRun deletes a run and what it staged, a bounded number of rows at a time.
+// clearRun deletes a run and its staged rows, a bounded number at a time.
 func clearRun(ctx context.Context, d *db.DB, id int64) error {
 	err := retry(ctx, func() error {
 		_, err := d.NewRaw("DELETE FROM import_runs WHERE id = ?", id).Exec(ctx)
@@ -190,8 +186,8 @@ func clearRun(ctx context.Context, d *db.DB, id int64) error {
 	if err == nil {
 		err = d.NewRaw("SELECT coalesce(max(line), 0) FROM import_orders WHERE run_id = ?", id).Scan(ctx, &last)
 	}
-	// By ranges of lines: looking for "the first rows" again and again would walk
-	// over all the deleted ones on PostgreSQL.
+	// By ranges of lines: selecting "the first rows" again and again would scan all
+	// deleted ones on PostgreSQL.
 	for from := int64(0); err == nil && from < last; from += cleanupRows {
 		err = retry(ctx, func() error {
 			_, err := d.NewRaw("DELETE FROM import_orders WHERE run_id = ? AND line > ? AND line <= ?", id, from, from+cleanupRows).Exec(ctx)
