@@ -107,7 +107,9 @@ func start(bin, data, port string) error {
 			return err
 		}
 	}
-	opts := "-p " + port + " -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300"
+	// Nothing has to survive a crash of the machine: a schema is migrated a third faster
+	// without waiting for the disk.
+	opts := "-p " + port + " -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300 -c fsync=off -c full_page_writes=off"
 	return run(filepath.Join(bin, "pg_ctl"), "-D", data, "-l", filepath.Join(data, "log"), "-o", opts, "-w", "-t", "30", "start")
 }
 
