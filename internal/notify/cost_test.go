@@ -128,7 +128,7 @@ func (p *payer) pay(t *testing.T, numbers []string, together bool) (queued int) 
 // unseen: a row or an index more on the hot path shows here, whatever the machine.
 func TestWhatAPaidOrderCosts(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
-		d := dbtest.Open(t, db.Options{URL: dbtest.OwnPostgres(t, "autovacuum=off", "checkpoint_timeout=1h", "max_wal_size=4GB")})
+		d := dbtest.Open(t, db.Options{URL: dbtest.OwnPostgres(t, "autovacuum=off", "checkpoint_timeout=1h", "full_page_writes=on", "max_wal_size=4GB")})
 		p := newPayer(t, d)
 		orders := p.warm(t)
 		exec := func(query string) {

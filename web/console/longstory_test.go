@@ -103,7 +103,7 @@ const gathered = 260
 
 // gather adds to the scripted order many of every kind of event, with texts as long as
 // they may be and of letters that HTML and JSON write several times as long.
-func gather(t *testing.T, h *house) {
+func gather(t *testing.T, h *harness) {
 	t.Helper()
 	long := func(n int) string { return strings.Repeat(`a"'<`, n/4) }
 	var steps []supplier.Step

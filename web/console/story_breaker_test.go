@@ -28,7 +28,8 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 		}
 	}
 	now := h.DB.Now()
-	exec("DELETE FROM exceptions", "UPDATE merchants SET notify = REPLACE(notify, '[1000]', '[1000,17000]')",
+	setNotify(t, h.DB, "waits_ms", []int{1000, 17000})
+	exec("DELETE FROM exceptions",
 		fmt.Sprintf("UPDATE deliveries SET status = 'retry_wait', finished_at = NULL, next_at = %d WHERE id = 9301", now+5_000_000),
 		fmt.Sprintf("INSERT INTO breakers (merchant_id, state, generation, failures, cause, changed_at, open_until, updated_at)"+
 			" VALUES (1, 'open', 1, 5, 'failures_in_a_row', %[1]d, %[2]d, %[1]d)", start+140_000_000, now+240_000_000),

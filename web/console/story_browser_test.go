@@ -17,9 +17,10 @@ import (
 func TestAStoryInABrowser(t *testing.T) {
 	h := open(t)
 	script(t, h.DB, h.DB.Now()-200_000_000, "Mall")
+	setNotify(t, h.DB, "waits_ms", []int{1000, 17000, 90000, 3600000})
 	for _, q := range []string{ // it waits for its third attempt
 		fmt.Sprintf("UPDATE deliveries SET status = 'retry_wait', finished_at = NULL, next_at = %d WHERE id = 9301", h.DB.Now()+90_000_000),
-		"UPDATE merchants SET notify = REPLACE(notify, '[1000]', '[1000,17000,90000,3600000]')", "DELETE FROM exceptions",
+		"DELETE FROM exceptions",
 	} {
 		if _, err := h.DB.ExecContext(t.Context(), q); err != nil {
 			t.Fatal(err)

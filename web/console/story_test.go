@@ -273,7 +273,8 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 	if body := h.Page(t, cookie, scripted+"?lang=en").Body; !strings.Contains(body, "The merchant is disabled") {
 		t.Error("the page does not say that the merchant is disabled")
 	}
-	exec = "UPDATE merchants SET disabled_at = NULL, notify = REPLACE(notify, '\"urls\":[\"https://pay.galaxymall.example/notify\"]', '\"urls\":[]') WHERE id = 1"
+	setNotify(t, h.DB, "urls", []string{})
+	exec = "UPDATE merchants SET disabled_at = NULL WHERE id = 1"
 	for _, q := range []string{exec, "UPDATE settings SET value = value + 1 WHERE name = 'config_version'"} {
 		if _, err := h.DB.ExecContext(t.Context(), q); err != nil {
 			t.Fatal(err)
@@ -331,4 +332,23 @@ func TestAStoryIsReadInThePersonsZone(t *testing.T) {
 			t.Errorf("the evidence does not name the zone %s", zone)
 		}
 	}
+}
+
+// setNotify sets one field of merchant m1's notification settings.
+func setNotify(t *testing.T, d *db.DB, field string, value any) {
+	t.Helper()
+	var text string
+	if err := d.Read.NewRaw("SELECT CAST(notify AS TEXT) FROM merchants WHERE id = 1").Scan(t.Context(), &text); err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]any{}
+	if err := json.Unmarshal([]byte(text), &settings); err != nil {
+		t.Fatal(err)
+	}
+	settings[field] = value
+	raw, err := json.Marshal(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(t, d, "UPDATE merchants SET notify = ? WHERE id = 1", string(raw))
 }

@@ -138,7 +138,9 @@ func start(bin, data, port string, settings ...string) error {
 			return err
 		}
 	}
-	opts := "-p " + port + " -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300"
+	// Nothing has to survive a crash of the machine: a schema is migrated a third faster
+	// without waiting for the disk.
+	opts := "-p " + port + " -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300 -c fsync=off -c full_page_writes=off"
 	for _, s := range settings {
 		opts += " -c " + s
 	}
