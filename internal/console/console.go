@@ -22,7 +22,7 @@ func New(d *db.DB, s *settings.Store, b *breaker.Cache) *Reader {
 	return &Reader{db: d, settings: s, breakers: b}
 }
 
-// isParked says whether what waits for the merchant is parked.
+// isParked reports whether the deliveries of a merchant are parked.
 func (b *Reader) isParked(merchantID int64) bool {
 	return notify.IsParked(b.breakers, b.settings.Merchants(), merchantID)
 }

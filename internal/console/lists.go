@@ -15,7 +15,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ErrNotFound says that there is no such thing to show.
+// ErrNotFound: there is nothing of this id.
 var ErrNotFound = errors.New("there is no such thing")
 
 // Lists are all lists of the console and of the admin API.
@@ -59,7 +59,7 @@ func coded(table, column string) func(context.Context, list.Lookup, string) (lis
 	}
 }
 
-// choices bounds a select; beyond it people write the code into the address.
+// choices bounds a select; other codes can be written into the URL.
 const choices = 500
 
 // codes suggests the codes of a table's rows, disabled ones too: what they had stays.
@@ -112,7 +112,7 @@ func (b *Reader) Alerts(ctx context.Context, q list.Query, s list.Slice) (list.P
 	return list.Read(ctx, b.db, q, s, func(a *alert.Alert) int64 { return a.ID })
 }
 
-// ActList declares the list of what people did. Its keys are numbers without a gap.
+// ActList declares the list of acts. Its keys are numbers without a gap.
 var ActList = &list.Spec{
 	Name:    "audit",
 	Sources: []list.Source{{Table: "audit", Alias: "au", Key: "number", Time: "at", MerchantColumn: list.NoMerchant}},
@@ -127,7 +127,7 @@ var ActList = &list.Spec{
 	},
 }
 
-// Acts is one page of what people did.
+// Acts is one page of acts.
 func (b *Reader) Acts(ctx context.Context, q list.Query, s list.Slice) (list.Page[audit.Row], error) {
 	s.Uncounted = true
 	return list.Read(ctx, b.db, q, s, func(r *audit.Row) int64 { return r.Number })
