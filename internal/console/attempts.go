@@ -40,7 +40,7 @@ var AttemptList = &list.Spec{
 	},
 }
 
-// Attempt is one try to tell a merchant, without what was sent and answered.
+// Attempt is one attempt to notify a merchant, without the request and the answer.
 type Attempt struct {
 	ID         int64        `bun:"id"`
 	EventID    int64        `bun:"event_id"`

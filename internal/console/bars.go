@@ -84,7 +84,7 @@ func (b *Reader) CallbackBars(ctx context.Context, supplier string, s list.Slice
 	return bars, nil
 }
 
-// barsFor is the id that a code stands for, 0 for all.
+// barsFor is the id of a code, 0 for all.
 func (b *Reader) barsFor(ctx context.Context, table, code string) (id int64, there bool, err error) {
 	if code == "" {
 		return 0, true, nil

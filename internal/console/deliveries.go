@@ -53,7 +53,7 @@ type Delivery struct {
 	// Of the last attempt; 0 where there was none.
 	HTTPStatus int   `bun:"-"`
 	TookUS     int64 `bun:"-"`
-	// Parked says that it waits for its merchant's breaker.
+	// Parked: it waits for its merchant's breaker.
 	Parked bool `bun:"-"`
 	// PublicID is the notification's id, of those that a page shows.
 	PublicID string `bun:"-"`
@@ -97,7 +97,7 @@ func (b *Reader) addIDs(ctx context.Context, rows []Delivery) error {
 	return err
 }
 
-// holds says whether a notification is parked.
+// holds reports whether a delivery is parked.
 func (b *Reader) holds(d *notify.Delivery) bool {
 	return d.Status.Waiting() && b.isParked(d.Recipient())
 }

@@ -20,7 +20,7 @@ const detailRows = 200
 // CallbackDetail is one callback, refused or not, with all that it brought.
 type CallbackDetail struct {
 	Callback
-	OrderNo string `bun:"order_no"` // what it said itself
+	OrderNo string `bun:"order_no"` // as the message names it
 	OrderID int64  `bun:"order_id"` // 0 = there is no such order
 	Refused bool   `bun:"-"`
 }
@@ -49,10 +49,10 @@ func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail,
 	return nil, act.ErrNotFound
 }
 
-// keyHeaders hold what opens something; nobody needs to read it.
+// keyHeaders hold credentials, which no page shows.
 var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}
 
-// SafeHeaders are a request's headers without the keys in them.
+// SafeHeaders are a request's headers without the credentials in them.
 func SafeHeaders(headers string) string {
 	lines := strings.Split(headers, "\n")
 	for i, line := range lines {
@@ -69,7 +69,7 @@ func SafeHeaders(headers string) string {
 // Notification is one notification with its attempts, oldest first.
 type Notification struct {
 	Delivery
-	Body     string // what the merchant is told
+	Body     string // what the merchant is sent
 	Attempts []notify.Attempt
 	Cut      bool // there are more attempts than these
 	Resend   *Resend
@@ -114,7 +114,7 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 	return n, nil
 }
 
-// Exception is one exception with what people did about it, newest first.
+// Exception is one exception with the acts on it, newest first.
 type Exception struct {
 	exception.Item
 	Supplier string // code
@@ -144,5 +144,5 @@ func (b *Reader) Exception(ctx context.Context, id int64) (*Exception, error) {
 // ExceptionObject is what exceptions are called in the audit.
 const ExceptionObject = "exception"
 
-// ExceptionID is an exception's id as people see it.
+// ExceptionID is an exception's id as pages and the audit write it.
 func ExceptionID(id int64) string { return strconv.FormatInt(id, 10) }

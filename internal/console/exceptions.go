@@ -43,7 +43,7 @@ func matchState(_ context.Context, in list.Lookup, state string) (list.Match, er
 	}
 	m := list.Match{Where: "x.state IN (?)", Args: []any{bun.List(states)}, Indexed: true}
 	if in.Query.Get("kind") == "" && in.Query.Get("no") == "" {
-		m.Where, m.Args = "x.kind IN (?) AND "+m.Where, []any{bun.List(Kinds), bun.List(states)} // leads the index
+		m.Where, m.Args = "x.kind IN (?) AND "+m.Where, []any{bun.List(exception.Kinds), bun.List(states)} // leads the index
 	}
 	return m, nil
 }

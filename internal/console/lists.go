@@ -55,7 +55,7 @@ func coded(table, column string) func(context.Context, list.Lookup, string) (lis
 	}
 }
 
-// choices bounds a select; beyond it people write the code into the address.
+// choices bounds a select; other codes can be written into the URL.
 const choices = 500
 
 // codes suggests the codes of a table's rows, disabled ones too: what they had stays.
@@ -108,7 +108,7 @@ func (b *Reader) Alerts(ctx context.Context, q list.Query, s list.Slice) (list.P
 	return list.Read(ctx, b.db, q, s, func(a *alert.Alert) int64 { return a.ID })
 }
 
-// ActList declares the list of what people did. Its keys are numbers without a gap.
+// ActList declares the list of acts. Its keys are numbers without a gap.
 var ActList = &list.Spec{
 	Name:    "audit",
 	Sources: []list.Source{{Table: "audit", Alias: "au", Key: "number", Time: "at", MerchantColumn: list.NoMerchant}},
@@ -123,7 +123,7 @@ var ActList = &list.Spec{
 	},
 }
 
-// Acts is one page of what people did.
+// Acts is one page of acts.
 func (b *Reader) Acts(ctx context.Context, q list.Query, s list.Slice) (list.Page[audit.Row], error) {
 	s.Uncounted = true
 	return list.Read(ctx, b.db, q, s, func(r *audit.Row) int64 { return r.Number })

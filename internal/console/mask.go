@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// dots stand where a person's data stood.
+// dots replace personal data.
 const dots = "•••"
 
-// hidden stands for a text of which it cannot be told where such data is.
+// hidden replaces a text in which personal data cannot be located.
 const hidden = "(" + dots + ")"
 
 // personal are words in the name of a field whose value is about a buyer. What is
@@ -49,9 +49,8 @@ const (
 // masker hides what buyers sent of themselves. A text of a form that is not
 // understood is hidden whole.
 type masker struct {
-	keep []string // numbers of the order, which people work with
-	// ours says that the fields of the text are our own: their names say nothing of
-	// buyers.
+	keep []string // numbers of the order, which operators need
+	// ours: the fields of the text are our own, and their names are not about buyers.
 	ours  bool
 	level int // how many texts this one is written into
 }
@@ -90,7 +89,7 @@ func (m masker) body(body []byte) []byte {
 	return []byte(hidden)
 }
 
-// isWord says that a text is one short word of letters: nobody's data.
+// isWord reports whether a text is one short word of letters, which is no personal data.
 func isWord(text []byte) bool {
 	return len(text) <= 20 && !bytes.ContainsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_'
@@ -160,7 +159,7 @@ func (m masker) words(text string) string {
 	return m.patterns(text)
 }
 
-// narrow is the letter that a wide form of it stands for.
+// narrow is the ASCII letter of a full-width form.
 func narrow(r rune) rune {
 	if r >= '！' && r <= '～' {
 		return r - '！' + '!'
@@ -241,7 +240,7 @@ func (m masker) headers(lines string) string {
 }
 
 // json writes the same JSON anew, in its order, a masked text for each value that
-// is somebody's.
+// is personal.
 func (m masker) json(text []byte, indented bool) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -262,7 +261,7 @@ type jsonMasker struct {
 	indented bool
 }
 
-// value writes the next value; all says that it is below a buyer's field.
+// value writes the next value; all: it is below a buyer's field.
 func (w *jsonMasker) value(field, indent string, all bool, depth int) error {
 	token, err := w.in.Token()
 	if err != nil {
@@ -355,7 +354,7 @@ func (m masker) xml(text []byte) ([]byte, error) {
 	d := xml.NewDecoder(bytes.NewReader(text))
 	var out bytes.Buffer
 	var open []string
-	masked := 0 // how many open elements are somebody's
+	masked := 0 // how many open elements are personal
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {

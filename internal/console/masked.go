@@ -14,10 +14,10 @@ import (
 // What outsiders wrote is masked wherever it is shown: in lists for everybody, on
 // the page of one thing for those who may not see it.
 
-// MaskText hides what a text from outside says of people, for a log.
+// MaskText hides personal data in a text from outside, for a log.
 func MaskText(text string) string { return maskerOf().text(text) }
 
-// Mask hides what outsiders sent of people in all of the story's texts.
+// Mask hides personal data in all of the story's texts.
 func (s *Story) Mask() {
 	m := maskerOfOrder(s.Order)
 	for _, item := range s.Items {
@@ -68,10 +68,10 @@ func (c *Callback) mask(m masker) {
 	m.steps(c.Steps)
 }
 
-// Mask hides what the buyer sent of themselves.
+// Mask hides personal data of the buyer.
 func (c *CallbackDetail) Mask() { c.mask(maskerOf(c.OrderNo)) }
 
-// Mask hides what merchants' answers may hold of people.
+// Mask hides personal data in merchants' answers.
 func (n *Notification) Mask() {
 	m := maskerOf(n.OrderNo)
 	m.delivery(&n.Delivery.Delivery)
@@ -80,7 +80,7 @@ func (n *Notification) Mask() {
 	}
 }
 
-// Mask hides what messages say of people.
+// Mask hides personal data that is copied from messages.
 func (x *Exception) Mask() { MaskException(&x.Item) }
 
 // MaskException hides what an exception repeats of a message.
@@ -108,7 +108,7 @@ func (m masker) delivery(d *notify.Delivery) {
 	d.URL, d.LastError = m.address(d.URL), m.text(d.LastError)
 }
 
-// address masks a URL, of which people see no parameters. Those of other channels
+// address masks a URL, whose parameters are not shown. Those of other channels
 // are the merchant's own settings.
 func (m masker) address(url string) string {
 	if !strings.HasPrefix(url, "http") {
@@ -136,7 +136,7 @@ func (m masker) exception(x *exception.Item) {
 	x.Detail = masked
 }
 
-// maskSubjects hides what merchants wrote of people in what they sell.
+// maskSubjects hides personal data in the subjects of orders.
 func maskSubjects(rows []Order) {
 	for i := range rows {
 		rows[i].Subject = maskerOf(rows[i].OrderNo, rows[i].OutTradeNo).words(rows[i].Subject)

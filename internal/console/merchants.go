@@ -12,19 +12,19 @@ import (
 	"backstop/internal/recipient"
 )
 
-// Merchant is one merchant with all that stands between it and us.
+// Merchant is one merchant with its breaker, its endpoints and their health.
 type Merchant struct {
 	MerchantStatus
-	// Held says that the breaker holds back what waits; Parked is how much that is.
+	// Held: its deliveries are parked; Parked counts them.
 	Held      bool
 	Parked    notify.Due
 	History   []breaker.Change // of the breaker, newest first
 	Addresses []Address
 	Settings  merchant.Settings
-	Pinged    *notify.Attempt // the answer to a ping that was asked for
+	Pinged    *notify.Attempt // the answer to a ping that was requested
 }
 
-// Address is one address of a merchant and how it does. Secrets are left out.
+// Address is one endpoint of a merchant and its health, without secrets.
 type Address struct {
 	Key                string   // names it in forms
 	Name, Channel, URL string   // as they may be shown

@@ -35,7 +35,7 @@ type Window struct {
 var windows = []int{1, 5, 60}
 
 // lately is the last minutes of a curve by the minute. The minute that runs now
-// is one of them; where one minute is asked for, the last whole one is given,
+// is one of them; of one minute, the last whole one is returned,
 // since nearly nothing has happened at the beginning of one.
 func lately(points []report.Point, minutes int) []report.Point {
 	if minutes == 1 {
@@ -80,7 +80,7 @@ var MerchantList = &list.Spec{
 	Sources: []list.Source{{Table: "merchants", Alias: "m", Key: "id", MerchantColumn: "m.id"}},
 }
 
-// MerchantStatus is how one merchant stands.
+// MerchantStatus is the state of one merchant.
 type MerchantStatus struct {
 	MerchantHealth
 	ID         int64
@@ -138,14 +138,14 @@ func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64,
 	return all, next, nil
 }
 
-// Node is one process that says that it lives.
+// Node is one process that reports that it runs.
 type Node struct {
 	Name      string
 	StartedAt int64 // Unix µs
 	SeenAt    int64
 }
 
-// Alive says whether the node was seen lately.
+// Alive reports whether the node was seen lately.
 func (n Node) Alive(now int64) bool { return now-n.SeenAt < db.NodeGone.Microseconds() }
 
 // Nodes are the processes of the last hour; one that ended in order is left out.
@@ -157,7 +157,7 @@ func (b *Reader) Nodes(ctx context.Context) ([]Node, error) {
 	return rows, nil
 }
 
-// MerchantCodes are the codes of merchants, and of the house's systems, by id.
+// MerchantCodes are the codes of merchants and subscribers by id.
 func (b *Reader) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
 	named, err := b.named(ctx, ids)
 	codes := make(map[int64]string, len(named))

@@ -52,7 +52,7 @@ type Order struct {
 	Subject    string       `bun:"subject"`
 	Status     order.Status `bun:"status"`
 	CreatedAt  int64        `bun:"created_at"`
-	// Told is how the telling of the merchant stands (contract, notify_status).
+	// Told is the notify_status of the contract.
 	Told string `bun:"-"`
 }
 
@@ -74,7 +74,7 @@ func matchNumber(ctx context.Context, in list.Lookup, no string) (list.Match, er
 	return list.Match{Where: "o.id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true, Ageless: true}, err
 }
 
-// matchAmount finds an amount as people write it; see money.Sums.
+// matchAmount finds an amount as operators write it; see money.Sums.
 func matchAmount(_ context.Context, _ list.Lookup, text string) (list.Match, error) {
 	var sums []string
 	var args []any
@@ -116,7 +116,7 @@ func (b *Reader) addTold(ctx context.Context, rows []Order) error {
 		err := b.db.Read.NewSelect().Model(&all).Column("id", "event_id", "subject_id", "merchant_id", "status", "house").
 			Where("d.subject_id IN (?)", bun.List(ids)).OrderExpr("d.id DESC").Limit(int64(len(ids)) * toldRows).Scan(ctx)
 		if err != nil {
-			return fmt.Errorf("read how merchants were told: %w", err)
+			return fmt.Errorf("read the deliveries of orders: %w", err)
 		}
 		for _, d := range all {
 			of[d.SubjectID] = append(of[d.SubjectID], d)

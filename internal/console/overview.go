@@ -16,7 +16,7 @@ import (
 
 // Range is how much time the overview's chart covers.
 type Range struct {
-	Name string // as it stands in the address
+	Name string // in the URL
 	Span time.Duration
 	Step time.Duration // one bar
 }
@@ -109,7 +109,7 @@ type MerchantHealth struct {
 	report.Health
 	Code, Name string
 	AtRisk     report.Standing
-	Waiting    int64 // paid orders of which it is still to be told
+	Waiting    int64 // paid orders of which it is not notified yet
 	Breaker    *breaker.Row
 	Slow       bool // some node has it among its slow merchants now
 }
@@ -165,10 +165,6 @@ func (b *Reader) Health(ctx context.Context) ([]MerchantHealth, error) {
 	for i := range all {
 		all[i].Breaker, all[i].Slow = b.breakers.Of(b.settings.Merchants().RecipientOf(all[i].Merchant)), slices.Contains(slow, all[i].Merchant)
 	}
-	return all, b.nameMerchants(ctx, all)
-}
-
-func (b *Reader) nameMerchants(ctx context.Context, all []MerchantHealth) error {
 	ids := make([]int64, len(all))
 	for i, h := range all {
 		ids[i] = h.Merchant
@@ -177,10 +173,10 @@ func (b *Reader) nameMerchants(ctx context.Context, all []MerchantHealth) error 
 	for i, h := range all {
 		all[i].Code, all[i].Name = named[h.Merchant].Code, named[h.Merchant].Name
 	}
-	return err
+	return all, err
 }
 
-// named are merchants, and the house's systems, by id.
+// named are merchants and subscribers by id.
 func (b *Reader) named(ctx context.Context, ids []int64) (map[int64]Named, error) {
 	by := make(map[int64]Named, len(ids))
 	if len(ids) == 0 {
@@ -200,7 +196,7 @@ func (b *Reader) named(ctx context.Context, ids []int64) (map[int64]Named, error
 // FirstSteps is what an installation has already.
 type FirstSteps struct{ Suppliers, Merchants, Orders bool }
 
-// FirstSteps says what a newcomer has done.
+// FirstSteps reads what the installation has already.
 func (b *Reader) FirstSteps(ctx context.Context) (f FirstSteps, err error) {
 	for _, t := range []struct {
 		table string

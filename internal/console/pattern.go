@@ -9,7 +9,7 @@ import (
 )
 
 // Patterns of personal data in texts whose fields say nothing. They err towards
-// hiding; numbers that people work with are kept by name (plainNumber) or because
+// hiding; numbers that operators need are kept by name (plainNumber) or because
 // the order has them (masker.keep).
 
 var (
@@ -116,7 +116,7 @@ func isPersonalNumber(part string) bool {
 	return isMobile(digits) || isIdentity(n) || isCard(digits)
 }
 
-// isMobile says that a number is a mobile phone's of mainland China, with or
+// isMobile reports whether a number is a mobile phone's of mainland China, with or
 // without its country.
 func isMobile(n string) bool {
 	for _, country := range []string{"", "86", "0086"} {
@@ -130,7 +130,7 @@ func isMobile(n string) bool {
 // provinces are the beginnings of identity numbers.
 const provinces = "11 12 13 14 15 21 22 23 31 32 33 34 35 36 37 41 42 43 44 45 46 50 51 52 53 54 61 62 63 64 65 71 81 82 83 91"
 
-// isIdentity says that a number is that of a Chinese identity card: province,
+// isIdentity reports whether a number is that of a Chinese identity card: province,
 // birthday and check digit (GB 11643).
 func isIdentity(n string) bool {
 	if len(n) != 18 || !slices.Contains(strings.Fields(provinces), n[:2]) {
@@ -153,7 +153,7 @@ func isIdentity(n string) bool {
 	return sum%11 == 1
 }
 
-// isCard says that a number may be a bank card's: of a range that cards are given
+// isCard reports whether a number may be a bank card's: of a range that cards are given
 // from, with the check digit of Luhn.
 func isCard(n string) bool {
 	if len(n) < 13 || len(n) > 19 || strings.Trim(n, "0123456789") != "" {
@@ -176,8 +176,8 @@ func isCard(n string) bool {
 	return sum%10 == 0
 }
 
-// plainNumber is the name of a field that holds a number which people work with,
-// or a moment, or money; nobody's phone or card.
+// plainNumber is the name of a field that holds a number which operators need,
+// or a moment, or money; no phone or card number.
 var plainNumber = regexp.MustCompile(`(?i)^(id|no|sn|order|trade|nonce|nonce_?str|sign|signature)$|` +
 	`(order|trade|transaction|refund|payout|batch|flow|serial|mch|merchant|app|seller|partner|notify|event|request|req|prepay|charge|intent|out|bill|notification|delivery)[a-z_\-]*(no|id|sn|num|number|serial)$|` +
 	`(amount|total|fee|price|balance|time|date|stamp|_at|created|expires|serial)$`)

@@ -12,7 +12,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Lane is one queue: what the database says waits for it, and what Redis holds.
+// Lane is one queue: the rows that wait for it in the database, and its tasks in Redis.
 type Lane struct {
 	Name    string
 	Kept    bool  // the database has rows for it
@@ -26,7 +26,7 @@ type Lane struct {
 	Latency time.Duration
 }
 
-// Queues is every queue; RedisDown says that Redis could not be asked.
+// Queues is every queue; RedisDown: Redis did not answer.
 type Queues struct {
 	Lanes     []Lane
 	RedisDown bool
@@ -44,7 +44,7 @@ const (
 	redisTime = 300 * time.Millisecond
 )
 
-// Queues reads the length of every queue. sizes asks Redis; the page does without
+// Queues reads the length of every queue. sizes queries Redis; the page does without
 // its answer.
 func (b *Reader) Queues(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Queues, error) {
 	now := b.db.Now()

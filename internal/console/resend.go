@@ -18,7 +18,7 @@ type Resend struct {
 	Breaker  *breaker.Row // as it is stored; nil = nothing holds it back
 }
 
-// Resent is the newest act by which somebody sent one of an order's notifications
+// Resent is the newest act by which an operator sent one of an order's notifications
 // again, with what is stored of the delivery now.
 type Resent struct {
 	Act      *audit.Row
@@ -46,7 +46,7 @@ func (b *Reader) resend(ctx context.Context, id string, x *notify.Delivery) (*Re
 	return r, err
 }
 
-// addResend finds the notification that a person would send again: the newest one
+// addResend finds the notification that an operator would send again: the newest one
 // that is not being sent right now.
 func (b *Reader) addResend(ctx context.Context, s *Story) (err error) {
 	for i := range s.Deliveries {
@@ -66,7 +66,7 @@ func (b *Reader) addResend(ctx context.Context, s *Story) (err error) {
 	return nil
 }
 
-// addResent finds the last act of sending again, and how that stands.
+// addResent finds the last act of sending again, and the state of its delivery.
 func (b *Reader) addResent(ctx context.Context, s *Story) (err error) {
 	var last *audit.Row
 	for _, i := range s.Items {

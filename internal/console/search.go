@@ -25,12 +25,12 @@ const (
 type Found struct {
 	Orders    []Order
 	Merchants []Named
-	// Exceptions says that callbacks came for this number although there is no such
+	// Exceptions: callbacks were received for this number although there is no such
 	// order.
 	Exceptions bool
 	More       bool // there are more orders than these
-	// Amount says that the text may be an amount too. No index leads to orders by
-	// theirs: the list finds them, and says how far it looked.
+	// Amount: the text may be an amount too. No index leads to orders by
+	// theirs: the list finds them, and shows how far it searched.
 	Amount bool
 }
 
@@ -95,7 +95,7 @@ func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 	return f, err
 }
 
-// IsEnding says whether a text may be the end of a number.
+// IsEnding reports whether a text may be the end of a number.
 func IsEnding(q string) bool { return ending(q) != "" }
 
 // ending is the part of the end of a number that is indexed; "" where the text

@@ -27,7 +27,7 @@ const (
 	MatterAlerts     Matter = "alerts"         // of one rule
 )
 
-// Todo is what waits for a person.
+// Todo is one line of what needs an operator.
 type Todo struct {
 	Matter
 	Kind       string // of exceptions, or the rule of alerts
@@ -41,13 +41,10 @@ type Todo struct {
 	Silent     time.Duration
 }
 
-// Several says that Oldest is that of the oldest of several things.
+// Several reports whether Oldest is that of the oldest of several things.
 func (t Todo) Several() bool {
 	return t.Matter == MatterExceptions || t.Matter == MatterBreakers || t.Matter == MatterAlerts && t.Count > 1
 }
-
-// Kinds are all kinds of exceptions, those about money first.
-var Kinds = exception.Kinds
 
 const (
 	// todoRows bounds what is counted of one kind.
@@ -56,7 +53,7 @@ const (
 	todoBreakers = 5
 )
 
-// Todo returns what waits for a person, most money first (byMoney).
+// Todo returns what needs an operator, most money first (byMoney).
 func (b *Reader) Todo(ctx context.Context) ([]Todo, error) {
 	var all []Todo
 	for _, read := range []func(context.Context) ([]Todo, error){b.todoExceptions, b.todoBreakers, b.todoAlerts} {
@@ -95,10 +92,10 @@ func byMoney(all []Todo) {
 	})
 }
 
-// todoExceptions are the kinds of exceptions that wait, in the order of Kinds.
+// todoExceptions are the kinds of exceptions that wait, in the order of exception.Kinds.
 func (b *Reader) todoExceptions(ctx context.Context) ([]Todo, error) {
 	var all []Todo
-	for _, kind := range Kinds {
+	for _, kind := range exception.Kinds {
 		var rows []struct {
 			report.Sum `bun:",extend"`
 			Oldest     int64

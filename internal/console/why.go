@@ -10,23 +10,23 @@ import (
 	"backstop/internal/order"
 )
 
-// Rule names the one sentence that says where an order stands and why.
+// Rule names the one sentence that explains the state of an order.
 type Rule string
 
-// Rules, from what needs a person to what is done.
+// Rules, from what needs an operator to what is done.
 const (
-	WhyException Rule = "exception" // an exception waits for a decision
-	WhyExhausted Rule = "exhausted" // the merchant was not told, and all attempts are used up
+	WhyException Rule = "exception" // an exception is open
+	WhyExhausted Rule = "exhausted" // the merchant was not notified, and all attempts are used up
 	WhyOverdue   Rule = "overdue"   // something should have happened by itself and has not
 	WhyDisabled  Rule = "disabled"  // the merchant is disabled: attempts fail until it is enabled
-	WhyNoURL     Rule = "no_url"    // no address of the merchant is left: the same
+	WhyNoURL     Rule = "no_url"    // no endpoint of the merchant is usable: the same
 	WhyOurFault  Rule = "our_fault" // no node can send it, by a fault of ours: nothing is counted
 	WhyBreaker   Rule = "breaker"   // parked: the merchant's breaker is not closed
-	WhyByHand    Rule = "by_hand"   // parked: a person opened the breaker
+	WhyByHand    Rule = "by_hand"   // parked: an operator opened the breaker
 	WhyRetrying  Rule = "retrying"  // the merchant did not take the notification yet
 	WhyQueued    Rule = "queued"    // the first attempt has not begun
-	WhySending   Rule = "sending"   // the merchant is being told now
-	WhyPending   Rule = "pending"   // nobody has paid yet
+	WhySending   Rule = "sending"   // the merchant is being notified now
+	WhyPending   Rule = "pending"   // no payment was started
 	WhyPaying    Rule = "paying"    // a payment was started
 	WhyClosing   Rule = "closing"   // closes unless money comes
 	WhyNoAddress Rule = "no_address"
@@ -39,11 +39,11 @@ var Rules = []Rule{
 	WhyPending, WhyPaying, WhyClosing, WhyNoAddress, WhyDone,
 }
 
-// overdueAfter is how late something may be before a person should look: ticks
+// overdueAfter is how late something may be before an operator should look: ticks
 // come each second, and a merchant's line may be full for a while.
 const overdueAfter = 30 * time.Second
 
-// Why is that sentence with what it says.
+// Why is that sentence with its arguments.
 type Why struct {
 	Rule      Rule
 	Exception *exception.Item
@@ -85,7 +85,7 @@ func (b *Reader) whyOrder(s *Story, now int64) Why {
 	}
 	for i := range s.Deliveries {
 		if s.Deliveries[i].ToSubscriber {
-			continue // the merchant's order does not wait for the house
+			continue // the merchant's order does not wait for subscribers
 		}
 		if w := b.whyDelivery(&s.Deliveries[i], now); w.Rule != "" {
 			return w
@@ -126,8 +126,7 @@ var firedBy = map[string]string{
 	exception.DuplicatePayment: "order.status = paid",
 }
 
-// whyDelivery says what is open with a notification; nothing where it is over and
-// the merchant knows.
+// whyDelivery explains what is open with a delivery; the zero Why where nothing is.
 func (b *Reader) whyDelivery(d *notify.Delivery, now int64) Why {
 	schedule := b.scheduleOf(d)
 	w := Why{Delivery: d, Attempts: b.attemptsOf(d), Fired: "notify.schedule = " + schedule.String()}
@@ -183,7 +182,7 @@ func (b *Reader) faultOf(d *notify.Delivery, now int64) notify.Class {
 	return notify.FaultOf(b.settings.Merchants().ByID(d.RecipientID), d)
 }
 
-// whyParked says why the breaker holds a notification back. A probe waits for a
+// whyParked explains why a delivery is parked. A probe waits for a
 // node to take it, but not for long.
 func (b *Reader) whyParked(w Why, r *breaker.Row, now int64) Why {
 	w.Breaker, w.LastAt = r, 0
@@ -197,7 +196,7 @@ func (b *Reader) whyParked(w Why, r *breaker.Row, now int64) Why {
 	return w
 }
 
-// evidenceOf finds the events that prove what the sentence says.
+// evidenceOf finds the events that prove the sentence.
 func evidenceOf(s *Story) (at []int) {
 	w := &s.Why
 	for i, item := range s.Items {

@@ -5,10 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"backstop/internal/alert"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -205,58 +203,6 @@ func laneState(l console.Lane) ui.State {
 	return ui.State{Kind: "ok", Icon: "check", Label: text.Healthy}
 }
 
-// todoShown are the lines that lead a person somewhere: alerts are read by some
-// roles only.
-func todoShown(all []console.Todo, s System) []console.Todo {
-	return slices.DeleteFunc(slices.Clone(all), func(t console.Todo) bool { return t.Matter == console.MatterAlerts && !s.Alerts })
-}
-
-// lineOf is how a line of the to-do list looks.
-type todoLine struct {
-	icon, title, note string
-	href              templ.SafeURL
-}
-
-func lineOf(p *ui.Page, t console.Todo) todoLine {
-	switch t.Matter {
-	case console.MatterBreaker:
-		return todoLine{"zap-off", p.T(tTodoBreaker, nameOr(t.Name, t.Code, t.ID)), p.T(tTodoParked, ui.Count(t.Count)), merchantLink(t.Code)}
-	case console.MatterBreakers:
-		return todoLine{"zap-off", p.T(tTodoBreakers, ui.Count(t.Count)), "", "/merchants"}
-	case console.MatterAlerts:
-		title := p.T(tTodoAlert, alert.Title(t.Kind, p.Language), alertOf(p, t.Code))
-		if t.Count > 1 {
-			title = p.T(tTodoAlerts, alert.Title(t.Kind, p.Language), ui.Count(t.Count))
-		}
-		return todoLine{"bell-ring", title, "", "/alerts?state=firing"}
-	case console.MatterSupplier:
-		usual, window := strings.TrimSuffix(perSecond(t.Flow.PerMinute()), ".0"), int64(t.Flow.Span.Minutes())
-		note := p.T(tTodoFlow, usual, window, ui.Count(t.Flow.Now))
-		if t.Flow.Now == 0 {
-			note = p.T(tTodoSilent, usual, int64(t.Silent.Minutes()))
-		}
-		return todoLine{"webhook", p.T(tTodoSupplier, t.Code), note, templ.URL("/callbacks?supplier=" + urlQuery(t.Code))}
-	}
-	return todoLine{todoIcon(t.Kind), p.T(tTodoTitle, p.T(ui.KindText(t.Kind)), ui.Count(t.Count), ui.Plus(t.More)), "", templ.URL("/exceptions?kind=" + t.Kind + "&state=needs")}
-}
-
-// todoIcon is the sign of a kind of exceptions.
-func todoIcon(kind string) string {
-	switch kind {
-	case "notify_exhausted":
-		return "inbox"
-	case "amount_mismatch", "currency_mismatch", "duplicate_payment":
-		return "scale"
-	case "dispute_opened":
-		return "shield-alert"
-	case "late_payment", "stuck_paying":
-		return "hourglass"
-	case "unknown_order", "account_mismatch", "unknown_refund", "unknown_event":
-		return "search"
-	}
-	return "triangle-alert"
-}
-
 // Example are keys for a newcomer's first declaration: new ones with every look,
 // so that a copied example is no known key.
 type Example struct{ SupplierKey, APIKey, SigningSecret string }
@@ -394,17 +340,4 @@ var (
 	tIdle          = text.Text{ZH: "空闲", EN: "Idle"}
 	tMiniWarn      = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs inside the process: for development only"}
 	tMiniWarnHow   = text.Text{ZH: "没有找到 redis-server。它慢，且重启后不保留任务（数据库里的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。", EN: "No redis-server was found. It is slow and keeps no tasks over a restart (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL."}
-	tNeedsYou      = text.Text{ZH: "现在要处理", EN: "Needs a person now"}
-	tLook          = text.Text{ZH: "查看", EN: "Open"}
-	tAllExc        = text.Text{ZH: "全部异常", EN: "All exceptions"}
-	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
-	tTodoBreakers  = text.Text{ZH: "另有 %s 个商户已熔断", EN: "Further open breakers: %s"}
-	tTodoParked    = text.Text{ZH: "挂起 %s 笔", EN: "orders waiting: %s"}
-	tTodoAlert     = text.Text{ZH: "告警：%s（%s）", EN: "Alert: %s (%s)"}
-	tTodoAlerts    = text.Text{ZH: "告警：%s，%s 项", EN: "Alert: %s, %s of them"}
-	tTodoSupplier  = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}
-	tTodoSilent    = text.Text{ZH: "通常每分钟 %s 条回调，已静默 %d 分钟", EN: "normally %s callbacks a minute, silent for %d min"}
-	tTodoFlow      = text.Text{ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条", EN: "normally %s callbacks a minute, within the last %d min only %s"}
-	tTodoTitle     = text.Text{ZH: "%s %s%s 笔", EN: "%s: %s%s"}
-	tNothingSince  = text.Text{ZH: "没有要处理的事", EN: "Nothing waits for a person"}
 )

@@ -8,6 +8,7 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/report"
 	"backstop/views/ui"
 )
@@ -69,10 +70,10 @@ func TestEveryQueueAndKindHasItsWord(t *testing.T) {
 			t.Errorf("the queue %s has no word", name)
 		}
 	}
-	if len(console.Kinds) != len(ui.ExceptionKinds) {
-		t.Errorf("the overview counts %d kinds of exceptions, there are %d", len(console.Kinds), len(ui.ExceptionKinds))
+	if len(exception.Kinds) != len(ui.ExceptionKinds) {
+		t.Errorf("the overview counts %d kinds of exceptions, there are %d", len(exception.Kinds), len(ui.ExceptionKinds))
 	}
-	for _, kind := range console.Kinds {
+	for _, kind := range exception.Kinds {
 		if _, ok := ui.ExceptionKinds[kind]; !ok {
 			t.Errorf("%s is no kind of exceptions", kind)
 		}

@@ -131,16 +131,16 @@ func gather(t *testing.T, h *harness) {
 		}
 		write(&order.History{ID: id, OrderID: 9100, Version: 3 + i, From: order.Closing, To: order.Paying, Cause: order.ByCallback, Actor: "supplier:" + long(64), CreatedAt: at})
 		write(&notify.Event{ID: id, MerchantID: 1, SubjectID: 9100, Type: "order.paid", Version: 3 + i, Body: `{"id":"ntf_` + strconv.FormatInt(id, 36) + `","subject":"` + strings.Repeat("a<'", 300) + `"}`, CreatedAt: at})
-		write(&notify.Delivery{ID: id, EventID: id, MerchantID: 1, SubjectID: 9100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 1, LastClass: notify.BadStatus, LastError: long(300), CreatedAt: at, FinishedAt: &at})
+		write(&notify.Delivery{ID: id, EventID: id, RecipientID: 1, SubjectID: 9100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 1, LastClass: notify.BadStatus, LastError: long(300), CreatedAt: at, FinishedAt: &at})
 		write(&notify.Attempt{
-			ID: id, DeliveryID: id, MerchantID: 1, Number: 1, URL: "https://pay.galaxymall.example/" + strings.Repeat("'", 2000), Class: notify.BadStatus, HTTPStatus: 500, StartedAt: at,
+			ID: id, DeliveryID: id, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/" + strings.Repeat("'", 2000), Class: notify.BadStatus, HTTPStatus: 500, StartedAt: at,
 			TookUS: 3_204_000, Node: "n1", RequestHeader: "A: " + long(4000), ResponseHeader: "B: " + long(600), ResponseBody: []byte("failed"), Error: long(300),
 		})
 		write(&exception.Item{
 			ID: id, Kind: exception.AmountMismatch, State: exception.Resolved, SupplierID: 1, MerchantID: 1, OrderID: 9100, OrderNo: scriptedNo, Subject: fmt.Sprint(long(120), i),
 			Amount: 5, Currency: "CNY", Seen: 1, OpenedAt: at, UpdatedAt: at, ResolvedAt: &at, Outcome: exception.NoEffect, Reference: long(200), Detail: exception.Detail(facts),
 		})
-		write(&breaker.Change{ID: id, MerchantID: 1, Generation: i + 1, From: breaker.Closed, To: breaker.Open, Cause: breaker.ByHand, Failures: 5, Actor: "operator:li", Reason: long(1000), At: at})
+		write(&breaker.Change{ID: id, OwnerID: 1, Generation: i + 1, From: breaker.Closed, To: breaker.Open, Cause: breaker.ByHand, Failures: 5, Actor: "operator:li", Reason: long(1000), At: at})
 	}
 	err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		for i := range gathered {

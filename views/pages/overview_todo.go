@@ -1,0 +1,81 @@
+package pages
+
+import (
+	"slices"
+	"strings"
+
+	"backstop/internal/alert"
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// todoShown leaves out the alerts where the person may not read them.
+func todoShown(all []console.Todo, s System) []console.Todo {
+	return slices.DeleteFunc(slices.Clone(all), func(t console.Todo) bool { return t.Matter == console.MatterAlerts && !s.Alerts })
+}
+
+// todoLine is how a line of the to-do list looks.
+type todoLine struct {
+	icon, title, note string
+	href              templ.SafeURL
+}
+
+func lineOf(p *ui.Page, t console.Todo) todoLine {
+	switch t.Matter {
+	case console.MatterBreaker:
+		return todoLine{"zap-off", p.T(tTodoBreaker, nameOr(t.Name, t.Code, t.ID)), p.T(tTodoParked, ui.Count(t.Count)), merchantLink(t.Code)}
+	case console.MatterBreakers:
+		return todoLine{"zap-off", p.T(tTodoBreakers, ui.Count(t.Count)), "", "/merchants"}
+	case console.MatterAlerts:
+		title := p.T(tTodoAlert, alert.Title(t.Kind, p.Language), alertOf(p, t.Code))
+		if t.Count > 1 {
+			title = p.T(tTodoAlerts, alert.Title(t.Kind, p.Language), ui.Count(t.Count))
+		}
+		return todoLine{"bell-ring", title, "", "/alerts?state=firing"}
+	case console.MatterSupplier:
+		usual, window := strings.TrimSuffix(perSecond(t.Flow.PerMinute()), ".0"), int64(t.Flow.Span.Minutes())
+		note := p.T(tTodoFlow, usual, window, ui.Count(t.Flow.Now))
+		if t.Flow.Now == 0 {
+			note = p.T(tTodoSilent, usual, int64(t.Silent.Minutes()))
+		}
+		return todoLine{"webhook", p.T(tTodoSupplier, t.Code), note, templ.URL("/callbacks?supplier=" + urlQuery(t.Code))}
+	}
+	return todoLine{exceptionIcon(t.Kind), p.T(tTodoTitle, p.T(ui.KindText(t.Kind)), ui.Count(t.Count), ui.Plus(t.More)), "", templ.URL("/exceptions?kind=" + t.Kind + "&state=needs")}
+}
+
+// exceptionIcon is the icon of a kind of exceptions.
+func exceptionIcon(kind string) string {
+	switch kind {
+	case "notify_exhausted":
+		return "inbox"
+	case "amount_mismatch", "currency_mismatch", "duplicate_payment":
+		return "scale"
+	case "dispute_opened":
+		return "shield-alert"
+	case "late_payment", "stuck_paying":
+		return "hourglass"
+	case "unknown_order", "account_mismatch", "unknown_refund", "unknown_event":
+		return "search"
+	}
+	return "triangle-alert"
+}
+
+// Texts of the to-do list.
+var (
+	tNeedsYou     = text.Text{ZH: "现在要处理", EN: "Needs a person now"}
+	tLook         = text.Text{ZH: "查看", EN: "Open"}
+	tAllExc       = text.Text{ZH: "全部异常", EN: "All exceptions"}
+	tTodoBreaker  = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
+	tTodoBreakers = text.Text{ZH: "另有 %s 个商户已熔断", EN: "Further open breakers: %s"}
+	tTodoParked   = text.Text{ZH: "挂起 %s 笔", EN: "orders waiting: %s"}
+	tTodoAlert    = text.Text{ZH: "告警：%s（%s）", EN: "Alert: %s (%s)"}
+	tTodoAlerts   = text.Text{ZH: "告警：%s，%s 项", EN: "Alert: %s, %s of them"}
+	tTodoSupplier = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}
+	tTodoSilent   = text.Text{ZH: "通常每分钟 %s 条回调，已静默 %d 分钟", EN: "normally %s callbacks a minute, silent for %d min"}
+	tTodoFlow     = text.Text{ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条", EN: "normally %s callbacks a minute, within the last %d min only %s"}
+	tTodoTitle    = text.Text{ZH: "%s %s%s 笔", EN: "%s: %s%s"}
+	tNothingSince = text.Text{ZH: "没有要处理的事", EN: "Nothing waits for a person"}
+)
