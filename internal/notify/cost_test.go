@@ -2,7 +2,6 @@ package notify_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -222,7 +221,7 @@ func costs(t *testing.T, got, most map[string]float64) {
 	t.Helper()
 	for what, n := range got {
 		n = math.Round(n/costOrders*10) / 10
-		t.Log(fmt.Sprintf("%-14s %8.1f per order", what, n))
+		t.Logf("%-14s %8.1f per order", what, n)
 		if limit, limited := most[what]; limited && n > limit {
 			t.Errorf("%s: %.1f per paid order, at most %.1f", what, n, limit)
 		}
