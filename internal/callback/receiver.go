@@ -151,7 +151,7 @@ func (r *Receiver) take(ctx context.Context, m *payment.Message, req *supplier.R
 	m.Source = payment.ByCallback(m.Supplier, payment.Record{
 		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
 		Query: storableQuery(req.RawQuery), Header: textlimit.Cut(storableHeader(req.Header), keepBytes), Body: req.Body,
-		Steps: storableSteps(steps.Steps),
+		Steps: steps.Steps,
 	})
 	adapter := m.Supplier.Adapter
 	commit := trace.Of(ctx).Child("commit")

@@ -76,7 +76,8 @@ type refusedRow struct {
 	Query      string          `bun:"query"`
 	Headers    string          `bun:"headers"`
 	Body       []byte          `bun:"body"`
-	Steps      json.RawMessage `bun:"steps,type:jsonb"`
+	Steps      json.RawMessage `bun:"steps,type:jsonb"` // of older versions
+	Checks     string          `bun:"checks"`
 }
 
 // NewRefusals starts a recorder.
@@ -185,10 +186,6 @@ func (r *Refusals) write(batch []refusal) {
 }
 
 func (r *Refusals) row(f refusal) refusedRow {
-	steps, err := json.Marshal(storableSteps(f.steps))
-	if err != nil {
-		steps = []byte("[]")
-	}
 	body := f.request.Body
 	if body == nil {
 		body = []byte{}
@@ -198,7 +195,7 @@ func (r *Refusals) row(f refusal) refusedRow {
 		RemoteAddr: addrText(f.request), Method: textlimit.Storable(f.request.Method),
 		Query:   textlimit.Cut(storableQuery(f.request.RawQuery), keepBytes),
 		Headers: textlimit.Cut(storableHeader(f.request.Header), keepBytes),
-		Body:    body, Steps: steps,
+		Body:    body, Steps: supplier.NoSteps, Checks: supplier.Steps(f.steps).Text(),
 	}
 }
 

@@ -1,7 +1,6 @@
 package callback
 
 import (
-	"encoding/json"
 	"slices"
 
 	"backstop/internal/exception"
@@ -11,14 +10,13 @@ import (
 
 // Row is one callback as the console lists it.
 type Row struct {
-	ID         int64           `bun:"id"`
-	Supplier   string          `bun:"supplier"`
-	ReceivedAt int64           `bun:"received_at"` // Unix µs
-	RemoteAddr string          `bun:"remote_addr"`
-	Outcome    string          `bun:"outcome"`
-	RawSteps   json.RawMessage `bun:"steps"`
-	OrderNo    string          `bun:"order_no"`
-	Steps      []supplier.Step `bun:"-"`
+	ID         int64          `bun:"id"`
+	Supplier   string         `bun:"supplier"`
+	ReceivedAt int64          `bun:"received_at"` // Unix µs
+	RemoteAddr string         `bun:"remote_addr"`
+	Outcome    string         `bun:"outcome"`
+	OrderNo    string         `bun:"order_no"`
+	Steps      supplier.Steps `bun:"steps"`
 }
 
 // refusedOutcomes are those of the rows in refused_callbacks.

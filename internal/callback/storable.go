@@ -54,15 +54,6 @@ func storableQuery(raw string) string {
 	return textlimit.Storable(strings.Join(pairs, "&"))
 }
 
-// storableSteps copies steps; their details may repeat any text from outside.
-func storableSteps(steps []supplier.Step) []supplier.Step {
-	clean := make([]supplier.Step, len(steps))
-	for i, s := range steps {
-		clean[i] = supplier.Step{Name: textlimit.Storable(s.Name), OK: s.OK, Said: s.Said.Map(textlimit.Storable), TookUS: s.TookUS}
-	}
-	return clean
-}
-
 func addrText(req *supplier.Request) string {
 	if !req.RemoteAddr.IsValid() {
 		return ""

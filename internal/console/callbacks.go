@@ -2,13 +2,12 @@ package console
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"backstop/internal/callback"
 	"backstop/internal/exception"
 	"backstop/internal/list"
+	"backstop/internal/supplier"
 )
 
 // A callback is in one of two tables with one kind of ids: what was authentic, and
@@ -25,11 +24,11 @@ var CallbackList = &list.Spec{
 		{
 			Table: takenTable, Alias: "c", Key: "id", MerchantColumn: "COALESCE((SELECT o.merchant_id FROM orders AS o WHERE o.id = c.order_id), 0)",
 			Columns: "c.id, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier," +
-				" c.received_at, c.remote_addr, c.outcome, c.steps, c.order_no",
+				" c.received_at, c.remote_addr, c.outcome, c.order_no, " + supplier.SelectSteps,
 		},
 		{
 			Table: refusedTable, Alias: "c", Key: "id", MerchantColumn: list.NoMerchant,
-			Columns: "c.id, c.supplier, c.received_at, c.remote_addr, c.outcome, c.steps, '' AS order_no",
+			Columns: "c.id, c.supplier, c.received_at, c.remote_addr, c.outcome, '' AS order_no, " + supplier.SelectSteps,
 		},
 	},
 	Fields: []list.Field{
@@ -74,9 +73,6 @@ func (b *Reader) Callbacks(ctx context.Context, q list.Query, s list.Slice) (lis
 		return page, err
 	}
 	for i := range page.Rows {
-		if err := json.Unmarshal(page.Rows[i].RawSteps, &page.Rows[i].Steps); err != nil {
-			return page, fmt.Errorf("steps of callback %d: %w", page.Rows[i].ID, err)
-		}
 		MaskCallback(&page.Rows[i])
 	}
 	return page, nil

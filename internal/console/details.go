@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
+	"backstop/internal/supplier"
 )
 
 // detailRows bounds what one page shows of one thing: attempts, acts.
@@ -29,7 +29,7 @@ type CallbackDetail struct {
 func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
 	for _, q := range []string{
 		"SELECT " + storyCallback + ", c.body, c.order_no, c.order_id FROM callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id WHERE c.id = ?",
-		"SELECT c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.steps, length(c.body) AS size, c.supplier, c.body" +
+		"SELECT c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, c.supplier, c.body, " + supplier.SelectSteps +
 			" FROM refused_callbacks AS c WHERE c.id = ?",
 	} {
 		var rows []CallbackDetail
@@ -41,9 +41,6 @@ func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail,
 		}
 		c := &rows[0]
 		c.Refused = strings.Contains(q, refusedTable)
-		if err := json.Unmarshal(c.RawSteps, &c.Steps); err != nil {
-			return nil, fmt.Errorf("steps of callback %d: %w", id, err)
-		}
 		return c, nil
 	}
 	return nil, act.ErrNotFound

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
@@ -102,18 +101,17 @@ func (i Item) Kind() ItemKind {
 
 // Callback is one authentic callback with all that it brought.
 type Callback struct {
-	ID         int64           `bun:"id"`
-	Supplier   string          `bun:"supplier"`
-	TradeNo    string          `bun:"trade_no"`
-	Outcome    string          `bun:"outcome"`
-	ReceivedAt int64           `bun:"received_at"`
-	RemoteAddr string          `bun:"remote_addr"`
-	Method     string          `bun:"method"`
-	Query      string          `bun:"query"`
-	Headers    string          `bun:"headers"`
-	Body       []byte          `bun:"body"`
-	RawSteps   json.RawMessage `bun:"steps"`
-	Steps      []supplier.Step `bun:"-"`
+	ID         int64          `bun:"id"`
+	Supplier   string         `bun:"supplier"`
+	TradeNo    string         `bun:"trade_no"`
+	Outcome    string         `bun:"outcome"`
+	ReceivedAt int64          `bun:"received_at"`
+	RemoteAddr string         `bun:"remote_addr"`
+	Method     string         `bun:"method"`
+	Query      string         `bun:"query"`
+	Headers    string         `bun:"headers"`
+	Body       []byte         `bun:"body"`
+	Steps      supplier.Steps `bun:"steps"`
 
 	Size       int64  `bun:"size"`         // bytes of the body
 	Omitted    bool   `bun:"-"`            // the body was not read: the story is long

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -11,6 +10,7 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
 )
@@ -76,7 +76,7 @@ func (s *Story) leaveOut(kind ItemKind, n int64) {
 }
 
 // storyCallback is all of a callback but its body, which may be 256 KiB.
-const storyCallback = "c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.steps, length(c.body) AS size," +
+const storyCallback = "c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, " + supplier.SelectSteps + "," +
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier," +
 	" COALESCE(cr.seen, 0) AS seen, COALESCE(cr.last_seen_at, 0) AS last_seen_at, COALESCE(cr.last_addr, '') AS last_addr"
 
@@ -90,9 +90,6 @@ func (b *Reader) addCallbacks(ctx context.Context, s *Story) error {
 		return err
 	}
 	for i := range rows {
-		if err := json.Unmarshal(rows[i].RawSteps, &rows[i].Steps); err != nil {
-			return fmt.Errorf("steps of callback %d: %w", rows[i].ID, err)
-		}
 		s.Items = append(s.Items, Item{At: rows[i].ReceivedAt, Phase: PaymentPhase, Callback: &rows[i]})
 	}
 	return nil

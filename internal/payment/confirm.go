@@ -16,6 +16,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/report"
 	"backstop/internal/stock"
+	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
 )
@@ -114,7 +115,8 @@ type callbackRow struct {
 	Query      string          `bun:"query"`
 	Headers    string          `bun:"headers"`
 	Body       []byte          `bun:"body"`
-	Steps      json.RawMessage `bun:"steps,type:jsonb"`
+	Steps      json.RawMessage `bun:"steps,type:jsonb"` // of older versions
+	Checks     string          `bun:"checks"`
 }
 
 type keyRow struct {
@@ -167,10 +169,6 @@ func (b *batch) noteMoney(m *Message, d decision) {
 // record adds the raw call of a callback and its key; a repeat is only counted.
 func (b *batch) record(m *Message, d decision, out *Outcome) {
 	c, r := m.Content, m.Source.Record
-	steps, err := json.Marshal(append(slices.Clone(r.Steps), d.steps...))
-	if err != nil {
-		steps = []byte("[]")
-	}
 	body := r.Body
 	if body == nil {
 		body = []byte{}
@@ -179,7 +177,7 @@ func (b *batch) record(m *Message, d decision, out *Outcome) {
 		ID: b.p.o.DB.NewID(), SupplierID: m.Supplier.ID, OrderNo: out.OrderNo, TradeNo: c.TradeNo,
 		EventKey: c.EventKey, Digest: d.digest, Outcome: d.outcome, ReceivedAt: r.ReceivedAt,
 		RemoteAddr: r.RemoteAddr, Method: r.Method, Query: r.Query, Headers: r.Header,
-		Body: body, Steps: steps,
+		Body: body, Steps: supplier.NoSteps, Checks: supplier.Steps(slices.Concat(r.Steps, d.steps)).Text(),
 	}
 	if d.order != nil {
 		row.OrderID = d.order.ID

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -635,17 +634,13 @@ func TestTheStepOfAnAmountIsMoney(t *testing.T) {
 		o := create(t, f, nil)
 		take(t, f, f.Callback(o.OrderNo, "wrong", 5))
 		take(t, f, f.Callback(o.OrderNo, "right", 1999))
-		var steps []string
-		if err := f.DB.NewRaw("SELECT steps FROM callbacks ORDER BY id").Scan(t.Context(), &steps); err != nil || len(steps) != 2 {
+		var steps []supplier.Steps
+		if err := f.DB.NewRaw("SELECT " + supplier.SelectSteps + " FROM callbacks AS c ORDER BY id").Scan(t.Context(), &steps); err != nil || len(steps) != 2 {
 			t.Fatalf("%d callbacks: %v", len(steps), err)
 		}
 		for i, want := range []string{"0.05, not 19.99 CNY", "as ordered"} {
-			var all []supplier.Step
-			if err := json.Unmarshal([]byte(steps[i]), &all); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.ContainsFunc(all, func(s supplier.Step) bool { return s.Name == "amount" && s.Text(text.Join(&payment.Texts)) == want }) {
-				t.Errorf("the steps are %s, want %s", steps[i], want)
+			if !slices.ContainsFunc(steps[i], func(s supplier.Step) bool { return s.Name == "amount" && s.Text(text.Join(&payment.Texts)) == want }) {
+				t.Errorf("the steps are %+v, want %s", steps[i], want)
 			}
 		}
 	})
