@@ -26,48 +26,18 @@ const (
 	costBatch  = 64
 )
 
-// gather answers what it is sent when all of it has come, so that results are
-// written together.
-type gather struct {
-	mu   sync.Mutex
-	left int
-	all  chan struct{}
-}
-
-func (g *gather) expect(n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.left, g.all = n, make(chan struct{})
-}
-
-func (g *gather) answer(int, notify.Message) notify.Result {
-	g.mu.Lock()
-	all := g.all
-	if g.left--; g.left == 0 {
-		close(all)
-	}
-	waits := g.left >= 0
-	g.mu.Unlock()
-	if waits {
-		<-all
-	}
-	return notify.Result{Class: notify.OK, Status: 200}
-}
-
 // payer pays orders in batches and waits until their merchant is notified.
 type payer struct {
 	f    *paymenttest.Fixture
 	here *notify.Dispatcher
-	g    *gather
 	ch   *fakeChannel
 	sent int
 }
 
 func newPayer(t *testing.T, d *db.DB) *payer {
-	g := &gather{}
-	ch := &fakeChannel{answer: g.answer}
+	ch := &fakeChannel{}
 	f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n", MaxInFlight: costBatch}, ch, costBatch, forgiving(d))
-	return &payer{f: f, here: here, g: g, ch: ch}
+	return &payer{f: f, here: here, ch: ch}
 }
 
 func (p *payer) create(t *testing.T, n int) []string {
@@ -88,16 +58,13 @@ func (p *payer) create(t *testing.T, n int) []string {
 	return numbers
 }
 
-// pay returns how many of the batch found no slot as they were created. Where together is
-// set all of them must: none is answered before all are sent.
-func (p *payer) pay(t *testing.T, numbers []string, together bool) (queued int) {
+// pay returns how many of the batch found no slot as they were created; where reserved is
+// set, that fails the test.
+func (p *payer) pay(t *testing.T, numbers []string, reserved bool) (queued int) {
 	t.Helper()
 	items := make([]*payment.Message, len(numbers))
 	for i, no := range numbers {
 		items[i] = p.f.Callback(no, "T"+no, 10)
-	}
-	if together {
-		p.g.expect(len(items))
 	}
 	err := p.f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		_, err := p.f.Processor.Confirm(ctx, tx, items)
@@ -111,7 +78,7 @@ func (p *payer) pay(t *testing.T, numbers []string, together bool) (queued int) 
 	if err := p.f.DB.NewRaw("SELECT id, merchant_id FROM deliveries WHERE status = 'queued'").Scan(t.Context(), &rows); err != nil {
 		t.Fatal(err)
 	}
-	if queued = len(rows); queued > 0 && together {
+	if queued = len(rows); queued > 0 && reserved {
 		t.Fatalf("%d of %d found no slot: this test tests something else", queued, len(items))
 	}
 	nudges := make([]queue.Nudge, len(rows))

@@ -27,7 +27,7 @@ func tablesOf(t *testing.T, d *db.DB) (names []string) {
 	t.Helper()
 	query := "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
 	if d.IsPostgres() {
-		query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'"
+		query = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = current_schema()::regnamespace"
 	}
 	var all []string
 	if err := d.NewRaw(query).Scan(t.Context(), &all); err != nil {
