@@ -58,7 +58,7 @@ func TestCallbackAndTimeoutNeverBothWin(t *testing.T) {
 			p, c := race(t, f, orders, window, lead)
 			// The next batch runs out over as long as this one took, and whoever lost
 			// more often starts earlier: both sides win often on any machine.
-			window = min(max(time.Since(began), 20*time.Millisecond), 2*time.Second)
+			window = min(max(time.Since(began), 20*time.Millisecond), 10*time.Second)
 			lead += time.Duration(c-p) * window / time.Duration(4*raceBatch)
 			pairs, paid, closed = pairs+raceBatch, paid+p, closed+c
 		}
