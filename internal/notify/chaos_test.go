@@ -213,6 +213,7 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 	if err != nil || len(rows) != moodyOrders {
 		t.Fatalf("%d deliveries, %v", len(rows), err)
 	}
+	c.world.mu.Lock() // an attempt whose node was stopped may still come back
 	again := int64(0)
 	for _, r := range rows {
 		taken, sum := c.world.taken[notify.IDOf(r.EventID, r.Body)], 0
@@ -237,6 +238,7 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 	if c.world.overlaps > 0 {
 		say("%d attempts ran beside another of the same delivery", c.world.overlaps)
 	}
+	c.world.mu.Unlock()
 	left := notify.Left(survivor)
 	for end := time.Now().Add(5 * time.Second); left != "" && time.Now().Before(end); left = notify.Left(survivor) {
 		time.Sleep(10 * time.Millisecond) // a last look at the rows may be on its way

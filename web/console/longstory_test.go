@@ -58,6 +58,9 @@ func manyCallbacks(t *testing.T, d *db.DB, n, size int) {
 // A supplier, or who has recorded one, may send for days: the page and the file must
 // open all the same, and say what they leave out.
 func TestALongStoryStaysShortAndSaysWhatIsLeftOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: under the race detector such a page takes longer than a request may")
+	}
 	h := open(t)
 	script(t, h.DB, shanghai2026, "x")
 	manyCallbacks(t, h.DB, 1000, 20_000)
@@ -161,6 +164,9 @@ func gather(t *testing.T, h *harness) {
 // However much an order has gathered, of whatever kind, its page opens and its evidence
 // can be handed out; both count what they leave out.
 func TestAnOrderThatHasGatheredMuchOfEverything(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: under the race detector such a page takes longer than a request may")
+	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		script(t, d, shanghai2026, "x")
