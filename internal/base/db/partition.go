@@ -1,0 +1,225 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// PartitionByMonth makes the tables partitioned and sees to it that each has its
+// partitions for the months to come. It may run on several nodes at once, beside
+// traffic, and again after it was killed anywhere.
+//
+// Nothing is copied. A check that all keys are below the end of a month is added
+// unvalidated, then validated, which reads the table and holds up nobody. With it the
+// table becomes the first partition of a new one of its name within milliseconds.
+func (d *DB) PartitionByMonth(ctx context.Context, tables ...Monthly) error {
+	if !d.postgres {
+		return nil
+	}
+	for _, m := range tables {
+		steps := []func(context.Context, Monthly) error{d.boundTable, d.validateBound, d.splitTable, d.addMonths}
+		done, err := isPartitioned(ctx, d.Read, m.Table)
+		if done {
+			steps = steps[3:]
+		}
+		for i := 0; err == nil && i < len(steps); i++ {
+			err = steps[i](ctx, m)
+		}
+		if err != nil {
+			return fmt.Errorf("partition %s by month: %w", m.Table, err)
+		}
+	}
+	return nil
+}
+
+// changeSchema runs a change in a transaction, on one node at a time. A change that is
+// done already does nothing.
+func (d *DB) changeSchema(ctx context.Context, change func(context.Context, Tx) error) error {
+	return retryLocked(func() error {
+		return d.Tx(ctx, func(ctx context.Context, tx Tx) error {
+			if err := lockMigrations(ctx, tx); err != nil {
+				return err
+			}
+			return change(ctx, tx)
+		})
+	})
+}
+
+// isPartitioned says whether the conversion of the table is over.
+func isPartitioned(ctx context.Context, q bun.IDB, table string) (done bool, err error) {
+	err = q.NewRaw("SELECT relkind = 'p' FROM pg_class WHERE oid = to_regclass(?)", table).Scan(ctx, &done)
+	return done, err
+}
+
+// bound is the check that makes a table fit for being the first partition.
+type bound struct {
+	name  string
+	below int64
+	valid bool
+}
+
+// readBound returns the table's bound, nil where it has none. Its name ends with the
+// first key beyond it.
+func readBound(ctx context.Context, tx Tx, table string) (*bound, error) {
+	var rows []struct {
+		Conname      string
+		Convalidated bool
+	}
+	prefix := table + "_below_"
+	err := tx.NewRaw("SELECT conname, convalidated FROM pg_constraint WHERE conrelid = to_regclass(?) AND contype = 'c' AND starts_with(conname::text, ?)",
+		table, prefix).Scan(ctx, &rows)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	below, err := strconv.ParseInt(strings.TrimPrefix(rows[0].Conname, prefix), 10, 64)
+	return &bound{rows[0].Conname, below, rows[0].Convalidated}, err
+}
+
+// boundTable adds the bound. One of a conversion that was given up long ago is
+// replaced: it would refuse new rows from its end on.
+func (d *DB) boundTable(ctx context.Context, m Monthly) error {
+	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return d.addBound(ctx, tx, m) })
+}
+
+func (d *DB) addBound(ctx context.Context, tx Tx, m Monthly) error {
+	if done, err := isPartitioned(ctx, tx, m.Table); done || err != nil {
+		return err
+	}
+	b, err := readBound(ctx, tx, m.Table)
+	if err != nil {
+		return err
+	}
+	now := time.UnixMicro(d.Now())
+	if b != nil {
+		if b.below > IDAt(now.Add(time.Hour).UnixMicro()) {
+			return nil
+		}
+		if _, err := tx.NewRaw("ALTER TABLE ? DROP CONSTRAINT ?", bun.Ident(m.Table), bun.Ident(b.name)).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	end := monthStart(now, 1)
+	if end.Sub(now) < minMonthAhead {
+		end = monthStart(now, 2)
+	}
+	below := IDAt(end.UnixMicro())
+	_, err = tx.NewRaw("ALTER TABLE ? ADD CONSTRAINT ? CHECK (? < ?) NOT VALID", bun.Ident(m.Table),
+		bun.Ident(fmt.Sprintf("%s_below_%d", m.Table, below)), bun.Ident(m.Key), below).Exec(ctx)
+	return err
+}
+
+// validateBound reads the whole table, beside traffic. Of several nodes one does, and
+// the others wait for it.
+func (d *DB) validateBound(ctx context.Context, m Monthly) error {
+	for {
+		err := d.Tx(ctx, func(ctx context.Context, tx Tx) error {
+			if done, err := isPartitioned(ctx, tx, m.Table); done || err != nil {
+				return err
+			}
+			b, err := readBound(ctx, tx, m.Table)
+			if err != nil || b == nil || b.valid {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+				return err
+			}
+			_, err = tx.NewRaw("ALTER TABLE ? VALIDATE CONSTRAINT ?", bun.Ident(m.Table), bun.Ident(b.name)).Exec(ctx)
+			return err
+		})
+		if !IsConflict(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// splitTable puts a partitioned table in the place of the old one, which becomes its
+// first partition with all its rows and indexes.
+func (d *DB) splitTable(ctx context.Context, m Monthly) error {
+	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return d.split(ctx, tx, m) })
+}
+
+func (d *DB) split(ctx context.Context, tx Tx, m Monthly) error {
+	if done, err := isPartitioned(ctx, tx, m.Table); done || err != nil {
+		return err
+	}
+	b, err := readBound(ctx, tx, m.Table)
+	switch {
+	case err != nil:
+		return err
+	case b == nil || !b.valid:
+		return errors.New("its bound is not valid: another program changes the table at the same time")
+	}
+	table, first := bun.Ident(m.Table), bun.Ident(m.Table+firstSuffix)
+	if _, err := tx.NewRaw("LOCK TABLE ? IN ACCESS EXCLUSIVE MODE", table).Exec(ctx); err != nil {
+		return err
+	}
+	shape, err := readShape(ctx, tx, m, b.name)
+	if err != nil {
+		return err
+	}
+	statements := append([]string{}, shape.rename...)
+	statements = append(statements,
+		d.QueryGen().FormatQuery("ALTER TABLE ? RENAME TO ?", table, first),
+		d.QueryGen().FormatQuery("CREATE TABLE ? (LIKE ? INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMMENTS) PARTITION BY RANGE (?)", table, first, bun.Ident(m.Key)))
+	statements = append(statements, shape.create...)
+	statements = append(statements,
+		d.QueryGen().FormatQuery("ALTER TABLE ? ATTACH PARTITION ? FOR VALUES FROM (MINVALUE) TO (?)", table, first, b.below),
+		d.QueryGen().FormatQuery("ALTER TABLE ? DROP CONSTRAINT ?", first, bun.Ident(b.name)))
+	for _, s := range statements {
+		if _, err := tx.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// shape is what a table has beside its columns: how to rename what names an index, as
+// those are unique in a schema, and how to make it again. Checks keep their names, by
+// which a partition's is known for the table's.
+type shape struct{ rename, create []string }
+
+// readShape reads it from the catalogue. A primary key that the partition key is no
+// part of cannot be one of the whole; it goes.
+func readShape(ctx context.Context, tx Tx, m Monthly, bound string) (s shape, err error) {
+	var parts []struct {
+		Rename, Create string
+	}
+	err = tx.NewRaw(`
+SELECT CASE WHEN c.contype <> 'c' THEN format('ALTER TABLE %I RENAME CONSTRAINT %I TO %I', ?0, c.conname, c.conname || ?2) ELSE '' END AS rename,
+       CASE WHEN c.contype = 'p' AND NOT k.attnum = ANY (c.conkey) THEN '' ELSE
+           format('ALTER TABLE %I ADD CONSTRAINT %I %s', ?0, c.conname, pg_get_constraintdef(c.oid)) END AS create
+FROM pg_constraint c JOIN pg_attribute k ON k.attrelid = c.conrelid AND k.attname = ?1
+WHERE c.conrelid = to_regclass(?0) AND c.conname <> ?3 AND c.contype IN ('p', 'u', 'c')
+UNION ALL
+SELECT format('ALTER INDEX %I RENAME TO %I', r.relname, r.relname || ?2), pg_get_indexdef(i.indexrelid)
+FROM pg_index i JOIN pg_class r ON r.oid = i.indexrelid
+WHERE i.indrelid = to_regclass(?0) AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid)
+UNION ALL
+SELECT '', format('GRANT %s ON %I TO %s%s', a.privilege_type, ?0, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
+       CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+FROM pg_class r, aclexplode(r.relacl) a WHERE r.oid = to_regclass(?0) AND a.grantee <> r.relowner`,
+		m.Table, m.Key, firstSuffix, bound).Scan(ctx, &parts)
+	if err != nil {
+		return s, fmt.Errorf("read its constraints and indexes: %w", err)
+	}
+	for _, p := range parts {
+		if p.Rename != "" {
+			s.rename = append(s.rename, p.Rename)
+		}
+		if p.Create != "" {
+			s.create = append(s.create, p.Create)
+		}
+	}
+	return s, nil
+}
