@@ -135,11 +135,20 @@ func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) 
 	if err != nil {
 		return false, err
 	}
-	err = retryLocked(func() error {
-		did, err = d.migrateTx(ctx, m, string(text), up)
-		return err
+	return d.migrateTx(ctx, m, string(text), up)
+}
+
+// changeSchema runs a change in a transaction, on one node at a time. A change that is
+// done already does nothing.
+func (d *DB) changeSchema(ctx context.Context, change func(context.Context, Tx) error) error {
+	return retryLocked(func() error {
+		return d.Tx(ctx, func(ctx context.Context, tx Tx) error {
+			if err := lockMigrations(ctx, tx); err != nil {
+				return err
+			}
+			return change(ctx, tx)
+		})
 	})
-	return did, err
 }
 
 // retryLocked repeats a change of the schema whose table is in use: lock_timeout lets
@@ -171,10 +180,8 @@ func lockMigrations(ctx context.Context, tx Tx) error {
 }
 
 func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (did bool, err error) {
-	err = d.Tx(ctx, func(ctx context.Context, tx Tx) error {
-		if err := lockMigrations(ctx, tx); err != nil {
-			return err
-		}
+	err = d.changeSchema(ctx, func(ctx context.Context, tx Tx) error {
+		did = false
 		applied, err := d.appliedMigrations(ctx, tx)
 		if err != nil {
 			return err

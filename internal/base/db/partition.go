@@ -38,19 +38,6 @@ func (d *DB) PartitionByMonth(ctx context.Context, tables ...Monthly) error {
 	return nil
 }
 
-// changeSchema runs a change in a transaction, on one node at a time. A change that is
-// done already does nothing.
-func (d *DB) changeSchema(ctx context.Context, change func(context.Context, Tx) error) error {
-	return retryLocked(func() error {
-		return d.Tx(ctx, func(ctx context.Context, tx Tx) error {
-			if err := lockMigrations(ctx, tx); err != nil {
-				return err
-			}
-			return change(ctx, tx)
-		})
-	})
-}
-
 // isPartitioned says whether the conversion of the table is over.
 func isPartitioned(ctx context.Context, q bun.IDB, table string) (done bool, err error) {
 	err = q.NewRaw("SELECT relkind = 'p' FROM pg_class WHERE oid = to_regclass(?)", table).Scan(ctx, &done)
