@@ -11,7 +11,8 @@ import (
 )
 
 // Files are the migrations in the naming of bun's migrator:
-// YYYYMMDDhhmmss_name.tx.up.sql and .tx.down.sql.
+// YYYYMMDDhhmmss_name.tx.up.sql and .tx.down.sql. One that the programs before it cannot
+// work with is YYYYMMDDhhmmss_name.alone.tx.up.sql: it begins when none of them runs.
 //
 //go:embed *.sql
 var Files embed.FS

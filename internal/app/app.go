@@ -164,7 +164,7 @@ func (a *App) openDB(ctx context.Context) error {
 	for _, m := range applied {
 		a.o.Log.Info("migrate", "applied", m)
 	}
-	earlier, err := a.db.Join(ctx)
+	earlier, err := a.db.Join(ctx, migrations.Files)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func TestAProcessSaysWhetherItSends(t *testing.T) {
 			t.Errorf("roles %s: %d processes send, want %d", r, n, senders)
 		}
 		// Two more that live on beside the next one.
-		_, err = a.db.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (7, '', 7, 1, ?0), (8, '', 8, 1, ?0)"+
+		_, err = a.db.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (7, 'x', '', 7, 1, ?0), (8, 'x', '', 8, 1, ?0)"+
 			" ON CONFLICT DO NOTHING", a.db.Now()).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -101,7 +101,7 @@ func TestNodesThatDifferAreAWarning(t *testing.T) {
 		}
 	}
 	look("")
-	_, err := a.db.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at, key_ids, ranges) VALUES (9, 'n2', 9, 1, ?, ?, '10.0.0.0/8')",
+	_, err := a.db.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, key_ids, ranges) VALUES (9, 'x', 'n2', 9, 1, ?, ?, '10.0.0.0/8')",
 		a.db.Now(), a.keys.ID()).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)

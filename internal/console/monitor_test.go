@@ -124,7 +124,7 @@ func TestEachRowStandsInOneLane(t *testing.T) {
 			}
 		}
 		run("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now())
-		run("INSERT INTO nodes (slot, name, boot, started_at, seen_at, slow) VALUES (9, 'other', 1, 1, ?, '[2,3]')", d.Now())
+		run("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, slow) VALUES (9, 'x', 'other', 1, 1, ?, '[2,3]')", d.Now())
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if err := breakers.Refresh(t.Context()); err != nil {
 			t.Fatal(err)

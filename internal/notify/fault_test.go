@@ -57,7 +57,7 @@ func otherRanges(t *testing.T, d *db.DB, ranges string) {
 	if err := d.Publish(t.Context(), db.Fingerprint{Ranges: "none"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := d.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at, ranges) VALUES (900, 'n2', 9, 1, ?, ?) ON CONFLICT (slot) DO UPDATE SET ranges = EXCLUDED.ranges",
+	_, err := d.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, ranges) VALUES (900, 'x', 'n2', 9, 1, ?, ?) ON CONFLICT (slot) DO UPDATE SET ranges = EXCLUDED.ranges",
 		d.Now(), ranges).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func eachSwitchboard(t *testing.T, test func(t *testing.T, s *switchboard)) {
 		s := &switchboard{Fixture: paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"}), t: t}
 		s.m = *s.M1
 		s.m.Endpoints = []merchant.Endpoint{{Name: "line", Channel: notify.Websocket, URL: "websocket:", Weight: 1}}
-		if _, err := d.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (1000, 'other', 7, ?, ?)", d.Now(), d.Now()).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (1000, 'x', 'other', 7, ?, ?)", d.Now(), d.Now()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		test(t, s)

@@ -29,7 +29,7 @@ func rated(t *testing.T, f *paymenttest.Fixture, ch notify.Channel, perSecond fl
 func others(t *testing.T, d *db.DB, n int) {
 	t.Helper()
 	for i := range n {
-		_, err := d.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (?, '', ?, 1, ?)", 100+i, 100+i, d.Now()).Exec(t.Context())
+		_, err := d.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (?, 'x', '', ?, 1, ?)", 100+i, 100+i, d.Now()).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 // slowElsewhere lets another node have the merchant among its slow ones.
 func (h *harness) slowElsewhere(t *testing.T, merchant int64) {
 	t.Helper()
-	_, err := h.DB.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at, slow) VALUES (9, 'other', 1, 1, ?, ?)", h.DB.Now(), fmt.Sprintf("[%d]", merchant)).Exec(t.Context())
+	_, err := h.DB.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, slow) VALUES (9, 'x', 'other', 1, 1, ?, ?)", h.DB.Now(), fmt.Sprintf("[%d]", merchant)).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestHealthNamesWhatItStandsOn(t *testing.T) {
 	if _, err := h.DB.NewRaw("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (1, 'redis_down', 'n', 'firing', 100, 1, 0, 0)").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.DB.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (77, 'gone', 77, 1, ?)", h.DB.Now()-60_000_000).Exec(t.Context()); err != nil {
+	if _, err := h.DB.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (77, 'x', 'gone', 77, 1, ?)", h.DB.Now()-60_000_000).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got := h.Api(t, webtest.MonitorToken, "GET", webtest.Monitoring+"health", "").Object(t)

@@ -74,7 +74,7 @@ func TestMigrateDownAndUpAgain(t *testing.T) {
 		if err := d.CheckSchema(t.Context(), migrations.Files); err != nil {
 			t.Errorf("after migrate: %v", err)
 		}
-		if _, err := d.Join(t.Context()); err != nil {
+		if _, err := d.Join(t.Context(), migrations.Files); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -82,17 +82,17 @@ func TestMigrateDownAndUpAgain(t *testing.T) {
 
 func TestBrokenMigrationLeavesNothingAndNoLock(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		broken := fstest.MapFS{
+		broken := with(t, fstest.MapFS{
 			"20990101000000_x.tx.up.sql": {Data: []byte("CREATE TABLE half (a BIGINT); CREATE TABLE half (a BIGINT);")},
-		}
+		})
 		if _, err := d.Migrate(t.Context(), broken); err == nil {
 			t.Fatal("a broken migration passed")
 		}
-		fixed := fstest.MapFS{
+		fixed := with(t, fstest.MapFS{
 			"20990101000000_x.tx.up.sql":     {Data: []byte("CREATE TABLE half (a BIGINT); CREATE TABLE half2 (a BIGINT);")},
 			"20990101000001_i.pg.up.sql":     {Data: []byte("CREATE INDEX CONCURRENTLY IF NOT EXISTS half_a ON half (a)")},
 			"20990101000001_i.sqlite.up.sql": {Data: []byte("CREATE INDEX IF NOT EXISTS half_a ON half (a)")},
-		}
+		})
 		done, err := d.Migrate(t.Context(), fixed)
 		if err != nil || len(done) != 2 {
 			t.Fatalf("after mending: %v, %v", done, err)
@@ -129,7 +129,7 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	earlier, err := b.Join(t.Context())
+	earlier, err := b.Join(t.Context(), migrations.Files)
 	if err != nil || len(earlier) != 1 || earlier[0] != crashed {
 		t.Fatalf("earlier boots = %v, %v; want [%d]", earlier, err, crashed)
 	}
@@ -178,11 +178,11 @@ func TestSendersAreTheProcessesThatSend(t *testing.T) {
 			want(2, "two workers")
 			open(false)
 			want(2, "another that does not send")
-			row := "INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (?, '', ?, 1, ?)"
+			row := "INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (?, 'x', '', ?, 1, ?)"
 			if _, err := web.NewRaw(row, 77, 77, web.Now()).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			want(3, "one of an older program")
+			want(3, "one that does not record it")
 			if _, err := web.NewRaw(row, 78, 78, web.Now()-60_000_000).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -106,6 +106,8 @@ func Kind(err error) string {
 		return ErrNoSchema.Error()
 	case errors.Is(err, ErrOldSchema):
 		return ErrOldSchema.Error()
+	case errors.Is(err, ErrNewSchema):
+		return ErrNewSchema.Error()
 	case errors.Is(err, errReadOnly), IsReadOnly(err):
 		return errReadOnly.Error()
 	case IsFull(err):

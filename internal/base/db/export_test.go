@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"io/fs"
 	"testing"
 )
 
@@ -39,14 +40,14 @@ func BreakName(t testing.TB, d *DB) {
 
 // StealName lets another process have the name as soon as the first one's session
 // ended, before that can take it again.
-func StealName(t testing.TB, from, to *DB) {
+func StealName(t testing.TB, from, to *DB, files fs.FS) {
 	t.Helper()
 	from.node.lock.mu.Lock() // it cannot try
 	defer from.node.lock.mu.Unlock()
 	if _, err := to.NewRaw("SELECT pg_terminate_backend(?)", from.node.lock.conn.PgConn().PID()).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := to.Join(t.Context()); err != nil {
+	if _, err := to.Join(t.Context(), files); err != nil {
 		t.Fatal(err)
 	}
 }

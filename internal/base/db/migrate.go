@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +16,19 @@ import (
 
 // Migration is one schema change and whether the database has it.
 type Migration struct {
-	Name      string // "20261121000001_core"
+	Name      string // "20261121000001_core"; one that runs alone ends in ".alone"
 	AppliedAt int64  // Unix µs; 0 = pending
 	up, down  string // file names
 	tx        bool   // runs inside a transaction (".tx." in the file name)
 }
+
+// aloneMark is the end of the name of a migration that programs before it cannot work
+// with. It begins only when no process of the installation runs, and a program that lacks
+// it does not start on its schema. It is a part of the name because the name is all that
+// an older program can read of it.
+const aloneMark = ".alone"
+
+func (m Migration) alone() bool { return strings.HasSuffix(m.Name, aloneMark) }
 
 // migrationLock is the advisory lock on which PostgreSQL nodes queue up to migrate.
 const migrationLock = 7_265_001
@@ -27,13 +36,16 @@ const migrationLock = 7_265_001
 // Migrate brings the schema up to date and returns the names of what it applied. Several
 // nodes may race: each file runs in a transaction that holds the lock and also records
 // it, so a kill at any moment leaves it either done or not begun. (A library that locks
-// by a row and records apart can do neither.)
+// by a row and records apart can do neither.) Errors: ErrNewSchema, ErrNotAlone.
 func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err error) {
-	all, err := d.migrations(files)
-	if err != nil {
+	if err := d.createMigrationTable(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.createMigrationTable(ctx); err != nil {
+	all, unknown, err := d.migrationState(ctx, d.DB, files)
+	if err == nil {
+		err = refuseAlone(unknown)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, m := range all {
@@ -49,7 +61,7 @@ func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err er
 }
 
 // Rollback reverts the newest applied migration and returns its name, or "" where there
-// is none. Errors: ErrNewSchema.
+// is none. Errors: ErrNewSchema, ErrNotAlone.
 func (d *DB) Rollback(ctx context.Context, files fs.FS) (string, error) {
 	m, err := d.NewestMigration(ctx, files)
 	if err != nil || m == nil {
@@ -58,14 +70,16 @@ func (d *DB) Rollback(ctx context.Context, files fs.FS) (string, error) {
 	if m.down == "" {
 		return "", fmt.Errorf("migration %s cannot be reverted: it has no .down.sql", m.Name)
 	}
-	_, err = d.migrateOne(ctx, files, *m, false)
-	return m.Name, err
+	if _, err := d.migrateOne(ctx, files, *m, false); err != nil {
+		return "", fmt.Errorf("migration %s: %w", m.Name, err)
+	}
+	return m.Name, nil
 }
 
 // NewestMigration is the one that Rollback would revert, or nil. Of a schema that is newer
 // than the program none can be: this program does not have the files. Errors: ErrNewSchema.
 func (d *DB) NewestMigration(ctx context.Context, files fs.FS) (newest *Migration, err error) {
-	all, unknown, err := d.migrationState(ctx, files)
+	all, unknown, err := d.migrationState(ctx, d.Read, files)
 	if errors.Is(err, ErrNoSchema) {
 		return nil, nil
 	}
@@ -86,7 +100,7 @@ func (d *DB) NewestMigration(ctx context.Context, files fs.FS) (newest *Migratio
 // MigrationStatus lists all known migrations in order. It creates nothing: where there is
 // no schema, all of them are pending.
 func (d *DB) MigrationStatus(ctx context.Context, files fs.FS) ([]Migration, error) {
-	all, _, err := d.migrationState(ctx, files)
+	all, _, err := d.migrationState(ctx, d.Read, files)
 	if err != nil && !errors.Is(err, ErrNoSchema) {
 		return nil, err
 	}
@@ -100,25 +114,74 @@ var (
 	ErrNewSchema = errors.New("the schema is newer than this program")
 )
 
-// CheckSchema checks that the schema is at least what this program needs. A newer one is
-// fine: changes expand first and contract a release later. Errors: ErrNoSchema,
-// ErrOldSchema.
+// ErrNotAlone means that a migration has to wait until the other processes have ended.
+var ErrNotAlone = errors.New("other processes of the installation run")
+
+// CheckSchema checks that this program can work with the schema: it has all migrations of
+// the program, and none that runs alone and is unknown here. Other newer ones are fine:
+// changes expand first and contract a release later. Errors: ErrNoSchema, ErrOldSchema,
+// ErrNewSchema.
 func (d *DB) CheckSchema(ctx context.Context, files fs.FS) error {
-	all, _, err := d.migrationState(ctx, files)
-	if err == nil && slices.ContainsFunc(all, func(m Migration) bool { return m.AppliedAt == 0 }) {
+	return d.checkSchema(ctx, d.Read, files)
+}
+
+func (d *DB) checkSchema(ctx context.Context, q bun.IDB, files fs.FS) error {
+	all, unknown, err := d.migrationState(ctx, q, files)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(m Migration) bool { return m.AppliedAt == 0 }) {
 		return ErrOldSchema
 	}
-	return err
+	return refuseAlone(unknown)
+}
+
+// refuseAlone is ErrNewSchema where one of the unknown migrations runs alone.
+func refuseAlone(unknown []string) error {
+	for _, name := range slices.Sorted(slices.Values(unknown)) {
+		if (Migration{Name: name}).alone() {
+			return fmt.Errorf("%w, which cannot work with %s: start the newer program, or take that migration back with it (backstop migrate down)", ErrNewSchema, name)
+		}
+	}
+	return nil
+}
+
+// beAlone checks that no process of the installation runs, and keeps others from joining
+// until the transaction ends: those of this program wait for the lock of migrations, older
+// ones for that of the table. It removes the rows of processes that ended without doing
+// so; one that was only suspended finds itself evicted at its next beat.
+func (d *DB) beAlone(ctx context.Context, tx Tx) error {
+	if d.postgres {
+		if _, err := tx.ExecContext(ctx, "LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+	}
+	var rows []struct{ Name, Process, Build string }
+	err := tx.NewRaw("SELECT name, process, build FROM nodes WHERE boot <> ? AND seen_at > ? ORDER BY name, slot",
+		d.node.boot, d.Now()-NodeGone.Microseconds()).Scan(ctx, &rows)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		_, err = tx.ExecContext(ctx, "DELETE FROM nodes")
+		return err
+	}
+	running := make([]string, len(rows))
+	for i, r := range rows {
+		running[i] = fmt.Sprintf("%s (%s, %s)", cmp.Or(r.Name, "a command"), r.Process, cmp.Or(r.Build, "unknown version"))
+	}
+	return fmt.Errorf("%w, and this change of the schema needs all of them stopped: %s: stop them, then try again (one that was killed counts for %.0f s)",
+		ErrNotAlone, strings.Join(running, ", "), NodeGone.Seconds())
 }
 
 // migrationState reads all known migrations in order, and the names of applied ones that
 // are unknown here. With ErrNoSchema all of them are pending.
-func (d *DB) migrationState(ctx context.Context, files fs.FS) (all []Migration, unknown []string, err error) {
+func (d *DB) migrationState(ctx context.Context, q bun.IDB, files fs.FS) (all []Migration, unknown []string, err error) {
 	all, err = d.migrations(files)
 	if err != nil {
 		return nil, nil, err
 	}
-	applied, err := d.appliedMigrations(ctx, d.Read)
+	applied, err := d.appliedMigrations(ctx, q)
 	for i := range all {
 		all[i].AppliedAt = applied[all[i].Name]
 		delete(applied, all[i].Name)
@@ -189,6 +252,11 @@ func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (
 		if (applied[m.Name] != 0) == up {
 			return nil
 		}
+		if m.alone() {
+			if err := d.beAlone(ctx, tx); err != nil {
+				return err
+			}
+		}
 		// A file without ".tx" holds statements that cannot run in a transaction (an
 		// index built concurrently): it runs on another connection, under this lock, and
 		// must be safe to run twice.
@@ -251,7 +319,7 @@ func (d *DB) appliedMigrations(ctx context.Context, q bun.IDB) (map[string]int64
 	return applied, nil
 }
 
-// migrations reads the file names: NAME[.tx][.pg|.sqlite].up.sql. A file for
+// migrations reads the file names: NAME[.alone][.tx][.pg|.sqlite].up.sql. A file for
 // this engine replaces the common one of the same name.
 func (d *DB) migrations(files fs.FS) ([]Migration, error) {
 	entries, err := fs.ReadDir(files, ".")
@@ -269,6 +337,9 @@ func (d *DB) migrations(files fs.FS) ([]Migration, error) {
 			continue
 		}
 		name, rest, _ := strings.Cut(file, ".")
+		if strings.Contains("."+rest, aloneMark+".") {
+			name += aloneMark
+		}
 		m := found[name]
 		if m == nil {
 			m = &Migration{Name: name}

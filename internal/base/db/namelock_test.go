@@ -29,11 +29,11 @@ func named(t *testing.T, url, name string) *db.DB {
 func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
-	if _, err := named(t, url, "n2").Join(t.Context()); err != nil {
+	if _, err := named(t, url, "n2").Join(t.Context(), migrations.Files); err != nil {
 		t.Fatalf("another name: %v", err)
 	}
 	two := named(t, url, "n1")
-	_, err := two.Join(t.Context())
+	_, err := two.Join(t.Context(), migrations.Files)
 	if !errors.Is(err, db.ErrNameTaken) || !strings.Contains(err.Error(), `"n1" belongs to`) || !strings.Contains(err.Error(), " process ") {
 		t.Fatalf("the second one got %v", err)
 	}
@@ -44,7 +44,7 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	if earlier, err := two.Join(t.Context()); err != nil || len(earlier) != 0 {
+	if earlier, err := two.Join(t.Context(), migrations.Files); err != nil || len(earlier) != 0 {
 		t.Errorf("after an orderly end: %v, %v", earlier, err)
 	}
 	if took := time.Since(begun); took > 2*time.Second {
@@ -55,7 +55,7 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 // A schema is an installation of its own.
 func TestNamesOfTwoInstallationsInOneDatabaseAreTheirOwn(t *testing.T) {
 	for range 2 {
-		if _, err := named(t, dbtest.PostgresURL(t), "same").Join(t.Context()); err != nil {
+		if _, err := named(t, dbtest.PostgresURL(t), "same").Join(t.Context(), migrations.Files); err != nil {
 			t.Error(err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	db.LoseName(one)
 	begun := time.Now()
-	earlier, err := named(t, url, "n1").Join(t.Context())
+	earlier, err := named(t, url, "n1").Join(t.Context(), migrations.Files)
 	if err != nil || len(earlier) != 1 {
 		t.Errorf("earlier boots %v, %v", earlier, err)
 	}
@@ -85,7 +85,7 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := named(t, url, "n1")
-	earlier, err := two.Join(t.Context())
+	earlier, err := two.Join(t.Context(), migrations.Files)
 	if err != nil || len(earlier) != 1 {
 		t.Fatalf("earlier boots %v, %v", earlier, err)
 	}
@@ -93,7 +93,7 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A third one finds the second, although that one has no lock yet.
-	if _, err := named(t, url, "n1").Join(t.Context()); !errors.Is(err, db.ErrNameTaken) {
+	if _, err := named(t, url, "n1").Join(t.Context(), migrations.Files); !errors.Is(err, db.ErrNameTaken) {
 		t.Errorf("a third one got %v", err)
 	}
 	if err := one.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
@@ -113,7 +113,7 @@ func TestALostLockIsTakenAgain(t *testing.T) {
 	if err := one.Beat(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := named(t, url, "n1").Join(t.Context()); !errors.Is(err, db.ErrNameTaken) {
+	if _, err := named(t, url, "n1").Join(t.Context(), migrations.Files); !errors.Is(err, db.ErrNameTaken) {
 		t.Errorf("a second one got %v", err)
 	}
 }
@@ -122,7 +122,7 @@ func TestALostLockIsTakenAgain(t *testing.T) {
 func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	one, two := dbtest.Open(t, db.Options{URL: url, Node: "n1"}), named(t, url, "n1")
-	db.StealName(t, one, two)
+	db.StealName(t, one, two, migrations.Files)
 	wait(t, "it is reported", func() bool { return errors.Is(one.Beat(t.Context()), db.ErrNameTaken) })
 	if err := two.Beat(t.Context()); err != nil {
 		t.Errorf("the other got %v", err)
@@ -154,7 +154,7 @@ func TestOnlyWhatIsPublishedDiffers(t *testing.T) {
 			}
 		}
 		run("UPDATE nodes SET name = 'n1' WHERE boot = ?", d.Boot())
-		run("INSERT INTO nodes (slot, name, boot, started_at, seen_at) VALUES (9, 'old', 9, 1, ?)", d.Now())
+		run("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (9, 'x', 'old', 9, 1, ?)", d.Now())
 		want := func(when string, reach bool, parts ...string) {
 			t.Helper()
 			nodes, err := d.Nodes(t.Context())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -85,27 +86,40 @@ func (d *DB) NodeName() string { return d.node.name }
 
 // Join registers the process: it takes the node's name, if it has one, and a slot for
 // ids. It returns the boots of the name's earlier runs: they have ended (one process per
-// name), and their leases may be released at once. Forget deletes their rows. Errors:
-// ErrNameTaken where another process runs under the name.
-func (d *DB) Join(ctx context.Context) (earlier []int64, err error) {
+// name), and their leases may be released at once. Forget deletes their rows. The schema
+// is checked again, since it may have changed after Migrate or CheckSchema; from then on a
+// migration that runs alone finds this process. Errors: ErrNameTaken where another process
+// runs under the name, those of CheckSchema.
+func (d *DB) Join(ctx context.Context, files fs.FS) (earlier []int64, err error) {
 	if d.node.lock != nil && d.node.name != "" && d.node.lock.stop == nil {
 		if err := d.node.lock.take(ctx); err != nil {
 			return nil, err
 		}
 	}
+	known, err := d.migrations(files)
+	if err != nil {
+		return nil, err
+	}
+	newest := known[len(known)-1].Name
 	for range 20 {
-		slot, err := d.freeSlot(ctx)
-		if err != nil {
-			return nil, err
-		}
-		now := d.Now()
-		_, err = d.NewRaw("INSERT INTO nodes (slot, name, boot, sends, process, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-			slot, d.node.name, d.node.boot, d.node.sends, process(), now, now).Exec(ctx)
+		var slot int64
+		err := d.changeSchema(ctx, func(ctx context.Context, tx Tx) (err error) {
+			if err = d.checkSchema(ctx, tx, files); err != nil {
+				return err
+			}
+			if slot, err = d.freeSlot(ctx, tx); err != nil {
+				return err
+			}
+			now := d.Now()
+			_, err = tx.NewRaw("INSERT INTO nodes (slot, name, boot, sends, process, newest_migration, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+				slot, d.node.name, d.node.boot, d.node.sends, process(), newest, now, now).Exec(ctx)
+			return err
+		})
 		if IsUnique(err) {
-			continue // another process was faster
+			continue // a process of an older program was faster: it does not wait for the lock
 		}
 		if err != nil {
-			return nil, fmt.Errorf("take a node slot: %w", err)
+			return nil, fmt.Errorf("join the installation: %w", err)
 		}
 		d.ids.slot.Store(slot)
 		return d.earlierBoots(ctx)
@@ -123,12 +137,12 @@ func process() string {
 }
 
 // freeSlot finds the lowest slot that is free or idle.
-func (d *DB) freeSlot(ctx context.Context) (int64, error) {
-	if _, err := d.NewRaw("DELETE FROM nodes WHERE seen_at < ?", d.Now()-slotIdle.Microseconds()).Exec(ctx); err != nil {
+func (d *DB) freeSlot(ctx context.Context, tx Tx) (int64, error) {
+	if _, err := tx.NewRaw("DELETE FROM nodes WHERE seen_at < ?", d.Now()-slotIdle.Microseconds()).Exec(ctx); err != nil {
 		return 0, fmt.Errorf("delete idle nodes: %w", err)
 	}
 	var taken []int64
-	if err := d.NewRaw("SELECT slot FROM nodes ORDER BY slot").Scan(ctx, &taken); err != nil {
+	if err := tx.NewRaw("SELECT slot FROM nodes ORDER BY slot").Scan(ctx, &taken); err != nil {
 		return 0, fmt.Errorf("read node slots: %w", err)
 	}
 	free := int64(0)

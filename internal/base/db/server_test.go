@@ -96,7 +96,7 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 			if _, err := d.Migrate(t.Context(), migrations.Files); err != nil {
 				t.Error(err)
 			}
-			if _, err := d.Join(t.Context()); err != nil {
+			if _, err := d.Join(t.Context(), migrations.Files); err != nil {
 				t.Error(err)
 			}
 			err = d.AsyncCommitTx(t.Context(), func(ctx context.Context, q db.Session) error {

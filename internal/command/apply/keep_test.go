@@ -174,7 +174,7 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			if name == "node-gone" {
 				seen -= 2 * db.NodeGone.Microseconds()
 			}
-			if _, err := d.NewRaw("INSERT INTO nodes (slot, name, boot, started_at, seen_at, config_version) VALUES (?, ?, ?, 0, ?, ?)", slot+7, name, slot+7, seen, version-1).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, config_version) VALUES (?, 'x', ?, ?, 0, ?, ?)", slot+7, name, slot+7, seen, version-1).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

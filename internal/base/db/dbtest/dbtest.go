@@ -93,7 +93,7 @@ func Open(t testing.TB, o db.Options) *db.DB {
 	if _, err := migrations.Apply(ctx, d); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
-	if _, err := d.Join(ctx); err != nil {
+	if _, err := d.Join(ctx, migrations.Files); err != nil {
 		t.Fatalf("join: %v", err)
 	}
 	return d
