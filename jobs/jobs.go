@@ -164,6 +164,7 @@ func (j *Jobs) schedule() error {
 		{true, beatEvery, "beat", j.beat},
 		{j.o.Dispatcher != nil, tickEvery, "tick deliveries", j.deliveries},
 		{j.o.Dispatcher != nil, tickEvery, "tick pings", j.o.Dispatcher.SendPings},
+		{j.o.Dispatcher != nil, tickEvery, "release lost claims", j.o.Dispatcher.ReleaseLost},
 		{j.o.Workers, tickEvery, "tick timeouts", j.timeouts},
 		{j.o.Dispatcher != nil, tickEvery, "publish slow merchants and faults", j.publish},
 		{j.o.Workers, tickEvery, "fold the ledger", func(ctx context.Context) error { return foldAll(ctx, j.o.Ledger.Fold) }},

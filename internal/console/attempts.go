@@ -13,14 +13,8 @@ import (
 
 // AttemptList declares the log of attempts.
 var AttemptList = &list.Spec{
-	Name: "attempts",
-	Sources: []list.Source{{
-		Table: "notify_attempts", Alias: "na", Key: "id", MerchantColumn: "na.merchant_id",
-		Columns: "na.id, na.number, na.url, na.class, na.http_status, na.started_at, na.took_us, na.node, na.error," +
-			" coalesce(d.event_id, 0) AS event_id, coalesce(d.event_type, '') AS event_type, coalesce(o.order_no, '') AS order_no," +
-			" coalesce((SELECT m.code FROM merchants AS m WHERE m.id = na.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = na.merchant_id), '') AS merchant",
-		Joins: "LEFT JOIN deliveries AS d ON d.id = na.delivery_id LEFT JOIN orders AS o ON o.id = d.subject_id",
-	}},
+	Name:    "attempts",
+	Sources: []list.Source{attemptsIn("first_attempts"), attemptsIn("notify_attempts")},
 	Fields: []list.Field{
 		{Word: "order_no", Match: func(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
 			ids, err := deliveriesOf(ctx, in.DB.Read, no)
@@ -38,6 +32,16 @@ var AttemptList = &list.Spec{
 			return ""
 		}},
 	},
+}
+
+func attemptsIn(table string) list.Source {
+	return list.Source{
+		Table: table, Alias: "na", Key: "id", MerchantColumn: "na.merchant_id",
+		Columns: "na.id, na.number, na.url, na.class, na.http_status, na.started_at, na.took_us, na.node, na.error," +
+			" coalesce(d.event_id, 0) AS event_id, coalesce(d.event_type, '') AS event_type, coalesce(o.order_no, '') AS order_no," +
+			" coalesce((SELECT m.code FROM merchants AS m WHERE m.id = na.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = na.merchant_id), '') AS merchant",
+		Joins: "LEFT JOIN deliveries AS d ON d.id = na.delivery_id LEFT JOIN orders AS o ON o.id = d.subject_id",
+	}
 }
 
 // Attempt is one attempt to notify a merchant, without the request and the answer.

@@ -25,19 +25,16 @@ var DeliveryList = &list.Spec{
 		{Word: "type", Column: "event_type", Values: []string{"order.paid", "order.failed", "order.closed"}},
 		{Word: "merchant", Match: coded("merchants", "d.merchant_id"), Suggest: codes("merchants", "name")},
 		atRisk("deliveries", func(r report.Rows) list.Match {
-			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: unfinished}
+			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: report.OpenDeliveries}
 		}),
 	},
 }
-
-// unfinished is the condition of the index of notifications on their way.
-const unfinished = "next_at IS NOT NULL"
 
 func matchStatus(_ context.Context, _ list.Lookup, status string) (list.Match, error) {
 	m := list.Match{Where: "d.status = ?", Args: []any{status}}
 	switch notify.Status(status) {
 	case notify.Queued, notify.Sending, notify.RetryWait:
-		m.Few = unfinished
+		m.Few = report.OpenDeliveries
 	}
 	return m, nil
 }
@@ -63,7 +60,7 @@ type Delivery struct {
 const (
 	deliveryAmount   = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END"
 	deliveryCurrency = "COALESCE(NULLIF(d.currency, ''), o.currency, '')"
-	deliveryColumns  = "d.*, COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant," +
+	deliveryColumns  = notify.ListColumns + ", COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant," +
 		deliveryAmount + " AS money, " + deliveryCurrency + " AS money_currency"
 	deliveryJoins = "LEFT JOIN orders AS o ON o.id = d.subject_id"
 )
@@ -119,9 +116,9 @@ func (b *Reader) addLast(ctx context.Context, rows []Delivery) error {
 		return nil
 	}
 	var all []notify.Attempt
-	err := b.db.Read.NewSelect().Model(&all).Column("delivery_id", "http_status", "took_us").
+	err := b.db.Read.NewSelect().Model(&all).ModelTableExpr(notify.AllAttempts+" AS na").Column("delivery_id", "http_status", "took_us").
 		Where("na.delivery_id IN (?)", bun.List(tried)).
-		Where("na.id = (SELECT max(l.id) FROM notify_attempts AS l WHERE l.delivery_id = na.delivery_id)").Scan(ctx)
+		Where("na.id = (SELECT max(l.id) FROM " + notify.AllAttempts + " AS l WHERE l.delivery_id = na.delivery_id)").Scan(ctx)
 	if err != nil {
 		return fmt.Errorf("read the last attempts: %w", err)
 	}

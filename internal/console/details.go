@@ -99,7 +99,7 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 	if n.Resend, err = b.resend(ctx, id, &n.Delivery.Delivery); err != nil {
 		return nil, err
 	}
-	err = b.db.Read.NewSelect().Model(&n.Attempts).Where("na.delivery_id = ?", n.ID).OrderExpr("na.id").Limit(detailRows + 1).Scan(ctx)
+	err = b.db.Read.NewSelect().Model(&n.Attempts).ModelTableExpr(notify.AllAttempts+" AS na").Where("na.delivery_id = ?", n.ID).OrderExpr("na.id").Limit(detailRows + 1).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read a notification's attempts: %w", err)
 	}

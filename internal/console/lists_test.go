@@ -85,8 +85,9 @@ func TestNoListGoesThroughATable(t *testing.T) {
 				for _, text := range seen.Texts {
 					for _, table := range scans(t, d, text) {
 						name, _, _ := strings.Cut(table, " ")
-						few := name == "d" && strings.Contains(text, `FROM (SELECT * FROM "deliveries" WHERE next_at IS NOT NULL LIMIT`)
-						if !few && !slices.Contains(declared, name) {
+						// What a subquery found; its own tables have their own lines.
+						found := strings.Contains(text, `) AS "`+name+`"`) || strings.Contains(text, ") AS "+name+" ")
+						if !found && !slices.Contains(declared, name) {
 							t.Errorf("%s by %v: %s\n\tscans %s", spec.Name, q.Terms, text, table)
 						}
 					}

@@ -32,19 +32,20 @@ func (b *Reader) plans(s *Story) (items []Item) {
 	}
 	for i := range s.Deliveries {
 		d := &s.Deliveries[i]
-		if d.NextAt == nil {
+		due := d.Due()
+		if due == nil {
 			continue
 		}
 		if d.Status == notify.Sending {
-			add(*d.NextAt, Plan{Kind: PlanReclaim, Number: int(d.Attempts)})
+			add(*due, Plan{Kind: PlanReclaim, Number: int(d.Attempts)})
 			continue
 		}
 		if b.isParked(d.Recipient()) || b.faultOf(d, b.db.Now()) != "" {
 			continue
 		}
 		next, of := d.Attempts+1, b.attemptsOf(d)
-		add(*d.NextAt, Plan{Kind: PlanAttempt, Number: int(next), Of: of})
-		if last := b.scheduleOf(d).LastAt(*d.NextAt, next, d.ScheduleFrom); last > *d.NextAt {
+		add(*due, Plan{Kind: PlanAttempt, Number: int(next), Of: of})
+		if last := b.scheduleOf(d).LastAt(*due, next, d.ScheduleFrom); last > *due {
 			add(last, Plan{Kind: PlanLast, Number: of, Of: of})
 		}
 	}

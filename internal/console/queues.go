@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/queue"
 	"backstop/internal/notify"
+	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
 )
@@ -145,7 +146,11 @@ func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCoun
 // stands.
 func (b *Reader) byStatus(ctx context.Context, which string, merchants []int64) (map[notify.Status]laneCount, error) {
 	of := map[notify.Status]laneCount{}
-	sample := b.db.Read.NewSelect().Table("deliveries").Column("status", "next_at", "created_at").Where("next_at IS NOT NULL").Limit(laneRows)
+	open, err := report.OpenDeliveries(ctx, b.db.Read)
+	if err != nil {
+		return nil, err
+	}
+	sample := b.db.Read.NewSelect().TableExpr("(" + open + ") AS d").ColumnExpr("status, coalesce(next_at, lease_until) AS next_at, created_at").Limit(laneRows)
 	switch {
 	case len(merchants) > 0:
 		sample = sample.Where("merchant_id ? (?)", bun.Safe(which), bun.List(merchants))
@@ -153,7 +158,7 @@ func (b *Reader) byStatus(ctx context.Context, which string, merchants []int64) 
 		return of, nil
 	}
 	var rows []laneCount
-	err := b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest, min(created_at) AS made FROM (?) AS w GROUP BY status", sample).Scan(ctx, &rows)
+	err = b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest, min(created_at) AS made FROM (?) AS w GROUP BY status", sample).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("count waiting notifications: %w", err)
 	}

@@ -98,7 +98,7 @@ func (b *Reader) addCallbacks(ctx context.Context, s *Story) error {
 func (b *Reader) addHistory(ctx context.Context, s *Story) error {
 	rows, err := events[order.History]{
 		kind: ItemStatus, key: "oh.version", keyOf: func(h *order.History) int64 { return h.Version },
-		from: b.db.Read.NewSelect().Model((*order.History)(nil)).Where("oh.order_id = ?", s.Order.ID),
+		from: b.db.Read.NewSelect().Model((*order.History)(nil)).ModelTableExpr(order.AllHistory+" AS oh").Where("oh.order_id = ?", s.Order.ID),
 	}.read(ctx, b, s)
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].CreatedAt, Phase: PaymentPhase, Move: &rows[i]})
@@ -128,7 +128,7 @@ func (b *Reader) addDeliveries(ctx context.Context, s *Story) (err error) {
 		return nil
 	}
 	var bodies []notify.Event
-	if err := b.db.Read.NewSelect().Model(&bodies).Where("e.id IN (?)", bun.List(of)).Scan(ctx); err != nil {
+	if err := b.db.Read.NewSelect().Model(&bodies).ModelTableExpr(notify.AllEvents+" AS e").Where("e.id IN (?)", bun.List(of)).Scan(ctx); err != nil {
 		return fmt.Errorf("read the bodies of the order's notifications: %w", err)
 	}
 	for _, e := range bodies {
@@ -140,7 +140,7 @@ func (b *Reader) addDeliveries(ctx context.Context, s *Story) (err error) {
 func (b *Reader) addAttempts(ctx context.Context, s *Story) error {
 	rows, err := events[notify.Attempt]{
 		kind: ItemAttempt, key: "na.id", keyOf: func(a *notify.Attempt) int64 { return a.ID },
-		from: b.db.Read.NewSelect().Model((*notify.Attempt)(nil)).
+		from: b.db.Read.NewSelect().Model((*notify.Attempt)(nil)).ModelTableExpr(notify.AllAttempts+" AS na").
 			Where("na.delivery_id IN (SELECT d.id FROM deliveries AS d WHERE d.subject_id = ?)", s.Order.ID),
 	}.read(ctx, b, s)
 	showAttempts(rows)

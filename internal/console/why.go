@@ -135,10 +135,10 @@ func (b *Reader) whyDelivery(d *notify.Delivery, now int64) Why {
 		w.Rule = WhyExhausted
 		w.Fired += fmt.Sprintf("; attempts = %d", w.Attempts)
 		return w
-	case d.NextAt == nil:
+	case d.Due() == nil:
 		return Why{}
 	}
-	w.At = *d.NextAt
+	w.At = *d.Due()
 	if d.Status == notify.Sending {
 		w.LastAt = w.At
 	} else {

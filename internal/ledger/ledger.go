@@ -196,7 +196,7 @@ func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 		if journals == 0 {
 			return nil
 		}
-		delta, err := Sums(ctx, tx, "t.journal_id IN (?)", bun.List(ids))
+		delta, err := Sums(ctx, tx, "t.id > ? AND t.journal_id IN (?)", ids[0], bun.List(ids))
 		if err != nil {
 			return err
 		}
@@ -210,6 +210,16 @@ func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 		return 0, fmt.Errorf("fold the ledger: %w", err)
 	}
 	return journals, nil
+}
+
+// Unfolded returns a condition on t for the transfers that are not in the balances. The ids
+// of a journal's transfers are above its own: that bounds what is read.
+func Unfolded(ctx context.Context, tx bun.IDB) (where string, from int64, err error) {
+	err = tx.NewRaw("SELECT coalesce((SELECT min(id) FROM journals WHERE NOT folded), (SELECT max(id) FROM journals), 0)").Scan(ctx, &from)
+	if err != nil {
+		return "", 0, fmt.Errorf("find the oldest journal that is not folded: %w", err)
+	}
+	return "t.id > ? AND t.journal_id IN (SELECT j.id FROM journals AS j WHERE NOT j.folded)", from, nil
 }
 
 // Sums returns credits minus debits of the transfers for which a condition on t holds, by
@@ -257,7 +267,11 @@ func (b *Ledger) Balance(ctx context.Context, tx db.Tx, code, currency string) (
 		}
 		return 0, fmt.Errorf("read account %s: %w", code, err)
 	}
-	tail, err := Sums(ctx, tx, "t.journal_id IN (SELECT id FROM journals WHERE NOT folded) AND (t.credit_account = ? OR t.debit_account = ?)", a.ID, a.ID)
+	where, from, err := Unfolded(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
+	tail, err := Sums(ctx, tx, where+" AND (t.credit_account = ? OR t.debit_account = ?)", from, a.ID, a.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,8 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+
+	"github.com/uptrace/bun"
 )
 
 // exceptions is a list of a table with money, a merchant and several indexes.
@@ -34,7 +36,9 @@ func exceptions(scan int) *Spec {
 				return Match{Where: "x.order_no = ?", Args: []any{no}, Indexed: true, Ageless: true}, nil
 			}},
 			{Word: "unalerted", Match: func(_ context.Context, _ Lookup, state string) (Match, error) {
-				return Match{Where: "x.alerted_at IS NULL AND x.state = ?", Args: []any{state}, Few: "alerted_at IS NULL"}, nil
+				return Match{Where: "x.alerted_at IS NULL AND x.state = ?", Args: []any{state}, Few: func(context.Context, bun.IDB) (string, error) {
+					return "SELECT * FROM exceptions WHERE alerted_at IS NULL", nil
+				}}, nil
 			}},
 		},
 		ScanRows: scan,

@@ -81,7 +81,7 @@ func (t Term) match(ctx context.Context, in Lookup, f *Field) (Match, error) {
 type part struct {
 	*Source
 	where []condition
-	few   string // see Match.Few
+	few   func(context.Context, bun.IDB) (string, error) // see Match.Few
 	// gathered: keys are all that match, in ascending order.
 	gathered bool
 	keys     []int64
@@ -141,7 +141,7 @@ func (q Query) plan(ctx context.Context, d *db.DB, s Slice) (*plan, error) {
 				p.scans = p.scans || !m.Indexed
 			}
 			indexed, ageless = indexed || m.Indexed, ageless || m.Ageless
-			if m.Few != "" {
+			if m.Few != nil {
 				x.few = m.Few
 			}
 		}
@@ -186,7 +186,7 @@ func (p *plan) within(ctx context.Context) error {
 				x.where = append(x.where, condition{x.Alias + "." + x.Time + " < ?", []any{p.slice.To}})
 			}
 		}
-		if p.scans && x.few != "" {
+		if p.scans && x.few != nil {
 			if err := p.gather(ctx, x); err != nil {
 				return err
 			}
@@ -204,21 +204,25 @@ const fewRows = 20_000
 // gather finds all keys that match among the rows of a partial index, unless there are
 // too many of them.
 func (p *plan) gather(ctx context.Context, x *part) error {
-	var n int
-	err := p.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 FROM ? WHERE ? LIMIT ?) AS w", bun.Ident(x.Table), bun.Safe(x.few), fewRows+1).Scan(ctx, &n)
+	few, err := x.few(ctx, p.db.Read)
 	if err != nil {
-		return fmt.Errorf("count the rows of %s where %s: %w", x.Table, x.few, err)
+		return err
+	}
+	var n int
+	err = p.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 FROM (?) AS f LIMIT ?) AS w", bun.Safe(few), fewRows+1).Scan(ctx, &n)
+	if err != nil {
+		return fmt.Errorf("count the few rows of %s: %w", x.Table, err)
 	}
 	if n > fewRows {
 		return nil
 	}
 	w := p.slice.window(x.Source)
-	// The rows of the partial index are a subquery, not selected by key, or the planner
-	// would walk the whole table in the order of its keys.
-	few := p.db.Read.NewSelect().TableExpr("(SELECT * FROM ? WHERE ? LIMIT ?) AS ?", bun.Ident(x.Table), bun.Safe(x.few), fewRows, bun.Ident(x.Alias))
-	err = x.narrow(few).ColumnExpr("?", x.key()).Where("? BETWEEN ? AND ?", x.key(), w.low, w.high).Scan(ctx, &x.keys)
+	// The few rows are a subquery, not selected by key, or the planner would walk the whole
+	// table in the order of its keys.
+	rows := p.db.Read.NewSelect().TableExpr("(SELECT * FROM (?) AS f LIMIT ?) AS ?", bun.Safe(few), fewRows, bun.Ident(x.Alias))
+	err = x.narrow(rows).ColumnExpr("?", x.key()).Where("? BETWEEN ? AND ?", x.key(), w.low, w.high).Scan(ctx, &x.keys)
 	if err != nil {
-		return fmt.Errorf("gather the rows of %s where %s: %w", x.Table, x.few, err)
+		return fmt.Errorf("gather the few rows of %s: %w", x.Table, err)
 	}
 	slices.Sort(x.keys)
 	x.gathered = true

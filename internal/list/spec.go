@@ -80,10 +80,10 @@ type Match struct {
 	Indexed bool
 	// Ageless: rows of any age match, whatever the slice's time.
 	Ageless bool
-	// Few is a condition that holds for every row that matches and is served by a
-	// partial index. Where no more than 20,000 rows meet it, what matches is found
-	// among those instead of among the newest.
-	Few string
+	// Few returns a query for rows of the source, among them all that match, which
+	// indexes lead to. Where there are no more than 20,000, what matches is found among
+	// those instead of among the newest.
+	Few func(context.Context, bun.IDB) (string, error)
 }
 
 // Scope is the merchants whose rows may be seen. The zero Scope sees nothing.

@@ -208,7 +208,7 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 		Status, Body      string
 		Desk              int64
 	}
-	err := c.DB.NewRaw("SELECT event_id, attempts, status, (SELECT e.body FROM events AS e WHERE e.id = d.event_id) AS body, (SELECT count(*) FROM exceptions AS x WHERE x.order_id = d.subject_id AND x.kind = 'notify_exhausted') AS desk"+
+	err := c.DB.NewRaw("SELECT event_id, attempts, status, (SELECT e.body FROM "+notify.AllEvents+" AS e WHERE e.id = d.event_id) AS body, (SELECT count(*) FROM exceptions AS x WHERE x.order_id = d.subject_id AND x.kind = 'notify_exhausted') AS desk"+
 		" FROM deliveries AS d").Scan(t.Context(), &rows)
 	if err != nil || len(rows) != moodyOrders {
 		t.Fatalf("%d deliveries, %v", len(rows), err)

@@ -15,11 +15,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// claimed is a delivery that this node may send now, with its frozen body.
+// claimed is a delivery that this node may send now, with its event's body.
 type claimed struct {
 	Delivery `bun:",extend"`
 
-	Body  string
 	Lease int64 // Unix µs: from then on other nodes may claim it
 }
 
@@ -28,7 +27,8 @@ func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
 
 // claimedColumns are what a claim returns.
 const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, house, shared, counted, attempts, schedule_from," +
-	" created_at, currency, amount, trace, next_at AS lease, coalesce((SELECT body FROM events WHERE events.id = deliveries.event_id), '') AS body"
+	" created_at, currency, amount, trace, next_at AS lease," +
+	" coalesce(body, (SELECT e.body FROM " + AllEvents + " AS e WHERE e.id = deliveries.event_id), '') AS body"
 
 // claimUpdate finds its rows by id alone: where the planner sees that only due rows can
 // match, it also walks all due rows, which it takes for few.
@@ -239,10 +239,18 @@ func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) 
 	if len(boots) == 0 {
 		return 0, nil
 	}
-	res, err := d.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, lease_owner = 0 WHERE next_at IS NOT NULL AND status = ? AND lease_owner IN (?)",
-		RetryWait, d.Now(), Sending, bun.List(boots)).Exec(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("release leases of earlier runs: %w", err)
+	var released int64
+	for _, which := range []string{"next_at IS NOT NULL", "id > (" + checkedTo + ") AND " + unindexed} {
+		res, err := d.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, lease_owner = 0 WHERE "+which+" AND status = ? AND lease_owner IN (?)",
+			RetryWait, d.Now(), Sending, bun.List(boots)).Exec(ctx)
+		if err != nil {
+			return released, fmt.Errorf("release leases of earlier runs: %w", err)
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return released, err
+		}
+		released += n
 	}
-	return res.RowsAffected()
+	return released, nil
 }

@@ -65,7 +65,7 @@ func TestAClaimThatIsTooOldIsReleased(t *testing.T) {
 			t.Fatal(err)
 		}
 		node.Close(t.Context()) // nobody takes it up again
-		l := &load{claimed: claimed{Delivery: row, Body: "{}", Lease: lease}}
+		l := &load{claimed: claimed{Delivery: row, Lease: lease}}
 		ran := node.sender.run(t.Context(), work.Slot{ID: 1, Lane: 3}, l)
 		if len(ran.Results) > 0 || ran.ReleaseAt == 0 {
 			t.Errorf("it came to %+v", ran)

@@ -17,8 +17,8 @@ import (
 // What a paid order may cost, from its callback to its delivered notification: 5 %
 // above what was reached. Orders are confirmed 64 at a time by one writer.
 var (
-	costPostgres = map[string]float64{"rows": 8.5, "updates": 2.1, "index entries": 27.4, "WAL bytes": 5170}
-	costSQLite   = map[string]float64{"pages": 2.4}
+	costPostgres = map[string]float64{"rows": 4.3, "updates": 2.1, "index entries": 14.9, "WAL bytes": 3770}
+	costSQLite   = map[string]float64{"pages": 1.6}
 )
 
 const (

@@ -62,10 +62,10 @@ func TestCountersEqualARecount(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := report.Total(points)
-		f.Want(t, p.Attempts(), "SELECT count(*) FROM notify_attempts")
-		f.Want(t, p.OK, "SELECT count(*) FROM notify_attempts WHERE class = 'ok'")
+		f.Want(t, p.Attempts(), "SELECT count(*) FROM "+notify.AllAttempts+" AS na")
+		f.Want(t, p.OK, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'ok'")
 		f.Want(t, p.Failed, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
-		f.Want(t, p.TookUS, "SELECT CAST(sum(took_us) AS BIGINT) FROM notify_attempts")
+		f.Want(t, p.TookUS, "SELECT CAST(sum(took_us) AS BIGINT) FROM "+notify.AllAttempts+" AS na")
 		if p.Lag.Count() != 80 || p.Retried == 0 {
 			t.Errorf("%d first attempts, %d retried", p.Lag.Count(), p.Retried)
 		}

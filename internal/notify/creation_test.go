@@ -63,7 +63,7 @@ func TestWithAFreeSlotAPaidOrderIsNotifiedByWhoTookIt(t *testing.T) {
 		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE attempts <> 1 OR lease_owner <> 0 OR next_at IS NOT NULL"); n != 0 {
 			t.Errorf("%d rows do not look like delivered by one attempt", n)
 		}
-		if n := f.Count(t, "SELECT count(*) FROM notify_attempts"); n != 30 {
+		if n := f.Count(t, "SELECT count(*) FROM "+notify.AllAttempts+" AS na"); n != 30 {
 			t.Errorf("%d attempts are kept of 30", n)
 		}
 	})
@@ -85,7 +85,7 @@ func TestWhatIsCreatedAsClaimedIsLeasedBeforeItIsSent(t *testing.T) {
 		var row notify.Delivery
 		err := d.NewSelect().Model(&row).Scan(t.Context())
 		close(answer)
-		if err != nil || row.Status != notify.Sending || row.Attempts != 1 || row.LeaseOwner != d.Boot() || *row.NextAt <= d.Now() {
+		if err != nil || row.Status != notify.Sending || row.Attempts != 1 || row.LeaseOwner != d.Boot() || row.NextAt != nil || *row.Due() <= d.Now() {
 			t.Errorf("while it is being sent its row is %+v, %v", row, err)
 		}
 		until(t, "it is notified", func() bool { return delivered(f, t) == 1 })

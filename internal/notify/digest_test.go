@@ -49,7 +49,7 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 		if r := breakers.Of(m.Recipient()); r == nil || r.State != breaker.Closed || r.Failures != 1 {
 			t.Errorf("one message counts once: %+v", r)
 		}
-		f.Want(t, 12, "SELECT count(*) FROM notify_attempts WHERE class = 'connect'")
+		f.Want(t, 12, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'connect'")
 
 		if _, err := d.NewRaw("UPDATE deliveries SET next_at = ?", d.Now()-1).Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestWhatIsClaimedTogetherIsOneMessage(t *testing.T) {
 		if ch.count() != 1 || len(ch.sent[0].More) != 3 {
 			t.Errorf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))
 		}
-		f.Want(t, 4, "SELECT count(*) FROM notify_attempts WHERE class = 'ok'")
+		f.Want(t, 4, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'ok'")
 	})
 }
 
@@ -180,7 +180,7 @@ func TestTwoNodesSendOneDigest(t *testing.T) {
 				t.Errorf("message %d holds %d events", i, 1+len(m.More))
 			}
 		}
-		f.Want(t, 2*rounds*events, "SELECT count(*) FROM notify_attempts")
+		f.Want(t, 2*rounds*events, "SELECT count(*) FROM "+notify.AllAttempts+" AS na")
 	})
 }
 

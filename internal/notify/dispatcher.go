@@ -47,6 +47,7 @@ type Dispatcher struct {
 	slots   *work.Slots
 	worker  *work.Worker[*load, *outcome]
 	results *results
+	lost    *lostClaims
 
 	slow published // recipients in the slow pool
 }
@@ -57,6 +58,7 @@ func NewDispatcher(o Options) *Dispatcher {
 	d.gates = &gates{&d.o, d.links}
 	d.slots = work.NewSlots(work.SlotOptions{Size: o.Concurrency, Gate: d.gates.lane, Nodes: o.DB.Senders})
 	d.sender = &sender{o: &d.o, gates: d.gates, faults: d.faults, health: d.health, forget: d.slots.Forget}
+	d.lost = &lostClaims{db: o.DB, after: o.Timeout + leaseMargin}
 	d.results = &results{&d.o, d.health, d.Pull}
 	d.worker = work.NewWorker(work.Options[*load, *outcome]{
 		DB: o.DB, Slots: d.slots, Source: &source{&d.o, d.links, d.gates, d.faults}, Lease: o.Timeout + leaseMargin,
@@ -128,7 +130,9 @@ func (c *creation) claim(x *Delivery, body string) bool {
 		return false // for another node
 	}
 	return c.work.Reserve(x.ID, x.RecipientID, func(l work.Lease) *load {
-		x.Status, x.Attempts, x.LeaseOwner, x.NextAt = Sending, 1, l.Owner, &l.Until
-		return &load{claimed: claimed{Delivery: *x, Body: body, Lease: l.Until}}
+		x.Status, x.Attempts, x.LeaseOwner, x.NextAt, x.LeaseUntil = Sending, 1, l.Owner, nil, &l.Until
+		c := claimed{Delivery: *x, Lease: l.Until}
+		c.Body = body
+		return &load{claimed: c}
 	})
 }

@@ -155,7 +155,7 @@ func TestDeliveredOnceWithTheFrozenBody(t *testing.T) {
 		if m.Type != "order.paid" || m.URL != "http://m1.test/n" || len(m.Secrets) != 1 || len(m.Body) == 0 {
 			t.Errorf("message %+v", m)
 		}
-		f.Want(t, 100, "SELECT count(*) FROM notify_attempts WHERE class = 'ok'")
+		f.Want(t, 100, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'ok'")
 		f.Want(t, 0, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL OR lease_owner <> 0")
 	})
 }
@@ -244,7 +244,7 @@ func TestTwoNodesNeverOverlapOnOneNotification(t *testing.T) {
 		if ch.overlaps != 0 {
 			t.Errorf("%d attempts overlapped", ch.overlaps)
 		}
-		f.Want(t, 0, "SELECT count(*) FROM (SELECT delivery_id FROM notify_attempts WHERE class = 'ok' GROUP BY delivery_id HAVING count(*) > 1) AS twice")
+		f.Want(t, 0, "SELECT count(*) FROM (SELECT delivery_id FROM "+notify.AllAttempts+" AS na WHERE class = 'ok' GROUP BY delivery_id HAVING count(*) > 1) AS twice")
 	})
 }
 
@@ -373,7 +373,7 @@ func TestShutdownGivesTheAttemptBack(t *testing.T) {
 	<-started
 	stop(disp, 50*time.Millisecond)
 	f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 0 AND lease_owner = 0")
-	f.Want(t, 0, "SELECT count(*) FROM notify_attempts")
+	f.Want(t, 0, "SELECT count(*) FROM "+notify.AllAttempts+" AS na")
 }
 
 // hanging answers only when it is cut off.

@@ -128,7 +128,7 @@ func undeliveredShares(ctx context.Context, tx db.Tx, d *db.DB, events, subjects
 		return nil, fmt.Errorf("lock events: %w", err)
 	}
 	var rows []struct{ EventID, Waiting int64 }
-	err := tx.NewRaw("SELECT event_id, count(next_at) AS waiting FROM deliveries WHERE subject_id IN (?) AND event_id IN (?)"+
+	err := tx.NewRaw("SELECT event_id, count(CASE WHEN "+isOpen+" THEN 1 END) AS waiting FROM deliveries WHERE subject_id IN (?) AND event_id IN (?)"+
 		" AND currency <> '' AND status NOT IN (?, ?) GROUP BY event_id", bun.List(subjects), bun.List(events), Delivered, Skipped).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the deliveries of an event: %w", err)

@@ -204,7 +204,7 @@ func TestAnEndpointThatIsGoneIsDisabled(t *testing.T) {
 		refresh(t, f)
 		paid(t, f, 1)
 		drain(t, f, disp)
-		f.Want(t, 1, "SELECT count(*) FROM notify_attempts WHERE class = 'bad_address' AND url = ''")
+		f.Want(t, 1, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'bad_address' AND url = ''")
 		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open'")
 
 		// Enabled again, what is sent again arrives.

@@ -102,7 +102,7 @@ func TestOurOwnFaultCostsNoAttempt(t *testing.T) {
 					time.Sleep(5 * time.Millisecond)
 				}
 				f.Want(t, n, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL AND attempts = 0 OR status = 'sending'")
-				f.Want(t, 0, "SELECT count(*) FROM notify_attempts")
+				f.Want(t, 0, "SELECT count(*) FROM "+notify.AllAttempts+" AS na")
 				f.Want(t, 0, "SELECT count(*) FROM exceptions")
 
 				ch := &fakeChannel{}
@@ -150,7 +150,7 @@ func TestABlockedEndpointCountsWhereAllNodesAgree(t *testing.T) {
 				otherRanges(t, d, ranges)
 				newNode(t, f, f.Settings.Merchants(), webhooks(blocked())).Offer(paid(t, f, 2))
 				until(t, "they are exhausted", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") == 2 })
-				f.Want(t, 2, "SELECT count(*) FROM notify_attempts WHERE class = 'blocked'")
+				f.Want(t, 2, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'blocked'")
 				f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
 			})
 		})
@@ -166,7 +166,7 @@ func TestABreakdownOfAChannelCounts(t *testing.T) {
 		d2 := newNode(t, f, f.Settings.Merchants(), webhooks(ch))
 		d2.Offer(paid(t, f, 1))
 		until(t, "it is exhausted", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") == 1 })
-		f.Want(t, 1, "SELECT count(*) FROM notify_attempts WHERE class = 'internal'")
+		f.Want(t, 1, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'internal'")
 	})
 }
 

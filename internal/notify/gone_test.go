@@ -164,7 +164,7 @@ func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
 				return
 			}
 			until(t, "all are told", func() bool { disp.Pull([]int64{f.M1.ID}); return delivered(f, t) == 5 })
-			f.Want(t, 10, "SELECT count(*) FROM notify_attempts") // each try is on record
+			f.Want(t, 10, "SELECT count(*) FROM "+notify.AllAttempts+" AS na") // each try is on record
 			f.Want(t, 0, "SELECT count(*) FROM breaker_history")
 		})
 	}
@@ -210,6 +210,6 @@ func TestAChannelThatPanicsFailsItsAttemptOnly(t *testing.T) {
 		disp.Pull([]int64{f.M1.ID})
 		return f.Count(t, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'") == 1
 	})
-	f.Want(t, 2, "SELECT count(*) FROM notify_attempts WHERE class = 'internal' AND error NOT LIKE '%canary%'")
+	f.Want(t, 2, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'internal' AND error NOT LIKE '%canary%'")
 	until(t, "nothing is left", func() bool { return notify.Left(disp) == "" })
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Event is one fact to be notified, with its body frozen when the fact happened. It is
-// unique per subject, version and type.
+// Event is one fact to be notified, with its body frozen when the fact happened. The
+// compare-and-set of its subject makes it once. One with a single delivery, to the
+// merchant, is stored in that delivery.
 type Event struct {
 	bun.BaseModel `bun:"table:events,alias:e"`
 
@@ -46,15 +47,18 @@ type Delivery struct {
 	Attempts     int64  `bun:"attempts"`
 	// ScheduleFrom is how many attempts there were when an operator sent it again: the
 	// schedule counts from there.
-	ScheduleFrom int64  `bun:"schedule_from"`
-	NextAt       *int64 `bun:"next_at"` // due time, or the lease's end while sending; nil = over
-	LeaseOwner   int64  `bun:"lease_owner"`
-	LastClass    Class  `bun:"last_class"`
-	LastError    string `bun:"last_error"`
-	CreatedAt    int64  `bun:"created_at"`
-	FinishedAt   *int64 `bun:"finished_at"`
-	Currency     string `bun:"currency"` // of the money that it is about; empty = none
-	Amount       int64  `bun:"amount"`   // minor units
+	ScheduleFrom int64 `bun:"schedule_from"`
+	// NextAt is the due time, or the lease's end while sending; nil = over, or created as
+	// claimed, which has LeaseUntil instead (Due is either).
+	NextAt     *int64 `bun:"next_at"`
+	LeaseUntil *int64 `bun:"lease_until"`
+	LeaseOwner int64  `bun:"lease_owner"`
+	LastClass  Class  `bun:"last_class"`
+	LastError  string `bun:"last_error"`
+	CreatedAt  int64  `bun:"created_at"`
+	FinishedAt *int64 `bun:"finished_at"`
+	Currency   string `bun:"currency"` // of the money that it is about; empty = none
+	Amount     int64  `bun:"amount"`   // minor units
 	// Trace is the W3C traceparent of its cause; empty = not traced.
 	Trace string `bun:"trace,nullzero"`
 	// Shared is set where the event has several deliveries that are owed to the merchant:
@@ -62,11 +66,38 @@ type Delivery struct {
 	Shared bool `bun:"shared"`
 	// Counted is set where report.Orders counts the event.
 	Counted bool `bun:"counted"`
+	// EventVersion and Body are the event's, which is stored here where it has one
+	// delivery; then both have one id, and no row is in events.
+	EventVersion *int64 `bun:"version"`
+	Body         string `bun:"body,nullzero"`
 }
+
+// ListColumns are the columns of a Delivery (alias d) in a list: all but the event's body.
+const ListColumns = "d.id, d.event_id, d.merchant_id, d.house, d.subject_id, d.event_type, d.channel, d.url, d.endpoint, d.status, d.attempts," +
+	" d.schedule_from, d.next_at, d.lease_until, d.lease_owner, d.last_class, d.last_error, d.created_at, d.finished_at, d.currency, d.amount, d.trace, d.shared, d.counted"
+
+// AllEvents are the events for a query, wherever they are stored.
+const AllEvents = "(SELECT id, merchant_id, subject_id, type, version, body, created_at FROM events" +
+	" UNION ALL SELECT id, merchant_id, subject_id, type, version, body, created_at FROM delivery_events)"
+
+// AllAttempts are the attempts for a query: the first one of a delivery is stored in it.
+const AllAttempts = "(SELECT " + attemptColumns + " FROM notify_attempts UNION ALL SELECT " + attemptColumns + " FROM first_attempts)"
+
+const attemptColumns = "id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node," +
+	" request_header, response_header, response_body, error"
 
 // Recipient is whom it is for.
 func (d *Delivery) Recipient() recipient.Recipient {
 	return recipient.Of(d.RecipientID, d.ToSubscriber)
+}
+
+// Due is the moment at which something is next done about the delivery (Unix µs), nil = it
+// is over: its due time, or the end of the lease under which it is being sent.
+func (d *Delivery) Due() *int64 {
+	if d.NextAt == nil && d.Status == Sending {
+		return d.LeaseUntil
+	}
+	return d.NextAt
 }
 
 // Attempt is the record of one try of a delivery.
@@ -139,7 +170,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 	}
 	now := d.Now()
 	x := report.NewDelta(now)
-	events := make([]Event, len(facts))
+	events := make([]Event, 0, len(facts))
 	deliveries := make([]Delivery, 0, len(facts))
 	nudges := make([][]queue.Nudge, len(facts))
 	claims := here.creation(w.Tx())
@@ -149,9 +180,12 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 		if err != nil {
 			return nil, fmt.Errorf("freeze %s: %w", f.Type, err)
 		}
-		events[i] = Event{
-			ID: id, MerchantID: f.MerchantID, SubjectID: f.SubjectID, Type: f.Type, Version: f.Version,
-			Body: string(body), CreatedAt: now,
+		single := len(f.Routes) == 1 && !f.Routes[0].To.IsSubscriber()
+		if !single {
+			events = append(events, Event{
+				ID: id, MerchantID: f.MerchantID, SubjectID: f.SubjectID, Type: f.Type, Version: f.Version,
+				Body: string(body), CreatedAt: now,
+			})
 		}
 		owed := 0 // deliveries to the merchant
 		for _, r := range f.Routes {
@@ -167,15 +201,22 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 		}
 		for _, r := range f.Routes {
 			to := r.delivery(&f, now)
-			to.ID, to.EventID, to.Shared = d.NewID(), id, owed > 1 && !to.ToSubscriber
+			to.ID, to.EventID, to.Shared = id, id, owed > 1 && !to.ToSubscriber
+			if single {
+				to.EventVersion, to.Body = &f.Version, string(body)
+			} else {
+				to.ID = d.NewID()
+			}
 			to.Counted = to.NextAt != nil && to.Currency != ""
-			if to.NextAt != nil && *to.NextAt <= now && !claims.claim(&to, events[i].Body) {
+			if to.NextAt != nil && *to.NextAt <= now && !claims.claim(&to, string(body)) {
 				nudges[i] = append(nudges[i], queue.Nudge{Delivery: to.ID, Recipient: to.RecipientID})
 			}
 			deliveries = append(deliveries, to)
 		}
 	}
-	w.Insert(&events, "")
+	if len(events) > 0 {
+		w.Insert(&events, "")
+	}
 	if len(deliveries) > 0 {
 		w.Insert(&deliveries, "")
 	}

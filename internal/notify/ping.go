@@ -86,8 +86,9 @@ func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, e *merchant.Endp
 	if err != nil {
 		return Answer{}, fmt.Errorf("freeze a ping: %w", err)
 	}
-	c := claimed{Body: string(body), Delivery: Delivery{
-		ID: p.DB.NewID(), EventID: id, RecipientID: m.ID, ToSubscriber: m.Recipient().IsSubscriber(), SubjectID: id, EventType: Ping,
+	version := int64(1)
+	c := claimed{Delivery: Delivery{
+		ID: id, EventID: id, EventVersion: &version, Body: string(body), RecipientID: m.ID, ToSubscriber: m.Recipient().IsSubscriber(), SubjectID: id, EventType: Ping,
 		Channel: e.Channel, Endpoint: e.Name, Status: Sending, Attempts: 1, LeaseOwner: p.DB.Boot(), CreatedAt: now,
 	}}
 	attempt := pingPlan(m, c, pingTime, p.DB.NowTime())
@@ -135,14 +136,13 @@ func (p Pinger) here(ctx context.Context, c claimed, attempt plan) (bool, error)
 // create stores a ping, as this node's claim where it sends it. It is about no order: it is
 // its own subject.
 func (p Pinger) create(ctx context.Context, c claimed, here bool) error {
-	event := Event{ID: c.EventID, MerchantID: c.RecipientID, SubjectID: c.EventID, Type: Ping, Version: 1, Body: c.Body, CreatedAt: c.CreatedAt}
 	delivery := c.Delivery
 	if !here {
 		delivery.Status, delivery.Attempts, delivery.LeaseOwner = Queued, 0, 0
 	}
 	open := openPing{DeliveryID: c.ID, RecipientID: c.RecipientID, Until: c.CreatedAt + pingTime.Microseconds()}
 	return p.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		for _, row := range []any{&event, &delivery, &open} {
+		for _, row := range []any{&delivery, &open} {
 			if _, err := tx.NewInsert().Model(row).Exec(ctx); err != nil {
 				return err
 			}
@@ -260,7 +260,6 @@ func RemoveLostPings(ctx context.Context, d *db.DB, before int64) (int64, error)
 func removePings(ctx context.Context, d *db.DB, ids []int64) error {
 	return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		for _, q := range []string{
-			"DELETE FROM events WHERE id IN (SELECT d.event_id FROM deliveries AS d WHERE d.id IN (SELECT o.delivery_id FROM open_pings AS o WHERE o.delivery_id IN (?)))",
 			"DELETE FROM notify_attempts WHERE delivery_id IN (SELECT o.delivery_id FROM open_pings AS o WHERE o.delivery_id IN (?))",
 			"DELETE FROM deliveries WHERE id IN (SELECT o.delivery_id FROM open_pings AS o WHERE o.delivery_id IN (?))",
 			"DELETE FROM open_pings WHERE delivery_id IN (?)",

@@ -99,10 +99,10 @@ func (s *switchboard) wantKept(a notify.Answer, class notify.Class, status notif
 	if a.Attempt.Class != class {
 		s.t.Errorf("answered %s %q, want %s", a.Attempt.Class, a.Attempt.Error, class)
 	}
-	s.Want(s.t, 1, "SELECT count(*) FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id JOIN events AS e ON e.id = d.event_id"+
+	s.Want(s.t, 1, "SELECT count(*) FROM deliveries AS d JOIN "+notify.AllAttempts+" AS a ON a.delivery_id = d.id JOIN "+notify.AllEvents+" AS e ON e.id = d.event_id"+
 		" WHERE d.event_type = 'ping' AND d.next_at IS NULL AND d.lease_owner = 0 AND d.finished_at IS NOT NULL AND d.attempts = 1 AND d.status = ? AND a.class = ?", status, class)
 	s.Want(s.t, 1, "SELECT count(*) FROM deliveries")
-	s.Want(s.t, 1, "SELECT count(*) FROM notify_attempts")
+	s.Want(s.t, 1, "SELECT count(*) FROM "+notify.AllAttempts+" AS na")
 	s.Want(s.t, 0, "SELECT count(*) FROM open_pings")
 	s.Want(s.t, 0, "SELECT count(*) FROM exceptions")
 	if wrong, err := report.Recount(s.t.Context(), s.DB); err != nil || len(wrong) != 0 {

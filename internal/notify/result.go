@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/bulk"
@@ -30,28 +31,65 @@ type resultRow struct {
 	LastClass  string `bun:"last_class"`
 	LastError  string `bun:"last_error"`
 	FinishedAt *int64 `bun:"finished_at"`
+
+	// The first attempt, which is stored in its delivery; none of it is set for others.
+	FirstClass    string `bun:"first_class,nullzero"`
+	FirstStatus   *int64 `bun:"first_status"`
+	FirstAt       *int64 `bun:"first_at"`
+	FirstTookUS   *int64 `bun:"first_took_us"`
+	FirstNode     string `bun:"first_node,nullzero"`
+	FirstURL      string `bun:"first_url,nullzero"`
+	FirstRequest  string `bun:"first_request,nullzero"`
+	FirstResponse string `bun:"first_response,nullzero"`
+	FirstBody     []byte `bun:"first_body"`
+	FirstError    string `bun:"first_error,nullzero"`
 }
 
-// commit writes a batch: the attempts, and the deliveries by compare-and-set on owner and
-// attempt. Of a row that was leased again in between only the attempt is stored: a delivery
-// ends once.
+// setFirst is how an update by resultRow sets the first attempt.
+var setFirst = func() string {
+	var set strings.Builder
+	for _, column := range []string{"class", "status", "at", "took_us", "node", "url", "request", "response", "body", "error"} {
+		set.WriteString(", first_" + column + " = coalesce(_r.first_" + column + ", deliveries.first_" + column + ")")
+	}
+	return set.String()
+}()
+
+// newResult is an outcome as stored; now is the moment of writing (Unix µs).
+func newResult(o *outcome, now int64) resultRow {
+	a := &o.attempt
+	r := resultRow{
+		ID: o.claimed.ID, Attempts: o.claimed.Attempts, Status: string(o.status), NextAt: o.nextAt,
+		LastClass: string(a.Class), LastError: a.Error,
+	}
+	if o.status != RetryWait {
+		r.FinishedAt = &now
+	}
+	if o.isFirst() {
+		status := int64(a.HTTPStatus)
+		r.FirstClass, r.FirstStatus, r.FirstAt, r.FirstTookUS, r.FirstNode, r.FirstURL = string(a.Class), &status, &a.StartedAt, &a.TookUS, a.Node, a.URL
+		r.FirstRequest, r.FirstResponse, r.FirstError = a.RequestHeader, a.ResponseHeader, a.Error
+		if len(a.ResponseBody) > 0 {
+			r.FirstBody = a.ResponseBody
+		}
+	}
+	return r
+}
+
+// isFirst reports whether the attempt is stored in its delivery.
+func (o *outcome) isFirst() bool { return o.claimed.Attempts == 1 }
+
+// commit writes a batch: the deliveries by compare-and-set on owner and attempt, with their
+// first attempts, and the other attempts. Of a row that was leased again in between only the
+// attempt is stored: a delivery ends once.
 func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(), error) {
 	now := r.o.DB.Now()
 	rows := make([]resultRow, len(batch))
-	attempts := make([]Attempt, len(batch))
 	for i, o := range batch {
-		attempts[i] = o.attempt
-		rows[i] = resultRow{
-			ID: o.claimed.ID, Attempts: o.claimed.Attempts, Status: string(o.status), NextAt: o.nextAt,
-			LastClass: string(o.attempt.Class), LastError: o.attempt.Error,
-		}
-		if o.status != RetryWait {
-			rows[i].FinishedAt = &now
-		}
+		rows[i] = newResult(o, now)
 	}
 	var mine []int64
 	err := tx.Prepared(ctx, &mine, "WITH _r ? UPDATE deliveries SET status = _r.status, next_at = _r.next_at, lease_owner = 0,"+
-		" last_class = _r.last_class, last_error = _r.last_error, finished_at = _r.finished_at FROM _r"+
+		" last_class = _r.last_class, last_error = _r.last_error, finished_at = _r.finished_at"+setFirst+" FROM _r"+
 		" WHERE deliveries.id = _r.delivery AND deliveries.attempts = _r.attempts AND deliveries.lease_owner = ?"+
 		" AND deliveries.status = ? RETURNING id", bulk.Each(&rows), r.o.DB.Boot(), Sending)
 	if err != nil {
@@ -62,9 +100,17 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 		return nil, err
 	}
 	w := tx.Writes()
-	w.Insert(&attempts, "CONFLICT (id) DO NOTHING")
+	lost := func(o *outcome) bool { return !slices.Contains(mine, o.claimed.ID) }
+	var attempts []Attempt
+	for _, o := range batch {
+		if !o.isFirst() || lost(o) {
+			attempts = append(attempts, o.attempt)
+		}
+	}
+	if len(attempts) > 0 {
+		w.Insert(&attempts, "CONFLICT (id) DO NOTHING")
+	}
 	if len(mine) > 0 {
-		lost := func(o *outcome) bool { return !slices.Contains(mine, o.claimed.ID) }
 		won := slices.DeleteFunc(slices.Clone(batch), lost)
 		counted(r.o.DB.Now(), won).Write(w, r.o.DB)
 		if err := r.settle(ctx, tx, w, won); err != nil {

@@ -39,6 +39,6 @@ func TestAttemptsStoreNoTokenOfTheURL(t *testing.T) {
 		if ch.sent[0].URL != "https://m1.test/n?token=canary" {
 			t.Errorf("sent to %s", ch.sent[0].URL)
 		}
-		f.Want(t, 1, "SELECT count(*) FROM notify_attempts WHERE url = 'https://m1.test/n?***'")
+		f.Want(t, 1, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE url = 'https://m1.test/n?***'")
 	})
 }

@@ -29,7 +29,7 @@ var Moves = moves.Table[Status]{
 		},
 		{
 			Status: Sending, Initial: true, Open: true, To: []Status{Queued, Sending, RetryWait, Delivered, Exhausted, Skipped},
-			Meaning: "Claimed until `next_at`, the end of its lease; then due again. Claimed on create where a slot is free. " +
+			Meaning: "Claimed until `next_at`, the end of its lease; then due again. Claimed on create where a slot is free: until `lease_until`, without a `next_at`. " +
 				"Back to `queued`, or on to `skipped`, where its settings can be read at last.",
 		},
 		{
@@ -46,6 +46,7 @@ var Moves = moves.Table[Status]{
 var (
 	claimable = moves.In("status", Moves.From(Sending)...)
 	waiting   = moves.In("status", Queued, RetryWait)
+	isOpen    = moves.In("status", Moves.Open()...)
 )
 
 // Open reports whether the delivery is not over.

@@ -33,7 +33,7 @@ func (s *sender) route(c claimed, m *merchant.Merchant) error {
 // follows reports whether a subscriber follows the merchant whose event it is.
 func (s *sender) follows(ctx context.Context, tx db.Tx, m *merchant.Merchant, c claimed) (bool, error) {
 	var of int64
-	if err := tx.NewRaw("SELECT merchant_id FROM events WHERE id = ?", c.EventID).Scan(ctx, &of); err != nil {
+	if err := tx.NewRaw("SELECT merchant_id FROM "+AllEvents+" AS e WHERE id = ?", c.EventID).Scan(ctx, &of); err != nil {
 		return false, err
 	}
 	owner := s.o.Directory().ByID(of)
@@ -61,6 +61,9 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 		return nil // its lease ran out, and another node has claimed it
 	}
 	if len(all) > 1 {
+		if err := ownRow(ctx, tx, c); err != nil {
+			return err
+		}
 		rest := all[1:]
 		if _, err := tx.NewInsert().Model(&rest).Exec(ctx); err != nil {
 			return err
@@ -76,4 +79,19 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 	}
 	untold.Write(w, s.o.DB)
 	return w.Exec(ctx)
+}
+
+// ownRow gives an event that is stored in its only delivery a row of its own: those that
+// share its money lock it.
+func ownRow(ctx context.Context, tx db.Tx, c claimed) error {
+	for _, query := range []string{
+		"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at)" +
+			" SELECT id, merchant_id, subject_id, type, version, body, created_at FROM delivery_events WHERE id = ?",
+		"UPDATE deliveries SET version = NULL, body = NULL WHERE id = ?",
+	} {
+		if _, err := tx.NewRaw(query, c.ID).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -37,6 +37,11 @@ type changeRow struct {
 	NextAt          *int64 `bun:"next_at"`
 	PaidAt          *int64 `bun:"paid_at"`
 	ClosedAt        *int64 `bun:"closed_at"`
+	PaidFrom        string `bun:"paid_from,nullzero"`
+	PaidVersion     *int64 `bun:"paid_version"`
+	PaidBy          string `bun:"paid_by,nullzero"`
+	PaidCallback    *int64 `bun:"paid_callback"`
+	ConfirmedAt     *int64 `bun:"confirmed_at"`
 }
 
 // Move adds the change of each order's status to the writes, by compare-and-set on status
@@ -49,7 +54,7 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 	}
 	now := d.Now()
 	rows := make([]changeRow, len(changes))
-	history := make([]History, len(changes))
+	history := make([]History, 0, len(changes))
 	for i, c := range changes {
 		o := c.Order
 		if !Moves.Can(o.Status, c.To) {
@@ -58,21 +63,31 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 		if !c.To.Open() {
 			o.NextAt = nil
 		}
+		if c.To == Paid && c.Cause == ByCallback && c.SourceID != 0 {
+			version := o.Version + 1
+			o.PaidFrom, o.PaidVersion, o.PaidBy, o.PaidCallback, o.ConfirmedAt = o.Status, &version, c.Actor, &c.SourceID, &now
+		} else {
+			history = append(history, History{
+				ID: d.NewID(), OrderID: o.ID, Version: o.Version + 1, From: o.Status, To: c.To,
+				Cause: c.Cause, Actor: c.Actor, SourceID: c.SourceID, CreatedAt: now,
+			})
+		}
 		rows[i] = changeRow{
 			ID: o.ID, FromStatus: string(o.Status), FromVersion: o.Version, ToStatus: string(c.To),
 			SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount, CloseReason: o.CloseReason,
 			CloseTries: o.CloseTries, NextAt: o.NextAt, PaidAt: o.PaidAt, ClosedAt: o.ClosedAt,
-		}
-		history[i] = History{
-			ID: d.NewID(), OrderID: o.ID, Version: o.Version + 1, From: o.Status, To: c.To,
-			Cause: c.Cause, Actor: c.Actor, SourceID: c.SourceID, CreatedAt: now,
+			PaidFrom: string(o.PaidFrom), PaidVersion: o.PaidVersion, PaidBy: o.PaidBy, PaidCallback: o.PaidCallback, ConfirmedAt: o.ConfirmedAt,
 		}
 	}
-	w.Insert(&history, "")
+	if len(history) > 0 {
+		w.Insert(&history, "")
+	}
 	w.GuardEach(&rows, "UPDATE orders AS o SET status = _v.to_status, version = o.version + 1,"+
 		" supplier_trade_no = _v.supplier_trade_no, paid_amount = _v.paid_amount,"+
 		" close_reason = _v.close_reason, close_tries = _v.close_tries,"+
-		" next_at = _v.next_at, paid_at = _v.paid_at, closed_at = _v.closed_at"+
+		" next_at = _v.next_at, paid_at = _v.paid_at, closed_at = _v.closed_at,"+
+		" paid_from = _v.paid_from, paid_version = _v.paid_version, paid_by = _v.paid_by,"+
+		" paid_callback = _v.paid_callback, confirmed_at = _v.confirmed_at"+
 		" FROM _v WHERE o.id = _v.id AND o.status = _v.from_status AND o.version = _v.from_version")
 	for _, c := range changes {
 		c.Order.Status = c.To

@@ -98,6 +98,14 @@ type Order struct {
 	NextAt          *int64 `bun:"next_at"` // when the order is due; nil = never again
 	PaidAt          *int64 `bun:"paid_at"`
 	ClosedAt        *int64 `bun:"closed_at"`
+
+	// The move to paid by a callback, which has no row of history; none of them is set
+	// where there was no such move.
+	PaidFrom     Status `bun:"paid_from,nullzero"`
+	PaidVersion  *int64 `bun:"paid_version"`
+	PaidBy       string `bun:"paid_by,nullzero"` // the actor
+	PaidCallback *int64 `bun:"paid_callback"`
+	ConfirmedAt  *int64 `bun:"confirmed_at"` // when it was stored; PaidAt is by the supplier's clock
 }
 
 // Item is what one order reserves of one SKU.
@@ -108,6 +116,11 @@ type Item struct {
 	SKUID    int64 `bun:"sku_id,pk"`
 	Quantity int64 `bun:"quantity"`
 }
+
+// AllHistory is the history of all orders for a query: the rows of order_history and the
+// payments that orders themselves say. The id of a payment is that of its callback.
+const AllHistory = "(SELECT id, order_id, version, from_status, to_status, cause, actor, source_id, created_at FROM order_history" +
+	" UNION ALL SELECT source_id, order_id, version, from_status, to_status, cause, actor, source_id, created_at FROM order_payments)"
 
 // History is one change of status.
 type History struct {

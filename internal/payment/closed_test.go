@@ -33,7 +33,7 @@ func TestTheSupplierClosesAnOrder(t *testing.T) {
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'closed'")
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts")
 		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE event_type = 'order.closed' AND status = 'queued'")
-		f.Want(t, 1, "SELECT count(*) FROM order_history WHERE to_status = 'closed' AND cause = 'supplier_closed' AND actor = 'supplier:sp-main' AND source_id <> 0")
+		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+" AS oh WHERE to_status = 'closed' AND cause = 'supplier_closed' AND actor = 'supplier:sp-main' AND source_id <> 0")
 		f.Want(t, 0, "SELECT count(*) FROM exceptions")
 		if out := take(t, f, f.Callback(o.OrderNo, "T2", 1999)); out.Name != exception.LatePayment {
 			t.Errorf("money after it: %+v", out)

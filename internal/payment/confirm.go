@@ -188,6 +188,9 @@ func (b *batch) record(m *Message, d decision, out *Outcome) {
 	}
 	out.CallbackID = row.ID
 	b.records = append(b.records, row)
+	if d.to == order.Paid {
+		return // the order says by which callback it was paid
+	}
 	b.keys = append(b.keys, keyRow{AccountID: m.Supplier.AccountID, EventKey: c.EventKey, Digest: d.digest, CallbackID: row.ID})
 }
 
@@ -236,6 +239,8 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	d, w := b.p.o.DB, b.tx.Writes()
 	if len(b.records) > 0 {
 		w.Insert(&b.records, "")
+	}
+	if len(b.keys) > 0 {
 		w.Insert(&b.keys, "CONFLICT DO NOTHING")
 	}
 	figures := report.NewDelta(d.Now())

@@ -18,6 +18,7 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
+	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -80,7 +81,7 @@ func TestConfirmMovesOrderMoneyStockAndNotificationTogether(t *testing.T) {
 		f.Want(t, 3, "SELECT sold FROM skus")
 		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'queued'")
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'succeeded'")
-		f.Want(t, 2, "SELECT count(*) FROM order_history")
+		f.Want(t, 2, "SELECT count(*) FROM "+order.AllHistory+" AS oh")
 		for range 2 { // before and after folding
 			err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				m, err := f.Ledger.Balance(ctx, tx, ledger.MerchantAccount("m1"), "CNY")
@@ -261,7 +262,7 @@ func TestAnOrderThatWasNotClosedHasNoReasonForIt(t *testing.T) {
 			if o = reload(t, f, o); string(o.Status) != string(to) || o.CloseReason != "" {
 				t.Errorf("the order is %s, and closed because of %q", o.Status, o.CloseReason)
 			}
-			f.Want(t, 0, "SELECT count(*) FROM events WHERE subject_id = ? AND body LIKE '%close_reason%'", o.ID)
+			f.Want(t, 0, "SELECT count(*) FROM "+notify.AllEvents+" AS e WHERE subject_id = ? AND body LIKE '%close_reason%'", o.ID)
 		}
 	})
 }
@@ -558,7 +559,7 @@ func TestExpireClosesByTheDatabaseClockAndReleasesStock(t *testing.T) {
 		}
 		f.Want(t, 0, "SELECT locked FROM skus")
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'closed'")
-		f.Want(t, 2, "SELECT count(*) FROM events WHERE type = 'order.closed'")
+		f.Want(t, 2, "SELECT count(*) FROM "+notify.AllEvents+" AS e WHERE type = 'order.closed'")
 		if got := reload(t, f, later); got.Status != order.Pending {
 			t.Errorf("later: %+v", got)
 		}

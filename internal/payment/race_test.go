@@ -15,6 +15,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/exception"
+	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -78,10 +79,10 @@ func checkRaceBooks(t *testing.T, f *paymenttest.Fixture, pairs, paid, closed in
 	f.Want(t, p, "SELECT count(*) FROM orders WHERE status = 'paid' AND version = 2")
 	f.Want(t, c, "SELECT count(*) FROM orders WHERE status = 'closed' AND version = 2")
 	f.Want(t, 0, "SELECT count(*) FROM orders WHERE status = 'closed' AND closed_at < expires_at")
-	f.Want(t, n, "SELECT count(*) FROM order_history WHERE from_status = 'pending'")
+	f.Want(t, n, "SELECT count(*) FROM "+order.AllHistory+" AS oh WHERE from_status = 'pending'")
 	f.Want(t, p, "SELECT count(*) FROM transfers")
-	f.Want(t, p, "SELECT count(*) FROM events WHERE type = 'order.paid'")
-	f.Want(t, c, "SELECT count(*) FROM events WHERE type = 'order.closed'")
+	f.Want(t, p, "SELECT count(*) FROM "+notify.AllEvents+" AS e WHERE type = 'order.paid'")
+	f.Want(t, c, "SELECT count(*) FROM "+notify.AllEvents+" AS e WHERE type = 'order.closed'")
 	f.Want(t, n, "SELECT count(*) FROM deliveries")
 	f.Want(t, c, "SELECT count(*) FROM exceptions WHERE kind = 'late_payment'")
 	f.Want(t, p, "SELECT sold FROM skus")

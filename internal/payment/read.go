@@ -80,8 +80,12 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 // statistics the planner would read all rows of an account instead.
 func (b *batch) readRest(ctx context.Context, trades []string) error {
 	ids := make([]int64, 0, len(b.orders))
+	var paidBy []int64 // callbacks; the message of one has no key
 	for _, o := range b.orders {
 		ids = append(ids, o.ID)
+		if o.PaidCallback != nil {
+			paidBy = append(paidBy, *o.PaidCallback)
+		}
 	}
 	var keys []callbackKey
 	for _, m := range b.items {
@@ -96,6 +100,9 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 		" WHERE supplier_trade_no IN (?) AND "+hasTrade, ids, trades)
 	r.Add(b.addKey, "WITH _k ? SELECT k.account_id, k.event_key, k.digest, k.callback_id FROM callback_keys AS k, _k"+
 		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key", bulk.Each(&keys))
+	if len(paidBy) > 0 {
+		r.Add(b.addKey, "SELECT s.account_id, c.event_key, c.digest, c.id FROM callbacks AS c JOIN suppliers AS s ON s.id = c.supplier_id WHERE c.id IN (?)", paidBy)
+	}
 	if err := r.Exec(ctx); err != nil {
 		return fmt.Errorf("read attempts and keys: %w", err)
 	}

@@ -59,7 +59,7 @@ func TestASourceWithoutARecordConfirmsWithoutCallbackAndKey(t *testing.T) {
 			}
 		}
 		wantPaid(t, f, o, "T1", 1999)
-		f.Want(t, 1, "SELECT count(*) FROM order_history WHERE to_status = 'paid' AND cause = 'query' AND actor = 'operator:li' AND source_id = 77")
+		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+" AS oh WHERE to_status = 'paid' AND cause = 'query' AND actor = 'operator:li' AND source_id = 77")
 		f.Want(t, 7, "SELECT stock FROM skus")
 		f.Want(t, 0, "SELECT locked FROM skus")
 		for _, table := range []string{"callbacks", "callback_keys", "callback_repeats", "exceptions"} {
@@ -80,7 +80,7 @@ func TestASourceWithoutARecordConfirmsWithoutCallbackAndKey(t *testing.T) {
 				t.Errorf("outcome %+v, want %s", out, want)
 			}
 		}
-		f.Want(t, 1, "SELECT count(*) FROM order_history WHERE order_id = ? AND to_status = 'closed' AND cause = 'query' AND source_id = 77", shut.ID)
+		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+" AS oh WHERE order_id = ? AND to_status = 'closed' AND cause = 'query' AND source_id = 77", shut.ID)
 		if got := reload(t, f, shut); got.CloseReason != "supplier_closed" {
 			t.Errorf("closed because of %q", got.CloseReason)
 		}
@@ -209,7 +209,7 @@ func TestAWaiverAcceptsOnlyWhatItIsFor(t *testing.T) {
 					}
 				}
 				wantPaid(t, f, o, tradeNo, amount)
-				f.Want(t, 1, "SELECT count(*) FROM order_history WHERE order_id = ? AND to_status = 'paid' AND cause = 'approval' AND source_id = 77", o.ID)
+				f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+" AS oh WHERE order_id = ? AND to_status = 'paid' AND cause = 'approval' AND source_id = 77", o.ID)
 			}
 		}
 		f.Want(t, 3, "SELECT count(*) FROM transfers")

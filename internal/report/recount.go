@@ -44,9 +44,13 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 	var rows, counters map[moneyKey]counts
 	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
 		var waiting, counted []untoldRow
+		open, err := OpenDeliveries(ctx, tx)
+		if err != nil {
+			return err
+		}
 		if err := tx.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
 			// Money that several deliveries of an event are about counts once.
-			" (SELECT DISTINCT merchant_id, currency, event_id, amount FROM deliveries WHERE next_at IS NOT NULL AND currency <> '') AS w"+
+			" (SELECT DISTINCT merchant_id, currency, event_id, amount FROM ("+open+") AS d WHERE currency <> '') AS w"+
 			" GROUP BY merchant_id, currency").Scan(ctx, &waiting); err != nil {
 			return err
 		}

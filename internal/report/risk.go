@@ -94,6 +94,9 @@ var (
 	mismatchKinds    = moves.In("x.kind", exception.HeldKinds...)
 )
 
+// openDelivery holds for a delivery d that is not over.
+const openDelivery = "(d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL)"
+
 // sources are the rows that the parts consist of. Untold money grows with the traffic and
 // has a counter. The other parts are read exactly: they change in many places, each of
 // which would have to keep a counter, are small, and have an index each.
@@ -102,7 +105,7 @@ var sources = []struct {
 	table, alias       string
 	kind, since, where string
 }{
-	{Untold, "deliveries", "d", "", "", "d.next_at IS NOT NULL AND d.currency <> ''"}, // as Recount counts them
+	{Untold, "deliveries", "d", "", "", openDelivery + " AND d.currency <> ''"}, // as Recount counts them
 	{Compensated, "exceptions", "x", "x.kind", "x.opened_at", compensatedKinds +
 		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + moves.In("o.status", order.Paid, order.Paying, order.Closing) + ")" +
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},

@@ -15,7 +15,7 @@ import (
 
 // callbackClaims: what a callback is recorded as has happened.
 func callbackClaims() []claim {
-	const changed = "x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ? AND h.source_id = x.id)"
+	const changed = "x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM " + order.AllHistory + " h WHERE h.order_id = x.order_id AND h.to_status = ? AND h.source_id = x.id)"
 	what := "'callback ' || CAST(x.id AS TEXT) || ' is recorded as ' || x.outcome || ' of order \"' || x.order_no || '\", but that is not stored'"
 	return []claim{
 		{table: "callbacks", where: moves.In("x.outcome", payment.Paid), wrong: changed, what: what, args: []any{order.Paid}},
@@ -27,7 +27,7 @@ func callbackClaims() []claim {
 			// The supplier may have got other settings since, and with them another account.
 			wrong: "NOT EXISTS (SELECT 1 FROM supplier_accounts s JOIN callback_keys k ON k.account_id = s.id" +
 				" WHERE k.event_key = x.event_key AND k.digest = x.digest)" +
-				" AND x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.order_id AND h.to_status = ?)",
+				" AND x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM " + order.AllHistory + " h WHERE h.order_id = x.order_id AND h.to_status = ?)",
 		},
 		{
 			// Every other outcome is the kind of an exception.
@@ -68,12 +68,11 @@ const waits = "(d.merchant_id IN (?) OR (SELECT count(*) FROM breakers b WHERE b
 func notifyClaims(now int64, parked []int64) []claim {
 	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid' AND NOT d.house"
 	const known = "(d.status = ?" +
-		" OR (d.status IN (?) AND (d.next_at >= ? OR " + waits + "))" +
+		" OR (d.status IN (?) AND (coalesce(d.next_at, d.lease_until) >= ? OR " + waits + "))" +
 		" OR (d.status = ? AND (d.last_class = ? OR (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1))" +
 		" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0))"
 	late := now - overdue.Microseconds()
-	return []claim{{
-		table: "order_history",
+	return ofMoves(claim{
 		where: moves.In("x.to_status", order.Paid) + " AND NOT (" + moves.In("x.cause", order.Imported) + ")",
 		wrong: "NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known + " IS NOT TRUE)",
 		args: []any{
@@ -81,8 +80,16 @@ func notifyClaims(now int64, parked []int64) []claim {
 			notify.Skipped, notify.SwitchedOff, notify.Exhausted, exception.NotifyExhausted,
 		},
 		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " + paid + "), 'missing')" +
-			" || coalesce(' since ' || CAST((SELECT min(d.next_at) " + paid + ") / 1000000 AS TEXT) || ' (Unix s)', '')",
-	}}
+			" || coalesce(' since ' || CAST((SELECT min(coalesce(d.next_at, d.lease_until)) " + paid + ") / 1000000 AS TEXT) || ' (Unix s)', '')",
+	})
+}
+
+// ofMoves makes a claim of all moves of orders, wherever they are stored.
+func ofMoves(c claim) []claim {
+	c.table = "order_history"
+	payments := c
+	payments.table = "order_payments"
+	return []claim{c, payments}
 }
 
 // paidClaims: a paid order has one settling attempt, with its trade number, and one entry,
@@ -97,7 +104,7 @@ func paidClaims() []claim {
 		booked = "(SELECT count(*) FROM transfers t WHERE t.ref = 'paid:' || CAST(x.id AS TEXT))"
 		exact  = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN accounts b ON b.id = t.debit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
 			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND b.code LIKE 'supplier:%' AND t.amount = x.paid_amount AND t.currency = x.currency)"
-		imported = "((SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported') > 0 OR x.id < " + kept + " AND " + booked + " = 0)"
+		imported = "((SELECT count(*) FROM " + order.AllHistory + " h WHERE h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported') > 0 OR x.id < " + kept + " AND " + booked + " = 0)"
 		paidID   = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
 	)
 	return []claim{
@@ -149,26 +156,24 @@ const kept = "coalesce((SELECT value FROM settings WHERE name = 'history_since')
 // historyClaims: the history has no gaps and only legal moves, and ends with the order's
 // status. Only an order that may still change has a moment for that.
 func historyClaims() []claim {
-	return []claim{
-		{
-			table: "order_history",
+	return append(ofMoves(
+		claim{
 			wrong: "x.order_id >= " + kept + " AND ((SELECT count(*) FROM orders o WHERE o.id = x.order_id) <> 1 OR CASE WHEN x.from_status = '' THEN" +
 				" (x.version <> 1 AND x.cause <> 'imported') OR (x.to_status <> 'pending' AND x.cause <> 'imported')" +
-				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version < x.version) > 0" +
+				" OR (SELECT count(*) FROM " + order.AllHistory + " p WHERE p.order_id = x.order_id AND p.version < x.version) > 0" +
 				" ELSE NOT " + order.Moves.Allows("x.from_status", "x.to_status") +
-				" OR (SELECT count(*) FROM order_history p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) <> 1 END)",
+				" OR (SELECT count(*) FROM " + order.AllHistory + " p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) <> 1 END)",
 			what: "'order ' || " + orderNo("x.order_id") + " || ' has the step ' || CAST(x.version AS TEXT) || ' from ' || x.from_status || ' to ' || x.to_status" +
 				" || ', which is illegal or does not follow the one before'",
-		},
-		{
+		}),
+		claim{
 			table: "orders",
 			wrong: "(x.next_at IS NOT NULL) <> (" + moves.In("x.status", order.Moves.Open()...) + ")" +
-				" OR x.id >= " + kept + " AND ((SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
-				" OR (SELECT count(*) FROM order_history h WHERE h.order_id = x.id AND h.version > x.version) > 0)",
+				" OR x.id >= " + kept + " AND ((SELECT count(*) FROM " + order.AllHistory + " h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
+				" OR (SELECT count(*) FROM " + order.AllHistory + " h WHERE h.order_id = x.id AND h.version > x.version) > 0)",
 			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN (x.next_at IS NOT NULL) = (" + moves.In("x.status", order.Moves.Open()...) +
 				") THEN ', its history differs' WHEN x.next_at IS NULL THEN ', and nothing will ever close it' ELSE ', but is still due to be closed' END",
-		},
-	}
+		})
 }
 
 // markClaims: a delivered notification carries the one mark of its last attempt. An
@@ -176,8 +181,8 @@ func historyClaims() []claim {
 // number; none succeeded after it.
 func markClaims() []claim {
 	const (
-		last  = "(SELECT count(*) FROM notify_attempts a WHERE a.delivery_id = x.id AND a.number = x.attempts AND a.class %s 'ok')"
-		later = "(SELECT count(*) FROM notify_attempts a WHERE a.delivery_id = x.id AND a.number > x.attempts AND a.class = 'ok')"
+		last  = "(SELECT count(*) FROM " + notify.AllAttempts + " a WHERE a.delivery_id = x.id AND a.number = x.attempts AND a.class %s 'ok')"
+		later = "(SELECT count(*) FROM " + notify.AllAttempts + " a WHERE a.delivery_id = x.id AND a.number > x.attempts AND a.class = 'ok')"
 	)
 	return []claim{{
 		table: "deliveries", where: moves.In("x.status", notify.Delivered),
@@ -190,16 +195,19 @@ func markClaims() []claim {
 // eventClaims: every attempt belongs to a delivery, every delivery to an event,
 // and every event of an order to a committed change of its status.
 func eventClaims() []claim {
+	events := claim{
+		table: "events", where: "x.type LIKE 'order.%'",
+		wrong: "x.subject_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM " + order.AllHistory + " h WHERE h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type)",
+		what:  "'event ' || x.type || ' version ' || CAST(x.version AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is about a change that is not stored'",
+	}
+	own := events
+	own.table = "delivery_events"
 	return []claim{
-		{
-			table: "events", where: "x.type LIKE 'order.%'",
-			wrong: "x.subject_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM order_history h WHERE h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type)",
-			what:  "'event ' || x.type || ' version ' || CAST(x.version AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is about a change that is not stored'",
-		},
+		events, own,
 		{
 			table: "deliveries",
 			// That of a subscriber is of a merchant's event.
-			wrong: "NOT EXISTS (SELECT 1 FROM events e WHERE e.id = x.event_id AND (x.house OR e.merchant_id = x.merchant_id) AND e.subject_id = x.subject_id AND e.type = x.event_type)" +
+			wrong: "NOT EXISTS (SELECT 1 FROM " + notify.AllEvents + " e WHERE e.id = x.event_id AND (x.house OR e.merchant_id = x.merchant_id) AND e.subject_id = x.subject_id AND e.type = x.event_type)" +
 				" OR x.house AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.merchant_id)",
 			what: "'delivery ' || CAST(x.id AS TEXT) || ' has no event, or no recipient'",
 		},

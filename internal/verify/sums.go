@@ -53,7 +53,11 @@ func (r *run) balances(ctx context.Context, i *Invariant) (map[string]string, er
 			return err
 		}
 		total := maps.Clone(sums)
-		if err := addTransfers(ctx, tx, sums, -1, "t.journal_id IN (SELECT j.id FROM journals j WHERE NOT j.folded)"); err != nil {
+		where, from, err := ledger.Unfolded(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := addTransfers(ctx, tx, sums, -1, where, from); err != nil {
 			return err
 		}
 		var accounts []ledger.Account
@@ -122,12 +126,13 @@ func (r *run) stock(ctx context.Context, i *Invariant) (map[string]string, error
 	wrong := map[string]string{}
 	err = r.db.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
 		// Orders that moved since the cut count with their current status.
-		const moved = "i.order_id IN (SELECT m.order_id FROM order_history m WHERE m.id > ?)"
-		before, err := addItems(ctx, tx, sums, -1, cut, moved, cut)
+		const moved = "i.order_id IN (SELECT m.order_id FROM order_history m WHERE m.id > ?" +
+			" UNION ALL SELECT c.order_id FROM callbacks c WHERE c.id > ? AND c.outcome = 'paid')"
+		before, err := addItems(ctx, tx, sums, -1, cut, moved, cut, cut)
 		if err != nil {
 			return err
 		}
-		now, err := addItems(ctx, tx, sums, 1, never, moved, cut)
+		now, err := addItems(ctx, tx, sums, 1, never, moved, cut, cut)
 		if err != nil {
 			return err
 		}
@@ -169,7 +174,7 @@ func addItems(ctx context.Context, q bun.IDB, sums held, sign, cut int64, where 
 	}
 	query := "SELECT s.sku_id, s.status, CAST(sum(s.quantity) AS BIGINT) AS quantity, count(*) AS items FROM (" +
 		"SELECT i.sku_id, i.quantity, CASE WHEN i.order_id < " + kept + " THEN (SELECT o.status FROM orders o WHERE o.id = i.order_id)" +
-		" ELSE (SELECT h.to_status FROM order_history h WHERE h.order_id = i.order_id AND h.id <= ?" +
+		" ELSE (SELECT h.to_status FROM " + order.AllHistory + " h WHERE h.order_id = i.order_id AND h.id <= ?" +
 		" ORDER BY h.version DESC LIMIT 1) END AS status FROM order_items i WHERE " + where +
 		") AS s WHERE s.status IS NOT NULL GROUP BY s.sku_id, s.status"
 	if err := q.NewRaw(query, append([]any{cut}, args...)...).Scan(ctx, &rows); err != nil {

@@ -15,6 +15,7 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
+	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -122,7 +123,7 @@ func (s *story) house(o *order.Order) {
 	id := s.DB.NewID()
 	s.exec("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (?, 'crm', 'crm', 'null', '[]', '{}', 1, 1)", id)
 	s.exec("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, attempts, last_class, created_at, finished_at, house)"+
-		" SELECT ?, e.id, ?, e.subject_id, e.type, 'webhook', '', 'exhausted', 0, 'timeout', 1, 1, TRUE FROM events e WHERE e.subject_id = ? AND e.type = 'order.paid'", s.DB.NewID(), id, o.ID)
+		" SELECT ?, e.id, ?, e.subject_id, e.type, 'webhook', '', 'exhausted', 0, 'timeout', 1, 1, TRUE FROM "+notify.AllEvents+" e WHERE e.subject_id = ? AND e.type = 'order.paid'", s.DB.NewID(), id, o.ID)
 }
 
 // tell goes through everything that may become of an order and returns one that
@@ -280,6 +281,8 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I6", "gap", "DELETE FROM order_history WHERE order_id = ? AND version = 2"},
 		{"I6", "version", "UPDATE orders SET version = version + 1 WHERE id = ?"},
 		{"I6", "not after the step before", "UPDATE order_history SET from_status = 'paid' WHERE order_id = ? AND version = 2"},
+		{"I6", "a payment that does not follow", "UPDATE orders SET paid_from = 'closing' WHERE id = ?"},
+		{"I1", "paid by another callback", "UPDATE orders SET paid_callback = paid_callback + 1 WHERE id = ?"},
 		{"I6", "open and never looked at", "UPDATE orders SET next_at = NULL WHERE status = 'closing'"},
 		{"I6", "over and looked at", "UPDATE orders SET next_at = 1 WHERE id = ?"},
 		{"I7", "two marks", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
@@ -289,8 +292,9 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"audit", "an act was changed", "UPDATE audit SET object_id = 'm3' WHERE number = 2"},
 		{"audit", "an act was taken out", "DELETE FROM audit WHERE number = 1"},
 		{"audit", "the last acts were cut off", "DELETE FROM audit WHERE number > 1"},
-		{"I8", "event of another version", "UPDATE events SET version = 99 WHERE subject_id = ?"},
-		{"I8", "event of another status", "UPDATE events SET type = 'order.failed' WHERE type = 'order.closed'"},
+		{"I8", "event of another version", "UPDATE deliveries SET version = 99 WHERE subject_id = ? AND version IS NOT NULL"},
+		{"I8", "event of no change", "INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) SELECT id + 1, merchant_id, subject_id, type, 99, body, created_at FROM delivery_events WHERE subject_id = ?"},
+		{"I8", "event of another status", "UPDATE deliveries SET event_type = 'order.failed' WHERE event_type = 'order.closed'"},
 		{"I8", "delivery without event", "UPDATE deliveries SET event_id = 1 WHERE status = 'delivered'"},
 		{"I8", "attempt without delivery", "UPDATE notify_attempts SET delivery_id = 1 WHERE class = 'timeout'"},
 	} {

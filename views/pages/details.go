@@ -132,7 +132,7 @@ func triesOf(d console.Delivery) (bars []string) {
 	if d.Status == notify.Delivered && len(bars) > 0 {
 		bars[len(bars)-1] = "s"
 	}
-	if d.NextAt != nil {
+	if d.Due() != nil {
 		bars = append(bars, "n")
 	}
 	return bars

@@ -577,7 +577,7 @@ func nextOf(p *ui.Page, d console.Delivery) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ui.WhenOr(p, d.NextAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.WhenOr(p, d.Due()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1,0 +1,53 @@
+package notify_test
+
+import (
+	"testing"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/notify"
+	"backstop/internal/payment/paymenttest"
+)
+
+// What a node created as its claim stands in no index of due rows: where the node dies, the
+// row is found by its id, once its lease is over, by any node.
+func TestAClaimOnCreateOutlivesItsNode(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		nudges := paid(t, f, 3)
+		exec := func(query string, args ...any) {
+			t.Helper()
+			if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// One is an hour old, one is below what was checked, one is of this moment.
+		const deadBoot = 99
+		old, checked := db.IDAt(d.Now()-time.Hour.Microseconds()), db.IDAt(d.Now()-2*time.Hour.Microseconds())
+		exec("UPDATE settings SET value = ? WHERE name = 'claims_checked'", checked)
+		exec("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = ?, next_at = NULL, lease_until = ?", deadBoot, d.Now()-1)
+		exec("UPDATE deliveries SET id = ? WHERE id = ?", old, nudges[0].Delivery)
+		exec("UPDATE deliveries SET id = ? WHERE id = ?", checked-1, nudges[1].Delivery)
+		if due, _, err := notify.DueRecipients(t.Context(), d, 0, 10); err != nil || len(due) != 0 {
+			t.Fatalf("the index has them: %v, %v", due, err)
+		}
+		ch := &fakeChannel{}
+		disp := dispatcher(t, f, ch, 50)
+		if err := disp.ReleaseLost(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		disp.Pull([]int64{f.M1.ID})
+		until(t, "the lost one is delivered", func() bool { return delivered(f, t) == 1 })
+		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered' AND attempts = 2", old)
+		f.Want(t, 2, "SELECT count(*) FROM deliveries WHERE status = 'sending'")
+		f.Want(t, 1, "SELECT count(*) FROM settings WHERE name = 'claims_checked' AND value > ?", old)
+
+		// The same node starts again: it knows that its earlier boot is over.
+		if n, err := notify.ReleaseLeases(t.Context(), d, []int64{deadBoot}); err != nil || n != 1 {
+			t.Fatalf("released %d, %v", n, err)
+		}
+		disp.Pull([]int64{f.M1.ID})
+		until(t, "what its own boot left is delivered", func() bool { return delivered(f, t) == 2 })
+	})
+}
