@@ -115,15 +115,18 @@ func (b *Reader) addLast(ctx context.Context, rows []Delivery) error {
 	if len(tried) == 0 {
 		return nil
 	}
-	var all []notify.Attempt
-	err := b.db.Read.NewSelect().Model(&all).ModelTableExpr(notify.AllAttempts+" AS na").Column("delivery_id", "http_status", "took_us").
-		Where("na.delivery_id IN (?)", bun.List(tried)).
-		Where("na.id = (SELECT max(l.id) FROM " + notify.AllAttempts + " AS l WHERE l.delivery_id = na.delivery_id)").Scan(ctx)
-	if err != nil {
-		return fmt.Errorf("read the last attempts: %w", err)
-	}
-	for _, a := range all {
-		rows[at[a.DeliveryID]].HTTPStatus, rows[at[a.DeliveryID]].TookUS = a.HTTPStatus, a.TookUS
+	for _, read := range []string{
+		"SELECT delivery_id, http_status, took_us FROM first_attempts WHERE id IN (?)",
+		"SELECT na.delivery_id, na.http_status, na.took_us FROM notify_attempts AS na WHERE na.delivery_id IN (?)" +
+			" AND na.id = (SELECT max(l.id) FROM notify_attempts AS l WHERE l.delivery_id = na.delivery_id)",
+	} {
+		var last []notify.Attempt
+		if err := b.db.Read.NewRaw(read, bun.List(tried)).Scan(ctx, &last); err != nil {
+			return fmt.Errorf("read the last attempts: %w", err)
+		}
+		for _, a := range last {
+			rows[at[a.DeliveryID]].HTTPStatus, rows[at[a.DeliveryID]].TookUS = a.HTTPStatus, a.TookUS
+		}
 	}
 	return nil
 }

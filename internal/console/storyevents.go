@@ -138,10 +138,14 @@ func (b *Reader) addDeliveries(ctx context.Context, s *Story) (err error) {
 }
 
 func (b *Reader) addAttempts(ctx context.Context, s *Story) error {
+	of, err := deliveriesOf(ctx, b.db.Read, s.Order.OrderNo)
+	if err != nil || len(of) == 0 {
+		return err
+	}
 	rows, err := events[notify.Attempt]{
 		kind: ItemAttempt, key: "na.id", keyOf: func(a *notify.Attempt) int64 { return a.ID },
 		from: b.db.Read.NewSelect().Model((*notify.Attempt)(nil)).ModelTableExpr(notify.AllAttempts+" AS na").
-			Where("na.delivery_id IN (SELECT d.id FROM deliveries AS d WHERE d.subject_id = ?)", s.Order.ID),
+			Where("na.delivery_id IN (?)", bun.List(of)),
 	}.read(ctx, b, s)
 	showAttempts(rows)
 	for i := range rows {

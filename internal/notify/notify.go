@@ -76,7 +76,8 @@ type Delivery struct {
 const ListColumns = "d.id, d.event_id, d.merchant_id, d.house, d.subject_id, d.event_type, d.channel, d.url, d.endpoint, d.status, d.attempts," +
 	" d.schedule_from, d.next_at, d.lease_until, d.lease_owner, d.last_class, d.last_error, d.created_at, d.finished_at, d.currency, d.amount, d.trace, d.shared, d.counted"
 
-// AllEvents are the events for a query, wherever they are stored.
+// AllEvents are the events for a query, wherever they are stored. As with AllAttempts, not
+// for a correlated subquery: SQLite would go through all rows each time.
 const AllEvents = "(SELECT id, merchant_id, subject_id, type, version, body, created_at FROM events" +
 	" UNION ALL SELECT id, merchant_id, subject_id, type, version, body, created_at FROM delivery_events)"
 

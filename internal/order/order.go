@@ -118,7 +118,8 @@ type Item struct {
 }
 
 // AllHistory is the history of all orders for a query: the rows of order_history and the
-// payments that orders themselves say. The id of a payment is that of its callback.
+// payments that orders themselves say. The id of a payment is that of its callback. Not for
+// a correlated subquery: SQLite would go through all rows each time.
 const AllHistory = "(SELECT id, order_id, version, from_status, to_status, cause, actor, source_id, created_at FROM order_history" +
 	" UNION ALL SELECT source_id, order_id, version, from_status, to_status, cause, actor, source_id, created_at FROM order_payments)"
 

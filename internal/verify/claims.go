@@ -15,19 +15,21 @@ import (
 
 // callbackClaims: what a callback is recorded as has happened.
 func callbackClaims() []claim {
-	const changed = "x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM " + order.AllHistory + " h WHERE h.order_id = x.order_id AND h.to_status = ? AND h.source_id = x.id)"
+	changed := func(to order.Status) string {
+		return "x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status", to)+" AND h.source_id = x.id") + " = 0"
+	}
 	what := "'callback ' || CAST(x.id AS TEXT) || ' is recorded as ' || x.outcome || ' of order \"' || x.order_no || '\", but that is not stored'"
 	return []claim{
-		{table: "callbacks", where: moves.In("x.outcome", payment.Paid), wrong: changed, what: what, args: []any{order.Paid}},
-		{table: "callbacks", where: moves.In("x.outcome", payment.OrderFailed), wrong: changed, what: what, args: []any{order.Failed}},
-		{table: "callbacks", where: moves.In("x.outcome", payment.OrderClosed), wrong: changed, what: what, args: []any{order.Closed}},
+		{table: "callbacks", where: moves.In("x.outcome", payment.Paid), wrong: changed(order.Paid), what: what},
+		{table: "callbacks", where: moves.In("x.outcome", payment.OrderFailed), wrong: changed(order.Failed), what: what},
+		{table: "callbacks", where: moves.In("x.outcome", payment.OrderClosed), wrong: changed(order.Closed), what: what},
 		{
 			// A repeat is known by its key, or by the order that the same trade number paid.
-			table: "callbacks", where: moves.In("x.outcome", payment.Repeat), what: what, args: []any{order.Paid},
+			table: "callbacks", where: moves.In("x.outcome", payment.Repeat), what: what,
 			// The supplier may have got other settings since, and with them another account.
-			wrong: "NOT EXISTS (SELECT 1 FROM supplier_accounts s JOIN callback_keys k ON k.account_id = s.id" +
-				" WHERE k.event_key = x.event_key AND k.digest = x.digest)" +
-				" AND x.order_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM " + order.AllHistory + " h WHERE h.order_id = x.order_id AND h.to_status = ?)",
+			wrong: "NOT EXISTS (SELECT 1 FROM supplier_accounts s CROSS JOIN callback_keys k" + // in this order
+				" WHERE k.account_id = s.id AND k.event_key = x.event_key AND k.digest = x.digest)" +
+				" AND x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status", order.Paid)) + " = 0",
 		},
 		{
 			// Every other outcome is the kind of an exception.
@@ -72,7 +74,7 @@ func notifyClaims(now int64, parked []int64) []claim {
 		" OR (d.status = ? AND (d.last_class = ? OR (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1))" +
 		" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0))"
 	late := now - overdue.Microseconds()
-	return ofMoves(claim{
+	return history.claims(claim{
 		where: moves.In("x.to_status", order.Paid) + " AND NOT (" + moves.In("x.cause", order.Imported) + ")",
 		wrong: "NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known + " IS NOT TRUE)",
 		args: []any{
@@ -84,12 +86,28 @@ func notifyClaims(now int64, parked []int64) []claim {
 	})
 }
 
-// ofMoves makes a claim of all moves of orders, wherever they are stored.
-func ofMoves(c claim) []claim {
-	c.table = "order_history"
-	payments := c
-	payments.table = "order_payments"
-	return []claim{c, payments}
+// stored are the two tables in which rows of one kind are stored: one of its own, and a view
+// of the rows that are part of another table's.
+type stored [2]string
+
+var (
+	history  = stored{"order_history", "order_payments"}
+	events   = stored{"events", "delivery_events"}
+	attempts = stored{"notify_attempts", "first_attempts"}
+)
+
+// count is an expression for the number of rows, with an alias, for which a condition holds.
+// SQLite would go through all rows of a union for each row that it is asked about.
+func (s stored) count(alias, where string) string {
+	return fmt.Sprintf("((SELECT count(*) FROM %s %s WHERE %s) + (SELECT count(*) FROM %s %[2]s WHERE %[3]s))", s[0], alias, where, s[1])
+}
+
+// claims makes a claim of the rows of both.
+func (s stored) claims(c claim) []claim {
+	c.table = s[0]
+	other := c
+	other.table = s[1]
+	return []claim{c, other}
 }
 
 // paidClaims: a paid order has one settling attempt, with its trade number, and one entry,
@@ -104,9 +122,9 @@ func paidClaims() []claim {
 		booked = "(SELECT count(*) FROM transfers t WHERE t.ref = 'paid:' || CAST(x.id AS TEXT))"
 		exact  = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN accounts b ON b.id = t.debit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
 			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND b.code LIKE 'supplier:%' AND t.amount = x.paid_amount AND t.currency = x.currency)"
-		imported = "((SELECT count(*) FROM " + order.AllHistory + " h WHERE h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported') > 0 OR x.id < " + kept + " AND " + booked + " = 0)"
-		paidID   = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
+		paidID = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
 	)
+	imported := "(" + history.count("h", "h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported'") + " > 0 OR x.id < " + kept + " AND " + booked + " = 0)"
 	return []claim{
 		{
 			table: "orders",
@@ -156,21 +174,21 @@ const kept = "coalesce((SELECT value FROM settings WHERE name = 'history_since')
 // historyClaims: the history has no gaps and only legal moves, and ends with the order's
 // status. Only an order that may still change has a moment for that.
 func historyClaims() []claim {
-	return append(ofMoves(
+	return append(history.claims(
 		claim{
 			wrong: "x.order_id >= " + kept + " AND ((SELECT count(*) FROM orders o WHERE o.id = x.order_id) <> 1 OR CASE WHEN x.from_status = '' THEN" +
 				" (x.version <> 1 AND x.cause <> 'imported') OR (x.to_status <> 'pending' AND x.cause <> 'imported')" +
-				" OR (SELECT count(*) FROM " + order.AllHistory + " p WHERE p.order_id = x.order_id AND p.version < x.version) > 0" +
+				" OR " + history.count("p", "p.order_id = x.order_id AND p.version < x.version") + " > 0" +
 				" ELSE NOT " + order.Moves.Allows("x.from_status", "x.to_status") +
-				" OR (SELECT count(*) FROM " + order.AllHistory + " p WHERE p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status) <> 1 END)",
+				" OR " + history.count("p", "p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status") + " <> 1 END)",
 			what: "'order ' || " + orderNo("x.order_id") + " || ' has the step ' || CAST(x.version AS TEXT) || ' from ' || x.from_status || ' to ' || x.to_status" +
 				" || ', which is illegal or does not follow the one before'",
 		}),
 		claim{
 			table: "orders",
 			wrong: "(x.next_at IS NOT NULL) <> (" + moves.In("x.status", order.Moves.Open()...) + ")" +
-				" OR x.id >= " + kept + " AND ((SELECT count(*) FROM " + order.AllHistory + " h WHERE h.order_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
-				" OR (SELECT count(*) FROM " + order.AllHistory + " h WHERE h.order_id = x.id AND h.version > x.version) > 0)",
+				" OR x.id >= " + kept + " AND (" + history.count("h", "h.order_id = x.id AND h.version = x.version AND h.to_status = x.status") + " <> 1" +
+				" OR " + history.count("h", "h.order_id = x.id AND h.version > x.version") + " > 0)",
 			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN (x.next_at IS NOT NULL) = (" + moves.In("x.status", order.Moves.Open()...) +
 				") THEN ', its history differs' WHEN x.next_at IS NULL THEN ', and nothing will ever close it' ELSE ', but is still due to be closed' END",
 		})
@@ -180,14 +198,14 @@ func historyClaims() []claim {
 // attempt that ended after its lease was lost may be recorded beside it, with a lower
 // number; none succeeded after it.
 func markClaims() []claim {
-	const (
-		last  = "(SELECT count(*) FROM " + notify.AllAttempts + " a WHERE a.delivery_id = x.id AND a.number = x.attempts AND a.class %s 'ok')"
-		later = "(SELECT count(*) FROM " + notify.AllAttempts + " a WHERE a.delivery_id = x.id AND a.number > x.attempts AND a.class = 'ok')"
+	var (
+		last  = attempts.count("a", "a.delivery_id = x.id AND a.number = x.attempts AND a.class %s 'ok'")
+		later = attempts.count("a", "a.delivery_id = x.id AND a.number > x.attempts AND a.class = 'ok'")
 	)
 	return []claim{{
 		table: "deliveries", where: moves.In("x.status", notify.Delivered),
 		wrong: "x.finished_at IS NULL OR x.next_at IS NOT NULL OR x.attempts < 1 OR x.last_class <> 'ok' OR " +
-			fmt.Sprintf(last, "=") + " > 1 OR " + fmt.Sprintf(last, "<>") + " > 0 OR " + later + " > 0",
+			fmt.Sprintf(last, "=", "=") + " > 1 OR " + fmt.Sprintf(last, "<>", "<>") + " > 0 OR " + later + " > 0",
 		what: "'delivery ' || CAST(x.id AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is delivered, but its attempts differ'",
 	}}
 }
@@ -195,19 +213,15 @@ func markClaims() []claim {
 // eventClaims: every attempt belongs to a delivery, every delivery to an event,
 // and every event of an order to a committed change of its status.
 func eventClaims() []claim {
-	events := claim{
-		table: "events", where: "x.type LIKE 'order.%'",
-		wrong: "x.subject_id >= " + kept + " AND NOT EXISTS (SELECT 1 FROM " + order.AllHistory + " h WHERE h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type)",
+	return append(events.claims(claim{
+		where: "x.type LIKE 'order.%'",
+		wrong: "x.subject_id >= " + kept + " AND " + history.count("h", "h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type") + " = 0",
 		what:  "'event ' || x.type || ' version ' || CAST(x.version AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is about a change that is not stored'",
-	}
-	own := events
-	own.table = "delivery_events"
-	return []claim{
-		events, own,
+	}), []claim{
 		{
 			table: "deliveries",
 			// That of a subscriber is of a merchant's event.
-			wrong: "NOT EXISTS (SELECT 1 FROM " + notify.AllEvents + " e WHERE e.id = x.event_id AND (x.house OR e.merchant_id = x.merchant_id) AND e.subject_id = x.subject_id AND e.type = x.event_type)" +
+			wrong: events.count("e", "e.id = x.event_id AND (x.house OR e.merchant_id = x.merchant_id) AND e.subject_id = x.subject_id AND e.type = x.event_type") + " = 0" +
 				" OR x.house AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.merchant_id)",
 			what: "'delivery ' || CAST(x.id AS TEXT) || ' has no event, or no recipient'",
 		},
@@ -216,7 +230,7 @@ func eventClaims() []claim {
 			wrong: "NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = x.delivery_id AND d.merchant_id = x.merchant_id)",
 			what:  "'attempt ' || CAST(x.id AS TEXT) || ' has no delivery'",
 		},
-	}
+	}...)
 }
 
 // orderNo is an order's number, or its id where it has no row.

@@ -174,10 +174,11 @@ func addItems(ctx context.Context, q bun.IDB, sums held, sign, cut int64, where 
 	}
 	query := "SELECT s.sku_id, s.status, CAST(sum(s.quantity) AS BIGINT) AS quantity, count(*) AS items FROM (" +
 		"SELECT i.sku_id, i.quantity, CASE WHEN i.order_id < " + kept + " THEN (SELECT o.status FROM orders o WHERE o.id = i.order_id)" +
-		" ELSE (SELECT h.to_status FROM " + order.AllHistory + " h WHERE h.order_id = i.order_id AND h.id <= ?" +
+		" WHEN EXISTS (SELECT 1 FROM order_payments p WHERE p.order_id = i.order_id AND p.source_id <= ?) THEN 'paid'" + // which is the last
+		" ELSE (SELECT h.to_status FROM order_history h WHERE h.order_id = i.order_id AND h.id <= ?" +
 		" ORDER BY h.version DESC LIMIT 1) END AS status FROM order_items i WHERE " + where +
 		") AS s WHERE s.status IS NOT NULL GROUP BY s.sku_id, s.status"
-	if err := q.NewRaw(query, append([]any{cut}, args...)...).Scan(ctx, &rows); err != nil {
+	if err := q.NewRaw(query, append([]any{cut, cut}, args...)...).Scan(ctx, &rows); err != nil {
 		return 0, fmt.Errorf("sum order items: %w", err)
 	}
 	for _, row := range rows {

@@ -1,0 +1,31 @@
+package verify
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/base/db/dbtest"
+
+	"github.com/uptrace/bun"
+)
+
+// A page of a claim reads what belongs to its rows by indexes: whatever goes through a table
+// for each page makes the whole quadratic.
+func TestNoClaimGoesThroughATable(t *testing.T) {
+	d := dbtest.SQLite(t)
+	for name, claims := range map[string][]claim{
+		"I1": callbackClaims(), "I2": notifyClaims(time.Now().UnixMicro(), nil), "I3": paidClaims(), "I4": ledgerClaims(),
+		"I6": historyClaims(), "I7": markClaims(), "I8": eventClaims(),
+	} {
+		for _, c := range claims {
+			args := append([]any{bun.Ident(c.table)}, c.args...)
+			query := d.DB.QueryGen().FormatQuery("SELECT x.id FROM ? AS x WHERE x.id > 5 AND x.id <= 9 AND ("+c.condition()+") AND ("+c.wrong+")", args...)
+			for _, line := range dbtest.Plan(t, d, query) {
+				if strings.Contains(line, "AUTOMATIC") || strings.HasPrefix(line, "SCAN") && !strings.Contains(line, "SCAN CONSTANT") {
+					t.Errorf("%s, %s: %s", name, c.table, line)
+				}
+			}
+		}
+	}
+}
