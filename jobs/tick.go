@@ -35,9 +35,6 @@ func (j *Jobs) deliveries(ctx context.Context) error {
 // timeouts closes orders whose task was lost, or that never had one because they were to
 // expire much later.
 func (j *Jobs) timeouts(ctx context.Context) error {
-	at, err := j.o.Processor.NextDue(ctx)
-	if err != nil || at == 0 || at > j.o.DB.Now()-timeoutSlack.Microseconds() {
-		return err
-	}
-	return j.expire(ctx, nil)
+	_, err := j.o.Processor.ExpireLate(ctx, timeoutSlack)
+	return err
 }

@@ -52,7 +52,7 @@ func (b *Reader) plans(s *Story) (items []Item) {
 	if s.Why.Rule == WhyBreaker && s.Why.At > 0 {
 		add(s.Why.At, Plan{Kind: PlanProbe})
 	}
-	if next := s.Order.NextAt; next != nil {
+	if next := s.Order.NextAt; next != nil && s.Order.Status.Open() {
 		kind := PlanExpire
 		if s.Order.Status == order.Closing {
 			kind = PlanClose

@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/queue"
 	"backstop/internal/notify"
+	"backstop/internal/order"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
@@ -132,12 +133,14 @@ func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCoun
 	delayed.Oldest = 0 // they wait for their merchants, and are not late
 	lanes[string(queue.Delayed)] = delayed
 	var due laneCount
-	err = b.db.Read.NewRaw("SELECT count(*) AS count, coalesce(min(next_at), 0) AS oldest FROM"+
-		" (SELECT next_at FROM orders WHERE next_at IS NOT NULL ORDER BY next_at LIMIT ?) AS w", laneRows).Scan(ctx, &due)
+	var read int64
+	// Those that are over are among what is read, and not counted.
+	err = b.db.Read.NewRaw("SELECT count(*) AS seen, count(CASE WHEN "+order.IsOpen("w")+" THEN 1 END) AS count, coalesce(min(CASE WHEN "+order.IsOpen("w")+" THEN next_at END), 0) AS oldest FROM"+
+		" (SELECT next_at, status FROM orders WHERE next_at >= "+order.DueFrom+" ORDER BY next_at LIMIT ?) AS w", laneRows).Scan(ctx, &read, &due.Count, &due.Oldest)
 	if err != nil {
 		return nil, fmt.Errorf("count running orders: %w", err)
 	}
-	due.Cut = due.Count >= laneRows
+	due.Cut = read >= laneRows
 	lanes[queue.TimeoutQueue] = due
 	return lanes, nil
 }

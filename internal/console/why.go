@@ -109,6 +109,9 @@ func (b *Reader) whyOrder(s *Story, now int64) Why {
 		return w
 	}
 	w.At = *s.Order.NextAt
+	if s.Order.CloseTries > 0 { // it cannot be closed, and is tried again
+		w.At = min(w.At, s.Order.ExpiresAt)
+	}
 	if late(now, w.At) {
 		w.Rule = WhyOverdue
 	}

@@ -60,9 +60,6 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 		if !Moves.Can(o.Status, c.To) {
 			return fmt.Errorf("illegal change of an order's status: %s from %s to %s", o.OrderNo, o.Status, c.To)
 		}
-		if !c.To.Open() {
-			o.NextAt = nil
-		}
 		if c.To == Paid && c.Cause == ByCallback && c.SourceID != 0 {
 			version := o.Version + 1
 			o.PaidFrom, o.PaidVersion, o.PaidBy, o.PaidCallback, o.ConfirmedAt = o.Status, &version, c.Actor, &c.SourceID, &now
@@ -118,6 +115,9 @@ func Insert(w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Or
 // system and post nothing to the ledger, move no stock and send no notification, since
 // that system has done so.
 func InsertStaged(ctx context.Context, tx db.Tx, runID, now int64) (int64, error) {
+	if err := lowerWatermark(ctx, tx, runID); err != nil {
+		return 0, err
+	}
 	const columns = "id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, notify_url," +
 		" status, version, supplier_trade_no, paid_amount, close_reason, created_at, expires_at, next_at, paid_at, closed_at"
 	res, err := tx.NewRaw("INSERT INTO orders (request_digest, "+columns+") SELECT '', "+columns+" FROM import_orders WHERE run_id = ?", runID).Exec(ctx)

@@ -95,7 +95,7 @@ type Order struct {
 	HasItems        bool   `bun:"has_items"`
 	CreatedAt       int64  `bun:"created_at"`
 	ExpiresAt       int64  `bun:"expires_at"`
-	NextAt          *int64 `bun:"next_at"` // when the order is due; nil = never again
+	NextAt          *int64 `bun:"next_at"` // when the order is due, while it is open; rows of before may have none when it is over
 	PaidAt          *int64 `bun:"paid_at"`
 	ClosedAt        *int64 `bun:"closed_at"`
 

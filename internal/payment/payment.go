@@ -70,7 +70,7 @@ type Processor struct {
 	confirms *db.Batcher[*Message, Outcome]
 	creates  *db.Batcher[*createItem, createResult]
 	requests *db.Batcher[*request, answer]
-	stuck    stuckOrders
+	due      dueReader
 	repeats  *repeats
 }
 

@@ -73,7 +73,7 @@ func TestConfirmMovesOrderMoneyStockAndNotificationTogether(t *testing.T) {
 			t.Fatalf("outcome %+v", out)
 		}
 		got := reload(t, f, o)
-		if got.Status != order.Paid || got.Version != 2 || got.SupplierTradeNo != "T1" || got.PaidAmount != 1999 || got.PaidAt == nil || got.NextAt != nil {
+		if got.Status != order.Paid || got.Version != 2 || got.SupplierTradeNo != "T1" || got.PaidAmount != 1999 || got.PaidAt == nil || *got.NextAt != got.ExpiresAt {
 			t.Errorf("order %+v", got)
 		}
 		f.Want(t, 7, "SELECT stock FROM skus")
@@ -593,8 +593,18 @@ func TestAnOrderThatCannotBeClosedHoldsUpNoOther(t *testing.T) {
 		if n, err := f.Processor.Expire(t.Context()); n != 1 || err != nil {
 			t.Errorf("moved %d, %v; want 1 and no word of what is passed over", n, err)
 		}
-		if reload(t, f, bad).Status != order.Pending {
-			t.Error("what could not be closed is closed")
+		got := reload(t, f, bad)
+		if got.Status != order.Pending || got.CloseTries != 1 || *got.NextAt < f.DB.Now() {
+			t.Errorf("what could not be closed is %+v", got)
+		}
+		if _, err := f.DB.NewRaw("UPDATE skus SET locked = 3").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.DB.NewRaw("UPDATE orders SET next_at = ? WHERE id = ?", f.DB.Now(), bad.ID).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := f.Processor.Expire(t.Context()); n != 1 || err != nil {
+			t.Errorf("once it is repaired: moved %d, %v", n, err)
 		}
 	})
 }

@@ -109,8 +109,10 @@ var sources = []struct {
 	{Compensated, "exceptions", "x", "x.kind", "x.opened_at", compensatedKinds +
 		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + moves.In("o.status", order.Paid, order.Paying, order.Closing) + ")" +
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},
-	{Stuck, "orders", "o", "''", "o.next_at", "o.next_at IS NOT NULL AND o.next_at < ?" +
-		" AND " + moves.In("o.status", order.Paying, order.Closing) + " AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND " + unsettled + ")"},
+	{
+		Stuck, "orders", "o", "''", "CASE WHEN o.close_tries > 0 AND o.expires_at < o.next_at THEN o.expires_at ELSE o.next_at END",
+		"o.next_at >= " + order.DueFrom + " AND o.next_at < ? AND (o.next_at < ? OR o.close_tries > 0) AND " + moves.In("o.status", order.Paying, order.Closing) + " AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND " + unsettled + ")",
+	},
 	{Mismatch, "exceptions", "x", "x.kind", "x.opened_at", mismatchKinds + " AND " + unsettled},
 }
 
@@ -130,7 +132,8 @@ func RowsOf(part Part, now int64) (Rows, bool) {
 		if s.part == part {
 			rows := Rows{Table: s.table, Where: s.where, IDs: "SELECT " + s.alias + ".id FROM " + s.table + " AS " + s.alias + " WHERE " + s.where}
 			if part == Stuck {
-				rows.Args = []any{now - stuckAfter.Microseconds()}
+				// One that cannot be closed is due again within RetryClose.
+				rows.Args = []any{now + order.RetryClose.Microseconds(), now - stuckAfter.Microseconds()}
 			}
 			return rows, true
 		}

@@ -186,11 +186,11 @@ func historyClaims() []claim {
 		}),
 		claim{
 			table: "orders",
-			wrong: "(x.next_at IS NOT NULL) <> (" + moves.In("x.status", order.Moves.Open()...) + ")" +
+			wrong: order.IsOpen("x") + " AND (x.next_at IS NULL OR x.next_at < " + order.DueFrom + ")" +
 				" OR x.id >= " + kept + " AND (" + history.count("h", "h.order_id = x.id AND h.version = x.version AND h.to_status = x.status") + " <> 1" +
 				" OR " + history.count("h", "h.order_id = x.id AND h.version > x.version") + " > 0)",
-			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN (x.next_at IS NOT NULL) = (" + moves.In("x.status", order.Moves.Open()...) +
-				") THEN ', its history differs' WHEN x.next_at IS NULL THEN ', and nothing will ever close it' ELSE ', but is still due to be closed' END",
+			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN " + order.IsOpen("x") +
+				" AND (x.next_at IS NULL OR x.next_at < " + order.DueFrom + ") THEN ', and nothing will ever close it' ELSE ', its history differs' END",
 		})
 }
 

@@ -284,7 +284,7 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I6", "a payment that does not follow", "UPDATE orders SET paid_from = 'closing' WHERE id = ?"},
 		{"I1", "paid by another callback", "UPDATE orders SET paid_callback = paid_callback + 1 WHERE id = ?"},
 		{"I6", "open and never looked at", "UPDATE orders SET next_at = NULL WHERE status = 'closing'"},
-		{"I6", "over and looked at", "UPDATE orders SET next_at = 1 WHERE id = ?"},
+		{"I6", "open and behind the watermark", "UPDATE settings SET value = (SELECT max(next_at) + 1 FROM orders WHERE status = 'closing') WHERE name = 'orders_due_from'"},
 		{"I7", "two marks", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
 		{"I7", "a second mark, counted on", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, merchant_id, number + 1, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
 		{"I7", "mark of a failure", "UPDATE notify_attempts SET class = 'timeout' WHERE class = 'ok'"},

@@ -1,0 +1,81 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/moves"
+
+	"github.com/uptrace/bun"
+)
+
+// An order keeps its next_at when it is over: a payment changes no index then. Who reads
+// by next_at adds the status, and begins at the watermark.
+
+// IsOpen is the condition of SQL that an order, by its alias, is open.
+func IsOpen(alias string) string { return moves.In(alias+".status", Moves.Open()...) }
+
+const dueFrom = "orders_due_from"
+
+// DueFrom is the watermark in SQL (Unix µs): no open order has an earlier next_at.
+const DueFrom = "coalesce((SELECT value FROM settings WHERE name = '" + dueFrom + "'), 0)"
+
+// Watermark reads DueFrom.
+func Watermark(ctx context.Context, q bun.IDB) (at int64, err error) {
+	if err = q.NewRaw("SELECT "+DueFrom).Scan(ctx, &at); err != nil {
+		return 0, fmt.Errorf("read from where orders are due: %w", err)
+	}
+	return at, nil
+}
+
+// Advance moves the watermark, unless it has changed since it was read: then an import
+// has brought an order that is due earlier, or another process was faster.
+func Advance(ctx context.Context, d *db.DB, from, to int64) error {
+	if _, err := d.NewRaw("UPDATE settings SET value = ? WHERE name = ? AND value = ?", to, dueFrom, from).Exec(ctx); err != nil {
+		return fmt.Errorf("move from where orders are due: %w", err)
+	}
+	return nil
+}
+
+// lowerWatermark brings the watermark below what an import has staged. It changes in any
+// case: who has read it before then cannot move it.
+func lowerWatermark(ctx context.Context, tx db.Tx, runID int64) error {
+	_, err := tx.NewRaw("UPDATE settings SET value = CASE WHEN value < i.next_at THEN value ELSE i.next_at END - 1"+
+		" FROM (SELECT min(next_at) AS next_at FROM import_orders WHERE run_id = ?) AS i WHERE name = ? AND i.next_at IS NOT NULL", runID, dueFrom).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("move from where orders are due: %w", err)
+	}
+	return nil
+}
+
+// Due are the open orders that are due from one moment to another (Unix µs), the first
+// ones first, at most limit.
+func Due(ctx context.Context, q bun.IDB, from, to int64, limit int) (due []Moment, err error) {
+	err = q.NewRaw("SELECT o.id, o.next_at FROM orders AS o WHERE o.next_at >= ? AND o.next_at <= ? AND "+IsOpen("o")+" ORDER BY o.next_at LIMIT ?",
+		from, to, limit).Scan(ctx, &due)
+	if err != nil {
+		return nil, fmt.Errorf("find orders that are due: %w", err)
+	}
+	return due, nil
+}
+
+// Moment is an order and when it is due.
+type Moment struct{ ID, NextAt int64 }
+
+// RetryClose is after how long an order that cannot be closed is tried again.
+const RetryClose = time.Minute
+
+// Postpone lets orders that cannot be closed be due later, so that they hold up neither
+// others nor the watermark.
+func Postpone(ctx context.Context, d *db.DB, ids []int64, until int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := d.NewRaw("UPDATE orders AS o SET next_at = ?, close_tries = o.close_tries + 1 WHERE o.id IN (?) AND "+IsOpen("o"), until, bun.List(ids)).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("postpone orders that cannot be closed: %w", err)
+	}
+	return nil
+}
