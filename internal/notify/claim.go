@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -132,15 +131,19 @@ func release(ctx context.Context, d *db.DB, cause Class, why string, at int64, a
 	if cause != "" {
 		set = bun.SafeQuery(", last_class = ?, last_error = ?", cause, textlimit.Clip(textlimit.Storable(why), maxFault))
 	}
-	var failed error
-	for _, c := range all {
-		_, err := d.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0?"+
-			" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
-			RetryWait, at, set, c.ID, c.Attempts, d.Boot(), Sending).Exec(ctx)
-		failed = errors.Join(failed, err)
-	}
-	if failed != nil {
-		return fmt.Errorf("release deliveries: %w", failed)
+	err := d.SharedTx(ctx, func(ctx context.Context, tx db.Tx) error {
+		for _, c := range all {
+			_, err := tx.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0?"+
+				" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
+				RetryWait, at, set, c.ID, c.Attempts, d.Boot(), Sending).Exec(ctx)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("release deliveries: %w", err)
 	}
 	return nil
 }

@@ -4,9 +4,9 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Creation is what one transaction creates as claimed: with a free slot, a row is written
-// as this node's claim and run after the commit, without the queue and without a claim of
-// its own. A row without a slot is read when it is due, and so is that of a node that
+// Creation is what one transaction creates as claimed: where its lane may have one more, a row
+// is written as this node's claim and run after the commit, without the queue and without a
+// claim of its own. Any other row is read when it is due, and so is that of a node that
 // crashes: it is like any other claim.
 type Creation[T, R any] struct {
 	w     *Worker[T, R]
@@ -21,7 +21,7 @@ func (w *Worker[T, R]) Creation(tx db.Tx) *Creation[T, R] {
 	return c
 }
 
-// Reserve reserves a slot for a job that is about to be created, if there is one. row
+// Reserve reserves the place of a job that is about to be created, if there is one. row
 // receives the lease to be stored, and returns what the slot runs.
 func (c *Creation[T, R]) Reserve(id, lane int64, row func(Lease) T) bool {
 	x, ok := c.w.reserve(id, lane)
@@ -54,22 +54,12 @@ func (c *Creation[T, R]) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, x := range c.all {
-		switch {
-		case err != nil:
+		if err != nil {
 			w.o.Slots.Return(w.o.DB.Now(), x.Slot, false)
 			w.calls.Done()
-		case w.closing:
-			go w.releaseCreated(x)
-		default:
-			w.created[x.Slot.ID] = x
-			w.o.Slots.Committed(x.Slot)
+			continue
 		}
+		w.hold(x)
 	}
 	w.next()
-}
-
-// releaseCreated releases what was created as claimed while the worker closes.
-func (w *Worker[T, R]) releaseCreated(c Claimed[T]) {
-	defer w.calls.Done()
-	w.release(c, w.o.DB.Now())
 }

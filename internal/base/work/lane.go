@@ -32,14 +32,18 @@ const (
 // lane is one line of jobs on this node.
 type lane struct {
 	id       int64
-	waiting  []*job
+	waiting  []*job // to be claimed
+	claimed  []*job // ahead: these begin first
+	ahead    int    // claimed, or about to be
 	inFlight int
 	inReady  bool
+	early    bool // in Slots.early
 	more     bool // rows may be due that are not in memory
 	reading  bool // they are being read
 
-	earned    int  // jobs that may run
-	proven    bool // the last one succeeded
+	earned    int           // jobs that may run
+	proven    bool          // the last one succeeded
+	took      time.Duration // by the last one
 	slow      bool
 	quickRuns int   // in a row, while slow
 	usedAt    int64 // the last start or end of a job
@@ -69,7 +73,7 @@ func (s *Slots) limit(l *lane, g Gate) int {
 
 // ended updates the lane at the end of a job.
 func (l *lane) ended(took time.Duration, ok bool) {
-	l.proven = ok
+	l.proven, l.took = ok, took
 	l.earned = min(l.earned+1, maxEarned)
 	if !ok {
 		l.earned = laneStart
@@ -104,13 +108,25 @@ func (s *Slots) enqueue(now int64, j Job) {
 	s.makeReady(l, g)
 }
 
-// makeReady queues a lane that has waiting jobs and may run one in its pool.
+// makeReady queues a lane that may run a job in its pool, or have one claimed ahead.
 func (s *Slots) makeReady(l *lane, g Gate) {
-	if !l.inReady && l.pausedTo == 0 && len(l.waiting) > 0 && l.inFlight < s.limit(l, g) {
+	limit, waits := s.limit(l, g), l.pausedTo == 0 && len(l.waiting) > 0
+	if !l.inReady && l.inFlight < limit && (len(l.claimed) > 0 || waits && l.inFlight+l.ahead < limit) {
 		l.inReady = true
 		p := s.pool(l.slow)
 		p.ready = append(p.ready, l)
 	}
+	if !l.early && waits && l.proven {
+		l.early = true
+		s.early = append(s.early, l)
+	}
+}
+
+// take is the next job to be claimed.
+func (l *lane) take() *job {
+	j := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return j
 }
 
 // pool is a part of the node's slots with its own queue of lanes.
@@ -143,11 +159,28 @@ func (s *Slots) next(now int64, p *pool) (*lane, Gate) {
 			s.makeReady(l, g)
 			continue
 		}
-		if len(l.waiting) > 0 && l.inFlight < s.limit(l, g) && s.mayStart(now, l, g) {
+		if s.mayNext(now, l, g) {
 			return l, g
 		}
 	}
 	return nil, Gate{}
+}
+
+// mayNext reports whether a lane's next job may run. What was claimed ahead for a lane that
+// has closed is to be released.
+func (s *Slots) mayNext(now int64, l *lane, g Gate) bool {
+	if !g.Open {
+		for _, j := range l.claimed {
+			j.state = isReserved
+		}
+		s.closed = append(s.closed, l.claimed...)
+		l.claimed = nil
+	}
+	limit := s.limit(l, g)
+	if len(l.claimed) > 0 {
+		return l.inFlight < limit
+	}
+	return len(l.waiting) > 0 && l.inFlight+l.ahead < limit && s.mayStart(now, l, g)
 }
 
 // mayStart reports whether a lane's gate and its rate allow the next job. The waiting jobs of
@@ -236,9 +269,9 @@ func (s *Slots) Age(now int64) {
 			s.thin = append(s.thin, l)
 		}
 		switch {
-		case l.inFlight > 0 && len(l.waiting) > 0 && idle > holdAfter && l.inFlight >= s.limit(l, s.o.Gate(id)):
+		case l.inFlight > 0 && len(l.waiting)+len(l.claimed) > 0 && idle > holdAfter && l.inFlight >= s.limit(l, s.o.Gate(id)):
 			l.slow, l.quickRuns = true, 0
-		case l.inFlight == 0 && len(l.waiting) == 0 && idle > laneForget && !l.reading && !l.more && l.pausedTo == 0:
+		case l.inFlight == 0 && l.ahead == 0 && len(l.waiting) == 0 && idle > laneForget && !l.reading && !l.more && l.pausedTo == 0:
 			delete(s.lanes, id)
 		case l.inFlight == 0 && idle > laneIdle:
 			l.earned, l.proven = laneStart, false

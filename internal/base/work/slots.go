@@ -18,6 +18,10 @@ const (
 	PageSize = 256
 	// maxHeld bounds the jobs that are held until their moment.
 	maxHeld = 50_000
+	// maxAhead bounds the jobs that are claimed without a slot.
+	maxAhead = 1024
+	// aheadTime is how long a job that is claimed without a slot should wait for one.
+	aheadTime = time.Second
 )
 
 // Job is one row that is due, or will be.
@@ -46,11 +50,13 @@ type Gate struct {
 // allows reports whether anything may run.
 func (g Gate) allows() bool { return g.Open || g.Probe || g.Lease }
 
-// Slot is the right to run one job now. Each ends by Done or by Return.
+// Slot is the right to run one job now, or to claim it ahead. Each ends by Done or by Return.
 type Slot struct {
 	ID, Lane int64
 	Probe    bool
-	Created  bool // by Reserve: its row was created as claimed
+	Ahead    bool // to be claimed now, and run once Next returns it again
+	Claimed  bool // it was claimed ahead
+	Closed   bool // it was claimed ahead, and its lane has closed: to be released
 	Epoch    int64
 	run      int64 // differs from that of any other slot of the same job
 }
@@ -75,8 +81,10 @@ type Slots struct {
 	paced       byMoment[*lane] // lanes that wait for a token
 	quick, slow pool
 	inFlight    int     // of both pools
-	reserved    int     // for jobs that are about to be created
-	created     []*job  // reserved, committed, and not begun
+	endedAt     int64   // when a slot became free
+	ahead       int     // jobs that are claimed, or about to be, and have no slot
+	early       []*lane // of which a waiting job may be claimed ahead
+	closed      []*job  // claimed ahead, of lanes that have closed
 	thin        []*lane // whose line may be empty
 	runs        int64   // slots so far
 }
@@ -87,8 +95,8 @@ type state int
 const (
 	isHeld state = iota
 	isWaiting
-	isReserved
-	isCreated
+	isReserved // about to be claimed ahead, or released
+	isClaimed  // ahead
 	isRunning
 )
 
@@ -133,55 +141,69 @@ func (s *Slots) offer(now int64, jobs []Job) {
 	}
 }
 
-// Reserve reserves a slot for a job that is about to be created, if its lane may have one
-// and no other job waits for it. The slot is the lane's from now on, and counts on the node
-// once it is begun, after Committed.
+// Reserve reserves the place of a job that is about to be created as claimed, if its lane
+// may have one more and no other job waits to be claimed. It takes a slot of the node once
+// it runs, after Committed.
 func (s *Slots) Reserve(now, id, laneID int64) (Slot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.quickFree() || len(s.quick.ready) > 0 || s.reserved+len(s.created) >= s.o.Size || s.jobs[id] != nil {
-		return Slot{}, false
-	}
 	g, l := s.o.Gate(laneID), s.lane(now, laneID)
 	switch {
-	case !g.Open || g.PerSecond > 0 || g.NodeRate > 0:
+	case s.jobs[id] != nil || !g.Open || g.PerSecond > 0 || g.NodeRate > 0:
 		return Slot{}, false // a lane with a rate has a line
-	case l.slow || l.more || l.reading || len(l.waiting) > 0 || l.inFlight >= s.limit(l, g):
+	case l.slow || l.more || l.reading || len(l.waiting) > 0:
 		return Slot{}, false
 	}
-	s.runs++
-	j := &job{Job: Job{ID: id, Lane: laneID}, state: isReserved, lane: l, epoch: g.Epoch, run: s.runs}
-	s.jobs[id] = j
-	l.inFlight++
-	l.usedAt = now
-	s.reserved++
-	return j.slot(true), true
+	if s.quickFree() && l.inFlight+l.ahead < s.limit(l, g) || s.mayClaimAhead(now, l, g) {
+		return s.reserve(&job{Job: Job{ID: id, Lane: laneID}, lane: l}), true
+	}
+	return Slot{}, false
 }
 
-// Committed is called once the row of a reserved slot is committed: Next returns the slot as
-// soon as the node has room, before all others, as its lease runs.
+func (s *Slots) reserve(j *job) Slot {
+	s.runs++
+	j.state, j.run = isReserved, s.runs
+	s.jobs[j.ID] = j
+	j.lane.ahead++
+	s.ahead++
+	x := j.slot()
+	x.Ahead = true
+	return x
+}
+
+func (s *Slots) quickFree() bool { return s.inFlight < s.o.Size && s.quick.inFlight < s.quick.max }
+
+// mayClaimAhead reports whether a lane may have one more job claimed without a slot: a claim
+// waits for its transaction, and slots that wait with it are missing for jobs that could
+// run. What is claimed is bound to this node, so it is no more than the lane runs in
+// aheadTime, and nothing while no slot becomes free.
+func (s *Slots) mayClaimAhead(now int64, l *lane, g Gate) bool {
+	hangs := func(running bool, since int64) bool { return running && now-since > aheadTime.Microseconds() }
+	if !l.proven || l.slow || hangs(l.inFlight > 0, l.usedAt) || hangs(!s.quickFree(), s.endedAt) {
+		return false
+	}
+	return s.ahead < maxAhead && l.ahead < min(PageSize, s.limit(l, g)*int(aheadTime/max(l.took, time.Millisecond)))
+}
+
+// Committed is called once a job is claimed ahead: Next returns it as soon as there is a slot
+// for it, before those of its lane that are not claimed.
 func (s *Slots) Committed(x Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j := s.of(x); j != nil && j.state == isReserved {
-		j.state = isCreated
-		s.reserved--
-		s.created = append(s.created, j)
+		j.state = isClaimed
+		j.lane.claimed = append(j.lane.claimed, j)
+		s.makeReady(j.lane, s.o.Gate(j.Lane))
 	}
 }
 
-// Next grants the free slots, one per lane in turn. refill are lanes whose next jobs are to
-// be read from their rows, each followed by Refilled. wakeAt is when to call it again if
-// nothing happens before; 0 = no need.
+// Next grants the free slots, one per lane in turn, and then what may be claimed ahead.
+// refill are lanes whose next jobs are to be read from their rows, each followed by Refilled.
+// wakeAt is when to call it again if nothing happens before; 0 = no need.
 func (s *Slots) Next(now int64) (grant []Slot, refill []int64, wakeAt int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.due(now)
-	for len(s.created) > 0 && s.quickFree() {
-		j := s.created[0]
-		s.created = s.created[1:]
-		grant = append(grant, s.begin(j, true))
-	}
 	for s.inFlight < s.o.Size {
 		l, g := s.next(now, &s.quick)
 		if l == nil {
@@ -192,6 +214,22 @@ func (s *Slots) Next(now int64) (grant []Slot, refill []int64, wakeAt int64) {
 		}
 		grant = append(grant, s.start(now, l, g))
 	}
+	for len(s.early) > 0 && s.ahead < maxAhead {
+		l := s.early[0]
+		s.early = s.early[1:]
+		l.early = false
+		g := s.o.Gate(l.id)
+		if len(l.waiting) > 0 && l.pausedTo == 0 && g.Open && s.mayClaimAhead(now, l, g) && s.inRate(now, l, g) {
+			grant = append(grant, s.reserve(l.take()))
+			s.makeReady(l, g)
+		}
+	}
+	for _, j := range s.closed {
+		x := j.slot()
+		x.Closed = true
+		grant = append(grant, x)
+	}
+	s.closed = nil
 	for _, l := range s.thin {
 		if l.more && !l.reading && len(l.waiting) == 0 {
 			l.more, l.reading = false, true
@@ -294,45 +332,46 @@ func (s *Slots) of(x Slot) *job {
 
 // start grants a slot to the next job of a lane.
 func (s *Slots) start(now int64, l *lane, g Gate) Slot {
-	j := l.waiting[0]
-	l.waiting = l.waiting[1:]
-	l.inFlight++
-	l.usedAt = now
-	s.runs++
-	j.epoch, j.probe, j.run = g.Epoch, !g.Open, s.runs
+	var j *job
+	claimed := len(l.claimed) > 0
+	if claimed {
+		j, l.claimed = l.claimed[0], l.claimed[1:]
+		l.ahead--
+		s.ahead--
+	} else {
+		j = l.take()
+		s.runs++
+		j.probe, j.run = !g.Open, s.runs
+	}
 	if j.probe {
 		j.leasing, l.probe = !g.Probe, j
 	}
-	j.slow = l.slow
-	x := s.begin(j, false)
+	j.state, j.epoch, j.slow = isRunning, g.Epoch, l.slow
+	l.inFlight++
+	l.usedAt = now
+	s.count(j, 1)
+	x := j.slot()
+	x.Claimed = claimed
 	s.makeReady(l, g)
 	return x
 }
 
-// begin counts a job as one that runs.
-func (s *Slots) begin(j *job, created bool) Slot {
-	j.state = isRunning
-	s.count(j, 1)
-	return j.slot(created)
-}
-
-func (j *job) slot(created bool) Slot {
-	return Slot{ID: j.ID, Lane: j.Lane, Probe: j.probe, Created: created, Epoch: j.epoch, run: j.run}
+func (j *job) slot() Slot {
+	return Slot{ID: j.ID, Lane: j.Lane, Probe: j.probe, Epoch: j.epoch, run: j.run}
 }
 
 // release frees what a job had, and queues its lane again.
 func (s *Slots) release(now int64, j *job) {
 	delete(s.jobs, j.ID)
 	l := j.lane
-	l.inFlight--
-	l.usedAt = now
-	switch j.state {
-	case isRunning:
+	if j.state == isRunning {
 		s.count(j, -1)
-	case isReserved:
-		s.reserved--
-	case isCreated:
-		s.created = slices.DeleteFunc(s.created, func(x *job) bool { return x == j })
+		l.inFlight--
+		l.usedAt, s.endedAt = now, now
+	} else {
+		l.ahead--
+		s.ahead--
+		l.claimed = slices.DeleteFunc(l.claimed, func(x *job) bool { return x == j })
 	}
 	if l.probe == j {
 		l.probe = nil
@@ -346,5 +385,3 @@ func (s *Slots) count(j *job, n int) {
 	s.pool(j.slow).inFlight += n
 	s.inFlight += n
 }
-
-func (s *Slots) quickFree() bool { return s.inFlight < s.o.Size && s.quick.inFlight < s.quick.max }

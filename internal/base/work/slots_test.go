@@ -33,9 +33,23 @@ func upTo(n int64) []int64 {
 	return ids
 }
 
-func granted(s *work.Slots, now int64) []work.Slot {
-	grant, _, _ := s.Next(now)
-	return grant
+// granted is what has a slot, where a claim takes no time.
+func granted(s *work.Slots, now int64) (all []work.Slot) {
+	for {
+		grant, _, _ := s.Next(now)
+		ahead := 0
+		for _, x := range grant {
+			if x.Ahead {
+				ahead++
+				s.Committed(x)
+			} else {
+				all = append(all, x)
+			}
+		}
+		if ahead == 0 {
+			return all
+		}
+	}
 }
 
 func idsOf(all []work.Slot) []int64 {
@@ -308,7 +322,7 @@ func TestOnlyAFreeLaneReserves(t *testing.T) {
 		t.Error("handed out before the commit")
 	}
 	s.Committed(got[0])
-	if x := granted(s, c.now()); len(x) != 1 || !x[0].Created || x[0].ID != got[0].ID {
+	if x := granted(s, c.now()); len(x) != 1 || !x[0].Claimed || x[0].ID != got[0].ID {
 		t.Errorf("after the commit: %+v", x)
 	}
 	s.Return(c.now(), got[1], false) // it was rolled back
@@ -337,18 +351,16 @@ type model struct {
 	size    int
 	gates   map[int64]work.Gate
 	running map[int64]work.Slot // by job
-	pledged map[int64]work.Slot
-	ready   int // committed, not begun
+	pledged map[int64]work.Slot // to be claimed ahead
+	ready   int                 // claimed, not begun
 	reading []int64
 	next    int64
 }
 
 func (m *model) perLane(lane int64) (n int) {
-	for _, all := range []map[int64]work.Slot{m.running, m.pledged} {
-		for _, x := range all {
-			if x.Lane == lane {
-				n++
-			}
+	for _, x := range m.running {
+		if x.Lane == lane {
+			n++
 		}
 	}
 	return n
@@ -366,9 +378,24 @@ func (m *model) step() {
 		if _, twice := m.running[x.ID]; twice {
 			m.t.Fatalf("job %d was handed out twice", x.ID)
 		}
-		if x.Created {
+		if x.Ahead {
+			if !g.Open {
+				m.t.Fatalf("%+v is to be claimed ahead under %+v", x, g)
+			}
+			m.pledged[x.ID] = x
+			continue
+		}
+		if x.Claimed || x.Closed {
 			m.ready--
-		} else if before[x.Lane]++; before[x.Lane] > max(g.Max, 1) {
+		}
+		if x.Closed {
+			if g.Open {
+				m.t.Fatalf("%+v is to be released under %+v", x, g)
+			}
+			m.s.Return(m.c.now(), x, true)
+			continue
+		}
+		if before[x.Lane]++; before[x.Lane] > max(g.Max, 1) {
 			m.t.Fatalf("lane %d has %d slots of %d", x.Lane, before[x.Lane], g.Max)
 		} else if !g.Open && !g.Probe && !g.Lease || g.Only != 0 && x.Probe && x.ID != g.Only {
 			m.t.Fatalf("%+v handed out under %+v", x, g)
@@ -503,6 +530,11 @@ func (m *model) drain() {
 		m.reading = nil
 		m.s.Age(m.c.now())
 		m.step()
+		for id, x := range m.pledged {
+			delete(m.pledged, id)
+			m.ready++
+			m.s.Committed(x)
+		}
 		for id, x := range m.running {
 			delete(m.running, id)
 			m.s.Done(m.c.now(), x, 0, true)

@@ -5,6 +5,7 @@ import "slices"
 // Stats is how a node's slots are used.
 type Stats struct {
 	Quick, Slow int // slots in use, of lanes that are quick and of those that are slow
+	Ahead       int // jobs that are claimed, or about to be, and have no slot
 	Ready       int // lanes that wait for a slot
 	Jobs        int // held, waiting, reserved or running
 	Held        int // until their moment
@@ -16,7 +17,7 @@ func (s *Slots) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Stats{
-		Quick: s.quick.inFlight, Slow: s.slow.inFlight, Ready: len(s.quick.ready) + len(s.slow.ready),
+		Quick: s.quick.inFlight, Slow: s.slow.inFlight, Ahead: s.ahead, Ready: len(s.quick.ready) + len(s.slow.ready),
 		Jobs: len(s.jobs), Held: len(s.held), Lanes: len(s.lanes),
 	}
 }

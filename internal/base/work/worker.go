@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// claimBatch is the most rows of one claim, and the most results of one transaction.
-	claimBatch = 64
+	// claimBatch is the most rows of one claim, and the most results of one transaction: more
+	// than what one transaction creates, so that both catch up while more is created.
+	claimBatch = 256
 	// maxUnwritten bounds jobs that have run and whose result is not committed yet: a slow
 	// database slows the work down instead of filling memory.
 	maxUnwritten = 1024
@@ -79,8 +80,9 @@ type Options[T, R any] struct {
 
 // Worker runs a source's jobs in slots.
 //
-// A job passes three steps in this order: a slot of its lane, the claim of its row (or its
-// creation as claimed, see Creation), the run. The claim is a compare-and-set in SQL and
+// A job passes three steps: the claim of its row (or its creation as claimed, see Creation), a
+// slot, the run. A lane that is not known to be healthy needs the slot first. The claim is a
+// compare-and-set in SQL and
 // alone decides which node runs it, so an id may be offered any number of times.
 type Worker[T, R any] struct {
 	o       Options[T, R]
@@ -90,7 +92,7 @@ type Worker[T, R any] struct {
 	wake      *sync.Cond // something to claim, or the end
 	timer     *time.Timer
 	toClaim   []Slot
-	created   map[int64]Claimed[T] // created as claimed, committed, and not begun
+	claimed   map[int64]Claimed[T] // ahead, and not begun
 	unwritten int
 	closing   bool
 
@@ -102,7 +104,7 @@ type Worker[T, R any] struct {
 
 // NewWorker starts a worker.
 func NewWorker[T, R any](o Options[T, R]) *Worker[T, R] {
-	w := &Worker[T, R]{o: o, created: map[int64]Claimed[T]{}}
+	w := &Worker[T, R]{o: o, claimed: map[int64]Claimed[T]{}}
 	w.wake = sync.NewCond(&w.mu)
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.timer = time.AfterFunc(time.Hour, w.pump)
@@ -143,12 +145,12 @@ func (w *Worker[T, R]) Go(f func(context.Context)) {
 	}
 }
 
-// Pending is how many jobs have a slot and no claim yet, or have run and wait for the commit
-// of their result.
+// Pending is how many jobs have a slot and no claim yet, or a claim and no slot, or have run
+// and wait for the commit of their result.
 func (w *Worker[T, R]) Pending() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.toClaim) + len(w.created) + w.unwritten
+	return len(w.toClaim) + len(w.claimed) + w.unwritten
 }
 
 // Close stops taking work, waits for running jobs until ctx ends, and then cuts them off;
@@ -162,9 +164,9 @@ func (w *Worker[T, R]) Close(ctx context.Context) {
 	w.closing = true
 	w.timer.Stop()
 	w.wake.Broadcast()
-	for id, c := range w.created {
-		delete(w.created, id)
-		go w.releaseCreated(c)
+	for id, c := range w.claimed {
+		delete(w.claimed, id)
+		go w.releaseAhead(c)
 	}
 	w.mu.Unlock()
 	w.claimers.Wait()
@@ -190,18 +192,22 @@ func (w *Worker[T, R]) next() {
 	now := w.o.DB.Now()
 	grant, refill, wakeAt := w.o.Slots.Next(now)
 	for _, x := range grant {
-		if x.Created {
-			c := w.created[x.ID]
-			delete(w.created, x.ID)
-			c.Slot = x
-			go func() {
-				defer w.calls.Done() // counted since it was reserved
-				w.run(c)
-			}()
+		if !x.Claimed && !x.Closed {
+			w.toClaim = append(w.toClaim, x)
+			w.wake.Signal()
 			continue
 		}
-		w.toClaim = append(w.toClaim, x)
-		w.wake.Signal()
+		c := w.claimed[x.ID]
+		delete(w.claimed, x.ID)
+		c.Slot = x
+		if x.Closed {
+			go w.releaseAhead(c)
+			continue
+		}
+		go func() {
+			defer w.calls.Done() // counted since it was claimed
+			w.run(c)
+		}()
 	}
 	for _, lane := range refill {
 		w.calls.Go(func() { w.refill(lane) })
@@ -226,7 +232,7 @@ func (w *Worker[T, R]) refill(lane int64) {
 	w.pump()
 }
 
-// claimLoop claims what has a slot, as many as wait. A probe is claimed alone and
+// claimLoop claims what Slots has granted, as many as wait. A probe is claimed alone and
 // concurrently: it may have to be leased first.
 func (w *Worker[T, R]) claimLoop() {
 	for {
@@ -255,7 +261,24 @@ func (w *Worker[T, R]) claimLoop() {
 	}
 }
 
-// claim claims a batch, runs what was claimed, and frees the other slots.
+// hold keeps what is claimed ahead until there is a slot for it. w.mu is held.
+func (w *Worker[T, R]) hold(c Claimed[T]) {
+	if w.closing {
+		go w.releaseAhead(c)
+		return
+	}
+	w.claimed[c.Slot.ID] = c
+	w.o.Slots.Committed(c.Slot)
+}
+
+// releaseAhead releases what was claimed ahead and is not to run.
+func (w *Worker[T, R]) releaseAhead(c Claimed[T]) {
+	defer w.calls.Done()
+	w.release(c, w.o.DB.Now())
+}
+
+// claim claims a batch, runs what was claimed with a slot, and frees the slots of what was
+// not.
 func (w *Worker[T, R]) claim(batch []Slot) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 	defer cancel()
@@ -267,13 +290,17 @@ func (w *Worker[T, R]) claim(batch []Slot) {
 	got := make(map[int64]bool, len(all))
 	for _, c := range all {
 		got[c.Slot.ID] = true
+		if c.Slot.Ahead {
+			w.calls.Add(1) // until it has run
+			w.mu.Lock()
+			w.hold(c)
+			w.mu.Unlock()
+			continue
+		}
 		if c.Slot.Probe {
 			w.o.Slots.Began(c.Slot)
 		}
 		w.calls.Go(func() { w.run(c) })
-	}
-	if len(got) == len(batch) {
-		return
 	}
 	now := w.o.DB.Now()
 	for _, x := range batch {
