@@ -100,8 +100,8 @@ type benchCmd struct {
 	JSON        bool          `help:"Write JSON."`
 	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are created in it and dropped again." placeholder:"URL"`
 	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`
-	Orders      int           `default:"20000" help:"Orders of the burst."`
-	Connections int           `default:"64" help:"Connections of the burst, at most 1024."`
+	Orders      int           `default:"20000" help:"Orders of a burst."`
+	Connections []int         `default:"64,512" help:"Connections of the bursts, one burst for each; at most 1024." placeholder:"LIST"`
 	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
 	Million     bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
 	Ill         []string      `help:"Isolation: only these failures: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = the control alone." placeholder:"LIST"`
