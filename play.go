@@ -96,7 +96,7 @@ func applyDemo(c config.Config, std streams) func(context.Context, []byte) error
 }
 
 type benchCmd struct {
-	Part        string        `arg:"" optional:"" enum:"all,product,isolation" default:"all" help:"all, product (without the direct posts), or isolation: the effect of two failing merchants on the others."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation,size" default:"all" help:"all, product (without the direct posts), isolation: the effect of two failing merchants on the others, or size: the disk space of paid orders."`
 	JSON        bool          `help:"Write JSON."`
 	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are created in it and dropped again." placeholder:"URL"`
 	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`
@@ -156,7 +156,7 @@ func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
 		log.Close()
 		_ = os.RemoveAll(dir)
 	}
-	return &bench.Process{URL: "http://" + addr, PID: server.Process.Pid, Stop: stop, Apply: func(ctx context.Context, yaml []byte) error {
+	return &bench.Process{URL: "http://" + addr, PID: server.Process.Pid, Data: dir, Stop: stop, Apply: func(ctx context.Context, yaml []byte) error {
 		file := filepath.Join(dir, "bench.yaml")
 		if err := os.WriteFile(file, yaml, 0o600); err != nil {
 			return fmt.Errorf("write the declaration: %w", err)

@@ -6,6 +6,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -32,6 +33,8 @@ type Server struct {
 type Process struct {
 	URL string
 	PID int
+	// Data is its data folder.
+	Data string
 	// Apply applies a declaration, as `backstop apply`.
 	Apply func(ctx context.Context, yaml []byte) error
 	// Stop ends it and removes its files.
@@ -69,6 +72,7 @@ const (
 	All       Part = "all"       // direct posts, and the product
 	Product   Part = "product"   // the product alone
 	Isolation Part = "isolation" // the effect of two failing merchants on the others
+	Size      Part = "size"      // the disk space of paid orders
 )
 
 // Engine is the database of the product; empty = SQLite, and PostgreSQL if there is a
@@ -115,6 +119,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Orders <= 0 {
 		o.Orders = defaultOrders
 	}
+	o.Part = cmp.Or(o.Part, All)
 	if len(o.Connections) == 0 {
 		o.Connections = []int{connections, manyConnections}
 	}
@@ -177,7 +182,7 @@ func (b *bench) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.o.Part == "" || b.o.Part == All {
+	if b.o.Part == All {
 		b.progress("direct posts")
 		if err := b.direct(ctx); err != nil {
 			return fmt.Errorf("measure direct posts: %w", err)
@@ -186,8 +191,11 @@ func (b *bench) measure(ctx context.Context) error {
 		b.report.skip("direct posts, and the ratios to them")
 	}
 	run := b.product
-	if b.o.Part == Isolation {
+	switch b.o.Part {
+	case Isolation:
 		run = b.isolation
+	case Size:
+		run = b.size
 	}
 	if b.sqlite {
 		b.progress("the product on SQLite with its own Redis")
@@ -214,7 +222,7 @@ func (b *bench) measure(ctx context.Context) error {
 	dropOnce := sync.OnceFunc(drop)
 	defer dropOnce()
 	e := engine{name: "postgresql", databaseURL: schema, redis: redis}
-	if b.o.Part != Isolation {
+	if b.o.Part == All || b.o.Part == Product {
 		done, err := b.openFloor(ctx, &e)
 		if err != nil {
 			return err
