@@ -11,7 +11,8 @@ import (
 func (s *subject) bursts(ctx context.Context, from, to int) error {
 	last := to
 	if s.floor != nil {
-		last = max(from, to-s.floor.orders)
+		s.floor.orders = min(s.floor.orders, (to-from)/4) // where few could be created
+		last -= s.floor.orders
 	}
 	size := (last - from) / len(s.o.Connections)
 	for i, many := range s.o.Connections {
@@ -22,8 +23,7 @@ func (s *subject) bursts(ctx context.Context, from, to int) error {
 	if s.floor == nil {
 		return nil
 	}
-	s.progress("what is written for %d orders", to-last)
-	s.floor.orders = to - last
+	s.progress("what is written for %d orders", s.floor.orders)
 	if err := s.floor.record(ctx); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
