@@ -96,12 +96,12 @@ func applyDemo(c config.Config, std streams) func(context.Context, []byte) error
 }
 
 type benchCmd struct {
-	Part        string        `arg:"" optional:"" enum:"all,product,isolation" default:"all" help:"all, product (without the direct posts), or isolation: the effect of two failing merchants on the others."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation,size" default:"all" help:"all, product (without the direct posts), isolation: the effect of two failing merchants on the others, or size: the disk space of paid orders."`
 	JSON        bool          `help:"Write JSON."`
 	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are created in it and dropped again." placeholder:"URL"`
 	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`
-	Orders      int           `default:"20000" help:"Orders of the burst."`
-	Connections int           `default:"64" help:"Connections of the burst, at most 1024."`
+	Orders      int           `default:"20000" help:"Orders of a burst."`
+	Connections []int         `default:"64,512" help:"Connections of the bursts, one burst for each; at most 1024." placeholder:"LIST"`
 	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
 	Million     bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
 	Ill         []string      `help:"Isolation: only these failures: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = the control alone." placeholder:"LIST"`
@@ -156,7 +156,7 @@ func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
 		log.Close()
 		_ = os.RemoveAll(dir)
 	}
-	return &bench.Process{URL: "http://" + addr, PID: server.Process.Pid, Stop: stop, Apply: func(ctx context.Context, yaml []byte) error {
+	return &bench.Process{URL: "http://" + addr, PID: server.Process.Pid, Data: dir, Stop: stop, Apply: func(ctx context.Context, yaml []byte) error {
 		file := filepath.Join(dir, "bench.yaml")
 		if err := os.WriteFile(file, yaml, 0o600); err != nil {
 			return fmt.Errorf("write the declaration: %w", err)

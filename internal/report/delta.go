@@ -187,6 +187,11 @@ func (x *Delta) Write(w *db.Writes, d *db.DB) {
 	if len(x.Attempts)+len(x.Callbacks)+len(x.Untolds)+len(x.Orders) == 0 {
 		return
 	}
+	w.Insert(&[]deltaRow{{ID: d.NewID(), Body: x.text()}}, "")
+}
+
+// text is the delta as its row.
+func (x *Delta) text() string {
 	for i := range x.Attempts {
 		a := &x.Attempts[i]
 		a.Took, a.TookLong = text(a.took.n[:]), text(a.took.long[:])
@@ -196,5 +201,5 @@ func (x *Delta) Write(w *db.Writes, d *db.DB) {
 	if err != nil {
 		panic(fmt.Sprintf("report: a delta of numbers and names cannot be written: %v", err))
 	}
-	w.Insert(&[]deltaRow{{ID: d.NewID(), Body: string(body)}}, "")
+	return string(body)
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -111,10 +110,10 @@ type sums struct {
 func sumUp(bodies []string) (*sums, error) {
 	s := &sums{callbacks: map[callbackKey]int64{}, untold: map[moneyKey]counts{}, orders: map[ordersKey]counts{}, last: map[int64]lastRow{}}
 	minutes := map[spanKey]*Point{}
+	var x Delta
 	for _, body := range bodies {
-		var x Delta
-		if err := json.Unmarshal([]byte(body), &x); err != nil {
-			return nil, fmt.Errorf("read a delta: %w", err)
+		if err := x.parse(body); err != nil {
+			return nil, err
 		}
 		for i := range x.Attempts {
 			a := &x.Attempts[i]

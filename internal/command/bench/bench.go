@@ -6,6 +6,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -15,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for making schemas
@@ -31,6 +33,8 @@ type Server struct {
 type Process struct {
 	URL string
 	PID int
+	// Data is its data folder.
+	Data string
 	// Apply applies a declaration, as `backstop apply`.
 	Apply func(ctx context.Context, yaml []byte) error
 	// Stop ends it and removes its files.
@@ -47,8 +51,8 @@ type Options struct {
 	// DatabaseURL is a PostgreSQL server on loopback; empty = its figures are left out.
 	// Schemas are created in it and dropped at the end.
 	DatabaseURL string
-	Orders      int           // of the burst, per engine; 0 = 20,000
-	Connections int           // of the burst; 0 = 64
+	Orders      int           // of a burst; 0 = 20,000
+	Connections []int         // of the bursts, one for each; none = 64 and 512
 	Length      time.Duration // of each measurement at a fixed rate; 0 = 10 s, 3 s for a phase of isolation
 	// Million also holds 1,000,000 open orders, which takes minutes.
 	Million bool
@@ -68,6 +72,7 @@ const (
 	All       Part = "all"       // direct posts, and the product
 	Product   Part = "product"   // the product alone
 	Isolation Part = "isolation" // the effect of two failing merchants on the others
+	Size      Part = "size"      // the disk space of paid orders
 )
 
 // Engine is the database of the product; empty = SQLite, and PostgreSQL if there is a
@@ -114,11 +119,14 @@ func Run(ctx context.Context, o Options) error {
 	if o.Orders <= 0 {
 		o.Orders = defaultOrders
 	}
-	if o.Connections <= 0 {
-		o.Connections = connections
+	o.Part = cmp.Or(o.Part, All)
+	if len(o.Connections) == 0 {
+		o.Connections = []int{connections, manyConnections}
 	}
-	if o.Connections > calls {
-		return fmt.Errorf("%w: at most %d connections", ErrOptions, calls)
+	for _, n := range o.Connections {
+		if n < 1 || n > calls {
+			return fmt.Errorf("%w: 1 to %d connections", ErrOptions, calls)
+		}
 	}
 	b := &bench{report: &report{}}
 	var err error
@@ -174,7 +182,7 @@ func (b *bench) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.o.Part == "" || b.o.Part == All {
+	if b.o.Part == All {
 		b.progress("direct posts")
 		if err := b.direct(ctx); err != nil {
 			return fmt.Errorf("measure direct posts: %w", err)
@@ -183,8 +191,11 @@ func (b *bench) measure(ctx context.Context) error {
 		b.report.skip("direct posts, and the ratios to them")
 	}
 	run := b.product
-	if b.o.Part == Isolation {
+	switch b.o.Part {
+	case Isolation:
 		run = b.isolation
+	case Size:
+		run = b.size
 	}
 	if b.sqlite {
 		b.progress("the product on SQLite with its own Redis")
@@ -208,9 +219,71 @@ func (b *bench) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer drop()
-	if err := run(ctx, engine{name: "postgresql", databaseURL: schema, redis: redis}); err != nil {
+	dropOnce := sync.OnceFunc(drop)
+	defer dropOnce()
+	e := engine{name: "postgresql", databaseURL: schema, redis: redis}
+	if b.o.Part == All || b.o.Part == Product {
+		done, err := b.openFloor(ctx, &e)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	if err := run(ctx, e); err != nil {
 		return fmt.Errorf("measure the product on PostgreSQL: %w", err)
+	}
+	dropOnce() // nothing must be vacuumed there meanwhile
+	return b.measureFloor(ctx, e)
+}
+
+// openFloor prepares to measure PostgreSQL's CPU time, where it can be seen. done drops
+// what it makes.
+func (b *bench) openFloor(ctx context.Context, e *engine) (done func(), err error) {
+	if e.postmaster, err = postmaster(ctx, b.o.DatabaseURL); errors.Is(err, errUnseen) {
+		b.report.skip("PostgreSQL's CPU time and its floor: " + err.Error())
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find PostgreSQL: %w", err)
+	}
+	own, drop, err := b.schema(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e.floor, err = openFloor(ctx, e.databaseURL, own, min(floorOrders, b.o.Orders)); err != nil {
+		drop()
+		return nil, err
+	}
+	return func() { e.floor.close(); drop() }, nil
+}
+
+// measureFloor writes the recorded rows again. The server has ended.
+func (b *bench) measureFloor(ctx context.Context, e engine) error {
+	if e.floor == nil {
+		return nil
+	}
+	kinds, err := e.floor.transactions(ctx)
+	if err != nil {
+		return fmt.Errorf("measure the floor of PostgreSQL: %w", err)
+	}
+	b.progress("the floor of PostgreSQL: %s", describe(kinds))
+	var spent time.Duration
+	err = e.floor.replay(ctx, kinds, func() (err error) {
+		spent, err = familyTime(e.postmaster)
+		return err
+	}, func() error {
+		end, err := familyTime(e.postmaster)
+		spent = end - spent
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("measure the floor of PostgreSQL: %w", err)
+	}
+	s := subject{bench: b, engine: e}
+	s.cpuOf(floorName, spent, e.floor.orders, 0)
+	for _, many := range b.o.Connections {
+		of := cpuName("PostgreSQL" + with(many))
+		b.report.add(figure{Group: e.name, Name: of + ", times the floor", Value: b.report.find(e.name, of) / b.report.find(e.name, cpuName(floorName))})
 	}
 	return nil
 }

@@ -19,12 +19,12 @@ import (
 func TestCPUTimeIsReadBehindAnyName(t *testing.T) {
 	rest := " S 1 1 1 0 -1 4194304 100 0 0 0 250 50 7 9 20 0 1 0 100 0 0"
 	for _, name := range []string{"backstop", "a b", "x) y (z"} {
-		got, err := parseCPU([]byte("42 (" + name + ")" + rest))
-		if err != nil || got != 3*time.Second {
-			t.Errorf("%q: %s, %v; want 3s", name, got, err)
+		got, err := parseStat([]byte("42 (" + name + ")" + rest))
+		if want := (stat{parent: 1, cpu: 3 * time.Second, ended: 160 * time.Millisecond}); err != nil || got != want {
+			t.Errorf("%q: %+v, %v; want %+v", name, got, err, want)
 		}
 	}
-	if _, err := parseCPU([]byte("42 (x) S 1")); err == nil {
+	if _, err := parseStat([]byte("42 (x) S 1")); err == nil {
 		t.Error("a line without times was read")
 	}
 }

@@ -6,16 +6,60 @@ import (
 	"time"
 )
 
+// bursts pays the orders from..to-1: in equal bursts, one for each number of connections,
+// and the last ones to be recorded for the floor.
+func (s *subject) bursts(ctx context.Context, from, to int) error {
+	last := to
+	if s.floor != nil {
+		s.floor.orders = min(s.floor.orders, (to-from)/4) // where few could be created
+		last -= s.floor.orders
+	}
+	size := (last - from) / len(s.o.Connections)
+	for i, many := range s.o.Connections {
+		if err := s.burst(ctx, many, from+i*size, from+(i+1)*size); err != nil {
+			return fmt.Errorf("burst of %d connections: %w", many, err)
+		}
+	}
+	if s.floor == nil {
+		return nil
+	}
+	s.progress("what is written for %d orders", s.floor.orders)
+	if err := s.floor.record(ctx); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	if _, err := closedLoop(ctx, connections, to-last, func(i int) error { return s.call(last + i) }); err != nil {
+		return err
+	}
+	notifying, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
+	if _, err := s.sink.wait(notifying, last, to); err != nil {
+		return err
+	}
+	if err := s.calm(ctx); err != nil {
+		return err
+	}
+	return s.floor.stop(ctx)
+}
+
 // burst sends all callbacks as fast as its connections can, and waits until the last
 // merchant is notified.
-func (s *subject) burst(ctx context.Context, from, to int) error {
-	cpu, err := cpuTime(s.process.PID)
+func (s *subject) burst(ctx context.Context, many, from, to int) error {
+	if err := forgetPeak(s.process.PID); err != nil {
+		return err
+	}
+	cpu, err := s.cpu()
 	if err != nil {
 		return err
 	}
 	n := to - from
+	sent, answers := make([]time.Time, n), make([]time.Time, n)
 	start := time.Now()
-	took, err := closedLoop(ctx, s.o.Connections, n, func(i int) error { return s.call(from + i) })
+	took, err := closedLoop(ctx, many, n, func(i int) error {
+		sent[i] = time.Now()
+		err := s.call(from + i)
+		answers[i] = time.Now()
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -26,40 +70,68 @@ func (s *subject) burst(ctx context.Context, from, to int) error {
 	if err != nil {
 		return err
 	}
-	cpuAfter, err := cpuTime(s.process.PID)
+	held, err := peak(s.process.PID)
 	if err != nil {
 		return err
 	}
-	after, err := memory(s.process.PID)
+	if err := s.calm(ctx); err != nil { // the last results, too
+		return err
+	}
+	after, err := s.cpu()
 	if err != nil {
 		return err
 	}
-	took = sorted(took)
-	s.report.add(s.endToEnd(n, last.Sub(start)))
-	s.report.add(s.rate(s.name, "callbacks answered", n, answered.Sub(start)))
-	answer := fmt.Sprintf("callback answered, concurrency %d, ", s.o.Connections)
-	goals := [2]float64{} // only for the default concurrency
-	if s.o.Connections == connections {
-		goals = [2]float64{8, 25}
+	in, out := make(latencies, n), make(latencies, n) // until the merchant is notified
+	for i := range n {
+		at, _ := s.sink.at(from + i)
+		in[i], out[i] = at.Sub(sent[i]), at.Sub(answers[i])
 	}
-	s.add(answer+"p50", "ms", ms(took.at(0.50)), goals[0])
-	s.add(answer+"p99", "ms", ms(took.at(0.99)), goals[1])
-	s.add(fmt.Sprintf("burst of %d: last merchant notified after", n), "s", last.Sub(start).Seconds(), 0)
-	s.add("… of that, after the last callback's answer", "s", max(last.Sub(answered), 0).Seconds(), 0)
-	s.add("CPU seconds per 1,000 orders, server only", "s", (cpuAfter-cpu).Seconds()/float64(n)*1000, 0.4)
-	s.add("memory after the burst", "MB", float64(after)/mb, 100)
-	s.add("notifications sent twice", "", float64(s.sink.repeats.Load()), 0)
+	took, in, out = sorted(took), sorted(in), sorted(out)
+	with := with(many)
+	s.report.add(s.endToEnd("orders end to end"+with, n, last.Sub(start)))
+	s.report.add(s.rate(s.name, "callbacks answered"+with, n, answered.Sub(start)))
+	goals := burstGoals{}
+	if many == connections {
+		goals = usualGoals
+	}
+	s.latency("callback answered"+with, took, goals.p50, goals.p99)
+	s.latency("callback in → merchant notified"+with, in, 0, 3*ms(took.at(0.99)))
+	s.latency("callback answered → merchant notified"+with, out, 0, 0)
+	s.cpuOf("server"+with, after.server-cpu.server, n, goals.cpu)
+	if s.postmaster > 0 {
+		s.cpuOf("PostgreSQL"+with, after.postgres-cpu.postgres, n, 0)
+	}
+	s.add("memory, peak"+with, "MB", float64(held)/mb, goals.memory)
+	s.add("notifications sent twice"+with, "", float64(s.sink.repeats.Swap(0)), 0)
 	return nil
 }
 
+// burstGoals are at most.
+type burstGoals struct{ p50, p99, cpu, memory float64 }
+
+// usualGoals are for the usual number of connections.
+var usualGoals = burstGoals{p50: 8, p99: 25, cpu: 400, memory: 100}
+
+// cpuOf reports CPU time per order.
+func (s *subject) cpuOf(what string, spent time.Duration, orders int, goal float64) {
+	s.add(cpuName(what), "µs", float64(spent.Microseconds())/float64(orders), goal)
+}
+
+func cpuName(what string) string { return "CPU per order, " + what }
+
+// floorName is what the floor is called in the report.
+const floorName = "PostgreSQL, floor"
+
+// with names the number of connections of a figure.
+func with(connections int) string { return fmt.Sprintf(", %d connections", connections) }
+
 // endToEnd is the main figure: signature verified, order and ledger committed, merchant
 // notified.
-func (s *subject) endToEnd(n int, spent time.Duration) figure {
-	const name = "orders end to end"
+func (s *subject) endToEnd(name string, n int, spent time.Duration) figure {
 	f := s.rate(s.name, name, n, spent)
 	if s.databaseURL != "" {
 		if embedded := s.report.find("embedded", name); embedded > 0 {
-			share := figure{Group: s.name, Name: "embedded end to end, share of this", Unit: "", Value: embedded / f.Value}
+			share := figure{Group: s.name, Name: "embedded " + name + ", share of this", Unit: "", Value: embedded / f.Value}
 			s.report.add(share.atLeast(0.5, "≥ 1/2"))
 		}
 	}

@@ -257,7 +257,7 @@ func (s *isolated) phase(ctx context.Context, mode failure, rate int) (phase, er
 }
 
 // calm waits until no attempt has run for calmFor.
-func (s *isolated) calm(ctx context.Context) error {
+func (s *subject) calm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxCalm)
 	defer cancel()
 	since := time.Now()
@@ -281,7 +281,7 @@ func (s *isolated) calm(ctx context.Context) error {
 }
 
 // inFlight is how many attempts run in the server.
-func (s *isolated) inFlight() (float64, error) {
+func (s *subject) inFlight() (float64, error) {
 	status, body, err := s.api.client.Get(nil, "http://"+s.api.client.Addr+"/metrics")
 	if err != nil || status != http.StatusOK {
 		return 0, fmt.Errorf("read the server's metrics (status %d): %v", status, err)

@@ -218,11 +218,11 @@ func TestSumOfAMetric(t *testing.T) {
 // Without direct posts there is nothing to set the product against: no ratio.
 func TestProductAloneIsNotSetAgainstDirect(t *testing.T) {
 	s := &subject{bench: &bench{report: &report{}}, engine: engine{name: "postgresql", databaseURL: "x"}}
-	if f := s.endToEnd(100, time.Second); f.Value != 100 || f.Ratio != 0 || f.Met != nil || f.Goal != "" {
+	if f := s.endToEnd("x", 100, time.Second); f.Value != 100 || f.Ratio != 0 || f.Met != nil || f.Goal != "" {
 		t.Errorf("%+v", f)
 	}
 	s.report.direct = 1000
-	if f := s.endToEnd(100, time.Second); f.Ratio != 0.1 {
+	if f := s.endToEnd("x", 100, time.Second); f.Ratio != 0.1 {
 		t.Errorf("%+v", f)
 	}
 }

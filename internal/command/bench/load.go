@@ -11,8 +11,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// connections is the default number of kept-alive connections of the load generator.
-const connections = 64
+// connections is the number of kept-alive connections of the load generator; a burst has
+// manyConnections, too.
+const (
+	connections     = 64
+	manyConnections = 512
+)
 
 // latencies are the times of one phase.
 type latencies []time.Duration

@@ -35,6 +35,8 @@ type engine struct {
 	name        string // the group of its figures
 	databaseURL string
 	redis       *redisServer // nil = the product's own
+	postmaster  int          // whose CPU time is PostgreSQL's; 0 = it cannot be measured
+	floor       *floor       // nil = it is not measured
 }
 
 // subject is one server under test.
@@ -51,7 +53,10 @@ type subject struct {
 // product runs every phase against one fresh server.
 func (b *bench) product(ctx context.Context, e engine) error {
 	steady := int(b.o.Length.Seconds() * steadyRate)
-	total := 2*steady + b.o.Orders
+	total := 2*steady + len(b.o.Connections)*b.o.Orders
+	if e.floor != nil {
+		total += e.floor.orders
+	}
 	all := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, total)}
 	var err error
 	if all.sink, err = openSink(total); err != nil {
@@ -68,23 +73,22 @@ func (b *bench) product(ctx context.Context, e engine) error {
 		return err
 	}
 	if made < total {
-		b.report.skip(fmt.Sprintf("%s: only %d of %d orders could be created in %s; the burst is smaller", e.name, made, total, createTime))
+		b.report.skip(fmt.Sprintf("%s: only %d of %d orders could be created in %s; the bursts are smaller", e.name, made, total, createTime))
 	}
 	base, err := all.steady(ctx, 0, steady)
 	if err != nil {
 		return err
 	}
-	all.add("callback in → merchant notified, 200/s, p50", "ms", ms(base.at(0.50)), 5)
-	all.add("callback in → merchant notified, 200/s, p99", "ms", ms(base.at(0.99)), 20)
-	if err := all.burst(ctx, 2*steady, made); err != nil {
+	all.latency("callback in → merchant notified, 200/s", base.took, 5, 20)
+	all.latency("callback answered → merchant notified, 200/s", base.answered, 0, 0)
+	if err := all.bursts(ctx, 2*steady, made); err != nil {
 		return err
 	}
 	healthy, err := all.steady(ctx, steady, 2*steady)
 	if err != nil {
 		return err
 	}
-	all.add("the same while 2 of 20 merchants hang, p50", "ms", ms(healthy.at(0.50)), 0)
-	all.add("the same while 2 of 20 merchants hang, p99", "ms", ms(healthy.at(0.99)), 1.2*ms(base.at(0.99)))
+	all.latency("callback in → merchant notified, 200/s, while 2 of 20 merchants hang", healthy.took, 0, 1.2*ms(base.took.at(0.99)))
 	return all.million(ctx, total)
 }
 
@@ -95,6 +99,12 @@ func (s *subject) add(name, unit string, value, goal float64) {
 		f = f.atMost(goal)
 	}
 	s.report.add(f)
+}
+
+// latency reports percentiles of sorted latencies, with their goals in milliseconds.
+func (s *subject) latency(name string, l latencies, p50, p99 float64) {
+	s.add(name+", p50", "ms", ms(l.at(0.50)), p50)
+	s.add(name+", p99", "ms", ms(l.at(0.99)), p99)
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -242,18 +252,21 @@ func (s *subject) call(i int) error {
 	}
 }
 
-// steady sends the callbacks from..to-1 at a fixed rate and returns the latencies from the
-// due time to the notification, of merchants that answer.
-func (s *subject) steady(ctx context.Context, from, to int) (latencies, error) {
+// steady sends the callbacks from..to-1 at a fixed rate and returns the latencies of
+// merchants that answer, sorted.
+func (s *subject) steady(ctx context.Context, from, to int) (phase, error) {
 	p, err := s.notified(ctx, steadyRate, from, to-from, func(i int) bool { return from > 0 && hangs(i) })
-	return sorted(p.took), err
+	sorted(p.took)
+	sorted(p.answered)
+	return p, err
 }
 
 // phase is the result of a phase at a fixed rate.
 type phase struct {
-	took  latencies // from a callback's due time to the notification, in order of due times
-	early int       // how many of them were due in the first second
-	late  latencies // from a callback's due time until the load generator sent it
+	took     latencies // from a callback's due time to the notification, in order of due times
+	answered latencies // from a callback's answer to the notification, likewise; below 0 where that was first
+	early    int       // how many of them were due in the first second
+	late     latencies // from a callback's due time until the load generator sent it
 	// CPU time of both processes, and the duration of the phase.
 	server, generator, lasted time.Duration
 }
@@ -267,11 +280,13 @@ func (s *subject) notified(ctx context.Context, rate, from, n int, skip func(i i
 		return p, err
 	}
 	begun := time.Now()
-	dues := make([]time.Time, n)
+	dues, answers := make([]time.Time, n), make([]time.Time, n)
 	p.late = make(latencies, n)
 	err = openLoop(ctx, float64(rate), n, func(i int, due time.Time) error {
 		dues[i], p.late[i] = due, time.Since(due)
-		return s.call(from + i)
+		err := s.call(from + i)
+		answers[i] = time.Now()
+		return err
 	})
 	if err != nil {
 		return p, err
@@ -286,7 +301,7 @@ func (s *subject) notified(ctx context.Context, rate, from, n int, skip func(i i
 			return p, err
 		}
 		at, _ := s.sink.at(from + i)
-		p.took = append(p.took, at.Sub(dues[i]))
+		p.took, p.answered = append(p.took, at.Sub(dues[i])), append(p.answered, at.Sub(answers[i]))
 		if i < rate {
 			p.early++
 		}
@@ -298,13 +313,18 @@ func (s *subject) notified(ctx context.Context, rate, from, n int, skip func(i i
 }
 
 // used is CPU time.
-type used struct{ server, generator time.Duration }
+type used struct{ server, generator, postgres time.Duration }
 
-// cpu is the CPU time of both processes so far. The load generator's includes the
+// cpu is the CPU time of the processes so far. The load generator's includes the
 // merchants.
 func (s *subject) cpu() (u used, err error) {
 	if u.server, err = cpuTime(s.process.PID); err != nil {
 		return u, err
+	}
+	if s.postmaster > 0 {
+		if u.postgres, err = familyTime(s.postmaster); err != nil {
+			return u, err
+		}
 	}
 	u.generator, err = cpuTime(os.Getpid())
 	return u, err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"text/tabwriter"
 	"time"
@@ -106,12 +107,12 @@ func (r *report) writeText(w io.Writer) error {
 // number writes a value with three significant digits.
 func number(v float64, unit string) string {
 	digits := 0
-	switch {
-	case v < 1:
+	switch size := math.Abs(v); {
+	case size < 1:
 		digits = 3
-	case v < 10:
+	case size < 10:
 		digits = 2
-	case v < 100:
+	case size < 100:
 		digits = 1
 	}
 	if unit == "/s" {

@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"backstop/internal/base/config"
+	"backstop/internal/base/db"
+)
+
+// sizeWave is how many orders are created before they are paid. An update leaves the old
+// row behind until it is vacuumed: waves keep that small, as in a database that has run
+// for long.
+const sizeWave = 2000
+
+// retention is how long the rows of a table are kept that do not stay for ever.
+var retention = map[string]func(config.Config) time.Duration{
+	"callbacks":       func(c config.Config) time.Duration { return c.RetentionCallbacks },
+	"notify_attempts": func(c config.Config) time.Duration { return c.RetentionAttempts },
+	"order_history":   func(c config.Config) time.Duration { return c.RetentionHistory },
+}
+
+// size measures how much disk space paid orders take, by table.
+func (b *bench) size(ctx context.Context, e engine) error {
+	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, b.o.Orders)}
+	var err error
+	if s.sink, err = openSink(b.o.Orders); err != nil {
+		return err
+	}
+	defer s.sink.close()
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	defer s.process.Stop()
+	defer s.api.close()
+	driver, name := "pgx", s.databaseURL
+	if name == "" {
+		driver, name = "sqlite", "file:"+filepath.Join(s.process.Data, db.File)+"?mode=ro"
+	}
+	d, err := sql.Open(driver, name)
+	if err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
+	defer d.Close()
+	before, err := s.tables(ctx, d)
+	if err != nil {
+		return err
+	}
+	for from := 0; from < b.o.Orders; from += sizeWave {
+		if err := s.wave(ctx, from, min(from+sizeWave, b.o.Orders)); err != nil {
+			return err
+		}
+		if s.databaseURL == "" {
+			continue
+		}
+		for table := range before {
+			if _, err := d.ExecContext(ctx, "VACUUM "+table); err != nil {
+				return fmt.Errorf("vacuum %s: %w", table, err)
+			}
+		}
+	}
+	after, err := s.tables(ctx, d)
+	if err != nil {
+		return err
+	}
+	defaults, err := config.Load(config.Source{})
+	if err != nil {
+		return fmt.Errorf("read the default retention: %w", err)
+	}
+	s.reportSizes(before, after, defaults)
+	return nil
+}
+
+// wave creates and pays the orders from..to-1.
+func (s *subject) wave(ctx context.Context, from, to int) error {
+	if _, err := closedLoop(ctx, connections, to-from, func(i int) error {
+		return s.makeOrder((from+i)%merchants, from+i, s.sink.url("/n"))
+	}); err != nil {
+		return fmt.Errorf("make orders: %w", err)
+	}
+	if _, err := closedLoop(ctx, connections, to-from, func(i int) error { return s.call(from + i) }); err != nil {
+		return err
+	}
+	notifying, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
+	if _, err := s.sink.wait(notifying, from, to); err != nil {
+		return err
+	}
+	return s.calm(ctx)
+}
+
+// space is the disk space of a table.
+type space struct {
+	bytes   int64 // with its indexes
+	monthly bool  // it is dropped by the month
+}
+
+// tables returns the space of all tables.
+func (s *subject) tables(ctx context.Context, d *sql.DB) (map[string]space, error) {
+	query := "SELECT m.tbl_name, sum(s.pgsize), FALSE FROM dbstat AS s JOIN sqlite_master AS m USING (name) GROUP BY 1"
+	if s.databaseURL != "" {
+		query = "SELECT r.relname, sum(pg_total_relation_size(c.oid))::bigint, r.relkind = 'p' FROM pg_class AS c" +
+			" JOIN pg_class AS r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid::regclass)::oid" +
+			" WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' GROUP BY 1, 3"
+	}
+	rows, err := d.QueryContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("read the size of the tables: %w", err)
+	}
+	defer rows.Close()
+	all := map[string]space{}
+	for rows.Next() {
+		var name string
+		var t space
+		if err := rows.Scan(&name, &t.bytes, &t.monthly); err != nil {
+			return nil, fmt.Errorf("read the size of a table: %w", err)
+		}
+		all[name] = t
+	}
+	return all, rows.Err()
+}
+
+const (
+	day = 24 * time.Hour
+	// minBytes is less than a row of each order: figures, and what an installation has few
+	// of, take less.
+	minBytes = 16
+)
+
+// reportSizes reports what grew with the orders, and what that comes to in years.
+func (s *subject) reportSizes(before, after map[string]space, c config.Config) {
+	orders := float64(s.o.Orders)
+	perOrder := map[time.Duration]float64{} // bytes by how long they are kept; 0 = for ever
+	months := 0.0                           // bytes that stay for up to a month longer
+	for _, table := range slices.Sorted(maps.Keys(after)) {
+		from, to := before[table], after[table]
+		bytes := float64(to.bytes-from.bytes) / orders
+		if bytes < minBytes {
+			continue
+		}
+		name, keep := table+", kept for ever", time.Duration(0)
+		if of := retention[table]; of != nil {
+			keep = of(c)
+			name = fmt.Sprintf("%s, removed after %d days", table, keep/day)
+		}
+		if to.monthly {
+			months += bytes
+		}
+		perOrder[keep] += bytes
+		s.add(name, "B", bytes, 0)
+	}
+	for _, keep := range slices.Sorted(maps.Keys(perOrder)) {
+		name := "an order, kept for ever"
+		if keep > 0 {
+			name = fmt.Sprintf("an order, removed after %d days", keep/day)
+		}
+		s.add(name, "B", perOrder[keep], 0)
+	}
+	for _, millions := range []float64{1, 10, 100} {
+		for _, years := range []int{1, 3} {
+			gb := months // they are dropped by the month
+			for keep, bytes := range perOrder {
+				days := years * 365
+				if keep > 0 {
+					days = min(days, int(keep/day))
+				}
+				gb += bytes * float64(days) / 365 * 12
+			}
+			s.add(fmt.Sprintf("%.0f million orders a month, in use after %s", millions, []string{1: "1 year", 3: "3 years"}[years]), "GB", gb*millions/1000, 0)
+		}
+		s.add(fmt.Sprintf("%.0f million orders a month, growth per year after that", millions), "GB", perOrder[0]*12*millions/1000, 0)
+	}
+}
