@@ -73,7 +73,7 @@ type client struct {
 // connect opens a connection that does with each frame what the merchant does.
 func (h *host) connect(merchantID int64, each func(c *client, id string, body []byte)) *client {
 	h.t.Helper()
-	before := h.count(merchantID)
+	before := h.links(merchantID)
 	conn, _, err := ws.DefaultDialer.Dial("ws://"+h.addr+"/"+strconv.FormatInt(merchantID, 10), nil)
 	if err != nil {
 		h.t.Fatal(err)
@@ -92,19 +92,24 @@ func (h *host) connect(merchantID int64, each func(c *client, id string, body []
 		}
 	}()
 	h.t.Cleanup(func() { _ = conn.Close() })
-	for end := time.Now().Add(time.Minute); h.count(merchantID) == before && len(c.done) == 0 && time.Now().Before(end); {
+	known := func() bool { // an earlier one may go meanwhile: their number says nothing
+		return slices.ContainsFunc(h.links(merchantID), func(l *link) bool { return !slices.Contains(before, l) })
+	}
+	for end := time.Now().Add(time.Minute); !known() && len(c.done) == 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	return c
 }
 
-func (h *host) count(merchantID int64) int {
+func (h *host) count(merchantID int64) int { return len(h.links(merchantID)) }
+
+func (h *host) links(merchantID int64) []*link {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if m := h.merchants[merchantID]; m != nil {
-		return len(m.links)
+		return slices.Clone(m.links)
 	}
-	return 0
+	return nil
 }
 
 func (c *client) say(text string) { _ = c.WriteMessage(ws.TextMessage, []byte(text)) }
