@@ -301,6 +301,9 @@ func runChaos(t *testing.T, options db.Options, ticks bool, patience time.Durati
 func TestMoodyMerchantsAreAllNotifiedInTheEnd(t *testing.T) {
 	for engine, options := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t)}} {
 		t.Run(engine, func(t *testing.T) {
+			if testing.Short() && engine == "sqlite" {
+				t.Skip("short: under the race detector on PostgreSQL alone")
+			}
 			if wrong := runChaos(t, options, true, time.Minute); len(wrong) > 0 {
 				t.Errorf("wrong:\n%s", strings.Join(wrong, "\n"))
 			}
