@@ -27,7 +27,7 @@ func TestShutdownBeforeServeIsHeard(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		_ = l.Close()
 		t.Fatal("it serves although it was shut down")
 	}
@@ -62,7 +62,7 @@ func TestServesOnAfterAllFilesWereInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	_ = client.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = client.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := client.Write([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -240,7 +240,7 @@ func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
 	if got := h.receive("wx", "paid O1"); got.Reply.Status != 503 {
 		t.Errorf("a hanging payment: %+v", got)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("a hanging payment held the supplier for %s", took)
 	}
 }
@@ -442,7 +442,7 @@ func TestTheAnswerDoesNotWaitForTheRecorder(t *testing.T) {
 		if n == refusalQueue*2 {
 			t.Error("the queue of refusals has no bound")
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("answers wait for the recorder")
 	}
 	close(release)

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// againWithin is the promise about notifications in flight at a crash.
-const againWithin = 15 * time.Second
+// againWithin bounds the time from a restart to the last notification that was in flight at
+// the crash. How long it takes stands in the log.
+const againWithin = time.Minute
 
 // points are the named crash points, on the way of a callback and of a
 // notification.
@@ -145,7 +146,7 @@ func TestTerminatedUnderLoadLeavesInTimeAndLosesNothing(t *testing.T) {
 		var longest time.Duration
 		for range rounds {
 			before := w.merchant.Count()
-			w.within(10*time.Second, "notifications flow", func() bool { return w.merchant.Count() > before+20 })
+			w.within(patience, "notifications flow", func() bool { return w.merchant.Count() > before+20 })
 			longest = max(longest, w.terminate())
 			w.start("")
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		errs := make([]error, 16)
 		var wg sync.WaitGroup
 		for i := range errs {
@@ -39,7 +39,7 @@ func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
 // Several nodes post and fold at once. Who looks meanwhile sees a balance that only
 // grows, as only credits are posted; in the end it is the sum, in the account itself too.
 func TestNothingIsCountedTwiceOrLeftOutWhileManyPostAndFold(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		const nodes, journals = 4, 25
 		merchants := []string{"a", "b", "c"}
 		stop := make(chan struct{})

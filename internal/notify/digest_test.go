@@ -41,7 +41,7 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 		t.Cleanup(func() { stop(disp, time.Second) })
 		disp.Offer(nudges[:1])
 		until(t, "all twelve failed together", func() bool {
-			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 1 AND lease_owner = 0") == 12
+			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 1 AND lease_owner = 0") == 12 && disp.InFlight() == 0
 		})
 		if ch.count() != 1 || len(ch.sent[0].More) != 11 {
 			t.Fatalf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))

@@ -123,12 +123,12 @@ func paid(t testing.TB, f *paymenttest.Fixture, n int) []queue.Nudge {
 // until waits for a condition that another goroutine brings about.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("not within 15 s: %s", what)
+	t.Fatalf("not within a minute: %s", what)
 }
 
 func delivered(f *paymenttest.Fixture, t testing.TB) int64 {
@@ -287,7 +287,7 @@ func TestCrashedAttemptIsSentAgainAfterReleaseOrLease(t *testing.T) {
 		ch := &fakeChannel{}
 		disp := dispatcher(t, f, ch, 50)
 		disp.Offer(nudges)
-		time.Sleep(100 * time.Millisecond)
+		until(t, "it has looked at them", func() bool { return notify.Left(disp) == "" })
 		if ch.count() != 0 {
 			t.Fatal("a leased row was sent")
 		}
@@ -315,7 +315,7 @@ func TestHangingMerchantHoldsItsOwnSlotsOnly(t *testing.T) {
 		if m.URL == "http://m1.test/n" {
 			select {
 			case <-hang:
-			case <-time.After(8 * time.Second):
+			case <-time.After(time.Minute):
 			}
 		}
 		return notify.Result{Class: notify.OK}

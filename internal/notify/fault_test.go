@@ -125,7 +125,9 @@ func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
 		ch := &fakeChannel{}
 		here := newNode(t, f, changed(f, locked), webhooks(ch))
 		here.Offer(paid(t, f, 3))
-		until(t, "it gave one back", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'locked'") > 0 })
+		until(t, "it gave one back", func() bool {
+			return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'locked'") > 0 && here.InFlight() == 0
+		})
 
 		here.book.Store(f.Settings.Merchants())
 		here.Pull([]int64{f.M1.ID})
@@ -134,8 +136,7 @@ func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
 			t.Fatalf("%d sent, although it leaves them alone", n)
 		}
 		notify.Elapse(here.Dispatcher, notify.SkipFor)
-		here.Pull([]int64{f.M1.ID})
-		until(t, "all are sent", func() bool { return delivered(f, t) == 3 })
+		until(t, "all are sent", func() bool { here.Pull([]int64{f.M1.ID}); return delivered(f, t) == 3 })
 		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE attempts = 1")
 	})
 }
@@ -240,11 +241,10 @@ func TestABlockedEndpointIsPassedOver(t *testing.T) {
 		here := newNode(t, f, f.Settings.Merchants(), webhooks(ch))
 		here.Offer(paid(t, f, 1))
 		until(t, "it gave it back", func() bool {
-			return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'blocked_here'") == 1
+			return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'blocked_here'") == 1 && here.InFlight() == 0
 		})
 		notify.Elapse(here.Dispatcher, notify.SkipFor)
-		here.Pull([]int64{f.M1.ID})
-		until(t, "it went to the other address", func() bool { return delivered(f, t) == 1 })
+		until(t, "it went to the other address", func() bool { here.Pull([]int64{f.M1.ID}); return delivered(f, t) == 1 })
 		f.Want(t, 1, "SELECT attempts FROM deliveries")
 	})
 }

@@ -177,7 +177,7 @@ func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
 		exhausted := func(n int64) {
 			t.Helper()
 			until(t, "it is on the desk", func() bool {
-				return f.Count(t, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open' AND subject = ? AND seen = ?", old, n) == 1
+				return f.Count(t, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open' AND subject = ? AND seen = ?", old, n) == 1 && disp.InFlight() == 0
 			})
 		}
 		disp.Offer([]queue.Nudge{first})

@@ -74,7 +74,7 @@ func (s *switchboard) node(line notify.Channel) {
 
 // once does something to the ping that is created, as soon as it is.
 func (s *switchboard) once(query string) {
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if res, err := s.DB.NewRaw(query).Exec(context.Background()); err != nil {
 			s.t.Error(err)
 		} else if n, _ := res.RowsAffected(); n == 1 {

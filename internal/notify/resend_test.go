@@ -39,7 +39,7 @@ func TestSendingAgainBeginsTheScheduleAnewAndClearsTheDesk(t *testing.T) {
 			t.Helper()
 			until(t, "exhausted", func() bool {
 				disp.Pull([]int64{first.Recipient})
-				return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = ?", attempts) == 1
+				return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = ?", attempts) == 1 && disp.InFlight() == 0
 			})
 		}
 		disp.Offer([]queue.Nudge{first})
@@ -101,7 +101,9 @@ func TestWhatWaitsForItsMomentIsSentAtOnceWhenItIsSentAgain(t *testing.T) {
 		disp := dispatcher(t, f, ch, 10)
 		n := paid(t, f, 1)[0]
 		disp.Offer([]queue.Nudge{n})
-		until(t, "it waits", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait'") == 1 })
+		until(t, "it waits", func() bool {
+			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait'") == 1 && disp.InFlight() == 0
+		})
 		n.At = f.Count(t, "SELECT next_at FROM deliveries")
 		disp.Offer([]queue.Nudge{n})
 		again, err := resend(t, d, n.Delivery)

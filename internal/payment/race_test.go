@@ -44,7 +44,7 @@ func racePairs(d *db.DB) int {
 const raceBatch = 500
 
 func TestCallbackAndTimeoutNeverBothWin(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})
 		least := racePairs(d)
 		most := least + 10*raceBatch // a slow machine needs some to find the moment

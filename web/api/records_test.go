@@ -156,7 +156,7 @@ func TestOnlyAMonitorsTokenOpensTheAdminAPI(t *testing.T) {
 	if _, err := h.DB.ExecContext(context.Background(), "UPDATE api_tokens SET revoked_at = 1 WHERE id = 1"); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); ask(webtest.MonitorToken) != "401 unauthorized"; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ask(webtest.MonitorToken) != "401 unauthorized"; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a revoked token still works")
 		}

@@ -117,7 +117,7 @@ func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
 		options = append(options, chromedp.Flag(f, true))
 	}
 	options = append(options, chromedp.Flag("font-render-hinting", "none"))
-	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 12*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
@@ -138,9 +138,9 @@ func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
 		if err != nil {
 			t.Fatalf("start %s: %v", program, err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		cancel()
-		t.Fatalf("%s did not start within 30 s", program)
+		t.Fatalf("%s did not start within two minutes", program)
 	}
 	return ctx, c
 }
@@ -149,7 +149,7 @@ func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
 // write for a moment after it is gone, and one of them makes a session of its own.
 func removeBrowser(t *testing.T, cmd *exec.Cmd, profile string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if cmd != nil && cmd.Process != nil {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		}
@@ -325,7 +325,7 @@ const examine = `(() => {
 
 func run(t *testing.T, ctx context.Context, actions ...chromedp.Action) {
 	t.Helper()
-	step, cancel := context.WithTimeout(ctx, 20*time.Second)
+	step, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := chromedp.Run(step, actions...); err != nil {
 		var where string

@@ -74,12 +74,12 @@ func (w *waiting) exec(query string, args ...any) {
 
 func (w *waiting) within(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	w.t.Fatalf("not within 15 s: %s", what)
+	w.t.Fatalf("not within a minute: %s", what)
 }
 
 // add writes a paid order of m1 whose notification is due.

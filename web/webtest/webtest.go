@@ -187,7 +187,7 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 		servers = 2
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		_ = h.Sockets.Close()
 		if err := h.Shutdown(ctx); err != nil {
@@ -199,7 +199,7 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 				if err != nil {
 					t.Errorf("serve: %v", err)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(30 * time.Second):
 				t.Error("the server did not end")
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // A merchant whose request met a restart of the database shall try again, not
 // call its operator.
 func TestAwayIsKnownFromAMistake(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "NOT SQL"); err == nil || db.IsUnavailable(err) {
 			t.Errorf("a mistake: %v", err)
 		}

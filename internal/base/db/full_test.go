@@ -33,7 +33,7 @@ func fill(t *testing.T, d *db.DB) (free func()) {
 // A full disk takes looks, begins of transactions and even small writes. Who found no
 // room for a write is not ready until there is room for a large one.
 func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 // The server keeps the text of a statement that failed: the probe of a full disk
 // must not fill its log.
 func TestTheProbeForRoomIsShortAndItsRowsAreLong(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	if earlier, err := two.Join(t.Context(), migrations.Files); err != nil || len(earlier) != 0 {
 		t.Errorf("after an orderly end: %v, %v", earlier, err)
 	}
-	if took := time.Since(begun); took > 2*time.Second {
+	if took := time.Since(begun); took > 2900*time.Millisecond {
 		t.Errorf("it waited %s", took)
 	}
 }
@@ -71,7 +71,7 @@ func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
 	if err != nil || len(earlier) != 1 {
 		t.Errorf("earlier boots %v, %v", earlier, err)
 	}
-	if took := time.Since(begun); took > 2*time.Second {
+	if took := time.Since(begun); took > 2900*time.Millisecond {
 		t.Errorf("it waited %s", took)
 	}
 }
@@ -131,15 +131,15 @@ func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
 
 func wait(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within 15 s: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
 
 func TestOnlyWhatIsPublishedDiffers(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if others, err := d.OthersReach(t.Context()); err != nil || others {
 			t.Errorf("alone: %t, %v", others, err)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWhatWaitsForTheEndHearsHowItEnded(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		var received []error
 		tx := func(f func() error) (err error) {
 			defer func() {

@@ -17,7 +17,7 @@ import (
 type word string
 
 func TestReadsAnswerEachQuestion(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		type pair struct {
 			ID   int64
 			Name string
@@ -60,7 +60,7 @@ func TestReadsAnswerEachQuestion(t *testing.T) {
 // A question that fails, or a row that cannot be read, fails the whole; the
 // transaction's connection is good for the next one.
 func TestReadsFailWithTheirFirstError(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		no := errors.New("no")
 		read := func(row func(db.Row) error, texts ...string) error {
 			return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {

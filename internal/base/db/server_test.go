@@ -77,7 +77,7 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 				if text := err.Error(); !strings.Contains(text, "pool_mode = session") || strings.Contains(text, "\n") || strings.Contains(text, "127.0.0.1") {
 					t.Errorf("it is %q", text)
 				}
-				if took := time.Since(begin); took > 5*time.Second {
+				if took := time.Since(begin); took > time.Minute {
 					t.Errorf("it took %s", took)
 				}
 				return
@@ -198,7 +198,7 @@ func bouncer(t *testing.T, address, mode, settings string) string {
 		t.Fatalf("run pgbouncer (Debian: apt-get install pgbouncer): %v", err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := net.Dial("tcp", at)
 		if err == nil {
 			_ = c.Close()

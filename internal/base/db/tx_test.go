@@ -11,7 +11,7 @@ import (
 // database/sql rolls back by itself when the context of a transaction ends. What is
 // written afterwards must not be committed statement by statement.
 func TestNothingIsWrittenAfterTheTransactionsContextEnded(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE late (id BIGINT PRIMARY KEY)"); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestNothingIsWrittenAfterTheTransactionsContextEnded(t *testing.T) {
 // A query that cannot be written down fails the transaction; as text it would have
 // been sent to the database.
 func TestAQueryThatCannotBeWrittenDownFailsTheWrites(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
 			w.Add(tx.NewInsert())

@@ -60,7 +60,7 @@ func newPlainCanary(t *testing.T) *canary {
 // get makes one request and closes the answer's body.
 func get(t *testing.T, c *Client, url string) (*http.Response, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -66,7 +66,7 @@ func openEmbedded(t *testing.T, data string, log *slog.Logger) *Redis {
 // eventually waits until f holds: a condition with a bound instead of a sleep.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 10 s: %s", what)
 		}

@@ -97,7 +97,7 @@ func (s *errands) worker(t *testing.T, size int) *work.Worker[errand, errand] {
 // Errands of three people are all done, by two workers at a time, by the tick alone;
 // every third fails at first, and every fourth is not even tried at first.
 func TestASecondKindOfWorkIsASmallSource(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		s := &errands{db: d, run: map[int64]int{}}
 		s.answer = func(e errand, n int) (bool, int64) {
 			if e.ID%4 == 0 && n == 1 {
@@ -123,7 +123,7 @@ func TestASecondKindOfWorkIsASmallSource(t *testing.T) {
 			}
 			return n
 		}
-		for end := time.Now().Add(30 * time.Second); open() > 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); open() > 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			a.Pull(1, 2, 3)
 			b.Pull(1, 2, 3)
 		}

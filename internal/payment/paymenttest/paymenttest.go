@@ -191,7 +191,7 @@ func (f *Fixture) Want(t testing.TB, want int64, query string, args ...any) {
 func (f *Fixture) Eventually(t testing.TB, want int64, query string, args ...any) {
 	t.Helper()
 	var got int64
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if got = f.Count(t, query, args...); got == want {
 			return
 		}

@@ -1,14 +1,16 @@
 // Package dbtest provides tests with a real database: SQLite in a temporary folder, and
-// PostgreSQL with one schema per test.
+// PostgreSQL with a database per test, both as copies of one that was migrated once.
 package dbtest
 
 import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,27 +21,37 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for making schemas
 )
 
-// Each runs the test on both engines, with the schema in place.
+// engineEnv names the one engine of Each and Default: "sqlite" or "postgres".
+const engineEnv = "BACKSTOP_TEST_DATABASE"
+
+// Each runs the test on both engines, or on the one that BACKSTOP_TEST_DATABASE names, with
+// the schema in place.
 func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
+	if os.Getenv(engineEnv) == "" {
+		Both(t, test)
+		return
+	}
+	t.Run(os.Getenv(engineEnv), func(t *testing.T) { test(t, Default(t)) })
+}
+
+// Both runs the test on both engines whatever BACKSTOP_TEST_DATABASE says: for what
+// goroutines share of a database, of which each engine has its own kind.
+func Both(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, Postgres(t)) })
 }
 
-// defaultEngine names the engine of Default: "sqlite", which is used without it, or
-// "postgres".
-const defaultEngine = "BACKSTOP_TEST_DATABASE"
-
 // Default opens a fresh migrated database for a test that is not about an engine: on
-// SQLite, or on the engine that BACKSTOP_TEST_DATABASE names.
+// SQLite without BACKSTOP_TEST_DATABASE.
 func Default(t testing.TB) *db.DB {
 	t.Helper()
-	switch engine := os.Getenv(defaultEngine); engine {
+	switch engine := os.Getenv(engineEnv); engine {
 	case "", "sqlite":
 		return SQLite(t)
 	case "postgres":
 		return Postgres(t)
 	default:
-		t.Fatalf("%s=%s: use sqlite or postgres", defaultEngine, engine)
+		t.Fatalf("%s=%s: use sqlite or postgres", engineEnv, engine)
 		return nil
 	}
 }
@@ -47,13 +59,24 @@ func Default(t testing.TB) *db.DB {
 // SQLite opens a fresh migrated database file.
 func SQLite(t testing.TB) *db.DB {
 	t.Helper()
-	return Open(t, db.Options{Dir: t.TempDir()})
+	file, err := migratedFile()
+	if err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, db.File), file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return joined(t, db.Options{Dir: dir})
 }
 
-// Postgres opens a fresh migrated schema.
+// Postgres opens a fresh migrated database.
 func Postgres(t testing.TB) *db.DB {
 	t.Helper()
-	return Open(t, db.Options{URL: PostgresURL(t)})
+	if os.Getenv(envURL) != "" { // its account may not be allowed to make databases
+		return Open(t, db.Options{URL: PostgresURL(t)})
+	}
+	return joined(t, db.Options{URL: clone(t)})
 }
 
 // PostgresWithSkew opens a fresh migrated schema whose clock is behind this node's by
@@ -81,8 +104,27 @@ func PostgresWithSkew(t testing.TB, skew time.Duration) *db.DB {
 	return Open(t, db.Options{URL: address.String()})
 }
 
-// Open opens, migrates and joins a database, such as a second node on one URL.
+// Open migrates, opens and joins a database, such as a second node on one URL.
 func Open(t testing.TB, o db.Options) *db.DB {
+	t.Helper()
+	if err := migrate(o); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	return joined(t, o)
+}
+
+func migrate(o db.Options) error {
+	ctx := context.Background()
+	d, err := db.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	_, err = migrations.Apply(ctx, d)
+	return errors.Join(err, d.Close())
+}
+
+// joined opens and joins a migrated database.
+func joined(t testing.TB, o db.Options) *db.DB {
 	t.Helper()
 	ctx := context.Background()
 	d, err := db.Open(ctx, o)
@@ -90,17 +132,26 @@ func Open(t testing.TB, o db.Options) *db.DB {
 		t.Fatalf("open the database: %v", err)
 	}
 	t.Cleanup(func() { d.Close() })
-	if _, err := migrations.Apply(ctx, d); err != nil {
-		t.Fatalf("migrate: %v", err)
-	}
 	if _, err := d.Join(ctx, migrations.Files); err != nil {
 		t.Fatalf("join: %v", err)
 	}
 	return d
 }
 
-// PostgresURL makes a schema for this test and returns a URL that uses it.
+// PostgresURL makes an empty schema for this test and returns a URL that uses it.
 func PostgresURL(t testing.TB) string {
+	t.Helper()
+	name := newName()
+	base := owned(t, "CREATE SCHEMA "+name, "DROP SCHEMA "+name+" CASCADE")
+	return with(base, "", name)
+}
+
+// newName is a name for a schema or a database that no other has.
+func newName() string { return "t_" + strings.ToLower(rand.Text()[:16]) }
+
+// owned makes what this test needs on the server, takes it back afterwards, and returns
+// the server's URL.
+func owned(t testing.TB, create, drop string) string {
 	t.Helper()
 	base, err := server()
 	if err != nil {
@@ -110,18 +161,22 @@ func PostgresURL(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := "t_" + strings.ToLower(rand.Text()[:16])
-	if _, err := admin.Exec("CREATE SCHEMA " + schema); err != nil {
-		admin.Close()
-		t.Fatalf("create schema: %v", err)
+	t.Cleanup(func() { admin.Close() })
+	if _, err := admin.Exec(create); err != nil {
+		t.Fatalf("%s: %v", create, err)
 	}
-	t.Cleanup(func() {
-		_, _ = admin.Exec("DROP SCHEMA " + schema + " CASCADE")
-		admin.Close()
-	})
+	t.Cleanup(func() { _, _ = admin.Exec(drop) })
+	return base
+}
+
+// with is the server's URL with another database, where one is named, and a schema.
+func with(base, database, schema string) string {
 	u, err := url.Parse(base)
 	if err != nil {
-		t.Fatal(err)
+		return base // opening it tells
+	}
+	if database != "" {
+		u.Path = "/" + database
 	}
 	q := u.Query()
 	q.Set("search_path", schema)

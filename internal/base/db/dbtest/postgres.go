@@ -33,13 +33,18 @@ var server = sync.OnceValues(func() (string, error) {
 // reference would be closed.
 var held []*os.File
 
+// privateHome is the folder of the private server.
+func privateHome() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("backstop-test-postgres-%d", os.Getuid()))
+}
+
 // private starts, or finds, a server on a loopback port below the temporary folder.
 func private() (string, error) {
 	bin, err := binaries()
 	if err != nil {
 		return "", err
 	}
-	home := filepath.Join(os.TempDir(), fmt.Sprintf("backstop-test-postgres-%d", os.Getuid()))
+	home := privateHome()
 	lock, err := lockHome(home)
 	if err != nil {
 		return "", err
@@ -64,12 +69,12 @@ func private() (string, error) {
 	if err := start(bin, filepath.Join(home, dataFolder), port); err != nil {
 		return "", err
 	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if answers(serverURL(port)) {
 			return serverURL(port), os.WriteFile(portFile, []byte(port), 0o600)
 		}
 	}
-	return "", errors.New("the server did not answer within 20 s")
+	return "", errors.New("the server did not answer within a minute")
 }
 
 func serverURL(port string) string {
@@ -144,7 +149,7 @@ func start(bin, data, port string, settings ...string) error {
 	for _, s := range settings {
 		opts += " -c " + s
 	}
-	return run(filepath.Join(bin, "pg_ctl"), "-D", data, "-l", filepath.Join(data, "log"), "-o", opts, "-w", "-t", "30", "start")
+	return run(filepath.Join(bin, "pg_ctl"), "-D", data, "-l", filepath.Join(data, "log"), "-o", opts, "-w", "-t", "60", "start")
 }
 
 // ownedDir makes the data folder and, for root, makes the account of Debian's package its

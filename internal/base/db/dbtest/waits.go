@@ -25,7 +25,7 @@ func TxBeside(t testing.TB, d *db.DB, fn func(context.Context, db.Tx) error) (en
 		})
 	}()
 	waiter := <-pid
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		var blocked bool
 		if err := d.Read.NewRaw("SELECT cardinality(pg_blocking_pids(?)) > 0", waiter).Scan(t.Context(), &blocked); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 )
 
 // topologyTimeout bounds how long several servers take to find each other.
-const topologyTimeout = 15 * time.Second
+const topologyTimeout = time.Minute
 
 // StartCluster runs three masters that share the slots, and returns the URL of
 // two of them: a client finds the third.
