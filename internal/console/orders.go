@@ -19,7 +19,8 @@ import (
 var OrderList = &list.Spec{
 	Name: "orders",
 	Sources: []list.Source{{
-		Table: "orders", Alias: "o", Columns: orderColumns, Key: "id", MerchantColumn: "o.merchant_id",
+		Table: "orders", Alias: "o", Columns: orderColumns, Key: "id",
+		Money: list.Money{Minor: "o.amount", Currency: "o.currency"}, MerchantColumn: "o.merchant_id",
 	}},
 	Fields: []list.Field{
 		{Word: "no", Match: matchNumber}, // ours or the merchant's, whole
@@ -52,11 +53,14 @@ type Order struct {
 	Subject    string       `bun:"subject"`
 	Status     order.Status `bun:"status"`
 	CreatedAt  int64        `bun:"created_at"`
+	PaidAt     *int64       `bun:"paid_at"`
+	PaidAmount int64        `bun:"paid_amount"`
+	TradeNo    string       `bun:"supplier_trade_no"`
 	// Told is the notify_status of the contract.
 	Told string `bun:"-"`
 }
 
-const orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.subject, o.status, o.created_at," +
+const orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.subject, o.status, o.created_at, o.paid_at, o.paid_amount, o.supplier_trade_no," +
 	" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = o.merchant_id), '') AS merchant," +
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = o.supplier_id), '') AS supplier"
 

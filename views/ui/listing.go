@@ -29,6 +29,9 @@ type List struct {
 	Reached      int64  // how far was searched, where that is short of the window; Unix µs
 	Count        int64  // rows of the whole list, as far as they were counted
 	More         bool
+	Sums         []list.Sum
+	SumsMore     bool // there is more money than in Sums, or too much to add it up
+	Export       bool // the list can be exported
 	Empty        bool // this page has no rows
 	// Anything says that there ever was a row, whatever the filter.
 	Anything bool
@@ -307,6 +310,11 @@ var (
 	tFiltersSet  = text.Text{ZH: "已设的筛选条件", EN: "Filters that are set"}
 	tDropFilter  = text.Text{ZH: "去掉筛选条件 %s: %s", EN: "Drop the filter %s: %s"}
 	tMatching    = text.Text{ZH: "共 %s%s 条", EN: "%s%s match"}
+	tSums        = text.Text{ZH: "合计", EN: "Total"}
+	tSumsMore    = text.Text{ZH: "合计至少（仅最近的记录）", EN: "Total of the newest rows, at least"}
+	tSumsNone    = text.Text{ZH: "记录过多，未计算合计，请缩小范围", EN: "Too many rows for a total: narrow the filter or the time"}
+	tSumRows     = text.Text{ZH: "（%s%s 笔）", EN: "(%s%s)"}
+	tExport      = text.Text{ZH: "导出 CSV", EN: "Export CSV"}
 	tReached     = text.Text{ZH: "没有索引可用，这一页没有查到早于或晚于此刻的记录，翻页会继续找：", EN: "No index serves this filter. Not searched further than, and the next page goes on from:"}
 	tWindowEnds  = text.Text{ZH: "没有查找更早的记录，早于：", EN: "Not searched further than"}
 	tNewRows     = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "%d%s new, show"}

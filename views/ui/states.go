@@ -221,6 +221,7 @@ var objects = map[string]text.Text{
 	"master_key":            {ZH: "主密钥", EN: "Master key"},
 	"audit":                 text.Audit,
 	"alert_rule":            {ZH: "告警规则", EN: "Rule of alerts"},
+	"list":                  {ZH: "列表", EN: "List"},
 	"alert":                 {ZH: "告警测试", EN: "Test of alerts"},
 }
 
