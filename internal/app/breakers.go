@@ -15,7 +15,7 @@ func (a *App) breakerPolicy(to recipient.Recipient) breaker.Policy {
 	c := a.o.Config
 	p := breaker.Policy{
 		Failures: c.BreakerFailures, Open: c.BreakerOpen,
-		RatePercent: c.BreakerRate, Window: c.BreakerWindow, MinSamples: c.BreakerLeast,
+		RatePercent: c.BreakerRate, Window: c.BreakerWindow, MinSamples: c.BreakerMinSamples,
 	}
 	m := a.settings.Merchants().ByID(to.ID)
 	if m == nil {
@@ -30,6 +30,6 @@ func ownPolicy(p breaker.Policy, own merchant.Breaker) breaker.Policy {
 	p.Open = cmp.Or(time.Duration(own.OpenMS)*time.Millisecond, p.Open)
 	p.RatePercent = max(0, cmp.Or(own.RatePercent, p.RatePercent)) // merchant.NoRate is below
 	p.Window = cmp.Or(time.Duration(own.WindowMS)*time.Millisecond, p.Window)
-	p.MinSamples = cmp.Or(own.Least, p.MinSamples)
+	p.MinSamples = cmp.Or(own.MinSamples, p.MinSamples)
 	return p
 }

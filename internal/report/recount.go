@@ -43,7 +43,7 @@ type Difference struct {
 func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 	var rows, counters map[moneyKey]counts
 	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
-		var waiting, counted []untoldRow
+		var waiting, counted []unnotifiedRow
 		if err := tx.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
 			// Money that several deliveries of an event are about counts once.
 			" (SELECT DISTINCT merchant_id, currency, event_id, amount FROM deliveries WHERE next_at IS NOT NULL AND currency <> '') AS w"+
@@ -57,7 +57,7 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 		if err != nil {
 			return err
 		}
-		rows, counters = map[moneyKey]counts{}, tail.untold
+		rows, counters = map[moneyKey]counts{}, tail.unnotified
 		for _, w := range waiting {
 			rows[moneyKey{w.MerchantID, w.Currency}] = counts{w.Orders, w.Amount}
 		}
@@ -68,7 +68,7 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("recount untold money: %w", err)
+		return nil, fmt.Errorf("recount unnotified money: %w", err)
 	}
 	var wrong []Difference
 	for _, k := range differing(rows, counters) {
@@ -86,12 +86,12 @@ func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {
 	return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		x := NewDelta(d.Now())
 		for _, f := range wrong {
-			x.Untold(f.Merchant, f.Currency, f.Orders-f.Counted, f.Amount-f.CountedM)
+			x.Unnotified(f.Merchant, f.Currency, f.Orders-f.Counted, f.Amount-f.CountedM)
 		}
 		w := tx.Writes()
 		x.Write(w, d)
 		if err := w.Exec(ctx); err != nil {
-			return fmt.Errorf("fix the counter of untold money: %w", err)
+			return fmt.Errorf("fix the counter of unnotified money: %w", err)
 		}
 		return nil
 	})

@@ -66,10 +66,10 @@ func OrderColumns(p *ui.Page) []Column[console.Order] {
 		{p.T(text.PaidSum), func(o o) string { return money.Format(o.PaidAmount, o.Currency) }},
 		{p.T(text.TradeNo), func(o o) string { return o.TradeNo }},
 		{p.T(tNotified), func(o o) string {
-			if o.Told == "none" {
+			if o.NotifyStatus == "none" {
 				return ""
 			}
-			return p.T(ui.Look(ui.ToldStates, o.Told).Label)
+			return p.T(ui.Look(ui.NotifyStates, o.NotifyStatus).Label)
 		}},
 		{p.T(text.Subject), func(o o) string { return o.Subject }},
 	}

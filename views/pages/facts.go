@@ -26,7 +26,7 @@ func facts(p *ui.Page, x exception.Item) (all []fact, ok bool) {
 		return nil, false
 	}
 	if reason, ok := fields["said"].(map[string]any); ok { // the code of the reason, which has it in English
-		fields["reason"] = said(p, saidOf(reason))
+		fields["reason"] = messageText(p, messageOf(reason))
 		delete(fields, "said")
 	}
 	for _, d := range detailNames {
@@ -83,8 +83,8 @@ func detailLine(p *ui.Page, x exception.Item) string {
 	return strings.Join(parts, " · ")
 }
 
-// saidOf reads a code and its arguments back.
-func saidOf(fields map[string]any) (s text.Said) {
+// messageOf reads a code and its arguments back.
+func messageOf(fields map[string]any) (s text.Message) {
 	s.Code, _ = fields["code"].(string)
 	args, _ := fields["args"].([]any)
 	for _, arg := range args {
