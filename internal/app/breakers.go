@@ -15,7 +15,7 @@ func (a *App) breakerPolicy(to recipient.Recipient) breaker.Policy {
 	c := a.o.Config
 	p := breaker.Policy{
 		Failures: c.BreakerFailures, Open: c.BreakerOpen,
-		RatePercent: c.BreakerRate, Window: c.BreakerWindow, MinSamples: c.BreakerMinSamples,
+		RatePercent: c.BreakerRate, Window: c.BreakerWindow, MinSamples: c.BreakerLeast,
 	}
 	m := a.settings.Merchants().ByID(to.ID)
 	if m == nil {

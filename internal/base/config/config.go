@@ -74,7 +74,7 @@ type Config struct {
 	BreakerOpen       time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"How long a breaker stays open before one notification is sent as a probe; all others are parked until a probe is delivered."`
 	BreakerRate       int            `env:"BREAKER_RATE" default:"80" min:"0" max:"100" doc:"Percentage of failures within BREAKER_WINDOW that opens a breaker too; 0 = none does."`
 	BreakerWindow     time.Duration  `env:"BREAKER_WINDOW" default:"60s" min:"1s" max:"1h" doc:"Window of BREAKER_RATE."`
-	BreakerMinSamples int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Results within BREAKER_WINDOW below which BREAKER_RATE does not apply."`
+	BreakerLeast      int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Results within BREAKER_WINDOW below which BREAKER_RATE does not apply."`
 
 	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Time of day, at low traffic, when the figures are recounted from their rows."`
 	Timezone           *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Time zone of SWEEP_AT and of the days in reports."`
