@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"testing"
+	"time"
 )
 
 // SharedWaiting is how many parts wait for the next shared transaction.
@@ -64,4 +65,11 @@ func PartitionSteps(ctx context.Context, d *DB, m Monthly, n int) error {
 // AddMonthsUntil makes the partitions that are there when time has come to a moment (Unix µs).
 func AddMonthsUntil(ctx context.Context, d *DB, m Monthly, at int64) error {
 	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return attachMonths(ctx, tx, m, IDAt(at)) })
+}
+
+// HurryConversions has a conversion give up soon, and log of any table how it goes on.
+func HurryConversions(t testing.TB) {
+	patience, wait, large, every := lockPatience, firstLockWait, largeTable, checkEvery
+	t.Cleanup(func() { lockPatience, firstLockWait, largeTable, checkEvery = patience, wait, large, every })
+	lockPatience, firstLockWait, largeTable, checkEvery = 3*time.Second, 10*time.Millisecond, 0, time.Microsecond
 }

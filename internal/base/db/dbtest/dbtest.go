@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
@@ -92,6 +93,9 @@ func Open(t testing.TB, o db.Options) *db.DB {
 	t.Cleanup(func() { d.Close() })
 	if _, err := migrations.Apply(ctx, d); err != nil {
 		t.Fatalf("migrate: %v", err)
+	}
+	if err := migrations.Partition(ctx, d, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := d.Join(ctx); err != nil {
 		t.Fatalf("join: %v", err)
