@@ -15,7 +15,7 @@ import (
 	"backstop/views/ui"
 )
 
-// fact is a thing that an exception knows, for people.
+// fact is one detail of an exception, as it is shown.
 type fact struct{ name, value string }
 
 // facts reads an exception's detail. ok is false where it is no object: then it is
@@ -93,7 +93,7 @@ func messageOf(fields map[string]any) (s text.Message) {
 	return s
 }
 
-// detailNames are what an exception knows, in the order in which people ask.
+// detailNames are the details of an exception, in the order in which they are shown.
 var detailNames = []struct {
 	name  string
 	label text.Text

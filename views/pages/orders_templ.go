@@ -14,7 +14,7 @@ import (
 	"backstop/views/ui"
 )
 
-// orderTexts is what the list of orders says.
+// orderTexts are the texts of the list of orders.
 var orderTexts = ui.ListTexts{
 	Title: text.Orders, Icon: "receipt-text", Bars: tBarsCalls,
 	None:    tNoOrders,

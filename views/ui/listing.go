@@ -33,7 +33,7 @@ type List struct {
 	SumsMore     bool // there is more money than in Sums, or too much to add it up
 	Export       bool // the list can be exported
 	Empty        bool // this page has no rows
-	// Anything says that there ever was a row, whatever the filter.
+	// Anything: the list has a row, whatever the filter.
 	Anything bool
 	Bars     []console.Bar // what happened over the window; none = it is not known
 }
@@ -44,7 +44,7 @@ func AmountLink(amount string) string {
 	return q.with("amount", amount, "window", Windows[len(Windows)-1].Name)
 }
 
-// ListTexts is what one list says.
+// ListTexts are the texts of one list.
 type ListTexts struct {
 	Title         text.Text
 	Icon          string    // where there is nothing
@@ -136,13 +136,13 @@ func (f Field) any(p *Page) string {
 // WindowChoice is a length of time that lists may cover: as a span before now,
 // or as whole days before the end of a day.
 type WindowChoice struct {
-	Name  string // as it stands in the address
+	Name  string // as in the address
 	Span  time.Duration
 	Days  int
 	label text.Text
 }
 
-// DayWindow is what a list covers where nobody says otherwise.
+// DayWindow is the default window of a list.
 const DayWindow = "24h"
 
 // Windows are all of them. A month is the most that one query may cover.
@@ -157,7 +157,7 @@ var Windows = []WindowChoice{
 type Window struct {
 	Name     string
 	From, To int64
-	// Always says that the list covers all of the time unless a window is chosen.
+	// Always: the list covers all of the time unless a window is chosen.
 	Always bool
 }
 
@@ -198,7 +198,7 @@ func windowWord(name string) text.Text {
 	return tAllTime
 }
 
-// filtered says whether anything but the page and its time is set.
+// filtered reports whether a filter other than the time is set.
 func (l List) filtered() bool {
 	for name, values := range l.Values {
 		if name != "window" && name != "to" && len(values) > 0 && values[0] != "" {
@@ -241,7 +241,7 @@ type smallBar struct {
 	roomy        bool // the label needs a wide page
 }
 
-// clear says that an empty list is good news: nothing of it waits.
+// clear reports whether an empty list is good news: nothing waits.
 func (l List) clear() bool {
 	if !l.First || l.get("no") != "" || l.get("kind") != "" {
 		return false
@@ -250,7 +250,7 @@ func (l List) clear() bool {
 	return l.get("risk") != "" || state == console.NeedsPerson || state == console.Unsettled || state == string(exception.Opened)
 }
 
-// quiet says that nothing happened over the list's time, as far as is known.
+// quiet reports whether the bars are all empty.
 func (l List) quiet() bool {
 	for _, b := range l.Bars {
 		if b.Good+b.Bad > 0 {
