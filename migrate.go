@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -59,6 +60,9 @@ func migrateUp(ctx context.Context, c config.Config, std streams) error {
 	}
 	defer d.Close()
 	applied, err := migrations.Apply(ctx, d)
+	if err == nil {
+		err = migrations.Partition(ctx, d, slog.New(slog.NewTextHandler(std.err, nil)))
+	}
 	for _, name := range applied {
 		fmt.Fprintln(std.out, "applied", name)
 	}

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/base/moves"
 	"backstop/internal/notify"
 	"backstop/internal/report"
+	"backstop/migrations"
 )
 
 // Retention is how long rows are kept that are only read.
@@ -134,8 +135,13 @@ func (j *Jobs) oldRows(ctx context.Context, table, key, column string, keep time
 // rows stay for up to a month more. With a shorter one they are deleted as on SQLite.
 const wholeMonths = 31 * 24 * time.Hour
 
-// monthsEvery is how often partitions are made ahead.
+// monthsEvery is how often partitions are added.
 const monthsEvery = time.Hour
+
+// addPartitions adds the months to come, and converts tables that were in use at the start.
+func (j *Jobs) addPartitions(ctx context.Context) error {
+	return migrations.Partition(ctx, j.o.DB, j.o.Log)
+}
 
 // oldMonths removes what is past its time of a table that PostgreSQL partitions by month.
 // The first partition is what there was before, and may be large: rows are deleted from it

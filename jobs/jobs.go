@@ -173,7 +173,7 @@ func (j *Jobs) schedule() error {
 		{j.o.Scheduler, announceEvery, "announce alerts", j.watcher.announce},
 		{j.o.Scheduler, resendEvery, "send alerts", j.watcher.send},
 		{j.o.Scheduler, j.o.CleanupEvery, "clean up", j.cleanup},
-		{j.o.Scheduler, monthsEvery, "add partitions", j.o.DB.AddMonths},
+		{j.o.Scheduler, monthsEvery, "add partitions", j.addPartitions},
 		{j.o.Scheduler, auditHeadEvery, "sign the head of the audit", j.auditHead},
 	}
 	for _, l := range list {

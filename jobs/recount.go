@@ -25,13 +25,13 @@ func (j *Jobs) nightly(ctx context.Context) error {
 // recount fixes figures that do not agree with their rows, and alerts: rows were changed
 // by hand, or the program is wrong.
 func (j *Jobs) recount(ctx context.Context) error {
-	if err := j.recountUntold(ctx); err != nil {
+	if err := j.recountUnnotified(ctx); err != nil {
 		return err
 	}
 	return j.recountOrders(ctx)
 }
 
-func (j *Jobs) recountUntold(ctx context.Context) error {
+func (j *Jobs) recountUnnotified(ctx context.Context) error {
 	wrong, err := report.Recount(ctx, j.o.DB)
 	if err != nil || len(wrong) == 0 {
 		return err

@@ -21,7 +21,7 @@ func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
 		}
 		// Somebody deleted a row by hand: the counter knows of money that is not there.
 		x := report.NewDelta(d.Now())
-		x.Untold(7, "CNY", 1, 1999)
+		x.Unnotified(7, "CNY", 1, 1999)
 		x.Raised(d.Now(), "CNY", 1999)
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()

@@ -6,6 +6,7 @@ package migrations
 import (
 	"context"
 	"embed"
+	"log/slog"
 
 	"backstop/internal/base/db"
 )
@@ -26,10 +27,10 @@ var monthly = []db.Monthly{
 
 // Apply brings the database to the schema of this program and returns the names of the
 // migrations that were missing. A database that is in use stays in use.
-func Apply(ctx context.Context, d *db.DB) (applied []string, err error) {
-	applied, err = d.Migrate(ctx, Files)
-	if err != nil {
-		return applied, err
-	}
-	return applied, d.PartitionByMonth(ctx, monthly...)
+func Apply(ctx context.Context, d *db.DB) (applied []string, err error) { return d.Migrate(ctx, Files) }
+
+// Partition has PostgreSQL keep what grows by the month, and adds the months to come. A
+// table that is not converted yet works as it is. Errors: db.ErrInUse.
+func Partition(ctx context.Context, d *db.DB, log *slog.Logger) error {
+	return d.PartitionByMonth(ctx, log, monthly...)
 }

@@ -164,6 +164,12 @@ func (a *App) openDB(ctx context.Context) error {
 	for _, m := range applied {
 		a.o.Log.Info("migrate", "applied", m)
 	}
+	err = migrations.Partition(ctx, a.db, a.o.Log)
+	if errors.Is(err, db.ErrInUse) { // tried again by a job; see jobs.Run
+		a.o.Log.Warn("a table is not partitioned yet, and is used as it is; tried again every hour", "error", err)
+	} else if err != nil {
+		return err
+	}
 	earlier, err := a.db.Join(ctx, migrations.Files)
 	if err != nil {
 		return err

@@ -30,6 +30,6 @@ func ownPolicy(p breaker.Policy, own merchant.Breaker) breaker.Policy {
 	p.Open = cmp.Or(time.Duration(own.OpenMS)*time.Millisecond, p.Open)
 	p.RatePercent = max(0, cmp.Or(own.RatePercent, p.RatePercent)) // merchant.NoRate is below
 	p.Window = cmp.Or(time.Duration(own.WindowMS)*time.Millisecond, p.Window)
-	p.MinSamples = cmp.Or(own.Least, p.MinSamples)
+	p.MinSamples = cmp.Or(own.MinSamples, p.MinSamples)
 	return p
 }

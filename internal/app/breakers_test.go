@@ -23,7 +23,7 @@ func TestAMerchantsBreakerHasItsOwnRules(t *testing.T) {
 	}{
 		"none": {merchant.Breaker{}, all},
 		"each": {
-			merchant.Breaker{Failures: 3, OpenMS: 2000, RatePercent: 50, WindowMS: 1000, Least: 7},
+			merchant.Breaker{Failures: 3, OpenMS: 2000, RatePercent: 50, WindowMS: 1000, MinSamples: 7},
 			breaker.Policy{Failures: 3, Open: 2 * time.Second, RatePercent: 50, Window: time.Second, MinSamples: 7},
 		},
 		"no rate": {merchant.Breaker{RatePercent: merchant.NoRate}, none},

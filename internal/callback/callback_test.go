@@ -346,8 +346,8 @@ func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
 			t.Fatalf("steps %s: %v", rows[1].Checks, err)
 		}
 		// A check that held is one code; one that failed keeps what it found, too.
-		for i, want := range []text.Said{{Code: "callback.supplier_known"}, {Code: "callback.any_address"}, {Code: "spoken.words", Args: []string{"with a NUL \uFFFD and no UTF-8 \uFFFD"}}} {
-			if got := steps[i].Said; got.Code != want.Code || !slices.Equal(got.Args, want.Args) || steps[i].Detail != "" {
+		for i, want := range []text.Message{{Code: "callback.supplier_known"}, {Code: "callback.any_address"}, {Code: "spoken.words", Args: []string{"with a NUL \uFFFD and no UTF-8 \uFFFD"}}} {
+			if got := steps[i].Message; got.Code != want.Code || !slices.Equal(got.Args, want.Args) || steps[i].Detail != "" {
 				t.Errorf("step %d is kept as %+v, want %+v", i, steps[i], want)
 			}
 		}

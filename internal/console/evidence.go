@@ -162,7 +162,7 @@ func (w evidenceWriter) order() map[string]any {
 		"order_no": o.OrderNo, "out_trade_no": o.OutTradeNo, "merchant": w.Merchant.Code, "merchant_name": w.Merchant.Name,
 		"supplier": w.Supplier.Code, "supplier_kind": w.Supplier.Name, "supplier_trade_no": o.SupplierTradeNo,
 		"amount": number(o.Amount), "paid_amount": number(o.PaidAmount), "currency": o.Currency, "exponent": o.Exponent,
-		"subject": o.Subject, "status": string(o.Status), "version": o.Version, "notify_status": w.Told, "close_reason": o.CloseReason,
+		"subject": o.Subject, "status": string(o.Status), "version": o.Version, "notify_status": w.NotifyStatus, "close_reason": o.CloseReason,
 		"created_at": w.moment(o.CreatedAt), "expires_at": w.moment(o.ExpiresAt), "items": items, "stands": string(w.Why.Rule),
 	}
 	for name, at := range map[string]*int64{"paid_at": o.PaidAt, "closed_at": o.ClosedAt} {

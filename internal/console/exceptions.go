@@ -23,7 +23,8 @@ const (
 var ExceptionList = &list.Spec{
 	Name: "exceptions",
 	Sources: []list.Source{{
-		Table: "exceptions", Alias: "x", Key: "id", MerchantColumn: "x.merchant_id",
+		Table: "exceptions", Alias: "x", Key: "id",
+		Money: list.Money{Minor: "x.amount", Currency: "x.currency"}, MerchantColumn: "x.merchant_id",
 	}},
 	Fields: []list.Field{
 		{Word: "no", Column: "order_no", Indexed: true}, // also the reference of a callback that found no order

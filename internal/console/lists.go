@@ -117,7 +117,7 @@ var ActList = &list.Spec{
 			return list.Match{Where: "au.actor IN (?)", Args: []any{bun.List(audit.Actors(name))}, Indexed: true}, nil
 		}},
 		{Word: "object", Column: "object", Indexed: true, Values: []string{
-			"order", ExceptionObject, "merchant", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert",
+			"order", ExceptionObject, "merchant", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert", "list",
 		}},
 		{Word: "id", Column: "object_id", Indexed: true},
 	},

@@ -120,7 +120,7 @@ func (m masker) address(url string) string {
 // steps are our own sentences, which name numbers of the message.
 func (m masker) steps(steps []supplier.Step) {
 	for i := range steps {
-		steps[i].Detail, steps[i].Said = m.text(steps[i].Detail), steps[i].Said.Map(m.text)
+		steps[i].Detail, steps[i].Message = m.text(steps[i].Detail), steps[i].Message.Map(m.text)
 	}
 }
 

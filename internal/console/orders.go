@@ -19,7 +19,8 @@ import (
 var OrderList = &list.Spec{
 	Name: "orders",
 	Sources: []list.Source{{
-		Table: "orders", Alias: "o", Columns: orderColumns, Key: "id", MerchantColumn: "o.merchant_id",
+		Table: "orders", Alias: "o", Columns: orderColumns, Key: "id",
+		Money: list.Money{Minor: "o.amount", Currency: "o.currency"}, MerchantColumn: "o.merchant_id",
 	}},
 	Fields: []list.Field{
 		{Word: "no", Match: matchNumber}, // ours or the merchant's, whole
@@ -52,11 +53,14 @@ type Order struct {
 	Subject    string       `bun:"subject"`
 	Status     order.Status `bun:"status"`
 	CreatedAt  int64        `bun:"created_at"`
-	// Told is the notify_status of the contract.
-	Told string `bun:"-"`
+	PaidAt     *int64       `bun:"paid_at"`
+	PaidAmount int64        `bun:"paid_amount"`
+	TradeNo    string       `bun:"supplier_trade_no"`
+	// NotifyStatus is the notify_status of the contract.
+	NotifyStatus string `bun:"-"`
 }
 
-const orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.subject, o.status, o.created_at," +
+const orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.subject, o.status, o.created_at, o.paid_at, o.paid_amount, o.supplier_trade_no," +
 	" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = o.merchant_id), '') AS merchant," +
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = o.supplier_id), '') AS supplier"
 
@@ -66,7 +70,7 @@ func (b *Reader) Orders(ctx context.Context, q list.Query, s list.Slice) (list.P
 	if err != nil {
 		return page, err
 	}
-	return page, b.addTold(ctx, page.Rows)
+	return page, b.addNotifyStatus(ctx, page.Rows)
 }
 
 func matchNumber(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
@@ -100,11 +104,11 @@ func numbered(ctx context.Context, q bun.IDB, no string) ([]int64, error) {
 	return ids, nil
 }
 
-// toldRows bounds the deliveries that are read of one order of a list.
-const toldRows = 20
+// deliveryRows bounds the deliveries that are read of one order of a list.
+const deliveryRows = 20
 
-// addTold reads the deliveries of a page of orders at once, and masks the page.
-func (b *Reader) addTold(ctx context.Context, rows []Order) error {
+// addNotifyStatus reads the deliveries of a page of orders at once, and masks the page.
+func (b *Reader) addNotifyStatus(ctx context.Context, rows []Order) error {
 	maskSubjects(rows)
 	ids := make([]int64, len(rows))
 	for i, o := range rows {
@@ -114,7 +118,7 @@ func (b *Reader) addTold(ctx context.Context, rows []Order) error {
 	if len(ids) > 0 {
 		var all []notify.Delivery
 		err := b.db.Read.NewSelect().Model(&all).Column("id", "event_id", "subject_id", "merchant_id", "status", "house").
-			Where("d.subject_id IN (?)", bun.List(ids)).OrderExpr("d.id DESC").Limit(int64(len(ids)) * toldRows).Scan(ctx)
+			Where("d.subject_id IN (?)", bun.List(ids)).OrderExpr("d.id DESC").Limit(int64(len(ids)) * deliveryRows).Scan(ctx)
 		if err != nil {
 			return fmt.Errorf("read the deliveries of orders: %w", err)
 		}
@@ -125,7 +129,7 @@ func (b *Reader) addTold(ctx context.Context, rows []Order) error {
 	for i := range rows {
 		told := of[rows[i].ID]
 		own := slices.IndexFunc(told, func(d notify.Delivery) bool { return !d.ToSubscriber })
-		rows[i].Told = notify.OrderStatus(told, own >= 0 && b.isParked(told[own].Recipient()))
+		rows[i].NotifyStatus = notify.OrderStatus(told, own >= 0 && b.isParked(told[own].Recipient()))
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func saysOfParked(t *testing.T, b *Reader, orderNo, told string, plan PlanKind) 
 	t.Helper()
 	parked := told == "parked"
 	page, err := b.Orders(t.Context(), ask(OrderList, "no", orderNo), list.Slice{})
-	if err != nil || len(page.Rows) != 1 || page.Rows[0].Told != told {
+	if err != nil || len(page.Rows) != 1 || page.Rows[0].NotifyStatus != told {
 		t.Errorf("the list of orders: %+v, %v", page.Rows, err)
 	}
 	sent, err := b.Deliveries(t.Context(), ask(DeliveryList, "no", orderNo), list.Slice{})
@@ -91,8 +91,8 @@ func saysOfParked(t *testing.T, b *Reader, orderNo, told string, plan PlanKind) 
 			break
 		}
 	}
-	if s.Told != told || (s.Why.Breaker != nil) != parked || planned != plan {
-		t.Errorf("the story: %s, %+v, %s is planned", s.Told, s.Why, planned)
+	if s.NotifyStatus != told || (s.Why.Breaker != nil) != parked || planned != plan {
+		t.Errorf("the story: %s, %+v, %s is planned", s.NotifyStatus, s.Why, planned)
 	}
 	q, err := b.Queues(t.Context(), nil)
 	if err != nil {

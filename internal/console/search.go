@@ -79,7 +79,7 @@ func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 		}
 		f.More = len(f.Orders) > maxFound
 		f.Orders = f.Orders[:min(len(f.Orders), maxFound)]
-		if err := b.addTold(ctx, f.Orders); err != nil {
+		if err := b.addNotifyStatus(ctx, f.Orders); err != nil {
 			return nil, err
 		}
 	}

@@ -162,22 +162,22 @@ type StockLine struct {
 
 // Story is everything that happened to one order, and what will.
 type Story struct {
-	Order      *order.Order
-	Merchant   Named
-	Supplier   Named
-	AckText    string // the body by which the merchant confirms a notification; "" = any
-	Items      []Item // by time, plans last
-	Stock      []StockLine
-	Deliveries []notify.Delivery // newest first
-	Parked     map[int64]bool    // the deliveries that wait for a breaker
-	Bodies     map[int64]string  // what merchants are sent, by event, as it was frozen
-	Exceptions []exception.Item  // newest first
-	Transfers  []ledger.Line     // of the order's money, oldest first
-	Told       string            // notify_status
-	Resend     *Resend           // what an operator would send again; nil = nothing
-	Resent     *Resent           // what an operator sent again last; nil = nothing
-	Why        Why
-	Left       LeftOut
+	Order        *order.Order
+	Merchant     Named
+	Supplier     Named
+	AckText      string // the body by which the merchant confirms a notification; "" = any
+	Items        []Item // by time, plans last
+	Stock        []StockLine
+	Deliveries   []notify.Delivery // newest first
+	Parked       map[int64]bool    // the deliveries that wait for a breaker
+	Bodies       map[int64]string  // what merchants are sent, by event, as it was frozen
+	Exceptions   []exception.Item  // newest first
+	Transfers    []ledger.Line     // of the order's money, oldest first
+	NotifyStatus string            // notify_status
+	Resend       *Resend           // what an operator would send again; nil = nothing
+	Resent       *Resent           // what an operator sent again last; nil = nothing
+	Why          Why
+	Left         LeftOut
 }
 
 // Story reads one order's story for a page. Errors: order.ErrNotFound.
@@ -204,7 +204,7 @@ func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Con
 			return nil, err
 		}
 	}
-	s.Told = notify.OrderStatus(s.Deliveries, b.isParked(recipient.OfMerchant(o.MerchantID)))
+	s.NotifyStatus = notify.OrderStatus(s.Deliveries, b.isParked(recipient.OfMerchant(o.MerchantID)))
 	b.explain(s)
 	return s, nil
 }

@@ -100,7 +100,7 @@ func (b *Reader) whyOrder(s *Story, now int64) Why {
 	case order.Closing:
 		w.Rule, w.Fired = WhyClosing, "BACKSTOP_CLOSING_GRACE"
 	default:
-		if s.Told == "none" {
+		if s.NotifyStatus == "none" {
 			w.Rule = WhyNoAddress
 		}
 		return w

@@ -21,7 +21,7 @@ func exceptions(scan int) *Spec {
 		Name: "exceptions",
 		Sources: []Source{{
 			Table: "exceptions", Alias: "x", Columns: "x.id, x.kind, x.state", Key: "id",
-			MerchantColumn: "x.merchant_id",
+			Money: Money{"x.amount", "x.currency"}, MerchantColumn: "x.merchant_id",
 		}},
 		Fields: []Field{
 			{Word: "no", Column: "order_no", Indexed: true},
@@ -92,7 +92,7 @@ func walk(t *testing.T, d *db.DB, q Query, s Slice) (ids []int64) {
 	}
 }
 
-// TestEveryReaderFindsTheSame has pages, ids and a count read the same rows, however
+// TestEveryReaderFindsTheSame has pages, a stream, ids, a count and sums read the same rows, however
 // they are found: by an index, among few, or among the newest.
 func TestEveryReaderFindsTheSame(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -112,9 +112,13 @@ func TestEveryReaderFindsTheSame(t *testing.T) {
 		} {
 			for scan, scope := range map[int]Scope{0: All(), 7: All(), 8: Of(2), 9: Of()} {
 				var want []int64
+				sums := map[string]Sum{}
 				for i, id := range ids {
 					if c.want(i) && (scan < 8 || scan == 8 && i%3 == 2) {
 						want = append(want, id)
+						if currency := []string{"CNY", "JPY", ""}[i%3]; currency != "" {
+							sums[currency] = Sum{currency, sums[currency].Rows + 1, sums[currency].Minor + int64(i)}
+						}
 					}
 				}
 				q := Query{exceptions(scan), scope, c.terms}
@@ -128,18 +132,35 @@ func TestEveryReaderFindsTheSame(t *testing.T) {
 						t.Errorf("%s, %d: pages %v, want %v", name, scan, got, want)
 					}
 				}
+				var each []int64
+				err = Each(Slice{}, func(s Slice) (Page[row], error) { return Read(t.Context(), d, q, s, key) }, func(r row) error {
+					each = append(each, r.ID)
+					return nil
+				})
+				if err != nil || !slices.Equal(each, want) {
+					t.Errorf("%s, %d: a stream of %v, want %v; %v", name, scan, each, want, err)
+				}
 				if scan != 0 {
-					continue // of a count there may be more
+					continue // of counts and sums there may be more
 				}
 				if n, more, err := q.Newer(t.Context(), d, Slice{}, ids[0]-1, 99); err != nil || n != int64(len(want)) || more {
 					t.Errorf("%s: %d newer, more %t, want %d; %v", name, n, more, len(want), err)
+				}
+				all, more, err := q.Sums(t.Context(), d, Slice{From: from})
+				if err != nil || more || len(all) != len(sums) {
+					t.Errorf("%s: sums %v, more %t, want %v; %v", name, all, more, sums, err)
+				}
+				for _, s := range all {
+					if sums[s.Currency] != s {
+						t.Errorf("%s: %v, want %v", name, s, sums[s.Currency])
+					}
 				}
 			}
 		}
 	})
 }
 
-func TestIDsAreBounded(t *testing.T) {
+func TestIDsAndStreamsAreBounded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ids := fill(t, d, 20)
 		q := Query{exceptions(6), All(), nil}
@@ -159,13 +180,18 @@ func TestIDsAreBounded(t *testing.T) {
 		if got, err := q.With("amount", "1").IDs(t.Context(), d, Slice{}, 0, 1); err != nil || !slices.Equal(got, ids[1:2]) {
 			t.Errorf("one of twenty: %v, %v", got, err)
 		}
+		stop, n := errors.New("stop"), 0
+		err := Each(Slice{}, func(s Slice) (Page[row], error) { return Read(t.Context(), d, q, s, key) }, func(row) error { n++; return stop })
+		if !errors.Is(err, stop) || n != 1 {
+			t.Errorf("a stream that is stopped: %d rows, %v", n, err)
+		}
 		if n, more, err := q.Newer(t.Context(), d, Slice{}, ids[2], 9); err != nil || n != 9 || !more {
 			t.Errorf("%d newer, more %t, %v", n, more, err)
 		}
 	})
 }
 
-// TestWhatIsScannedSaysSo has a count and a number of newer rows report that there may be
+// TestWhatIsScannedSaysSo has a count, a sum and a number of newer rows report that there may be
 // more than they have searched.
 func TestWhatIsScannedSaysSo(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -174,6 +200,9 @@ func TestWhatIsScannedSaysSo(t *testing.T) {
 		page, err := Read(t.Context(), d, q, Slice{}, key)
 		if err != nil || !page.More || page.Reached == 0 || page.Older.ID != ids[14] {
 			t.Errorf("a page: %+v, %v", page, err)
+		}
+		if _, more, err := q.Sums(t.Context(), d, Slice{}); err != nil || !more {
+			t.Errorf("sums: more %t, %v", more, err)
 		}
 		if _, more, err := q.Newer(t.Context(), d, Slice{}, ids[0], 99); err != nil || !more {
 			t.Errorf("newer: more %t, %v", more, err)

@@ -1,6 +1,6 @@
-// Package list reads lists: a page at a time, counted, or as ids. A list is declared
-// once, as a Spec, from which every read of it is made; every query is bounded by an
-// index or by a number of rows.
+// Package list reads lists: a page at a time, counted, totalled, as ids, or row by row.
+// A list is declared once, as a Spec, from which every read of it is made; every query is
+// bounded by an index or by a number of rows.
 package list
 
 import (
@@ -29,7 +29,8 @@ type Source struct {
 	Key          string // column by which rows are ordered; newer rows have greater keys
 	// Time is the column with the moment at which a row was made (Unix µs), where its
 	// key is not from db.NewID.
-	Time string
+	Time  string
+	Money Money // of one row; zero = it has none
 	// MerchantColumn is an expression for the id of the merchant that a row is about;
 	// NoMerchant where it is about none. A source without one cannot be read.
 	MerchantColumn string
@@ -38,6 +39,9 @@ type Source struct {
 // NoMerchant is the merchant column of rows that are about no merchant. They are seen
 // with the Scope of all merchants.
 const NoMerchant = "0"
+
+// Money is the amount of a row: expressions for its minor units and its currency.
+type Money struct{ Minor, Currency string }
 
 // Field is something by which a list is filtered.
 type Field struct {
@@ -107,6 +111,9 @@ func (s *Spec) field(word string) *Field {
 	}
 	return nil
 }
+
+// HasMoney reports whether the list's rows have amounts, which Sums adds up.
+func (s *Spec) HasMoney() bool { return s.Sources[0].Money != (Money{}) }
 
 func (s *Spec) scanRows() int {
 	if s.ScanRows > 0 {

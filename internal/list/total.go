@@ -72,13 +72,78 @@ func (q Query) Any(ctx context.Context, d *db.DB) (bool, error) {
 	return n > 0, err
 }
 
-// idRows is how many keys IDs reads at once: nothing is held for long in the database.
-const idRows = 500
+// sumRows bounds how many rows are read to add up a list.
+const sumRows = 20_000
+
+// Sum is the money of rows in one currency.
+type Sum struct {
+	Currency string `bun:"currency"`
+	Rows     int64  `bun:"rows"`
+	Minor    int64  `bun:"minor"`
+}
+
+// Sums is the money of all that matches in the slice's time, by currency; rows without a
+// currency are left out. Of more than 20,000 rows the newest are added up, and more is
+// true. Where no index leads to what matches among more rows than that, there are no sums.
+func (q Query) Sums(ctx context.Context, d *db.DB, s Slice) (sums []Sum, more bool, err error) {
+	p, err := q.plan(ctx, d, s)
+	if err != nil {
+		return nil, false, err
+	}
+	spec := *p.spec
+	spec.ScanRows = min(spec.scanRows(), sumRows)
+	p.spec = &spec
+	w, err := p.bounds(ctx, Cursor{})
+	if err != nil || w.cut {
+		return nil, true, err
+	}
+	for _, x := range p.parts { // a list with money has one source
+		in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, sumRows).
+			ColumnExpr("? AS minor, ? AS currency", bun.Safe(x.Money.Minor), bun.Safe(x.Money.Currency))
+		var rows []Sum
+		err := p.db.Read.NewSelect().TableExpr("(?) AS w", in).ColumnExpr("currency, count(*) AS rows, CAST(sum(minor) AS BIGINT) AS minor").
+			GroupExpr("currency").OrderExpr("currency").Scan(ctx, &rows)
+		if err != nil {
+			return nil, false, fmt.Errorf("add up %s: %w", x.Table, err)
+		}
+		read := int64(0)
+		for _, r := range rows {
+			if read += r.Rows; r.Currency != "" {
+				sums = append(sums, r)
+			}
+		}
+		more = more || read >= sumRows
+	}
+	return sums, more, nil
+}
+
+// eachRows is how many rows Each and IDs read at once: nothing is held for long in the
+// database, and little in memory.
+const eachRows = 500
+
+// Each calls fn with each row that read finds from the slice's cursor on, newest first,
+// and stops at the first error. A row that is added meanwhile is not among them.
+func Each[T any](s Slice, read func(Slice) (Page[T], error), fn func(T) error) error {
+	for s.Rows, s.Uncounted = eachRows, true; ; {
+		page, err := read(s)
+		if err != nil {
+			return err
+		}
+		for _, row := range page.Rows {
+			if err := fn(row); err != nil {
+				return err
+			}
+		}
+		if s.At = page.Older; s.At == (Cursor{}) {
+			return nil
+		}
+	}
+}
 
 // IDs are the keys of all that matches in the slice's time and is below a key, oldest
 // first. Errors: ErrTooMany.
 func (q Query) IDs(ctx context.Context, d *db.DB, s Slice, below int64, limit int) ([]int64, error) {
-	s.At, s.Rows = Cursor{ID: below}, idRows
+	s.At = Cursor{ID: below}
 	p, err := q.plan(ctx, d, s)
 	if err != nil {
 		return nil, err
@@ -92,20 +157,20 @@ func (q Query) IDs(ctx context.Context, d *db.DB, s Slice, below int64, limit in
 		x.Source = &only
 	}
 	keys := []int64{}
-	for {
+	err = Each(p.slice, func(s Slice) (Page[row], error) {
+		p.slice = s
 		page, _, err := readPage(ctx, p, func(r *row) int64 { return r.Key })
-		if err != nil {
-			return nil, err
+		return page, err
+	}, func(r row) error {
+		if len(keys) == limit {
+			return ErrTooMany
 		}
-		for _, r := range page.Rows {
-			keys = append(keys, r.Key)
-		}
-		if len(keys) > limit {
-			return nil, ErrTooMany
-		}
-		if p.slice.At = page.Older; p.slice.At == (Cursor{}) {
-			slices.Reverse(keys)
-			return keys, nil
-		}
+		keys = append(keys, r.Key)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	slices.Reverse(keys)
+	return keys, nil
 }

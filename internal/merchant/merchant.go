@@ -56,7 +56,7 @@ type Breaker struct {
 	OpenMS      int64 `json:"open_ms,omitempty"`
 	RatePercent int   `json:"rate_percent,omitempty"` // or NoRate
 	WindowMS    int64 `json:"window_ms,omitempty"`
-	Least       int   `json:"least,omitempty"`
+	MinSamples  int   `json:"least,omitempty"`
 	// SlowMS is the answer time from which an answer counts as a failure; 0 = none.
 	SlowMS int64 `json:"slow_ms,omitempty"`
 }
@@ -76,14 +76,14 @@ type Merchant struct {
 	Broken bool
 	// Endpoints are all endpoints, the plain ones first, with their secrets in plain text.
 	Endpoints []Endpoint
-	// House marks a subscriber: it is notified like a merchant, but has no orders and is
+	// Subscriber: it is notified like a merchant, but has no orders and is
 	// found by id only. Follows are the merchants of its events; empty = all.
-	House   bool
-	Follows []string
+	Subscriber bool
+	Follows    []string
 }
 
 // Recipient identifies it as the recipient of notifications.
-func (m *Merchant) Recipient() recipient.Recipient { return recipient.Of(m.ID, m.House) }
+func (m *Merchant) Recipient() recipient.Recipient { return recipient.Of(m.ID, m.Subscriber) }
 
 // Timeout is the time limit of one attempt.
 func (m *Merchant) Timeout() time.Duration {
@@ -107,7 +107,7 @@ func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
 		if m.Broken || m.Locked {
 			b.broken = append(b.broken, m)
 		}
-		if m.House {
+		if m.Subscriber {
 			if !m.Disabled {
 				b.subs = append(b.subs, m)
 			}

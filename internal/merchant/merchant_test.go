@@ -55,7 +55,7 @@ func TestABookOfNothingFindsNothing(t *testing.T) {
 
 // A system of the subscriber sells nothing: what has its code or its key is no merchant.
 func TestASystemOfTheHouseIsNoMerchant(t *testing.T) {
-	seller, subscriber := &merchant.Merchant{ID: 1, Code: "data"}, &merchant.Merchant{ID: 2, Code: "data", House: true}
+	seller, subscriber := &merchant.Merchant{ID: 1, Code: "data"}, &merchant.Merchant{ID: 2, Code: "data", Subscriber: true}
 	for _, all := range [][]*merchant.Merchant{{seller, subscriber}, {subscriber, seller}} {
 		book := merchant.NewDirectory(all, map[int64]string{2: "hash"})
 		if book.ByCode("data") != seller || book.Subscriber("data") != subscriber || book.ByID(2) != subscriber || book.ByKeyHash("hash") != nil {
@@ -68,13 +68,13 @@ func TestASystemOfTheHouseIsToldOfTheMerchantsAndEventsItFollows(t *testing.T) {
 	paid := merchant.Settings{Events: []string{"order.paid"}}
 	book := merchant.NewDirectory([]*merchant.Merchant{
 		{ID: 1, Code: "m1", Settings: paid},
-		{ID: 2, Code: "all", House: true},
-		{ID: 3, Code: "m1-all", House: true, Follows: []string{"m1"}},
-		{ID: 4, Code: "all-paid", House: true, Settings: paid},
-		{ID: 5, Code: "m2-paid", House: true, Follows: []string{"m2", "m3"}, Settings: paid},
-		{ID: 6, Code: "off", House: true, Disabled: true},
-		{ID: 7, Code: "unread", House: true, Broken: true, Follows: []string{"m9"}},
-		{ID: 8, Code: "off-unread", House: true, Broken: true, Disabled: true},
+		{ID: 2, Code: "all", Subscriber: true},
+		{ID: 3, Code: "m1-all", Subscriber: true, Follows: []string{"m1"}},
+		{ID: 4, Code: "all-paid", Subscriber: true, Settings: paid},
+		{ID: 5, Code: "m2-paid", Subscriber: true, Follows: []string{"m2", "m3"}, Settings: paid},
+		{ID: 6, Code: "off", Subscriber: true, Disabled: true},
+		{ID: 7, Code: "unread", Subscriber: true, Broken: true, Follows: []string{"m9"}},
+		{ID: 8, Code: "off-unread", Subscriber: true, Broken: true, Disabled: true},
 	}, nil)
 	for _, c := range []struct{ code, event, want string }{
 		{"m1", "order.paid", "all m1-all all-paid unread"},
@@ -102,7 +102,7 @@ func TestBrokenAreThoseThatCannotBeReadAndListedThoseThatAreLockedToo(t *testing
 		{ID: 2, Code: "locked", Locked: true},
 		{ID: 3, Code: "broken", Broken: true},
 		{ID: 4, Code: "both", Broken: true, Locked: true},
-		{ID: 5, Code: "house", House: true, Broken: true},
+		{ID: 5, Code: "house", Subscriber: true, Broken: true},
 	}, nil)
 	if got := codes(book.AllBroken()); !slices.Equal(got, []string{"locked", "broken", "both", "house"}) {
 		t.Errorf("listed are %q", got)

@@ -23,7 +23,7 @@ func counted(now int64, won []*outcome) *report.Delta {
 			x.Lag(o.claimed.RecipientID, time.Duration(o.attempt.StartedAt-o.claimed.CreatedAt)*time.Microsecond)
 		}
 		if o.status != RetryWait && !o.claimed.Shared { // the shared ones: settleShared
-			x.Untold(o.claimed.RecipientID, o.claimed.Currency, -1, -o.claimed.Amount)
+			x.Unnotified(o.claimed.RecipientID, o.claimed.Currency, -1, -o.claimed.Amount)
 			if o.status == Delivered {
 				o.claimed.notified(x)
 			}

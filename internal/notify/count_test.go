@@ -104,7 +104,7 @@ func TestCountersEqualARecount(t *testing.T) {
 }
 
 // again sends all deliveries of a status again; those that were exhausted are
-// untold once more.
+// unnotified once more.
 func again(t *testing.T, f *paymenttest.Fixture, status notify.Status, n int64) {
 	t.Helper()
 	var ids []int64

@@ -108,7 +108,7 @@ func (r *results) settleShared(ctx context.Context, tx db.Tx, w *db.Writes, won 
 	for id, c := range ended {
 		waiting, some := undelivered[id]
 		if !waiting {
-			x.Untold(c.RecipientID, c.Currency, -1, -c.Amount)
+			x.Unnotified(c.RecipientID, c.Currency, -1, -c.Amount)
 		}
 		if !some {
 			c.notified(x)

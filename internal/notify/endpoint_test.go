@@ -111,7 +111,7 @@ func drain(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher) {
 		}
 		disp.Pull(owners)
 		if wrong, err := report.Recount(t.Context(), f.DB); err != nil || len(wrong) > 0 {
-			t.Fatalf("untold money: %+v, %v", wrong, err)
+			t.Fatalf("unnotified money: %+v, %v", wrong, err)
 		}
 		if wrong, err := report.RecountOrders(t.Context(), f.DB, 100*time.Hour); err != nil || len(wrong) > 0 {
 			t.Fatalf("orders notified: %+v, %v", wrong, err)

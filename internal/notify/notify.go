@@ -195,7 +195,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 			}
 		}
 		if owed > 0 {
-			x.Untold(f.MerchantID, f.Currency, 1, f.Amount)
+			x.Unnotified(f.MerchantID, f.Currency, 1, f.Amount)
 			if f.Currency != "" {
 				x.Raised(now, f.Currency, f.Amount)
 			}

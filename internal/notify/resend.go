@@ -126,7 +126,7 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delive
 	x := report.NewDelta(d.Now())
 	for _, r := range over {
 		if !r.Shared || !counted[r.EventID] {
-			x.Untold(r.RecipientID, r.Currency, 1, r.Amount)
+			x.Unnotified(r.RecipientID, r.Currency, 1, r.Amount)
 		}
 		if r.Shared && r.Currency != "" {
 			counted[r.EventID] = true

@@ -72,12 +72,12 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 	if first.Status != Skipped || c.ToSubscriber {
 		return nil
 	}
-	w, untold := tx.Writes(), report.NewDelta(now)
-	untold.Untold(c.RecipientID, c.Currency, -1, -c.Amount)
+	w, unnotified := tx.Writes(), report.NewDelta(now)
+	unnotified.Unnotified(c.RecipientID, c.Currency, -1, -c.Amount)
 	if c.Counted {
-		untold.Unraised(c.CreatedAt, c.Currency, c.Amount)
+		unnotified.Unraised(c.CreatedAt, c.Currency, c.Amount)
 	}
-	untold.Write(w, s.o.DB)
+	unnotified.Write(w, s.o.DB)
 	return w.Exec(ctx)
 }
 

@@ -85,11 +85,11 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 			t.Errorf("%d arrived by a first attempt, want 6", n)
 		}
 		if wrong, err := report.Recount(t.Context(), d); err != nil || len(wrong) > 0 {
-			t.Errorf("untold money: %+v, %v", wrong, err)
+			t.Errorf("unnotified money: %+v, %v", wrong, err)
 		}
 		ordersNotified(t, f, 2, 2) // the others are skipped: nobody must be notified of them
 		if n := f.Count(t, "SELECT coalesce(sum(orders), 0) FROM report_untold"); n != 0 {
-			t.Errorf("%d orders count as untold", n)
+			t.Errorf("%d orders count as unnotified", n)
 		}
 	})
 }

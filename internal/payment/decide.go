@@ -30,11 +30,11 @@ type decision struct {
 
 // pass and fail record the checks that no adapter can make.
 func (d *decision) pass(name string, code text.Code) {
-	d.steps = append(d.steps, supplier.Step{Name: name, OK: true, Said: code.Say()})
+	d.steps = append(d.steps, supplier.Step{Name: name, OK: true, Message: code.Say()})
 }
 
 func (d *decision) fail(name string, code text.Code, args ...any) {
-	d.steps = append(d.steps, supplier.Step{Name: name, Said: code.Say(args...)})
+	d.steps = append(d.steps, supplier.Step{Name: name, Message: code.Say(args...)})
 }
 
 // decide compares a message with its order: first the order, then the account, the

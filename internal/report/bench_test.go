@@ -19,11 +19,11 @@ func busy(now int64) []*Delta {
 		for j := range batch {
 			merchant := int64(1 + (i*7+j)%merchants)
 			callbacks.Callback(1, "paid", 1)
-			created.Untold(merchant, "CNY", 1, 1999)
+			created.Unnotified(merchant, "CNY", 1, 1999)
 			created.Raised(now, "CNY", 1999)
 			ended.Attempt(merchant, OK, time.Duration(j)*3*time.Millisecond)
 			ended.Lag(merchant, time.Duration(j)*time.Millisecond)
-			ended.Untold(merchant, "CNY", -1, -1999)
+			ended.Unnotified(merchant, "CNY", -1, -1999)
 			ended.Notified(now, "CNY", 1999)
 		}
 		all = append(all, callbacks, created, ended)

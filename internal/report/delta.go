@@ -31,11 +31,11 @@ const (
 // Delta is what one transaction adds to the figures. Fold alone reads its row, within
 // seconds; the short names keep it small.
 type Delta struct {
-	Minute    int64         `json:"m"` // Unix µs, begins with the minute
-	Attempts  []attempts    `json:"a,omitempty"`
-	Callbacks []callbackSum `json:"c,omitempty"`
-	Untolds   []untoldSum   `json:"u,omitempty"`
-	Orders    []ordersSum   `json:"n,omitempty"`
+	Minute         int64           `json:"m"` // Unix µs, begins with the minute
+	Attempts       []attempts      `json:"a,omitempty"`
+	Callbacks      []callbackSum   `json:"c,omitempty"`
+	UnnotifiedSums []unnotifiedSum `json:"u,omitempty"`
+	Orders         []ordersSum     `json:"n,omitempty"`
 
 	now int64 // Unix µs
 }
@@ -68,7 +68,7 @@ type callbackSum struct {
 	N        int64  `json:"n"`
 }
 
-type untoldSum struct {
+type unnotifiedSum struct {
 	Merchant int64  `json:"i"`
 	Currency string `json:"c"`
 	Orders   int64  `json:"n"`
@@ -129,15 +129,15 @@ func (x *Delta) Callback(supplier int64, outcome string, n int64) {
 	entry(&x.Callbacks, sum, func(c *callbackSum) bool { return c.Supplier == supplier && c.Outcome == outcome }).N += n
 }
 
-// Untold adds paid orders of which the merchant must still be notified; negative orders
+// Unnotified adds paid orders of which the merchant must still be notified; negative orders
 // and amounts subtract. It goes with every change of a delivery's next_at from or to
 // NULL; a delivery without a currency is about no money.
-func (x *Delta) Untold(merchant int64, currency string, orders, amount int64) {
+func (x *Delta) Unnotified(merchant int64, currency string, orders, amount int64) {
 	if currency == "" {
 		return
 	}
-	sum := untoldSum{Merchant: merchant, Currency: currency}
-	u := entry(&x.Untolds, sum, func(u *untoldSum) bool { return u.Merchant == merchant && u.Currency == currency })
+	sum := unnotifiedSum{Merchant: merchant, Currency: currency}
+	u := entry(&x.UnnotifiedSums, sum, func(u *unnotifiedSum) bool { return u.Merchant == merchant && u.Currency == currency })
 	u.Orders += orders
 	u.Amount += amount
 }
@@ -184,7 +184,7 @@ type deltaRow struct {
 // Write adds the delta to the writes of the facts. It is one short row, whatever the
 // transaction's size; none where it adds nothing.
 func (x *Delta) Write(w *db.Writes, d *db.DB) {
-	if len(x.Attempts)+len(x.Callbacks)+len(x.Untolds)+len(x.Orders) == 0 {
+	if len(x.Attempts)+len(x.Callbacks)+len(x.UnnotifiedSums)+len(x.Orders) == 0 {
 		return
 	}
 	w.Insert(&[]deltaRow{{ID: d.NewID(), Body: x.text()}}, "")

@@ -100,15 +100,15 @@ func (c counts) plus(o counts) counts {
 
 // sums are the sums of many deltas.
 type sums struct {
-	points    [2]map[spanKey]*Point // by spans
-	callbacks map[callbackKey]int64
-	untold    map[moneyKey]counts // orders, amount
-	orders    map[ordersKey]counts
-	last      map[int64]lastRow // by merchant
+	points     [2]map[spanKey]*Point // by spans
+	callbacks  map[callbackKey]int64
+	unnotified map[moneyKey]counts // orders, amount
+	orders     map[ordersKey]counts
+	last       map[int64]lastRow // by merchant
 }
 
 func sumUp(bodies []string) (*sums, error) {
-	s := &sums{callbacks: map[callbackKey]int64{}, untold: map[moneyKey]counts{}, orders: map[ordersKey]counts{}, last: map[int64]lastRow{}}
+	s := &sums{callbacks: map[callbackKey]int64{}, unnotified: map[moneyKey]counts{}, orders: map[ordersKey]counts{}, last: map[int64]lastRow{}}
 	minutes := map[spanKey]*Point{}
 	var x Delta
 	for _, body := range bodies {
@@ -126,9 +126,9 @@ func sumUp(bodies []string) (*sums, error) {
 		for _, c := range x.Callbacks {
 			s.callbacks[callbackKey{x.Minute, c.Supplier, c.Outcome}] += c.N
 		}
-		for _, u := range x.Untolds {
+		for _, u := range x.UnnotifiedSums {
 			k := moneyKey{u.Merchant, u.Currency}
-			s.untold[k] = s.untold[k].plus(counts{u.Orders, u.Amount})
+			s.unnotified[k] = s.unnotified[k].plus(counts{u.Orders, u.Amount})
 		}
 		for _, o := range x.Orders {
 			addOrders(s.orders, cmp.Or(o.Minute, x.Minute), o.Currency, counts{o.Raised, o.RaisedAmount, o.Notified, o.NotifiedAmount})
@@ -166,11 +166,11 @@ func (s *sums) write(ctx context.Context, tx db.Tx) error {
 	if err := addRows(ctx, tx, callbacks, "start, supplier_id, outcome", "n"); err != nil {
 		return err
 	}
-	var untold []untoldRow
-	for k, n := range s.untold {
-		untold = append(untold, untoldRow{MerchantID: k.merchant, Currency: k.currency, Orders: n[0], Amount: n[1]})
+	var unnotified []unnotifiedRow
+	for k, n := range s.unnotified {
+		unnotified = append(unnotified, unnotifiedRow{MerchantID: k.merchant, Currency: k.currency, Orders: n[0], Amount: n[1]})
 	}
-	if err := addRows(ctx, tx, untold, "merchant_id, currency", "orders", "amount"); err != nil {
+	if err := addRows(ctx, tx, unnotified, "merchant_id, currency", "orders", "amount"); err != nil {
 		return err
 	}
 	if err := writeOrders(ctx, tx, s.orders); err != nil {
@@ -205,7 +205,7 @@ type callbackRow struct {
 	N          int64  `bun:"n"`
 }
 
-type untoldRow struct {
+type unnotifiedRow struct {
 	bun.BaseModel `bun:"table:report_untold,alias:r"`
 
 	MerchantID int64  `bun:"merchant_id,pk"`

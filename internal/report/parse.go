@@ -11,7 +11,7 @@ import (
 // encoding/json took nine tenths of a fold. It still reads everything else, such as a
 // field of a later version. The texts in x are parts of body.
 func (x *Delta) parse(body string) error {
-	*x = Delta{Attempts: x.Attempts[:0], Callbacks: x.Callbacks[:0], Untolds: x.Untolds[:0], Orders: x.Orders[:0]}
+	*x = Delta{Attempts: x.Attempts[:0], Callbacks: x.Callbacks[:0], UnnotifiedSums: x.UnnotifiedSums[:0], Orders: x.Orders[:0]}
 	p := parser{rest: body}
 	if p.object(x); !p.odd && p.rest == "" {
 		return nil
@@ -35,7 +35,7 @@ func (x *Delta) field(name string) any {
 	case "c":
 		return &x.Callbacks
 	case "u":
-		return &x.Untolds
+		return &x.UnnotifiedSums
 	case "n":
 		return &x.Orders
 	}
@@ -78,7 +78,7 @@ func (c *callbackSum) field(name string) any {
 	return nil
 }
 
-func (u *untoldSum) field(name string) any {
+func (u *unnotifiedSum) field(name string) any {
 	switch name {
 	case "i":
 		return &u.Merchant
@@ -136,7 +136,7 @@ func (p *parser) object(to fields) {
 			list(p, to)
 		case *[]callbackSum:
 			list(p, to)
-		case *[]untoldSum:
+		case *[]unnotifiedSum:
 			list(p, to)
 		case *[]ordersSum:
 			list(p, to)

@@ -17,7 +17,7 @@ func FuzzParse(f *testing.F) {
 	x.Lag(7, 2*time.Second)
 	x.Callback(1, "paid", 2)
 	x.Callback(1, "bad_signature", 1)
-	x.Untold(7, "CNY", -1, -1999)
+	x.Unnotified(7, "CNY", -1, -1999)
 	x.Raised(x.now, "CNY", 1999)
 	x.Notified(x.now-time.Hour.Microseconds(), "USD", 5)
 	for _, text := range []string{

@@ -99,7 +99,7 @@ func passesOver(t *testing.T, d *db.DB, query string, most int) {
 				t.Fatal(err)
 			}
 		}
-		// The counter of untold money is read whole: it has one row a merchant and currency.
+		// The counter of unnotified money is read whole: it has one row a merchant and currency.
 		// So is the index of what was never tried: it holds nothing else, and a limit ends it.
 		scan := (strings.Contains(line, "Seq Scan") || strings.HasPrefix(line, "SCAN")) && !strings.Contains(line, "report_untold") &&
 			!strings.Contains(line, "USING INDEX deliveries_untried")

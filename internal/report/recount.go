@@ -43,7 +43,7 @@ type Difference struct {
 func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 	var rows, counters map[moneyKey]counts
 	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
-		var waiting, counted []untoldRow
+		var waiting, counted []unnotifiedRow
 		open, err := OpenDeliveries(ctx, tx)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 		if err != nil {
 			return err
 		}
-		rows, counters = map[moneyKey]counts{}, tail.untold
+		rows, counters = map[moneyKey]counts{}, tail.unnotified
 		for _, w := range waiting {
 			rows[moneyKey{w.MerchantID, w.Currency}] = counts{w.Orders, w.Amount}
 		}
@@ -72,7 +72,7 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("recount untold money: %w", err)
+		return nil, fmt.Errorf("recount unnotified money: %w", err)
 	}
 	var wrong []Difference
 	for _, k := range differing(rows, counters) {
@@ -90,12 +90,12 @@ func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {
 	return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		x := NewDelta(d.Now())
 		for _, f := range wrong {
-			x.Untold(f.Merchant, f.Currency, f.Orders-f.Counted, f.Amount-f.CountedM)
+			x.Unnotified(f.Merchant, f.Currency, f.Orders-f.Counted, f.Amount-f.CountedM)
 		}
 		w := tx.Writes()
 		x.Write(w, d)
 		if err := w.Exec(ctx); err != nil {
-			return fmt.Errorf("fix the counter of untold money: %w", err)
+			return fmt.Errorf("fix the counter of unnotified money: %w", err)
 		}
 		return nil
 	})

@@ -77,7 +77,7 @@ func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 					x := NewDelta(now)
 					x.Attempt(int64(1+i%3), Result(i%3), time.Duration(i)*time.Millisecond)
 					x.Callback(7, "paid", 1)
-					x.Untold(int64(1+w), "CNY", 1, 100)
+					x.Unnotified(int64(1+w), "CNY", 1, 100)
 					err := d.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
 						return write(ctx, tx, d, x)
 					})
@@ -107,7 +107,7 @@ func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 			t.Errorf("suppliers %+v, %v", suppliers, err)
 		}
 		risk, err := AtRisk(t.Context(), d)
-		if err != nil || risk.Parts[Untold].Orders() != writers*each || len(risk.ByMerchant) != writers {
+		if err != nil || risk.Parts[Unnotified].Orders() != writers*each || len(risk.ByMerchant) != writers {
 			t.Errorf("risk %+v, %v", risk, err)
 		}
 	})
@@ -119,7 +119,7 @@ func TestWhatRollsBackIsNotCounted(t *testing.T) {
 		failed := fmt.Errorf("the fact did not happen")
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			x := NewDelta(d.Now())
-			x.Untold(1, "CNY", 1, 5)
+			x.Unnotified(1, "CNY", 1, 5)
 			x.Raised(d.Now(), "CNY", 5)
 			if err := write(ctx, tx, d, x); err != nil {
 				return err
@@ -209,8 +209,8 @@ func TestPartsAreDisjointAndSumUp(t *testing.T) {
 		exec(t, d, "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+
 			" VALUES (1, 1, 1, 1, 'order.paid', 'webhook', '', 'queued', 5, 5, 'CNY', 100), (2, 2, 1, 3, 'order.closed', 'webhook', '', 'queued', 5, 5, '', 0)")
 		x := NewDelta(now)
-		x.Untold(1, "CNY", 1, 100)
-		x.Untold(1, "", 1, 100)
+		x.Unnotified(1, "CNY", 1, 100)
+		x.Unnotified(1, "", 1, 100)
 		put(t, d, x)
 		foldAll(t, d)
 		risk, err := AtRisk(t.Context(), d)
@@ -218,7 +218,7 @@ func TestPartsAreDisjointAndSumUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		total := map[string]int64{}
-		for part, want := range map[Part]int64{Untold: 1, Compensated: 2, Stuck: 1, Mismatch: 1} {
+		for part, want := range map[Part]int64{Unnotified: 1, Compensated: 2, Stuck: 1, Mismatch: 1} {
 			s := risk.Parts[part]
 			if s.Orders() != want || len(s.Sums) != 1 || s.Sums[0].Minor != want*100 {
 				t.Errorf("%s: %+v, want %d orders", part, s, want)
@@ -246,7 +246,7 @@ func TestRecountSeesAndMendPutsRight(t *testing.T) {
 		exec(t, d, "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+
 			" VALUES (1, 1, 9, 1, 'order.paid', 'webhook', '', 'queued', 5, 5, 'CNY', 700)")
 		x := NewDelta(d.Now())
-		x.Untold(8, "JPY", 2, 30)
+		x.Unnotified(8, "JPY", 2, 30)
 		put(t, d, x)
 		wrong, err := Recount(t.Context(), d)
 		if err != nil || len(wrong) != 2 {
@@ -269,7 +269,7 @@ func TestRecountSeesAndMendPutsRight(t *testing.T) {
 func TestThePastOfTheRiskIsSampledOnceATime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		x := NewDelta(d.Now())
-		x.Untold(1, "CNY", 3, 900)
+		x.Unnotified(1, "CNY", 3, 900)
 		put(t, d, x)
 		foldAll(t, d)
 		for range 3 {
@@ -278,7 +278,7 @@ func TestThePastOfTheRiskIsSampledOnceATime(t *testing.T) {
 			}
 		}
 		past, err := History(t.Context(), d, d.Now()-2*sampleEvery.Microseconds())
-		if err != nil || len(past) < 1 || len(past) > 2 || past[0].Parts[Untold].Orders() != 3 {
+		if err != nil || len(past) < 1 || len(past) > 2 || past[0].Parts[Unnotified].Orders() != 3 {
 			t.Errorf("%+v, %v", past, err)
 		}
 	})

@@ -16,18 +16,18 @@ import (
 // Part is one of the disjoint parts of the money at risk.
 type Part string
 
-// The parts. An order whose notification waits again is untold and no longer
+// The parts. An order whose notification waits again is unnotified and no longer
 // compensated; one with an exception is not stuck as well. A mismatch is about money that
 // no order has taken.
 const (
-	Untold      Part = "untold"      // paid, and a notification of it waits or is on its way
+	Unnotified  Part = "untold"      // paid, and a notification of it waits or is on its way
 	Compensated Part = "compensated" // it has an exception: given up, or compensation works on it
 	Stuck       Part = "stuck"       // a payment was started, and the order is past its time
 	Mismatch    Part = "mismatch"    // money that does not fit an order
 )
 
 // Parts are all of them, as they are shown.
-var Parts = []Part{Untold, Compensated, Stuck, Mismatch}
+var Parts = []Part{Unnotified, Compensated, Stuck, Mismatch}
 
 // Sum is money of one currency and how many orders it is.
 type Sum struct {
@@ -71,7 +71,7 @@ type Risk struct {
 	Parts      map[Part]Standing
 	Total      Standing            // the parts together
 	ByMerchant map[int64]Standing  // the parts that are about a merchant
-	Waiting    map[int64]Standing  // what is untold, by merchant
+	Waiting    map[int64]Standing  // what is unnotified, by merchant
 	Kinds      map[string]Standing // Mismatch by kind of exception
 }
 
@@ -97,7 +97,7 @@ var (
 // openDelivery holds for a delivery d that is not over.
 const openDelivery = "(d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL)"
 
-// sources are the rows that the parts consist of. Untold money grows with the traffic and
+// sources are the rows that the parts consist of. Unnotified money grows with the traffic and
 // has a counter. The other parts are read exactly: they change in many places, each of
 // which would have to keep a counter, are small, and have an index each.
 var sources = []struct {
@@ -105,7 +105,7 @@ var sources = []struct {
 	table, alias       string
 	kind, since, where string
 }{
-	{Untold, "deliveries", "d", "", "", openDelivery + " AND d.currency <> ''"}, // as Recount counts them
+	{Unnotified, "deliveries", "d", "", "", openDelivery + " AND d.currency <> ''"}, // as Recount counts them
 	{Compensated, "exceptions", "x", "x.kind", "x.opened_at", compensatedKinds +
 		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + moves.In("o.status", order.Paid, order.Paying, order.Closing) + ")" +
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},
@@ -147,11 +147,11 @@ func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 	var rows []riskRow
 	err := d.Read.NewRaw("SELECT merchant_id, currency, orders, amount AS minor, 0 AS since FROM report_untold WHERE orders <> 0 OR amount <> 0 ORDER BY currency").Scan(ctx, &rows)
 	if err != nil {
-		return nil, fmt.Errorf("read untold money: %w", err)
+		return nil, fmt.Errorf("read unnotified money: %w", err)
 	}
-	r.add(Untold, rows)
+	r.add(Unnotified, rows)
 	for _, s := range sources {
-		if s.part == Untold {
+		if s.part == Unnotified {
 			continue
 		}
 		rows = nil
@@ -189,11 +189,11 @@ func (r *Risk) add(part Part, rows []riskRow) {
 			continue
 		}
 		addTo(r.ByMerchant, row.MerchantID, row.Sum)
-		if part == Untold {
+		if part == Unnotified {
 			addTo(r.Waiting, row.MerchantID, row.Sum)
 		}
 	}
-	s.Cut = part != Untold && s.Orders() >= riskRows
+	s.Cut = part != Unnotified && s.Orders() >= riskRows
 	r.Total.Cut = r.Total.Cut || s.Cut
 	r.Parts[part] = s
 }

@@ -239,7 +239,7 @@ func (w *commit) seal(owner EndpointOwner, n *Notify) merchant.Settings {
 		TimeoutMS: n.Timeout.Milliseconds(), MaxInFlight: n.MaxInFlight, RatePerSecond: float64(n.RateLimit),
 		Breaker: merchant.Breaker{
 			Failures: n.Breaker.Failures, OpenMS: n.Breaker.Open.Milliseconds(), WindowMS: n.Breaker.Window.Milliseconds(),
-			Least: n.Breaker.MinSamples, SlowMS: n.Breaker.Slow.Milliseconds(),
+			MinSamples: n.Breaker.MinSamples, SlowMS: n.Breaker.Slow.Milliseconds(),
 		},
 		Events: n.Events, Balance: n.Balance,
 	}

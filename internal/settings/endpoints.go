@@ -177,7 +177,7 @@ func (s *Store) subscriptions(ctx context.Context, q bun.IDB, disabled map[endpo
 		all = append(all, s.unread(r, SubscriptionsTable))
 	}
 	for _, r := range rows {
-		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, House: true}
+		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, Subscriber: true}
 		unknown := json.Unmarshal(r.Merchants, &m.Follows)
 		if unknown != nil {
 			unknown = fmt.Errorf("merchants: %w", unknown)

@@ -156,7 +156,7 @@ func TestATextInAColumnOfNumbersIsOneBrokenRow(t *testing.T) {
 			if m := now.Merchants.ByKeyHash("hash"); m == nil || m.ID != id || !m.Broken || m.Disabled || now.Merchants.ByKeyHash("hash-2").Broken {
 				t.Errorf("%s: it is %+v", column, m)
 			}
-			if s := now.Merchants.ByID(subscriber); s == nil || !s.House || !s.Broken || len(now.Merchants.Subscribers("m2", "order.paid")) != 2 {
+			if s := now.Merchants.ByID(subscriber); s == nil || !s.Subscriber || !s.Broken || len(now.Merchants.Subscribers("m2", "order.paid")) != 2 {
 				t.Errorf("%s: the subscription is %+v", column, s)
 			}
 		}
@@ -257,7 +257,7 @@ func TestSubscriptionsAreToldOfWhatTheyFollowWhileTheyAreEnabled(t *testing.T) {
 		want("m1", "order.paid", "all", "m1-paid")
 		want("m1", "order.closed", "all")
 		want("m2", "order.closed", "all", "m2-all")
-		if book := node.Merchants(); book.ByCode("all") != nil || book.ByID(id) == nil || !book.ByID(id).House {
+		if book := node.Merchants(); book.ByCode("all") != nil || book.ByID(id) == nil || !book.ByID(id).Subscriber {
 			t.Error("one is found as a merchant, or not by its id")
 		}
 		r.change("UPDATE subscriptions SET disabled_at = 1 WHERE code = 'all'")

@@ -56,7 +56,7 @@ func (s *Snapshot) Unreadable() []string {
 		names = append(names, "supplier "+code)
 	}
 	for _, m := range s.Merchants.AllBroken() {
-		if m.House {
+		if m.Subscriber {
 			names = append(names, "subscription "+m.Code)
 		} else {
 			names = append(names, "merchant "+m.Code)
@@ -253,7 +253,7 @@ func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, secrets, notify 
 // that were read last.
 func (s *Store) unread(r unreadRow, table string) *merchant.Merchant {
 	s.log.Error("a row cannot be read: nothing is sent until it is repaired", table, r.Code, "error", r.err)
-	m := &merchant.Merchant{ID: r.ID, Code: r.Code, House: table == SubscriptionsTable, Broken: true}
+	m := &merchant.Merchant{ID: r.ID, Code: r.Code, Subscriber: table == SubscriptionsTable, Broken: true}
 	if last := s.Merchants().ByID(r.ID); last != nil {
 		m.Settings, m.Endpoints, m.Follows, m.Disabled = last.Settings, last.Endpoints, last.Follows, last.Disabled
 	}

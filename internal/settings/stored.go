@@ -244,7 +244,7 @@ func (s *Stored) notify(r *recipient, owner EndpointOwner, stored json.RawMessag
 		Timeout: millis(m.TimeoutMS), MaxInFlight: m.MaxInFlight, RateLimit: Rate(m.RatePerSecond),
 		Breaker: Breaker{
 			Failures: m.Breaker.Failures, Open: millis(m.Breaker.OpenMS), Window: millis(m.Breaker.WindowMS),
-			MinSamples: m.Breaker.Least, Slow: millis(m.Breaker.SlowMS),
+			MinSamples: m.Breaker.MinSamples, Slow: millis(m.Breaker.SlowMS),
 		},
 		Events: m.Events, Balance: m.Balance,
 	}

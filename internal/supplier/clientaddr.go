@@ -18,11 +18,11 @@ const maxForwarded = 2048
 var ErrForwarded = errors.New("X-Forwarded-For is malformed")
 
 // badForwarded is ErrForwarded with what is wrong.
-type badForwarded struct{ text.Said }
+type badForwarded struct{ text.Message }
 
 func (e badForwarded) Is(target error) bool { return target == ErrForwarded }
 
-func (e badForwarded) Unwrap() error { return e.Said }
+func (e badForwarded) Unwrap() error { return e.Message }
 
 // ClientAddr returns the address that a request really came from: the nearest
 // one that is not a trusted proxy. remote is the peer of the connection, xff the

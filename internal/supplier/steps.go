@@ -96,7 +96,7 @@ func readStep(line string) (step Step, err error) {
 	if step.TookUS, err = strconv.ParseInt(fields[1], 10, 64); err != nil {
 		return step, err
 	}
-	step.Name, step.Said, step.OK = fields[0], text.Said{Code: fields[2]}, len(fields) == 3 || fields[3] != "!"
+	step.Name, step.Message, step.OK = fields[0], text.Message{Code: fields[2]}, len(fields) == 3 || fields[3] != "!"
 	args := fields[3:]
 	if !step.OK {
 		args = args[1:]

@@ -21,7 +21,7 @@ func TestStepsAreReadAsTheyWereStored(t *testing.T) {
 				s.Detail = word.Draw(t, "detail")
 				return s
 			}
-			s.Said = text.Said{Code: "k." + word.Draw(t, "code")}
+			s.Message = text.Message{Code: "k." + word.Draw(t, "code")}
 			if !s.OK {
 				if args := rapid.SliceOfN(word, 0, 3).Draw(t, "args"); len(args) > 0 {
 					s.Args = args
@@ -53,7 +53,7 @@ func TestStepsAreReadAsTheyWereStored(t *testing.T) {
 }
 
 func TestStepsTakeNoTextThatADatabaseRefuses(t *testing.T) {
-	all := supplier.Steps{{Name: "amount", Said: text.Said{Code: "k", Args: []string{"a\x00b\xff"}}}}
+	all := supplier.Steps{{Name: "amount", Message: text.Message{Code: "k", Args: []string{"a\x00b\xff"}}}}
 	if got := all.Text(); strings.ContainsAny(got, "\x00") || strings.ToValidUTF8(got, "") != got {
 		t.Errorf("%q", got)
 	}

@@ -202,8 +202,8 @@ type Reply struct {
 // Refused is the error of a message that is not proven to come from the supplier, or
 // that cannot be read before that is checked. No field of it may be used.
 type Refused struct {
-	Result Result    // BadSignature or Malformed
-	Reason text.Said // for operators; never holds a key or the whole request
+	Result Result       // BadSignature or Malformed
+	Reason text.Message // for operators; never holds a key or the whole request
 }
 
 func (e *Refused) Error() string { return e.Reason.Error() }
@@ -227,7 +227,7 @@ func RefuseMalformed(code text.Code, args ...any) error {
 type Unreadable struct {
 	Kind     string // "decrypt_failed" or "malformed"
 	Result   Result // what to answer: InternalFailed or Malformed
-	Reason   text.Said
+	Reason   text.Message
 	Callback Callback
 	// Signed is what the signature covers; "" = the whole body. Two messages that
 	// differ in nothing else are the same.
@@ -241,7 +241,7 @@ func (e *Unreadable) Error() string { return e.Reason.Error() }
 type Step struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	text.Said
+	text.Message
 	Detail string `json:"detail,omitempty"`  // a sentence, in rows older than the codes
 	TookUS int64  `json:"took_us,omitempty"` // µs since the step before; 0 = not measured
 }
@@ -251,7 +251,7 @@ func (s Step) Text(known text.Catalog) string {
 	if s.Code == "" {
 		return s.Detail
 	}
-	return known.Say(s.Said, "en", nil)
+	return known.Say(s.Message, "en", nil)
 }
 
 // Trace collects the verification steps of one callback. Details are stored and
@@ -291,7 +291,7 @@ func (t *Trace) FailBy(name string, err error) {
 	t.add(name, false, said)
 }
 
-func (t *Trace) add(name string, ok bool, said text.Said) {
+func (t *Trace) add(name string, ok bool, said text.Message) {
 	if t == nil {
 		return
 	}
@@ -300,7 +300,7 @@ func (t *Trace) add(name string, ok bool, said text.Said) {
 		now := time.Now()
 		took, t.last = now.Sub(t.last).Microseconds(), now
 	}
-	t.Steps = append(t.Steps, Step{Name: name, OK: ok, Said: said.Map(func(arg string) string { return textlimit.Clip(arg, maxDetail) }), TookUS: took})
+	t.Steps = append(t.Steps, Step{Name: name, OK: ok, Message: said.Map(func(arg string) string { return textlimit.Clip(arg, maxDetail) }), TookUS: took})
 }
 
 // Kind describes one kind of supplier to the registry.

@@ -24,7 +24,7 @@ type AlertsData struct {
 	FormKey               string
 	Tested, Changed       bool // what the person has just done
 	Wrong                 bool // the change of a rule was none that can be kept
-	// Typed is what the form held then: nobody writes it twice.
+	// Typed is what was entered, so that it need not be entered again.
 	Typed func(field string) string
 }
 

@@ -100,6 +100,7 @@ var acts = map[string]text.Text{
 	"order.note":               tActNote,
 	"order.unmask":             {ZH: "查看了个人信息", EN: "looked at personal data"},
 	"order.evidence":           {ZH: "导出了证据", EN: "exported the evidence"},
+	"list.export":              {ZH: "导出了列表", EN: "exported a list"},
 	"session.start":            {ZH: "登录", EN: "signed in"},
 	"password.change":          {ZH: "修改了密码", EN: "changed the password"},
 	"alert.test":               {ZH: "发送测试告警", EN: "sent a test alert"},

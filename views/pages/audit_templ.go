@@ -16,7 +16,7 @@ import (
 	"strconv"
 )
 
-// Audit is the list of what people did.
+// Audit is the list of acts.
 func Audit(p *ui.Page, l ui.List, a AuditData) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -248,7 +248,7 @@ func Audit(p *ui.Page, l ui.List, a AuditData) templ.Component {
 	})
 }
 
-// auditCheck is what came of a check of the chain, and what it does not prove.
+// auditCheck is the result of a check of the chain, and what it does not prove.
 func auditCheck(p *ui.Page, a AuditData) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

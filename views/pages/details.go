@@ -149,7 +149,7 @@ func planLink(l ui.List) string {
 // deliveryState is how a notification stands, a parked one among them.
 func deliveryState(status notify.Status, parked bool) ui.State {
 	if parked {
-		return ui.Look(ui.ToldStates, "parked")
+		return ui.Look(ui.NotifyStates, "parked")
 	}
 	return ui.Look(ui.DeliveryStates, string(status))
 }

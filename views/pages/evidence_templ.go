@@ -15,8 +15,8 @@ import (
 	"backstop/views/ui"
 )
 
-// Evidence is the sheet for a dispute: everything open, nothing to press, made for
-// paper. The signed file that it speaks of stands at its end.
+// Evidence is the printable page for a dispute: everything expanded, no buttons. The
+// signed file is at its end.
 func Evidence(p *ui.Page, d EvidenceData) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -395,7 +395,7 @@ func evidenceOrder(p *ui.Page, d EvidenceData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.ToldStates, d.Told)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.NotifyStates, d.NotifyStatus)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

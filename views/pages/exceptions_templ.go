@@ -26,7 +26,7 @@ var (
 	tSeen = text.Text{ZH: "次数", EN: "Seen"}
 )
 
-// Exceptions is the list of what people must see.
+// Exceptions is the list of exceptions.
 func Exceptions(p *ui.Page, l ui.List, items []exception.Item) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,7 +15,7 @@ import (
 	"backstop/views/ui"
 )
 
-// fact is a thing that an exception knows, for people.
+// fact is one detail of an exception, as it is shown.
 type fact struct{ name, value string }
 
 // facts reads an exception's detail. ok is false where it is no object: then it is
@@ -26,7 +26,7 @@ func facts(p *ui.Page, x exception.Item) (all []fact, ok bool) {
 		return nil, false
 	}
 	if reason, ok := fields["said"].(map[string]any); ok { // the code of the reason, which has it in English
-		fields["reason"] = said(p, saidOf(reason))
+		fields["reason"] = messageText(p, messageOf(reason))
 		delete(fields, "said")
 	}
 	for _, d := range detailNames {
@@ -83,8 +83,8 @@ func detailLine(p *ui.Page, x exception.Item) string {
 	return strings.Join(parts, " · ")
 }
 
-// saidOf reads a code and its arguments back.
-func saidOf(fields map[string]any) (s text.Said) {
+// messageOf reads a code and its arguments back.
+func messageOf(fields map[string]any) (s text.Message) {
 	s.Code, _ = fields["code"].(string)
 	args, _ := fields["args"].([]any)
 	for _, arg := range args {
@@ -93,7 +93,7 @@ func saidOf(fields map[string]any) (s text.Said) {
 	return s
 }
 
-// detailNames are what an exception knows, in the order in which people ask.
+// detailNames are the details of an exception, in the order in which they are shown.
 var detailNames = []struct {
 	name  string
 	label text.Text

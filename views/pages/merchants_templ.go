@@ -317,7 +317,7 @@ func sinceOr(p *ui.Page, us int64) templ.Component {
 	})
 }
 
-// MerchantPage is one merchant: its breaker, its addresses, how it is told.
+// MerchantPage is one merchant: its breaker, its endpoints, its notification settings.
 func MerchantPage(p *ui.Page, d MerchantData) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"backstop/views/ui"
 )
 
-// orderTexts is what the list of orders says.
+// orderTexts are the texts of the list of orders.
 var orderTexts = ui.ListTexts{
 	Title: text.Orders, Icon: "receipt-text", Bars: tBarsCalls,
 	None:    tNoOrders,
@@ -185,7 +185,7 @@ func orderTable(p *ui.Page, rows []console.Order) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if o.Told == "none" {
+				if o.NotifyStatus == "none" {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<span class=\"muted\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -204,7 +204,7 @@ func orderTable(p *ui.Page, rows []console.Order) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.ToldStates, o.Told)).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.NotifyStates, o.NotifyStatus)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

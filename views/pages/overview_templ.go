@@ -16,8 +16,8 @@ import (
 	"backstop/views/ui"
 )
 
-// Overview is the first page. What the server writes is of a moment; a script that
-// keeps it current says so.
+// Overview is the first page. The server renders one moment; a script keeps it current
+// and shows that it does.
 func Overview(p *ui.Page, d OverviewData) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

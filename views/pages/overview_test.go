@@ -88,10 +88,10 @@ func TestEveryQueueAndKindHasItsWord(t *testing.T) {
 func TestMoneyIsComparedWithAnHourAgoInItsCurrency(t *testing.T) {
 	now := time.Now().UnixMicro()
 	risk := func(minor int64) map[report.Part]report.Standing {
-		return map[report.Part]report.Standing{report.Untold: {Sums: []report.Sum{{Currency: "CNY", Orders: 3, Minor: minor}, {Currency: "USD", Orders: 1, Minor: 9999}}}}
+		return map[report.Part]report.Standing{report.Unnotified: {Sums: []report.Sum{{Currency: "CNY", Orders: 3, Minor: minor}, {Currency: "USD", Orders: 1, Minor: 9999}}}}
 	}
 	r := &console.Risk{Risk: &report.Risk{At: now, Parts: risk(500)}}
-	r.Total = r.Parts[report.Untold]
+	r.Total = r.Parts[report.Unnotified]
 	if _, ok := hourAgo(r, "CNY"); ok {
 		t.Error("compared with nothing")
 	}

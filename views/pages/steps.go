@@ -54,11 +54,11 @@ func stepText(p *ui.Page, s supplier.Step) string {
 	if s.Code == "" {
 		return s.Detail
 	}
-	return said(p, s.Said)
+	return messageText(p, s.Message)
 }
 
 // said is what a row keeps by a code; an order's status among its arguments is named.
-func said(p *ui.Page, s text.Said) string {
+func messageText(p *ui.Page, s text.Message) string {
 	return p.Texts.Say(s, p.Language, func(arg string) string {
 		if state, ok := ui.OrderStates[arg]; ok && p.Language != "en" {
 			return p.T(state.Label)

@@ -711,8 +711,8 @@ func StoryHead(p *ui.Page, s StoryData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if s.Told != "none" {
-			templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.ToldStates, s.Told)).Render(ctx, templ_7745c5c3_Buffer)
+		if s.NotifyStatus != "none" {
+			templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.NotifyStates, s.NotifyStatus)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

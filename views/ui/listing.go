@@ -29,8 +29,11 @@ type List struct {
 	Reached      int64  // how far was searched, where that is short of the window; Unix µs
 	Count        int64  // rows of the whole list, as far as they were counted
 	More         bool
+	Sums         []list.Sum
+	SumsMore     bool // there is more money than in Sums, or too much to add it up
+	Export       bool // the list can be exported
 	Empty        bool // this page has no rows
-	// Anything says that there ever was a row, whatever the filter.
+	// Anything: the list has a row, whatever the filter.
 	Anything bool
 	Bars     []console.Bar // what happened over the window; none = it is not known
 }
@@ -41,7 +44,7 @@ func AmountLink(amount string) string {
 	return q.with("amount", amount, "window", Windows[len(Windows)-1].Name)
 }
 
-// ListTexts is what one list says.
+// ListTexts are the texts of one list.
 type ListTexts struct {
 	Title         text.Text
 	Icon          string    // where there is nothing
@@ -133,13 +136,13 @@ func (f Field) any(p *Page) string {
 // WindowChoice is a length of time that lists may cover: as a span before now,
 // or as whole days before the end of a day.
 type WindowChoice struct {
-	Name  string // as it stands in the address
+	Name  string // as in the address
 	Span  time.Duration
 	Days  int
 	label text.Text
 }
 
-// DayWindow is what a list covers where nobody says otherwise.
+// DayWindow is the default window of a list.
 const DayWindow = "24h"
 
 // Windows are all of them. A month is the most that one query may cover.
@@ -154,7 +157,7 @@ var Windows = []WindowChoice{
 type Window struct {
 	Name     string
 	From, To int64
-	// Always says that the list covers all of the time unless a window is chosen.
+	// Always: the list covers all of the time unless a window is chosen.
 	Always bool
 }
 
@@ -195,7 +198,7 @@ func windowWord(name string) text.Text {
 	return tAllTime
 }
 
-// filtered says whether anything but the page and its time is set.
+// filtered reports whether a filter other than the time is set.
 func (l List) filtered() bool {
 	for name, values := range l.Values {
 		if name != "window" && name != "to" && len(values) > 0 && values[0] != "" {
@@ -238,7 +241,7 @@ type smallBar struct {
 	roomy        bool // the label needs a wide page
 }
 
-// clear says that an empty list is good news: nothing of it waits.
+// clear reports whether an empty list is good news: nothing waits.
 func (l List) clear() bool {
 	if !l.First || l.get("no") != "" || l.get("kind") != "" {
 		return false
@@ -247,7 +250,7 @@ func (l List) clear() bool {
 	return l.get("risk") != "" || state == console.NeedsPerson || state == console.Unsettled || state == string(exception.Opened)
 }
 
-// quiet says that nothing happened over the list's time, as far as is known.
+// quiet reports whether the bars are all empty.
 func (l List) quiet() bool {
 	for _, b := range l.Bars {
 		if b.Good+b.Bad > 0 {
@@ -307,6 +310,11 @@ var (
 	tFiltersSet  = text.Text{ZH: "已设的筛选条件", EN: "Filters that are set"}
 	tDropFilter  = text.Text{ZH: "去掉筛选条件 %s: %s", EN: "Drop the filter %s: %s"}
 	tMatching    = text.Text{ZH: "共 %s%s 条", EN: "%s%s match"}
+	tSums        = text.Text{ZH: "合计", EN: "Total"}
+	tSumsMore    = text.Text{ZH: "合计至少（仅最近的记录）", EN: "Total of the newest rows, at least"}
+	tSumsNone    = text.Text{ZH: "记录过多，未计算合计，请缩小范围", EN: "Too many rows for a total: narrow the filter or the time"}
+	tSumRows     = text.Text{ZH: "（%s%s 笔）", EN: "(%s%s)"}
+	tExport      = text.Text{ZH: "导出 CSV", EN: "Export CSV"}
 	tReached     = text.Text{ZH: "没有索引可用，这一页没有查到早于或晚于此刻的记录，翻页会继续找：", EN: "No index serves this filter. Not searched further than, and the next page goes on from:"}
 	tWindowEnds  = text.Text{ZH: "没有查找更早的记录，早于：", EN: "Not searched further than"}
 	tNewRows     = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "%d%s new, show"}

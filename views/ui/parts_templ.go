@@ -123,7 +123,7 @@ func Pill(p *Page, s State) templ.Component {
 	})
 }
 
-// Money is a sum; its exact minor units stand in the value.
+// Money is an amount; its exact minor units are in the value attribute.
 func Money(minor int64, currency string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -498,7 +498,7 @@ func Code(text string) templ.Component {
 	})
 }
 
-// Empty stands where a list has no rows.
+// Empty is shown in place of a list without rows.
 func Empty(p *Page, iconName, title, how string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -628,7 +628,7 @@ func Option(q Query, name, value, label string) templ.Component {
 	})
 }
 
-// Notice says what became of something.
+// Notice shows the result of an act.
 func Notice(p *Page, kind, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -42,8 +42,8 @@ var OrderStates = map[string]State{
 	string(order.Closed):  {"idle", "ban", tClosed},
 }
 
-// ToldStates are the words of an order's notify_status.
-var ToldStates = map[string]State{
+// NotifyStates are the words of an order's notify_status.
+var NotifyStates = map[string]State{
 	"none":      {"idle", "bell-ring", text.Text{ZH: "无通知", EN: "None"}},
 	"queued":    {"info", "clock", tQueued},
 	"sending":   {"info", "send", tSending},
@@ -195,7 +195,7 @@ var RiskParts = map[report.Part]struct {
 	Kind, Icon, Href string
 	Label            text.Text
 }{
-	report.Untold:      {"bad", "bell-ring", "/notifications?risk=untold", text.Text{ZH: "掉单（已收款，未通知成功）", EN: "Paid, merchant not notified"}},
+	report.Unnotified:  {"bad", "bell-ring", "/notifications?risk=untold", text.Text{ZH: "掉单（已收款，未通知成功）", EN: "Paid, merchant not notified"}},
 	report.Compensated: {"comp", "wrench", "/exceptions?risk=compensated", text.Text{ZH: "补偿中", EN: "Being compensated"}},
 	report.Stuck:       {"warn", "hourglass", "/orders?risk=stuck", text.Text{ZH: "卡在中间态", EN: "Stuck mid-flow"}},
 	report.Mismatch:    {"bad", "scale", "/exceptions?risk=mismatch", text.Text{ZH: "异常款待处理", EN: "Payments that fit no order"}},
@@ -221,6 +221,7 @@ var objects = map[string]text.Text{
 	"master_key":            {ZH: "主密钥", EN: "Master key"},
 	"audit":                 text.Audit,
 	"alert_rule":            {ZH: "告警规则", EN: "Rule of alerts"},
+	"list":                  {ZH: "列表", EN: "List"},
 	"alert":                 {ZH: "告警测试", EN: "Test of alerts"},
 }
 

@@ -31,7 +31,7 @@ func TestEveryStateHasAWordAndAnIcon(t *testing.T) {
 			t.Errorf("%s: there are looks for %q, the table has %q", name, got, want)
 		}
 	}
-	for _, states := range []map[string]State{OrderStates, ToldStates, DeliveryStates, ExceptionStates, outcomes} {
+	for _, states := range []map[string]State{OrderStates, NotifyStates, DeliveryStates, ExceptionStates, outcomes} {
 		for code, s := range states {
 			if !strings.Contains(string(sprite), `id="`+s.Icon+`"`) {
 				t.Errorf("%s has the icon %q, which is not in the sprite", code, s.Icon)

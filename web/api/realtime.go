@@ -149,7 +149,7 @@ type realtimeView struct {
 	BreakersOpen       int                    `json:"breakers_open"`
 	SlowMerchants      int                    `json:"slow_merchants"`
 	Queues             []queueView            `json:"queues"`
-	Untold             []moneyView            `json:"untold"`
+	Unnotified         []moneyView            `json:"untold"`
 	AtRisk             map[string][]moneyView `json:"at_risk"`
 }
 
@@ -162,7 +162,7 @@ func (s *handlers) realtime(c *fiber.Ctx) error {
 	v := realtimeView{
 		At: notify.Stamp(now.At), CallbacksPerSecond: now.Outcomes.PerSecond, InFlight: now.Queues.InFlight,
 		InFlightCapped: now.Queues.InFlightMore, RedisReachable: !now.Queues.RedisDown, SlowMerchants: now.Queues.Slow,
-		Untold: moneyOf(now.Risk.Parts[report.Untold]), AtRisk: map[string][]moneyView{},
+		Unnotified: moneyOf(now.Risk.Parts[report.Unnotified]), AtRisk: map[string][]moneyView{},
 	}
 	for _, w := range now.Windows {
 		v.Windows = append(v.Windows, windowView{Minutes: w.Minutes, From: notify.Stamp(w.From), ratesView: ratesOf(w.Point), ordersView: ordersOf(w.Notified)})

@@ -35,7 +35,7 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 	}
 	ago(time.Minute, report.Failed, 2*time.Second)
 	ago(30*time.Minute, report.Retried, 8*time.Second)
-	h.Happen(t, func(x *report.Delta) { x.Untold(1, "JPY", 2, 5000) })
+	h.Happen(t, func(x *report.Delta) { x.Unnotified(1, "JPY", 2, 5000) })
 	h.Notify(t, "O1", 1)
 	h.Notify(t, "O2", 2)
 	h.slowElsewhere(t, 2)
@@ -93,7 +93,7 @@ func TestMerchantsStandAPageAtATime(t *testing.T) {
 	h.Happen(t, func(x *report.Delta) {
 		x.Attempt(1, report.OK, 30*time.Millisecond)
 		x.Attempt(1, report.Retried, time.Second)
-		x.Untold(1, "CNY", 3, 900)
+		x.Unnotified(1, "CNY", 3, 900)
 	})
 	h.Notify(t, "O1", 1)
 	items := h.pages(t, webtest.Monitoring+"merchants?limit=1")

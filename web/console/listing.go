@@ -11,6 +11,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/console"
 	"backstop/internal/list"
+	"backstop/views/pages"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -31,6 +32,8 @@ type listPage[T any] struct {
 	only func(list.Query, T) string
 	bars func(context.Context, list.Query, list.Slice) ([]console.Bar, error) // nil = none
 	draw func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
+	// columns are those of an export; nil = the list has none.
+	columns func(*ui.Page) []pages.Column[T]
 }
 
 // serve answers one of the console's lists.
@@ -39,7 +42,8 @@ func serve[T any](s *handlers, page listPage[T]) fiber.Handler {
 }
 
 // send answers with a page of a list; or, to ?newer=, with how many newer rows there are.
-// A script requests that, as rows do not move under the pointer by themselves.
+// A script requests that, as rows do not move under the pointer by themselves. To
+// ?format=csv it answers with the whole list.
 func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error {
 	l := s.list(c, page.spec, page.always)
 	if l.Err != nil {
@@ -49,6 +53,11 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	defer cancel()
 	if l.since != 0 {
 		return l.sendNewer(ctx, c)
+	}
+	if format := c.Query("format"); format == "csv" {
+		return export(s, c, page, l)
+	} else if format != "" {
+		return web.InvalidField("format", "must be csv")
 	}
 	rows, err := page.read(ctx, l.filter, l.span)
 	if err != nil {
@@ -60,6 +69,7 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 		}
 	}
 	around, err := around(ctx, l, rows)
+	around.Export = page.columns != nil
 	if err == nil && page.bars != nil {
 		around.Bars, err = page.bars(ctx, l.filter, l.span)
 	}
@@ -210,6 +220,11 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 	var err error
 	if v.Empty {
 		if v.Anything, err = l.filter.Any(ctx, l.s.DB); err != nil {
+			return v, err
+		}
+	}
+	if !v.Empty && l.filter.Spec.HasMoney() {
+		if v.Sums, v.SumsMore, err = l.filter.Sums(ctx, l.s.DB, l.span); err != nil {
 			return v, err
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 func (s *handlers) orders() listPage[console.Order] {
 	return listPage[console.Order]{
-		spec: console.OrderList, read: s.Console.Orders, draw: rowsOnly(pages.Orders),
+		spec: console.OrderList, read: s.Console.Orders, draw: rowsOnly(pages.Orders), columns: pages.OrderColumns,
 		only: func(q list.Query, o console.Order) string {
 			if q.Get("no") == "" {
 				return ""
@@ -67,7 +67,9 @@ func (s *handlers) notifications() listPage[console.Delivery] {
 }
 
 func (s *handlers) exceptions() listPage[exception.Item] {
-	return listPage[exception.Item]{spec: console.ExceptionList, always: true, read: s.Console.Exceptions, draw: rowsOnly(pages.Exceptions)}
+	return listPage[exception.Item]{
+		spec: console.ExceptionList, always: true, read: s.Console.Exceptions, draw: rowsOnly(pages.Exceptions), columns: pages.ExceptionColumns,
+	}
 }
 
 // rowsOnly draws a page that depends on its rows alone.

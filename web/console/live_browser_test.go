@@ -108,7 +108,7 @@ func TestTheOverviewLives(t *testing.T) {
 	ctx, said := newBrowser(t, "127.0.0.1")
 	cable := newRelay(t, h.Addr)
 	atRisk := func(cents int64) {
-		h.Happen(t, func(x *report.Delta) { x.Untold(2, "USD", 1, cents) })
+		h.Happen(t, func(x *report.Delta) { x.Unnotified(2, "USD", 1, cents) })
 	}
 	run(t, ctx, signsIn("http://"+cable.addr, "wang.min", webtest.GoodPassword, "/"), inState("live"),
 		chromedp.Evaluate(`document.getElementById("outcomes-table").open = true; document.querySelector("#todo .btn").focus()`, nil))

@@ -117,14 +117,14 @@ func TestLiveShowsWhatChangesAndFillsTheGapAfterACut(t *testing.T) {
 	if strings.Contains(first.data, `id="queues"`) {
 		t.Error("a panel that nobody asked for was sent")
 	}
-	h.Happen(t, func(x *report.Delta) { x.Untold(2, "USD", 1, 4242) })
+	h.Happen(t, func(x *report.Delta) { x.Unnotified(2, "USD", 1, 4242) })
 	seen := w.until(t, "42.42")
 	if strings.Contains(seen.data, `id="todo"`) {
 		t.Error("a panel that did not change was sent again")
 	}
 	w.cut()
 	<-w.end
-	h.Happen(t, func(x *report.Delta) { x.Untold(2, "USD", 1, 5858) })
+	h.Happen(t, func(x *report.Delta) { x.Unnotified(2, "USD", 1, 5858) })
 	again := h.watch(t, cookie, "/_/live?lang=en&topics=risk,todo", "Last-Event-ID", seen.id)
 	again.until(t, "101.00")
 }
@@ -211,7 +211,7 @@ func TestListenersThatAreGoneAreForgotten(t *testing.T) {
 		w.cut()
 	}
 	for deadline := time.Now().Add(liveBeat + 10*time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		h.Happen(t, func(x *report.Delta) { x.Untold(2, "USD", 1, 1) })
+		h.Happen(t, func(x *report.Delta) { x.Unnotified(2, "USD", 1, 1) })
 		h.in.live.mu.Lock()
 		left, running := len(h.in.live.listeners), h.in.live.running
 		h.in.live.mu.Unlock()

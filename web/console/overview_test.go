@@ -29,7 +29,7 @@ func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
 			x.Attempt(1, report.OK, 80*time.Millisecond)
 		}
 		x.Attempt(1, report.Failed, 2*time.Second)
-		x.Untold(1, "JPY", 2, 5000)
+		x.Unnotified(1, "JPY", 2, 5000)
 		x.Lag(1, 30*time.Millisecond)
 	})
 	cookie := h.SignIn(t, access.Ops)

@@ -33,10 +33,10 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		t.Skip("no -demo or no -screenshots")
 	}
 	const (
-		ops, lead = "li.hang", "wang.min"
-		told      = "/notifications?merchant=demo-flaky&status=delivered&type=order.paid"
-		untold    = "/notifications?merchant=demo-down&status=retry_wait&type=order.paid"
-		tried     = "tr[data-row]:has(.attempts .f) "
+		ops, lead  = "li.hang", "wang.min"
+		told       = "/notifications?merchant=demo-flaky&status=delivered&type=order.paid"
+		unnotified = "/notifications?merchant=demo-down&status=retry_wait&type=order.paid"
+		tried      = "tr[data-row]:has(.attempts .f) "
 	)
 	follow := func(link string) []chromedp.Action {
 		return []chromedp.Action{
@@ -52,12 +52,12 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		{"overview", ops, "/?range=1h", 1130, nil},
 		{"orders", ops, "/orders", 900, nil},
 		{"order", ops, told, 1500, follow(tried + `a[href^="/orders/"]`)},
-		{"order-waiting", ops, untold, 1300, follow(tried + `a[href^="/orders/"]`)},
+		{"order-waiting", ops, unnotified, 1300, follow(tried + `a[href^="/orders/"]`)},
 		{"callbacks", ops, "/callbacks", 900, nil},
 		{"callback", ops, "/callbacks?outcome=amount_mismatch", 1100, follow(`tr[data-row] a[href^="/callbacks/"]`)},
 		{"notifications", ops, "/notifications", 900, nil},
 		{"notification", ops, told, 1100, follow(tried + `a[href^="/notifications/"]`)},
-		{"plan", ops, untold, 900, []chromedp.Action{chromedp.Click("[data-all]"), chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-reason")}},
+		{"plan", ops, unnotified, 900, []chromedp.Action{chromedp.Click("[data-all]"), chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-reason")}},
 		{"exceptions", ops, "/exceptions", 900, nil},
 		{"exception", ops, "/exceptions?kind=amount_mismatch", 900, follow(`tr[data-row] a[href^="/exceptions/"]`)},
 		{"merchants", ops, "/merchants", 620, nil},

@@ -26,10 +26,11 @@ type handlers struct {
 	listTime time.Duration // see listTime; less in tests
 	throttle *access.Throttle
 	live     *live
+	exports  chan struct{} // those that are running; see maxExports
 }
 
 func newHandlers(s *web.Server) *handlers {
-	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle()}
+	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle(), exports: make(chan struct{}, maxExports)}
 	h.live = newLive(s, h.topics())
 	return h
 }

@@ -242,7 +242,7 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 	cookie := h.SignIn(t, access.Viewer)
 	overview := h.Page(t, cookie, "/").Body
 	for part, path := range map[report.Part]string{
-		report.Untold: "/notifications?risk=untold", report.Compensated: "/exceptions?risk=compensated", report.Stuck: "/orders?risk=stuck", report.Mismatch: "/exceptions?risk=mismatch",
+		report.Unnotified: "/notifications?risk=untold", report.Compensated: "/exceptions?risk=compensated", report.Stuck: "/orders?risk=stuck", report.Mismatch: "/exceptions?risk=mismatch",
 	} {
 		if !strings.Contains(overview, `href="`+path+`"`) {
 			t.Errorf("the overview does not lead to %s", path)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"testing"
+	"time"
 )
 
 // SharedWaiting is how many parts wait for the next shared transaction.
@@ -65,4 +66,11 @@ func PartitionSteps(ctx context.Context, d *DB, m Monthly, n int) error {
 // AddMonthsUntil makes the partitions that are there when time has come to a moment (Unix µs).
 func AddMonthsUntil(ctx context.Context, d *DB, m Monthly, at int64) error {
 	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return attachMonths(ctx, tx, m, IDAt(at)) })
+}
+
+// HurryConversions has a conversion give up soon, and log of any table how it goes on.
+func HurryConversions(t testing.TB) {
+	patience, wait, large, every := lockPatience, firstLockWait, largeTable, checkEvery
+	t.Cleanup(func() { lockPatience, firstLockWait, largeTable, checkEvery = patience, wait, large, every })
+	lockPatience, firstLockWait, largeTable, checkEvery = 3*time.Second, 10*time.Millisecond, 0, time.Microsecond
 }

@@ -198,19 +198,21 @@ func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) 
 	if err != nil {
 		return false, err
 	}
-	return d.migrateTx(ctx, m, string(text), up)
+	err = retryLocked(func() error {
+		did, err = d.migrateTx(ctx, m, string(text), up)
+		return err
+	})
+	return did, err
 }
 
 // changeSchema runs a change in a transaction, on one node at a time. A change that is
 // done already does nothing.
 func (d *DB) changeSchema(ctx context.Context, change func(context.Context, Tx) error) error {
-	return retryLocked(func() error {
-		return d.Tx(ctx, func(ctx context.Context, tx Tx) error {
-			if err := lockMigrations(ctx, tx); err != nil {
-				return err
-			}
-			return change(ctx, tx)
-		})
+	return d.Tx(ctx, func(ctx context.Context, tx Tx) error {
+		if err := lockMigrations(ctx, tx); err != nil {
+			return err
+		}
+		return change(ctx, tx)
 	})
 }
 

@@ -52,25 +52,7 @@ func monthStart(t time.Time, n int) time.Time {
 	return time.Date(y, m+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// AddMonths makes the partitions of the months to come, where they are missing, of
-// each table that is partitioned.
-func (d *DB) AddMonths(ctx context.Context) error {
-	if !d.postgres {
-		return nil
-	}
-	var tables []string
-	err := d.Read.NewRaw("SELECT relname FROM pg_class WHERE relkind = 'p' AND pg_table_is_visible(oid) ORDER BY relname").Scan(ctx, &tables)
-	if err != nil {
-		return fmt.Errorf("list partitioned tables: %w", err)
-	}
-	for _, table := range tables {
-		if err := d.addMonths(ctx, Monthly{Table: table}); err != nil {
-			return fmt.Errorf("add partitions of %s: %w", table, err)
-		}
-	}
-	return nil
-}
-
+// addMonths makes the partitions of the months to come, where they are missing.
 func (d *DB) addMonths(ctx context.Context, m Monthly) error {
 	until := IDAt(monthStart(time.UnixMicro(d.Now()), monthsAhead+1).UnixMicro())
 	all, err := partitions(ctx, d.Read, m.Table)

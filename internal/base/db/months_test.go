@@ -1,8 +1,11 @@
 package db_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,7 +121,7 @@ func TestATableIsPartitionedBesideTrafficByManyNodes(t *testing.T) {
 		}
 		t.Cleanup(func() { other.Close() })
 		nodes.Go(func() {
-			if err := other.PartitionByMonth(t.Context(), history); err != nil {
+			if err := other.PartitionByMonth(t.Context(), slog.New(slog.DiscardHandler), history); err != nil {
 				t.Error(err)
 			}
 		})
@@ -145,7 +148,7 @@ func TestPartitioningGoesOnAfterAKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // the second time there is nothing to do
-				if err := d.PartitionByMonth(t.Context(), history); err != nil {
+				if err := d.PartitionByMonth(t.Context(), slog.New(slog.DiscardHandler), history); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -158,7 +161,7 @@ func TestPartitioningGoesOnAfterAKill(t *testing.T) {
 func TestABoundThatIsAlmostReachedIsMovedOn(t *testing.T) {
 	d, _ := unpartitioned(t, 10)
 	execute(t, d, fmt.Sprintf("ALTER TABLE past ADD CONSTRAINT past_below_%d CHECK (order_id < %[1]d) NOT VALID", db.IDAt(d.Now()+time.Minute.Microseconds())))
-	if err := d.PartitionByMonth(t.Context(), history); err != nil {
+	if err := d.PartitionByMonth(t.Context(), slog.New(slog.DiscardHandler), history); err != nil {
 		t.Fatal(err)
 	}
 	wantPartitioned(t, d, 10)
@@ -178,7 +181,7 @@ func TestPartitioningWaitsForALongReaderAndHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- d.PartitionByMonth(t.Context(), history) }()
+	go func() { done <- d.PartitionByMonth(t.Context(), slog.New(slog.DiscardHandler), history) }()
 	written := int64(0)
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); written++ {
 		if err := add(t.Context(), reader); err != nil && !db.IsConflict(err) {
@@ -203,7 +206,7 @@ func TestPartitioningWaitsForALongReaderAndHoldsNobodyUp(t *testing.T) {
 
 func TestMonthsArePassedOnAndDropped(t *testing.T) {
 	d, _ := unpartitioned(t, 10)
-	if err := d.PartitionByMonth(t.Context(), history); err != nil {
+	if err := d.PartitionByMonth(t.Context(), slog.New(slog.DiscardHandler), history); err != nil {
 		t.Fatal(err)
 	}
 	parts, err := d.Partitions(t.Context(), history.Table)
@@ -264,5 +267,50 @@ func TestApplyPartitionsAndMigrateDownTakesItAllBack(t *testing.T) {
 	}
 	if _, err := migrations.Apply(t.Context(), d); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAConversionNamesWhoHoldsItUp has the table stay as it is until its lock is free.
+func TestAConversionNamesWhoHoldsItUp(t *testing.T) {
+	db.HurryConversions(t)
+	d, url := unpartitioned(t, 1000)
+	other, err := db.Open(t.Context(), db.Options{URL: url, Pool: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "UPDATE past SET note = 'long report' WHERE id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	var pid int64
+	if err := tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid() /* long report */").Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	err = d.PartitionByMonth(t.Context(), log, history)
+	if !errors.Is(err, db.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("process %d of ", pid)) || !strings.Contains(err.Error(), "long report") {
+		t.Fatalf("held up by process %d: %v", pid, err)
+	}
+	if !strings.Contains(logged.String(), "wait for a lock") {
+		t.Errorf("the log does not say what it waits for: %s", logged.String())
+	}
+	if err := add(t.Context(), d); err != nil {
+		t.Errorf("the table is not used as before: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.PartitionByMonth(t.Context(), log, history); err != nil {
+		t.Fatal(err)
+	}
+	wantPartitioned(t, d, 1001)
+	if !strings.Contains(logged.String(), "check all rows once") || !strings.Contains(logged.String(), "still checking rows") {
+		t.Errorf("the log does not say that a large table is checked: %s", logged.String())
 	}
 }

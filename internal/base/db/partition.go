@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -18,24 +19,84 @@ import (
 // Nothing is copied. A check that all keys are below the end of a month is added
 // unvalidated, then validated, which reads the table and holds up nobody. With it the
 // table becomes the first partition of a new one of its name within milliseconds.
-func (d *DB) PartitionByMonth(ctx context.Context, tables ...Monthly) error {
+//
+// Where other sessions keep a table locked for minutes the error is ErrInUse and names
+// them. The table stays as it is and works; a later call converts it.
+func (d *DB) PartitionByMonth(ctx context.Context, log *slog.Logger, tables ...Monthly) error {
 	if !d.postgres {
 		return nil
 	}
 	for _, m := range tables {
-		steps := []func(context.Context, Monthly) error{d.boundTable, d.validateBound, d.splitTable, d.addMonths}
+		steps := []func(context.Context, Monthly) error{
+			d.boundTable, func(ctx context.Context, m Monthly) error { return d.checkRows(ctx, log, m) }, d.splitTable, d.addMonths,
+		}
 		done, err := isPartitioned(ctx, d.Read, m.Table)
 		if done {
 			steps = steps[3:]
 		}
 		for i := 0; err == nil && i < len(steps); i++ {
-			err = steps[i](ctx, m)
+			err = d.waitForLocks(ctx, log, m, steps[i])
 		}
 		if err != nil {
 			return fmt.Errorf("partition %s by month: %w", m.Table, err)
 		}
 	}
 	return nil
+}
+
+// ErrInUse: other sessions held locks on a table for as long as a change of it waits.
+var ErrInUse = errors.New("the table is in use")
+
+// lockPatience is how long one step waits for the locks of others; firstLockWait is
+// between its first two tries, and doubles up to maxLockWait.
+var (
+	lockPatience  = 2 * time.Minute
+	firstLockWait = 250 * time.Millisecond
+)
+
+const maxLockWait = 15 * time.Second
+
+// waitForLocks repeats a step while others hold a lock that it needs.
+func (d *DB) waitForLocks(ctx context.Context, log *slog.Logger, m Monthly, step func(context.Context, Monthly) error) error {
+	end := time.Now().Add(lockPatience)
+	for wait := firstLockWait; ; wait = min(2*wait, maxLockWait) {
+		err := step(ctx, m)
+		if !IsConflict(err) {
+			return err
+		}
+		holders, readErr := lockHolders(ctx, d.Read, m.Table)
+		if readErr != nil {
+			return errors.Join(err, readErr)
+		}
+		if time.Now().Add(wait).After(end) {
+			return fmt.Errorf("%w: %s: %w", ErrInUse, holders, err)
+		}
+		log.Info("partition by month: wait for a lock", "table", m.Table, "holders", holders)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// lockHolders describes the sessions with locks on a table, or on changes of the schema,
+// the oldest transactions first: those of traffic end in milliseconds.
+func lockHolders(ctx context.Context, q bun.IDB, table string) (string, error) {
+	var all []string
+	err := q.NewRaw(`
+SELECT format('process %s of %s (%s) for %s: %s', a.pid, a.usename, coalesce(a.state, 'unknown'), date_trunc('second', clock_timestamp() - a.xact_start), left(a.query, 200))
+FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.pid IN (SELECT l.pid FROM pg_locks l WHERE l.granted AND
+	(l.locktype = 'relation' AND l.relation = to_regclass(?) AND l.mode <> 'AccessShareLock' OR l.locktype = 'advisory' AND l.classid = 0 AND l.objid = ?
+	OR l.locktype = 'relation' AND l.relation = to_regclass(?) AND a.xact_start < clock_timestamp() - INTERVAL '2 seconds'))
+ORDER BY a.xact_start LIMIT 3`, table, migrationLock, table).Scan(ctx, &all)
+	if err != nil {
+		return "", fmt.Errorf("find who locks %s: %w", table, err)
+	}
+	if len(all) == 0 {
+		return "no session holds it any more", nil
+	}
+	return strings.Join(all, "; "), nil
 }
 
 // isPartitioned says whether the conversion of the table is over.
@@ -68,8 +129,8 @@ func readBound(ctx context.Context, tx Tx, table string) (*bound, error) {
 	return &bound{rows[0].Conname, below, rows[0].Convalidated}, err
 }
 
-// boundTable adds the bound. One of a conversion that was given up long ago is
-// replaced: it would refuse new rows from its end on.
+// boundTable adds the bound. One of a conversion that has waited for long is replaced a
+// day before its end: it would refuse new rows from there on.
 func (d *DB) boundTable(ctx context.Context, m Monthly) error {
 	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return d.addBound(ctx, tx, m) })
 }
@@ -84,7 +145,7 @@ func (d *DB) addBound(ctx context.Context, tx Tx, m Monthly) error {
 	}
 	now := time.UnixMicro(d.Now())
 	if b != nil {
-		if b.below > IDAt(now.Add(time.Hour).UnixMicro()) {
+		if b.below > IDAt(now.Add(24*time.Hour).UnixMicro()) {
 			return nil
 		}
 		if _, err := tx.NewRaw("ALTER TABLE ? DROP CONSTRAINT ?", bun.Ident(m.Table), bun.Ident(b.name)).Exec(ctx); err != nil {
@@ -101,33 +162,58 @@ func (d *DB) addBound(ctx context.Context, tx Tx, m Monthly) error {
 	return err
 }
 
-// validateBound reads the whole table, beside traffic. Of several nodes one does, and
-// the others wait for it.
-func (d *DB) validateBound(ctx context.Context, m Monthly) error {
-	for {
-		err := d.Tx(ctx, func(ctx context.Context, tx Tx) error {
-			if done, err := isPartitioned(ctx, tx, m.Table); done || err != nil {
-				return err
-			}
-			b, err := readBound(ctx, tx, m.Table)
-			if err != nil || b == nil || b.valid {
-				return err
-			}
-			if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
-				return err
-			}
-			_, err = tx.NewRaw("ALTER TABLE ? VALIDATE CONSTRAINT ?", bun.Ident(m.Table), bun.Ident(b.name)).Exec(ctx)
-			return err
-		})
-		if !IsConflict(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
-		}
+// largeTable is from where on the check of a table's rows is logged, bytes.
+var largeTable int64 = 64 << 20
+
+// checkEvery is how often that check is logged while it goes on.
+var checkEvery = 10 * time.Second
+
+// checkRows validates the bound, and logs how it goes on.
+func (d *DB) checkRows(ctx context.Context, log *slog.Logger, m Monthly) error {
+	var size int64
+	if err := d.Read.NewRaw("SELECT pg_table_size(to_regclass(?))", m.Table).Scan(ctx, &size); err != nil {
+		return fmt.Errorf("read its size: %w", err)
 	}
+	if size < largeTable {
+		return d.validateBound(ctx, m)
+	}
+	start := time.Now()
+	log.Info("partition by month: check all rows once, beside traffic", "table", m.Table, "megabytes", size>>20)
+	ended, logged := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(logged)
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(checkEvery):
+				log.Info("partition by month: still checking rows", "table", m.Table, "megabytes", size>>20, "seconds", int(time.Since(start).Seconds()))
+			}
+		}
+	}()
+	err := d.validateBound(ctx, m)
+	close(ended)
+	<-logged
+	return err
+}
+
+// validateBound reads the whole table, beside traffic. Of several nodes one does, and
+// the others wait for its lock.
+func (d *DB) validateBound(ctx context.Context, m Monthly) error {
+	return d.Tx(ctx, func(ctx context.Context, tx Tx) error {
+		if done, err := isPartitioned(ctx, tx, m.Table); done || err != nil {
+			return err
+		}
+		b, err := readBound(ctx, tx, m.Table)
+		if err != nil || b == nil || b.valid {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+			return err
+		}
+		_, err = tx.NewRaw("ALTER TABLE ? VALIDATE CONSTRAINT ?", bun.Ident(m.Table), bun.Ident(b.name)).Exec(ctx)
+		return err
+	})
 }
 
 // splitTable puts a partitioned table in the place of the old one, which becomes its

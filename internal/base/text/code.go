@@ -24,8 +24,8 @@ func (c *Codes) New(key string, t Text) Code {
 }
 
 // Say is the code with its arguments. A Code among them is formatted in the same language.
-func (c Code) Say(args ...any) Said {
-	s := Said{Code: c.Key, text: c.Text}
+func (c Code) Say(args ...any) Message {
+	s := Message{Code: c.Key, text: c.Text}
 	for _, arg := range args {
 		if inner, ok := arg.(Code); ok {
 			s.Args = append(s.Args, codeMark+inner.Key)
@@ -40,8 +40,8 @@ func (c Code) Say(args ...any) Said {
 // codeMark leads an argument that is a code itself.
 const codeMark = "@"
 
-// Said is a code with its arguments, as rows store it.
-type Said struct {
+// Message is a code with its arguments, as rows store it.
+type Message struct {
 	Code string   `json:"code,omitempty"`
 	Args []string `json:"args,omitempty"`
 
@@ -50,7 +50,7 @@ type Said struct {
 }
 
 // Error is the text in English, unless the code was read from a row.
-func (s Said) Error() string {
+func (s Message) Error() string {
 	known := Catalog{s.Code: s.text}
 	for _, c := range s.inner {
 		known[c.Key] = c.Text
@@ -59,7 +59,7 @@ func (s Said) Error() string {
 }
 
 // Map changes every argument.
-func (s Said) Map(change func(arg string) string) Said {
+func (s Message) Map(change func(arg string) string) Message {
 	s.Args = slices.Clone(s.Args)
 	for i, arg := range s.Args {
 		s.Args[i] = change(arg)
@@ -67,9 +67,9 @@ func (s Said) Map(change func(arg string) string) Said {
 	return s
 }
 
-// Of is the code in an error; the zero Said where it has none.
-func Of(err error) Said {
-	var s Said
+// Of is the code in an error; the zero Message where it has none.
+func Of(err error) Message {
+	var s Message
 	errors.As(err, &s)
 	return s
 }
@@ -93,7 +93,7 @@ func Join(all ...*Codes) Catalog {
 
 // Say formats a code in a language; word, unless it is nil, may translate an argument. A
 // code of a newer program is shown as it is.
-func (c Catalog) Say(s Said, language string, word func(arg string) string) string {
+func (c Catalog) Say(s Message, language string, word func(arg string) string) string {
 	args := make([]any, len(s.Args))
 	for i, arg := range s.Args {
 		if inner, ok := strings.CutPrefix(arg, codeMark); ok {

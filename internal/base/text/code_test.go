@@ -17,7 +17,7 @@ var (
 func TestACodeIsSaidInEveryLanguageAlsoFromARow(t *testing.T) {
 	known := Join(&codes)
 	for _, c := range []struct {
-		text   Said
+		text   Message
 		zh, en string
 		row    string
 	}{
@@ -32,7 +32,7 @@ func TestACodeIsSaidInEveryLanguageAlsoFromARow(t *testing.T) {
 		if err != nil || string(row) != c.row {
 			t.Errorf("the row keeps %s, want %s: %v", row, c.row, err)
 		}
-		var read Said
+		var read Message
 		if err := json.Unmarshal(row, &read); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestACodeIsSaidInEveryLanguageAlsoFromARow(t *testing.T) {
 }
 
 func TestACodeOfANewerProgramIsShownAsItIs(t *testing.T) {
-	if got := Join(&codes).Say(Said{Code: "t.newer", Args: []string{"a", "@t.unknown"}}, "zh", nil); got != "t.newer a @t.unknown" {
+	if got := Join(&codes).Say(Message{Code: "t.newer", Args: []string{"a", "@t.unknown"}}, "zh", nil); got != "t.newer a @t.unknown" {
 		t.Error(got)
 	}
 	defer func() {

@@ -256,7 +256,7 @@ func TestAMerchantsBreakerMayBeOpenedByNoRate(t *testing.T) {
 			says string
 			want merchant.Breaker
 		}{
-			{"breaker: { rate: 0, least: 7 }", merchant.Breaker{RatePercent: merchant.NoRate, Least: 7}},
+			{"breaker: { rate: 0, least: 7 }", merchant.Breaker{RatePercent: merchant.NoRate, MinSamples: 7}},
 			{"breaker: { rate: 60 }", merchant.Breaker{RatePercent: 60}},
 			{"breaker: { failures: 3 }", merchant.Breaker{Failures: 3}},
 		} {

@@ -110,7 +110,7 @@ func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
 				t.Errorf("endpoint %+v", e)
 			}
 			subs := book.Subscribers("m1", "order.paid")
-			if len(subs) != 1 || !subs[0].House || subs[0].Endpoints[0].Credentials["token"] != "credential-of-ten" || len(subs[0].Secrets) != 1 || len(subs[0].Settings.WaitsMS) != 3 {
+			if len(subs) != 1 || !subs[0].Subscriber || subs[0].Endpoints[0].Credentials["token"] != "credential-of-ten" || len(subs[0].Secrets) != 1 || len(subs[0].Settings.WaitsMS) != 3 {
 				t.Fatalf("subscribers %+v", subs)
 			}
 			if len(book.Subscribers("m2", "order.paid"))+len(book.Subscribers("m1", "order.closed")) > 0 || book.ByCode("warehouse") != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -42,6 +43,9 @@ func openFloor(ctx context.Context, program, own string, orders int) (*floor, er
 	defer d.Close()
 	if _, err := migrations.Apply(ctx, d); err != nil {
 		return nil, fmt.Errorf("migrate the floor's schema: %w", err)
+	}
+	if err := migrations.Partition(ctx, d, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, fmt.Errorf("partition the floor's schema: %w", err)
 	}
 	f := &floor{url: own, program: schemaOf(program), own: schemaOf(own), orders: orders}
 	if f.conn, err = pgx.Connect(ctx, program); err != nil {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -33,6 +34,9 @@ func TestTheFloorWritesTheSameRows(t *testing.T) {
 	}
 	defer d.Close()
 	if _, err := migrations.Apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.Partition(t.Context(), d, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	// An older row, and one that is new and has all kinds of values.

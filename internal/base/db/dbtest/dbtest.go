@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -120,6 +121,9 @@ func migrate(o db.Options) error {
 		return err
 	}
 	_, err = migrations.Apply(ctx, d)
+	if err == nil {
+		err = migrations.Partition(ctx, d, slog.New(slog.DiscardHandler))
+	}
 	return errors.Join(err, d.Close())
 }
 

@@ -1,0 +1,193 @@
+package console
+
+import (
+	"encoding/csv"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+)
+
+// ordered writes orders of merchant 1: each third is JPY, each fourth failed. Their
+// numbers are A0, A1, …, the newest last.
+func ordered(t *testing.T, d *db.DB, n int, subject string, more ...string) {
+	t.Helper()
+	prefix := "A" + strings.Join(more, "")
+	first := d.NewID()
+	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?0) INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, supplier_trade_no, paid_amount, created_at, expires_at)"+
+		" SELECT ?1 + i, ?4 || i, 1, '+' || ?4 || i, 1, 100 + i, CASE WHEN i % 3 = 0 THEN 'JPY' ELSE 'CNY' END, 2, ?2, '', CASE WHEN i % 4 = 0 THEN 'failed' ELSE 'paid' END, 2, '', 0, ?3, ?3 FROM n", n-1, first, subject, d.Now(), prefix)
+}
+
+func cells(t *testing.T, body string) [][]string {
+	t.Helper()
+	text, marked := strings.CutPrefix(body, "\ufeff")
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || !marked || len(rows) < 2 {
+		t.Fatalf("%d rows, marked as UTF-8 %t, %v", len(rows), marked, err)
+	}
+	return rows
+}
+
+func TestAnExportIsTheWholeList(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		ordered(t, d, 1300, `=HYPERLINK("http://evil.example","pay")`)
+		change(t, d, "UPDATE orders SET amount = 9007199254740993 WHERE order_no = 'A1'") // 2^53 + 1
+		cookie := h.SignIn(t, access.Lead)
+		path := "/orders?status=paid&lang=en"
+		page := h.Page(t, cookie, path).Body
+		if !strings.Contains(page, `href="/orders?format=csv&amp;status=paid"`) {
+			t.Error("the page does not lead to its export")
+		}
+		got := h.Page(t, cookie, path+"&format=csv&cursor=x")
+		if got.Status != http.StatusBadRequest {
+			t.Errorf("a cursor that is not ours: %d", got.Status)
+		}
+		got = h.Page(t, cookie, path+"&format=csv")
+		if got.Status != http.StatusOK || got.Header.Get("Content-Type") != "text/csv; charset=utf-8" || !strings.Contains(got.Header.Get("Content-Disposition"), `filename="orders-`) {
+			t.Fatalf("%d %v", got.Status, got.Header)
+		}
+		rows := cells(t, got.Body)
+		if title := rows[0][0]; !strings.Contains(title, "status=paid") || !strings.Contains(title, "operator:the.lead") || !strings.Contains(rows[1][0], "Asia/Shanghai") {
+			t.Errorf("heading %q, %q", rows[0], rows[1])
+		}
+		column := func(name string) int { return slices.Index(rows[1], name) }
+		var want []string
+		for i := 1299; i >= 0; i-- {
+			if i%4 != 0 {
+				want = append(want, "A"+strconv.Itoa(i))
+			}
+		}
+		var numbers []string
+		for _, r := range rows[2:] {
+			numbers = append(numbers, r[column("Order number")])
+			if r[column("Subject")] != `'=HYPERLINK("http://evil.example","pay")` || r[column("Merchant's number")][0] != '\'' || r[column("State")] != "Paid" {
+				t.Fatalf("%q", r)
+			}
+		}
+		if !slices.Equal(numbers, want) {
+			t.Errorf("%d orders, want %d", len(numbers), len(want))
+		}
+		if last := rows[len(rows)-1]; last[column("Amount")] != "90071992547409.93" || last[column("Currency")] != "CNY" {
+			t.Errorf("the largest amount: %q", last)
+		}
+		if yen := rows[2]; yen[column("Currency")] != "JPY" || yen[column("Amount")] != "1399" { // A1299
+			t.Errorf("an amount without minor units: %q", yen)
+		}
+		var acts []audit.Row
+		if err := d.Read.NewSelect().Model(&acts).Where("action = 'list.export'").Scan(t.Context()); err != nil || len(acts) != 1 ||
+			acts[0].Actor != "operator:the.lead" || acts[0].ObjectID != "orders" || !strings.Contains(acts[0].Params, "status=paid") {
+			t.Errorf("%+v, %v", acts, err)
+		}
+		if got := h.Page(t, cookie, "/exceptions?format=csv"); got.Status != http.StatusOK || len(cells(t, got.Body)) != 2 {
+			t.Errorf("an empty list: %d %q", got.Status, got.Body)
+		}
+		for path, want := range map[string]int{"/orders?format=xls": 422, "/callbacks?format=csv": 422, "/orders?format=csv&amount=x": 422} {
+			if got := h.Page(t, cookie, path); got.Status != want {
+				t.Errorf("%s: %d, want %d", path, got.Status, want)
+			}
+		}
+		if got := h.Call(t, http.MethodGet, "/orders?format=csv", "", "Cookie", cookie, "Sec-Fetch-Site", "cross-site"); got.Status != http.StatusForbidden {
+			t.Errorf("for another site: %d", got.Status)
+		}
+		if got := h.Page(t, "", "/orders?format=csv"); got.Status == http.StatusOK {
+			t.Error("it is for everybody")
+		}
+	})
+}
+
+// TestAnExportThatFailsIsNotTakenForAWholeOne also shows that the rows are read as they
+// are sent: the list is larger than what waits between server and client.
+func TestAnExportThatFailsIsNotTakenForAWholeOne(t *testing.T) {
+	const rows = 60_000
+	h := open(t)
+	ordered(t, h.DB, rows, strings.Repeat("x", 250))
+	cookie := h.SignIn(t, access.Viewer)
+	start := func() *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+h.Addr+"/orders?format=csv", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Cookie", cookie)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		return res
+	}
+	all := make([]*http.Response, maxExports)
+	for i := range all {
+		if all[i] = start(); all[i].StatusCode != http.StatusOK {
+			t.Fatalf("export %d: %d", i, all[i].StatusCode)
+		}
+	}
+	if got := h.Page(t, cookie, "/orders?format=csv"); got.Status != http.StatusTooManyRequests {
+		t.Errorf("one more: %d", got.Status)
+	}
+	change(t, h.DB, "ALTER TABLE orders RENAME TO moved")
+	text, err := io.ReadAll(all[0].Body)
+	if n := strings.Count(string(text), "\n"); !errors.Is(err, io.ErrUnexpectedEOF) || n < 100 || n >= rows {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	change(t, h.DB, "ALTER TABLE moved RENAME TO orders")
+	for _, res := range all {
+		res.Body.Close() // clients that leave make room
+	}
+	for got := start(); got.StatusCode != http.StatusOK; got = start() {
+		got.Body.Close()
+	}
+}
+
+func TestCellsThatASpreadsheetWouldComputeAreTexts(t *testing.T) {
+	for cell, want := range map[string]string{
+		"=1+1": "'=1+1", "+1-2": "'+1-2", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "＝1": "'＝1", "-cmd": "'-cmd", "-1+2": "'-1+2",
+		"": "", "-12.50": "-12.50", "12.50": "12.50", "A-1": "A-1", "退款=": "退款=",
+	} {
+		if got := harmless(cell); got != want {
+			t.Errorf("%q becomes %q, want %q", cell, got, want)
+		}
+	}
+}
+
+var tagForm = regexp.MustCompile(`<[^>]*>`)
+
+// TestListsSayTheirTotals has each currency added up by itself, over all pages.
+func TestListsSayTheirTotals(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		ordered(t, d, 90, "")
+		cookie := h.SignIn(t, access.Viewer)
+		plain := func(path string) string {
+			return strings.Join(strings.Fields(tagForm.ReplaceAllString(h.Page(t, cookie, path).Body, " ")), " ")
+		}
+		// Of 90, 100 + i each: CNY are the 60 that 3 does not divide.
+		for path, want := range map[string]string{
+			"/orders?lang=en":             "Total ¥87.00 CNY (60) ¥4,305 JPY (30)",
+			"/orders?lang=zh":             "合计 ¥87.00 CNY （60 笔） ¥4,305 JPY （30 笔）",
+			"/orders?lang=en&amount=1.04": "Total ¥1.04 CNY (1)",
+		} {
+			if got := plain(path); !strings.Contains(got, want) {
+				t.Errorf("%s does not say %q: %s", path, want, got[max(0, len(got)-600):])
+			}
+		}
+		ordered(t, d, 20_000, "", "X")
+		for path, want := range map[string]string{
+			"/orders?lang=en":             "Total of the newest rows, at least ",
+			"/orders?lang=en&status=paid": "Too many rows for a total",
+		} {
+			if got := plain(path); !strings.Contains(got, want) {
+				t.Errorf("of many, %s does not say %q: %s", path, want, got[max(0, len(got)-600):])
+			}
+		}
+	})
+}
