@@ -24,10 +24,10 @@ const (
 	// lostPage bounds the rows of one statement.
 	lostPage = 5000
 	// checkedEvery is how often checkedTo is moved on, to checkedMargin ago: longer than
-	// any transaction that creates deliveries can take (db: statement_timeout and
-	// idle_in_transaction_session_timeout), so that none commits below it.
-	checkedEvery  = time.Minute
-	checkedMargin = 10 * time.Minute
+	// any transaction that creates deliveries takes, so that none commits below it. Lists
+	// of what is open read all deliveries above it.
+	checkedEvery  = 15 * time.Second
+	checkedMargin = 2 * time.Minute
 )
 
 // lostClaims makes deliveries due that were created as claimed and outlived their lease.
@@ -49,8 +49,8 @@ func (d *Dispatcher) ReleaseLost(ctx context.Context) error {
 	return err
 }
 
-// release looks at what was created since the last call and is older than a lease. Once a
-// minute it looks again at everything above checkedTo, which a transaction may have
+// release looks at what was created since the last call and is older than a lease. Every few
+// seconds it looks again at everything above checkedTo, which a transaction may have
 // committed since, and moves that on.
 func (l *lostClaims) release(ctx context.Context) (released int64, err error) {
 	now := l.db.Now()

@@ -70,6 +70,7 @@ func fill(t *testing.T, d *db.DB, rows int) {
 			change(t, d, query, i, min(i+chunk, rows)-1, first, step, from, gap)
 		}
 	}
+	change(t, d, "UPDATE settings SET value = ? WHERE name = 'claims_checked'", db.IDAt(now-2*60*1_000_000)) // as the dispatcher keeps it
 	minutes := func(table string, unit time.Duration, spans int) {
 		change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 0 UNION ALL SELECT j + 1 FROM m WHERE j < 50)"+
 			" INSERT INTO "+table+" (merchant_id, start, ok, retried, failed, took_us, took, lag) SELECT j, ? - i * ?, 100, 5, 1, 8000000, '0 0 10 60 30 6', '10 60 30 6' FROM n CROSS JOIN m",
