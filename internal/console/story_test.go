@@ -86,6 +86,33 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 	})
 }
 
+// An order whose notifications were removed does not say that it had none to send.
+func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/notify"})
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T1", 5)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.NewRaw("DELETE FROM deliveries").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		book := New(d, f.Settings, breaker.NewCache(d, nil))
+		for since, want := range map[int64]Rule{0: WhyNoAddress, o.ID: WhyNoAddress, o.ID + 1: WhyPastKept} {
+			_, err := d.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value", notify.Since, since).Exec(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err := book.Story(t.Context(), o.OrderNo); err != nil || s.Why.Rule != want {
+				t.Errorf("since order %+d: %+v, %v; want %s", since-o.ID, s.Why, err, want)
+			}
+		}
+	})
+}
+
 // fail writes what the dispatcher writes of a first attempt that failed.
 func fail(t *testing.T, d *db.DB, s *Story, class notify.Class) {
 	t.Helper()
