@@ -115,7 +115,8 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 	r := j.o.Retention
 	attempts, notifications := before(now, r.Attempts), before(now, r.Notifications)
 	return []*old{
-		j.oldMonths(ctx, "callbacks", "id", now, r.Callbacks),
+		j.keepNamed(ctx, before(now, r.Callbacks), j.oldMonths(ctx, "callbacks", "id", now, r.Callbacks)),
+		{table: "exception_callbacks", step: whileAny(func() (int64, error) { return j.forget(ctx, now-r.Callbacks.Microseconds()) })},
 		j.oldRows(ctx, "callback_repeats", "callback_id", "callback_id", before(now, r.Callbacks), ""),
 		j.oldMonths(ctx, "notify_attempts", "id", now, r.Attempts),
 		j.oldRows(ctx, "breaker_history", "id", "id", attempts, ""),
@@ -150,9 +151,7 @@ func whileAny(remove func() (int64, error)) func() (int64, bool, error) {
 func (j *Jobs) oldRange(ctx context.Context, table string, before int64, over string) *old {
 	from := int64(0)
 	return &old{table: table, step: func() (int64, bool, error) {
-		var to int64
-		err := j.o.DB.Read.NewRaw("SELECT coalesce(max(p.id), 0) FROM (SELECT id FROM ? WHERE id > ? AND id < ? ORDER BY id LIMIT ?) AS p",
-			bun.Ident(table), from, before, cleanupStep).Scan(ctx, &to)
+		to, err := j.rangeEnd(ctx, table, from, before, cleanupStep)
 		if err != nil || to == 0 {
 			return 0, false, err
 		}
@@ -164,6 +163,16 @@ func (j *Jobs) oldRange(ctx context.Context, table string, before int64, over st
 		n, err := res.RowsAffected()
 		return n, true, err
 	}}
+}
+
+// rangeEnd is the last of the next n ids of a table before an id, or 0.
+func (j *Jobs) rangeEnd(ctx context.Context, table string, from, before int64, n int) (to int64, err error) {
+	err = j.o.DB.Read.NewRaw("SELECT coalesce(max(p.id), 0) FROM (SELECT id FROM ? WHERE id > ? AND id < ? ORDER BY id LIMIT ?) AS p",
+		bun.Ident(table), from, before, n).Scan(ctx, &to)
+	if err != nil {
+		return 0, fmt.Errorf("read the ids of %s: %w", table, err)
+	}
+	return to, nil
 }
 
 // oldRows removes, by the table's key, the rows whose column, an id, is before an id.

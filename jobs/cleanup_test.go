@@ -212,6 +212,7 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)" +
 				" INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
 				" SELECT ? + i, 1, 0, '', '', '', '', '', 0, '', '', '', '', '', '[]' FROM n",
+			"INSERT INTO settings (name, value) VALUES ('" + lookedAt + "', ? + 200000)", // by earlier runs
 			"INSERT INTO open_pings (delivery_id, merchant_id, until) VALUES (?, 1, 0)",
 			"INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at) VALUES (1, ?, 1, '', 'pending', '', '', 0)",
 			"INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (?, 0, 1, 0, 0, 0, '', '')",

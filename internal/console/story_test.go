@@ -113,6 +113,30 @@ func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
 	})
 }
 
+// What is kept of a callback is shown as the callback's page showed it.
+func TestKeptCallbacksAreMaskedLikeCallbacks(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{})
+		for _, query := range []string{
+			"INSERT INTO exceptions (id, kind, state, order_no, detail, opened_at, updated_at) VALUES (7, 'unknown_order', 'open', 'X1', '{}', 0, 0)",
+			"INSERT INTO exception_callbacks (exception_id, callback_id, received_at, trade_no, remote_addr, method, query, headers, body, size)" +
+				" SELECT 7, 8, 1, 'T1', '', 'POST', '', '', " + map[bool]string{true: "convert_to(b, 'UTF8')", false: "CAST(b AS BLOB)"}[d.IsPostgres()] +
+				`, 99 FROM (SELECT '{"payer":{"openid":"o-secret"},"trade":"T1"}' AS b) AS s`,
+		} {
+			if _, err := d.NewRaw(query).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x, err := New(d, f.Settings, breaker.NewCache(d, nil)).Exception(t.Context(), 7)
+		if err != nil || len(x.Kept) != 1 || !strings.Contains(string(x.Kept[0].Body), "o-secret") || x.Kept[0].Size != 99 {
+			t.Fatalf("%+v, %v", x, err)
+		}
+		if x.Mask(); strings.Contains(string(x.Kept[0].Body), "o-secret") || !strings.Contains(string(x.Kept[0].Body), "T1") {
+			t.Errorf("masked as %s", x.Kept[0].Body)
+		}
+	})
+}
+
 // fail writes what the dispatcher writes of a first attempt that failed.
 func fail(t *testing.T, d *db.DB, s *Story, class notify.Class) {
 	t.Helper()
