@@ -43,8 +43,7 @@ func table[S ~string](t moves.Table[S], reserved ...string) stored {
 func tables() []stored {
 	attempts := table(payment.Moves, "created", "unknown")
 	attempts.indexes = map[string]string{
-		"payment_attempts_settled": moves.In("status", payment.Succeeded),
-		"payment_attempts_trade":   moves.In("status", payment.Settled...),
+		"payment_attempts_trade": moves.In("status", payment.Settled...),
 	}
 	return []stored{
 		table(order.Moves), attempts, table(notify.Moves),

@@ -81,11 +81,11 @@ func (b *Reader) Attempts(ctx context.Context, q list.Query, s list.Slice) (list
 	return page, err
 }
 
-// deliveriesOf finds an order's deliveries; an order has few.
+// deliveriesOf finds the newest of an order's deliveries; an order has few.
 func deliveriesOf(ctx context.Context, q bun.IDB, orderNo string) ([]int64, error) {
 	var ids []int64
 	err := q.NewRaw("SELECT d.id FROM deliveries AS d WHERE d.subject_id = (SELECT o.id FROM orders AS o WHERE o.order_no = ?)"+
-		" ORDER BY d.id DESC LIMIT 100", orderNo).Scan(ctx, &ids)
+		" ORDER BY d.id DESC LIMIT 1000", orderNo).Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("find an order's deliveries: %w", err)
 	}

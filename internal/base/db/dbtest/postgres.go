@@ -136,6 +136,10 @@ func OwnPostgres(t testing.TB, settings ...string) string {
 
 func start(bin, data, port string, settings ...string) error {
 	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err != nil {
+		// A watch that was interrupted may have left a part of it.
+		if err := os.RemoveAll(data); err != nil {
+			return err
+		}
 		if err := ownedDir(data); err != nil {
 			return err
 		}

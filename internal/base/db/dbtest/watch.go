@@ -142,7 +142,13 @@ func endServer(home string) (bool, error) {
 			end(pid)
 		}
 	}
-	return true, os.RemoveAll(home)
+	// Processes of the server may outlive it for a moment and still write.
+	for try := 0; ; try++ {
+		if err := os.RemoveAll(home); err == nil || try == 50 {
+			return true, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // end stops PostgreSQL at once, without a checkpoint: its data is deleted.
