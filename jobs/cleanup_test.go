@@ -14,6 +14,7 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/base/queue/queuetest"
 	"backstop/internal/base/seal"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -50,7 +51,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		pay()
 		j := &Jobs{o: Options{
 			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
-			Retention: Retention{Attempts: time.Hour, Reports: time.Hour},
+			Retention: Retention{Attempts: time.Hour, Notifications: time.Hour, Reports: time.Hour},
 		}}
 		version := int64(1)
 		for _, id := range []int64{db.IDAt(d.Now() - 2*time.Minute.Microseconds()), d.NewID()} { // who waited for the first one died
@@ -102,6 +103,104 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 	})
 }
 
+// Notifications go when they are old and over; their events go with the last of them, in
+// whichever table these stand. What waits, or needs a person, stays however old it is.
+func TestCleanupRemovesNotificationsThatAreOver(t *testing.T) {
+	for name, prepare := range map[string]func(testing.TB, *db.DB){
+		"today": func(testing.TB, *db.DB) {}, "rows of before": paymenttest.AsBefore,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) { cleanNotifications(t, d, prepare) })
+		})
+	}
+}
+
+func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)) {
+	f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pay := func() *order.Order {
+		t.Helper()
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 5)); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	end := func(o *order.Order, status notify.Status, class notify.Class) {
+		exec("UPDATE deliveries SET status = 'sending' WHERE subject_id = ?", o.ID)
+		exec("UPDATE deliveries SET status = ?, attempts = 1, last_class = ?, next_at = NULL, lease_until = NULL, finished_at = created_at WHERE subject_id = ?", status, class, o.ID)
+	}
+	gaveUp := func(o *order.Order, state exception.State) {
+		end(o, notify.Exhausted, notify.Timeout)
+		exec("INSERT INTO exceptions (id, kind, state, order_no, order_id, detail, opened_at, updated_at) VALUES (?, ?, ?, ?, ?, '{}', 0, 0)",
+			d.NewID(), exception.NotifyExhausted, state, o.OrderNo, o.ID)
+	}
+	delivered, skipped, settled, open, waiting := pay(), pay(), pay(), pay(), pay()
+	end(delivered, notify.Delivered, notify.OK)
+	end(skipped, notify.Skipped, notify.SwitchedOff)
+	gaveUp(settled, exception.Resolved)
+	gaveUp(open, exception.Opened)
+	// A subscriber still waits for the event of another order: the event stays.
+	half := pay()
+	end(half, notify.Delivered, notify.OK)
+	exec("INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
+		" SELECT ?, id, merchant_id, 1, '', 'ok', 200, 0, 0, '', '', '', '', '' FROM deliveries WHERE subject_id = ?", d.NewID(), delivered.ID)
+	first := time.Now()
+	time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let these age
+	young := pay()
+	end(young, notify.Delivered, notify.OK)
+	prepare(t, d)
+	if f.Count(t, "SELECT count(*) FROM events") > 0 {
+		exec("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (1, 's', 's', '[]', '[]', '{}', 0, 0)")
+		exec("INSERT INTO deliveries (id, event_id, merchant_id, house, subject_id, event_type, channel, url, status, next_at, created_at)"+
+			" SELECT id + 1, event_id, 1, TRUE, subject_id, event_type, channel, url, 'queued', 1, created_at FROM deliveries WHERE subject_id = ?", half.ID)
+	}
+	events := f.Count(t, "SELECT count(*) FROM events")
+	redis := queuetest.Start(t)
+	j := &Jobs{o: Options{
+		DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
+		Retention: Retention{
+			Callbacks: time.Hour, Attempts: time.Hour, History: time.Hour, Reports: time.Hour,
+			Notifications: time.Since(first) - 100*time.Millisecond,
+		},
+	}}
+	if err := j.cleanup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []*order.Order{delivered, skipped, settled} {
+		f.Want(t, 0, "SELECT count(*) FROM deliveries WHERE subject_id = ?", o.ID)
+		f.Want(t, 0, "SELECT count(*) FROM events WHERE subject_id = ?", o.ID)
+	}
+	for _, o := range []*order.Order{open, waiting, young} {
+		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ?", o.ID)
+	}
+	f.Want(t, 7, "SELECT count(*) FROM orders")
+	f.Want(t, 7, "SELECT count(*) FROM transfers WHERE ref LIKE 'paid:%'")
+	if events > 0 {
+		f.Want(t, 4, "SELECT count(*) FROM events")
+		f.Want(t, 1, "SELECT count(*) FROM events WHERE subject_id = ?", half.ID)
+	}
+	for _, noted := range []bool{true, false} {
+		if !noted {
+			exec("DELETE FROM settings WHERE name = ?", notify.Since)
+		}
+		report, err := verify.Run(t.Context(), d, new(seal.Keyring), nil)
+		if err != nil || report.OK() != noted {
+			var text strings.Builder
+			_ = report.WriteText(&text)
+			t.Errorf("noted: %t; %v\n%s", noted, err, text.String())
+		}
+	}
+}
+
 // What is left of one table for the next run must not keep the others waiting until
 // it is all gone, which may take days after a retention was shortened.
 func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
@@ -113,6 +212,7 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)" +
 				" INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
 				" SELECT ? + i, 1, 0, '', '', '', '', '', 0, '', '', '', '', '', '[]' FROM n",
+			"INSERT INTO settings (name, value) VALUES ('" + lookedAt + "', ? + 200000)", // by earlier runs
 			"INSERT INTO open_pings (delivery_id, merchant_id, until) VALUES (?, 1, 0)",
 			"INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at) VALUES (1, ?, 1, '', 'pending', '', '', 0)",
 			"INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (?, 0, 1, 0, 0, 0, '', '')",
@@ -123,7 +223,7 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 		}
 		j := &Jobs{o: Options{
 			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
-			Retention: Retention{Callbacks: time.Hour, Attempts: time.Hour, History: time.Hour, Reports: time.Hour},
+			Retention: Retention{Callbacks: time.Hour, Attempts: time.Hour, Notifications: time.Hour, History: time.Hour, Reports: time.Hour},
 		}}
 		if err := j.cleanFor(t.Context(), time.Second); err != nil {
 			t.Error(err)

@@ -47,7 +47,7 @@ func (j *Jobs) recountUnnotified(ctx context.Context) error {
 }
 
 func (j *Jobs) recountOrders(ctx context.Context) error {
-	wrong, err := report.RecountOrders(ctx, j.o.DB, j.o.Retention.Reports)
+	wrong, err := report.RecountOrders(ctx, j.o.DB, min(j.o.Retention.Reports, j.o.Retention.Notifications))
 	if err != nil || len(wrong) == 0 {
 		return err
 	}

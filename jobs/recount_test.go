@@ -15,7 +15,7 @@ import (
 
 func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		j := &Jobs{o: Options{DB: d, Log: slog.New(slog.DiscardHandler), Retention: Retention{Reports: 100 * time.Hour}}}
+		j := &Jobs{o: Options{DB: d, Log: slog.New(slog.DiscardHandler), Retention: Retention{Reports: 100 * time.Hour, Notifications: 100 * time.Hour}}}
 		if err := j.recount(t.Context()); err != nil { // nothing is wrong
 			t.Fatal(err)
 		}

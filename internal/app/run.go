@@ -91,7 +91,7 @@ func (a *App) start(ctx context.Context) (err error) {
 		Fatal:   func(err error) { a.fatal <- err }, Alerts: alerts,
 		Retention: jobs.Retention{
 			Callbacks: a.o.Config.RetentionCallbacks, Attempts: a.o.Config.RetentionAttempts, History: a.o.Config.RetentionHistory,
-			Reports: a.o.Config.RetentionReports,
+			Notifications: a.o.Config.RetentionNotifications, Reports: a.o.Config.RetentionReports,
 		},
 	})
 	if err != nil {

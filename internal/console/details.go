@@ -117,6 +117,7 @@ type Exception struct {
 	Supplier string // code
 	Merchant string // code
 	Acts     []audit.Row
+	Kept     []Callback // behind it, past their retention; their texts are cut
 }
 
 // Exception reads one exception. Errors: act.ErrNotFound.
@@ -133,6 +134,11 @@ func (b *Reader) Exception(ctx context.Context, id int64) (*Exception, error) {
 		x.SupplierID, x.MerchantID).Scan(ctx, &x.Supplier, &x.Merchant)
 	if err != nil {
 		return nil, fmt.Errorf("name an exception's supplier and merchant: %w", err)
+	}
+	err = b.db.Read.NewRaw("SELECT callback_id AS id, ? AS supplier, received_at, trade_no, remote_addr, method, query, headers, body, size FROM exception_callbacks"+
+		" WHERE exception_id = ? ORDER BY callback_id LIMIT ?", x.Supplier, x.ID, exception.KeptCallbacks).Scan(ctx, &x.Kept)
+	if err != nil {
+		return nil, fmt.Errorf("read an exception's callbacks: %w", err)
 	}
 	x.Acts, err = audit.List(ctx, b.db.Read, audit.Query{Object: ExceptionObject, ObjectID: ExceptionID(id), Limit: detailRows})
 	return x, err

@@ -81,7 +81,12 @@ func (n *Notification) Mask() {
 }
 
 // Mask hides personal data that is copied from messages.
-func (x *Exception) Mask() { MaskException(&x.Item) }
+func (x *Exception) Mask() {
+	MaskException(&x.Item)
+	for i := range x.Kept {
+		x.Kept[i].mask(maskerOf(x.OrderNo))
+	}
+}
 
 // MaskException hides what an exception repeats of a message.
 func MaskException(x *exception.Item) { maskerOf(x.OrderNo).exception(x) }

@@ -174,10 +174,12 @@ type Story struct {
 	Exceptions   []exception.Item  // newest first
 	Transfers    []ledger.Line     // of the order's money, oldest first
 	NotifyStatus string            // notify_status
-	Resend       *Resend           // what an operator would send again; nil = nothing
-	Resent       *Resent           // what an operator sent again last; nil = nothing
-	Why          Why
-	Left         LeftOut
+	// NotifiedSince is the id before which orders' notifications are past their retention.
+	NotifiedSince int64
+	Resend        *Resend // what an operator would send again; nil = nothing
+	Resent        *Resent // what an operator sent again last; nil = nothing
+	Why           Why
+	Left          LeftOut
 }
 
 // Story reads one order's story for a page. Errors: order.ErrNotFound.

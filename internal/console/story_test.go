@@ -86,6 +86,57 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 	})
 }
 
+// An order whose notifications were removed does not say that it had none to send.
+func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/notify"})
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T1", 5)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.NewRaw("DELETE FROM deliveries").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		book := New(d, f.Settings, breaker.NewCache(d, nil))
+		for since, want := range map[int64]Rule{0: WhyNoAddress, o.ID: WhyNoAddress, o.ID + 1: WhyPastKept} {
+			_, err := d.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value", notify.Since, since).Exec(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err := book.Story(t.Context(), o.OrderNo); err != nil || s.Why.Rule != want {
+				t.Errorf("since order %+d: %+v, %v; want %s", since-o.ID, s.Why, err, want)
+			}
+		}
+	})
+}
+
+// What is kept of a callback is shown as the callback's page showed it.
+func TestKeptCallbacksAreMaskedLikeCallbacks(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{})
+		for _, query := range []string{
+			"INSERT INTO exceptions (id, kind, state, order_no, detail, opened_at, updated_at) VALUES (7, 'unknown_order', 'open', 'X1', '{}', 0, 0)",
+			"INSERT INTO exception_callbacks (exception_id, callback_id, received_at, trade_no, remote_addr, method, query, headers, body, size)" +
+				" SELECT 7, 8, 1, 'T1', '', 'POST', '', '', " + map[bool]string{true: "convert_to(b, 'UTF8')", false: "CAST(b AS BLOB)"}[d.IsPostgres()] +
+				`, 99 FROM (SELECT '{"payer":{"openid":"o-secret"},"trade":"T1"}' AS b) AS s`,
+		} {
+			if _, err := d.NewRaw(query).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x, err := New(d, f.Settings, breaker.NewCache(d, nil)).Exception(t.Context(), 7)
+		if err != nil || len(x.Kept) != 1 || !strings.Contains(string(x.Kept[0].Body), "o-secret") || x.Kept[0].Size != 99 {
+			t.Fatalf("%+v, %v", x, err)
+		}
+		if x.Mask(); strings.Contains(string(x.Kept[0].Body), "o-secret") || !strings.Contains(string(x.Kept[0].Body), "T1") {
+			t.Errorf("masked as %s", x.Kept[0].Body)
+		}
+	})
+}
+
 // fail writes what the dispatcher writes of a first attempt that failed.
 func fail(t *testing.T, d *db.DB, s *Story, class notify.Class) {
 	t.Helper()

@@ -125,6 +125,10 @@ func (b *Reader) addDeliveries(ctx context.Context, s *Story) (err error) {
 		s.Items = append(s.Items, Item{At: d.CreatedAt, Phase: DeliveryPhase, Queued: d})
 	}
 	if len(of) == 0 {
+		err := b.db.Read.NewRaw("SELECT coalesce(max(value), 0) FROM settings WHERE name = ?", notify.Since).Scan(ctx, &s.NotifiedSince)
+		if err != nil {
+			return fmt.Errorf("read from when on notifications are kept: %w", err)
+		}
 		return nil
 	}
 	var bodies []notify.Event

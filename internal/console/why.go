@@ -30,13 +30,14 @@ const (
 	WhyPaying    Rule = "paying"    // a payment was started
 	WhyClosing   Rule = "closing"   // closes unless money comes
 	WhyNoAddress Rule = "no_address"
+	WhyPastKept  Rule = "past_kept" // over, and so old that its notifications are past their retention
 	WhyDone      Rule = "done"
 )
 
 // Rules lists all rules.
 var Rules = []Rule{
 	WhyException, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyOurFault, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
-	WhyPending, WhyPaying, WhyClosing, WhyNoAddress, WhyDone,
+	WhyPending, WhyPaying, WhyClosing, WhyNoAddress, WhyPastKept, WhyDone,
 }
 
 // overdueAfter is how late something may be before an operator should look: ticks
@@ -100,7 +101,10 @@ func (b *Reader) whyOrder(s *Story, now int64) Why {
 	case order.Closing:
 		w.Rule, w.Fired = WhyClosing, "BACKSTOP_CLOSING_GRACE"
 	default:
-		if s.NotifyStatus == "none" {
+		switch {
+		case len(s.Deliveries) == 0 && s.Order.ID < s.NotifiedSince:
+			w.Rule, w.Fired = WhyPastKept, "BACKSTOP_RETENTION_NOTIFICATIONS"
+		case s.NotifyStatus == "none":
 			w.Rule = WhyNoAddress
 		}
 		return w

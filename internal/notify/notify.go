@@ -15,6 +15,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
+// Since is the name in settings of the id before which the notifications of orders are past
+// their retention: the clean-up may have removed them.
+const Since = "notifications_since"
+
 // Event is one fact to be notified, with its body frozen when the fact happened. The
 // compare-and-set of its subject makes it once. One with a single delivery, to the
 // merchant, is stored in that delivery.

@@ -117,6 +117,10 @@ type Item struct {
 	Quantity int64 `bun:"quantity"`
 }
 
+// HistorySince is the name in settings of the id before which the histories of orders are
+// past their retention: the clean-up may have removed them.
+const HistorySince = "history_since"
+
 // AllHistory is the history of all orders for a query: the rows of order_history and the
 // payments that orders themselves say. The id of a payment is that of its callback. Not for
 // a correlated subquery: SQLite would go through all rows each time.

@@ -113,7 +113,8 @@ type OrdersDifference struct {
 }
 
 // RecountOrders counts the orders of the last day anew, from their deliveries, and
-// returns where the counters differ. keep is that of Clean.
+// returns where the counters differ. Neither the counters nor the deliveries of keep are
+// removed yet.
 func RecountOrders(ctx context.Context, d *db.DB, keep time.Duration) ([]OrdersDifference, error) {
 	from := floor(d.Now()-min(keep, recountedOrders).Microseconds(), time.Hour) + time.Hour.Microseconds()
 	var rows, counters map[ordersKey]counts

@@ -76,7 +76,7 @@ func notifyClaims(now int64, parked []int64) []claim {
 	late := now - overdue.Microseconds()
 	return history.claims(claim{
 		where: moves.In("x.to_status", order.Paid) + " AND NOT (" + moves.In("x.cause", order.Imported) + ")",
-		wrong: "NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known + " IS NOT TRUE)",
+		wrong: "x.order_id >= " + notified + " AND NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known + " IS NOT TRUE)",
 		args: []any{
 			notify.Delivered, bun.List(notify.Moves.Open()), late, bun.List(parked), late, now - behind.Microseconds(), late, late,
 			notify.Skipped, notify.SwitchedOff, notify.Exhausted, exception.NotifyExhausted,
@@ -167,9 +167,13 @@ func ledgerClaims() []claim {
 	}}
 }
 
-// kept is the id from which on the histories of orders are complete: older ones are past
-// their retention, and the clean-up may have removed them.
-const kept = "coalesce((SELECT value FROM settings WHERE name = 'history_since'), 0)"
+// kept and notified are the ids from which on the histories of orders, and their
+// notifications, are complete: older ones are past their retention, and the clean-up may
+// have removed them.
+const (
+	kept     = "coalesce((SELECT value FROM settings WHERE name = '" + order.HistorySince + "'), 0)"
+	notified = "coalesce((SELECT value FROM settings WHERE name = '" + notify.Since + "'), 0)"
+)
 
 // historyClaims: the history has no gaps and only legal moves, and ends with the order's
 // status. Only an order that may still change has a moment for that.
@@ -227,7 +231,7 @@ func eventClaims() []claim {
 		},
 		{
 			table: "notify_attempts",
-			wrong: "NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = x.delivery_id AND d.merchant_id = x.merchant_id)",
+			wrong: "x.delivery_id >= " + notified + " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = x.delivery_id AND d.merchant_id = x.merchant_id)",
 			what:  "'attempt ' || CAST(x.id AS TEXT) || ' has no delivery'",
 		},
 	}...)

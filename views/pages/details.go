@@ -24,6 +24,7 @@ type NotificationData struct {
 // ExceptionData is what one exception's page shows.
 type ExceptionData struct {
 	*console.Exception
+	Masked                           bool
 	Saved                            bool   // what the person has just sent was kept
 	Key                              string // of the one form that is sent
 	CanComment, CanAssign, CanSettle bool
@@ -87,8 +88,8 @@ func exceptionPageLink(id int64) templ.SafeURL {
 }
 
 // rawCallback is a callback as it came, without what opens something.
-func rawCallback(c *console.CallbackDetail) string {
-	safe := c.Callback
+func rawCallback(c *console.Callback) string {
+	safe := *c
 	safe.Headers = console.SafeHeaders(c.Headers)
 	return rawRequest(&safe)
 }
@@ -159,6 +160,9 @@ var (
 	tCallback      = text.Text{ZH: "渠道回调", EN: "Callback"}
 	tPassed        = text.Text{ZH: "通过", EN: "passed"}
 	tNotPassed     = text.Text{ZH: "未通过", EN: "not passed"}
+	tKept          = text.Text{ZH: "留存的回调", EN: "Callbacks that are kept"}
+	tKeptHow       = text.Text{ZH: "原记录的保留期已到；异常未结，所以留存最早的 5 个。", EN: "The records themselves are past their retention. The five oldest are kept while the exception is open."}
+	tKeptCut       = text.Text{ZH: "正文共 %[2]s 字节，只留存前 %[1]s 字节。", EN: "The first %s of its body's %s bytes are kept."}
 	tRefusedNote   = text.Text{ZH: "这个回调在门口被拒绝：没有改变任何订单，只留下一份有限的记录。", EN: "This callback was refused at the door: it changed no order, and only a bounded record of it is kept."}
 	tAttemptsHead  = text.Text{ZH: "每次尝试", EN: "Attempts"}
 	tAttemptsCut   = text.Text{ZH: "只显示最早的 %s 次。", EN: "Only the first %s are shown."}

@@ -51,6 +51,7 @@ var moods = map[console.Rule]mood{
 	console.WhyPaying:    {"info", "arrow-right-left"},
 	console.WhyClosing:   {"warn", "hourglass"},
 	console.WhyNoAddress: {"info", "ban"},
+	console.WhyPastKept:  {"info", "scroll-text"},
 	console.WhyDone:      {"ok", "circle-check"},
 }
 
@@ -92,6 +93,8 @@ func whyTexts(p *ui.Page, s StoryData) (what, then string) {
 		return p.T(tWhyClosing), p.T(tWhyClosingHow, p.Short(w.At))
 	case console.WhyNoAddress:
 		return p.T(tWhyNoAddress), p.T(tWhyNoAddressHow)
+	case console.WhyPastKept:
+		return p.T(tWhyPastKept), p.T(tWhyPastKeptHow)
 	}
 	return p.T(tWhyDone), p.T(tWhyDoneHow)
 }
@@ -358,6 +361,8 @@ var (
 	tWhyClosingHow   = text.Text{ZH: "到 %s 仍无消息就关闭。", EN: "If there is no news by %s, it is closed."}
 	tWhyNoAddress    = text.Text{ZH: "已结束；没有接收此类事件的地址，或商户已关闭此类事件，所以没有通知", EN: "It is over; no address takes events of this type, or the merchant switched them off"}
 	tWhyNoAddressHow = text.Text{ZH: "商户可以用 API 查询订单。", EN: "The merchant can ask for the order with the API."}
+	tWhyPastKept     = text.Text{ZH: "已结束；订单太久，它的通知已过保留期，不再保存", EN: "It is over; the order is so old that its notifications are past their retention"}
+	tWhyPastKeptHow  = text.Text{ZH: "订单和账目一直保留。不需要做什么。", EN: "The order and its ledger entries are kept for ever. Nothing needs to be done."}
 	tWhyDone         = text.Text{ZH: "一切正常：已结束，商户已确认", EN: "All is well: it is over, and the merchant knows"}
 	tWhyDoneHow      = text.Text{ZH: "不需要做什么。", EN: "Nothing needs to be done."}
 	tWhyAmount       = text.Text{ZH: "渠道收到的金额不对：应付 %s，实付 %s", EN: "The supplier took a wrong amount: %[2]s instead of %[1]s"}

@@ -69,7 +69,8 @@ func (s *handlers) exceptionPage(c *fiber.Ctx) error {
 		return err
 	}
 	role := web.Operator(c).Role
-	if !s.Policy.Allows(role, access.ViewPersonal) {
+	masked := !s.Policy.Allows(role, access.ViewPersonal)
+	if masked {
 		x.Mask()
 	}
 	did, err := s.done(c, console.ExceptionObject, console.ExceptionID(id))
@@ -78,7 +79,7 @@ func (s *handlers) exceptionPage(c *fiber.Ctx) error {
 	}
 	settles := exception.SettlePermission(x.Kind)
 	data := pages.ExceptionData{
-		Exception: x, Saved: did != nil, Key: act.NewKey(), CanComment: s.Policy.Allows(role, access.Comment),
+		Exception: x, Masked: masked, Saved: did != nil, Key: act.NewKey(), CanComment: s.Policy.Allows(role, access.Comment),
 		CanAssign: s.Policy.Allows(role, access.AssignExceptions), CanSettle: s.Policy.Allows(role, settles), MaySettle: s.Policy.RolesWith(settles),
 	}
 	if data.CanAssign {

@@ -76,13 +76,14 @@ type Config struct {
 	BreakerWindow     time.Duration  `env:"BREAKER_WINDOW" default:"60s" min:"1s" max:"1h" doc:"Window of BREAKER_RATE."`
 	BreakerLeast      int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Results within BREAKER_WINDOW below which BREAKER_RATE does not apply."`
 
-	SweepAt            TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Time of day, at low traffic, when the figures are recounted from their rows."`
-	Timezone           *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Time zone of SWEEP_AT and of the days in reports."`
-	CleanupEvery       time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
-	RetentionCallbacks time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long callbacks are kept; the record that a callback was received is kept for ever. On PostgreSQL, from 744h on, whole months are dropped, so that rows stay up to a month longer."`
-	RetentionAttempts  time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long attempts of notifications, the history of breakers, and ended alerts are kept. Attempts are dropped by the month, as callbacks are."`
-	RetentionReports   time.Duration  `env:"RETENTION_REPORTS" default:"9600h" min:"1h" max:"87600h" doc:"How long hourly figures and the history of the money at risk are kept. Figures by the minute are deleted after 72h."`
-	RetentionHistory   time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of orders is kept, by the age of the order. It is dropped by the month, as callbacks are."`
+	SweepAt                TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Time of day, at low traffic, when the figures are recounted from their rows."`
+	Timezone               *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Time zone of SWEEP_AT and of the days in reports."`
+	CleanupEvery           time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
+	RetentionCallbacks     time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long callbacks are kept; the record that a callback was received is kept for ever, and what an open exception names is copied to it. On PostgreSQL, from 744h on, whole months are dropped, so that rows stay up to a month longer."`
+	RetentionAttempts      time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long attempts of notifications, the history of breakers, and ended alerts are kept. Attempts are dropped by the month, as callbacks are."`
+	RetentionNotifications time.Duration  `env:"RETENTION_NOTIFICATIONS" default:"17520h" min:"1h" max:"175200h" doc:"How long notifications that are over are kept, with the events that they told. One that is not over, or that was given up while an exception of its order is open, stays. Orders and ledger entries are kept for ever."`
+	RetentionReports       time.Duration  `env:"RETENTION_REPORTS" default:"9600h" min:"1h" max:"87600h" doc:"How long hourly figures and the history of the money at risk are kept. Figures by the minute are deleted after 72h."`
+	RetentionHistory       time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of orders is kept, by the age of the order. It is dropped by the month, as callbacks are."`
 
 	AlertURLs     []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go: telegram://token@telegram?chats=…, slack://…, smtp://user:password@host:port/?from=…&to=…, generic+https://… . Without targets they are only shown in the console."`
 	AlertLanguage string   `env:"ALERT_LANGUAGE" default:"zh" oneof:"zh en" doc:"Language of alerts."`

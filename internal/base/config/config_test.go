@@ -69,7 +69,7 @@ func TestDefaultsAreThePromisedOnes(t *testing.T) {
 		"CALLBACK_QUEUE": "4096", "COMMIT_BATCH": "64", "COMMIT_WRITERS": "4",
 		"ORDER_EXPIRY": "30m", "ORDER_EXPIRY_MAX": "720h", "API_RATE": "2000/s",
 		"CALLBACK_RATE": "2000/s", "RETENTION_CALLBACKS": "2160h", "RETENTION_ATTEMPTS": "2160h",
-		"RETENTION_HISTORY": "17520h", "REFUSED_RATE": "10/s", "REFUSED_ROWS": "100000",
+		"RETENTION_HISTORY": "17520h", "RETENTION_NOTIFICATIONS": "17520h", "REFUSED_RATE": "10/s", "REFUSED_ROWS": "100000",
 		"CLEANUP_EVERY": "5m", "SHUTDOWN_TIMEOUT": "15s", "DATABASE_POOL": "16", "NODE_NAME": "",
 	} {
 		if got, origin := value(c, "BACKSTOP_"+name); got != want || origin != FromDefault {

@@ -22,6 +22,8 @@ const sizeWave = 2000
 var retention = map[string]func(config.Config) time.Duration{
 	"callbacks":       func(c config.Config) time.Duration { return c.RetentionCallbacks },
 	"notify_attempts": func(c config.Config) time.Duration { return c.RetentionAttempts },
+	"deliveries":      func(c config.Config) time.Duration { return c.RetentionNotifications },
+	"events":          func(c config.Config) time.Duration { return c.RetentionNotifications },
 	"order_history":   func(c config.Config) time.Duration { return c.RetentionHistory },
 }
 

@@ -1,0 +1,2 @@
+DROP TABLE exception_callbacks;
+DELETE FROM settings WHERE name = 'callbacks_looked_at';
