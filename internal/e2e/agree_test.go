@@ -49,14 +49,14 @@ func TestANodeThatMayNotReachTheMerchantExhaustsNothing(t *testing.T) {
 		orders = append(orders, no)
 	}
 	for _, no := range orders {
-		one.wantOrder(no, patience, map[string]string{"status": "paid", "notify_status": "delivered"})
+		one.wantOrder(no, 30*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
 		if kinds := one.exceptions(no); len(kinds) != 0 {
 			t.Errorf("%s has exceptions: %v", no, kinds)
 		}
 	}
 	for _, w := range []*world{one, two} {
 		// What /readyz found is given again for half a second.
-		w.within(patience, "readyz warns that they differ", func() bool {
+		w.within(5*time.Second, "readyz warns that they differ", func() bool {
 			a := w.ready()
 			return a.status == http.StatusOK && strings.Contains(a.body, `"warning":"running nodes differ in BACKSTOP_NOTIFY_ALLOW_CIDRS"`)
 		})
@@ -64,7 +64,7 @@ func TestANodeThatMayNotReachTheMerchantExhaustsNothing(t *testing.T) {
 	if raw := two.server.tail(); !strings.Contains(raw, "ranges 10.9.8.0/24") || !strings.Contains(raw, "ranges 127.0.0.0/8,::1/128") {
 		t.Errorf("the log does not say how they differ:\n%s", raw)
 	}
-	one.within(patience, "the alert that they differ fires", func() bool {
+	one.within(60*time.Second, "the alert that they differ fires", func() bool {
 		n := one.request(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/health", one.token, "").json("firing_alerts")
 		return n != "" && n != "0"
 	})
@@ -98,7 +98,7 @@ func TestOnlyTheKeyInUseStarts(t *testing.T) {
 	two.start("")
 	two.apply(one.config("\n  - code: sp-more\n    kind: sortedparams\n    enabled: true\n    config: " + supplierConfig("sp-more")))
 	no := one.create("k1", nil)
-	one.within(patience, "what a node with both keys applied is verified by one with the older key", func() bool {
+	one.within(10*time.Second, "what a node with both keys applied is verified by one with the older key", func() bool {
 		a, err := one.postCallback("sp-more", callbackForm("sp-more", no, "t-"+no, 1999), nil)
 		return err == nil && a.status == http.StatusOK
 	})
@@ -108,14 +108,14 @@ func TestOnlyTheKeyInUseStarts(t *testing.T) {
 		}
 	}
 	two.run("reseal")
-	one.within(patience, "the node with the older key alone is not ready, by keys", func() bool {
+	one.within(10*time.Second, "the node with the older key alone is not ready, by keys", func() bool {
 		a := one.ready()
 		return a.status == http.StatusServiceUnavailable && strings.Contains(a.body, `{"name":"keys","ok":false`)
 	})
 	if a := two.ready(); a.status != http.StatusOK {
 		t.Errorf("the node with both keys: %d %s", a.status, a.body)
 	}
-	one.within(patience, "the alert fires", func() bool {
+	one.within(30*time.Second, "the alert fires", func() bool {
 		n := two.request(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/health", one.token, "").json("firing_alerts")
 		return n != "" && n != "0"
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestPeopleHearOfAnException lets money come for no order at all, with a chat
@@ -38,7 +39,7 @@ func TestPeopleHearOfAnException(t *testing.T) {
 	}}, func(t *testing.T, w *world) {
 		w.start("")
 		w.wantTaken(callbackForm("sp-main", "NO-SUCH-"+t.Name()[strings.LastIndex(t.Name(), "/")+1:], "t1", 100))
-		w.within(patience, "the alert arrives", func() bool {
+		w.within(30*time.Second, "the alert arrives", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.ContainsFunc(received, func(text string) bool {

@@ -52,20 +52,20 @@ func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 					return true
 				}
 			}
-			w.within(patience, "all are parked", all("parked"))
+			w.within(10*time.Second, "all are parked", all("parked"))
 			sent := w.merchant.Count()
 			w.kill()
 			w.start("")
-			w.within(patience, "all are parked after the crash", all("parked"))
+			w.within(5*time.Second, "all are parked after the crash", all("parked"))
 			late := w.create("late", nil)
 			w.wantTaken(callbackForm("sp-main", late, "t-late", 1999))
 			orders = append(orders, late)
-			w.within(10*time.Second, "a new one is parked at once", all("parked"))
+			w.within(2*time.Second, "a new one is parked at once", all("parked"))
 			if more := w.merchant.Count() - sent; more > 1 { // a probe, where the start took long
 				t.Errorf("%d attempts while the breaker was open", more)
 			}
 			w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
-			w.within(patience, "all are notified", all("delivered"))
+			w.within(30*time.Second, "all are notified", all("delivered"))
 			t.Cleanup(func() {
 				mu.Lock()
 				defer mu.Unlock()
@@ -73,7 +73,7 @@ func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 					t.Logf("received %s", received.String())
 				}
 			})
-			w.within(patience, "the alert arrives", func() bool {
+			w.within(15*time.Second, "the alert arrives", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
 				all := received.String()

@@ -46,10 +46,10 @@ func TestANewcomersFirstMinute(t *testing.T) {
 			t.Logf("it said:\n%.6000s", said())
 		}
 	})
-	w.within(patience, "the URL and the one-time password are printed", func() bool {
+	w.within(10*time.Second, "the URL and the one-time password are printed", func() bool {
 		return strings.Contains(said(), "admin one-time password: ") && strings.Contains(said(), "console: http://"+w.address)
 	})
-	w.within(patience, "money arrives", func() bool {
+	w.within(10*time.Second, "money arrives", func() bool {
 		resp, err := client.Get("http://" + w.address + "/metrics")
 		if err != nil {
 			return false
@@ -67,7 +67,7 @@ func TestANewcomersFirstMinute(t *testing.T) {
 	w.token = strings.TrimSpace(w.run("token", "add", "desk", "--scope", "monitor"))
 	kinds := map[string]bool{}
 	suppliers := map[string]bool{}
-	w.within(patience, "every kind of trouble is to be seen, of every supplier", func() bool {
+	w.within(50*time.Second, "every kind of trouble is to be seen, of every supplier", func() bool {
 		for _, kind := range w.exceptions("") {
 			kinds[kind] = true
 		}

@@ -94,7 +94,7 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 		if o := w.order(no); o.json("status") != "paid" || o.json("version") != "2" {
 			t.Errorf("the order moved: %s", o.body)
 		}
-		w.within(patience, "the alert arrives", func() bool {
+		w.within(30*time.Second, "the alert arrives", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.ContainsFunc(received, func(text string) bool {
@@ -117,7 +117,7 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 		if o := w.order(cancelled); o.json("status") != "closed" || o.json("close_reason") != "supplier_closed" {
 			t.Errorf("cancelled by the supplier: %s", o.body)
 		}
-		w.within(patience, "the merchant is notified of the closing", func() bool {
+		w.within(30*time.Second, "the merchant is notified of the closing", func() bool {
 			return slices.ContainsFunc(w.merchant.Requests(), func(r fakemerchant.Request) bool {
 				return answer{body: string(r.Body)}.json("data", "close_reason") == "supplier_closed"
 			})

@@ -52,7 +52,7 @@ func TestASecondSignalEndsTheDrain(t *testing.T) {
 	w := newWorld(t, options{environ: []string{"BACKSTOP_DRAIN=4m"}})
 	w.start("")
 	w.signal(syscall.SIGTERM)
-	w.within(patience, "it is draining", func() bool {
+	w.within(5*time.Second, "it is draining", func() bool {
 		return w.request(http.MethodGet, "/readyz", "", "").status == http.StatusServiceUnavailable
 	})
 	w.terminate()

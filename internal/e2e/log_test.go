@@ -52,20 +52,20 @@ func TestTheLogsReaderStopsNothing(t *testing.T) {
 			}
 		}
 	}()
-	w.within(patience, "lines flow again behind one that says how many are missing", func() bool {
+	w.within(10*time.Second, "lines flow again behind one that says how many are missing", func() bool {
 		w.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
 		return after.Load() > 0
 	})
 	if n := w.metric("backstop_log_lines_dropped_total"); n != dropped.Load() {
 		t.Errorf("%d lines were dropped, the log says %d", n, dropped.Load())
 	}
-	w.within(patience, "nothing is wrong with the log", func() bool { return !strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, "warning") })
+	w.within(5*time.Second, "nothing is wrong with the log", func() bool { return !strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, "warning") })
 
 	_ = reader.Close()
 	<-gone
 	w.repeat(no, 500)
 	w.wantLogWarning("broken pipe")
-	if took := w.terminate(); took > 30*time.Second {
+	if took := w.terminate(); took > 10*time.Second {
 		t.Errorf("it took %s to leave", took)
 	}
 }
@@ -83,7 +83,7 @@ func TestTheServerEndsAlthoughNobodyReadsItsLog(t *testing.T) {
 	w.start("")
 	_ = writer.Close()
 	w.repeat(w.create("log-2", nil), 1000)
-	if took := w.terminate(); took > 30*time.Second {
+	if took := w.terminate(); took > 10*time.Second {
 		t.Errorf("it took %s to leave", took)
 	}
 }
@@ -116,7 +116,7 @@ func (w *world) repeat(no string, times int64) {
 func (w *world) wantLogWarning(kind string) {
 	w.t.Helper()
 	var a answer
-	w.within(patience, "the node is ready and warns of its log", func() bool {
+	w.within(10*time.Second, "the node is ready and warns of its log", func() bool {
 		a = w.request(http.MethodGet, "/readyz", "", "")
 		return a.status == http.StatusOK && strings.Contains(a.body, `"name":"log","ok":true,"warning":`)
 	})

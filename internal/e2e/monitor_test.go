@@ -2,13 +2,14 @@ package e2e
 
 import (
 	"net/http"
+	"time"
 )
 
 // monitored asks the monitoring API for an order that was paid a moment ago.
 func monitored(w *world) {
 	no := w.create("monitored", nil)
 	w.wantTaken(callbackForm("sp-main", no, "T-monitored", 1999))
-	w.wantOrder(no, patience, map[string]string{"notify_status": "delivered"})
+	w.wantOrder(no, 5*time.Second, map[string]string{"notify_status": "delivered"})
 	request := func(path string) answer {
 		w.t.Helper()
 		a := w.request(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/"+path, w.token, "")
@@ -17,7 +18,7 @@ func monitored(w *world) {
 		}
 		return a
 	}
-	w.within(patience, "the merchant's figures have the attempt", func() bool {
+	w.within(5*time.Second, "the merchant's figures have the attempt", func() bool {
 		a := request("merchants?merchant=m1")
 		return a.json("items", "0", "attempts") != "0" && a.json("items", "0", "last_success_at") != ""
 	})

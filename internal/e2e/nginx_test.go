@@ -145,7 +145,7 @@ func nginx(t *testing.T, snippet string, nodes ...string) (address string) {
 			t.Logf("nginx says:\n%s", said.String())
 		}
 	})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		resp, err := http.Get("http://" + address + "/healthz")
 		if err == nil {
 			resp.Body.Close()

@@ -69,7 +69,7 @@ func TestEachNodeKnowsWhoIsSlowForAnother(t *testing.T) {
 		one.wantTaken(callbackForm("sp-main", no, "t-"+no, 1999))
 	}
 	for _, w := range []*world{one, two} {
-		w.within(patience, "it counts as slow, and its notifications are in its queue", func() bool {
+		w.within(15*time.Second, "it counts as slow, and its notifications are in its queue", func() bool {
 			a := w.request(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/realtime", w.token, "")
 			return a.json("slow_merchants") == "1" && a.json("queues", "3", "queue") == "notify_slow" && a.json("queues", "3", "rows") != "0"
 		})
@@ -128,7 +128,7 @@ func TestRedisBehindTLS(t *testing.T) {
 
 	w.more = w.more[:1] // the certificate is not trusted any more
 	w.startUnready()
-	w.within(patience, "readyz names Redis as the reason", func() bool {
+	w.within(10*time.Second, "readyz names Redis as the reason", func() bool {
 		a, err := w.do(http.MethodGet, "/readyz", "", nil, "")
 		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "certificate")
 	})

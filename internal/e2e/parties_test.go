@@ -183,8 +183,7 @@ type traffic struct {
 
 func newTraffic(w *world) *traffic { return &traffic{w: w, made: map[string]bool{}} }
 
-// patience bounds what is waited for, and how long one request is repeated: far more than
-// any of it takes, so that a busy machine fails nothing.
+// patience bounds how long one request is repeated.
 const patience = 60 * time.Second
 
 // insist repeats a request until it is answered by something other than "come

@@ -56,7 +56,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		if !strings.Contains(rotated, "taken by 1 of 1 nodes") {
 			t.Errorf("apply says %q", rotated)
 		}
-		w.within(patience, "the old key is refused and the new one taken", func() bool {
+		w.within(2*time.Second, "the old key is refused and the new one taken", func() bool {
 			status := func(key string) int {
 				return w.request(http.MethodGet, "/api/v1/orders?out_trade_no=none", key, "").status
 			}
@@ -67,7 +67,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		w.terminate()
 		w.start("")
 		w.poisoned(orders[1])
-		w.within(patience, "an alert names it", func() bool {
+		w.within(15*time.Second, "an alert names it", func() bool {
 			a := w.request(http.MethodGet, "/metrics", "", "")
 			return strings.Contains(a.body, `backstop_alerts_total{rule="settings_unreadable"} 2`)
 		})
@@ -82,7 +82,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		}
 		w.wantTaken(callbackForm("sp-main", orders[2], "T-"+orders[2], 1999))
 		for i, m := range stores {
-			w.within(patience, fmt.Sprintf("%d is notified of all orders", i), func() bool { return len(m.Requests()) >= len(orders) })
+			w.within(10*time.Second, fmt.Sprintf("%d is notified of all orders", i), func() bool { return len(m.Requests()) >= len(orders) })
 		}
 		time.Sleep(1500 * time.Millisecond) // the wait after a first attempt: nothing may come twice
 		for i, m := range stores {
@@ -92,7 +92,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 				}
 			}
 		}
-		w.within(patience, "it is ready without a warning", func() bool {
+		w.within(5*time.Second, "it is ready without a warning", func() bool {
 			return strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, `{"name":"settings","ok":true}`)
 		})
 		w.firstAttempts(len(orders) * len(stores))
@@ -109,11 +109,11 @@ func bodies(m *fakemerchant.Merchant) (all [][]byte) {
 // poisoned is what is to be seen of a merchant whose row cannot be read.
 func (w *world) poisoned(no string) {
 	w.t.Helper()
-	w.within(patience, "its API is 503", func() bool {
+	w.within(3*time.Second, "its API is 503", func() bool {
 		a := w.request(http.MethodGet, "/api/v1/orders/"+no, secondKey, "")
 		return a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "settings_unreadable")
 	})
-	w.within(patience, "readiness names it", func() bool {
+	w.within(3*time.Second, "readiness names it", func() bool {
 		a := w.request(http.MethodGet, "/readyz", "", "")
 		return a.status == http.StatusOK && strings.Contains(a.body, "merchant m2") && strings.Contains(a.body, "subscription erp")
 	})

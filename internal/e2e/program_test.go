@@ -62,8 +62,8 @@ func full() bool { return os.Getenv("E2E_FULL") == "1" }
 const (
 	apiKey = "sk_live_e2e_merchant_one_0123456789"
 	// readyTime bounds a start, stopTime is what SIGTERM may take.
-	readyTime = time.Minute
-	stopTime  = time.Minute
+	readyTime = 30 * time.Second
+	stopTime  = 15 * time.Second
 )
 
 var secret = []byte("0123456789abcdef0123456789abcdef")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"backstop/internal/notify/fakemerchant"
 )
@@ -79,7 +80,7 @@ func (r *routing) pay(out, status string) (no string) {
 	no = r.create(out, nil)
 	r.wantTaken(callbackForm("sp-main", no, "T-"+out, 1999))
 	r.paid++
-	r.wantOrder(no, patience, map[string]string{"status": "paid", "notify_status": status})
+	r.wantOrder(no, 10*time.Second, map[string]string{"status": "paid", "notify_status": status})
 	return no
 }
 
@@ -103,7 +104,7 @@ func (r *routing) failover() {
 	if second[0].Header.Get("X-Tenant") != "seven" {
 		r.t.Errorf("the address's own header: %v", second[0].Header)
 	}
-	r.within(patience, "the warehouse is notified", func() bool { return len(received(r.warehouse, no)) == 1 })
+	r.within(5*time.Second, "the warehouse is notified", func() bool { return len(received(r.warehouse, no)) == 1 })
 	notified := received(r.warehouse, no)[0]
 	if err := fakemerchant.Verify(notified, warehouseSecret); err != nil || notified.ID != second[0].ID || !bytes.Equal(notified.Body, second[0].Body) {
 		r.t.Errorf("the warehouse received %s %s, %v", notified.ID, notified.Body, err)
@@ -121,7 +122,7 @@ func (r *routing) gone(chat *chat) {
 	r.pay("gone", "delivered")
 	chat.wants(r.world, "an endpoint was disabled (410)")
 	before := 0
-	r.within(patience, "the address is left alone", func() bool {
+	r.within(10*time.Second, "the address is left alone", func() bool {
 		before = r.merchant.Count()
 		r.pay("left-alone-"+strconv.Itoa(r.paid), "delivered")
 		return r.merchant.Count() == before
@@ -136,7 +137,7 @@ func (r *routing) gone(chat *chat) {
 	if out := r.apply(r.config("failover", "[]")); !strings.Contains(out, "merchant m1 changed: an address is enabled again") {
 		r.t.Errorf("apply says %q", out)
 	}
-	r.within(patience, "the address is used again", func() bool {
+	r.within(10*time.Second, "the address is used again", func() bool {
 		return len(received(r.merchant, r.pay("back-"+strconv.Itoa(r.paid), "delivered"))) == 1
 	})
 }
@@ -144,7 +145,7 @@ func (r *routing) gone(chat *chat) {
 func (r *routing) all() {
 	r.apply(r.config("all", "[]"))
 	r.second.Behave(fakemerchant.FailFirst(1, 503, fakemerchant.Answer(200, "")))
-	r.within(patience, "both addresses are notified", func() bool {
+	r.within(10*time.Second, "both addresses are notified", func() bool {
 		no := r.pay("all-"+strconv.Itoa(r.paid), "delivered")
 		return len(received(r.merchant, no)) == 1 && len(received(r.second, no)) == 2
 	})
@@ -153,22 +154,22 @@ func (r *routing) all() {
 func (r *routing) switchedOff() {
 	r.apply(r.config("failover", "[order.closed]"))
 	var no string
-	r.within(patience, "paid orders are skipped", func() bool {
+	r.within(10*time.Second, "paid orders are skipped", func() bool {
 		no = r.create("off-"+strconv.Itoa(r.paid), nil)
 		r.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
 		r.paid++
-		a := r.wantOrder(no, patience, map[string]string{"status": "paid"})
+		a := r.wantOrder(no, 5*time.Second, map[string]string{"status": "paid"})
 		return a.json("notify_status") == "none"
 	})
 	closed := r.create("off-closed", nil)
 	if a := r.request(http.MethodPost, "/api/v1/orders/"+closed+"/cancel", apiKey, ""); a.status != 200 {
 		r.t.Fatalf("cancel: %d %s", a.status, a.body)
 	}
-	r.wantOrder(closed, patience, map[string]string{"status": "closed", "notify_status": "delivered"})
+	r.wantOrder(closed, 5*time.Second, map[string]string{"status": "closed", "notify_status": "delivered"})
 	if n := len(received(r.merchant, no)) + len(received(r.second, no)); n != 0 {
 		r.t.Errorf("notified %d times of what is switched off", n)
 	}
-	r.within(patience, "the warehouse is notified all the same", func() bool { return len(received(r.warehouse, no)) == 1 })
+	r.within(5*time.Second, "the warehouse is notified all the same", func() bool { return len(received(r.warehouse, no)) == 1 })
 }
 
 // chat is where alerts go.
@@ -193,7 +194,7 @@ func newChat(t *testing.T) *chat {
 // wants waits until a text was received from this installation.
 func (c *chat) wants(w *world, text string) {
 	w.t.Helper()
-	w.within(patience, "the message arrives: "+text, func() bool {
+	w.within(30*time.Second, "the message arrives: "+text, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return slices.ContainsFunc(c.received, func(message string) bool {

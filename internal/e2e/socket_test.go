@@ -27,12 +27,12 @@ func TestAMerchantThatConnectsIsTold(t *testing.T) {
 			return no
 		}
 		early := pay("early")
-		w.wantOrder(early, patience, map[string]string{"status": "paid", "notify_status": "queued"})
+		w.wantOrder(early, 5*time.Second, map[string]string{"status": "paid", "notify_status": "queued"})
 
 		m := connectTo(t, w)
-		w.wantOrder(early, 10*time.Second, map[string]string{"notify_status": "delivered"})
+		w.wantOrder(early, 3*time.Second, map[string]string{"notify_status": "delivered"})
 		late := pay("late")
-		w.wantOrder(late, patience, map[string]string{"status": "paid", "notify_status": "delivered"})
+		w.wantOrder(late, 3*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
 		for _, no := range []string{early, late} {
 			if n := m.received(no); n != 1 {
 				t.Errorf("order %s was notified %d times", no, n)
@@ -113,7 +113,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	// It hears, and says nothing: its node dies waiting for its answers.
 	m.silent.Store(true)
 	held := []string{pay("held-0"), pay("held-1"), pay("held-2")}
-	one.within(patience, "the node has sent them", func() bool {
+	one.within(5*time.Second, "the node has sent them", func() bool {
 		return m.received(held[0])+m.received(held[1])+m.received(held[2]) == 3
 	})
 	asked := make(chan answer, 1)
@@ -124,7 +124,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 		}
 		asked <- a
 	}()
-	one.within(patience, "the node has sent the ping", func() bool { return m.received("") == 4 })
+	one.within(5*time.Second, "the node has sent the ping", func() bool { return m.received("") == 4 })
 	one.kill()
 	died := time.Now()
 	<-m.ended
@@ -133,7 +133,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 		late = append(late, pay("late-"+strconv.Itoa(i)))
 	}
 	for _, no := range late {
-		two.wantOrder(no, patience, map[string]string{"status": "paid", "notify_status": "queued"})
+		two.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "notify_status": "queued"})
 	}
 	if a := <-asked; a.status != http.StatusOK || a.json("class") != "internal" {
 		t.Errorf("a ping whose node died: %d %s", a.status, a.body)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -68,9 +69,9 @@ func TestOnePaymentIsOneTrace(t *testing.T) {
 		w.start("")
 		no := w.create("traced", nil)
 		w.wantTaken(callbackForm("sp-main", no, "T-traced", 1999))
-		w.wantOrder(no, patience, map[string]string{"notify_status": "delivered"})
+		w.wantOrder(no, 5*time.Second, map[string]string{"notify_status": "delivered"})
 		var callback, commit, delivery *spans.Span
-		w.within(patience, "the collector has the whole trace", func() bool {
+		w.within(20*time.Second, "the collector has the whole trace", func() bool {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			callback = g.of("callback", func(s *spans.Span) bool { return says(s, "backstop.order_no") == no })
