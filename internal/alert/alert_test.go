@@ -277,7 +277,7 @@ func TestATargetThatHangsDelaysNoOther(t *testing.T) {
 	if _, err := Announce(t.Context(), d, []string{"silent", "a"}, Style{Zone: time.UTC}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	healthy := &fickle{}
 	// What arrived is written down meanwhile: a node that dies now sends no second one.

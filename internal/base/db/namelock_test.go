@@ -47,7 +47,7 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	if earlier, err := two.Join(t.Context(), migrations.Files); err != nil || len(earlier) != 0 {
 		t.Errorf("after an orderly end: %v, %v", earlier, err)
 	}
-	if took := time.Since(begun); took > 2900*time.Millisecond {
+	if took := time.Since(begun); took > 2*time.Second {
 		t.Errorf("it waited %s", took)
 	}
 }
@@ -71,7 +71,7 @@ func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
 	if err != nil || len(earlier) != 1 {
 		t.Errorf("earlier boots %v, %v", earlier, err)
 	}
-	if took := time.Since(begun); took > 2900*time.Millisecond {
+	if took := time.Since(begun); took > 2*time.Second {
 		t.Errorf("it waited %s", took)
 	}
 }

@@ -157,7 +157,7 @@ func TestNotifyAtArrivesInItsSecond(t *testing.T) {
 	second := at.Truncate(time.Second)
 	nudged, expired := <-arrived, <-arrived
 	t.Logf("nudge %s, expiry %s after the second", nudged.Sub(second), expired.Sub(second))
-	if nudged.Before(second) || nudged.After(second.Add(time.Minute)) {
+	if nudged.Before(second) || nudged.After(second.Add(2*time.Second)) {
 		t.Errorf("nudge for %s arrived at %s", second, nudged)
 	}
 	if expired.Before(at) {
@@ -204,7 +204,7 @@ func TestDeadRedisCostsOneTimeout(t *testing.T) {
 			rest := time.Since(began)
 			t.Logf("first call %s, the next thousand %s", first, rest)
 			// On a busy machine the thousand may outlast openFor and meet a probe.
-			if first > 20*callTimeout || rest > 20*callTimeout {
+			if first > 2*callTimeout || rest > 2*callTimeout {
 				t.Errorf("first call %s, the next thousand %s", first, rest)
 			}
 			f.live(s)
@@ -318,7 +318,7 @@ func TestSizesCountEveryState(t *testing.T) {
 	}
 	eventually(t, "the oldest task's wait is seen", func() bool { return sizes(t, c)["notify"].Latency > 20*time.Millisecond })
 	got := sizes(t, c)["notify"]
-	if got.Latency > time.Minute {
+	if got.Latency > 10*time.Second {
 		t.Errorf("latency %s", got.Latency)
 	}
 	got.Latency = 0

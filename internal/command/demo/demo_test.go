@@ -96,7 +96,7 @@ func TestDemoEndsAfterItsOrders(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if time.Since(start) > time.Minute || len(orders) > 2 || !strings.Contains(out.String(), "── end:") {
+	if time.Since(start) > 10*time.Second || len(orders) > 2 || !strings.Contains(out.String(), "── end:") {
 		t.Errorf("%d orders in %s:\n%s", len(orders), time.Since(start), out)
 	}
 }
