@@ -188,7 +188,7 @@ func TestRetriesWaitAsScheduledByTheTickAlone(t *testing.T) {
 		until(t, "delivered at the third try", func() bool { return delivered(f, t) == 1 })
 		for i, want := range []time.Duration{time.Second, 1500 * time.Millisecond} {
 			// Never early; how late is for the bench to say, a busy test machine has its own time.
-			if got := ch.times[i+1].Sub(ch.times[i]); got < want-50*time.Millisecond || got > want+20*time.Second {
+			if got := ch.times[i+1].Sub(ch.times[i]); got < want-50*time.Millisecond || got > want+2*time.Second {
 				t.Errorf("wait %d was %s, want %s", i+1, got, want)
 			}
 		}

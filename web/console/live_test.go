@@ -188,10 +188,14 @@ func TestLiveEndsWithTheServer(t *testing.T) {
 	cookie := h.SignIn(t, access.Viewer)
 	w := h.watch(t, cookie, "/_/live")
 	w.next(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // a stream that is waited for outlasts it
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := h.Shutdown(ctx); err != nil {
 		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("the shutdown waited %s for a stream", took)
 	}
 	select {
 	case <-w.end:
