@@ -12,16 +12,16 @@ RACED = ./internal/base/db ./internal/base/logbuffer ./internal/notify/... ./int
 
 .PHONY: run build test check soak fuzz demo bench clean
 
-run: ## serve with embedded database and queue; merchants on this machine may be notified
-	BACKSTOP_NOTIFY_ALLOW_CIDRS=$${BACKSTOP_NOTIFY_ALLOW_CIDRS:-127.0.0.0/8,::1/128} go run -ldflags "$(STAMP)" . serve
+run: ## serve with embedded database and queue; merchants and suppliers on this machine may be called
+	BACKSTOP_NOTIFY_ALLOW_CIDRS=$${BACKSTOP_NOTIFY_ALLOW_CIDRS:-127.0.0.0/8,::1/128} BACKSTOP_SUPPLIER_ALLOW_CIDRS=$${BACKSTOP_SUPPLIER_ALLOW_CIDRS:-127.0.0.0/8,::1/128} go run -ldflags "$(STAMP)" . serve
 
 build: ## the binary, without local paths
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(STAMP)" -o backstop .
 
 test: ## all tests, with real databases and a real Redis
 	./.ci/setup
-	./.ci/tidily go test -timeout 15m ./...
-	BACKSTOP_TEST_DATABASE=postgres ./.ci/tidily go test -race -timeout 15m -short $(RACED)
+	./.ci/tidily go test -timeout 30m ./...
+	BACKSTOP_TEST_DATABASE=postgres ./.ci/tidily go test -race -timeout 30m -short $(RACED)
 
 check: ## the checks before every commit
 	@unformatted=$$(go tool gofumpt -l $(GO_FILES)) && test -z "$$unformatted" || { echo "$$unformatted"; echo "run: go tool gofumpt -w ."; exit 1; }
@@ -30,14 +30,15 @@ check: ## the checks before every commit
 	@if git ls-files '*.templ' | grep -q .; then go tool templ fmt -fail . && go tool templ generate && git diff --exit-code -- '*_templ.go'; fi
 	go mod verify
 
-soak: ## kills and races at their full counts; takes hours
+soak: ## kills, races and models at their full counts; takes hours
 	./.ci/setup
-	E2E_FULL=1 ./.ci/tidily go test -timeout 6h ./internal/e2e ./internal/payment
+	E2E_FULL=1 ./.ci/tidily go test -timeout 6h ./internal/e2e ./internal/payment ./internal/advance ./internal/approval
 
+# By default the minute may go into making one input shorter.
 fuzz: ## each parser for a minute
 	@for pkg in $$(go list ./...); do \
 		for f in $$(go test -list '^Fuzz' $$pkg 2>/dev/null | grep '^Fuzz'); do \
-			echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime 60s $$pkg || exit 1; \
+			echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime 60s -fuzzminimizetime 100x $$pkg || exit 1; \
 		done; \
 	done
 

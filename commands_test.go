@@ -25,7 +25,13 @@ var besideServer = [][]string{
 	{"token", "add", "desk", "--scope", "monitor"},
 	{"token", "list"},
 	{"operator", "add", "li", "--role", "viewer"},
+	{"operator", "role", "li", "ops"},
+	{"operator", "token", "li"},
+	{"compensate", "list"},
+	{"compensate", "redrive", "--reason", "the supplier is back"},
 	{"reseal"},
+	{"sweep"},
+	{"sweep", "--dry-run"},
 	{"verify"},
 	{"migrate", "down", "--yes"},
 	{"migrate", "status"},
@@ -96,7 +102,7 @@ func TestVerifyOverNothingFails(t *testing.T) {
 		if code, _, stderr := backstop(t.Context(), "migrate", "down", "--yes"); code != exitDone {
 			t.Fatal(stderr)
 		}
-		for _, args := range besideServer[:9] {
+		for _, args := range besideServer[:13] {
 			if code, _, stderr := backstop(t.Context(), args...); code != exitFailed || !strings.Contains(stderr, "backstop migrate up") {
 				t.Errorf("%s with an older schema: exit %d, %q", args, code, stderr)
 			}
@@ -295,5 +301,44 @@ func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 		if code != exitDone || stderr != "" || !strings.Contains(out, "signing_secret: file:secrets/merchant-m1.signing_secret\n") || strings.Contains(out, "whsec") {
 			t.Errorf("export: exit %d, %q, %q", code, out, stderr)
 		}
+	}
+}
+
+// A personal token is printed once, and only its owner's role can be changed away from it.
+func TestOperatorsGetTokensAndRolesByCommand(t *testing.T) {
+	install(t)
+	run := func(code int, args ...string) (out, stderr string) {
+		t.Helper()
+		got, out, stderr := backstop(t.Context(), append([]string{"operator"}, args...)...)
+		if got != code {
+			t.Errorf("%s: exit %d, %q, %q", args, got, out, stderr)
+		}
+		return out, stderr
+	}
+	run(exitDone, "add", "li", "--role", "lead")
+	first, _ := run(exitDone, "token", "li")
+	second, _ := run(exitDone, "token", "li", "--expires", "1h")
+	for _, out := range []string{first, second} {
+		if !strings.HasPrefix(out, "bso_") || strings.Count(out, "\n") != 1 || len(out) < 40 {
+			t.Errorf("printed %q", out)
+		}
+	}
+	if first == second {
+		t.Error("two tokens are one")
+	}
+	if out, _ := run(exitDone, "token", "li", "--revoke"); out != "" {
+		t.Errorf("printed %q", out)
+	}
+	run(exitFailed, "token", "nobody")
+	run(exitFailed, "token", "li", "--expires", "1s")
+	for _, args := range [][]string{{"disable", "li"}, {"role", "li", "ops"}} {
+		if _, stderr := run(exitFailed, args...); !strings.Contains(stderr, "last one who may approve") {
+			t.Errorf("%s: %q", args, stderr)
+		}
+	}
+	run(exitDone, "add", "wang", "--role", "lead")
+	run(exitDone, "role", "li", "ops")
+	if out, _ := run(exitDone, "list"); !strings.Contains(out, "li    ops") {
+		t.Errorf("the list is %q", out)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/command/apply"
 	"backstop/internal/command/importer"
-	"backstop/internal/ledger"
 	"backstop/internal/settings"
 )
 
@@ -58,22 +57,20 @@ func readEnv(ctx context.Context, c config.Config, std streams, keys *seal.Keyri
 }
 
 func newApplyEnv(c config.Config, d *db.DB, keys *seal.Keyring, std streams) (apply.Env, func() error, error) {
-	schedule, err := apply.ParseSchedule(c.NotifySchedule)
+	env, err := app.Applies(c, d, keys)
 	if err != nil {
 		d.Close()
-		return apply.Env{}, nil, fmt.Errorf("%w: BACKSTOP_NOTIFY_SCHEDULE: %w", app.ErrUsage, err)
+		return apply.Env{}, nil, err
 	}
-	return apply.Env{
-		DB: d, Keys: keys, Kinds: app.Kinds(), Ledger: ledger.New(d),
-		CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, Channels: app.Targets(), Credentials: app.Credentials(), Out: std.out,
-		Defaults: settings.Defaults{Schedule: schedule, Timeout: c.NotifyTimeout, MaxInFlight: c.NotifyMaxInFlight},
-	}, d.Close, nil
+	env.Out = std.out
+	return env, d.Close, nil
 }
 
 type applyCmd struct {
 	File   string        `arg:"" help:"The YAML file; - = standard input." type:"path"`
 	DryRun bool          `xor:"how" help:"Only print what would change, old and new of each field; exit 3 if anything would."`
 	Force  bool          `xor:"how" help:"Also write entries that have not changed."`
+	As     string        `help:"The operator who proposes changes that wait for a second person; without it the command does." placeholder:"NAME"`
 	Wait   time.Duration `default:"10s" help:"How long to wait until all running servers use it; 0 = do not wait." placeholder:"TIME"`
 }
 
@@ -97,7 +94,7 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer done()
-	env.Force = a.Force
+	env.Force, env.As = a.Force, a.As
 	if err := apply.Apply(ctx, env, file); err != nil || a.Wait == 0 {
 		return err
 	}

@@ -18,12 +18,12 @@ import (
 // "x/*" = the folders below x.
 var layers = [][]string{
 	{"migrations", "static", "internal/base/*", "internal/base/db/bulk"},
-	{"internal/supplier", "internal/list", "internal/recipient"},
+	{"internal/supplier", "internal/list", "internal/recipient", "internal/simulator"},
 	{"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception"},
-	{"internal/alert/*", "internal/bulk", "internal/settings"},
+	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
-	{"internal/notify/*", "internal/payment"},
-	{"internal/callback", "internal/console", "internal/verify", "views/ui"},
+	{"internal/notify/*", "internal/payment", "internal/compensation/*"},
+	{"internal/advance", "internal/desk", "internal/callback", "internal/console", "internal/sweep", "internal/verify", "views/ui"},
 	{"views/pages"},
 	{"web", "jobs"},
 	{"web/api", "web/console"},

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/app"
 	"backstop/internal/base/config"
 	"backstop/internal/base/logbuffer"
@@ -61,21 +62,24 @@ type globals struct {
 type cli struct {
 	globals
 
-	Serve    serveCmd          `cmd:"" default:"withargs" help:"Serve callbacks, API and workers (the default)."`
-	Migrate  migrateCmd        `cmd:"" help:"Change the schema only."`
-	Apply    applyCmd          `cmd:"" help:"Create or update what a file declares."`
-	Export   exportCmd         `cmd:"" help:"Write the stored settings as a file for apply, with references in place of secrets."`
-	Import   importCmd         `cmd:"" help:"Import orders from another system, all or nothing."`
-	Token    tokenCmd          `cmd:"" help:"API tokens of services."`
-	Operator operatorCmd       `cmd:"" help:"Console users."`
-	Verify   verifyCmd         `cmd:"" help:"Check the books; exit 1 on any violation."`
-	Evidence verifyEvidenceCmd `cmd:"" name:"verify-evidence" help:"Check a signed evidence file, offline."`
-	Reseal   resealCmd         `cmd:"" help:"Reseal all secrets under the first master key."`
-	Settings configCmd         `cmd:"" name:"config" help:"The effective configuration with the origin of each value."`
-	Demo     demoCmd           `cmd:"" help:"Simulate buyers, suppliers and merchants against a running server."`
-	Bench    benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
-	Health   healthCmd         `cmd:"" help:"Check whether the server is ready; exit 1 if it is not."`
-	About    versionCmd        `cmd:"" name:"version" help:"Version, commit and Go version."`
+	Serve      serveCmd          `cmd:"" default:"withargs" help:"Serve callbacks, API and workers (the default)."`
+	Migrate    migrateCmd        `cmd:"" help:"Change the schema only."`
+	Apply      applyCmd          `cmd:"" help:"Create or update what a file declares."`
+	Export     exportCmd         `cmd:"" help:"Write the stored settings as a file for apply, with references in place of secrets."`
+	Import     importCmd         `cmd:"" help:"Import orders from another system, all or nothing."`
+	Token      tokenCmd          `cmd:"" help:"API tokens of services."`
+	Operator   operatorCmd       `cmd:"" help:"Console users."`
+	Compensate compensateCmd     `cmd:"" help:"What has to be done again: stuck calls, writes and messages."`
+	Sweep      sweepCmd          `cmd:"" help:"Look at everything unfinished and push what was lost, now; exit 1 if figures or books differ."`
+	Verify     verifyCmd         `cmd:"" help:"Check the books; exit 1 on any violation."`
+	Evidence   verifyEvidenceCmd `cmd:"" name:"verify-evidence" help:"Check a signed evidence file, offline."`
+	Reseal     resealCmd         `cmd:"" help:"Reseal all secrets under the first master key."`
+	Settings   configCmd         `cmd:"" name:"config" help:"The effective configuration with the origin of each value."`
+	Demo       demoCmd           `cmd:"" help:"Simulate buyers, suppliers and merchants against a running server."`
+	Simulate   simulateCmd       `cmd:"" help:"Simulate suppliers of all kinds, over their real APIs; prints their declaration for apply."`
+	Bench      benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
+	Health     healthCmd         `cmd:"" help:"Check whether the server is ready; exit 1 if it is not."`
+	About      versionCmd        `cmd:"" name:"version" help:"Version, commit and Go version."`
 }
 
 func main() {
@@ -163,7 +167,13 @@ func missingSubcommand(command *kong.Node) error {
 // wrongUsage reports whether the command line or the configuration is wrong.
 func wrongUsage(err error) bool {
 	var u usageError
-	return errors.As(err, &u) || slices.ContainsFunc([]error{app.ErrUsage, access.ErrName, access.ErrRole, access.ErrScope}, func(e error) bool { return errors.Is(err, e) })
+	return errors.As(err, &u) || slices.ContainsFunc([]error{app.ErrUsage, access.ErrName, access.ErrRole, access.ErrScope}, func(e error) bool { return errors.Is(err, e) }) || isField(err)
+}
+
+// isField reports whether the error is about a word of the command line.
+func isField(err error) bool {
+	var f *act.FieldError
+	return errors.As(err, &f)
 }
 
 // message is an error in one line, even if a library's error has several. Only problems

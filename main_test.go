@@ -80,7 +80,7 @@ func TestVerifyNeedsTheKeyOfTheAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, _ := backstop(t.Context(), "verify")
-	if code != exitFailed || !strings.Contains(out, "audit: key needed: row 1 was written under master key") || strings.Count(out, "\nI") != 8 {
+	if code != exitFailed || !strings.Contains(out, "audit: key needed: row 1 was written under master key") || strings.Count(out, "\nI") != 11 {
 		t.Errorf("without the key: exit %d, %s", code, out)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -110,7 +110,7 @@ func TestTokensAreListedWithTheirScopes(t *testing.T) {
 			t.Errorf("listed %q, want %q", lines[i], want)
 		}
 	}
-	if code, _, _ := backstop(t.Context(), "token", "add", "d", "--scope", "compensate"); code != exitUsage {
+	if code, _, _ := backstop(t.Context(), "token", "add", "d", "--scope", "everything"); code != exitUsage {
 		t.Errorf("a scope that opens nothing: exit %d", code)
 	}
 }

@@ -26,7 +26,7 @@ import (
 type tokenCmd struct {
 	Add struct {
 		Name  string `arg:""`
-		Scope string `required:"" help:"What the token may do: monitor, control or both, separated by commas."`
+		Scope string `required:"" help:"What the token may do: one or more of monitor, control and compensate, separated by commas."`
 	} `cmd:"" help:"Create a token; it is printed once."`
 	List   struct{} `cmd:"" help:"List tokens."`
 	Revoke struct {
@@ -77,6 +77,15 @@ type operatorCmd struct {
 	ResetPassword struct {
 		Name string `arg:""`
 	} `cmd:"" help:"Give a console user a new one-time password."`
+	Role struct {
+		Name string `arg:""`
+		Role string `arg:"" help:"viewer, support, ops, finance, lead, admin or auditor."`
+	} `cmd:"" help:"Give a console user another role."`
+	Token struct {
+		Name    string        `arg:""`
+		Expires time.Duration `default:"720h" help:"How long the token is valid."`
+		Revoke  bool          `help:"Revoke all tokens of the operator instead."`
+	} `cmd:"" help:"Create a console user's own token for the API; it is printed once."`
 }
 
 func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
@@ -108,11 +117,26 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 		oneTime, err = operators.ResetPassword(ctx, o.ResetPassword.Name)
 	case "disable":
 		err = operators.Disable(ctx, o.Disable.Name)
+	case "role":
+		err = operators.SetRole(ctx, o.Role.Name, o.Role.Role)
+	case "token":
+		return o.token(ctx, access.NewPersonalTokens(d, keys), std.out)
 	default:
 		return listOperators(ctx, operators, std.out)
 	}
 	if err == nil && oneTime != "" {
 		fmt.Fprintf(std.out, "one-time password: %s\n", oneTime)
+	}
+	return err
+}
+
+func (o *operatorCmd) token(ctx context.Context, tokens *access.PersonalTokens, out io.Writer) error {
+	if o.Token.Revoke {
+		return tokens.Revoke(ctx, o.Token.Name)
+	}
+	secret, err := tokens.Add(ctx, o.Token.Name, o.Token.Expires)
+	if err == nil {
+		fmt.Fprintln(out, secret)
 	}
 	return err
 }

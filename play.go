@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,7 +27,7 @@ import (
 	"backstop/internal/command/demo"
 )
 
-// loopback are the addresses of the demo's merchants.
+// loopback are the addresses of the demo's merchants and suppliers.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 type demoCmd struct {
@@ -49,7 +50,11 @@ func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if url == "" {
 		url, console = "http://"+c.Listen, c.AdminURL
 	}
-	return demo.Run(ctx, demo.Options{URL: url, Console: console, Out: std.out, Apply: applyDemo(c, std), Rate: d.Rate, For: d.For, Seed: d.Seed})
+	return demo.Run(ctx, demo.Options{
+		URL: url, Console: console, Out: std.out, Apply: applyDemo(c, std), Rate: d.Rate, For: d.For, Seed: d.Seed,
+		// As far as this configuration is the server's, too.
+		Callable: slices.ContainsFunc(c.SupplierAllowCIDRs, func(p netip.Prefix) bool { return p.Contains(loopback[0].Addr()) }),
+	})
 }
 
 // demoFolder is what the name of the demo's data folder ends in.
@@ -65,6 +70,7 @@ func demoConfig(c *config.Config) error {
 	c.RedisURL, c.MasterKey, c.MasterKeyFile = config.Secret{}, config.Secret{}, ""
 	c.AdminPasswordFile = ""
 	c.NotifyAllowCIDRs = append(c.NotifyAllowCIDRs, loopback...)
+	c.SupplierAllowCIDRs = append(c.SupplierAllowCIDRs, loopback...)
 	return nil
 }
 
@@ -75,7 +81,7 @@ func runDemo(ctx context.Context, a *app.App, c config.Config, std streams) {
 		return
 	case <-a.Ready():
 	}
-	err := demo.Run(ctx, demo.Options{URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: applyDemo(c, std), Rate: 5})
+	err := demo.Run(ctx, demo.Options{URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: applyDemo(c, std), Rate: 5, Callable: true})
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(std.err, "backstop: demo: %v\n", err)
 	}
@@ -96,7 +102,7 @@ func applyDemo(c config.Config, std streams) func(context.Context, []byte) error
 }
 
 type benchCmd struct {
-	Part        string        `arg:"" optional:"" enum:"all,product,isolation,size" default:"all" help:"all, product (without the direct posts), isolation: the effect of two failing merchants on the others, or size: the disk space of paid orders."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation,cleanup,asking,large,size" default:"all" help:"all, product (without the direct posts), isolation: the effect of two failing merchants on the others, cleanup: that of clean-up on live traffic, asking: how fast suppliers are asked, large: traffic beside many paid orders, or size: the disk space of paid orders."`
 	JSON        bool          `help:"Write JSON."`
 	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are created in it and dropped again." placeholder:"URL"`
 	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`
@@ -104,15 +110,16 @@ type benchCmd struct {
 	Connections []int         `default:"64,512" help:"Connections of the bursts, one burst for each; at most 1024." placeholder:"LIST"`
 	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
 	Million     bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
+	Held        int           `default:"1000000" help:"Large: paid orders in the database."`
 	Ill         []string      `help:"Isolation: only these failures: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = the control alone." placeholder:"LIST"`
 	Rate        []int         `default:"200,500" help:"Isolation: orders per second." placeholder:"LIST"`
-	Rounds      int           `default:"5" help:"Isolation: rounds of a phase with failing merchants and one without."`
+	Rounds      int           `default:"5" help:"Isolation, cleanup, asking and large: rounds of a phase with it and one without."`
 }
 
 func (b *benchCmd) Run(ctx context.Context, std streams) error {
 	err := bench.Run(ctx, bench.Options{
 		Out: std.out, Progress: std.err, JSON: b.JSON, Start: startServer, DatabaseURL: b.Postgres, Engine: bench.Engine(b.Engine),
-		Part: bench.Part(b.Part), Orders: b.Orders, Connections: b.Connections, Length: b.For, Million: b.Million, Ills: b.Ill, Rates: b.Rate, Rounds: b.Rounds,
+		Part: bench.Part(b.Part), Orders: b.Orders, Connections: b.Connections, Length: b.For, Million: b.Million, Held: b.Held, Ills: b.Ill, Rates: b.Rate, Rounds: b.Rounds,
 	})
 	if errors.Is(err, bench.ErrOptions) {
 		return fmt.Errorf("%w: %w", app.ErrUsage, err)
@@ -138,7 +145,10 @@ func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
 	// One key for the server and its commands: with a database URL none is created.
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	env := append(childEnv(s, dir, addr), "BACKSTOP_MASTER_KEY="+hex.EncodeToString(key))
+	env := childEnv(s, dir, addr)
+	if s.Extra["BACKSTOP_MASTER_KEY"] == "" {
+		env = append(env, "BACKSTOP_MASTER_KEY="+hex.EncodeToString(key))
+	}
 	log, err := os.Create(filepath.Join(dir, "server.log"))
 	if err != nil {
 		return nil, fmt.Errorf("open the server's log: %w", err)

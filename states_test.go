@@ -12,14 +12,17 @@ import (
 	"testing"
 
 	"backstop/internal/alert"
+	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/moves"
 	"backstop/internal/bulk"
+	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
+	"backstop/internal/sweep"
 )
 
 var update = flag.Bool("update", false, "write docs/states.md anew")
@@ -41,14 +44,20 @@ func table[S ~string](t moves.Table[S], reserved ...string) stored {
 
 // tables are all of them, as docs/states.md shows them.
 func tables() []stored {
-	attempts := table(payment.Moves, "created", "unknown")
+	attempts := table(payment.Moves)
 	attempts.indexes = map[string]string{
 		"payment_attempts_trade": moves.In("status", payment.Settled...),
 	}
+	comp := table(compensation.Moves)
+	comp.indexes = map[string]string{"compensations_open": moves.In("state", compensation.Moves.Open()...)}
+	decisions := table(approval.Moves)
+	decisions.indexes = map[string]string{"approvals_open": moves.In("state", approval.Moves.Open()...)}
+	sweeps := table(sweep.Moves)
+	sweeps.indexes = map[string]string{"sweeps_running": moves.In("state", sweep.Moves.Open()...)}
 	return []stored{
 		table(order.Moves), attempts, table(notify.Moves),
-		table(exception.Moves, "proposed", "approved", "executing", "failed"), table(bulk.Moves),
-		table(alert.Moves), table(alert.MessageMoves),
+		table(exception.Moves), table(bulk.Moves), table(bulk.RowMoves),
+		table(alert.Moves), table(alert.MessageMoves), comp, decisions, sweeps,
 	}
 }
 

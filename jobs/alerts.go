@@ -2,11 +2,15 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/approval"
 	"backstop/internal/base/db"
+	"backstop/internal/base/money"
 	"backstop/internal/breaker"
+	"backstop/internal/bulk"
 	"backstop/internal/exception"
 )
 
@@ -18,6 +22,8 @@ type Alerts struct {
 	Here, Shared func(context.Context) []alert.Reading
 	// Merchant returns a merchant's name.
 	Merchant func(id int64) string
+	// Awaited is the money of the orders whose result a supplier is to give.
+	Awaited func(ctx context.Context, supplierID int64) money.Totals
 }
 
 const (
@@ -84,7 +90,7 @@ func (w watcher) send(ctx context.Context) error {
 	return alert.Send(ctx, w.o.DB, w.o.Alerts.Targets, w.o.Log)
 }
 
-// gather turns new exceptions and changes of breakers into events.
+// gather turns new exceptions, changes of breakers and proposals that wait into events.
 func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 	unalerted, err := exception.TakeUnalerted(ctx, tx, w.o.DB)
 	if err != nil {
@@ -98,19 +104,58 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 			rule = alert.NotifyExhausted
 		case exception.DisputeOpened:
 			rule = alert.DisputeOpened
+		case exception.CompensationDead:
+			rule = alert.CompensationDead
 		}
 		events = append(events, alert.Event{Rule: rule, Subject: x.Kind, Count: x.Count, Sums: x.Sums})
+	}
+	stopped, err := bulk.TakeUnalerted(ctx, tx, w.o.DB)
+	if err != nil {
+		return err
+	}
+	for _, b := range stopped {
+		e := alert.Event{Rule: alert.BatchStopped, Subject: b.No() + ": " + b.StoppedBecause, Count: 1}
+		for _, s := range b.Shown.Acts() {
+			if s.Currency != "" {
+				e.Sums.Add(s.Minor, s.Currency)
+			}
+		}
+		events = append(events, e)
 	}
 	changes, err := breaker.TakeUnalerted(ctx, tx, w.o.DB)
 	if err != nil {
 		return err
 	}
 	for _, c := range changes {
+		if s, ok := w.o.Settings.Current().Suppliers.ByID(c.OwnerID); ok && w.o.Settings.Merchants().ByID(c.OwnerID) == nil {
+			e := alert.Event{Subject: s.Code, Count: 1}
+			switch c.To {
+			case breaker.Open:
+				e.Rule, e.Sums = alert.SupplierUnreachable, w.o.Alerts.Awaited(ctx, c.OwnerID)
+			case breaker.Closed:
+				e.Rule = alert.SupplierReachable
+			default:
+				continue
+			}
+			events = append(events, e)
+			continue
+		}
 		rule := alert.BreakerOpened
 		if c.To == breaker.Closed {
 			rule = alert.BreakerClosed
 		}
 		events = append(events, alert.Event{Rule: rule, Subject: w.o.Alerts.Merchant(c.OwnerID), Count: 1})
+	}
+	waiting, err := approval.TakeWaiting(ctx, tx, w.o.DB)
+	if err != nil {
+		return err
+	}
+	for _, p := range waiting {
+		e := alert.Event{Rule: alert.ProposalWaits, Count: 1, Subject: fmt.Sprintf("%s %s %s %s, %s, %s", p.No, p.Action, p.Object, p.ObjectID, p.Maker, p.Age.Round(time.Minute))}
+		if p.Currency != "" {
+			e.Sums.Add(p.Amount, p.Currency)
+		}
+		events = append(events, e)
 	}
 	return alert.Record(ctx, tx, w.o.DB, events)
 }

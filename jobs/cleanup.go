@@ -8,6 +8,8 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/base/moves"
+	"backstop/internal/bulk"
+	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -23,16 +25,21 @@ type Retention struct {
 }
 
 const (
-	// cleanupStep is the rows that one DELETE looks at: few enough to hold up no other write.
-	cleanupStep = 500
+	// cleanupStep is the most rows that one DELETE looks at, minCleanupStep the fewest. They
+	// are as many as take about cleanupStepTime: callbacks wait for a step on SQLite, and
+	// are answered within milliseconds.
+	cleanupStep     = 500
+	minCleanupStep  = 50
+	cleanupStepTime = 2 * time.Millisecond
 	// cleanupBurst is how many steps one table has before it is the next one's turn.
 	cleanupBurst = 10
 	// cleanupTime is the time of one run; the next one goes on.
 	cleanupTime = 20 * time.Second
 	// cleanupLast is what the step that was begun last may take beyond that.
 	cleanupLast = 10 * time.Second
-	// cleanupRest lets others write between two steps.
-	cleanupRest = 5 * time.Millisecond
+	// cleanupRest is between two steps: clean-up has a few hundredths of the one writer, and
+	// of the disk. A run removes 20,000 rows still.
+	cleanupRest = 50 * time.Millisecond
 	// pingsKept is far longer than an operator waits for a ping.
 	pingsKept = time.Minute
 )
@@ -82,8 +89,9 @@ func (j *Jobs) cleanFor(ctx context.Context, limit time.Duration) error {
 // old is what is past its retention in one table.
 type old struct {
 	table string
-	// step removes some rows, and returns how many and whether there may be more.
-	step    func() (n int64, more bool, err error)
+	// step looks at some rows, and returns how many it removed and whether there may be more.
+	step    func(rows int) (n int64, more bool, err error)
+	rows    int // of the next step
 	removed int64
 }
 
@@ -91,10 +99,12 @@ type old struct {
 // left.
 func (o *old) burst(ctx context.Context, end time.Time) (empty bool, err error) {
 	for range cleanupBurst {
-		n, more, err := o.step()
+		start := time.Now()
+		n, more, err := o.step(max(o.rows, minCleanupStep))
 		if o.removed += n; err != nil || !more {
 			return err == nil, err
 		}
+		o.rows = nextStep(max(o.rows, minCleanupStep), time.Since(start))
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
@@ -107,6 +117,12 @@ func (o *old) burst(ctx context.Context, end time.Time) (empty bool, err error) 
 	return false, nil
 }
 
+// nextStep is how many rows take about cleanupStepTime, by what the last ones took.
+func nextStep(rows int, took time.Duration) int {
+	fit := float64(rows) * float64(cleanupStepTime) / float64(max(took, time.Microsecond))
+	return int(min(max(fit, float64(rows)/2, minCleanupStep), 2*float64(rows), cleanupStep))
+}
+
 // before is the id below which everything is older than keep.
 func before(now int64, keep time.Duration) int64 { return db.IDAt(now - keep.Microseconds()) }
 
@@ -117,15 +133,19 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 	return []*old{
 		j.keepNamed(ctx, before(now, r.Callbacks), j.oldMonths(ctx, "callbacks", "id", now, r.Callbacks)),
 		{table: "exception_callbacks", step: whileAny(func() (int64, error) { return j.forget(ctx, now-r.Callbacks.Microseconds()) })},
-		j.oldRows(ctx, "callback_repeats", "callback_id", "callback_id", before(now, r.Callbacks), ""),
+		j.oldRange(ctx, "callback_repeats", "callback_id", before(now, r.Callbacks), "TRUE"),
 		j.oldMonths(ctx, "notify_attempts", "id", now, r.Attempts),
-		j.oldRows(ctx, "breaker_history", "id", "id", attempts, ""),
+		j.oldMonths(ctx, "supplier_calls", "id", now, r.Attempts),
+		j.oldRange(ctx, "breaker_history", "id", attempts, "TRUE"),
 		// What has not ended is kept.
-		j.oldRows(ctx, "alerts", "id", "id", attempts, " AND NOT "+moves.In("state", alert.Moves.Open()...)),
-		j.oldRows(ctx, "alert_messages", "id", "id", attempts, " AND NOT "+moves.In("status", alert.MessageMoves.Open()...)),
+		j.oldRange(ctx, "alerts", "id", attempts, "NOT "+moves.In("x.state", alert.Moves.Open()...)),
+		j.oldRange(ctx, "alert_messages", "id", attempts, "NOT "+moves.In("x.status", alert.MessageMoves.Open()...)),
 		j.oldMonths(ctx, "order_history", "order_id", now, r.History),
-		j.oldRange(ctx, "deliveries", notifications, overDelivery),
-		j.oldRange(ctx, "events", notifications, "NOT EXISTS (SELECT 1 FROM deliveries AS d WHERE d.subject_id = x.subject_id AND d.event_id = x.id)"),
+		j.oldRange(ctx, "deliveries", "id", notifications, overDelivery),
+		j.oldRange(ctx, "events", "id", notifications, "NOT EXISTS (SELECT 1 FROM deliveries AS d WHERE d.subject_id = x.subject_id AND d.event_id = x.id)"),
+		j.oldRange(ctx, "compensations", "id", before(now, r.History), "x.finished_at < "+fmt.Sprint(now-r.History.Microseconds())+" AND NOT "+moves.In("x.state", compensation.Moves.Open()...)),
+		j.oldRange(ctx, "compensation_tries", "id", before(now, r.History), "NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.id = x.compensation_id)"),
+		{table: "batches", step: func(rows int) (int64, bool, error) { return bulk.Clean(ctx, j.o.DB, rows) }},
 		{table: "open_pings", step: whileAny(func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, before(now, pingsKept)) })},
 		{table: "report", step: whileAny(func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) })},
 	}
@@ -137,55 +157,50 @@ var overDelivery = "NOT " + moves.In("x.status", notify.Moves.Open()...) +
 	" WHERE o.id = x.subject_id AND " + moves.In("e.state", exception.Moves.Open()...) + "))"
 
 // whileAny repeats a step until it removes nothing.
-func whileAny(remove func() (int64, error)) func() (int64, bool, error) {
-	return func() (int64, bool, error) {
+func whileAny(remove func() (int64, error)) func(int) (int64, bool, error) {
+	return func(int) (int64, bool, error) {
 		n, err := remove()
 		return n, n > 0, err
 	}
 }
 
-// oldRange removes the rows before an id for which a condition on them (alias x) holds.
-// It goes through the ids, so that the rows that stay cost each step no more than the
-// others. The condition is part of the DELETE itself: on PostgreSQL it is asked again of a
-// row that changed meanwhile.
-func (j *Jobs) oldRange(ctx context.Context, table string, before int64, over string) *old {
+// oldRange removes the rows whose key is before an id, and for which a condition on them
+// (alias x) holds. It goes through the keys, so that neither the rows that stay nor what is
+// left of removed ones costs each step more than the one before. The condition is part of
+// the DELETE itself: on PostgreSQL it is asked again of a row that changed meanwhile. No
+// step waits for the disk: one that a crash undoes is done again.
+func (j *Jobs) oldRange(ctx context.Context, table, key string, before int64, over string) *old {
 	from := int64(0)
-	return &old{table: table, step: func() (int64, bool, error) {
-		to, err := j.rangeEnd(ctx, table, from, before, cleanupStep)
+	of := bun.Ident(key)
+	return &old{table: table, step: func(rows int) (n int64, more bool, err error) {
+		to, err := j.rangeEnd(ctx, table, key, from, before, rows)
 		if err != nil || to == 0 {
 			return 0, false, err
 		}
-		res, err := j.o.DB.NewRaw("DELETE FROM ? AS x WHERE x.id > ? AND x.id <= ? AND "+over, bun.Ident(table), from, to).Exec(ctx)
+		err = j.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
+			res, err := q.NewRaw("DELETE FROM ? AS x WHERE x.? > ? AND x.? <= ? AND ?", bun.Ident(table), of, from, of, to, bun.Safe(over)).Exec(ctx)
+			if err == nil {
+				n, err = res.RowsAffected()
+			}
+			return err
+		})
 		if err != nil {
 			return 0, false, fmt.Errorf("clean up %s: %w", table, err)
 		}
 		from = to
-		n, err := res.RowsAffected()
-		return n, true, err
+		return n, true, nil
 	}}
 }
 
-// rangeEnd is the last of the next n ids of a table before an id, or 0.
-func (j *Jobs) rangeEnd(ctx context.Context, table string, from, before int64, n int) (to int64, err error) {
-	err = j.o.DB.Read.NewRaw("SELECT coalesce(max(p.id), 0) FROM (SELECT id FROM ? WHERE id > ? AND id < ? ORDER BY id LIMIT ?) AS p",
-		bun.Ident(table), from, before, n).Scan(ctx, &to)
+// rangeEnd is the last of the next n keys of a table before an id, or 0.
+func (j *Jobs) rangeEnd(ctx context.Context, table, key string, from, before int64, n int) (to int64, err error) {
+	of := bun.Ident(key)
+	err = j.o.DB.Read.NewRaw("SELECT coalesce(max(p.?), 0) FROM (SELECT ? FROM ? WHERE ? > ? AND ? < ? ORDER BY ? LIMIT ?) AS p",
+		of, of, bun.Ident(table), of, from, of, before, of, n).Scan(ctx, &to)
 	if err != nil {
-		return 0, fmt.Errorf("read the ids of %s: %w", table, err)
+		return 0, fmt.Errorf("read the keys of %s: %w", table, err)
 	}
 	return to, nil
-}
-
-// oldRows removes, by the table's key, the rows whose column, an id, is before an id.
-func (j *Jobs) oldRows(ctx context.Context, table, key, column string, before int64, over string) *old {
-	query := fmt.Sprintf("DELETE FROM %s WHERE %s IN (SELECT %s FROM %s WHERE %s < ?%s ORDER BY %s LIMIT ?)", table, key, key, table, column, over, column)
-	return &old{table: table, step: func() (int64, bool, error) {
-		res, err := j.o.DB.NewRaw(query, before, cleanupStep).Exec(ctx)
-		if err != nil {
-			return 0, false, fmt.Errorf("clean up %s: %w", table, err)
-		}
-		n, err := res.RowsAffected()
-		return n, n == cleanupStep, err
-	}}
 }
 
 // wholeMonths is the shortest retention by which PostgreSQL drops whole months, so that
@@ -205,9 +220,9 @@ func (j *Jobs) addPartitions(ctx context.Context) error {
 // until it can go as a whole.
 func (j *Jobs) oldMonths(ctx context.Context, table, key string, now int64, keep time.Duration) *old {
 	var rows *old
-	return &old{table: table, step: func() (int64, bool, error) {
+	return &old{table: table, step: func(n int) (int64, bool, error) {
 		if rows != nil {
-			return rows.step()
+			return rows.step(n)
 		}
 		dropped, err := j.o.DB.DropMonths(ctx, table, before(now, keep))
 		for _, name := range dropped {
@@ -227,8 +242,8 @@ func (j *Jobs) oldMonths(ctx context.Context, table, key string, now int64, keep
 			}
 			name = parts[0].Name
 		}
-		rows = j.oldRows(ctx, name, key, key, before(now, keep), "")
-		return rows.step()
+		rows = j.oldRange(ctx, name, key, before(now, keep), "TRUE")
+		return rows.step(n)
 	}}
 }
 

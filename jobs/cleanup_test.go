@@ -160,7 +160,7 @@ func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)
 	prepare(t, d)
 	if f.Count(t, "SELECT count(*) FROM events") > 0 {
 		exec("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (1, 's', 's', '[]', '[]', '{}', 0, 0)")
-		exec("INSERT INTO deliveries (id, event_id, merchant_id, house, subject_id, event_type, channel, url, status, next_at, created_at)"+
+		exec("INSERT INTO deliveries (id, event_id, merchant_id, to_subscriber, subject_id, event_type, channel, url, status, next_at, created_at)"+
 			" SELECT id + 1, event_id, 1, TRUE, subject_id, event_type, channel, url, 'queued', 1, created_at FROM deliveries WHERE subject_id = ?", half.ID)
 	}
 	events := f.Count(t, "SELECT count(*) FROM events")
@@ -238,4 +238,23 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAStepHasTheRowsThatItsTimeAllows(t *testing.T) {
+	for _, c := range []struct {
+		rows int
+		took time.Duration
+		want int
+	}{
+		{100, 2 * time.Millisecond, 100},
+		{100, 4 * time.Millisecond, 50},
+		{400, time.Second, 200}, // one stall is no measure
+		{60, time.Second, minCleanupStep},
+		{100, time.Microsecond, 200},
+		{400, 0, cleanupStep},
+	} {
+		if got := nextStep(c.rows, c.took); got != c.want {
+			t.Errorf("%d rows in %s: then %d, want %d", c.rows, c.took, got, c.want)
+		}
+	}
 }

@@ -11,16 +11,21 @@ import (
 	"sync"
 	"time"
 
+	"backstop/internal/advance"
+	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
+	"backstop/internal/bulk"
+	"backstop/internal/compensation"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/report"
 	"backstop/internal/settings"
+	"backstop/internal/sweep"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/hibiken/asynq"
@@ -32,23 +37,33 @@ type Options struct {
 	Settings   *settings.Store
 	Processor  *payment.Processor
 	Dispatcher *notify.Dispatcher
-	Breakers   *breaker.Cache
-	Ledger     *ledger.Ledger
-	Queue      *queue.Client
-	Redis      asynq.RedisConnOpt
-	Log        *slog.Logger
-	Retention  Retention
-	Alerts     Alerts
-	Audit      *audit.Log
+	// Compensations runs what has to be done again; nil without workers.
+	Compensations *compensation.Runner
+	Advance       *advance.Worker
+	// Batches works off batches; nil without workers.
+	Batches *bulk.Runner
+	// Approvals is where proposals end that nobody decided; nil without a scheduler.
+	Approvals *approval.Desk
+	Breakers  *breaker.Cache
+	// SupplierBreakers are those of suppliers.
+	SupplierBreakers *breaker.Cache
+	Ledger           *ledger.Ledger
+	Queue            *queue.Client
+	Redis            asynq.RedisConnOpt
+	Log              *slog.Logger
+	Retention        Retention
+	Alerts           Alerts
+	Audit            *audit.Log
 
-	// Workers runs the task servers and the tick; Scheduler runs the clean-up, the alerts
-	// and the nightly recount. A process with a Dispatcher and no workers looks for what it
+	// Workers runs the task servers and the tick; Scheduler runs the clean-up and the alerts,
+	// and begins the nightly sweep. A process with a Dispatcher and no workers looks for what it
 	// alone can send.
 	Workers, Scheduler bool
 	CleanupEvery       time.Duration
-	// Nightly is the time of day, in Zone, at which figures are counted anew.
-	Nightly gocron.AtTime
-	Zone    *time.Location
+	// Nights is when the nightly sweep begins. Sweeps goes on with it; nil without workers.
+	Nights sweep.Plan
+	Sweeps *sweep.Runner
+	Zone   *time.Location
 	// Fatal ends this process (its node slot is lost).
 	Fatal func(error)
 }
@@ -58,9 +73,14 @@ type Jobs struct {
 	o       Options
 	servers []*asynq.Server
 	cron    gocron.Scheduler
-	watcher watcher
-	waker   *notify.Waker
-	after   int64 // the last merchant of the tick before
+	// sweeping ends with stopSweep.
+	sweeping  context.Context
+	stopSweep context.CancelFunc
+	watcher   watcher
+	waker     *notify.Waker
+	after     int64 // the last merchant of the tick before
+	// afterLane is the last lane of compensations of the tick before.
+	afterLane int64
 }
 
 // Start begins to take tasks. Without Redis the servers keep trying, and the tick does the
@@ -71,7 +91,8 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 		return nil, fmt.Errorf("make the scheduler: %w", err)
 	}
 	j := &Jobs{o: o, cron: cron, watcher: newWatcher(o), waker: notify.NewWaker(o.DB, o.Breakers, o.Queue)}
-	if err := j.schedule(); err != nil {
+	j.sweeping, j.stopSweep = context.WithCancel(ctx)
+	if err := errors.Join(j.schedule(), j.scheduleSweeps()); err != nil {
 		return nil, err
 	}
 	cron.Start()
@@ -81,7 +102,11 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	mux := asynq.NewServeMux()
 	mux.HandleFunc(queue.TaskNotify, j.notify)
 	mux.HandleFunc(queue.TaskExpire, j.expire)
+	mux.HandleFunc(queue.TaskCompensate, j.compensate)
+	mux.HandleFunc(queue.TaskAdvance, j.advance)
+	mux.HandleFunc(queue.TaskBatch, j.batch)
 	mux.HandleFunc(queue.TaskAlert, func(ctx context.Context, _ *asynq.Task) error { return j.watcher.send(ctx) })
+	mux.HandleFunc(queue.TaskSweep, j.sweep)
 	for _, g := range queue.Groups {
 		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.Log))
 		go j.serve(ctx, srv, mux)
@@ -118,6 +143,13 @@ func (j *Jobs) notify(_ context.Context, t *asynq.Task) error {
 
 func (j *Jobs) expire(ctx context.Context, _ *asynq.Task) error {
 	_, err := j.o.Processor.Expire(ctx)
+	return err
+}
+
+// expireProposals ends the proposals that nobody decided in time. Where several nodes do, each
+// proposal ends once.
+func (j *Jobs) expireProposals(ctx context.Context) error {
+	_, err := j.o.Approvals.Expire(ctx)
 	return err
 }
 
@@ -166,10 +198,14 @@ func (j *Jobs) schedule() error {
 		{j.o.Dispatcher != nil, tickEvery, "tick pings", j.o.Dispatcher.SendPings},
 		{j.o.Dispatcher != nil, tickEvery, "release lost claims", j.o.Dispatcher.ReleaseLost},
 		{j.o.Workers, tickEvery, "tick timeouts", j.timeouts},
+		{j.o.Workers, tickEvery, "tick compensations", j.compensations},
+		{j.o.Batches != nil, tickEvery, "tick batches", func(ctx context.Context) error { return j.o.Batches.Tick(ctx) }},
+		{j.o.Workers, tickEvery, "tick suppliers", j.o.Advance.Tick},
 		{j.o.Dispatcher != nil, tickEvery, "publish slow merchants and faults", j.publish},
 		{j.o.Workers, tickEvery, "fold the ledger", func(ctx context.Context) error { return foldAll(ctx, j.o.Ledger.Fold) }},
 		{j.o.Workers, tickEvery, "fold the reports", j.report},
 		{true, watchEvery, "watch", j.watcher.levels},
+		{j.o.Scheduler, tickEvery, "end expired proposals", j.expireProposals},
 		{j.o.Scheduler, announceEvery, "announce alerts", j.watcher.announce},
 		{j.o.Scheduler, resendEvery, "send alerts", j.watcher.send},
 		{j.o.Scheduler, j.o.CleanupEvery, "clean up", j.cleanup},
@@ -184,10 +220,7 @@ func (j *Jobs) schedule() error {
 			return err
 		}
 	}
-	if !j.o.Scheduler {
-		return nil
-	}
-	return j.add(gocron.DailyJob(1, gocron.NewAtTimes(j.o.Nightly)), "count anew", j.nightly)
+	return nil
 }
 
 // refreshSettings reads what was applied, and publishes the version that is in use.
@@ -200,7 +233,7 @@ func (j *Jobs) refreshSettings(ctx context.Context) error {
 
 // refreshBreakers reads what other nodes and operators did to breakers.
 func (j *Jobs) refreshBreakers(ctx context.Context) error {
-	if err := j.o.Breakers.Refresh(ctx); err != nil {
+	if err := errors.Join(j.o.Breakers.Refresh(ctx), j.o.SupplierBreakers.Refresh(ctx)); err != nil {
 		return err
 	}
 	states := map[breaker.State]int{}
@@ -250,6 +283,7 @@ func (j *Jobs) report(ctx context.Context) error {
 // Redis that takes connections and does not answer, Asynq needs half a minute. Tasks are
 // hints, so nothing depends on its shutdown.
 func (j *Jobs) Stop(ctx context.Context) {
+	j.stopSweep()
 	var ending sync.WaitGroup
 	for _, s := range j.servers {
 		ending.Go(func() {

@@ -31,22 +31,22 @@ var named = func() string {
 // copied to it.
 func (j *Jobs) keepNamed(ctx context.Context, before int64, gone *old) *old {
 	from, remove := int64(-1), gone.step
-	gone.step = func() (int64, bool, error) {
+	gone.step = func(rows int) (int64, bool, error) {
 		if from >= before {
-			return remove()
+			return remove(rows)
 		}
 		if from < 0 {
 			if err := j.o.DB.Read.NewRaw("SELECT coalesce(max(value), 0) FROM settings WHERE name = ?", lookedAt).Scan(ctx, &from); err != nil {
 				return 0, false, fmt.Errorf("read which callbacks were looked at: %w", err)
 			}
 		}
-		to, err := j.rangeEnd(ctx, "callbacks", from, before, lookStep)
+		to, err := j.rangeEnd(ctx, "callbacks", "id", from, before, lookStep)
 		if err != nil {
 			return 0, false, err
 		}
 		if to == 0 { // there are no more
 			from = before
-			return remove()
+			return remove(rows)
 		}
 		if err := j.copyNamed(ctx, from, to); err != nil {
 			return 0, false, err
@@ -58,6 +58,10 @@ func (j *Jobs) keepNamed(ctx context.Context, before int64, gone *old) *old {
 }
 
 func (j *Jobs) copyNamed(ctx context.Context, from, to int64) error {
+	var any bool // nearly always there is none, and writers need not wait for the look
+	if err := j.o.DB.Read.NewRaw("SELECT EXISTS ("+named+")", from, to, bun.List(exception.Kinds)).Scan(ctx, &any); err != nil || !any {
+		return err
+	}
 	_, err := j.o.DB.NewRaw("INSERT INTO exception_callbacks (exception_id, callback_id, received_at, trade_no, remote_addr, method, query, headers, body, size)"+
 		" SELECT m.exception_id, c.id, c.received_at, c.trade_no, c.remote_addr, c.method, substr(c.query, 1, ?3), substr(c.headers, 1, ?3), substr(c.body, 1, ?3), length(c.body)"+
 		" FROM (SELECT n.*, row_number() OVER (PARTITION BY n.exception_id ORDER BY n.callback_id) AS nr FROM ("+named+") AS n) AS m"+

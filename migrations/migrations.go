@@ -23,6 +23,7 @@ var monthly = []db.Monthly{
 	{Table: "callbacks", Key: "id"},
 	{Table: "notify_attempts", Key: "id"},
 	{Table: "order_history", Key: "order_id"},
+	{Table: "supplier_calls", Key: "id"},
 }
 
 // Apply brings the database to the schema of this program and returns the names of the

@@ -23,6 +23,8 @@
     t.innerHTML = html;
     for (const fresh of [...t.content.children]) {
       const old = fresh.id && document.getElementById(fresh.id);
+      // In another state the page offers other things; what is being typed is kept.
+      if (old && old.dataset.state !== fresh.dataset.state && !document.activeElement?.matches("input, textarea")) { location.reload(); return; }
       if (old) Idiomorph.morph(old, fresh, options);
     }
   }
@@ -62,8 +64,9 @@
   async function poll() {
     const query = new URL(head.dataset.live, location.href).search;
     try {
-      for (const panel of ["risk", "todo", "outcomes", "merchants-health", "queues"]) {
-        const answer = await fetch("/_/" + panel + query, { headers: { "HX-Request": "true" } });
+      const panels = head.dataset.poll ? [head.dataset.poll] : ["risk", "todo", "outcomes", "merchants-health", "queues"].map(p => "/_/" + p);
+      for (const panel of panels) {
+        const answer = await fetch(panel + query, { headers: { "HX-Request": "true" } });
         if (answer.status === 401) { location.href = "/login"; return; }
         if (!answer.ok) throw new Error(answer.status);
         put(await answer.text());

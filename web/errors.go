@@ -9,10 +9,13 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/alert"
+	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
+	"backstop/internal/call"
+	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/list"
@@ -20,6 +23,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/stock"
+	"backstop/internal/sweep"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -31,6 +35,7 @@ type Error struct {
 	Message string   // holds nothing internal
 	field   string   // of the request, where one is wrong
 	roles   []string // that may do what the caller may not
+	answer  string   // of the supplier, where it says otherwise
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -75,19 +80,39 @@ var domainErrors = []struct {
 	{act.ErrChanged, http.StatusConflict, "changed", ""},
 	{order.ErrNotFound, http.StatusNotFound, "not_found", ""},
 	{notify.ErrNoDelivery, http.StatusNotFound, "not_found", ""},
+	{approval.ErrPerson, http.StatusForbidden, "person_needed", ""},
+	{approval.ErrOwn, http.StatusForbidden, "own_proposal", ""},
+	{approval.ErrMaker, http.StatusForbidden, "forbidden", ""},
+	{approval.ErrOver, http.StatusConflict, "over", ""},
+	{approval.ErrExpired, http.StatusConflict, "expired", ""},
+	{approval.ErrHash, http.StatusConflict, "hash", ""},
+	{approval.ErrProposed, http.StatusConflict, "proposed", ""},
+	{approval.ErrNoSecond, http.StatusConflict, "no_second_person", ""},
 	{alert.ErrNoTarget, http.StatusConflict, "no_target", ""},
+	{compensation.ErrOver, http.StatusConflict, "over", ""},
+	{compensation.ErrRunning, http.StatusConflict, "running", ""},
+	{compensation.ErrNothing, http.StatusNotFound, "not_found", ""},
+	{compensation.ErrTooMany, http.StatusConflict, "use_a_batch", ""},
+	{sweep.ErrRunning, http.StatusConflict, "running", ""},
 	{breaker.ErrProbing, http.StatusConflict, "probe_running", ""},
 	{breaker.ErrAlready, http.StatusConflict, "already", ""},
 	{notify.ErrUnreadable, http.StatusServiceUnavailable, "settings_unreadable", ""},
 	{notify.ErrSending, http.StatusConflict, "sending", ""},
 	{exception.ErrEnded, http.StatusConflict, "over", ""},
 	{exception.ErrOpen, http.StatusConflict, "open", ""},
+	{exception.ErrDecided, http.StatusConflict, "over", ""},
 	{bulk.ErrExpired, http.StatusConflict, "expired", ""},
-	{bulk.ErrNothing, http.StatusUnprocessableEntity, "nothing_matches", ""},
-	{bulk.ErrTooMany, http.StatusUnprocessableEntity, "too_many", ""},
+	{bulk.ErrState, http.StatusConflict, "state", ""},
+	{bulk.ErrDrifted, http.StatusConflict, "drifted", ""},
+	{bulk.ErrMaker, http.StatusForbidden, "not_yours", ""},
+	{bulk.ErrNothing, http.StatusNotFound, "nothing", ""},
+	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", ""},
 	{payment.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
 	{payment.ErrSupplier, http.StatusServiceUnavailable, "unavailable", ""},
+	{payment.ErrNoMessage, http.StatusConflict, "no_message", ""},
 	{payment.ErrState, http.StatusConflict, "wrong_state", ""},
+	{payment.ErrAttemptOpen, http.StatusConflict, "attempt_open", ""},
+	{call.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", ""},
 	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", ""},
 	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items"},
 	{db.ErrBusy, http.StatusServiceUnavailable, "busy", ""},
@@ -123,7 +148,15 @@ func answerTo(err error) *Error {
 	if e, ok := errors.AsType[*act.Denied](err); ok && e.Permission == "" {
 		return errScope(e.Scope)
 	} else if ok {
-		return forbidden(e.Roles)
+		answer := forbidden(e.Roles)
+		answer.Message = e.Error()
+		return answer
+	}
+	if e, ok := errors.AsType[*approval.RoleError](err); ok {
+		return &Error{Status: http.StatusForbidden, Code: "role", Message: e.Error(), roles: e.Roles}
+	}
+	if e, ok := errors.AsType[*approval.LiveError](err); ok {
+		return &Error{Status: http.StatusConflict, Code: "live_says", Message: e.Error(), answer: e.Answer}
 	}
 	for _, e := range domainErrors {
 		if errors.Is(err, e.is) {
@@ -175,7 +208,7 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 		c.Set(fiber.HeaderRetryAfter, "1")
 	}
 	body := ErrorBody{}
-	body.Error.Code, body.Error.Message, body.Error.Field = e.Code, e.Message, e.field
+	body.Error.Code, body.Error.Message, body.Error.Field, body.Error.Answer = e.Code, e.Message, e.field, e.answer
 	return c.Status(status).JSON(body)
 }
 
@@ -185,6 +218,7 @@ type ErrorBody struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 		Field   string `json:"field,omitempty"`
+		Answer  string `json:"answer,omitempty"` // of the supplier, with the code live_says
 	} `json:"error"`
 }
 

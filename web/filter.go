@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/act"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/order"
 
 	"github.com/gofiber/fiber/v2"
@@ -45,6 +46,15 @@ func (f *Filter) Text(name string) string {
 		f.Blame(name, fmt.Sprintf("use at most %d bytes without control characters", MaxFilter))
 	}
 	return text
+}
+
+// Only refuses parameters that are not among the known ones.
+func (f *Filter) Only(known ...string) {
+	f.c.Request().URI().QueryArgs().VisitAll(func(name, _ []byte) {
+		if !slices.Contains(known, string(name)) {
+			f.Blame(textlimit.Clip(string(name), 40), "unknown parameter; known are "+strings.Join(known, ", "))
+		}
+	})
 }
 
 // OneOf reads one of the known values: a typing error must not look like an empty

@@ -68,7 +68,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	if op == nil {
 		return p
 	}
-	p.User, p.Role = op.Name, op.Role
+	p.User, p.UserID, p.Role = op.Name, op.ID, op.Role
 	p.RedisDown, p.ReadOnly = s.Ready.failed("redis"), s.Ready.failed("database", "writable")
 	p.Frozen = p.RedisDown || p.ReadOnly
 	if op.Language != "" {
@@ -129,7 +129,7 @@ func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
 		kind = ui.TooMuch
 	case e.Code == "nothing_matches":
 		kind = ui.NoneFound
-	case e.Code == string(ui.Probing), e.Code == string(ui.Already), e.Code == string(ui.Sending):
+	case ui.Explains(e.Code):
 		kind = ui.ErrorKind(e.Code)
 	case e.Status == http.StatusConflict:
 		kind = ui.Changed

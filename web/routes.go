@@ -37,6 +37,7 @@ type Route struct {
 	Handler    fiber.Handler
 	Permission access.Permission // of an operator; a merchant's key and a service's token need none
 	Scope      string            // of a service's token; "" admits none
+	Person     bool              // a service is told that this needs a person
 	Menu       Menu              // the route's line in the navigation
 }
 
@@ -70,7 +71,7 @@ func (s *Server) admit(r Route) []fiber.Handler {
 	case ForMerchant:
 		return []fiber.Handler{s.admitMerchant}
 	case ForMonitor:
-		return []fiber.Handler{s.admitMonitor(r.Permission, r.Scope)}
+		return []fiber.Handler{s.admitMonitor(r)}
 	case ForVisitor:
 		return []fiber.Handler{s.dressPage}
 	case ForOperator:

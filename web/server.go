@@ -22,6 +22,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/alert"
+	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
@@ -54,7 +55,7 @@ type Callbacks interface {
 // Payments is what merchants may request; it is payment.Processor.
 type Payments interface {
 	Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (o *order.Order, created bool, err error)
-	Pay(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
+	Pay(ctx context.Context, m *merchant.Merchant, orderNo string, r payment.PayRequest) (payment.Payment, error)
 	Cancel(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error)
 }
 
@@ -82,9 +83,11 @@ type Options struct {
 	Alerts func() (targets []string, style alert.Style)
 	// Breakers is this node's copy of the merchants' breakers.
 	Breakers *breaker.Cache
-	// Acts is what operators and services can do, Plans what they do to many subjects.
-	Acts  *act.Registry
-	Plans *bulk.Plans
+	// Acts is what operators and services can do, Batches what they do to many rows.
+	Acts    *act.Registry
+	Batches *bulk.Batches
+	// Approvals is where people decide what needs two of them.
+	Approvals *approval.Desk
 	// Sockets holds the WebSockets over which merchants are notified.
 	Sockets *websocket.Hub
 	// Texts finds the texts of the codes in rows.
@@ -118,6 +121,7 @@ type Server struct {
 	down      bool
 	draining  atomic.Bool
 	tokens    *tokenCache
+	personal  *access.PersonalTokens
 	Ready     *readiness
 	Policy    *access.Policy
 	Console   *console.Reader
@@ -128,6 +132,7 @@ type Server struct {
 
 	table      []Route
 	Files      *static.Set
+	exports    chan struct{} // those that are running; see MaxExports
 	onShutdown []func()
 }
 
@@ -136,8 +141,9 @@ type Server struct {
 func New(o Options, table func(*Server) []Route) *Server {
 	s := &Server{
 		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(),
-		tokens: &tokenCache{tokens: access.NewTokens(o.DB, o.Keys)}, Ready: NewReadiness(o.Checks),
+		tokens: &tokenCache{tokens: access.NewTokens(o.DB, o.Keys)}, personal: access.NewPersonalTokens(o.DB, o.Keys), Ready: NewReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
+		exports: make(chan struct{}, MaxExports),
 		senders: newLimiter(int(o.Config.CallbackRate)), keys: newLimiter(int(o.Config.APIRate)),
 	}
 	s.table = append(s.routes(), table(s)...)

@@ -141,7 +141,7 @@ func Operator(c *fiber.Ctx) *access.Operator {
 
 // actorOf is an operator as an actor.
 func actorOf(op *access.Operator) act.Actor {
-	return act.Actor{Name: "operator:" + op.Name, Role: op.Role}
+	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Role: op.Role}
 }
 
 // Actor is the operator or service that was admitted.

@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
+	"backstop/internal/approval"
 	"backstop/internal/base/seal"
 
 	"github.com/gofiber/fiber/v2"
@@ -76,16 +77,16 @@ func (b *tokenCache) read(ctx context.Context) error {
 	return nil
 }
 
-// admitMonitor admits tokens that have the route's scope, and operators by the token of
-// their session. A program sends it as a header here, never a browser as a cookie, so
+// admitMonitor admits tokens that have the route's scope, and operators by a token of their
+// own or of their session. A program sends it as a header here, never a browser as a cookie, so
 // that no other site can use it.
-func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.Handler {
+func (s *Server) admitMonitor(r Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		key := bearerKey(c)
 		if key == "" {
 			return errUnauthorized
 		}
-		actor, refused, err := s.monitorActor(c.UserContext(), key, permission, scope)
+		actor, refused, err := s.monitorActor(c.UserContext(), key, r)
 		if err != nil {
 			return err
 		}
@@ -105,7 +106,7 @@ func (s *Server) admitMonitor(permission access.Permission, scope string) fiber.
 // monitorActor is the actor with the key, and why it may not do this; nil = it may. A
 // forged key costs no query. It keeps no session alive, as a script that was left
 // running must not.
-func (s *Server) monitorActor(ctx context.Context, key string, permission access.Permission, scope string) (actor act.Actor, refused, err error) {
+func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor act.Actor, refused, err error) {
 	if s.tokens.tokens.MayBe(key) {
 		t, ok, err := s.tokens.find(ctx, seal.HashToken(key), access.Tagged(key))
 		switch {
@@ -113,19 +114,27 @@ func (s *Server) monitorActor(ctx context.Context, key string, permission access
 			return actor, nil, err
 		case !ok:
 			return actor, nil, errUnauthorized
-		case scope == "" || !t.Has(scope):
-			refused = errScope(scope)
+		case r.Person:
+			refused = approval.ErrPerson
+		case r.Scope == "" || !t.Has(r.Scope):
+			refused = errScope(r.Scope)
 		}
 		return act.Actor{Name: "token:" + t.Name, Token: &t}, refused, nil
 	}
-	op, err := s.Sessions.Peek(ctx, key)
+	find := s.Sessions.Peek
+	personal := s.personal.MayBe(key)
+	if personal {
+		find = s.personal.Find
+	}
+	op, err := find(ctx, key)
 	if errors.Is(err, access.ErrSession) {
 		return actor, nil, errUnauthorized
 	}
 	if err != nil {
 		return actor, nil, err
 	}
-	if op.MustChange || !s.Policy.Allows(op.Role, permission) {
+	// A token of their own is no password: an operator may have it before the first login.
+	if op.MustChange && !personal || !s.Policy.Allows(op.Role, r.Permission) {
 		refused = errForbidden
 	}
 	return actorOf(op), refused, nil

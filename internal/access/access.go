@@ -41,6 +41,8 @@ var (
 	ErrNotFound  = errors.New("there is no such name")
 	ErrDisabled  = errors.New("the operator is disabled")
 	ErrLastAdmin = errors.New("this is the last admin: add another one first")
+	// ErrLastApprover: without a lead, nobody could approve what others propose.
+	ErrLastApprover = errors.New("this is the last one who may approve: add another one first, by backstop operator add NAME --role lead")
 	// ErrLogin is the answer to a wrong name, a wrong password and a disabled operator
 	// alike: it does not reveal which names exist.
 	ErrLogin = errors.New("wrong name or password")
@@ -234,23 +236,63 @@ func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
 	return row, nil
 }
 
+// Enabled returns the operators who are not disabled, by id.
+func Enabled(ctx context.Context, q bun.IDB) ([]Operator, error) {
+	var rows []Operator
+	if err := q.NewSelect().Model(&rows).Where("op.disabled_at IS NULL").OrderExpr("op.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the enabled operators: %w", err)
+	}
+	return rows, nil
+}
+
+// Hold locks operators until the transaction ends and returns those who are enabled, by id:
+// nobody of them is disabled or gets another role meanwhile.
+func (o *Operators) Hold(ctx context.Context, tx db.Tx, ids ...int64) (map[int64]*Operator, error) {
+	var rows []Operator
+	q := tx.NewSelect().Model(&rows).Where("op.id IN (?)", bun.List(ids)).Where("op.disabled_at IS NULL").OrderExpr("op.id")
+	if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read operators: %w", err)
+	}
+	by := make(map[int64]*Operator, len(rows))
+	for i := range rows {
+		by[rows[i].ID] = &rows[i]
+	}
+	return by, nil
+}
+
+// Names are the names of operators by their ids, disabled ones included.
+func Names(ctx context.Context, q bun.IDB, ids []int64) (map[int64]string, error) {
+	by := make(map[int64]string, len(ids))
+	if len(ids) == 0 {
+		return by, nil
+	}
+	var rows []Operator
+	if err := q.NewSelect().Model(&rows).Column("id", "name").Where("op.id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the names of operators: %w", err)
+	}
+	for _, op := range rows {
+		by[op.ID] = op.Name
+	}
+	return by, nil
+}
+
+// IDOf is the id of the operator with a name, also of a disabled one; 0 = there is none.
+func IDOf(ctx context.Context, q bun.IDB, name string) (id int64, err error) {
+	err = q.NewRaw("SELECT coalesce((SELECT id FROM operators WHERE name = ?), 0)", name).Scan(ctx, &id)
+	if err != nil {
+		return 0, fmt.Errorf("find operator %s: %w", name, err)
+	}
+	return id, nil
+}
+
 // Disable locks an operator out. The last enabled admin stays, as only an admin can add
-// operators. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin.
+// operators, and so does the last lead, as only a lead can approve what all others propose.
+// Errors: ErrNotFound, ErrDisabled, ErrLastAdmin, ErrLastApprover.
 func (o *Operators) Disable(ctx context.Context, name string) error {
 	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		// All admins are locked, by id: of two that disable each other at once, only one
-		// may still find the other enabled.
-		var admins []Operator
-		q := tx.NewSelect().Model(&admins).Where("op.role = ?", Admin).Where("op.disabled_at IS NULL").OrderExpr("op.id")
-		if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
-			return fmt.Errorf("read admins: %w", err)
-		}
-		row, err := find(ctx, tx.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
+		row, err := o.replaceable(ctx, tx, name)
 		if err != nil {
 			return err
-		}
-		if len(admins) == 1 && admins[0].ID == row.ID {
-			return ErrLastAdmin
 		}
 		now := o.db.Now()
 		_, err = tx.NewRaw("UPDATE operators SET disabled_at = ?, updated_at = ? WHERE id = ?", now, now, row.ID).Exec(ctx)
@@ -259,6 +301,49 @@ func (o *Operators) Disable(ctx context.Context, name string) error {
 		}
 		return o.keep(ctx, tx, "operator.disable", row)
 	})
+}
+
+// SetRole gives an operator another role, from the next request on. Errors: ErrRole and
+// those of Disable.
+func (o *Operators) SetRole(ctx context.Context, name, role string) error {
+	if !slices.Contains(Roles, role) {
+		return ErrRole
+	}
+	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		row, err := o.replaceable(ctx, tx, name)
+		if row != nil && row.Role == role {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", role, o.db.Now(), row.ID).Exec(ctx); err != nil {
+			return fmt.Errorf("change the role of %s: %w", name, err)
+		}
+		row.Role = role
+		return o.keep(ctx, tx, "operator.role", row)
+	})
+}
+
+// replaceable finds an operator who may lose the role, as others have it too.
+func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
+	// All admins and leads are locked, by id: of two that disable each other at once, only
+	// one may still find the other enabled.
+	var others []Operator
+	q := tx.NewSelect().Model(&others).Where("op.role IN (?)", bun.List([]string{Admin, Lead})).Where("op.disabled_at IS NULL").OrderExpr("op.id")
+	if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read admins and leads: %w", err)
+	}
+	row, err := find(ctx, tx.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
+	if err != nil {
+		return nil, err
+	}
+	for role, last := range map[string]error{Admin: ErrLastAdmin, Lead: ErrLastApprover} {
+		if row.Role == role && !slices.ContainsFunc(others, func(op Operator) bool { return op.Role == role && op.ID != row.ID }) {
+			return row, last
+		}
+	}
+	return row, nil
 }
 
 // ResetPassword gives an operator a one-time password, which is returned and must

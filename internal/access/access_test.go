@@ -369,7 +369,7 @@ func TestTokensAreKeptAsHashesAndRevokedForGood(t *testing.T) {
 		if _, err := tokens.Add(t.Context(), "grafana", Monitor); !errors.Is(err, ErrExists) {
 			t.Errorf("the same name again: %v", err)
 		}
-		for _, scope := range []string{"", "admin", "monitor,", "monitor,admin", "monitor control", "compensate"} {
+		for _, scope := range []string{"", "admin", "monitor,", "monitor,admin", "monitor control", "compensation"} {
 			if _, err := tokens.Add(t.Context(), "other", scope); !errors.Is(err, ErrScope) {
 				t.Errorf("the scope %q: %v", scope, err)
 			}
@@ -398,6 +398,7 @@ func TestScopesOfTokens(t *testing.T) {
 			{"a-reader", "monitor", "monitor", true, false},
 			{"b-both", "control, monitor,monitor", "monitor,control", true, true},
 			{"c-actor", "control", "control", false, true},
+			{"c-compensates", "compensate,monitor", "monitor,compensate", true, false},
 			{"d-old", "", "monitor,control (granted before scopes)", true, true},
 		} {
 			if c.asked != "" {
@@ -412,7 +413,7 @@ func TestScopesOfTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := rows[len(rows)-1]
-			if r.Name != c.name || r.ScopeText() != c.text || r.Has(Monitor) != c.monitor || r.Has(Control) != c.control || r.Has("") || r.Has("compensate") {
+			if r.Name != c.name || r.ScopeText() != c.text || r.Has(Monitor) != c.monitor || r.Has(Control) != c.control || r.Has("") || r.Has(Compensate) != (c.name == "c-compensates") {
 				t.Errorf("%s: %+v says %q", c.name, r, r.ScopeText())
 			}
 		}

@@ -24,7 +24,8 @@ const (
 	ViewPersonal      Permission = "personal.view" // buyers' personal data, unmasked
 	InspectQueues     Permission = "queue.inspect"
 	Resend            Permission = "notification.resend"
-	Comment           Permission = "note.write" // on orders and exceptions
+	Comment           Permission = "note.write"  // on orders and exceptions
+	QueryOrders       Permission = "order.query" // ask a supplier about an order
 	ViewAudit         Permission = "audit.view"
 	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
 	ControlAddresses  Permission = "address.control" // ping and enable merchants' endpoints
@@ -33,16 +34,34 @@ const (
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 	ExportEvidence    Permission = "evidence.export" // one order's whole story, signed
 	ResendMany        Permission = "notification.resend_many"
-	AssignExceptions  Permission = "exception.assign"       // to an operator
-	SettleExceptions  Permission = "exception.settle"       // to end one, or open it again
-	SettleMoney       Permission = "exception.settle_money" // the same where it is about money
+	AssignExceptions  Permission = "exception.assign" // to an operator
+	IgnoreExceptions  Permission = "exception.ignore" // to end one that is about no money, or open it again
+
+	ViewCompensations    Permission = "compensation.view"
+	RunCompensations     Permission = "compensation.run"     // one, now
+	RedriveCompensations Permission = "compensation.redrive" // all that match
+	CancelCompensations  Permission = "compensation.cancel"
+
+	// Decisions by two people: who proposes, and who approves what another one proposed.
+	ProposeMoney    Permission = "money.propose"
+	ApproveMoney    Permission = "money.approve" // finance only what a lead proposed
+	ProposeSettings Permission = "settings.propose"
+	ApproveSettings Permission = "settings.approve"
+	ProposeBatches  Permission = "batch.propose" // of money only with ProposeMoney
+	NoteExceptions  Permission = "exception.note"
+
+	ViewSweeps Permission = "sweep.view"
+	RunSweeps  Permission = "sweep.run" // one now
 )
 
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
-	ResendMany, AssignExceptions, SettleExceptions, SettleMoney,
+	Resend, Comment, QueryOrders, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
+	ResendMany, AssignExceptions, IgnoreExceptions,
+	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,
+	ProposeMoney, ApproveMoney, ProposeSettings, ApproveSettings, ProposeBatches, NoteExceptions,
+	ViewSweeps, RunSweeps,
 }
 
 // How the policy is read: a role may do what it is granted, or what a role that it

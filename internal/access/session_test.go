@@ -373,13 +373,13 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions}
+	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewCompensations, ViewSweeps}
 	extra := map[string][]Permission{
-		Support: {Resend, Comment, AssignExceptions},
-		Ops:     {InspectQueues, Resend, Comment, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, AssignExceptions, ResendMany, SettleExceptions},
-		Finance: {ViewPersonal, ExportEvidence, Resend, Comment, AssignExceptions, SettleExceptions},
-		Lead:    {ViewPersonal, ExportEvidence, Resend, Comment, ViewAudit, AssignExceptions, ResendMany, SettleExceptions, SettleMoney},
-		Admin:   {InspectQueues, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts},
+		Support: {Resend, Comment, QueryOrders, AssignExceptions, RunCompensations, NoteExceptions},
+		Ops:     {InspectQueues, Resend, Comment, QueryOrders, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations, NoteExceptions, ProposeBatches, RunSweeps},
+		Finance: {ViewPersonal, ExportEvidence, Resend, Comment, QueryOrders, AssignExceptions, IgnoreExceptions, RunCompensations, NoteExceptions, ProposeBatches, ProposeMoney, ApproveMoney, RunSweeps},
+		Lead:    {ViewPersonal, ExportEvidence, Resend, Comment, QueryOrders, ViewAudit, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations, CancelCompensations, NoteExceptions, ProposeBatches, ProposeMoney, ApproveMoney, ApproveSettings, RunSweeps},
+		Admin:   {InspectQueues, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts, ProposeSettings},
 		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {

@@ -17,12 +17,13 @@ import (
 
 // Scopes of tokens.
 const (
-	Monitor = "monitor" // reads the admin API
-	Control = "control" // opens, closes and probes breakers, and pings
+	Monitor    = "monitor"    // reads the admin API
+	Control    = "control"    // opens, closes and probes breakers, and pings
+	Compensate = "compensate" // asks suppliers, and runs compensations
 )
 
 // Scopes lists what a token may be for, in the order in which they are stored.
-var Scopes = []string{Monitor, Control}
+var Scopes = []string{Monitor, Control, Compensate}
 
 // tokenPrefix lets operators and secret scanners recognize a token.
 const tokenPrefix = "bst_"

@@ -49,6 +49,7 @@ func (e *Denied) Error() string {
 // Actor is an operator or a service.
 type Actor struct {
 	Name   string        // in the audit: "operator:li.hang", "token:grafana"
+	ID     int64         // of the operator; 0 = a service
 	Role   string        // of an operator
 	Token  *access.Token // of a service; nil = an operator
 	Remote string        // the address that the call came from
@@ -71,6 +72,10 @@ type Subject struct {
 	MerchantID int64  // whose it is; 0 = no merchant's
 	Amount     int64  // of its money, in minor units
 	Currency   string // of the amount; "" = it is about no money
+	// SupplierID is the supplier that the act asks, or has asked; 0 = none.
+	SupplierID int64
+	// OrderNo is the number of the order that it is about; "" = none.
+	OrderNo string
 	// Prospect is what Do would do with it as it is; "" = Will.
 	Prospect Prospect
 	// Result is the result of earlier acts, in the Kind's words; of sets alone.
@@ -87,22 +92,24 @@ func (s Subject) TypedAmount() string {
 	return money.Format(s.Amount, s.Currency)
 }
 
-// Prospect is what an act would do with a subject, or did. Plans store these words.
+// Prospect is what an act would do with a subject, or did. Batches store these words.
 type Prospect string
 
 // Prospects.
 const (
-	Will    Prospect = "send"    // it is done at once
-	Waits   Prospect = "waits"   // it is done, and takes effect later: behind a breaker
-	Final   Prospect = "final"   // there is nothing left to do
-	Blocked Prospect = "blocked" // something else works on it
+	Will      Prospect = "will_run"        // it is done at once
+	Waits     Prospect = "waits"           // it is done, and takes effect later: behind a breaker
+	WillQuery Prospect = "will_query"      // its supplier is asked first
+	Final     Prospect = "skip_final"      // there is nothing left to do
+	Unknown   Prospect = "blocked_unknown" // its result is not known, and nobody can be asked
+	Blocked   Prospect = "blocked_other"   // something else works on it
 )
 
 // Prospects are all of them, in the order in which they are shown.
-var Prospects = []Prospect{Will, Waits, Final, Blocked}
+var Prospects = []Prospect{Will, Waits, WillQuery, Final, Unknown, Blocked}
 
 // Acts reports whether the subject is acted on.
-func (p Prospect) Acts() bool { return p == Will || p == Waits || p == "" }
+func (p Prospect) Acts() bool { return p == Will || p == Waits || p == WillQuery || p == "" }
 
 // Outcome is the result for one subject.
 type Outcome struct {
@@ -131,7 +138,7 @@ type Input struct {
 // Kind is one kind of act. Its functions get several subjects at once: a set costs a few
 // statements, however large it is.
 type Kind struct {
-	Name       string            // in the audit: "exception.settle"
+	Name       string            // in the audit: "exception.assign"
 	Object     string            // what the subjects are, in the audit: "exception"
 	Permission access.Permission // of an operator
 	Scope      string            // of a service's token; "" = no service may

@@ -43,11 +43,11 @@ func newClerk(t *testing.T, d *db.DB) *clerk {
 	}
 	k := &clerk{T: t, db: d, log: audit.New(d, sealtest.Ring(t, 1))}
 	rename := act.Kind{
-		Name: "merchant.rename", Object: "merchant", Permission: access.SettleExceptions, Scope: access.Control, TypedAmount: true,
+		Name: "merchant.rename", Object: "merchant", Permission: access.IgnoreExceptions, Scope: access.Control, TypedAmount: true,
 		Params: act.Params[naming], Load: load, Do: k.rename,
 		Needs: func(s act.Subject, params any) access.Permission {
 			if params.(naming).Name == "gold" {
-				return access.SettleMoney
+				return access.ApproveSettings
 			}
 			return ""
 		},
@@ -192,11 +192,11 @@ func TestWhatIsRefusedLeavesNothing(t *testing.T) {
 			change func(*act.Call)
 			want   func(error) bool
 		}{
-			"another role":            {func(c *act.Call) { c.By.Role = access.Support }, denied(access.SettleExceptions, "", access.Ops)},
-			"no role":                 {func(c *act.Call) { c.By.Role = "" }, denied(access.SettleExceptions, "", "")},
-			"what needs more":         {func(c *act.Call) { c.Params = json.RawMessage(`{"name":"gold"}`) }, denied(access.SettleMoney, "", access.Lead)},
+			"another role":            {func(c *act.Call) { c.By.Role = access.Support }, denied(access.IgnoreExceptions, "", access.Ops)},
+			"no role":                 {func(c *act.Call) { c.By.Role = "" }, denied(access.IgnoreExceptions, "", "")},
+			"what needs more":         {func(c *act.Call) { c.Params = json.RawMessage(`{"name":"gold"}`) }, denied(access.ApproveSettings, "", access.Lead)},
 			"another scope":           {func(c *act.Call) { c.By = token("monitor") }, denied("", access.Control, "")},
-			"a service and more":      {func(c *act.Call) { c.By, c.Params = token("control"), json.RawMessage(`{"name":"gold"}`) }, denied(access.SettleMoney, "", "")},
+			"a service and more":      {func(c *act.Call) { c.By, c.Params = token("control"), json.RawMessage(`{"name":"gold"}`) }, denied(access.ApproveSettings, "", "")},
 			"a service and no scope":  {func(c *act.Call) { c.By, c.Kind = token("control"), "merchant.note" }, denied("", "", "")},
 			"another merchant":        {func(c *act.Call) { c.By.Merchants = []int64{2} }, is(act.ErrNotFound)},
 			"no merchant":             {func(c *act.Call) { c.By.Merchants = []int64{} }, is(act.ErrNotFound)},

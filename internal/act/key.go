@@ -7,6 +7,8 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
+
+	"github.com/uptrace/bun"
 )
 
 const (
@@ -19,8 +21,9 @@ const (
 // NewKey makes a key for one call, as a form carries it.
 func NewKey() string { return seal.NewToken("") }
 
-// takeKey stores a key; false = it is stored already. Without a key each call is new.
-func takeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error) {
+// TakeKey stores a key, in the transaction of what is called; false = it is stored already.
+// Without a key each call is new. Errors: *FieldError.
+func TakeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error) {
 	if key == "" {
 		return true, nil
 	}
@@ -38,9 +41,9 @@ func takeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error)
 	return true, err
 }
 
-// keepKey stores what the call with the key has done: the last row of the audit, whose
+// KeepKey stores what the call with the key has done: the last row of the audit, whose
 // end the transaction has locked.
-func keepKey(ctx context.Context, tx db.Tx, key string) error {
+func KeepKey(ctx context.Context, tx db.Tx, key string) error {
 	if key == "" {
 		return nil
 	}
@@ -56,16 +59,21 @@ func keepKey(ctx context.Context, tx db.Tx, key string) error {
 // one of its kind where id is empty; nil = nothing. Pages show that, so that no address
 // makes them show what was not done.
 func (r *Registry) Done(ctx context.Context, key, object, id string) (*audit.Row, error) {
+	return DoneBy(ctx, r.db.Read, key, object, id)
+}
+
+// DoneBy is Done without a Registry.
+func DoneBy(ctx context.Context, q bun.IDB, key, object, id string) (*audit.Row, error) {
 	if key == "" || len(key) > maxKey {
 		return nil, nil
 	}
 	var rows []audit.Row
-	q := r.db.Read.NewSelect().Model(&rows).Where("au.number = (SELECT f.act FROM form_keys AS f WHERE f.form_key = ?)", seal.HashToken(key)).
+	sel := q.NewSelect().Model(&rows).Where("au.number = (SELECT f.act FROM form_keys AS f WHERE f.form_key = ?)", seal.HashToken(key)).
 		Where("au.object = ?", object)
 	if id != "" {
-		q = q.Where("au.object_id = ?", id)
+		sel = sel.Where("au.object_id = ?", id)
 	}
-	if err := q.Scan(ctx); err != nil || len(rows) == 0 {
+	if err := sel.Scan(ctx); err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	return &rows[0], nil

@@ -80,7 +80,7 @@ func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
 	}
 	var out Outcome
 	err = r.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		first, err := takeKey(ctx, tx, r.db.Now(), c.Key)
+		first, err := TakeKey(ctx, tx, r.db.Now(), c.Key)
 		if err != nil || !first {
 			out.Repeated = !first
 			return err
@@ -95,7 +95,7 @@ func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
 		if err := r.keep(ctx, tx, k, in, s, out); err != nil {
 			return err
 		}
-		return keepKey(ctx, tx, c.Key)
+		return KeepKey(ctx, tx, c.Key)
 	})
 	if err != nil {
 		return Outcome{}, err
@@ -123,20 +123,26 @@ func (r *Registry) has(by Actor, p access.Permission) error {
 
 // input reads and checks what a call has beside its subject.
 func (c Call) input(k Kind) (in Input, err error) {
-	in = Input{By: c.By, Reason: strings.TrimSpace(c.Reason)}
+	in = Input{By: c.By}
 	if k.Params != nil {
 		if in.Params, err = k.Params(c.Params); err != nil {
 			return in, err
 		}
 	}
-	n := utf8.RuneCountInString(in.Reason)
-	if n == 0 && k.Easy {
+	if k.Easy && strings.TrimSpace(c.Reason) == "" {
 		return in, nil
 	}
-	if n < minReason || n > maxReason || !utf8.ValidString(in.Reason) || strings.ContainsRune(in.Reason, 0) {
-		return in, &FieldError{"reason", fmt.Sprintf("write a reason of %d to %d characters", minReason, maxReason)}
+	in.Reason, err = CheckReason(c.Reason)
+	return in, err
+}
+
+// CheckReason returns a reason as it is stored. Errors: *FieldError.
+func CheckReason(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if n := utf8.RuneCountInString(text); n < minReason || n > maxReason || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return text, &FieldError{"reason", fmt.Sprintf("write a reason of %d to %d characters", minReason, maxReason)}
 	}
-	return in, nil
+	return text, nil
 }
 
 // load finds the call's subject and checks all that depends on it.

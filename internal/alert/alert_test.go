@@ -194,6 +194,18 @@ func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 	}
 }
 
+func TestAProposalThatWaitsIsNamedWithItsMoney(t *testing.T) {
+	a := Alert{Rule: ProposalWaits, Subject: "apr_5 accept_late exception 7, fang, 1h2m0s", State: Happened, Count: 1, Sums: money.Totals{{Currency: "CNY", Minor: 1998}}}
+	for language, want := range map[string]string{
+		"en": "00:00:00 UTC apr_5 accept_late exception 7, fang, 1h2m0s (CNY 19.98) waits for a second person\nhttps://c.example/approvals?state=waiting",
+		"zh": "00:00:00 UTC apr_5 accept_late exception 7, fang, 1h2m0s（CNY 19.98）：等待第二人复核\nhttps://c.example/approvals?state=waiting",
+	} {
+		if _, body := (Style{Language: language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: ProposalWaits}, []Alert{a}); body != want {
+			t.Errorf("%s: %q, want %q", language, body, want)
+		}
+	}
+}
+
 func TestWhatIsDownHasNoLevel(t *testing.T) {
 	s := Style{Language: "en", Zone: time.UTC}
 	for state, want := range map[string]string{Firing: "n1: cannot be used\n", Resolved: "n1: healthy again\n"} {
@@ -509,5 +521,54 @@ func TestAnOpenedBreakersAlertHasWhatToDo(t *testing.T) {
 		if n := strings.Count(body, "\n"); n != 2 || read != 2 {
 			t.Errorf("%s: %d lines, %d read: %q", name, n, read, body)
 		}
+	}
+}
+
+// The alert about a supplier says what waits for it, and leads to exactly that.
+func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
+	at := time.Date(2026, 11, 22, 6, 3, 11, 0, time.UTC).UnixMicro()
+	x := Supplier{Failures: 5, Since: at, ProbeAt: at + 60_000_000, Orders: 4, Sums: money.Totals{{Currency: "CNY", Minor: 5997}, {Currency: "USD", Minor: 1200}}}
+	back, since, none := x, x, x
+	back.Closed, since.Closed, back.More = true, true, true
+	none.Orders, none.Sums = 0, nil
+	for name, c := range map[string]struct {
+		rule, language string
+		of             Supplier
+		want           []string
+	}{
+		"English": {SupplierUnreachable, "en", x, []string{"till cannot be reached since 14:03:11: 5 calls failed", "a probe at 14:04:11", "4 orders wait for a result (CNY 59.97, USD 12.00)."}},
+		"Chinese": {SupplierUnreachable, "zh", x, []string{"渠道 till 自 14:03:11 起无法访问：连续失败 5 次", "14:04:11 自动探测", "等待支付结果的订单 4 笔（CNY 59.97、USD 12.00）。"}},
+		"since":   {SupplierUnreachable, "en", since, []string{"till cannot be reached since", "It has closed since."}},
+		"nothing": {SupplierUnreachable, "en", none, []string{"No order waits for a result."}},
+		"again":   {SupplierReachable, "en", back, []string{"till can be reached again", "4+ orders wait"}},
+		"恢复":      {SupplierReachable, "zh", back, []string{"渠道 till 已恢复"}},
+	} {
+		s := Style{Language: c.language, Zone: time.FixedZone("CST", 8*3600), Console: "https://console.example/", Supplier: func(_ context.Context, code string) (*Supplier, error) {
+			if code != "till" {
+				return nil, errors.New("the database is away")
+			}
+			return &c.of, nil
+		}}
+		rule := Rule{Name: c.rule}
+		alerts := []Alert{
+			{Rule: c.rule, Subject: "till", State: Happened, Count: 1, OpenedAt: at},
+			{Rule: c.rule, Subject: "a b", State: Happened, Count: 1, OpenedAt: at, Sums: money.Totals{{Currency: "JPY", Minor: 7}}},
+		}
+		_, body := s.known(t.Context(), rule, alerts).compose(rule, alerts)
+		for _, want := range append(c.want, "https://console.example/orders?awaits=till", "JPY 7", "https://console.example/orders?awaits=a+b") {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %q is missing in %q", name, want, body)
+			}
+		}
+	}
+	s := Style{Language: "zh", Zone: time.UTC, Console: "https://console.example"}
+	stuck := Alert{Rule: StuckOrders, Subject: "orders", State: Firing, Value: 300, Sums: x.Sums}
+	rule := Rule{Name: StuckOrders}
+	if _, body := s.compose(rule, []Alert{stuck}); !strings.Contains(body, "3 笔订单（CNY 59.97、USD 12.00）") || !strings.HasSuffix(body, "https://console.example/orders?no_result=yes") {
+		t.Errorf("%q", body)
+	}
+	stuck.State, s.Language = Resolved, "en"
+	if _, body := s.compose(rule, []Alert{stuck}); !strings.Contains(body, "No order is stuck any more, at most 3 (CNY 59.97, USD 12.00)") {
+		t.Errorf("%q", body)
 	}
 }

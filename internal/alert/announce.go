@@ -34,7 +34,12 @@ type Style struct {
 	// no details of breakers.
 	Opened func(ctx context.Context, merchant string) (*Opened, error)
 
-	opened map[string]*Opened // by subject, of one message
+	// Supplier reads the breaker of the supplier that an alert is about, and what waits for
+	// it; nil = messages have no details.
+	Supplier func(ctx context.Context, code string) (*Supplier, error)
+
+	opened    map[string]*Opened   // by subject, of one message
+	suppliers map[string]*Supplier // the same
 }
 
 // Announce turns unannounced alerts into messages, one for each rule and target, and
@@ -109,7 +114,7 @@ func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []A
 func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 	title = "Backstop: " + Title(rule.Name, s.Language)
 	var b strings.Builder
-	if slices.Contains([]string{ExceptionOpened, DisputeOpened, NotifyExhausted}, rule.Name) {
+	if slices.Contains([]string{ExceptionOpened, DisputeOpened, NotifyExhausted, CompensationDead}, rule.Name) {
 		fmt.Fprintf(&b, "%s %s\n", s.clock(alerts[0]), s.kinds(alerts))
 		alerts = nil
 	}
@@ -171,14 +176,29 @@ func (s Style) counted(kind string, n int64) string {
 	return fmt.Sprintf("%d %s", n, w.many)
 }
 
+// proposal describes one that waits; its subject says which, whose, and for how long.
+func (s Style) proposal(a Alert) string {
+	money := ""
+	if amounts := a.Sums.List(); len(amounts) > 0 {
+		money = fmt.Sprintf(tAmounts.In(s.Language), strings.Join(amounts, tComma.In(s.Language)))
+	}
+	return fmt.Sprintf(tProposal.In(s.Language), a.Subject, money)
+}
+
 // line describes one alert in a sentence.
 func (s Style) line(rule Rule, a Alert) string {
 	down := measureOf(a.Rule).onOff
 	switch {
 	case s.opened[a.Subject] != nil:
 		return s.breakerLine(s.opened[a.Subject])
+	case a.Rule == SupplierUnreachable, a.Rule == SupplierReachable:
+		return s.supplierLine(a)
+	case a.Rule == ProposalWaits:
+		return s.proposal(a)
 	case a.Rule == OurFault:
 		return s.fault(a)
+	case a.Rule == StuckOrders:
+		return s.stuck(a)
 	case a.Rule == NodesDiffer && a.State == Firing:
 		return fmt.Sprintf(tDiffer.In(s.Language), Subject(a.Subject, s.Language))
 	case a.Rule == NodesDiffer:
@@ -195,6 +215,14 @@ func (s Style) line(rule Rule, a Alert) string {
 		return fmt.Sprintf(tResolved.In(s.Language), a.Subject, Level(a.Rule, a.Value))
 	}
 	return fmt.Sprintf(tFiring.In(s.Language), a.Subject, Level(a.Rule, a.Value), Level(a.Rule, rule.Fire))
+}
+
+// stuck says how many orders are stuck, and their money.
+func (s Style) stuck(a Alert) string {
+	if a.State == Resolved {
+		return fmt.Sprintf(tStuckOver.In(s.Language), Level(a.Rule, a.Value), s.sums(a.Sums))
+	}
+	return fmt.Sprintf(tStuck.In(s.Language), Level(a.Rule, a.Value), s.sums(a.Sums))
 }
 
 // fault describes what waits because of a fault of ours, and what to do.

@@ -125,6 +125,18 @@ func finish(ctx context.Context, d *db.DB, m Message, failed error) error {
 	return nil
 }
 
+// SendAgain makes a message that was given up due, with its text as it is and a new schedule;
+// false = it was not given up.
+func SendAgain(ctx context.Context, q bun.IDB, d *db.DB, id int64) (bool, error) {
+	res, err := q.NewRaw("UPDATE alert_messages SET status = ?, attempts = 0, next_at = ?, finished_at = NULL WHERE id = ? AND status IN (?)",
+		Waiting, d.Now(), id, bun.List(MessageMoves.From(Waiting, Failed))).Exec(ctx)
+	if err != nil {
+		return false, fmt.Errorf("send a message again: %w", err)
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
 // Messages reads messages, newest first.
 func Messages(ctx context.Context, q bun.IDB, before int64, limit int) ([]Message, error) {
 	var rows []Message

@@ -40,7 +40,14 @@ const maxReason = 200
 // known reads the breakers among the alerts. Those that cannot be read get the line of
 // other events: the message goes out all the same.
 func (s Style) known(ctx context.Context, rule Rule, alerts []Alert) Style {
-	s.opened = map[string]*Opened{}
+	s.opened, s.suppliers = map[string]*Opened{}, map[string]*Supplier{}
+	if (rule.Name == SupplierUnreachable || rule.Name == SupplierReachable) && s.Supplier != nil {
+		for _, a := range alerts[:min(len(alerts), maxLines)] {
+			if x, err := s.Supplier(ctx, a.Subject); err == nil && x != nil {
+				s.suppliers[a.Subject] = x
+			}
+		}
+	}
 	if rule.Name != BreakerOpened || s.Opened == nil {
 		return s
 	}

@@ -30,6 +30,7 @@ const (
 	WrongKey       = "wrong_key"           // 100 = a node does not have the master key in use
 	NodesDiffer    = "nodes_differ"        // 100 = running nodes differ in what must agree
 	OurFault       = "our_fault"           // notifications that wait because of a fault of ours, in hundredths
+	StuckOrders    = "stuck_orders"        // orders without a result half an hour after the third query, in hundredths
 	Unreadable     = "settings_unreadable" // 100 = a supplier, merchant or subscription cannot be read
 )
 
@@ -41,7 +42,17 @@ const (
 	BreakerOpened   = "breaker_opened"
 	BreakerClosed   = "breaker_closed"
 	TargetDisabled  = "target_disabled" // an endpoint answered 410
-	CountersDiffer  = "counters_differ" // a figure did not match the rows that it counts
+	// CompensationDead: what had to be done again ran out of tries.
+	CompensationDead = "compensation_dead"
+	// ProposalWaits: nobody has approved or rejected a proposal for an hour, or for four more.
+	ProposalWaits = "proposal_waits"
+	// SupplierUnreachable: the breaker of a supplier has opened, and nothing is asked of it.
+	SupplierUnreachable = "supplier_unreachable"
+	// SupplierReachable: it answers again, and is asked again.
+	SupplierReachable = "supplier_reachable"
+	BatchStopped      = "batch_stopped"   // a batch ended early by itself
+	CountersDiffer    = "counters_differ" // a figure did not match the rows that it counts
+	BooksDiffer       = "books_differ"    // an invariant of the books does not hold
 )
 
 // Rule is when an alert fires and how often it may be repeated.
@@ -105,15 +116,22 @@ var defaults = []struct {
 	{Rule{Name: WrongKey, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60}, onOff},
 	{Rule{Name: NodesDiffer, Fire: 50, Clear: 0, HoldS: 20, QuietS: 3600}, onOff},
 	{Rule{Name: OurFault, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting}, // one that waits is enough
+	{Rule{Name: StuckOrders, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting},
 	{Rule{Name: Unreadable, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, unreadable},
 	{Rule{Name: ExceptionOpened, QuietS: 300}, count},
 	// No quiet time: the second dispute of a day may be due on the same day.
 	{Rule{Name: DisputeOpened}, count},
 	{Rule{Name: NotifyExhausted, QuietS: 300}, count},
+	{Rule{Name: CompensationDead, QuietS: 300}, count},
+	{Rule{Name: BatchStopped, QuietS: 60}, count},
+	{Rule{Name: ProposalWaits}, count},
 	{Rule{Name: BreakerOpened, QuietS: 60}, count},
 	{Rule{Name: BreakerClosed, QuietS: 60}, count},
+	{Rule{Name: SupplierUnreachable, QuietS: 60}, count},
+	{Rule{Name: SupplierReachable, QuietS: 60}, count},
 	{Rule{Name: TargetDisabled, QuietS: 300}, count},
 	{Rule{Name: CountersDiffer, QuietS: 300}, count},
+	{Rule{Name: BooksDiffer, QuietS: 300}, count},
 }
 
 // Names are the names of all rules.

@@ -34,6 +34,6 @@ var MessageMoves = moves.Table[string]{
 	Rows: []moves.Row[string]{
 		{Status: Waiting, Initial: true, Open: true, To: []string{Waiting, Sent, Failed}, Meaning: "Due at `next_at`."},
 		{Status: Sent, Meaning: "The target took it."},
-		{Status: Failed, Meaning: "Out of attempts."},
+		{Status: Failed, To: []string{Waiting}, Meaning: "Out of attempts, until it is sent again."},
 	},
 }

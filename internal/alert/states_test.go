@@ -17,6 +17,6 @@ event      .      .        .
           waiting sent failed
 waiting   x       x    x
 sent      .       .    .
-failed    .       .    .
+failed    x       .    .
 `)
 }

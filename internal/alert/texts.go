@@ -19,26 +19,33 @@ var ruleTexts = map[string]struct {
 	title text.Text
 	link  string
 }{
-	QueueLength:     {text.Text{ZH: "队列过长", EN: "a queue is too long"}, "/"},
-	SuccessRate:     {text.Text{ZH: "通知尝试成功率过低", EN: "too few attempts to notify succeed"}, "/notifications"},
-	ErrorRate:       {text.Text{ZH: "通知失败率过高", EN: "too many notifications run out of attempts"}, "/notifications"},
-	AnswerTime:      {text.Text{ZH: "商户平均响应过慢", EN: "merchants answer too slowly on average"}, "/notifications"},
-	SlowMerchant:    {text.Text{ZH: "商户响应慢", EN: "a merchant answers slowly"}, "/notifications"},
-	SupplierSilent:  {text.Text{ZH: "渠道回调静默", EN: "a supplier is silent"}, "/callbacks"},
-	DatabaseDown:    {text.Text{ZH: "数据库不可用", EN: "the database cannot be used"}, "/"},
-	RedisDown:       {text.Text{ZH: "Redis 不可用", EN: "Redis cannot be used"}, "/"},
-	ClockSkew:       {text.Text{ZH: "时钟偏差过大", EN: "clocks differ too much"}, "/"},
-	WrongKey:        {text.Text{ZH: "节点的主密钥不是当前使用的", EN: "a node does not have the master key in use"}, "/"},
-	NodesDiffer:     {text.Text{ZH: "节点之间配置不一致", EN: "nodes differ in what must agree"}, "/"},
-	OurFault:        {text.Text{ZH: "通知因系统自身原因未发出", EN: "notifications wait for a fault of ours"}, "/notifications"},
-	Unreadable:      {text.Text{ZH: "设置无法读取，其通知已暂停", EN: "settings cannot be read, and what they concern waits"}, "/"},
-	ExceptionOpened: {text.Text{ZH: "新的异常", EN: "new exceptions"}, "/exceptions?state=needs"},
-	DisputeOpened:   {text.Text{ZH: "新的拒付争议", EN: "new disputes"}, "/exceptions?kind=dispute_opened"},
-	NotifyExhausted: {text.Text{ZH: "通知重试用尽", EN: "notifications ran out of attempts"}, "/exceptions?kind=notify_exhausted"},
-	BreakerOpened:   {text.Text{ZH: "商户熔断", EN: "a breaker opened"}, "/merchants"},
-	BreakerClosed:   {text.Text{ZH: "商户恢复", EN: "a breaker closed"}, "/merchants"},
-	TargetDisabled:  {text.Text{ZH: "通知地址已停用（410）", EN: "an endpoint was disabled (410)"}, "/notifications"},
-	CountersDiffer:  {text.Text{ZH: "统计与明细不符，已更正", EN: "figures did not match their rows, and were corrected"}, "/"},
+	QueueLength:         {text.Text{ZH: "队列过长", EN: "a queue is too long"}, "/"},
+	SuccessRate:         {text.Text{ZH: "通知尝试成功率过低", EN: "too few attempts to notify succeed"}, "/notifications"},
+	ErrorRate:           {text.Text{ZH: "通知失败率过高", EN: "too many notifications run out of attempts"}, "/notifications"},
+	AnswerTime:          {text.Text{ZH: "商户平均响应过慢", EN: "merchants answer too slowly on average"}, "/notifications"},
+	SlowMerchant:        {text.Text{ZH: "商户响应慢", EN: "a merchant answers slowly"}, "/notifications"},
+	SupplierSilent:      {text.Text{ZH: "渠道回调静默", EN: "a supplier is silent"}, "/callbacks"},
+	DatabaseDown:        {text.Text{ZH: "数据库不可用", EN: "the database cannot be used"}, "/"},
+	RedisDown:           {text.Text{ZH: "Redis 不可用", EN: "Redis cannot be used"}, "/"},
+	ClockSkew:           {text.Text{ZH: "时钟偏差过大", EN: "clocks differ too much"}, "/"},
+	WrongKey:            {text.Text{ZH: "节点的主密钥不是当前使用的", EN: "a node does not have the master key in use"}, "/"},
+	NodesDiffer:         {text.Text{ZH: "节点之间配置不一致", EN: "nodes differ in what must agree"}, "/"},
+	OurFault:            {text.Text{ZH: "通知因系统自身原因未发出", EN: "notifications wait for a fault of ours"}, "/notifications"},
+	Unreadable:          {text.Text{ZH: "设置无法读取，其通知已暂停", EN: "settings cannot be read, and what they concern waits"}, "/"},
+	ExceptionOpened:     {text.Text{ZH: "新的异常", EN: "new exceptions"}, "/exceptions?state=needs"},
+	DisputeOpened:       {text.Text{ZH: "新的拒付争议", EN: "new disputes"}, "/exceptions?kind=dispute_opened"},
+	NotifyExhausted:     {text.Text{ZH: "通知重试用尽", EN: "notifications ran out of attempts"}, "/exceptions?kind=notify_exhausted"},
+	CompensationDead:    {text.Text{ZH: "补偿任务失败，需要人工处理", EN: "compensations are dead and need an operator"}, "/compensations?state=dead"},
+	BatchStopped:        {text.Text{ZH: "批次自动停止", EN: "a batch stopped by itself"}, "/batches"},
+	ProposalWaits:       {text.Text{ZH: "提议等待第二人复核", EN: "proposals wait for a second person"}, "/approvals?state=waiting"},
+	BreakerOpened:       {text.Text{ZH: "商户熔断", EN: "a breaker opened"}, "/merchants"},
+	BreakerClosed:       {text.Text{ZH: "商户恢复", EN: "a breaker closed"}, "/merchants"},
+	SupplierUnreachable: {text.Text{ZH: "渠道无法访问，查单暂停", EN: "a supplier cannot be reached, and queries wait"}, "/orders?status=paying"},
+	SupplierReachable:   {text.Text{ZH: "渠道已恢复，查单继续", EN: "a supplier can be reached again"}, "/orders?status=paying"},
+	StuckOrders:         {text.Text{ZH: "卡单：多次查单仍无结果", EN: "orders are stuck without a result"}, "/orders?no_result=yes"},
+	TargetDisabled:      {text.Text{ZH: "通知地址已停用（410）", EN: "an endpoint was disabled (410)"}, "/notifications"},
+	CountersDiffer:      {text.Text{ZH: "统计与明细不符，已更正", EN: "figures did not match their rows, and were corrected"}, "/sweeps"},
+	BooksDiffer:         {text.Text{ZH: "账实不符：verify 发现问题", EN: "the books do not add up: verify found violations"}, "/sweeps"},
 }
 
 // kindName is a kind of exceptions, one and many of them.
@@ -55,6 +62,9 @@ var kindNames = map[string]kindName{
 	exception.UnknownRefund:         {"未知退款", "unknown refund", "unknown refunds"},
 	exception.NotifyExhausted:       {"通知失败", "notification out of attempts", "notifications out of attempts"},
 	exception.StuckPaying:           {"支付无结果", "payment without a result", "payments without a result"},
+	exception.CompensationDead:      {"补偿失败", "dead compensation", "dead compensations"},
+	exception.StockShort:            {"库存不足", "stock shortage", "stock shortages"},
+	exception.BooksDiffer:           {"账实不符", "difference in the books", "differences in the books"},
 	exception.UnknownEvent:          {"未知类型的消息", "message of an unknown type", "messages of an unknown type"},
 	exception.SubscriptionExhausted: {"订阅方通知失败", "notification of a subscriber out of attempts", "notifications of subscribers out of attempts"},
 	exception.DecryptFailed:         {"无法解密的消息", "message that cannot be decrypted", "messages that cannot be decrypted"},
@@ -64,6 +74,7 @@ var kindNames = map[string]kindName{
 // subjects are the subjects that are not names: parts of a node's fingerprint, and faults
 // of our own (package notify).
 var subjects = map[string]text.Text{
+	"orders":       {ZH: "订单", EN: "orders"},
 	"keys":         {ZH: "主密钥", EN: "the master keys"},
 	"ranges":       {ZH: "BACKSTOP_NOTIFY_ALLOW_CIDRS", EN: "BACKSTOP_NOTIFY_ALLOW_CIDRS"},
 	"build":        {ZH: "程序版本", EN: "the version"},
@@ -78,11 +89,14 @@ var (
 	tAgree     = text.Text{ZH: "%s：已一致", EN: "%s: all nodes agree again"}
 	tFault     = text.Text{ZH: "%s：%s 条通知在等待，不计入重试次数；原因消除后自动发出", EN: "%s: %s notifications wait, uncounted; they go out once the cause is gone"}
 	tFaultOver = text.Text{ZH: "%s：已恢复，最多时 %s 条在等待", EN: "%s: over, at most %s notifications waited"}
+	tStuck     = text.Text{ZH: "%s 笔订单%s第 3 次查单后超过 30 分钟仍无结果；会继续自动查单，请到渠道侧核实", EN: "%s orders%s have no result more than 30 minutes after the third query. They are still asked about; check them at the supplier"}
+	tStuckOver = text.Text{ZH: "已无卡单，最多时 %s 笔%s", EN: "No order is stuck any more, at most %s%s were"}
 	tFiring    = text.Text{ZH: "%s：当前 %s，阈值 %s", EN: "%s: now %s, limit %s"}
 	tDown      = text.Text{ZH: "%s：不可用", EN: "%s: cannot be used"}
 	tUp        = text.Text{ZH: "%s：已恢复", EN: "%s: healthy again"}
 	tResolved  = text.Text{ZH: "%s：已恢复，最差 %s", EN: "%s: over, the worst was %s"}
 	tHappened  = text.Text{ZH: "%s：%d 次", EN: "%s: %d times"}
+	tProposal  = text.Text{ZH: "%s%s：等待第二人复核", EN: "%s%s waits for a second person"}
 	tTest      = text.Text{ZH: "测试告警：收到即表示此目标可用。发出者：%s", EN: "A test alert: if it arrives, this target works. Sent by %s"}
 	tTested    = text.Text{ZH: "测试告警", EN: "a test alert"}
 	tHead      = text.Text{ZH: "审计链头（已签名）", EN: "the signed head of the audit"}

@@ -11,8 +11,12 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/alert/send"
 	"backstop/internal/base/db"
+	"backstop/internal/base/money"
 	"backstop/internal/base/queue"
+	"backstop/internal/breaker"
+	"backstop/internal/compensation"
 	"backstop/internal/notify"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/internal/settings"
 	"backstop/jobs"
@@ -28,10 +32,38 @@ func (a *App) alerts() (jobs.Alerts, error) {
 	targets, err := send.Targets(urls)
 	return jobs.Alerts{
 		Targets: targets,
-		Style:   alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker},
+		Style:   alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker, Supplier: a.supplierState},
 		Here:    a.readHere, Shared: a.readShared,
 		Merchant: a.merchantName,
+		Awaited: func(ctx context.Context, supplierID int64) money.Totals {
+			ids, args := report.AwaitedOf(supplierID)
+			all, _ := report.CountAsked(ctx, a.db, ids, args) // the alert goes out without its money
+			return all.Sums
+		},
 	}, err
+}
+
+// supplierState is the breaker of a supplier, and what waits for it.
+func (a *App) supplierState(ctx context.Context, code string) (*alert.Supplier, error) {
+	s, ok := a.settings.Current().Suppliers.Lookup(code)
+	if !ok {
+		return nil, nil
+	}
+	owner := recipient.OfSupplier(s.ID)
+	r, err := breaker.Read(ctx, a.db.Read, owner)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	x := &alert.Supplier{Failures: r.Failures, Since: r.ChangedAt, ProbeAt: r.OpenUntil, Closed: r.State == breaker.Closed}
+	if c, err := breaker.Opening(ctx, a.db, owner); err != nil {
+		return nil, err
+	} else if c != nil {
+		x.Since, x.Failures = c.At, c.Failures
+	}
+	ids, args := report.AwaitedOf(s.ID)
+	all, err := report.CountAsked(ctx, a.db, ids, args)
+	x.Orders, x.More, x.Sums = all.Orders, all.More, all.Sums
+	return x, err
 }
 
 // alertTargets returns the names of the targets and the style of messages, for the console.
@@ -91,6 +123,13 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	var all []alert.Reading
 	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
+	}
+	if late, err := compensation.Waits(ctx, a.db, maxBacklog); err == nil {
+		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "stuck", Value: late.Late})
+	}
+	ids, args := report.NoResult(a.db.Now())
+	if stuck, err := report.CountAsked(ctx, a.db, ids, args); err == nil {
+		all = append(all, alert.Reading{Rule: alert.StuckOrders, Subject: "orders", Value: stuck.Orders * 100, Sums: stuck.Sums})
 	}
 	all = append(all, a.readSettings()...)
 	if rules, err := alert.Rules(ctx, a.db.Read); err == nil {

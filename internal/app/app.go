@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/advance"
+	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
@@ -24,12 +26,18 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/base/trace"
 	"backstop/internal/breaker"
+	"backstop/internal/bulk"
+	"backstop/internal/call"
 	"backstop/internal/callback"
+	"backstop/internal/command/apply"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
+	"backstop/internal/sweep"
 	"backstop/jobs"
 	"backstop/migrations"
 	"backstop/web"
@@ -71,12 +79,24 @@ type App struct {
 	nudger     *notify.Nudger
 	processor  *payment.Processor
 	dispatcher *notify.Dispatcher
-	sockets    *websocket.Hub
-	breakers   *breaker.Cache
-	tracer     *trace.Tracer // nil = off
-	ledger     *ledger.Ledger
-	server     *web.Server
-	listener   net.Listener
+	// compensations is nil without workers.
+	compensations *compensation.Runner
+	// sweeps is nil without workers.
+	sweeps   *sweep.Runner
+	sockets  *websocket.Hub
+	breakers *breaker.Cache
+	// supplierBreakers are those of suppliers, calls what calls them.
+	supplierBreakers *breaker.Cache
+	calls            *call.Caller
+	advance          *advance.Worker
+	batches          *bulk.Batches
+	batchRunner      *bulk.Runner // nil without workers
+	approvals        *approval.Desk
+	applies          apply.Env     // of changes of settings that were decided
+	tracer           *trace.Tracer // nil = off
+	ledger           *ledger.Ledger
+	server           *web.Server
+	listener         net.Listener
 	// adminListener is the console's own; nil = it has none.
 	adminListener net.Listener
 	jobs          *jobs.Jobs
@@ -120,7 +140,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	a.closing(func() { a.folder.Close() })
-	for _, step := range []func(context.Context) error{a.openDB, a.openKeys, a.openAudit, a.openTraces} {
+	for _, step := range []func(context.Context) error{a.openDB, a.openKeys, a.openApplies, a.openAudit, a.openTraces} {
 		if err = step(ctx); err != nil {
 			return err
 		}
@@ -129,6 +149,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
+	a.openCalls()
 	if err = a.settings.Refresh(ctx); err != nil {
 		return err
 	}
@@ -137,7 +158,24 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	}
 	// Tasks arrive before the first tick: the open breakers must be read by then.
 	a.breakers = breaker.NewCache(a.db, a.breakerPolicy)
-	return a.breakers.Refresh(ctx)
+	a.breakers.Closes = a.resendWhenBack
+	return errors.Join(a.breakers.Refresh(ctx), a.supplierBreakers.Refresh(ctx))
+}
+
+// supplierPolicy is when the breaker of a supplier opens.
+var supplierPolicy = breaker.Policy{Failures: 5, Open: time.Minute, Window: time.Minute}
+
+// openCalls makes what calls suppliers. It has connections of its own, and its own ranges.
+func (a *App) openCalls() {
+	c := a.o.Config
+	out := egress.New(egress.Config{Allow: c.SupplierAllowCIDRs})
+	a.closing(out.Close)
+	a.settings.CallThrough(call.NewClient(out, c.SupplierTimeout))
+	a.supplierBreakers = breaker.NewSupplierCache(a.db, supplierPolicy)
+	a.calls = call.New(call.Options{
+		DB: a.db, Breakers: a.supplierBreakers, InFlight: c.SupplierInFlight, Timeout: c.SupplierTimeout, Mask: console.MaskCall, Log: a.o.Log,
+	})
+	a.closing(a.calls.Close)
 }
 
 func (a *App) closing(f func()) { a.closers = append(a.closers, f) }
@@ -174,9 +212,13 @@ func (a *App) openDB(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	released, err := notify.ReleaseLeases(ctx, a.db, earlier)
-	if err != nil {
-		return err
+	var released int64
+	for _, release := range []func(context.Context, *db.DB, []int64) (int64, error){notify.ReleaseLeases, compensation.ReleaseLeases, advance.ReleaseLeases, bulk.ReleaseLeases} {
+		n, err := release(ctx, a.db, earlier)
+		if err != nil {
+			return err
+		}
+		released += n
 	}
 	if released > 0 {
 		a.o.Log.Info("recover", "released_leases", released)
@@ -316,25 +358,57 @@ func (a *App) build() {
 		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, CheckURL: out.CheckURL,
 		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
+		Calls: a.calls, CallTimeout: c.SupplierTimeout, CallbackURL: func(code string) string { return a.URL() + "/callback/" + code }, Keys: a.keys,
+		Steps: payment.Steps{Query: c.QuerySteps, Close: c.CloseSteps},
 		Spare: refusals.Spare, Log: a.o.Log,
 	})
 	a.closing(a.processor.Close)
+	a.advance = advance.New(advance.Options{
+		DB: a.db, Settings: a.settings, Payments: a.processor, Calls: a.calls, Steps: payment.Steps{Query: c.QuerySteps, Close: c.CloseSteps},
+		Grace: c.ClosingGrace, InFlight: c.SupplierInFlight, Log: a.o.Log, AskOnly: !a.o.Roles.Worker, Stuck: a.rerunStuck,
+	})
+	a.processor.AskBy(a.askSoon)
+	if a.o.Roles.Worker {
+		a.compensations = compensation.NewRunner(compensation.Options{
+			DB: a.db, Kinds: a.compensationKinds(), Schedule: a.compensateSchedule(), Concurrency: c.CompensateConcurrency,
+			PerLane: c.SupplierInFlight, Time: 3 * c.SupplierTimeout, Shut: a.calls.Down, Log: a.o.Log,
+		})
+	}
+	if a.o.Roles.Worker {
+		a.sweeps = Sweeps(c, a.db, a.settings, a.keys, a.o.Log)
+	}
+	a.openBatches()
 	beginCounters()
 	metric.RegisterBacklogs(a.backlogs)
 	metric.RegisterSnapshot(a.snapshot)
+	operators := access.NewOperators(a.db, a.audit)
+	a.approvals = a.desk(operators)
 	if a.o.Roles.Web {
 		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait, Tracer: a.tracer})
-		operators := access.NewOperators(a.db, a.audit)
-		acts, plans := a.acts(channels, operators)
+		acts := a.acts(channels, operators)
+		a.batches.Use(acts, a.approvals)
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor,
-			Acts: acts, Plans: plans, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
+			Acts: acts, Batches: a.batches, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
-			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers,
+			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Approvals: a.approvals,
 			Texts:  texts(),
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		}, routes.Table)
 	}
+}
+
+// askSoon passes orders to the worker of this process, or to those of others.
+func (a *App) askSoon(due []payment.Moment) {
+	if a.o.Roles.Worker {
+		a.advance.Offer(due)
+		return
+	}
+	nudges := make([]queue.Nudge, len(due))
+	for i, m := range due {
+		nudges[i] = queue.Nudge{Delivery: m.ID, Recipient: m.Supplier, At: m.NextAt}
+	}
+	go func() { _ = a.queue.Advance(context.Background(), nudges) }() // best effort: the tick finds the rows
 }
 
 // monitorPath is the path of Asynqmon, behind the console's login.

@@ -5,8 +5,12 @@ import (
 
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
+	"backstop/internal/compensation"
 	"backstop/internal/notify"
 )
+
+// maxBacklog bounds what is counted of compensations.
+const maxBacklog = 10_000
 
 // parked are the ids of the recipients whose notifications are parked.
 func (a *App) parked() []int64 { return notify.ParkedIDs(a.breakers, a.settings.Merchants()) }
@@ -28,6 +32,9 @@ func (a *App) backlogs(ctx context.Context) []metric.Backlog {
 		parked.Oldest = max(parked.Oldest, due.Oldest)
 	}
 	all = append(all, parked)
+	if b, err := compensation.Waits(ctx, a.db, maxBacklog); err == nil {
+		all = append(all, metric.Backlog{Queue: "stuck", Tasks: float64(b.Rows), Oldest: b.Overdue})
+	}
 	sizes, err := a.queue.Sizes(ctx)
 	if err != nil {
 		return all

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/bulk"
 	"backstop/internal/callback"
+	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/notify/amqp"
@@ -26,6 +27,7 @@ import (
 	"backstop/internal/supplier/sortedparams"
 	"backstop/internal/supplier/stripe"
 	"backstop/internal/supplier/wechatpay"
+	"backstop/internal/sweep"
 )
 
 // Kinds are the kinds of suppliers. A new one is a folder and a line here: what runs can be
@@ -55,28 +57,45 @@ func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Chan
 	}
 }
 
-// acts are all acts of operators and services, and the plans of bulk acts. A new one is a
-// Kind of the package that owns the effect, and a line here.
-func (a *App) acts(channels map[string]notify.Channel, operators *access.Operators) (*act.Registry, *bulk.Plans) {
+func newPolicy() *access.Policy {
 	policy, err := access.NewPolicy()
 	if err != nil {
 		panic(err) // the policy is part of the binary
 	}
-	sending := notify.Acts{
-		DB: a.db, Directory: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: channels},
-	}.Kinds()
-	plans := bulk.New(a.db, a.audit, sending[0])
+	return policy
+}
+
+// acts are all acts of operators and services. A new one is a Kind of the package that owns the
+// effect, and a line here.
+func (a *App) acts(channels map[string]notify.Channel, operators *access.Operators) *act.Registry {
+	policy := newPolicy()
 	assignable := func(ctx context.Context) ([]string, error) {
 		return operators.WhoMay(ctx, policy, access.AssignExceptions)
 	}
 	return act.New(a.db, a.audit, policy, slices.Concat(
 		order.Acts,
-		sending,
-		plans.Acts(),
+		a.advance.Acts(),
+		a.sending(channels).Kinds(),
+		a.batches.Acts(),
 		a.breakers.Acts(),
 		exception.Acts(a.db, assignable),
 		alert.Acts(a.db, a.alertTargets),
-	)...), plans
+		a.redriving().Kinds(),
+		sweep.Acts{DB: a.db, Days: a.o.Config.SweepDays, Nudge: a.nudgeSweep}.Kinds(),
+	)...)
+}
+
+func (a *App) sending(channels map[string]notify.Channel) notify.Acts {
+	return notify.Acts{DB: a.db, Directory: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: channels}}
+}
+
+func (a *App) redriving() compensation.Acts {
+	return compensation.Acts{DB: a.db, Schedule: a.compensateSchedule(), Nudge: a.nudgeCompensations}
+}
+
+// batchActions are what can be done to many rows at once.
+func (a *App) batchActions() []bulk.Action {
+	return append(a.advance.Batches(a.compensateSchedule()), a.sending(nil).Batch(), a.redriving().Batch(), a.processor.Batch())
 }
 
 // Targets check the URL of an endpoint, for each channel except webhooks.

@@ -14,9 +14,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/config"
+	"backstop/internal/callback"
 	"backstop/jobs"
-
-	"github.com/go-co-op/gocron/v2"
 )
 
 // Run serves until ctx ends, drains, and then stops within the shutdown time: no new
@@ -24,6 +23,10 @@ import (
 // stop.
 func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	if err := a.holdOpen(work); err != nil {
+		stopWork()
+		return err
+	}
 	if a.server != nil {
 		if err := a.listen(); err != nil {
 			stopWork()
@@ -84,11 +87,11 @@ func (a *App) start(ctx context.Context) (err error) {
 		return err
 	}
 	a.jobs, err = jobs.Start(ctx, jobs.Options{
-		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Breakers: a.breakers, Ledger: a.ledger,
+		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Advance: a.advance, Compensations: a.compensations, Approvals: a.approvals, Batches: a.batchRunner, Breakers: a.breakers, SupplierBreakers: a.supplierBreakers, Ledger: a.ledger,
 		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Audit: a.audit, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
 		CleanupEvery: a.o.Config.CleanupEvery, Zone: a.o.Config.Timezone,
-		Nightly: gocron.NewAtTime(uint(a.o.Config.SweepAt.Hour), uint(a.o.Config.SweepAt.Minute), 0),
-		Fatal:   func(err error) { a.fatal <- err }, Alerts: alerts,
+		Nights: SweepPlan(a.o.Config), Sweeps: a.sweeps,
+		Fatal: func(err error) { a.fatal <- err }, Alerts: alerts,
 		Retention: jobs.Retention{
 			Callbacks: a.o.Config.RetentionCallbacks, Attempts: a.o.Config.RetentionAttempts, History: a.o.Config.RetentionHistory,
 			Notifications: a.o.Config.RetentionNotifications, Reports: a.o.Config.RetentionReports,
@@ -99,6 +102,19 @@ func (a *App) start(ctx context.Context) (err error) {
 	}
 	a.o.Log.Info("serve", "url", a.URL(), "console", a.ConsoleURL(), "roles", a.o.Roles.String(), "database", a.db.Engine(), "redis", string(a.redis.Engine()),
 		"node", a.db.NodeName())
+	return nil
+}
+
+// holdOpen books the money of exceptions that an older version has left open, before
+// anything else is taken.
+func (a *App) holdOpen(ctx context.Context) error {
+	did, err := a.processor.HoldOpen(ctx, callback.Read)
+	if err != nil {
+		return err
+	}
+	if did.Entries+did.Unknown > 0 {
+		a.o.Log.Info("hold the money of open exceptions", "entries", did.Entries, "sums", strings.Join(did.Sums.List(), ", "), "not_known_whether_paid", did.Unknown)
+	}
 	return nil
 }
 
@@ -177,8 +193,35 @@ func (a *App) greet(ctx context.Context) error {
 	case made:
 		fmt.Fprintf(a.o.Out, "admin one-time password: %s\n", password)
 	}
+	if a.o.Demo {
+		if err := a.greetDeciders(ctx, operators); err != nil {
+			return err
+		}
+	}
 	if a.server != nil {
 		fmt.Fprintf(a.o.Out, "console: %s\n", a.ConsoleURL())
+	}
+	return nil
+}
+
+// demoDeciders are the operators of the demo between whom decisions are made: one proposes,
+// the other one approves. Their names are their roles.
+var demoDeciders = []string{access.Finance, access.Lead}
+
+// greetDeciders prints new passwords of the demo's operators, and adds those who are missing.
+func (a *App) greetDeciders(ctx context.Context, operators *access.Operators) error {
+	for _, name := range demoDeciders {
+		password, err := operators.Add(ctx, name, name, "")
+		if errors.Is(err, access.ErrExists) {
+			password, err = operators.ResetPassword(ctx, name)
+		}
+		if errors.Is(err, access.ErrDisabled) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("operator %s of the demo: %w", name, err)
+		}
+		fmt.Fprintf(a.o.Out, "%s one-time password: %s\n", name, password)
 	}
 	return nil
 }
@@ -219,6 +262,14 @@ func (a *App) shutdown(stopWork context.CancelFunc) {
 		defer cancel()
 		a.jobs.Stop(half) // the other half belongs to the attempts
 	}
+	if a.batchRunner != nil { // before what it nudges
+		a.batchRunner.Close(ctx)
+	}
+	if a.compensations != nil { // before the dispatcher, which it may nudge
+		a.compensations.Close(ctx)
+		a.compensations = nil
+	}
+	a.advance.Close(ctx)
 	if a.dispatcher != nil {
 		a.dispatcher.Close(ctx)
 		a.dispatcher = nil
@@ -228,6 +279,21 @@ func (a *App) shutdown(stopWork context.CancelFunc) {
 
 // Close closes everything, in the reverse order of opening.
 func (a *App) Close() {
+	if a.batchRunner != nil { // a second call does nothing
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		a.batchRunner.Close(ctx)
+	}
+	if a.compensations != nil { // New failed, or Run was never called
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		a.compensations.Close(ctx)
+	}
+	if a.advance != nil { // a second call does nothing
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		a.advance.Close(ctx)
+	}
 	if a.dispatcher != nil { // New failed, or Run was never called
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

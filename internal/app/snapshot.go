@@ -6,6 +6,7 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/base/metric"
+	"backstop/internal/compensation"
 	"backstop/internal/report"
 )
 
@@ -23,6 +24,11 @@ func (a *App) snapshot(ctx context.Context) metric.Snapshot {
 	if n, err := alert.CountFiring(ctx, a.db.Read); err == nil {
 		firing := float64(n)
 		s.FiringAlerts = &firing
+	}
+	if counts, err := compensation.Counts(ctx, a.db.Read); err == nil {
+		for _, c := range counts {
+			s.Compensations = append(s.Compensations, metric.Compensations{State: string(c.State), Kind: c.Kind, Count: float64(c.Count)})
+		}
 	}
 	if skew, err := a.redisSkew(ctx); err == nil {
 		s.Skew["redis"] = skew

@@ -1,6 +1,6 @@
-// Package breaker is the circuit breaker of a merchant or subscriber: after enough
-// failures its notifications wait, untouched in their rows, until a probe, one of them,
-// has been delivered.
+// Package breaker is the circuit breaker of a merchant, subscriber or supplier: after enough
+// failures its notifications (of a supplier: the calls to it) wait, untouched in their rows,
+// until a probe, one of them, has succeeded.
 //
 // There is one row per recipient, shared by all nodes and kept over restarts. Nodes work
 // with a copy that is at most a second old; every change is made to the row, under its
@@ -63,7 +63,7 @@ const (
 type Row struct {
 	bun.BaseModel `bun:"table:breakers,alias:b"`
 
-	OwnerID      int64  `bun:"merchant_id,pk"` // a recipient's id
+	OwnerID      int64  `bun:"merchant_id,pk"` // a recipient's or supplier's id
 	State        State  `bun:"state"`
 	Generation   int64  `bun:"generation"`
 	Failures     int64  `bun:"failures"` // in a row

@@ -14,7 +14,12 @@ import (
 
 // Cache is a node's copy of the breakers. A recipient that is healthy has none.
 type Cache struct {
+	// Closes adds to the writes of a transaction that closes a breaker; nil = nothing. It is
+	// set before the cache is used.
+	Closes func(*db.Writes, *Change)
+
 	db     *db.DB
+	owners string // SQL: whose rows these are
 	policy func(recipient.Recipient) Policy
 	rows   atomic.Pointer[map[int64]*Row] // by the owner's id
 
@@ -34,9 +39,25 @@ const RefreshEvery = 500 * time.Millisecond
 // have been committed since. Rows that are left out of the copy are much older.
 const writeTime = 15 * time.Second
 
-// NewCache makes an empty Cache; policy returns a recipient's rules.
+// Conditions on a row of breakers or of their history, by whom it belongs to: an id is
+// that of one owner of any kind.
+const (
+	ofSuppliers  = "(merchant_id IN (SELECT id FROM suppliers) AND merchant_id NOT IN (SELECT id FROM merchants))"
+	ofRecipients = "NOT " + ofSuppliers
+)
+
+// NewCache makes an empty Cache of recipients' breakers; policy returns a recipient's rules.
 func NewCache(d *db.DB, policy func(recipient.Recipient) Policy) *Cache {
-	b := &Cache{db: d, policy: policy, successes: map[recipient.Recipient]tally{}}
+	return newCache(d, ofRecipients, policy)
+}
+
+// NewSupplierCache makes an empty Cache of suppliers' breakers.
+func NewSupplierCache(d *db.DB, p Policy) *Cache {
+	return newCache(d, ofSuppliers, func(recipient.Recipient) Policy { return p })
+}
+
+func newCache(d *db.DB, owners string, policy func(recipient.Recipient) Policy) *Cache {
+	b := &Cache{db: d, owners: owners, policy: policy, successes: map[recipient.Recipient]tally{}}
 	b.rows.Store(&map[int64]*Row{})
 	return b
 }
@@ -55,8 +76,8 @@ func (b *Cache) Gate(to recipient.Recipient) Gate { return b.Of(to).Gate(b.db.No
 func (b *Cache) Refresh(ctx context.Context) error {
 	now := b.db.Now()
 	var rows []*Row
-	err := b.db.Read.NewRaw("SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE state <> 'closed' OR failures > 0"+
-		" UNION SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE updated_at > ?", now-2*releaseTime.Microseconds()).Scan(ctx, &rows)
+	err := b.db.Read.NewRaw("SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE (state <> 'closed' OR failures > 0) AND "+b.owners+
+		" UNION SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE updated_at > ? AND "+b.owners, now-2*releaseTime.Microseconds()).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read breakers: %w", err)
 	}

@@ -149,11 +149,11 @@ func Opening(ctx context.Context, d *db.DB, to recipient.Recipient) (*Change, er
 	return &c[0], nil
 }
 
-// List reads the breakers that were ever written, by their owners' ids; after bounds it
+// List reads the recipients' breakers that were ever written, by their owners' ids; after bounds it
 // (0 = from the first).
 func List(ctx context.Context, d *db.DB, after int64, limit int) ([]Row, error) {
 	var rows []Row
-	err := d.Read.NewSelect().Model(&rows).Where("b.merchant_id > ?", after).OrderExpr("b.merchant_id").Limit(int64(limit)).Scan(ctx)
+	err := d.Read.NewSelect().Model(&rows).Where("b.merchant_id > ?", after).Where(ofRecipients).OrderExpr("b.merchant_id").Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list breakers: %w", err)
 	}

@@ -139,6 +139,9 @@ func (b *Cache) write(ctx context.Context, tx db.Tx, f *Folded) error {
 		if c.To == HalfOpen || c.From == HalfOpen && c.To == Open {
 			c.AlertedAt = &c.At // no alert for a probe or its failure: the breaker was open all the time
 		}
+		if c.To == Closed && b.Closes != nil {
+			b.Closes(w, c)
+		}
 	}
 	if len(f.Changes) > 0 {
 		w.Add(tx.NewInsert().Model(&f.Changes))

@@ -1,13 +1,15 @@
-// Package bulk does one act to many subjects. What would be done is frozen and shown
-// first (a plan); then it is done in bounded steps, each of which loads its subjects
-// anew, and can continue after a restart between two steps. The audit has a row for the
-// start and one for the end; the plan has the results.
+// Package bulk does one act to many rows. What would be done is frozen and shown first (a
+// plan, which writes nothing but itself); once it is started the server works it off in
+// bounded steps. Each step judges its rows anew and ends them in the transaction of their
+// effects, so that another process can go on between any two of them. The audit has a row
+// for the start and one for the end; the batch's rows have the results.
 package bulk
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,86 +17,212 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
+	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-	"backstop/internal/base/money"
 	"backstop/internal/list"
-	"backstop/internal/report"
+	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
 )
 
-// Limits of a plan.
+// Limits of a batch.
 const (
-	// MaxRows is how many subjects one plan may have: a merchant may be notified of all of
-	// them at once.
-	MaxRows = 5000
-	// typedFrom is the number of subjects above which the amounts must be typed.
+	// MaxRows is how many rows one batch may have.
+	MaxRows = 100_000
+	// typedFrom is the number of rows above which the amounts must be typed.
 	typedFrom = 20
 	// expiry is how long a plan can be started.
 	expiry = 15 * time.Minute
 	// stepRows bounds one transaction.
 	stepRows = 500
-	// kept is how long plans are kept.
-	kept = 30 * 24 * time.Hour
+	// MaxRate bounds the rate of a batch, in rows per second.
+	MaxRate = 100_000
 )
 
-// Errors that a caller can act on.
+// Errors that a caller can act on. *act.FieldError, *act.Denied, act.ErrNotFound and those of
+// approvals are others.
 var (
 	ErrNothing = errors.New("nothing matches")
 	ErrTooMany = list.ErrTooMany
-	// ErrExpired: a plan is too old, was run already, or is another operator's.
-	ErrExpired = errors.New("the plan cannot be run any more: make a new one")
+	ErrExpired = errors.New("the plan has expired: make a new one")
+	ErrState   = errors.New("the batch is not in a state for this")
+	// ErrMaker: a plan is started by who made it.
+	ErrMaker = errors.New("only who made this plan may start it")
+	// ErrDrifted: the amount is another one than was shown.
+	ErrDrifted = errors.New("the amount has changed by more than 1 % since the plan: make a new one")
 )
 
-// States of a plan.
+// Why a batch has stopped, beside what its rows failed for.
 const (
-	Planned = "planned"
-	Running = "running"
-	Done    = "done"
-	Stopped = "stopped" // the amount was not the one that was shown
+	ByPerson    = "by_hand"
+	ByDrift     = "drifted"
+	ByBreaker   = "supplier_breaker" // the breaker of a supplier that it asks has opened
+	ByRejection = "not_approved"
 )
 
-// Plan is an act on many subjects, as it was shown.
-type Plan struct {
-	bun.BaseModel `bun:"table:plans,alias:pl"`
+// Action is what a batch does to each of its rows.
+type Action struct {
+	Name   string // "resend"
+	Object string // what its rows are: "delivery"
+	// Kind judges rows by its Load (Ref.Row) and acts on sets of them by its Do. It is not
+	// registered by itself: the batch is in the audit.
+	Kind act.Kind
+	// Call does it to one row, outside of any transaction, where that asks somebody outside:
+	// then Kind has no Do. It may be called again for a row after a crash.
+	Call func(ctx context.Context, s act.Subject) Result
+	// Results counts what came by now of the rows that are done; nil = it says no more than
+	// the rows themselves.
+	Results func(ctx context.Context, q bun.IDB, batchID int64) (Tally, error)
+}
+
+// Result is what came of one row.
+type Result struct {
+	Failed bool
+	// Cause is why it failed; of one that did not, what was answered.
+	Cause string
+}
+
+// Batch is one act on many rows.
+type Batch struct {
+	bun.BaseModel `bun:"table:batches,alias:bt"`
 
 	ID         int64  `bun:"id,pk"`
-	MadeBy     string `bun:"made_by"` // the operator's name
+	Action     string `bun:"action"`
+	Object     string `bun:"object"`
+	Filter     string `bun:"filter"` // the list's address, as it is shown; "" = rows were picked
+	Below      int64  `bun:"below"`  // what is made later has a greater id
+	MadeBy     string `bun:"made_by"`
+	Maker      int64  `bun:"maker"` // the operator's id; 0 = a service
 	MadeAt     int64  `bun:"made_at"`
 	ExpiresAt  int64  `bun:"expires_at"`
-	State      string `bun:"state"`
-	Filter     string `bun:"filter"` // the list's address, as it is shown
-	Below      int64  `bun:"below"`  // what is made later has a greater id
-	FinishedAt *int64 `bun:"finished_at"`
-
-	IDs    []int64 `bun:"deliveries"` // of those to be acted on, oldest first
-	Next   int64   `bun:"next"`       // how many of them were taken up
-	Shown  Tally   `bun:"planned"`    // by act.Prospect, of all that were proposed
-	Result Tally   `bun:"done"`       // by act.Prospect, of those that were taken up
+	State      State  `bun:"state"`
+	Version    int64  `bun:"version"`   // + 1 for each change of state
+	Rows       int64  `bun:"row_count"` // that were found
+	ToDo       int64  `bun:"to_do"`     // of them, the first ones: those to be acted on
+	Next       int64  `bun:"next"`      // up to this number nothing is left to do
+	Steps      int64  `bun:"steps"`     // that were done
+	Shown      Tally  `bun:"shown"`     // by act.Prospect, of all that were found
+	Result     Tally  `bun:"result"`    // by end, of those that were taken up; see ends
+	Drift      Tally  `bun:"drift"`     // under "", how far the amounts are from what was shown
+	Reason     string `bun:"reason"`
+	Rate       int64  `bun:"rate"` // rows per second
+	ApprovalID int64  `bun:"approval_id"`
+	// StoppedBecause is By…, or the cause that too many rows failed for.
+	StoppedBecause string `bun:"stopped_because"`
+	StartedAt      *int64 `bun:"started_at"`
+	FinishedAt     *int64 `bun:"finished_at"`
+	LeaseOwner     int64  `bun:"lease_owner"`
+	LeaseUntil     int64  `bun:"lease_until"`
+	AlertedAt      *int64 `bun:"alerted_at"`
 }
 
-// Typed are the sums that have to be typed before the plan is run, one of each
-// currency; none where it is small.
-func (p *Plan) Typed() []report.Sum {
-	if p.Shown.Planned() <= typedFrom {
+// Row is one row of a batch.
+type Row struct {
+	bun.BaseModel `bun:"table:batch_rows,alias:br"`
+
+	BatchID  int64    `bun:"batch_id,pk"`
+	Number   int64    `bun:"number,pk"`
+	Object   string   `bun:"object"`
+	ObjectID int64    `bun:"object_id"`
+	OrderNo  string   `bun:"order_no"`
+	State    RowState `bun:"state"`
+	Outcome  string   `bun:"outcome"` // an act.Prospect, as it was shown or as it is since
+	Cause    string   `bun:"cause"`
+	Amount   int64    `bun:"amount"` // as it was shown, in minor units
+	Currency string   `bun:"currency"`
+	At       *int64   `bun:"at"`
+}
+
+// prefix marks a batch's id outside.
+const prefix = "bat_"
+
+// No is the batch's id as it is shown.
+func (b *Batch) No() string { return prefix + strconv.FormatInt(b.ID, 10) }
+
+// ParseNo is the id of a number as it is shown; false = it is none.
+func ParseNo(no string) (int64, bool) {
+	text, ok := strings.CutPrefix(no, prefix)
+	id, err := strconv.ParseInt(text, 10, 64)
+	return id, ok && err == nil && id > 0
+}
+
+// Ended reports how many rows were taken up.
+func (b *Batch) Ended() int64 { return b.Result.Count(ends...) }
+
+// Desk takes proposals for a second person; it is approval.Desk.
+type Desk interface {
+	Propose(ctx context.Context, p approval.Proposal) (*approval.Approval, error)
+}
+
+// Options of Batches.
+type Options struct {
+	DB     *db.DB
+	Audit  *audit.Log
+	Policy *access.Policy
+	// Rules are when a batch needs a second person.
+	Rules func() settings.Rules
+	Rate  int64 // rows per second of a batch, until it is changed
+	// Down reports whether a supplier's breaker is open; nil = never.
+	Down func(supplierID int64) bool
+	// Nudge has a batch that runs looked at by the workers. It must not block; nil = the tick
+	// finds it.
+	Nudge func(id int64)
+	Log   *slog.Logger
+}
+
+// Batches plans, starts and works off batches. It is safe for concurrent use.
+type Batches struct {
+	o       Options
+	actions []Action
+	desk    Desk
+	acts    *act.Registry
+}
+
+// New returns the batches of some actions.
+func New(o Options, actions ...Action) *Batches { return &Batches{o: o, actions: actions} }
+
+// Use sets what needs the batches themselves: the registry that has their Acts, and the desk
+// that has their Action. Without a desk what needs a second person cannot be started.
+func (b *Batches) Use(acts *act.Registry, desk Desk) { b.acts, b.desk = acts, desk }
+
+// Actions are the names of what an actor may do to many of an object.
+func (b *Batches) Actions(by act.Actor, object string) (names []string) {
+	for i, a := range b.actions {
+		if a.Object == object && b.May(by, &b.actions[i]) == nil {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// action finds an action by its name and object.
+func (b *Batches) action(name, object string) (*Action, bool) {
+	i := slices.IndexFunc(b.actions, func(a Action) bool { return a.Name == name && a.Object == object })
+	if i < 0 {
+		return nil, false
+	}
+	return &b.actions[i], true
+}
+
+// May returns nil where an actor may plan and run an action. Errors: *act.Denied.
+func (b *Batches) May(by act.Actor, a *Action) error {
+	if by.Token != nil {
+		if a.Kind.Scope == "" || !by.Token.Has(a.Kind.Scope) {
+			return &act.Denied{Scope: a.Kind.Scope}
+		}
 		return nil
 	}
-	return p.Shown.Acts()
+	for _, p := range []access.Permission{access.ProposeBatches, a.Kind.Permission} {
+		if !b.o.Policy.Allows(by.Role, p) {
+			return &act.Denied{Permission: p, Roles: b.o.Policy.RolesWith(p)}
+		}
+	}
+	return nil
 }
-
-// Plans stores the plans for one Kind, and runs them.
-type Plans struct {
-	db    *db.DB
-	audit *audit.Log
-	kind  act.Kind
-}
-
-// New returns the plans for a kind whose subjects have rows.
-func New(d *db.DB, log *audit.Log, kind act.Kind) *Plans { return &Plans{d, log, kind} }
 
 // load reads subjects by their rows, oldest first.
-func (b *Plans) load(ctx context.Context, q bun.IDB, ids []int64) ([]act.Subject, error) {
+func (a *Action) load(ctx context.Context, q bun.IDB, ids []int64) ([]act.Subject, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -102,146 +230,23 @@ func (b *Plans) load(ctx context.Context, q bun.IDB, ids []int64) ([]act.Subject
 	for i, id := range ids {
 		refs[i].Row = id
 	}
-	return b.kind.Load(ctx, q, refs)
+	return a.Kind.Load(ctx, q, refs)
 }
 
-// Propose stores a plan of those of the rows that can be acted on. Errors: ErrNothing,
-// ErrTooMany.
-func (b *Plans) Propose(ctx context.Context, by, filter string, ids []int64) (*Plan, error) {
-	if len(ids) > MaxRows {
-		return nil, ErrTooMany
+// Find reads a batch. Errors: act.ErrNotFound.
+func Find(ctx context.Context, q bun.IDB, id int64) (*Batch, error) {
+	var rows []*Batch
+	if err := q.NewSelect().Model(&rows).Where("bt.id = ?", id).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read a batch: %w", err)
 	}
-	now := b.db.Now()
-	p := &Plan{
-		ID: b.db.NewID(), MadeBy: by, MadeAt: now, ExpiresAt: now + expiry.Microseconds(), State: Planned, Filter: filter,
-		IDs: []int64{}, Shown: Tally{}, Result: Tally{},
-	}
-	p.Below = p.ID
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id >= p.Below })
-	subjects, err := b.load(ctx, b.db.Read, ids)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range subjects {
-		p.Shown.add(string(s.Prospect), s)
-		if s.Prospect.Acts() {
-			p.IDs = append(p.IDs, s.Row)
-		}
-	}
-	if len(p.Shown) == 0 {
-		return nil, ErrNothing
-	}
-	return p, b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		if _, err := tx.NewInsert().Model(p).Exec(ctx); err != nil {
-			return fmt.Errorf("store a plan: %w", err)
-		}
-		_, err := tx.NewRaw("DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE made_at < ? ORDER BY made_at LIMIT 100)", now-kept.Microseconds()).Exec(ctx)
-		if err != nil {
-			return fmt.Errorf("remove old plans: %w", err)
-		}
-		return nil
-	})
-}
-
-// Find reads a plan. Errors: act.ErrNotFound.
-func (b *Plans) Find(ctx context.Context, id int64) (*Plan, error) {
-	all, err := find(ctx, b.db.Read, []int64{id})
-	if err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
+	if len(rows) == 0 {
 		return nil, act.ErrNotFound
 	}
-	return &all[0], nil
+	return rows[0], nil
 }
 
-func find(ctx context.Context, q bun.IDB, ids []int64) ([]Plan, error) {
-	var rows []Plan
-	if err := q.NewSelect().Model(&rows).Where("pl.id IN (?)", bun.List(ids)).OrderExpr("pl.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read plans: %w", err)
-	}
-	return rows, nil
+// MayRun reports whether an actor may run a batch of this kind.
+func (b *Batches) MayRun(by act.Actor, x *Batch) bool {
+	a, ok := b.action(x.Action, x.Object)
+	return ok && b.May(by, a) == nil
 }
-
-// Names of a plan's rows in the audit.
-const (
-	StartAct = "notification.resend_many"
-	EndAct   = "notification.resend_many_end"
-	object   = "plan"
-)
-
-// startParams are the amounts that were typed, by currency.
-type startParams struct {
-	Amounts map[string]string `json:"amounts"`
-}
-
-// Acts start the plan with the id Ref.Row, or continue it after an interruption. Errors:
-// ErrExpired.
-func (b *Plans) Acts() []act.Kind {
-	return []act.Kind{{
-		Name: StartAct, Object: object, Permission: access.ResendMany, Params: act.Params[startParams],
-		Load: func(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
-			ids := make([]int64, len(refs))
-			for i, r := range refs {
-				ids[i] = r.Row
-			}
-			plans, err := find(ctx, q, ids)
-			subjects := make([]act.Subject, len(plans))
-			for i := range plans {
-				subjects[i] = act.Subject{Row: plans[i].ID, ID: strconv.FormatInt(plans[i].ID, 10), Value: &plans[i]}
-			}
-			return subjects, err
-		},
-		Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
-			outs := make([]act.Outcome, len(subjects))
-			for i, s := range subjects {
-				p := s.Value.(*Plan)
-				outs[i].Details = map[string]any{"filter": p.Filter, "notifications": p.Shown.Planned(), "amounts": p.Shown.Acts()}
-				if outs[i].Err = p.checkAmounts(in.Params.(startParams)); outs[i].Err != nil {
-					continue
-				}
-				started, err := b.start(ctx, tx, p, in.By.Name)
-				if err != nil {
-					return nil, err
-				}
-				if !started {
-					outs[i].Err = ErrExpired
-				}
-			}
-			return outs, nil
-		},
-	}}
-}
-
-// AmountField begins the names of the fields in which amounts are typed; the currency
-// follows.
-const AmountField = "amount_"
-
-// checkAmounts compares the amounts that were typed. Errors: *act.FieldError.
-func (p *Plan) checkAmounts(in startParams) error {
-	for _, s := range p.Typed() {
-		if strings.TrimSpace(in.Amounts[s.Currency]) != money.Format(s.Minor, s.Currency) {
-			return &act.FieldError{Field: AmountField + s.Currency, Problem: "type the amount that is shown"}
-		}
-	}
-	return nil
-}
-
-// start makes a plan running; false = this operator cannot run it any more.
-func (b *Plans) start(ctx context.Context, tx db.Tx, p *Plan, actor string) (bool, error) {
-	if actor != operator(p) {
-		return false, nil
-	}
-	if p.State == Running {
-		return true, nil
-	}
-	res, err := tx.NewRaw("UPDATE plans SET state = ? WHERE id = ? AND state IN (?) AND expires_at > ?", Running, p.ID, bun.List(Moves.From(Running)), b.db.Now()).Exec(ctx)
-	if err != nil {
-		return false, fmt.Errorf("start a plan: %w", err)
-	}
-	n, err := res.RowsAffected()
-	return n == 1, err
-}
-
-// operator is who made a plan, as the audit names them.
-func operator(p *Plan) string { return "operator:" + p.MadeBy }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"sync"
 	"testing"
@@ -24,12 +25,13 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
+	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
 )
 
 // put writes orders with notifications that stand as told, ¥1.00 each.
-func put(t *testing.T, d *db.DB, status notify.Status, currency string, n int) {
+func put(t testing.TB, d *db.DB, status notify.Status, currency string, n int) {
 	t.Helper()
 	now := d.Now()
 	orders, deliveries := make([]order.Order, n), make([]notify.Delivery, n)
@@ -64,7 +66,7 @@ func count(t *testing.T, d *db.DB, query string) (n int) {
 func everything(t *testing.T, d *db.DB) string {
 	t.Helper()
 	var all []map[string]any
-	for _, table := range []string{"deliveries", "orders", "exceptions", "report_deltas", "report_untold", "audit", "form_keys"} {
+	for _, table := range []string{"deliveries", "orders", "exceptions", "report_deltas", "report_unnotified", "audit", "form_keys"} {
 		var rows []map[string]any
 		if err := d.Read.NewRaw("SELECT * FROM "+table).Scan(t.Context(), &rows); err != nil {
 			t.Fatal(err)
@@ -74,35 +76,51 @@ func everything(t *testing.T, d *db.DB) string {
 	return fmt.Sprint(all)
 }
 
-// desk runs plans for sending notifications again, in the name of one operator.
+// desk plans and runs batches of sending notifications again.
 type desk struct {
-	*bulk.Plans
-	*testing.T
+	*bulk.Batches
+	testing.TB
 	db     *db.DB
-	acts   *act.Registry
+	policy *access.Policy
+	rules  settings.Rules
 	mu     sync.Mutex
 	nudged map[int64]int // how often, by delivery
 }
 
-func open(t *testing.T, d *db.DB) *desk {
+// fast is a rate that holds up no test.
+const fast = bulk.MaxRate
+
+func open(t testing.TB, d *db.DB, more ...bulk.Action) *desk {
 	t.Helper()
 	policy, err := access.NewPolicy()
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &desk{T: t, db: d, nudged: map[int64]int{}}
+	k := &desk{TB: t, db: d, policy: policy, nudged: map[int64]int{}}
+	k.rules.Above = map[string]settings.Above{}
+	for _, currency := range []string{"CNY", "HKD", ""} {
+		k.rules.Above[currency] = settings.Above{BatchAmount: 1 << 40, BatchRows: bulk.MaxRows}
+	}
+	k.Batches = k.node(d, nil, more...)
+	return k
+}
+
+// node is another process with the same batches.
+func (k *desk) node(d *db.DB, down func(int64) bool, more ...bulk.Action) *bulk.Batches {
 	book := merchant.NewDirectory(nil, nil)
-	kinds := notify.Acts{DB: d, Directory: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil), Nudge: func(all []queue.Nudge) {
+	sending := notify.Acts{DB: d, Directory: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil), Nudge: func(all []queue.Nudge) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, n := range all {
 			k.nudged[n.Delivery]++
 		}
-	}}.Kinds()
-	log := audit.New(d, sealtest.Ring(t, 1))
-	k.Plans = bulk.New(d, log, act.New(d, log, policy, kinds...).Kind(notify.ResendAct))
-	k.acts = act.New(d, log, policy, append(kinds, k.Acts()...)...)
-	return k
+	}}
+	log := audit.New(d, sealtest.Ring(k, 1))
+	b := bulk.New(bulk.Options{
+		DB: d, Audit: log, Policy: k.policy, Rules: func() settings.Rules { return k.rules }, Rate: fast, Down: down, Log: slog.New(slog.DiscardHandler),
+	}, append([]bulk.Action{sending.Batch()}, more...)...)
+	b.Use(act.New(d, log, k.policy, b.Acts()...), nil)
+	return b
 }
 
 // rows are the deliveries in one of some statuses, or all.
@@ -118,18 +136,25 @@ func (k *desk) rows(statuses ...notify.Status) (ids []int64) {
 	return ids
 }
 
-func (k *desk) plan(ids []int64) *bulk.Plan {
+// li is an operator, as the registry gets them.
+var li = act.Actor{Name: "operator:li", ID: 7, Role: access.Ops}
+
+func (k *desk) propose(ids []int64) (*bulk.Batch, error) {
+	return k.Plan(k.Context(), bulk.Proposal{Action: "resend", Object: "delivery", By: li, Filter: "/notifications", IDs: ids})
+}
+
+func (k *desk) plan(ids []int64) *bulk.Batch {
 	k.Helper()
-	p, err := k.Propose(k.Context(), "li", "/notifications", ids)
+	p, err := k.propose(ids)
 	if err != nil {
 		k.Fatal(err)
 	}
 	return p
 }
 
-func (k *desk) find(id int64) *bulk.Plan {
+func (k *desk) find(id int64) *bulk.Batch {
 	k.Helper()
-	p, err := k.Find(k.Context(), id)
+	p, err := bulk.Find(k.Context(), k.db, id)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -137,37 +162,35 @@ func (k *desk) find(id int64) *bulk.Plan {
 }
 
 // start starts a plan with the amounts typed as they are shown.
-func (k *desk) start(p *bulk.Plan, by string) error {
+func (k *desk) start(p *bulk.Batch, by act.Actor) error {
 	amounts := map[string]string{}
-	for _, s := range p.Typed() {
+	for _, s := range k.Typed(p) {
 		amounts[s.Currency] = money.Format(s.Minor, s.Currency)
 	}
-	raw, _ := json.Marshal(map[string]any{"amounts": amounts})
-	_, err := k.acts.Run(k.Context(), act.Call{
-		Kind: bulk.StartAct, By: act.Actor{Name: "operator:" + by, Role: access.Ops}, Ref: act.Ref{Row: p.ID}, Params: raw, Reason: "their server is back",
-	})
+	_, err := k.Start(k.Context(), bulk.Start{ID: p.ID, By: by, Reason: "their server is back", Typed: amounts})
 	return err
 }
 
+// does runs one of the other acts.
+func (k *desk) does(kind string, p *bulk.Batch, params string) error {
+	return k.Change(k.Context(), act.Call{Kind: kind, By: li, Ref: act.Ref{Row: p.ID}, Params: json.RawMessage(params), Reason: "as agreed by phone"})
+}
+
 // run starts a plan and works it off. It returns how many were nudged.
-func (k *desk) run(p *bulk.Plan) int {
+func (k *desk) run(p *bulk.Batch) int {
 	k.Helper()
-	if err := k.start(p, "li"); err != nil {
+	if err := k.start(p, li); err != nil {
 		k.Fatal(err)
 	}
 	before := len(k.nudged)
-	for more := true; more; {
-		var err error
-		if more, err = k.Step(k.Context(), p.ID); err != nil {
-			k.Error(err)
-			break
-		}
+	if err := k.RunNow(k.Context(), p.ID); err != nil {
+		k.Error(err)
 	}
 	return len(k.nudged) - before
 }
 
 // What a plan does with a notification.
-const send, waits, final, blocked = string(act.Will), string(act.Waits), string(act.Final), string(act.Blocked)
+const send, waits, final, blocked, done = string(act.Will), string(act.Waits), string(act.Final), string(act.Blocked), string(bulk.RowDone)
 
 func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -182,15 +205,15 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 		if !reflect.DeepEqual(p.Shown, want) {
 			t.Errorf("shown is %v, want %v", p.Shown, want)
 		}
-		if everything(t, d) != before || count(t, d, "SELECT count(*) FROM plans") != 1 {
+		if everything(t, d) != before || count(t, d, "SELECT count(*) FROM batches") != 1 {
 			t.Error("a dry run wrote more than its plan")
 		}
 		put(t, d, notify.Exhausted, "CNY", 4) // after the plan
 		if n := k.run(p); n != 703 {
 			t.Errorf("%d were nudged", n)
 		}
-		if done := k.find(p.ID); done.State != bulk.Done || !reflect.DeepEqual(done.Result[send], p.Shown[send]) || done.FinishedAt == nil {
-			t.Errorf("the run ended %s with %v; the plan was %v", done.State, done.Result, p.Shown)
+		if end := k.find(p.ID); end.State != bulk.Done || !reflect.DeepEqual(end.Result[done], p.Shown[send]) || end.FinishedAt == nil {
+			t.Errorf("the run ended %s with %v; the plan was %v", end.State, end.Result, p.Shown)
 		}
 		if n := len(k.rows(notify.Exhausted)); n != 4 {
 			t.Errorf("%d of those that came later are left alone, want 4", n)
@@ -198,12 +221,12 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 		if n := len(k.rows(notify.Delivered, notify.Sending)); n != 7 {
 			t.Errorf("%d of those that were not to be sent are as they were, want 7", n)
 		}
-		acts, err := audit.List(t.Context(), d.Read, audit.Query{Object: "plan", ObjectID: fmt.Sprint(p.ID), Oldest: true, Limit: 9})
+		acts, err := audit.List(t.Context(), d.Read, audit.Query{Object: bulk.Object, ObjectID: p.No(), Oldest: true, Limit: 9})
 		if err != nil || len(acts) != 2 || acts[0].Action != bulk.StartAct || acts[1].Action != bulk.EndAct || acts[1].Actor != "operator:li" {
 			t.Fatalf("on the record: %+v, %v", acts, err)
 		}
 		const sums = `"amounts":[{"Currency":"CNY","Orders":700,"Minor":70000},{"Currency":"HKD","Orders":3,"Minor":300}]`
-		if acts[0].Params != `{`+sums+`,"filter":"/notifications","notifications":703,"reason":"their server is back"}` || acts[1].Params != `{`+sums+`,"notifications":703,"state":"done"}` {
+		if acts[0].Params != `{"action":"resend",`+sums+`,"filter":"/notifications","object":"delivery","reason":"their server is back","rows":703}` || acts[1].Params != `{`+sums+`,"done":703,"rows":703,"state":"done"}` {
 			t.Errorf("on the record: %s and %s", acts[0].Params, acts[1].Params)
 		}
 	})
@@ -214,19 +237,17 @@ func TestRunnersAtOnceSendEachNotificationOnce(t *testing.T) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 1200)
 		p := k.plan(k.rows())
-		if err := k.start(p, "li"); err != nil {
+		if err := k.start(p, li); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				for more := true; more; {
-					again, err := k.Step(context.Background(), p.ID)
-					if err != nil && !errors.Is(err, db.ErrBusy) {
+				for k.find(p.ID).State == bulk.Running {
+					if err := k.RunNow(context.Background(), p.ID); err != nil {
 						t.Error(err)
 						return
 					}
-					more = again
 				}
 			})
 		}
@@ -236,8 +257,8 @@ func TestRunnersAtOnceSendEachNotificationOnce(t *testing.T) {
 				t.Errorf("%d was sent %d times", id, n)
 			}
 		}
-		if done := k.find(p.ID); done.State != bulk.Done || done.Result.Count(send) != 1200 || len(k.nudged) != 1200 {
-			t.Errorf("%s, %d sent, %d nudged", done.State, done.Result.Count(send), len(k.nudged))
+		if end := k.find(p.ID); end.State != bulk.Done || end.Result.Count(done) != 1200 || len(k.nudged) != 1200 {
+			t.Errorf("%s, %d sent, %d nudged", end.State, end.Result.Count(done), len(k.nudged))
 		}
 		if n := count(t, d, "SELECT count(*) FROM audit WHERE action = '"+bulk.EndAct+"'"); n != 1 {
 			t.Errorf("its end is %d times on the record", n)
@@ -257,12 +278,21 @@ func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
 		}
 		p := k.plan(k.rows(notify.Exhausted))
 		deliver(3) // 1.5 %
-		if n := k.run(p); n != 0 {
-			t.Errorf("%d were sent although the amount was another one", n)
+		if err := k.start(p, li); !errors.Is(err, bulk.ErrDrifted) {
+			t.Errorf("a start although the amount was another one: %v", err)
 		}
-		if p := k.find(p.ID); p.State != bulk.Stopped {
-			t.Errorf("it ended %s", p.State)
+		p = k.plan(k.rows(notify.Exhausted))
+		if err := k.start(p, li); err != nil {
+			t.Fatal(err)
 		}
+		deliver(3)
+		if err := k.RunNow(t.Context(), p.ID); err != nil || len(k.nudged) != 0 {
+			t.Errorf("%d were sent although the amount was another one, %v", len(k.nudged), err)
+		}
+		if p := k.find(p.ID); p.State != bulk.Stopped || p.StoppedBecause != bulk.ByDrift {
+			t.Errorf("it ended %s because %s", p.State, p.StoppedBecause)
+		}
+		put(t, d, notify.Exhausted, "CNY", 3)
 		p = k.plan(k.rows(notify.Exhausted))
 		deliver(1) // 0.5 %
 		if n := k.run(p); n != 196 {
@@ -278,11 +308,11 @@ func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		for _, ids := range [][]int64{nil, {1, 2}} {
-			if _, err := k.Propose(t.Context(), "li", "", ids); !errors.Is(err, bulk.ErrNothing) {
+			if _, err := k.propose(ids); !errors.Is(err, bulk.ErrNothing) {
 				t.Errorf("of nothing: %v", err)
 			}
 		}
-		if _, err := k.Propose(t.Context(), "li", "", make([]int64, bulk.MaxRows+1)); !errors.Is(err, bulk.ErrTooMany) {
+		if _, err := k.propose(make([]int64, bulk.MaxRows+1)); !errors.Is(err, bulk.ErrTooMany) {
 			t.Errorf("of too many: %v", err)
 		}
 		put(t, d, notify.Exhausted, "CNY", 3)
@@ -291,21 +321,21 @@ func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 		if p.Shown.Count(send) != 2 {
 			t.Fatalf("of two that were picked: %+v", p)
 		}
-		if err := k.start(p, "wang"); !errors.Is(err, bulk.ErrExpired) {
+		if err := k.start(p, act.Actor{Name: "operator:wang", ID: 8, Role: access.Lead}); !errors.Is(err, bulk.ErrMaker) {
 			t.Errorf("by somebody else: %v", err)
 		}
 		k.run(p)
-		if err := k.start(p, "li"); !errors.Is(err, bulk.ErrExpired) {
+		if err := k.start(p, li); !errors.Is(err, bulk.ErrState) {
 			t.Errorf("for the second time: %v", err)
 		}
 		old := k.plan(ids[2:])
-		if _, err := d.NewRaw("UPDATE plans SET expires_at = ? WHERE id = ?", d.Now()-1, old.ID).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE batches SET expires_at = ? WHERE id = ?", d.Now()-1, old.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.start(old, "li"); !errors.Is(err, bulk.ErrExpired) {
+		if err := k.start(old, li); !errors.Is(err, bulk.ErrExpired) {
 			t.Errorf("too late: %v", err)
 		}
-		if err := k.start(&bulk.Plan{ID: 1}, "li"); !errors.Is(err, act.ErrNotFound) {
+		if err := k.start(&bulk.Batch{ID: 1}, li); !errors.Is(err, act.ErrNotFound) {
 			t.Errorf("of no plan: %v", err)
 		}
 		if len(k.rows(notify.Exhausted)) != 1 {
@@ -319,19 +349,23 @@ func TestALargePlanIsRunByItsAmounts(t *testing.T) {
 	k := open(t, d)
 	put(t, d, notify.Exhausted, "CNY", 20)
 	put(t, d, notify.Exhausted, "HKD", 1)
-	if p := k.plan(k.rows()[:20]); p.Typed() != nil {
-		t.Errorf("of 20 are typed %v", p.Typed())
+	if p := k.plan(k.rows()[:20]); k.Typed(p) != nil {
+		t.Errorf("of 20 are typed %v", k.Typed(p))
 	}
 	p := k.plan(k.rows())
-	for amounts, want := range map[string]string{
-		`{}`: "amount_CNY", `{"amounts":{"CNY":"20.00"}}`: "amount_HKD", `{"amounts":{"CNY":"20.00","HKD":"1"}}`: "amount_HKD",
+	for _, c := range []struct {
+		typed map[string]string
+		want  string
+	}{
+		{nil, "amount_CNY"},
+		{map[string]string{"CNY": "20.00"}, "amount_HKD"},
+		{map[string]string{"CNY": "20.00", "HKD": "1"}, "amount_HKD"},
+		{map[string]string{"CNY": "20.00", "HKD": "1.00", "USD": "1.00"}, "amount_USD"},
 	} {
-		_, err := k.acts.Run(t.Context(), act.Call{
-			Kind: bulk.StartAct, By: act.Actor{Name: "operator:li", Role: access.Ops}, Ref: act.Ref{Row: p.ID}, Params: json.RawMessage(amounts), Reason: "their server is back",
-		})
+		_, err := k.Start(t.Context(), bulk.Start{ID: p.ID, By: li, Reason: "their server is back", Typed: c.typed})
 		var field *act.FieldError
-		if !errors.As(err, &field) || field.Field != want {
-			t.Errorf("with %s: %v, want the field %s", amounts, err, want)
+		if !errors.As(err, &field) || field.Field != c.want {
+			t.Errorf("with %s: %v, want the field %s", c.typed, err, c.want)
 		}
 	}
 	if n := k.run(p); n != 21 {
@@ -389,8 +423,8 @@ func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
 			blocked: {{Currency: "CNY", Orders: 1, Minor: 100}},
 			final:   {{Currency: "CNY", Orders: 5, Minor: 500}},
 		}
-		if !reflect.DeepEqual(p.Shown, want) || len(p.IDs) != 9 {
-			t.Errorf("shown is %v of %d, want %v of 9", p.Shown, len(p.IDs), want)
+		if !reflect.DeepEqual(p.Shown, want) || p.ToDo != 9 || p.Rows != 15 {
+			t.Errorf("shown is %v of %d, want %v of 9", p.Shown, p.ToDo, want)
 		}
 		if sums := p.Shown.Acts(); !reflect.DeepEqual(sums, []report.Sum{{Currency: "CNY", Orders: 6, Minor: 600}, {Currency: "HKD", Orders: 3, Minor: 300}}) {
 			t.Errorf("together they are %v", sums)

@@ -7,12 +7,24 @@ import (
 	"backstop/internal/bulk"
 )
 
-func TestEveryMoveOfAPlanIsAsTheRulesSay(t *testing.T) {
+func TestEveryMoveOfABatchIsAsTheRulesSay(t *testing.T) {
 	movestest.Check(t, bulk.Moves, `
-          planned running done stopped
-planned   .       x       .    .
-running   .       .       x    x
-done      .       .       .    .
-stopped   .       .       .    .
+          planned waiting running paused stopped done
+planned   .       x       x       .      .       .
+waiting   .       .       x       .      x       .
+running   .       .       .       x      x       x
+paused    .       .       x       .      x       .
+stopped   .       .       .       .      .       .
+done      .       .       .       .      .       .
+`)
+}
+
+func TestEveryMoveOfARowIsAsTheRulesSay(t *testing.T) {
+	movestest.Check(t, bulk.RowMoves, `
+          waiting done skipped failed
+waiting   .       x    x       x
+done      .       .    .       .
+skipped   .       .    .       .
+failed    .       .    .       .
 `)
 }

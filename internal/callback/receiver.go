@@ -27,7 +27,7 @@ import (
 // Outcomes of callbacks that were not taken; the others have those of package payment.
 const (
 	UnknownSupplier  = "unknown_supplier"
-	DisabledSupplier = "disabled_supplier"
+	DisabledSupplier = "disabled_supplier" // of older versions: a disabled supplier's callbacks are taken, as money may be under way
 	WrongAddress     = "wrong_address"
 	BadSignature     = "bad_signature"
 	Unparsable       = "malformed_request" // unlike the exception "malformed", none of it is authentic
@@ -118,9 +118,6 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 	case !known:
 		steps.Fail("supplier", noSupplier)
 		return r.refuse(0, code, UnknownSupplier, req, steps, NotFound)
-	case !s.Enabled:
-		steps.Fail("supplier", isDisabled, s.Code)
-		return r.refuse(s.ID, s.Code, DisabledSupplier, req, steps, NotFound)
 	}
 	steps.Pass("supplier", supplierKnown)
 	if !checkAddress(s, req, addrErr, steps) {
@@ -213,6 +210,11 @@ func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (co
 	return bound(content, err, steps)
 }
 
+// Read reads a callback that was stored, as it was read when it came.
+func Read(s supplier.Entry, req *supplier.Request) (supplier.Callback, error) {
+	return parse(s.Adapter, req, supplier.NewTrace())
+}
+
 // bound turns a message with texts that no database can index into an exception: it would
 // fail at every commit and never be seen.
 func bound(content supplier.Callback, err error, steps *supplier.Trace) (supplier.Callback, error) {
@@ -238,7 +240,7 @@ func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.
 	return Receipt{Reply: reply, Outcome: outcome, Flood: !recorded}
 }
 
-// NotFound answers where no supplier, or a disabled one, has the code.
+// NotFound answers where no supplier has the code.
 var NotFound = plain(http.StatusNotFound, "no such supplier\n")
 
 // Other answers that no adapter gives.

@@ -8,7 +8,7 @@ var Texts text.Codes
 var (
 	notUsable     = Texts.New("callback.not_usable", text.Text{ZH: "此处无法使用 %s：原因见日志", EN: "%s cannot be used here: the log says why"})
 	noSupplier    = Texts.New("callback.no_supplier", text.Text{ZH: "没有渠道用这个代码", EN: "no supplier has this code"})
-	isDisabled    = Texts.New("callback.is_disabled", text.Text{ZH: "%s 已停用", EN: "%s is disabled"})
+	_             = Texts.New("callback.is_disabled", text.Text{ZH: "%s 已停用", EN: "%s is disabled"}) // in rows of before
 	supplierKnown = Texts.New("callback.supplier_known", text.Text{ZH: "已知", EN: "known"})
 	adapterBroke  = Texts.New("callback.adapter_broke", text.Text{ZH: "适配器处理这条消息时出错", EN: "our adapter failed on this message"})
 	notAllowed    = Texts.New("callback.not_allowed", text.Text{ZH: "%s 不在 allow_ips 中", EN: "%s is not in allow_ips"})

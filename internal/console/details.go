@@ -88,7 +88,7 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 	if delivery != 0 {
 		q = q.Where("d.id = ?", delivery)
 	}
-	if err := q.OrderExpr("d.house, d.id DESC").Limit(1).Scan(ctx); err != nil {
+	if err := q.OrderExpr("d.to_subscriber, d.id DESC").Limit(1).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read a notification: %w", err)
 	}
 	if len(rows) == 0 {
@@ -118,6 +118,12 @@ type Exception struct {
 	Merchant string // code
 	Acts     []audit.Row
 	Kept     []Callback // behind it, past their retention; their texts are cut
+	// Message is the callback that reported it first; nil = it is past its retention, or
+	// the supplier was asked.
+	Message   *CallbackDetail
+	Approvals []Approval // about it, newest first
+	Answer    *Call      // the supplier's newest one about its order; nil = it was not asked
+	Askable   bool       // its order's supplier can be asked
 }
 
 // Exception reads one exception. Errors: act.ErrNotFound.
@@ -140,8 +146,27 @@ func (b *Reader) Exception(ctx context.Context, id int64) (*Exception, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read an exception's callbacks: %w", err)
 	}
-	x.Acts, err = audit.List(ctx, b.db.Read, audit.Query{Object: ExceptionObject, ObjectID: ExceptionID(id), Limit: detailRows})
-	return x, err
+	if x.Acts, err = audit.List(ctx, b.db.Read, audit.Query{Object: ExceptionObject, ObjectID: ExceptionID(id), Limit: detailRows}); err != nil {
+		return nil, err
+	}
+	return x, b.decideAbout(ctx, x)
+}
+
+// decideAbout adds what a decision about an exception is made by.
+func (b *Reader) decideAbout(ctx context.Context, x *Exception) (err error) {
+	if x.CallbackID != 0 {
+		if x.Message, err = b.CallbackDetail(ctx, x.CallbackID); err != nil && !errors.Is(err, act.ErrNotFound) {
+			return err
+		}
+	}
+	if x.Approvals, err = b.ApprovalsOf(ctx, ExceptionObject, ExceptionID(x.ID)); err != nil || x.OrderID == 0 {
+		return err
+	}
+	if to, ok := b.settings.Current().Suppliers.ByID(x.SupplierID); ok {
+		x.Askable = to.Can().Querier != nil
+	}
+	x.Answer, err = b.LastAnswer(ctx, x.OrderNo)
+	return err
 }
 
 // ExceptionObject is what exceptions are called in the audit.

@@ -212,10 +212,29 @@ func (w evidenceWriter) event(i Item) map[string]any {
 		return map[string]any{
 			"from": string(c.From), "to": string(c.To), "cause": c.Cause, "failures": c.Failures, "actor": c.Actor, "reason": c.Reason,
 		}
+	case i.Call != nil:
+		c := i.Call
+		event := map[string]any{
+			"call": string(c.Op), "supplier": c.Supplier, "reference": c.Reference, "class": string(c.Class), "status": c.Status,
+			"http_status": c.HTTPStatus, "request": c.Request, "answer": c.Answer, "node": c.Node,
+		}
+		if c.TookUS != nil {
+			event["took_us"] = *c.TookUS
+		}
+		return event
 	case i.Act != nil:
 		return map[string]any{
 			"object": i.Act.Object, "action": i.Act.Action, "actor": i.Act.Actor, "params": i.Act.Params, "audit_row": i.Act.Number, "audit_hash": i.Act.Hash,
 		}
+	}
+	switch d := i.Decision(); {
+	case d == nil:
+	case i.Proposal != nil:
+		return d.with(map[string]any{"params": string(d.Params), "reason": d.Reason, "evidence": d.Evidence, "expires_at": w.moment(d.ExpiresAt)})
+	case i.Verdict != nil:
+		return d.with(map[string]any{"reason": d.Checked})
+	default:
+		return d.with(map[string]any{"result": d.Result, "error": d.Error, "tries": d.Tries})
 	}
 	return map[string]any{"plan": string(i.Plan.Kind), "number": i.Plan.Number, "of": i.Plan.Of}
 }

@@ -30,6 +30,9 @@ var ExceptionList = &list.Spec{
 		{Word: "no", Column: "order_no", Indexed: true}, // also the reference of a callback that found no order
 		{Word: "kind", Column: "kind", Indexed: true, Values: slices.Sorted(slices.Values(exception.Kinds))},
 		{Word: "state", Match: matchState, Values: append([]string{NeedsPerson, Unsettled}, exception.Moves.Words()...)},
+		{Word: "assignee", Column: "assignee", Suggest: operatorNames},
+		{Word: "supplier", Match: coded("suppliers", "x.supplier_id"), Suggest: codes("suppliers", "kind")},
+		{Word: "merchant", Match: coded("merchants", "x.merchant_id"), Suggest: codes("merchants", "name")},
 		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Indexed: true} }),
 	},
 }
@@ -57,3 +60,7 @@ func (b *Reader) Exceptions(ctx context.Context, q list.Query, s list.Slice) (li
 	}
 	return page, err
 }
+
+// Lanes are the kinds of exceptions that wait for a person, with their counts, their money
+// and the oldest.
+func (b *Reader) Lanes(ctx context.Context) ([]Todo, error) { return b.todoExceptions(ctx) }

@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/audit"
+	"backstop/internal/compensation"
 	"backstop/internal/list"
 	"backstop/internal/report"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // Lists are all lists of the console and of the admin API.
-var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList}
+var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList, CompensationList, ApprovalList}
 
 // idOf finds a row of a table by its code; 0 = there is none.
 func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {
@@ -32,6 +33,11 @@ func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {
 // MerchantID finds a merchant by its code; 0 = there is none.
 func (b *Reader) MerchantID(ctx context.Context, code string) (int64, error) {
 	return idOf(ctx, b.db.Read, "merchants", code)
+}
+
+// SupplierID finds a supplier by its code; 0 = there is none.
+func (b *Reader) SupplierID(ctx context.Context, code string) (int64, error) {
+	return idOf(ctx, b.db.Read, "suppliers", code)
 }
 
 // RecipientID finds a merchant or a subscriber by its code; 0 = there is none. A
@@ -117,7 +123,7 @@ var ActList = &list.Spec{
 			return list.Match{Where: "au.actor IN (?)", Args: []any{bun.List(audit.Actors(name))}, Indexed: true}, nil
 		}},
 		{Word: "object", Column: "object", Indexed: true, Values: []string{
-			"order", ExceptionObject, "merchant", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert", "list",
+			"order", ExceptionObject, "approval", "merchant", "batch", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert", "list", compensation.ActObject,
 		}},
 		{Word: "id", Column: "object_id", Indexed: true},
 	},

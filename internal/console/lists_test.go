@@ -40,7 +40,12 @@ func TestNoListGoesThroughATable(t *testing.T) {
 			ExceptionList: func(q list.Query, s list.Slice) error { _, err := b.Exceptions(t.Context(), q, s); return err },
 			MerchantList:  func(list.Query, list.Slice) error { return nil },
 			AlertList:     func(q list.Query, s list.Slice) error { _, err := b.Alerts(t.Context(), q, s); return err },
-			ActList:       func(q list.Query, s list.Slice) error { _, err := b.Acts(t.Context(), q, s); return err },
+			CompensationList: func(q list.Query, s list.Slice) error {
+				_, err := b.Compensations(t.Context(), q, s)
+				return err
+			},
+			ActList:      func(q list.Query, s list.Slice) error { _, err := b.Acts(t.Context(), q, s); return err },
+			ApprovalList: func(q list.Query, s list.Slice) error { _, err := b.Approvals(t.Context(), q, s); return err },
 		}
 		now := d.Now()
 		for _, spec := range Lists {

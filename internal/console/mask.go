@@ -18,17 +18,19 @@ const dots = "•••"
 // hidden replaces a text in which personal data cannot be located.
 const hidden = "(" + dots + ")"
 
-// personal are words in the name of a field whose value is about a buyer. What is
-// below such a field is masked as a whole.
+// personal are words in the name of a field whose value is about a buyer, or opens
+// something: a Stripe answer holds the client_secret of its payment. What is below such a
+// field is masked as a whole.
 var personal = []string{
 	"openid", "unionid", "payer", "buyer", "customer", "card", "bank", "phone", "mobile", "tel", "email", "mail",
 	"id_no", "idno", "identity", "cert_no", "name", "address", "addr", "logon", "user_id", "userid", "birth", "billing", "shipping",
 	"nick", "contact", "receiver", "recipient", "consignee", "passport", "msisdn", "postcode", "zipcode", "street", "avatar", "gender",
 	"wechat_id", "client_ip", "create_ip",
+	"secret", "private_key", "api_key", "apikey", "v3_key", "app_key", "appkey", "access_key", "password", "passwd", "access_token",
 }
 
 // personalWhole are such names that are part of others.
-var personalWhole = []string{"pan", "cvv", "cvc", "qq", "dob", "iban", "ssn"}
+var personalWhole = []string{"key", "pan", "cvv", "cvc", "qq", "dob", "iban", "ssn"}
 
 // plainNames hold one of those words and are about no buyer.
 var plainNames = []string{"event_name", "notify_name", "trade_name", "bank_type", "payer_total", "payer_currency", "buyer_pay_amount"}

@@ -1,7 +1,10 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 
 	"backstop/internal/callback"
@@ -16,6 +19,22 @@ import (
 
 // MaskText hides personal data in a text from outside, for a log.
 func MaskText(text string) string { return maskerOf().text(text) }
+
+// MaskCall hides personal data in a request to a supplier or in its answer, except the
+// given numbers. A request begins with a line of its method and path.
+func MaskCall(message []byte, keep ...string) []byte {
+	m := maskerOf(keep...)
+	head, body, cut := bytes.Cut(message, []byte("\n"))
+	if !cut || !requestLine.Match(head) {
+		if requestLine.Match(message) {
+			return []byte(m.text(string(message)))
+		}
+		return m.body(message)
+	}
+	return slices.Concat([]byte(m.text(string(head))), []byte("\n"), m.body(bytes.TrimLeft(body, "\r\n")))
+}
+
+var requestLine = regexp.MustCompile(`^[A-Z]{3,7} [^\s]+`)
 
 // Mask hides personal data in all of the story's texts.
 func (s *Story) Mask() {
@@ -85,6 +104,9 @@ func (x *Exception) Mask() {
 	MaskException(&x.Item)
 	for i := range x.Kept {
 		x.Kept[i].mask(maskerOf(x.OrderNo))
+	}
+	if x.Message != nil {
+		x.Message.Mask()
 	}
 }
 

@@ -35,7 +35,7 @@ func scans(t *testing.T, d *db.DB, query string) (found []string) {
 
 // readWhole are the tables that are small by their nature: counters by merchant,
 // processes, and what SQLite calls a query within a query.
-var readWhole = []string{"report_untold", "nodes", "w", "s", "CONSTANT", "(subquery", "rr"}
+var readWhole = []string{"report_unnotified", "nodes", "w", "s", "CONSTANT", "(subquery", "rr"}
 
 // TestTheMonitorNeverScans holds every statement of the monitoring API to its
 // index.

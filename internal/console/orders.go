@@ -38,6 +38,9 @@ var OrderList = &list.Spec{
 		atRisk("orders", func(r report.Rows) list.Match {
 			return list.Match{Where: "o.id IN (" + r.IDs + ")", Args: r.Args, Indexed: true, Ageless: true}
 		}),
+		// What the alerts supplier_unreachable and stuck_orders lead to.
+		{Word: "awaits", Hidden: true, Match: matchAwaited},
+		{Word: "no_result", Hidden: true, Match: matchNoResult},
 	},
 }
 
@@ -88,6 +91,19 @@ func matchAmount(_ context.Context, _ list.Lookup, text string) (list.Match, err
 	return list.Match{Where: "(" + strings.Join(sums, " OR ") + ")", Args: args, None: len(sums) == 0}, nil
 }
 
+// matchAwaited finds the orders whose result a supplier is to give.
+func matchAwaited(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
+	id, err := idOf(ctx, in.DB.Read, "suppliers", code)
+	ids, args := report.AwaitedOf(id)
+	return list.Match{Where: "o.id IN (" + ids + ")", Args: args, None: id == 0, Indexed: true, Ageless: true}, err
+}
+
+// matchNoResult finds the orders that are asked about without a result.
+func matchNoResult(_ context.Context, in list.Lookup, value string) (list.Match, error) {
+	ids, args := report.NoResult(in.DB.Now())
+	return list.Match{Where: "o.id IN (" + ids + ")", Args: args, None: value != "yes", Indexed: true, Ageless: true}, nil
+}
+
 // maxNumbered bounds the orders of one number.
 const maxNumbered = 50
 
@@ -117,7 +133,7 @@ func (b *Reader) addNotifyStatus(ctx context.Context, rows []Order) error {
 	of := map[int64][]notify.Delivery{}
 	if len(ids) > 0 {
 		var all []notify.Delivery
-		err := b.db.Read.NewSelect().Model(&all).Column("id", "event_id", "subject_id", "merchant_id", "status", "house").
+		err := b.db.Read.NewSelect().Model(&all).Column("id", "event_id", "subject_id", "merchant_id", "status", "to_subscriber").
 			Where("d.subject_id IN (?)", bun.List(ids)).OrderExpr("d.id DESC").Limit(int64(len(ids)) * deliveryRows).Scan(ctx)
 		if err != nil {
 			return fmt.Errorf("read the deliveries of orders: %w", err)

@@ -21,6 +21,7 @@ const (
 	PlanLast    PlanKind = "last"    // about when the last attempt comes if all fail
 	PlanExpire  PlanKind = "expire"  // the order's time runs out
 	PlanClose   PlanKind = "close"   // closing ends
+	PlanAsk     PlanKind = "ask"     // the supplier is asked again
 	PlanProbe   PlanKind = "probe"   // the breaker lets one notification through
 	PlanReclaim PlanKind = "reclaim" // an attempt that never ends is taken over
 )
@@ -54,7 +55,13 @@ func (b *Reader) plans(s *Story) (items []Item) {
 	}
 	if next := s.Order.NextAt; next != nil && s.Order.Status.Open() {
 		kind := PlanExpire
-		if s.Order.Status == order.Closing {
+		switch {
+		case s.Asking != nil && *next != s.Order.ExpiresAt:
+			kind = PlanAsk
+			if s.Order.Status == order.Paying {
+				add(s.Order.ExpiresAt, Plan{Kind: PlanExpire})
+			}
+		case s.Order.Status == order.Closing:
 			kind = PlanClose
 		}
 		add(*next, Plan{Kind: kind})

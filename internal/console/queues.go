@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"backstop/internal/base/queue"
+	"backstop/internal/compensation"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
@@ -142,6 +143,11 @@ func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCoun
 	}
 	due.Cut = read >= laneRows
 	lanes[queue.TimeoutQueue] = due
+	stuck, err := compensation.Waits(ctx, b.db, laneRows)
+	if err != nil {
+		return nil, err
+	}
+	lanes[queue.CompensateQueue] = laneCount{Count: stuck.Rows, Oldest: stuck.Oldest, Cut: stuck.More}
 	return lanes, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/breaker"
+	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
@@ -52,13 +53,18 @@ const (
 	ItemException    ItemKind = "exception" // an exception was opened
 	ItemSettled      ItemKind = "exception_settled"
 	ItemBreaker      ItemKind = "breaker" // the merchant's breaker changed
+	ItemCall         ItemKind = "call"    // the supplier was called
 	ItemAct          ItemKind = "act"     // an operator or a service acted
+	ItemProposal     ItemKind = "proposal"
+	ItemVerdict      ItemKind = "approval" // a proposal was decided
+	ItemRan          ItemKind = "run"      // what was decided took effect, or failed
 	ItemPlan         ItemKind = "plan"
 )
 
 // ItemKinds lists all kinds in the order in which a page names them.
 var ItemKinds = []ItemKind{
-	ItemCallback, ItemStatus, ItemNotification, ItemAttempt, ItemException, ItemSettled, ItemBreaker, ItemAct, ItemPlan,
+	ItemCallback, ItemStatus, ItemNotification, ItemAttempt, ItemException, ItemSettled, ItemBreaker, ItemCall, ItemAct,
+	ItemProposal, ItemVerdict, ItemRan, ItemPlan,
 }
 
 // Item is one event of a story; the one field of its kind is set.
@@ -72,7 +78,11 @@ type Item struct {
 	Exception *exception.Item
 	Settled   *exception.Item
 	Breaker   *breaker.Change // while the order's notifications were open
+	Call      *Call
 	Act       *audit.Row
+	Proposal  *Decision
+	Verdict   *Decision
+	Ran       *Decision
 	Plan      *Plan
 }
 
@@ -93,8 +103,16 @@ func (i Item) Kind() ItemKind {
 		return ItemSettled
 	case i.Breaker != nil:
 		return ItemBreaker
+	case i.Call != nil:
+		return ItemCall
 	case i.Act != nil:
 		return ItemAct
+	case i.Proposal != nil:
+		return ItemProposal
+	case i.Verdict != nil:
+		return ItemVerdict
+	case i.Ran != nil:
+		return ItemRan
 	}
 	return ItemPlan
 }
@@ -176,8 +194,10 @@ type Story struct {
 	NotifyStatus string            // notify_status
 	// NotifiedSince is the id before which orders' notifications are past their retention.
 	NotifiedSince int64
-	Resend        *Resend // what an operator would send again; nil = nothing
-	Resent        *Resent // what an operator sent again last; nil = nothing
+	Resend        *Resend            // what an operator would send again; nil = nothing
+	Resent        *Resent            // what an operator sent again last; nil = nothing
+	Dead          *compensation.Item // the newest dead one about the order; nil = none
+	Asking        *Asking            // nil = its supplier cannot be asked, or the order is over
 	Why           Why
 	Left          LeftOut
 }
@@ -199,8 +219,8 @@ func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Con
 	}
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
-		b.addNames, b.addStock, b.addCallbacks, raw, b.addHistory, b.addDeliveries, b.addAttempts, b.addBreaker, b.addExceptions,
-		b.addTransfers, b.addActs, b.addResend, b.addResent,
+		b.addNames, b.addStock, b.addCallbacks, raw, b.addCalls, b.addDead, b.addHistory, b.addDeliveries, b.addAttempts, b.addBreaker, b.addExceptions,
+		b.addTransfers, b.addActs, b.addDecisions, b.addResend, b.addResent,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
@@ -261,7 +281,22 @@ func (b *Reader) addStock(ctx context.Context, s *Story) error {
 	return nil
 }
 
-func (b *Reader) addTransfers(ctx context.Context, s *Story) (err error) {
-	s.Transfers, err = ledger.Lines(ctx, b.db.Read, payment.LedgerRefs(s.Order.ID))
+// addTransfers adds the order's entries, and those that hold, or held, money which came for
+// it.
+func (b *Reader) addTransfers(ctx context.Context, s *Story) error {
+	attempts, err := payment.AttemptsOf(ctx, b.db.Read, []int64{s.Order.ID})
+	if err != nil {
+		return err
+	}
+	refs := payment.LedgerRefs(s.Order.ID)
+	for _, a := range attempts[s.Order.ID] {
+		refs = append(refs, payment.HeldRef(a.AccountID, a.SupplierTradeNo, a.Reference()))
+	}
+	for _, x := range s.Exceptions {
+		if x.HeldRef != "" {
+			refs = append(refs, x.HeldRef)
+		}
+	}
+	s.Transfers, err = ledger.Lines(ctx, b.db.Read, refs)
 	return err
 }

@@ -25,6 +25,7 @@ const (
 	MatterBreakers   Matter = "other breakers" // of several merchants, with less at risk
 	MatterSupplier   Matter = "supplier"       // one is silent
 	MatterAlerts     Matter = "alerts"         // of one rule
+	MatterApprovals  Matter = "approvals"      // proposals that wait for a second person
 )
 
 // Todo is one line of what needs an operator.
@@ -39,11 +40,12 @@ type Todo struct {
 	Oldest     int64        // Unix µs
 	Flow       *report.Flow // of a supplier
 	Silent     time.Duration
+	Proposals  []Approval // that wait; who may decide them depends on the reader
 }
 
 // Several reports whether Oldest is that of the oldest of several things.
 func (t Todo) Several() bool {
-	return t.Matter == MatterExceptions || t.Matter == MatterBreakers || t.Matter == MatterAlerts && t.Count > 1
+	return t.Matter == MatterExceptions || t.Matter == MatterBreakers || (t.Matter == MatterAlerts || t.Matter == MatterApprovals) && t.Count > 1
 }
 
 const (
@@ -56,7 +58,7 @@ const (
 // Todo returns what needs an operator, most money first (byMoney).
 func (b *Reader) Todo(ctx context.Context) ([]Todo, error) {
 	var all []Todo
-	for _, read := range []func(context.Context) ([]Todo, error){b.todoExceptions, b.todoBreakers, b.todoAlerts} {
+	for _, read := range []func(context.Context) ([]Todo, error){b.todoApprovals, b.todoExceptions, b.todoBreakers, b.todoAlerts} {
 		some, err := read(ctx)
 		if err != nil {
 			return nil, err
@@ -90,6 +92,15 @@ func byMoney(all []Todo) {
 		}
 		return cmp.Or(earlier(x.Sums[0], y.Sums[0]), cmp.Compare(y.Sums[0].Minor, x.Sums[0].Minor))
 	})
+}
+
+// todoApprovals are the proposals that wait, in one line.
+func (b *Reader) todoApprovals(ctx context.Context) ([]Todo, error) {
+	waiting, err := b.Waiting(ctx)
+	if err != nil || len(waiting) == 0 {
+		return nil, err
+	}
+	return []Todo{{Matter: MatterApprovals, Proposals: waiting}}, nil
 }
 
 // todoExceptions are the kinds of exceptions that wait, in the order of exception.Kinds.

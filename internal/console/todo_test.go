@@ -45,7 +45,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 			if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			exec("INSERT INTO report_untold (merchant_id, currency, orders, amount) VALUES (?, 'CNY', 3, ?)", merchant, minor)
+			exec("INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (?, 'CNY', 3, ?)", merchant, minor)
 		}
 		open(f.M1.ID, 70000)
 		for _, a := range []struct{ rule, subject string }{{alert.QueueLength, "notify"}, {alert.QueueLength, "due"}, {alert.SuccessRate, "all"}} {

@@ -5,9 +5,12 @@ import (
 	"time"
 
 	"backstop/internal/breaker"
+	"backstop/internal/call"
+	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/supplier"
 )
 
 // Rule names the one sentence that explains the state of an order.
@@ -16,6 +19,7 @@ type Rule string
 // Rules, from what needs an operator to what is done.
 const (
 	WhyException Rule = "exception" // an exception is open
+	WhyDead      Rule = "dead"      // what had to be done again ran out of tries
 	WhyExhausted Rule = "exhausted" // the merchant was not notified, and all attempts are used up
 	WhyOverdue   Rule = "overdue"   // something should have happened by itself and has not
 	WhyDisabled  Rule = "disabled"  // the merchant is disabled: attempts fail until it is enabled
@@ -30,14 +34,18 @@ const (
 	WhyPaying    Rule = "paying"    // a payment was started
 	WhyClosing   Rule = "closing"   // closes unless money comes
 	WhyNoAddress Rule = "no_address"
-	WhyPastKept  Rule = "past_kept" // over, and so old that its notifications are past their retention
-	WhyDone      Rule = "done"
+	// Of an order whose supplier can be asked.
+	WhyAsking        Rule = "asking"         // it is asked about again
+	WhyUnknownAnswer Rule = "unknown_answer" // the last answer said nothing certain
+	WhySupplierDown  Rule = "supplier_down"  // nothing is asked: the supplier's breaker is open
+	WhyPastKept      Rule = "past_kept"      // over, and so old that its notifications are past their retention
+	WhyDone          Rule = "done"
 )
 
 // Rules lists all rules.
 var Rules = []Rule{
-	WhyException, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyOurFault, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
-	WhyPending, WhyPaying, WhyClosing, WhyNoAddress, WhyPastKept, WhyDone,
+	WhyException, WhyDead, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyOurFault, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
+	WhyPending, WhyPaying, WhyClosing, WhyAsking, WhyUnknownAnswer, WhySupplierDown, WhyNoAddress, WhyPastKept, WhyDone,
 }
 
 // overdueAfter is how late something may be before an operator should look: ticks
@@ -53,7 +61,9 @@ type Why struct {
 	Attempts  int   // that the merchant's schedule allows in all
 	LastAt    int64 // about when the last attempt comes if all fail
 	Fault     notify.Class
-	Breaker   *breaker.Row
+	Breaker   *breaker.Row // of the merchant; of WhySupplierDown, the supplier's
+	Supplier  string       // code of the one that is asked
+	Dead      *compensation.Item
 	// Fired is the rule in the words of the configuration; "" = there is none.
 	Fired string
 	// Evidence are the story's events that prove it: places in Items, from 0.
@@ -79,10 +89,15 @@ func (b *Reader) attemptsOf(d *notify.Delivery) int {
 }
 
 func (b *Reader) whyOrder(s *Story, now int64) Why {
+	// Asking again is no help once the order is over.
+	dead := s.Dead != nil && (s.Order.Status.Open() || s.Dead.Kind != compensation.Rerun)
 	for i := range s.Exceptions {
-		if x := &s.Exceptions[i]; x.State.Open() && x.Kind != exception.NotifyExhausted {
+		if x := &s.Exceptions[i]; x.State.Open() && x.Kind != exception.NotifyExhausted && (x.Kind != exception.CompensationDead || !dead) {
 			return Why{Rule: WhyException, Exception: x, Fired: firedBy[x.Kind]}
 		}
+	}
+	if dead {
+		return Why{Rule: WhyDead, Dead: s.Dead, Fired: "BACKSTOP_COMPENSATE_STEPS"}
 	}
 	for i := range s.Deliveries {
 		if s.Deliveries[i].ToSubscriber {
@@ -116,8 +131,31 @@ func (b *Reader) whyOrder(s *Story, now int64) Why {
 	if s.Order.CloseTries > 0 { // it cannot be closed, and is tried again
 		w.At = min(w.At, s.Order.ExpiresAt)
 	}
+	if s.Asking != nil {
+		return s.Asking.why(w, now)
+	}
 	if late(now, w.At) {
 		w.Rule = WhyOverdue
+	}
+	return w
+}
+
+// why explains an order whose supplier is asked: w.At is when that is due.
+func (a *Asking) why(w Why, now int64) Why {
+	w.Fired, w.Supplier = "BACKSTOP_QUERY_STEPS", a.Supplier
+	if w.Rule == WhyClosing {
+		w.Fired = "BACKSTOP_CLOSE_STEPS"
+	}
+	switch {
+	case a.Breaker.Tripped():
+		w.Rule, w.Fired, w.Breaker = WhySupplierDown, fmt.Sprintf("breaker: %s, %d", a.Breaker.Cause, a.Breaker.Failures), a.Breaker
+		w.At = max(w.At, a.Breaker.OpenUntil, a.Breaker.ProbeUntil)
+	case late(now, w.At):
+		w.Rule = WhyOverdue
+	case a.Last != nil && a.Last.Status == string(supplier.AnswerUnknown):
+		w.Rule = WhyUnknownAnswer
+	default:
+		w.Rule = WhyAsking
 	}
 	return w
 }
@@ -213,6 +251,8 @@ func evidenceOf(s *Story) (at []int) {
 			proves = item.Exception == w.Exception ||
 				item.Callback != nil && item.Callback.Outcome == w.Exception.Kind &&
 					(item.Callback.TradeNo == w.Exception.Subject || w.Exception.Kind == exception.DisputeOpened)
+		case w.Dead != nil:
+			proves = item.Exception != nil && item.Exception.Kind == exception.CompensationDead && item.Exception.State.Open()
 		case w.Breaker != nil && item.Breaker != nil:
 			proves = item.Breaker.Generation <= w.Breaker.Generation
 		case w.Delivery != nil && item.Attempt != nil:
@@ -221,6 +261,8 @@ func evidenceOf(s *Story) (at []int) {
 			proves = item.Queued.ID == w.Delivery.ID && w.Delivery.Attempts == 0
 		case w.Rule == WhyExhausted && item.Exception != nil:
 			proves = item.Exception.Subject == s.PublicID(w.Delivery.EventID)
+		case w.Supplier != "" && item.Call != nil:
+			proves = item.Call.Op != call.Pay
 		case w.Delivery == nil && item.Move != nil:
 			proves = item.Move.Version == s.Order.Version
 		}

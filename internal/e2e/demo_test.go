@@ -46,8 +46,9 @@ func TestANewcomersFirstMinute(t *testing.T) {
 			t.Logf("it said:\n%.6000s", said())
 		}
 	})
-	w.within(10*time.Second, "the URL and the one-time password are printed", func() bool {
-		return strings.Contains(said(), "admin one-time password: ") && strings.Contains(said(), "console: http://"+w.address)
+	w.within(10*time.Second, "the URL and the one-time passwords are printed", func() bool {
+		return strings.Contains(said(), "admin one-time password: ") && strings.Contains(said(), "finance one-time password: ") &&
+			strings.Contains(said(), "lead one-time password: ") && strings.Contains(said(), "console: http://"+w.address)
 	})
 	w.within(10*time.Second, "money arrives", func() bool {
 		resp, err := client.Get("http://" + w.address + "/metrics")

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -89,6 +90,7 @@ type world struct {
 // options of a world.
 type options struct {
 	postgres, ownRedis bool
+	database           string   // URL of an empty one; empty = by postgres
 	environ            []string // beside what every installation gets
 }
 
@@ -115,7 +117,7 @@ func newWorld(t *testing.T, o options) *world {
 	w := &world{t: t, folder: t.TempDir(), merchant: merchant, more: o.environ}
 	w.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
 	if o.postgres {
-		w.database, w.key = dbtest.PostgresURL(t), newKey()
+		w.database, w.key = cmp.Or(o.database, dbtest.PostgresURL(t)), newKey()
 	}
 	if o.ownRedis {
 		w.redis = queuetest.Start(t)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -17,8 +16,6 @@ import (
 
 // Names of the acts, for the audit.
 const (
-	SettleAct = "exception.settle"
-	IgnoreAct = "exception.ignore"
 	ReopenAct = "exception.reopen"
 	AssignAct = "exception.assign"
 	NoteAct   = "exception.note"
@@ -27,39 +24,22 @@ const (
 // actObject is what exceptions are called in the audit.
 const actObject = "exception"
 
-// Acts settle, ignore, reopen, assign and comment on the exception that Ref.Row names.
-// assignable returns the operators to whom one may be assigned. The version of an
-// exception is its last update, in µs. Errors: ErrEnded, ErrOpen.
+// Acts reopen, assign and comment on the exception that Ref.Row names: how one ends is
+// decided by proposals. assignable returns the operators to whom one may be assigned. The
+// version of an exception is Item.Version. Errors: ErrEnded, ErrOpen, ErrDecided.
 func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Kind {
-	ends := func(name string, ignore bool) act.Kind {
-		return act.Kind{
-			Name: name, Object: actObject, Permission: access.SettleExceptions, TypedAmount: true,
-			Params: act.Params[settlement], Load: loadItems, Needs: settling,
-			Do: each(func(ctx context.Context, tx db.Tx, params any, x *Item) (map[string]any, error) {
-				s := params.(settlement)
-				s.Reference, s.ignore = strings.TrimSpace(s.Reference), ignore
-				details := map[string]any{"kind": x.Kind}
-				if CarriesMoney(x.Kind) {
-					details["outcome"], details["reference"] = s.Outcome, s.Reference
-					if amount := x.TypedAmount(); amount != "" {
-						details["amount"] = amount + " " + x.Currency
-					}
-				}
-				return details, settle(ctx, tx, d, x, s)
-			}),
-		}
-	}
 	return []act.Kind{
-		ends(SettleAct, false),
-		ends(IgnoreAct, true),
 		{
-			Name: ReopenAct, Object: actObject, Permission: access.SettleExceptions, Load: loadItems, Needs: settling,
+			Name: ReopenAct, Object: actObject, Permission: access.IgnoreExceptions, Load: loadItems, Needs: reopening,
 			Do: each(func(ctx context.Context, tx db.Tx, _ any, x *Item) (map[string]any, error) {
+				if !x.State.Open() && !x.Reopens() {
+					return nil, ErrDecided
+				}
 				details := map[string]any{"kind": x.Kind}
 				if x.Outcome != "" {
 					details["outcome"], details["reference"] = x.Outcome, x.Reference // the row does not keep them
 				}
-				return details, reopen(ctx, tx, d, x.ID)
+				return details, reopen(ctx, tx, d, x.ID, x.Version)
 			}),
 		},
 		{
@@ -77,21 +57,27 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 				return details, assign(ctx, tx, d, x.ID, to)
 			}),
 		},
-		{Name: NoteAct, Object: actObject, Permission: access.Comment, Load: loadItems},
+		{Name: NoteAct, Object: actObject, Permission: access.NoteExceptions, Load: loadItems},
 	}
 }
 
-// settling is the permission to end an exception, and to open it again.
-func settling(s act.Subject, _ any) access.Permission { return SettlePermission(s.Value.(*Item).Kind) }
+// reopening is what it needs to open an exception again that somebody ended alone.
+func reopening(s act.Subject, _ any) access.Permission { return ReopenPermission(s.Value.(*Item)) }
 
-// SettlePermission is the permission to end an exception of the kind, and to open it
-// again.
-func SettlePermission(kind string) access.Permission {
-	if CarriesMoney(kind) {
-		return access.SettleMoney
+// ReopenPermission is the permission to open the exception again.
+func ReopenPermission(x *Item) access.Permission {
+	if x.OfMoney() {
+		return access.ProposeMoney
 	}
-	return access.SettleExceptions
+	return access.IgnoreExceptions
 }
+
+// OfMoney reports whether ending the exception decides about an amount.
+func (i *Item) OfMoney() bool { return CarriesMoney(i.Kind) || i.Amount != 0 || i.HeldRef != "" }
+
+// Reopens reports whether the exception, once it is over, may be opened again by hand: one
+// that two people decided, or whose money was booked, opens again by a report alone.
+func (i *Item) Reopens() bool { return i.HeldRef == "" && (i.DecidedBy == 0 || !i.OfMoney()) }
 
 // assignment names the operator whom an exception is assigned to; "" = unassigned.
 type assignment struct {
@@ -106,7 +92,7 @@ func each(do func(ctx context.Context, tx db.Tx, params any, x *Item) (map[strin
 		for i, s := range subjects {
 			details, err := do(ctx, tx, in.Params, s.Value.(*Item))
 			var field *act.FieldError
-			if err != nil && !errors.As(err, &field) && !errors.Is(err, ErrEnded) && !errors.Is(err, ErrOpen) && !errors.Is(err, ErrNotFound) {
+			if err != nil && !errors.As(err, &field) && !errors.Is(err, ErrEnded) && !errors.Is(err, ErrOpen) && !errors.Is(err, ErrDecided) && !errors.Is(err, ErrNotFound) {
 				return nil, err
 			}
 			outs[i] = act.Outcome{Details: details, Err: err}
@@ -132,12 +118,8 @@ func loadItems(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, e
 	return subjects, nil
 }
 
-// TypedAmount is the amount that has to be typed before the exception is ended: as it is
-// shown, without symbol and grouping. "" = none has to be.
-func (i *Item) TypedAmount() string { return subject(i).TypedAmount() }
-
 func subject(x *Item) act.Subject {
-	s := act.Subject{Row: x.ID, ID: strconv.FormatInt(x.ID, 10), MerchantID: x.MerchantID, Version: x.UpdatedAt, Value: x}
+	s := act.Subject{Row: x.ID, ID: strconv.FormatInt(x.ID, 10), MerchantID: x.MerchantID, Version: x.Version, Value: x}
 	if CarriesMoney(x.Kind) {
 		s.Amount, s.Currency = x.Amount, x.Currency
 	}

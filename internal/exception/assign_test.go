@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 )
@@ -31,17 +32,17 @@ func TestAnExceptionIsAssignedAndSettledOnce(t *testing.T) {
 		assign := func(id int64, to string) error {
 			return do(func(ctx context.Context, tx db.Tx) error { return assign(ctx, tx, d, id, to) })
 		}
-		settle := func() error {
-			return do(func(ctx context.Context, tx db.Tx) error {
-				return settle(ctx, tx, d, item, settlement{Outcome: NoEffect})
-			})
-		}
 		now := func() (i Item) {
 			t.Helper()
 			if err := d.Read.NewSelect().Model(&i).Where("x.id = ?", item.ID).Scan(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			return i
+		}
+		settle := func() error {
+			return do(func(ctx context.Context, tx db.Tx) error {
+				return Decide(ctx, tx, d, item.ID, now().Version, Resolved, 7, string(RefundedElsewhere), "R1")
+			})
 		}
 		report()
 		if err := assign(item.ID, "li.hang"); err != nil || now().State != Assigned || now().Assignee != "li.hang" {
@@ -54,10 +55,11 @@ func TestAnExceptionIsAssignedAndSettledOnce(t *testing.T) {
 		if err := settle(); err != nil || now().State != Resolved || now().ResolvedAt == nil {
 			t.Fatalf("settled: %+v, %v", now(), err)
 		}
-		for _, err := range []error{settle(), assign(item.ID, "wu.min")} {
-			if !errors.Is(err, ErrEnded) {
-				t.Errorf("what has ended is changed: %v", err)
-			}
+		if err := settle(); !errors.Is(err, act.ErrChanged) {
+			t.Errorf("what has ended is settled: %v", err)
+		}
+		if err := assign(item.ID, "wu.min"); !errors.Is(err, ErrEnded) {
+			t.Errorf("what has ended is assigned: %v", err)
 		}
 		if err := assign(item.ID+1, "wu.min"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("of nothing: %v", err)

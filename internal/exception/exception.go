@@ -3,6 +3,7 @@
 package exception
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -42,6 +43,16 @@ type Item struct {
 	// Outcome is how an exception about money ended, Reference what proves it.
 	Outcome   Outcome `bun:"outcome"`
 	Reference string  `bun:"reference"`
+	// Version counts the changes that a decision must know of: the state, and the money.
+	Version int64 `bun:"version"`
+	// CallbackID is the callback that reported the fact first; 0 = a call, or an older row.
+	CallbackID int64 `bun:"callback_id"`
+	// Payload is the message as it was verified (JSON); "" = it is not known any more.
+	Payload string `bun:"payload"`
+	// DecidedBy is the approval that ended it; 0 = none.
+	DecidedBy int64 `bun:"decided_by"`
+	// HeldRef is the ledger entry that holds its money in suspense; "" = none.
+	HeldRef string `bun:"held_ref"`
 }
 
 // key is equal for two reports of one fact.
@@ -58,7 +69,9 @@ func (i *Item) merge(other *Item) {
 	i.Seen++
 	if other.OccurredAt >= i.OccurredAt {
 		i.Detail, i.Amount, i.Currency, i.OccurredAt = other.Detail, other.Amount, other.Currency, other.OccurredAt
+		i.Payload = cmp.Or(other.Payload, i.Payload)
 	}
+	i.CallbackID, i.HeldRef = cmp.Or(i.CallbackID, other.CallbackID), cmp.Or(other.HeldRef, i.HeldRef)
 	if other.OrderID != 0 {
 		i.OrderID, i.OrderNo, i.MerchantID = other.OrderID, other.OrderNo, other.MerchantID
 	}
@@ -66,7 +79,8 @@ func (i *Item) merge(other *Item) {
 
 // Open adds the exceptions to the caller's writes. A fact that is stored already is
 // counted again and keeps its state, unless it was resolved: then it is open again,
-// unassigned, and alerts again.
+// unassigned, and alerts again. Another amount is another version: no proposal of before
+// is about it.
 func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
 	now := d.Now()
 	seen := map[string]*Item{}
@@ -80,7 +94,7 @@ func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
 			continue
 		}
 		seen[i.key()] = i
-		i.ID, i.State, i.Seen, i.OpenedAt, i.UpdatedAt = d.NewID(), Opened, 1, now, now
+		i.ID, i.State, i.Seen, i.Version, i.OpenedAt, i.UpdatedAt = d.NewID(), Opened, 1, 1, now, now
 	}
 	var disputes, others []*Item
 	// Several transactions report the same rows: they are locked in one order.
@@ -100,9 +114,16 @@ func report(tx db.Tx, w *db.Writes, rows []*Item, unique string) {
 	if len(rows) == 0 {
 		return
 	}
-	const newer = "EXCLUDED.occurred_at >= x.occurred_at"
-	q := tx.NewInsert().Model(&rows).On("CONFLICT " + unique + " DO UPDATE").
-		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at")
+	const (
+		newer = "EXCLUDED.occurred_at >= x.occurred_at"
+		money = "(" + newer + " AND (EXCLUDED.amount <> x.amount OR EXCLUDED.currency <> x.currency) OR EXCLUDED.held_ref <> '' AND EXCLUDED.held_ref <> x.held_ref)"
+	)
+	q := tx.NewInsert().Model(&rows).On("CONFLICT "+unique+" DO UPDATE").
+		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at").
+		Set("version = x.version + CASE WHEN x.state = ? AND "+newer+" OR "+money+" THEN 1 ELSE 0 END", Resolved).
+		Set("callback_id = CASE WHEN x.callback_id = 0 THEN EXCLUDED.callback_id ELSE x.callback_id END").
+		Set("payload = CASE WHEN EXCLUDED.payload <> '' AND " + newer + " THEN EXCLUDED.payload ELSE x.payload END").
+		Set("held_ref = CASE WHEN EXCLUDED.held_ref <> '' THEN EXCLUDED.held_ref ELSE x.held_ref END")
 	for _, column := range []string{"detail", "amount", "currency", "occurred_at"} {
 		q = q.Set(column + " = CASE WHEN " + newer + " THEN EXCLUDED." + column + " ELSE x." + column + " END")
 	}
@@ -116,6 +137,7 @@ func report(tx db.Tx, w *db.Writes, rows []*Item, unique string) {
 		{"reference", "''"},
 		{"resolved_at", "NULL"},
 		{"alerted_at", "NULL"},
+		{"decided_by", "0"},
 	} {
 		q = q.Set(again[0]+" = CASE WHEN x.state = ? AND "+newer+" THEN "+again[1]+" ELSE x."+again[0]+" END", Resolved)
 	}

@@ -7,28 +7,45 @@ type State string
 
 // States of an exception, see Moves.
 const (
-	Opened   State = "open"
-	Assigned State = "assigned"
-	Resolved State = "resolved"
-	Ignored  State = "ignored"
+	Opened    State = "open"
+	Assigned  State = "assigned"
+	Proposed  State = "proposed"
+	Approved  State = "approved"
+	Executing State = "executing"
+	Resolved  State = "resolved"
+	Failed    State = "failed"
+	Ignored   State = "ignored"
 )
 
 // Moves is every legal change of an exception's state. Nothing else may write the
 // column.
 var Moves = moves.Table[State]{
 	Noun: "Exception", Column: "exceptions.state",
-	About: "What an operator must see; one fact is one row, however often it is reported. Reported again, `resolved` becomes `open` by itself, `ignored` does not. " +
-		"The end of one about money also compares the amount and the currency that were read.",
+	About: "What an operator must see; one fact is one row, however often it is reported. Reported again, `resolved` becomes `open` by itself, `ignored` does not, " +
+		"and `proposed` stays. Each move compares the version that was read, or the amount and the currency, where it decides.",
 	Rows: []moves.Row[State]{
 		{
-			Status: Opened, Initial: true, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Resolved, Ignored},
+			Status: Opened, Initial: true, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Proposed, Approved, Resolved, Ignored},
 			Meaning: "Unassigned.",
 		},
 		{
-			Status: Assigned, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Resolved, Ignored},
+			Status: Assigned, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Proposed, Approved, Resolved, Ignored},
 			Meaning: "An operator works on it.",
 		},
+		{
+			Status: Proposed, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Approved, Resolved},
+			Meaning: "A decision about it waits for a second person; it is open again where that ends without one.",
+		},
+		{Status: Approved, Open: true, To: []State{Executing}, Meaning: "Decided: passed in the transaction of the decision."},
+		{
+			Status: Executing, Open: true, To: []State{Resolved, Failed, Ignored},
+			Meaning: "The decision takes effect: passed in the same transaction.",
+		},
 		{Status: Resolved, To: []State{Opened}, Meaning: "Its cause is removed, or an outcome is recorded."},
+		{
+			Status: Failed, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Proposed, Approved, Resolved},
+			Meaning: "A decision could not take effect: the same one is run again, or another one is made.",
+		},
 		{Status: Ignored, To: []State{Opened}, Meaning: "Stays quiet when it is reported again, until an operator opens it; never about money."},
 	},
 }

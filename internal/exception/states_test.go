@@ -8,10 +8,14 @@ import (
 
 func TestEveryMoveOfAnExceptionIsAsTheRulesSay(t *testing.T) {
 	movestest.Check(t, Moves, `
-           open assigned resolved ignored
-open       x    x        x        x
-assigned   x    x        x        x
-resolved   x    .        .        .
-ignored    x    .        .        .
+           open assigned proposed approved executing resolved failed ignored
+open       x    x        x        x        .         x        .      x
+assigned   x    x        x        x        .         x        .      x
+proposed   x    x        .        x        .         x        .      .
+approved   .    .        .        .        x         .        .      .
+executing  .    .        .        .        .         x        x      x
+resolved   x    .        .        .        .         .        .      .
+failed     x    x        x        x        .         x        .      .
+ignored    x    .        .        .        .         .        .      .
 `)
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"backstop/internal/base/db"
@@ -28,6 +29,21 @@ func SupplierAccount(code string) string { return "supplier:" + code }
 // MerchantAccount is the code of a merchant's account. Its balance is what we owe the
 // merchant.
 func MerchantAccount(code string) string { return "merchant:" + code }
+
+// SuspenseAccount is the code of the account that holds a supplier's money which fits no
+// order, until it is decided whose it is.
+func SuspenseAccount(code string) string { return suspense + code }
+
+const suspense = "suspense:"
+
+// OfSuspense is the supplier's code of a suspense account, "" for any other one.
+func OfSuspense(account string) string {
+	code, ok := strings.CutPrefix(account, suspense)
+	if !ok {
+		return ""
+	}
+	return code
+}
 
 // Opening is the other side of balances taken over from elsewhere.
 const Opening = "opening"
@@ -70,6 +86,8 @@ type Entry struct {
 	Amount        int64
 	Currency      string
 	Ref           string
+	// Once: where the Ref is booked already, that stays as it is.
+	Once bool
 }
 
 // Ledger posts entries. It caches account ids.
@@ -85,7 +103,8 @@ type accountKey struct{ code, currency string }
 func New(d *db.DB) *Ledger { return &Ledger{db: d, ids: map[accountKey]int64{}} }
 
 // Post adds the entries to the writes as one journal. An account is made with its first
-// entry. A Ref that is booked already is an error of db.IsUnique when the writes are sent.
+// entry. A Ref that is booked already is an error of db.IsUnique when the writes are sent,
+// unless the entry is one that is posted Once.
 func (b *Ledger) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -95,15 +114,25 @@ func (b *Ledger) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Ent
 		return err
 	}
 	now, journal := b.db.Now(), b.db.NewID()
-	rows := make([]Transfer, len(entries))
-	for i, e := range entries {
-		rows[i] = Transfer{
+	var rows, once []Transfer
+	for _, e := range entries {
+		t := Transfer{
 			ID: b.db.NewID(), JournalID: journal, Amount: e.Amount, Currency: e.Currency, Ref: e.Ref, CreatedAt: now,
 			DebitAccount: ids[accountKey{e.Debit, e.Currency}], CreditAccount: ids[accountKey{e.Credit, e.Currency}],
 		}
+		if e.Once {
+			once = append(once, t)
+		} else {
+			rows = append(rows, t)
+		}
 	}
 	w.Insert(&[]journalRow{{ID: journal, CreatedAt: now}}, "")
-	w.Insert(&rows, "")
+	if len(rows) > 0 {
+		w.Insert(&rows, "")
+	}
+	if len(once) > 0 {
+		w.Insert(&once, "CONFLICT (ref) DO NOTHING")
+	}
 	return nil
 }
 

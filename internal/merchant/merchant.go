@@ -23,6 +23,7 @@ type Row struct {
 	CreatedAt      int64           `bun:"created_at"`
 	UpdatedAt      int64           `bun:"updated_at"`
 	DisabledAt     *int64          `bun:"disabled_at"`
+	ResendWhenBack bool            `bun:"resend_when_back"`
 }
 
 // Settings are the notify settings of a merchant or subscriber, as stored.
@@ -69,6 +70,9 @@ type Merchant struct {
 	// Secrets sign notifications, newest first.
 	Secrets  [][]byte
 	Disabled bool
+	// ResendWhenBack: what was given up while it was away is sent once more when its breaker
+	// closes.
+	ResendWhenBack bool
 	// Locked means that they do not open on this node: signed notifications wait.
 	Locked bool
 	// Broken means that its row cannot be read: its API calls are rejected and nothing is

@@ -182,7 +182,7 @@ func (a Acts) subjects(ctx context.Context, q bun.IDB, rows []*resendable) ([]ac
 			x.held = r
 		}
 		subjects[i] = act.Subject{
-			Row: x.ID, ID: x.OrderNo, MerchantID: x.SellerID, Amount: x.Money, Currency: x.MoneyCurrency,
+			Row: x.ID, ID: x.OrderNo, OrderNo: x.OrderNo, MerchantID: x.SellerID, Amount: x.Money, Currency: x.MoneyCurrency,
 			Prospect: x.prospect(), Result: x.result(now), Value: x,
 		}
 	}

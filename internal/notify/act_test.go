@@ -236,7 +236,7 @@ func TestASetIsSentAgainAsItsPartsWouldBe(t *testing.T) {
 		if _, err := report.Fold(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		if risk := k.texts("SELECT orders || ' ' || amount FROM report_untold"); len(risk) != 1 || risk[0] != "2 3998" {
+		if risk := k.texts("SELECT orders || ' ' || amount FROM report_unnotified"); len(risk) != 1 || risk[0] != "2 3998" {
 			t.Errorf("at risk are %v: want each order once", risk)
 		}
 		for _, s := range subjects(both[0], half[1]) {

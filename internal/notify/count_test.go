@@ -55,7 +55,7 @@ func TestCountersEqualARecount(t *testing.T) {
 			}
 		}
 		same("at the end")
-		f.Want(t, 0, "SELECT count(*) FROM report_untold WHERE orders <> 0 OR amount <> 0")
+		f.Want(t, 0, "SELECT count(*) FROM report_unnotified WHERE orders <> 0 OR amount <> 0")
 		f.Want(t, 80, "SELECT CAST(sum(n) AS BIGINT) FROM report_callbacks WHERE outcome = 'paid'")
 		points, err := report.Outcomes(t.Context(), d, f.M1.ID, d.Now()-120_000_000, d.Now(), time.Minute)
 		if err != nil {

@@ -339,10 +339,10 @@ func TestSubscribersAreNotifiedByTheSameRows(t *testing.T) {
 		ch.set("warehouse", 500)
 		disp := dispatcher(t, f, ch, 20)
 		paid(t, f, 3)
-		f.Want(t, 6, "SELECT count(*) FROM deliveries WHERE house AND currency = '' AND merchant_id IN (SELECT s.id FROM subscriptions AS s)")
-		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE NOT house AND NOT shared AND currency = 'CNY'")
+		f.Want(t, 6, "SELECT count(*) FROM deliveries WHERE to_subscriber AND currency = '' AND merchant_id IN (SELECT s.id FROM subscriptions AS s)")
+		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE NOT to_subscriber AND NOT shared AND currency = 'CNY'")
 		drain(t, f, disp)
-		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE house AND status = 'exhausted'")
+		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE to_subscriber AND status = 'exhausted'")
 		f.Want(t, 3, "SELECT count(*) FROM exceptions WHERE kind = 'subscription_exhausted'")
 		risk, err := report.AtRisk(t.Context(), d)
 		if err != nil || risk.Total.Orders() != 0 {

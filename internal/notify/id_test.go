@@ -75,7 +75,7 @@ func sentBy(t *testing.T, d *db.DB, m *fakemerchant.Merchant, o *order.Order, st
 	channel := webhook.New(egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))
 	disp := dispatcher(t, f, channel, 10)
 	if started {
-		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo); err != nil {
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); err != nil {
 			t.Fatal(err)
 		}
 	}

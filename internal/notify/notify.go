@@ -41,7 +41,7 @@ type Delivery struct {
 	ID           int64  `bun:"id,pk"`
 	EventID      int64  `bun:"event_id"`
 	RecipientID  int64  `bun:"merchant_id"`
-	ToSubscriber bool   `bun:"house"` // the kind of the recipient
+	ToSubscriber bool   `bun:"to_subscriber"` // the kind of the recipient
 	SubjectID    int64  `bun:"subject_id"`
 	EventType    string `bun:"event_type"`
 	Channel      string `bun:"channel"`
@@ -77,7 +77,7 @@ type Delivery struct {
 }
 
 // ListColumns are the columns of a Delivery (alias d) in a list: all but the event's body.
-const ListColumns = "d.id, d.event_id, d.merchant_id, d.house, d.subject_id, d.event_type, d.channel, d.url, d.endpoint, d.status, d.attempts," +
+const ListColumns = "d.id, d.event_id, d.merchant_id, d.to_subscriber, d.subject_id, d.event_type, d.channel, d.url, d.endpoint, d.status, d.attempts," +
 	" d.schedule_from, d.next_at, d.lease_until, d.lease_owner, d.last_class, d.last_error, d.created_at, d.finished_at, d.currency, d.amount, d.trace, d.shared, d.counted"
 
 // AllEvents are the events for a query, wherever they are stored. As with AllAttempts, not

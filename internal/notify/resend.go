@@ -73,6 +73,23 @@ func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nu
 	return nudges, refused, nil
 }
 
+// SendExhausted makes notifications that ran out of attempts due at once, with the same body
+// and id and a new schedule, and returns what to nudge after the commit. Any other one stays
+// as it is.
+func SendExhausted(ctx context.Context, tx db.Tx, d *db.DB, ids ...int64) ([]queue.Nudge, error) {
+	var exhausted []int64
+	err := tx.NewRaw("SELECT id FROM deliveries WHERE id IN (?) AND status = ?", bun.List(ids), Exhausted).Scan(ctx, &exhausted)
+	if err != nil || len(exhausted) == 0 {
+		return nil, err
+	}
+	as := make(map[int64]Status, len(exhausted))
+	for _, id := range exhausted {
+		as[id] = Exhausted
+	}
+	nudges, _, err := resendAll(ctx, tx, d, as)
+	return nudges, err
+}
+
 // Neediest is the delivery of an event that is to be sent again first: one that was
 // given up, then one that waits, and the merchant's before those of subscribers.
 func Neediest(all []*Delivery) *Delivery {
@@ -113,7 +130,7 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delive
 		if counted, err = undeliveredShares(ctx, tx, d, shared, subjects); err != nil {
 			return err
 		}
-		err = tx.NewRaw("SELECT event_id FROM deliveries WHERE subject_id IN (?) AND event_id IN (?) AND id NOT IN (?) AND status = ? AND NOT house",
+		err = tx.NewRaw("SELECT event_id FROM deliveries WHERE subject_id IN (?) AND event_id IN (?) AND id NOT IN (?) AND status = ? AND NOT to_subscriber",
 			bun.List(subjects), bun.List(shared), bun.List(ids), Exhausted).Scan(ctx, &exhausted)
 		if err != nil {
 			return fmt.Errorf("read the deliveries of events: %w", err)

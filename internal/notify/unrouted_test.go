@@ -88,7 +88,7 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 			t.Errorf("unnotified money: %+v, %v", wrong, err)
 		}
 		ordersNotified(t, f, 2, 2) // the others are skipped: nobody must be notified of them
-		if n := f.Count(t, "SELECT coalesce(sum(orders), 0) FROM report_untold"); n != 0 {
+		if n := f.Count(t, "SELECT coalesce(sum(orders), 0) FROM report_unnotified"); n != 0 {
 			t.Errorf("%d orders count as unnotified", n)
 		}
 	})

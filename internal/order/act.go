@@ -19,12 +19,12 @@ const (
 // Acts record a note about the order that Ref.ID names, and that its personal data were
 // viewed. They change no order.
 var Acts = []act.Kind{
-	{Name: NoteAct, Object: "order", Permission: access.Comment, Load: load},
-	{Name: UnmaskAct, Object: "order", Permission: access.ViewPersonal, Load: load},
+	{Name: NoteAct, Object: "order", Permission: access.Comment, Load: Load},
+	{Name: UnmaskAct, Object: "order", Permission: access.ViewPersonal, Load: Load},
 }
 
-// load finds orders by their numbers.
-func load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+// Load finds orders by their numbers.
+func Load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	numbers := make([]string, len(refs))
 	for i, r := range refs {
 		numbers[i] = r.ID

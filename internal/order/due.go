@@ -50,20 +50,6 @@ func lowerWatermark(ctx context.Context, tx db.Tx, runID int64) error {
 	return nil
 }
 
-// Due are the open orders that are due from one moment to another (Unix µs), the first
-// ones first, at most limit.
-func Due(ctx context.Context, q bun.IDB, from, to int64, limit int) (due []Moment, err error) {
-	err = q.NewRaw("SELECT o.id, o.next_at FROM orders AS o WHERE o.next_at >= ? AND o.next_at <= ? AND "+IsOpen("o")+" ORDER BY o.next_at LIMIT ?",
-		from, to, limit).Scan(ctx, &due)
-	if err != nil {
-		return nil, fmt.Errorf("find orders that are due: %w", err)
-	}
-	return due, nil
-}
-
-// Moment is an order and when it is due.
-type Moment struct{ ID, NextAt int64 }
-
 // RetryClose is after how long an order that cannot be closed is tried again.
 const RetryClose = time.Minute
 
@@ -78,4 +64,15 @@ func Postpone(ctx context.Context, d *db.DB, ids []int64, until int64) error {
 		return fmt.Errorf("postpone orders that cannot be closed: %w", err)
 	}
 	return nil
+}
+
+// OpenAttempts are the statuses of payment attempts of which money may still come; package
+// payment, which holds attempts, has a test that these are all.
+var OpenAttempts = []string{"created", "submitted", "unknown"}
+
+// AskedAt is the supplier that an order is asked about at, as an expression of SQL: that of
+// its open payment, else the order's.
+func AskedAt(alias string) string {
+	return "coalesce((SELECT max(a.supplier_id) FROM payment_attempts AS a WHERE a.order_id = " + alias + ".id AND a.supplier_id <> 0" +
+		" AND " + moves.In("a.status", OpenAttempts...) + "), " + alias + ".supplier_id)"
 }

@@ -22,6 +22,8 @@ type Change struct {
 	Cause    Cause
 	Actor    string
 	SourceID int64
+	// SourceKind is what SourceID is of.
+	SourceKind string
 }
 
 // changeRow is a Change as a row of values that the update joins.
@@ -66,7 +68,7 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 		} else {
 			history = append(history, History{
 				ID: d.NewID(), OrderID: o.ID, Version: o.Version + 1, From: o.Status, To: c.To,
-				Cause: c.Cause, Actor: c.Actor, SourceID: c.SourceID, CreatedAt: now,
+				Cause: c.Cause, Actor: c.Actor, SourceID: c.SourceID, SourceKind: c.SourceKind, CreatedAt: now,
 			})
 		}
 		rows[i] = changeRow{
@@ -84,9 +86,13 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 		" close_reason = _v.close_reason, close_tries = _v.close_tries,"+
 		" next_at = _v.next_at, paid_at = _v.paid_at, closed_at = _v.closed_at,"+
 		" paid_from = _v.paid_from, paid_version = _v.paid_version, paid_by = _v.paid_by,"+
-		" paid_callback = _v.paid_callback, confirmed_at = _v.confirmed_at"+
+		" paid_callback = _v.paid_callback, confirmed_at = _v.confirmed_at,"+
+		" query_tries = CASE WHEN _v.to_status = 'closing' THEN 0 ELSE o.query_tries END"+ // its waits begin anew
 		" FROM _v WHERE o.id = _v.id AND o.status = _v.from_status AND o.version = _v.from_version")
 	for _, c := range changes {
+		if c.To == Closing {
+			c.Order.QueryTries = 0
+		}
 		c.Order.Status = c.To
 		c.Order.Version++
 	}
@@ -135,6 +141,11 @@ func InsertStaged(ctx context.Context, tx db.Tx, runID, now int64) (int64, error
 // ByNo finds one order by its number, or ErrNotFound.
 func ByNo(ctx context.Context, q bun.IDB, orderNo string) (*Order, error) {
 	return one(ctx, q.NewSelect().Model((*Order)(nil)).Where("o.order_no = ?", orderNo))
+}
+
+// ByID is ByNo by id.
+func ByID(ctx context.Context, q bun.IDB, id int64) (*Order, error) {
+	return one(ctx, q.NewSelect().Model((*Order)(nil)).Where("o.id = ?", id))
 }
 
 // ByOutTradeNo finds a merchant's order by the merchant's own number, or

@@ -38,7 +38,7 @@ var Moves = moves.Table[Status]{
 		},
 		{
 			Status: Closing, Open: true, To: []Status{Paying, Paid, Failed, Closed},
-			Meaning: "Timeout or cancel while money may still come; waits for the supplier, or for `BACKSTOP_CLOSING_GRACE`.",
+			Meaning: "Timeout or cancel while money may still come; the supplier is asked, or waited for (`BACKSTOP_CLOSING_GRACE`).",
 		},
 		{Status: Paid, Meaning: "The money is there."},
 		{Status: Failed, To: []Status{Paid}, Meaning: "Every attempt failed for good."},
@@ -66,7 +66,10 @@ const (
 	ByTimeout  Cause = "timeout"
 	ByCancel   Cause = "cancel"
 	ByGrace    Cause = "grace_over" // closing waited long enough for a supplier that cannot be queried
+	ByQuery    Cause = "query"      // the supplier was asked
 	Imported   Cause = "imported"
+	// ByDecision: operators decided so, by an approval.
+	ByDecision Cause = "decided"
 	// BySupplier: the supplier reported that the payment can never be made any more.
 	BySupplier Cause = "supplier_closed"
 )
@@ -106,6 +109,10 @@ type Order struct {
 	PaidBy       string `bun:"paid_by,nullzero"` // the actor
 	PaidCallback *int64 `bun:"paid_callback"`
 	ConfirmedAt  *int64 `bun:"confirmed_at"` // when it was stored; PaidAt is by the supplier's clock
+	// How often the supplier was asked in this status, and when last. Only the claim for it
+	// writes them, and the move that begins anew.
+	QueryTries int64  `bun:"query_tries"`
+	AskedAt    *int64 `bun:"asked_at"`
 }
 
 // Item is what one order reserves of one SKU.
@@ -115,6 +122,7 @@ type Item struct {
 	OrderID  int64 `bun:"order_id,pk"`
 	SKUID    int64 `bun:"sku_id,pk"`
 	Quantity int64 `bun:"quantity"`
+	Short    int64 `bun:"short"` // pieces of it that were gone when late money was accepted
 }
 
 // HistorySince is the name in settings of the id before which the histories of orders are
@@ -124,20 +132,29 @@ const HistorySince = "history_since"
 // AllHistory is the history of all orders for a query: the rows of order_history and the
 // payments that orders themselves say. The id of a payment is that of its callback. Not for
 // a correlated subquery: SQLite would go through all rows each time.
-const AllHistory = "(SELECT id, order_id, version, from_status, to_status, cause, actor, source_id, created_at FROM order_history" +
-	" UNION ALL SELECT source_id, order_id, version, from_status, to_status, cause, actor, source_id, created_at FROM order_payments)"
+const AllHistory = "(SELECT id, order_id, version, from_status, to_status, cause, actor, source_id, source_kind, created_at FROM order_history" +
+	" UNION ALL SELECT source_id, order_id, version, from_status, to_status, cause, actor, source_id, '" + SourceCallback + "', created_at FROM order_payments)"
 
 // History is one change of status.
 type History struct {
 	bun.BaseModel `bun:"table:order_history,alias:oh"`
 
-	ID        int64  `bun:"id,pk"`
-	OrderID   int64  `bun:"order_id"`
-	Version   int64  `bun:"version"`
-	From      Status `bun:"from_status"`
-	To        Status `bun:"to_status"`
-	Cause     Cause  `bun:"cause"`
-	Actor     string `bun:"actor"`     // "supplier:wx-main", "merchant:m1", "clock", "operator:li"
-	SourceID  int64  `bun:"source_id"` // the callback behind it, 0 = none
-	CreatedAt int64  `bun:"created_at"`
+	ID       int64  `bun:"id,pk"`
+	OrderID  int64  `bun:"order_id"`
+	Version  int64  `bun:"version"`
+	From     Status `bun:"from_status"`
+	To       Status `bun:"to_status"`
+	Cause    Cause  `bun:"cause"`
+	Actor    string `bun:"actor"`     // "supplier:wx-main", "merchant:m1", "clock", "operator:li"
+	SourceID int64  `bun:"source_id"` // the callback, call or approval behind it, 0 = none
+	// SourceKind is what SourceID is of; rows of before have none, and are of callbacks.
+	SourceKind string `bun:"source_kind"`
+	CreatedAt  int64  `bun:"created_at"`
 }
+
+// What a change has as its source.
+const (
+	SourceCallback = "callback"
+	SourceCall     = "call" // of supplier_calls
+	SourceApproval = "approval"
+)

@@ -3,6 +3,7 @@ package payment
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/moves"
@@ -17,7 +18,9 @@ type AttemptStatus string
 // Statuses of an attempt, see Moves. Succeeded settles its order and is unique for it;
 // money that came beside it, or late, is SucceededSurplus.
 const (
+	AttemptCreated   AttemptStatus = "created"
 	Submitted        AttemptStatus = "submitted"
+	AttemptUnknown   AttemptStatus = "unknown"
 	Succeeded        AttemptStatus = "succeeded"
 	SucceededSurplus AttemptStatus = "succeeded_surplus"
 	AttemptFailed    AttemptStatus = "failed"
@@ -38,18 +41,45 @@ type Attempt struct {
 	Amount          int64         `bun:"amount"`
 	CreatedAt       int64         `bun:"created_at"`
 	UpdatedAt       int64         `bun:"updated_at"`
+	SupplierID      int64         `bun:"supplier_id"` // 0 in rows of before: the order's
+	Kind            string        `bun:"kind"`        // of Value, see supplier.Started; "" = nothing was started by us
+	Value           string        `bun:"value"`       // what the buyer needs; sealed where it is a secret
+	ExternalID      string        `bun:"external_id"` // see supplier.Ref
 }
 
-// Moves is every legal change of an attempt's status: upsertAttempts and
-// closeAttempts alone write the column.
+// At is the supplier of the attempt.
+func (a *Attempt) At(o *order.Order) int64 { return cmp.Or(a.SupplierID, o.SupplierID) }
+
+// ByUs reports whether the payment was, or may have been, started by us.
+func (a *Attempt) ByUs() bool {
+	return a.Kind != "" || a.Status == AttemptCreated || a.Status == AttemptUnknown
+}
+
+// Reference is the attempt's reference at the supplier: surplus money beside it is stored
+// under a reference with a suffix.
+func (a *Attempt) Reference() string {
+	ref, _, _ := strings.Cut(a.SupplierRef, "#")
+	return ref
+}
+
+// Moves is every legal change of an attempt's status: upsertAttempts, closeAttempts and
+// start alone write the column.
 var Moves = moves.Table[AttemptStatus]{
 	Noun: "Payment attempt", Column: "payment_attempts.status",
 	About: "One try at a supplier. Its messages come in any order and come again: what failed or was closed may bring money all the same. " +
 		"Written under the lock of its order, by an upsert whose update has the table as its condition.",
 	Rows: []moves.Row[AttemptStatus]{
 		{
+			Status: AttemptCreated, Initial: true, Open: true, To: []AttemptStatus{Submitted, AttemptUnknown, Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
+			Meaning: "About to be started at the supplier, or cut off there: money may come.",
+		},
+		{
 			Status: Submitted, Initial: true, Open: true, To: []AttemptStatus{Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
-			Meaning: "The merchant started a payment: money may come.",
+			Meaning: "The payment was started: money may come.",
+		},
+		{
+			Status: AttemptUnknown, Open: true, To: []AttemptStatus{Submitted, Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
+			Meaning: "The start had no clear answer: money may come. The supplier is asked; another start has the same reference.",
 		},
 		{Status: Succeeded, Initial: true, Meaning: "It settled its order; one attempt of an order does."},
 		{
@@ -86,7 +116,7 @@ func (b *batch) attemptFor(m *Message, o *order.Order, status AttemptStatus) *At
 	c := m.Content
 	now := b.p.o.DB.Now()
 	a := &Attempt{
-		ID: b.p.o.DB.NewID(), OrderID: o.ID, AccountID: m.Supplier.AccountID, SupplierRef: m.orderRef(),
+		ID: b.p.o.DB.NewID(), OrderID: o.ID, AccountID: m.Supplier.AccountID, SupplierID: m.Supplier.ID, SupplierRef: m.orderRef(),
 		SupplierTradeNo: c.TradeNo, Status: status, Amount: c.Amount, CreatedAt: now, UpdatedAt: now,
 	}
 	for _, old := range b.attempts[o.ID] {

@@ -33,8 +33,9 @@ func (p *Processor) Take(ctx context.Context, m *Message) (Outcome, error) {
 // in the caller's transaction.
 //
 // A wrong amount, an unknown order and late money are outcomes that commit: as errors
-// they would roll back the very row that operators must see. The error is
-// stock.ErrOutOfStock where Waiver.Late would sell goods that are gone.
+// they would roll back the very row that operators must see. Goods that are gone when
+// late money is accepted are an exception too. Money of a message that makes an exception
+// is held in suspense, see heldRef.
 func (p *Processor) Confirm(ctx context.Context, tx db.Tx, items []*Message) ([]Outcome, error) {
 	b := &batch{p: p, tx: tx, items: items}
 	if err := b.read(ctx); err != nil {
@@ -70,6 +71,9 @@ type batch struct {
 	disputed map[tradeKey]*order.Order // that disputes are about; not locked, as nothing of them changes
 	attempts map[int64][]*Attempt      // by order
 	trades   map[tradeKey]int64        // settled trade numbers → order
+	booked   map[tradeKey]bool         // trade numbers that paid an order
+	held     map[string]*held          // money in suspense, by the ref of its entry
+	decided  map[tradeKey][]ending     // how exceptions about trade numbers ended
 	known    map[eventKey]int64        // messages taken before → their callback
 	accounts []int64                   // that the messages came by; the first column of every index below
 
@@ -85,6 +89,7 @@ type batch struct {
 	facts      []notify.Fact
 	factOf     []int // facts[n] comes of items[factOf[n]]
 	exceptions []*exception.Item
+	freed      []string // refs of money that leaves suspense
 }
 
 type tradeKey struct {
@@ -143,6 +148,8 @@ func (b *batch) collect(i int, m *Message, d decision) Outcome {
 		b.settled = append(b.settled, d.attempt)
 	}
 	if d.exception != nil {
+		d.exception.CallbackID, d.exception.Payload = out.CallbackID, m.payload()
+		b.suspend(m, d.exception)
 		b.exceptions = append(b.exceptions, d.exception)
 	}
 	b.noteMoney(m, d)
@@ -199,9 +206,14 @@ func (b *batch) move(m *Message, d decision, source int64) {
 	o := d.order
 	now := b.p.o.DB.Now()
 	cause := m.Source.Cause
+	reason := o.CloseReason
 	o.ClosedAt, o.CloseReason = nil, "" // of the status that it leaves
 	if d.to == order.Closed {
-		o.ClosedAt, o.CloseReason = &now, string(order.BySupplier)
+		o.ClosedAt = &now
+		if o.Status != order.Closing || reason == "" || m.Source.Record != nil { // else we asked for it: why, is known
+			reason = string(order.BySupplier)
+		}
+		o.CloseReason = reason
 		if cause == order.ByCallback {
 			cause = order.BySupplier
 		}
@@ -213,9 +225,10 @@ func (b *batch) move(m *Message, d decision, source int64) {
 		}
 		o.PaidAt, o.PaidAmount, o.SupplierTradeNo = &at, m.Content.Amount, m.Content.TradeNo
 		b.entries = append(b.entries, ledger.Entry{
-			Debit: ledger.SupplierAccount(m.Supplier.Code), Credit: ledger.MerchantAccount(b.p.merchantCode(o.MerchantID)),
+			Debit: b.source(m, o), Credit: ledger.MerchantAccount(b.p.merchantCode(o.MerchantID)),
 			Amount: o.PaidAmount, Currency: o.Currency, Ref: paidRef(o.ID),
 		})
+		b.booked[m.trade()] = m.Content.TradeNo != ""
 	}
 	switch {
 	case !o.HasItems:
@@ -226,7 +239,7 @@ func (b *batch) move(m *Message, d decision, source int64) {
 	default:
 		b.resell = append(b.resell, o.ID)
 	}
-	b.changes = append(b.changes, order.Change{Order: o, To: d.to, Cause: cause, Actor: m.Source.Actor, SourceID: source})
+	b.changes = append(b.changes, order.Change{Order: o, To: d.to, Cause: cause, Actor: m.Source.Actor, SourceID: source, SourceKind: m.Source.kind()})
 	fact := b.p.fact(o, d.to, o.Version+1, now)
 	fact.Trace = m.Trace
 	b.facts = append(b.facts, fact)
@@ -257,6 +270,7 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	if err := b.p.o.Ledger.Post(ctx, b.tx, w, b.entries); err != nil {
 		return nil, err
 	}
+	b.free(w)
 	exception.Open(b.tx, w, d, b.exceptions)
 	nudges, err := notify.Create(ctx, w, d, b.p.o.Here, b.facts)
 	if err != nil {
@@ -271,7 +285,7 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	if err := stock.Release(ctx, b.tx, d, b.release); err != nil {
 		return nil, err
 	}
-	if err := stock.Resell(ctx, b.tx, d, b.resell); err != nil {
+	if err := b.sellAgain(ctx); err != nil {
 		return nil, err
 	}
 	failpoint.Hit("before_commit")
@@ -281,5 +295,25 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 // paidRef names the one transfer of an order's payment in the ledger.
 func paidRef(orderID int64) string { return "paid:" + strconv.FormatInt(orderID, 10) }
 
-// LedgerRefs are the names of all transfers that an order may have in the ledger.
-func LedgerRefs(orderID int64) []string { return []string{paidRef(orderID)} }
+// sellAgain sells the goods of orders that are paid after they had released them. What is
+// gone is an exception.
+func (b *batch) sellAgain(ctx context.Context) error {
+	short, err := stock.Resell(ctx, b.tx, b.p.o.DB, b.resell)
+	if err != nil || len(short) == 0 {
+		return err
+	}
+	items := make([]*exception.Item, len(short))
+	for i, s := range short {
+		o := b.changes[slices.IndexFunc(b.changes, func(c order.Change) bool { return c.Order.ID == s.OrderID })].Order
+		items[i] = &exception.Item{
+			Kind: exception.StockShort, OrderID: o.ID, OrderNo: o.OrderNo, MerchantID: o.MerchantID, Subject: s.SKU,
+			Detail: exception.Detail(map[string]any{"sku": s.SKU, "quantity": s.Quantity, "short": s.Short}),
+		}
+	}
+	w := b.tx.Writes()
+	exception.Open(b.tx, w, b.p.o.DB, items)
+	if err := w.Exec(ctx); err != nil {
+		return fmt.Errorf("write what is short: %w", err)
+	}
+	return nil
+}

@@ -57,6 +57,11 @@ func (b *batch) decide(m *Message) decision {
 		d.pass("repeat", stepRepeat)
 		return d
 	}
+	if b.wasDecided(m, d.order) {
+		d.outcome = Repeat
+		d.pass("state", stepDecided)
+		return d
+	}
 	switch c.Status {
 	case supplier.Other:
 		d.pass("status", stepNoMove)
@@ -74,6 +79,11 @@ func (b *batch) decide(m *Message) decision {
 		return d
 	}
 	d.pass("order", stepOrder)
+	if c.Status == supplier.Paid && b.settledBy(m, d.order) { // whatever was changed in the settings since
+		d.outcome = Repeat
+		d.pass("state", stepSameTrade)
+		return d
+	}
 	if account != nil {
 		d.fail("account", stepAccount, account.field, strconv.Quote(account.got), strconv.Quote(account.want))
 		d.except(m, exception.AccountMismatch, map[string]any{"field": account.field, "got": account.got, "want": account.want})
@@ -154,6 +164,12 @@ func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 	if o.SupplierID == m.Supplier.ID {
 		return nil
 	}
+	// A payment that was started at another supplier than the order's is for that account.
+	for _, a := range b.attempts[o.ID] {
+		if a.AccountID == m.Supplier.AccountID && a.SupplierID != 0 && a.SupplierRef == m.orderRef() {
+			return nil
+		}
+	}
 	made, ok := b.p.o.Settings.Current().Suppliers.ByID(o.SupplierID)
 	if !ok {
 		return &mismatch{"supplier", m.Supplier.Code, "the supplier that the order was made for"}
@@ -162,6 +178,13 @@ func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 		return &mismatch{"supplier", m.Supplier.Code, made.Code}
 	}
 	return nil
+}
+
+// settledBy reports whether the order was paid by this very payment.
+func (b *batch) settledBy(m *Message, o *order.Order) bool {
+	c := m.Content
+	return o.Status == order.Paid && c.TradeNo != "" && c.TradeNo == o.SupplierTradeNo && c.Amount == o.PaidAmount && c.Currency == o.Currency &&
+		b.trades[m.trade()] == o.ID
 }
 
 func (b *batch) decidePaid(m *Message, d *decision) {
@@ -215,7 +238,7 @@ func (b *batch) decideFailed(m *Message, d *decision) {
 		return
 	}
 	d.attempt = b.attemptFor(m, o, AttemptFailed)
-	if b.othersOpen(d) {
+	if b.othersOpen(m, d) {
 		return
 	}
 	d.outcome, d.to = OrderFailed, order.Failed
@@ -223,8 +246,9 @@ func (b *batch) decideFailed(m *Message, d *decision) {
 }
 
 // decideClosed: an attempt that can never be paid any more closes its order, unless
-// another attempt is open. For a payment that was made, the word may mean that all of it
-// went back.
+// another attempt is open. An order that is being paid stays: it waits for another attempt,
+// or for its timeout. For a payment that was made, the word may mean that all of it went
+// back.
 func (b *batch) decideClosed(m *Message, d *decision) {
 	c, o := m.Content, d.order
 	if _, paid := b.trades[m.trade()]; paid && c.Reverses {
@@ -236,19 +260,33 @@ func (b *batch) decideClosed(m *Message, d *decision) {
 		d.pass("state", stepNothing)
 		return
 	}
-	d.attempt = b.attemptFor(m, o, AttemptClosed)
-	if b.othersOpen(d) {
+	if m.Source.Record != nil || b.hasAttempt(m, o) { // what we asked about may never have begun
+		d.attempt = b.attemptFor(m, o, AttemptClosed)
+	}
+	if b.othersOpen(m, d) {
 		d.outcome = FailedTry
+		return
+	}
+	if o.Status == order.Paying {
+		d.outcome = FailedTry
+		d.pass("state", stepPayAgain)
 		return
 	}
 	d.outcome, d.to = OrderClosed, order.Closed
 	d.pass("state", stepClosed)
 }
 
+// hasAttempt reports whether the attempt that the message is about is stored.
+func (b *batch) hasAttempt(m *Message, o *order.Order) bool {
+	return slices.ContainsFunc(b.attempts[o.ID], func(a *Attempt) bool {
+		return a.AccountID == m.Supplier.AccountID && a.SupplierRef == m.orderRef()
+	})
+}
+
 // othersOpen reports whether money may still come of another attempt of the order.
-func (b *batch) othersOpen(d *decision) bool {
+func (b *batch) othersOpen(m *Message, d *decision) bool {
 	for _, a := range b.attempts[d.order.ID] {
-		if a.open() && a.SupplierRef != d.attempt.SupplierRef {
+		if a.open() && a.SupplierRef != m.orderRef() {
 			d.pass("state", stepOther)
 			return true
 		}
@@ -315,6 +353,12 @@ func (d *decision) except(m *Message, kind string, detail map[string]any) {
 	}
 	if d.order != nil {
 		x.OrderID, x.OrderNo, x.MerchantID = d.order.ID, d.order.OrderNo, d.order.MerchantID
+	}
+	if m.Source.kind() == order.SourceCall {
+		detail["call"] = strconv.FormatInt(m.Source.ID, 10)
+		if kind == exception.UnknownRefund && x.Amount == 0 && d.order != nil { // an answer may name no sum
+			x.Amount, x.Currency = d.order.Amount, d.order.Currency
+		}
 	}
 	detail["supplier"] = m.Supplier.Code
 	detail["trade_no"] = c.TradeNo

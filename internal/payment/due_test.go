@@ -3,6 +3,7 @@ package payment_test
 import (
 	"context"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,6 +162,42 @@ func TestAnImportAndTheWatermark(t *testing.T) {
 		expire(t, f, 1, "after the import")
 		if at, err := order.Watermark(t.Context(), d); err != nil || at < before {
 			t.Errorf("the watermark stays at %d, %v", at, err)
+		}
+	})
+}
+
+// What a standstill of hours leaves is read in pages, also where very many were due at one
+// moment, and the open ones behind them are closed in the same round.
+func TestALongStandstillIsReadInPages(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})
+		const page = 20_000
+		hour := time.Hour.Microseconds()
+		put(t, f, "moment", 2*page+1, order.Paid, d.Now()-3*hour)
+		for i := range int64(25) {
+			put(t, f, "paid"+string(rune('a'+i)), page/10, order.Paid, d.Now()-2*hour+i)
+		}
+		put(t, f, "open", 1, order.Pending, d.Now()-hour)
+		seen := &dbtest.Statements{}
+		d.Read = d.Read.WithQueryHook(seen)
+		expire(t, f, 1, "behind all that was paid")
+		pages := 0
+		for _, text := range seen.Texts {
+			found := dueQuery.FindStringSubmatch(text)
+			if found == nil {
+				continue
+			}
+			pages++
+			var first, last int64
+			if err := d.NewRaw("SELECT coalesce(min(o.next_at), 0), coalesce(max(o.next_at), 0) FROM orders AS o WHERE "+found[1]).Scan(t.Context(), &first, &last); err != nil {
+				t.Fatal(err)
+			}
+			if first < last && !strings.Contains(text, "LIMIT 20000)") {
+				t.Errorf("nothing bounds the entries that this passes over: %s", text)
+			}
+		}
+		if pages < 4 {
+			t.Errorf("read in %d pages", pages)
 		}
 	})
 }

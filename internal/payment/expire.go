@@ -52,8 +52,9 @@ func (r *dueReader) from(ctx context.Context, d *db.DB) (from int64, pass bool, 
 	return from, err == nil, err
 }
 
-// done notes that nothing is left before a moment. After a pass the watermark follows.
-func (r *dueReader) done(ctx context.Context, d *db.DB, from, to int64, pass bool) error {
+// done notes that nothing is left before a moment but what waits, from another moment on,
+// for suppliers. After a pass the watermark follows.
+func (r *dueReader) done(ctx context.Context, d *db.DB, from, to, waits int64, pass bool) error {
 	now := d.Now()
 	r.mu.Lock()
 	r.read = min(to, now-readMargin.Microseconds())
@@ -61,7 +62,7 @@ func (r *dueReader) done(ctx context.Context, d *db.DB, from, to int64, pass boo
 		r.passedAt = now
 	}
 	r.mu.Unlock()
-	if to = min(to, now-watermarkMargin.Microseconds()); !pass || to <= from {
+	if to = min(to, waits, now-watermarkMargin.Microseconds()); !pass || to <= from {
 		return nil
 	}
 	return order.Advance(ctx, d, from, to)
@@ -79,17 +80,27 @@ func (p *Processor) ExpireLate(ctx context.Context, late time.Duration) (moved i
 	if err != nil {
 		return 0, err
 	}
-	from := begin
+	from := Mark{At: begin}
+	until := p.o.DB.Now() - late.Microseconds()
+	waits := until // the first that waits for its supplier
 	var stuck error
 	for ctx.Err() == nil {
-		until := p.o.DB.Now() - late.Microseconds()
-		due, err := order.Due(ctx, p.o.DB.Read, from, until, expireBatch)
+		page, seen, err := Due(ctx, p.o.DB.Read, from, until, expireBatch)
 		if err != nil {
 			return moved, err
 		}
+		due, asked := p.split(page)
+		p.ask(asked)
+		if len(asked) > 0 {
+			waits = min(waits, asked[0].NextAt)
+		}
+		if len(due) == 0 && !seen.End() {
+			from = seen
+			continue
+		}
 		n := 0
 		if len(due) > 0 {
-			from, until = due[0].NextAt, due[0].NextAt
+			from = Mark{At: due[0].NextAt, ID: due[0].ID - 1}
 			n, err = p.expireFound(ctx, due)
 		}
 		if stuckError := (*stuckError)(nil); errors.As(err, &stuckError) {
@@ -100,14 +111,31 @@ func (p *Processor) ExpireLate(ctx context.Context, late time.Duration) (moved i
 		}
 		moved += n
 		if n == 0 { // nothing is due, or others are at work on it
-			return moved, cmp.Or(stuck, p.due.done(ctx, p.o.DB, begin, until, pass))
+			if len(due) > 0 {
+				until = due[0].NextAt
+			}
+			return moved, cmp.Or(stuck, p.due.done(ctx, p.o.DB, begin, until, waits, pass))
 		}
 	}
 	return moved, stuck
 }
 
+// split divides orders that are due: the first ones need no answer of a supplier, the others
+// are to be asked about. What waits for a supplier that is away holds up no other.
+func (p *Processor) split(page []Moment) (due, asked []Moment) {
+	now := p.o.DB.Now()
+	for _, m := range page {
+		if _, ok := p.canAsk(m.Supplier); ok && (m.Status == order.Closing || m.Status == order.Paying && m.ExpiresAt > now) {
+			asked = append(asked, m)
+		} else {
+			due = append(due, m)
+		}
+	}
+	return due, asked
+}
+
 // expireFound closes what was found due.
-func (p *Processor) expireFound(ctx context.Context, due []order.Moment) (moved int, err error) {
+func (p *Processor) expireFound(ctx context.Context, due []Moment) (moved int, err error) {
 	ids := make([]int64, len(due))
 	for i, o := range due {
 		ids[i] = o.ID
@@ -159,6 +187,7 @@ func (p *Processor) expireEach(ctx context.Context, ids []int64) (moved int, err
 func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err error) {
 	var nudges map[int64][]queue.Nudge
 	var due []*order.Order
+	var asked []Moment
 	err = p.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		due = nil
 		q := tx.NewSelect().Model(&due).Where("o.id IN (?)", bun.List(ids)).Where("o.next_at <= ?", p.o.DB.Now()).
@@ -167,12 +196,29 @@ func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err err
 		if err := p.o.DB.SkipLocked(q).Scan(ctx); err != nil || len(due) == 0 {
 			return err
 		}
+		attempts, err := openAttempts(ctx, tx, due)
+		if err != nil {
+			return err
+		}
+		// Another node may have been faster: what is closing now has its supplier asked first.
+		due = slices.DeleteFunc(due, func(o *order.Order) bool {
+			_, ok := p.canAsk(askedAt(o, attempts[o.ID]))
+			return ok && o.Status == order.Closing
+		})
+		if len(due) == 0 {
+			return nil
+		}
+		w := tx.Writes()
 		c := closing{p: p, by: order.ByTimeout}
 		for _, o := range due {
-			c.add(o, "clock")
+			if o.Status == order.Paying && o.ExpiresAt > p.o.DB.Now() { // its supplier cannot be asked any more
+				w.Add(tx.NewRaw("UPDATE orders SET next_at = expires_at WHERE id = ?", o.ID))
+				continue
+			}
+			c.add(o, attempts[o.ID], "clock")
 		}
-		moved = len(due)
-		nudges, err = c.write(ctx, tx, tx.Writes())
+		moved, asked = len(due), c.asked
+		nudges, err = c.write(ctx, tx, w)
 		return err
 	})
 	if err != nil {
@@ -181,6 +227,7 @@ func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err err
 	for _, o := range due {
 		metric.OrdersMoved.WithLabelValues(string(o.Status)).Inc()
 	}
+	p.ask(asked)
 	p.o.Nudger.Now(slices.Concat(slices.Collect(maps.Values(nudges))...))
 	return moved, nil
 }

@@ -35,6 +35,30 @@ type Source struct {
 	Waive  Waiver
 }
 
+// ByCall is the source of an answer to a call of ours, with the id of its row in
+// supplier_calls.
+func ByCall(s supplier.Entry, callID int64) Source {
+	return Source{Cause: order.ByQuery, Actor: "supplier:" + s.Code, ID: callID}
+}
+
+// ByDecision is the source of what two people decided, with the id of the approval.
+func ByDecision(actor string, approvalID int64, w Waiver) Source {
+	return Source{Cause: order.ByDecision, Actor: actor, ID: approvalID, Waive: w}
+}
+
+// kind is what the source's id is of.
+func (s Source) kind() string {
+	switch {
+	case s.Record != nil:
+		return order.SourceCallback
+	case s.Cause == order.ByQuery:
+		return order.SourceCall
+	case s.Cause == order.ByDecision:
+		return order.SourceApproval
+	}
+	return ""
+}
+
 // ByCallback is the source of a supplier's own call.
 func ByCallback(s supplier.Entry, r Record) Source {
 	return Source{Cause: order.ByCallback, Actor: "supplier:" + s.Code, Record: &r}

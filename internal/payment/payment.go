@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/seal"
+	"backstop/internal/call"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -31,6 +34,9 @@ var (
 	ErrSupplier = errors.New("the supplier cannot be used at the moment: try again")
 	// ErrState: the order's status does not allow the request.
 	ErrState = errors.New("the order's status does not allow this")
+	// ErrAttemptOpen: another supplier is asked for while a payment may still be made
+	// (contract §8: 409 attempt_open).
+	ErrAttemptOpen = errors.New("a payment that was started may still be made: pay at its supplier, or wait until it has failed or is closed")
 )
 
 // FieldError names the field of a request that is wrong, and how to fix it.
@@ -58,6 +64,15 @@ type Options struct {
 	ExpiryMax    time.Duration
 	ClosingGrace time.Duration // how long closing waits where the supplier cannot be queried
 
+	// Calls makes the calls to suppliers; nil = none can be asked.
+	Calls *call.Caller
+	// CallTimeout bounds what a merchant waits for the start of a payment.
+	CallTimeout time.Duration
+	// CallbackURL is where a supplier's callbacks go, by its code.
+	CallbackURL func(code string) string
+	Keys        *seal.Keyring // seals what only the buyer may know
+	Steps       Steps
+
 	// Spare reports whether one more raw record of a supplier's repeats is within the
 	// budget; nil = none is kept.
 	Spare func(supplierID int64) bool
@@ -72,6 +87,18 @@ type Processor struct {
 	requests *db.Batcher[*request, answer]
 	due      dueReader
 	repeats  *repeats
+	asks     atomic.Pointer[func([]Moment)]
+}
+
+// AskBy sets what takes the orders that are due and whose supplier can be asked. It must
+// not block.
+func (p *Processor) AskBy(take func([]Moment)) { p.asks.Store(&take) }
+
+// ask passes orders on. Without a taker here, another process finds them.
+func (p *Processor) ask(due []Moment) {
+	if take := p.asks.Load(); take != nil && len(due) > 0 {
+		(*take)(due)
+	}
 }
 
 // New starts the Processor's writers.
@@ -100,6 +127,9 @@ func (p *Processor) created(_ []*createItem, results []createResult) {
 	}
 	p.o.Nudger.Expiring(moments)
 }
+
+// Confirmed does what follows the commit of Confirm in a transaction of the caller's.
+func (p *Processor) Confirmed(items []*Message, outs []Outcome) { p.confirmed(items, outs) }
 
 // confirmed nudges what a committed batch of messages made due, as one task, and
 // counts callbacks that came again.
@@ -142,6 +172,9 @@ type Outcome struct {
 	nudges []queue.Nudge
 	repeat *callbackRow // set where the same message was taken before
 }
+
+// Moved reports whether the message has moved its order.
+func (o Outcome) Moved() bool { return movedTo[o.Name] != "" }
 
 // Outcomes that are no exceptions.
 const (

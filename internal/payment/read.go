@@ -40,6 +40,9 @@ func (b *batch) read(ctx context.Context) error {
 	if err := b.readRest(ctx, trades); err != nil {
 		return err
 	}
+	if err := b.readDecided(ctx); err != nil {
+		return err
+	}
 	return b.readDisputed(ctx)
 }
 
@@ -73,8 +76,9 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 	return nil
 }
 
-// readRest loads the orders' attempts, the orders that trade numbers settled, and the
-// callbacks that were taken before, in one round trip.
+// readRest loads the orders' attempts, the orders that trade numbers settled, the money
+// that is held of them, and the callbacks that were taken before, in one round trip. What is
+// held comes with the attempts: it is rare, and every payment would pay for a statement.
 //
 // Trade numbers are looked up without their account, and keys by pairs: without
 // statistics the planner would read all rows of an account instead.
@@ -94,10 +98,10 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 		}
 	}
 	b.attempts, b.trades, b.known, b.disputed = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{}, map[tradeKey]*order.Order{}
-	const attempts = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at FROM payment_attempts"
+	b.booked, b.held = map[tradeKey]bool{}, map[string]*held{}
 	r := b.tx.Reads()
-	r.Add(b.addAttempt, attempts+" WHERE order_id IN (?) UNION ALL "+attempts+
-		" WHERE supplier_trade_no IN (?) AND "+hasTrade, ids, trades)
+	r.Add(b.addAttempt, attemptRows+" WHERE order_id IN (?) UNION ALL "+attemptRows+
+		" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney, ids, trades, b.heldRefs())
 	r.Add(b.addKey, "WITH _k ? SELECT k.account_id, k.event_key, k.digest, k.callback_id FROM callback_keys AS k, _k"+
 		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key", bulk.Each(&keys))
 	if len(paidBy) > 0 {
@@ -109,19 +113,28 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	return nil
 }
 
+// attemptRows are attempts as addAttempt scans them.
+const attemptRows = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at, supplier_id FROM payment_attempts"
+
 // callbackKey is a key that readRest looks up.
 type callbackKey struct {
 	AccountID int64
 	EventKey  string
 }
 
-// addAttempt adds an attempt, which may be found by its order and by its trade number.
+// addAttempt adds an attempt, which may be found by its order and by its trade number, or
+// a row of heldMoney.
 func (b *batch) addAttempt(row db.Row) error {
 	a := new(Attempt)
-	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt, &a.UpdatedAt); err != nil {
+	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt, &a.UpdatedAt, &a.SupplierID); err != nil {
 		return err
 	}
+	if a.ID == 0 {
+		b.addHeld(a)
+		return nil
+	}
 	if a.settled() && a.SupplierTradeNo != "" {
+		b.booked[tradeKey{a.AccountID, a.SupplierTradeNo}] = b.booked[tradeKey{a.AccountID, a.SupplierTradeNo}] || a.Status == Succeeded
 		b.trades[tradeKey{a.AccountID, a.SupplierTradeNo}] = a.OrderID
 	}
 	same := func(x *Attempt) bool { return x.ID == a.ID }

@@ -3,6 +3,8 @@ package payment
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
@@ -11,14 +13,17 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/stock"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
 )
 
-// request is a merchant's request about one of its orders: to record that a payment was
-// started, or to close it.
+// request is a merchant's request about one of its orders: to start a payment, or to close
+// it.
 type request struct {
 	merchant *merchant.Merchant
 	orderNo  string
-	cancel   bool
+	pay      *PayRequest // nil = to close it
 }
 
 func (r *request) key() string { return r.orderNo }
@@ -27,23 +32,15 @@ type answer struct {
 	order  *order.Order
 	err    error // of this item alone
 	moved  bool
+	start  *starting // of a request to pay
+	asked  []Moment
 	nudges []queue.Nudge
-}
-
-// Pay records a payment attempt: from now on money may come, and the timeout waits for
-// it. A repeat changes nothing. Errors: order.ErrNotFound, ErrState.
-func (p *Processor) Pay(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error) {
-	return p.do(ctx, &request{merchant: m, orderNo: orderNo})
 }
 
 // Cancel closes an order safely: at once where no payment was started, else through
 // closing, because money may be under way. Errors: order.ErrNotFound, ErrState.
 func (p *Processor) Cancel(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error) {
-	return p.do(ctx, &request{merchant: m, orderNo: orderNo, cancel: true})
-}
-
-func (p *Processor) do(ctx context.Context, r *request) (*order.Order, error) {
-	a, err := p.requests.Do(ctx, r)
+	a, err := p.requests.Do(ctx, &request{merchant: m, orderNo: orderNo})
 	if err != nil {
 		return nil, err
 	}
@@ -53,13 +50,21 @@ func (p *Processor) do(ctx context.Context, r *request) (*order.Order, error) {
 // answered nudges what a committed batch of requests made due.
 func (p *Processor) answered(_ []*request, answers []answer) {
 	var nudges []queue.Nudge
+	var asked []Moment
+	var moments []int64
 	for _, a := range answers {
 		nudges = append(nudges, a.nudges...)
+		asked = append(asked, a.asked...)
+		if a.start != nil && !a.start.again && *a.order.NextAt != a.order.ExpiresAt {
+			moments = append(moments, *a.order.NextAt)
+		}
 		if a.moved {
 			metric.OrdersMoved.WithLabelValues(string(a.order.Status)).Inc()
 		}
 	}
 	p.o.Nudger.Now(nudges)
+	p.o.Nudger.Expiring(moments)
+	p.ask(asked)
 }
 
 func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]answer, error) {
@@ -71,10 +76,15 @@ func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]a
 	if err != nil {
 		return nil, err
 	}
+	attemptsOf, err := openAttempts(ctx, tx, slices.Collect(maps.Values(orders)))
+	if err != nil {
+		return nil, err
+	}
 	answers := make([]answer, len(items))
 	c := closing{p: p, by: order.ByCancel}
 	var started []order.Change
 	var attempts []*Attempt
+	w := tx.Writes()
 	for i, r := range items {
 		o := orders[r.orderNo]
 		if o == nil || o.MerchantID != r.merchant.ID {
@@ -83,22 +93,29 @@ func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]a
 		}
 		answers[i].order = o
 		switch {
-		case r.cancel && (o.Status == order.Pending || o.Status == order.Paying):
-			c.add(o, "merchant:"+r.merchant.Code)
+		case r.pay == nil && (o.Status == order.Pending || o.Status == order.Paying):
+			c.add(o, attemptsOf[o.ID], "merchant:"+r.merchant.Code)
 			answers[i].moved = true
-		case r.cancel && (o.Status == order.Closing || o.Status == order.Closed):
+		case r.pay == nil && (o.Status == order.Closing || o.Status == order.Closed):
 			// a repeat: the same answer again
-		case !r.cancel && o.Status == order.Pending:
+		case r.pay != nil && (o.Status == order.Pending || o.Status == order.Paying):
+			x, err := p.pick(o, attemptsOf[o.ID], r.pay)
+			if answers[i].start, answers[i].err = x, err; err != nil || x.again {
+				continue
+			}
+			attempts = append(attempts, x.attempt)
+			next := p.firstAsk(o, x.entry)
+			o.NextAt = &next
+			if o.Status == order.Paying { // an earlier attempt has ended
+				w.Add(tx.NewRaw("UPDATE orders SET next_at = ?, query_tries = 0 WHERE id = ?", next, o.ID))
+				continue
+			}
 			started = append(started, order.Change{Order: o, To: order.Paying, Cause: order.PayStarted, Actor: "merchant:" + r.merchant.Code})
-			attempts = append(attempts, p.firstAttempt(o))
 			answers[i].moved = true
-		case !r.cancel && o.Status == order.Paying:
-			// started before
 		default:
 			answers[i].err = fmt.Errorf("%w: %s is %s", ErrState, o.OrderNo, o.Status)
 		}
 	}
-	w := tx.Writes()
 	if len(attempts) > 0 {
 		upsertAttempts(w, attempts)
 	}
@@ -109,6 +126,9 @@ func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]a
 	if err != nil {
 		return nil, err
 	}
+	if len(answers) > 0 {
+		answers[0].asked = c.asked
+	}
 	for i, a := range answers {
 		if a.order != nil {
 			answers[i].nudges = nudges[a.order.ID]
@@ -117,44 +137,89 @@ func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]a
 	return answers, nil
 }
 
-// firstAttempt is the attempt whose reference is the order number.
-func (p *Processor) firstAttempt(o *order.Order) *Attempt {
-	now := p.o.DB.Now()
-	a := &Attempt{
-		ID: p.o.DB.NewID(), OrderID: o.ID, SupplierRef: o.OrderNo, Status: Submitted,
-		Amount: o.Amount, CreatedAt: now, UpdatedAt: now,
+// openAttempts reads the attempts of those orders that are being paid or closed, the newest
+// first. No order that is pending has one that is open.
+func openAttempts(ctx context.Context, tx db.Tx, orders []*order.Order) (map[int64][]*Attempt, error) {
+	var ids []int64
+	for _, o := range orders {
+		if o.Status == order.Paying || o.Status == order.Closing {
+			ids = append(ids, o.ID)
+		}
 	}
-	if s, ok := p.o.Settings.Current().Suppliers.ByID(o.SupplierID); ok {
-		a.AccountID = s.AccountID
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	return a
+	return AttemptsOf(ctx, tx, ids)
 }
 
-// closing moves orders towards closed. An order without a started payment is closed at
-// once; with one it waits in closing, where it may still be paid, until the supplier has
-// answered or the grace is over.
+// AttemptsOf reads the attempts of orders, the newest first.
+func AttemptsOf(ctx context.Context, q bun.IDB, ids []int64) (map[int64][]*Attempt, error) {
+	var rows []*Attempt
+	if err := q.NewSelect().Model(&rows).Where("pa.order_id IN (?)", bun.List(ids)).OrderExpr("pa.id DESC").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read attempts: %w", err)
+	}
+	of := map[int64][]*Attempt{}
+	for _, a := range rows {
+		of[a.OrderID] = append(of[a.OrderID], a)
+	}
+	return of, nil
+}
+
+// OpenOf is the attempt that is open, or nil.
+func OpenOf(attempts []*Attempt) *Attempt {
+	if i := slices.IndexFunc(attempts, (*Attempt).open); i >= 0 {
+		return attempts[i]
+	}
+	return nil
+}
+
+// canAsk reports whether a supplier can be asked about payments.
+func (p *Processor) canAsk(supplierID int64) (supplier.Entry, bool) {
+	s, ok := p.o.Settings.Current().Suppliers.ByID(supplierID)
+	return s, ok && p.o.Calls != nil && s.Can().Querier != nil
+}
+
+// closing moves orders towards closed. An order of which no money can come is closed at
+// once; any other waits in closing, where it may still be paid, until the supplier has
+// answered or, where it cannot be asked, until the grace is over.
 type closing struct {
 	p       *Processor
 	by      order.Cause
 	changes []order.Change
+	asked   []Moment // of those that are closing now: the supplier is to be asked
 }
 
-// add takes an order that is pending, paying or closing.
-func (c *closing) add(o *order.Order, actor string) {
+// add takes an order that is pending, paying or closing, with its attempts.
+func (c *closing) add(o *order.Order, attempts []*Attempt, actor string) {
 	now := c.p.o.DB.Now()
 	change := order.Change{Order: o, To: order.Closed, Cause: c.by, Actor: actor}
-	switch o.Status {
-	case order.Paying:
-		change.To = order.Closing
-		next := now + c.p.o.ClosingGrace.Microseconds()
-		o.NextAt, o.CloseReason = &next, string(c.by)
-	case order.Closing:
+	open, at := OpenOf(attempts), askedAt(o, attempts)
+	s, canAsk := c.p.canAsk(at)
+	switch {
+	case o.Status == order.Closing:
 		change.Cause = order.ByGrace
 		o.ClosedAt = &now
+	// An imported order that is being paid has no attempt.
+	case o.Status == order.Paying && (open != nil || len(attempts) == 0), o.Status == order.Pending && canAsk && s.AskPending:
+		change.To = order.Closing
+		next := now + c.p.o.ClosingGrace.Microseconds()
+		if canAsk {
+			next = now + c.p.o.Steps.firstClose()
+			c.asked = append(c.asked, Moment{ID: o.ID, NextAt: next, Status: order.Closing, ExpiresAt: o.ExpiresAt, Supplier: at})
+		}
+		o.NextAt, o.CloseReason = &next, string(c.by)
 	default:
 		o.ClosedAt, o.CloseReason = &now, string(c.by)
 	}
 	c.changes = append(c.changes, change)
+}
+
+// askedAt is the supplier that is asked about an order: of its open attempt, else its own.
+func askedAt(o *order.Order, attempts []*Attempt) int64 {
+	if open := OpenOf(attempts); open != nil {
+		return open.At(o)
+	}
+	return o.SupplierID
 }
 
 // write sends the changes with attempts, notifications and stock, together with the
@@ -167,7 +232,7 @@ func (c *closing) write(ctx context.Context, tx db.Tx, w *db.Writes) (map[int64]
 	var ids, withItems []int64
 	var facts []notify.Fact
 	for _, ch := range c.changes {
-		if ch.To != order.Closed {
+		if ch.To.Open() {
 			continue
 		}
 		ids = append(ids, ch.Order.ID)

@@ -1,4 +1,5 @@
-// Package recipient identifies those whom notifications are for.
+// Package recipient identifies those whom we call: recipients of notifications, and
+// suppliers.
 package recipient
 
 // Kind of a recipient.
@@ -8,6 +9,7 @@ type Kind string
 const (
 	Merchant   Kind = "merchant"
 	Subscriber Kind = "subscriber" // one of our own systems, which follows merchants' events
+	Supplier   Kind = "supplier"   // has a breaker like the others, and gets no notifications
 )
 
 // Recipient is a merchant or a subscriber: the owner of a breaker, of a rate, and of
@@ -25,6 +27,9 @@ func Of(id int64, subscriber bool) Recipient {
 	}
 	return OfMerchant(id)
 }
+
+// OfSupplier returns a supplier.
+func OfSupplier(id int64) Recipient { return Recipient{Supplier, id} }
 
 // OfMerchant returns a merchant.
 func OfMerchant(id int64) Recipient { return Recipient{Merchant, id} }

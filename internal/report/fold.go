@@ -206,7 +206,7 @@ type callbackRow struct {
 }
 
 type unnotifiedRow struct {
-	bun.BaseModel `bun:"table:report_untold,alias:r"`
+	bun.BaseModel `bun:"table:report_unnotified,alias:r"`
 
 	MerchantID int64  `bun:"merchant_id,pk"`
 	Currency   string `bun:"currency,pk"`

@@ -94,6 +94,12 @@ var (
 	mismatchKinds    = moves.In("x.kind", exception.HeldKinds...)
 )
 
+// late finds orders past their time: from the watermark on, by an index of their own where
+// they could not be closed. Those of others that become due next are not read.
+func late(when string) string {
+	return "SELECT s.id FROM orders AS s WHERE s.next_at >= " + order.DueFrom + " AND " + when + " AND " + moves.In("s.status", order.Paying, order.Closing)
+}
+
 // openDelivery holds for a delivery d that is not over.
 const openDelivery = "(d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL)"
 
@@ -111,7 +117,7 @@ var sources = []struct {
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},
 	{
 		Stuck, "orders", "o", "''", "CASE WHEN o.close_tries > 0 AND o.expires_at < o.next_at THEN o.expires_at ELSE o.next_at END",
-		"o.next_at >= " + order.DueFrom + " AND o.next_at < ? AND (o.next_at < ? OR o.close_tries > 0) AND " + moves.In("o.status", order.Paying, order.Closing) + " AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND " + unsettled + ")",
+		"o.id IN (" + late("s.next_at < ?") + " UNION ALL " + late("s.next_at < ? AND s.close_tries > 0") + ") AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND " + unsettled + ")",
 	},
 	{Mismatch, "exceptions", "x", "x.kind", "x.opened_at", mismatchKinds + " AND " + unsettled},
 }
@@ -133,7 +139,7 @@ func RowsOf(part Part, now int64) (Rows, bool) {
 			rows := Rows{Table: s.table, Where: s.where, IDs: "SELECT " + s.alias + ".id FROM " + s.table + " AS " + s.alias + " WHERE " + s.where}
 			if part == Stuck {
 				// One that cannot be closed is due again within RetryClose.
-				rows.Args = []any{now + order.RetryClose.Microseconds(), now - stuckAfter.Microseconds()}
+				rows.Args = []any{now - stuckAfter.Microseconds(), now + order.RetryClose.Microseconds()}
 			}
 			return rows, true
 		}
@@ -145,7 +151,7 @@ func RowsOf(part Part, now int64) (Rows, bool) {
 func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 	r := &Risk{At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}, Waiting: map[int64]Standing{}, Kinds: map[string]Standing{}}
 	var rows []riskRow
-	err := d.Read.NewRaw("SELECT merchant_id, currency, orders, amount AS minor, 0 AS since FROM report_untold WHERE orders <> 0 OR amount <> 0 ORDER BY currency").Scan(ctx, &rows)
+	err := d.Read.NewRaw("SELECT merchant_id, currency, orders, amount AS minor, 0 AS since FROM report_unnotified WHERE orders <> 0 OR amount <> 0 ORDER BY currency").Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read unnotified money: %w", err)
 	}

@@ -18,14 +18,14 @@ import (
 
 // Object names what is changed, such as "merchant m1".
 type Object struct {
-	Kind string // "supplier", "merchant", "subscription", "sku" or "account"
-	ID   string // its code; of an account merchant and currency
+	Kind string // "supplier", "merchant", "subscription", "sku", "account" or "approval"
+	ID   string // its code; of an account merchant and currency; "" = there is one of the kind
 }
 
-func (o Object) String() string { return o.Kind + " " + o.ID }
+func (o Object) String() string { return strings.TrimSuffix(o.Kind+" "+o.ID, " ") }
 
-// Change is one object before and after: *Supplier, *Merchant, *Subscription, *SKU or
-// *Account. Before is nil for a new object.
+// Change is one object before and after: *Supplier, *Merchant, *Subscription, *SKU,
+// *Account or *Approval. Before is nil for a new object.
 type Change struct {
 	Object        Object
 	Before, After any
@@ -46,6 +46,8 @@ type Difference struct {
 	Field    string // "notify.endpoints.backup.weight"
 	Name     string // the field of the file: "notify.endpoints"
 	Old, New string
+	// Secrets are the new ones, where the field holds any.
+	Secrets []Secret
 }
 
 // none stands for a missing value.
@@ -195,6 +197,7 @@ func (d *differ) secrets(path string, was, is []Secret) {
 	default:
 		d.add(path, "set", "changed")
 	}
+	d.found[len(d.found)-1].Secrets = is
 }
 
 // config compares a supplier's config, which may contain secrets.

@@ -75,11 +75,17 @@ func (c Change) Check(env Env) []Problem {
 		k.notify("", &v.Notify)
 		k.subscription(v)
 	case *Account:
-		if _, err := money.Exponent(v.Currency); v.Currency != "" && err != nil {
-			k.wrong("currency", "%v", err)
-		}
+		k.currency("currency", v.Currency)
+	case *Approval:
+		k.approval(v)
 	}
 	return k.found
+}
+
+func (k *checker) currency(at, is string) {
+	if _, err := money.Exponent(is); is != "" && err != nil {
+		k.wrong(at, "%v", err)
+	}
 }
 
 // fields checks fields by their tags.
@@ -93,9 +99,9 @@ func (k *checker) fields(path string, v reflect.Value) {
 		switch x := is.Interface().(type) {
 		case Notify, Breaker:
 			k.fields(at, is)
-		case []Endpoint:
-			for i := range x {
-				k.fields(fmt.Sprintf("%s[%d]", at, i), is.Index(i))
+		case []Endpoint, []TypedAbove, []SecondAbove:
+			for i, e := range is.Seq2() {
+				k.fields(fmt.Sprintf("%s[%d]", at, i.Int()), e)
 			}
 		case []netip.Prefix:
 			k.ranges(at, x)
@@ -184,7 +190,7 @@ func (k *checker) supplier(v *Supplier) {
 	raw, err := plainConfig(kind, v.Config)
 	var adapter supplier.Adapter
 	if err == nil {
-		adapter, err = kind.New(v.Code, raw)
+		adapter, err = kind.New(v.Code, raw, nil)
 	}
 	if field := supplier.AsField(err); field != nil {
 		k.wrong(join("config", field.Field), "%s", field.Problem)

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/stock"
+	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
 )
@@ -30,15 +31,7 @@ type commit struct {
 // the audit; without a change nothing is recorded. If the settings were changed since they
 // were read, the error is db.ErrStale.
 func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force bool, act audit.Act) ([]Outcome, error) {
-	if err := LockVersion(ctx, tx, s.env.DB); err != nil {
-		return nil, err
-	}
-	if version, err := readVersion(ctx, tx); err != nil {
-		return nil, err
-	} else if version != s.version {
-		return nil, fmt.Errorf("the settings have changed: %w", db.ErrStale)
-	}
-	if err := ConfirmKey(ctx, tx, s.env.Keys); err != nil {
+	if err := s.Confirm(ctx, tx); err != nil {
 		return nil, err
 	}
 	w := &commit{Stored: s, tx: tx, now: s.env.DB.Now()}
@@ -68,10 +61,24 @@ func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force b
 			return nil, err
 		}
 	}
-	return outcomes, w.record(ctx, outcomes, act)
+	return outcomes, w.record(ctx, changes, outcomes, act)
 }
 
-// write writes a supplier, a merchant or a subscription.
+// Confirm locks the settings until the transaction ends, if they are those that were read:
+// else the error is db.ErrStale, and ErrKeyChanged if secrets are sealed under another key.
+func (s *Stored) Confirm(ctx context.Context, tx db.Tx) error {
+	if err := LockVersion(ctx, tx, s.env.DB); err != nil {
+		return err
+	}
+	if version, err := readVersion(ctx, tx); err != nil {
+		return err
+	} else if version != s.version {
+		return fmt.Errorf("the settings have changed: %w", db.ErrStale)
+	}
+	return ConfirmKey(ctx, tx, s.env.Keys)
+}
+
+// write writes a supplier, a merchant, a subscription or the rules of decisions.
 func (w *commit) write(ctx context.Context, c Change) (err error) {
 	var row any
 	var columns []string
@@ -82,7 +89,9 @@ func (w *commit) write(ctx context.Context, c Change) (err error) {
 	case *Merchant:
 		r := w.merchant(v)
 		r.SigningSecrets, r.Notify, err = w.recipient(EndpointOwner{MerchantsTable, v.Code}, v.SigningSecrets, &v.Notify)
-		row, id, columns = r, r.ID, []string{"name", "api_key_hash", "notify", "updated_at"}
+		row, id, columns = r, r.ID, []string{"name", "api_key_hash", "notify", "updated_at", "resend_when_back"}
+	case *Approval:
+		return w.approval(ctx, v)
 	case *Subscription:
 		r := w.subscription(v)
 		r.SigningSecrets, r.Notify, err = w.recipient(EndpointOwner{SubscriptionsTable, v.Code}, v.SigningSecrets, &v.Notify)
@@ -149,6 +158,7 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 	row = &SupplierRow{
 		ID: w.env.DB.NewID(), Code: v.Code, Kind: v.Kind, AccountID: w.accounts[v.account], Enabled: v.Enabled,
 		CreatedAt: w.now, UpdatedAt: w.now,
+		QueryAfter: v.QueryAfter.Microseconds(), QueryRate: int64(v.QueryRate), AskPending: v.AskPending,
 	}
 	if old := w.suppliers[v.Code]; old != nil {
 		row.ID = old.ID
@@ -160,12 +170,25 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	plain, err := plainConfig(kind, v.Config)
-	if err != nil {
-		return nil, nil, err
-	}
-	row.Config, err = SealConfig(kind, w.env.Keys, v.Code, plain)
-	return row, []string{"kind", "account_id", "enabled", "allow_ips", "config", "updated_at"}, err
+	row.Config, err = w.config(kind, v)
+	return row, []string{"kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "ask_pending"}, err
+}
+
+// config seals the secrets of a supplier's config. One that does not open on this node stays
+// as stored.
+func (w *commit) config(kind supplier.Kind, v *Supplier) (json.RawMessage, error) {
+	config := maps.Clone(v.Config)
+	eachSecret(kind, config, func(field string, is any) any {
+		s, ok := is.(Secret)
+		switch {
+		case !ok:
+			return is
+		case s.plain == "" && s.stored != "":
+			return s.stored
+		}
+		return w.env.Keys.Seal(configPlace(v.Code, field), []byte(s.plain))
+	})
+	return json.Marshal(config)
 }
 
 // freeKeys clears API keys before they are assigned, so that two merchants may swap
@@ -187,7 +210,7 @@ func (w *commit) freeKeys(ctx context.Context, changes []Change) error {
 }
 
 func (w *commit) merchant(v *Merchant) *merchant.Row {
-	row := &merchant.Row{ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now}
+	row := &merchant.Row{ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now, ResendWhenBack: v.ResendWhenBack}
 	if v.APIKey.IsSet() {
 		row.APIKeyHash = &v.APIKey.stored
 	}
@@ -308,8 +331,8 @@ func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome
 	return writes.Exec(ctx)
 }
 
-// record records the outcomes in the audit.
-func (w *commit) record(ctx context.Context, outcomes []Outcome, act audit.Act) error {
+// record records the outcomes in the audit, of the rules of decisions also old and new.
+func (w *commit) record(ctx context.Context, changes []Change, outcomes []Outcome, act audit.Act) error {
 	params := map[string]any{}
 	for _, what := range []string{Created, Changed, Opened, disabled} {
 		if text := named(outcomes, what); text != "" {
@@ -318,6 +341,9 @@ func (w *commit) record(ctx context.Context, outcomes []Outcome, act audit.Act) 
 	}
 	if len(params) == 0 {
 		return nil
+	}
+	if old, is := rulesChange(changes); is != "" {
+		params["old"], params["new"] = old, is
 	}
 	maps.Copy(params, act.Params)
 	act.Params = params

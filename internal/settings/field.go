@@ -29,6 +29,7 @@ type Field struct {
 	Form    string   // "code", "url" or "pem": the form of a text
 	Min     int64    // of a number or a duration (ns)
 	Max     int64    // the same; of a text its bytes, of a list its entries
+	Waits   bool     // a change of it waits for a second person, where Rules.Apply says so
 	Type    reflect.Type
 
 	index []int
@@ -61,7 +62,7 @@ func Fields(t reflect.Type) []Field {
 		f := Field{
 			Word: g.Tag.Get("apply"), Doc: g.Tag.Get("doc"), Default: g.Tag.Get("default"), Empty: g.Tag.Get("empty"),
 			Need: g.Tag.Get("need"), Example: g.Tag.Get("example"), Many: g.Tag.Get("many"), Form: g.Tag.Get("form"),
-			OneOf: strings.Fields(g.Tag.Get("oneof")), Type: g.Type, index: []int{i},
+			OneOf: strings.Fields(g.Tag.Get("oneof")), Waits: g.Tag.Get("waits") == "true", Type: g.Type, index: []int{i},
 		}
 		if f.Min, f.Max = f.bound(g.Tag.Get("min")), f.bound(g.Tag.Get("max")); f.Max == 0 && g.Type.Kind() == reflect.String {
 			f.Max = maxText
@@ -227,8 +228,23 @@ func Text(v any) string {
 			texts[i] = p.String()
 		}
 		return Text(texts)
+	case []TypedAbove, []SecondAbove:
+		var texts []string
+		for _, e := range reflect.ValueOf(v).Seq2() {
+			texts = append(texts, entryText(e))
+		}
+		return Text(texts)
 	}
 	return fmt.Sprint(v)
+}
+
+// entryText is an entry of a list in braces.
+func entryText(e reflect.Value) string {
+	var texts []string
+	for _, f := range Fields(e.Type()) {
+		texts = append(texts, f.Word+": "+Text(f.Of(e).Interface()))
+	}
+	return "{" + strings.Join(texts, ", ") + "}"
 }
 
 // durationText writes 2m0s as 2m, 1h0m0s as 1h and nothing for 0.

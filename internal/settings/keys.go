@@ -41,6 +41,7 @@ func SealedUnder(ctx context.Context, d *db.DB) (ids []string, err error) {
 	for _, q := range []string{
 		"SELECT config FROM suppliers", "SELECT signing_secrets FROM " + MerchantsTable, "SELECT notify FROM " + MerchantsTable,
 		"SELECT signing_secrets FROM " + SubscriptionsTable, "SELECT notify FROM " + SubscriptionsTable,
+		"SELECT sealed FROM setting_changes",
 	} {
 		var texts []string
 		if err := d.Read.NewRaw(q).Scan(ctx, &texts); err != nil {
@@ -71,6 +72,19 @@ func UseKeys(ctx context.Context, d *db.DB, keys *seal.Keyring) (*seal.Keyring, 
 			return nil, err
 		}
 	}
+	return sealingUnder(inUse, keys)
+}
+
+// UseKeysIn is UseKeys in a transaction, where a process has used a key before.
+func UseKeysIn(ctx context.Context, tx db.Tx, keys *seal.Keyring) (*seal.Keyring, error) {
+	inUse, err := KeyInUse(ctx, tx)
+	if err != nil || inUse == "" {
+		return keys, err
+	}
+	return sealingUnder(inUse, keys)
+}
+
+func sealingUnder(inUse string, keys *seal.Keyring) (*seal.Keyring, error) {
 	ring, ok := keys.SealingUnder(inUse)
 	if !ok {
 		return nil, foreign(inUse, keys)

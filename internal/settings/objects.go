@@ -23,15 +23,19 @@ type File struct {
 	SKUs          []SKU          `apply:"skus" doc:"Articles with limited stock."`
 	Accounts      []Account      `apply:"accounts" doc:"Opening balances of merchants."`
 	Subscriptions []Subscription `apply:"subscriptions" doc:"Systems of your own that are notified of merchants' orders."`
+	Approval      *Approval      `apply:"approval" doc:"When decisions and changes need a second person."`
 }
 
 // Supplier is a payment supplier.
 type Supplier struct {
-	Code     string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE."`
-	Kind     string         `apply:"kind" need:"missing" example:"sortedparams" doc:"Its protocol: wechatpay, alipay, stripe or sortedparams."`
-	Enabled  bool           `apply:"enabled" default:"true" example:"true" doc:"Whether its callbacks are taken and orders may use it."`
-	AllowIPs []netip.Prefix `apply:"allow_ips" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"The client addresses of its callbacks: ranges, or single addresses."`
-	Config   map[string]any `apply:"config" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"The settings of its kind. Replaced as a whole; any value may be file:PATH."`
+	Code       string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE."`
+	Kind       string         `apply:"kind" waits:"true" need:"missing" example:"sortedparams" doc:"Its protocol: wechatpay, alipay, stripe or sortedparams."`
+	Enabled    bool           `apply:"enabled" default:"true" example:"true" doc:"Whether new orders and payments may use it. Callbacks, queries and closes of those that exist go on without it."`
+	AllowIPs   []netip.Prefix `apply:"allow_ips" waits:"true" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"The client addresses of its callbacks: ranges, or single addresses."`
+	Config     map[string]any `apply:"config" waits:"true" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"The settings of its kind. Replaced as a whole; any value may be file:PATH."`
+	QueryAfter time.Duration  `apply:"query_after" min:"1s" max:"24h" default:"2m" example:"5m" doc:"How old a payment must be before its answer not found means unpaid."`
+	QueryRate  Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, of all nodes together."`
+	AskPending bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether it is asked about an order that nobody called pay for before the order is closed."`
 
 	account string // the account at the supplier, as its kind names it
 	unread
@@ -41,9 +45,10 @@ type Supplier struct {
 type Merchant struct {
 	Code           string   `apply:"code" form:"code" max:"64" need:"missing" example:"m1" doc:"Its code."`
 	Name           string   `apply:"name" empty:"its code" example:"Galaxy Mall" doc:"Its display name."`
-	APIKey         Secret   `apply:"api_key" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"Its key for the API: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
-	SigningSecrets []Secret `apply:"signing_secret" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"The secret that signs its notifications: whsec_ and the base64 of 24 to 64 bytes. During rotation write signing_secrets: [new, old] instead."`
+	APIKey         Secret   `apply:"api_key" waits:"true" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"Its key for the API: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
+	SigningSecrets []Secret `apply:"signing_secret" waits:"true" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"The secret that signs its notifications: whsec_ and the base64 of 24 to 64 bytes. During rotation write signing_secrets: [new, old] instead."`
 	Notify         Notify   `apply:"notify" empty:"all defaults" example:"{ urls: [https://m1.example/notify] }" doc:"How it is notified."`
+	ResendWhenBack bool     `apply:"resend_when_back" default:"true" example:"false" doc:"Whether notifications of the last 72h that were given up are sent once more when its breaker closes."`
 
 	recipient
 }
@@ -54,7 +59,7 @@ type Subscription struct {
 	Name           string   `apply:"name" empty:"its code" example:"Warehouse" doc:"Its display name."`
 	Enabled        bool     `apply:"enabled" default:"true" example:"true" doc:"Whether it is notified."`
 	Merchants      Followed `apply:"merchants" default:"all" example:"[m1]" doc:"The merchants whose orders it is notified of: all, or a list of codes."`
-	SigningSecrets []Secret `apply:"signing_secret" empty:"required where it has webhooks" example:"file:secrets/warehouse-signing" doc:"As of a merchant, including signing_secrets: [new, old]."`
+	SigningSecrets []Secret `apply:"signing_secret" waits:"true" empty:"required where it has webhooks" example:"file:secrets/warehouse-signing" doc:"As of a merchant, including signing_secrets: [new, old]."`
 	Notify
 
 	recipient
@@ -84,7 +89,7 @@ func (u *unread) Give(word string) {
 
 // Notify is how a merchant or a subscription is notified.
 type Notify struct {
-	URLs        []string      `apply:"urls" form:"url" many:"addresses" max:"10" empty:"none" example:"[https://m1.example/notify]" doc:"Plain webhook endpoints, tried in turn: used where an order has no notify_url."`
+	URLs        []string      `apply:"urls" waits:"true" form:"url" many:"addresses" max:"10" empty:"none" example:"[https://m1.example/notify]" doc:"Plain webhook endpoints, tried in turn: used where an order has no notify_url."`
 	Ack         string        `apply:"ack" oneof:"status text" default:"status" example:"text" doc:"What counts as delivered: any status 2xx, or 2xx and a body equal to ack_text."`
 	AckText     string        `apply:"ack_text" max:"256" default:"success" example:"OK" doc:"The body of an answer that acknowledges, for ack: text."`
 	Format      string        `apply:"format" oneof:"standard form form-md5" default:"standard" example:"form" doc:"The body of a webhook: JSON with Standard Webhooks' signature, or sorted parameters signed with HMAC-SHA256 or MD5."`
@@ -95,7 +100,7 @@ type Notify struct {
 	Breaker     Breaker       `apply:"breaker" empty:"the program's settings" example:"{ failures: 3, open: 60s }" doc:"When the breaker opens. Replaced as a whole."`
 	Events      []string      `apply:"events" many:"types" max:"100" empty:"all" example:"[order.paid, order.closed]" doc:"The event types that are sent; others are recorded as skipped."`
 	Balance     string        `apply:"balance" oneof:"failover weighted all" default:"failover" example:"weighted" doc:"Which endpoint of a channel an attempt uses: in turn, by weight, or each endpoint has attempts of its own."`
-	Endpoints   []Endpoint    `apply:"endpoints" many:"addresses" max:"20" empty:"none" example:"[{ name: backup, url: https://backup.m1.example/notify }]" doc:"Endpoints in addition to urls. The list is replaced as a whole."`
+	Endpoints   []Endpoint    `apply:"endpoints" waits:"true" many:"addresses" max:"20" empty:"none" example:"[{ name: backup, url: https://backup.m1.example/notify }]" doc:"Endpoints in addition to urls. The list is replaced as a whole."`
 }
 
 // Breaker holds the limits of a recipient's circuit breaker.

@@ -6,6 +6,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
@@ -39,21 +41,34 @@ type SupplierRow struct {
 	CreatedAt  int64           `bun:"created_at"`
 	UpdatedAt  int64           `bun:"updated_at"`
 	DisabledAt *int64          `bun:"disabled_at"`
+	QueryAfter int64           `bun:"query_after"` // µs; 0 = the default
+	QueryRate  int64           `bun:"query_rate"`  // per second; 0 = the default
+	AskPending bool            `bun:"ask_pending"`
 }
+
+// Defaults of how a supplier is asked.
+const (
+	queryAfter = 2 * time.Minute
+	queryRate  = 50
+)
 
 // Snapshot is one version of the settings. It is immutable.
 type Snapshot struct {
 	Version   int64
 	Suppliers *supplier.Registry
 	Merchants *merchant.Directory
+	Rules     Rules
 }
 
 // Unreadable names the suppliers, merchants and subscriptions whose rows cannot be used
-// here, as in "merchant m1".
+// here, as in "merchant m1" or "calls of supplier s1 (merchant_serial)".
 func (s *Snapshot) Unreadable() []string {
 	var names []string
 	for _, code := range s.Suppliers.AllBroken() {
 		names = append(names, "supplier "+code)
+	}
+	for _, e := range s.Suppliers.AllUncallable() {
+		names = append(names, fmt.Sprintf("calls of supplier %s (%s)", e.Code, e.Uncallable.Field))
 	}
 	for _, m := range s.Merchants.AllBroken() {
 		if m.Subscriber {
@@ -69,6 +84,7 @@ func (s *Snapshot) Unreadable() []string {
 type Store struct {
 	db      *db.DB
 	kinds   supplier.Kinds
+	out     supplier.Client
 	keys    *seal.Keyring
 	log     *slog.Logger
 	refresh sync.Mutex
@@ -78,12 +94,19 @@ type Store struct {
 // NewStore returns a Store with an empty snapshot; call Refresh.
 func NewStore(d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, log *slog.Logger) *Store {
 	s := &Store{db: d, kinds: kinds, keys: keys, log: log}
-	s.current.Store(&Snapshot{Merchants: merchant.NewDirectory(nil, nil)})
+	s.current.Store(&Snapshot{Merchants: merchant.NewDirectory(nil, nil), Rules: DefaultRules()})
 	return s
 }
 
+// CallThrough sets what sends the calls to suppliers. Call it before Refresh; without it,
+// suppliers cannot be called.
+func (s *Store) CallThrough(out supplier.Client) { s.out = out }
+
 // Current is the snapshot in force.
 func (s *Store) Current() *Snapshot { return s.current.Load() }
+
+// Rules are the current rules of decisions.
+func (s *Store) Rules() Rules { return s.Current().Rules }
 
 // Merchants is the current directory of merchants.
 func (s *Store) Merchants() *merchant.Directory { return s.Current().Merchants }
@@ -110,7 +133,10 @@ func (s *Store) Refresh(ctx context.Context) error {
 		if next.Suppliers, err = s.suppliers(ctx, tx); err != nil {
 			return err
 		}
-		next.Merchants, err = s.merchants(ctx, tx)
+		if next.Merchants, err = s.merchants(ctx, tx); err != nil {
+			return err
+		}
+		next.Rules, err = s.rules(ctx, tx)
 		return err
 	}); err != nil {
 		return err
@@ -157,6 +183,10 @@ func (s *Store) suppliers(ctx context.Context, q bun.IDB) (*supplier.Registry, e
 			broken[r.Code] = r.ID
 			continue
 		}
+		last, _ := s.Current().Suppliers.Lookup(e.Code)
+		if now := e.Uncallable; now != nil && (last.Uncallable == nil || *last.Uncallable != *now) {
+			s.log.Warn("a supplier cannot be called, and takes callbacks only: its settings for calls are wrong", "supplier", e.Code, "error", now)
+		}
 		entries = append(entries, e)
 	}
 	return supplier.NewRegistry(entries, broken)
@@ -167,8 +197,9 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 	if err != nil {
 		return supplier.Entry{}, err
 	}
-	adapter, err := s.kinds.New(r.Kind, r.Code, config)
-	if err != nil {
+	adapter, err := s.kinds.New(r.Kind, r.Code, config, s.out)
+	uncallable := supplier.AsField(err)
+	if err != nil && (uncallable == nil || !uncallable.Calls) {
 		return supplier.Entry{}, err
 	}
 	var allow []netip.Prefix
@@ -177,7 +208,8 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 	}
 	return supplier.Entry{
 		ID: r.ID, Code: r.Code, Kind: r.Kind, Enabled: r.Enabled && r.DisabledAt == nil,
-		AllowIPs: allow, Adapter: adapter, AccountID: r.AccountID,
+		AllowIPs: allow, Adapter: adapter, AccountID: r.AccountID, Uncallable: uncallable,
+		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: int(cmp.Or(r.QueryRate, queryRate)), AskPending: r.AskPending,
 	}, nil
 }
 
@@ -207,7 +239,7 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 		hashes[r.ID] = hash.String
 	}
 	for _, r := range rows {
-		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil}
+		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, ResendWhenBack: r.ResendWhenBack}
 		if r.APIKeyHash != nil {
 			hashes[r.ID] = *r.APIKeyHash
 		}

@@ -1,11 +1,16 @@
 package settings_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/md5"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -16,6 +21,7 @@ import (
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
+	"backstop/internal/supplier/suppliertest"
 )
 
 // rows declares settings as apply does: sealed, and with one bump for
@@ -276,7 +282,7 @@ func (r rows) writeVersion() error {
 func TestNoSnapshotHoldsHalfOfAChange(t *testing.T) {
 	each(t, func(t *testing.T, r rows) {
 		var between func()
-		hook := supplier.Kind{Name: "hook", New: func(code string, config json.RawMessage) (supplier.Adapter, error) {
+		hook := supplier.Kind{Name: "hook", New: func(code string, config json.RawMessage, _ supplier.Client) (supplier.Adapter, error) {
 			if f := between; f != nil {
 				between = nil
 				f()
@@ -347,6 +353,74 @@ func TestASupplierThatCannotBeUsedLeavesTheOthersAtWork(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A version that did not check the settings for calls has stored them as they are: the
+// supplier's callbacks are about money that was paid.
+func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
+	for name, c := range map[string]struct{ field, with string }{
+		"an address without a state": {"status_field", `"query_url":"https://s.example/q"`},
+		"no address":                 {"query_url", `"query_url":"s.example","status_field":"status","paid_values":["OK"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, r rows) {
+				r.supplier("good", r.keys)
+				whole := r.node()
+				r.supplier("half", r.keys)
+				config, err := settings.SealConfig(sortedparams.Kind, r.keys, "half", json.RawMessage(`{"algorithm":"md5","key":"the-suppliers-key","key_append":"&key={key}",
+					"order_field":"order","trade_field":"trade","amount_field":"amount","amount_unit":"minor","currency":"CNY",`+c.with+`}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.change("UPDATE suppliers SET config = ? WHERE code = 'half'", string(config))
+				var lines bytes.Buffer
+				node := settings.NewStore(r.d, supplier.Kinds{sortedparams.Kind}, r.keys, slog.New(slog.NewTextHandler(&lines, nil)))
+				node.CallThrough(suppliertest.Client(nil))
+				now := r.refresh(node)
+				e, found := now.Suppliers.Lookup("half")
+				if _, broken := now.Suppliers.Broken("half"); broken || !found || !e.Enabled {
+					t.Fatalf("it is not used: %+v, broken %v", e, broken)
+				}
+				if e.Uncallable == nil || e.Uncallable.Field != c.field || supplier.AbilitiesOf(e.Adapter) != (supplier.Abilities{}) {
+					t.Errorf("wrong is %v, abilities %+v", e.Uncallable, supplier.AbilitiesOf(e.Adapter))
+				}
+				signed := "amount=1999&order=O1&status=OK&trade=T1"
+				digest := md5.Sum([]byte(signed + "&key=the-suppliers-key"))
+				req := &supplier.Request{Method: "POST", Header: http.Header{}, Body: fmt.Appendf(nil, "%s&sign=%x", signed, digest)}
+				if got, err := e.Adapter.Parse(req, nil); err != nil || got.Status != supplier.Paid || got.OrderRef != "O1" || got.Amount != 1999 {
+					t.Errorf("its callback is read as %+v, %v", got, err)
+				}
+				if got := now.Unreadable(); !slices.Equal(got, []string{"calls of supplier half (" + c.field + ")"}) {
+					t.Errorf("unreadable are %q", got)
+				}
+				for range 3 {
+					r.change("UPDATE suppliers SET enabled = enabled")
+					r.refresh(node)
+				}
+				warned := strings.Count(lines.String(), "level=WARN")
+				if warned != 1 || !strings.Contains(lines.String(), "supplier=half") || !strings.Contains(lines.String(), "config."+c.field) || strings.Contains(lines.String(), "suppliers-key") {
+					t.Errorf("%d warnings:\n%s", warned, &lines)
+				}
+				if good, _ := now.Suppliers.Lookup("good"); good.Uncallable != nil || len(whole.Current().Unreadable()) > 0 {
+					t.Errorf("the other one is named too: %v", good.Uncallable)
+				}
+				// Repaired, and wrong again: that is news.
+				mended, err := settings.SealConfig(sortedparams.Kind, r.keys, "half", json.RawMessage(supplierConfig))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.change("UPDATE suppliers SET config = ? WHERE code = 'half'", string(mended))
+				if now := r.refresh(node); len(now.Unreadable()) > 0 {
+					t.Errorf("repaired, it is still named: %q", now.Unreadable())
+				}
+				r.change("UPDATE suppliers SET config = ? WHERE code = 'half'", string(config))
+				r.refresh(node)
+				if warned := strings.Count(lines.String(), "level=WARN"); warned != 2 {
+					t.Errorf("%d warnings of two mistakes", warned)
+				}
+			})
+		})
+	}
 }
 
 func TestADisabledSupplierIsFoundAndNotEnabled(t *testing.T) {

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -59,6 +60,7 @@ type Stored struct {
 	subscriptions map[string]*SubscriptionRow
 	accounts      map[int64]string   // accounts at suppliers, by id
 	disabled      map[int64][]string // endpoints to which nothing is sent, by owner
+	approval      *Approval          // nil = none are declared
 }
 
 // Nothing is the settings of an installation that has none.
@@ -70,34 +72,45 @@ func Nothing(env Env) *Stored {
 }
 
 // Read reads the settings.
-func Read(ctx context.Context, env Env) (*Stored, error) {
-	s := Nothing(env)
-	err := env.DB.Snapshot(ctx, func(ctx context.Context, q bun.IDB) (err error) {
-		if s.version, err = readVersion(ctx, q); err != nil {
-			return err
-		}
-		if err := rowsByCode(ctx, q, s.suppliers, func(r *SupplierRow) string { return r.Code }); err != nil {
-			return fmt.Errorf("read suppliers: %w", err)
-		}
-		if err := rowsByCode(ctx, q, s.merchants, func(r *merchant.Row) string { return r.Code }); err != nil {
-			return fmt.Errorf("read merchants: %w", err)
-		}
-		if err := rowsByCode(ctx, q, s.subscriptions, func(r *SubscriptionRow) string { return r.Code }, "CAST(disabled_at AS BIGINT) AS disabled_at"); err != nil {
-			return fmt.Errorf("read subscriptions: %w", err)
-		}
-		accounts, err := supplierAccounts(ctx, q)
-		for _, a := range accounts {
-			s.accounts[a.ID] = a.Name
-		}
-		if err != nil {
-			return err
-		}
-		disabled, err := disabledEndpoints(ctx, q)
-		for _, a := range disabled {
-			s.disabled[a.OwnerID] = append(s.disabled[a.OwnerID], a.Endpoint)
-		}
+func Read(ctx context.Context, env Env) (s *Stored, err error) {
+	err = env.DB.Snapshot(ctx, func(ctx context.Context, q bun.IDB) error {
+		s, err = ReadIn(ctx, env, q)
 		return err
 	})
+	return s, err
+}
+
+// ReadIn reads the settings in a transaction, whose snapshot or lock (see LockVersion)
+// keeps them from changing meanwhile.
+func ReadIn(ctx context.Context, env Env, q bun.IDB) (s *Stored, err error) {
+	s = Nothing(env)
+	if s.version, err = readVersion(ctx, q); err != nil {
+		return nil, err
+	}
+	if err := rowsByCode(ctx, q, s.suppliers, func(r *SupplierRow) string { return r.Code }); err != nil {
+		return nil, fmt.Errorf("read suppliers: %w", err)
+	}
+	if err := rowsByCode(ctx, q, s.merchants, func(r *merchant.Row) string { return r.Code }); err != nil {
+		return nil, fmt.Errorf("read merchants: %w", err)
+	}
+	if err := rowsByCode(ctx, q, s.subscriptions, func(r *SubscriptionRow) string { return r.Code }, "CAST(disabled_at AS BIGINT) AS disabled_at"); err != nil {
+		return nil, fmt.Errorf("read subscriptions: %w", err)
+	}
+	accounts, err := supplierAccounts(ctx, q)
+	for _, a := range accounts {
+		s.accounts[a.ID] = a.Name
+	}
+	if err != nil {
+		return nil, err
+	}
+	disabled, err := disabledEndpoints(ctx, q)
+	for _, a := range disabled {
+		s.disabled[a.OwnerID] = append(s.disabled[a.OwnerID], a.Endpoint)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.approval, _, err = readApproval(ctx, q)
 	return s, err
 }
 
@@ -127,7 +140,10 @@ func (s *Stored) Supplier(code string) *Supplier {
 	if r == nil {
 		return nil
 	}
-	v := &Supplier{Code: code, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID]}
+	v := &Supplier{
+		Code: code, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID],
+		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: Rate(cmp.Or(r.QueryRate, queryRate)), AskPending: r.AskPending,
+	}
 	if json.Unmarshal(r.AllowIPs, &v.AllowIPs) != nil {
 		v.unread = append(v.unread, "allow_ips")
 	}
@@ -154,7 +170,7 @@ func (s *Stored) Merchant(code string) *Merchant {
 	if r == nil {
 		return nil
 	}
-	v := &Merchant{Code: code, Name: r.Name, recipient: recipient{disabled: s.disabled[r.ID]}}
+	v := &Merchant{Code: code, Name: r.Name, ResendWhenBack: r.ResendWhenBack, recipient: recipient{disabled: s.disabled[r.ID]}}
 	if r.APIKeyHash != nil {
 		v.APIKey = Secret{stored: *r.APIKeyHash}
 	}
@@ -176,9 +192,20 @@ func (s *Stored) Subscription(code string) *Subscription {
 	return v
 }
 
+// Approval is the rules of decisions: as declared, else the defaults.
+func (s *Stored) Approval() *Approval {
+	if s.approval == nil {
+		return defaultApproval()
+	}
+	return s.approval
+}
+
+// Declared reports whether the rules of decisions were declared.
+func (s *Stored) Declared() bool { return s.approval != nil }
+
 // NewMerchant, NewSubscription and NewSupplier return a new entry with its defaults.
 func (s *Stored) NewMerchant(code string) *Merchant {
-	return &Merchant{Code: code, Name: code, Notify: s.defaults()}
+	return &Merchant{Code: code, Name: code, Notify: s.defaults(), ResendWhenBack: true}
 }
 
 func (s *Stored) NewSubscription(code string) *Subscription {
@@ -186,7 +213,10 @@ func (s *Stored) NewSubscription(code string) *Subscription {
 }
 
 func (s *Stored) NewSupplier(code string) *Supplier {
-	return &Supplier{Code: code, Enabled: true, AllowIPs: []netip.Prefix{}, Config: map[string]any{}}
+	return &Supplier{
+		Code: code, Enabled: true, AllowIPs: []netip.Prefix{}, Config: map[string]any{},
+		QueryAfter: queryAfter, QueryRate: queryRate, AskPending: true,
+	}
 }
 
 func (s *Stored) defaults() Notify {

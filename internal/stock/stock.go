@@ -98,24 +98,18 @@ func take(bySKU map[string]*SKU, lines []Line) (Reserved, error) {
 
 // Deduct turns what the orders have reserved into sales.
 func Deduct(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
-	return settle(ctx, tx, d, orderIDs, true,
+	return settle(ctx, tx, d, orderIDs,
 		"stock = s.stock - _d.quantity", "locked = s.locked - _d.quantity", "sold = s.sold + _d.quantity")
 }
 
 // Release frees what the orders have reserved.
 func Release(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
-	return settle(ctx, tx, d, orderIDs, true, "locked = s.locked - _d.quantity")
-}
-
-// Resell sells what the orders had reserved and released since. Errors:
-// ErrOutOfStock where other orders have it now.
-func Resell(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
-	return settle(ctx, tx, d, orderIDs, false, "stock = s.stock - _d.quantity", "sold = s.sold + _d.quantity")
+	return settle(ctx, tx, d, orderIDs, "locked = s.locked - _d.quantity")
 }
 
 // settle sums the orders' items by article first: a statement that finds one article
-// twice would change it once. What is not reserved must be free.
-func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, reserved bool, sets ...string) error {
+// twice would change it once.
+func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, sets ...string) error {
 	if len(orderIDs) == 0 {
 		return nil
 	}
@@ -132,14 +126,8 @@ func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, reserved 
 	for _, s := range sums {
 		delta[s.ID] = s.Quantity
 	}
-	rows, err := lock(ctx, tx, d, "s.id IN (?)", bun.List(slices.Collect(maps.Keys(delta))))
-	if err != nil {
+	if _, err := lock(ctx, tx, d, "s.id IN (?)", bun.List(slices.Collect(maps.Keys(delta)))); err != nil {
 		return err
-	}
-	for _, s := range rows {
-		if left := s.Stock - s.Locked; !reserved && left < delta[s.ID] {
-			return fmt.Errorf("%w: %s has %d left", ErrOutOfStock, s.SKU, left)
-		}
 	}
 	return apply(ctx, tx, delta, sets...)
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ErrKind: no kind of supplier has the name.
@@ -28,14 +29,13 @@ func (ks Kinds) Find(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("%w %q: known are %s", ErrKind, name, strings.Join(names, ", "))
 }
 
-// New makes the adapter of the named kind. Errors: ErrKind, or the kind's own, a
-// *FieldError where one field is wrong.
-func (ks Kinds) New(name, code string, config json.RawMessage) (Adapter, error) {
+// New makes the adapter of the named kind. Errors: ErrKind, or those of Kind.New.
+func (ks Kinds) New(name, code string, config json.RawMessage, out Client) (Adapter, error) {
 	kind, err := ks.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	return kind.New(code, config)
+	return kind.New(code, config, out)
 }
 
 // Entry is one configured supplier, ready to use.
@@ -45,10 +45,23 @@ type Entry struct {
 	Enabled    bool
 	AllowIPs   []netip.Prefix // empty = any address
 	Adapter    Adapter
+	// Uncallable is what is wrong with the settings for calls, because of which Adapter
+	// has no abilities; nil = nothing.
+	Uncallable *FieldError
 	// AccountID is our number for Adapter.Account: trade numbers and references
 	// are unique within it, whichever code a callback comes in by.
 	AccountID int64
+	// QueryAfter is how old a payment must be before "not found" means unpaid.
+	QueryAfter time.Duration
+	// QueryRate bounds the calls to it per second, of all nodes together.
+	QueryRate int
+	// AskPending: an order for which nobody started a payment by us is asked for before it
+	// is closed.
+	AskPending bool
 }
+
+// Can is what it can be asked.
+func (e Entry) Can() Abilities { return AbilitiesOf(e.Adapter) }
 
 // Allowed reports whether a callback may come from addr (see ClientAddr). It is a
 // second check beside the signature, never a substitute for it: an empty list allows
@@ -99,12 +112,38 @@ func (r *Registry) ByID(id int64) (Entry, bool) {
 	return e, ok
 }
 
+// All are all suppliers, by code.
+func (r *Registry) All() []Entry {
+	if r == nil {
+		return nil
+	}
+	all := make([]Entry, 0, len(r.byCode))
+	for _, code := range slices.Sorted(maps.Keys(r.byCode)) {
+		all = append(all, r.byCode[code])
+	}
+	return all
+}
+
 // AllBroken are the codes of all suppliers that cannot be used.
 func (r *Registry) AllBroken() []string {
 	if r == nil {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(r.broken))
+}
+
+// AllUncallable are the suppliers whose settings for calls are wrong, by code.
+func (r *Registry) AllUncallable() []Entry {
+	if r == nil {
+		return nil
+	}
+	var all []Entry
+	for _, code := range slices.Sorted(maps.Keys(r.byCode)) {
+		if e := r.byCode[code]; e.Uncallable != nil {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // Broken returns the id of a supplier whose settings cannot be used: that is our

@@ -69,23 +69,23 @@ func TestRegistryFindsByCodeAndID(t *testing.T) {
 	if _, ok := none.Lookup("ali"); ok {
 		t.Error("a nil registry has suppliers")
 	}
-	if _, ok := none.ByID(1); ok {
+	if _, ok := none.ByID(1); ok || none.AllUncallable() != nil {
 		t.Error("a nil registry has suppliers")
 	}
 }
 
 func TestUnknownKindNamesTheKnownOnes(t *testing.T) {
 	blame := &FieldError{Field: "key", Problem: "missing"}
-	kinds := Kinds{{Name: "alpha"}, {Name: "beta", New: func(code string, config json.RawMessage) (Adapter, error) {
+	kinds := Kinds{{Name: "alpha"}, {Name: "beta", New: func(code string, config json.RawMessage, _ Client) (Adapter, error) {
 		if code != "b1" || string(config) != "{}" {
 			t.Errorf("New(%q, %s)", code, config)
 		}
 		return nil, blame
 	}}}
-	if _, err := kinds.New("gamma", "g1", nil); !errors.Is(err, ErrKind) || !strings.Contains(err.Error(), "alpha, beta") {
+	if _, err := kinds.New("gamma", "g1", nil, nil); !errors.Is(err, ErrKind) || !strings.Contains(err.Error(), "alpha, beta") {
 		t.Error(err)
 	}
-	if _, err := kinds.New("beta", "b1", json.RawMessage("{}")); AsField(err) != blame {
+	if _, err := kinds.New("beta", "b1", json.RawMessage("{}"), nil); AsField(err) != blame {
 		t.Error(err)
 	}
 }

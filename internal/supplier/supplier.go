@@ -53,6 +53,28 @@ type Meaning struct {
 	Status   Status
 	Final    bool // see Callback.Final
 	Reverses bool // see Callback.Reverses
+	// Answer is the state that the word gives an answer, where Status does not say it.
+	Answer   AnswerState
+	Refunded bool // see Answer.Refunded
+}
+
+// State is the state that the word gives an answer. A failure that is not final is one
+// try: the payment may be made still.
+func (m Meaning) State() AnswerState {
+	switch {
+	case m.Answer != "":
+		return m.Answer
+	case m.Refunded, m.Status == Paid:
+		return AnswerPaid
+	case m.Status == Closed:
+		return AnswerClosed
+	case m.Status == Failed && m.Final:
+		return AnswerFailed
+	case m.Status == Failed:
+		return AnswerPaying
+	default:
+		return AnswerUnknown
+	}
 }
 
 // Words is the table of a supplier's words, for callbacks and for answers alike.
@@ -312,17 +334,32 @@ type Kind struct {
 	Secrets []string
 	// New makes an adapter from the config of `apply` as JSON (unknown fields are
 	// an error). Values "file:PATH" are resolved before. It returns a *FieldError
-	// where one field is to blame.
-	New func(code string, config json.RawMessage) (Adapter, error)
+	// where one field is to blame, and beside one that is ForCalls an adapter that has no
+	// abilities. out sends the calls of its abilities; without it there are none.
+	New func(code string, config json.RawMessage, out Client) (Adapter, error)
 }
 
 // FieldError names the config field that is wrong, and how to fix it.
 type FieldError struct {
 	Field   string // path inside config, e.g. "public_key" or "reply.success"
 	Problem string
+	// Calls: only calls need the field. A config that is stored already takes callbacks all
+	// the same: refusing them would lose money for a call that was never made.
+	Calls bool
 }
 
 func (e *FieldError) Error() string { return "config." + e.Field + ": " + e.Problem }
+
+// ForCalls is an error about settings that only calls need.
+func ForCalls(err error) error {
+	f := AsField(err)
+	if f == nil {
+		return err
+	}
+	marked := *f
+	marked.Calls = true
+	return &marked
+}
 
 // AsField returns the *FieldError in err's chain, or nil.
 func AsField(err error) *FieldError {

@@ -68,7 +68,7 @@ const waits = "(d.merchant_id IN (?) OR (SELECT count(*) FROM breakers b WHERE b
 // off. Orders that were imported as paid were notified elsewhere. Subscribers do not
 // count.
 func notifyClaims(now int64, parked []int64) []claim {
-	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid' AND NOT d.house"
+	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid' AND NOT d.to_subscriber"
 	const known = "(d.status = ?" +
 		" OR (d.status IN (?) AND (coalesce(d.next_at, d.lease_until) >= ? OR " + waits + "))" +
 		" OR (d.status = ? AND (d.last_class = ? OR (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1))" +
@@ -111,17 +111,22 @@ func (s stored) claims(c claim) []claim {
 }
 
 // paidClaims: a paid order has one settling attempt, with its trade number, and one entry,
-// both of the amount paid, which is that of the order; any other order has neither. Orders
-// that were imported as paid were booked elsewhere. Money that came late or twice has an
-// exception.
+// both of the amount paid, which is that of the order, unless an approval says otherwise; any
+// other order has neither. The entry is from the supplier, or from suspense where that trade
+// was held. Orders that were imported as paid were booked elsewhere. Money that came late or
+// twice has an exception.
 func paidClaims() []claim {
-	const (
+	var (
+		decided = "(x.id < " + kept + " OR (SELECT count(*) FROM order_history h JOIN approvals p ON p.id = h.source_id WHERE h.order_id = x.id AND h.to_status = 'paid'" +
+			" AND h.cause = '" + string(order.ByDecision) + "' AND h.source_kind = '" + order.SourceApproval + "' AND " + approvedIs + ") > 0)"
+		wasHeld = "(SELECT count(*) FROM payment_attempts a JOIN transfers h ON h.ref = 'held:' || CAST(a.account_id AS TEXT) || ':' ||" +
+			" CASE WHEN a.supplier_trade_no <> '' THEN a.supplier_trade_no ELSE a.supplier_ref END WHERE a.order_id = x.id AND a.status = 'succeeded')"
 		settled = "(SELECT count(*) FROM payment_attempts a WHERE a.order_id = x.id AND a.status = 'succeeded')"
 		fitting = "(SELECT count(*) FROM payment_attempts a WHERE a.order_id = x.id AND a.status = 'succeeded' AND a.amount = x.paid_amount" +
 			" AND a.supplier_trade_no = x.supplier_trade_no)"
 		booked = "(SELECT count(*) FROM transfers t WHERE t.ref = 'paid:' || CAST(x.id AS TEXT))"
 		exact  = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN accounts b ON b.id = t.debit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
-			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND b.code LIKE 'supplier:%' AND t.amount = x.paid_amount AND t.currency = x.currency)"
+			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND (b.code LIKE 'supplier:%' OR b.code LIKE 'suspense:%' AND (" + wasHeld + " > 0 OR x.supplier_trade_no = '' AND " + decided + ")) AND t.amount = x.paid_amount AND t.currency = x.currency)"
 		paidID = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
 	)
 	imported := "(" + history.count("h", "h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported'") + " > 0 OR x.id < " + kept + " AND " + booked + " = 0)"
@@ -131,7 +136,7 @@ func paidClaims() []claim {
 			wrong: "CASE WHEN x.status <> 'paid' THEN " + settled + " + " + booked + " <> 0" +
 				" WHEN x.paid_at IS NULL OR " + settled + " <> 1 OR " + fitting + " <> 1 THEN TRUE" +
 				" WHEN " + imported + " THEN " + booked + " <> 0" +
-				" ELSE x.paid_amount <> x.amount OR " + booked + " <> 1 OR " + exact + " <> 1 END",
+				" ELSE x.paid_amount <> x.amount AND NOT " + decided + " OR " + booked + " <> 1 OR " + exact + " <> 1 END",
 			what: "'order ' || x.order_no || ' is ' || x.status || ' with ' || CAST(x.paid_amount AS TEXT) || ' of ' || CAST(x.amount AS TEXT) || ' ' || x.currency" +
 				" || coalesce(' since ' || CAST(x.paid_at / 1000000 AS TEXT) || ' (Unix s)', '') || ', but has ' || CAST(" +
 				settled + " AS TEXT) || ' settling attempts, ' || CAST(" + fitting + " AS TEXT) || ' of that amount and trade number, and ' || CAST(" +
@@ -225,8 +230,8 @@ func eventClaims() []claim {
 		{
 			table: "deliveries",
 			// That of a subscriber is of a merchant's event.
-			wrong: events.count("e", "e.id = x.event_id AND (x.house OR e.merchant_id = x.merchant_id) AND e.subject_id = x.subject_id AND e.type = x.event_type") + " = 0" +
-				" OR x.house AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.merchant_id)",
+			wrong: events.count("e", "e.id = x.event_id AND (x.to_subscriber OR e.merchant_id = x.merchant_id) AND e.subject_id = x.subject_id AND e.type = x.event_type") + " = 0" +
+				" OR x.to_subscriber AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.merchant_id)",
 			what: "'delivery ' || CAST(x.id AS TEXT) || ' has no event, or no recipient'",
 		},
 		{

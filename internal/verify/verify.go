@@ -35,7 +35,7 @@ const settled = time.Minute
 
 // Invariant is one thing that must be true, and the findings.
 type Invariant struct {
-	ID         string   `json:"id"` // "I1" to "I8", or "audit"
+	ID         string   `json:"id"` // "I1", …, or "audit"
 	Title      string   `json:"title"`
 	Examined   int64    `json:"examined"` // rows
 	Violations int64    `json:"violations"`
@@ -146,6 +146,9 @@ func (r *run) all(ctx context.Context) (Report, error) {
 		{"I6", "statuses changed by legal moves only", historyClaims(), nil},
 		{"I7", "notifications have one success mark", markClaims(), nil},
 		{"I8", "notifications are about what is committed", eventClaims(), nil},
+		{"I12", "decisions that ran had their people, once, and are on the record", approvalClaims(), nil},
+		{"I14", "what suppliers were paid is booked once, and suspense is what exceptions hold", heldClaims(), twice(r.held)},
+		{"I15", "money is decided by an approval", decisionClaims(), nil},
 		{"audit", "the chain of the audit is unbroken", nil, r.acts},
 	} {
 		i := &Invariant{ID: c.id, Title: c.title, Examples: []string{}}

@@ -19,7 +19,7 @@ type Account struct {
 	Forced bool
 }
 
-// zones are proposed; every other one of the IANA names may be written.
+// zones are suggestions; any name of the IANA list is accepted.
 var zones = strings.Fields("Asia/Shanghai Asia/Hong_Kong Asia/Taipei Asia/Tokyo Asia/Singapore Asia/Kolkata Asia/Dubai" +
 	" Europe/London Europe/Berlin Europe/Paris America/New_York America/Chicago America/Los_Angeles America/Sao_Paulo Australia/Sydney UTC")
 

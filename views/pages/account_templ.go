@@ -571,7 +571,7 @@ func Me(p *ui.Page, a Account) templ.Component {
 	})
 }
 
-// sessions are where the person is signed in.
+// sessions are the user's devices that are signed in.
 func sessions(p *ui.Page, all []access.Session) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

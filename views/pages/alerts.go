@@ -78,7 +78,7 @@ func ruleLink(name string) templ.SafeURL {
 
 func rulePath(name string) templ.SafeURL { return templ.URL("/alerts/rules/" + url.PathEscape(name)) }
 
-// limitOf says at which level a rule fires; one about nothing to measure has none.
+// limitOf is the level at which a rule fires; rules about events have none.
 func limitOf(p *ui.Page, r alert.Rule) string {
 	if !r.Watches() {
 		return p.T(text.None)
@@ -118,7 +118,7 @@ func alertOf(p *ui.Page, subject string) string {
 	return alert.Subject(subject, p.Language)
 }
 
-// levelOf is an alert's worst level; one that only happened has none.
+// levelOf is an alert's worst level; alerts about events have none.
 func levelOf(p *ui.Page, a alert.Alert) string {
 	if a.State == alert.Happened {
 		return p.T(text.None)

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/bulk"
+	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/views/ui"
@@ -33,7 +34,7 @@ var auditTexts = ui.ListTexts{
 	Fields: map[string]ui.Field{"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText}, "id": {Label: text.Object}},
 }
 
-// reasonOf is what somebody gave as the reason of an act.
+// reasonOf is the reason of an act, as its operator wrote it.
 func reasonOf(r audit.Row) string {
 	var params map[string]any
 	if json.Unmarshal([]byte(r.Params), &params) != nil {
@@ -43,8 +44,8 @@ func reasonOf(r audit.Row) string {
 	return text
 }
 
-// paramsOf is what else is known of an act, in one line. Acts of earlier versions
-// name an address whole.
+// paramsOf is the rest of an act's detail, in one line. Acts of earlier versions
+// contain whole URLs.
 func paramsOf(p *ui.Page, r audit.Row) string {
 	var params map[string]any
 	if json.Unmarshal([]byte(r.Params), &params) != nil {
@@ -65,20 +66,24 @@ func paramsOf(p *ui.Page, r audit.Row) string {
 // paramOf is one of them: codes of ours in words.
 func paramOf(p *ui.Page, name, value string) string {
 	switch name {
+	case "action":
+		return p.T(actionText(value))
+	case "live":
+		return p.T(ui.TextFor(saidTexts, value))
 	case "outcome":
 		return p.T(outcomeWord(exception.Outcome(value)))
 	case "kind":
 		return p.T(ui.KindText(value))
 	case "state":
-		return p.T(planStates[value].Label)
+		return p.T(batchStates[value].Label)
 	}
 	return notify.Shown(value)
 }
 
-// maxDetail is how much of it, in bytes, a row shows unfolded.
+// maxDetail is the number of bytes that a row shows of it before it is collapsed.
 const maxDetail = 160
 
-// whoOf is an actor without its kind.
+// whoOf is the name of an actor, without its kind.
 func whoOf(actor string) string {
 	_, name, found := strings.Cut(actor, ":")
 	if !found {
@@ -98,6 +103,7 @@ func objectLink(r audit.Row) templ.SafeURL {
 var acts = map[string]text.Text{
 	notify.ResendAct:           {ZH: "补发通知", EN: "sent a notification again"},
 	"order.note":               tActNote,
+	"order.query":              {ZH: "查单", EN: "asked the supplier"},
 	"order.unmask":             {ZH: "查看了个人信息", EN: "looked at personal data"},
 	"order.evidence":           {ZH: "导出了证据", EN: "exported the evidence"},
 	"list.export":              {ZH: "导出了列表", EN: "exported a list"},
@@ -112,13 +118,33 @@ var acts = map[string]text.Text{
 	"breaker.probe":            {ZH: "发起探测", EN: "probed a merchant"},
 	"exception.note":           tActNote,
 	"exception.assign":         {ZH: "指派", EN: "assigned it"},
+	"approval.propose":         {ZH: "提交复核", EN: "proposed it"},
+	"approval.approve":         {ZH: "复核通过", EN: "approved it"},
+	"approval.withdraw":        {ZH: "撤回", EN: "took the proposal back"},
+	"approval.expire":          {ZH: "过期未复核", EN: "ended it: nobody decided in time"},
+	"approval.again":           {ZH: "再次执行", EN: "had it carried out again"},
+	"approval.done":            {ZH: "已生效", EN: "it took effect"},
+	"approval.fail":            {ZH: "执行失败", EN: "it could not be carried out"},
+	"operator.role":            {ZH: "更改角色", EN: "gave another role"},
+	"operator.token":           {ZH: "创建个人令牌", EN: "made a personal token"},
+	"operator.revoke_tokens":   {ZH: "吊销个人令牌", EN: "revoked the personal tokens"},
 	"exception.settle":         {ZH: "核销", EN: "resolved it"},
 	"exception.ignore":         {ZH: "忽略", EN: "ignored it"},
 	"exception.reopen":         {ZH: "重新打开", EN: "opened it again"},
 	"notification.resend_many": {ZH: "批量补单", EN: "sent notifications again together"},
-	bulk.EndAct:                {ZH: "批量补单结束", EN: "a resend of many ended"},
+	compensation.RunAct:        {ZH: "立即执行补偿任务", EN: "ran a compensation again"},
+	compensation.CancelAct:     {ZH: "取消补偿任务", EN: "cancelled a compensation"},
+	compensation.RedriveAct:    {ZH: "批量重新执行补偿任务", EN: "ran compensations again together"},
+	bulk.PlanEndAct:            {ZH: "批量补单结束", EN: "a resend of many ended"},
+	bulk.StartAct:              {ZH: "开始执行批次", EN: "started a batch"},
+	bulk.PauseAct:              {ZH: "暂停批次", EN: "paused a batch"},
+	bulk.ResumeAct:             {ZH: "继续批次", EN: "resumed a batch"},
+	bulk.StopAct:               {ZH: "停止批次", EN: "stopped a batch"},
+	bulk.RateAct:               {ZH: "修改批次速度", EN: "changed the rate of a batch"},
+	bulk.EndAct:                {ZH: "批次结束", EN: "a batch ended"},
 	"session.end_others":       {ZH: "结束了其他登录", EN: "ended the other sessions"},
 	"settings.apply":           {ZH: "应用了配置文件", EN: "applied a file"},
+	"settings.change":          {ZH: "变更了配置（双人复核）", EN: "changed settings as decided"},
 	"orders.import":            {ZH: "接管了订单", EN: "took over orders"},
 	"secrets.reseal":           {ZH: "用当前主密钥重新加密了密钥", EN: "sealed the secrets again"},
 	"token.add":                {ZH: "新建了令牌", EN: "made a token"},
@@ -158,6 +184,20 @@ var details = map[string]text.Text{
 	"reference":     {ZH: "凭证号", EN: "reference"},
 	"amount":        {ZH: "金额", EN: "amount"},
 	"kind":          {ZH: "类型", EN: "kind"},
+	"cause":         {ZH: "原因", EN: "cause"},
+	"was":           {ZH: "原状态", EN: "was"},
+	"order_no":      {ZH: "订单号", EN: "order"},
+	"matched":       {ZH: "匹配", EN: "matched"},
+	"queued":        {ZH: "已安排", EN: "run again"},
+	"skipped":       {ZH: "跳过", EN: "skipped"},
+	"ids":           {ZH: "编号", EN: "ids"},
+	"action":        {ZH: "事项", EN: "decision"},
+	"live":          {ZH: "渠道查询结果", EN: "the supplier says"},
+	"alone":         {ZH: "一人决定", EN: "decided by one person"},
+	"exception":     {ZH: "异常", EN: "exception"},
+	"order":         {ZH: "订单", EN: "order"},
+	"batch":         {ZH: "批次", EN: "batch"},
+	"error":         {ZH: "错误", EN: "error"},
 }
 
 func actWord(action string) text.Text {

@@ -304,7 +304,7 @@ func auditCheck(p *ui.Page, a AuditData) templ.Component {
 	})
 }
 
-// actDetail folds what is too long for a row, such as all that a file of settings
+// actDetail collapses what is too long for a row, such as everything that an applied file
 // changed.
 func actDetail(p *ui.Page, r audit.Row) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

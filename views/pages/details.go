@@ -21,37 +21,13 @@ type NotificationData struct {
 	Key        string // of the form
 }
 
-// ExceptionData is what one exception's page shows.
-type ExceptionData struct {
-	*console.Exception
-	Masked                           bool
-	Saved                            bool   // what the person has just sent was kept
-	Key                              string // of the one form that is sent
-	CanComment, CanAssign, CanSettle bool
-	MaySettle                        []string // the roles that may end it
-	People                           []string // who may take it in hand
-}
-
-// reference names what the exception's subject is.
-func (x ExceptionData) reference() text.Text {
-	switch x.Kind {
-	case exception.DisputeOpened:
-		return text.DisputeNo
-	case exception.UnknownEvent:
-		return text.EventType
-	}
-	return tReference
-}
-
-// open says whether operators still work on it; else it may be opened again.
-func (x ExceptionData) open() bool { return x.State.Open() }
-
-func (x ExceptionData) money() bool { return exception.CarriesMoney(x.Kind) }
-
 var outcomeWords = map[exception.Outcome]text.Text{
 	exception.RefundedElsewhere: {ZH: "已在别处退款", EN: "Refunded elsewhere"},
 	exception.AcceptedElsewhere: {ZH: "已在别处入账", EN: "Accepted elsewhere"},
 	exception.NoEffect:          {ZH: "无资金影响", EN: "No effect on money"},
+	exception.Accepted:          {ZH: "已入账", EN: "Accepted"},
+	exception.KeepSurplus:       {ZH: "归商户，暂挂账", EN: "Kept for the merchant, held until it moves"},
+	exception.OweBack:           {ZH: "应退还买家，暂挂账", EN: "Owed to the buyer, held until it moves"},
 }
 
 func outcomeWord(o exception.Outcome) text.Text { return ui.TextFor(outcomeWords, o) }
@@ -87,7 +63,7 @@ func exceptionPageLink(id int64) templ.SafeURL {
 	return templ.URL("/exceptions/" + console.ExceptionID(id))
 }
 
-// rawCallback is a callback as it came, without what opens something.
+// rawCallback is a callback as received, without anything that gives access.
 func rawCallback(c *console.Callback) string {
 	safe := *c
 	safe.Headers = console.SafeHeaders(c.Headers)
@@ -110,7 +86,7 @@ func attemptState(a notify.Attempt) ui.State {
 	return ui.State{Kind: "bad", Icon: "x", Label: ui.ClassText(a.Class)}
 }
 
-// httpStatus is the merchant's answer in a word of its own; "–" = none came.
+// httpStatus is the HTTP status of the merchant's answer; "–" = there was no answer.
 func httpStatus(p *ui.Page, status int) string {
 	if status == 0 {
 		return p.T(text.None)
@@ -121,7 +97,7 @@ func httpStatus(p *ui.Page, status int) string {
 // slowAnswer is the time of an answer, in µs, from which a merchant is slow.
 const slowAnswer = 3_000_000
 
-// triesDrawn bounds the bars of one row.
+// triesDrawn is the maximum number of bars in a row.
 const triesDrawn = 6
 
 // triesOf are the attempts of a notification as bars: f failed, s succeeded, n
@@ -139,15 +115,7 @@ func triesOf(d console.Delivery) (bars []string) {
 	return bars
 }
 
-// planLink is where the dry run of this list is asked for.
-func planLink(l ui.List) string {
-	if q := l.Values.Encode(); q != "" {
-		return "/notifications/plans?" + q
-	}
-	return "/notifications/plans"
-}
-
-// deliveryState is how a notification stands, a parked one among them.
+// deliveryState is the state of a notification, also of a parked one.
 func deliveryState(status notify.Status, parked bool) ui.State {
 	if parked {
 		return ui.Look(ui.NotifyStates, "parked")
@@ -179,12 +147,6 @@ var (
 	tInHand        = text.Text{ZH: "负责人", EN: "Assignee"}
 	tUnassigned    = text.Text{ZH: "未指派", EN: "Unassigned"}
 	tAssign        = text.Text{ZH: "指派", EN: "Assign"}
-	tSettle        = text.Text{ZH: "处理完成（核销）", EN: "Resolve"}
-	tSettleHow     = text.Text{ZH: "只记录已经处理好，不会改变订单，也不会动钱。同一事实再次出现时会重新打开。", EN: "It records that the matter is settled. It changes no order and moves no money. Reported again, it is open again."}
-	tSettleMoney   = text.Text{ZH: "此处不会动钱：请先在渠道或银行处理好，再记录结果和凭证。", EN: "No money moves here: settle it with the supplier or the bank first, then record the outcome and what proves it."}
-	tProofRule     = text.Text{ZH: "例如渠道退款单号，最多 200 个字符；无资金影响时可不填", EN: "Such as the supplier's refund number, at most 200 characters; optional where there was no effect"}
-	tIgnore        = text.Text{ZH: "忽略：再次出现时不重新打开，也不告警", EN: "Ignore: reported again, it stays closed and does not alert"}
 	tReopen        = text.Text{ZH: "重新打开", EN: "Open again"}
 	tReopenHow     = text.Text{ZH: "异常回到待处理并再次告警；之前的结果留在审计中。", EN: "The exception waits again and alerts again; how it ended stays in the audit."}
-	tOnlyRoles     = text.Text{ZH: "涉及资金：只有 %s 可以核销或重新打开。", EN: "This is about money: only %s may resolve it or open it again."}
 )

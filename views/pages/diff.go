@@ -66,7 +66,7 @@ func changed(all []change) (only []change) {
 // compare is the comparison of two callbacks, a field a line.
 func compare(a, b *console.Callback) []change { return diff(linesOf(a), linesOf(b)) }
 
-// linesOf is a callback with one field a line, however its supplier writes it.
+// linesOf is a callback with one field per line, whatever its format.
 func linesOf(c *console.Callback) []string {
 	lines := []string{c.Method + " /callback/" + c.Supplier}
 	lines = append(lines, pairs(c.Query)...)
@@ -91,7 +91,7 @@ func bodyLines(body []byte) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// pairs writes the fields of a form as people read them; what is no form stays as
+// pairs writes the fields of a form readably; anything else stays as
 // it came.
 func pairs(form string) []string {
 	if form == "" {

@@ -15,7 +15,7 @@ import (
 	"strconv"
 )
 
-// changes are lines of a comparison; those of both are there for reading only.
+// changes are the lines of a comparison; lines of both sides are context.
 func changes(all []change) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

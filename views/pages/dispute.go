@@ -86,7 +86,7 @@ var disputeReasons = map[string]text.Text{
 	"unrecognized":              {ZH: "持卡人不认得该交易", EN: "unrecognized"},
 }
 
-// disputeStates are where a dispute stands, in Stripe's words. A warning is an
+// disputeStates are the states of a dispute, in Stripe's words. A warning is an
 // inquiry: no money was taken yet.
 var disputeStates = map[string]text.Text{
 	"needs_response":         {ZH: "待举证", EN: "needs response"},

@@ -7,7 +7,7 @@ import (
 	"backstop/views/ui"
 )
 
-// answered is how a channel notes an answer that is no success.
+// answered matches a channel's note of an answer that is no success.
 var answered = regexp.MustCompile(`^answered (\d{3})(.*)$`)
 
 // attemptErrors are the sentences that channels note of attempts, in Chinese.

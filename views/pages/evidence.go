@@ -9,7 +9,7 @@ import (
 	"backstop/views/ui"
 )
 
-// EvidenceData is one order's story as it is handed out.
+// EvidenceData is one order's story for a dispute.
 type EvidenceData struct {
 	StoryData
 	Evidence *console.Evidence

@@ -23,13 +23,6 @@ func Heads[T any](columns []Column[T]) []string {
 	return row
 }
 
-// Titled is a row of one text, as wide as the others.
-func Titled[T any](columns []Column[T], title string) []string {
-	row := make([]string, len(columns))
-	row[0] = title
-	return row
-}
-
 // ExportTitle is the first row of an exported list: its filter as in the address, when,
 // by whom, and with which version.
 func ExportTitle(p *ui.Page, filter, by string) string {

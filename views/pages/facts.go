@@ -61,6 +61,10 @@ func factOf(p *ui.Page, x exception.Item, name string, value any) string {
 			return errorText(p, v)
 		case "last_class":
 			return p.T(ui.ClassText(notify.Class(v)))
+		case "answer":
+			if s, ok := saidTexts[v]; ok {
+				return p.T(s)
+			}
 		case "status":
 			if s, ok := ui.OrderStates[v]; ok {
 				return p.T(s.Label)
@@ -83,7 +87,7 @@ func detailLine(p *ui.Page, x exception.Item) string {
 	return strings.Join(parts, " · ")
 }
 
-// messageOf reads a code and its arguments back.
+// messageOf reads a stored code with its arguments.
 func messageOf(fields map[string]any) (s text.Message) {
 	s.Code, _ = fields["code"].(string)
 	args, _ := fields["args"].([]any)
@@ -115,6 +119,9 @@ var detailNames = []struct {
 	{"last_class", text.Text{ZH: "最后结果", EN: "Last outcome"}},
 	{"last_error", text.Text{ZH: "最后错误", EN: "Last error"}},
 	{"order_no", text.Text{ZH: "订单", EN: "Order"}},
+	{"tries", text.Text{ZH: "查单次数", EN: "Queries"}},
+	{"answer", text.Text{ZH: "渠道结果", EN: "Its answer"}},
 	{"supplier", text.Text{ZH: "渠道", EN: "Supplier"}},
 	{"trade_no", text.Text{ZH: "渠道流水号", EN: "Trade number"}},
+	{"call", text.Text{ZH: "来源：查单", EN: "Source: call"}},
 }

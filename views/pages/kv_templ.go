@@ -13,7 +13,7 @@ import (
 	"backstop/views/ui"
 )
 
-// Rows of a list of labels and values. A value that is empty has no row.
+// Rows of a list of labels and values; empty values are left out.
 func kv(p *ui.Page, label text.Text, class, value string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,6 +14,9 @@ func orderLink(no string) templ.SafeURL { return templ.URL("/orders/" + url.Path
 // exceptionLink leads to the order's story, or to the exception itself where no
 // order is behind it.
 func exceptionLink(x exception.Item) templ.SafeURL {
+	if x.Kind == exception.CompensationDead {
+		return templ.URL("/compensations/" + url.PathEscape(x.Subject))
+	}
 	if x.OrderID != 0 || x.OrderNo != "" && x.Kind != exception.UnknownOrder {
 		return orderLink(x.OrderNo)
 	}

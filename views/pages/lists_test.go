@@ -16,7 +16,7 @@ import (
 func TestEveryFieldOfAListHasItsTexts(t *testing.T) {
 	for spec, texts := range map[*list.Spec]ui.ListTexts{
 		console.OrderList: orderTexts, console.CallbackList: callbackTexts(""), console.DeliveryList: notificationTexts,
-		console.ExceptionList: exceptionTexts, console.AlertList: alertTexts, console.ActList: auditTexts,
+		console.ExceptionList: exceptionTexts, console.AlertList: alertTexts, console.ActList: auditTexts, console.CompensationList: compensationTexts,
 	} {
 		l := ui.List{Spec: spec}.As(texts)
 		for _, f := range spec.Fields {

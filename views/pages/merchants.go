@@ -27,7 +27,7 @@ func merchantLink(code string) templ.SafeURL { return templ.SafeURL("/merchants/
 // act is the address of an act on the merchant.
 func (d MerchantData) act(path string) string { return string(merchantLink(d.Code)) + "/" + path }
 
-// says is how the breaker stands and what comes next.
+// says is the state of the breaker and what comes next.
 func (d MerchantData) says(p *ui.Page) string {
 	switch d.state() {
 	case breaker.Open:
@@ -44,7 +44,7 @@ func (d MerchantData) says(p *ui.Page) string {
 	return p.T(tBreakerWell)
 }
 
-// joinSentences puts them after each other; Chinese has no space between.
+// joinSentences joins sentences; Chinese has no space between them.
 func joinSentences(p *ui.Page, all ...string) string {
 	if p.Language == "en" {
 		return strings.Join(all, " ")
@@ -72,7 +72,7 @@ func (d MerchantData) schedule() string {
 	return strings.TrimSpace(strings.Join(waits, ""))
 }
 
-// noZeros writes a wait as people declare it: 10m, not 10m0s.
+// noZeros writes a wait as in an applied file: 10m, not 10m0s.
 var noZeros = strings.NewReplacer("h0m0s ", "h ", "m0s ", "m ")
 
 // rate is how many attempts all nodes may make, which may be less than one a second.
@@ -80,7 +80,7 @@ func (d MerchantData) rate() string {
 	return strconv.FormatFloat(d.Settings.RatePerSecond, 'f', -1, 64) + "/s"
 }
 
-// state is the breaker's state; a merchant that never failed has none and is well.
+// state is the breaker's state; a merchant that never failed has no row and is healthy.
 func (d MerchantData) state() breaker.State {
 	if d.Breaker == nil {
 		return breaker.Closed

@@ -926,7 +926,7 @@ func addressList(p *ui.Page, d MerchantData) templ.Component {
 	})
 }
 
-// whichAddress says and sends which of several addresses a form is about.
+// whichAddress names the endpoint that a form is about, where there are several.
 func whichAddress(a console.Address) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -24,7 +24,7 @@ var notificationTexts = ui.ListTexts{
 }
 
 // Notifications is the list of notifications to merchants. Those who may send
-// many again pick rows of it, or all that match.
+// many select rows, or all that match.
 func Notifications(p *ui.Page, l ui.List, rows []console.Delivery, bulk bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -64,9 +64,9 @@ func Notifications(p *ui.Page, l ui.List, rows []console.Delivery, bulk bool) te
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var3 templ.SafeURL
-				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(planLink(l)))
+				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(batchPlanLink(l, "resend")))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notifications.templ`, Line: 23, Col: 58}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notifications.templ`, Line: 23, Col: 73}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 				if templ_7745c5c3_Err != nil {
@@ -535,8 +535,8 @@ func pickAll(p *ui.Page) templ.Component {
 	})
 }
 
-// nextOf is when the next attempt is due; a parked one waits for its merchant's
-// breaker, whatever its own time says.
+// nextOf is when the next attempt is due; a parked notification waits for its merchant's
+// breaker instead.
 func nextOf(p *ui.Page, d console.Delivery) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -586,7 +586,7 @@ func nextOf(p *ui.Page, d console.Delivery) templ.Component {
 	})
 }
 
-// tries shows attempts as small bars: failed ones, the good one, the next one.
+// tries shows attempts as small bars: failed, delivered, next.
 func tries(d console.Delivery) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

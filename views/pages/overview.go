@@ -24,18 +24,20 @@ type OverviewData struct {
 	System System
 	// The panels.
 	Risk, Todo, Outcomes, Health, Queues templ.Component
-	// CallbackURL is where suppliers call, without their code.
+	// CallbackURL is the URL for suppliers, without their code.
 	CallbackURL string
 	APIURL      string
 	Example     Example
 }
 
-// System is what the installation stands on.
+// System is what the installation runs on.
 type System struct {
 	Engine   string // "external", "child" or "in-process"
 	Database string
 	Inspect  bool // whether the person may open Asynqmon
 	Alerts   bool // whether the person may read alerts
+	// Decides reports whether the person may decide a proposal now; nil = none.
+	Decides func(*console.Approval) bool
 }
 
 // engines are the words of System.Engine.
@@ -64,7 +66,7 @@ func lead(s report.Standing) (main report.Sum, others []report.Sum) {
 	return main, others
 }
 
-// mostOthers is how many further currencies a panel has room for.
+// mostOthers is how many further currencies a panel shows.
 const mostOthers = 3
 
 func minorOf(s report.Standing, currency string) int64 {
@@ -76,8 +78,8 @@ func minorOf(s report.Standing, currency string) int64 {
 	return 0
 }
 
-// riskCurve draws a part's currency over the last day, or since somebody first
-// looked.
+// riskCurve draws a part's currency over the last day, or since it was first
+// measured.
 func riskCurve(r *console.Risk, part report.Part, currency string) ui.Curve {
 	var at []int64
 	var values []float64
@@ -107,8 +109,8 @@ func hourAgo(r *console.Risk, currency string) (more int64, known bool) {
 	return 0, false
 }
 
-// clearSince is since when nothing is at risk, as far as somebody looked; 0 where
-// something is, or nobody has looked yet.
+// clearSince is since when nothing has been at risk, as far as it was measured; 0 where
+// something is, or nothing was measured yet.
 func clearSince(r *console.Risk) (since int64) {
 	if len(r.Total.Sums) > 0 {
 		return 0
@@ -132,7 +134,7 @@ func signed(minor int64, currency string) string {
 	return ui.Amount(minor, currency)
 }
 
-// healthState judges a merchant by its last hour, and by now where it is slow.
+// healthState judges a merchant by its last hour, and by the present if it is slow.
 func healthState(h console.MerchantHealth) ui.State {
 	rate, ok := h.Rate()
 	p95, _ := h.Took.Quantile(0.95)
@@ -185,8 +187,8 @@ const (
 	laneStuck = time.Minute
 )
 
-// laneWait is how long the oldest of a queue waits beyond its time.
-// What is parked waits from its beginning on.
+// laneWait is by how much the oldest task of a queue is overdue.
+// Parked tasks count from their creation.
 func laneWait(l console.Lane) time.Duration { return max(l.Overdue, l.Latency, l.Age) }
 
 func laneState(l console.Lane) ui.State {
@@ -203,11 +205,11 @@ func laneState(l console.Lane) ui.State {
 	return ui.State{Kind: "ok", Icon: "check", Label: text.Healthy}
 }
 
-// Example are keys for a newcomer's first declaration: new ones with every look,
+// Example are keys for a first apply file, new ones on each page load,
 // so that a copied example is no known key.
 type Example struct{ SupplierKey, APIKey, SigningSecret string }
 
-// yaml is what a newcomer may start with; its supplier is of the general kind,
+// yaml is an apply file to begin with; its supplier is of the kind sortedparams,
 // for which no account is needed.
 func (e Example) yaml() string {
 	return `suppliers:
@@ -247,7 +249,7 @@ func notifiedInAll(all []report.Notified) (sum report.Notified) {
 	return sum
 }
 
-// ageOf is for how long something has stood, as people say it.
+// ageOf is how long something has lasted, in words.
 func ageOf(p *ui.Page, us int64) string {
 	switch d := p.Now.Sub(time.UnixMicro(us)); {
 	case d < time.Minute:
@@ -282,7 +284,7 @@ func countOrNone(p *ui.Page, n int64) string {
 	return ui.Count(n)
 }
 
-// perSecond writes a rate with as many places as it has meaning.
+// perSecond writes a rate with its significant digits.
 func perSecond(v float64) string {
 	if v > 0 && v < 0.1 {
 		return strconv.FormatFloat(v, 'f', 2, 64)
@@ -290,7 +292,7 @@ func perSecond(v float64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64)
 }
 
-// sparkKind colours a curve like the state beside it.
+// sparkKind gives a curve the colour of the state beside it.
 func sparkKind(h console.MerchantHealth) string {
 	if kind := healthState(h).Kind; kind != "idle" {
 		return kind

@@ -31,7 +31,7 @@ type bar struct {
 	middle              float64
 }
 
-// grid is one horizontal line with its value.
+// grid is one horizontal line and its value.
 type grid struct {
 	y     float64
 	label string
@@ -45,7 +45,7 @@ type chart struct {
 	says string
 }
 
-// barOf stacks what came of one span's attempts.
+// barOf stacks the results of one span's attempts.
 func barOf(p report.Point, x, width, scale float64) bar {
 	b := bar{middle: x + width/2}
 	bottom := barsBottom

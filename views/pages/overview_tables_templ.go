@@ -17,7 +17,7 @@ import (
 	"backstop/views/ui"
 )
 
-// OutcomesPanel is what came of notifications over time.
+// OutcomesPanel shows the results of notifications over time.
 func OutcomesPanel(p *ui.Page, o *console.Outcomes) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -163,7 +163,7 @@ func OutcomesPanel(p *ui.Page, o *console.Outcomes) templ.Component {
 	})
 }
 
-// ordersNotified is the first figure: what became of the orders, however many
+// ordersNotified is the first figure: results by order, however many
 // attempts that took.
 func ordersNotified(p *ui.Page, o *console.Outcomes) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -720,7 +720,7 @@ func outcomesTable(p *ui.Page, o *console.Outcomes) templ.Component {
 	})
 }
 
-// HealthPanel is how merchants do, those that need to be looked at first.
+// HealthPanel shows the health of merchants, the worst first.
 func HealthPanel(p *ui.Page, all []console.MerchantHealth) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1259,7 +1259,7 @@ func QueuesPanel(p *ui.Page, q *console.Queues, s System) templ.Component {
 	})
 }
 
-// firstSteps says to a newcomer what to do, with what is done already.
+// firstSteps lists the first steps of a new installation, and which are done.
 func firstSteps(p *ui.Page, d OverviewData) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -16,8 +16,8 @@ import (
 	"backstop/views/ui"
 )
 
-// Overview is the first page. The server renders one moment; a script keeps it current
-// and shows that it does.
+// Overview is the first page. The server renders it once; a script keeps it current
+// and says when it last did.
 func Overview(p *ui.Page, d OverviewData) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -834,8 +834,8 @@ func riskBody(p *ui.Page, r *console.Risk, part report.Part) templ.Component {
 	})
 }
 
-// riskKinds are the kinds that the part holds: together they are all of it, and
-// each leads to its rows.
+// riskKinds are the kinds that a part consists of;
+// each links to its rows.
 func riskKinds(p *ui.Page, r *console.Risk) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -926,8 +926,8 @@ func riskKinds(p *ui.Page, r *console.Risk) templ.Component {
 	})
 }
 
-// standing is a part's money: the currency with the most orders large, the others
-// beside it, and how many orders it is.
+// standing is a part's money: the currency with the most orders in large type, the others
+// beside it, and the number of orders.
 func standing(p *ui.Page, s report.Standing) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1050,7 +1050,7 @@ func standing(p *ui.Page, s report.Standing) templ.Component {
 	})
 }
 
-// TodoPanel is what needs a person now, most money first.
+// TodoPanel lists what needs an operator now, most money first.
 func TodoPanel(p *ui.Page, all []console.Todo, sys System) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1286,7 +1286,7 @@ func TodoPanel(p *ui.Page, all []console.Todo, sys System) templ.Component {
 	})
 }
 
-// from is since when a thing is so.
+// from is since when something has been so.
 func from(p *ui.Page, us int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1364,7 +1364,7 @@ func from(p *ui.Page, us int64) templ.Component {
 	})
 }
 
-// since names the moment of the oldest; its age would change with every look.
+// since names the moment of the oldest, not its age, which would change with each refresh.
 func since(p *ui.Page, us int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

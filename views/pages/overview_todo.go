@@ -1,20 +1,55 @@
 package pages
 
 import (
-	"slices"
 	"strings"
 
 	"backstop/internal/alert"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
+	"backstop/internal/report"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
 )
 
-// todoShown leaves out the alerts where the person may not read them.
+// todoShown leaves out the alerts where the person may not read them, and the proposals
+// that another person has to decide.
 func todoShown(all []console.Todo, s System) []console.Todo {
-	return slices.DeleteFunc(slices.Clone(all), func(t console.Todo) bool { return t.Matter == console.MatterAlerts && !s.Alerts })
+	var shown []console.Todo
+	for _, t := range all {
+		if t.Matter == console.MatterApprovals {
+			t = decidedBy(t, s.Decides)
+		}
+		if t.Matter == console.MatterApprovals && t.Count == 0 || t.Matter == console.MatterAlerts && !s.Alerts {
+			continue
+		}
+		if t.Matter == console.MatterApprovals { // somebody waits for this very person
+			shown = append([]console.Todo{t}, shown...)
+			continue
+		}
+		shown = append(shown, t)
+	}
+	return shown
+}
+
+// decidedBy is the line of the proposals that a person may decide.
+func decidedBy(t console.Todo, decides func(*console.Approval) bool) console.Todo {
+	sums := report.Standing{}
+	for i := range t.Proposals {
+		a := &t.Proposals[i]
+		if decides == nil || !decides(a) {
+			continue
+		}
+		t.Count++
+		if t.Oldest == 0 || a.MadeAt < t.Oldest {
+			t.Oldest = a.MadeAt
+		}
+		if a.Currency != "" && a.Amount != 0 {
+			sums.Add(report.Sum{Currency: a.Currency, Minor: a.Amount, Orders: 1})
+		}
+	}
+	t.Sums = sums.Sums
+	return t
 }
 
 // todoLine is how a line of the to-do list looks.
@@ -27,6 +62,8 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 	switch t.Matter {
 	case console.MatterBreaker:
 		return todoLine{"zap-off", p.T(tTodoBreaker, nameOr(t.Name, t.Code, t.ID)), p.T(tTodoParked, ui.Count(t.Count)), merchantLink(t.Code)}
+	case console.MatterApprovals:
+		return todoLine{"users", p.T(tTodoApprovals, ui.Count(t.Count)), "", "/approvals?state=waiting"}
 	case console.MatterBreakers:
 		return todoLine{"zap-off", p.T(tTodoBreakers, ui.Count(t.Count)), "", "/merchants"}
 	case console.MatterAlerts:
@@ -65,17 +102,18 @@ func exceptionIcon(kind string) string {
 
 // Texts of the to-do list.
 var (
-	tNeedsYou     = text.Text{ZH: "现在要处理", EN: "Needs a person now"}
-	tLook         = text.Text{ZH: "查看", EN: "Open"}
-	tAllExc       = text.Text{ZH: "全部异常", EN: "All exceptions"}
-	tTodoBreaker  = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
-	tTodoBreakers = text.Text{ZH: "另有 %s 个商户已熔断", EN: "Further open breakers: %s"}
-	tTodoParked   = text.Text{ZH: "挂起 %s 笔", EN: "orders waiting: %s"}
-	tTodoAlert    = text.Text{ZH: "告警：%s（%s）", EN: "Alert: %s (%s)"}
-	tTodoAlerts   = text.Text{ZH: "告警：%s，%s 项", EN: "Alert: %s, %s of them"}
-	tTodoSupplier = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}
-	tTodoSilent   = text.Text{ZH: "通常每分钟 %s 条回调，已静默 %d 分钟", EN: "normally %s callbacks a minute, silent for %d min"}
-	tTodoFlow     = text.Text{ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条", EN: "normally %s callbacks a minute, within the last %d min only %s"}
-	tTodoTitle    = text.Text{ZH: "%s %s%s 笔", EN: "%s: %s%s"}
-	tNothingSince = text.Text{ZH: "没有要处理的事", EN: "Nothing waits for a person"}
+	tNeedsYou      = text.Text{ZH: "现在要处理", EN: "Needs a person now"}
+	tLook          = text.Text{ZH: "查看", EN: "Open"}
+	tAllExc        = text.Text{ZH: "全部异常", EN: "All exceptions"}
+	tTodoApprovals = text.Text{ZH: "%s 项待您复核", EN: "Proposals that wait for you: %s"}
+	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
+	tTodoBreakers  = text.Text{ZH: "另有 %s 个商户已熔断", EN: "Further open breakers: %s"}
+	tTodoParked    = text.Text{ZH: "挂起 %s 笔", EN: "orders waiting: %s"}
+	tTodoAlert     = text.Text{ZH: "告警：%s（%s）", EN: "Alert: %s (%s)"}
+	tTodoAlerts    = text.Text{ZH: "告警：%s，%s 项", EN: "Alert: %s, %s of them"}
+	tTodoSupplier  = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}
+	tTodoSilent    = text.Text{ZH: "通常每分钟 %s 条回调，已静默 %d 分钟", EN: "normally %s callbacks a minute, silent for %d min"}
+	tTodoFlow      = text.Text{ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条", EN: "normally %s callbacks a minute, within the last %d min only %s"}
+	tTodoTitle     = text.Text{ZH: "%s %s%s 笔", EN: "%s: %s%s"}
+	tNothingSince  = text.Text{ZH: "没有要处理的事", EN: "Nothing waits for a person"}
 )

@@ -24,12 +24,12 @@ func heldText(p *ui.Page, r *console.Resend) string {
 }
 
 // mayProbe says whether the form offers to send the notification as the probe. A breaker
-// that was opened by hand is moved only by who may.
+// that was opened by hand needs the permission to control breakers.
 func mayProbe(p *ui.Page, b *breaker.Row, controls bool) bool {
 	return (controls || !b.ByHand) && (b.State == breaker.Open || b.ProbeUntil <= p.Now.UnixMicro())
 }
 
-// resentText says how that stands which somebody has sent again.
+// resentText is the result so far of what was sent again.
 func resentText(p *ui.Page, r *console.Resent) string {
 	x, now := r.Delivery, p.Now.UnixMicro()
 	switch b := r.Breaker; {

@@ -17,8 +17,8 @@ import (
 	"strconv"
 )
 
-// resendDialog asks why a notification is sent again and, where a breaker would hold it
-// back, says so and asks what becomes of that.
+// resendDialog asks for the reason of a resend and, where a breaker would hold it
+// back, what to do about that.
 func resendDialog(p *ui.Page, action, key string, r *console.Resend, controls bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -204,8 +204,8 @@ func choice(p *ui.Page, value string, label, hint text.Text, chosen bool) templ.
 	})
 }
 
-// resent is who sent the notification again last, and how that stands by now. It is read
-// from what is stored: looking again promises nothing.
+// resent is who sent the notification again last, and its result so far. It is read
+// from the database each time.
 func resent(p *ui.Page, r *console.Resent) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -261,7 +261,7 @@ func resent(p *ui.Page, r *console.Resent) templ.Component {
 	})
 }
 
-// did is what a form has done, from the audit; nothing where it did nothing.
+// did is what a form has done, from the audit; nothing if it did nothing.
 func did(p *ui.Page, r *audit.Row) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -17,7 +17,7 @@ const (
 	asideRows = 20
 )
 
-// room is what a page has left for raw texts and passed checks.
+// room is the space left on a page for raw texts and passed checks.
 type room struct{ left int }
 
 // step reports whether a check is shown: one that failed is, and one that passed where
@@ -30,7 +30,7 @@ func (r *room) step(passed bool, detail string) bool {
 	return !passed || r.left > 0
 }
 
-// text is as much of a raw text as the page has room for, most bytes at most; whole
+// text is the part of a raw text that fits on the page, most bytes at most; whole
 // says that nothing was cut.
 func (r *room) text(raw string, most int) (shown string, whole bool) {
 	shown = textlimit.Cut(raw, most)

@@ -295,7 +295,7 @@ func Search(p *ui.Page, q string, f *console.Found) templ.Component {
 	})
 }
 
-// amountHit leads to the orders of an amount, where the text may be one.
+// amountHit links to the orders of an amount, if the text can be one.
 func amountHit(p *ui.Page, q string, f *console.Found) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

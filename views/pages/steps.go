@@ -38,7 +38,7 @@ func stepName(p *ui.Page, name string) string {
 	return name
 }
 
-// refusal is the check that failed, which is why a callback was refused.
+// refusal is the failed check for which a callback was rejected.
 func refusal(p *ui.Page, steps []supplier.Step) string {
 	for _, s := range steps {
 		if !s.OK {

@@ -5,14 +5,18 @@ import (
 	"strconv"
 	"strings"
 
+	"backstop/internal/act"
+	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
+	"backstop/internal/call"
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/supplier"
 	"backstop/views/ui"
 )
 
@@ -22,9 +26,15 @@ type StoryData struct {
 	Phase console.Phase // of the events that are shown; "" = all
 	// What the person may do; the keys mark this showing of the forms, Did what the
 	// form did that led here.
-	CanResend, CanControl, CanNote, CanUnmask, CanExport bool
-	ResendKey, NoteKey, UnmaskKey                        string
-	Did                                                  *audit.Row
+	CanResend, CanControl, CanAsk, CanNote, CanUnmask, CanExport bool
+	ResendKey, AskKey, NoteKey, UnmaskKey                        string
+	Did                                                          *audit.Row
+	// Decided is the order as decisions see it, Offers those that the reader may propose,
+	// Proposals what was proposed so far; of the whole page alone.
+	Decided    act.Subject
+	Offers     []approval.Offer
+	ProposeKey string
+	Proposals  []console.Approval
 	// ShownUntil is when personal data, which is in this answer alone, is hidden
 	// again (Unix µs); 0 = it is masked.
 	ShownUntil int64
@@ -32,27 +42,80 @@ type StoryData struct {
 	timeline        // set by fitted
 }
 
+// decisions are where decisions about the order are proposed.
+func (s StoryData) decisions() decisionForms {
+	return decisionForms{Action: string(orderPath(s.Order.OrderNo, "propose")), Key: s.ProposeKey, Subject: s.Decided, Offers: s.Offers}
+}
+
+// opText is what a call to a supplier asks for.
+func opText(op call.Op) text.Text {
+	if t, ok := opTexts[op]; ok {
+		return t
+	}
+	return text.Text{ZH: string(op), EN: string(op)}
+}
+
+var opTexts = map[call.Op]text.Text{
+	call.Pay:   {ZH: "发起支付", EN: "start a payment"},
+	call.Query: {ZH: "查单", EN: "query"},
+	call.Close: {ZH: "关单", EN: "close"},
+}
+
+// saidText is the result of a call.
+func saidText(c *console.Call) text.Text {
+	if c.TookUS == nil {
+		return tCallOpen
+	}
+	said, ok := saidTexts[c.Status]
+	if !ok {
+		said = text.Text{ZH: c.Status, EN: c.Status}
+	}
+	if c.Class.Healthy() || c.Class == "" {
+		return said
+	}
+	class := string(c.Class)
+	return text.Text{ZH: said.ZH + "（" + class + "）", EN: said.EN + " (" + class + ")"}
+}
+
+// saidTexts are the statuses of calls.
+var saidTexts = map[string]text.Text{
+	string(supplier.AnswerPaid):     {ZH: "已支付", EN: "paid"},
+	string(supplier.AnswerFailed):   {ZH: "已失败", EN: "failed"},
+	string(supplier.AnswerClosed):   {ZH: "已关闭", EN: "closed"},
+	string(supplier.AnswerPaying):   {ZH: "未支付", EN: "not paid yet"},
+	string(supplier.AnswerNotFound): {ZH: "渠道无此单", EN: "no such payment"},
+	string(supplier.AnswerUnknown):  {ZH: "结果不明", EN: "unclear"},
+	string(supplier.Accepted):       {ZH: "已受理", EN: "accepted"},
+	string(supplier.StartRefused):   {ZH: "被拒绝", EN: "refused"},
+	call.Refunded:                   {ZH: "已退款", EN: "refunded"},
+	call.NotMade:                    {ZH: "没有发出", EN: "not made"},
+}
+
 // mood is a sentence of why with its colour and icon.
 type mood struct{ kind, icon string }
 
 var moods = map[console.Rule]mood{
-	console.WhyException: {"bad", "triangle-alert"},
-	console.WhyExhausted: {"bad", "triangle-alert"},
-	console.WhyOverdue:   {"bad", "timer"},
-	console.WhyDisabled:  {"bad", "ban"},
-	console.WhyNoURL:     {"bad", "ban"},
-	console.WhyOurFault:  {"bad", "triangle-alert"},
-	console.WhyBreaker:   {"warn", "zap-off"},
-	console.WhyByHand:    {"bad", "zap-off"},
-	console.WhyQueued:    {"info", "clock"},
-	console.WhyRetrying:  {"warn", "refresh-cw"},
-	console.WhySending:   {"info", "send"},
-	console.WhyPending:   {"info", "clock"},
-	console.WhyPaying:    {"info", "arrow-right-left"},
-	console.WhyClosing:   {"warn", "hourglass"},
-	console.WhyNoAddress: {"info", "ban"},
-	console.WhyPastKept:  {"info", "scroll-text"},
-	console.WhyDone:      {"ok", "circle-check"},
+	console.WhyException:     {"bad", "triangle-alert"},
+	console.WhyDead:          {"bad", "triangle-alert"},
+	console.WhyExhausted:     {"bad", "triangle-alert"},
+	console.WhyOverdue:       {"bad", "timer"},
+	console.WhyDisabled:      {"bad", "ban"},
+	console.WhyNoURL:         {"bad", "ban"},
+	console.WhyOurFault:      {"bad", "triangle-alert"},
+	console.WhyBreaker:       {"warn", "zap-off"},
+	console.WhyByHand:        {"bad", "zap-off"},
+	console.WhyQueued:        {"info", "clock"},
+	console.WhyRetrying:      {"warn", "refresh-cw"},
+	console.WhySending:       {"info", "send"},
+	console.WhyPending:       {"info", "clock"},
+	console.WhyPaying:        {"info", "arrow-right-left"},
+	console.WhyClosing:       {"warn", "hourglass"},
+	console.WhyAsking:        {"info", "search"},
+	console.WhyUnknownAnswer: {"warn", "search"},
+	console.WhySupplierDown:  {"bad", "zap-off"},
+	console.WhyNoAddress:     {"info", "ban"},
+	console.WhyPastKept:      {"info", "scroll-text"},
+	console.WhyDone:          {"ok", "circle-check"},
 }
 
 // whyTexts are the sentence and what goes on by itself.
@@ -61,6 +124,8 @@ func whyTexts(p *ui.Page, s StoryData) (what, then string) {
 	switch w.Rule {
 	case console.WhyException:
 		return exceptionText(p, s.Order, w.Exception)
+	case console.WhyDead:
+		return p.T(tWhyDead, p.T(compensationKind(w.Dead.Kind)), w.Dead.Attempts), p.T(tWhyDeadHow, p.T(compensationClass(string(w.Dead.LastClass))))
 	case console.WhyExhausted:
 		return p.T(tWhyExhausted, w.Delivery.Attempts), p.T(tWhyExhaustedHow, p.T(ui.ClassText(w.Delivery.LastClass)))
 	case console.WhyOverdue:
@@ -91,6 +156,12 @@ func whyTexts(p *ui.Page, s StoryData) (what, then string) {
 		return p.T(tWhyPaying), p.T(tWhyPayingHow, p.Short(w.At))
 	case console.WhyClosing:
 		return p.T(tWhyClosing), p.T(tWhyClosingHow, p.Short(w.At))
+	case console.WhyAsking:
+		return p.T(tWhyAsking, w.Supplier), p.T(tWhyAskingHow, p.Short(w.At))
+	case console.WhyUnknownAnswer:
+		return p.T(tWhyUnknown, w.Supplier), p.T(tWhyAskingHow, p.Short(w.At))
+	case console.WhySupplierDown:
+		return p.T(tWhyDown, w.Supplier, p.Short(w.Breaker.ChangedAt)), p.T(tWhyDownHow, p.Short(w.At))
 	case console.WhyNoAddress:
 		return p.T(tWhyNoAddress), p.T(tWhyNoAddressHow)
 	case console.WhyPastKept:
@@ -117,7 +188,7 @@ func exceptionText(p *ui.Page, o *order.Order, x *exception.Item) (what, then st
 // sum is an amount within a sentence: its code stands behind it.
 func sum(minor int64, currency string) string { return ui.Amount(minor, currency) + " " + currency }
 
-// line is the class of an item: its mood and its phase.
+// line is the CSS class of an item: its mood and its phase.
 func line(i console.Item) string {
 	kind := "idle"
 	switch {
@@ -129,11 +200,15 @@ func line(i console.Item) string {
 		kind = "ok"
 	case i.Attempt != nil, i.Exception != nil:
 		kind = "bad"
+	case i.Call != nil && i.Call.TookUS != nil && !i.Call.Class.Healthy() && i.Call.Status != call.NotMade:
+		kind = "warn"
 	case i.Breaker != nil:
 		kind = ui.Look(ui.BreakerStates, string(i.Breaker.To)).Kind
 	case i.Settled != nil:
 		kind = ui.Look(ui.ExceptionStates, i.Settled.State).Kind
-	case i.Act != nil:
+	case i.Ran != nil && i.Ran.State == approval.Failed:
+		kind = "bad"
+	case i.Act != nil, i.Proposal != nil, i.Verdict != nil, i.Ran != nil:
 		kind = "info"
 	case i.Plan != nil:
 		kind = "next"
@@ -155,11 +230,13 @@ func dotIcon(i console.Item) string {
 		return "send"
 	case i.Exception != nil:
 		return "triangle-alert"
+	case i.Call != nil:
+		return "search"
 	case i.Breaker != nil:
 		return "zap-off"
 	case i.Settled != nil:
 		return "wrench"
-	case i.Act != nil:
+	case i.Act != nil, i.Proposal != nil, i.Verdict != nil:
 		return "user"
 	}
 	return "clock"
@@ -175,6 +252,8 @@ func planText(p *ui.Page, plan *console.Plan) string {
 		return p.T(tPlanLast, plan.Number)
 	case console.PlanReclaim:
 		return p.T(tPlanReclaim, plan.Number)
+	case console.PlanAsk:
+		return p.T(tPlanAsk)
 	case console.PlanClose:
 		return p.T(tPlanClose)
 	}
@@ -220,7 +299,7 @@ func requestAndAnswer(a *notify.Attempt) string {
 // maxRaw is how much of one raw text the story shows, in bytes.
 const maxRaw = 8 << 10
 
-// mostShown is up to how many lines a difference stands open.
+// mostShown is the number of lines up to which a difference is expanded.
 const mostShown = 12
 
 // pretty writes JSON a field a line, and anything else as it came.
@@ -229,8 +308,8 @@ func pretty(text string) string { return strings.Join(bodyLines([]byte(text)), "
 // expectation is what the merchant's rule for success wanted of an attempt that
 // was answered, and what it got; "" where the rule is not why it failed.
 func expectation(p *ui.Page, s StoryData, a *notify.Attempt) (want, got string) {
-	house := slices.ContainsFunc(s.Deliveries, func(d notify.Delivery) bool { return d.ID == a.DeliveryID && d.ToSubscriber })
-	if house || a.Class != notify.BadStatus && a.Class != notify.BadText {
+	subscriber := slices.ContainsFunc(s.Deliveries, func(d notify.Delivery) bool { return d.ID == a.DeliveryID && d.ToSubscriber })
+	if subscriber || a.Class != notify.BadStatus && a.Class != notify.BadText {
 		return "", ""
 	}
 	if s.AckText == "" {
@@ -330,6 +409,7 @@ var (
 	tPlanLast        = text.Text{ZH: "若都失败：最后第 %d 次，之后进入异常，需要人", EN: "If all fail: attempt %d is the last; then a person is needed"}
 	tPlanAttempt     = text.Text{ZH: "计划：通知第 %d 次（共 %d 次）", EN: "Planned: attempt %d of %d"}
 	tPlanExpire      = text.Text{ZH: "计划：付款时限到", EN: "Planned: the time to pay ends"}
+	tPlanAsk         = text.Text{ZH: "计划：再次查单", EN: "Planned: the supplier is asked again"}
 	tPlanClose       = text.Text{ZH: "计划：关单确认结束", EN: "Planned: closing ends"}
 	tPlanReclaim     = text.Text{ZH: "若第 %d 次没有结果，届时收回重发", EN: "If attempt %d never ends, it is taken over"}
 	tMatch           = text.Text{ZH: "相符", EN: "Match"}
@@ -338,6 +418,9 @@ var (
 	tHeldMore        = text.Text{ZH: "渠道有未入账款", EN: "Not all is booked"}
 	tTakenMore       = text.Text{ZH: "有退款或争议", EN: "Refund or dispute"}
 	tWhyException    = text.Text{ZH: "有一条异常等人决定：%s", EN: "An exception waits for a decision: %s"}
+	tWhyDead         = text.Text{ZH: "补偿失败：%s执行了 %d 次，都没有成功", EN: "A compensation is dead: %s, %d tries without success"}
+	tWhyDeadHow      = text.Text{ZH: "不会再自动执行。最后一次的原因：%s。现在需要人：排除原因后，重新执行。", EN: "It does not run again by itself. The last reason: %s. A person is needed now: remove the cause, then run it again."}
+	tWhyDeadOpen     = text.Text{ZH: "打开补偿任务", EN: "Open the compensation"}
 	tWhyExhausted    = text.Text{ZH: "商户没有收到通知，%d 次尝试全部用完", EN: "Merchant not notified: all %d attempts are used up"}
 	tWhyExhaustedHow = text.Text{ZH: "不会再自动发送。最后一次的原因：%s。请联系商户，修好后补发。", EN: "Nothing more is sent by itself. The last reason: %s. Talk to the merchant and send again once fixed."}
 	tWhyOverdue      = text.Text{ZH: "本应在 %s 继续，但没有", EN: "It should have gone on at %s and has not"}
@@ -359,6 +442,15 @@ var (
 	tWhyPayingHow    = text.Text{ZH: "到 %s 仍无消息就转为关单中。", EN: "If there is no news by %s, it starts to close."}
 	tWhyClosing      = text.Text{ZH: "关单中：钱仍可能到账", EN: "Closing: money may still come"}
 	tWhyClosingHow   = text.Text{ZH: "到 %s 仍无消息就关闭。", EN: "If there is no news by %s, it is closed."}
+	tWhyAsking       = text.Text{ZH: "尚未收到回调，正在向渠道 %s 查单", EN: "No callback yet: %s is asked about the payment"}
+	tWhyAskingHow    = text.Text{ZH: "%s 再次查单。", EN: "It is asked again at %s."}
+	tWhyUnknown      = text.Text{ZH: "渠道 %s 查单结果不明，订单状态不变", EN: "%s gave no clear answer; the order stays as it is"}
+	tWhyDown         = text.Text{ZH: "渠道 %s 自 %s 起无法访问，查单暂停", EN: "%s has been unreachable since %s; queries wait"}
+	tWhyDownHow      = text.Text{ZH: "%s 再试；等待期间不计查单次数，收到回调照常处理。", EN: "It is tried again at %s. The wait uses no step, and callbacks are taken as always."}
+	tCalled          = text.Text{ZH: "调用渠道", EN: "Called the supplier"}
+	tCallOpen        = text.Text{ZH: "结果未知：可能已发出", EN: "no end is recorded: it may have been made"}
+	tAskNow          = text.Text{ZH: "立即查单", EN: "Ask the supplier now"}
+	tAskNowHow       = text.Text{ZH: "为什么现在查单？渠道的结果会立即生效。", EN: "Why ask now? The answer takes effect at once."}
 	tWhyNoAddress    = text.Text{ZH: "已结束；没有接收此类事件的地址，或商户已关闭此类事件，所以没有通知", EN: "It is over; no address takes events of this type, or the merchant switched them off"}
 	tWhyNoAddressHow = text.Text{ZH: "商户可以用 API 查询订单。", EN: "The merchant can ask for the order with the API."}
 	tWhyPastKept     = text.Text{ZH: "已结束；订单太久，它的通知已过保留期，不再保存", EN: "It is over; the order is so old that its notifications are past their retention"}

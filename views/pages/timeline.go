@@ -109,7 +109,11 @@ var itemKinds = map[console.ItemKind]text.Text{
 	console.ItemException:    {ZH: "异常 %s%s 条", EN: "exceptions %s%s"},
 	console.ItemSettled:      {ZH: "异常结束 %s%s 条", EN: "ends of exceptions %s%s"},
 	console.ItemBreaker:      {ZH: "熔断变化 %s%s 次", EN: "changes of the breaker %s%s"},
+	console.ItemCall:         {ZH: "渠道调用 %s%s 次", EN: "calls to the supplier %s%s"},
 	console.ItemAct:          {ZH: "人工操作 %s%s 次", EN: "acts %s%s"},
+	console.ItemProposal:     {ZH: "提议 %s%s 项", EN: "proposals %s%s"},
+	console.ItemVerdict:      {ZH: "复核 %s%s 项", EN: "verdicts %s%s"},
+	console.ItemRan:          {ZH: "决定执行 %s%s 项", EN: "decisions carried out %s%s"},
 	console.ItemPlan:         {ZH: "计划 %s%s 项", EN: "plans %s%s"},
 }
 

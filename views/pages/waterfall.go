@@ -51,7 +51,7 @@ var lanes = []lane{
 	{tStoryBreaker, []console.SpanKind{console.SpanBreaker}},
 }
 
-// lanesOf are the lanes that have something: most orders meet no breaker.
+// lanesOf are the lanes that are not empty: most orders meet no breaker.
 func lanesOf(spans []console.Span) (used []lane) {
 	for _, l := range lanes {
 		if l.label != tStoryBreaker || slices.ContainsFunc(spans, func(s console.Span) bool { return slices.Contains(l.kinds, s.Kind) }) {
@@ -85,7 +85,7 @@ type fall struct {
 	says   string
 }
 
-// stretch is a piece of time and where it stands on the axis.
+// stretch is a piece of time and its place on the axis.
 type stretch struct {
 	from, to int64
 	x, w     float64
@@ -128,7 +128,7 @@ func stretches(spans []console.Span) []stretch {
 	return place(all)
 }
 
-// place gives each stretch its room on the axis.
+// place gives each stretch its part of the axis.
 func place(all []stretch) []stretch {
 	room, cuts := fallRight-fallLeft, 0
 	var drawn int64
@@ -235,7 +235,7 @@ func spanClass(s console.Span) string {
 	return "f-warn"
 }
 
-// spanWord names a span: the kind and which one it is.
+// spanWord names a span: its kind and its number.
 func spanWord(p *ui.Page, s console.Span) string {
 	words := map[console.SpanKind]text.Text{
 		console.SpanVerify: tSpanVerify, console.SpanCommit: tSpanCommit, console.SpanQueue: tSpanQueue,

@@ -17,6 +17,7 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
+	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
@@ -227,7 +228,7 @@ func TestEveryRuleHasASentence(t *testing.T) {
 	p := &ui.Page{Language: "en", Zone: time.UTC, Now: time.UnixMicro(0)}
 	for _, rule := range console.Rules {
 		s := StoryData{Story: &console.Story{Order: &order.Order{}, Why: console.Why{
-			Rule: rule, Exception: &exception.Item{}, Delivery: &notify.Delivery{}, Breaker: &breaker.Row{},
+			Rule: rule, Dead: &compensation.Item{}, Exception: &exception.Item{}, Delivery: &notify.Delivery{}, Breaker: &breaker.Row{},
 		}}}
 		what, then := whyTexts(p, s)
 		if m := moods[rule]; what == "" || then == "" || m.kind == "" || m.icon == "" {

@@ -15,8 +15,8 @@ type Box struct{ X, Y, W, H float64 }
 // Px writes a measure in pixels.
 func Px(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// Share writes a horizontal measure as a share of a chart's width: charts stretch with
-// the page, and their texts keep their size.
+// Share writes a horizontal length as a percentage of a chart's width: charts scale with
+// the page, their texts do not.
 func Share(v, width float64) string { return strconv.FormatFloat(100*v/width, 'f', 2, 64) + "%" }
 
 // Short writes 800, 1.6k, 2.4M.
@@ -70,8 +70,8 @@ func AboutText(d time.Duration) string {
 	return value + " " + unit
 }
 
-// Length writes what a histogram knows of a duration: value and unit. Over the
-// last bound it is not known by how much.
+// Length writes a duration from a histogram: value and unit. Above the
+// last bound it only says so.
 func Length(l report.Length) (value, unit string) {
 	if !l.Over {
 		return about(l.D)
@@ -96,8 +96,8 @@ func LengthText(l report.Length) string {
 // Curve is a small line without axes: x and y within 100 × 30.
 type Curve struct{ Line, Area string }
 
-// DrawCurve draws values over times (both in any unit), from 0 to most, or to the
-// highest where that is more.
+// DrawCurve draws values over times (both in any unit), from 0 to most or to the
+// highest value, whichever is more.
 func DrawCurve(at []int64, values []float64, from, to int64, most float64) Curve {
 	if len(values) < 2 || to <= from {
 		return Curve{}

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 
 	"backstop/internal/access"
@@ -27,25 +28,50 @@ const (
 	Already   ErrorKind = "already"
 	Sending   ErrorKind = "sending"
 	Off       ErrorKind = "off"
+
+	OwnProposal ErrorKind = "own_proposal"
+	WrongRole   ErrorKind = "role"
+	Proposed    ErrorKind = "proposed"
+	OtherHash   ErrorKind = "hash"
+	LiveSays    ErrorKind = "live_says"
+	NoSecond    ErrorKind = "no_second_person"
+	NotAskable  ErrorKind = "cannot_be_asked"
+	NoSupplier  ErrorKind = "supplier_unreachable"
+	Gone        ErrorKind = "gone"
 )
+
+// explained are the codes of errors that have a page of their own.
+var explained = []ErrorKind{Probing, Already, Sending, OwnProposal, WrongRole, Proposed, OtherHash, LiveSays, NoSecond, NotAskable, NoSupplier, Gone}
+
+// Explains reports whether a page says more of an error's code than its status does.
+func Explains(code string) bool { return slices.Contains(explained, ErrorKind(code)) }
 
 // errorTexts are what each kind says; Forbidden names the person's role.
 var errorTexts = map[ErrorKind]text.Text{
-	NotFound:  {ZH: "没有这个页面或记录", EN: "There is no such page or record"},
-	Forbidden: {ZH: "您的角色（%s）不能打开这里", EN: "Your role (%s) may not open this"},
-	Busy:      {ZH: "服务正忙，请稍后再试", EN: "The server is busy: try again in a moment"},
-	BadInput:  {ZH: "地址里的筛选条件不对", EN: "A filter in the address is wrong"},
-	BadForm:   {ZH: "提交内容有误，请返回检查后再提交", EN: "A field of the form is wrong: go back, check it and send it again"},
-	TooWide:   {ZH: "查得太久了：请缩小筛选条件或时间范围", EN: "This takes too long: narrow the filter or the time"},
-	BadPage:   {ZH: "翻页地址被改过，或属于另一个筛选：请从最新一页开始", EN: "This page's address was changed or belongs to another filter: begin at the newest page"},
-	TooMuch:   {ZH: "符合的通知太多：一次最多 5,000 条，请缩小筛选条件", EN: "Too many match: at most 5,000 at once. Narrow the filter"},
-	NoneFound: {ZH: "没有选中或符合的通知", EN: "Nothing is selected, or nothing matches"},
-	Changed:   {ZH: "它已被改变或过期：请返回重新查看", EN: "It was changed or is too old: go back and look again"},
-	Probing:   {ZH: "正在用另一条通知探测这个商户：等结果出来再试，或者排队等待", EN: "Another notification is the probe just now: wait for its result, or queue this one"},
-	Already:   {ZH: "熔断器已处于这个状态，没有改动", EN: "The breaker is in that state already: nothing was changed"},
-	Sending:   {ZH: "这条通知正在发送：等这一次结束再补发", EN: "This notification is being sent just now: wait for the end of the attempt"},
-	Off:       {ZH: "操作暂停：Redis 或数据库有故障", EN: "Actions are off: Redis or the database is in trouble"},
-	Ours:      {ZH: "系统异常，请稍后重试", EN: "Something went wrong, and it is our fault"},
+	NotFound:    {ZH: "没有这个页面或记录", EN: "There is no such page or record"},
+	Forbidden:   {ZH: "您的角色（%s）不能打开这里", EN: "Your role (%s) may not open this"},
+	Busy:        {ZH: "服务正忙，请稍后再试", EN: "The server is busy: try again in a moment"},
+	BadInput:    {ZH: "地址里的筛选条件不对", EN: "A filter in the address is wrong"},
+	BadForm:     {ZH: "提交内容有误，请返回检查后再提交", EN: "A field of the form is wrong: go back, check it and send it again"},
+	TooWide:     {ZH: "查得太久了：请缩小筛选条件或时间范围", EN: "This takes too long: narrow the filter or the time"},
+	BadPage:     {ZH: "翻页地址被改过，或属于另一个筛选：请从最新一页开始", EN: "This page's address was changed or belongs to another filter: begin at the newest page"},
+	TooMuch:     {ZH: "符合的通知太多：一次最多 5,000 条，请缩小筛选条件", EN: "Too many match: at most 5,000 at once. Narrow the filter"},
+	NoneFound:   {ZH: "没有选中或符合的通知", EN: "Nothing is selected, or nothing matches"},
+	Changed:     {ZH: "它已被改变或过期：请返回重新查看", EN: "It was changed or is too old: go back and look again"},
+	Probing:     {ZH: "正在用另一条通知探测这个商户：等结果出来再试，或者排队等待", EN: "Another notification is the probe just now: wait for its result, or queue this one"},
+	Already:     {ZH: "熔断器已处于这个状态，没有改动", EN: "The breaker is in that state already: nothing was changed"},
+	Sending:     {ZH: "这条通知正在发送：等这一次结束再补发", EN: "This notification is being sent just now: wait for the end of the attempt"},
+	Off:         {ZH: "操作暂停：Redis 或数据库有故障", EN: "Actions are off: Redis or the database is in trouble"},
+	OwnProposal: {ZH: "这是您自己的提议：需要另一个人复核", EN: "This is your own proposal: another person must approve it"},
+	WrongRole:   {ZH: "您的角色不能复核这份提议", EN: "Your role may not decide this proposal"},
+	Proposed:    {ZH: "这个对象已有一份待复核的提议", EN: "A proposal about this is open already"},
+	OtherHash:   {ZH: "提议的内容与页面上显示的不同：请重新查看", EN: "What is proposed is not what your page showed: look again"},
+	LiveSays:    {ZH: "渠道查询结果与提议相反，或没有给出结果：没有生效", EN: "The supplier says otherwise, or says nothing: it has had no effect"},
+	NoSecond:    {ZH: "没有第二个人可以复核：先用 backstop operator add NAME --role lead 新增操作员", EN: "Nobody else may approve this: add an operator with backstop operator add NAME --role lead"},
+	NotAskable:  {ZH: "这个渠道不支持查单", EN: "This supplier cannot be asked"},
+	NoSupplier:  {ZH: "渠道暂时无法访问：没有任何改动", EN: "The supplier cannot be reached at the moment: nothing was changed"},
+	Gone:        {ZH: "不再由一个人核销：请在异常的页面上提出处理方式，由另一个人复核", EN: "One person does not end an exception any more: propose on its page what is to become of it, and another person approves"},
+	Ours:        {ZH: "系统异常，请稍后重试", EN: "Something went wrong, and it is our fault"},
 }
 
 func (k ErrorKind) text(p *Page) string {
@@ -69,9 +95,11 @@ type Failure struct {
 // fieldWords are the labels of forms' fields.
 var fieldWords = map[string]text.Text{
 	"amount": text.Amount, "outcome": text.End, "reference": text.Proof, "reason": text.Reason, "person": text.AssignTo, "ignore": tIgnored,
+	"action": text.Act, "params.amount": text.Amount, "params.order_no": text.OrderNo, "params.trade_no": text.TradeNo, "params.outcome": text.End,
+	"params.reference": text.Proof, "params.evidence": text.Evidence, "params.unverified": tUnverified,
 }
 
-// about says which field is at fault, or who may; "" = there is no more to say.
+// about names the field at fault, or the roles that may; "" = neither.
 func (e Failure) about(p *Page) string {
 	switch {
 	case len(e.Roles) > 0:
@@ -92,7 +120,7 @@ var roleWords = map[string]text.Text{
 	access.Auditor: {ZH: "审计员 auditor", EN: "auditor"},
 }
 
-// Roles names them: in the person's language, and as commands do.
+// Roles names roles in the user's language, followed by their names in commands.
 func (p *Page) Roles(names []string) string {
 	all := make([]string, len(names))
 	for i, name := range names {
@@ -103,6 +131,7 @@ func (p *Page) Roles(names []string) string {
 
 // Texts of this page.
 var (
+	tUnverified = text.Text{ZH: "未经渠道证实（渠道没有给出结果，需勾选后由财务主管复核）", EN: "Not verified (the supplier gave no answer: tick it, and a lead approves)"}
 	tErrRoles   = text.Text{ZH: "可以操作的角色：%s", EN: "Roles that may: %s"}
 	tErrField   = text.Text{ZH: "有问题的一项：%s", EN: "The field at fault: %s"}
 	tErrRequest = text.Text{ZH: "请求号", EN: "Request id"}

@@ -1,6 +1,6 @@
 package ui
 
-// Languages are named in themselves.
+// Languages are the names of languages, each in its own.
 const (
 	NameZH = "中文"
 	NameEN = "English"

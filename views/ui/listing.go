@@ -33,7 +33,7 @@ type List struct {
 	SumsMore     bool // there is more money than in Sums, or too much to add it up
 	Export       bool // the list can be exported
 	Empty        bool // this page has no rows
-	// Anything: the list has a row, whatever the filter.
+	// Anything reports whether the list has any row at all, filtered out or not.
 	Anything bool
 	Bars     []console.Bar // what happened over the window; none = it is not known
 }
@@ -88,6 +88,11 @@ var shared = map[string]Field{
 	"type":     {Label: text.Type},
 	"risk":     {Label: text.AtRisk, Value: riskWord},
 	"kind":     {Label: text.Kind, Value: KindText},
+	// Of orders, what alerts lead to.
+	"awaits": {Label: text.Text{ZH: "等待渠道结果", EN: "Awaits a result of"}},
+	"no_result": {Label: text.Text{ZH: "卡单", EN: "Stuck"}, Value: func(string) text.Text {
+		return text.Text{ZH: "多次查单无结果", EN: "no result after three queries"}
+	}},
 }
 
 // States is a field of states.
@@ -117,7 +122,7 @@ func (f Field) value(p *Page, value string) string {
 	return p.T(f.Value(value))
 }
 
-// choice is what a select says of a suggestion.
+// choice is a suggested value as a choice of a select.
 func (f Field) choice(p *Page, c list.Choice) string {
 	if c.Name != "" {
 		return c.Value + " · " + c.Name
@@ -125,7 +130,7 @@ func (f Field) choice(p *Page, c list.Choice) string {
 	return f.value(p, c.Value)
 }
 
-// any is what a select says of no value.
+// any is the choice of a select for no value.
 func (f Field) any(p *Page) string {
 	if f.Any == (text.Text{}) {
 		return p.T(text.Any)
@@ -133,8 +138,8 @@ func (f Field) any(p *Page) string {
 	return p.T(f.Any)
 }
 
-// WindowChoice is a length of time that lists may cover: as a span before now,
-// or as whole days before the end of a day.
+// WindowChoice is a period that a list may cover: a span before now,
+// or whole days before the end of a day.
 type WindowChoice struct {
 	Name  string // as in the address
 	Span  time.Duration
@@ -157,7 +162,7 @@ var Windows = []WindowChoice{
 type Window struct {
 	Name     string
 	From, To int64
-	// Always: the list covers all of the time unless a window is chosen.
+	// Always: without a chosen window the list covers all time.
 	Always bool
 }
 
@@ -229,7 +234,7 @@ const (
 	smallBottom = 44.0
 	smallLabels = 57.0
 	// smallLabelEvery is the least distance of two labels, narrowLabelEvery of those
-	// that a narrow page shows.
+	// on a narrow page.
 	smallLabelEvery  = 90.0
 	narrowLabelEvery = 270.0
 )

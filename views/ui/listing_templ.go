@@ -808,8 +808,8 @@ func filterField(p *Page, l List, f list.Field) templ.Component {
 	})
 }
 
-// Nothing tells the empty lists apart: the end is reached, all is clear, nothing
-// matches, nothing happened lately, or there is nothing yet.
+// Nothing says why a list is empty: the end is reached, all is clear, nothing
+// matches, nothing happened recently, or there is nothing yet.
 func Nothing(p *Page, l List) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

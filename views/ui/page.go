@@ -21,6 +21,7 @@ type Page struct {
 	Now      time.Time
 	Path     string // of this page with its query, to come back to
 	User     string // empty = nobody is signed in
+	UserID   int64  // of the operator; 0 = nobody is signed in
 	Role     string
 	Menu     []MenuItem // what the person may open
 	File     func(name string) string
@@ -28,7 +29,7 @@ type Page struct {
 	Version  string
 	Live     bool // the page keeps itself current
 	Parts    bool // links of the page change a part of it
-	// RedisDown and ReadOnly say what is in trouble; Frozen that nobody may act
+	// RedisDown and ReadOnly report trouble; Frozen: no act is possible
 	// because of it.
 	RedisDown, ReadOnly, Frozen bool
 }
@@ -60,7 +61,7 @@ func (p *Page) Tag() string {
 
 func (p *Page) icon(name string) string { return p.File("icons.svg") + "#" + name }
 
-// Times. A moment is shown in the person's zone; the zone stands in the top bar.
+// Times are shown in the user's time zone, which the top bar names.
 
 // At is a moment, in Unix µs, in the person's zone.
 func (p *Page) At(us int64) time.Time { return time.UnixMicro(us).In(p.Zone) }
@@ -94,13 +95,21 @@ func (p *Page) Hover(us int64) string {
 // Machine is a moment for the attribute datetime.
 func Machine(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// Away is how far a moment is from now: never alone, always beside the moment.
+// Away is how far a moment is from now. It is only shown beside the moment itself.
 func (p *Page) Away(us int64) string {
 	d := time.UnixMicro(us).Sub(p.Now)
 	if d < 0 {
-		return p.T(tAgo, p.Took(-d))
+		return p.T(tAgo, p.rough(-d))
 	}
-	return p.T(tIn, p.Took(d))
+	return p.T(tIn, p.rough(d))
+}
+
+// rough is Took in whole seconds.
+func (p *Page) rough(d time.Duration) string {
+	if d < time.Minute {
+		return p.T(tSeconds, int(d.Seconds()))
+	}
+	return p.Took(d)
 }
 
 // Took writes 184 ms, 3.204 s, 3 m 12 s, 5 h 02 m, 3 d 04 h; in Chinese 3 分 12 秒,
@@ -139,7 +148,7 @@ func (p *Page) zoneName() string {
 	return p.Zone.String() + p.Now.In(p.Zone).Format(" -07:00")
 }
 
-// symbols of the currencies that have one; the code always stands beside it.
+// symbols of the currencies that have one, always shown with the code.
 var symbols = map[string]string{"CNY": "¥", "JPY": "¥", "USD": "$", "HKD": "HK$", "EUR": "€", "GBP": "£", "KRW": "₩", "INR": "₹", "TWD": "NT$"}
 
 // Amount is a sum with its symbol and grouped by three: −¥1,234.50.
@@ -172,7 +181,7 @@ func grouped(digits string) string {
 	return b.String()
 }
 
-// Tail shortens an id in a list; its title and its copy button have all of it.
+// Tail shortens an id for a list; its title and copy button have the whole of it.
 func Tail(id string) string {
 	if len(id) <= 14 {
 		return id
@@ -180,13 +189,13 @@ func Tail(id string) string {
 	return "…" + id[len(id)-12:]
 }
 
-// Query is the filter of a list as it stands in the address.
+// Query is the filter of a list, as in the URL.
 type Query struct {
 	Path   string
 	Values url.Values
 }
 
-// with is the same list with some parameters set otherwise; "" drops one. Every
+// with is the same list with some parameters changed; "" removes one. Every
 // change of a filter begins at the newest row.
 func (q Query) with(pairs ...string) string {
 	v := url.Values{}
@@ -211,6 +220,7 @@ func (q Query) get(name string) string { return q.Values.Get(name) }
 // Texts of these pieces.
 var (
 	tAgo     = text.Text{ZH: "%s前", EN: "%s ago"}
+	tSeconds = text.Text{ZH: "%d 秒", EN: "%d s"}
 	tMinutes = text.Text{ZH: "%d 分 %02d 秒", EN: "%d m %02d s"}
 	tHours   = text.Text{ZH: "%d 小时 %02d 分", EN: "%d h %02d m"}
 	tDays    = text.Text{ZH: "%d 天 %02d 小时", EN: "%d d %02d h"}

@@ -6,11 +6,11 @@ import (
 	"backstop/internal/base/text"
 )
 
-// htmxConfig keeps htmx within the content security policy: it must not write
-// styles of its own nor evaluate anything.
+// htmxConfig keeps htmx within the content security policy: it must not add
+// styles or evaluate code.
 const htmxConfig = `{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"historyCacheSize":0,"refreshOnHistoryMiss":true}`
 
-// other is the one of two that is not there.
+// other is the other one of two.
 func other(is, a, b string) string {
 	if is == a {
 		return b
@@ -20,7 +20,7 @@ func other(is, a, b string) string {
 
 func initial(name string) string { return strings.ToUpper(name[:min(1, len(name))]) }
 
-// Plus stands behind a count that is bounded.
+// Plus follows a count that stops at a bound.
 func Plus(more bool) string {
 	if more {
 		return "+"

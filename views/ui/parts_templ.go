@@ -192,7 +192,7 @@ func Money(minor int64, currency string) templ.Component {
 	})
 }
 
-// ID shows an id, shortened or not; title and copy button carry all of it.
+// ID shows an id, possibly shortened; its title and its copy button have the whole of it.
 func ID(p *Page, full, shown, href string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -336,7 +336,7 @@ func ID(p *Page, full, shown, href string) templ.Component {
 	})
 }
 
-// When is a moment in the person's zone, with UTC where the pointer rests.
+// When is a moment in the user's time zone, with UTC as its tooltip.
 func When(p *Page, us int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1036,7 +1036,7 @@ func Table(p *Page, label text.Text, columns ...Column) templ.Component {
 	})
 }
 
-// Panel is a section with a heading; its children stand below.
+// Panel is a section with a heading above its children.
 func Panel(p *Page, id string, title text.Text) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1168,7 +1168,7 @@ func OrNone(p *Page, value string) templ.Component {
 	})
 }
 
-// TailOr is the end of an id that leads somewhere, or a dash where there is none.
+// TailOr is the end of an id as a link, or a dash where there is none.
 func TailOr(p *Page, id, href string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1323,7 +1323,7 @@ func Reason(p *Page, id string, label text.Text, value string, focus bool) templ
 	})
 }
 
-// LiveTime is when the figures were read, by the local clock; it is shown by the
+// LiveTime is when the figures were read. A script shows it by the
 // clock of the page.
 func LiveTime(p *Page, read time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -51,7 +51,7 @@ type Login struct {
 }
 
 func (l Login) wait(p *Page) string {
-	// Whole seconds, up: "try again in 0 s" helps nobody.
+	// Rounded up to whole seconds, so that it never says "try again in 0 s".
 	return p.Took((l.Wait + time.Second - 1).Truncate(time.Second))
 }
 

@@ -2,18 +2,21 @@ package ui
 
 import (
 	"backstop/internal/alert"
+	"backstop/internal/approval"
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
 	"backstop/internal/callback"
+	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/report"
+	"backstop/internal/sweep"
 )
 
-// State is how a state of the domain looks: a mood, an icon and a word, never a
+// State is the appearance of a state: mood, icon and word, never
 // colour alone.
 type State struct {
 	Kind  string // ok, warn, bad, comp, info or idle
@@ -21,10 +24,10 @@ type State struct {
 	Label text.Text
 }
 
-// unknownState is what this version does not know; the code is shown as it is.
+// unknownState is the appearance of a code that this version does not know.
 func unknownState(code string) State { return State{"idle", "clock", text.Text{ZH: code, EN: code}} }
 
-// Look is how a code looks; one that this version does not know is shown as it is.
+// Look is the appearance of a code; one that this version does not know is shown as it is.
 func Look[C ~string](states map[string]State, code C) State {
 	if s, ok := states[string(code)]; ok {
 		return s
@@ -72,10 +75,43 @@ var DeliveryStates = map[string]State{
 
 // ExceptionStates are the states of exceptions.
 var ExceptionStates = map[string]State{
-	string(exception.Opened):   {"bad", "triangle-alert", text.Text{ZH: "待处理", EN: "Open"}},
-	string(exception.Assigned): {"warn", "user", text.Text{ZH: "已指派", EN: "Assigned"}},
-	string(exception.Resolved): {"ok", "check", text.Text{ZH: "已解决", EN: "Resolved"}},
-	string(exception.Ignored):  {"idle", "ban", tIgnored},
+	string(exception.Opened):    {"bad", "triangle-alert", text.Text{ZH: "待处理", EN: "Open"}},
+	string(exception.Assigned):  {"warn", "user", text.Text{ZH: "已指派", EN: "Assigned"}},
+	string(exception.Proposed):  {"warn", "clock", text.Text{ZH: "待复核", EN: "Waiting for approval"}},
+	string(exception.Approved):  {"info", "check", text.Text{ZH: "已复核", EN: "Approved"}},
+	string(exception.Executing): {"info", "refresh-cw", text.Text{ZH: "执行中", EN: "Executing"}},
+	string(exception.Resolved):  {"ok", "check", text.Text{ZH: "已解决", EN: "Resolved"}},
+	string(exception.Failed):    {"bad", "x", text.Text{ZH: "执行失败", EN: "Decision failed"}},
+	string(exception.Ignored):   {"idle", "ban", tIgnored},
+}
+
+// ApprovalStates are the states of proposals.
+var ApprovalStates = map[string]State{
+	string(approval.Waiting):   {"warn", "hourglass", text.Text{ZH: "待复核", EN: "Waiting"}},
+	string(approval.Approved):  {"info", "check", text.Text{ZH: "已复核", EN: "Approved"}},
+	string(approval.Executing): {"comp", "send", text.Text{ZH: "执行中", EN: "Running"}},
+	string(approval.Done):      {"ok", "circle-check", text.Text{ZH: "已生效", EN: "Done"}},
+	string(approval.Failed):    {"bad", "x", text.Text{ZH: "执行失败", EN: "Failed"}},
+	string(approval.Rejected):  {"idle", "ban", text.Text{ZH: "已驳回", EN: "Rejected"}},
+	string(approval.Withdrawn): {"idle", "ban", text.Text{ZH: "已撤回", EN: "Withdrawn"}},
+	string(approval.Expired):   {"idle", "timer", text.Text{ZH: "已过期", EN: "Expired"}},
+}
+
+// CompensationStates are the states of compensations.
+var CompensationStates = map[string]State{
+	string(compensation.Waiting):   {"info", "clock", text.Text{ZH: "等待执行", EN: "Waiting"}},
+	string(compensation.Running):   {"comp", "send", text.Text{ZH: "执行中", EN: "Running"}},
+	string(compensation.Done):      {"ok", "check", text.Text{ZH: "已完成", EN: "Done"}},
+	string(compensation.Dead):      {"bad", "x", text.Text{ZH: "补偿失败", EN: "Dead"}},
+	string(compensation.Cancelled): {"idle", "ban", text.Text{ZH: "已取消", EN: "Cancelled"}},
+}
+
+// SweepStates are the states of sweeps.
+var SweepStates = map[string]State{
+	string(sweep.Running): {"info", "clock", text.Text{ZH: "扫描中", EN: "Running"}},
+	string(sweep.Done):    {"ok", "check", text.Text{ZH: "已完成", EN: "Done"}},
+	string(sweep.Missed):  {"warn", "hourglass", text.Text{ZH: "错过", EN: "Missed"}},
+	string(sweep.Stopped): {"warn", "ban", text.Text{ZH: "超时结束", EN: "Stopped"}},
 }
 
 // ExceptionKinds are the kinds of exceptions.
@@ -93,6 +129,9 @@ var ExceptionKinds = map[string]text.Text{
 	exception.Malformed:             {ZH: "内容不完整", EN: "Malformed"},
 	exception.NotifyExhausted:       {ZH: "通知失败", EN: "Notification exhausted"},
 	exception.StuckPaying:           {ZH: "支付卡住", EN: "Stuck paying"},
+	exception.CompensationDead:      {ZH: "补偿失败", EN: "Compensation dead"},
+	exception.StockShort:            {ZH: "库存不足", EN: "Stock short"},
+	exception.BooksDiffer:           {ZH: "账实不符", EN: "Books differ"},
 	exception.SubscriptionExhausted: {ZH: "内部系统通知失败", EN: "Subscription exhausted"},
 }
 
@@ -107,7 +146,7 @@ func TextFor[C ~string](words map[C]text.Text, code C) text.Text {
 // KindText names a kind of exceptions.
 func KindText(kind string) text.Text { return TextFor(ExceptionKinds, kind) }
 
-// outcomes are what came of a callback: of the payment, or refused at the door.
+// outcomes are the results of callbacks, also of rejected ones.
 var outcomes = map[string]State{
 	payment.Paid:              {"ok", "check", text.Paid},
 	payment.Repeat:            {"idle", "git-compare", text.Text{ZH: "重复", EN: "Repeat"}},
@@ -138,7 +177,9 @@ var causes = map[order.Cause]text.Text{
 	order.ByCallback: {ZH: "渠道回调", EN: "supplier's callback"},
 	order.ByTimeout:  {ZH: "超时", EN: "timeout"},
 	order.ByCancel:   {ZH: "商户取消", EN: "cancelled by the merchant"},
+	order.ByQuery:    {ZH: "查询所得", EN: "the supplier was asked"},
 	order.ByGrace:    {ZH: "等待期满", EN: "grace over"},
+	order.ByDecision: {ZH: "人工裁定", EN: "decided"},
 	order.Imported:   {ZH: "迁入", EN: "imported"},
 	order.BySupplier: {ZH: "渠道已关单", EN: "closed by the supplier"},
 }
@@ -209,12 +250,16 @@ func riskWord(part string) text.Text {
 	return text.Text{ZH: part, EN: part}
 }
 
-// objects are the kinds of things that something is done to.
+// objects are the kinds of objects that acts are about.
 var objects = map[string]text.Text{
 	"order":                 text.Order,
 	console.ExceptionObject: {ZH: "异常", EN: "Exception"},
 	"merchant":              text.Merchant,
+	"compensation":          {ZH: "补偿任务", EN: "Compensation"},
+	"batch":                 {ZH: "批次", EN: "Batch"},
+	"setting":               {ZH: "配置", EN: "Setting"},
 	"plan":                  {ZH: "批量补单", EN: "Resend of many"},
+	"approval":              {ZH: "复核", EN: "Approval"},
 	"operator":              {ZH: "操作员", EN: "Operator"},
 	"token":                 {ZH: "令牌", EN: "Token"},
 	"file":                  {ZH: "文件", EN: "File"},

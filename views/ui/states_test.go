@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"backstop/internal/alert"
+	"backstop/internal/approval"
 	"backstop/internal/base/text"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
@@ -19,19 +20,19 @@ func TestEveryStateHasAWordAndAnIcon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Neither a status without a look, nor a look for what no status is.
+	// Every status has an appearance, and every appearance a status.
 	for name, c := range map[string]struct {
 		looks map[string]State
 		words []string
 	}{
 		"order": {OrderStates, order.Moves.Words()}, "delivery": {DeliveryStates, notify.Moves.Words()},
-		"exception": {ExceptionStates, exception.Moves.Words()}, "alert": {AlertStates, alert.Moves.Words()},
+		"exception": {ExceptionStates, exception.Moves.Words()}, "approval": {ApprovalStates, approval.Moves.Words()}, "alert": {AlertStates, alert.Moves.Words()},
 	} {
 		if got, want := slices.Sorted(maps.Keys(c.looks)), slices.Sorted(slices.Values(c.words)); !slices.Equal(got, want) {
 			t.Errorf("%s: there are looks for %q, the table has %q", name, got, want)
 		}
 	}
-	for _, states := range []map[string]State{OrderStates, NotifyStates, DeliveryStates, ExceptionStates, outcomes} {
+	for _, states := range []map[string]State{OrderStates, NotifyStates, DeliveryStates, ExceptionStates, ApprovalStates, outcomes} {
 		for code, s := range states {
 			if !strings.Contains(string(sprite), `id="`+s.Icon+`"`) {
 				t.Errorf("%s has the icon %q, which is not in the sprite", code, s.Icon)

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +52,40 @@ func readCreate(body []byte, maxExpiry time.Duration) (payment.CreateRequest, er
 	r.Items = f.items()
 	return r, f.err
 }
+
+// Limits of a request to pay.
+const (
+	maxMethod = 16
+	maxPayer  = 128
+	maxIP     = 45
+)
+
+// readPay reads a request to pay; without a body it asks for nothing in particular.
+func readPay(body []byte) (r payment.PayRequest, err error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return r, nil
+	}
+	f, err := readForm(body, "method", "supplier", "return_url", "client_ip", "payer")
+	if err != nil {
+		return r, err
+	}
+	r = payment.PayRequest{
+		Method: f.text("method", false, maxMethod), Supplier: f.text("supplier", false, maxCode), ReturnURL: f.text("return_url", false, maxURL),
+		ClientIP: f.text("client_ip", false, maxIP), Payer: f.text("payer", false, maxPayer),
+	}
+	if r.Method != "" && !slices.Contains(payMethods, r.Method) {
+		f.blame("method", "use "+strings.Join(payMethods, ", "))
+	}
+	if _, err := netip.ParseAddr(r.ClientIP); r.ClientIP != "" && err != nil {
+		f.blame("client_ip", "use an IP address")
+	}
+	if u, err := url.Parse(r.ReturnURL); r.ReturnURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		f.blame("return_url", "use an http or https URL")
+	}
+	return r, f.err
+}
+
+var payMethods = []string{supplier.MethodQR, supplier.MethodRedirect, supplier.MethodApp}
 
 // badOutTradeNo is what is wrong with a merchant's number, or "".
 func badOutTradeNo(no string) string {

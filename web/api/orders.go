@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
-	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -56,44 +56,66 @@ func (s *handlers) findOrder(c *fiber.Ctx) error {
 }
 
 // paidOrder is the answer to a pay request: the order, and what the buyer needs where
-// the supplier's kind can start a payment (none can yet).
+// the supplier's kind can start a payment.
 type paidOrder struct {
 	orderView
-	Payment *struct{} `json:"payment"`
+	Payment paymentView `json:"payment"`
+}
+
+type paymentView struct {
+	Attempt   string  `json:"attempt"`
+	Supplier  string  `json:"supplier"`
+	Reference string  `json:"reference"`
+	Status    string  `json:"status"`
+	Kind      string  `json:"kind"`
+	Value     *string `json:"value"`
+	ExpiresAt string  `json:"expires_at"`
 }
 
 func (s *handlers) payOrder(c *fiber.Ctx) error {
-	o, err := moveOrder(c, s.Payments.Pay, "order_not_payable")
+	no, err := web.OrderNo(c)
 	if err != nil {
 		return err
 	}
-	view, err := s.viewOrder(c, o)
+	r, err := readPay(c.Request().Body())
 	if err != nil {
 		return err
 	}
-	return c.JSON(paidOrder{orderView: view})
+	p, err := s.Payments.Pay(c.UserContext(), web.MerchantOf(c), no, r)
+	if err != nil {
+		return notInState(err, "order_not_payable")
+	}
+	view, err := s.viewOrder(c, p.Order)
+	if err != nil {
+		return err
+	}
+	out := paidOrder{orderView: view, Payment: paymentView{
+		Attempt: strconv.FormatInt(p.AttemptID, 10), Supplier: p.Supplier, Reference: p.Reference, Status: p.Status, Kind: p.Kind, ExpiresAt: view.ExpiresAt,
+	}}
+	if p.Value != "" {
+		out.Payment.Value = &p.Value
+	}
+	return c.JSON(out)
 }
 
 func (s *handlers) cancelOrder(c *fiber.Ctx) error {
-	o, err := moveOrder(c, s.Payments.Cancel, "order_not_cancellable")
+	no, err := web.OrderNo(c)
 	if err != nil {
 		return err
+	}
+	o, err := s.Payments.Cancel(c.UserContext(), web.MerchantOf(c), no)
+	if err != nil {
+		return notInState(err, "order_not_cancellable")
 	}
 	return s.sendOrder(c, o)
 }
 
-// moveOrder moves one of the merchant's orders; stateCode is the conflict where the
-// order's status does not allow it.
-func moveOrder(c *fiber.Ctx, move func(context.Context, *merchant.Merchant, string) (*order.Order, error), stateCode string) (*order.Order, error) {
-	no, err := web.OrderNo(c)
-	if err != nil {
-		return nil, err
-	}
-	o, err := move(c.UserContext(), web.MerchantOf(c), no)
+// notInState gives the conflict of an order whose status does not allow a request its code.
+func notInState(err error, code string) error {
 	if errors.Is(err, payment.ErrState) {
-		return nil, &web.Error{Status: http.StatusConflict, Code: stateCode, Message: payment.ErrState.Error()}
+		return &web.Error{Status: http.StatusConflict, Code: code, Message: payment.ErrState.Error()}
 	}
-	return o, err
+	return err
 }
 
 // sendOrder answers with an order.
@@ -124,14 +146,20 @@ type orderView struct {
 	ClosedAt        *string `json:"closed_at"`
 	CloseReason     string  `json:"close_reason"`
 	Version         int64   `json:"version"`
+	AskedAt         *string `json:"asked_at"` // when its supplier was last asked
+	NextAt          *string `json:"next_at"`  // when it is looked at again
 }
 
 // viewOrder views an order of the calling merchant; another merchant's does not exist.
 func (s *handlers) viewOrder(c *fiber.Ctx, o *order.Order) (orderView, error) {
-	ctx, m := c.UserContext(), web.MerchantOf(c)
-	if o.MerchantID != m.ID {
+	if o.MerchantID != web.MerchantOf(c).ID {
 		return orderView{}, order.ErrNotFound
 	}
+	return s.orderOf(c.UserContext(), o)
+}
+
+// orderOf views an order, whoever asks.
+func (s *handlers) orderOf(ctx context.Context, o *order.Order) (orderView, error) {
 	code, err := s.supplierCode(ctx, o.SupplierID)
 	if err != nil {
 		return orderView{}, err
@@ -143,13 +171,26 @@ func (s *handlers) viewOrder(c *fiber.Ctx, o *order.Order) (orderView, error) {
 		}
 	}
 	parked := notify.IsParked(s.Breakers, s.Settings.Merchants(), recipient.OfMerchant(o.MerchantID))
+	var of string
+	if m := s.Settings.Merchants().ByID(o.MerchantID); m != nil {
+		of = m.Code
+	}
 	return orderView{
-		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: m.Code, Supplier: code,
+		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: of, Supplier: code,
 		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(deliveries, parked),
 		SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount,
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
 		PaidAt: stamp(o.PaidAt), ClosedAt: stamp(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,
+		AskedAt: stamp(o.AskedAt), NextAt: stamp(nextOf(o)),
 	}, nil
+}
+
+// nextOf is when an order is looked at again; one that is over keeps what it had, and is not.
+func nextOf(o *order.Order) *int64 {
+	if !o.Status.Open() {
+		return nil
+	}
+	return o.NextAt
 }
 
 func stamp(us *int64) *string {

@@ -2,12 +2,10 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 
 	"backstop/internal/callback"
 	"backstop/internal/console"
-	"backstop/internal/exception"
 	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/web"
@@ -29,53 +27,6 @@ func pageOf[R, T any](rows []R, next int64, view func(R) T) page[T] {
 		p.Items[i] = view(r)
 	}
 	return p
-}
-
-// exceptionView is an exception as the admin API shows it.
-type exceptionView struct {
-	ID       string          `json:"id"`
-	Kind     string          `json:"kind"`
-	OrderNo  string          `json:"order_no"`
-	State    string          `json:"state"`
-	Amount   int64           `json:"amount"`
-	Currency string          `json:"currency"`
-	OpenedAt string          `json:"opened_at"`
-	Detail   json.RawMessage `json:"detail"`
-}
-
-func (s *handlers) listExceptions(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	q := list.Query{Spec: console.ExceptionList, Scope: list.All()}.With("no", f.Text("order_no")).
-		With("kind", f.OneOf("kind", exception.Kinds)).With("state", f.OneOf("state", exception.Moves.Words()))
-	slice := sliceOf(f)
-	if f.Err != nil {
-		return f.Err
-	}
-	found, err := s.Console.Exceptions(c.UserContext(), q, slice)
-	if err != nil {
-		return err
-	}
-	return c.JSON(pageOf(found.Rows, found.Older.ID, func(x exception.Item) exceptionView {
-		return exceptionView{
-			ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: string(x.State),
-			Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: inWords(x.Detail),
-		}
-	}))
-}
-
-// inWords leaves the code of a reason out of an exception's detail, which has the
-// reason in English beside it.
-func inWords(detail json.RawMessage) json.RawMessage {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(detail, &fields) != nil || fields["said"] == nil {
-		return detail
-	}
-	delete(fields, "said")
-	plain, err := json.Marshal(fields)
-	if err != nil {
-		return detail
-	}
-	return plain
 }
 
 // callbackView is a raw callback as the admin API shows it.

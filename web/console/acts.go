@@ -3,15 +3,15 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"backstop/internal/act"
+	"backstop/internal/advance"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -22,11 +22,21 @@ import (
 
 // act runs the act of a form, once per form, however often it is sent.
 func (s *handlers) act(c *fiber.Ctx, call act.Call) (act.Outcome, error) {
-	if call.Key = web.Field(c, "form_key"); call.Key == "" {
-		return act.Outcome{}, web.InvalidField("form_key", "open the page again and send the form from there")
+	var err error
+	if call.Key, err = formKey(c); err != nil {
+		return act.Outcome{}, err
 	}
 	call.By, call.Reason = s.Actor(c), web.Field(c, "reason")
 	return s.Acts.Run(c.UserContext(), call)
+}
+
+// formKey is the key of a form, which takes effect once.
+func formKey(c *fiber.Ctx) (string, error) {
+	key := web.Field(c, "form_key")
+	if key == "" {
+		return "", web.InvalidField("form_key", "open the page again and send the form from there")
+	}
+	return key, nil
 }
 
 // actAndShow runs an act and redirects to a page, which shows what was done.
@@ -70,6 +80,47 @@ func (s *handlers) note(c *fiber.Ctx) error {
 	return s.actAndShow(c, orderPath(no), act.Call{Kind: order.NoteAct, Ref: act.Ref{ID: no}})
 }
 
+// askSupplier asks the order's supplier now, and shows the order with the answer.
+func (s *handlers) askSupplier(c *fiber.Ctx) error {
+	no, err := web.OrderNo(c)
+	if err != nil {
+		return err
+	}
+	if err := s.ask(c, no); err != nil {
+		return err
+	}
+	return c.Redirect(orderPath(no)+"?"+doneQuery(c), http.StatusSeeOther)
+}
+
+// askAboutException asks the supplier of the exception's order now, and shows the
+// exception with the answer.
+func (s *handlers) askAboutException(c *fiber.Ctx) error {
+	id, err := idOf(c, "exception")
+	if err != nil {
+		return err
+	}
+	x, err := s.Console.Exception(c.UserContext(), id)
+	if err != nil {
+		return err
+	}
+	if err := s.ask(c, x.OrderNo); err != nil {
+		return err
+	}
+	return c.Redirect(exceptionPath(id), http.StatusSeeOther)
+}
+
+// ask asks the supplier of an order now. The answer was confirmed when it returns.
+func (s *handlers) ask(c *fiber.Ctx, no string) error {
+	out, err := s.act(c, act.Call{Kind: advance.QueryAct, Ref: act.Ref{ID: no}})
+	if err == nil && out.After != nil { // nil = the form was sent a second time
+		_, err = out.After(c.UserContext())
+	}
+	if errors.Is(err, advance.ErrCannotAsk) {
+		return &web.Error{Status: http.StatusConflict, Code: "cannot_be_asked", Message: advance.ErrCannotAsk.Error()}
+	}
+	return err
+}
+
 // resend sends one of the order's notifications again. Where the merchant's breaker
 // holds it back, the operator chooses how it goes on.
 func (s *handlers) resend(c *fiber.Ctx) error {
@@ -96,7 +147,7 @@ func (s *handlers) onException(c *fiber.Ctx, call act.Call) error {
 		return err
 	}
 	call.Ref.Row = id
-	return s.actAndShow(c, "/exceptions/"+console.ExceptionID(id), call)
+	return s.actAndShow(c, exceptionPath(id), call)
 }
 
 func (s *handlers) commentException(c *fiber.Ctx) error {
@@ -107,17 +158,12 @@ func (s *handlers) assignException(c *fiber.Ctx) error {
 	return s.onException(c, act.Call{Kind: exception.AssignAct, Params: params(map[string]any{"to": web.Field(c, "person")})})
 }
 
-// settleException ends an exception; one about money by its amount, an outcome and a
-// reference.
-func (s *handlers) settleException(c *fiber.Ctx) error {
-	call := act.Call{
-		Kind: exception.SettleAct, Amount: strings.TrimSpace(web.Field(c, "amount")),
-		Params: params(map[string]any{"outcome": web.Field(c, "outcome"), "reference": web.Field(c, "reference")}),
+// settleGone answers the form by which one person ended an exception.
+func (s *handlers) settleGone(*fiber.Ctx) error {
+	return &web.Error{
+		Status: http.StatusGone, Code: "gone",
+		Message: "one person does not end an exception any more: propose how, by its page or POST /api/v1/admin/exceptions/{id}/propose, and another person approves it",
 	}
-	if web.Field(c, "ignore") != "" {
-		call.Kind = exception.IgnoreAct
-	}
-	return s.onException(c, call)
 }
 
 func (s *handlers) reopenException(c *fiber.Ctx) error {

@@ -466,20 +466,6 @@ func TestAnOrderIsFoundAndSentAgainByKeyboardAlone(t *testing.T) {
 	run(t, ctx, chromedp.KeyEvent("go"), at("/orders"))
 	run(t, ctx, chromedp.KeyEvent("gc"), at("/callbacks"))
 	run(t, ctx, press("/"), chromedp.KeyEvent("GX-88210477"), chromedp.KeyEvent("\r"), at(orderOne))
-	tabTo := func(selector string) chromedp.Action {
-		return chromedp.ActionFunc(func(ctx context.Context) error {
-			for range 60 {
-				var there bool
-				if err := chromedp.Evaluate("document.activeElement.matches("+strconv.Quote(selector)+")", &there).Do(ctx); err != nil || there {
-					return err
-				}
-				if err := chromedp.KeyEvent(kb.Tab).Do(ctx); err != nil {
-					return err
-				}
-			}
-			return fmt.Errorf("60 tabs do not lead to %s", selector)
-		})
-	}
 	run(t, ctx, tabTo(`[data-open="#resend"]`), chromedp.KeyEvent(kb.Enter), tabTo("#resend-reason"),
 		chromedp.KeyEvent("go on the merchant asked by phone"), at(orderOne), // "go" inside of a field leads nowhere
 		tabTo("#resend button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#resent"))

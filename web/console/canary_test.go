@@ -100,7 +100,7 @@ func TestNobodySeesWhatIsPlanted(t *testing.T) {
 	order := "2026112000000001"
 	params := map[string]string{
 		":order_no": order, ":callback": "", ":event_id": id36(id("SELECT min(id) FROM callbacks")), ":notification": notify.IDOf(id("SELECT id FROM events"), ""),
-		":exception": fmt.Sprint(id("SELECT min(id) FROM exceptions")), ":merchant": "m1", ":plan": "",
+		":exception": fmt.Sprint(id("SELECT min(id) FROM exceptions")), ":merchant": "m1", ":batch": "",
 	}
 	paths := map[string]bool{"/orders?window=31d": true, "/notifications?window=31d": true, "/callbacks?window=31d": true, "/exceptions?window=31d": true, "/search?q=" + order: true}
 	for _, d := range details {
@@ -134,7 +134,7 @@ func TestNobodySeesWhatIsPlanted(t *testing.T) {
 		}
 		stream := h.watch(t, cookie, "/_/live?lang=en")
 		frame := stream.next(t).data
-		if look(role+" live", frame); strings.Count(frame, "<section") < len(h.in.live.topics) {
+		if look(role+" live", frame); strings.Count(frame, "<section") < len(h.in.topics()) {
 			t.Errorf("%s: the frame lacks panels: %q", role, frame)
 		}
 		stream.cut()

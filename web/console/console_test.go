@@ -7,11 +7,14 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/bulk"
 	"backstop/internal/console"
@@ -86,10 +89,36 @@ func seed(t *testing.T, d *db.DB) {
 		{ID: made + 501, Kind: exception.AmountMismatch, State: "open", SupplierID: 1, OrderNo: "2026112000000003", OrderID: made + 102, Subject: "t9", Amount: 12300, Currency: "KWD", Detail: exception.Detail(map[string]any{"paid": 12300, "ordered": 12345}), Seen: 2, OpenedAt: at(20 * time.Second)},
 		{ID: made + 502, Kind: exception.UnknownOrder, State: "open", SupplierID: 1, OrderNo: "NO-SUCH-ORDER", Subject: "t8", Amount: 500, Currency: "CNY", Detail: exception.Detail(nil), Seen: 1, OpenedAt: at(10 * time.Second)},
 	})
+	id := func(n int64) *int64 { return &n }
+	checker := int64(9002)
+	write(&[]approval.Approval{
+		{
+			ID: 501, Action: "mark_paid", Object: "order", ObjectID: "2026112000000002", OrderNo: "2026112000000002", MerchantID: 1, Version: 1, Amount: 1980, Currency: "JPY",
+			Params: json.RawMessage(`{"amount":1980,"evidence":"the line of the statement","trade_no":"T-77","unverified":true}`), Reason: "the supplier confirmed it by mail " + webtest.Hostile,
+			Evidence: "the line of the statement", Hash: strings.Repeat("0123456789abcdef", 4), Maker: 9001, Second: true, State: approval.Waiting, MadeAt: at(10 * time.Second), ExpiresAt: at(-24 * time.Hour),
+		},
+		{
+			ID: 502, Action: "accept_amount", Object: "exception", ObjectID: strconv.FormatInt(made+501, 10), OrderNo: "2026112000000003", MerchantID: 1, Version: 1, Amount: 12300, Currency: "KWD",
+			Params: json.RawMessage(`{"amount":12300}`), Reason: "agreed with the merchant", Hash: strings.Repeat("fedcba9876543210", 4), Maker: 9001, Alone: true, Second: true, State: approval.Failed, Tries: 1,
+			MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour), DecidedAt: id(at(time.Hour)), StartedAt: id(at(time.Hour)), DoneAt: id(at(time.Hour)), Error: "it was changed meanwhile: look again",
+		},
+		{
+			ID: 503, Action: "force_closed", Object: "order", ObjectID: "2026112000000003", OrderNo: "2026112000000003", MerchantID: 1, Version: 1, Amount: 12345, Currency: "KWD",
+			Params: json.RawMessage(`{"evidence":"they closed it"}`), Reason: "closed at the supplier", Hash: strings.Repeat("00", 32), Maker: 9001, Checker: &checker, Checked: "compared with their console", Second: true,
+			State: approval.Done, Tries: 1, Result: `{"status":"closed"}`, MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour), DecidedAt: id(at(time.Minute)), StartedAt: id(at(time.Minute)), DoneAt: id(at(time.Minute)),
+		},
+	})
 	for _, q := range []string{
+		"INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (9001, 'xu.finance', 'finance', '', FALSE, 0, 0), (9002, 'bo.lead', 'lead', '', FALSE, 0, 0)",
+		fmt.Sprintf("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, payload, state, attempts, max_attempts,"+
+			" last_class, last_error, made_by, opened_at, finished_at) VALUES (%d, 'rerun', 'supplier_timeout', 'order', %d, '2026112000000001', 1, 1, 1, 349900, 'CNY', '{\"order\":7}', 'dead', 10, 10,"+
+			" 'supplier_timeout', 'no answer within 8s', 'advance', %d, %d)", made+601, made+100, at(5*time.Second), at(9*time.Second)),
+		fmt.Sprintf("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, merchant_id, lane, state, attempts, max_attempts, next_at, made_by, opened_at)"+
+			" VALUES (%d, 'resend', 'merchant_unreachable', 'merchant', 1, 1, 1, 'waiting', 0, 10, %d, 'breaker', %d)", made+602, at(-time.Hour), at(5*time.Second)),
+		fmt.Sprintf("INSERT INTO compensation_tries (id, compensation_id, number, at, took_us, class, error) VALUES (%d, %d, 10, %d, 8000000, 'supplier_timeout', 'no answer within 8s <b>')", made+603, made+601, at(9*time.Second)),
 		"INSERT INTO skus (id, sku, stock, locked, sold, applied) VALUES (1, 'SKU-77120', 10, 0, 2, 12)",
 		fmt.Sprintf("INSERT INTO order_items (order_id, sku_id, quantity) VALUES (%d, 1, 2)", made+100),
-		"INSERT INTO report_untold (merchant_id, currency, orders, amount) VALUES (1, 'CNY', 1, 349900)",
+		"INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (1, 'CNY', 1, 349900)",
 	} {
 		if _, err := d.ExecContext(context.Background(), q); err != nil {
 			t.Fatal(err)
@@ -114,7 +143,9 @@ func (h *harness) details(t *testing.T) []sight {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := h.Plans.Propose(t.Context(), "wang.min", "/notifications", ids)
+	plan, err := h.Batches.Plan(t.Context(), bulk.Proposal{
+		Action: "resend", Object: "delivery", By: act.Actor{Name: "operator:wang.min", Role: access.Ops}, Filter: "/notifications", IDs: ids,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +156,8 @@ func (h *harness) details(t *testing.T) []sight {
 		{"callback-refused", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM refused_callbacks")), "does not match"},
 		{"notification", "/notifications/" + notify.IDOf(id("SELECT id FROM events"), ""), "HTTP 502"},
 		{"exception", fmt.Sprintf("/exceptions/%d", id("SELECT id FROM exceptions WHERE kind = 'amount_mismatch'")), "12.300"},
-		{"plan", planPath(plan.ID), "3,499.00"},
+		{"compensation", fmt.Sprintf("/compensations/%d", id("SELECT id FROM compensations WHERE state = 'dead'")), "no answer within 8s &lt;b&gt;"},
+		{"batch", batchPath(plan), "3,499.00"},
 	}
 }
 
@@ -139,6 +171,12 @@ var allPages = []sight{
 	{"callbacks", "/callbacks", "bad_signature"},
 	{"notifications", "/notifications", "HTTP 502"},
 	{"exceptions", "/exceptions", "12.300"},
+	{"compensations", "/compensations", "no answer within 8s"},
+	{"sweeps", "/sweeps", `id="runs"`},
+	{"batches", "/batches", "3,499.00"},
+	{"approvals", "/approvals", "apr_501"},
+	{"approval", "/approvals/apr_501", "the line of the statement"},
+	{"approval-alone", "/approvals/apr_502", "12.300"},
 	{"merchants", "/merchants", "m1"},
 	{"me", "/me", "datalist"},
 	{"audit", "/audit?check=1", "data-row"},
@@ -263,7 +301,7 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 		{"/notifications?status=retry_wait&merchant=m1&type=order.paid", "HTTP 502", "nothing"},
 		{"/notifications?status=delivered", "/notifications", "HTTP 502"},
 		{"/notifications?no=2026112000000001", "HTTP 502", "nothing"},
-		{"/exceptions?kind=unknown_order", "NO-SUCH-ORDER", "12.300"},
+		{"/exceptions?kind=unknown_order", "NO-SUCH-ORDER", "2026112000000003"}, // whose kind is in the lanes
 	} {
 		got := h.Page(t, cookie, c.path+"&lang=en")
 		if got.Status != http.StatusOK || !strings.Contains(got.Body, c.holds) || strings.Contains(got.Body, c.not) {

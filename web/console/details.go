@@ -77,10 +77,14 @@ func (s *handlers) exceptionPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	settles := exception.SettlePermission(x.Kind)
+	may := func(p access.Permission) bool { return s.Policy.Allows(role, p) }
 	data := pages.ExceptionData{
-		Exception: x, Masked: masked, Saved: did != nil, Key: act.NewKey(), CanComment: s.Policy.Allows(role, access.Comment),
-		CanAssign: s.Policy.Allows(role, access.AssignExceptions), CanSettle: s.Policy.Allows(role, settles), MaySettle: s.Policy.RolesWith(settles),
+		Exception: x, Masked: masked, Saved: did != nil, Key: act.NewKey(), CanComment: may(access.Comment), CanAssign: may(access.AssignExceptions),
+		CanReopen: !x.State.Open() && x.Reopens() && may(exception.ReopenPermission(&x.Item)), CanAsk: may(access.QueryOrders), CanRun: may(access.RunCompensations),
+		MayDecide: s.Policy.RolesWith(access.ProposeMoney),
+	}
+	if data.Decided, data.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), console.ExceptionObject, console.ExceptionID(id)); err != nil {
+		return err
 	}
 	if data.CanAssign {
 		if data.People, err = s.Operators.WhoMay(c.UserContext(), s.Policy, access.AssignExceptions); err != nil {

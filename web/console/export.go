@@ -1,25 +1,14 @@
 package console
 
 import (
-	"encoding/csv"
-	"errors"
-	"io"
-	"net/http"
-	"regexp"
-	"strings"
-	"time"
-
 	"backstop/internal/audit"
 	"backstop/internal/list"
 	"backstop/views/pages"
+	"backstop/views/ui"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
 )
-
-// maxExports is how many exports run at a time on one node: each reads the database for
-// as long as its list is.
-const maxExports = 4
 
 // export answers with all that the filter of a list finds as CSV, whatever the page. It is
 // streamed: a page is read when the one before it was written, so that neither
@@ -33,17 +22,6 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) erro
 	if c.Get("Sec-Fetch-Site") == "cross-site" {
 		return web.ErrForeign
 	}
-	select {
-	case s.exports <- struct{}{}:
-	default:
-		return web.ErrTooMany
-	}
-	running := false
-	defer func() {
-		if !running {
-			<-s.exports
-		}
-	}()
 	read := func(span list.Slice) (list.Page[T], error) {
 		ctx, cancel := l.context()
 		defer cancel()
@@ -56,66 +34,46 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) erro
 	if err != nil {
 		return err
 	}
-	by := "operator:" + web.Operator(c).Name
-	err = s.keepAct(c, audit.Act{
-		Actor: by, Action: "list.export", Object: "list", ObjectID: page.spec.Name,
-		Params: map[string]any{"filter": l.query.Values.Encode(), "format": "csv"},
-	})
-	if err != nil {
-		return err
-	}
-	columns := page.columns(l.p)
-	conn, limit := c.Context().Conn(), s.Config.HTTPWriteTimeout
-	body, w := io.Pipe()
-	running = true
-	go func() {
-		defer func() { <-s.exports }()
-		out := csv.NewWriter(w)
-		_, _ = io.WriteString(w, "\ufeff") // or Excel reads Chinese as the code page of the machine
-		_ = out.Write(pages.Titled(columns, pages.ExportTitle(l.p, l.query.Values.Encode(), by)))
-		_ = out.Write(pages.Heads(columns))
-		err := list.Each(span, func(span list.Slice) (list.Page[T], error) {
-			rows := first
-			if span.At != (list.Cursor{}) {
-				var err error
-				if rows, err = read(span); err != nil {
-					return rows, err
+	return stream(s, c, exported[T]{
+		name: page.spec.Name, filter: l.query.Values.Encode(), page: l.p, columns: page.columns(l.p),
+		each: func(fn func(T) error) error {
+			return list.Each(span, func(span list.Slice) (list.Page[T], error) {
+				if span.At == (list.Cursor{}) {
+					return first, nil
 				}
-			}
-			_ = conn.SetWriteDeadline(time.Now().Add(limit)) // of a page, not of the whole list
-			out.Flush()
-			return rows, out.Error()
-		}, func(row T) error {
-			cells := make([]string, len(columns))
-			for i, column := range columns {
-				cells[i] = harmless(column.Cell(row))
-			}
-			return out.Write(cells)
-		})
-		if out.Flush(); err == nil {
-			err = out.Error()
-		}
-		if err != nil && !errors.Is(err, io.ErrClosedPipe) { // that one is a client who left
-			s.Log.Warn("an export ended early", "list", page.spec.Name, "by", by, "error", err)
-		}
-		_ = w.CloseWithError(err)
-	}()
-	c.Status(http.StatusOK).Set(fiber.HeaderContentType, "text/csv; charset=utf-8")
-	c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+page.spec.Name+l.p.Now.In(l.p.Zone).Format("-20060102-150405")+`.csv"`)
-	c.Context().SetBodyStream(body, -1)
-	return nil
+				return read(span)
+			}, fn)
+		},
+	})
 }
 
-// formula begins a cell that a spreadsheet would compute; the wide signs are taken for
-// the narrow ones in some languages.
-const formula = "=+-@\t\r\n＝＋－＠"
+// exported is a table that an operator exports.
+type exported[T any] struct {
+	name, filter string
+	page         *ui.Page
+	columns      []pages.Column[T]
+	each         func(fn func(T) error) error
+}
 
-var plainNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
-
-// harmless keeps a spreadsheet from computing what others wrote into a cell.
-func harmless(cell string) string {
-	if cell == "" || plainNumber.MatchString(cell) || !strings.ContainsAny(string([]rune(cell)[:1]), formula) {
-		return cell
-	}
-	return "'" + cell
+// stream records an export in the audit, and answers with it.
+func stream[T any](s *handlers, c *fiber.Ctx, x exported[T]) error {
+	by := "operator:" + web.Operator(c).Name
+	return s.StreamCSV(c, web.CSV{
+		Name: x.name + x.page.Now.In(x.page.Zone).Format("-20060102-150405"), By: by,
+		Title: pages.ExportTitle(x.page, x.filter, by), Heads: pages.Heads(x.columns),
+		Begin: func() error {
+			return s.keepAct(c, audit.Act{
+				Actor: by, Action: "list.export", Object: "list", ObjectID: x.name, Params: map[string]any{"filter": x.filter, "format": "csv"},
+			})
+		},
+		Each: func(write func([]string) error) error {
+			return x.each(func(row T) error {
+				cells := make([]string, len(x.columns))
+				for i, column := range x.columns {
+					cells[i] = column.Cell(row)
+				}
+				return write(cells)
+			})
+		},
+	})
 }

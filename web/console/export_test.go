@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/web"
 )
 
 // ordered writes orders of merchant 1: each third is JPY, each fourth failed. Their
@@ -125,7 +127,7 @@ func TestAnExportThatFailsIsNotTakenForAWholeOne(t *testing.T) {
 		t.Cleanup(func() { res.Body.Close() })
 		return res
 	}
-	all := make([]*http.Response, maxExports)
+	all := make([]*http.Response, web.MaxExports)
 	for i := range all {
 		if all[i] = start(); all[i].StatusCode != http.StatusOK {
 			t.Fatalf("export %d: %d", i, all[i].StatusCode)
@@ -134,9 +136,17 @@ func TestAnExportThatFailsIsNotTakenForAWholeOne(t *testing.T) {
 	if got := h.Page(t, cookie, "/orders?format=csv"); got.Status != http.StatusTooManyRequests {
 		t.Errorf("one more: %d", got.Status)
 	}
+	text, body := "", bufio.NewReader(all[0].Body)
+	for range 100 { // of a slow server, the failure could come first
+		line, err := body.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += line
+	}
 	change(t, h.DB, "ALTER TABLE orders RENAME TO moved")
-	text, err := io.ReadAll(all[0].Body)
-	if n := strings.Count(string(text), "\n"); !errors.Is(err, io.ErrUnexpectedEOF) || n < 100 || n >= rows {
+	rest, err := io.ReadAll(body)
+	if n := strings.Count(text+string(rest), "\n"); !errors.Is(err, io.ErrUnexpectedEOF) || n < 100 || n >= rows {
 		t.Errorf("%d rows, %v", n, err)
 	}
 	change(t, h.DB, "ALTER TABLE moved RENAME TO orders")
@@ -145,17 +155,6 @@ func TestAnExportThatFailsIsNotTakenForAWholeOne(t *testing.T) {
 	}
 	for got := start(); got.StatusCode != http.StatusOK; got = start() {
 		got.Body.Close()
-	}
-}
-
-func TestCellsThatASpreadsheetWouldComputeAreTexts(t *testing.T) {
-	for cell, want := range map[string]string{
-		"=1+1": "'=1+1", "+1-2": "'+1-2", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "＝1": "'＝1", "-cmd": "'-cmd", "-1+2": "'-1+2",
-		"": "", "-12.50": "-12.50", "12.50": "12.50", "A-1": "A-1", "退款=": "退款=",
-	} {
-		if got := harmless(cell); got != want {
-			t.Errorf("%q becomes %q, want %q", cell, got, want)
-		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/audit"
 	"backstop/internal/callback"
 	"backstop/internal/console"
@@ -20,7 +21,10 @@ import (
 
 func (s *handlers) orders() listPage[console.Order] {
 	return listPage[console.Order]{
-		spec: console.OrderList, read: s.Console.Orders, draw: rowsOnly(pages.Orders), columns: pages.OrderColumns,
+		spec: console.OrderList, read: s.Console.Orders, columns: pages.OrderColumns,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Order) (templ.Component, error) {
+			return pages.Orders(p, l, rows, s.Batches.Actions(act.Actor{Role: p.Role}, "order")), nil
+		},
 		only: func(q list.Query, o console.Order) string {
 			if q.Get("no") == "" {
 				return ""
@@ -68,14 +72,15 @@ func (s *handlers) notifications() listPage[console.Delivery] {
 
 func (s *handlers) exceptions() listPage[exception.Item] {
 	return listPage[exception.Item]{
-		spec: console.ExceptionList, always: true, read: s.Console.Exceptions, draw: rowsOnly(pages.Exceptions), columns: pages.ExceptionColumns,
-	}
-}
-
-// rowsOnly draws a page that depends on its rows alone.
-func rowsOnly[T any](page func(*ui.Page, ui.List, []T) templ.Component) func(context.Context, *ui.Page, ui.List, []T) (templ.Component, error) {
-	return func(_ context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error) {
-		return page(p, l, rows), nil
+		spec: console.ExceptionList, always: true, read: s.Console.Exceptions, columns: pages.ExceptionColumns,
+		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []exception.Item) (templ.Component, error) {
+			var lanes []console.Todo
+			var err error
+			if l.First {
+				lanes, err = s.Console.Lanes(ctx)
+			}
+			return pages.Exceptions(p, l, rows, lanes), err
+		},
 	}
 }
 
@@ -104,5 +109,7 @@ func (s *handlers) auditPage(c *fiber.Ctx) error {
 		},
 	})
 }
+
+func exceptionPath(id int64) string { return "/exceptions/" + console.ExceptionID(id) }
 
 func orderPath(no string) string { return "/orders/" + url.PathEscape(no) }

@@ -15,6 +15,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
+	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/views/ui"
 	"backstop/web"
@@ -37,8 +38,13 @@ const (
 	liveWrite = 10 * time.Second
 )
 
-// view is what a drawing depends on: one serves all consoles of the same view.
-type view struct{ language, zone, role, rng string }
+// view is what a drawing depends on: one serves all consoles of the same view. of is the range
+// of the overview, or the batch whose page is open.
+type view struct {
+	language, zone, role, of string
+	// operator is set where the role approves proposals: nobody approves their own.
+	operator int64
+}
 
 // listener is one open console. Frames replace each other: a slow one misses older
 // frames, never the newest.
@@ -52,7 +58,7 @@ type listener struct {
 }
 
 func (l *listener) wants(name string) bool {
-	return len(l.topics) == 0 || slices.Contains(l.topics, name)
+	return len(l.topics) == 0 && name != batchTopic || slices.Contains(l.topics, name)
 }
 
 // panelKey is one panel in one view.
@@ -192,7 +198,7 @@ func (l *live) round(all []*listener) {
 }
 
 func (l *live) draw(key panelKey, t topic) error {
-	draw, at, err := l.get(t, console.RangeOf(key.rng))
+	draw, at, err := l.get(t, key.of)
 	if err != nil || at.Equal(l.panels[key].at) {
 		return err
 	}
@@ -217,7 +223,7 @@ func (l *live) page(a view) *ui.Page {
 	if err != nil {
 		zone = time.UTC
 	}
-	return &ui.Page{Language: a.language, Zone: zone, Role: a.role, Now: l.s.DB.NowTime(), Texts: l.s.Texts, File: l.s.Files.URL}
+	return &ui.Page{Language: a.language, Zone: zone, Role: a.role, UserID: a.operator, Now: l.s.DB.NowTime(), Texts: l.s.Texts, File: l.s.Files.URL}
 }
 
 // push sends a listener the panels that it does not have yet. While its last frame is not
@@ -270,16 +276,22 @@ func frame(id string, body []byte) []byte {
 // stream keeps a console's overview current by server-sent events. Requests of anything
 // but an event source are redirected to the page.
 func (l *live) stream(c *fiber.Ctx) error {
-	r := console.RangeOf(c.Query("range"))
+	r, batch := console.RangeOf(c.Query("range")), c.Query("batch")
 	if !strings.Contains(c.Get(fiber.HeaderAccept), "text/event-stream") {
 		return c.Redirect("/?range="+r.Name, fiber.StatusSeeOther)
 	}
 	p, op := l.s.Page(c), web.Operator(c)
 	li := &listener{
-		view: view{p.Language, p.Zone.String(), op.Role, r.Name}, operator: op.ID, frames: make(chan []byte, 1),
+		view: view{language: p.Language, zone: p.Zone.String(), role: op.Role, of: r.Name}, operator: op.ID, frames: make(chan []byte, 1),
+	}
+	if l.s.Policy.Allows(op.Role, access.ApproveMoney) {
+		li.view.operator = op.ID
 	}
 	if names := c.Query("topics"); names != "" {
-		li.topics = strings.Split(names, ",")
+		li.topics = slices.DeleteFunc(strings.Split(names, ","), func(name string) bool { return name == batchTopic })
+	}
+	if _, ok := bulk.ParseNo(batch); ok {
+		li.of, li.topics = batch, []string{batchTopic}
 	}
 	seen := c.Get("Last-Event-ID")
 	if seen == "" {

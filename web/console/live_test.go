@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/console"
 	"backstop/internal/report"
 )
 
@@ -160,9 +159,9 @@ func TestListenersShareTheQueries(t *testing.T) {
 	seed(t, h.DB)
 	var reads atomic.Int64
 	read := h.in.live.topics[0].read
-	h.in.live.topics[0].read = func(ctx context.Context, r console.Range) (drawing, error) {
+	h.in.live.topics[0].read = func(ctx context.Context, of string) (drawing, error) {
 		reads.Add(1)
-		return read(ctx, r)
+		return read(ctx, of)
 	}
 	start := time.Now()
 	var all []*watcher

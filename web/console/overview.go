@@ -26,8 +26,8 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 	p, r := s.Page(c), console.RangeOf(c.Query("range"))
 	p.Live = true
 	panels, oldest := map[string]templ.Component{}, time.Now()
-	for _, t := range s.live.topics {
-		draw, at, err := s.live.get(t, r)
+	for _, t := range s.topics() {
+		draw, at, err := s.live.get(t, r.Name)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 		}
 	}
 	return s.Render(c, http.StatusOK, pages.Overview(p, pages.OverviewData{
-		Range: r, Read: oldest, Steps: steps, System: s.system(p.Role), APIURL: s.Config.PublicURL, Example: example(), CallbackURL: s.Config.PublicURL + web.CallbackPath,
+		Range: r, Read: oldest, Steps: steps, System: s.system(p), APIURL: s.Config.PublicURL, Example: example(), CallbackURL: s.Config.PublicURL + web.CallbackPath,
 		Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Queues: panels["queues"],
 	}))
 }
@@ -52,9 +52,10 @@ func example() pages.Example {
 	}
 }
 
-// system is the engines of the installation, and what the role may see of them.
-func (s *handlers) system(role string) pages.System {
-	return pages.System{Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: s.Policy.Allows(role, access.InspectQueues), Alerts: s.Policy.Allows(role, access.ViewAlerts)}
+// system is the engines of the installation, and what the reader may see of them.
+func (s *handlers) system(p *ui.Page) pages.System {
+	may := func(permission access.Permission) bool { return s.Policy.Allows(p.Role, permission) }
+	return pages.System{Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: may(access.InspectQueues), Alerts: may(access.ViewAlerts), Decides: s.decides(p)}
 }
 
 // panel answers a script with one panel of the overview and the time, and redirects any
@@ -65,7 +66,7 @@ func (s *handlers) panel(t topic) fiber.Handler {
 		if !web.IsFragment(c) {
 			return c.Redirect("/?range="+r.Name, http.StatusSeeOther)
 		}
-		draw, at, err := s.live.get(t, r)
+		draw, at, err := s.live.get(t, r.Name)
 		if err != nil {
 			return err
 		}
@@ -77,25 +78,25 @@ func (s *handlers) panel(t topic) fiber.Handler {
 // topics are all panels, in the order of the page.
 func (s *handlers) topics() []topic {
 	return []topic{
-		{"risk", 2 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
+		{"risk", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Risk(ctx)
 			return func(p *ui.Page) templ.Component { return pages.RiskPanel(p, v) }, err
 		}},
-		{"outcomes", 5 * time.Second, true, func(ctx context.Context, r console.Range) (drawing, error) {
-			v, err := s.Console.Outcomes(ctx, r)
+		{"outcomes", 5 * time.Second, true, func(ctx context.Context, of string) (drawing, error) {
+			v, err := s.Console.Outcomes(ctx, console.RangeOf(of))
 			return func(p *ui.Page) templ.Component { return pages.OutcomesPanel(p, v) }, err
 		}},
-		{"todo", 2 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
+		{"todo", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Todo(ctx)
-			return func(p *ui.Page) templ.Component { return pages.TodoPanel(p, v, s.system(p.Role)) }, err
+			return func(p *ui.Page) templ.Component { return pages.TodoPanel(p, v, s.system(p)) }, err
 		}},
-		{"merchants-health", 5 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
+		{"merchants-health", 5 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Health(ctx)
 			return func(p *ui.Page) templ.Component { return pages.HealthPanel(p, v) }, err
 		}},
-		{"queues", 2 * time.Second, false, func(ctx context.Context, _ console.Range) (drawing, error) {
+		{"queues", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Queues(ctx, s.Queues)
-			return func(p *ui.Page) templ.Component { return pages.QueuesPanel(p, v, s.system(p.Role)) }, err
+			return func(p *ui.Page) templ.Component { return pages.QueuesPanel(p, v, s.system(p)) }, err
 		}},
 	}
 }

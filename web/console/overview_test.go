@@ -62,7 +62,7 @@ func TestTheOverviewSaysWhenItsFiguresWereRead(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Ops)
-	for i := range h.in.live.topics {
+	for i := range h.in.topics() {
 		h.in.live.topics[i].every = time.Hour
 	}
 	h.Page(t, cookie, "/") // everything is read
@@ -82,7 +82,7 @@ func TestPanelsComeAloneToScriptsAndAsAPageToPeople(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Viewer)
-	for _, topic := range h.in.live.topics {
+	for _, topic := range h.in.topics() {
 		for _, lang := range []string{"zh", "en"} {
 			got := h.Call(t, http.MethodGet, "/_/"+topic.name+"?range=6h&lang="+lang, "", "Cookie", cookie, "HX-Request", "true")
 			if got.Status != http.StatusOK || !strings.Contains(got.Body, `id="`+topic.name+`"`) || strings.Contains(got.Body, "<html") {
@@ -170,7 +170,7 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	h.InTrouble(t)
-	change(t, h.DB, "INSERT INTO report_untold (merchant_id, currency, orders, amount) VALUES (2, 'CNY', 4, 990000)")
+	change(t, h.DB, "INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (2, 'CNY', 4, 990000)")
 	change(t, h.DB, "INSERT INTO breakers (merchant_id, state, generation, cause, changed_at, open_until, updated_at) VALUES (2, 'open', 1, 'failures_in_a_row', ?, ?, ?)", h.DB.Now(), h.DB.Now()+60_000_000, h.DB.Now())
 	if err := h.Breakers.Refresh(t.Context()); err != nil {
 		t.Fatal(err)

@@ -364,22 +364,23 @@ func TestAPlanSaysWhatWaitsForABreaker(t *testing.T) {
 		hkd := "(SELECT d.id FROM deliveries AS d ORDER BY d.id DESC LIMIT 2)"
 		w.exec("UPDATE deliveries SET currency = 'HKD', amount = 350 WHERE id IN " + hkd)
 		ops := w.SignIn(t, access.Ops)
-		plan := w.Post(t, ops, "/notifications/plans?merchant=m1", "pick", "all").Header.Get("Location")
+		plan := w.Post(t, ops, "/batches/plan/notifications/resend?merchant=m1", "pick", "all").Header.Get("Location")
 		page := w.Page(t, ops, plan+"?lang=en").Body
 		inOrder(t, page, "Waits for the breaker", ">25<", "459.77", "7.00", "25 of them wait for a breaker", "Type the amount 459.77 (CNY)", "Type the amount 7.00 (HKD)")
 		if strings.Contains(page, "still waiting") {
 			t.Error("it says what came of a plan that was not run")
 		}
-		form := append(formOf(t, page, plan+"/run"), "reason", "their server is back")
+		form := append(formOf(t, page, plan+"/start"), "reason", "their server is back")
 		for _, fields := range [][]string{{}, {"amount_CNY", "459.77"}, {"amount_CNY", "459.77", "amount_HKD", "7"}} {
-			if got := w.Post(t, ops, plan+"/run", append(form[:len(form):len(form)], fields...)...); got.Status != http.StatusUnprocessableEntity {
+			if got := w.Post(t, ops, plan+"/start", append(form[:len(form):len(form)], fields...)...); got.Status != http.StatusUnprocessableEntity {
 				t.Errorf("with %v typed: %d", fields, got.Status)
 			}
 		}
 		sent := w.merchant.Count()
-		if got := w.Post(t, ops, plan+"/run", append(form, "amount_CNY", "459.77", "amount_HKD", "7.00")...); got.Status != http.StatusSeeOther {
+		if got := w.Post(t, ops, plan+"/start", append(form, "amount_CNY", "459.77", "amount_HKD", "7.00")...); got.Status != http.StatusSeeOther {
 			t.Fatalf("the run: %d %s", got.Status, got.Body)
 		}
+		w.over(t, plan)
 		if page := w.Page(t, ops, plan+"?lang=en").Body; !strings.Contains(page, "0 notified, 0 refused, 25 still waiting") {
 			t.Error("the plan does not say that all of it still waits")
 		}

@@ -6,13 +6,17 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/advance"
 	"backstop/internal/alert"
+	"backstop/internal/approval"
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
+	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/sweep"
 	"backstop/views/pages"
 	"backstop/web"
 
@@ -26,12 +30,11 @@ type handlers struct {
 	listTime time.Duration // see listTime; less in tests
 	throttle *access.Throttle
 	live     *live
-	exports  chan struct{} // those that are running; see maxExports
 }
 
 func newHandlers(s *web.Server) *handlers {
-	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle(), exports: make(chan struct{}, maxExports)}
-	h.live = newLive(s, h.topics())
+	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle()}
+	h.live = newLive(s, append(h.topics(), h.batchTopic()))
 	return h
 }
 
@@ -45,6 +48,9 @@ func (s *handlers) routes() []web.Route {
 	}
 	own := func(path string, h fiber.Handler) web.Route {
 		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForOperator, Permission: access.UseAccount, Handler: h}
+	}
+	post := func(path string, p access.Permission, h fiber.Handler) web.Route {
+		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForOperator, Permission: p, Handler: h}
 	}
 	act := func(path, kind string, h fiber.Handler) web.Route {
 		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForOperator, Permission: s.Acts.Kind(kind).Permission, Handler: h}
@@ -68,14 +74,38 @@ func (s *handlers) routes() []web.Route {
 		act("/orders/:order_no/unmask", order.UnmaskAct, s.unmask),
 		act("/orders/:order_no/resend", notify.ResendAct, s.resend),
 		act("/orders/:order_no/note", order.NoteAct, s.note),
+		act("/orders/:order_no/query", advance.QueryAct, s.askSupplier),
+		post("/orders/:order_no/propose", access.ProposeMoney, s.proposeOrder),
 		page("/callbacks", access.ViewCallbacks, serve(s, s.callbacks()), shown("webhook", text.Callbacks)),
 		page("/callbacks/:callback", access.ViewCallbacks, s.callbackPage, web.Menu{}),
 		page("/notifications", access.ViewNotifications, serve(s, s.notifications()), shown("bell-ring", text.Notifications)),
-		act("/notifications/plans", bulk.StartAct, s.proposePlan),
-		page("/notifications/plans/:plan", access.ResendMany, s.planPage, web.Menu{}),
-		act("/notifications/plans/:plan/run", bulk.StartAct, s.runPlan),
 		page("/notifications/:notification", access.ViewNotifications, s.notificationPage, web.Menu{}),
 		page("/exceptions", access.ViewExceptions, serve(s, s.exceptions()), shown("wrench", text.Exceptions)),
+		act("/exceptions/:exception/query", advance.QueryAct, s.askAboutException),
+		post("/exceptions/:exception/propose", access.IgnoreExceptions, s.proposeException),
+		page("/approvals", access.ViewExceptions, s.approvalsPage, shown("users", text.Approvals)),
+		page("/approvals/:approval", access.ViewExceptions, s.approvalPage, web.Menu{}),
+		post("/approvals/:approval/approve", access.ApproveMoney, s.onApproval((*approval.Desk).Approve)),
+		post("/approvals/:approval/again", access.NoteExceptions, s.onApproval((*approval.Desk).Again)),
+		post("/approvals/:approval/reject", access.ApproveMoney, s.onApproval((*approval.Desk).Reject)),
+		post("/approvals/:approval/withdraw", access.ViewExceptions, s.onApproval((*approval.Desk).Withdraw)),
+		page("/compensations", access.ViewCompensations, s.compensationsPage, shown("refresh-cw", text.Compensations)),
+		act("/compensations/redrive", compensation.RedriveAct, s.redriveCompensations),
+		page("/compensations/:compensation", access.ViewCompensations, s.compensationPage, web.Menu{}),
+		act("/compensations/:compensation/run", compensation.RunAct, s.onCompensation(compensation.RunAct)),
+		act("/compensations/:compensation/cancel", compensation.CancelAct, s.onCompensation(compensation.CancelAct)),
+		page("/sweeps", access.ViewSweeps, s.sweepsPage, shown("moon", text.Sweeps)),
+		page("/sweeps/_runs", access.ViewSweeps, s.sweepRuns, web.Menu{}),
+		act("/sweeps/run", sweep.RunAct, s.runSweep),
+		page("/batches", access.ViewCompensations, s.batchesPage, shown("layers", text.Batches)),
+		act("/batches/plan/:list/:action", bulk.StartAct, s.planBatch),
+		page("/batches/:batch", access.ViewCompensations, s.batchPage, web.Menu{}),
+		page("/batches/:batch/_progress", access.ViewCompensations, s.batchProgress, web.Menu{}),
+		act("/batches/:batch/start", bulk.StartAct, s.startBatch),
+		act("/batches/:batch/pause", bulk.PauseAct, s.onBatch(bulk.PauseAct)),
+		act("/batches/:batch/resume", bulk.ResumeAct, s.onBatch(bulk.ResumeAct)),
+		act("/batches/:batch/stop", bulk.StopAct, s.onBatch(bulk.StopAct)),
+		act("/batches/:batch/rate", bulk.RateAct, s.onBatch(bulk.RateAct)),
 		page("/merchants", access.ViewNotifications, s.merchantsPage, shown("store", text.Merchants)),
 		page("/merchants/:merchant", access.ViewNotifications, s.merchantPage, web.Menu{}),
 		act("/merchants/:merchant/breaker/open", breaker.MoveAct(breaker.OpenIt), s.moveBreaker(breaker.OpenIt)),
@@ -89,7 +119,7 @@ func (s *handlers) routes() []web.Route {
 		page("/exceptions/:exception", access.ViewExceptions, s.exceptionPage, web.Menu{}),
 		act("/exceptions/:exception/comment", exception.NoteAct, s.commentException),
 		act("/exceptions/:exception/assign", exception.AssignAct, s.assignException),
-		act("/exceptions/:exception/settle", exception.SettleAct, s.settleException),
+		post("/exceptions/:exception/settle", access.ViewExceptions, s.settleGone),
 		act("/exceptions/:exception/reopen", exception.ReopenAct, s.reopenException),
 		page("/asynqmon/", access.InspectQueues, s.monitorPage, shown("layers", text.Queues)),
 		page("/asynqmon/*", access.InspectQueues, s.monitorPage, web.Menu{}),
@@ -101,7 +131,7 @@ func (s *handlers) routes() []web.Route {
 		page("/search", access.ViewOrders, s.searchPage, web.Menu{}),
 		page("/_/live", access.ViewOverview, s.live.stream, web.Menu{}),
 	}
-	for _, t := range s.live.topics {
+	for _, t := range s.topics() {
 		list = append(list, page("/_/"+t.name, access.ViewOverview, s.panel(t), web.Menu{}))
 	}
 	return list

@@ -27,7 +27,15 @@ func (s *handlers) storyPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if story.Did, err = s.done(c, "order", story.Order.OrderNo); err != nil {
+	no := story.Order.OrderNo
+	if story.Did, err = s.done(c, "order", no); err != nil {
+		return err
+	}
+	if story.Proposals, err = s.Console.ApprovalsOfOrder(c.UserContext(), no); err != nil {
+		return err
+	}
+	story.ProposeKey = act.NewKey()
+	if story.Decided, story.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), "order", no); err != nil {
 		return err
 	}
 	return s.Render(c, http.StatusOK, pages.Story(s.storyFrame(c), story))
@@ -75,6 +83,7 @@ func (s *handlers) storyData(c *fiber.Ctx, story *console.Story, phase console.P
 	return pages.StoryData{
 		Story: story, Phase: phase,
 		CanResend: may(access.Resend), ResendKey: act.NewKey(), CanNote: may(access.Comment), NoteKey: act.NewKey(),
+		CanAsk: may(access.QueryOrders), AskKey: act.NewKey(),
 		CanControl: may(access.ControlBreakers), CanUnmask: may(access.ViewPersonal), UnmaskKey: act.NewKey(), CanExport: may(access.ExportEvidence),
 	}
 }

@@ -36,7 +36,9 @@ func TestManyAreSentAgainInABrowser(t *testing.T) {
 	if !shut || !open {
 		t.Errorf("the button is shut before %t, open after the amount %t", shut, open)
 	}
-	run(t, ctx, chromedp.Click("form[data-guard] button"), chromedp.WaitVisible("#result"))
+	var at string
+	run(t, ctx, chromedp.Click("form[data-guard] button"), chromedp.WaitVisible("#result"), chromedp.Location(&at))
+	h.over(t, strings.TrimPrefix(at, "http://"+h.Addr))
 	if *screenshots != "" {
 		takeScreenshot(t, ctx, "plan-result")
 	}

@@ -22,7 +22,9 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
+	"backstop/internal/advance"
 	"backstop/internal/alert"
+	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
@@ -31,8 +33,12 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
+	"backstop/internal/call"
 	"backstop/internal/callback"
+	"backstop/internal/compensation"
+	"backstop/internal/desk"
 	"backstop/internal/exception"
+	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
@@ -41,6 +47,7 @@ import (
 	"backstop/internal/recipient"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/internal/sweep"
 	"backstop/web"
 )
 
@@ -76,9 +83,10 @@ func (s *sender) Last() *supplier.Request {
 
 // till is payments that write real orders and fail with Err.
 type till struct {
-	db  *db.DB
-	Err error
-	Got payment.CreateRequest
+	db   *db.DB
+	Paid payment.PayRequest
+	Err  error
+	Got  payment.CreateRequest
 }
 
 func (p *till) Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (*order.Order, bool, error) {
@@ -102,7 +110,13 @@ func (p *till) Create(ctx context.Context, m *merchant.Merchant, r payment.Creat
 	return o, true, err
 }
 
-func (p *till) Pay(ctx context.Context, m *merchant.Merchant, no string) (*order.Order, error) {
+func (p *till) Pay(ctx context.Context, m *merchant.Merchant, no string, r payment.PayRequest) (payment.Payment, error) {
+	o, err := p.Cancel(ctx, m, no)
+	p.Paid = r
+	return payment.Payment{Order: o, Supplier: "wx", Reference: no, Status: payment.PayNone, Kind: supplier.ValueNone}, err
+}
+
+func (p *till) Cancel(ctx context.Context, m *merchant.Merchant, no string) (*order.Order, error) {
 	o, err := order.ByNo(ctx, p.db.Read, no)
 	if err == nil && o.MerchantID != m.ID {
 		err = order.ErrNotFound
@@ -111,10 +125,6 @@ func (p *till) Pay(ctx context.Context, m *merchant.Merchant, no string) (*order
 		err = p.Err
 	}
 	return o, err
-}
-
-func (p *till) Cancel(ctx context.Context, m *merchant.Merchant, no string) (*order.Order, error) {
-	return p.Pay(ctx, m, no)
 }
 
 // Site is a Server on a loopback port with a real database.
@@ -129,6 +139,7 @@ type Site struct {
 	logMu  sync.Mutex
 	// Nudge gets the nudges after a commit.
 	Nudge func([]queue.Nudge)
+	calls *call.Caller
 }
 
 // Keys that are declared.
@@ -190,6 +201,7 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		_ = h.Sockets.Close()
+		h.calls.Close()
 		if err := h.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
@@ -217,15 +229,60 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	sending := notify.Acts{
 		DB: o.DB, Directory: o.Settings.Merchants, Breakers: o.Breakers, Nudge: func(n []queue.Nudge) { h.Nudge(n) },
 		Pings: notify.Pinger{DB: o.DB, Channels: map[string]notify.Channel{notify.Webhook: h.Lines}},
-	}.Kinds()
-	o.Plans = bulk.New(o.DB, o.Audit, sending[0])
+	}
+	redriving := compensation.Acts{DB: o.DB, Schedule: compensation.Schedule(o.Config.CompensateSteps), Nudge: func(n []queue.Nudge) { h.Nudge(n) }}
+	asking := h.asking(o)
+	var runner *bulk.Runner
+	o.Batches = bulk.New(bulk.Options{
+		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Rate: bulk.MaxRate, Nudge: func(id int64) { runner.Offer(id) }, Log: o.Log,
+	}, append(asking.Batches(redriving.Schedule), sending.Batch(), redriving.Batch())...)
+	runner = bulk.NewRunner(o.Batches)
+	t.Cleanup(func() { runner.Close(context.Background()) })
+	o.Approvals = approval.NewDesk(approval.Options{
+		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators, Log: o.Log,
+	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o)}), o.Batches.Approval())...)
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
-		order.Acts, sending, o.Breakers.Acts(), o.Plans.Acts(),
+		order.Acts, asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
 		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.AssignExceptions)
 		}),
+		redriving.Kinds(),
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
+		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(),
 	)...)
+	o.Batches.Use(o.Acts, o.Approvals)
+}
+
+// deciding carries out decisions about payments.
+func (h *Site) deciding(t *testing.T, o *web.Options) *payment.Processor {
+	nudger := notify.NewNudger(nowhere{}, o.DB.Now, o.Log)
+	p := payment.New(payment.Options{
+		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Batch: 1, Writers: 1, Queue: 1, Wait: time.Second, Log: o.Log,
+	})
+	t.Cleanup(func() {
+		p.Close()
+		nudger.Close()
+	})
+	return p
+}
+
+// nowhere takes nudges and does nothing.
+type nowhere struct{}
+
+func (nowhere) Notify(context.Context, queue.Lane, []queue.Nudge) error { return nil }
+func (nowhere) NotifyAt(context.Context, queue.Lane, time.Time, []queue.Nudge) error {
+	return nil
+}
+func (nowhere) Expire(context.Context, time.Time) error { return nil }
+
+// asking asks suppliers; none here can be asked.
+func (h *Site) asking(o *web.Options) *advance.Worker {
+	if h.calls != nil {
+		return advance.New(advance.Options{DB: o.DB, Settings: o.Settings, Calls: h.calls, AskOnly: true})
+	}
+	calls := call.New(call.Options{DB: o.DB, Breakers: breaker.NewSupplierCache(o.DB, breaker.Policy{Failures: 5})})
+	h.calls = calls
+	return advance.New(advance.Options{DB: o.DB, Settings: o.Settings, Calls: calls, AskOnly: true})
 }
 
 // Write receives the log.

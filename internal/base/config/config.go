@@ -64,6 +64,16 @@ type Config struct {
 	OrderExpiryMax time.Duration `env:"ORDER_EXPIRY_MAX" default:"720h" min:"1s" max:"8760h" doc:"Maximum expires_in."`
 	ClosingGrace   time.Duration `env:"CLOSING_GRACE" default:"15m" min:"0s" max:"24h" doc:"How long an order in closing waits for a late payment before it is closed."`
 
+	SupplierAllowCIDRs    []netip.Prefix `env:"SUPPLIER_ALLOW_CIDRS" default:"" empty:"none" group:"Calls to suppliers and compensation" doc:"Non-public ranges in which suppliers' base_url, gateway_url, query_url and so on may be (loopback for backstop simulate). Everything non-public is refused otherwise."`
+	SupplierTimeout       time.Duration  `env:"SUPPLIER_TIMEOUT" default:"8s" min:"100ms" max:"60s" doc:"Time limit of one call to a supplier, from dial to the last byte."`
+	SupplierInFlight      int            `env:"SUPPLIER_IN_FLIGHT" default:"8" min:"1" max:"1000" doc:"Calls in flight per supplier and node."`
+	QuerySteps            Waits          `env:"QUERY_STEPS" default:"1m,2m,5m,10m,30m,1h,2h,6h,12h,24h" doc:"When a started payment is asked for at its supplier, each counted from the one before; the first from pay."`
+	CloseSteps            Waits          `env:"CLOSE_STEPS" default:"0s,10s,30s,1m,2m,5m,10m,30m" doc:"Waits between tries to close an order whose supplier can be asked; the last one repeats until 24h after the order's expires_at."`
+	CompensateSteps       Waits          `env:"COMPENSATE_STEPS" default:"1s,5s,15s,1m,5m,15m,1h,2h,4h,8h" doc:"Waits before the tries of a compensation; after the last try it is dead, until an operator runs it again."`
+	CompensateConcurrency int            `env:"COMPENSATE_CONCURRENCY" default:"16" min:"1" max:"1000" doc:"Compensations that run at a time, per node."`
+	BatchRate             Rate           `env:"BATCH_RATE" default:"100/s" min:"1/s" max:"100000/s" doc:"Rows of one batch that are worked off per second, until that is changed on the page of the batch."`
+	ApprovalExpires       time.Duration  `env:"APPROVAL_EXPIRES" default:"24h" min:"1s" max:"720h" doc:"How long a proposal waits for a second person; then it has ended, without effect."`
+
 	NotifyAllowCIDRs  []netip.Prefix `env:"NOTIFY_ALLOW_CIDRS" default:"" empty:"none" group:"Notifications to merchants" doc:"Non-public ranges that notifications may reach, over plain http too and on any port (127.0.0.0/8,::1/128 in development). Everything non-public is refused otherwise."`
 	NotifyConcurrency int            `env:"NOTIFY_CONCURRENCY" default:"50" min:"1" max:"10000" doc:"Deliveries in flight per node."`
 	NotifyMaxInFlight int            `env:"NOTIFY_MAX_IN_FLIGHT" default:"10" min:"1" max:"1000" doc:"Deliveries in flight per merchant and node, unless the merchant sets its own."`
@@ -76,7 +86,9 @@ type Config struct {
 	BreakerWindow     time.Duration  `env:"BREAKER_WINDOW" default:"60s" min:"1s" max:"1h" doc:"Window of BREAKER_RATE."`
 	BreakerLeast      int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Results within BREAKER_WINDOW below which BREAKER_RATE does not apply."`
 
-	SweepAt                TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Time of day, at low traffic, when the figures are recounted from their rows."`
+	SweepAt                TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Time of day, at low traffic, when everything unfinished is looked at again, the figures are recounted from their rows, and the books are checked."`
+	SweepDays              int            `env:"SWEEP_DAYS" default:"3" min:"1" max:"90" doc:"How many days a sweep looks back; what is older is for the exception desk."`
+	SweepRate              Rate           `env:"SWEEP_RATE" default:"200/s" min:"1/s" max:"10000/s" doc:"Rows that a sweep makes due again per second."`
 	Timezone               *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Time zone of SWEEP_AT and of the days in reports."`
 	CleanupEvery           time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
 	RetentionCallbacks     time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long callbacks are kept; the record that a callback was received is kept for ever, and what an open exception names is copied to it. On PostgreSQL, from 744h on, whole months are dropped, so that rows stay up to a month longer."`

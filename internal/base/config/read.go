@@ -28,6 +28,7 @@ var units = map[reflect.Type]unit{
 // nouns describe the values of types without unit and form.
 var nouns = map[reflect.Type]string{
 	reflect.TypeFor[[]netip.Prefix](): "CIDR ranges separated by commas (10.0.0.0/8,fd00::/8), no bits set behind the length",
+	reflect.TypeFor[Waits]():          "1 to 32 waits from 0s to 24h separated by commas (0s,10s,1m)",
 	reflect.TypeFor[TimeOfDay]():      "a time of day as HH:MM, 00:00 to 23:59",
 	reflect.TypeFor[*time.Location](): "a zone of the IANA list (Asia/Shanghai, UTC)",
 }
@@ -51,6 +52,8 @@ func (s Setting) set(v reflect.Value, text string) (bad string) {
 		return setPrefixes(p, text)
 	case *[]Secret:
 		return s.setSecrets(p, text)
+	case *Waits:
+		return setWaits(p, text)
 	case *TimeOfDay:
 		return setTimeOfDay(p, text)
 	case **time.Location:

@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // masked stands for a secret wherever one would be printed.
@@ -76,3 +78,34 @@ func (r Rate) String() string { return strconv.Itoa(int(r)) + "/s" }
 type TimeOfDay struct{ Hour, Minute int }
 
 func (t TimeOfDay) String() string { return fmt.Sprintf("%02d:%02d", t.Hour, t.Minute) }
+
+// Waits are waits one after another.
+type Waits []time.Duration
+
+// maxWait bounds one of them.
+const maxWait = 24 * time.Hour
+
+// String writes the waits as they are read: "1m,2m,1h".
+func (w Waits) String() string {
+	texts := make([]string, len(w))
+	for i, d := range w {
+		texts[i] = writeDuration(int64(d))
+	}
+	return strings.Join(texts, ",")
+}
+
+// setWaits reads waits that are separated by commas.
+func setWaits(p *Waits, text string) (bad string) {
+	all := pieces(text)
+	if len(all) > maxWaits {
+		return all[maxWaits]
+	}
+	for _, piece := range all {
+		d, err := time.ParseDuration(piece)
+		if err != nil || d < 0 || d > maxWait {
+			return piece
+		}
+		*p = append(*p, d)
+	}
+	return ""
+}

@@ -46,6 +46,12 @@ func IsUnique(err error) bool {
 	return pg == "23505" || lite == sqlitelib.SQLITE_CONSTRAINT_UNIQUE || lite == sqlitelib.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
+// IsAnswer reports whether the database itself refused a statement, for whatever reason.
+func IsAnswer(err error) bool {
+	pg, lite := codes(err)
+	return pg != "" || lite != 0
+}
+
 // IsConflict reports whether the transaction lost against another one (deadlock,
 // serialization, lock timeout, busy) and may simply be tried again.
 func IsConflict(err error) bool {

@@ -11,8 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/failpoint"
+
 	"github.com/uptrace/bun"
 )
+
+// atUpgrade is the failpoint before, in and after each step of an upgrade.
+const atUpgrade = "upgrade"
 
 // Migration is one schema change and whether the database has it.
 type Migration struct {
@@ -202,6 +207,9 @@ func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) 
 		did, err = d.migrateTx(ctx, m, string(text), up)
 		return err
 	})
+	if did {
+		failpoint.Hit(atUpgrade)
+	}
 	return did, err
 }
 
@@ -266,15 +274,18 @@ func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (
 		if !m.tx && d.postgres {
 			exec = d.DB
 		}
+		failpoint.Hit(atUpgrade)
 		if _, err := exec.ExecContext(ctx, d.schemaText(text)); err != nil {
 			return err
 		}
+		failpoint.Hit(atUpgrade)
 		did = true
 		if up {
 			_, err = tx.NewRaw("INSERT INTO schema_migrations (name, applied_at) VALUES (?, ?)", m.Name, d.Now()).Exec(ctx)
 		} else {
 			_, err = tx.NewRaw("DELETE FROM schema_migrations WHERE name = ?", m.Name).Exec(ctx)
 		}
+		failpoint.Hit(atUpgrade)
 		return err
 	})
 	return did, err

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/failpoint"
+
 	"github.com/uptrace/bun"
 )
 
@@ -82,6 +84,7 @@ func attachMonths(ctx context.Context, tx Tx, m Monthly, until int64) error {
 		if err != nil {
 			return err
 		}
+		failpoint.Hit(atUpgrade)
 		end, last.Name = next, name
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/failpoint"
+
 	"github.com/uptrace/bun"
 )
 
@@ -61,6 +63,7 @@ func (d *DB) waitForLocks(ctx context.Context, log *slog.Logger, m Monthly, step
 	end := time.Now().Add(lockPatience)
 	for wait := firstLockWait; ; wait = min(2*wait, maxLockWait) {
 		err := step(ctx, m)
+		failpoint.Hit(atUpgrade)
 		if !IsConflict(err) {
 			return err
 		}
@@ -159,6 +162,7 @@ func (d *DB) addBound(ctx context.Context, tx Tx, m Monthly) error {
 	below := IDAt(end.UnixMicro())
 	_, err = tx.NewRaw("ALTER TABLE ? ADD CONSTRAINT ? CHECK (? < ?) NOT VALID", bun.Ident(m.Table),
 		bun.Ident(fmt.Sprintf("%s_below_%d", m.Table, below)), bun.Ident(m.Key), below).Exec(ctx)
+	failpoint.Hit(atUpgrade)
 	return err
 }
 
@@ -253,6 +257,7 @@ func (d *DB) split(ctx context.Context, tx Tx, m Monthly) error {
 		if _, err := tx.ExecContext(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
+		failpoint.Hit(atUpgrade)
 	}
 	return nil
 }

@@ -70,6 +70,12 @@ var (
 	Nudges = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_nudges_total", Help: "Nudges by result: sent, dropped (the database tick finds those).",
 	}, []string{"result"})
+	SupplierCalls = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_supplier_calls_total", Help: "Calls to suppliers by what was asked for and the class of their end.",
+	}, []string{"op", "class"})
+	SupplierCallSeconds = factory.NewHistogram(prometheus.HistogramOpts{
+		Name: "backstop_supplier_call_seconds", Help: "Duration of calls to suppliers.", Buckets: seconds,
+	})
 	Alerts = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_alerts_total", Help: "Alerts opened by rule.",
 	}, []string{"rule"})

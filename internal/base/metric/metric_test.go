@@ -69,7 +69,8 @@ func want(t *testing.T, all map[string]family, n float64, name string, labels ..
 var full = metric.Snapshot{
 	AtRisk: []metric.AtRisk{{Part: "stuck", Currency: "CNY", Orders: 3, Minor: 1200}}, FiringAlerts: new(float64),
 	Orders: &metric.OrdersNotified{Raised: 10, Notified: 9}, Untried: &metric.Untried{Orders: 2, Oldest: 1500 * time.Millisecond},
-	Skew: map[string]time.Duration{"redis": -time.Second},
+	Compensations: []metric.Compensations{{State: "dead", Kind: "resend", Count: 4}},
+	Skew:          map[string]time.Duration{"redis": -time.Second},
 }
 
 // everything lets each family have a series, as far as the package has them.
@@ -171,6 +172,7 @@ func TestASnapshotIsShownInItsUnits(t *testing.T) {
 	want(t, all, 10, "backstop_orders_raised", "window", "1h")
 	want(t, all, 9, "backstop_orders_notified", "window", "1h")
 	want(t, all, 2, "backstop_notify_untried")
+	want(t, all, 4, "backstop_compensations", "kind", "resend", "state", "dead")
 	want(t, all, 1.5, "backstop_notify_untried_oldest_seconds")
 	want(t, all, -1, "backstop_clock_skew_seconds", "of", "redis")
 }
@@ -181,7 +183,7 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 	all := scrape(t)
 	for _, name := range []string{
 		"backstop_at_risk_orders", "backstop_at_risk_minor_units", "backstop_alerts_firing", "backstop_orders_raised", "backstop_orders_notified",
-		"backstop_notify_untried", "backstop_notify_untried_oldest_seconds", "backstop_clock_skew_seconds",
+		"backstop_notify_untried", "backstop_notify_untried_oldest_seconds", "backstop_compensations", "backstop_clock_skew_seconds",
 	} {
 		if f, there := all[name]; there {
 			t.Errorf("%s is shown: %+v", name, f)

@@ -40,7 +40,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 }
 
 var (
-	queueTasks  = prometheus.NewDesc("backstop_queue_tasks", "Tasks that wait per queue; \"due\" counts notifications overdue in the database, up to 10,000; \"parked\" those that wait for a breaker, up to 10,000 per merchant.", []string{"queue"}, nil)
+	queueTasks  = prometheus.NewDesc("backstop_queue_tasks", "Tasks that wait per queue; \"stuck\" counts compensations in the database, up to 10,000; \"due\" counts notifications overdue in the database, up to 10,000; \"parked\" those that wait for a breaker, up to 10,000 per merchant.", []string{"queue"}, nil)
 	queueOldest = prometheus.NewDesc("backstop_queue_oldest_seconds", "Age of the oldest that waits per queue.", []string{"queue"}, nil)
 
 	atRiskOrders   = prometheus.NewDesc("backstop_at_risk_orders", "Orders with money at risk by part (untold, compensated, stuck, mismatch) and currency.", []string{"part", "currency"}, nil)
@@ -50,6 +50,7 @@ var (
 	ordersNotified = prometheus.NewDesc("backstop_orders_notified", "Those of backstop_orders_raised that have been delivered by now.", []string{"window"}, nil)
 	untriedOrders  = prometheus.NewDesc("backstop_notify_untried", "Orders of which no attempt was made to notify the merchant yet, up to 10,000.", nil, nil)
 	untriedOldest  = prometheus.NewDesc("backstop_notify_untried_oldest_seconds", "Age of the oldest of backstop_notify_untried.", nil, nil)
+	compensations  = prometheus.NewDesc("backstop_compensations", "Compensations that wait, run or are dead, by state and kind, up to 100,000 of each state.", []string{"state", "kind"}, nil)
 	clockSkew      = prometheus.NewDesc("backstop_clock_skew_seconds", "How far this node's clock is ahead of another: database, redis.", []string{"of"}, nil)
 )
 
@@ -81,7 +82,15 @@ type Snapshot struct {
 	FiringAlerts *float64
 	Orders       *OrdersNotified
 	Untried      *Untried
-	Skew         map[string]time.Duration // how far this node's clock is ahead of "database" and "redis"
+	// Compensations are those that are not over, and the dead.
+	Compensations []Compensations
+	Skew          map[string]time.Duration // how far this node's clock is ahead of "database" and "redis"
+}
+
+// Compensations counts those of one state and kind.
+type Compensations struct {
+	State, Kind string
+	Count       float64
 }
 
 // AtRisk is money of one currency in one part of the money at risk.
@@ -104,7 +113,7 @@ type Untried struct {
 // call.
 func RegisterSnapshot(read func(context.Context) Snapshot) {
 	register(&collector{
-		descs: []*prometheus.Desc{atRiskOrders, atRiskMinor, alertsFiring, ordersRaised, ordersNotified, untriedOrders, untriedOldest, clockSkew},
+		descs: []*prometheus.Desc{atRiskOrders, atRiskMinor, alertsFiring, ordersRaised, ordersNotified, untriedOrders, untriedOldest, compensations, clockSkew},
 		read: func(ctx context.Context, gauge func(*prometheus.Desc, float64, ...string)) {
 			s := read(ctx)
 			for _, r := range s.AtRisk {
@@ -121,6 +130,9 @@ func RegisterSnapshot(read func(context.Context) Snapshot) {
 			if s.Untried != nil {
 				gauge(untriedOrders, s.Untried.Orders)
 				gauge(untriedOldest, s.Untried.Oldest.Seconds())
+			}
+			for _, c := range s.Compensations {
+				gauge(compensations, c.Count, c.State, c.Kind)
 			}
 			for of, skew := range s.Skew {
 				gauge(clockSkew, skew.Seconds(), of)

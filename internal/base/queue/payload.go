@@ -9,7 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// Nudge names a delivery to look at.
+// Nudge names a delivery to look at, or a compensation with its lane.
 type Nudge struct {
 	Delivery, Recipient int64
 	At                  int64 // not before, Unix microseconds; 0 means now
@@ -35,7 +35,7 @@ func encodeNudges(nudges []Nudge) (payloads [][]byte) {
 	return payloads
 }
 
-// DecodeNudges reads a TaskNotify. Its errors are ErrPoisoned. They show nothing of the
+// DecodeNudges reads a TaskNotify or a TaskCompensate. Its errors are ErrPoisoned. They show nothing of the
 // payload but numbers: a task that we did not write can contain anything.
 func DecodeNudges(task *asynq.Task) ([]Nudge, error) {
 	if n := len(task.Payload()); n > maxPayload {

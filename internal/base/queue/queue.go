@@ -32,8 +32,7 @@ const (
 	Slow    Lane = "notify_slow"    // of merchants that answer slowly
 )
 
-// The other queues. Nothing is sent to those of compensation and the sweep yet; their
-// names are part of the contract.
+// The other queues.
 const (
 	CompensateQueue = "compensate"
 	TimeoutQueue    = "timeout"
@@ -47,20 +46,29 @@ var Names = []string{
 	CompensateQueue, TimeoutQueue, SweepQueue, AlertQueue,
 }
 
-// Task types. All lanes carry TaskNotify, which DecodeNudges reads; the others only
-// trigger a look at the database.
+// Task types. All lanes carry TaskNotify, the compensations' queue TaskCompensate, which
+// DecodeNudges reads; the others only trigger a look at the database.
 const (
-	TaskNotify = "notify"
-	TaskExpire = "expire"
-	TaskAlert  = "alert"
+	TaskNotify     = "notify"
+	TaskCompensate = "compensate:run"
+	TaskAdvance    = "compensate:advance" // orders to ask about: their ids and suppliers
+	TaskBatch      = "compensate:batch"   // batches that run: their ids
+	TaskExpire     = "expire"
+	TaskAlert      = "alert"
+	TaskSweep      = "sweep"
 )
 
 // taskTimeouts is how long a handler may take before asynq cancels its context and runs
-// the task again. Notify only passes ids on; the others do their work.
+// the task again. Notify only passes ids on; the others do their work. A sweep
+// ends itself after six hours.
 var taskTimeouts = map[string]time.Duration{
-	TaskNotify: 30 * time.Second,
-	TaskExpire: time.Minute,
-	TaskAlert:  time.Minute,
+	TaskNotify:     30 * time.Second,
+	TaskCompensate: 30 * time.Second,
+	TaskAdvance:    30 * time.Second,
+	TaskBatch:      30 * time.Second,
+	TaskExpire:     time.Minute,
+	TaskAlert:      time.Minute,
+	TaskSweep:      7 * time.Hour,
 }
 
 const (
@@ -164,9 +172,30 @@ func (c *Client) Expire(ctx context.Context, moment time.Time) error {
 	return err
 }
 
+// Compensate nudges compensations that are due now: their ids, and their lanes as recipients.
+func (c *Client) Compensate(ctx context.Context, nudges []Nudge) error {
+	return c.send(ctx, CompensateQueue, TaskCompensate, encodeNudges(nudges), time.Time{})
+}
+
+// Advance nudges orders that are due to be asked about: Delivery is an order, Recipient a
+// supplier.
+func (c *Client) Advance(ctx context.Context, nudges []Nudge) error {
+	return c.send(ctx, CompensateQueue, TaskAdvance, encodeNudges(nudges), time.Time{})
+}
+
+// Batch nudges a batch that runs. It has no recipient, and names itself.
+func (c *Client) Batch(ctx context.Context, id int64) error {
+	return c.send(ctx, CompensateQueue, TaskBatch, encodeNudges([]Nudge{{Delivery: id, Recipient: id}}), time.Time{})
+}
+
 // Alert nudges the messages about alerts that are due.
 func (c *Client) Alert(ctx context.Context) error {
 	return c.send(ctx, AlertQueue, TaskAlert, [][]byte{nil}, time.Time{})
+}
+
+// Sweep nudges a worker to go on with the sweep that is running.
+func (c *Client) Sweep(ctx context.Context) error {
+	return c.send(ctx, SweepQueue, TaskSweep, [][]byte{nil}, time.Time{})
 }
 
 // send writes one task per payload, as many as the window has room for.

@@ -105,7 +105,7 @@ func TestEveryTaskReachesItsHandler(t *testing.T) {
 	for _, err := range []error{
 		c.Notify(t.Context(), Live, nudges(130)), c.Notify(t.Context(), Retry, nudges(130)),
 		c.Notify(t.Context(), Delayed, nudges(130)), c.Notify(t.Context(), Slow, nudges(130)),
-		c.Alert(t.Context()), c.Expire(t.Context(), bucket), c.Notify(t.Context(), Live, nil),
+		c.Alert(t.Context()), c.Sweep(t.Context()), c.Expire(t.Context(), bucket), c.Notify(t.Context(), Live, nil),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestEveryTaskReachesItsHandler(t *testing.T) {
 		for _, count := range tasks {
 			n += count
 		}
-		return n == 4*3+2
+		return n == 4*3+3
 	})
 	mu.Lock()
 	defer mu.Unlock()
@@ -128,9 +128,9 @@ func TestEveryTaskReachesItsHandler(t *testing.T) {
 		switch queue {
 		case TimeoutQueue:
 			count, ids = 1, []int64{bucket.Unix()}
-		case AlertQueue:
+		case AlertQueue, SweepQueue:
 			count, ids = 1, nil
-		case CompensateQueue, SweepQueue:
+		case CompensateQueue:
 			count, ids = 0, nil
 		}
 		if tasks[queue] != count || !slices.Equal(got[queue], ids) {
@@ -338,14 +338,14 @@ func TestClusterCarriesEveryQueue(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
-		c.Alert(t.Context()), c.Expire(t.Context(), time.Now().Add(-time.Minute)),
+		c.Alert(t.Context()), c.Sweep(t.Context()), c.Expire(t.Context(), time.Now().Add(-time.Minute)),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	pending := func(queue string) int {
-		if queue == CompensateQueue || queue == SweepQueue {
+		if queue == CompensateQueue {
 			return 0
 		}
 		return 1

@@ -20,10 +20,14 @@ const (
 	LiveGroup    Group = "live"
 	WaitingGroup Group = "waiting"
 	WorkGroup    Group = "work"
+	// CompensateGroup has a server of its own: what is stuck never waits for what is new.
+	CompensateGroup Group = "compensate"
+	// SweepGroup has a server of its own, of two workers: live work does not feel the sweep.
+	SweepGroup Group = "sweep"
 )
 
 // Groups is every group, in the order of their urgency.
-var Groups = []Group{LiveGroup, WaitingGroup, WorkGroup}
+var Groups = []Group{LiveGroup, WaitingGroup, WorkGroup, CompensateGroup, SweepGroup}
 
 // groupConfig is what differs between the groups.
 type groupConfig struct {
@@ -38,9 +42,11 @@ type groupConfig struct {
 }
 
 var groupConfigs = map[Group]groupConfig{
-	LiveGroup:    {queues: map[string]int{string(Live): 2, string(Retry): 1}, workers: 8, idle: 5 * time.Millisecond},
-	WaitingGroup: {queues: map[string]int{string(Delayed): 1, string(Slow): 1}, workers: 4, idle: 50 * time.Millisecond},
-	WorkGroup:    {queues: map[string]int{TimeoutQueue: 3, AlertQueue: 1}, workers: 16, idle: 50 * time.Millisecond},
+	LiveGroup:       {queues: map[string]int{string(Live): 2, string(Retry): 1}, workers: 8, idle: 5 * time.Millisecond},
+	WaitingGroup:    {queues: map[string]int{string(Delayed): 1, string(Slow): 1}, workers: 4, idle: 50 * time.Millisecond},
+	WorkGroup:       {queues: map[string]int{TimeoutQueue: 3, AlertQueue: 1}, workers: 16, idle: 50 * time.Millisecond},
+	CompensateGroup: {queues: map[string]int{CompensateQueue: 1}, workers: 16, idle: 50 * time.Millisecond},
+	SweepGroup:      {queues: map[string]int{SweepQueue: 1}, workers: 2, idle: time.Second},
 }
 
 const (

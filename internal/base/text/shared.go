@@ -7,6 +7,10 @@ var (
 	Callbacks       = Text{ZH: "回调", EN: "Callbacks"}
 	Notifications   = Text{ZH: "商户通知", EN: "Notifications"}
 	Exceptions      = Text{ZH: "异常", EN: "Exceptions"}
+	Compensations   = Text{ZH: "补偿任务", EN: "Compensations"}
+	Sweeps          = Text{ZH: "低峰扫描", EN: "Sweeps"}
+	Batches         = Text{ZH: "批次", EN: "Batches"}
+	Approvals       = Text{ZH: "复核", EN: "Approvals"}
 	Queues          = Text{ZH: "队列 Asynqmon", EN: "Queues (Asynqmon)"}
 	Account         = Text{ZH: "我的设置", EN: "My settings"}
 	Light           = Text{ZH: "浅色", EN: "Light"}

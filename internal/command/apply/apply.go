@@ -20,6 +20,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/notify/webhook"
@@ -40,7 +41,12 @@ type Env struct {
 	Defaults    settings.Defaults
 	// Force also writes suppliers, merchants and subscriptions that have not changed.
 	Force bool
-	// Out gets one line per entry: created, changed, opened or unchanged.
+	// As is the operator who proposes the changes that wait for a second person; "" = the
+	// command does. Life is how long their proposals wait.
+	As   string
+	Life time.Duration
+	// Out gets one line per entry: created, changed, opened or unchanged, and one per field
+	// that is proposed.
 	Out io.Writer
 }
 
@@ -92,40 +98,61 @@ func Read(name, dir string, from io.Reader) (File, error) {
 	return File{Name: name, Dir: dir, Text: text}, nil
 }
 
-// wait bounds how long Apply retries after conflicts with other writers.
-const wait = 20 * time.Second
+// busy bounds how long Apply retries after conflicts with other writers.
+const busy = 20 * time.Second
 
 // Apply reads the file and writes what it declares. A running server uses it
 // within two seconds. The error of an invalid file is *Invalid.
 func Apply(ctx context.Context, env Env, f File) error {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, cancel := context.WithTimeout(ctx, busy)
 	defer cancel()
 	sum := sha256.Sum256(f.Text)
 	act := audit.Act{
 		Actor: audit.Command(), Action: "settings.apply", Object: "file", ObjectID: f.Name,
 		Params: map[string]any{"sha256": hex.EncodeToString(sum[:])},
 	}
+	by, err := env.maker(ctx)
+	if err != nil {
+		return err
+	}
 	files := newKeyFiles(f.Dir)
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	var d *declaration
+	var outcomes []settings.Outcome
+	err = untilFree(ctx, f, func() (err error) {
+		if d, err = plan(ctx, env.settings(), f, files); err != nil {
+			return err
+		}
+		return env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
+			outcomes, err = d.stored.Commit(ctx, tx, d.changes, env.Force, act)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if err := report(env.Out, d.reported(outcomes)); err != nil || len(d.waits) == 0 {
+		return err
+	}
+	p := &proposer{env: env, by: by, reason: fmt.Sprintf("apply %s, sha256 %x", textlimit.Clip(f.Name, maxShown), sum), made: map[settings.Object]bool{}}
+	return untilFree(ctx, f, func() error {
 		d, err := plan(ctx, env.settings(), f, files)
 		if err != nil {
 			return err
 		}
-		var outcomes []settings.Outcome
-		err = env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
-			outcomes, err = d.stored.Commit(ctx, tx, d.changes, env.Force, act)
-			return err
-		})
-		if err == nil {
-			return report(env.Out, outcomes)
-		}
-		// Another writer was faster: read again.
+		return p.propose(ctx, d)
+	})
+}
+
+// untilFree repeats what meets another writer, which reads again what that one wrote.
+func untilFree(ctx context.Context, f File, do func() error) error {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := do()
 		if !db.IsConflict(err) && !db.IsUnique(err) {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("apply %s: the database was busy for %s, try again: %w", f.Name, wait, err)
+			return fmt.Errorf("apply %s: the database was busy for %s, try again: %w", f.Name, busy, err)
 		case <-time.After(pause):
 		}
 	}
@@ -144,7 +171,10 @@ func plan(ctx context.Context, env settings.Env, f File, files *keyFiles) (*decl
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	return d, d.books(ctx)
+	if err := d.books(ctx); err != nil {
+		return nil, err
+	}
+	return d, d.split(ctx)
 }
 
 // report prints what was committed.
@@ -166,6 +196,10 @@ func DryRun(ctx context.Context, env Env, f File) (differs bool, err error) {
 	}
 	var text strings.Builder
 	for _, c := range d.changes {
+		w := d.waiting(c.Object)
+		if w != nil {
+			c = w.change
+		}
 		o := c.Outcome(false)
 		if o.What == settings.Changed {
 			o.How = "" // the lines below show it
@@ -176,7 +210,11 @@ func DryRun(ctx context.Context, env Env, f File) (differs bool, err error) {
 		}
 		differs = true
 		for _, x := range c.Diff() {
-			fmt.Fprintf(&text, "  %s: %s → %s\n", x.Field, x.Old, x.New)
+			fmt.Fprintf(&text, "  %s: %s → %s", x.Field, x.Old, x.New)
+			if w != nil && waiting(w.fields, x) != "" {
+				text.WriteString(" (waits for a second person)")
+			}
+			text.WriteByte('\n')
 		}
 	}
 	_, err = io.WriteString(env.Out, text.String())

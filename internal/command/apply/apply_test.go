@@ -45,7 +45,7 @@ func (f *fake) Account() string { return "fake:" + f.config.MchID }
 
 var kinds = supplier.Kinds{{
 	Name: "fake", Secrets: []string{"key", "certs"},
-	New: func(_ string, raw json.RawMessage) (supplier.Adapter, error) {
+	New: func(_ string, raw json.RawMessage, _ supplier.Client) (supplier.Adapter, error) {
 		f := new(fake)
 		if err := supplier.DecodeConfig(raw, &f.config); err != nil {
 			return nil, err

@@ -32,16 +32,22 @@ func newKeyFiles(dir string) *keyFiles { return &keyFiles{dir: dir, texts: map[s
 // keyFiles reads what "file:PATH" names, relative to the folder of the file that
 // is applied, each path once.
 type keyFiles struct {
-	dir   string
-	texts map[string]string
-	total int
+	dir    string
+	texts  map[string]string
+	total  int
+	sealed bool // texts are all there are: no file is read
 }
 
 // read returns the file's text without the line break at its end, which editors
 // add and keys do not have. Errors never hold the text.
 func (k *keyFiles) read(path string) (string, error) {
-	if path == "" {
+	switch text, ok := k.texts[path]; {
+	case path == "":
 		return "", errors.New("the path behind file: is missing")
+	case k.sealed && ok:
+		return text, nil
+	case k.sealed:
+		return "", errors.New("a value that begins with file: cannot wait: give it another form")
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(k.dir, path)
@@ -143,7 +149,7 @@ func quoteNumbers(kind supplier.Kind, code string, config map[string]any) {
 		if err != nil {
 			return
 		}
-		_, err = kind.New(code, raw)
+		_, err = kind.New(code, raw, nil)
 		field := supplier.AsField(err)
 		if field == nil || tried[field.Field] || !quote(config, strings.Split(field.Field, ".")) {
 			return

@@ -23,6 +23,7 @@ type declaration struct {
 	seen     names
 	changes  []settings.Change
 	at       []object // the place of each change in the file
+	waits    []wait
 }
 
 // declare reads the whole file and reports all problems at once, except those that depend
@@ -33,12 +34,18 @@ func declare(env settings.Env, f File, files *keyFiles, stored *settings.Stored)
 	top := parse(string(f.Text), d.problems).object(settings.Words(reflect.TypeFor[settings.File]())...)
 	if !top.given() {
 		if len(d.problems.found) == 0 {
-			top.wrong("the file declares nothing: it needs suppliers, merchants, skus, accounts or subscriptions")
+			top.wrong("the file declares nothing: it needs suppliers, merchants, skus, accounts, subscriptions or approval")
 		}
 		return nil, d.problems.err()
 	}
 	entries := 0
 	for _, section := range sections {
+		if section.Type.Kind() == reflect.Pointer {
+			if v := top.at(section.Word); v.given() {
+				d.entry(section.Type.Elem(), v)
+			}
+			continue
+		}
 		list := top.at(section.Word).list()
 		if entries += len(list); entries > maxEntries {
 			top.at(section.Word).wrong("more than %d entries in one file: split it", maxEntries)
@@ -114,6 +121,11 @@ func (d *declaration) entry(t reflect.Type, v value) {
 			d.seen.once(o.value, "account", is.Merchant+" "+is.Currency)
 		}
 		add(d, o, settings.Object{Kind: "account", ID: is.Merchant + " " + is.Currency}, nil, is)
+	case *settings.Approval:
+		before, fresh := d.stored.Approval(), settings.Nothing(d.env).Approval()
+		after := start(before, fresh)
+		d.object(o, after, fresh)
+		add(d, o, settings.ApprovalObject, before, after)
 	}
 }
 

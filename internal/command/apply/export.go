@@ -29,6 +29,7 @@ type exporter struct {
 	object settings.Object
 	refs   []reference
 	taken  map[string]bool
+	only   []string // paths of the fields that are written; nil = all
 }
 
 const exportIntro = ` Settings as "backstop export" found them; "backstop apply" reads this file.`
@@ -54,7 +55,9 @@ func Export(ctx context.Context, env Env, out io.Writer) error {
 	}
 	entries := 0
 	for i := 1; i < len(top.Content); i += 2 {
-		entries += len(top.Content[i].Content)
+		if top.Content[i].Kind == yaml.SequenceNode {
+			entries += len(top.Content[i].Content)
+		}
 	}
 	if entries > maxEntries {
 		comment = append(comment, fmt.Sprintf(" It has more than %d entries: split it before you apply it.", maxEntries))
@@ -89,8 +92,18 @@ func (x *exporter) file(ctx context.Context, env Env, stored *settings.Stored) (
 	if file.Accounts, err = settings.AllOpenings(ctx, env.DB); err != nil {
 		return nil, err
 	}
+	if stored.Declared() {
+		file.Approval = stored.Approval()
+	}
 	top, v := mapping(), reflect.ValueOf(file)
 	for _, section := range settings.Fields(v.Type()) {
+		if section.Type.Kind() == reflect.Pointer {
+			if one := section.Of(v); !one.IsNil() {
+				x.object = settings.Object{Kind: section.Word}
+				put(top, section.Word, x.fields("", one.Elem()))
+			}
+			continue
+		}
 		list, kind := &yaml.Node{Kind: yaml.SequenceNode}, strings.ToLower(section.Type.Elem().Name())
 		for _, o := range section.Of(v).Seq2() {
 			x.object = settings.Object{Kind: kind, ID: settings.Fields(o.Type())[0].Of(o).String()}
@@ -113,6 +126,9 @@ func (x *exporter) fields(path string, v reflect.Value) *yaml.Node {
 	_, keeps := v.Interface().(settings.Notify)
 	_, inline := v.Interface().(settings.Subscription)
 	for _, f := range settings.Fields(v.Type()) {
+		if !x.writes(join(path, f.Word)) {
+			continue
+		}
 		is := f.Of(v)
 		switch secrets, _ := is.Interface().([]settings.Secret); {
 		case len(secrets) > 1:
@@ -135,6 +151,30 @@ func (x *exporter) fields(path string, v reflect.Value) *yaml.Node {
 	return n
 }
 
+// writes reports whether a field is written: one of only, or inside or around it.
+func (x *exporter) writes(path string) bool {
+	return x.only == nil || slices.ContainsFunc(x.only, func(at string) bool {
+		return at == path || strings.HasPrefix(at, path+".") || strings.HasPrefix(path, at+".")
+	})
+}
+
+// entry is a file with one entry: what a change sets.
+func (x *exporter) entry(c settings.Change) ([]byte, error) {
+	entry := x.fields("", reflect.ValueOf(c.After).Elem())
+	for _, section := range settings.Fields(reflect.TypeFor[settings.File]()) {
+		if section.Type.Elem() != reflect.TypeOf(c.After).Elem() {
+			continue
+		}
+		if section.Type.Kind() == reflect.Slice {
+			entry = &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{entry}}
+		}
+		top := mapping()
+		put(top, section.Word, entry)
+		return yaml.Marshal(top)
+	}
+	return nil, fmt.Errorf("%s: the file has no such section", c.Object)
+}
+
 // value is a field's value; nil where it is not set.
 func (x *exporter) value(path string, f settings.Field, v reflect.Value) *yaml.Node {
 	switch is := v.Interface().(type) {
@@ -148,7 +188,7 @@ func (x *exporter) value(path string, f settings.Field, v reflect.Value) *yaml.N
 		for _, name := range slices.Sorted(maps.Keys(is)) {
 			put(n, name, x.secret(join(path, name), is[name]))
 		}
-		if len(is) == 0 {
+		if len(is) == 0 && x.only == nil {
 			return nil
 		}
 		return n
@@ -165,6 +205,12 @@ func (x *exporter) value(path string, f settings.Field, v reflect.Value) *yaml.N
 		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for i, e := range is {
 			list.Content = append(list.Content, x.fields(join(path, e.Name), v.Index(i)))
+		}
+		return list
+	case []settings.TypedAbove, []settings.SecondAbove:
+		list := flow()
+		for _, e := range v.Seq2() {
+			list.Content = append(list.Content, x.fields(path, e))
 		}
 		return list
 	case settings.Followed:

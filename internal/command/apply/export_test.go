@@ -179,14 +179,37 @@ func anyFile(t *rapid.T) map[string]any {
 		"suppliers": []any{supplier}, "merchants": []any{merchant}, "subscriptions": []any{subscription},
 		"skus":     []any{map[string]any{"sku": odd.Filter(func(s string) bool { return !strings.Contains(s, "\n") }).Draw(t, "sku"), "stock": rapid.Int64Range(0, 1e12).Draw(t, "stock")}},
 		"accounts": []any{map[string]any{"merchant": "m", "currency": "JPY", "balance": rapid.Int64Range(0, 1e15).Draw(t, "balance")}},
+		"approval": anyApproval(t),
 	}
+}
+
+// anyApproval has any of the rules of decisions; changes never wait.
+func anyApproval(t *rapid.T) map[string]any {
+	a := map[string]any{}
+	if rapid.Bool().Draw(t, "second_person") {
+		a["second_person"] = rapid.Bool().Draw(t, "second_person is")
+	}
+	for list, fields := range map[string][]string{"typed_above": {"amount"}, "second_above": {"amount", "batch_amount", "batch_rows"}} {
+		all := []any{}
+		for _, currency := range []string{"CNY", "JPY", "KWD"}[:rapid.IntRange(0, 3).Draw(t, list)] {
+			e := map[string]any{"currency": currency}
+			for _, f := range fields {
+				if list == "typed_above" || rapid.Bool().Draw(t, f) {
+					e[f] = rapid.Int64Range(0, 1e6).Draw(t, f+" is")
+				}
+			}
+			all = append(all, e)
+		}
+		a[list] = all
+	}
+	return a
 }
 
 // Whatever is applied is exported so that applying it again changes nothing.
 func TestAnySettingsAreExportedAsTheyAre(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		rapid.Check(t, func(r *rapid.T) {
-			for _, table := range []string{"subscriptions", "merchants", "suppliers", "skus", "transfers"} {
+			for _, table := range []string{"subscriptions", "merchants", "suppliers", "skus", "transfers", "approval_rules"} {
 				if _, err := d.NewRaw("DELETE FROM " + table).Exec(t.Context()); err != nil {
 					r.Fatal(err)
 				}

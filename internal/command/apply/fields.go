@@ -76,6 +76,10 @@ func (d *declaration) field(f settings.Field, v value, to, fresh reflect.Value) 
 		d.fields(v.object(settings.Words(f.Type)...), to, fresh, nil)
 	case *[]settings.Endpoint:
 		*is = d.endpoints(v, *is)
+	case *[]settings.TypedAbove:
+		*is = entries(d, v, settings.TypedAbove{})
+	case *[]settings.SecondAbove:
+		*is = entries(d, v, settings.NewSecondAbove())
 	default:
 		d.scalar(f, v, to)
 	}
@@ -121,6 +125,17 @@ func (d *declaration) secrets(v value) map[string]settings.Secret {
 	all := map[string]settings.Secret{}
 	for _, name := range o.names {
 		all[name] = settings.NewSecret(o.fields[name].secret(d.files))
+	}
+	return all
+}
+
+// entries reads a list of objects that begin as fresh ones.
+func entries[T any](d *declaration, v value, fresh T) []T {
+	all := []T{}
+	for _, entry := range v.list() {
+		e := fresh
+		d.object(entry.object(settings.Words(reflect.TypeFor[T]())...), &e, &fresh)
+		all = append(all, e)
 	}
 	return all
 }

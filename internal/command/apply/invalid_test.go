@@ -110,6 +110,17 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{"accounts: [{ merchant: m, currency: CNY }]", "accounts[0].balance: missing"},
 		{"accounts:\n- { merchant: m, currency: CNY, balance: 1 }\n- { merchant: m, currency: CNY, balance: 2 }", ":3: accounts[1]: the same as in accounts[0]"},
 		{"accounts: [{ merchant: m, currency: CNY, balance: 1 }]", `accounts[0].merchant: there is no merchant "m"`},
+
+		{"approval: []", "approval: must be a set of named fields: second_person, apply, typed_above, second_above"},
+		{"approval: { second_person: maybe }", "approval.second_person: use true or false"},
+		{"approval: { third_person: true }", "approval.third_person: unknown field"},
+		{"approval: { typed_above: { CNY: 1 } }", "approval.typed_above: must be a list"},
+		{"approval: { typed_above: [{ currency: CNY }] }", "approval.typed_above[0].amount: missing: in minor units"},
+		{"approval: { typed_above: [{ currency: cny, amount: 1 }] }", "approval.typed_above[0].currency: unknown currency"},
+		{"approval: { typed_above: [{ currency: CNY, amount: 1 }, { currency: CNY, amount: 2 }] }", "approval.typed_above[1].currency: the same as in approval.typed_above[0].currency"},
+		{"approval: { second_above: [{ amount: 1 }] }", "approval.second_above[0].currency: missing"},
+		{"approval: { second_above: [{ currency: CNY, amount: -1 }] }", "approval.second_above[0].amount: use a whole number from 0"},
+		{"approval: { second_above: [{ currency: CNY, batch_rows: 1e3 }] }", "approval.second_above[0].batch_rows: use a whole number from 0 to 1000000"},
 	} {
 		err := Apply(t.Context(), env, text(c.file))
 		if err == nil || !strings.HasPrefix(err.Error(), "backstop.yaml:") || !strings.Contains(err.Error(), c.want) {

@@ -46,8 +46,30 @@ func markdown() string {
 			b.WriteString("\n### endpoints\n\n[Other ways than a webhook](merchants.md#other-ways-than-a-webhook) describes the addresses and credentials of each channel.\n\n")
 			table(&b, reflect.TypeFor[settings.Endpoint]())
 		}
+		if section.Word == "approval" {
+			fmt.Fprintf(&b, "\nWith `apply: true` changes of these fields wait once there are orders, of `approval` always: %s. [Changes that wait](operations.md#changes-that-wait) describes how.\n", waitingText())
+			b.WriteString("\n### typed_above\n\n")
+			table(&b, reflect.TypeFor[settings.TypedAbove]())
+			b.WriteString("\n### second_above\n\n")
+			table(&b, reflect.TypeFor[settings.SecondAbove]())
+		}
 	}
 	return b.String()
+}
+
+// waitingText lists the fields whose changes wait, by section.
+func waitingText() string {
+	var texts []string
+	last := ""
+	for _, field := range settings.WaitingFields() {
+		section, path, _ := strings.Cut(field, " ")
+		if section != last {
+			texts, last = append(texts, "of `"+section+"` `"+path+"`"), section
+			continue
+		}
+		texts[len(texts)-1] += ", `" + path + "`"
+	}
+	return strings.Join(texts, "; ")
 }
 
 func table(b *strings.Builder, t reflect.Type) {
@@ -131,12 +153,19 @@ func typeText(f settings.Field) string {
 		return known.name
 	case f.Type == reflect.TypeFor[[]settings.Endpoint]():
 		return "list of [endpoints](#endpoints)"
+	case structs(f.Type):
+		return "list of [fields](#" + f.Word + ")"
 	case f.Type.Kind() == reflect.Slice:
 		return "list of " + f.Many
 	case f.Type.Kind() == reflect.Struct:
 		return "[fields](#" + f.Word + ")"
 	}
 	return "text"
+}
+
+// structs reports whether a type is a list of sets of fields.
+func structs(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && len(settings.Fields(t.Elem())) > 0
 }
 
 func limits(f settings.Field) string {
@@ -171,7 +200,9 @@ func example(t reflect.Type) *yaml.Node {
 		}
 		switch {
 		case f.Word == "digest":
-		case child.Kind() == reflect.Struct && len(settings.Fields(child)) > 0 && f.Type.Kind() == reflect.Slice:
+		case f.Type.Kind() == reflect.Pointer && child.Elem().Kind() == reflect.Struct:
+			put(n, f.Word, example(child.Elem()))
+		case structs(f.Type):
 			put(n, f.Word, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{example(child)}})
 		case child.Kind() == reflect.Struct && len(settings.Fields(child)) > 0:
 			put(n, f.Word, example(child))
@@ -223,9 +254,11 @@ func fieldSchema(f settings.Field) jsonSchema {
 		s = known.schema(f)
 	case kind == reflect.Struct:
 		return objectSchema(f.Type)
+	case kind == reflect.Pointer:
+		return objectSchema(f.Type.Elem())
 	case kind == reflect.Slice:
 		s = jsonSchema{"type": []string{"array", "null"}, "items": anyText}
-		if f.Type.Elem().Kind() == reflect.Struct && len(settings.Fields(f.Type.Elem())) > 0 {
+		if structs(f.Type) {
 			s["items"] = objectSchema(f.Type.Elem())
 		}
 		if f.Max > 0 {

@@ -58,7 +58,7 @@ func TestEveryFieldSaysAllOfItself(t *testing.T) {
 				t.Errorf("%s: meaning, example, or what it is without a value is missing", at)
 			}
 			child := f.Type
-			if child.Kind() == reflect.Slice {
+			if child.Kind() == reflect.Slice || child.Kind() == reflect.Pointer {
 				child = child.Elem()
 			}
 			if child.Kind() == reflect.Struct && child != reflect.TypeFor[settings.Secret]() {
@@ -243,6 +243,7 @@ func TestTheSchemaRefusesWhatApplyRefuses(t *testing.T) {
 		merchant("ack: loud"), merchant("schedule: weekly"), merchant("timeout: fast"), merchant("max_in_flight: 0"), merchant("rate_limit: fast"),
 		merchant("breaker: { rate: 101 }"), merchant("breaker: { often: 1 }"), merchant("urls: https://a"), merchant("endpoints: [{ url: https://b }]"),
 		merchant("endpoints: [{ name: a, url: https://b, weight: 0 }]"), "merchants: [{ code: m, signing_secrets: [] }]", "subscriptions: [{ code: e, merchants: some }]",
+		"approval: []", "approval: { apply: maybe }", "approval: { typed_above: [{ currency: CNY }] }", "approval: { second_above: [{ currency: CNY, batch_rows: -1 }] }",
 	} {
 		if fits(t, []byte(wrong)) == "" {
 			t.Errorf("%s fits", wrong)

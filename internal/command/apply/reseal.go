@@ -33,7 +33,7 @@ func Reseal(ctx context.Context, env Env, progress func(rows int)) (changed int,
 	}
 	var wrong []error
 	rows := 0
-	for _, table := range []string{"suppliers", settings.MerchantsTable, settings.SubscriptionsTable} {
+	for _, table := range []string{"suppliers", settings.MerchantsTable, settings.SubscriptionsTable, changesTable} {
 		var ids []int64
 		if err := env.DB.Read.NewRaw("SELECT id FROM ? ORDER BY id", bun.Ident(table)).Scan(ctx, &ids); err != nil {
 			return changed, fmt.Errorf("read %s: %w", table, err)
@@ -144,16 +144,23 @@ func (env Env) columns(ctx context.Context, tx db.Tx, table string, id int64) (c
 	var row struct {
 		Code, Kind                     string
 		Config, SigningSecrets, Notify json.RawMessage
+		Sealed                         string
 	}
 	names := []string{"code", "signing_secrets", "notify"}
-	if table == "suppliers" {
+	switch table {
+	case "suppliers":
 		names = []string{"code", "kind", "config"}
+	case changesTable:
+		names = []string{"sealed"}
 	}
 	if err := env.DB.ForUpdate(tx.NewSelect().Table(table).Column(names...).Where("id = ?", id)).Scan(ctx, &row); err != nil {
 		return nil, fmt.Errorf("read %s %d: %w", table, id, err)
 	}
 	name := "supplier"
 	switch table {
+	case changesTable:
+		c, err := env.change(id, row.Sealed)
+		return []column{c}, err
 	case "suppliers":
 		columns, err = env.supplier(row.Code, row.Kind, row.Config)
 	case settings.MerchantsTable:
@@ -197,6 +204,20 @@ func (env Env) recipient(owner settings.EndpointOwner, secrets, notify json.RawM
 		return s, err
 	})
 	return []column{signing, endpoints}, err
+}
+
+// change reseals the values of a change that waits.
+func (env Env) change(id int64, sealed string) (column, error) {
+	c := column{"sealed", json.RawMessage(sealed), json.RawMessage(sealed)}
+	if !env.Keys.NeedsReseal(sealed) {
+		return c, nil
+	}
+	plain, err := env.Keys.Open(changePlace(id), sealed)
+	if err != nil {
+		return c, fmt.Errorf("setting_changes %d: %w", id, hint(err))
+	}
+	c.renewed = json.RawMessage(env.Keys.Seal(changePlace(id), plain))
+	return c, nil
 }
 
 // renew reseals the secrets of a column that are not under the current key; without any

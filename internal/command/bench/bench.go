@@ -56,12 +56,14 @@ type Options struct {
 	Length      time.Duration // of each measurement at a fixed rate; 0 = 10 s, 3 s for a phase of isolation
 	// Million also holds 1,000,000 open orders, which takes minutes.
 	Million bool
-	Part    Part // empty = All
-	Engine  Engine
+	// Held is how many paid orders the database of the part Large holds.
+	Held   int
+	Part   Part // empty = All
+	Engine Engine
 	// Of the isolation part:
 	Ills   []string // keys of failures; none = all of them
 	Rates  []int    // orders per second; none = 200 and 500
-	Rounds int      // of every pair of phases; 0 = 5
+	Rounds int      // of every pair of phases, or of those beside clean-up; 0 = 5
 }
 
 // Part is what a run measures.
@@ -73,6 +75,9 @@ const (
 	Product   Part = "product"   // the product alone
 	Isolation Part = "isolation" // the effect of two failing merchants on the others
 	Size      Part = "size"      // the disk space of paid orders
+	Cleanup   Part = "cleanup"   // the effect of clean-up on live traffic
+	Asking    Part = "asking"    // how fast suppliers are asked, and the effect on callbacks
+	Large     Part = "large"     // bursts and steady traffic beside many paid orders
 )
 
 // Engine is the database of the product; empty = SQLite, and PostgreSQL if there is a
@@ -92,7 +97,7 @@ var ErrOptions = errors.New("bench")
 const (
 	defaultOrders = 20_000
 	defaultLength = 10 * time.Second
-	// longest ends a run that hangs; longestMillion one with Million. The isolation part
+	// longest ends a run that hangs; longestMillion one with Million, of clean-up or asking. The isolation part
 	// gets twice its estimate, plus longest.
 	longest        = 10 * time.Minute
 	longestMillion = 20 * time.Minute
@@ -140,7 +145,10 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 		limit += 4 * b.plan.estimate() // two engines
-	case o.Million:
+	case o.Part == Large:
+		o.Held = cmp.Or(o.Held, defaultHeld)
+		limit = 2 * time.Hour
+	case o.Million || o.Part == Cleanup || o.Part == Asking:
 		limit = longestMillion
 	}
 	if o.Length <= 0 {
@@ -196,6 +204,12 @@ func (b *bench) measure(ctx context.Context) error {
 		run = b.isolation
 	case Size:
 		run = b.size
+	case Cleanup:
+		run = b.cleanup
+	case Asking:
+		run = b.asking
+	case Large:
+		run = b.large
 	}
 	if b.sqlite {
 		b.progress("the product on SQLite with its own Redis")

@@ -125,7 +125,7 @@ func TestTheAdapterBelievesTheLoad(t *testing.T) {
 	if err := json.Unmarshal(text, &declared); err != nil {
 		t.Fatal(err)
 	}
-	a, err := sortedparams.Kind.New(supplierCode, declared.Suppliers[0].Config)
+	a, err := sortedparams.Kind.New(supplierCode, declared.Suppliers[0].Config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

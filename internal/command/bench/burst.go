@@ -16,7 +16,7 @@ func (s *subject) bursts(ctx context.Context, from, to int) error {
 	}
 	size := (last - from) / len(s.o.Connections)
 	for i, many := range s.o.Connections {
-		if err := s.burst(ctx, many, from+i*size, from+(i+1)*size); err != nil {
+		if err := s.burst(ctx, many, with(many), from+i*size, from+(i+1)*size); err != nil {
 			return fmt.Errorf("burst of %d connections: %w", many, err)
 		}
 	}
@@ -42,8 +42,8 @@ func (s *subject) bursts(ctx context.Context, from, to int) error {
 }
 
 // burst sends all callbacks as fast as its connections can, and waits until the last
-// merchant is notified.
-func (s *subject) burst(ctx context.Context, many, from, to int) error {
+// merchant is notified. with ends the names of its figures.
+func (s *subject) burst(ctx context.Context, many int, with string, from, to int) error {
 	if err := forgetPeak(s.process.PID); err != nil {
 		return err
 	}
@@ -87,7 +87,6 @@ func (s *subject) burst(ctx context.Context, many, from, to int) error {
 		in[i], out[i] = at.Sub(sent[i]), at.Sub(answers[i])
 	}
 	took, in, out = sorted(took), sorted(in), sorted(out)
-	with := with(many)
 	s.report.add(s.endToEnd("orders end to end"+with, n, last.Sub(start)))
 	s.report.add(s.rate(s.name, "callbacks answered"+with, n, answered.Sub(start)))
 	goals := burstGoals{}

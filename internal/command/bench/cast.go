@@ -28,6 +28,8 @@ const (
 type cast struct {
 	supplierKey string
 	keys        []string // of the API, by merchant
+	asked       string   // where a second supplier is asked; "" = there is none
+	askedRate   int      // its query_rate
 }
 
 // newCast makes the merchants, and more additional ones.
@@ -57,24 +59,38 @@ func (c *cast) declaration() ([]byte, error) {
 			"signing_secret": "whsec_" + base64.StdEncoding.EncodeToString(sign),
 		})
 	}
-	text, err := json.Marshal(map[string]any{
-		"merchants": list,
-		"suppliers": []map[string]any{{"code": supplierCode, "kind": "sortedparams", "enabled": true, "config": map[string]any{
-			"format": "form", "algorithm": "hmac-sha256", "key": c.supplierKey, "sign_case": "lower",
-			"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
-			"currency": "CNY", "status_field": "status", "paid_values": []string{"1"},
-		}}},
-	})
+	suppliers := []map[string]any{{"code": supplierCode, "kind": "sortedparams", "enabled": true, "config": c.config()}}
+	if c.asked != "" {
+		config := c.config()
+		config["query_url"], config["answer_format"], config["paying_values"] = c.asked, "form", []string{"0"}
+		suppliers = append(suppliers, map[string]any{
+			"code": askedCode, "kind": "sortedparams", "enabled": true, "query_rate": fmt.Sprintf("%d/s", c.askedRate), "config": config,
+		})
+	}
+	text, err := json.Marshal(map[string]any{"merchants": list, "suppliers": suppliers})
 	if err != nil {
 		return nil, fmt.Errorf("declare the merchants: %w", err)
 	}
 	return text, nil
 }
 
+// config is that of a supplier.
+func (c *cast) config() map[string]any {
+	return map[string]any{
+		"format": "form", "algorithm": "hmac-sha256", "key": c.supplierKey, "sign_case": "lower",
+		"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
+		"currency": "CNY", "status_field": "status", "paid_values": []string{"1"},
+	}
+}
+
 // order is the request for order number i.
 func (c *cast) order(merchant, i int, notifyURL string) (post, error) {
+	return c.orderAt(supplierCode, merchant, i, notifyURL)
+}
+
+func (c *cast) orderAt(supplier string, merchant, i int, notifyURL string) (post, error) {
 	body, err := json.Marshal(map[string]any{
-		"out_trade_no": fmt.Sprintf("b%d", i), "amount": amount, "currency": "CNY", "supplier": supplierCode,
+		"out_trade_no": fmt.Sprintf("b%d", i), "amount": amount, "currency": "CNY", "supplier": supplier,
 		"subject": "bench", "notify_url": notifyURL,
 		"expires_in": 1800 + i%1800, // as if created over half an hour
 	})
@@ -88,12 +104,14 @@ func (c *cast) order(merchant, i int, notifyURL string) (post, error) {
 func (c *cast) callback(orderNo string, i int) post {
 	// The names are sorted already, and no value needs escaping.
 	text := "amount=" + strconv.Itoa(amount) + "&order_no=" + orderNo + "&status=1&trade_no=t" + strconv.Itoa(i)
-	mac := hmac.New(sha256.New, []byte(c.supplierKey))
+	return post{path: "/callback/" + supplierCode, contentType: "application/x-www-form-urlencoded", body: []byte(signed(c.supplierKey, text))}
+}
+
+// signed adds the signature to sorted parameters.
+func signed(key, text string) string {
+	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(text))
-	return post{
-		path: "/callback/" + supplierCode, contentType: "application/x-www-form-urlencoded",
-		body: []byte(text + "&sign=" + hex.EncodeToString(mac.Sum(nil))),
-	}
+	return text + "&sign=" + hex.EncodeToString(mac.Sum(nil))
 }
 
 // await waits until the server uses the applied settings.

@@ -2,12 +2,17 @@ package bench
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"time"
+
+	"backstop/internal/base/db"
 )
 
 const (
@@ -47,7 +52,8 @@ type subject struct {
 	cast    *cast
 	sink    *sink
 	api     *caller
-	calls   []post // callbacks by order
+	calls   []post            // callbacks by order
+	extra   map[string]string // settings beside those of every server
 }
 
 // product runs every phase against one fresh server.
@@ -114,7 +120,9 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 func (s *subject) start(ctx context.Context) error {
 	begun := time.Now()
 	var err error
-	s.process, err = s.o.Start(ctx, Server{DatabaseURL: s.databaseURL, RedisURL: s.redis.url(), Extra: settings})
+	all := maps.Clone(settings)
+	maps.Copy(all, s.extra)
+	s.process, err = s.o.Start(ctx, Server{DatabaseURL: s.databaseURL, RedisURL: s.redis.url(), Extra: all})
 	if err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
@@ -129,6 +137,19 @@ func (s *subject) start(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// openData opens the server's database beside it.
+func (s *subject) openData() (*sql.DB, error) {
+	driver, name := "pgx", s.databaseURL
+	if name == "" {
+		driver, name = "sqlite", "file:"+filepath.Join(s.process.Data, db.File)+"?_pragma=busy_timeout(30000)&_txlock=immediate"
+	}
+	d, err := sql.Open(driver, name)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	return d, nil
 }
 
 // startTime bounds the start of a server.
@@ -215,6 +236,19 @@ func (s *subject) makeOrder(merchant, i int, notifyURL string) error {
 	if err != nil {
 		return err
 	}
+	no, err := s.made(p)
+	if err != nil {
+		return err
+	}
+	if i < len(s.calls) {
+		s.calls[i] = s.cast.callback(no, i)
+		s.sink.expect(no, i)
+	}
+	return nil
+}
+
+// made makes an order and returns its number.
+func (s *subject) made(p post) (string, error) {
 	var made struct {
 		OrderNo string `json:"order_no"`
 	}
@@ -224,16 +258,12 @@ func (s *subject) makeOrder(merchant, i int, notifyURL string) error {
 		_ = json.Unmarshal(body, &made) // a missing number is an error below
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if status != http.StatusCreated || made.OrderNo == "" {
-		return fmt.Errorf("order %d was answered %d %s", i, status, answer)
+		return "", fmt.Errorf("the order %s was answered %d %s", p.body, status, answer)
 	}
-	if i < len(s.calls) {
-		s.calls[i] = s.cast.callback(made.OrderNo, i)
-		s.sink.expect(made.OrderNo, i)
-	}
-	return nil
+	return made.OrderNo, nil
 }
 
 // call posts the callback of an order. Like a supplier it repeats a callback that is

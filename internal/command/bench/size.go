@@ -5,12 +5,10 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"backstop/internal/base/config"
-	"backstop/internal/base/db"
 )
 
 // sizeWave is how many orders are created before they are paid. An update leaves the old
@@ -22,6 +20,7 @@ const sizeWave = 2000
 var retention = map[string]func(config.Config) time.Duration{
 	"callbacks":       func(c config.Config) time.Duration { return c.RetentionCallbacks },
 	"notify_attempts": func(c config.Config) time.Duration { return c.RetentionAttempts },
+	"supplier_calls":  func(c config.Config) time.Duration { return c.RetentionAttempts },
 	"deliveries":      func(c config.Config) time.Duration { return c.RetentionNotifications },
 	"events":          func(c config.Config) time.Duration { return c.RetentionNotifications },
 	"order_history":   func(c config.Config) time.Duration { return c.RetentionHistory },
@@ -40,13 +39,9 @@ func (b *bench) size(ctx context.Context, e engine) error {
 	}
 	defer s.process.Stop()
 	defer s.api.close()
-	driver, name := "pgx", s.databaseURL
-	if name == "" {
-		driver, name = "sqlite", "file:"+filepath.Join(s.process.Data, db.File)+"?mode=ro"
-	}
-	d, err := sql.Open(driver, name)
+	d, err := s.openData()
 	if err != nil {
-		return fmt.Errorf("open the database: %w", err)
+		return err
 	}
 	defer d.Close()
 	before, err := s.tables(ctx, d)

@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"backstop/internal/simulator"
 )
 
 // Options of a demo.
@@ -27,6 +30,9 @@ type Options struct {
 	// Orders is the maximum number of orders; 0 = 100,000.
 	Orders int
 	Seed   uint64 // of all random choices; 0 = a random one
+	// Callable: the server may call suppliers on this machine. Payments are started there,
+	// and those whose callback is lost are found by asking.
+	Callable bool
 }
 
 // MaxRate is the maximum rate, in orders per second.
@@ -69,16 +75,23 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer to.http.CloseIdleConnections()
 	o.Console = cmp.Or(o.Console, to.url)
-	payers, err := newPayers()
+	// Its keys are others in each run; o.Seed only chooses the stories.
+	suppliers, err := simulator.New(simulator.Options{Seed: rand.Uint64(), Codes: codes})
+	if err != nil {
+		return fmt.Errorf("start the suppliers: %w", err)
+	}
+	defer suppliers.Close()
+	base, closeSuppliers, err := serve(ctx, suppliers, o.Callable)
 	if err != nil {
 		return err
 	}
+	defer closeSuppliers()
 	shops, err := openShops()
 	if err != nil {
 		return err
 	}
 	defer closeShops(shops)
-	text, err := declaration(payers, shops)
+	text, err := declaration(suppliers.Accounts(), base, shops)
 	if err != nil {
 		return err
 	}
@@ -86,7 +99,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("declare the demo's suppliers and merchants: %w", err)
 	}
 	s := &stage{
-		o: o, to: to, payers: payers, shops: shops, run: randomHex(4),
+		o: o, to: to, suppliers: suppliers, payers: suppliers.Accounts(), shops: shops, run: randomHex(4),
 		dice: rand.New(rand.NewPCG(o.Seed, 0)), tally: newTally(o.Out),
 	}
 	if err := s.ready(ctx); err != nil {
@@ -95,6 +108,20 @@ func Run(ctx context.Context, o Options) error {
 	s.tally.log("console: %s/  (%g orders/s, seed %d)", o.Console, o.Rate, o.Seed)
 	s.play(ctx)
 	return nil
+}
+
+// serve makes the suppliers callable, and returns at which address; "" = they are not.
+func serve(ctx context.Context, suppliers *simulator.Simulator, callable bool) (base string, closeServer func(), err error) {
+	if !callable {
+		return "", func() {}, nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("open the suppliers: %w", err)
+	}
+	server := &http.Server{Handler: suppliers, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	return "http://" + listener.Addr().String(), func() { _ = server.Close() }, nil
 }
 
 // quiet drops an error after the demo was interrupted.
@@ -107,14 +134,15 @@ func quiet(ctx context.Context, err error) error {
 
 // stage is one run of the demo.
 type stage struct {
-	o      Options
-	to     *server
-	payers []payer
-	shops  []*shop
-	run    string     // prefix of this run's numbers, unique for each run
-	dice   *rand.Rand // used by the loop of play only
-	tally  *tally
-	tasks  sync.WaitGroup
+	o         Options
+	to        *server
+	suppliers *simulator.Simulator
+	payers    []*simulator.Account
+	shops     []*shop
+	run       string     // prefix of this run's numbers, unique for each run
+	dice      *rand.Rand // used by the loop of play only
+	tally     *tally
+	tasks     sync.WaitGroup
 }
 
 // readyTime bounds the server's start and its use of new settings (2 s).
@@ -127,7 +155,7 @@ func (s *stage) ready(ctx context.Context) error {
 	defer cancel()
 	for {
 		_, err := s.to.create(ctx, s.shops[0], newOrder{
-			OutTradeNo: s.run + "-0", Amount: 1, Currency: s.payers[0].currency, Supplier: s.payers[0].code,
+			OutTradeNo: s.run + "-0", Amount: 1, Currency: s.payers[0].Currency, Supplier: s.payers[0].Code,
 			Subject: "demo: probe", NotifyURL: s.shops[0].server.URL(), ExpiresIn: 1,
 		})
 		var refused *apiError

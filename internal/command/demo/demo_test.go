@@ -54,12 +54,8 @@ func TestTheLineOfAForgeryNamesBothAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer to.http.CloseIdleConnections()
-	payers, err := newPayers()
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := new(bytes.Buffer)
-	one := &story{stage: &stage{to: to, tally: newTally(out)}, ending: forged, shop: &shop{}, payer: payers[0], amount: 100}
+	one := &story{stage: &stage{to: to, tally: newTally(out)}, ending: forged, shop: &shop{}, payer: newSuppliers(t).Accounts()[0], amount: 100}
 	if err := one.sendForgery(t.Context(), aFact); err != nil {
 		t.Fatal(err)
 	}

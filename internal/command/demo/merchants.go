@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/notify/fakemerchant"
+	"backstop/internal/simulator"
 )
 
 // shop is a simulated merchant: its keys, and its server for notifications.
@@ -89,12 +90,15 @@ func (s *shop) behaviour() fakemerchant.Behaviour {
 	}
 }
 
-// declaration is the apply file of the simulated suppliers and merchants; JSON is YAML.
+// declaration is the apply file of the simulated suppliers, which are called at base ("" =
+// not at all), and merchants; JSON is YAML.
 // Merchants get no endpoints: each order has the notify_url of this run.
-func declaration(payers []payer, shops []*shop) ([]byte, error) {
+func declaration(payers []*simulator.Account, base string, shops []*shop) ([]byte, error) {
 	var suppliers, merchants []map[string]any
 	for _, p := range payers {
-		suppliers = append(suppliers, map[string]any{"code": p.code, "kind": p.kind, "enabled": true, "config": p.config})
+		x := p.Settings(base)
+		x["ask_pending"] = false // where nobody started a payment the order closes at its time: money after that is late
+		suppliers = append(suppliers, x)
 	}
 	for _, s := range shops {
 		merchants = append(merchants, map[string]any{

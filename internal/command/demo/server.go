@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
-	"time"
+
+	"backstop/internal/simulator"
 )
 
 // server is the product, as merchants and suppliers call it.
@@ -34,21 +33,8 @@ func newServer(address string) (*server, error) {
 	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
 		return nil, fmt.Errorf("the demo only drives a server on this machine, not %s: give a loopback address", u.Host)
 	}
-	// The name was checked above; its address is checked here.
-	dialer := &net.Dialer{Timeout: 3 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-		if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().IsLoopback() {
-			return fmt.Errorf("%s is not a loopback address", address)
-		}
-		return nil
-	}}
-	return &server{
-		url: strings.TrimSuffix(address, "/"),
-		http: &http.Client{
-			Timeout:       10 * time.Second,
-			Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	// The name was checked above; its address is checked by the client.
+	return &server{url: strings.TrimSuffix(address, "/"), http: simulator.LoopbackClient()}, nil
 }
 
 // order is what the demo reads of an order object.
@@ -117,8 +103,8 @@ func (s *server) request(ctx context.Context, m *shop, method, path string, body
 }
 
 // call posts a callback and returns the status that it was answered with.
-func (s *server) call(ctx context.Context, supplier string, m message) (int, error) {
-	status, _, err := s.send(ctx, http.MethodPost, "/callback/"+supplier, m.header, m.body)
+func (s *server) call(ctx context.Context, supplier string, m simulator.Message) (int, error) {
+	status, _, err := s.send(ctx, http.MethodPost, "/callback/"+supplier, m.Header, m.Body)
 	return status, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"backstop/internal/base/money"
+	"backstop/internal/simulator"
 )
 
 // ending is what happens to an order.
@@ -24,13 +25,14 @@ const (
 	unknown     ending = "unknown"      // a payment for an order that does not exist
 	disputed    ending = "disputed"     // paid, and then disputed by the buyer
 	never       ending = "never called" // no callback at all: the order times out
+	lost        ending = "lost"         // paid, and the callback never comes: the server has to ask
 )
 
 // endings and how many of 100 orders get each.
 var endings = []struct {
 	ending ending
 	share  int
-}{{paid, 50}, {disputed, 2}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
+}{{paid, 45}, {lost, 5}, {disputed, 2}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
 
 // story is one order from its creation to its end.
 type story struct {
@@ -38,7 +40,7 @@ type story struct {
 	n         int
 	ending    ending
 	shop      *shop
-	payer     payer
+	payer     *simulator.Account
 	amount    int64
 	starts    bool          // whether the merchant reports the start of the payment
 	hesitates time.Duration // before the buyer pays
@@ -59,8 +61,14 @@ func (s *stage) cast(n int) *story {
 		}
 		roll -= e.share
 	}
+	if one.ending == lost && !s.o.Callable {
+		one.ending = paid
+	}
+	if one.ending == lost {
+		one.starts = true // an order that nobody was asked to pay for is asked about only at its end
+	}
 	if one.ending == disputed {
-		one.payer = s.payers[slices.IndexFunc(s.payers, func(p payer) bool { return p.dispute != nil })]
+		one.payer = s.payers[slices.IndexFunc(s.payers, func(p *simulator.Account) bool { return p.Disputes() != nil })]
 	}
 	roll = s.dice.IntN(100)
 	for _, m := range s.shops {
@@ -87,7 +95,6 @@ func (o *story) act(ctx context.Context) error {
 			return err
 		}
 	}
-	f := fact{OrderNo: made.OrderNo, TradeNo: o.number(), Amount: o.amount}
 	switch o.ending {
 	case never:
 		o.report(made, 0)
@@ -101,14 +108,22 @@ func (o *story) act(ctx context.Context) error {
 			return err
 		}
 	}
-	f.At = time.Now()
+	amount := o.amount
+	if o.ending == wrongAmount {
+		amount = amount/2 + 1
+	}
+	f, err := o.pays(made, amount)
+	if err != nil {
+		return err
+	}
+	if o.ending == lost {
+		o.report(made, 0)
+		return o.untilFound(ctx, made)
+	}
 	if o.ending == forged || o.ending == flipped {
 		if err := o.sendForgery(ctx, f); err != nil {
 			return err
 		}
-	}
-	if o.ending == wrongAmount {
-		f.Amount = f.Amount/2 + 1
 	}
 	if err := o.callBack(ctx, made, f); err != nil || o.ending != disputed {
 		return err
@@ -116,12 +131,21 @@ func (o *story) act(ctx context.Context) error {
 	return o.sendDispute(ctx, f)
 }
 
-func (o *story) sendDispute(ctx context.Context, f fact) error {
-	m, err := o.payer.dispute(f)
+// pays has the buyer pay at the supplier.
+func (o *story) pays(made order, amount int64) (simulator.Fact, error) {
+	paid, err := o.suppliers.Set(o.payer.Code, made.OrderNo, simulator.Script{State: simulator.StatePaid, Amount: amount})
 	if err != nil {
-		return err
+		return simulator.Fact{}, fmt.Errorf("pay %s: %w", made.OrderNo, err)
 	}
-	status, err := o.to.call(ctx, o.payer.code, m)
+	return simulator.Fact{Ref: made.OrderNo, TradeNo: paid.TradeNo, Amount: amount, Currency: o.payer.Currency, At: time.Now()}, nil
+}
+
+func (o *story) sendDispute(ctx context.Context, f simulator.Fact) error {
+	m, err := o.payer.Disputes().Dispute(f)
+	if err != nil {
+		return fmt.Errorf("sign the dispute: %w", err)
+	}
+	status, err := o.to.call(ctx, o.payer.Code, m)
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("the dispute was %s", answered(status))
 	}
@@ -131,7 +155,7 @@ func (o *story) sendDispute(ctx context.Context, f fact) error {
 // buy creates the order and, often, starts the payment.
 func (o *story) buy(ctx context.Context) (order, error) {
 	w := newOrder{
-		OutTradeNo: o.number(), Amount: o.amount, Currency: o.payer.currency, Supplier: o.payer.code,
+		OutTradeNo: o.number(), Amount: o.amount, Currency: o.payer.Currency, Supplier: o.payer.Code,
 		Subject: "demo: " + string(o.ending), NotifyURL: o.shop.server.URL(), ExpiresIn: 60,
 	}
 	switch o.ending {
@@ -139,6 +163,8 @@ func (o *story) buy(ctx context.Context) (order, error) {
 		w.ExpiresIn = 1
 	case never:
 		w.ExpiresIn = 5
+	case lost:
+		w.ExpiresIn = 10 // it is asked about then, at the latest
 	}
 	made, err := o.to.create(ctx, o.shop, w)
 	if err != nil {
@@ -149,7 +175,34 @@ func (o *story) buy(ctx context.Context) (order, error) {
 	if o.starts && o.ending != late && o.ending != never {
 		return o.to.pay(ctx, o.shop, made.OrderNo)
 	}
+	// The buyer's payment is open at the supplier all the same.
+	_, err = o.suppliers.Set(o.payer.Code, made.OrderNo, simulator.Script{State: simulator.StateUnpaid, Amount: o.amount})
+	if err != nil {
+		return made, fmt.Errorf("start %s: %w", made.OrderNo, err)
+	}
 	return made, nil
+}
+
+// foundTime is more than the life of a lost order and the time limit to ask about it.
+const foundTime = 30 * time.Second
+
+// untilFound waits until the server has asked the supplier and knows of the payment.
+func (o *story) untilFound(ctx context.Context, made order) error {
+	ctx, cancel := context.WithTimeout(ctx, foundTime)
+	defer cancel()
+	for {
+		if err := pause(ctx, time.Second); err != nil {
+			return fmt.Errorf("order %s was paid, and not found within %s: %w", made.OrderNo, foundTime, err)
+		}
+		current, err := o.to.get(ctx, o.shop, made.OrderNo)
+		if err != nil {
+			return err
+		}
+		if current.Status == "paid" {
+			o.tally.foundOne(fmt.Sprintf("%-12s %-14s   order %s: the supplier was asked, and it is paid", o.ending, o.payer.Code, made.OrderNo))
+			return nil
+		}
+	}
 }
 
 // closeTime is more than the time limit to close an expired order (2 s).
@@ -172,12 +225,12 @@ func (o *story) untilClosed(ctx context.Context, made order) error {
 	}
 }
 
-func (o *story) sendForgery(ctx context.Context, f fact) error {
+func (o *story) sendForgery(ctx context.Context, f simulator.Fact) error {
 	m, err := forge(o.payer, f, o.ending == flipped)
 	if err != nil {
 		return err
 	}
-	status, err := o.to.call(ctx, o.payer.code, m)
+	status, err := o.to.call(ctx, o.payer.Code, m)
 	if err != nil {
 		return err
 	}
@@ -187,17 +240,17 @@ func (o *story) sendForgery(ctx context.Context, f fact) error {
 }
 
 // callBack sends the callback, three times if the story is repeated.
-func (o *story) callBack(ctx context.Context, made order, f fact) error {
-	m, err := o.payer.sign(f)
+func (o *story) callBack(ctx context.Context, made order, f simulator.Fact) error {
+	m, err := o.payer.Callback(f)
 	if err != nil {
-		return err
+		return fmt.Errorf("sign the callback: %w", err)
 	}
 	times := 1
 	if o.ending == repeated {
 		times = 3
 	}
 	for range times {
-		status, err := o.to.call(ctx, o.payer.code, m)
+		status, err := o.to.call(ctx, o.payer.Code, m)
 		if err != nil {
 			return err
 		}
@@ -211,8 +264,8 @@ func (o *story) report(made order, status int) {
 	if o.forgery != 0 {
 		answer = fmt.Sprintf("forged: %s, genuine: %s", answered(o.forgery), answer)
 	}
-	o.tally.callback(o.ending, status, fmt.Sprintf("%-12s %-14s → %-12s %10s %s %s  %s", o.ending, o.payer.code, o.shop.code,
-		money.Format(o.amount, o.payer.currency), o.payer.currency, made.OrderNo, answer))
+	o.tally.callback(o.ending, status, fmt.Sprintf("%-12s %-14s → %-12s %10s %s %s  %s", o.ending, o.payer.Code, o.shop.code,
+		money.Format(o.amount, o.payer.Currency), o.payer.Currency, made.OrderNo, answer))
 }
 
 func (o *story) number() string { return fmt.Sprintf("%s-%d", o.run, o.n) }

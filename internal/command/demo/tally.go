@@ -24,6 +24,7 @@ type tally struct {
 	forgeries int            // forgeries refused
 	accepted  int            // forgeries answered as taken: must stay 0
 	troubles  int
+	found     int        // payments without a callback, found by asking
 	latest    []followed // a ring once it is full
 	next      int
 }
@@ -82,6 +83,13 @@ func (t *tally) forgery(status int) {
 	t.forgeries++
 }
 
+func (t *tally) foundOne(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.found++
+	t.print("%s", line)
+}
+
 func (t *tally) trouble(e ending, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,8 +128,8 @@ func (t *tally) summary(when string, latest int, status, notified map[string]int
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.print("── %s: %d orders, callbacks taken: %d, repeats %d, not taken %d", when, t.orders, t.sum(), t.taken[repeated]*2/3, t.refused)
-	t.print("  exceptions caused: amount_mismatch %d, late_payment %d, unknown_order %d, dispute_opened %d; never called back %d",
-		t.taken[wrongAmount], t.taken[late], t.taken[unknown], t.taken[disputed], t.taken[never])
+	t.print("  exceptions caused: amount_mismatch %d, late_payment %d, unknown_order %d, dispute_opened %d; never called back %d; callbacks lost %d, found by asking %d",
+		t.taken[wrongAmount], t.taken[late], t.taken[unknown], t.taken[disputed], t.taken[never], t.taken[lost], t.found)
 	t.print("  forgeries refused %d, accepted %d; trouble %d", t.forgeries, t.accepted, t.troubles)
 	t.print("  latest %d orders: %s; merchants notified: %s", latest, counts(status), counts(notified))
 	for _, m := range shops {
@@ -133,7 +141,7 @@ func (t *tally) summary(when string, latest int, status, notified map[string]int
 func (t *tally) sum() int {
 	n := 0
 	for e, count := range t.taken {
-		if e != never {
+		if e != never && e != lost {
 			n += count
 		}
 	}

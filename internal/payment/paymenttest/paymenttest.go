@@ -14,6 +14,8 @@ import (
 	"backstop/internal/base/moves/movestest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
+	"backstop/internal/breaker"
+	"backstop/internal/call"
 	"backstop/internal/exception"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
@@ -37,6 +39,10 @@ type Fixture struct {
 	Nudger    *notify.Nudger
 	Supplier  supplier.Entry
 	M1, M2    *merchant.Merchant
+	// Fakes are suppliers that can be asked, by their codes; Calls makes the calls.
+	Fakes map[string]*Fake
+	Calls *call.Caller
+	Steps payment.Steps
 }
 
 // Options change the fixture.
@@ -49,6 +55,9 @@ type Options struct {
 	Batch        int
 	Here         func(*Fixture) *notify.Dispatcher // nil = the process that confirms does not notify
 	Shared       bool                              // the rows exist already: another node on the same database
+	Fakes        map[string]*Fake                  // suppliers of the kind "fake", by code; those of another node, where Shared
+	Steps        payment.Steps                     // of Fakes
+	InFlight     int                               // calls per supplier
 	ByHand       bool                              // the test writes statuses that the tables of moves do not allow
 }
 
@@ -60,7 +69,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := supplier.Kinds{sortedparams.Kind}
+	kinds := supplier.Kinds{sortedparams.Kind, kindOf(o.Fakes)}
 	if !o.Shared {
 		if err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return insertRows(ctx, tx, d, kinds, keys, o) }); err != nil {
 			t.Fatalf("fixture rows: %v", err)
@@ -87,6 +96,16 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	if o.Batch == 0 {
 		o.Batch = 64
 	}
+	f.Fakes = o.Fakes
+	if o.Fakes != nil {
+		f.Steps = o.Steps
+		policy := breaker.Policy{Failures: 5, Open: time.Minute, Window: time.Minute}
+		if o.InFlight == 0 {
+			o.InFlight = 8
+		}
+		f.Calls = call.New(call.Options{DB: d, Breakers: breaker.NewSupplierCache(d, policy), InFlight: o.InFlight, Timeout: FakeTimeout, Log: slog.New(slog.DiscardHandler)})
+		t.Cleanup(f.Calls.Close)
+	}
 	f.Nudger = notify.NewNudger(o.Tasks, d.Now, slog.New(slog.DiscardHandler))
 	var here *notify.Dispatcher
 	if o.Here != nil {
@@ -96,6 +115,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
 		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
 		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
+		Calls: f.Calls, CallTimeout: FakeTimeout, CallbackURL: func(code string) string { return "https://pay.example/callback/" + code }, Keys: keys, Steps: o.Steps,
 		Spare: func(int64) bool { return true }, Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() {
@@ -122,6 +142,19 @@ func insertRows(ctx context.Context, tx db.Tx, d *db.DB, kinds supplier.Kinds, k
 	if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 		return err
 	}
+	for code := range o.Fakes {
+		id := d.NewID()
+		if _, err := tx.NewRaw("INSERT INTO supplier_accounts (id, name) VALUES (?, ?)", id, "fake:"+code).Exec(ctx); err != nil {
+			return err
+		}
+		row := settings.SupplierRow{
+			ID: d.NewID(), Code: code, Kind: "fake", AccountID: id, Enabled: true, AllowIPs: json.RawMessage("[]"), Config: json.RawMessage("{}"),
+			CreatedAt: now, UpdatedAt: now, QueryRate: 100_000, AskPending: true,
+		}
+		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
+			return err
+		}
+	}
 	for _, code := range []string{"m1", "m2"} {
 		s := merchant.Settings{Ack: "status", Format: "standard", Schedule: "list", WaitsMS: o.WaitsMS, TimeoutMS: 2000, MaxInFlight: o.MaxInFlight}
 		if s.MaxInFlight == 0 {
@@ -144,6 +177,25 @@ func insertRows(ctx context.Context, tx db.Tx, d *db.DB, kinds supplier.Kinds, k
 const supplierConfig = `{"format":"form","algorithm":"md5","key":"fixture-key","key_append":"&key={key}","sign_field":"sign",
 	"order_field":"order","trade_field":"trade","amount_field":"amount","amount_unit":"minor","currency":"CNY",
 	"status_field":"status","paid_values":["OK"],"failed_values":["NO"]}`
+
+// NewFakes are fakes with the codes.
+func NewFakes(codes ...string) map[string]*Fake {
+	all := map[string]*Fake{}
+	for _, code := range codes {
+		all[code] = newFake(code)
+	}
+	return all
+}
+
+// Entry is the supplier with the code.
+func (f *Fixture) Entry(t testing.TB, code string) supplier.Entry {
+	t.Helper()
+	e, ok := f.Settings.Current().Suppliers.Lookup(code)
+	if !ok {
+		t.Fatalf("no supplier %s", code)
+	}
+	return e
+}
 
 // AddSKU adds an article.
 func (f *Fixture) AddSKU(t testing.TB, sku string, stock int64) {

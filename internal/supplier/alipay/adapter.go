@@ -1,5 +1,5 @@
 // Package alipay reads asynchronous notifications of Alipay (支付宝), signed with
-// RSA2.
+// RSA2, and starts, queries and closes payments.
 //
 // It verifies with the standard library: the README lists what the library for Alipay
 // does differently. The tests check our messages with that library.
@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -31,7 +32,7 @@ type config struct {
 	AppID           string `json:"app_id"`
 	SellerID        string `json:"seller_id"`
 	AlipayPublicKey string `json:"alipay_public_key"`
-	// The rest serves query, close and refund.
+	// The rest serves the calls.
 	AppPrivateKey string `json:"app_private_key"`
 	GatewayURL    string `json:"gateway_url"`
 }
@@ -41,7 +42,7 @@ type adapter struct {
 	key             *rsa.PublicKey
 }
 
-func newAdapter(_ string, raw json.RawMessage) (supplier.Adapter, error) {
+func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
 	var c config
 	if err := supplier.DecodeConfig(raw, &c); err != nil {
 		return nil, err
@@ -53,21 +54,41 @@ func newAdapter(_ string, raw json.RawMessage) (supplier.Adapter, error) {
 	if err != nil {
 		return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: err.Error()}
 	}
-	if c.AppPrivateKey != "" {
-		own, err := supplier.ParsePrivateKey(c.AppPrivateKey)
-		if err != nil {
-			return nil, &supplier.FieldError{Field: "app_private_key", Problem: err.Error()}
-		}
-		// Alipay's console shows both public keys side by side; with the wrong one
-		// every notification would be refused.
-		if own.PublicKey.Equal(key) {
-			return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: "is the application's public key; Alipay's (支付宝公钥) is wanted"}
-		}
+	a := &adapter{appID: c.AppID, sellerID: c.SellerID, key: key}
+	own, gateway, err := c.forCalls()
+	switch {
+	case err != nil:
+		return a, supplier.ForCalls(err)
+	// Alipay's console shows both public keys side by side; with the wrong one
+	// every notification would be refused.
+	case own != nil && own.PublicKey.Equal(key):
+		return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: "is the application's public key; Alipay's (支付宝公钥) is wanted"}
+	case own == nil || out == nil:
+		return a, nil
 	}
+	return &calls{adapter: *a, own: own, gateway: gateway, out: out}, nil
+}
+
+// forCalls are the application's key and the gateway; without a key there are no calls.
+func (c config) forCalls() (*rsa.PrivateKey, *url.URL, error) {
 	if err := supplier.CheckURL("gateway_url", c.GatewayURL); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &adapter{appID: c.AppID, sellerID: c.SellerID, key: key}, nil
+	if c.AppPrivateKey == "" && c.GatewayURL != "" {
+		return nil, nil, &supplier.FieldError{Field: "app_private_key", Problem: "is missing: without it gateway_url cannot be called"}
+	}
+	if c.AppPrivateKey == "" {
+		return nil, nil, nil
+	}
+	own, err := supplier.ParsePrivateKey(c.AppPrivateKey)
+	if err != nil {
+		return nil, nil, &supplier.FieldError{Field: "app_private_key", Problem: err.Error()}
+	}
+	gateway, err := url.Parse(cmp.Or(c.GatewayURL, defaultGateway))
+	if err != nil {
+		return nil, nil, &supplier.FieldError{Field: "gateway_url", Problem: "is not an address"}
+	}
+	return own, gateway, nil
 }
 
 // Parse reads a notification: the POST body, and nothing of the query. The README

@@ -66,7 +66,7 @@ func privateText(tb testing.TB, key *rsa.PrivateKey) string {
 func newTest(tb testing.TB, key *rsa.PrivateKey) supplier.Adapter {
 	tb.Helper()
 	raw, _ := json.Marshal(config{AppID: testAppID, SellerID: testSellerID, AlipayPublicKey: publicText(tb, key)})
-	a, err := Kind.New("ali-main", raw)
+	a, err := Kind.New("ali-main", raw, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestConfigNamesTheWrongField(t *testing.T) {
 		c := config{AppID: testAppID, AlipayPublicKey: publicText(t, key), AppPrivateKey: privateText(t, own)}
 		change(&c)
 		raw, _ := json.Marshal(c)
-		_, err := Kind.New("ali-main", raw)
+		_, err := Kind.New("ali-main", raw, nil)
 		if f := supplier.AsField(err); f == nil || f.Field != field || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%v, want the field %s", err, field)
 		}

@@ -20,10 +20,12 @@ var read = []string{
 	"refund_fee", "gmt_refund", "out_biz_no",
 }
 
-// words is what each trade_status means. Two of them mean something else where the
-// notification is about a refund.
+// words is what each trade_status means, in a notification and in the answer to a query.
+// Two of them mean something else where the notification is about a refund.
+// (docs.open.alipay.com/api_1/alipay.trade.query, trade_status; docs.antom.com/ac/gr/trade_status)
 var words = supplier.Words{
-	"WAIT_BUYER_PAY": {Status: supplier.Other}, // the trade was made and is not paid
+	// The trade was made and is not paid.
+	"WAIT_BUYER_PAY": {Status: supplier.Other, Answer: supplier.AnswerPaying},
 	"TRADE_SUCCESS":  {Status: supplier.Paid},
 	// The time for refunds is over. May come without TRADE_SUCCESS before it.
 	"TRADE_FINISHED": {Status: supplier.Paid},

@@ -2,7 +2,8 @@
 // fourth-party gateways (四方), with one set of settings per dialect.
 //
 // The family signs name=value pairs, sorted by name and joined with "&", with a
-// shared key (MD5, HMAC) or the supplier's RSA key. README.md shows the dialects.
+// shared key (MD5, HMAC) or the supplier's RSA key. README.md shows the dialects, and how
+// such a supplier is asked.
 package sortedparams
 
 import (
@@ -20,19 +21,24 @@ import (
 // Kind describes such suppliers to the registry.
 var Kind = supplier.Kind{
 	Name: "sortedparams", Texts: &Texts,
-	Secrets: []string{"key"},
-	New: func(code string, raw json.RawMessage) (supplier.Adapter, error) {
+	Secrets: []string{"key", "private_key"},
+	New: func(code string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
 		c, publicKey, err := readConfig(raw)
 		if err != nil {
 			return nil, err
 		}
-		return &adapter{
+		a := &adapter{
 			config:    c,
 			code:      code,
 			publicKey: publicKey,
 			words:     c.table(),
 			appended:  strings.ReplaceAll(*c.KeyAppend, keyMark, c.Key),
-		}, nil
+		}
+		own, err := c.forCalls(publicKey)
+		if err == nil && out != nil {
+			a.calls = &calls{adapter: a, own: own, out: out}
+		}
+		return a, supplier.ForCalls(err)
 	},
 }
 
@@ -42,6 +48,7 @@ type adapter struct {
 	publicKey *rsa.PublicKey // of rsa-sha256 only
 	appended  string         // key_append with the key in its place
 	words     supplier.Words
+	calls     *calls // nil = nothing sends them, or their settings are wrong
 }
 
 // maxText bounds order and trade numbers, status words and account names in

@@ -46,12 +46,21 @@ func newAdapter(tb testing.TB, s settings) *adapter {
 	return a
 }
 
+func asJSON(tb testing.TB, s any) json.RawMessage {
+	tb.Helper()
+	raw, err := json.Marshal(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return raw
+}
+
 func makeAdapter(s settings) (*adapter, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	made, err := Kind.New("s1", raw)
+	made, err := Kind.New("s1", raw, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -43,8 +42,16 @@ type config struct {
 	AccountField   string   `json:"account_field"`
 	Account        string   `json:"account"`
 
-	Reply    reply  `json:"reply"`
-	QueryURL string `json:"query_url"`
+	Reply reply `json:"reply"`
+
+	// The rest serves the calls.
+	QueryURL      string `json:"query_url"`
+	CloseURL      string `json:"close_url"`
+	PayURL        string `json:"pay_url"`
+	PayKind       string `json:"pay_kind"`        // qr or redirect: what PayValueField holds
+	PayValueField string `json:"pay_value_field"` // of the answer to a start
+	AnswerFormat  string `json:"answer_format"`   // json, form or xml
+	PrivateKey    string `json:"private_key"`     // ours, with rsa-sha256
 }
 
 type reply struct {
@@ -55,7 +62,8 @@ type reply struct {
 
 const keyMark = "{key}"
 
-// readConfig reads and checks the settings and fills in what they leave out.
+// readConfig reads the settings, fills in what they leave out and checks what callbacks
+// need. The key is the supplier's, of rsa-sha256.
 func readConfig(raw json.RawMessage) (config, *rsa.PublicKey, error) {
 	var c config
 	if err := supplier.DecodeConfig(raw, &c); err != nil {
@@ -86,6 +94,7 @@ func (c *config) fillIn() {
 		{&c.Reply.ContentType, "text/plain; charset=utf-8"},
 		{&c.Reply.Success, "success"},
 		{&c.Reply.Failure, "fail"},
+		{&c.AnswerFormat, "json"},
 	} {
 		*d.field = cmp.Or(*d.field, d.fallback)
 	}
@@ -99,12 +108,19 @@ func (c *config) fillIn() {
 }
 
 func (c *config) checkWords() *supplier.FieldError {
-	for _, w := range []struct{ field, value, words string }{
-		{"format", c.Format, "form query json xml"},
-		{"algorithm", c.Algorithm, "md5 hmac-sha256 rsa-sha256"},
-		{"sign_case", c.SignCase, "lower upper any"},
-		{"amount_unit", c.AmountUnit, "major minor"},
-	} {
+	return known(
+		choice{"format", c.Format, "form query json xml"},
+		choice{"algorithm", c.Algorithm, "md5 hmac-sha256 rsa-sha256"},
+		choice{"sign_case", c.SignCase, "lower upper any"},
+		choice{"amount_unit", c.AmountUnit, "major minor"},
+	)
+}
+
+// choice is a field that takes one of some words.
+type choice struct{ field, value, words string }
+
+func known(all ...choice) *supplier.FieldError {
+	for _, w := range all {
 		if words := strings.Fields(w.words); !slices.Contains(words, w.value) {
 			return wrong(w.field, "%q is not known; use %s", w.value, strings.Join(words, ", "))
 		}
@@ -176,8 +192,8 @@ func (c *config) values() []valueList {
 		{"paid_values", c.PaidValues, supplier.Meaning{Status: supplier.Paid}},
 		{"failed_values", c.FailedValues, supplier.Meaning{Status: supplier.Failed, Final: true}},
 		{"closed_values", c.ClosedValues, supplier.Meaning{Status: supplier.Closed}},
-		{"paying_values", c.PayingValues, supplier.Meaning{Status: supplier.Other}},
-		{"not_found_values", c.NotFoundValues, supplier.Meaning{Status: supplier.Other}},
+		{"paying_values", c.PayingValues, supplier.Meaning{Status: supplier.Other, Answer: supplier.AnswerPaying}},
+		{"not_found_values", c.NotFoundValues, supplier.Meaning{Status: supplier.Other, Answer: supplier.AnswerNotFound}},
 	}
 }
 
@@ -204,13 +220,6 @@ func (c *config) checkReply() *supplier.FieldError {
 	}
 	if c.Reply.Failure == c.Reply.Success {
 		return wrong("reply.failure", "the same as success: the supplier would never send again")
-	}
-	if c.QueryURL == "" {
-		return nil
-	}
-	u, err := url.Parse(c.QueryURL)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return wrong("query_url", "not an address such as https://pay.example.com/query")
 	}
 	return nil
 }

@@ -80,11 +80,11 @@ func TestWrongSettingsNameTheField(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{"", "{}", "null"} {
-		if _, err := Kind.New("s1", json.RawMessage(raw)); supplier.AsField(err) == nil {
+		if _, err := Kind.New("s1", json.RawMessage(raw), nil); supplier.AsField(err) == nil {
 			t.Errorf("config %q: %v", raw, err)
 		}
 	}
-	if _, err := Kind.New("s1", json.RawMessage(`[]`)); err == nil {
+	if _, err := Kind.New("s1", json.RawMessage(`[]`), nil); err == nil {
 		t.Error("a list was taken for a config")
 	}
 }
@@ -97,7 +97,7 @@ func TestSettingsHaveTheDefaultsOfTheReadme(t *testing.T) {
 	}
 	for key, value := range map[string]string{
 		"format": a.Format, "sign_field": a.SignField, "sign_case": a.SignCase, "amount_unit": a.AmountUnit,
-		"reply.content_type": a.config.Reply.ContentType,
+		"reply.content_type": a.config.Reply.ContentType, "answer_format": a.AnswerFormat, "pay_kind": a.payKind(),
 	} {
 		if row := "| `" + key + "` | `" + value + "` |"; !strings.Contains(string(readme), row) {
 			t.Errorf("the README does not say %s", row)
@@ -126,8 +126,9 @@ func TestSettingsOfEveryFieldAreTaken(t *testing.T) {
 		"order_field":"o","trade_field":"t","amount_field":"a","amount_unit":"minor","currency":"CNY","currency_field":"c",
 		"status_field":"s","paid_values":["1"],"failed_values":["2"],"closed_values":["3"],"paying_values":["4"],"not_found_values":["5"],"account_field":"m","account":"M1",
 		"reply":{"content_type":"application/json","success":"{\"code\":0}","failure":"{\"code\":1}"},
-		"query_url":"https://pay.example.com/query?v=1"}`
-	made, err := Kind.New("s1", json.RawMessage(raw))
+		"query_url":"https://pay.example.com/query?v=1","close_url":"https://pay.example.com/close","pay_url":"http://pay.example.com:8080/pay",
+		"pay_kind":"redirect","pay_value_field":"link","answer_format":"form","private_key":` + string(asJSON(t, privatePEM(ownKey()))) + `}`
+	made, err := Kind.New("s1", json.RawMessage(raw), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-// Package stripe reads Stripe's webhook events.
+// Package stripe reads Stripe's webhook events, and starts, queries and cancels payment
+// intents.
 //
 // It does not verify with Stripe's library, which accepts a signed time in the future;
 // the protocol is one HMAC.
@@ -38,7 +39,7 @@ const (
 
 type config struct {
 	WebhookSecrets []string `json:"webhook_secrets"`
-	// APIKey and BaseURL serve query, close and refund.
+	// APIKey and BaseURL are for calls.
 	APIKey  string `json:"api_key"`
 	BaseURL string `json:"base_url"`
 }
@@ -46,9 +47,10 @@ type config struct {
 type adapter struct {
 	code    string
 	secrets [][]byte
+	*caller // nil = no calls can be made
 }
 
-func newAdapter(code string, raw json.RawMessage) (supplier.Adapter, error) {
+func newAdapter(code string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
 	var c config
 	if err := supplier.DecodeConfig(raw, &c); err != nil {
 		return nil, err
@@ -67,10 +69,9 @@ func newAdapter(code string, raw json.RawMessage) (supplier.Adapter, error) {
 		// The whole text is the HMAC key, its prefix included.
 		a.secrets = append(a.secrets, []byte(secret))
 	}
-	if err := supplier.CheckURL("base_url", c.BaseURL); err != nil {
-		return nil, err
-	}
-	return a, nil
+	var err error
+	a.caller, err = c.caller(out)
+	return a, supplier.ForCalls(err)
 }
 
 // Parse reads an event. The README lists what each one means.

@@ -27,7 +27,7 @@ const (
 func newTest(tb testing.TB, secrets ...string) supplier.Adapter {
 	tb.Helper()
 	raw, _ := json.Marshal(config{WebhookSecrets: secrets, APIKey: "sk_test_only", BaseURL: "https://stripe.example"})
-	a, err := Kind.New("st-main", raw)
+	a, err := Kind.New("st-main", raw, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestConfigNamesTheWrongField(t *testing.T) {
 		`{"webhook_secrets":["whsec_a"],"webhook_secret":"whsec_canary"}`:        "webhook_secret",
 		`{"webhook_secrets":["whsec_a"],"api_key":"sk","base_url":"ftp://h/pa"}`: "base_url",
 	} {
-		_, err := Kind.New("st-main", json.RawMessage(raw))
+		_, err := Kind.New("st-main", json.RawMessage(raw), nil)
 		if f := supplier.AsField(err); f == nil || f.Field != field || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v, want the field %s", raw, err, field)
 		}

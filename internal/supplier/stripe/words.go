@@ -7,10 +7,11 @@ import (
 	"backstop/internal/supplier"
 )
 
-// words is what Stripe's words mean: the types of events, and the statuses of objects
-// behind the object's kind ("refund.pending"), which is how Stripe names the events of
-// a change of status as well.
+// words is what Stripe's words mean: the types of events (docs.stripe.com/api/events/types),
+// and the statuses of objects behind the object's kind ("refund.pending"), which is how
+// Stripe names the events of a change of status as well.
 var words = supplier.Words{
+	// Statuses of intents: docs.stripe.com/payments/paymentintents/lifecycle.
 	"payment_intent.succeeded": {Status: supplier.Paid},
 	// The buyer may try another card on the same intent.
 	"payment_intent.payment_failed": {Status: supplier.Failed},
@@ -37,11 +38,11 @@ var words = supplier.Words{
 
 	// Steps on the way to one of the words above: no money has come or gone.
 	"payment_intent.created":                   {Status: supplier.Other},
-	"payment_intent.processing":                {Status: supplier.Other},
-	"payment_intent.requires_action":           {Status: supplier.Other},
-	"payment_intent.requires_capture":          {Status: supplier.Other},
-	"payment_intent.requires_confirmation":     {Status: supplier.Other},
-	"payment_intent.requires_payment_method":   {Status: supplier.Other},
+	"payment_intent.processing":                {Status: supplier.Other, Answer: supplier.AnswerPaying},
+	"payment_intent.requires_action":           {Status: supplier.Other, Answer: supplier.AnswerPaying},
+	"payment_intent.requires_capture":          {Status: supplier.Other, Answer: supplier.AnswerPaying},
+	"payment_intent.requires_confirmation":     {Status: supplier.Other, Answer: supplier.AnswerPaying},
+	"payment_intent.requires_payment_method":   {Status: supplier.Other, Answer: supplier.AnswerPaying},
 	"payment_intent.amount_capturable_updated": {Status: supplier.Other},
 	"charge.succeeded":                         {Status: supplier.Other}, // of an intent, which has an event of its own
 	"charge.captured":                          {Status: supplier.Other},

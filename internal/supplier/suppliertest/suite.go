@@ -2,7 +2,8 @@
 // message is read exactly, and no other one is accepted.
 //
 // An adapter's test describes how its supplier builds a message (Suite) and
-// calls Run. The suite then alters, repeats, doubles and delays that message.
+// calls Run. The suite then alters, repeats, doubles and delays that message. Abilities and
+// RunAbilities do the same for the answers to our own calls.
 package suppliertest
 
 import (
@@ -34,6 +35,9 @@ type Change struct {
 	// Duplicate adds the order number's parameter or JSON key once more with another
 	// value, and signs the whole as a careless supplier would.
 	Duplicate bool
+	// Without names a part that is left out of an answer: "OrderRef", "TradeNo", "Amount",
+	// "Currency" or "Status".
+	Without string
 	// Tamper alters the finished signature's text before it is put in its place.
 	Tamper func(signature string) string
 }

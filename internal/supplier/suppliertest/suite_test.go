@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -247,14 +248,15 @@ func failures(s Suite) []string {
 	for _, c := range claims {
 		watch := &watcher{}
 		c.check(&probe{reporter: watch, Suite: s})
-		if watch.failed {
+		if watch.seen.Load() {
 			failed = append(failed, c.name)
 		}
 	}
 	return failed
 }
 
-type watcher struct{ failed bool }
+// watcher is called by several callers at once where a claim has them.
+type watcher struct{ seen atomic.Bool }
 
 func (w *watcher) Helper()               {}
-func (w *watcher) Errorf(string, ...any) { w.failed = true }
+func (w *watcher) Errorf(string, ...any) { w.seen.Store(true) }

@@ -1,4 +1,5 @@
-// Package wechatpay reads notifications of WeChat Pay (微信支付), API v3.
+// Package wechatpay reads notifications of WeChat Pay (微信支付), API v3, and starts, queries
+// and closes payments.
 //
 // It verifies and decrypts with the standard library: the README lists what the
 // official SDK leaves unchecked. The tests check our messages with that SDK.
@@ -43,6 +44,7 @@ type adapter struct {
 	mchID, appID string
 	apiKey       []byte
 	keys         map[string]platformKey // by the serial that messages name
+	*caller                             // nil = no calls can be made
 }
 
 // platformKey verifies WeChat Pay's signatures: the public key (it does not

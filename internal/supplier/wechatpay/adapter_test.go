@@ -258,7 +258,7 @@ func TestConfigNamesTheWrongField(t *testing.T) {
 		}
 		change(&c)
 		raw, _ := json.Marshal(c)
-		_, err := Kind.New("wx-main", raw)
+		_, err := Kind.New("wx-main", raw, nil)
 		if f := supplier.AsField(err); f == nil || f.Field != field || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%v, want the field %s", err, field)
 		}

@@ -1,6 +1,7 @@
 package wechatpay
 
 import (
+	"cmp"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
@@ -22,13 +23,13 @@ type config struct {
 	PublicKeyID  string   `json:"public_key_id"`
 	PublicKey    string   `json:"public_key"`
 	Certificates []string `json:"certificates"`
-	// The rest serves query, close and refund.
+	// The rest is for calls: serial and key of the merchant's own certificate.
 	MerchantSerial     string `json:"merchant_serial"`
 	MerchantPrivateKey string `json:"merchant_private_key"`
 	BaseURL            string `json:"base_url"`
 }
 
-func newAdapter(_ string, raw json.RawMessage) (supplier.Adapter, error) {
+func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
 	var c config
 	if err := supplier.DecodeConfig(raw, &c); err != nil {
 		return nil, err
@@ -43,15 +44,40 @@ func newAdapter(_ string, raw json.RawMessage) (supplier.Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.MerchantPrivateKey != "" {
-		if _, err := supplier.ParsePrivateKey(c.MerchantPrivateKey); err != nil {
-			return nil, wrong("merchant_private_key", err.Error())
-		}
-	}
+	a := &adapter{mchID: c.MchID, appID: c.AppID, apiKey: []byte(c.APIV3Key), keys: keys}
+	a.caller, err = c.caller(out)
+	return a, supplier.ForCalls(err)
+}
+
+// caller is what calls are made with; nil where the config has no keys for them, or nothing
+// sends them.
+func (c config) caller(out supplier.Client) (*caller, error) {
 	if err := supplier.CheckURL("base_url", c.BaseURL); err != nil {
 		return nil, err
 	}
-	return &adapter{mchID: c.MchID, appID: c.AppID, apiKey: []byte(c.APIV3Key), keys: keys}, nil
+	switch {
+	case c.MerchantPrivateKey == "" && c.MerchantSerial != "":
+		return nil, wrong("merchant_private_key", "is missing; it belongs to merchant_serial")
+	case c.MerchantPrivateKey == "" && c.BaseURL != "":
+		return nil, wrong("merchant_private_key", "is missing: without it base_url cannot be called")
+	case c.MerchantPrivateKey == "":
+		return nil, nil
+	}
+	key, err := supplier.ParsePrivateKey(c.MerchantPrivateKey)
+	switch {
+	case err != nil:
+		return nil, wrong("merchant_private_key", err.Error())
+	case c.MerchantSerial == "":
+		return nil, wrong("merchant_serial", "is missing; give the serial of the certificate that merchant_private_key belongs to")
+	case strings.Trim(c.MerchantSerial, "0123456789ABCDEFabcdef") != "":
+		return nil, wrong("merchant_serial", "is not a certificate's serial in hexadecimal digits")
+	case out == nil:
+		return nil, nil
+	}
+	return &caller{
+		out: out, base: strings.TrimRight(cmp.Or(c.BaseURL, defaultBase), "/"),
+		serial: c.MerchantSerial, key: key, answersUnder: c.PublicKeyID,
+	}, nil
 }
 
 // platformKeys returns all keys that WeChat Pay may sign with. While a merchant moves

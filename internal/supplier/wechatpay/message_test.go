@@ -51,6 +51,16 @@ func loadKey(tb testing.TB, path string) *rsa.PrivateKey {
 	return key
 }
 
+// pemOf writes a private key as a config holds it.
+func pemOf(tb testing.TB, key *rsa.PrivateKey) string {
+	tb.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
 func publicKeyMode(tb testing.TB) platform {
 	return platform{loadKey(tb, "testdata/test-only-public-key-mode.pem"), testPublicKeyID}
 }
@@ -86,13 +96,22 @@ func (p platform) validCertificate(tb testing.TB) string {
 	return p.certificate(tb, suppliertest.Now.AddDate(-1, 0, 0), suppliertest.Now.AddDate(4, 0, 0))
 }
 
-func newTest(tb testing.TB, change func(*config)) supplier.Adapter {
-	tb.Helper()
-	c := config{
+func testConfig(tb testing.TB) config {
+	return config{
 		MchID: testMchID, AppID: testAppID, APIV3Key: testAPIKey,
 		PublicKeyID: testPublicKeyID, PublicKey: publicKeyMode(tb).publicKey(tb),
 		Certificates: []string{certificateMode(tb).validCertificate(tb)},
 	}
+}
+
+func newTest(tb testing.TB, change func(*config)) supplier.Adapter {
+	tb.Helper()
+	return newTestOut(tb, nil, change)
+}
+
+func newTestOut(tb testing.TB, out supplier.Client, change func(*config)) supplier.Adapter {
+	tb.Helper()
+	c := testConfig(tb)
 	if change != nil {
 		change(&c)
 	}
@@ -100,7 +119,7 @@ func newTest(tb testing.TB, change func(*config)) supplier.Adapter {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	a, err := Kind.New("wx-main", raw)
+	a, err := Kind.New("wx-main", raw, out)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -100,16 +100,22 @@ type fact struct {
 	} `json:"amount"`
 }
 
-// words is what WeChat Pay's words mean: a payment's trade_state, and the event type
-// of a refund's notification.
+// words is what WeChat Pay's words mean: a payment's trade_state, the event type of a
+// refund's notification, and an error's code behind its HTTP status.
 var words = supplier.Words{
+	// 支付成功回调通知, 商户订单号查询订单: trade_state. The last three but ACCEPT are of
+	// payment codes; ACCEPT is of the API v2 and of debits (community, 000682dbdf03b86b1e70388f561000).
 	"SUCCESS":    {Status: supplier.Paid},
-	"PAYERROR":   {Status: supplier.Failed}, // the buyer may try again
+	"NOTPAY":     {Status: supplier.Other, Answer: supplier.AnswerPaying},
 	"CLOSED":     {Status: supplier.Closed},
-	"REVOKED":    {Status: supplier.Closed, Reverses: true}, // of payment codes: what was paid goes back
-	"NOTPAY":     {Status: supplier.Other},
-	"USERPAYING": {Status: supplier.Other},
-	"ACCEPT":     {Status: supplier.Other}, // will be debited
+	"REFUND":     {Status: supplier.Unknown, Refunded: true}, // paid, and a part or all of it went back
+	"PAYERROR":   {Status: supplier.Failed},                  // the buyer may try again
+	"REVOKED":    {Status: supplier.Closed, Reverses: true},  // what was paid goes back
+	"USERPAYING": {Status: supplier.Other, Answer: supplier.AnswerPaying},
+	"ACCEPT":     {Status: supplier.Other, Answer: supplier.AnswerPaying}, // will be debited
+
+	// 商户订单号查询订单, 错误码.
+	"404 ORDER_NOT_EXIST": {Status: supplier.Unknown, Answer: supplier.AnswerNotFound},
 
 	"REFUND.SUCCESS": {Status: supplier.Refunded},
 	// The buyer's account cannot take it, or it was closed: no money went back.
@@ -130,21 +136,36 @@ func translate(n notification, plain []byte) (supplier.Callback, error) {
 	if err := supplier.DecodeJSON(plain, &f); err != nil {
 		return got, err
 	}
-	got.OrderRef, got.TradeNo = f.OutTradeNo, f.TransactionID
-	got.Identity = map[string]string{"mch_id": f.MchID}
-	if f.AppID != "" {
-		got.Identity["app_id"] = f.AppID
-	}
+	f.describe(&got)
 	got.Currency = cmp.Or(f.Amount.Currency, "CNY") // refunds name none, payments need not (境内商户号仅支持人民币)
-	if at := readTime(f.SuccessTime); !at.IsZero() {
-		got.OccurredAt = at
-	}
 	read := readPayment
 	if !isPayment {
 		read = readRefund
 	}
 	err := read(&got, n, f)
 	return got, err
+}
+
+// describe fills in what a notification and an answer have in common.
+func (f fact) describe(c *supplier.Callback) {
+	c.OrderRef, c.TradeNo = f.OutTradeNo, f.TransactionID
+	c.Identity = map[string]string{"mch_id": f.MchID}
+	if f.AppID != "" {
+		c.Identity["app_id"] = f.AppID
+	}
+	if at := readTime(f.SuccessTime); !at.IsZero() {
+		c.OccurredAt = at
+	}
+}
+
+// eventKey is that of a payment's state: equal in a notification and in an answer. A
+// payment that was never made has no transaction number.
+func (f fact) eventKey() string {
+	trade := cmp.Or(f.TransactionID, f.OutTradeNo)
+	if trade == "" || f.TradeState == "" {
+		return ""
+	}
+	return trade + ":" + f.TradeState
 }
 
 // readPayment reads a payment's state. Only the event that announces a success may report
@@ -155,11 +176,11 @@ func readPayment(c *supplier.Callback, n notification, f fact) error {
 	if m.Status == supplier.Paid && n.EventType != "TRANSACTION.SUCCESS" {
 		c.RawStatus, c.Status = n.EventType, supplier.Unknown
 	}
-	trade := cmp.Or(f.TransactionID, f.OutTradeNo) // a payment that was never made has no transaction number
-	if trade == "" || f.TradeState == "" {
+	key := f.eventKey()
+	if key == "" {
 		return noPayment.Say()
 	}
-	c.EventKey = trade + ":" + f.TradeState
+	c.EventKey = key
 	return amount(c, f.Amount.Total)
 }
 

@@ -23,4 +23,8 @@ var (
 	noPayment        = Texts.New("wechatpay.no_payment", text.Text{ZH: "通知没有支付单号或 trade_state", EN: "the notification names no payment or no trade_state"})
 	noRefund         = Texts.New("wechatpay.no_refund", text.Text{ZH: "通知没有退款单号", EN: "the notification names no refund"})
 	noAmount         = Texts.New("wechatpay.no_amount", text.Text{ZH: "金额：%s", EN: "amount: %s"})
+	httpStatus       = Texts.New("wechatpay.http_status", text.Text{ZH: "HTTP %s，没有有效签名：%s", EN: "HTTP %s without a valid signature: %s"})
+	errorCode        = Texts.New("wechatpay.error_code", text.Text{ZH: "HTTP %s，错误码 %s", EN: "HTTP %s, error code %s"})
+	noValue          = Texts.New("wechatpay.no_value", text.Text{ZH: "应答没有 %s", EN: "the answer has no %s"})
+	otherMerchant    = Texts.New("wechatpay.other_merchant", text.Text{ZH: "应答是另一个商户号的：%s", EN: "the answer is about another merchant number: %s"})
 )

@@ -1,0 +1,106 @@
+package access
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
+)
+
+// personalPrefix lets operators and secret scanners recognize a personal token.
+const personalPrefix = "bso_"
+
+// maxPersonalLife bounds the life of a personal token.
+const maxPersonalLife = 366 * 24 * time.Hour
+
+// ErrLife: a personal token lives too long, or not at all.
+var ErrLife = errors.New("a token lives for 1m to 8784h")
+
+// PersonalTokens are the keys by which operators use the API. Who has one acts as the
+// operator: with the role of that moment, and by name. Only hashes are stored.
+type PersonalTokens struct {
+	db    *db.DB
+	audit *audit.Log
+	mac   *seal.MAC
+}
+
+// NewPersonalTokens returns the personal tokens of the database.
+func NewPersonalTokens(d *db.DB, keys *seal.Keyring) *PersonalTokens {
+	return &PersonalTokens{db: d, audit: audit.New(d, keys), mac: bearers(keys)}
+}
+
+// MayBe reports whether a key may be a personal token, without a query.
+func (p *PersonalTokens) MayBe(key string) bool { return p.mac.IsToken(personalPrefix, key) }
+
+// Add makes a token of an operator, beside those that there are, and returns the secret,
+// which is not stored. Errors: ErrNotFound, ErrDisabled, ErrLife.
+func (p *PersonalTokens) Add(ctx context.Context, name string, life time.Duration) (secret string, err error) {
+	if life < time.Minute || life > maxPersonalLife {
+		return "", ErrLife
+	}
+	secret = p.mac.NewToken(personalPrefix)
+	return secret, p.change(ctx, name, "operator.token", map[string]any{"expires": life.String()}, func(ctx context.Context, tx db.Tx, op *Operator) error {
+		if op.DisabledAt != nil {
+			return ErrDisabled
+		}
+		now := p.db.Now()
+		if _, err := tx.NewRaw("DELETE FROM operator_tokens WHERE operator_id = ? AND expires_at <= ?", op.ID, now).Exec(ctx); err != nil {
+			return fmt.Errorf("remove expired tokens of %s: %w", name, err)
+		}
+		_, err := tx.NewRaw("INSERT INTO operator_tokens (id, operator_id, token_hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
+			p.db.NewID(), op.ID, seal.HashToken(secret), now, now+life.Microseconds()).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("add a token of %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// Revoke ends all tokens of an operator. Errors: ErrNotFound.
+func (p *PersonalTokens) Revoke(ctx context.Context, name string) error {
+	return p.change(ctx, name, "operator.revoke_tokens", nil, func(ctx context.Context, tx db.Tx, op *Operator) error {
+		if _, err := tx.NewRaw("DELETE FROM operator_tokens WHERE operator_id = ?", op.ID).Exec(ctx); err != nil {
+			return fmt.Errorf("revoke the tokens of %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// change does something with the tokens of an operator, and records it in the audit.
+func (p *PersonalTokens) change(ctx context.Context, name, action string, params map[string]any, do func(context.Context, db.Tx, *Operator) error) error {
+	return p.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		op, err := find(ctx, p.db.ForUpdate(tx.NewSelect()).Where("op.name = ?", name))
+		if err != nil && !errors.Is(err, ErrDisabled) {
+			return err
+		}
+		if err := do(ctx, tx, op); err != nil {
+			return err
+		}
+		return p.audit.Write(ctx, tx, audit.Act{Actor: audit.Command(), Action: action, Object: "operator", ObjectID: name, Params: params})
+	})
+}
+
+// Find returns the operator whose token this is, as of now. Errors: ErrSession.
+func (p *PersonalTokens) Find(ctx context.Context, key string) (*Operator, error) {
+	if !p.MayBe(key) {
+		return nil, ErrSession
+	}
+	var id int64
+	err := p.db.Read.NewRaw("SELECT operator_id FROM operator_tokens WHERE token_hash = ? AND expires_at > ?", seal.HashToken(key), p.db.Now()).Scan(ctx, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrSession
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a personal token: %w", err)
+	}
+	op, err := find(ctx, p.db.Read.NewSelect().Where("op.id = ?", id))
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisabled) {
+		return nil, ErrSession
+	}
+	return op, err
+}

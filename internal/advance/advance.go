@@ -1,0 +1,301 @@
+// Package advance pushes an open order to its end where its supplier can be asked: it asks,
+// closes what is to be closed, and has the answers confirmed. An order waits in its own row:
+// next_at is when it is asked about again.
+package advance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/work"
+	"backstop/internal/call"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+const (
+	// lease is how long a claim holds: a query and a close, with their turns, end before.
+	lease = 30 * time.Second
+	// runTime bounds one run, so that its result is written within the lease.
+	runTime = 20 * time.Second
+	// size is how many orders are worked on at a time on this node, over all suppliers.
+	size = 128
+	// readMargin: an order may be committed after the moment at which it is due.
+	readMargin = 2 * time.Second
+)
+
+// Options of a Worker.
+type Options struct {
+	DB       *db.DB
+	Settings *settings.Store
+	Payments *payment.Processor
+	Calls    *call.Caller
+	Steps    payment.Steps
+	Grace    time.Duration // after its timeout, of an order that cannot be closed at its supplier
+	InFlight int           // calls per supplier on this node
+	Log      *slog.Logger
+	// Stuck adds to the writes what is to be done about an order of which no step is left, the
+	// first time.
+	Stuck func(w *db.Writes, o *order.Order, supplierID int64)
+	// AskOnly is for a process without workers: it asks for operators alone.
+	AskOnly bool
+}
+
+// Worker asks about orders that are due. A lane is a supplier's id.
+type Worker struct {
+	o     Options
+	slots *work.Slots
+	work  *work.Worker[*job, *result] // nil = AskOnly
+
+	mu    sync.Mutex
+	lanes map[int64]lane
+}
+
+// lane is what is known of one supplier's rows.
+type lane struct {
+	from int64 // nothing is due before, but what is in memory; 0 = unknown
+	more bool  // rows may be due that are not in memory
+}
+
+// New starts a Worker.
+func New(o Options) *Worker {
+	a := &Worker{o: o, lanes: map[int64]lane{}}
+	if o.AskOnly {
+		return a
+	}
+	a.slots = work.NewSlots(work.SlotOptions{Size: size, Gate: a.gate, Nodes: o.DB.Senders})
+	a.work = work.NewWorker(work.Options[*job, *result]{
+		DB: o.DB, Slots: a.slots, Source: a, Lease: lease, Run: a.run, Commit: a.commit, Written: a.written,
+		Observe: metric.ObserveBatch("advance"), Log: o.Log,
+	})
+	return a
+}
+
+// Close ends it: running calls are waited for until ctx ends.
+func (a *Worker) Close(ctx context.Context) {
+	if a.work != nil {
+		a.work.Close(ctx)
+	}
+}
+
+// gate is what a supplier's lane may do. While the supplier is away its orders stay in their
+// rows, and no try of them is counted.
+func (a *Worker) gate(supplierID int64) work.Gate {
+	s, ok := a.o.Settings.Current().Suppliers.ByID(supplierID)
+	if !ok || s.Can().Querier == nil {
+		return work.Gate{}
+	}
+	b := a.o.Calls.Gate(supplierID)
+	// Twice as many as may be in flight: the row of the next call is written meanwhile. No
+	// more than have their turn by the rate before their lease ends.
+	most := min(2*a.o.InFlight, 1+s.QueryRate*int(runTime/time.Second)/2/a.o.DB.Senders())
+	return work.Gate{Open: b.Flow, Lease: b.Due, NodeRate: b.PerSecond, Max: most, Epoch: b.Generation}
+}
+
+// Offer takes orders that are due. It never blocks; what does not fit stays in its row.
+func (a *Worker) Offer(due []payment.Moment) {
+	if a.work == nil {
+		return
+	}
+	jobs := make([]work.Job, len(due))
+	a.mu.Lock()
+	for i, m := range due {
+		jobs[i] = work.Job{ID: m.ID, Lane: m.Supplier, At: m.NextAt}
+		a.behind(m.Supplier, m.NextAt)
+	}
+	a.mu.Unlock()
+	a.work.Offer(jobs...)
+}
+
+// behind notes that rows of a lane may be due since a moment. a.mu is held.
+func (a *Worker) behind(supplierID, at int64) {
+	l := a.lanes[supplierID]
+	if l.from != 0 {
+		l.from = min(l.from, at)
+	}
+	l.more = true
+	a.lanes[supplierID] = l
+}
+
+// OfferIDs is Offer for the ids of a task.
+func (a *Worker) OfferIDs(nudges []queue.Nudge) {
+	due := make([]payment.Moment, len(nudges))
+	for i, n := range nudges {
+		due[i] = payment.Moment{ID: n.Delivery, Supplier: n.Recipient, NextAt: n.At}
+		if n.At == 0 {
+			due[i].NextAt = a.o.DB.Now()
+		}
+	}
+	a.Offer(due)
+}
+
+// Tick has the rows read of suppliers that may be asked again.
+func (a *Worker) Tick(context.Context) error {
+	var pull []int64
+	a.mu.Lock()
+	for id, l := range a.lanes {
+		switch g := a.gate(id); {
+		case !g.Open && !g.Lease:
+			l.from, l.more = 0, true // what was in memory is forgotten
+			a.lanes[id] = l
+		case l.more:
+			pull = append(pull, id)
+		}
+	}
+	a.mu.Unlock()
+	a.work.Pull(pull...)
+	return nil
+}
+
+// Due reads a supplier's orders that are due.
+func (a *Worker) Due(ctx context.Context, supplierID, now int64, n int) ([]work.Job, error) {
+	a.mu.Lock()
+	l := a.lanes[supplierID]
+	from := l.from
+	l.more = false // Offer may set it meanwhile
+	a.lanes[supplierID] = l
+	a.mu.Unlock()
+	jobs, err := a.due(ctx, supplierID, from, now, n)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l = a.lanes[supplierID]
+	switch {
+	case err != nil:
+		l.more = true
+	case len(jobs) == n:
+		l.from, l.more = jobs[0].At, true
+	case !l.more:
+		l.from = now - readMargin.Microseconds()
+	}
+	a.lanes[supplierID] = l
+	return jobs, err
+}
+
+func (a *Worker) due(ctx context.Context, supplierID, from, now int64, n int) (jobs []work.Job, err error) {
+	if from == 0 {
+		if from, err = order.Watermark(ctx, a.o.DB.Read); err != nil {
+			return nil, err
+		}
+	}
+	due, err := payment.DueOf(ctx, a.o.DB.Read, supplierID, from, now, n)
+	for _, m := range due {
+		jobs = append(jobs, work.Job{ID: m.ID, Lane: supplierID, At: m.NextAt})
+	}
+	return jobs, err
+}
+
+// job is an order that this node may ask about now.
+type job struct {
+	*order.Order
+	attempts []*payment.Attempt // newest first
+	lease    int64              // its next_at while it is claimed
+}
+
+// Claim counts the try and writes the lease, by compare-and-set on the due moment: of two
+// nodes one asks.
+func (a *Worker) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*job], error) {
+	of, ids := make(map[int64]work.Slot, len(slots)), make([]int64, len(slots))
+	for i, x := range slots {
+		of[x.ID], ids[i] = x, x.ID
+	}
+	now := a.o.DB.Now()
+	var rows []*order.Order
+	err := a.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
+		return q.NewRaw("UPDATE orders SET next_at = ?, lease_owner = ?, query_tries = query_tries + 1 WHERE id IN (?) AND next_at <= ? AND "+payment.IsAsked+" RETURNING "+
+			a.o.DB.Columns((*order.Order)(nil)), l.Until, l.Owner, bun.List(ids), now, now).Scan(ctx, &rows)
+	})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	attempts, err := payment.AttemptsOf(ctx, a.o.DB, ids)
+	all := make([]work.Claimed[*job], len(rows))
+	for i, o := range rows {
+		all[i] = work.Claimed[*job]{Slot: of[o.ID], Row: &job{o, attempts[o.ID], l.Until}}
+	}
+	if err != nil { // claimed, and not to be asked about without its attempts
+		for _, c := range all {
+			err = errors.Join(err, a.Release(ctx, c.Row, a.o.DB.Now()))
+		}
+		return nil, err
+	}
+	return all, nil
+}
+
+// Release undoes a claim, uncounted.
+func (a *Worker) Release(ctx context.Context, j *job, at int64) error {
+	a.mu.Lock()
+	a.behind(j.at(), at)
+	a.mu.Unlock()
+	_, err := a.o.DB.NewRaw("UPDATE orders SET next_at = ?, lease_owner = NULL, query_tries = query_tries - 1 WHERE id = ? AND version = ? AND next_at = ?",
+		at, j.ID, j.Version, j.lease).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("release an order: %w", err)
+	}
+	return nil
+}
+
+// ReleaseLeases makes due again what boots had claimed that have ended. Their tries stay
+// counted: they may have asked.
+func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) {
+	if len(boots) == 0 {
+		return 0, nil
+	}
+	now := d.Now()
+	res, err := d.NewRaw("UPDATE orders SET next_at = ?, lease_owner = NULL WHERE next_at > ? AND next_at <= ? AND lease_owner IN (?) AND "+order.IsOpen("orders"),
+		now, now, now+lease.Microseconds(), bun.List(boots)).Exec(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("release orders of earlier runs: %w", err)
+	}
+	return res.RowsAffected()
+}
+
+// open is the attempt of which money may still come, or nil.
+func (j *job) open() *payment.Attempt { return payment.OpenOf(j.attempts) }
+
+// at is the supplier that is asked.
+func (j *job) at() int64 {
+	if open := j.open(); open != nil {
+		return open.At(j.Order)
+	}
+	return j.SupplierID
+}
+
+// result is what came of one run.
+type result struct {
+	*job
+	calls   []*call.Done
+	message *payment.Message // to be confirmed; nil = nothing moves
+	next    int64            // when it is asked about again, where it stays open; 0 = as it is
+	stuck   bool             // no step is left
+	answer  supplier.Answer
+	at      supplier.Entry
+}
+
+func (a *Worker) run(ctx context.Context, _ work.Slot, j *job) work.Ran[*result] {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
+	r := &result{job: j}
+	if err := a.push(ctx, r); err != nil && len(r.calls) == 0 {
+		if !errors.Is(err, call.ErrDown) && ctx.Err() == nil {
+			a.o.Log.Error("ask about an order", "order_no", j.OrderNo, "error", db.ErrorText(err))
+		}
+		return work.Ran[*result]{ReleaseAt: a.o.DB.Now() + time.Second.Microseconds()}
+	}
+	ok := true
+	for _, d := range r.calls {
+		ok = ok && d.Class.Healthy()
+	}
+	return work.Ran[*result]{Results: []*result{r}, OK: ok, Took: time.Since(start)}
+}

@@ -1,0 +1,152 @@
+package advance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+	"backstop/internal/bulk"
+	"backstop/internal/call"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/rerun"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// batchObject is what orders are called in batches.
+const batchObject = "order"
+
+// Batches ask about many orders: once, each row with its answer, or by a compensation each,
+// which goes on asking.
+func (a *Worker) Batches(s compensation.Schedule) []bulk.Action {
+	return []bulk.Action{
+		{
+			Name: "query", Object: batchObject, Call: a.askOne,
+			Kind: act.Kind{Name: QueryAct, Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate, Load: a.loadMany},
+		},
+		{
+			Name: "rerun", Object: batchObject,
+			Kind: act.Kind{
+				Name: compensation.RunAct, Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate, Load: a.loadRerun,
+				Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+					items := make([]*compensation.Item, len(subjects))
+					for i, x := range subjects {
+						items[i] = rerun.Stuck(x.Value.(*job).Order, x.SupplierID)
+						items[i].MadeBy = in.By.Name
+					}
+					w := tx.Writes()
+					s.Open(w, a.o.DB, items...)
+					return make([]act.Outcome, len(subjects)), w.Exec(ctx)
+				},
+			},
+		},
+	}
+}
+
+// loadMany finds the orders of Ref.Row with what asking about them would do.
+func (a *Worker) loadMany(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+	ids := make([]int64, len(refs))
+	for i, r := range refs {
+		ids[i] = r.Row
+	}
+	var rows []*order.Order
+	if err := q.NewSelect().Model(&rows).Where("o.id IN (?)", bun.List(ids)).OrderExpr("o.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read orders: %w", err)
+	}
+	attempts, err := payment.AttemptsOf(ctx, q, ids)
+	if err != nil {
+		return nil, err
+	}
+	subjects := make([]act.Subject, len(rows))
+	for i, o := range rows {
+		j := &job{Order: o, attempts: attempts[o.ID]}
+		subjects[i] = act.Subject{
+			Row: o.ID, ID: o.OrderNo, OrderNo: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount, Currency: o.Currency,
+			SupplierID: j.at(), Prospect: a.prospect(j), Value: j,
+		}
+	}
+	return subjects, nil
+}
+
+// prospect is what asking about an order would do: where nobody can be asked, what became of a
+// payment that was started is not known.
+func (a *Worker) prospect(j *job) act.Prospect {
+	s, ok := a.o.Settings.Current().Suppliers.ByID(j.at())
+	switch {
+	case !j.Status.Open():
+		return act.Final
+	case ok && s.Can().Querier != nil:
+		return act.WillQuery
+	case j.Status == order.Pending:
+		return act.Blocked
+	}
+	return act.Unknown
+}
+
+// loadRerun is loadMany; an order that a compensation asks about already is left alone.
+func (a *Worker) loadRerun(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+	all, err := a.loadMany(ctx, q, refs)
+	if err != nil || len(all) == 0 {
+		return all, err
+	}
+	ids := make([]int64, len(all))
+	for i, s := range all {
+		ids[i] = s.Row
+	}
+	var open []int64
+	err = q.NewRaw("SELECT subject_id FROM compensations WHERE subject_id IN (?) AND subject_kind = ? AND kind = ? AND state IN (?)",
+		bun.List(ids), compensation.OfOrder, compensation.Rerun, bun.List(compensation.Moves.Open())).Scan(ctx, &open)
+	if err != nil {
+		return nil, fmt.Errorf("read open compensations of orders: %w", err)
+	}
+	has := make(map[int64]bool, len(open))
+	for _, id := range open {
+		has[id] = true
+	}
+	for i := range all {
+		if has[all[i].Row] && all[i].Prospect.Acts() {
+			all[i].Prospect = act.Blocked
+		}
+	}
+	return all, nil
+}
+
+// askOne asks about one order of a batch. The answer is confirmed by then.
+func (a *Worker) askOne(ctx context.Context, s act.Subject) bulk.Result {
+	ctx, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
+	x, err := a.AskOpen(ctx, s.Row)
+	switch {
+	case errors.Is(err, ErrOver):
+		return bulk.Result{Cause: "over"}
+	case errors.Is(err, ErrCannotAsk):
+		return bulk.Result{Failed: true, Cause: string(compensation.NotAskable)}
+	case errors.Is(err, call.ErrDown), errors.Is(err, context.DeadlineExceeded):
+		return bulk.Result{Failed: true, Cause: string(compensation.SupplierTimeout)}
+	case err != nil:
+		return bulk.Result{Failed: true, Cause: string(compensation.Database)}
+	case x.State == supplier.AnswerUnknown:
+		return bulk.Result{Failed: true, Cause: string(CauseOf(x.Exchange.Class))}
+	}
+	return bulk.Result{Cause: string(x.State)}
+}
+
+// CauseOf is the cause to which the class of a call belongs.
+func CauseOf(c supplier.Class) compensation.Cause {
+	switch c {
+	case supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassTLS:
+		return compensation.SupplierTimeout
+	case supplier.ClassBadSignature:
+		return compensation.SupplierSignature
+	case supplier.ClassRefused:
+		return compensation.SupplierRefused
+	default:
+		return compensation.SupplierUnknown
+	}
+}

@@ -1,0 +1,177 @@
+package advance
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"backstop/internal/call"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/supplier"
+)
+
+// push asks about an order, and closes it where it is to be closed. An error after a call
+// leaves what the call said.
+func (a *Worker) push(ctx context.Context, r *result) error {
+	now := a.o.DB.Now()
+	r.next, r.stuck = a.o.Steps.Next(r.Order, now)
+	open := r.open()
+	s, ok := a.o.Settings.Current().Suppliers.ByID(r.job.at())
+	r.at = s
+	switch {
+	case r.Status == order.Paying && open == nil && len(r.attempts) > 0: // it may be paid again, and nothing is to be asked meanwhile
+		r.next, r.stuck = max(r.ExpiresAt, now), false
+		return nil
+	case !ok || s.Can().Querier == nil: // since it was found due
+		r.next, r.stuck = max(r.ExpiresAt+a.o.Grace.Microseconds(), now), false
+		return nil
+	}
+	ref := r.ref()
+	if err := a.query(ctx, r, ref); err != nil {
+		return err
+	}
+	if r.Status == order.Closing { // a start that was repeated counts from its last time
+		at, err := call.Started(ctx, a.o.DB.Read, r.ID, ref.Reference)
+		if err != nil {
+			return err
+		}
+		if at != 0 {
+			ref.StartedAt = time.UnixMicro(at)
+		}
+	}
+	switch r.answer.State {
+	case supplier.AnswerPaid:
+		if r.answer.Refunded {
+			r.next, r.stuck = now+payment.Daily.Microseconds(), false
+		}
+	case supplier.AnswerNotFound:
+		if r.Status != order.Closing {
+			return nil
+		}
+		if believed, err := a.neverWas(ctx, r, ref); err != nil || !believed {
+			return err
+		}
+		return a.close(ctx, r, ref, true)
+	case supplier.AnswerPaying:
+		if r.Status == order.Closing {
+			return a.close(ctx, r, ref, false)
+		}
+	}
+	return nil
+}
+
+// ref names the payment that is asked about: of the attempt that is open, else of the newest
+// one, else the one that the merchant may have started by itself.
+func (j *job) ref() supplier.Ref {
+	at := j.open()
+	if at == nil && len(j.attempts) > 0 {
+		at = j.attempts[0]
+	}
+	if at == nil {
+		return supplier.Ref{Reference: j.OrderNo, Amount: j.Amount, Currency: j.Currency, StartedAt: time.UnixMicro(j.CreatedAt)}
+	}
+	return supplier.Ref{
+		Reference: at.SupplierRef, ExternalID: at.ExternalID, Amount: j.Amount, Currency: j.Currency, StartedAt: time.UnixMicro(at.CreatedAt),
+	}
+}
+
+// query asks once. What the answer says is to be confirmed, where it says anything.
+func (a *Worker) query(ctx context.Context, r *result, ref supplier.Ref) error {
+	answer, done, err := a.ask(ctx, r, call.Query, ref)
+	if err != nil {
+		return err
+	}
+	r.answer = answer
+	r.message = message(r.at, ref, answer, done.ID)
+	if r.message == nil && (answer.State == supplier.AnswerPaid || answer.State == supplier.AnswerFailed || answer.State == supplier.AnswerClosed) {
+		r.answer.State = supplier.AnswerUnknown
+	}
+	return nil
+}
+
+// ask makes one call.
+func (a *Worker) ask(ctx context.Context, r *result, op call.Op, ref supplier.Ref) (answer supplier.Answer, done *call.Done, err error) {
+	can := r.at.Can()
+	asking := can.Query
+	if op == call.Close {
+		asking = can.Close
+	}
+	done, err = a.o.Calls.Do(ctx, call.Call{To: r.at, Op: op, OrderID: r.ID, OrderNo: r.OrderNo, Reference: ref.Reference},
+		func(ctx context.Context) (_ call.Said, err error) {
+			answer, err = asking(ctx, ref)
+			return call.Said{Exchange: answer.Exchange, Status: call.StatusOf(answer)}, err
+		})
+	if err != nil {
+		return supplier.Answer{}, nil, err
+	}
+	if done.Status == string(supplier.AnswerUnknown) { // also where the adapter failed
+		answer.State = supplier.AnswerUnknown
+	}
+	r.calls = append(r.calls, done)
+	return answer, done, nil
+}
+
+// message is what an answer has to say for payment.Confirm; nil = nothing, or nothing that
+// can be used.
+func message(s supplier.Entry, ref supplier.Ref, answer supplier.Answer, callID int64) *payment.Message {
+	c := answer.Says
+	switch {
+	case answer.State == supplier.AnswerPaid && answer.Refunded:
+		c.Status = supplier.Refunded
+	case answer.State == supplier.AnswerPaid:
+		if c.Amount <= 0 || c.Currency == "" {
+			return nil
+		}
+		c.Status = supplier.Paid
+	case answer.State == supplier.AnswerFailed:
+		c.Status, c.Final = supplier.Failed, true
+	case answer.State == supplier.AnswerClosed:
+		c.Status = supplier.Closed
+	default:
+		return nil
+	}
+	if c.OrderRef == "" {
+		c.OrderRef = ref.Reference
+	}
+	if c.OrderRef != ref.Reference || c.Bound() != "" {
+		return nil
+	}
+	return &payment.Message{Supplier: s, Content: c, Source: payment.ByCall(s, callID)}
+}
+
+// neverWas reports whether "not found" means that nothing was paid: the payment is old
+// enough, and the supplier never knew its reference.
+func (a *Worker) neverWas(ctx context.Context, r *result, ref supplier.Ref) (bool, error) {
+	if a.o.DB.NowTime().Sub(ref.StartedAt) < r.at.QueryAfter {
+		return false, nil
+	}
+	known, err := call.WasKnown(ctx, a.o.DB.Read, r.ID, ref.Reference)
+	return !known, err
+}
+
+// close ends an order that was not paid; never: its payment never began.
+func (a *Worker) close(ctx context.Context, r *result, ref supplier.Ref, never bool) error {
+	now, ended := a.o.DB.Now(), r.ExpiresAt+a.o.Grace.Microseconds()
+	switch open := r.open(); {
+	case open != nil && open.ByUs() && r.at.Can().Closer != nil:
+		if at := ref.StartedAt.Add(r.at.Can().CloseAfter).UnixMicro(); now < at {
+			r.next = at
+			return nil
+		}
+		ref.ExternalID = cmp.Or(ref.ExternalID, r.answer.ExternalID)
+		answer, done, err := a.ask(ctx, r, call.Close, ref)
+		// Anything else is asked about again before it is believed.
+		if err == nil && (answer.State == supplier.AnswerClosed || never && answer.State == supplier.AnswerNotFound) {
+			answer.State = supplier.AnswerClosed
+			r.message = message(r.at, ref, answer, done.ID)
+		}
+		return err
+	case never, now >= ended:
+		said := supplier.Answer{State: supplier.AnswerClosed, Says: supplier.Callback{OrderRef: ref.Reference, RawStatus: string(r.answer.State)}}
+		r.message = message(r.at, ref, said, r.calls[len(r.calls)-1].ID)
+	default:
+		r.next = min(r.next, ended)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"backstop/internal/advance"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
+	"backstop/internal/breaker"
+	"backstop/internal/call"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/replaycall"
+	"backstop/internal/compensation/replaywrite"
+	"backstop/internal/compensation/rerun"
+	"backstop/internal/compensation/resend"
+	"backstop/internal/order"
+)
+
+// compensationKinds are the kinds of compensations. A new one is a folder and a line here.
+// Calls and writes are repeated once there are refunds and payouts.
+func (a *App) compensationKinds() []compensation.Kind {
+	return []compensation.Kind{
+		resend.Kind(resend.Options{DB: a.db, Schedule: a.compensateSchedule(), Nudge: a.nudger.Now}),
+		replaycall.Kind(replaycall.Subjects{}),
+		replaywrite.Kind(a.db, replaywrite.Objects{}),
+		rerun.Kind(asker{a.db, a.advance}),
+	}
+}
+
+func (a *App) compensateSchedule() compensation.Schedule {
+	return compensation.Schedule(a.o.Config.CompensateSteps)
+}
+
+// nudgeCompensations nudges the workers through Redis, best effort and without waiting.
+func (a *App) nudgeCompensations(nudges []queue.Nudge) {
+	go func() {
+		if err := a.queue.Compensate(context.Background(), nudges); err != nil {
+			a.o.Log.Debug("nudge compensations", "error", err) // the tick finds them
+		}
+	}()
+}
+
+// resendWhenBack sends a merchant's exhausted notifications again, once its breaker has
+// closed.
+func (a *App) resendWhenBack(w *db.Writes, c *breaker.Change) {
+	if m := a.settings.Merchants().ByID(c.OwnerID); m != nil && !m.Subscriber && m.ResendWhenBack {
+		a.compensateSchedule().Open(w, a.db, resend.Closed(c.OwnerID, c.Generation))
+	}
+}
+
+// rerunStuck asks about an order on its own schedule, once no step of its own is left.
+func (a *App) rerunStuck(w *db.Writes, o *order.Order, supplierID int64) {
+	a.compensateSchedule().Open(w, a.db, rerun.Stuck(o, supplierID))
+}
+
+// asker asks the suppliers of orders for compensations.
+type asker struct {
+	db      *db.DB
+	advance *advance.Worker
+}
+
+// Ask implements rerun.Asker.
+func (a asker) Ask(ctx context.Context, orderID int64) compensation.Result {
+	x, err := a.advance.AskOpen(ctx, orderID)
+	if err != nil {
+		return unasked(err)
+	}
+	text := "the supplier says " + string(x.State)
+	r := compensation.Later(advance.CauseOf(x.Exchange.Class), text)
+	if !x.Order.Status.Open() {
+		r = compensation.Succeeded(text + "; the order is " + string(x.Order.Status))
+	}
+	r.Call = x.Call
+	return r
+}
+
+// AskClosed implements rerun.Asker. Money that came is an exception by then.
+func (a asker) AskClosed(ctx context.Context, orderID int64) compensation.Result {
+	o, err := order.ByID(ctx, a.db.Read, orderID)
+	if err != nil {
+		return unasked(err)
+	}
+	x, err := a.advance.Ask(ctx, o.OrderNo)
+	if err != nil {
+		return unasked(err)
+	}
+	return compensation.Succeeded("the supplier says " + string(x.State)).WithCall(x.Call)
+}
+
+// unasked is the result where the supplier gave no answer.
+func unasked(err error) compensation.Result {
+	switch {
+	case errors.Is(err, order.ErrNotFound):
+		return compensation.Died(compensation.Payload, err.Error())
+	case errors.Is(err, advance.ErrCannotAsk):
+		return compensation.Died(compensation.NotAskable, err.Error())
+	case errors.Is(err, advance.ErrOver):
+		return compensation.WasOver(err.Error())
+	case errors.Is(err, call.ErrDown):
+		return compensation.Later(compensation.SupplierTimeout, err.Error())
+	default:
+		return compensation.Failed(err)
+	}
+}

@@ -1,0 +1,295 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+)
+
+// maxTries is how often one approval is carried out, where it fails.
+const maxTries = 3
+
+// Verdict is what somebody says about a proposal.
+type Verdict struct {
+	ID     int64
+	Hash   string // of what was shown; not of Reject and Withdraw
+	Reason string
+	By     act.Actor
+	Key    string // of the form; "" = none
+}
+
+// deciding is a verdict with all that it is about.
+type deciding struct {
+	Verdict
+	action Action
+	from   State // of the approval
+	params any
+	said   said
+	live   *Live
+}
+
+// Approve approves a proposal and carries it out, at once or, where it calls out, later. The
+// same from the same person again is answered alike, and nothing runs twice. Where the effect
+// fails the approval is returned as Failed. Errors: ErrPerson, act.ErrNotFound, ErrOwn,
+// *RoleError, ErrExpired, ErrOver, ErrHash, *act.FieldError, act.ErrChanged, *LiveError.
+func (d *Desk) Approve(ctx context.Context, v Verdict) (*Approval, error) {
+	return d.decide(ctx, v, Waiting)
+}
+
+// Again carries out once more what was approved and failed. Errors: those of Approve, and
+// ErrProposed.
+func (d *Desk) Again(ctx context.Context, v Verdict) (*Approval, error) {
+	return d.decide(ctx, v, Failed)
+}
+
+func (d *Desk) decide(ctx context.Context, v Verdict, from State) (*Approval, error) {
+	a, c, err := d.weigh(ctx, v, from)
+	if err != nil || c == nil {
+		return a, err
+	}
+	var after func()
+	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		var again bool
+		if a, again, err = d.lock(ctx, tx, *c); err != nil || again {
+			return err
+		}
+		if after, err = d.approve(ctx, tx, *c, a); err != nil {
+			return err
+		}
+		return act.KeepKey(ctx, tx, c.Key)
+	})
+	if failed, ok := errors.AsType[*failure](err); ok {
+		return d.fail(ctx, *c, failed.error)
+	}
+	if err != nil {
+		return nil, err
+	}
+	failpoint.Hit("act_after_commit")
+	if after != nil {
+		after()
+	}
+	return a, nil
+}
+
+// weigh checks a verdict against the proposal as it is now, and asks the supplier anew. nil
+// = the same person has said so before, and there is nothing to do.
+func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *deciding, error) {
+	a, action, err := d.find(ctx, v)
+	if err != nil {
+		return nil, nil, err
+	}
+	if from == Waiting && a.approvedBy(v.By) {
+		if v.Hash != a.Hash {
+			return nil, nil, ErrHash
+		}
+		return a, nil, nil
+	}
+	if row, err := act.DoneBy(ctx, d.o.DB, v.Key, "approval", a.No()); err != nil || row != nil {
+		return a, nil, err // this form was sent before
+	}
+	c := &deciding{Verdict: v, action: action, from: from}
+	if c.said, err = readSaid(a.Params); err != nil {
+		return nil, nil, err
+	}
+	if a.Maker == v.By.ID && !a.Alone && a.Second {
+		return nil, nil, ErrOwn
+	}
+	if err := d.mayDecide(*c, a, ""); err != nil {
+		return nil, nil, err
+	}
+	if err := d.current(ctx, a, from); err != nil {
+		return nil, nil, err
+	}
+	if v.Hash != a.Hash {
+		return nil, nil, ErrHash
+	}
+	if c.Reason, err = act.CheckReason(v.Reason); err != nil {
+		return nil, nil, err
+	}
+	if c.params, err = action.params(a.Params); err != nil {
+		return nil, nil, err
+	}
+	s, err := action.Load(ctx, d.o.DB.Read, a.ObjectID)
+	if err == nil && !a.isOf(s, from) {
+		err = act.ErrChanged
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.live, err = d.ask(ctx, action, s, c.params); err != nil {
+		return nil, nil, err
+	}
+	if c.live != nil && !c.live.Verified() && !c.said.Unverified {
+		return nil, nil, &LiveError{"unknown"}
+	}
+	return a, c, nil
+}
+
+// approvedBy reports whether this very person has approved it already.
+func (a *Approval) approvedBy(by act.Actor) bool {
+	return a.Checker != nil && *a.Checker == by.ID && slices.Contains([]State{Approved, Executing, Done, Failed}, a.State)
+}
+
+// isOf reports whether the object is as it was decided on, or as the failure left it.
+func (a *Approval) isOf(s act.Subject, from State) bool {
+	version := a.Version
+	if from == Failed {
+		version = a.Freed
+	}
+	return s.Version == version && s.Amount == a.Amount && s.Currency == a.Currency
+}
+
+// find reads what a verdict is about. Errors: ErrPerson, act.ErrNotFound.
+func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, Action, error) {
+	if v.By.Token != nil || v.By.ID == 0 {
+		return nil, Action{}, ErrPerson
+	}
+	a, err := d.Find(ctx, v.ID, v.By)
+	if err != nil {
+		return nil, Action{}, err
+	}
+	action, err := d.action(a.Object, a.Action)
+	return a, action, err
+}
+
+// mayDecide reports whether the actor's role may decide that. maker is the role of who made
+// it; "" = it is not known yet, and anybody's. Errors: *RoleError.
+func (d *Desk) mayDecide(c deciding, a *Approval, maker string) error {
+	if a.Alone || !a.Second { // run again: by those who may propose it
+		if !d.o.Policy.Allows(c.By.Role, c.action.Propose) {
+			return &RoleError{Permission: c.action.Propose, Roles: d.o.Policy.RolesWith(c.action.Propose)}
+		}
+		return nil
+	}
+	if maker == "" {
+		maker = access.Lead
+	}
+	return d.checks(c.action, maker, c.By.Role, c.said.Unverified)
+}
+
+// current reports why a verdict about an approval comes too late. Errors: ErrExpired,
+// ErrOver.
+func (d *Desk) current(ctx context.Context, a *Approval, from State) error {
+	switch {
+	case a.State == Expired:
+		return ErrExpired
+	case a.State != from, from == Failed && a.Tries >= maxTries:
+		return ErrOver
+	case from == Waiting && a.ExpiresAt <= d.o.DB.Now():
+		if _, err := d.expire(ctx, a.ID); err != nil {
+			return err
+		}
+		return ErrExpired
+	}
+	return nil
+}
+
+// lock takes the people and the approval for the transaction, and checks what may have
+// changed meanwhile. again = another request of the same form or person has decided it.
+func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, again bool, err error) {
+	first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), c.Key)
+	if err != nil {
+		return nil, false, err
+	}
+	seen, err := Find(ctx, tx, c.ID)
+	if err != nil {
+		return nil, false, err
+	}
+	people, err := d.o.Operators.Hold(ctx, tx, seen.Maker, c.By.ID)
+	if err != nil {
+		return nil, false, err
+	}
+	if a, err = scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), c.ID); err != nil {
+		return nil, false, err
+	}
+	if !first || c.from == Waiting && a.approvedBy(c.By) {
+		return a, true, nil
+	}
+	if err := d.people(c, a, people); err != nil {
+		return nil, false, err
+	}
+	switch now := d.o.DB.Now(); {
+	case a.State != c.from, c.from == Failed && a.Tries >= maxTries:
+		return nil, false, ErrOver
+	case c.from == Waiting && a.ExpiresAt <= now:
+		return nil, false, ErrExpired
+	case a.Hash != c.Hash:
+		return nil, false, ErrHash
+	}
+	return a, false, nil
+}
+
+// people checks maker and checker as they are now. Errors: ErrOwn, *RoleError.
+func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) error {
+	checker, maker := held[c.By.ID], held[a.Maker]
+	if a.Maker != 0 && (maker == nil || !d.o.Policy.Allows(maker.Role, c.action.Propose)) {
+		return &RoleError{Permission: c.action.Propose, Roles: d.o.Policy.RolesWith(c.action.Propose), OfMaker: true}
+	}
+	if checker == nil {
+		return &RoleError{Permission: c.action.Approve, Roles: d.o.Policy.RolesWith(c.action.Approve)}
+	}
+	if maker != nil && same(maker, checker) && !a.Alone && a.Second {
+		return ErrOwn
+	}
+	c.By.Role = checker.Role
+	return d.mayDecide(c, a, roleOf(maker))
+}
+
+// approve writes that it is approved, and carries it out.
+func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) (after func(), err error) {
+	s, err := c.action.Load(ctx, tx, a.ObjectID)
+	if err == nil && !a.isOf(s, c.from) {
+		err = act.ErrChanged
+	}
+	if err == nil && c.from == Failed {
+		err = d.hold(ctx, tx, c.action, a, &s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.sign(c, a)
+	if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, answerOf(c.live)); err != nil {
+		return nil, err
+	}
+	names, err := access.Names(ctx, tx, []int64{a.Maker, a.checker()})
+	if err != nil {
+		return nil, err
+	}
+	decided := Decided{Approval: a, Params: c.params, Maker: actor(a.Maker, names), Checker: actor(a.checker(), names), Live: c.live}
+	return d.carryOut(ctx, tx, c.action, decided, s)
+}
+
+func (c deciding) step() string {
+	if c.from == Failed {
+		return "again"
+	}
+	return "approve"
+}
+
+// sign puts the checker into an approval that waits.
+func (d *Desk) sign(c deciding, a *Approval) {
+	if a.State == Waiting {
+		now := d.o.DB.Now()
+		a.Checker, a.Checked, a.DecidedAt = &c.By.ID, c.Reason, &now
+	}
+}
+
+// checker is who approved it: of what one person decides, its maker.
+func (a *Approval) checker() int64 {
+	if a.Checker == nil {
+		return a.Maker
+	}
+	return *a.Checker
+}
+
+func actor(id int64, names map[int64]string) act.Actor {
+	if id == 0 {
+		return act.Actor{Name: "command"}
+	}
+	return act.Actor{Name: "operator:" + names[id], ID: id}
+}

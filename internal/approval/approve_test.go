@@ -1,0 +1,383 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/moves/movestest"
+)
+
+func TestEveryMoveOfAnApprovalIsAsTheRulesSay(t *testing.T) {
+	movestest.Check(t, approval.Moves, `
+           waiting approved executing failed done rejected withdrawn expired
+waiting    .       x        .         .      .    x        x         x
+approved   .       .        x         .      .    .        .         .
+executing  .       .        .         x      x    .        .         .
+failed     .       .        x         .      .    .        .         .
+done       .       .        .         .      .    .        .         .
+rejected   .       .        .         .      .    .        .         .
+withdrawn  .       .        .         .      .    .        .         .
+expired    .       .        .         .      .    .        .         .
+`)
+}
+
+// Every act on an approval in every state: it moves where the table says, and nowhere else.
+func TestEveryActInEveryStateMovesAsTheTableSays(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		movestest.Enforce(t, d, approval.Moves)
+		acts := map[string]struct {
+			act  func(*approval.Approval) error
+			want map[approval.State]approval.State // others stay
+			fine []approval.State                  // it is no error there
+		}{
+			"approve":            {func(a *approval.Approval) error { _, err := h.desk.Approve(t.Context(), h.yes(a, lead)); return err }, map[approval.State]approval.State{approval.Waiting: approval.Done}, []approval.State{approval.Approved, approval.Executing, approval.Done, approval.Failed}},
+			"approve by another": {func(a *approval.Approval) error { _, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); return err }, map[approval.State]approval.State{approval.Waiting: approval.Done}, nil},
+			"again":              {func(a *approval.Approval) error { _, err := h.desk.Again(t.Context(), h.yes(a, lead2)); return err }, map[approval.State]approval.State{approval.Failed: approval.Done}, nil},
+			"reject":             {func(a *approval.Approval) error { _, err := h.desk.Reject(t.Context(), h.yes(a, lead)); return err }, map[approval.State]approval.State{approval.Waiting: approval.Rejected}, []approval.State{approval.Rejected}},
+			"withdraw": {func(a *approval.Approval) error {
+				_, err := h.desk.Withdraw(t.Context(), h.yes(a, finance))
+				return err
+			}, map[approval.State]approval.State{approval.Waiting: approval.Withdrawn}, []approval.State{approval.Withdrawn}},
+			"expire": {func(a *approval.Approval) error {
+				h.exec("UPDATE approvals SET expires_at = 1 WHERE id = ?", a.ID)
+				_, err := h.desk.Expire(t.Context())
+				return err
+			}, map[approval.State]approval.State{approval.Waiting: approval.Expired}, approval.Moves.Statuses()},
+			"finish":                 {func(a *approval.Approval) error { return h.finish(a, "") }, map[approval.State]approval.State{approval.Executing: approval.Done}, approval.Moves.Statuses()},
+			"finish without success": {func(a *approval.Approval) error { return h.finish(a, "no") }, map[approval.State]approval.State{approval.Executing: approval.Failed}, approval.Moves.Statuses()},
+		}
+		for name, c := range acts {
+			for _, from := range approval.Moves.Statuses() {
+				h.exec("DELETE FROM approvals")
+				h.exec("UPDATE merchants SET name = 'one', created_at = 0 WHERE id = 1")
+				a := h.propose(finance)
+				h.exec("DELETE FROM approvals")
+				a.State = from
+				if from != approval.Waiting {
+					a.Checker, a.Freed = new(int64), a.Version
+					*a.Checker = lead
+				}
+				if _, err := d.NewInsert().Model(a).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				err := c.act(a)
+				want, moves := c.want[from]
+				if !moves {
+					want = from
+				}
+				got, effects, _ := h.now(a.ID)
+				if got.State != want || (effects == 1) != (want == approval.Done && moves && name != "finish") || (err == nil) != (moves || slices.Contains(c.fine, from)) {
+					t.Errorf("%s of %s: it is %s with %d effects, %v", name, from, got.State, effects, err)
+				}
+			}
+		}
+	})
+}
+
+func (h *house) finish(a *approval.Approval, failure string) error {
+	return h.db.Tx(h.Context(), func(ctx context.Context, tx db.Tx) error {
+		return h.desk.Finish(ctx, tx, a.ID, map[string]int{"n": 1}, failure)
+	})
+}
+
+func TestWhatIsNotApprovedHasNoEffect(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		a := h.propose(finance)
+		is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
+		role := func(err error) bool { _, ok := errors.AsType[*approval.RoleError](err); return ok }
+		says := func(err error) bool { _, ok := errors.AsType[*approval.LiveError](err); return ok }
+		for name, c := range map[string]struct {
+			change func(*approval.Verdict)
+			want   func(error) bool
+		}{
+			"one's own": {func(v *approval.Verdict) { v.By = h.who(finance) }, is(approval.ErrOwn)},
+			"one's own, renamed": {func(v *approval.Verdict) {
+				h.exec("UPDATE operators SET name = 'fang2' WHERE id = 11")
+				v.By = h.who(finance)
+			}, is(approval.ErrOwn)},
+			"one's own, promoted": {func(v *approval.Verdict) {
+				h.exec("UPDATE operators SET role = 'lead' WHERE id = 11")
+				v.By = h.who(finance)
+			}, is(approval.ErrOwn)},
+			"a second account":      {func(v *approval.Verdict) { h.exec("UPDATE operators SET name = 'FANG' WHERE id = 12") }, is(approval.ErrOwn)},
+			"the checker's role":    {func(v *approval.Verdict) { v.By = h.who(ops) }, role},
+			"an admin":              {func(v *approval.Verdict) { v.By = h.who(admin) }, role},
+			"finance of finance":    {func(v *approval.Verdict) { v.By = h.who(finance2) }, role},
+			"the checker, disabled": {func(v *approval.Verdict) { h.exec("UPDATE operators SET disabled_at = 1 WHERE id = 12") }, role},
+			"the checker, demoted":  {func(v *approval.Verdict) { h.exec("UPDATE operators SET role = 'ops' WHERE id = 12") }, role},
+			"the maker, disabled":   {func(v *approval.Verdict) { h.exec("UPDATE operators SET disabled_at = 1 WHERE id = 11") }, role},
+			"the maker, demoted":    {func(v *approval.Verdict) { h.exec("UPDATE operators SET role = 'support' WHERE id = 11") }, role},
+			"a service": {func(v *approval.Verdict) {
+				v.By = act.Actor{Name: "token:x", Token: &access.Token{Scope: access.Control}}
+			}, is(approval.ErrPerson)},
+			"a command":    {func(v *approval.Verdict) { v.By = act.Actor{Name: "command:root@host"} }, is(approval.ErrPerson)},
+			"of others":    {func(v *approval.Verdict) { v.By.Merchants = []int64{2} }, is(act.ErrNotFound)},
+			"no such":      {func(v *approval.Verdict) { v.ID++ }, is(act.ErrNotFound)},
+			"another hash": {func(v *approval.Verdict) { v.Hash = "00" + v.Hash[2:] }, is(approval.ErrHash)},
+			"no hash":      {func(v *approval.Verdict) { v.Hash = "" }, is(approval.ErrHash)},
+			"a short reason": {func(v *approval.Verdict) { v.Reason = "yes" }, func(err error) bool {
+				f, ok := errors.AsType[*act.FieldError](err)
+				return ok && f.Field == "reason"
+			}},
+			"it was changed": {func(*approval.Verdict) { h.exec("UPDATE merchants SET updated_at = 9 WHERE id = 1") }, is(act.ErrChanged)},
+			"the supplier says otherwise": {func(*approval.Verdict) {
+				h.live = h.says("paid", 0)
+				h.live.Contradicts = true
+			}, says},
+			"the supplier says nothing": {func(*approval.Verdict) { h.live = &approval.Live{} }, says},
+			"the answer is old":         {func(*approval.Verdict) { h.live = h.says("closed", 61*time.Second) }, says},
+			"the answer is not stored":  {func(*approval.Verdict) { h.live = &approval.Live{Answer: "closed", Call: 1} }, says},
+		} {
+			v := h.yes(a, lead)
+			c.change(&v)
+			got, err := h.desk.Approve(t.Context(), v)
+			stored, effects, _ := h.now(a.ID)
+			if got != nil || !c.want(err) || stored.State != approval.Waiting || stored.Checker != nil || effects != 0 || h.runs.Load() != 0 {
+				t.Errorf("%s: %v; %s, %d effects", name, err, stored.State, effects)
+			}
+			h.live = nil
+			h.exec("UPDATE operators SET disabled_at = NULL")
+			for id, x := range map[int64][2]string{finance: {"fang", access.Finance}, lead: {"li", access.Lead}} {
+				h.exec("UPDATE operators SET name = ?, role = ? WHERE id = ?", x[0], x[1], id)
+			}
+			h.exec("UPDATE merchants SET updated_at = 8 WHERE id = 1")
+		}
+		if got := h.steps(a); len(got) != 1 {
+			t.Errorf("on the record: %q", got)
+		}
+		h.live = h.says("closed", 30*time.Second)
+		if done, err := h.desk.Approve(t.Context(), h.yes(a, lead)); err != nil || done.State != approval.Done { // the control
+			t.Errorf("%+v, %v", done, err)
+		}
+	})
+}
+
+func TestAnExpiredProposalIsNotApproved(t *testing.T) {
+	h := newHouse(t, dbtest.Default(t))
+	a := h.propose(finance)
+	h.exec("UPDATE approvals SET expires_at = 1")
+	for range 2 { // it ends by the first of them
+		if _, err := h.desk.Approve(t.Context(), h.yes(a, lead)); !errors.Is(err, approval.ErrExpired) {
+			t.Errorf("approved: %v", err)
+		}
+	}
+	if stored, effects, name := h.now(a.ID); stored.State != approval.Expired || effects != 0 || name != "one" {
+		t.Errorf("%+v, %d effects on %q", stored, effects, name)
+	}
+	for name, end := range map[string]func() error{
+		"reject":   func() error { _, err := h.desk.Reject(t.Context(), h.yes(a, lead)); return err },
+		"withdraw": func() error { _, err := h.desk.Withdraw(t.Context(), h.yes(a, finance)); return err },
+	} {
+		if err := end(); !errors.Is(err, approval.ErrExpired) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOnlyTheRightOnesEndAProposal(t *testing.T) {
+	h := newHouse(t, dbtest.Default(t))
+	a := h.propose(finance)
+	if _, err := h.desk.Reject(t.Context(), h.yes(a, finance)); !errors.Is(err, approval.ErrOwn) {
+		t.Errorf("rejected by its maker: %v", err)
+	}
+	if _, err := h.desk.Withdraw(t.Context(), h.yes(a, lead)); !errors.Is(err, approval.ErrMaker) {
+		t.Errorf("withdrawn by another one: %v", err)
+	}
+	stale := h.yes(a, ops)
+	for _, role := range []string{access.Ops, access.Lead} { // as it is, and as it was when the page was asked for
+		stale.By.Role = role
+		if _, err := h.desk.Reject(t.Context(), stale); err == nil {
+			t.Errorf("rejected by one who may not approve, admitted as %s", role)
+		}
+	}
+	if done, err := h.desk.Withdraw(t.Context(), approval.Verdict{ID: a.ID, By: h.who(finance)}); err != nil || done.State != approval.Withdrawn {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, effects, name := h.now(a.ID); effects != 0 || name != "one" {
+		t.Errorf("%d effects on %q", effects, name)
+	}
+}
+
+// What the supplier does not know is taken on by a lead alone.
+func TestOnlyALeadApprovesWhatIsUnverified(t *testing.T) {
+	h := newHouse(t, dbtest.Default(t))
+	h.live = &approval.Live{}
+	p := h.wish(lead)
+	p.Params = []byte(`{"name":"new","evidence":"their mail","unverified":true}`)
+	a, err := h.desk.Propose(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.desk.Approve(t.Context(), h.yes(a, finance)); err == nil {
+		t.Error("finance took it on")
+	}
+	if done, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); err != nil || done.State != approval.Done {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+func TestAFailedEffectIsRolledBackAndTriedThreeTimes(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		a := h.propose(finance)
+		h.fails = errRefused
+		for n := range int64(6) { // each form is sent twice
+			try, v := n/2+1, h.yes(a, lead)
+			v.Key = fmt.Sprint("form", try)
+			run := h.desk.Again
+			if try == 1 {
+				run = h.desk.Approve
+			}
+			got, err := run(t.Context(), v)
+			if err != nil || got.State != approval.Failed || got.Error != errRefused.Error() || got.Tries != try || *got.Checker != lead {
+				t.Fatalf("try %d: %+v, %v", try, got, err)
+			}
+			if _, effects, name := h.now(a.ID); effects != 0 || name != "one" || h.runs.Load() != 0 {
+				t.Errorf("try %d: %d effects on %q", try, effects, name)
+			}
+		}
+		if _, err := h.desk.Again(t.Context(), h.yes(a, lead)); !errors.Is(err, approval.ErrOver) {
+			t.Errorf("a fourth time: %v", err)
+		}
+		h.fails = nil
+		b := h.propose(finance) // the object is free
+		h.fails = errRefused
+		if got, err := h.desk.Approve(t.Context(), h.yes(b, lead)); err != nil || got.State != approval.Failed {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		h.fails = nil
+		c := h.propose(finance)
+		if _, err := h.desk.Again(t.Context(), h.yes(b, lead)); !errors.Is(err, act.ErrChanged) {
+			t.Errorf("again, beside another proposal: %v", err)
+		}
+		if _, err := h.desk.Withdraw(t.Context(), approval.Verdict{ID: c.ID, By: h.who(finance)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.desk.Again(t.Context(), h.yes(b, lead)); !errors.Is(err, act.ErrChanged) {
+			t.Errorf("again, of what was changed since: %v", err)
+		}
+	})
+}
+
+func TestAnEffectThatCallsOutEndsLater(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.later = true
+		a := h.propose(finance)
+		for range 2 {
+			if got, err := h.desk.Approve(t.Context(), h.yes(a, lead)); err != nil || got.State != approval.Executing || h.runs.Load() != 1 {
+				t.Fatalf("%+v, %v, run %d times", got, err, h.runs.Load())
+			}
+		}
+		if err := h.finish(a, "it broke"); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, name := h.now(a.ID); got.State != approval.Failed || got.Error != "it broke" || name != "one" {
+			t.Errorf("%+v, on %q", got, name)
+		}
+		if got, err := h.desk.Again(t.Context(), h.yes(a, lead2)); err != nil || got.State != approval.Executing || got.Tries != 2 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		for _, failure := range []string{"", "too late"} {
+			if err := h.finish(a, failure); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, effects, _ := h.now(a.ID); got.State != approval.Done || got.Result != `{"n":1}` || effects != 2 {
+			t.Errorf("%+v, %d effects", got, effects)
+		}
+		want := []string{"propose operator:fang", "approve operator:li", "fail operator:li", "again operator:lu", "done operator:li"}
+		for i, step := range h.steps(a) {
+			if step != "approval."+want[i] {
+				t.Errorf("step %d is %q", i, step)
+			}
+		}
+	})
+}
+
+// rounds of a race; the full count runs with the others, by make soak.
+func rounds() int {
+	if os.Getenv("E2E_FULL") == "1" {
+		return 1000
+	}
+	return 50
+}
+
+// race lets two people approve each of several proposals at the same moment, and returns how
+// often an effect happened more than once, and how often not at all.
+func (h *house) race(rounds int, approve func(approval.Verdict) error) (twice, never int) {
+	h.Helper()
+	for range rounds {
+		h.exec("UPDATE merchants SET name = 'one', created_at = 0 WHERE id = 1")
+		a := h.propose(finance)
+		var all sync.WaitGroup
+		var fine atomic.Int64
+		for _, by := range []int64{lead, lead2} {
+			v := h.yes(a, by)
+			all.Go(func() {
+				if approve(v) == nil {
+					fine.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		_, effects, _ := h.now(a.ID)
+		switch {
+		case effects > 1 || fine.Load() > 1:
+			twice++
+		case effects == 0:
+			never++
+		}
+	}
+	return twice, never
+}
+
+func TestOfTwoWhoApproveAtOnceOneDoes(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		twice, never := h.race(rounds(), func(v approval.Verdict) error {
+			_, err := h.desk.Approve(context.Background(), v)
+			return err
+		})
+		if twice != 0 || never != 0 {
+			t.Errorf("%d ran twice, %d not at all", twice, never)
+		}
+	})
+}
+
+// The race is real: one who looks first and acts then acts twice.
+func TestTheRaceIsLostWithoutCompareAndSet(t *testing.T) {
+	h := newHouse(t, dbtest.Default(t))
+	twice, _ := h.race(20, func(v approval.Verdict) error {
+		ctx := context.Background()
+		a, err := approval.Find(ctx, h.db.Read, v.ID)
+		if err != nil || a.State != approval.Waiting {
+			return errors.Join(err, approval.ErrOver)
+		}
+		time.Sleep(time.Millisecond)
+		return h.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+			if _, err := tx.NewRaw("UPDATE merchants SET created_at = created_at + 1 WHERE id = 1").Exec(ctx); err != nil {
+				return err
+			}
+			_, err := tx.NewRaw("UPDATE approvals SET state = 'done' WHERE id = ?", v.ID).Exec(ctx)
+			return err
+		})
+	})
+	if twice == 0 {
+		t.Error("nothing ran twice: the race shows nothing")
+	}
+}

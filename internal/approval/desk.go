@@ -1,0 +1,222 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
+)
+
+// Options of a Desk.
+type Options struct {
+	DB        *db.DB
+	Audit     *audit.Log
+	Policy    *access.Policy
+	Rules     func() settings.Rules // as the house declares them now
+	Life      time.Duration         // of a proposal
+	Operators *access.Operators
+	Log       *slog.Logger
+}
+
+// Desk is where decisions are proposed and approved. It is safe for concurrent use.
+type Desk struct {
+	o       Options
+	actions []Action
+}
+
+// NewDesk returns a Desk of the actions. It panics where one is incomplete or there twice.
+func NewDesk(o Options, actions ...Action) *Desk {
+	for i, a := range actions {
+		twice := slices.ContainsFunc(actions[:i], func(b Action) bool { return a.Name == b.Name && a.Object == b.Object })
+		if twice || a.Name == "" || a.Object == "" || a.Propose == "" || a.Approve == "" || a.Load == nil || a.Run == nil {
+			panic("approval: " + a.Name + " is registered twice or incomplete")
+		}
+	}
+	return &Desk{o: o, actions: actions}
+}
+
+// action finds an action. Errors: *act.FieldError.
+func (d *Desk) action(object, name string) (Action, error) {
+	for _, a := range d.actions {
+		if a.Name == name && (object == "" || a.Object == object) {
+			return a, nil
+		}
+	}
+	return Action{}, &act.FieldError{Field: "action", Problem: "there is no such action"}
+}
+
+// Offers are the actions that the actor may propose for an object of a kind as it is.
+func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
+	offers := []Offer{}
+	for _, a := range d.actions {
+		if a.Object != object || by.Token != nil || d.mayPropose(a, s, by.Role) != nil || a.fits(s) != nil {
+			continue
+		}
+		params := maps.Clone(a.Fields)
+		if params == nil {
+			params = map[string]string{}
+		}
+		if a.Evidence {
+			params["evidence"] = "text"
+		}
+		offers = append(offers, Offer{Action: a.Name, NeedsSecond: a.second(s, nil) && d.waits(s), Params: params})
+	}
+	return offers
+}
+
+// fits reports whether the action may be proposed for the object as it is. Errors: ErrOver,
+// *act.FieldError.
+func (a Action) fits(s act.Subject) error {
+	if a.Over != nil && a.Over(s) {
+		return ErrOver
+	}
+	if a.Offered != nil && !a.Offered(s) {
+		return &act.FieldError{Field: "action", Problem: "this action does not fit it as it is"}
+	}
+	return nil
+}
+
+func (a Action) second(s act.Subject, params any) bool { return a.Second == nil || a.Second(s, params) }
+
+// waits reports whether a decision that two people make waits for the second one: always,
+// except in a house of one that allows so much.
+func (d *Desk) waits(s act.Subject) bool {
+	rules := d.o.Rules()
+	if rules.SecondPerson {
+		return true
+	}
+	limit := rules.Above[s.Currency].Amount
+	return s.TypedAmount() != "" && (limit == 0 || s.Amount > limit)
+}
+
+// person admits operators, and commands where settings are proposed. Errors: ErrPerson,
+// *act.Denied.
+func (d *Desk) person(by act.Actor, a Action) error {
+	if by.Token != nil || by.ID == 0 && !isCommand(by, a) {
+		return ErrPerson
+	}
+	if by.ID != 0 && !d.o.Policy.Allows(by.Role, a.Propose) {
+		return &act.Denied{Permission: a.Propose, Roles: d.o.Policy.RolesWith(a.Propose)}
+	}
+	return nil
+}
+
+// mayPropose reports whether a role may propose the action for the object. Errors:
+// *act.Denied.
+func (d *Desk) mayPropose(a Action, s act.Subject, role string) error {
+	needs := a.Propose
+	if d.o.Policy.Allows(role, needs) && a.Needs != nil {
+		needs = cmp.Or(a.Needs(s), needs)
+	}
+	if !d.o.Policy.Allows(role, needs) {
+		return &act.Denied{Permission: needs, Roles: d.o.Policy.RolesWith(needs)}
+	}
+	return nil
+}
+
+// isCommand: whoever has the master key may propose settings.
+func isCommand(by act.Actor, a Action) bool {
+	return by.ID == 0 && a.Propose == access.ProposeSettings && strings.HasPrefix(by.Name, "command:")
+}
+
+// checks reports whether a person of one role may approve what one of another role made.
+// Errors: *RoleError.
+func (d *Desk) checks(a Action, maker, checker string, unverified bool) error {
+	roles := slices.DeleteFunc(d.o.Policy.RolesWith(a.Approve), func(role string) bool {
+		return role != access.Lead && (unverified || a.Approve == access.ApproveMoney && maker != access.Lead)
+	})
+	if !slices.Contains(roles, checker) {
+		return &RoleError{Permission: a.Approve, Roles: roles}
+	}
+	return nil
+}
+
+// same reports whether two accounts are one person's.
+func same(a, b *access.Operator) bool { return a.ID == b.ID || strings.EqualFold(a.Name, b.Name) }
+
+// hasChecker reports whether somebody enabled may approve what the maker proposes; nil = a
+// command makes it.
+func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a Action, maker *access.Operator, unverified bool) (bool, error) {
+	all, err := access.Enabled(ctx, tx)
+	return slices.ContainsFunc(all, func(op access.Operator) bool {
+		return (maker == nil || !same(maker, &op)) && d.checks(a, roleOf(maker), op.Role, unverified) == nil
+	}), err
+}
+
+func roleOf(op *access.Operator) string {
+	if op == nil {
+		return ""
+	}
+	return op.Role
+}
+
+// load finds an object that the actor may see. Errors: act.ErrNotFound.
+func load(ctx context.Context, q bun.IDB, a Action, id string, by act.Actor) (act.Subject, error) {
+	s, err := a.Load(ctx, q, id)
+	if err == nil && !sees(by, s.MerchantID) {
+		err = act.ErrNotFound
+	}
+	return s, err
+}
+
+func sees(by act.Actor, merchant int64) bool {
+	return by.Merchants == nil || slices.Contains(by.Merchants, merchant)
+}
+
+// move is the only write of an approval's state: a compare-and-set that the table allows.
+// Errors: db.ErrStale.
+func (d *Desk) move(ctx context.Context, tx db.Tx, a *Approval, to State, columns ...string) error {
+	from := Moves.From(to, a.State)
+	a.State = to
+	res, err := tx.NewUpdate().Model(a).Column(append(columns, "state")...).WherePK().Where("ap.state IN (?)", bun.List(from)).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("write approval %s as %s: %w", a.No(), to, err)
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		return db.ErrStale
+	}
+	return nil
+}
+
+// keep records a step of an approval in the audit.
+func (d *Desk) keep(ctx context.Context, tx db.Tx, a *Approval, step string, by act.Actor, reason string, more map[string]any) error {
+	params := map[string]any{"action": a.Action, a.Object: a.ObjectID, "hash": a.Hash}
+	maps.Copy(params, more)
+	if reason != "" {
+		params["reason"] = reason
+	}
+	if a.Alone {
+		params["alone"] = true
+	}
+	return d.o.Audit.Write(ctx, tx, audit.Act{
+		Actor: by.Name, Action: "approval." + step, Object: "approval", ObjectID: a.No(), Params: params, Remote: by.Remote,
+	})
+}
+
+// free takes back what Hold did to the object, and keeps its version.
+func (d *Desk) free(ctx context.Context, tx db.Tx, action Action, a *Approval) error {
+	s, err := action.Load(ctx, tx, a.ObjectID)
+	if errors.Is(err, act.ErrNotFound) {
+		return nil // a clean-up took it
+	}
+	if err == nil && action.Free != nil {
+		if err = action.Free(ctx, tx, a, s); err == nil {
+			s, err = action.Load(ctx, tx, a.ObjectID)
+		}
+	}
+	a.Freed = s.Version
+	return err
+}

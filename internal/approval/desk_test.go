@@ -1,0 +1,220 @@
+package approval_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
+)
+
+// The people of the tests.
+const (
+	finance  = 11
+	lead     = 12
+	lead2    = 13
+	ops      = 14
+	admin    = 15
+	finance2 = 16
+)
+
+var errRefused = errors.New("the goods are gone")
+
+// house is a Desk whose decisions are about merchants: an effect is a merchant's new name,
+// its version the moment of its last change.
+type house struct {
+	*testing.T
+	db    *db.DB
+	desk  *approval.Desk
+	rules settings.Rules
+	life  time.Duration
+	live  *approval.Live // what the supplier says; nil = it is asked about nothing
+	fails error          // of the effect
+	later bool
+	runs  atomic.Int64
+}
+
+type renaming struct {
+	Name       string `json:"name"`
+	Evidence   string `json:"evidence"`
+	Unverified bool   `json:"unverified"`
+}
+
+func newHouse(t *testing.T, d *db.DB) *house {
+	t.Helper()
+	h := &house{T: t, db: d, rules: settings.Rules{SecondPerson: true, Typed: map[string]int64{"CNY": 100}}, life: time.Hour}
+	h.exec("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (1, 'm1', 'one', '[]', '{}', 0, 7), (2, 'm2', 'two', '[]', '{}', 0, 7)")
+	for id, x := range map[int64]struct{ name, role string }{
+		finance: {"fang", access.Finance}, lead: {"li", access.Lead}, lead2: {"lu", access.Lead}, ops: {"otto", access.Ops}, admin: {"ada", access.Admin}, finance2: {"fei", access.Finance},
+	} {
+		h.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, '', FALSE, 0, 0)", id, x.name, x.role)
+	}
+	h.open()
+	return h
+}
+
+// open makes the Desk anew, with what the house says by now.
+func (h *house) open() {
+	h.Helper()
+	policy, err := access.NewPolicy()
+	if err != nil {
+		h.Fatal(err)
+	}
+	log := audit.New(h.db, sealtest.Ring(h, 1))
+	money := approval.Action{
+		Name: "rename", Object: "merchant", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Evidence: true,
+		Params: act.Params[renaming], Load: h.load(1998, "CNY"), Hold: h.mark("proposed"), Free: h.mark("one"), Run: h.run,
+		Over: func(s act.Subject) bool { return s.Value == "gone" }, Offered: func(s act.Subject) bool { return s.Value != "closed" },
+		Ask: h.ask, OrderNo: func(s act.Subject) string { return "no-" + s.ID }, Fields: map[string]string{"name": "text"},
+	}
+	easy := approval.Action{
+		Name: "note", Object: "merchant", Propose: access.Comment, Approve: access.ApproveMoney, Load: h.load(0, ""),
+		Second: func(act.Subject, any) bool { return false }, Run: h.run,
+	}
+	change := approval.Action{Name: "settings.change", Object: "setting", Propose: access.ProposeSettings, Approve: access.ApproveSettings, Params: act.Params[renaming], Load: h.load(0, ""), Run: h.run}
+	h.desk = approval.NewDesk(approval.Options{
+		DB: h.db, Audit: log, Policy: policy, Rules: func() settings.Rules { return h.rules }, Life: h.life,
+		Operators: access.NewOperators(h.db, log), Log: slog.New(slog.DiscardHandler),
+	}, money, easy, change)
+}
+
+func (h *house) load(amount int64, currency string) func(context.Context, bun.IDB, string) (act.Subject, error) {
+	return func(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
+		var rows []struct {
+			ID, UpdatedAt int64
+			Name          string
+		}
+		if err := q.NewRaw("SELECT id, updated_at, name FROM merchants WHERE code = ?", id).Scan(ctx, &rows); err != nil {
+			return act.Subject{}, err
+		}
+		if len(rows) == 0 {
+			return act.Subject{}, act.ErrNotFound
+		}
+		return act.Subject{Row: rows[0].ID, ID: id, Version: rows[0].UpdatedAt, MerchantID: rows[0].ID, Amount: amount, Currency: currency, Value: rows[0].Name}, nil
+	}
+}
+
+// set writes a merchant by compare-and-set.
+func (h *house) set(ctx context.Context, tx db.Tx, s act.Subject, name string) error {
+	res, err := tx.NewRaw("UPDATE merchants SET name = ?, updated_at = updated_at + 1 WHERE id = ? AND updated_at = ?", name, s.Row, s.Version).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	if n, _ := res.RowsAffected(); n != 1 {
+		return act.ErrChanged
+	}
+	return nil
+}
+
+func (h *house) mark(name string) func(context.Context, db.Tx, *approval.Approval, act.Subject) error {
+	return func(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
+		return h.set(ctx, tx, s, name)
+	}
+}
+
+func (h *house) run(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+	name := "noted"
+	if p, ok := d.Params.(renaming); ok {
+		name = p.Name
+	}
+	if err := h.set(ctx, tx, s, name); err != nil {
+		return approval.Ran{}, err
+	}
+	if _, err := tx.NewRaw("UPDATE merchants SET created_at = created_at + 1 WHERE id = ?", s.Row).Exec(ctx); err != nil {
+		return approval.Ran{}, err
+	}
+	if h.fails != nil {
+		return approval.Ran{}, h.fails
+	}
+	return approval.Ran{Result: map[string]string{"name": name}, Later: h.later, After: func() { h.runs.Add(1) }}, nil
+}
+
+func (h *house) ask(context.Context, act.Subject, any) (*approval.Live, error) { return h.live, nil }
+
+// says is an answer that was stored so long ago.
+func (h *house) says(answer string, ago time.Duration) *approval.Live {
+	h.Helper()
+	id, at := h.db.NewID(), h.db.Now()-ago.Microseconds()
+	h.exec("INSERT INTO supplier_calls (id, supplier_id, order_id, op, reference, state, status, started_at) VALUES (?, 1, 1, 'query', 'r', 'ended', ?, ?)", id, answer, at)
+	return &approval.Live{Answer: answer, Call: id, At: at}
+}
+
+func (h *house) exec(query string, args ...any) {
+	h.Helper()
+	if _, err := h.db.NewRaw(query, args...).Exec(h.Context()); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// who is an operator as the server admits it: with the role of that moment.
+func (h *house) who(id int64) act.Actor {
+	h.Helper()
+	var op struct{ Name, Role string }
+	if err := h.db.Read.NewRaw("SELECT name, role FROM operators WHERE id = ?", id).Scan(h.Context(), &op); err != nil {
+		h.Fatal(err)
+	}
+	return act.Actor{Name: "operator:" + op.Name, ID: id, Role: op.Role, Remote: "10.0.0.1"}
+}
+
+// wish is a proposal that is taken.
+func (h *house) wish(by int64) approval.Proposal {
+	return approval.Proposal{
+		Action: "rename", ObjectID: "m1", Params: json.RawMessage(`{"name":"new","evidence":"their mail of today"}`), Reason: "they asked for it", Amount: "19.98", By: h.who(by),
+	}
+}
+
+func (h *house) propose(by int64) *approval.Approval {
+	h.Helper()
+	a, err := h.desk.Propose(h.Context(), h.wish(by))
+	if err != nil {
+		h.Fatal(err)
+	}
+	return a
+}
+
+// yes is an approval of what was proposed.
+func (h *house) yes(a *approval.Approval, by int64) approval.Verdict {
+	return approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "seen and checked", By: h.who(by)}
+}
+
+// now is the approval as stored, how often its effect happened, and the merchant's name.
+func (h *house) now(id int64) (a *approval.Approval, effects int64, name string) {
+	h.Helper()
+	a, err := approval.Find(h.Context(), h.db, id)
+	if err != nil {
+		h.Fatal(err)
+	}
+	var m struct {
+		CreatedAt int64
+		Name      string
+	}
+	if err := h.db.NewRaw("SELECT created_at, name FROM merchants WHERE id = 1").Scan(h.Context(), &m); err != nil {
+		h.Fatal(err)
+	}
+	return a, m.CreatedAt, m.Name
+}
+
+// steps are the acts of an approval in the audit.
+func (h *house) steps(a *approval.Approval) (all []string) {
+	h.Helper()
+	rows, err := audit.List(h.Context(), h.db, audit.Query{Object: "approval", ObjectID: a.No(), Oldest: true, Limit: 50})
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, r := range rows {
+		all = append(all, r.Action+" "+r.Actor)
+	}
+	return all
+}

@@ -1,0 +1,171 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+)
+
+// program is who ends what nobody decided.
+const program = "backstop"
+
+// Reject ends a proposal without effect. Errors: ErrPerson, act.ErrNotFound, ErrOwn,
+// *RoleError, ErrExpired, ErrOver, *act.FieldError.
+func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
+	reason, err := act.CheckReason(v.Reason)
+	return d.end(ctx, v, Rejected, func(a *Approval, action Action, role string) error {
+		switch {
+		case a.Maker == v.By.ID:
+			return ErrOwn
+		case !d.o.Policy.Allows(role, action.Approve):
+			return &RoleError{Permission: action.Approve, Roles: d.o.Policy.RolesWith(action.Approve)}
+		}
+		a.Checker, a.Checked = &v.By.ID, reason
+		return err
+	})
+}
+
+// Withdraw ends a proposal by its maker. Errors: ErrPerson, act.ErrNotFound, ErrMaker,
+// ErrExpired, ErrOver.
+func (d *Desk) Withdraw(ctx context.Context, v Verdict) (*Approval, error) {
+	return d.end(ctx, v, Withdrawn, func(a *Approval, _ Action, _ string) error {
+		if a.Maker != v.By.ID {
+			return ErrMaker
+		}
+		return nil
+	})
+}
+
+// end ends a proposal that waits. The same again is answered alike.
+func (d *Desk) end(ctx context.Context, v Verdict, to State, may func(a *Approval, action Action, role string) error) (*Approval, error) {
+	a, action, err := d.find(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	var repeated bool
+	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), v.Key)
+		if err != nil {
+			return err
+		}
+		held, err := d.o.Operators.Hold(ctx, tx, v.By.ID)
+		if err != nil {
+			return err
+		}
+		if a, err = scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), v.ID); err != nil {
+			return err
+		}
+		by := held[v.By.ID]
+		if by == nil {
+			return &RoleError{Permission: action.Approve, Roles: d.o.Policy.RolesWith(action.Approve)}
+		}
+		repeated = !first || a.State == to && (to == Withdrawn || a.checker() == v.By.ID)
+		if err := may(a, action, by.Role); err != nil || repeated {
+			return err
+		}
+		now := d.o.DB.Now()
+		switch {
+		case a.State == Expired || a.State == Waiting && a.ExpiresAt <= now:
+			return ErrExpired
+		case a.State != Waiting:
+			return ErrOver
+		}
+		a.DecidedAt = &now
+		if err := d.endFree(ctx, tx, action, a, to); err != nil {
+			return err
+		}
+		step := map[State]string{Rejected: "reject", Withdrawn: "withdraw"}[to]
+		if err := d.keep(ctx, tx, a, step, v.By, v.Reason, nil); err != nil {
+			return err
+		}
+		return act.KeepKey(ctx, tx, v.Key)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if repeated {
+		return Find(ctx, d.o.DB, v.ID)
+	}
+	return a, nil
+}
+
+// endFree ends what waits, and frees the object.
+func (d *Desk) endFree(ctx context.Context, tx db.Tx, action Action, a *Approval, to State) error {
+	if err := d.move(ctx, tx, a, to, "checker", "checked", "decided_at"); err != nil {
+		return err
+	}
+	return d.free(ctx, tx, action, a)
+}
+
+// expiredAtOnce bounds one run of Expire.
+const expiredAtOnce = 200
+
+// Expire ends the proposals that nobody decided in time, by the database's clock, and
+// returns how many.
+func (d *Desk) Expire(ctx context.Context) (int, error) {
+	var ids []int64
+	err := d.o.DB.Read.NewRaw("SELECT id FROM approvals WHERE state = 'waiting' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+		d.o.DB.Now(), expiredAtOnce).Scan(ctx, &ids)
+	if err != nil {
+		return 0, fmt.Errorf("look for expired proposals: %w", err)
+	}
+	ended := 0
+	var errs []error
+	for _, id := range ids {
+		ok, err := d.expire(ctx, id)
+		if ok {
+			ended++
+		}
+		errs = append(errs, err) // one that fails keeps no other open
+	}
+	return ended, errors.Join(errs...)
+}
+
+// expire ends one proposal, and reports whether it still waited.
+func (d *Desk) expire(ctx context.Context, id int64) (ended bool, err error) {
+	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		a, err := scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), id)
+		if err != nil || a.State != Waiting || a.ExpiresAt > d.o.DB.Now() {
+			return err
+		}
+		action, err := d.action(a.Object, a.Action)
+		if err != nil {
+			return err
+		}
+		if err := d.endFree(ctx, tx, action, a, Expired); err != nil {
+			return err
+		}
+		ended = true
+		return d.keep(ctx, tx, a, "expire", act.Actor{Name: program}, "", nil)
+	})
+	if err != nil {
+		return false, fmt.Errorf("end proposal %d: %w", id, err)
+	}
+	return ended, nil
+}
+
+// Finish ends an approval whose effect called out, in the transaction that ends that work.
+// failure is why it could not be done; "" = it was. One that has ended stays as it is.
+func (d *Desk) Finish(ctx context.Context, tx db.Tx, id int64, result any, failure string) error {
+	a, err := scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), id)
+	if err != nil || a.State != Executing {
+		return err
+	}
+	action, err := d.action(a.Object, a.Action)
+	if err != nil {
+		return err
+	}
+	names, err := access.Names(ctx, tx, []int64{a.checker()})
+	if err != nil {
+		return err
+	}
+	by := actor(a.checker(), names)
+	if failure != "" {
+		return d.failed(ctx, tx, action, a, failure, by, true)
+	}
+	return d.done(ctx, tx, a, result, by)
+}

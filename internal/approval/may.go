@@ -1,0 +1,58 @@
+package approval
+
+import (
+	"context"
+	"errors"
+
+	"backstop/internal/act"
+)
+
+// Verdicts are what an actor may say about an approval as it is, for the buttons of a page.
+// The desk checks each of them again.
+type Verdicts struct {
+	Approve, Reject, Withdraw, Again bool
+	Roles                            []string // that may approve it
+}
+
+// May returns what the actor may say about an approval whose maker has a role now.
+func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
+	action, err := d.action(a.Object, a.Action)
+	if err != nil {
+		return v
+	}
+	said, err := readSaid(a.Params)
+	if err != nil {
+		return v
+	}
+	var denied *RoleError
+	if errors.As(d.checks(action, maker, "", said.Unverified), &denied) { // nobody has the role ""
+		v.Roles = denied.Roles
+	}
+	own := a.Maker == by.ID
+	switch {
+	case by.Token != nil || by.ID == 0 || !sees(by, a.MerchantID):
+	case a.State == Waiting:
+		v.Approve = !own && d.checks(action, maker, by.Role, said.Unverified) == nil
+		v.Reject = !own && d.o.Policy.Allows(by.Role, action.Approve)
+		v.Withdraw = own
+	case a.State == Failed && a.Tries < maxTries:
+		c := deciding{Verdict: Verdict{By: by}, action: action, said: said}
+		v.Again = (!own || a.Alone || !a.Second) && d.mayDecide(c, a, maker) == nil
+	}
+	return v
+}
+
+// OffersOf are the actions that the actor may propose for an object as it is stored, with
+// the object. Errors: act.ErrNotFound.
+func (d *Desk) OffersOf(ctx context.Context, by act.Actor, object, id string) (s act.Subject, offers []Offer, err error) {
+	for _, a := range d.actions {
+		if a.Object != object {
+			continue
+		}
+		if s, err = load(ctx, d.o.DB.Read, a, id, by); err != nil {
+			return s, nil, err
+		}
+		return s, d.Offers(by, object, s), nil
+	}
+	return s, nil, nil
+}

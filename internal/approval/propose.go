@@ -1,0 +1,318 @@
+package approval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/base/moves"
+	"backstop/internal/evidence"
+
+	"github.com/uptrace/bun"
+)
+
+// maxEvidence bounds what proves a decision, in characters.
+const maxEvidence = 2000
+
+// said is what every action's parameters may hold.
+type said struct {
+	Evidence   string `json:"evidence"`
+	Unverified bool   `json:"unverified"` // the supplier says nothing; a lead takes it on
+}
+
+// wish is a proposal that was read.
+type wish struct {
+	Proposal
+	action Action
+	raw    json.RawMessage // canonical
+	params any
+	said   said
+	live   *Live
+}
+
+// Propose makes a proposal, and carries it out where no second person has to look at it.
+// Errors: ErrPerson, *act.Denied, *act.FieldError, act.ErrNotFound, act.ErrChanged, ErrOver,
+// ErrProposed, ErrNoSecond, *LiveError, and those of the action where it is carried out.
+func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
+	w, s, err := d.read(ctx, p)
+	if earlier, ok := errors.AsType[*sentBefore](err); ok {
+		return earlier.Approval, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The supplier is asked outside of any transaction. Its answer may change the object.
+	if w.live, err = d.ask(ctx, w.action, s, w.params); err != nil {
+		return nil, err
+	}
+	if w.live != nil && !w.live.Verified() && !w.said.Unverified {
+		return nil, &act.FieldError{Field: "params.unverified", Problem: "the supplier does not say what became of it: propose it as unverified, which a lead approves"}
+	}
+	var a *Approval
+	var after func()
+	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), p.Key)
+		if err != nil || !first {
+			return err
+		}
+		if a, after, err = d.propose(ctx, tx, w); err != nil {
+			return err
+		}
+		return act.KeepKey(ctx, tx, p.Key)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a == nil { // the same form was sent at this moment
+		earlier, ok := errors.AsType[*sentBefore](d.sentBefore(ctx, p))
+		if !ok {
+			return nil, db.ErrStale
+		}
+		return earlier.Approval, nil
+	}
+	if a.State == Waiting {
+		failpoint.Hit("proposal_written")
+	} else {
+		failpoint.Hit("act_after_commit")
+	}
+	if after != nil {
+		after()
+	}
+	return a, nil
+}
+
+// read checks a proposal against the object as it is now.
+func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err error) {
+	w.Proposal = p
+	if p.By.Token != nil {
+		return w, s, ErrPerson
+	}
+	if w.action, err = d.action(p.Object, p.Action); err != nil {
+		return w, s, err
+	}
+	if err = d.person(p.By, w.action); err != nil {
+		return w, s, err
+	}
+	if err = d.sentBefore(ctx, p); err != nil {
+		return w, s, err
+	}
+	if w.Reason, err = act.CheckReason(p.Reason); err != nil {
+		return w, s, err
+	}
+	if err = w.readParams(); err != nil {
+		return w, s, err
+	}
+	if s, err = load(ctx, d.o.DB.Read, w.action, p.ObjectID, p.By); err != nil {
+		return w, s, err
+	}
+	if p.By.ID != 0 {
+		if err = d.mayPropose(w.action, s, p.By.Role); err != nil {
+			return w, s, err
+		}
+	}
+	return w, s, d.fits(ctx, d.o.DB.Read, w, s)
+}
+
+// sentBefore is the approval that a form has made already. It is no failure.
+type sentBefore struct{ *Approval }
+
+func (*sentBefore) Error() string { return "this form was sent before" }
+
+// sentBefore finds what the form with this key has made. Errors: *sentBefore.
+func (d *Desk) sentBefore(ctx context.Context, p Proposal) error {
+	row, err := act.DoneBy(ctx, d.o.DB, p.Key, "approval", "")
+	if err != nil || row == nil {
+		return err
+	}
+	id, err := ParseNo(row.ObjectID)
+	if err != nil {
+		return err
+	}
+	a, err := Find(ctx, d.o.DB, id)
+	if err == nil && a.Maker == p.By.ID {
+		err = &sentBefore{a}
+	}
+	return err
+}
+
+// readParams reads the parameters and what every action may have beside its own.
+func (w *wish) readParams() error {
+	raw := bytes.TrimSpace(w.Params)
+	if len(raw) == 0 || string(raw) == "null" {
+		raw = []byte("{}")
+	}
+	canonical, err := evidence.Canonical(raw)
+	if err != nil || canonical[0] != '{' {
+		return &act.FieldError{Field: "params", Problem: "use a JSON object whose numbers are whole"}
+	}
+	w.raw = canonical
+	if w.said, err = readSaid(canonical); err != nil {
+		return err
+	}
+	if w.action.Evidence {
+		if n := utf8.RuneCountInString(strings.TrimSpace(w.said.Evidence)); n == 0 || n > maxEvidence || strings.ContainsRune(w.said.Evidence, 0) {
+			return &act.FieldError{Field: "params.evidence", Problem: "say what proves it"}
+		}
+	}
+	w.params, err = w.action.params(canonical)
+	return err
+}
+
+func readSaid(params json.RawMessage) (s said, err error) {
+	err = json.Unmarshal(params, &s)
+	var typed *json.UnmarshalTypeError
+	if errors.As(err, &typed) {
+		return s, &act.FieldError{Field: "params." + typed.Field, Problem: "not of the right type"}
+	}
+	return s, err
+}
+
+// params reads the action's own parameters. Errors: *act.FieldError.
+func (a Action) params(raw json.RawMessage) (any, error) {
+	read := a.Params
+	if read == nil {
+		read = act.Params[said]
+	}
+	v, err := read(raw)
+	if f, ok := errors.AsType[*act.FieldError](err); ok && f.Field != "params" && !strings.HasPrefix(f.Field, "params.") {
+		err = &act.FieldError{Field: "params." + f.Field, Problem: f.Problem}
+	}
+	return v, err
+}
+
+// ask asks the supplier. Errors: *LiveError.
+func (d *Desk) ask(ctx context.Context, a Action, s act.Subject, params any) (*Live, error) {
+	if a.Ask == nil {
+		return nil, nil
+	}
+	live, err := a.Ask(ctx, s, params)
+	if err == nil && live != nil && live.Contradicts {
+		err = &LiveError{live.Answer}
+	}
+	return live, err
+}
+
+// propose writes a proposal, and carries it out where nobody else has to look at it.
+func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, after func(), err error) {
+	var maker *access.Operator
+	if w.By.ID != 0 {
+		held, err := d.o.Operators.Hold(ctx, tx, w.By.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		if maker = held[w.By.ID]; maker == nil || !d.o.Policy.Allows(maker.Role, w.action.Propose) {
+			return nil, nil, &act.Denied{Permission: w.action.Propose, Roles: d.o.Policy.RolesWith(w.action.Propose)}
+		}
+	}
+	s, err := load(ctx, tx, w.action, w.ObjectID, w.By)
+	if err == nil && maker != nil {
+		err = d.mayPropose(w.action, s, maker.Role)
+	}
+	if err == nil {
+		err = d.fits(ctx, tx, w, s)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	now := d.o.DB.Now()
+	a = &Approval{
+		ID: d.o.DB.NewID(), Action: w.action.Name, Object: w.action.Object, ObjectID: w.ObjectID, MerchantID: s.MerchantID, Amount: s.Amount,
+		Currency: s.Currency, Params: w.raw, Reason: w.Reason, Evidence: w.said.Evidence, Maker: w.By.ID, State: Waiting,
+		Second: w.action.second(s, w.params), MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
+	}
+	if w.action.OrderNo != nil {
+		a.OrderNo = w.action.OrderNo(s)
+	}
+	waits := a.Second && d.waits(s)
+	a.Alone = a.Second && !waits
+	if waits {
+		found, err := d.hasChecker(ctx, tx, w.action, maker, w.said.Unverified)
+		if err == nil && !found {
+			err = ErrNoSecond
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	} else if a.Alone && w.said.Unverified && roleOf(maker) != access.Lead {
+		return nil, nil, &RoleError{Permission: w.action.Approve, Roles: []string{access.Lead}}
+	}
+	if err := d.hold(ctx, tx, w.action, a, &s); err != nil {
+		return nil, nil, err
+	}
+	a.Version = s.Version
+	if a.Hash, err = Sum(a); err != nil {
+		return nil, nil, err
+	}
+	if _, err := tx.NewInsert().Model(a).Exec(ctx); db.IsUnique(err) {
+		return nil, nil, ErrProposed
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("write a proposal: %w", err)
+	}
+	if err := d.keep(ctx, tx, a, "propose", w.By, a.Reason, answerOf(w.live)); err != nil || waits {
+		return a, nil, err
+	}
+	a.DecidedAt = &now
+	after, err = d.carryOut(ctx, tx, w.action, Decided{Approval: a, Params: w.params, Maker: w.By, Checker: w.By, Live: w.live}, s)
+	return a, after, err
+}
+
+func answerOf(live *Live) map[string]any {
+	if live == nil {
+		return nil
+	}
+	answer := live.Answer
+	if answer == "" {
+		answer = "not_asked"
+	}
+	return map[string]any{"live": answer}
+}
+
+// hold marks the object as proposed, and reads it as it is then.
+func (d *Desk) hold(ctx context.Context, tx db.Tx, action Action, a *Approval, s *act.Subject) error {
+	if action.Hold == nil {
+		return nil
+	}
+	err := action.Hold(ctx, tx, a, *s)
+	if err == nil {
+		*s, err = action.Load(ctx, tx, a.ObjectID)
+	}
+	return err
+}
+
+// fits checks what a proposal says about the object as it is.
+func (d *Desk) fits(ctx context.Context, q bun.IDB, w wish, s act.Subject) error {
+	var open int
+	err := q.NewRaw("SELECT count(*) FROM approvals WHERE object = ? AND object_id = ? AND "+moves.In("state", Moves.Open()...),
+		w.action.Object, w.ObjectID).Scan(ctx, &open)
+	if err != nil {
+		return fmt.Errorf("look for an open proposal: %w", err)
+	}
+	if open > 0 {
+		return ErrProposed
+	}
+	if err := w.action.fits(s); err != nil {
+		return err
+	}
+	if w.Version != 0 && w.Version != s.Version {
+		return act.ErrChanged
+	}
+	if w.action.Check != nil {
+		if err := w.action.Check(ctx, q, s, w.params); err != nil {
+			return err
+		}
+	}
+	typed := s.TypedAmount()
+	above, declared := d.o.Rules().Typed[s.Currency]
+	if typed != "" && w.Amount != typed && (w.Amount != "" || !declared || s.Amount > above) {
+		return &act.FieldError{Field: "amount", Problem: "type the amount exactly as it is shown"}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/base/db"
+)
+
+// When it is said that a proposal waits: an hour after it was made, and then every four.
+const (
+	saidAfter = time.Hour
+	saidEvery = 4 * time.Hour
+)
+
+// maxSaid bounds one call of TakeWaiting; the next one goes on.
+const maxSaid = 100
+
+// Waits is a proposal that nobody has decided for a while.
+type Waits struct {
+	Action, Object, ObjectID string
+	No                       string // as it is shown
+	Maker                    string // name
+	Amount                   int64  // minor units
+	Currency                 string // "" = it is about no money
+	Age                      time.Duration
+}
+
+// TakeWaiting returns the proposals of which it is time to say that they wait, and marks them
+// in the same transaction: none is said twice at one time.
+func TakeWaiting(ctx context.Context, tx db.Tx, d *db.DB) ([]Waits, error) {
+	now := d.Now()
+	var rows []Approval
+	err := tx.NewRaw("UPDATE approvals SET alerted_at = ? WHERE id IN (SELECT id FROM approvals WHERE state = 'waiting' AND made_at <= ?"+
+		" AND (alerted_at IS NULL OR alerted_at <= ?) ORDER BY id LIMIT ?) AND state = 'waiting' RETURNING *",
+		now, now-saidAfter.Microseconds(), now-saidEvery.Microseconds(), maxSaid).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("mark proposals as alerted: %w", err)
+	}
+	ids := make([]int64, len(rows))
+	for i, a := range rows {
+		ids[i] = a.Maker
+	}
+	names, err := access.Names(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	names[0] = "command"
+	all := make([]Waits, len(rows))
+	for i, a := range rows {
+		all[i] = Waits{
+			Action: a.Action, Object: a.Object, ObjectID: a.ObjectID, No: a.No(), Maker: names[a.Maker], Amount: a.Amount, Currency: a.Currency,
+			Age: time.Duration(now-a.MadeAt) * time.Microsecond,
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,14 @@
+package bulk
+
+import "context"
+
+// RunNow works off a batch as a Runner does, and returns once it has ended or was paused.
+func (b *Batches) RunNow(ctx context.Context, id int64) error { return NewRunner(b).run(ctx, id) }
+
+// StepNow claims a batch and does one step of at most n rows.
+func (b *Batches) StepNow(ctx context.Context, id int64, n int) (int, error) {
+	if _, err := b.claim(ctx, id); err != nil {
+		return 0, err
+	}
+	return b.step(ctx, id, n)
+}

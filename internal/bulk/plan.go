@@ -1,0 +1,135 @@
+package bulk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+)
+
+const (
+	// loadRows is how many rows are judged with one query.
+	loadRows = 1000
+	// writeRows is how many rows of a plan one transaction writes: callbacks wait for it.
+	writeRows = 1000
+)
+
+// MerchantBreaker is the cause of rows that are done and take effect once the breaker of
+// their merchant has closed.
+const MerchantBreaker = "merchant_breaker"
+
+// Proposal is a wish to do something to many rows.
+type Proposal struct {
+	Action, Object string
+	By             act.Actor
+	Filter         string  // the list's address; "" = the rows were picked
+	IDs            []int64 // of the rows
+}
+
+// Plan judges rows and stores what would be done to each. Errors: *act.Denied,
+// *act.FieldError, ErrNothing, ErrTooMany.
+func (b *Batches) Plan(ctx context.Context, p Proposal) (*Batch, error) {
+	a, ok := b.action(p.Action, p.Object)
+	if !ok {
+		return nil, &act.FieldError{Field: "action", Problem: "this cannot be done to many of these"}
+	}
+	if err := b.May(p.By, a); err != nil {
+		return nil, err
+	}
+	if len(p.IDs) > MaxRows {
+		return nil, ErrTooMany
+	}
+	now, id := b.o.DB.Now(), b.o.DB.NewID()
+	x := &Batch{
+		ID: id, Action: a.Name, Object: a.Object, Filter: p.Filter, Below: id, MadeBy: p.By.Name, Maker: p.By.ID,
+		MadeAt: now, ExpiresAt: now + expiry.Microseconds(), State: Planned, Version: 1, Shown: Tally{}, Result: Tally{}, Drift: Tally{}, Rate: b.o.Rate,
+	}
+	ids := slices.DeleteFunc(slices.Clone(p.IDs), func(id int64) bool { return id >= x.Below })
+	slices.Sort(ids)
+	rows, err := b.judge(ctx, a, x, p.By, slices.Compact(ids))
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, ErrNothing
+	}
+	return x, b.store(ctx, x, rows)
+}
+
+// judge makes the rows of a batch: those to be acted on come first, oldest first.
+func (b *Batches) judge(ctx context.Context, a *Action, x *Batch, by act.Actor, ids []int64) ([]Row, error) {
+	var todo, rest []Row
+	for part := range slices.Chunk(ids, loadRows) {
+		found, err := a.load(ctx, b.o.DB.Read, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range found {
+			if by.Merchants != nil && !slices.Contains(by.Merchants, s.MerchantID) {
+				continue
+			}
+			r := Row{
+				BatchID: x.ID, Object: a.Object, ObjectID: s.Row, OrderNo: s.OrderNo, State: RowWaiting, Outcome: outcome(s.Prospect),
+				Amount: s.Amount, Currency: s.Currency,
+			}
+			if s.Prospect == act.Waits {
+				r.Cause = MerchantBreaker
+			}
+			x.Shown.add(string(prospect(s)), s)
+			if s.Prospect.Acts() {
+				todo = append(todo, r)
+				continue
+			}
+			r.State, r.At = RowSkipped, &x.MadeAt
+			rest = append(rest, r)
+		}
+	}
+	x.ToDo, x.Rows = int64(len(todo)), int64(len(todo)+len(rest))
+	rows := slices.Concat(todo, rest)
+	for i := range rows {
+		rows[i].Number = int64(i) + 1
+	}
+	return rows, nil
+}
+
+// prospect is a subject's prospect, Will where it has none.
+func prospect(s act.Subject) act.Prospect {
+	if s.Prospect == "" {
+		return act.Will
+	}
+	return s.Prospect
+}
+
+// outcome is the word of the contract for a prospect.
+func outcome(p act.Prospect) string {
+	if p == act.Waits || p == "" {
+		return string(act.Will)
+	}
+	return string(p)
+}
+
+// store writes the batch and its rows in short transactions. Until all of them are there, it
+// has expired: nobody can start it.
+func (b *Batches) store(ctx context.Context, x *Batch, rows []Row) error {
+	unfinished := *x
+	unfinished.ExpiresAt = 0
+	if _, err := b.o.DB.NewInsert().Model(&unfinished).Exec(ctx); err != nil {
+		return fmt.Errorf("store a batch: %w", err)
+	}
+	for part := range slices.Chunk(rows, writeRows) {
+		err := b.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
+			w.Insert(&part, "")
+			return w.Exec(ctx)
+		})
+		if err != nil {
+			return fmt.Errorf("store the rows of a batch: %w", err)
+		}
+	}
+	if _, err := b.o.DB.NewRaw("UPDATE batches SET expires_at = ? WHERE id = ?", x.ExpiresAt, x.ID).Exec(ctx); err != nil {
+		return fmt.Errorf("store a batch: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package bulk
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Cause is for what so many rows ended that did not simply succeed.
+type Cause struct {
+	Cause string
+	State RowState
+	Count int64
+}
+
+// Causes groups the rows of a batch that have ended and name a cause, the most frequent
+// first.
+func Causes(ctx context.Context, q bun.IDB, id int64) (all []Cause, err error) {
+	err = q.NewRaw("SELECT cause, state, count(*) AS count FROM batch_rows WHERE batch_id = ? AND cause <> '' AND state <> ? GROUP BY cause, state ORDER BY count(*) DESC, cause, state LIMIT ?",
+		id, RowWaiting, maxCauses).Scan(ctx, &all)
+	if err != nil {
+		return nil, fmt.Errorf("group the rows of a batch: %w", err)
+	}
+	return all, nil
+}
+
+// maxCauses bounds the groups that are read.
+const maxCauses = 50
+
+// RowQuery narrows the rows of a batch; empty fields do not.
+type RowQuery struct {
+	State   string // a RowState
+	Outcome string
+	Cause   string
+	After   int64 // rows with greater numbers
+	Limit   int
+}
+
+// Rows reads rows of a batch by their numbers. more: there are others behind the last one.
+func Rows(ctx context.Context, q bun.IDB, id int64, f RowQuery) (rows []Row, more bool, err error) {
+	s := q.NewSelect().Model(&rows).Where("br.batch_id = ?", id).Where("br.number > ?", f.After).OrderExpr("br.number").Limit(int64(f.Limit) + 1)
+	for column, value := range map[string]string{"br.state": f.State, "br.outcome": f.Outcome, "br.cause": f.Cause} {
+		if value != "" {
+			s = s.Where("? = ?", bun.Safe(column), value)
+		}
+	}
+	if err := s.Scan(ctx); err != nil {
+		return nil, false, fmt.Errorf("read the rows of a batch: %w", err)
+	}
+	if len(rows) > f.Limit {
+		return rows[:f.Limit], true, nil
+	}
+	return rows, false, nil
+}
+
+// List reads batches, newest first, below an id (0 = from the newest on).
+func List(ctx context.Context, q bun.IDB, below int64, limit int) (all []*Batch, err error) {
+	s := q.NewSelect().Model(&all).OrderExpr("bt.id DESC").Limit(int64(limit))
+	if below > 0 {
+		s = s.Where("bt.id < ?", below)
+	}
+	if err := s.Scan(ctx); err != nil {
+		return nil, fmt.Errorf("list batches: %w", err)
+	}
+	return all, nil
+}
+
+// Results counts what came by now of the rows that were done.
+func (b *Batches) Results(ctx context.Context, x *Batch) (Tally, error) {
+	a, ok := b.action(x.Action, x.Object)
+	if !ok || a.Results == nil {
+		return nil, nil
+	}
+	return a.Results(ctx, b.o.DB.Read, x.ID)
+}
+
+// Pace is how fast a batch runs.
+type Pace struct {
+	PerSecond float64
+	// Left is how many seconds it will still take; -1 = unknown, as it does not run.
+	Left int64
+}
+
+// Pace is computed from what was done since the start, no faster than the rate.
+func (b *Batch) Pace(now int64) (p Pace) {
+	p.Left = -1
+	end := now
+	if b.FinishedAt != nil {
+		end = *b.FinishedAt
+	}
+	if b.StartedAt != nil && end > *b.StartedAt {
+		p.PerSecond = float64(b.Ended()) / (float64(end-*b.StartedAt) / 1e6)
+	}
+	if b.State == Running {
+		at := p.PerSecond
+		if at == 0 {
+			at = float64(b.Rate)
+		}
+		p.Left = int64(float64(b.ToDo-b.Ended())/at + 0.999)
+	}
+	return p
+}
+
+// TakeUnalerted reads batches that have stopped by themselves, and marks them as alerted.
+func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) (all []*Batch, err error) {
+	err = tx.NewRaw("UPDATE batches SET alerted_at = ? WHERE state = ? AND alerted_at IS NULL AND stopped_because NOT IN (?, ?) RETURNING *",
+		d.Now(), Stopped, ByPerson, ByRejection).Scan(ctx, &all)
+	if err != nil {
+		return nil, fmt.Errorf("find batches that have stopped: %w", err)
+	}
+	return all, nil
+}
+
+// keptUS is how long batches are kept that are over, in µs: 30 days.
+const keptUS = 30 * 24 * 3600 * 1_000_000
+
+// Clean removes rows of batches that are past their time, at most limit, and then the batches
+// themselves. more: there may be others.
+func Clean(ctx context.Context, d *db.DB, limit int) (n int64, more bool, err error) {
+	var ids []int64
+	err = d.Read.NewRaw("SELECT id FROM batches WHERE id < ? AND state IN (?) ORDER BY id LIMIT 1", db.IDAt(d.Now()-keptUS), bun.List(append(Moves.Final(), Planned))).Scan(ctx, &ids)
+	if err != nil || len(ids) == 0 {
+		return 0, false, err
+	}
+	err = d.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
+		res, err := q.NewRaw("DELETE FROM batch_rows WHERE batch_id = ? AND number IN (SELECT number FROM batch_rows WHERE batch_id = ? ORDER BY number LIMIT ?)", ids[0], ids[0], limit).Exec(ctx)
+		if err == nil {
+			n, err = res.RowsAffected()
+		}
+		if err != nil || n > 0 {
+			return err
+		}
+		_, err = q.NewRaw("DELETE FROM batches WHERE id = ?", ids[0]).Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return n, false, fmt.Errorf("clean up batches: %w", err)
+	}
+	return n, true, nil
+}
+
+// eachRows is how many rows EachRow reads at once.
+const eachRows = 500
+
+// EachRow calls fn with each row that matches, by their numbers, and stops at the first error.
+func EachRow(ctx context.Context, q bun.IDB, id int64, f RowQuery, fn func(Row) error) error {
+	for f.Limit, f.After = eachRows, 0; ; {
+		rows, more, err := Rows(ctx, q, id, f)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := fn(r); err != nil {
+				return err
+			}
+		}
+		if !more {
+			return nil
+		}
+		f.After = rows[len(rows)-1].Number
+	}
+}

@@ -1,0 +1,345 @@
+package bulk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/bulk"
+	"backstop/internal/notify"
+
+	"github.com/uptrace/bun"
+)
+
+// asked is an action that asks about deliveries, outside of any transaction.
+type asked struct {
+	mu    sync.Mutex
+	calls map[int64]int
+	says  func(n int) bulk.Result // of the n-th call
+}
+
+func (a *asked) action() bulk.Action {
+	a.calls = map[int64]int{}
+	return bulk.Action{
+		Name: "query", Object: "delivery",
+		Kind: act.Kind{Name: "order.query", Object: "order", Permission: access.QueryOrders, Load: func(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+			all := make([]act.Subject, len(refs))
+			for i, r := range refs {
+				all[i] = act.Subject{Row: r.Row, Prospect: act.WillQuery, SupplierID: 1}
+			}
+			return all, nil
+		}},
+		Call: func(_ context.Context, s act.Subject) bulk.Result {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.calls[s.Row]++
+			return a.says(len(a.calls))
+		},
+	}
+}
+
+// ask plans and starts asking about n rows, of which there need be none.
+func (k *desk) ask(n int) *bulk.Batch {
+	k.Helper()
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = int64(i) + 1
+	}
+	p, err := k.Plan(k.Context(), bulk.Proposal{Action: "query", Object: "delivery", By: li, IDs: ids})
+	if err == nil {
+		err = k.start(p, li)
+	}
+	if err != nil {
+		k.Fatal(err)
+	}
+	return p
+}
+
+func TestABatchIsPausedResumedAndStopped(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		put(t, d, notify.Exhausted, "CNY", 50)
+		p := k.plan(k.rows())
+		if err := k.does(bulk.PauseAct, p, ""); !errors.Is(err, bulk.ErrState) {
+			t.Errorf("a pause of a plan: %v", err)
+		}
+		if err := k.start(p, li); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := k.StepNow(t.Context(), p.ID, 10); n != 10 || err != nil {
+			t.Fatalf("a step of %d, %v", n, err)
+		}
+		if err := k.does(bulk.PauseAct, p, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.StepNow(t.Context(), p.ID, 10); err == nil || len(k.rows(notify.Exhausted)) != 40 {
+			t.Errorf("a step of a batch that is paused: %v", err)
+		}
+		if err := k.does(bulk.ResumeAct, p, ""); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := k.StepNow(t.Context(), p.ID, 10); n != 10 || err != nil {
+			t.Fatalf("a step of %d, %v", n, err)
+		}
+		if err := k.does(bulk.RateAct, p, `{"rate":7}`); err != nil || k.find(p.ID).Rate != 7 {
+			t.Errorf("another rate: %v", err)
+		}
+		if err := k.does(bulk.StopAct, p, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.does(bulk.ResumeAct, p, ""); !errors.Is(err, bulk.ErrState) {
+			t.Errorf("a batch that was stopped is resumed: %v", err)
+		}
+		if err := k.RunNow(t.Context(), p.ID); err != nil || len(k.rows(notify.Exhausted)) != 30 || len(k.nudged) != 20 {
+			t.Errorf("%d were sent, %v", len(k.nudged), err)
+		}
+		end := k.find(p.ID)
+		rows, _, err := bulk.Rows(t.Context(), d, p.ID, bulk.RowQuery{State: string(bulk.RowWaiting), Limit: 100})
+		if err != nil || len(rows) != 30 || end.State != bulk.Stopped || end.StoppedBecause != bulk.ByPerson || end.Ended() != 20 || end.FinishedAt == nil {
+			t.Errorf("%d rows are left, %v, of %+v", len(rows), err, end)
+		}
+	})
+}
+
+// A process that ends in the middle loses nothing: another one goes on, and each row ends once.
+// The control forgets that a step is one transaction, and sends some twice.
+func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
+	const all = 500 // a twentieth of 10,000
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		put(t, d, notify.Exhausted, "CNY", all)
+		p := k.plan(k.rows())
+		if err := k.start(p, li); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := k.StepNow(t.Context(), p.ID, 60); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The crash: a step whose transaction is not committed, and a lease that nobody gives back.
+		_ = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			if _, err := tx.NewRaw("UPDATE batch_rows SET state = 'done' WHERE batch_id = ? AND number BETWEEN 181 AND 240", p.ID).Exec(ctx); err != nil {
+				t.Error(err)
+			}
+			return errors.New("killed")
+		})
+		before := k.find(p.ID)
+		if before.LeaseOwner == 0 || before.Ended() != 180 {
+			t.Fatalf("before the crash: %+v", before)
+		}
+		if n, err := bulk.ReleaseLeases(t.Context(), d, []int64{d.Boot()}); n != 1 || err != nil {
+			t.Fatalf("%d leases are released, %v", n, err)
+		}
+		if err := k.RunNow(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+		end := k.find(p.ID)
+		sums := end.Result.Sums(done)
+		if end.State != bulk.Done || len(sums) != 1 || sums[0].Orders != all || sums[0].Minor != all*100 || len(k.nudged) != all {
+			t.Errorf("%s with %v, %d nudged", end.State, end.Result, len(k.nudged))
+		}
+		for id, n := range k.nudged {
+			if n != 1 {
+				t.Errorf("%d was sent %d times", id, n)
+			}
+		}
+		if n := count(t, d, fmt.Sprintf("SELECT count(*) FROM batch_rows WHERE batch_id = %d AND state = 'done' AND at IS NOT NULL", p.ID)); n != all {
+			t.Errorf("%d rows are done", n)
+		}
+		naive := 0 // sends first, and notes later how far it is
+		for next, tries := 0, 0; next < all; tries++ {
+			naive += min(60, all-next)
+			if tries != 3 { // the crash
+				next += 60
+			}
+		}
+		if naive == all {
+			t.Error("the control sent nothing twice: the test shows nothing")
+		}
+	})
+}
+
+func TestTwoNodesRunOneBatchOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		put(t, d, notify.Exhausted, "CNY", 800)
+		p := k.plan(k.rows())
+		if err := k.start(p, li); err != nil {
+			t.Fatal(err)
+		}
+		var runners []*bulk.Runner
+		for range 2 {
+			runners = append(runners, bulk.NewRunner(k.node(d, nil)))
+		}
+		for end := time.Now().Add(30 * time.Second); k.find(p.ID).State == bulk.Running && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			for _, r := range runners {
+				if err := r.Tick(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, r := range runners {
+			r.Close(context.Background())
+		}
+		if end := k.find(p.ID); end.State != bulk.Done || end.Result.Count(done) != 800 || len(k.nudged) != 800 {
+			t.Errorf("%s with %v, %d nudged", end.State, end.Result, len(k.nudged))
+		}
+		for id, n := range k.nudged {
+			if n != 1 {
+				t.Errorf("%d was sent %d times", id, n)
+			}
+		}
+	})
+}
+
+// Rows that go on failing for one cause end the batch; a few failures among many do not.
+func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		fails := &asked{says: func(n int) bulk.Result { return bulk.Result{Failed: n%4 == 0, Cause: "supplier_timeout"} }}
+		k := open(t, d, fails.action())
+		p := k.ask(400)
+		if err := k.RunNow(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+		end := k.find(p.ID)
+		if n := end.Result.Count(string(bulk.RowFailed)); end.State != bulk.Stopped || end.StoppedBecause != "supplier_timeout" || n < 20 {
+			t.Errorf("%s because %s after %d failures", end.State, end.StoppedBecause, n)
+		}
+		taken, err := stopped(t, d)
+		if err != nil || len(taken) != 1 || taken[0].ID != p.ID {
+			t.Errorf("to be alerted: %v, %v", taken, err)
+		}
+		if taken, err = stopped(t, d); err != nil || len(taken) != 0 {
+			t.Errorf("alerted again: %v, %v", taken, err)
+		}
+		fails.says = func(n int) bulk.Result { return bulk.Result{Failed: n%8 == 0, Cause: "supplier_timeout"} }
+		clear(fails.calls)
+		p = k.ask(400)
+		if err := k.RunNow(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+		if end := k.find(p.ID); end.State != bulk.Done || end.Result.Count(string(bulk.RowFailed)) != 50 {
+			t.Errorf("with few failures: %s with %v", end.State, end.Result)
+		}
+		for id, n := range fails.calls {
+			if n != 1 {
+				t.Errorf("%d was asked about %d times", id, n)
+			}
+		}
+	})
+}
+
+func stopped(t *testing.T, d *db.DB) (all []*bulk.Batch, err error) {
+	err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+		all, err = bulk.TakeUnalerted(ctx, tx, d)
+		return err
+	})
+	return all, err
+}
+
+func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		answers := &asked{says: func(int) bulk.Result { return bulk.Result{Cause: "paid"} }}
+		action := answers.action()
+		k := open(t, d, action)
+		p := k.ask(300)
+		node := k.node(d, func(int64) bool {
+			answers.mu.Lock()
+			defer answers.mu.Unlock()
+			return len(answers.calls) >= 100
+		}, action)
+		if err := node.RunNow(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+		end := k.find(p.ID)
+		if n := len(answers.calls); end.State != bulk.Stopped || end.StoppedBecause != bulk.ByBreaker || n < 100 || n > 116 || end.Ended() != int64(n) {
+			t.Errorf("%s because %s after %d calls, %d taken up", end.State, end.StoppedBecause, n, end.Ended())
+		}
+	})
+}
+
+// What is asked about is not begun any more once the batch is paused, and goes on where it was.
+func TestAPauseBeginsNoFurtherCall(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		hold := make(chan struct{})
+		slow := &asked{}
+		action := slow.action()
+		action.Call = func(_ context.Context, s act.Subject) bulk.Result {
+			slow.mu.Lock()
+			slow.calls[s.Row]++
+			slow.mu.Unlock()
+			<-hold
+			return bulk.Result{Cause: "paid"}
+		}
+		k := open(t, d, action)
+		p := k.ask(100)
+		ended := make(chan error, 1)
+		go func() { ended <- k.RunNow(context.Background(), p.ID) }()
+		begun := func() int {
+			slow.mu.Lock()
+			defer slow.mu.Unlock()
+			return len(slow.calls)
+		}
+		for end := time.Now().Add(10 * time.Second); begun() < 16 && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if err := k.does(bulk.PauseAct, p, ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(1500 * time.Millisecond) // it is to be noticed meanwhile
+		close(hold)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if x := k.find(p.ID); begun() != 16 || x.State != bulk.Paused || x.Ended() != 16 {
+			t.Fatalf("%d calls were made, %s with %d taken up", begun(), x.State, x.Ended())
+		}
+		if err := k.does(bulk.ResumeAct, p, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.RunNow(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+		for id, n := range slow.calls {
+			if n != 1 {
+				t.Errorf("%d was asked about %d times", id, n)
+			}
+		}
+		if x := k.find(p.ID); x.State != bulk.Done || begun() != 100 {
+			t.Errorf("%s after %d calls", x.State, begun())
+		}
+	})
+}
+
+// The amount drifts while the batch runs: it stops in the middle.
+func TestADriftInTheMiddleStopsTheBatch(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		put(t, d, notify.Exhausted, "CNY", 200)
+		p := k.plan(k.rows())
+		if err := k.start(p, li); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.StepNow(t.Context(), p.ID, 50); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.NewRaw("UPDATE deliveries SET status = 'delivered' WHERE id IN (SELECT object_id FROM batch_rows WHERE number BETWEEN 60 AND 69)").Exec(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.StepNow(t.Context(), p.ID, 50); err != nil {
+			t.Fatal(err)
+		}
+		if x := k.find(p.ID); x.State != bulk.Stopped || x.StoppedBecause != bulk.ByDrift || x.Ended() != 100 {
+			t.Errorf("%s because %s, %d taken up", x.State, x.StoppedBecause, x.Ended())
+		}
+	})
+}

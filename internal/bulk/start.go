@@ -1,0 +1,390 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/money"
+	"backstop/internal/report"
+	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
+)
+
+// Names of the acts, for the audit.
+const (
+	StartAct  = "batch.start"
+	PauseAct  = "batch.pause"
+	ResumeAct = "batch.resume"
+	StopAct   = "batch.stop"
+	RateAct   = "batch.rate"
+	EndAct    = "batch.end" // by the server
+)
+
+// PlanEndAct is the end of a plan of before there were batches.
+const PlanEndAct = "notification.resend_many_end"
+
+// Object is what batches are called in the audit and in approvals.
+const Object = "batch"
+
+// AmountField begins the names of the fields in which amounts are typed; the currency
+// follows.
+const AmountField = "amount_"
+
+// startParams are the amounts that were typed, by currency.
+type startParams struct {
+	Amounts map[string]string `json:"amounts"`
+}
+
+// rateParams is a new rate, in rows per second.
+type rateParams struct {
+	Rate int64 `json:"rate"`
+}
+
+// Acts start, pause, resume and stop the batch with the id Ref.Row, and change its rate. Who
+// may, see May, is checked before. Errors: ErrExpired, ErrState, ErrMaker.
+func (b *Batches) Acts() []act.Kind {
+	move := func(name string, params func(json.RawMessage) (any, error), do func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error) act.Kind {
+		return act.Kind{
+			Name: name, Object: Object, Permission: access.ProposeBatches, Scope: access.Compensate, Params: params, Load: loadBatches,
+			Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+				outs := make([]act.Outcome, len(subjects))
+				for i, s := range subjects {
+					x := s.Value.(*Batch)
+					outs[i].Details = x.details()
+					if err := do(ctx, tx, in, x); err != nil {
+						return nil, err
+					}
+				}
+				return outs, nil
+			},
+		}
+	}
+	return []act.Kind{
+		move(StartAct, act.Params[startParams], func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
+			if err := b.startable(x, in.By, in.Params.(startParams).Amounts); err != nil {
+				return err
+			}
+			return b.start(ctx, tx, x, in.Reason, Planned)
+		}),
+		move(PauseAct, nil, func(ctx context.Context, tx db.Tx, _ act.Input, x *Batch) error {
+			return b.move(ctx, tx, x, Paused, "")
+		}),
+		move(ResumeAct, nil, func(ctx context.Context, tx db.Tx, _ act.Input, x *Batch) error {
+			if x.State != Paused {
+				return ErrState
+			}
+			return b.move(ctx, tx, x, Running, "")
+		}),
+		move(StopAct, nil, func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
+			if x.State == Waiting { // its proposal ends, and frees it
+				return ErrState
+			}
+			return b.move(ctx, tx, x, Stopped, ByPerson)
+		}),
+		move(RateAct, act.Params[rateParams], func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
+			n := in.Params.(rateParams).Rate
+			if n < 1 || n > MaxRate {
+				return &act.FieldError{Field: "rate", Problem: fmt.Sprintf("use a number from 1 to %d", MaxRate)}
+			}
+			if !x.State.Open() {
+				return ErrState
+			}
+			_, err := tx.NewRaw("UPDATE batches SET rate = ? WHERE id = ?", n, x.ID).Exec(ctx)
+			return err
+		}),
+	}
+}
+
+// Open reports whether the batch has not ended.
+func (s State) Open() bool { return Moves.Of(s).Open }
+
+// details are what the audit keeps of a batch.
+func (b *Batch) details() map[string]any {
+	return map[string]any{"action": b.Action, "object": b.Object, "filter": b.Filter, "rows": b.ToDo, "amounts": b.Shown.Acts()}
+}
+
+// loadBatches finds the batches of Ref.Row.
+func loadBatches(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+	ids := make([]int64, len(refs))
+	for i, r := range refs {
+		ids[i] = r.Row
+	}
+	var rows []*Batch
+	if err := q.NewSelect().Model(&rows).Where("bt.id IN (?)", bun.List(ids)).OrderExpr("bt.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read batches: %w", err)
+	}
+	subjects := make([]act.Subject, len(rows))
+	for i, x := range rows {
+		subjects[i] = x.subject()
+	}
+	return subjects, nil
+}
+
+// subject is a batch as an act or an approval sees it. Its money is that of its rows where
+// they are of one currency.
+func (b *Batch) subject() act.Subject {
+	s := act.Subject{Row: b.ID, ID: b.No(), Version: b.Version, Value: b}
+	sums := slices.DeleteFunc(b.Shown.Acts(), func(s report.Sum) bool { return s.Currency == "" })
+	if len(sums) == 1 {
+		s.Amount, s.Currency = sums[0].Minor, sums[0].Currency
+	}
+	return s
+}
+
+// startable returns why an actor cannot start a plan now; amounts are what was typed.
+func (b *Batches) startable(x *Batch, by act.Actor, amounts map[string]string) error {
+	switch {
+	case x.State != Planned:
+		return ErrState
+	case x.MadeBy != by.Name:
+		return ErrMaker
+	case x.ExpiresAt <= b.o.DB.Now():
+		return ErrExpired
+	case x.ToDo == 0:
+		return ErrNothing
+	}
+	return x.checkAmounts(amounts, b.Typed(x))
+}
+
+// Typed are the sums that have to be typed before a batch is started, one of each currency;
+// none where it is small.
+func (b *Batches) Typed(x *Batch) []report.Sum {
+	if x.ToDo <= typedFrom && !b.NeedsSecond(x) {
+		return nil
+	}
+	return slices.DeleteFunc(x.Shown.Acts(), func(s report.Sum) bool { return s.Currency == "" })
+}
+
+// checkAmounts compares the amounts that were typed with what is shown, those that are needed
+// and any other. Errors: *act.FieldError.
+func (b *Batch) checkAmounts(typed map[string]string, needed []report.Sum) error {
+	for _, s := range b.Shown.Acts() {
+		text := strings.TrimSpace(typed[s.Currency])
+		must := slices.ContainsFunc(needed, func(n report.Sum) bool { return n.Currency == s.Currency })
+		if (must || text != "") && s.Currency != "" && text != money.Format(s.Minor, s.Currency) {
+			return &act.FieldError{Field: AmountField + s.Currency, Problem: "type the amount that is shown"}
+		}
+	}
+	for currency, text := range typed {
+		if strings.TrimSpace(text) != "" && !slices.ContainsFunc(b.Shown.Acts(), func(s report.Sum) bool { return s.Currency == currency }) {
+			return &act.FieldError{Field: AmountField + currency, Problem: "the batch has no amount in this currency"}
+		}
+	}
+	return nil
+}
+
+// move changes the state by compare-and-set. Errors: ErrState.
+func (b *Batches) move(ctx context.Context, tx db.Tx, x *Batch, to State, because string) error {
+	if !Moves.Can(x.State, to) {
+		return ErrState
+	}
+	var finished *int64
+	if now := b.o.DB.Now(); !to.Open() {
+		finished = &now
+	}
+	res, err := tx.NewRaw("UPDATE batches SET state = ?, version = version + 1, stopped_because = ?, finished_at = ? WHERE id = ? AND version = ? AND state = ?",
+		to, because, finished, x.ID, x.Version, x.State).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("move a batch: %w", err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(db.ErrStale, err)
+	}
+	if to == Running {
+		b.nudgeAfter(tx, x.ID)
+	}
+	return nil
+}
+
+// start makes a batch running.
+func (b *Batches) start(ctx context.Context, tx db.Tx, x *Batch, reason string, from ...State) error {
+	now := b.o.DB.Now()
+	res, err := tx.NewRaw("UPDATE batches SET state = ?, version = version + 1, reason = ?, started_at = ? WHERE id = ? AND version = ? AND state IN (?)",
+		Running, reason, now, x.ID, x.Version, bun.List(Moves.From(Running, from...))).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("start a batch: %w", err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(ErrState, err)
+	}
+	b.nudgeAfter(tx, x.ID)
+	return nil
+}
+
+func (b *Batches) nudgeAfter(tx db.Tx, id int64) {
+	tx.OnEnd(func(err error) {
+		if err == nil && b.o.Nudge != nil {
+			b.o.Nudge(id)
+		}
+	})
+}
+
+// Start is a wish to start a plan.
+type Start struct {
+	ID     int64
+	By     act.Actor
+	Reason string
+	Typed  map[string]string // amounts, by currency
+	Key    string            // of the form; "" = none
+}
+
+// Start starts a plan, or proposes that where it needs a second person. Errors: *act.Denied,
+// *act.FieldError, act.ErrNotFound, ErrState, ErrMaker, ErrExpired, ErrDrifted, ErrNothing, and
+// those of a proposal.
+func (b *Batches) Start(ctx context.Context, s Start) (*approval.Approval, error) {
+	x, a, err := b.mine(ctx, s.By, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := act.CheckReason(s.Reason); err != nil {
+		return nil, err
+	}
+	done, err := b.acts.Done(ctx, s.Key, Object, x.No())
+	if err != nil || done != nil {
+		return nil, err // a double click
+	}
+	if err := b.startable(x, s.By, s.Typed); err != nil {
+		return nil, err
+	}
+	if away, err := b.isAway(ctx, a, x); err != nil || away {
+		return nil, errors.Join(err, ErrDrifted)
+	}
+	if b.NeedsSecond(x) {
+		if b.desk == nil {
+			return nil, approval.ErrNoSecond
+		}
+		p := approval.Proposal{Action: Object, Object: Object, ObjectID: x.No(), Params: x.params(), Reason: s.Reason, Version: x.Version, By: s.By, Key: s.Key}
+		p.Amount = x.subject().TypedAmount() // as it was typed, see startable
+		return b.desk.Propose(ctx, p)
+	}
+	raw, err := json.Marshal(startParams{Amounts: s.Typed})
+	if err != nil {
+		return nil, err
+	}
+	_, err = b.acts.Run(ctx, act.Call{Kind: StartAct, By: s.By, Ref: act.Ref{Row: x.ID}, Params: raw, Reason: s.Reason, Key: s.Key})
+	return nil, err
+}
+
+// Change runs one of the other acts on a batch.
+func (b *Batches) Change(ctx context.Context, c act.Call) error {
+	if _, _, err := b.mine(ctx, c.By, c.Ref.Row); err != nil {
+		return err
+	}
+	_, err := b.acts.Run(ctx, c)
+	return err
+}
+
+// mine finds a batch and its action, if the actor may run it.
+func (b *Batches) mine(ctx context.Context, by act.Actor, id int64) (*Batch, *Action, error) {
+	x, err := Find(ctx, b.o.DB.Read, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, ok := b.action(x.Action, x.Object)
+	if !ok {
+		return nil, nil, act.ErrNotFound
+	}
+	return x, a, b.May(by, a)
+}
+
+// NeedsSecond reports whether a batch needs a second person: for its rows or its money.
+func (b *Batches) NeedsSecond(x *Batch) bool {
+	rules := b.o.Rules()
+	return slices.ContainsFunc(x.Shown.Acts(), func(s report.Sum) bool {
+		above := limits(rules, s.Currency)
+		return x.ToDo > above.BatchRows || s.Currency != "" && s.Minor > above.BatchAmount
+	})
+}
+
+// limits are those of a currency; rows without money have the strictest.
+func limits(rules settings.Rules, currency string) settings.Above {
+	above := rules.Limits(currency)
+	if currency == "" {
+		for _, x := range rules.Above {
+			above.BatchRows = min(above.BatchRows, x.BatchRows)
+		}
+	}
+	return above
+}
+
+// params are what an approval of a batch is bound to, beside its version.
+func (b *Batch) params() json.RawMessage {
+	sums := []map[string]any{}
+	for _, s := range b.Shown.Acts() {
+		sums = append(sums, map[string]any{"currency": s.Currency, "rows": s.Orders, "amount": s.Minor})
+	}
+	raw, err := json.Marshal(map[string]any{"action": b.Action, "object": b.Object, "filter": b.Filter, "below": strconv.FormatInt(b.Below, 10), "rows": b.ToDo, "sums": sums})
+	if err != nil {
+		panic("bulk: " + err.Error()) // texts and numbers
+	}
+	return raw
+}
+
+// Approval is the decision of two people to start a batch.
+func (b *Batches) Approval() approval.Action {
+	of := func(s act.Subject) *Batch { return s.Value.(*Batch) }
+	return approval.Action{
+		Name: Object, Object: Object, Propose: access.ProposeBatches, Approve: access.ApproveMoney,
+		Params: func(raw json.RawMessage) (any, error) {
+			var p map[string]any
+			if err := json.Unmarshal(raw, &p); err != nil {
+				return nil, &act.FieldError{Field: "params", Problem: "not a JSON object"}
+			}
+			return p, nil
+		},
+		Second: func(s act.Subject, _ any) bool { return b.NeedsSecond(of(s)) },
+		Load: func(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
+			id, ok := ParseNo(no)
+			if !ok {
+				return act.Subject{}, act.ErrNotFound
+			}
+			x, err := Find(ctx, q, id)
+			if err != nil {
+				return act.Subject{}, err
+			}
+			return x.subject(), nil
+		},
+		Offered: func(s act.Subject) bool { return of(s).State == Planned },
+		Hold: func(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
+			res, err := tx.NewRaw("UPDATE batches SET state = ?, version = version + 1, approval_id = ? WHERE id = ? AND version = ? AND state IN (?)",
+				Waiting, a.ID, s.Row, s.Version, bun.List(Moves.From(Waiting))).Exec(ctx)
+			if err != nil {
+				return fmt.Errorf("propose a batch: %w", err)
+			}
+			if n, err := res.RowsAffected(); err != nil || n == 0 {
+				return errors.Join(act.ErrChanged, err)
+			}
+			return nil
+		},
+		Free: func(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
+			if of(s).State != Waiting {
+				return nil
+			}
+			return b.move(ctx, tx, of(s), Stopped, ByRejection)
+		},
+		Run: func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+			x := of(s)
+			if _, err := tx.NewRaw("UPDATE batches SET approval_id = ? WHERE id = ?", d.ID, x.ID).Exec(ctx); err != nil {
+				return approval.Ran{}, err
+			}
+			if err := b.start(ctx, tx, x, d.Reason, Planned, Waiting); err != nil {
+				return approval.Ran{}, err
+			}
+			details := x.details()
+			details["reason"], details["approval"] = d.Reason, d.No()
+			err := b.o.Audit.Write(ctx, tx, audit.Act{Actor: x.MadeBy, Action: StartAct, Object: Object, ObjectID: x.No(), Params: details})
+			return approval.Ran{Result: map[string]any{"batch": x.No(), "state": Running}}, err
+		},
+	}
+}

@@ -1,0 +1,359 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+
+	"github.com/uptrace/bun"
+)
+
+const (
+	// tries bounds the attempts of a step that conflicts with other transactions.
+	tries = 3
+	// lastRows and mostFailed: a batch stops where so many of the last rows failed for one
+	// cause.
+	lastRows   = 100
+	mostFailed = 20
+	// callsAtOnce is how many rows of one batch ask at a time; suppliers have their own limits.
+	callsAtOnce = 16
+)
+
+// errLost: another process runs the batch, or nobody does any more.
+var errLost = errors.New("the batch is not this process's")
+
+// end is what came of one row.
+type end struct {
+	Row
+	now *act.Subject // as it was judged; nil = it is gone
+}
+
+// is sets how a row ended.
+func (e *end) is(state RowState, outcome act.Prospect, cause string) {
+	e.State, e.Outcome, e.Cause = state, outcomeOf(outcome, e.Outcome), cause
+}
+
+func outcomeOf(p act.Prospect, shown string) string {
+	if p == "" {
+		return shown
+	}
+	return outcome(p)
+}
+
+// word is the end in a Tally; see ends.
+func (e *end) word() string {
+	switch {
+	case e.State == RowSkipped:
+		return e.Outcome
+	case e.State == RowDone && e.Cause == MerchantBreaker:
+		return string(act.Waits)
+	}
+	return string(e.State)
+}
+
+// step takes up the next rows of a batch that this process has claimed, at most n, and
+// returns how many. Errors: errLost.
+func (b *Batches) step(ctx context.Context, id int64, n int) (done int, err error) {
+	for range tries {
+		x, a, err := b.claimed(ctx, id)
+		if err != nil {
+			return 0, err
+		}
+		rows, err := b.next(ctx, x, n)
+		if err != nil {
+			return 0, err
+		}
+		if len(rows) == 0 {
+			return 0, b.finish(ctx, x, Done, "")
+		}
+		if a.Call != nil {
+			return b.callStep(ctx, a, x, rows)
+		}
+		err = b.setStep(ctx, a, x, rows)
+		switch {
+		case err == nil:
+			return len(rows), nil
+		case errors.Is(err, errDown):
+			return 0, b.finish(ctx, x, Stopped, ByBreaker)
+		case db.IsConflict(err) || errors.Is(err, db.ErrStale) || errors.Is(err, act.ErrChanged):
+			continue
+		case db.IsUnavailable(err) || ctx.Err() != nil:
+			return 0, err
+		}
+		return b.oneByOne(ctx, a, x, rows, err)
+	}
+	return 0, db.ErrBusy
+}
+
+// claimed reads a batch that this process runs.
+func (b *Batches) claimed(ctx context.Context, id int64) (*Batch, *Action, error) {
+	x, err := Find(ctx, b.o.DB, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, ok := b.action(x.Action, x.Object)
+	if !ok || x.State != Running || x.LeaseOwner != b.o.DB.Boot() {
+		return nil, nil, errLost
+	}
+	return x, a, nil
+}
+
+// next reads the next rows that wait.
+func (b *Batches) next(ctx context.Context, x *Batch, n int) (rows []Row, err error) {
+	err = b.o.DB.NewSelect().Model(&rows).Where("br.batch_id = ?", x.ID).Where("br.number > ?", x.Next).Where("br.number <= ?", x.ToDo).
+		Where("br.state = ?", RowWaiting).OrderExpr("br.number").Limit(int64(n)).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the rows of a batch: %w", err)
+	}
+	return rows, nil
+}
+
+// errDown: the breaker of a supplier is open that the rows are about.
+var errDown = errors.New("a supplier's breaker is open")
+
+// setStep acts on rows as they are now, and ends them, in one transaction. Those that were
+// deleted at the end of their retention are over.
+func (b *Batches) setStep(ctx context.Context, a *Action, x *Batch, rows []Row) error {
+	return b.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		all, acts, err := b.judged(ctx, tx, a, rows)
+		if err != nil {
+			return err
+		}
+		if len(acts) > 0 {
+			if err := b.do(ctx, tx, a, x, acts); err != nil {
+				return err
+			}
+		}
+		if err := b.write(ctx, tx, x, all, Running); err != nil {
+			return err
+		}
+		failpoint.Hit("batch_step")
+		return nil
+	})
+}
+
+// judged loads rows anew and ends those that are not to be acted on any more. acts are the
+// others. Errors: errDown.
+func (b *Batches) judged(ctx context.Context, q bun.IDB, a *Action, rows []Row) (all, acts []*end, err error) {
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ObjectID
+	}
+	found, err := a.load(ctx, q, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	of := make(map[int64]*act.Subject, len(found))
+	for i := range found {
+		of[found[i].Row] = &found[i]
+	}
+	for _, r := range rows {
+		e := &end{Row: r, now: of[r.ObjectID]}
+		all = append(all, e)
+		switch {
+		case e.now == nil:
+			e.is(RowSkipped, act.Final, "gone")
+		case !e.now.Prospect.Acts():
+			e.is(RowSkipped, e.now.Prospect, "")
+		case e.now.SupplierID != 0 && b.o.Down != nil && b.o.Down(e.now.SupplierID):
+			return nil, nil, errDown
+		default:
+			acts = append(acts, e)
+		}
+	}
+	return all, acts, nil
+}
+
+// do acts on rows of one transaction.
+func (b *Batches) do(ctx context.Context, tx db.Tx, a *Action, x *Batch, acts []*end) error {
+	in := act.Input{By: act.Actor{Name: x.MadeBy}, Reason: x.Reason}
+	if a.Kind.Params != nil {
+		var err error
+		if in.Params, err = a.Kind.Params(nil); err != nil {
+			return err
+		}
+	}
+	subjects := make([]act.Subject, len(acts))
+	for i, e := range acts {
+		subjects[i] = *e.now
+	}
+	outs, err := a.Kind.Do(ctx, tx, in, subjects)
+	if err != nil {
+		return err
+	}
+	for i, o := range outs {
+		switch e := acts[i]; {
+		case o.Err == nil && o.Prospect == act.Waits:
+			e.is(RowDone, act.Will, MerchantBreaker)
+		case o.Err == nil:
+			e.is(RowDone, "", "")
+		case o.Prospect == act.Final || o.Prospect == act.Unknown || o.Prospect == act.Blocked:
+			e.is(RowSkipped, o.Prospect, "")
+		default:
+			e.is(RowFailed, "", causeOf(o.Err))
+		}
+	}
+	return nil
+}
+
+// maxCause bounds a cause, in bytes.
+const maxCause = 60
+
+// causeOf is the cause of a row that failed in the database: the kind of the error, which
+// names no data.
+func causeOf(err error) string {
+	text := db.Kind(err)
+	if text == "" {
+		text = "refused"
+	}
+	return text[:min(len(text), maxCause)]
+}
+
+// oneByOne does a step that failed for an error of ours row by row, so that one bad row does
+// not hold up the others.
+func (b *Batches) oneByOne(ctx context.Context, a *Action, x *Batch, rows []Row, cause error) (done int, err error) {
+	b.o.Log.Error("a step of a batch failed; its rows are done one by one", "batch", x.No(), "error", db.ErrorText(cause))
+	for i := range rows {
+		x, _, err := b.claimed(ctx, x.ID)
+		if err != nil {
+			return done, err
+		}
+		err = b.setStep(ctx, a, x, rows[i:i+1])
+		if err != nil && !db.IsConflict(err) && !db.IsUnavailable(err) && !errors.Is(err, db.ErrStale) && !errors.Is(err, errDown) && ctx.Err() == nil {
+			e := &end{Row: rows[i], now: nil}
+			e.now = &act.Subject{Amount: e.Amount, Currency: e.Currency}
+			e.is(RowFailed, "", causeOf(err))
+			err = b.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return b.write(ctx, tx, x, []*end{e}, Running) })
+		}
+		if err != nil {
+			return done, err
+		}
+		done++
+	}
+	return done, nil
+}
+
+// callStep asks about rows, several at a time, and then ends those that were asked about. It
+// begins no further call once the batch does not run any more.
+func (b *Batches) callStep(ctx context.Context, a *Action, x *Batch, rows []Row) (done int, err error) {
+	all, acts, err := b.judged(ctx, b.o.DB, a, rows)
+	if errors.Is(err, errDown) {
+		return 0, b.finish(ctx, x, Stopped, ByBreaker)
+	}
+	if err != nil {
+		return 0, err
+	}
+	goes, stop := context.WithCancel(ctx)
+	defer stop()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		b.watch(goes, x.ID, stop)
+	}()
+	var calls sync.WaitGroup
+	slots := make(chan struct{}, callsAtOnce)
+	asked := make([]bool, len(acts))
+	for i, e := range acts {
+		select {
+		case slots <- struct{}{}:
+		case <-goes.Done():
+		}
+		if goes.Err() != nil || b.o.Down != nil && e.now.SupplierID != 0 && b.o.Down(e.now.SupplierID) {
+			break
+		}
+		asked[i] = true
+		calls.Go(func() {
+			defer func() { <-slots }()
+			state, r := RowDone, a.Call(ctx, *e.now)
+			if r.Failed {
+				state = RowFailed
+			}
+			e.is(state, "", r.Cause)
+		})
+	}
+	calls.Wait()
+	stop()
+	<-watched
+	for i, e := range acts {
+		if !asked[i] {
+			all = slices.DeleteFunc(all, func(x *end) bool { return x == e })
+		}
+	}
+	if ctx.Err() != nil { // this process ends: another one asks again
+		return 0, ctx.Err()
+	}
+	if len(all) == 0 {
+		return 0, nil
+	}
+	err = b.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		if err := b.write(ctx, tx, x, all, Running, Paused, Stopped); err != nil {
+			return err
+		}
+		failpoint.Hit("batch_step")
+		return nil
+	})
+	return len(all), err
+}
+
+// write ends rows, adds them up, and stops the batch where it must not go on. What somebody
+// was asked about is written also where the batch was paused or stopped meanwhile.
+func (b *Batches) write(ctx context.Context, tx db.Tx, x *Batch, all []*end, in ...State) error {
+	result, drift, now := x.Result.clone(), x.Drift.clone(), b.o.DB.Now()
+	type how struct {
+		state          RowState
+		outcome, cause string
+	}
+	groups := map[how][]int64{}
+	next, failed := x.Next, false
+	for _, e := range all {
+		s := act.Subject{Amount: e.Amount, Currency: e.Currency}
+		if e.now != nil {
+			s = *e.now
+		}
+		result.add(e.word(), s)
+		if e.State == RowSkipped && e.Outcome == string(act.Final) {
+			drift.moved(&e.Row, nil)
+		} else {
+			drift.moved(&e.Row, e.now)
+		}
+		k := how{e.State, e.Outcome, e.Cause}
+		groups[k] = append(groups[k], e.Number)
+		failed = failed || e.State == RowFailed
+		if e.Number == next+1 {
+			next = e.Number
+		}
+	}
+	w := tx.Writes()
+	for k, numbers := range groups {
+		w.Guard(tx.NewRaw("UPDATE batch_rows SET state = ?, outcome = ?, cause = ?, at = ? WHERE batch_id = ? AND number IN (?) AND state IN (?)",
+			k.state, k.outcome, k.cause, now, x.ID, bun.List(numbers), bun.List(RowMoves.From(k.state))), len(numbers))
+	}
+	w.Guard(tx.NewRaw("UPDATE batches SET next = ?, steps = steps + 1, result = ?, drift = ?, lease_until = ? WHERE id = ? AND steps = ? AND lease_owner = ? AND state IN (?)",
+		next, result, drift, now+lease.Microseconds(), x.ID, x.Steps, b.o.DB.Boot(), bun.List(in)), 1)
+	if err := w.Exec(ctx); err != nil {
+		return fmt.Errorf("write a step of a batch: %w", err)
+	}
+	because := ""
+	if failed {
+		var err error
+		if because, err = failing(ctx, tx, x.ID, all[len(all)-1].Number); err != nil {
+			return err
+		}
+	}
+	if because == "" && drifted(x.Shown.Acts(), drift.Sums("")) {
+		because = ByDrift
+	}
+	if because == "" {
+		return nil
+	}
+	y := *x
+	y.Result, y.Drift = result, drift
+	_, err := b.end(ctx, tx, &y, Stopped, because)
+	return err // one that was paused meanwhile is stopped by its next step
+}

@@ -1,0 +1,371 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/base/metric"
+	"backstop/internal/base/textlimit"
+	"backstop/internal/breaker"
+	"backstop/internal/recipient"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+	"golang.org/x/time/rate"
+)
+
+// ErrDown: the supplier's breaker is open, and nothing was sent.
+var ErrDown = errors.New("the supplier is unreachable at the moment: try again later")
+
+// Op is what a call asks for (contract, supplier-calls).
+type Op string
+
+// Ops.
+const (
+	Pay   Op = "pay"
+	Query Op = "query"
+	Close Op = "close"
+)
+
+// Ops are all of them.
+var Ops = []Op{Pay, Query, Close}
+
+// States of a row.
+const (
+	begun = "begun" // it may have been made
+	ended = "ended"
+)
+
+// NotMade is the status of a call that was written down and then not made: it had no turn
+// in time, or it cannot be expressed in the supplier's protocol.
+const NotMade = "not_made"
+
+// maxKept bounds what is kept of a request and of an answer, in bytes.
+const maxKept = 4 << 10
+
+// Row is one call as stored.
+type Row struct {
+	bun.BaseModel `bun:"table:supplier_calls,alias:sc"`
+
+	ID         int64          `bun:"id,pk"`
+	SupplierID int64          `bun:"supplier_id"`
+	OrderID    int64          `bun:"order_id"`
+	Op         Op             `bun:"op"`
+	Reference  string         `bun:"reference"`
+	Key        string         `bun:"call_key"` // the idempotency key; "" = none was sent
+	State      string         `bun:"state"`
+	Class      supplier.Class `bun:"class"`
+	Status     string         `bun:"status"` // what was said: a supplier.AnswerState or StartState, Refunded, NotMade
+	HTTPStatus int            `bun:"http_status"`
+	Request    string         `bun:"request"`
+	Answer     string         `bun:"answer"`
+	StartedAt  int64          `bun:"started_at"`
+	TookUS     *int64         `bun:"took_us"` // nil = it has not ended, or its end was lost
+	Node       string         `bun:"node"`
+}
+
+// Refunded is the status of an answer by which the money came and went back.
+const Refunded = "refunded"
+
+// StatusOf is the status of an answer.
+func StatusOf(a supplier.Answer) string {
+	if a.Refunded {
+		return Refunded
+	}
+	return string(a.State)
+}
+
+// Call is what one call is about.
+type Call struct {
+	To        supplier.Entry
+	Op        Op
+	OrderID   int64
+	OrderNo   string // kept in what is masked, as operators need it
+	Reference string
+	Key       string
+}
+
+// Said is what a supplier said.
+type Said struct {
+	Exchange supplier.Exchange
+	Status   string // see Row
+}
+
+// Done is a call that was made, and whose end is not stored yet: End writes it.
+type Done struct {
+	Row
+	to         recipient.Recipient
+	generation int64
+}
+
+// Options of a Caller.
+type Options struct {
+	DB       *db.DB
+	Breakers *breaker.Cache // of suppliers
+	InFlight int            // calls per supplier on this node
+	Timeout  time.Duration  // of one call, for the lease of a probe
+	// Mask hides personal data in a request or an answer, except the given numbers.
+	Mask func(text []byte, keep ...string) []byte
+	Log  *slog.Logger
+}
+
+// Caller makes calls.
+type Caller struct {
+	o      Options
+	begins *db.Batcher[*Row, struct{}]
+	ends   *db.Batcher[*Done, func()]
+
+	mu    sync.Mutex
+	lines map[int64]*line // by supplier
+}
+
+// line is what one supplier may get from this node.
+type line struct {
+	slots chan struct{} // as many as may be in flight
+	rate  *rate.Limiter
+}
+
+const (
+	batchSize = 256
+	maxWaits  = 4096             // rows that wait for their transaction
+	rowWait   = 10 * time.Second // of one row
+)
+
+// New starts a Caller.
+func New(o Options) *Caller {
+	if o.Mask == nil {
+		o.Mask = func(text []byte, _ ...string) []byte { return text }
+	}
+	c := &Caller{o: o, lines: map[int64]*line{}}
+	c.begins = db.NewBatcher(o.DB, db.BatchOptions[*Row, struct{}]{
+		Size: batchSize, Writers: 1, Queue: maxWaits, Wait: rowWait, Observe: metric.ObserveBatch("call"),
+	}, c.begin)
+	c.ends = db.NewBatcher(o.DB, db.BatchOptions[*Done, func()]{
+		Size: batchSize, Writers: 1, Queue: maxWaits, Wait: rowWait, Observe: metric.ObserveBatch("answer"),
+	}, c.end)
+	return c
+}
+
+// Close writes what waits.
+func (c *Caller) Close() {
+	c.begins.Close()
+	c.ends.Close()
+}
+
+// Gate is what a supplier's breaker allows now.
+func (c *Caller) Gate(supplierID int64) breaker.Gate {
+	return c.o.Breakers.Gate(recipient.OfSupplier(supplierID))
+}
+
+// Down reports whether a call would be ErrDown.
+func (c *Caller) Down(supplierID int64) bool {
+	g := c.Gate(supplierID)
+	return !g.Flow && !g.Due
+}
+
+// Do makes one call: ask sends it, with a context that ends with ctx. The row is committed
+// before; its end is written by End or Keep. No transaction may be open.
+//
+// Errors: ErrDown, a *supplier.FieldError of ask, and those of the database and of ctx:
+// then nothing was sent. What came of a call that was sent is never an error.
+func (c *Caller) Do(ctx context.Context, x Call, ask func(context.Context) (Said, error)) (*Done, error) {
+	if c.Down(x.To.ID) {
+		return nil, ErrDown
+	}
+	d := &Done{to: recipient.OfSupplier(x.To.ID), Row: Row{
+		ID: c.o.DB.NewID(), SupplierID: x.To.ID, OrderID: x.OrderID, Op: x.Op, Reference: x.Reference, Key: x.Key,
+		State: begun, StartedAt: c.o.DB.Now(), Node: c.o.DB.NodeName(),
+	}}
+	if _, err := c.begins.Do(ctx, &d.Row); err != nil {
+		return nil, fmt.Errorf("write down a call: %w", err)
+	}
+	release, err := c.turn(ctx, x.To, d)
+	if err != nil {
+		c.drop(ctx, d)
+		return nil, err
+	}
+	defer release()
+	failpoint.Hit("before_call")
+	start := time.Now()
+	said, err := safely(ctx, ask)
+	took := time.Since(start)
+	failpoint.Hit("after_call")
+	if field := (*supplier.FieldError)(nil); errors.As(err, &field) {
+		c.drop(ctx, d)
+		return nil, err
+	}
+	if err != nil { // an adapter has no other errors, and it may have sent something
+		c.o.Log.Error("an adapter failed", "supplier", x.To.Code, "op", x.Op, "error", err)
+		said = Said{Status: string(supplier.AnswerUnknown), Exchange: supplier.Exchange{Class: supplier.ClassBadAnswer}}
+	}
+	c.note(d, x, said, took)
+	return d, nil
+}
+
+// safely calls an adapter: a panic in it must not end the process.
+func safely(ctx context.Context, ask func(context.Context) (Said, error)) (said Said, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the adapter panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return ask(ctx)
+}
+
+// turn waits until the supplier may be called: for a slot, for its rate, and, after an
+// outage, for the probe.
+func (c *Caller) turn(ctx context.Context, to supplier.Entry, d *Done) (release func(), err error) {
+	l := c.line(to)
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	release = func() { <-l.slots }
+	if err = l.rate.Wait(ctx); err == nil {
+		err = c.pass(ctx, d)
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// pass asks the breaker, which may have opened while the call waited.
+func (c *Caller) pass(ctx context.Context, d *Done) error {
+	g := c.o.Breakers.Gate(d.to)
+	if g.Due {
+		mine, err := c.o.Breakers.LeaseProbe(ctx, d.to, c.o.Timeout)
+		if err != nil {
+			return err
+		}
+		if !mine {
+			return ErrDown
+		}
+		d.generation = c.o.Breakers.Gate(d.to).Generation
+		return nil
+	}
+	if !g.Flow {
+		return ErrDown
+	}
+	d.generation = g.Generation
+	return nil
+}
+
+// line is a supplier's, with its share of the rate as of now.
+func (c *Caller) line(to supplier.Entry) *line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// One by one: a second's worth at once would be twice the rate in that second.
+	share := rate.Limit(float64(max(to.QueryRate, 1)) / float64(c.o.DB.Senders()))
+	l := c.lines[to.ID]
+	if l == nil {
+		l = &line{make(chan struct{}, max(c.o.InFlight, 1)), rate.NewLimiter(share, 1)}
+		c.lines[to.ID] = l
+	}
+	if l.rate.Limit() != share {
+		l.rate.SetLimit(share)
+	}
+	return l
+}
+
+// note keeps what came of a call.
+func (c *Caller) note(d *Done, x Call, said Said, took time.Duration) {
+	us := took.Microseconds()
+	e := said.Exchange
+	if e.Class == "" {
+		e.Class = supplier.ClassUnknown
+	}
+	keep := []string{x.OrderNo, x.Reference}
+	d.State, d.Class, d.Status, d.HTTPStatus, d.TookUS = ended, e.Class, said.Status, e.Status, &us
+	d.Request, d.Answer = c.shown(e.Request, keep), c.shown(e.Body, keep)
+	metric.SupplierCalls.WithLabelValues(string(d.Op), string(d.Class)).Inc()
+	metric.SupplierCallSeconds.Observe(took.Seconds())
+}
+
+func (c *Caller) shown(text []byte, keep []string) string {
+	if len(text) == 0 {
+		return ""
+	}
+	return textlimit.Cut(textlimit.Storable(string(c.o.Mask(text, keep...))), maxKept)
+}
+
+// drop ends the row of a call that was not made. Where that fails too, it stays begun.
+func (c *Caller) drop(ctx context.Context, d *Done) {
+	none := int64(0)
+	d.State, d.Status, d.TookUS = ended, NotMade, &none
+	if err := c.Keep(context.WithoutCancel(ctx), d); err != nil {
+		c.o.Log.Warn("the end of a call is not stored", "call", d.ID, "error", db.ErrorText(err))
+	}
+}
+
+func (c *Caller) begin(ctx context.Context, tx db.Tx, rows []*Row) ([]struct{}, error) {
+	w := tx.Writes()
+	all := make([]Row, len(rows))
+	for i, r := range rows {
+		all[i] = *r
+	}
+	w.Insert(&all, "")
+	return make([]struct{}, len(rows)), w.Exec(ctx)
+}
+
+// Keep stores the end of a call in a transaction of its own.
+func (c *Caller) Keep(ctx context.Context, d *Done) error {
+	committed, err := c.ends.Do(ctx, d)
+	if err != nil {
+		return fmt.Errorf("store the end of a call: %w", err)
+	}
+	committed()
+	return nil
+}
+
+func (c *Caller) end(ctx context.Context, tx db.Tx, all []*Done) ([]func(), error) {
+	committed, err := c.End(ctx, tx, all...)
+	if err != nil {
+		return nil, err
+	}
+	once, outs := sync.OnceFunc(committed), make([]func(), len(all))
+	for i := range outs {
+		outs[i] = once
+	}
+	return outs, nil
+}
+
+// End stores the ends of calls in the transaction of what came of them, after its other
+// writes: it locks breakers. committed is to be called after the commit.
+func (c *Caller) End(ctx context.Context, tx db.Tx, all ...*Done) (committed func(), err error) {
+	var samples []breaker.Sample
+	w := tx.Writes()
+	for _, d := range all {
+		w.Add(tx.NewUpdate().Model(&d.Row).Column("state", "class", "status", "http_status", "request", "answer", "took_us").
+			WherePK().Where("sc.state = ?", begun))
+		if d.Class == "" { // not made
+			continue
+		}
+		s := breaker.Sample{Recipient: d.to, Generation: d.generation, Result: breaker.Failed}
+		if d.Class.Healthy() {
+			s.Result = breaker.Succeeded
+		}
+		samples = append(samples, s)
+	}
+	if err := w.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("store the ends of calls: %w", err)
+	}
+	folded, err := c.o.Breakers.Fold(ctx, tx, samples)
+	if err != nil {
+		return nil, err
+	}
+	failpoint.Hit("before_answer_commit")
+	return func() {
+		c.o.Breakers.Committed(folded)
+		failpoint.Hit("after_answer_commit")
+	}, nil
+}

@@ -1,0 +1,271 @@
+package apply
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/seal"
+	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
+)
+
+// Names of changes of settings that wait for a second person.
+const (
+	changeAction = "settings.change"
+	changeObject = "setting" // its id is the entry: "merchant m1"
+)
+
+// errGone: a proposal that ended without effect has no values any more.
+var errGone = fmt.Errorf("the new values were deleted when it ended, apply the file again: %w", approval.ErrOver)
+
+// change is what two people decide: the parameters of an approval.
+type change struct {
+	Changes []changed `json:"changes"`
+	// Digest is of the new values as they are sealed. See values.
+	Digest string `json:"digest"`
+}
+
+// changed is one field; of a secret New is a digest.
+type changed struct {
+	Field string `json:"field"`
+	Old   string `json:"old"`
+	New   string `json:"new"`
+}
+
+// values are the new values of a change: the entry of an apply file with the fields that
+// wait, and the secrets that it refers to.
+type values struct {
+	// Salt keeps digests of short secrets from being guessed. It is sealed with them.
+	Salt    []byte            `json:"salt"`
+	Entry   string            `json:"entry"`
+	Secrets map[string]string `json:"secrets"` // by the path behind file:
+}
+
+// newValues are the values of the fields of a change that wait. Errors name what does not
+// open here.
+func newValues(c settings.Change, waits []string) (v values, err error) {
+	x := &exporter{object: c.Object, taken: map[string]bool{}, only: append([]string{"code", "kind", "config"}, waits...)}
+	text, err := x.entry(c)
+	if err != nil {
+		return v, err
+	}
+	v = values{Salt: make([]byte, 16), Entry: string(text), Secrets: map[string]string{}}
+	_, _ = rand.Read(v.Salt) // it never fails
+	for _, r := range x.refs {
+		if r.secret.Plain() == "" {
+			return v, fmt.Errorf("%s: %s: what is stored does not open here: give it in the file", c.Object, r.field)
+		}
+		v.Secrets[r.path] = r.secret.Plain()
+	}
+	return v, nil
+}
+
+// same reports whether both set the same.
+func (v values) same(as values) bool { return v.Entry == as.Entry && maps.Equal(v.Secrets, as.Secrets) }
+
+// sum is the digest of texts.
+func (v values) sum(texts ...string) string {
+	h := sha256.New()
+	h.Write(v.Salt)
+	for _, text := range texts {
+		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(text))))
+		_, _ = h.Write([]byte(text))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// digest is of all the values.
+func (v values) digest() string {
+	texts := []string{v.Entry}
+	for _, path := range slices.Sorted(maps.Keys(v.Secrets)) {
+		texts = append(texts, path, v.Secrets[path])
+	}
+	return v.sum(texts...)
+}
+
+// params describes the change for those who decide. It holds no secret.
+func (v values) params(c settings.Change, waits []string) (json.RawMessage, error) {
+	p := change{Changes: []changed{}, Digest: v.digest()}
+	for _, d := range c.Diff() {
+		if waiting(waits, d) == "" {
+			continue
+		}
+		is := changed{Field: d.Field, Old: d.Old, New: d.New}
+		if len(d.Secrets) > 0 {
+			var plain []string
+			for _, s := range d.Secrets {
+				plain = append(plain, s.Plain())
+			}
+			is.New = "digest " + v.sum(plain...)
+		}
+		p.Changes = append(p.Changes, is)
+	}
+	return json.Marshal(p)
+}
+
+// waiting is the one of the fields that a difference belongs to; "" = none.
+func waiting(waits []string, d settings.Difference) string {
+	i := slices.IndexFunc(waits, func(at string) bool { return d.Field == at || strings.HasPrefix(d.Field, at+".") })
+	if i < 0 {
+		return ""
+	}
+	return waits[i]
+}
+
+// Action is the decision about a change of settings. Proposals are made by Apply, which has
+// the values; anywhere else it carries them out.
+func Action(env Env) approval.Action { return decided{env: env}.action() }
+
+// decided changes settings as two people decided it.
+type decided struct {
+	env     Env
+	pending *values          // of the proposal that is being made; nil = none is
+	stored  *settings.Stored // what the pending values differ from
+}
+
+func (x decided) action() approval.Action {
+	return approval.Action{
+		Name: changeAction, Object: changeObject,
+		Propose: access.ProposeSettings, Approve: access.ApproveSettings,
+		Params: act.Params[change], Load: x.load, Hold: x.hold, Free: x.free, Run: x.run,
+	}
+}
+
+// tables of the entries, by kind.
+var tables = map[string]string{"supplier": "suppliers", "merchant": settings.MerchantsTable, "subscription": settings.SubscriptionsTable}
+
+// load finds an entry. Its version is the moment of its last change. In a transaction no
+// settings are changed from then on.
+func (x decided) load(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
+	if tx, ok := q.(db.Tx); ok {
+		if err := settings.LockVersion(ctx, tx, x.env.DB); err != nil {
+			return act.Subject{}, err
+		}
+	}
+	kind, code, _ := strings.Cut(id, " ")
+	read := q.NewSelect().ColumnExpr("CAST(updated_at AS BIGINT) AS updated_at")
+	if id == settings.ApprovalObject.String() {
+		read.Table("approval_rules").ColumnExpr("0 AS id")
+	} else if tables[kind] != "" {
+		read.Table(tables[kind]).Column("id").Where("code = ?", code)
+	} else {
+		return act.Subject{}, act.ErrNotFound
+	}
+	var row struct{ UpdatedAt, ID int64 }
+	if err := read.Scan(ctx, &row); errors.Is(err, sql.ErrNoRows) {
+		return act.Subject{}, act.ErrNotFound
+	} else if err != nil {
+		return act.Subject{}, fmt.Errorf("read %s: %w", id, err)
+	}
+	s := act.Subject{ID: id, Version: row.UpdatedAt}
+	if kind == "merchant" {
+		s.MerchantID = row.ID
+	}
+	return s, nil
+}
+
+// changesTable holds the sealed values of the changes that wait.
+const changesTable = "setting_changes"
+
+// changePlace binds sealed values to their approval.
+func changePlace(id int64) seal.Place {
+	return seal.Place{Table: changesTable, Row: strconv.FormatInt(id, 10), Field: "sealed"}
+}
+
+// hold seals the values for the proposal.
+func (x decided) hold(ctx context.Context, tx db.Tx, a *approval.Approval, _ act.Subject) error {
+	if x.pending == nil {
+		return errGone
+	}
+	if err := x.stored.Confirm(ctx, tx); err != nil {
+		return err
+	}
+	text, err := json.Marshal(x.pending)
+	if err != nil {
+		return err
+	}
+	_, err = tx.NewRaw("INSERT INTO setting_changes (id, sealed) VALUES (?, ?)", a.ID, x.env.Keys.Seal(changePlace(a.ID), text)).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("keep the new values: %w", err)
+	}
+	return nil
+}
+
+// free deletes the values of a proposal that ended.
+func (x decided) free(ctx context.Context, tx db.Tx, a *approval.Approval, _ act.Subject) error {
+	if _, err := tx.NewRaw("DELETE FROM setting_changes WHERE id = ?", a.ID).Exec(ctx); err != nil {
+		return fmt.Errorf("delete the new values: %w", err)
+	}
+	return nil
+}
+
+// sealed opens the values of a proposal. Errors: errGone.
+func (x decided) sealed(ctx context.Context, q bun.IDB, a *approval.Approval) (v values, err error) {
+	var text string
+	err = q.NewRaw("SELECT sealed FROM setting_changes WHERE id = ?", a.ID).Scan(ctx, &text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return v, errGone
+	}
+	if err != nil {
+		return v, fmt.Errorf("read the new values: %w", err)
+	}
+	plain, err := x.env.Keys.Open(changePlace(a.ID), text)
+	if err == nil {
+		err = json.Unmarshal(plain, &v)
+	}
+	if err != nil {
+		return v, fmt.Errorf("open the new values: %w", err)
+	}
+	return v, nil
+}
+
+// run makes the change, and deletes the values.
+func (x decided) run(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (ran approval.Ran, err error) {
+	v, err := x.sealed(ctx, tx, d.Approval)
+	if err != nil {
+		return ran, err
+	}
+	if v.digest() != d.Params.(change).Digest {
+		return ran, errors.New("the values that are kept are not those that were decided")
+	}
+	env := x.env.settings()
+	if env.Keys, err = settings.UseKeysIn(ctx, tx, env.Keys); err != nil {
+		return ran, err
+	}
+	stored, err := settings.ReadIn(ctx, env, tx)
+	if err != nil {
+		return ran, err
+	}
+	e, err := declare(env, File{Name: d.No(), Text: []byte(v.Entry)}, &keyFiles{sealed: true, texts: v.Secrets}, stored)
+	if err == nil {
+		err = e.check()
+	}
+	if err != nil {
+		return ran, err
+	}
+	outcomes, err := stored.Commit(ctx, tx, e.changes, false, audit.Act{
+		Actor: d.Checker.Name, Action: changeAction, Object: changeObject, ObjectID: s.ID, Params: map[string]any{"approval": d.No()}, Remote: d.Checker.Remote,
+	})
+	if err != nil {
+		return ran, err
+	}
+	ran.Result = map[string]string{"outcome": outcomes[0].String()}
+	return ran, x.free(ctx, tx, d.Approval, s)
+}

@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// oldRows is how many old rows a table has at the start of a phase, per second of it: more
+// than are removed in that time.
+const oldRows = 5000
+
+// cleaned are the tables whose old rows are removed one by one on both databases, and grow
+// with the orders.
+var cleaned = []string{"deliveries", "callbacks"}
+
+// beside are the kinds of phases: two without old rows, whose difference is the
+// measurement's own noise, and one in which they are removed.
+var beside = []string{"nothing to clean up", "nothing to clean up, again", "clean-up"}
+
+// cleanup measures the effect of clean-up on live traffic. Old rows appear at once, in one
+// transaction, just before a phase: copies of new ones under ids that are past any
+// retention.
+func (b *bench) cleanup(ctx context.Context, e engine) error {
+	p := plan{rates: []int{steadyRate}, rounds: cmp.Or(b.o.Rounds, defaultRounds), length: b.o.Length}
+	n := p.ordersOf(steadyRate)
+	total := (1 + p.rounds*len(beside)) * n
+	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, total), extra: map[string]string{"BACKSTOP_CLEANUP_EVERY": "1s"}}
+	var err error
+	if s.sink, err = openSink(total); err != nil {
+		return err
+	}
+	defer s.sink.close()
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	defer s.process.Stop()
+	defer s.api.close()
+	old, err := s.openOld()
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	run := &isolated{subject: s, plan: p}
+	if _, err := run.phase(ctx, control, steadyRate); err != nil { // also makes what is copied
+		return fmt.Errorf("warm up: %w", err)
+	}
+	phases := make([][]phase, len(beside))
+	var removed float64
+	for round := range p.rounds {
+		for i := range beside {
+			kind := (round + i) % len(beside)
+			s.progress("%s: round %d of %d, %s", s.name, round+1, p.rounds, beside[kind])
+			cleans := kind == len(beside)-1
+			if cleans {
+				if err := old.add(ctx, int(p.length.Seconds()*oldRows)); err != nil {
+					return err
+				}
+			}
+			before, err := old.count(ctx)
+			if err != nil {
+				return err
+			}
+			x, err := run.phase(ctx, control, steadyRate)
+			if err != nil {
+				return fmt.Errorf("%s: %w", beside[kind], err)
+			}
+			phases[kind] = append(phases[kind], x)
+			if !cleans {
+				continue
+			}
+			left, err := old.count(ctx)
+			if err != nil {
+				return err
+			}
+			if left == 0 {
+				b.report.skip(fmt.Sprintf("%s: the end of a phase, as all of %d old rows were removed before it", s.name, before))
+			}
+			removed += float64(before-left) / x.lasted.Seconds() / float64(p.rounds)
+			if err := old.remove(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	s.reportCleanup(phases, removed)
+	return nil
+}
+
+// maxCleanup is the allowed effect on live traffic: the 99th percentile beside clean-up to
+// that without. SQLite has one writer.
+func (s *subject) maxCleanup() float64 {
+	if s.databaseURL == "" {
+		return 2
+	}
+	return 1.2
+}
+
+func (s *subject) reportCleanup(phases [][]phase, removed float64) {
+	quiet := pool(phases[0], tookOf)
+	for i, kind := range beside {
+		l := pool(phases[i], tookOf)
+		s.latency("callback in → merchant notified, 200/s, "+kind, l, 0, 0)
+		if i == 0 {
+			continue
+		}
+		goal := 0.0
+		if i == len(beside)-1 {
+			goal = s.maxCleanup()
+		}
+		s.add("… p99, times that without", "", ratio(l.at(0.99), quiet.at(0.99)), goal)
+		var rounds []float64
+		for r := range phases[i] {
+			rounds = append(rounds, ratio(pool(phases[i][r:r+1], tookOf).at(0.99), pool(phases[0][r:r+1], tookOf).at(0.99)))
+		}
+		by := spreadOf(rounds)
+		s.add(fmt.Sprintf("… by round (%.2f–%.2f), median", by.Lowest, by.Highest), "", by.Median, 0)
+	}
+	s.add("old rows removed", "/s", removed, 0)
+}
+
+// oldTables makes old rows and counts them.
+type oldTables struct {
+	*sql.DB
+	last     int // the id of the newest one
+	postgres bool
+}
+
+func (s *subject) openOld() (*oldTables, error) {
+	d, err := s.openData()
+	return &oldTables{DB: d, postgres: s.databaseURL != ""}, err
+}
+
+// add copies a row of each table n times.
+func (o *oldTables) add(ctx context.Context, n int) error {
+	tx, err := o.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("add old rows: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, table := range cleaned {
+		query, err := o.copies(ctx, tx, table, n)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, query); err != nil {
+			return fmt.Errorf("add old rows to %s: %w", table, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("add old rows: %w", err)
+	}
+	o.last += n
+	return o.settle(ctx)
+}
+
+// copies is the statement. What names another row gets the id too: indexes grow as if the
+// rows were of many orders.
+func (o *oldTables) copies(ctx context.Context, tx *sql.Tx, table string, n int) (string, error) {
+	rows, err := tx.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0")
+	if err != nil {
+		return "", fmt.Errorf("read the columns of %s: %w", table, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return "", fmt.Errorf("read the columns of %s: %w", table, err)
+	}
+	values := make([]string, len(columns))
+	for i, c := range columns {
+		switch c {
+		case "id", "event_id", "subject_id", "order_id":
+			values[i] = "n.i"
+		case "order_no":
+			values[i] = "CAST(n.i AS TEXT)"
+		default:
+			values[i] = "t." + c
+		}
+	}
+	return fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO %s (%s) SELECT %s FROM n, (SELECT * FROM %[3]s ORDER BY id DESC LIMIT 1) AS t",
+		o.last+1, o.last+n, table, strings.Join(columns, ", "), strings.Join(values, ", ")), rows.Err()
+}
+
+func (o *oldTables) count(ctx context.Context) (n int, err error) {
+	for _, table := range cleaned {
+		var of int
+		if err := o.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM %s WHERE id <= %d", table, o.last)).Scan(&of); err != nil {
+			return 0, fmt.Errorf("count the old rows of %s: %w", table, err)
+		}
+		n += of
+	}
+	return n, nil
+}
+
+// remove removes what is left of them, so that the next phase has none.
+func (o *oldTables) remove(ctx context.Context) error {
+	for _, table := range cleaned {
+		if _, err := o.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE id <= %d", table, o.last)); err != nil {
+			return fmt.Errorf("remove the old rows of %s: %w", table, err)
+		}
+	}
+	return o.settle(ctx)
+}
+
+// settle leaves no work behind for the database that a table which grew over months would
+// not have: on PostgreSQL statistics and dead rows, on SQLite a long log.
+func (o *oldTables) settle(ctx context.Context) error {
+	statements := []string{"PRAGMA wal_checkpoint(TRUNCATE)"}
+	if o.postgres {
+		statements = []string{"VACUUM ANALYZE " + strings.Join(cleaned, ", "), "CHECKPOINT"}
+	}
+	for _, s := range statements {
+		if _, err := o.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package demo
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+
+	"backstop/internal/simulator"
+)
+
+// codes are the demo's suppliers by kind.
+var codes = map[string]string{
+	"wechatpay": "demo-wechatpay", "alipay": "demo-alipay", "stripe": "demo-stripe", "sortedparams": "demo-sorted",
+}
+
+// forge makes an invalid message: with the signature for another amount, or with one
+// changed byte in the body.
+func forge(p *simulator.Account, f simulator.Fact, flip bool) (simulator.Message, error) {
+	genuine, err := p.Callback(f)
+	if err != nil {
+		return simulator.Message{}, fmt.Errorf("sign the callback: %w", err)
+	}
+	if flip {
+		genuine.Body[len(genuine.Body)/2] ^= 1
+		return genuine, nil
+	}
+	f.Amount++
+	other, err := p.Callback(f)
+	if err != nil {
+		return simulator.Message{}, fmt.Errorf("sign the callback: %w", err)
+	}
+	if genuine.Header.Get("Content-Type") == "application/json" {
+		return simulator.Message{Header: other.Header, Body: genuine.Body}, nil // the signature is in the header
+	}
+	fields, err := url.ParseQuery(string(genuine.Body))
+	if err != nil {
+		return simulator.Message{}, fmt.Errorf("read the own form: %w", err)
+	}
+	others, err := url.ParseQuery(string(other.Body))
+	if err != nil {
+		return simulator.Message{}, fmt.Errorf("read the own form: %w", err)
+	}
+	fields.Set("sign", others.Get("sign"))
+	return simulator.Message{Header: genuine.Header, Body: []byte(fields.Encode())}, nil
+}
+
+// randomHex is n random bytes as 2n characters.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // crypto/rand never fails (Go 1.24)
+	return hex.EncodeToString(b)
+}

@@ -1,0 +1,99 @@
+package compensation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/work"
+
+	"github.com/uptrace/bun"
+)
+
+// fill writes so many waiting items of a few lanes, and some that are dead.
+func fill(t testing.TB, d *db.DB, n int) {
+	t.Helper()
+	const step = 50_000
+	for from := 0; from < n; from += step {
+		fillRange(t, d, from+1, min(n, from+step))
+	}
+	if _, err := d.NewRaw("ANALYZE compensations").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fillRange(t testing.TB, d *db.DB, from, to int) {
+	t.Helper()
+	series := fmt.Sprintf("generate_series(%d, %d) AS s(n)", from, to)
+	if !d.IsPostgres() {
+		series = fmt.Sprintf("(WITH RECURSIVE c(n) AS (SELECT %d UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n FROM c) AS s", from, to)
+	}
+	now := d.Now()
+	_, err := d.NewRaw("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, state, max_attempts, next_at, made_by, opened_at)"+
+		" SELECT n, 'rerun', 'supplier_timeout', 'order', n, 'O', 1, n % 5 + 1, n % 5 + 1, 100, 'CNY', CASE WHEN n % 1000 = 0 THEN 'dead' ELSE 'waiting' END, 10,"+
+		" CASE WHEN n % 1000 = 0 THEN NULL ELSE ? + n END, 'test', ? FROM "+series, now-60_000_000, now).Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What runs every second, and for each claim, goes by an index and sorts nothing, however
+// many items wait.
+func TestWhatRunsOftenGoesByAnIndex(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		fill(t, d, 20_000)
+		seen, plain := new(dbtest.Statements), d.Read
+		d.Read = plain.WithQueryHook(seen)
+		s := &source{d}
+		jobs, err := s.Due(t.Context(), 3, d.Now(), work.PageSize)
+		if err == nil {
+			_, _, err = DueLanes(t.Context(), d, 0, 10)
+		}
+		if err == nil {
+			_, err = Waits(t.Context(), d, 1000)
+		}
+		d.Read = plain
+		if err != nil || len(jobs) != work.PageSize || len(seen.Texts) < 3 {
+			t.Fatalf("%d jobs, %d queries, %v", len(jobs), len(seen.Texts), err)
+		}
+		claim := d.QueryGen().FormatQuery(claimQuery, Running, 1, d.Now(), d.Now(), bun.List([]int64{1, 2, 3}), int64(1)<<62, d.Now())
+		for _, text := range append(seen.Texts, claim) {
+			for _, line := range dbtest.Plan(t, d, text) {
+				whole := strings.Contains(line, "Seq Scan on compensations") || strings.Contains(line, "SCAN compensations") && !strings.Contains(line, "INDEX")
+				if whole || strings.Contains(line, "TEMP B-TREE") || strings.Contains(line, "Sort") {
+					t.Errorf("%s\n%s", text, line)
+				}
+			}
+		}
+	})
+}
+
+// BenchmarkClaim claims one of a million that wait: 5 ms at most.
+func BenchmarkClaim(b *testing.B) {
+	for name, open := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		for _, rows := range []int{1000, 1_000_000} { // the first shows what the disk costs
+			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) { benchClaim(b, open(b), rows) })
+		}
+	}
+}
+
+func benchClaim(b *testing.B, d *db.DB, rows int) {
+	fill(b, d, rows)
+	s := &source{d}
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		n++
+		jobs, err := s.Due(b.Context(), int64(n%5+1), d.Now(), 1)
+		if err != nil || len(jobs) != 1 {
+			b.Fatalf("%d jobs, %v", len(jobs), err)
+		}
+		b.StartTimer()
+		l := work.Lease{Owner: d.Boot(), Until: d.Now() + 60_000_000}
+		if all, err := s.Claim(b.Context(), []work.Slot{{ID: jobs[0].ID, Lane: jobs[0].Lane}}, l); err != nil || len(all) != 1 {
+			b.Fatalf("%d claimed, %v", len(all), err)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package resend_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
+	"backstop/internal/breaker"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/resend"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/recipient"
+)
+
+var quick = compensation.Schedule{time.Millisecond, time.Millisecond, time.Millisecond}
+
+type desk struct {
+	*paymenttest.Fixture
+	t      *testing.T
+	runner *compensation.Runner
+	kind   compensation.Kind
+	cache  *breaker.Cache
+	nudged []queue.Nudge
+}
+
+func open(t *testing.T, d *db.DB) *desk {
+	k := &desk{Fixture: paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", ByHand: true}), t: t}
+	k.kind = resend.Kind(resend.Options{DB: d, Schedule: quick, Nudge: func(n []queue.Nudge) { k.nudged = append(k.nudged, n...) }})
+	k.runner = compensation.NewRunner(compensation.Options{
+		DB: d, Kinds: []compensation.Kind{k.kind}, Schedule: quick, Concurrency: 1, PerLane: 1, Time: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(func() { k.runner.Close(context.Background()) })
+	k.cache = breaker.NewCache(d, func(recipient.Recipient) breaker.Policy {
+		return breaker.Policy{Failures: 1, Open: time.Hour, Window: time.Minute}
+	})
+	k.cache.Closes = func(w *db.Writes, c *breaker.Change) { quick.Open(w, d, resend.Closed(c.OwnerID, c.Generation)) }
+	return k
+}
+
+func (k *desk) exec(query string, args ...any) {
+	k.t.Helper()
+	if _, err := k.DB.NewRaw(query, args...).Exec(k.t.Context()); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// exhausted makes a paid order whose notification ran out of attempts so long ago, and
+// returns the delivery.
+func (k *desk) exhausted(ago time.Duration) int64 {
+	k.t.Helper()
+	o, _, err := k.Processor.Create(k.t.Context(), k.M1, payment.CreateRequest{OutTradeNo: k.Out(), Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+	if err == nil {
+		_, err = k.Processor.Take(k.t.Context(), k.Callback(o.OrderNo, "T"+o.OrderNo, 10))
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	id := k.Count(k.t, "SELECT id FROM deliveries WHERE subject_id = ?", o.ID)
+	at := k.DB.Now() - ago.Microseconds()
+	k.exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL, attempts = 9, finished_at = ? WHERE id = ?", at, id)
+	k.exec("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
+		" VALUES (?, 'notify_exhausted', 'open', 0, ?, ?, ?, ?, 10, 'CNY', '{}', 1, ?, ?)", k.DB.NewID(), k.M1.ID, o.ID, o.OrderNo, fmt.Sprint("ntf", id), at, at)
+	return id
+}
+
+// run runs what is due until nothing is open.
+func (k *desk) run() {
+	k.t.Helper()
+	for end := time.Now().Add(20 * time.Second); k.Count(k.t, "SELECT count(*) FROM compensations WHERE next_at IS NOT NULL") > 0; time.Sleep(5 * time.Millisecond) {
+		lanes, _, err := compensation.DueLanes(k.t.Context(), k.DB, 0, 100)
+		if err != nil || time.Now().After(end) {
+			k.t.Fatalf("still open: %v", err)
+		}
+		k.runner.Pull(lanes)
+	}
+}
+
+// swing opens and closes the merchant's breaker.
+func (k *desk) swing() {
+	k.t.Helper()
+	for _, act := range []breaker.Act{breaker.OpenIt, breaker.CloseIt} {
+		err := k.DB.Tx(k.t.Context(), func(ctx context.Context, tx db.Tx) error {
+			return k.cache.ByOperator(ctx, tx, k.M1.Recipient(), act, "operator:li", "their server is back")
+		})
+		if err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+// What ran out of attempts within three days is sent again when its merchant's breaker has
+// closed, each notification once, however often that happens.
+func TestABreakerThatClosesSendsWhatWasGivenUpOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		var ids []int64
+		for range 3 {
+			ids = append(ids, k.exhausted(time.Hour))
+		}
+		old, settled, delivered := k.exhausted(73*time.Hour), k.exhausted(time.Hour), k.exhausted(time.Hour)
+		k.exec("UPDATE exceptions SET state = 'resolved' WHERE order_id = (SELECT subject_id FROM deliveries WHERE id = ?)", settled)
+		k.exec("UPDATE deliveries SET status = 'delivered' WHERE id = ?", delivered)
+		k.swing()
+		k.Want(t, 1, "SELECT count(*) FROM compensations WHERE subject_kind = 'merchant' AND made_by = 'breaker'")
+		k.run()
+		k.Want(t, 3, "SELECT count(*) FROM compensations WHERE subject_kind = 'delivery' AND state = 'done' AND last_class = 'ok' AND amount = 10 AND currency = 'CNY'")
+		for _, id := range ids {
+			k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'retry_wait' AND schedule_from = 9 AND next_at IS NOT NULL", id)
+		}
+		k.Want(t, 2, "SELECT count(*) FROM deliveries WHERE id IN (?, ?) AND status = 'exhausted'", old, settled)
+		if len(k.nudged) != 3 {
+			t.Errorf("%d nudges", len(k.nudged))
+		}
+		// It is given up again, and the breaker closes again.
+		k.exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL, finished_at = ? WHERE id = ?", d.Now(), ids[0])
+		k.exec("UPDATE exceptions SET state = 'open' WHERE kind = 'notify_exhausted'")
+		k.swing()
+		k.run()
+		k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'exhausted'", ids[0])
+		k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'retry_wait'", settled) // opened again by a person
+		k.Want(t, 4, "SELECT count(*) FROM compensations WHERE subject_kind = 'delivery'")
+	})
+}
+
+// More than one transaction opens them.
+func TestManyAreOpenedInSteps(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		first := k.exhausted(time.Hour)
+		for i := range 1200 {
+			k.exec("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, attempts, created_at, finished_at)"+
+				" SELECT ?, event_id, merchant_id, ?, event_type, channel, url, status, attempts, created_at, finished_at FROM deliveries WHERE id = ?", 5000+i, 9000+i, first)
+			k.exec("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
+				" VALUES (?, 'notify_exhausted', 'open', 0, ?, ?, ?, 'x', 10, 'CNY', '{}', 1, 1, 1)", 20000+i, k.M1.ID, 9000+i, fmt.Sprint("O", i))
+		}
+		got := k.kind.Run(t.Context(), compensation.Item{Payload: json.RawMessage(fmt.Sprintf(`{"merchant":%d}`, k.M1.ID))})
+		if got.Class != compensation.OK {
+			t.Errorf("%+v", got)
+		}
+		k.Want(t, 1201, "SELECT count(*) FROM compensations WHERE subject_kind = 'delivery' AND state = 'waiting'")
+	})
+}
+
+func TestWhatIsOverIsNotSentAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		id := k.exhausted(time.Hour)
+		run := func(payload string, want compensation.Class) {
+			t.Helper()
+			if got := k.kind.Run(t.Context(), compensation.Item{Payload: json.RawMessage(payload)}); got.Class != want {
+				t.Errorf("%s: %+v, want %s", payload, got, want)
+			}
+		}
+		body := k.Count(t, "SELECT length(body) FROM deliveries WHERE id = ?", id)
+		run(fmt.Sprintf(`{"delivery":%d}`, id), compensation.OK)
+		k.Want(t, body, "SELECT length(body) FROM deliveries WHERE id = ?", id)
+		run(fmt.Sprintf(`{"delivery":%d}`, id), compensation.Over)
+		run(`{"delivery":42}`, compensation.Over)
+
+		k.exec("INSERT INTO alert_messages (id, target, title, body, status, attempts, created_at, finished_at) VALUES (5, 'x', 'title', 'body', 'failed', 10, 1, 2)")
+		run(`{"message":5}`, compensation.OK)
+		k.Want(t, 1, "SELECT count(*) FROM alert_messages WHERE status = 'waiting' AND attempts = 0 AND next_at IS NOT NULL AND finished_at IS NULL AND body = 'body'")
+		run(`{"message":5}`, compensation.Over)
+	})
+}
+
+func TestAPayloadNamesOneMessage(t *testing.T) {
+	kind := resend.Kind(resend.Options{})
+	for payload, ok := range map[string]bool{
+		`{"delivery":1}`: true, `{"message":1}`: true, `{"merchant":1}`: true, `{}`: false, `{"delivery":1,"message":2}`: false, `{"delivery":-1}`: false,
+		`{"delivery":"1"}`: false, `{"delivery":1,"x":2}`: false, `[]`: false, ``: false, `{"delivery":1} {}`: false,
+	} {
+		if err := kind.Check(json.RawMessage(payload)); (err == nil) != ok {
+			t.Errorf("%s: %v", payload, err)
+		}
+	}
+}

@@ -1,0 +1,495 @@
+package compensation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/moves/movestest"
+	"backstop/internal/compensation"
+	"backstop/internal/exception"
+)
+
+// quick is a schedule of three tries that are over soon.
+var quick = compensation.Schedule{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}
+
+// bench is a database and a kind that does what a test says.
+type bench struct {
+	*testing.T
+	d    *db.DB
+	do   func(ctx context.Context, x compensation.Item) compensation.Result
+	runs atomic.Int64
+	next atomic.Int64 // subjects
+}
+
+func newBench(t *testing.T, d *db.DB, do func(context.Context, compensation.Item) compensation.Result) *bench {
+	movestest.Enforce(t, d, compensation.Moves)
+	return &bench{T: t, d: d, do: do}
+}
+
+func (b *bench) kind(name string) compensation.Kind {
+	return compensation.Kind{
+		Name: name,
+		Check: func(raw json.RawMessage) error {
+			var p struct{ N int }
+			return compensation.ReadPayload(raw, &p)
+		},
+		Run: func(ctx context.Context, x compensation.Item) compensation.Result {
+			b.runs.Add(1)
+			return b.do(ctx, x)
+		},
+	}
+}
+
+func (b *bench) runner(size int) *compensation.Runner {
+	b.Helper()
+	r := compensation.NewRunner(compensation.Options{
+		DB: b.d, Kinds: []compensation.Kind{b.kind(compensation.Resend), b.kind(compensation.Rerun)}, Schedule: quick, Concurrency: size, PerLane: 8,
+		Time: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+	})
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		r.Close(ctx)
+	})
+	return r
+}
+
+// open opens an item with a subject of its own.
+func (b *bench) open(change func(x *compensation.Item)) *compensation.Item {
+	b.Helper()
+	x := &compensation.Item{
+		Kind: compensation.Rerun, Cause: compensation.SupplierTimeout, SubjectKind: compensation.OfOrder, SubjectID: b.next.Add(1) + 1000,
+		OrderNo: "O1", SupplierID: 7, MerchantID: 1, Amount: 1998, Currency: "CNY", MadeBy: "test",
+	}
+	if change != nil {
+		change(x)
+	}
+	if err := b.put(x); err != nil {
+		b.Fatal(err)
+	}
+	return x
+}
+
+func (b *bench) put(items ...*compensation.Item) error {
+	return b.d.Tx(b.Context(), func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
+		quick.Open(w, b.d, items...)
+		return w.Exec(ctx)
+	})
+}
+
+func (b *bench) find(id int64) (*compensation.Item, []compensation.Try) {
+	b.Helper()
+	x, tries, err := compensation.Find(b.Context(), b.d.Read, id)
+	if err != nil || x == nil {
+		b.Fatalf("find %d: %v", id, err)
+	}
+	return x, tries
+}
+
+// over runs what is due until no item is open.
+func (b *bench) over(runners ...*compensation.Runner) {
+	b.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		var n int
+		if err := b.d.Read.NewRaw("SELECT count(*) FROM compensations WHERE next_at IS NOT NULL").Scan(b.Context(), &n); err != nil {
+			b.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			b.Fatalf("%d are still open", n)
+		}
+		lanes, _, err := compensation.DueLanes(b.Context(), b.d, 0, 100)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range runners {
+			r.Pull(lanes)
+		}
+	}
+}
+
+func (b *bench) exceptions() (all []exception.Item) {
+	b.Helper()
+	if err := b.d.Read.NewSelect().Model(&all).OrderExpr("x.id").Scan(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return all
+}
+
+func classes(tries []compensation.Try) string {
+	var all []string
+	for _, t := range tries {
+		all = append(all, string(t.Class))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestAnItemRunsUntilItIsDone(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
+			if x.Attempts < 3 {
+				return compensation.Later(compensation.SupplierTimeout, "no answer").WithCall(5)
+			}
+			return compensation.Succeeded("paid")
+		})
+		x := b.open(nil)
+		b.over(b.runner(4))
+		got, tries := b.find(x.ID)
+		if got.State != compensation.Done || got.Attempts != 3 || got.LastClass != compensation.OK || got.FinishedAt == nil || got.Cause != compensation.SupplierTimeout {
+			t.Errorf("it is %+v", got)
+		}
+		if classes(tries) != "supplier_timeout supplier_timeout ok" || tries[0].CallID != 5 || tries[2].Error != "paid" || tries[1].Number != 2 {
+			t.Errorf("its tries are %+v", tries)
+		}
+		if all := b.exceptions(); len(all) != 0 {
+			t.Errorf("there are exceptions: %+v", all)
+		}
+	})
+}
+
+func TestWhatIsOutOfTriesIsDeadWithItsException(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
+			return compensation.Later(compensation.SupplierUnknown, "garbage")
+		})
+		x := b.open(nil)
+		b.over(b.runner(4))
+		got, tries := b.find(x.ID)
+		if got.State != compensation.Dead || got.Attempts != 3 || got.Cause != compensation.SupplierUnknown || len(tries) != 3 {
+			t.Errorf("it is %+v with %d tries", got, len(tries))
+		}
+		all := b.exceptions()
+		if len(all) != 1 {
+			t.Fatalf("%d exceptions", len(all))
+		}
+		if e := all[0]; e.Kind != exception.CompensationDead || e.Amount != 1998 || e.Currency != "CNY" || e.OrderNo != "O1" || e.OrderID != x.SubjectID || e.Subject != fmt.Sprint(x.ID) {
+			t.Errorf("the exception is %+v", e)
+		}
+	})
+}
+
+// A death without its exception would be seen by nobody: where one cannot be stored, the
+// other is not.
+func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
+			return compensation.Died(compensation.NotAskable, "no query")
+		})
+		refuse := []string{"CREATE TRIGGER full BEFORE INSERT ON exceptions BEGIN SELECT RAISE(ABORT, 'full'); END"}
+		allow := "DROP TRIGGER full"
+		if d.IsPostgres() {
+			refuse = []string{"CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''full''; END'", `CREATE TRIGGER "full" BEFORE INSERT ON exceptions EXECUTE FUNCTION is_full()`}
+			allow = `DROP TRIGGER "full" ON exceptions`
+		}
+		for _, q := range refuse {
+			if _, err := d.NewRaw(q).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x, r := b.open(nil), b.runner(4)
+		for end := time.Now().Add(10 * time.Second); b.runs.Load() == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			r.Pull([]int64{x.Lane})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		r.Close(ctx) // its last try to write the result is over
+		if got, tries := b.find(x.ID); got.State != compensation.Running || len(tries) != 0 || len(b.exceptions()) != 0 {
+			t.Errorf("it is %s with %d tries", got.State, len(tries))
+		}
+		if _, err := d.NewRaw(allow).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// The lease ends by itself.
+		if _, err := d.NewRaw("UPDATE compensations SET next_at = 1").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.over(b.runner(4))
+		if got, _ := b.find(x.ID); got.State != compensation.Dead || len(b.exceptions()) != 1 {
+			t.Errorf("it is %s with %d exceptions", got.State, len(b.exceptions()))
+		}
+	})
+}
+
+func TestAKindThatPanicsStopsNoOther(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
+			if x.Kind == compensation.Resend {
+				panic("upside down")
+			}
+			return compensation.Succeeded("")
+		})
+		bad, good := b.open(func(x *compensation.Item) { x.Kind, x.MaxAttempts = compensation.Resend, 0 }), b.open(nil)
+		// A longer schedule: it is the third panic that ends it, not the last wait.
+		if _, err := d.NewRaw("UPDATE compensations SET max_attempts = 3 WHERE id = ?", bad.ID).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.over(b.runner(4))
+		got, tries := b.find(bad.ID)
+		if got.State != compensation.Dead || got.LastClass != compensation.Class(compensation.Poison) || classes(tries) != "poison poison poison" || !strings.Contains(got.LastError, "upside down") {
+			t.Errorf("it is %+v after %q", got, classes(tries))
+		}
+		if got, _ := b.find(good.ID); got.State != compensation.Done {
+			t.Errorf("the other one is %s", got.State)
+		}
+	})
+}
+
+// The third panic ends a schedule that has more tries.
+func TestTheThirdPanicIsTheLast(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		long := compensation.Schedule{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond}
+		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
+			if x.Attempts == 2 {
+				return compensation.Later(compensation.SupplierTimeout, "")
+			}
+			panic("upside down")
+		})
+		x := b.open(nil)
+		if _, err := d.NewRaw("UPDATE compensations SET max_attempts = 6").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := compensation.NewRunner(compensation.Options{DB: d, Kinds: []compensation.Kind{b.kind(compensation.Rerun)}, Schedule: long, Concurrency: 1, PerLane: 1, Time: time.Second, Log: slog.New(slog.DiscardHandler)})
+		defer r.Close(context.Background())
+		b.over(r)
+		if got, tries := b.find(x.ID); got.State != compensation.Dead || classes(tries) != "poison supplier_timeout poison poison" {
+			t.Errorf("it is %s after %q", got.State, classes(tries))
+		}
+	})
+}
+
+func TestAPayloadThatCannotBeReadIsDeadAtOnce(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
+		x := b.open(func(x *compensation.Item) { x.Payload = json.RawMessage(`{"n":1,"more":2}`) })
+		b.over(b.runner(4))
+		if got, tries := b.find(x.ID); got.State != compensation.Dead || got.Cause != compensation.Payload || classes(tries) != "payload" || b.runs.Load() != 0 {
+			t.Errorf("it is %+v after %q, %d runs", got, classes(tries), b.runs.Load())
+		}
+	})
+}
+
+// What a crash leaves of its last try is dead, not tried for ever.
+func TestALastTryThatEndedWithItsNodeIsTheLast(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
+		last, earlier := b.open(nil), b.open(nil)
+		for id, attempts := range map[int64]int{last.ID: 3, earlier.ID: 2} {
+			_, err := d.NewRaw("UPDATE compensations SET state = 'running', attempts = ?, lease_owner = 99 WHERE id = ?", attempts, id).Exec(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, err := compensation.ReleaseLeases(t.Context(), d, []int64{99, 98}); err != nil || n != 2 {
+			t.Fatalf("%d are released, %v", n, err)
+		}
+		b.over(b.runner(4))
+		if got, _ := b.find(last.ID); got.State != compensation.Dead || got.Cause != compensation.Poison {
+			t.Errorf("the last try: %+v", got)
+		}
+		if got, _ := b.find(earlier.ID); got.State != compensation.Done || got.Attempts != 3 {
+			t.Errorf("an earlier one: %+v", got)
+		}
+	})
+}
+
+func TestAnItemIsOpenOnce(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
+		same := func(x *compensation.Item) { x.SubjectID = 5 }
+		first := b.open(same)
+		b.open(same)
+		b.open(func(x *compensation.Item) { x.SubjectID, x.FromVersion = 5, 2 })
+		var n int
+		count := func(want int) {
+			t.Helper()
+			if err := d.Read.NewRaw("SELECT count(*) FROM compensations").Scan(t.Context(), &n); err != nil || n != want {
+				t.Errorf("%d rows, %v; want %d", n, err, want)
+			}
+		}
+		count(2)
+		b.over(b.runner(4))
+		again := b.open(same)
+		count(3)
+		b.over(b.runner(4))
+		if x, _ := b.find(again.ID); x.ID == first.ID || x.State != compensation.Done {
+			t.Errorf("%+v", x)
+		}
+	})
+}
+
+// Two nodes claim the same rows at the same time: each runs once. The control claims by
+// reading first, and runs rows twice.
+func TestTwoNodesRunAnItemOnce(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
+			time.Sleep(time.Millisecond)
+			return compensation.Succeeded("")
+		})
+		const n = 200
+		for i := range n {
+			b.open(func(x *compensation.Item) { x.SupplierID = int64(i%5 + 1) })
+		}
+		b.over(b.runner(16), b.runner(16), b.runner(16))
+		if runs := b.runs.Load(); runs != n {
+			t.Errorf("%d runs of %d items", runs, n)
+		}
+	})
+}
+
+func TestTheControlOfTheClaimRunsTwice(t *testing.T) {
+	d := dbtest.Postgres(t)
+	b := newBench(t, d, nil)
+	x := b.open(nil)
+	var read sync.WaitGroup
+	read.Add(2)
+	var claims atomic.Int64
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			var due []int64
+			err := d.NewRaw("SELECT id FROM compensations WHERE state = 'waiting'").Scan(context.Background(), &due)
+			read.Done()
+			read.Wait()
+			if err != nil || len(due) != 1 {
+				t.Errorf("%d due, %v", len(due), err)
+			}
+			res, err := d.NewRaw("UPDATE compensations SET state = 'running' WHERE id = ?", x.ID).Exec(context.Background())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			rows, _ := res.RowsAffected()
+			claims.Add(rows)
+		})
+	}
+	all.Wait()
+	if claims.Load() != 2 {
+		t.Errorf("a claim without its condition was made %d times: the test of the real one proves nothing", claims.Load())
+	}
+}
+
+// A supplier that hangs delays nobody else's first item, however many of its own wait.
+func TestADeadSupplierDelaysNoOther(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		release := make(chan struct{})
+		var others sync.WaitGroup
+		others.Add(10)
+		b := newBench(t, d, func(ctx context.Context, x compensation.Item) compensation.Result {
+			if x.SupplierID == 7 {
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+				return compensation.Later(compensation.SupplierTimeout, "")
+			}
+			others.Done()
+			return compensation.Succeeded("")
+		})
+		var items []*compensation.Item
+		for i := range 1000 {
+			items = append(items, &compensation.Item{Kind: compensation.Rerun, Cause: compensation.SupplierTimeout, SubjectKind: compensation.OfOrder, SubjectID: int64(i + 1), SupplierID: 7, MadeBy: "test"})
+		}
+		if err := b.put(items...); err != nil {
+			t.Fatal(err)
+		}
+		r := b.runner(16)
+		for end := time.Now().Add(10 * time.Second); b.runs.Load() == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			r.Pull([]int64{7})
+		}
+		for i := range 10 {
+			b.open(func(x *compensation.Item) { x.SupplierID, x.MerchantID = 0, int64(i+20) })
+		}
+		time.Sleep(20 * time.Millisecond)
+		lanes, _, err := compensation.DueLanes(t.Context(), d, 0, 100)
+		if err != nil || len(lanes) != 11 {
+			t.Fatalf("%v are due, %v", lanes, err)
+		}
+		r.Pull(lanes)
+		done := make(chan struct{})
+		go func() { others.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			t.Error("they wait for the supplier that hangs")
+		}
+		close(release)
+	})
+}
+
+func TestNothingRunsWhileItsLaneIsShut(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
+		var open atomic.Bool
+		r := compensation.NewRunner(compensation.Options{
+			DB: d, Kinds: []compensation.Kind{b.kind(compensation.Rerun)}, Schedule: quick, Concurrency: 4, PerLane: 4, Time: time.Second,
+			Shut: func(lane int64) bool { return lane == 7 && !open.Load() }, Log: slog.New(slog.DiscardHandler),
+		})
+		defer r.Close(context.Background())
+		shut := b.open(nil)
+		other := b.open(func(x *compensation.Item) { x.SupplierID = 8 })
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			r.Pull([]int64{7, 8})
+			if x, _ := b.find(other.ID); x.State == compensation.Done {
+				break
+			}
+		}
+		if x, _ := b.find(shut.ID); x.State != compensation.Waiting || x.Attempts != 0 || b.runs.Load() != 1 {
+			t.Errorf("it is %s after %d tries, %d runs", x.State, x.Attempts, b.runs.Load())
+		}
+		open.Store(true)
+		b.over(r)
+	})
+}
+
+// A stop is no failure of the item: a run that it cuts off does not count.
+func TestAStopCutsOffARunUncounted(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		began := make(chan struct{}, 1)
+		b := newBench(t, d, func(ctx context.Context, x compensation.Item) compensation.Result {
+			began <- struct{}{}
+			<-ctx.Done()
+			return compensation.Failed(errors.New("cut off"))
+		})
+		x, r := b.open(nil), b.runner(2)
+		for end := time.Now().Add(10 * time.Second); len(began) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			r.Pull([]int64{7})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r.Close(ctx)
+		if got, tries := b.find(x.ID); got.State != compensation.Waiting || got.Attempts != 0 || len(tries) != 0 {
+			t.Errorf("it is %+v with %d tries", got, len(tries))
+		}
+	})
+}
+
+// A kind that this version does not have is left for a node that has it.
+func TestAnUnknownKindIsLeftToOthers(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, nil)
+		x, r := b.open(func(x *compensation.Item) { x.Kind = "later" }), b.runner(2)
+		var got *compensation.Item
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			r.Pull([]int64{7})
+			if got, _ = b.find(x.ID); *got.NextAt > d.Now()+20e6 && got.State == compensation.Waiting {
+				break
+			}
+		}
+		if got.State != compensation.Waiting || got.Attempts != 0 {
+			t.Errorf("it is %+v", got)
+		}
+	})
+}

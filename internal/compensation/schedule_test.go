@@ -1,0 +1,74 @@
+package compensation
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var day = Schedule{
+	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour,
+}
+
+// An item that never succeeds is tried after each wait of the table, and then no more; run
+// again, it goes through the same table from its first try, which is due at once.
+func TestAnItemIsTriedAfterEachWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &Item{MaxAttempts: day.tries()}
+		sleep := func(us int64) time.Duration {
+			began := time.Now()
+			time.Sleep(time.Duration(us) * time.Microsecond)
+			return time.Since(began)
+		}
+		near := func(what string, got, want time.Duration) {
+			if got < want*9/10 || got > want*11/10 {
+				t.Errorf("%s: it waited %s, want %s ±10 %%", what, got, want)
+			}
+		}
+		for schedule := range 2 {
+			if schedule == 0 {
+				near("the first", sleep(day.wait(0)), day[0])
+			}
+			for n, want := range append(day[1:], -1) {
+				x.Attempts++
+				at, ok := day.after(x, time.Now().UnixMicro())
+				if ok != (want > 0) {
+					t.Fatalf("schedule %d: after try %d there is a next one: %t", schedule, n+1, ok)
+				}
+				if ok {
+					near("a later one", sleep(at-time.Now().UnixMicro()), want)
+				}
+			}
+			x.MaxAttempts = x.Attempts + day.tries() // as it is run again
+		}
+		if x.Attempts != 20 {
+			t.Errorf("%d tries", x.Attempts)
+		}
+	})
+}
+
+func TestWaitsAreSpread(t *testing.T) {
+	seen := map[int64]bool{}
+	for range 100 {
+		w := day.wait(9)
+		if d := time.Duration(w) * time.Microsecond; d < 8*time.Hour*9/10 || d > 8*time.Hour*11/10 {
+			t.Fatalf("it waits %s", d)
+		}
+		seen[w] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("%d different waits of 100", len(seen))
+	}
+}
+
+// A row with more tries left than the settings have now waits the last waits of the table,
+// and one of a longer table its own.
+func TestAScheduleThatWasChangedLeavesNothingBehind(t *testing.T) {
+	short := Schedule{time.Second, time.Minute}
+	for left, want := range map[int64]time.Duration{9: time.Second, 2: time.Second, 1: time.Minute} {
+		at, ok := short.after(&Item{Attempts: 10 - left, MaxAttempts: 10}, 0)
+		if d := time.Duration(at) * time.Microsecond; !ok || d < want*9/10 || d > want*11/10 {
+			t.Errorf("%d left: %s, %t; want %s", left, d, ok, want)
+		}
+	}
+}

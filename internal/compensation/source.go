@@ -1,0 +1,105 @@
+package compensation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/base/moves"
+	"backstop/internal/base/work"
+
+	"github.com/uptrace/bun"
+)
+
+// source is the items as work.
+type source struct{ db *db.DB }
+
+// lookAhead is how far before its moment a row is read, so that a tick of one second does not
+// make it late.
+const lookAhead = 1200 * time.Millisecond
+
+// dueQuery reads the due items of a lane.
+const dueQuery = "SELECT id, lane, next_at AS at FROM compensations WHERE lane = ? AND next_at <= ? ORDER BY next_at LIMIT ?"
+
+func (s *source) Due(ctx context.Context, lane, now int64, n int) (jobs []work.Job, err error) {
+	err = s.db.Read.NewRaw(dueQuery, lane, now+lookAhead.Microseconds(), n).Scan(ctx, &jobs)
+	return jobs, err
+}
+
+// claimQuery finds its rows by id alone: a planner that sees that only due rows can match
+// would walk all of them.
+var claimQuery = "UPDATE compensations SET state = ?, attempts = attempts + 1, lease_owner = ?, lease_until = ?, next_at = ?" +
+	" WHERE id IN (?) AND coalesce(next_at, ?) <= ? AND " + moves.In("state", Moves.From(Running)...) + " RETURNING *"
+
+// Claim counts the try and writes the lease before anything is done. An item whose lease is
+// over is due again.
+func (s *source) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*Item], error) {
+	of := make(map[int64]work.Slot, len(slots))
+	ids := make([]int64, len(slots))
+	for i, x := range slots {
+		of[x.ID], ids[i] = x, x.ID
+	}
+	var rows []*Item
+	// Not by AsyncCommitTx: a claim that is lost in a crash would not count the try.
+	err := s.db.SharedTx(ctx, func(ctx context.Context, tx db.Tx) error {
+		rows = nil
+		return tx.NewRaw(claimQuery, Running, l.Owner, l.Until, l.Until, bun.List(ids), math.MaxInt64, s.db.Now()).Scan(ctx, &rows)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim compensations: %w", err)
+	}
+	failpoint.Hit("compensation_claim")
+	all := make([]work.Claimed[*Item], len(rows))
+	for i, x := range rows {
+		all[i] = work.Claimed[*Item]{Slot: of[x.ID], Row: x}
+	}
+	return all, nil
+}
+
+// Release undoes a claim, uncounted.
+func (s *source) Release(ctx context.Context, x *Item, at int64) error {
+	_, err := s.db.NewRaw("UPDATE compensations SET state = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0, lease_until = 0"+
+		" WHERE id = ? AND state = ? AND lease_owner = ? AND attempts = ?", Waiting, at, x.ID, Running, s.db.Boot(), x.Attempts).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("release a compensation: %w", err)
+	}
+	return nil
+}
+
+// DueLanes lists lanes that have an item due about now, after the given one, at most limit.
+// Each costs one index probe, however many items it has.
+func DueLanes(ctx context.Context, d *db.DB, after int64, limit int) (lanes []int64, last int64, err error) {
+	now := d.Now() + lookAhead.Microseconds()
+	for range limit {
+		var row []struct{ Lane, NextAt int64 }
+		err := d.Read.NewRaw("SELECT lane, next_at FROM compensations WHERE next_at IS NOT NULL AND lane > ? ORDER BY lane, next_at LIMIT 1", after).Scan(ctx, &row)
+		if err != nil {
+			return nil, 0, fmt.Errorf("find due compensations: %w", err)
+		}
+		if len(row) == 0 {
+			return lanes, 0, nil // past the last one
+		}
+		after = row[0].Lane
+		if row[0].NextAt <= now {
+			lanes = append(lanes, after)
+		}
+	}
+	return lanes, after, nil
+}
+
+// ReleaseLeases makes due again what boots had claimed that have ended. Their tries stay
+// counted: they may have done something.
+func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) {
+	if len(boots) == 0 {
+		return 0, nil
+	}
+	res, err := d.NewRaw("UPDATE compensations SET state = ?, next_at = ?, lease_owner = 0, lease_until = 0 WHERE state = ? AND lease_owner IN (?)",
+		Waiting, d.Now(), Running, bun.List(boots)).Exec(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("release compensations of earlier runs: %w", err)
+	}
+	return res.RowsAffected()
+}

@@ -1,0 +1,18 @@
+package compensation
+
+import (
+	"testing"
+
+	"backstop/internal/base/moves/movestest"
+)
+
+func TestEveryMoveOfACompensationIsAsTheRulesSay(t *testing.T) {
+	movestest.Check(t, Moves, `
+           waiting running done dead cancelled
+waiting    x       x       .    .    x
+running    x       x       x    x    .
+done       .       .       .    .    .
+dead       x       .       .    .    x
+cancelled  .       .       .    .    .
+`)
+}

@@ -1,0 +1,124 @@
+package console
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/list"
+
+	"github.com/uptrace/bun"
+)
+
+// ApprovalActions are the names of what may be proposed, for the list's filter.
+var ApprovalActions = []string{
+	"accept_late", "accept_amount", "attach", "keep_surplus", "owe_back", "resolved_elsewhere", "ignore",
+	"mark_paid", "force_closed", "force_failed", "batch", "settings.change",
+}
+
+// approvalColumns are those of an Approval.
+const approvalColumns = "ap.*, COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.maker), '') AS maker_name," +
+	" COALESCE((SELECT op.role FROM operators AS op WHERE op.id = ap.maker), '') AS maker_role," +
+	" COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.checker), '') AS checker_name"
+
+// ApprovalList declares the list of proposals.
+var ApprovalList = &list.Spec{
+	Name: "approvals",
+	Sources: []list.Source{{
+		Table: "approvals", Alias: "ap", Key: "id", Columns: approvalColumns,
+		Money: list.Money{Minor: "ap.amount", Currency: "ap.currency"}, MerchantColumn: "ap.merchant_id",
+	}},
+	Fields: []list.Field{
+		{Word: "no", Column: "order_no", Indexed: true, Hidden: true},
+		{Word: "state", Column: "state", Values: approval.Moves.Words(), Check: oneOf(approval.Moves.Words())},
+		{Word: "maker", Match: matchMaker, Suggest: operatorNames},
+		{Word: "action", Column: "action", Values: ApprovalActions},
+	},
+}
+
+func matchMaker(ctx context.Context, in list.Lookup, name string) (list.Match, error) {
+	var ids []int64
+	if err := in.DB.Read.NewRaw("SELECT id FROM operators WHERE name = ?", name).Scan(ctx, &ids); err != nil {
+		return list.Match{}, fmt.Errorf("find an operator: %w", err)
+	}
+	return list.Match{Where: "ap.maker IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0}, nil
+}
+
+// operatorNames suggests operators, disabled ones too: what they proposed stays.
+func operatorNames(ctx context.Context, q bun.IDB) (rows []list.Choice, err error) {
+	if err := q.NewRaw("SELECT name AS value FROM operators ORDER BY name LIMIT ?", choices).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read the operators: %w", err)
+	}
+	return rows, nil
+}
+
+// Approval is a proposal with the names of its people.
+type Approval struct {
+	approval.Approval `bun:",extend"`
+
+	MakerName   string `bun:"maker_name,scanonly"`   // "" = a command
+	MakerRole   string `bun:"maker_role,scanonly"`   // now
+	CheckerName string `bun:"checker_name,scanonly"` // "" = nobody yet, or Alone
+}
+
+// Approvals is one page of proposals.
+func (b *Reader) Approvals(ctx context.Context, q list.Query, s list.Slice) (list.Page[Approval], error) {
+	return list.Read(ctx, b.db, q, s, func(a *Approval) int64 { return a.ID })
+}
+
+// waitingRows bounds what is read of the proposals that wait.
+const waitingRows = 100
+
+// Waiting are the proposals that wait for a second person, the one that expires first
+// first.
+func (b *Reader) Waiting(ctx context.Context) ([]Approval, error) {
+	return b.approvals(ctx, "ap.state = ? ORDER BY ap.expires_at LIMIT ?", approval.Waiting, waitingRows)
+}
+
+// Approval reads one proposal. Errors: act.ErrNotFound.
+func (b *Reader) Approval(ctx context.Context, id int64) (*Approval, error) {
+	rows, err := b.approvals(ctx, "ap.id = ?", id)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, act.ErrNotFound
+	}
+	return &rows[0], nil
+}
+
+// ApprovalsOf are the newest proposals about an object.
+func (b *Reader) ApprovalsOf(ctx context.Context, object, id string) ([]Approval, error) {
+	return b.approvals(ctx, "ap.object = ? AND ap.object_id = ? ORDER BY ap.id DESC LIMIT ?", object, id, waitingRows)
+}
+
+// ApprovalsOfOrder are the newest proposals in the story of an order.
+func (b *Reader) ApprovalsOfOrder(ctx context.Context, no string) ([]Approval, error) {
+	return b.approvals(ctx, "ap.order_no = ? AND ap.order_no <> '' ORDER BY ap.id DESC LIMIT ?", no, waitingRows)
+}
+
+func (b *Reader) approvals(ctx context.Context, where string, args ...any) (rows []Approval, err error) {
+	if err := b.db.Read.NewRaw("SELECT "+approvalColumns+" FROM approvals AS ap WHERE "+where, args...).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read proposals: %w", err)
+	}
+	return rows, nil
+}
+
+// LastAnswer is the newest answer of a supplier to a query about an order; nil = it was
+// never asked.
+func (b *Reader) LastAnswer(ctx context.Context, orderNo string) (*Call, error) {
+	var rows []Call
+	if orderNo == "" {
+		return nil, nil
+	}
+	err := b.db.Read.NewRaw("SELECT c.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier FROM supplier_calls AS c"+
+		" WHERE c.order_id = (SELECT o.id FROM orders AS o WHERE o.order_no = ?) AND c.op = 'query' AND c.took_us IS NOT NULL ORDER BY c.id DESC LIMIT 1", orderNo).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("read the supplier's last answer: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return &rows[0], nil
+}

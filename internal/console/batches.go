@@ -1,0 +1,177 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/act"
+	"backstop/internal/bulk"
+	"backstop/internal/list"
+	"backstop/internal/notify"
+
+	"github.com/uptrace/bun"
+)
+
+// batchLists are the lists whose rows batches are made of, what the rows are called there, and
+// the words of a BatchFilter with those of the list.
+var batchLists = []struct {
+	spec    *list.Spec
+	object  string
+	actions []string
+	words   map[string]string
+}{
+	{DeliveryList, notify.BatchObject, []string{"resend"}, map[string]string{"state": "status", "merchant": "merchant", "kind": "type"}},
+	{OrderList, "order", []string{"query", "rerun", "close"}, map[string]string{"state": "status", "merchant": "merchant", "supplier": "supplier"}},
+	{CompensationList, "compensation", []string{"redrive"}, map[string]string{
+		"state": "state", "merchant": "merchant", "supplier": "supplier", "cause": "cause", "kind": "kind",
+	}},
+}
+
+// BatchList is the list of a name whose rows batches are made of, and what they are called
+// there; nil = there is none.
+func BatchList(name string) (spec *list.Spec, object string) {
+	for _, l := range batchLists {
+		if l.spec.Name == name {
+			return l.spec, l.object
+		}
+	}
+	return nil, ""
+}
+
+// BatchWish names the rows of a batch: by a filter, or by their ids.
+type BatchWish struct {
+	Action string
+	Filter *BatchFilter
+	// IDs are as they are shown: numbers of orders, ids of notifications and of compensations.
+	IDs []string
+}
+
+// BatchFilter narrows the rows; empty fields do not.
+type BatchFilter struct{ State, Merchant, Supplier, Cause, Kind, From, To string }
+
+// Fields are the names of the fields.
+func (f *BatchFilter) Fields() []string {
+	return []string{"state", "merchant", "supplier", "cause", "kind", "from", "to"}
+}
+
+func (f *BatchFilter) field(name string) *string {
+	return map[string]*string{
+		"state": &f.State, "merchant": &f.Merchant, "supplier": &f.Supplier, "cause": &f.Cause, "kind": &f.Kind, "from": &f.From, "to": &f.To,
+	}[name]
+}
+
+// Set sets a field.
+func (f *BatchFilter) Set(name, value string) { *f.field(name) = value }
+
+// BatchRows are the rows that a wish names.
+type BatchRows struct {
+	Object  string
+	Address string // of the list, with the filter; "" = they were picked
+	IDs     []int64
+}
+
+// BatchRows finds rows. Errors: *act.FieldError, bulk.ErrTooMany.
+func (b *Reader) BatchRows(ctx context.Context, w BatchWish) (BatchRows, error) {
+	for _, l := range batchLists {
+		if !slices.Contains(l.actions, w.Action) {
+			continue
+		}
+		found := BatchRows{Object: l.object}
+		if w.Filter == nil {
+			if len(w.IDs) > bulk.MaxRows {
+				return found, bulk.ErrTooMany
+			}
+			var err error
+			found.IDs, err = b.batchIDs(ctx, l.object, w.IDs)
+			return found, err
+		}
+		q, span, err := w.Filter.query(l.spec, l.words)
+		if err != nil {
+			return found, err
+		}
+		values := url.Values{}
+		for _, t := range q.Terms {
+			values.Set(t.Word, t.Value)
+		}
+		found.Address = strings.TrimSuffix("/"+l.spec.Name+"?"+values.Encode(), "?")
+		found.IDs, err = q.IDs(ctx, b.db, span, b.db.NewID(), bulk.MaxRows)
+		return found, err
+	}
+	return BatchRows{}, &act.FieldError{Field: "action", Problem: "use resend, query, rerun, redrive or close"}
+}
+
+// query is the filter as one of a list.
+func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Query, s list.Slice, err error) {
+	q = list.Query{Spec: spec, Scope: list.All()}
+	for _, name := range f.Fields()[:5] {
+		value, word := *f.field(name), words[name]
+		if value == "" {
+			continue
+		}
+		known := slices.IndexFunc(spec.Fields, func(x list.Field) bool { return x.Word == word })
+		if known < 0 {
+			return q, s, &act.FieldError{Field: "filter." + name, Problem: spec.Name + " cannot be filtered by this"}
+		}
+		if all := spec.Fields[known].Values; len(all) > 0 && !slices.Contains(all, value) {
+			return q, s, &act.FieldError{Field: "filter." + name, Problem: "use one of " + strings.Join(all, ", ")}
+		}
+		q = q.With(word, value)
+	}
+	for name, into := range map[string]*int64{"from": &s.From, "to": &s.To} {
+		if text := *f.field(name); text != "" {
+			at, err := time.Parse(time.RFC3339, text)
+			if err != nil {
+				return q, s, &act.FieldError{Field: "filter." + name, Problem: "use a moment such as 2026-11-21T08:00:00Z"}
+			}
+			*into = at.UnixMicro()
+		}
+	}
+	return q, s, nil
+}
+
+// batchIDs are the rows of ids as they are shown. What there is none of is left out.
+func (b *Reader) batchIDs(ctx context.Context, object string, ids []string) (rows []int64, err error) {
+	var numbers []int64
+	var texts []string
+	for _, id := range ids {
+		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+			numbers = append(numbers, n)
+		}
+		texts = append(texts, id)
+	}
+	queries := map[string]string{
+		"order":            "SELECT id FROM orders WHERE order_no IN (?) OR id IN (?)",
+		"compensation":     "SELECT id FROM compensations WHERE '' NOT IN (?) AND id IN (?)",
+		notify.BatchObject: "SELECT id FROM deliveries WHERE subject_id IN (SELECT o.id FROM orders AS o WHERE o.order_no IN (?)) OR id IN (?)",
+	}
+	if err := b.db.Read.NewRaw(queries[object], bun.List(texts), bun.List(numbers)).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("find the rows of a batch: %w", err)
+	}
+	if object != notify.BatchObject {
+		return rows, nil
+	}
+	for _, id := range ids {
+		if !strings.HasPrefix(id, "ntf_") {
+			continue
+		}
+		event, err := notify.FindEvent(ctx, b.db.Read, id)
+		if errors.Is(err, notify.ErrNoDelivery) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var more []int64
+		if err := b.db.Read.NewRaw("SELECT id FROM deliveries WHERE subject_id = ? AND event_id = ?", event.SubjectID, event.ID).Scan(ctx, &more); err != nil {
+			return nil, fmt.Errorf("find the deliveries of a notification: %w", err)
+		}
+		rows = append(rows, more...)
+	}
+	return rows, nil
+}

@@ -1,0 +1,95 @@
+package console
+
+import (
+	"context"
+
+	"backstop/internal/breaker"
+	"backstop/internal/call"
+	"backstop/internal/list"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/recipient"
+	"backstop/internal/supplier"
+)
+
+// CallList declares the list of calls to suppliers.
+var CallList = &list.Spec{
+	Name: "calls",
+	Sources: []list.Source{{
+		Table: "supplier_calls", Alias: "c", Key: "id", MerchantColumn: "COALESCE((SELECT o.merchant_id FROM orders AS o WHERE o.id = c.order_id), 0)",
+		Columns: "c.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier",
+	}},
+	Fields: []list.Field{
+		{Word: "order_no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
+			return list.Match{Where: "c.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)", Args: []any{no}, Indexed: true, Ageless: true}, nil
+		}},
+		{Word: "supplier", Match: coded("suppliers", "c.supplier_id"), Suggest: codes("suppliers", "kind")},
+		{Word: "op", Column: "op", Values: words(call.Ops)},
+		{Word: "class", Column: "class", Values: words(supplier.Classes)},
+	},
+}
+
+// words are the texts of words of some type.
+func words[W ~string](all []W) []string {
+	texts := make([]string, len(all))
+	for i, w := range all {
+		texts[i] = string(w)
+	}
+	return texts
+}
+
+// Call is one call to a supplier as it is listed. Its texts are masked as they are stored.
+type Call struct {
+	call.Row `bun:",extend"`
+
+	Supplier string `bun:"supplier,scanonly"` // code
+}
+
+// Asking is how an open order's supplier is asked.
+type Asking struct {
+	Supplier string       // code
+	Breaker  *breaker.Row // nil = it is closed
+	Last     *Call        // the newest question; nil = there was none
+}
+
+// addCalls reads the calls about an order, and whether its supplier is asked again.
+func (b *Reader) addCalls(ctx context.Context, s *Story) error {
+	rows, err := events[Call]{
+		kind: ItemCall, key: "c.id", keyOf: func(c *Call) int64 { return c.ID },
+		columns: "c.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier",
+		from:    b.db.Read.NewSelect().TableExpr("supplier_calls AS c").Where("c.order_id = ?", s.Order.ID),
+	}.read(ctx, b, s)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: PaymentPhase, Call: &rows[i]})
+	}
+	if s.Order.Status != order.Paying && s.Order.Status != order.Closing {
+		return nil
+	}
+	at, err := payment.Moments(ctx, b.db.Read, []int64{s.Order.ID})
+	if err != nil || len(at) == 0 {
+		return err
+	}
+	to, ok := b.settings.Current().Suppliers.ByID(at[0].Supplier)
+	if !ok || to.Can().Querier == nil {
+		return nil
+	}
+	a := &Asking{Supplier: to.Code}
+	for i := range rows {
+		if rows[i].Op != call.Pay && rows[i].Status != call.NotMade {
+			a.Last = &rows[i]
+		}
+	}
+	if a.Breaker, err = breaker.Read(ctx, b.db.Read, recipient.OfSupplier(to.ID)); err != nil {
+		return err
+	}
+	s.Asking = a
+	return nil
+}
+
+// Calls is one page of calls to suppliers.
+func (b *Reader) Calls(ctx context.Context, q list.Query, s list.Slice) (list.Page[Call], error) {
+	return list.Read(ctx, b.db, q, s, func(c *Call) int64 { return c.ID })
+}

@@ -1,0 +1,177 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/act"
+	"backstop/internal/base/moves"
+	"backstop/internal/compensation"
+	"backstop/internal/list"
+
+	"github.com/uptrace/bun"
+)
+
+// CompensationList declares the list of compensations. A million may wait while a few are
+// dead: what a filter finds is looked for among those of its state, where they are few.
+var CompensationList = &list.Spec{
+	Name: "compensations", ScanRows: 25_000,
+	Sources: []list.Source{{
+		Table: "compensations", Alias: "cp", Key: "id",
+		Money: list.Money{Minor: "cp.amount", Currency: "cp.currency"}, MerchantColumn: "cp.merchant_id",
+	}},
+	Fields: []list.Field{
+		{Word: "no", Column: "order_no", Indexed: true},
+		{Word: "state", Match: matchCompensations, Values: compensation.Moves.Words(), Check: oneOf(compensation.Moves.Words())},
+		{Word: "kind", Column: "kind", Values: compensation.Names, Check: oneOf(compensation.Names)},
+		{Word: "cause", Column: "cause", Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords())},
+		{Word: "supplier", Match: alone("suppliers", "cp.supplier_id"), Suggest: codes("suppliers", "kind")},
+		{Word: "merchant", Match: alone("merchants", "cp.merchant_id"), Suggest: codes("merchants", "name")},
+	},
+}
+
+// oneOf allows only the known words: a typing error must not look like an empty list.
+func oneOf(known []string) func(string) string {
+	return func(value string) string {
+		if slices.Contains(known, value) {
+			return ""
+		}
+		return "use one of " + strings.Join(known, ", ")
+	}
+}
+
+func matchCompensations(_ context.Context, in list.Lookup, state string) (list.Match, error) {
+	// As a literal: the planner knows then how few there are of a state.
+	where := moves.In("cp.state", compensation.State(state))
+	return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
+		return "SELECT * FROM compensations AS cp WHERE " + where, nil
+	}}, nil
+}
+
+// alone is coded, by an index that leads to what matches where nothing else is asked for.
+func alone(table, column string) func(context.Context, list.Lookup, string) (list.Match, error) {
+	match := coded(table, column)
+	return func(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
+		m, err := match(ctx, in, code)
+		m.Indexed = len(in.Query.Terms) == 1
+		return m, err
+	}
+}
+
+// Compensation is an item with the codes of its supplier and its merchant.
+type Compensation struct {
+	compensation.Item
+	Supplier, Merchant string // "" = none
+}
+
+// Subject names what it is about: "order:123".
+func (c *Compensation) Subject() string {
+	return c.SubjectKind + ":" + strconv.FormatInt(c.SubjectID, 10)
+}
+
+// Compensations is one page of compensations.
+func (b *Reader) Compensations(ctx context.Context, q list.Query, s list.Slice) (list.Page[Compensation], error) {
+	found, err := list.Read(ctx, b.db, q, s, func(x *compensation.Item) int64 { return x.ID })
+	page := list.Page[Compensation]{
+		Older: found.Older, Newer: found.Newer, Newest: found.Newest, Reached: found.Reached, Count: found.Count, More: found.More,
+	}
+	if err != nil || len(found.Rows) == 0 {
+		return page, err
+	}
+	page.Rows, err = b.withCodes(ctx, found.Rows)
+	return page, err
+}
+
+func (b *Reader) withCodes(ctx context.Context, items []compensation.Item) ([]Compensation, error) {
+	var suppliers, merchants []int64
+	for _, x := range items {
+		suppliers, merchants = append(suppliers, x.SupplierID), append(merchants, x.MerchantID)
+	}
+	ofMerchant, err := b.MerchantCodes(ctx, merchants)
+	if err != nil {
+		return nil, err
+	}
+	ofSupplier, err := b.SupplierCodes(ctx, suppliers)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Compensation, len(items))
+	for i, x := range items {
+		x.LastError = MaskText(x.LastError)
+		all[i] = Compensation{Item: x, Supplier: ofSupplier[x.SupplierID], Merchant: ofMerchant[x.MerchantID]}
+	}
+	return all, nil
+}
+
+// SupplierCodes are the codes of suppliers, also of those that cannot be used now.
+func (b *Reader) SupplierCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
+	codes := map[int64]string{}
+	var rows []Named
+	if err := b.db.Read.NewRaw("SELECT id, code FROM suppliers WHERE id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		codes[r.ID] = r.Code
+	}
+	return codes, nil
+}
+
+// addDead reads what is dead of an order.
+func (b *Reader) addDead(ctx context.Context, s *Story) (err error) {
+	s.Dead, err = compensation.DeadOf(ctx, b.db.Read, s.Order.OrderNo)
+	return err
+}
+
+// CompensationDetail is one compensation with its tries, oldest first; personal data in its
+// payload and its texts is masked.
+type CompensationDetail struct {
+	Compensation
+	Tries []compensation.Try
+}
+
+// CompensationDetail reads a compensation. Errors: act.ErrNotFound.
+func (b *Reader) CompensationDetail(ctx context.Context, id int64) (*CompensationDetail, error) {
+	x, tries, err := compensation.Find(ctx, b.db.Read, id)
+	if err != nil {
+		return nil, err
+	}
+	if x == nil {
+		return nil, act.ErrNotFound
+	}
+	all, err := b.withCodes(ctx, []compensation.Item{*x})
+	if err != nil {
+		return nil, err
+	}
+	d := &CompensationDetail{Compensation: all[0], Tries: tries}
+	d.Payload = maskerOf(d.OrderNo, strconv.FormatInt(d.SubjectID, 10)).body(d.Payload)
+	for i := range d.Tries {
+		d.Tries[i].Error = MaskText(d.Tries[i].Error)
+	}
+	return d, nil
+}
+
+// CompensationGroup is a group with the code of its supplier.
+type CompensationGroup struct {
+	compensation.Group
+	Supplier string // "" = none
+}
+
+// CompensationGroups groups the compensations of a state; cut = not all were looked at.
+func (b *Reader) CompensationGroups(ctx context.Context, state compensation.State) (all []CompensationGroup, cut bool, err error) {
+	groups, cut, err := compensation.Groups(ctx, b.db.Read, state)
+	if err != nil {
+		return nil, false, err
+	}
+	ids := make([]int64, len(groups))
+	for i, g := range groups {
+		ids[i] = g.SupplierID
+	}
+	codes, err := b.SupplierCodes(ctx, ids)
+	for _, g := range groups {
+		all = append(all, CompensationGroup{Group: g, Supplier: codes[g.SupplierID]})
+	}
+	slices.SortStableFunc(all, func(a, b CompensationGroup) int { return int(b.Count - a.Count) })
+	return all, cut, err
+}

@@ -1,0 +1,78 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"backstop/internal/access"
+	"backstop/internal/approval"
+	"backstop/internal/order"
+)
+
+// Decision is one link of the chain from a proposal to its effect.
+type Decision struct {
+	approval.Approval
+	MakerName, CheckerName string // "" = a command, or nobody
+}
+
+// Decision is the link of a chain that the item is; nil = it is none.
+func (i Item) Decision() *Decision { return cmp.Or(i.Proposal, i.Verdict, i.Ran) }
+
+// addDecisions adds what was proposed and decided about the order and its exceptions, and
+// what made a change of its status: the proposal, the verdict and the run, each at its time.
+func (b *Reader) addDecisions(ctx context.Context, s *Story) error {
+	rows, err := events[approval.Approval]{
+		kind: ItemProposal, key: "ap.id", keyOf: func(a *approval.Approval) int64 { return a.ID },
+		from: b.db.Read.NewSelect().Model((*approval.Approval)(nil)).Where("ap.order_no = ? AND ap.order_no <> '' OR ap.id IN ("+
+			"SELECT oh.source_id FROM order_history AS oh WHERE oh.order_id = ? AND oh.source_kind = ?)", s.Order.OrderNo, s.Order.ID, order.SourceApproval),
+	}.read(ctx, b, s)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	var ids []int64
+	for _, a := range rows {
+		if ids = append(ids, a.Maker); a.Checker != nil {
+			ids = append(ids, *a.Checker)
+		}
+	}
+	names, err := access.Names(ctx, b.db.Read, ids)
+	if err != nil {
+		return fmt.Errorf("name who decided: %w", err)
+	}
+	for _, a := range rows {
+		a.Reason, a.Checked, a.Evidence, a.Error = MaskText(a.Reason), MaskText(a.Checked), MaskText(a.Evidence), MaskText(a.Error)
+		d := &Decision{Approval: a, MakerName: names[a.Maker]}
+		if a.Checker != nil {
+			d.CheckerName = names[*a.Checker]
+		}
+		s.Items = append(s.Items, Item{At: a.MadeAt, Phase: PeoplePhase, Proposal: d})
+		if a.DecidedAt != nil {
+			s.Items = append(s.Items, Item{At: *a.DecidedAt, Phase: PeoplePhase, Verdict: d})
+		}
+		if a.DoneAt != nil && a.StartedAt != nil {
+			s.Items = append(s.Items, Item{At: *a.DoneAt, Phase: PeoplePhase, Ran: d})
+		}
+	}
+	return nil
+}
+
+// said is what evidence has of every link: with the hash, which binds all of them.
+func (d *Decision) said() map[string]any {
+	event := map[string]any{
+		"approval": d.No(), "action": d.Action, "object": d.Object, "object_id": d.ObjectID, "object_version": d.Version,
+		"maker": d.MakerName, "checker": d.CheckerName, "alone": d.Alone, "hash": d.Hash, "state": string(d.State),
+	}
+	if d.Currency != "" {
+		event["amount"], event["currency"] = number(d.Amount), d.Currency
+	}
+	return event
+}
+
+func (d *Decision) with(more map[string]any) map[string]any {
+	event := d.said()
+	for name, value := range more {
+		event[name] = value
+	}
+	return event
+}

@@ -1,0 +1,37 @@
+package desk
+
+import (
+	"backstop/internal/access"
+	"backstop/internal/approval"
+	"backstop/internal/compensation"
+	"backstop/internal/exception"
+)
+
+// Acts that one person does at once, each by a route of its own.
+const (
+	Query    = "query"     // ask the supplier about the order
+	Resend   = "resend"    // the order's notification
+	Rerun    = "rerun"     // the compensation that asks about the order
+	RetryNow = "retry_now" // any other compensation
+)
+
+// AtOnce are the acts that fit an exception as it is. askable: its order's supplier can be
+// asked. waiting counts its compensations that can be run, of one kind or ("") of all.
+func AtOnce(x *exception.Item, askable bool, waiting func(kind string) int, may func(access.Permission) bool) (offers []approval.Offer) {
+	rerun := waiting(compensation.Rerun)
+	for _, a := range []struct {
+		name  string
+		fits  bool
+		needs access.Permission
+	}{
+		{Query, askable, access.QueryOrders},
+		{Resend, x.Kind == exception.NotifyExhausted && x.OrderNo != "", access.Resend},
+		{Rerun, rerun > 0, access.RunCompensations},
+		{RetryNow, waiting("") > rerun, access.RunCompensations},
+	} {
+		if x.State.Open() && a.fits && may(a.needs) {
+			offers = append(offers, approval.Offer{Action: a.name, Params: map[string]string{}})
+		}
+	}
+	return offers
+}

@@ -1,0 +1,188 @@
+// Package desk is what may be decided about exceptions and orders: each decision is an
+// approval.Action whose effect on order, money, stock and merchant is one transaction.
+package desk
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/advance"
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/exception"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// Names of the decisions.
+const (
+	AcceptLate        = "accept_late"
+	AcceptAmount      = "accept_amount"
+	Attach            = "attach"
+	KeepSurplus       = "keep_surplus"
+	OweBack           = "owe_back"
+	Ignore            = "ignore"
+	ResolvedElsewhere = "resolved_elsewhere"
+
+	MarkPaid    = "mark_paid"
+	ForceClosed = "force_closed"
+	ForceFailed = "force_failed"
+)
+
+// Objects of the decisions.
+const (
+	OfException = "exception"
+	OfOrder     = "order"
+)
+
+// Asker asks suppliers, see advance.Worker.
+type Asker interface {
+	Ask(ctx context.Context, orderNo string) (advance.Answer, error)
+	AskReference(ctx context.Context, supplierID int64, orderNo string, ref supplier.Ref) (advance.Answer, error)
+}
+
+// Options of the decisions.
+type Options struct {
+	DB       *db.DB
+	Settings *settings.Store
+	Payments *payment.Processor
+	Asker    Asker
+}
+
+type desk struct{ o Options }
+
+// Actions are all decisions about exceptions and orders.
+func Actions(o Options) []approval.Action {
+	d := &desk{o}
+	all := append(d.ofMoney(), d.ignore(), d.resolvedElsewhere())
+	for i := range all {
+		all[i].Object, all[i].Load, all[i].Hold, all[i].Free = OfException, LoadException, d.hold, d.free
+	}
+	orders := d.ofOrders()
+	for i := range orders {
+		orders[i].Object, orders[i].Load = OfOrder, LoadOrder
+	}
+	all = append(all, orders...)
+	for i := range all {
+		all[i].Propose, all[i].Approve = cmp.Or(all[i].Propose, access.ProposeMoney), access.ApproveMoney
+		all[i].OrderNo = func(s act.Subject) string { return s.Value.(*Subject).orderNo() }
+		all[i].Over = func(s act.Subject) bool { return s.Prospect == act.Final }
+		if all[i].Ask != nil {
+			all[i].Fields = maps.Clone(all[i].Fields)
+			if all[i].Fields == nil {
+				all[i].Fields = map[string]string{}
+			}
+			all[i].Fields["unverified"] = "boolean"
+		}
+	}
+	return all
+}
+
+// Subject is what a decision is about.
+type Subject struct {
+	Exception *exception.Item // nil = it is about the order
+	Order     *order.Order    // nil = the exception is of none
+}
+
+func (s *Subject) orderNo() string {
+	if s.Order == nil {
+		return ""
+	}
+	return s.Order.OrderNo
+}
+
+// LoadException finds an exception by its id, with its order. Errors: act.ErrNotFound.
+func LoadException(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return act.Subject{}, act.ErrNotFound
+	}
+	x, err := exception.Find(ctx, q, n)
+	if errors.Is(err, exception.ErrNotFound) {
+		return act.Subject{}, act.ErrNotFound
+	}
+	if err != nil {
+		return act.Subject{}, err
+	}
+	about := &Subject{Exception: x}
+	s := act.Subject{
+		Row: x.ID, ID: strconv.FormatInt(x.ID, 10), Version: x.Version, MerchantID: x.MerchantID, Amount: x.Amount, Currency: x.Currency, Value: about,
+	}
+	if !x.State.Open() {
+		s.Prospect = act.Final
+	}
+	if x.OrderID == 0 {
+		return s, nil
+	}
+	if about.Order, err = order.ByID(ctx, q, x.OrderID); errors.Is(err, order.ErrNotFound) {
+		return s, nil
+	}
+	return s, err
+}
+
+// LoadOrder finds an order by its number. Errors: act.ErrNotFound.
+func LoadOrder(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
+	o, err := order.ByNo(ctx, q, no)
+	if errors.Is(err, order.ErrNotFound) {
+		return act.Subject{}, act.ErrNotFound
+	}
+	if err != nil {
+		return act.Subject{}, err
+	}
+	s := act.Subject{Row: o.ID, ID: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount, Currency: o.Currency, Value: &Subject{Order: o}}
+	if !o.Status.Open() {
+		s.Prospect = act.Final
+	}
+	return s, nil
+}
+
+// hold marks the exception as proposed: nothing else ends it meanwhile.
+func (d *desk) hold(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
+	return exception.Hold(ctx, tx, d.o.DB, s.Row, s.Version)
+}
+
+// free opens it again where the proposal has ended without effect.
+func (d *desk) free(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
+	return exception.Free(ctx, tx, d.o.DB, s.Row)
+}
+
+// params reads parameters as act.Params does; their fields are called "params.…".
+func params[P any](raw json.RawMessage) (any, error) {
+	p, err := act.Params[P](raw)
+	if field := (*act.FieldError)(nil); errors.As(err, &field) && field.Field != "params" {
+		return nil, wrong(field.Field, field.Problem)
+	}
+	return p, err
+}
+
+func wrong(field, problem string) error {
+	return &act.FieldError{Field: "params." + field, Problem: problem}
+}
+
+// confirm has the message confirmed as it was decided. Any other outcome than a payment
+// takes all of it back: what was approved is not what is stored now.
+func (d *desk) confirm(ctx context.Context, tx db.Tx, m *payment.Message) (approval.Ran, error) {
+	messages := []*payment.Message{m}
+	outs, err := d.o.Payments.Confirm(ctx, tx, messages)
+	if err != nil {
+		return approval.Ran{}, err
+	}
+	if outs[0].Name != payment.Paid {
+		return approval.Ran{}, fmt.Errorf("%w: the payment would be %s", act.ErrChanged, outs[0].Name)
+	}
+	return approval.Ran{
+		Result: map[string]any{"order_no": outs[0].OrderNo, "status": string(order.Paid), "paid_amount": m.Content.Amount},
+		After:  func() { d.o.Payments.Confirmed(messages, outs) },
+	}, nil
+}

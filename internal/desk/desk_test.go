@@ -1,0 +1,310 @@
+package desk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/desk"
+	"backstop/internal/exception"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/supplier"
+)
+
+// wantPaid checks an order that a decision has paid: money, stock, history and merchant.
+func (k *office) wantPaid(o *order.Order, a *approval.Approval, tradeNo string, amount int64) {
+	k.t.Helper()
+	got := k.reload(o)
+	if got.Status != order.Paid || got.SupplierTradeNo != tradeNo || got.PaidAmount != amount || got.CloseReason != "" {
+		k.t.Errorf("after %s: %+v", a.Action, got)
+	}
+	k.Want(k.t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref = ? AND t.amount = ? AND c.code = 'merchant:m1'", fmt.Sprint("paid:", o.ID), amount)
+	k.Want(k.t, 1, "SELECT count(*) FROM order_history WHERE order_id = ? AND to_status = 'paid' AND cause = 'decided' AND source_id = ? AND source_kind = 'approval' AND actor = 'operator:lead'", o.ID, a.ID)
+	k.Want(k.t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = 'order.paid'", o.ID)
+	k.Want(k.t, 1, "SELECT count(*) FROM payment_attempts WHERE order_id = ? AND status = 'succeeded' AND amount = ?", o.ID, amount)
+}
+
+func (k *office) wantEnded(x *exception.Item, a *approval.Approval, state exception.State, outcome exception.Outcome) {
+	k.t.Helper()
+	got, err := exception.Find(k.t.Context(), k.DB, x.ID)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	if got.State != state || got.Outcome != outcome || got.DecidedBy != a.ID || got.ResolvedAt == nil {
+		k.t.Errorf("after %s: %+v", a.Action, got)
+	}
+}
+
+func TestLateMoneyIsAcceptedWithItsGoodsAndItsNotification(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 10)
+		o, x := k.late()
+		a := k.decided(wish(desk.AcceptLate, x.ID, `{}`))
+		k.wantPaid(o, a, "T-"+o.OrderNo, 1999)
+		k.wantEnded(x, a, exception.Resolved, exception.Accepted)
+		k.Want(t, 7, "SELECT stock FROM skus")
+		k.Want(t, 3, "SELECT sold FROM skus")
+		k.Want(t, 0, "SELECT locked FROM skus")
+		// The supplier tells it once more, and nothing else happens.
+		k.take(k.callback(o.OrderNo, "T-"+o.OrderNo, 1999, "f1"))
+		k.wantEnded(x, a, exception.Resolved, exception.Accepted)
+		k.books()
+
+		// What another order has bought meanwhile is not sold twice.
+		o, x = k.late()
+		k.exec("UPDATE skus SET stock = 2, applied = 5")
+		a = k.decided(wish(desk.AcceptLate, x.ID, `{}`))
+		k.wantPaid(o, a, "T-"+o.OrderNo, 1999)
+		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'stock_short' AND state = 'open'")
+		k.books()
+	})
+}
+
+func TestAnotherAmountIsAcceptedAsItCame(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 10)
+		for _, amount := range []int64{1950, 2100} {
+			o := k.order(order.Paying, "f1")
+			k.take(k.callback(o.OrderNo, "T-"+o.OrderNo, amount, "f1"))
+			x := k.newest(exception.AmountMismatch)
+			p := wish(desk.AcceptAmount, x.ID, `{"amount":1999}`)
+			p.Amount = fmt.Sprintf("%d.%02d", amount/100, amount%100)
+			var field *act.FieldError
+			if _, err := k.propose(access.Finance, p); !errors.As(err, &field) || field.Field != "params.amount" {
+				t.Errorf("the order's amount: %v", err)
+			}
+			p.Params = []byte(fmt.Sprintf(`{"amount":%d}`, amount))
+			a := k.decided(p)
+			k.wantPaid(o, a, "T-"+o.OrderNo, amount)
+			k.wantEnded(x, a, exception.Resolved, exception.Accepted)
+			k.Want(t, 1, "SELECT count(*) FROM "+notify.AllEvents+" AS e WHERE body LIKE ? AND body LIKE ? AND body LIKE ?", "%"+o.OrderNo+"%", `%"amount":1999%`, fmt.Sprintf(`%%"paid_amount":%d%%`, amount))
+		}
+		k.books()
+	})
+}
+
+func TestMoneyOfNoOrderIsAttachedToOne(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 10)
+		k.take(k.callback("nobody-1", "T-lost", 1999, "f1"))
+		x := k.newest(exception.UnknownOrder)
+		dear := k.order(order.Paying, "f1")
+		k.exec("UPDATE orders SET amount = 2000 WHERE id = ?", dear.ID)
+		for no, what := range map[string]string{"none": "of no order", dear.OrderNo: "of an order of another amount"} {
+			var field *act.FieldError
+			if _, err := k.propose(access.Finance, wish(desk.Attach, x.ID, `{"order_no":"`+no+`"}`)); !errors.As(err, &field) || field.Field != "params.order_no" {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		k.exec("UPDATE orders SET amount = 1999 WHERE id = ?", dear.ID)
+		o := k.order(order.Paying, "f1")
+		a := k.decided(wish(desk.Attach, x.ID, `{"order_no":"`+o.OrderNo+`"}`))
+		k.wantPaid(o, a, "T-lost", 1999)
+		k.wantEnded(x, a, exception.Resolved, exception.Accepted)
+		k.books()
+
+		// Without its message nothing can be attached.
+		k.take(k.callback("nobody-2", "T-lost-2", 1999, "f1"))
+		x = k.newest(exception.UnknownOrder)
+		k.exec("UPDATE exceptions SET payload = '' WHERE id = ?", x.ID)
+		if _, err := k.propose(access.Finance, wish(desk.Attach, x.ID, `{"order_no":"`+dear.OrderNo+`"}`)); err == nil {
+			t.Error("a message that is not stored is attached")
+		}
+	})
+}
+
+func TestHeldMoneyIsMarkedAndStaysHeld(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 10)
+		for action, outcome := range map[string]exception.Outcome{desk.KeepSurplus: exception.KeepSurplus, desk.OweBack: exception.OweBack} {
+			o := k.order(order.Paid, "f1")
+			k.take(k.callback(o.OrderNo, "again-"+action, 1999, "f1"))
+			x := k.newest(exception.DuplicatePayment)
+			before := k.Count(t, "SELECT count(*) FROM transfers")
+			a := k.decided(wish(action, x.ID, `{"evidence":"the buyer's letter"}`))
+			k.wantEnded(x, a, exception.Resolved, outcome)
+			k.Want(t, before, "SELECT count(*) FROM transfers")
+			k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE id = ? AND held_ref <> ''", x.ID)
+		}
+		k.books()
+	})
+}
+
+func TestMoneyThatWasDealtWithElsewhereLeavesTheSuspense(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 10)
+		for outcome, account := range map[string]string{desk.Refunded: "supplier:f1", desk.Kept: "merchant:m1"} {
+			o := k.order(order.Paid, "f1")
+			k.take(k.callback(o.OrderNo, "again-"+outcome, 1999, "f1"))
+			x := k.newest(exception.DuplicatePayment)
+			a := k.decided(wish(desk.ResolvedElsewhere, x.ID, `{"outcome":"`+outcome+`","reference":"RF-1","evidence":"the bank's letter"}`))
+			want := exception.RefundedElsewhere
+			if outcome == desk.Kept {
+				want = exception.AcceptedElsewhere
+			}
+			k.wantEnded(x, a, exception.Resolved, want)
+			k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
+				" WHERE t.ref = ? AND d.code = 'suspense:f1' AND c.code = ? AND t.amount = 1999", fmt.Sprint("elsewhere:", a.ID), account)
+			k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE id = ? AND reference = 'RF-1'", x.ID)
+		}
+		k.books()
+		k.take(k.callback("nobody-1", "T-lost", 1999, "f1"))
+		x := k.newest(exception.UnknownOrder)
+		for field, params := range map[string]string{
+			"params.outcome":   `{"outcome":"kept","reference":"RF-1","evidence":"e"}`, // by whom?
+			"params.reference": `{"outcome":"refunded","reference":" ","evidence":"e"}`,
+			"params.evidence":  `{"outcome":"refunded","reference":"RF-1"}`,
+			"params.how":       `{"outcome":"refunded","reference":"RF-1","evidence":"e","how":1}`,
+		} {
+			var wrong *act.FieldError
+			if _, err := k.propose(access.Finance, wish(desk.ResolvedElsewhere, x.ID, params)); !errors.As(err, &wrong) || wrong.Field != field {
+				t.Errorf("%s: %v, want the field %s", params, err, field)
+			}
+		}
+	})
+}
+
+func TestWhatNamesNoAmountIsIgnoredByOnePersonAlone(t *testing.T) {
+	each(t, func(k *office) {
+		k.exec("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)" +
+			" VALUES (1, 'malformed', 'open', 0, 0, 0, '', 'a', 0, '', '{}', 1, 1, 1), (2, 'malformed', 'open', 0, 0, 0, '', 'b', 1999, 'CNY', '{}', 1, 1, 1)")
+		p := wish(desk.Ignore, 1, `{}`)
+		p.Amount = ""
+		a, err := k.propose(access.Ops, p)
+		if err != nil || a.State != approval.Done || a.Alone || a.Checker != nil {
+			t.Fatalf("ignored: %+v, %v", a, err)
+		}
+		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE id = 1 AND state = 'ignored' AND decided_by = ?", a.ID)
+		var denied *act.Denied
+		if _, err := k.propose(access.Ops, wish(desk.Ignore, 2, `{}`)); !errors.As(err, &denied) || denied.Permission != access.ProposeMoney {
+			t.Errorf("an amount: %v", err)
+		}
+		if a, err = k.propose(access.Finance, wish(desk.Ignore, 2, `{}`)); err != nil || a.State != approval.Waiting {
+			t.Fatalf("an amount: %+v, %v", a, err)
+		}
+		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE id = 2 AND state = 'proposed'")
+		if a, err = k.approve(access.Lead, a); err != nil || a.State != approval.Done {
+			t.Fatal(a, err)
+		}
+		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE id = 2 AND state = 'ignored'")
+	})
+}
+
+func TestAnOrderIsMarkedPaidByEvidence(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 100)
+		for _, status := range []order.Status{order.Pending, order.Paying, order.Closing} {
+			o := k.order(status, "sp-main") // which cannot be asked
+			k.exec("UPDATE operators SET role = 'finance' WHERE name = 'auditor'")
+			params := fmt.Sprintf(`{"trade_no":"M-%s","amount":1999,"evidence":"statement of the 23rd, line 7"`, o.OrderNo)
+			var field *act.FieldError
+			if _, err := k.propose(access.Lead, wish(desk.MarkPaid, o.OrderNo, params+`}`)); !errors.As(err, &field) || field.Field != "params.unverified" {
+				t.Errorf("%s, what nobody could ask: %v", status, err)
+			}
+			p := wish(desk.MarkPaid, o.OrderNo, params+`,"unverified":true}`)
+			p.Params = []byte(strings.Replace(string(p.Params), "1999", "1998", 1))
+			if _, err := k.propose(access.Finance, p); !errors.As(err, &field) || field.Field != "params.amount" {
+				t.Errorf("%s, another amount: %v", status, err)
+			}
+			a := k.decided(wish(desk.MarkPaid, o.OrderNo, params+`,"unverified":true}`))
+			k.wantPaid(o, a, "M-"+o.OrderNo, 1999)
+		}
+		k.Want(t, 9, "SELECT sold FROM skus")
+		k.books()
+	})
+}
+
+func TestAnOrderIsGivenUpWithItsAttemptsItsGoodsAndItsNotification(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 100)
+		for action, to := range map[string]order.Status{desk.ForceClosed: order.Closed, desk.ForceFailed: order.Failed} {
+			for _, status := range []order.Status{order.Pending, order.Paying, order.Closing} {
+				o := k.order(status, "f1")
+				k.Fakes["f1"].Says(supplier.AnswerNotFound)
+				a := k.decided(wish(action, o.OrderNo, `{"evidence":"the supplier went out of business"}`))
+				got := k.reload(o)
+				if got.Status != to || (to == order.Closed) != (got.ClosedAt != nil) {
+					t.Errorf("%s of one that is %s: %+v", action, status, got)
+				}
+				k.Want(t, 0, "SELECT count(*) FROM payment_attempts WHERE order_id = ? AND status NOT IN ('closed', 'failed')", o.ID)
+				k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = ?", o.ID, "order."+string(to))
+				k.Want(t, 1, "SELECT count(*) FROM order_history WHERE order_id = ? AND to_status = ? AND cause = 'decided' AND source_id = ? AND source_kind = 'approval'", o.ID, to, a.ID)
+				k.Want(t, 0, "SELECT locked FROM skus")
+				// Money that comes all the same is seen.
+				if out := k.take(k.callback(o.OrderNo, "late-"+o.OrderNo, 1999, "f1")); out.Name != exception.LatePayment {
+					t.Errorf("money for it: %+v", out)
+				}
+			}
+		}
+		k.books()
+	})
+}
+
+// What the supplier says just now is stronger than what two people think.
+func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 1000)
+		refunded := func() {
+			k.Fakes["f1"].OnQuery(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) { return refund(r), nil })
+		}
+		says := func(state supplier.AnswerState) func() { return func() { k.Fakes["f1"].Says(state) } }
+		paid := `{"trade_no":"M-1","amount":1999,"evidence":"a letter"}`
+		for _, c := range []struct {
+			action, params, want string
+			says                 func()
+		}{
+			{desk.MarkPaid, paid, "paying", says(supplier.AnswerPaying)},
+			{desk.MarkPaid, paid, "not_found", says(supplier.AnswerNotFound)},
+			{desk.MarkPaid, paid, "refunded", refunded},
+			{desk.ForceClosed, `{"evidence":"e"}`, "paying", says(supplier.AnswerPaying)},
+			{desk.ForceClosed, `{"evidence":"e"}`, "paid", says(supplier.AnswerPaid)},
+			{desk.ForceFailed, `{"evidence":"e"}`, "paying", says(supplier.AnswerPaying)},
+			{desk.ForceFailed, `{"evidence":"e"}`, "paid", says(supplier.AnswerPaid)},
+			{desk.AcceptLate, `{}`, "refunded", refunded},
+		} {
+			var id string
+			if c.action == desk.AcceptLate {
+				_, x := k.late()
+				id = fmt.Sprint(x.ID)
+			} else {
+				id = k.order(order.Paying, "f1").OrderNo
+			}
+			c.says()
+			var live *approval.LiveError
+			if a, err := k.propose(access.Finance, wish(c.action, id, c.params)); !errors.As(err, &live) || live.Answer != c.want {
+				t.Errorf("%s where it says %s: %+v, %v", c.action, c.want, a, err)
+			}
+			k.Want(t, 0, "SELECT count(*) FROM approvals")
+			k.Fakes["f1"].Says(supplier.AnswerNotFound)
+		}
+		// It is asked again when the second person approves.
+		o := k.order(order.Paying, "f1")
+		k.Fakes["f1"].Says(supplier.AnswerNotFound)
+		a, err := k.propose(access.Finance, wish(desk.ForceClosed, o.OrderNo, `{"evidence":"e"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Fakes["f1"].Says(supplier.AnswerPaying)
+		var live *approval.LiveError
+		if _, err := k.approve(access.Lead, a); !errors.As(err, &live) {
+			t.Errorf("approved against the supplier: %v", err)
+		}
+		if got := k.reload(o); got.Status != order.Paying {
+			t.Errorf("the order is %s", got.Status)
+		}
+	})
+}
+
+// refund is an answer by which the money came and went back.
+func refund(r supplier.Ref) supplier.Answer {
+	a := paymenttest.FakeAnswer(r, supplier.AnswerPaid)
+	a.Refunded = true
+	return a
+}

@@ -1,0 +1,254 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/base/money"
+	"backstop/internal/exception"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// maxReference bounds a reference, in characters.
+const maxReference = 200
+
+// unverified is a parameter of what asks the supplier: the proposal stands although the
+// supplier said nothing.
+type unverified struct {
+	Unverified bool `json:"unverified"`
+}
+
+type amountParams struct {
+	Amount int64 `json:"amount"` // minor units
+	unverified
+}
+
+type attachParams struct {
+	OrderNo string `json:"order_no"`
+	unverified
+}
+
+type evidenceParams struct {
+	Evidence string `json:"evidence"`
+}
+
+// ofMoney are the decisions about money that a supplier holds.
+func (d *desk) ofMoney() []approval.Action {
+	return []approval.Action{
+		{
+			Name: AcceptLate, Params: params[unverified], Ask: d.askMessage,
+			Offered: undecided(func(s *Subject) bool {
+				return s.Exception.Kind == exception.LatePayment && s.Order != nil && (s.Order.Status == order.Closed || s.Order.Status == order.Failed)
+			}),
+			Run: d.accept(func(any) payment.Waiver { return payment.Waiver{Late: true} }),
+		},
+		{
+			Name: AcceptAmount, Fields: map[string]string{"amount": "integer"}, Params: params[amountParams], Check: checkAmount, Ask: d.askMessage,
+			Offered: undecided(func(s *Subject) bool {
+				return s.Exception.Kind == exception.AmountMismatch && s.Order != nil && s.Order.Status.Open()
+			}),
+			Run: d.accept(func(any) payment.Waiver { return payment.Waiver{Amount: true} }),
+		},
+		{
+			Name: Attach, Fields: map[string]string{"order_no": "text"}, Params: params[attachParams], Check: checkAttach, Ask: d.askMessage,
+			Offered: undecided(func(s *Subject) bool {
+				return s.Exception.Kind == exception.UnknownOrder && s.Exception.Payload != "" && held(s)
+			}),
+			Run: d.accept(func(p any) payment.Waiver { return payment.Waiver{OrderNo: p.(attachParams).OrderNo} }),
+		},
+		d.marks(KeepSurplus, exception.KeepSurplus),
+		d.marks(OweBack, exception.OweBack),
+	}
+}
+
+// undecided narrows what an action fits to exceptions that nobody has decided or proposed
+// anything about.
+func undecided(fits func(*Subject) bool) func(act.Subject) bool {
+	return func(s act.Subject) bool {
+		about := s.Value.(*Subject)
+		return exception.Moves.Can(about.Exception.State, exception.Proposed) && fits(about)
+	}
+}
+
+// held reports whether the exception's money is booked as held.
+func held(s *Subject) bool { return s.Exception.HeldRef != "" }
+
+// ofAmount reports whether ending the exception decides about an amount.
+func ofAmount(s act.Subject, _ any) bool { return s.Value.(*Subject).Exception.OfMoney() }
+
+// needsMoney is what the maker needs beside the permission to end what names no amount.
+func needsMoney(s act.Subject) access.Permission {
+	if ofAmount(s, nil) {
+		return access.ProposeMoney
+	}
+	return ""
+}
+
+// accept confirms the exception's message with the one check waived that two people looked
+// at, and ends the exception.
+func (d *desk) accept(waive func(params any) payment.Waiver) func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran, error) {
+	return func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
+		about, w := s.Value.(*Subject), waive(a.Params)
+		no := cmp.Or(w.OrderNo, about.orderNo())
+		// Orders are locked before exceptions, here as everywhere.
+		if _, err := order.ByNos(ctx, tx, d.o.DB, []string{no}); err != nil {
+			return approval.Ran{}, err
+		}
+		m, err := d.message(ctx, tx, about)
+		if err != nil {
+			return approval.Ran{}, err
+		}
+		m.Source = payment.ByDecision(a.Checker.Name, a.ID, w)
+		if err := d.decide(ctx, tx, a, s, exception.Resolved, exception.Accepted, ""); err != nil {
+			return approval.Ran{}, err
+		}
+		return d.confirm(ctx, tx, m)
+	}
+}
+
+// decide ends the exception as it was approved.
+func (d *desk) decide(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject, to exception.State, outcome exception.Outcome, reference string) error {
+	return exception.Decide(ctx, tx, d.o.DB, s.Row, s.Version, to, a.ID, string(outcome), reference)
+}
+
+// message is an exception's message. Of an older row, whose message is past its retention,
+// the row itself has what matters where an order was found: the account was right by then.
+func (d *desk) message(ctx context.Context, q bun.IDB, s *Subject) (*payment.Message, error) {
+	x := s.Exception
+	m, err := d.o.Payments.Stored(x)
+	entry, ok := d.o.Settings.Current().Suppliers.ByID(x.SupplierID)
+	if !errors.Is(err, payment.ErrNoMessage) || s.Order == nil || !ok {
+		return m, err
+	}
+	attempts, err := payment.AttemptsOf(ctx, q, []int64{x.OrderID})
+	if err != nil {
+		return nil, err
+	}
+	c := supplier.Callback{
+		OrderRef: x.OrderNo, TradeNo: x.Subject, Amount: x.Amount, Currency: x.Currency, Status: supplier.Paid, Identity: entry.Adapter.Identity(),
+	}
+	for _, a := range attempts[x.OrderID] {
+		if a.SupplierTradeNo == c.TradeNo {
+			c.OrderRef = a.Reference()
+		}
+	}
+	return &payment.Message{Supplier: entry, Content: c}, nil
+}
+
+// checkAmount: the amount is the one that the message has, and not what somebody meant.
+func checkAmount(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
+	if p.(amountParams).Amount != s.Amount {
+		return wrong("amount", fmt.Sprintf("the message is about %s %s: give %d", s.TypedAmount(), s.Currency, s.Amount))
+	}
+	return nil
+}
+
+// checkAttach: the order must be one that the message would pay, had it named it.
+func checkAttach(ctx context.Context, q bun.IDB, s act.Subject, p any) error {
+	o, err := order.ByNo(ctx, q, p.(attachParams).OrderNo)
+	switch {
+	case errors.Is(err, order.ErrNotFound):
+		return wrong("order_no", "there is no such order")
+	case err != nil:
+		return err
+	case !o.Status.Open():
+		return wrong("order_no", "the order is "+string(o.Status))
+	case o.Currency != s.Currency || o.Amount != s.Amount:
+		return wrong("order_no", fmt.Sprintf("the order is about %s %s", money.Format(o.Amount, o.Currency), o.Currency))
+	}
+	return nil
+}
+
+// marks says what is to become of held money, which stays held until it moves.
+func (d *desk) marks(name string, outcome exception.Outcome) approval.Action {
+	return approval.Action{
+		Name: name, Evidence: true, Params: params[evidenceParams], Offered: undecided(held),
+		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
+			return approval.Ran{Result: map[string]any{"outcome": string(outcome)}}, d.decide(ctx, tx, a, s, exception.Resolved, outcome, "")
+		},
+	}
+}
+
+// ignore keeps an exception quiet when it is reported again.
+func (d *desk) ignore() approval.Action {
+	return approval.Action{
+		Name: Ignore, Params: params[struct{}], Second: ofAmount, Propose: access.IgnoreExceptions, Needs: needsMoney,
+		Offered: undecided(func(s *Subject) bool { return !held(s) }),
+		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
+			return approval.Ran{}, d.decide(ctx, tx, a, s, exception.Ignored, "", "")
+		},
+	}
+}
+
+// Outcomes of what was settled elsewhere.
+const (
+	Refunded = "refunded" // the buyer has it back
+	Kept     = "kept"     // the merchant has it
+)
+
+type elsewhereParams struct {
+	Outcome   string `json:"outcome"`
+	Reference string `json:"reference"`
+	Evidence  string `json:"evidence"`
+}
+
+func (p elsewhereParams) check() error {
+	switch {
+	case !slices.Contains([]string{Refunded, Kept}, p.Outcome):
+		return wrong("outcome", "use refunded or kept")
+	case p.Reference == "" || utf8.RuneCountInString(p.Reference) > maxReference || strings.ContainsFunc(p.Reference, unicode.IsControl):
+		return wrong("reference", fmt.Sprintf("write what proves it in 1 to %d characters, such as the supplier's number of the refund", maxReference))
+	}
+	return nil
+}
+
+// resolvedElsewhere ends an exception whose money somebody has moved by other means; what is
+// held of it leaves the account of held money.
+func (d *desk) resolvedElsewhere() approval.Action {
+	return approval.Action{
+		Name: ResolvedElsewhere, Evidence: true, Second: ofAmount, Propose: access.IgnoreExceptions, Needs: needsMoney,
+		Fields: map[string]string{"outcome": Refunded + "|" + Kept, "reference": "text"},
+		Params: func(raw json.RawMessage) (any, error) {
+			p, err := params[elsewhereParams](raw)
+			if err != nil {
+				return nil, err
+			}
+			e := p.(elsewhereParams)
+			e.Reference = strings.TrimSpace(e.Reference)
+			return e, e.check()
+		},
+		Offered: undecided(func(*Subject) bool { return true }),
+		Check: func(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
+			if about := s.Value.(*Subject); p.(elsewhereParams).Outcome == Kept && held(about) && s.MerchantID == 0 {
+				return wrong("outcome", "no merchant is known that could have kept it")
+			}
+			return nil
+		},
+		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
+			x, p := s.Value.(*Subject).Exception, a.Params.(elsewhereParams)
+			outcome := exception.RefundedElsewhere
+			if p.Outcome == Kept {
+				outcome = exception.AcceptedElsewhere
+			}
+			if err := d.decide(ctx, tx, a, s, exception.Resolved, outcome, p.Reference); err != nil {
+				return approval.Ran{}, err
+			}
+			return approval.Ran{Result: map[string]any{"outcome": p.Outcome}}, d.o.Payments.Elsewhere(ctx, tx, x, a.ID, p.Outcome == Kept)
+		},
+	}
+}

@@ -1,0 +1,244 @@
+package desk_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/advance"
+	"backstop/internal/approval"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
+	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/desk"
+	"backstop/internal/exception"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/settings"
+	"backstop/internal/stock"
+	"backstop/internal/supplier"
+	"backstop/internal/verify"
+)
+
+// office is a Processor with two suppliers, of which f1 can be asked, and a Desk with one
+// operator of each role, and a second lead.
+type office struct {
+	*paymenttest.Fixture
+	t     *testing.T
+	desk  *approval.Desk
+	rules settings.Rules
+	keys  *seal.Keyring
+	// actions are those of the desk.
+	actions []approval.Action
+}
+
+func each(t *testing.T, test func(k *office)) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) { test(open(t, d)) })
+}
+
+func open(t *testing.T, d *db.DB) *office { return openBy(t, d, false) }
+
+// openBy opens an office; byHand: the test writes states that no move leads to.
+func openBy(t *testing.T, d *db.DB, byHand bool) *office {
+	steps := payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}}
+	k := &office{t: t, rules: settings.Rules{SecondPerson: true}}
+	k.Fixture = paymenttest.New(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps, URL: "http://127.0.0.1:1/n", ByHand: byHand})
+	k.Fakes["f1"].Says(supplier.AnswerNotFound)
+	worker := advance.New(advance.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Steps: steps, Log: slog.New(slog.DiscardHandler), AskOnly: true})
+	k.keys = sealtest.Ring(t, 1)
+	log := audit.New(d, k.keys)
+	policy, err := access.NewPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.actions = desk.Actions(desk.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Asker: worker})
+	k.desk = approval.NewDesk(approval.Options{
+		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return k.rules }, Life: time.Hour,
+		Operators: access.NewOperators(d, log), Log: slog.New(slog.DiscardHandler),
+	}, k.actions...)
+	for i, role := range append(slices.Clone(access.Roles), "lead2") {
+		name := role
+		if role == "lead2" {
+			role = access.Lead
+		}
+		k.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 0, 0)", 100+i, name, role)
+	}
+	return k
+}
+
+func (k *office) exec(query string, args ...any) {
+	k.t.Helper()
+	if _, err := k.DB.NewRaw(query, args...).Exec(context.Background()); err != nil {
+		k.t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// person is the operator with a name.
+func (k *office) person(name string) act.Actor {
+	i := slices.Index(append(slices.Clone(access.Roles), "lead2"), name)
+	role := name
+	if name == "lead2" {
+		role = access.Lead
+	}
+	return act.Actor{Name: "operator:" + name, ID: int64(100 + i), Role: role}
+}
+
+// order makes an order with three pieces of tea in a status.
+func (k *office) order(status order.Status, at string) *order.Order {
+	k.t.Helper()
+	ctx := context.Background()
+	o, _, err := k.Processor.Create(ctx, k.M1, payment.CreateRequest{
+		OutTradeNo: k.Out(), Amount: 1999, Currency: "CNY", Supplier: at, Subject: "tea", Items: []stock.Line{{SKU: "tea", Quantity: 3}},
+	})
+	if err == nil && status != order.Pending && (status != order.Closed || at != "f1") {
+		_, err = k.Processor.Pay(ctx, k.M1, o.OrderNo, payment.PayRequest{})
+	}
+	if err == nil && (status == order.Closing || status == order.Closed) {
+		_, err = k.Processor.Cancel(ctx, k.M1, o.OrderNo)
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	if o = k.reload(o); o.Status != status && (status == order.Paid || status == order.Failed || status == order.Closed) {
+		m := k.callback(o.OrderNo, "E-"+o.OrderNo, 1999, at)
+		m.Content.Status, m.Content.Final = supplier.Status(status), true
+		k.take(m)
+	}
+	if o = k.reload(o); o.Status != status {
+		k.t.Fatalf("the order is %s, want %s", o.Status, status)
+	}
+	return o
+}
+
+func (k *office) callback(ref, tradeNo string, amount int64, at string) *payment.Message {
+	m := k.Callback(ref, tradeNo, amount)
+	m.Supplier = k.Entry(k.t, at)
+	m.Source.Actor = "supplier:" + at
+	return m
+}
+
+func (k *office) take(m *payment.Message) payment.Outcome {
+	k.t.Helper()
+	out, err := k.Processor.Take(context.Background(), m)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return out
+}
+
+func (k *office) reload(o *order.Order) *order.Order {
+	k.t.Helper()
+	again, err := order.ByNo(context.Background(), k.DB, o.OrderNo)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return again
+}
+
+// newest is the newest exception of a kind.
+func (k *office) newest(kind string) *exception.Item {
+	k.t.Helper()
+	x := new(exception.Item)
+	if err := k.DB.NewSelect().Model(x).Where("x.kind = ?", kind).OrderExpr("x.id DESC").Limit(1).Scan(context.Background()); err != nil {
+		k.t.Fatal(err)
+	}
+	return x
+}
+
+// late is an exception of money for an order that was closed.
+func (k *office) late() (*order.Order, *exception.Item) {
+	k.t.Helper()
+	o := k.order(order.Closed, "f1")
+	if out := k.take(k.callback(o.OrderNo, "T-"+o.OrderNo, 1999, "f1")); out.Name != exception.LatePayment {
+		k.t.Fatalf("the late callback: %+v", out)
+	}
+	return o, k.newest(exception.LatePayment)
+}
+
+// wish is a proposal with the amount as it is shown.
+func wish(action string, id any, params string) approval.Proposal {
+	return approval.Proposal{Action: action, ObjectID: fmt.Sprint(id), Params: json.RawMessage(params), Reason: "as the bank's letter of today says", Amount: "19.99"}
+}
+
+func (k *office) propose(by string, p approval.Proposal) (*approval.Approval, error) {
+	p.By = k.person(by)
+	return k.desk.Propose(context.Background(), p)
+}
+
+func (k *office) approve(by string, a *approval.Approval) (*approval.Approval, error) {
+	return k.desk.Approve(context.Background(), approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "compared with the statement", By: k.person(by)})
+}
+
+// decided is a proposal of finance that the lead approves.
+func (k *office) decided(p approval.Proposal) *approval.Approval {
+	k.t.Helper()
+	a, err := k.propose(access.Finance, p)
+	if err == nil && a.State == approval.Waiting {
+		a, err = k.approve(access.Lead, a)
+	}
+	if err != nil {
+		k.t.Fatalf("%s: %v", p.Action, err)
+	}
+	if a.State != approval.Done {
+		k.t.Fatalf("%s is %s: %s", p.Action, a.State, a.Error)
+	}
+	return a
+}
+
+// books checks every invariant that the command verify checks.
+func (k *office) books() {
+	k.t.Helper()
+	report, err := verify.Run(context.Background(), k.DB, k.keys, nil)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for _, i := range report.Invariants {
+		if i.Violations > 0 {
+			k.t.Errorf("%s %s: %v", i.ID, i.Title, i.Examples)
+		}
+	}
+}
+
+// sum is a hash over all rows of all tables but those that a question to a supplier writes.
+func (k *office) sum(but ...string) string {
+	k.t.Helper()
+	ctx := context.Background()
+	var tables []string
+	query := "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+	if k.DB.IsPostgres() {
+		query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+	}
+	if err := k.DB.NewRaw(query).Scan(ctx, &tables); err != nil {
+		k.t.Fatal(err)
+	}
+	slices.Sort(tables)
+	h := sha256.New()
+	for _, table := range tables {
+		if slices.Contains(but, table) {
+			continue
+		}
+		var rows []map[string]any
+		if err := k.DB.NewRaw("SELECT * FROM "+table).Scan(ctx, &rows); err != nil {
+			k.t.Fatalf("%s: %v", table, err)
+		}
+		lines := make([]string, len(rows))
+		for i, r := range rows {
+			lines[i] = fmt.Sprint(r)
+		}
+		slices.Sort(lines)
+		fmt.Fprintf(h, "%s\n%s\n", table, strings.Join(lines, "\n"))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

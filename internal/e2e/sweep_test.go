@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	sweepsPath = "/api/v1/admin/sweeps"
+	// sweptWithin is the promise about a sweep whose node was killed: its lease ends after 30 s,
+	// and the tick looks every 10 s.
+	sweptWithin = 60 * time.Second
+	// lostOrders are two transactions of the sweep.
+	lostOrders = 60
+)
+
+// sweeper is a token that may begin sweeps.
+func (w *world) sweeper() string {
+	return strings.TrimSpace(w.run("token", "add", "sweeper", "--scope", "monitor,compensate"))
+}
+
+// lose makes orders that are past their time and due never.
+func (w *world) lose(name string) {
+	w.t.Helper()
+	for i := range lostOrders {
+		w.create(fmt.Sprintf("%s-%d", name, i), nil)
+	}
+	if _, err := w.own().Exec("UPDATE orders SET next_at = NULL, expires_at = created_at - 600000000 WHERE status = 'pending'"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// swept waits for the end of a sweep, and wants all that was lost to be closed, each order by
+// one push.
+func (w *world) swept(id, token string) {
+	w.t.Helper()
+	var last answer
+	w.within(sweptWithin, "the sweep is done", func() bool {
+		last = w.request(http.MethodGet, sweepsPath+"/"+id, token, "")
+		return last.json("state") == "done"
+	})
+	if want := fmt.Sprintf(`"pushed":[{"what":"orders_expired","count":%d}],"differences":[]`, lostOrders); !strings.Contains(last.body, want) {
+		w.t.Errorf("the sweep says %s, want %s", last.body, want)
+	}
+	w.within(10*time.Second, "every order is closed", func() bool {
+		var open int
+		if err := w.own().QueryRow("SELECT count(*) FROM orders WHERE status <> 'closed'").Scan(&open); err != nil {
+			w.t.Fatal(err)
+		}
+		return open == 0
+	})
+}
+
+const sweepReason = `{"reason":"rows were lost by hand"}`
+
+// TestKilledInASweepItGoesOn dies before the first write of a sweep, and between two of its
+// transactions: it ends, and each row is pushed once.
+func TestKilledInASweepItGoesOn(t *testing.T) {
+	for _, point := range []string{"sweep_lease", "sweep_page:2"} {
+		t.Run(point, func(t *testing.T) {
+			each(t, options{}, func(t *testing.T, w *world) {
+				token := w.sweeper()
+				w.start(point)
+				w.lose("lost")
+				a := w.request(http.MethodPost, sweepsPath, token, sweepReason)
+				if a.status != http.StatusAccepted {
+					t.Fatalf("begin: %d %s", a.status, a.body)
+				}
+				w.died()
+				w.start("")
+				if again := w.request(http.MethodPost, sweepsPath, token, sweepReason); again.status != http.StatusConflict || again.json("error", "code") != "running" {
+					t.Errorf("a second one: %d %s", again.status, again.body)
+				}
+				w.swept(a.json("id"), token)
+				w.books()
+				w.terminate()
+			})
+		})
+	}
+}
+
+// TestTwoNodesSweepOnce begins a sweep at both at the same moment.
+func TestTwoNodesSweepOnce(t *testing.T) {
+	t.Parallel()
+	one, two := twoNodes(t)
+	token := one.sweeper()
+	one.start("")
+	two.start("")
+	one.lose("lost")
+	var mu sync.Mutex
+	var both sync.WaitGroup
+	statuses, id := map[int]int{}, ""
+	for _, w := range []*world{one, two} {
+		both.Go(func() {
+			a, err := w.do(http.MethodPost, sweepsPath, token, http.Header{"Content-Type": {"application/json"}}, sweepReason)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if statuses[a.status]++; a.status == http.StatusAccepted {
+				id = a.json("id")
+			}
+		})
+	}
+	both.Wait()
+	if statuses[http.StatusAccepted] != 1 || statuses[http.StatusConflict] != 1 {
+		t.Fatalf("statuses %v, want one 202 and one 409", statuses)
+	}
+	two.swept(id, token)
+	one.books()
+	one.terminate()
+	two.terminate()
+}

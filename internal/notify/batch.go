@@ -1,0 +1,47 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/access"
+	"backstop/internal/base/moves"
+	"backstop/internal/bulk"
+	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
+)
+
+// BatchObject is what deliveries are called in batches.
+const BatchObject = "delivery"
+
+// Batch sends many notifications again.
+func (a Acts) Batch() bulk.Action {
+	kind := a.resending()
+	kind.Permission = access.ResendMany
+	return bulk.Action{Name: "resend", Object: BatchObject, Kind: kind, Results: a.results}
+}
+
+// results counts what came by now of the notifications that a batch has taken up, also of those
+// that went on by themselves meanwhile.
+func (a Acts) results(ctx context.Context, q bun.IDB, batchID int64) (bulk.Tally, error) {
+	var rows []struct {
+		Result   string
+		Currency string
+		Orders   int64
+		Minor    int64
+	}
+	err := q.NewRaw("SELECT CASE WHEN "+moves.In("d.status", Delivered)+" THEN ? WHEN "+moves.In("d.status", Exhausted)+" OR "+moves.In("d.status", RetryWait)+
+		" AND d.next_at > ? THEN ? ELSE ? END AS result, r.currency, count(*) AS orders, CAST(sum(r.amount) AS BIGINT) AS minor"+
+		" FROM batch_rows AS r JOIN deliveries AS d ON d.id = r.object_id WHERE r.batch_id = ? AND r.state <> ?"+
+		" AND r.number <= (SELECT b.to_do FROM batches AS b WHERE b.id = r.batch_id) GROUP BY 1, r.currency ORDER BY 1, r.currency",
+		ResultNotified, a.DB.Now(), ResultRefused, ResultWaiting, batchID, bulk.RowWaiting).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("read what came of a batch: %w", err)
+	}
+	t := bulk.Tally{}
+	for _, r := range rows {
+		t[r.Result] = append(t[r.Result], report.Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Minor})
+	}
+	return t, nil
+}

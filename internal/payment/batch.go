@@ -1,0 +1,115 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/bulk"
+	"backstop/internal/order"
+
+	"github.com/uptrace/bun"
+)
+
+// Batch closes many open orders, as their merchants could: where money may come, the supplier
+// is asked first.
+func (p *Processor) Batch() bulk.Action {
+	return bulk.Action{Name: "close", Object: "order", Kind: act.Kind{
+		Name: "order.close", Object: "order", Permission: access.ProposeMoney, Load: p.loadOpen, Do: p.closeMany,
+	}}
+}
+
+// loadOpen finds the orders of Ref.Row with what closing them would do.
+func (p *Processor) loadOpen(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+	ids := make([]int64, len(refs))
+	for i, r := range refs {
+		ids[i] = r.Row
+	}
+	var rows []*order.Order
+	if err := q.NewSelect().Model(&rows).Where("o.id IN (?)", bun.List(ids)).OrderExpr("o.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read orders: %w", err)
+	}
+	attempts, err := AttemptsOf(ctx, q, ids)
+	if err != nil {
+		return nil, err
+	}
+	subjects := make([]act.Subject, len(rows))
+	for i, o := range rows {
+		at := askedAt(o, attempts[o.ID])
+		subjects[i] = act.Subject{
+			Row: o.ID, ID: o.OrderNo, OrderNo: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount, Currency: o.Currency,
+			Prospect: p.closable(o, at, OpenOf(attempts[o.ID]) != nil), Value: o,
+		}
+		if subjects[i].Prospect == act.WillQuery {
+			subjects[i].SupplierID = at
+		}
+	}
+	return subjects, nil
+}
+
+// closable is what closing an order would do. Of a payment that was started, at a supplier that
+// cannot be asked, nobody knows what became of it.
+func (p *Processor) closable(o *order.Order, at int64, started bool) act.Prospect {
+	_, canAsk := p.canAsk(at)
+	switch {
+	case !o.Status.Open():
+		return act.Final
+	case o.Status == order.Closing:
+		return act.Blocked
+	case canAsk:
+		return act.WillQuery
+	case o.Status == order.Paying && started:
+		return act.Unknown
+	}
+	return act.Will
+}
+
+// closeMany moves orders towards closed that are as they were loaded.
+func (p *Processor) closeMany(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+	ids := make([]int64, len(subjects))
+	for i, s := range subjects {
+		ids[i] = s.Row
+	}
+	orders, err := order.ByIDs(ctx, tx, p.o.DB, ids)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := openAttempts(ctx, tx, slices.Collect(maps.Values(orders)))
+	if err != nil {
+		return nil, err
+	}
+	outs := make([]act.Outcome, len(subjects))
+	c := closing{p: p, by: order.ByCancel}
+	var moved []*order.Order
+	for i, s := range subjects {
+		switch o := orders[s.Row]; {
+		case o == nil || !o.Status.Open():
+			outs[i] = act.Outcome{Prospect: act.Final, Err: act.ErrChanged}
+		case o.Version != s.Version || o.Status == order.Closing:
+			outs[i] = act.Outcome{Prospect: act.Blocked, Err: act.ErrChanged}
+		default:
+			c.add(o, attempts[o.ID], in.By.Name)
+			moved = append(moved, o)
+		}
+	}
+	nudges, err := c.write(ctx, tx, tx.Writes())
+	if err != nil {
+		return nil, err
+	}
+	tx.OnEnd(func(err error) {
+		if err != nil {
+			return
+		}
+		for _, o := range moved {
+			metric.OrdersMoved.WithLabelValues(string(o.Status)).Inc()
+		}
+		p.o.Nudger.Now(slices.Concat(slices.Collect(maps.Values(nudges))...))
+		p.ask(c.asked)
+	})
+	return outs, nil
+}

@@ -1,0 +1,241 @@
+package payment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+	"backstop/internal/exception"
+	"backstop/internal/ledger"
+	"backstop/internal/order"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// ToHold is the name in settings of the id up to which the exceptions of programs before
+// this one are still to be booked.
+const ToHold = "exceptions_to_hold"
+
+// held is money in suspense, or money that was.
+type held struct {
+	account  string // of the suspense
+	amount   int64
+	currency string
+	rows     int64 // stored exceptions that name it
+	there    bool  // it is in suspense
+}
+
+// HeldRef names the entry that holds the money of one payment which fits no order: one for
+// each trade number of an account, or reference where the supplier gives no number.
+func HeldRef(accountID int64, tradeNo, reference string) string {
+	return "held:" + strconv.FormatInt(accountID, 10) + ":" + cmp.Or(tradeNo, reference)
+}
+
+// heldRef is HeldRef of the message, whichever order it is confirmed for.
+func (m *Message) heldRef() string {
+	c := m.Content
+	return HeldRef(m.Supplier.AccountID, c.TradeNo, cmp.Or(c.OrderRef, c.EventKey))
+}
+
+// heldMoney are entries by their refs, in the columns of attempts, with the id 0: how many
+// exceptions name the entry, the ref, the account, the currency, and the amount. An
+// exception names it while the money is in suspense.
+const heldMoney = "SELECT 0, (SELECT count(*) FROM exceptions AS x WHERE x.held_ref = t.ref AND x.held_ref <> ''), 0, t.ref, c.code, t.currency, t.amount, 0, 0, 0" +
+	" FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref IN (?)"
+
+// heldRefs are those of all payments in the batch.
+func (b *batch) heldRefs() []string {
+	refs := make([]string, 0, len(b.items))
+	for _, m := range b.items {
+		if m.Content.Status == supplier.Paid {
+			refs = append(refs, m.heldRef())
+		}
+	}
+	return refs
+}
+
+// addHeld adds a row of heldMoney.
+func (b *batch) addHeld(a *Attempt) {
+	b.held[a.SupplierRef] = &held{account: a.SupplierTradeNo, currency: string(a.Status), amount: a.Amount, rows: a.OrderID, there: a.OrderID > 0}
+}
+
+// suspend books the money of an exception in suspense, unless that trade is booked already:
+// then the exception names the entry that holds it, if one does. Only what was paid for
+// certain is money.
+func (b *batch) suspend(m *Message, x *exception.Item) {
+	c := m.Content
+	if c.Status != supplier.Paid || m.Unreadable != nil || c.Amount <= 0 || !exception.InSuspense(x.Kind) || b.booked[m.trade()] {
+		return
+	}
+	ref := m.heldRef()
+	h := b.held[ref]
+	if h == nil {
+		h = &held{account: ledger.SuspenseAccount(m.Supplier.Code), amount: c.Amount, currency: c.Currency, there: true}
+		b.held[ref] = h
+		b.entries = append(b.entries, ledger.Entry{
+			Debit: ledger.SupplierAccount(m.Supplier.Code), Credit: h.account, Amount: c.Amount, Currency: c.Currency, Ref: ref,
+			Once: true, // another process may have taken the same payment
+		})
+	}
+	if h.there {
+		x.HeldRef = ref
+	}
+}
+
+// source is the account that pays an order: the suspense where the trade is held, else the
+// supplier. What was held of another amount is corrected first.
+func (b *batch) source(m *Message, o *order.Order) string {
+	pays, ref := ledger.SupplierAccount(m.Supplier.Code), m.heldRef()
+	h := b.held[ref]
+	if h == nil || !h.there {
+		return pays
+	}
+	h.there = false
+	b.freed = append(b.freed, ref)
+	holder := ledger.SupplierAccount(ledger.OfSuspense(h.account))
+	fix := ledger.Entry{Debit: holder, Credit: h.account, Amount: m.Content.Amount - h.amount, Currency: h.currency, Ref: correctedRef(o.ID)}
+	from := h.account
+	if h.currency != o.Currency {
+		fix.Amount, from = -h.amount, pays
+	}
+	if fix.Amount < 0 {
+		fix.Debit, fix.Credit, fix.Amount = fix.Credit, fix.Debit, -fix.Amount
+	}
+	if fix.Amount > 0 {
+		b.entries = append(b.entries, fix)
+	}
+	return from
+}
+
+// free takes the entries that were freed from the exceptions that name them. Two of which
+// each would take the same money do not both commit.
+func (b *batch) free(w *db.Writes) {
+	for _, ref := range b.freed {
+		for _, x := range b.exceptions {
+			if x.HeldRef == ref {
+				x.HeldRef = ""
+			}
+		}
+		if n := b.held[ref].rows; n > 0 {
+			w.Guard(unname(b.tx, ref), int(n))
+		}
+	}
+}
+
+func unname(tx db.Tx, ref string) *bun.RawQuery {
+	return tx.NewRaw("UPDATE exceptions SET held_ref = '' WHERE held_ref = ? AND held_ref <> ''", ref)
+}
+
+// ending is how an exception about a trade number was decided.
+type ending struct {
+	SupplierID int64
+	Kind       string
+	Subject    string
+	OrderNo    string
+	Outcome    exception.Outcome
+	Amount     int64
+	Currency   string
+}
+
+// reverses reports whether the message says that a payment went back.
+func (m *Message) reverses() bool {
+	return m.Content.Status == supplier.Refunded || m.Content.Status == supplier.Closed && m.Content.Reverses
+}
+
+// readDecided finds what was decided of trade numbers that went back, or have no order.
+func (b *batch) readDecided(ctx context.Context) error {
+	var suppliers []int64
+	var trades []string
+	for _, m := range b.items {
+		if c := m.Content; c.TradeNo != "" && (m.reverses() || c.Status == supplier.Paid && b.orders[m.orderRef()] == nil) {
+			suppliers, trades = append(suppliers, m.Supplier.ID), append(trades, c.TradeNo)
+		}
+	}
+	if len(trades) == 0 {
+		return nil
+	}
+	var rows []ending
+	err := b.tx.NewRaw("SELECT x.supplier_id, x.kind, x.subject, x.order_no, x.outcome, x.amount, x.currency FROM exceptions AS x"+
+		" WHERE x.kind IN (?) AND x.supplier_id IN (?) AND x.subject IN (?) AND x.state = ? AND x.decided_by <> 0",
+		bun.List(exception.SuspenseKinds), bun.List(suppliers), bun.List(trades), exception.Resolved).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("find what was decided: %w", err)
+	}
+	b.decided = map[tradeKey][]ending{}
+	for _, x := range rows {
+		key := tradeKey{x.SupplierID, x.Subject}
+		b.decided[key] = append(b.decided[key], x)
+	}
+	return nil
+}
+
+// wasDecided reports whether an approval has dealt with what the message says: the payment
+// went back, or was booked for an order that the message does not name.
+func (b *batch) wasDecided(m *Message, o *order.Order) bool {
+	c := m.Content
+	return slices.ContainsFunc(b.decided[tradeKey{m.Supplier.ID, c.TradeNo}], func(x ending) bool {
+		if m.reverses() {
+			return x.Outcome == exception.RefundedElsewhere
+		}
+		return o == nil && x.Kind == exception.UnknownOrder && x.Outcome == exception.Accepted && x.OrderNo == m.orderRef() &&
+			x.Amount == c.Amount && x.Currency == c.Currency
+	})
+}
+
+// correctedRef names the one correction of what was held of an order's payment.
+func correctedRef(orderID int64) string { return "corrected:" + strconv.FormatInt(orderID, 10) }
+
+// LedgerRefs are the names of all transfers that an order may have in the ledger by its
+// own id.
+func LedgerRefs(orderID int64) []string { return []string{paidRef(orderID), correctedRef(orderID)} }
+
+// ErrNoMerchant: what is held belongs to no merchant.
+var ErrNoMerchant = errors.New("no merchant is known that the money could be for")
+
+// Elsewhere takes what is held for an exception out of suspense, because an approval says
+// that it was dealt with elsewhere: kept, it is the merchant's; else the supplier does not
+// owe it any more. Where nothing is held it does nothing. Errors: ErrNoMerchant,
+// act.ErrChanged.
+func (p *Processor) Elsewhere(ctx context.Context, tx db.Tx, x *exception.Item, approvalID int64, kept bool) error {
+	if x.HeldRef == "" {
+		return nil
+	}
+	res, err := unname(tx, x.HeldRef).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("take money out of suspense: %w", err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, act.ErrChanged)
+	}
+	lines, err := ledger.Lines(ctx, tx, []string{x.HeldRef})
+	if err != nil {
+		return err
+	}
+	if len(lines) != 1 {
+		return fmt.Errorf("the exception %d names the entry %q, which is not stored", x.ID, x.HeldRef)
+	}
+	e := ledger.Entry{
+		Debit: lines[0].Credit, Credit: lines[0].Debit, Amount: lines[0].Amount, Currency: lines[0].Currency,
+		Ref: "elsewhere:" + strconv.FormatInt(approvalID, 10),
+	}
+	if kept {
+		if x.MerchantID == 0 {
+			return ErrNoMerchant
+		}
+		e.Credit = ledger.MerchantAccount(p.merchantCode(x.MerchantID))
+	}
+	w := tx.Writes()
+	if err := p.o.Ledger.Post(ctx, tx, w, []ledger.Entry{e}); err != nil {
+		return err
+	}
+	if err := w.Exec(ctx); err != nil {
+		return fmt.Errorf("take money out of suspense: %w", err)
+	}
+	return nil
+}

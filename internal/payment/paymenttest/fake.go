@@ -1,0 +1,147 @@
+package paymenttest
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"backstop/internal/supplier"
+)
+
+// Fake is a supplier that can be asked everything, and answers as the test says. It keeps
+// what it really did by reference.
+type Fake struct {
+	Code string
+
+	mu      sync.Mutex
+	start   func(context.Context, supplier.Payment) (supplier.Started, error)
+	query   func(context.Context, supplier.Ref) (supplier.Answer, error)
+	close   func(context.Context, supplier.Ref) (supplier.Answer, error)
+	started map[string]int
+	asked   map[string]int
+	closed  map[string]int
+}
+
+func newFake(code string) *Fake {
+	return &Fake{Code: code, started: map[string]int{}, asked: map[string]int{}, closed: map[string]int{}}
+}
+
+// OnStart, OnQuery and OnClose set the answers; nil = accepted, paying, closed.
+func (f *Fake) OnStart(do func(context.Context, supplier.Payment) (supplier.Started, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.start = do
+}
+
+// OnQuery is documented with OnStart.
+func (f *Fake) OnQuery(do func(context.Context, supplier.Ref) (supplier.Answer, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.query = do
+}
+
+// OnClose is documented with OnStart.
+func (f *Fake) OnClose(do func(context.Context, supplier.Ref) (supplier.Answer, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.close = do
+}
+
+// Says sets the state of all further queries.
+func (f *Fake) Says(state supplier.AnswerState) {
+	f.OnQuery(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) { return FakeAnswer(r, state), nil })
+}
+
+// FakeAnswer is an answer about a payment.
+func FakeAnswer(r supplier.Ref, state supplier.AnswerState) supplier.Answer {
+	class := supplier.ClassOK
+	if state == supplier.AnswerUnknown {
+		class = supplier.ClassTimeout
+	}
+	return supplier.Answer{
+		State: state, Exchange: supplier.Exchange{Class: class, Status: 200, Request: []byte("GET /query"), Body: []byte(`{"a":1}`)},
+		Says: supplier.Callback{
+			EventKey: "trade:T-" + r.Reference + ":paid", OrderRef: r.Reference, TradeNo: "T-" + r.Reference, RawStatus: string(state),
+			Amount: r.Amount, Currency: r.Currency,
+		},
+	}
+}
+
+// Count returns how often a reference was started, asked about and closed.
+func (f *Fake) Count(ref string) (started, asked, closed int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.started[ref], f.asked[ref], f.closed[ref]
+}
+
+// Asked is how often it was asked about anything.
+func (f *Fake) Asked() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, k := range f.asked {
+		n += k
+	}
+	return n
+}
+
+// kindOf is the kind of all fakes; New finds them by their code.
+func kindOf(fakes map[string]*Fake) supplier.Kind {
+	return supplier.Kind{Name: "fake", New: func(code string, _ json.RawMessage, _ supplier.Client) (supplier.Adapter, error) {
+		return fakeAdapter{fakes[code]}, nil
+	}}
+}
+
+type fakeAdapter struct{ f *Fake }
+
+func (a fakeAdapter) Parse(*supplier.Request, *supplier.Trace) (supplier.Callback, error) {
+	return supplier.Callback{}, &supplier.Refused{Result: supplier.Malformed}
+}
+func (a fakeAdapter) Reply(supplier.Result) supplier.Reply { return supplier.Reply{Status: 200} }
+func (a fakeAdapter) Identity() map[string]string          { return map[string]string{} }
+func (a fakeAdapter) Account() string                      { return "fake:" + a.f.Code }
+func (a fakeAdapter) Abilities() supplier.Abilities {
+	return supplier.Abilities{Payer: a.f, Querier: a.f, Closer: a.f}
+}
+
+// Start is a supplier.Payer.
+func (f *Fake) Start(ctx context.Context, p supplier.Payment) (supplier.Started, error) {
+	f.mu.Lock()
+	do := f.start
+	f.started[p.Reference]++
+	f.mu.Unlock()
+	if do != nil {
+		return do(ctx, p)
+	}
+	return supplier.Started{
+		State: supplier.Accepted, Kind: supplier.ValueQR, Value: "qr:" + p.Reference, ExternalID: "ext-" + p.Reference,
+		Exchange: supplier.Exchange{Class: supplier.ClassOK, Status: 200},
+	}, nil
+}
+
+// Query is a supplier.Querier.
+func (f *Fake) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
+	f.mu.Lock()
+	do := f.query
+	f.asked[r.Reference]++
+	f.mu.Unlock()
+	if do != nil {
+		return do(ctx, r)
+	}
+	return FakeAnswer(r, supplier.AnswerPaying), nil
+}
+
+// Close is a supplier.Closer.
+func (f *Fake) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
+	f.mu.Lock()
+	do := f.close
+	f.closed[r.Reference]++
+	f.mu.Unlock()
+	if do != nil {
+		return do(ctx, r)
+	}
+	return FakeAnswer(r, supplier.AnswerClosed), nil
+}
+
+// FakeTimeout is that of one call to a fake.
+const FakeTimeout = 8 * time.Second

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/money"
+	"backstop/internal/base/moves"
+	"backstop/internal/order"
+)
+
+const (
+	// askedOften is how many queries an order has had before it counts as one without a
+	// result, and noResultAfter how long after the last of those.
+	askedOften    = 3
+	noResultAfter = 30 * time.Minute
+	// askedRows bounds the rows that are counted, and dueRead those that are read for it.
+	askedRows = 10_000
+	dueRead   = 200_000
+)
+
+// waitsForResult holds for an order o that its supplier is asked about.
+var waitsForResult = moves.In("o.status", order.Paying, order.Closing)
+
+// NoResult is a query for the ids of the orders that were asked about three times, more than
+// half an hour ago, and are still paying or closing. An index of its own leads to them
+// (migration orders_asked).
+func NoResult(now int64) (ids string, args []any) {
+	return "SELECT o.id FROM orders AS o WHERE o.next_at >= " + order.DueFrom + " AND o.query_tries > " + strconv.Itoa(askedOften-1) + " AND " + waitsForResult +
+			" AND (SELECT c.started_at FROM supplier_calls AS c WHERE c.order_id = o.id AND c.op = 'query' ORDER BY c.id LIMIT 1 OFFSET " + strconv.Itoa(askedOften-1) + ") < ?",
+		[]any{now - noResultAfter.Microseconds()}
+}
+
+// AwaitedOf is a query for the ids of the orders whose result a supplier is to give: paying or
+// closing, with their open payment there.
+func AwaitedOf(supplierID int64) (ids string, args []any) {
+	return "SELECT w.id FROM (SELECT o.id, " + order.AskedAt("o") + " AS supplier FROM (SELECT id, status, supplier_id FROM orders WHERE next_at >= " + order.DueFrom +
+		" ORDER BY next_at LIMIT " + strconv.Itoa(dueRead) + ") AS o WHERE " + waitsForResult + ") AS w WHERE w.supplier = ?", []any{supplierID}
+}
+
+// Asked counts orders, and their money by currency.
+type Asked struct {
+	Orders int64
+	More   bool // there are more than were counted
+	Sums   money.Totals
+}
+
+// CountAsked counts the orders of NoResult or AwaitedOf.
+func CountAsked(ctx context.Context, d *db.DB, ids string, args []any) (a Asked, err error) {
+	var rows []Sum
+	err = d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM (SELECT currency, amount FROM orders WHERE id IN ("+ids+
+		") LIMIT "+strconv.Itoa(askedRows)+") AS w GROUP BY currency", args...).Scan(ctx, &rows)
+	if err != nil {
+		return Asked{}, fmt.Errorf("count orders that wait for a result: %w", err)
+	}
+	for _, s := range rows {
+		a.Orders += s.Orders
+		a.Sums.Add(s.Minor, s.Currency)
+	}
+	a.More = a.Orders >= askedRows
+	return a, nil
+}

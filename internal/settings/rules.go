@@ -1,0 +1,182 @@
+package settings
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/uptrace/bun"
+)
+
+// Rules are what the house declares about decisions (`approval:` of the file).
+type Rules struct {
+	// SecondPerson: decisions need two people. Where it is false, a proposal up to
+	// Above.Amount runs at once and is marked as of one person alone.
+	SecondPerson bool
+	// Apply: what apply changes of keys, addresses, fees and these rules waits for a second
+	// person, too.
+	Apply bool
+	// Typed is the amount above which a proposal repeats the amount, by currency (minor
+	// units). A currency without one: always.
+	Typed map[string]int64
+	// Above is when two people are needed, by currency. See Limits.
+	Above map[string]Above
+}
+
+// Above are limits of one currency, in minor units and rows.
+type Above struct {
+	Amount      int64 // of a decision in a house of one; 0 = two people always
+	BatchAmount int64 // of a batch
+	BatchRows   int64 // of a batch, of all currencies together
+}
+
+// defaultAbove applies to a currency without limits of its own.
+var defaultAbove = Above{BatchAmount: 1_000_000, BatchRows: 200}
+
+// Limits are those of a currency: its own, or the defaults.
+func (r Rules) Limits(currency string) Above {
+	if own, ok := r.Above[currency]; ok {
+		return own
+	}
+	return defaultAbove
+}
+
+// NeedsTyping reports whether a proposal about that amount has to repeat it.
+func (r Rules) NeedsTyping(amount int64, currency string) bool {
+	above, ok := r.Typed[currency]
+	return !ok || amount > above
+}
+
+// DefaultRules apply where the house declares nothing.
+func DefaultRules() Rules { return defaultApproval().Rules() }
+
+// Approval is the rules as the apply file has them, and as they are stored.
+type Approval struct {
+	SecondPerson bool          `json:"second_person" apply:"second_person" waits:"true" default:"true" example:"true" doc:"Whether decisions need two people. false = a house of one: a decision up to second_above runs at once and is marked as of one person alone."`
+	Apply        bool          `json:"apply" apply:"apply" waits:"true" default:"false" example:"true" doc:"Whether changes that apply makes wait for a second person, once there are orders."`
+	TypedAbove   []TypedAbove  `json:"typed_above" apply:"typed_above" waits:"true" many:"currencies" max:"200" empty:"every amount is typed" example:"[{ currency: CNY, amount: 100000 }]" doc:"The amounts above which a proposal repeats the amount."`
+	SecondAbove  []SecondAbove `json:"second_above" apply:"second_above" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, amount: 0, batch_amount: 1000000, batch_rows: 200 }]" doc:"When two people are needed."`
+}
+
+// TypedAbove is Rules.Typed of one currency.
+type TypedAbove struct {
+	Currency string `json:"currency" apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217. A currency without an entry: every amount is typed."`
+	Amount   int64  `json:"amount" apply:"amount" min:"0" max:"1000000000000000" need:"missing: in minor units" example:"100000" doc:"In minor units; what is above it is typed."`
+}
+
+// SecondAbove is Rules.Above of one currency.
+type SecondAbove struct {
+	Currency    string `json:"currency" apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217."`
+	Amount      int64  `json:"amount" apply:"amount" min:"0" max:"1000000000000000" default:"0" example:"0" doc:"In a house of one: the amount of a decision, in minor units, above which two people are needed; 0 = always."`
+	BatchAmount int64  `json:"batch_amount" apply:"batch_amount" min:"0" max:"1000000000000000" default:"1000000" example:"1000000" doc:"The sum of a batch, in minor units, above which two people are needed."`
+	BatchRows   int64  `json:"batch_rows" apply:"batch_rows" min:"0" max:"1000000" default:"200" example:"200" doc:"The rows of a batch above which two people are needed."`
+}
+
+// NewSecondAbove is an entry with its defaults.
+func NewSecondAbove() SecondAbove {
+	return SecondAbove{Amount: defaultAbove.Amount, BatchAmount: defaultAbove.BatchAmount, BatchRows: defaultAbove.BatchRows}
+}
+
+func defaultApproval() *Approval { return &Approval{SecondPerson: true} }
+
+// Rules are the rules in the form in which they are applied.
+func (a *Approval) Rules() Rules {
+	r := Rules{SecondPerson: a.SecondPerson, Apply: a.Apply, Typed: map[string]int64{}, Above: map[string]Above{}}
+	for _, t := range a.TypedAbove {
+		r.Typed[t.Currency] = t.Amount
+	}
+	for _, s := range a.SecondAbove {
+		r.Above[s.Currency] = Above{Amount: s.Amount, BatchAmount: s.BatchAmount, BatchRows: s.BatchRows}
+	}
+	return r
+}
+
+// ApprovalObject is the object of the rules.
+var ApprovalObject = Object{Kind: "approval"}
+
+// rulesRow is the rules as stored.
+type rulesRow struct {
+	bun.BaseModel `bun:"table:approval_rules"`
+
+	Place     int64  `bun:"place,pk"` // 1
+	Rules     string `bun:"rules"`    // Approval as JSON
+	UpdatedAt int64  `bun:"updated_at"`
+}
+
+// readApproval reads the rules; nil where none are stored. Rules that cannot be read are the
+// strictest, and unread says why.
+func readApproval(ctx context.Context, q bun.IDB) (is *Approval, unread, err error) {
+	var texts []string
+	if err := q.NewRaw("SELECT rules FROM approval_rules").Scan(ctx, &texts); err != nil {
+		return nil, nil, fmt.Errorf("read the rules of decisions: %w", err)
+	}
+	if len(texts) == 0 {
+		return nil, nil, nil
+	}
+	is = new(Approval)
+	if err := json.Unmarshal([]byte(texts[0]), is); err != nil {
+		return &Approval{SecondPerson: true, Apply: true}, err, nil
+	}
+	return is, nil, nil
+}
+
+// rules loads the rules.
+func (s *Store) rules(ctx context.Context, q bun.IDB) (Rules, error) {
+	is, unread, err := readApproval(ctx, q)
+	switch {
+	case err != nil:
+		return Rules{}, err
+	case unread != nil:
+		s.log.Error("the rules of decisions cannot be read: each needs two people until they are repaired", "error", unread)
+	case is == nil:
+		return DefaultRules(), nil
+	}
+	return is.Rules(), nil
+}
+
+func (k *checker) approval(v *Approval) {
+	var typed, above []string
+	for i, t := range v.TypedAbove {
+		k.currency(fmt.Sprintf("typed_above[%d].currency", i), t.Currency)
+		typed = append(typed, t.Currency)
+	}
+	for i, s := range v.SecondAbove {
+		k.currency(fmt.Sprintf("second_above[%d].currency", i), s.Currency)
+		above = append(above, s.Currency)
+	}
+	k.once("typed_above[%d].currency", typed)
+	k.once("second_above[%d].currency", above)
+}
+
+// approval writes the rules.
+func (w *commit) approval(ctx context.Context, v *Approval) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.tx.NewInsert().Model(&rulesRow{Place: 1, Rules: string(text), UpdatedAt: w.now}).
+		On("CONFLICT (place) DO UPDATE").Set("rules = EXCLUDED.rules").Set("updated_at = EXCLUDED.updated_at").Exec(ctx)
+	return err
+}
+
+// rulesChange is what changes of the rules of decisions, before and after; "" where nothing
+// does.
+func rulesChange(changes []Change) (old, is string) {
+	for _, c := range changes {
+		after, ok := c.After.(*Approval)
+		if !ok {
+			continue
+		}
+		var was, now []string
+		for _, f := range Fields(reflect.TypeFor[Approval]()) {
+			before, after := Text(f.Of(reflect.ValueOf(c.Before).Elem()).Interface()), Text(f.Of(reflect.ValueOf(after).Elem()).Interface())
+			if before != after {
+				was, now = append(was, f.Word+": "+before), append(now, f.Word+": "+after)
+			}
+		}
+		return strings.Join(was, "; "), strings.Join(now, "; ")
+	}
+	return "", ""
+}

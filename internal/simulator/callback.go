@@ -1,0 +1,138 @@
+package simulator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// callbackTime bounds one callback.
+const callbackTime = 10 * time.Second
+
+// LoopbackClient reaches this machine only and follows no redirects: what is simulated must
+// never reach a production system.
+func LoopbackClient() *http.Client {
+	// A name is checked by the address that it leads to.
+	dialer := &net.Dialer{Timeout: 3 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().IsLoopback() {
+			return fmt.Errorf("%s is not a loopback address", address)
+		}
+		return nil
+	}}
+	return &http.Client{
+		Timeout:       callbackTime,
+		Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// callable are the states that suppliers report.
+func callable(state State) bool {
+	return state == StatePaid || state == StateFailed || state == StateClosed
+}
+
+// changed sends the callbacks of a reference whose state is new, as its script says. The
+// lock is held.
+func (s *Simulator) changed(o *order) {
+	if !callable(o.script.State) || o.script.Callback == CallbackNone {
+		return
+	}
+	if s.callbackURL(o) == "" {
+		o.owed = !o.started
+		return
+	}
+	times, late := 1, time.Duration(0)
+	switch o.script.Callback {
+	case CallbackNow:
+	case CallbackBeforeAnswer:
+		o.due = true
+		return
+	case CallbackTwice:
+		times = 2
+	default:
+		late = o.script.late()
+	}
+	send := s.callback(o, times)
+	s.task(func() {
+		timer := time.NewTimer(late)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			send()
+		case <-s.ctx.Done():
+		}
+	})
+}
+
+// dueCallback takes the callback that comes before the answer, nil where none is due.
+func (s *Simulator) dueCallback(o *order) (send func()) {
+	if !o.due {
+		return nil
+	}
+	o.due = false
+	return s.callback(o, 1)
+}
+
+func (s *Simulator) callbackURL(o *order) string {
+	if o.notifyURL != "" || s.options.Callbacks == "" {
+		return o.notifyURL
+	}
+	return strings.TrimSuffix(s.options.Callbacks, "/") + "/" + o.account.Code
+}
+
+// callback returns what sends the callbacks of a reference's payments. The lock is held; it
+// must not be while they are sent.
+func (s *Simulator) callback(o *order, times int) func() {
+	var facts []Fact
+	for _, p := range o.payments {
+		if callable(p.state) {
+			facts = append(facts, o.fact(p))
+		}
+	}
+	address := s.callbackURL(o)
+	return func() {
+		for _, f := range facts {
+			for range times {
+				sent := Sent{At: time.Now().UTC(), URL: address, State: f.State}
+				var err error
+				if sent.Status, err = s.send(o.account, address, f); err != nil {
+					sent.Error = errText(err)
+				}
+				s.mu.Lock()
+				if o.sent = append(o.sent, sent); len(o.sent) > maxCallbacks {
+					o.sent = o.sent[1:]
+				}
+				s.mu.Unlock()
+			}
+		}
+	}
+}
+
+func (s *Simulator) send(a *Account, address string, f Fact) (status int, err error) {
+	f.At = time.Now()
+	m, err := a.Callback(f)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, callbackTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(m.Body))
+	if err != nil {
+		return 0, fmt.Errorf("call back: %w", err)
+	}
+	r.Header = m.Header
+	answer, err := s.http.Do(r)
+	if err != nil {
+		return 0, fmt.Errorf("call back: %w", err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxBody))
+	return answer.StatusCode, nil
+}

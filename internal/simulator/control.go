@@ -1,0 +1,171 @@
+package simulator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"backstop/internal/base/textlimit"
+)
+
+// Call is one request, as /_sim/calls lists it.
+type Call struct {
+	ID         string    `json:"id"`
+	At         time.Time `json:"at"`
+	Supplier   string    `json:"supplier"`
+	Op         operation `json:"op"`
+	Ref        string    `json:"ref"`
+	Number     string    `json:"number"` // what money is counted by; of an order, its reference
+	Body       string    `json:"body"`   // at most 1 KiB; of a GET, its address
+	Repeated   bool      `json:"repeated"`
+	Spoilt     string    `json:"spoilt,omitempty"` // how the answer was spoilt, lost or refused
+	MoneyMoved int       `json:"money_moved"`      // for the number, by now
+}
+
+func (s *Simulator) record(a *Account, c call, spoilt string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recordLocked(a, c, spoilt)
+}
+
+func (s *Simulator) recordLocked(a *Account, c call, spoilt string) {
+	number := s.first + int64(len(s.calls)) + 1
+	key := asking{a.Code, c.op, c.ref}
+	one := &Call{
+		ID: strconv.FormatInt(number, 10), At: time.Now().UTC(), Supplier: a.Code, Op: c.op, Ref: c.ref, Number: c.ref,
+		Body: textlimit.Cut(c.asked, maxKeptBody), Repeated: c.ref != "" && s.asked[key], Spoilt: spoilt,
+	}
+	if c.ref != "" && (s.asked[key] || len(s.asked) < 3*MaxReferences) {
+		s.asked[key] = true
+	}
+	s.calls = append(s.calls, one)
+	if len(s.calls) > maxCalls {
+		s.first++
+		s.calls = s.calls[1:]
+	}
+}
+
+// Calls lists the calls about a reference, oldest first; "" = all.
+func (s *Simulator) Calls(ref string) []Call {
+	found, _ := s.page(ref, 0, maxCalls)
+	return found
+}
+
+// page lists calls behind a number; next is 0 where there are no more.
+func (s *Simulator) page(ref string, after int64, limit int) (found []Call, next int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found = []Call{}
+	for i := max(0, after-s.first); i < int64(len(s.calls)); i++ {
+		c := s.calls[i]
+		if ref != "" && c.Ref != ref {
+			continue
+		}
+		if len(found) == limit {
+			next, _ = strconv.ParseInt(found[limit-1].ID, 10, 64)
+			return found, next
+		}
+		one := *c
+		one.MoneyMoved = s.movedLocked(c.Number)
+		found = append(found, one)
+	}
+	return found, 0
+}
+
+// control adds the routes of the control API.
+func (s *Simulator) control() {
+	s.mux.HandleFunc("PUT /_sim/{supplier}/orders/{ref}", s.putOrder)
+	s.mux.HandleFunc("GET /_sim/{supplier}/orders/{ref}", func(w http.ResponseWriter, r *http.Request) {
+		if s.Account(r.PathValue("supplier")) == nil {
+			fail(w, http.StatusNotFound, "not_found", "supplier", "there is no such supplier")
+			return
+		}
+		write(w, jsonReply(http.StatusOK, s.Order(r.PathValue("supplier"), r.PathValue("ref"))))
+	})
+	for _, later := range []string{"/_sim/{supplier}/refunds/{no}", "/_sim/{supplier}/payouts/{no}"} {
+		s.mux.HandleFunc(later, func(w http.ResponseWriter, _ *http.Request) {
+			fail(w, http.StatusNotImplemented, "not_implemented", "", "the simulator takes no refunds and no payouts yet")
+		})
+	}
+	s.mux.HandleFunc("GET /_sim/calls", s.listCalls)
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, "not_found", "", r.Method+" "+r.URL.Path+" is in none of the simulated APIs")
+	})
+}
+
+func (s *Simulator) putOrder(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		fail(w, http.StatusRequestEntityTooLarge, "body", "", "the body is larger than 64 KiB or was cut off")
+		return
+	}
+	var script Script
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&script); err != nil {
+		fail(w, http.StatusBadRequest, "bad_json", "", err.Error())
+		return
+	}
+	report, err := s.Set(r.PathValue("supplier"), r.PathValue("ref"), script)
+	var wrong *FieldError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field == "supplier":
+		fail(w, http.StatusNotFound, "not_found", wrong.Field, wrong.Problem)
+	case errors.As(err, &wrong):
+		fail(w, http.StatusUnprocessableEntity, "invalid_field", wrong.Field, wrong.Problem)
+	case err != nil:
+		fail(w, http.StatusServiceUnavailable, "full", "", err.Error())
+	default:
+		write(w, jsonReply(http.StatusOK, report))
+	}
+}
+
+// Pages of /_sim/calls.
+const (
+	defaultPage = 50
+	maxPage     = 200
+)
+
+func (s *Simulator) listCalls(w http.ResponseWriter, r *http.Request) {
+	limit, after := int64(defaultPage), int64(0)
+	for _, p := range []struct {
+		name     string
+		into     *int64
+		min, max int64
+	}{{"limit", &limit, 1, maxPage}, {"cursor", &after, 0, 1 << 62}} {
+		text := r.URL.Query().Get(p.name)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < p.min || n > p.max {
+			fail(w, http.StatusUnprocessableEntity, "invalid_field", p.name, "is no number in range")
+			return
+		}
+		*p.into = n
+	}
+	found, next := s.page(r.URL.Query().Get("ref"), after, int(limit))
+	answer := object{"items": found, "next": nil}
+	if next != 0 {
+		answer["next"] = strconv.FormatInt(next, 10)
+	}
+	moved := map[string]int{}
+	for _, c := range found {
+		moved[c.Number] = c.MoneyMoved
+	}
+	answer["money_moved"] = moved
+	write(w, jsonReply(http.StatusOK, answer))
+}
+
+// fail answers with an error of the simulator itself, in the form of Backstop's own.
+func fail(w http.ResponseWriter, status int, code, field, message string) {
+	detail := object{"code": code, "message": message}
+	if field != "" {
+		detail["field"] = field
+	}
+	write(w, jsonReply(status, object{"error": detail}))
+}

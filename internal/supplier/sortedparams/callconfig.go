@@ -1,0 +1,129 @@
+package sortedparams
+
+import (
+	"cmp"
+	"crypto/rsa"
+	"net/url"
+	"slices"
+
+	"backstop/internal/supplier"
+)
+
+// Parameters of a request that the settings do not name (contract §8).
+const (
+	timeParam    = "time"  // Unix seconds
+	nonceParam   = "nonce" // 16 characters
+	subjectParam = "subject"
+	notifyParam  = "notify_url"
+	expiresParam = "expires_at" // Unix seconds
+)
+
+// currencyParam is where a start names the currency.
+func (c *config) currencyParam() string { return cmp.Or(c.CurrencyField, "currency") }
+
+// forCalls checks what only calls need, and returns our own key, of rsa-sha256.
+func (c *config) forCalls(theirs *rsa.PublicKey) (*rsa.PrivateKey, error) {
+	if wrong := c.checkCalls(); wrong != nil {
+		return nil, wrong
+	}
+	own, wrong := c.ownKey(theirs)
+	if wrong != nil {
+		return nil, wrong
+	}
+	return own, nil
+}
+
+// checkCalls checks what is wanted of a supplier that can be called. A setting without
+// the others that it needs would be an ability that never works.
+func (c *config) checkCalls() *supplier.FieldError {
+	if wrong := known(choice{"answer_format", c.AnswerFormat, "json form xml"}, choice{"pay_kind", c.payKind(), "qr redirect"}); wrong != nil {
+		return wrong
+	}
+	for _, a := range c.addresses() {
+		if !isAddress(a.address) {
+			return wrong(a.field, "not an address such as https://pay.example.com/query")
+		}
+		// Without it every message means paid: an answer, and a request of ours that comes
+		// back as a callback.
+		if c.StatusField == "" {
+			return wrong("status_field", "missing: an answer from %s has to name the state", a.field)
+		}
+	}
+	switch {
+	case c.PayURL == "" && c.PayValueField != "":
+		return wrong("pay_url", "missing: pay_value_field is a part of its answer")
+	case c.PayURL == "" && c.PayKind != "":
+		return wrong("pay_url", "missing: pay_kind is about its answer")
+	case c.PayURL != "" && c.PayValueField == "":
+		return wrong("pay_value_field", "missing: where the answer to pay_url has what the buyer needs")
+	case c.PayURL != "" && len(c.PayingValues) == 0:
+		return wrong("paying_values", "missing: the values of %s that accept a payment", c.StatusField)
+	case c.CloseURL != "" && len(c.ClosedValues) == 0:
+		return wrong("closed_values", "missing: the values of %s that confirm a close", c.StatusField)
+	case c.PayValueField != "" && (c.PayValueField == c.SignField || slices.Contains(c.SignExclude, c.PayValueField)):
+		return wrong("pay_value_field", "%q is not signed; what is read has to be", c.PayValueField)
+	case c.PayValueField != "" && slices.Contains(c.meaningful(), c.PayValueField):
+		return wrong("pay_value_field", "%q is read as something else", c.PayValueField)
+	}
+	return c.checkParams()
+}
+
+// checkParams makes sure that no two parameters of a request have one name.
+func (c *config) checkParams() *supplier.FieldError {
+	if len(c.addresses()) == 0 {
+		return nil
+	}
+	type param struct{ field, name string }
+	params := []param{{"sign_field", c.SignField}, {"order_field", c.OrderField}, {"account_field", c.AccountField}}
+	taken := []string{timeParam, nonceParam}
+	if c.PayURL != "" {
+		params = append(params, param{"amount_field", c.AmountField}, param{"currency_field", c.currencyParam()})
+		taken = append(taken, subjectParam, notifyParam, expiresParam)
+	}
+	for _, p := range params {
+		if p.name != "" && slices.Contains(taken, p.name) {
+			return wrong(p.field, "%q is another parameter of the requests", p.name)
+		}
+		taken = append(taken, p.name)
+	}
+	return nil
+}
+
+type address struct{ field, address string }
+
+// addresses are those that are set.
+func (c *config) addresses() []address {
+	all := []address{{"query_url", c.QueryURL}, {"close_url", c.CloseURL}, {"pay_url", c.PayURL}}
+	return slices.DeleteFunc(all, func(a address) bool { return a.address == "" })
+}
+
+func isAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil && u.Fragment == ""
+}
+
+// ownKey is what signs our requests with rsa-sha256: the key that verifies the supplier's
+// messages cannot sign.
+func (c *config) ownKey(theirs *rsa.PublicKey) (*rsa.PrivateKey, *supplier.FieldError) {
+	if c.Algorithm != "rsa-sha256" {
+		if c.PrivateKey != "" {
+			return nil, wrong("private_key", "only rsa-sha256 has one; %s signs with key", c.Algorithm)
+		}
+		return nil, nil
+	}
+	if c.PrivateKey == "" {
+		for _, a := range c.addresses() {
+			return nil, wrong("private_key", "missing: with rsa-sha256, %s cannot be called without your own key", a.field)
+		}
+		return nil, nil
+	}
+	own, err := supplier.ParsePrivateKey(c.PrivateKey)
+	if err != nil {
+		return nil, wrong("private_key", "%v", err)
+	}
+	// With one pair for both sides, our own request would be a message of the supplier.
+	if own.PublicKey.Equal(theirs) {
+		return nil, wrong("public_key", "belongs to private_key; the supplier's is wanted")
+	}
+	return own, nil
+}

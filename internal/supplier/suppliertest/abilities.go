@@ -1,0 +1,312 @@
+package suppliertest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/supplier"
+)
+
+// Reference is our number of the payment that the suite's calls and answers are about. It
+// has no hyphen: Alipay takes none.
+const Reference = "SO20260301000001_2"
+
+// Op is one of the calls, in the words of the contract.
+type Op string
+
+// The calls of a payment.
+const (
+	Pay   Op = "pay"
+	Query Op = "query"
+	Close Op = "close"
+)
+
+// Abilities describes one configured supplier that can be called, and its answers.
+type Abilities struct {
+	// New makes the adapter, whose calls go out through the client.
+	New func(out supplier.Client) supplier.Adapter
+	// Stranger makes an adapter that holds other keys of the supplier; nil where the kind
+	// signs no answers.
+	Stranger func(out supplier.Client) supplier.Adapter
+	// Payment is what is started, without Reference, OrderNo and the times: the suite sets
+	// those. The Ref of query and close has its amount, its currency and ExternalID.
+	Payment    supplier.Payment
+	ExternalID string
+	// Answer is the answer to a call, signed where the kind signs, with the change: to Pay
+	// one that accepts, to Query one that says paid, to Close one that says closed. The
+	// fields of Change that the answer does not have are ignored (Has). It must be safe for
+	// concurrent use.
+	Answer func(Op, Change) supplier.Exchange
+	// Has names the parts of Change that an answer to the call has: "OrderRef", "TradeNo",
+	// "Amount", "Currency", "Status", "Account", "Duplicate". The suite changes no others.
+	Has map[Op][]string
+	// Signed puts a body (of Alipay: a node) into an answer to the call, under the status of
+	// the genuine one, signed where the kind signs.
+	Signed func(op Op, body []byte) supplier.Exchange
+	// Started is what is read of the answer that accepts, without Exchange.
+	Started supplier.Started
+	// Says is what the answer to Query says, and Closed what that to Close says.
+	Says, Closed supplier.Callback
+	// Cases are further answers and what they mean: every word of the kind's table, and
+	// every error that is not simply unknown.
+	Cases []AnswerCase
+	// SignatureHeaders are the headers that carry the signature. Empty where it is in the
+	// body, or where the kind signs no answers.
+	SignatureHeaders []string
+	// Window is how far the signed time may lie from Now; 0 where none is signed.
+	Window time.Duration
+	// Secrets are the keys in the adapter's config, and secrets in the answers. None may
+	// show in what is kept of a call.
+	Secrets []string
+	// Key is what must be equal when a call is repeated; nil = method, address, body and
+	// the header Idempotency-Key.
+	Key func(r *http.Request, body []byte) string
+}
+
+// AnswerCase is one answer and its meaning. Of a start, State is one of supplier.Started's.
+type AnswerCase struct {
+	Name     string
+	Op       Op
+	Answer   supplier.Exchange
+	State    string
+	Refunded bool
+	Class    supplier.Class
+}
+
+// RunAbilities checks every claim as a test of its own.
+func RunAbilities(t *testing.T, s Abilities) {
+	t.Helper()
+	for _, c := range abilityClaims {
+		t.Run(c.name, func(t *testing.T) { c.check(&asker{reporter: t, Abilities: s}) })
+	}
+}
+
+// Line is a client that answers by a function and keeps what was sent.
+type Line struct {
+	// Reply answers; its At is Now unless it is set.
+	Reply func(r *http.Request, body []byte) supplier.Exchange
+
+	mu   sync.Mutex
+	sent []Sent
+}
+
+// Sent is one request that a Line got.
+type Sent struct {
+	Request *http.Request
+	Body    []byte
+}
+
+// Do keeps the request and answers.
+func (l *Line) Do(r *http.Request) supplier.Exchange {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return supplier.Exchange{Class: supplier.ClassConnect}
+	}
+	l.mu.Lock()
+	l.sent = append(l.sent, Sent{r, body})
+	l.mu.Unlock()
+	x := l.Reply(r, body)
+	if x.At.IsZero() {
+		x.At = Now
+	}
+	return x
+}
+
+// Sent are the requests so far.
+func (l *Line) Sent() []Sent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.sent)
+}
+
+// Client answers by a function and keeps nothing, unlike a Line: a fuzzer makes millions
+// of calls.
+type Client func(*http.Request) supplier.Exchange
+
+// Do answers.
+func (c Client) Do(r *http.Request) supplier.Exchange { return c(r) }
+
+// NoSigner takes the place of an adapter's own RSA key: the suite makes 20,000 calls, and
+// what is sent is checked by the adapter's own tests, with a real key.
+type NoSigner struct{}
+
+// Public is nil.
+func (NoSigner) Public() crypto.PublicKey { return nil }
+
+// Sign signs nothing.
+func (NoSigner) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	return []byte("signature"), nil
+}
+
+// asker runs one claim.
+type asker struct {
+	reporter
+	Abilities
+
+	made    sync.Once
+	adapter supplier.Adapter // over line
+	line    *Line
+}
+
+// payment is what the suite starts. It was created just now by the node's clock.
+func (p *asker) payment() supplier.Payment {
+	pay := p.Payment
+	pay.Reference, pay.OrderNo = Reference, strings.TrimSuffix(Reference, "_2")
+	pay.CreatedAt = time.Now().Add(-time.Minute)
+	pay.ExpiresAt = time.Date(2099, 12, 31, 15, 59, 59, 0, time.UTC)
+	return pay
+}
+
+func (p *asker) ref() supplier.Ref {
+	return supplier.Ref{
+		Reference: Reference, ExternalID: p.ExternalID, Amount: p.Payment.Amount, Currency: p.Payment.Currency,
+		StartedAt: time.Now().Add(-time.Hour),
+	}
+}
+
+// outcome is the end of a call, of a start as well.
+type outcome struct {
+	state    string
+	refunded bool
+	says     supplier.Callback
+	started  supplier.Started // without Exchange
+	kept     supplier.Exchange
+	reason   string
+	err      error
+}
+
+// unknown reports whether nothing may be believed of the outcome.
+func (o outcome) unknown() bool {
+	return o.err == nil && o.state == string(supplier.AnswerUnknown) && !o.refunded && sameCallback(o.says, supplier.Callback{}) &&
+		o.started.Value == "" && o.started.ExternalID == ""
+}
+
+// can reports whether the supplier takes the call, which must be one of those in Has.
+func (p *asker) can(a supplier.Abilities, op Op) bool {
+	switch op {
+	case Pay:
+		return a.Payer != nil
+	case Query:
+		return a.Querier != nil
+	default:
+		return a.Closer != nil
+	}
+}
+
+// ops are the calls that the supplier takes.
+func (p *asker) ops() []Op {
+	var ops []Op
+	for _, op := range []Op{Pay, Query, Close} {
+		if _, has := p.Has[op]; has {
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+func (p *asker) has(op Op, part string) bool { return slices.Contains(p.Has[op], part) }
+
+// call makes one call over the line, and checks what is true of each: it sends something,
+// and what is kept of it holds no secret.
+func (p *asker) call(ctx context.Context, a supplier.Adapter, op Op) outcome {
+	p.Helper()
+	abilities := supplier.AbilitiesOf(a)
+	if !p.can(abilities, op) {
+		p.Errorf("%s: the adapter has no such ability", op)
+		return outcome{}
+	}
+	var o outcome
+	switch op {
+	case Pay:
+		s, err := abilities.Start(ctx, p.payment())
+		o = outcome{state: string(s.State), kept: s.Exchange, reason: s.Reason.Error(), err: err, started: s}
+		o.started.Exchange = supplier.Exchange{}
+	default:
+		ask := asks(abilities, op)
+		s, err := ask(ctx, p.ref())
+		o = outcome{state: string(s.State), refunded: s.Refunded, says: s.Says, kept: s.Exchange, reason: s.Reason.Error(), err: err}
+	}
+	p.checkKept(op, o)
+	return o
+}
+
+// asks is the call of a Ref.
+func asks(a supplier.Abilities, op Op) func(context.Context, supplier.Ref) (supplier.Answer, error) {
+	if op == Close {
+		return a.Close
+	}
+	return a.Query
+}
+
+// answerKey is the context's key of the answer that a call gets.
+type answerKey struct{}
+
+// scripted is a client that gives each call the answer in its context: one adapter serves
+// all calls of a claim, as one serves all of a program.
+func scripted() *Line {
+	return &Line{Reply: func(r *http.Request, _ []byte) supplier.Exchange {
+		x, _ := r.Context().Value(answerKey{}).(supplier.Exchange)
+		return copied(x)
+	}}
+}
+
+// answered makes a call that gets the answer.
+func (p *asker) answered(op Op, x supplier.Exchange) outcome {
+	p.Helper()
+	p.made.Do(func() { p.line = scripted(); p.adapter = p.New(p.line) })
+	return p.call(context.WithValue(context.Background(), answerKey{}, x), p.adapter, op)
+}
+
+func (p *asker) checkKept(op Op, o outcome) {
+	p.Helper()
+	if o.err != nil {
+		p.Errorf("%s: %v; an error is for what cannot be expressed", op, o.err)
+		return
+	}
+	if !slices.Contains(supplier.Classes, o.kept.Class) {
+		p.Errorf("%s ended %s with the class %q", op, o.state, o.kept.Class)
+	}
+	if len(o.kept.Request) == 0 {
+		p.Errorf("%s: nothing is kept of the request", op)
+	}
+	if len(o.kept.Body) > supplier.MaxAnswer {
+		p.Errorf("%s: %d bytes are kept of the answer", op, len(o.kept.Body))
+	}
+	if o.state == string(supplier.AnswerUnknown) && o.reason == "" {
+		p.Errorf("%s: unknown, class %s, for no reason", op, o.kept.Class)
+	}
+	for _, secret := range p.Secrets {
+		kept := string(o.kept.Request) + string(o.kept.Body) + o.reason
+		for name, values := range o.kept.Header {
+			kept += name + strings.Join(values, " ")
+		}
+		if secret != "" && strings.Contains(kept, secret) {
+			p.Errorf("%s: a secret shows in what is kept: %s", op, kept)
+		}
+	}
+}
+
+func copied(x supplier.Exchange) supplier.Exchange {
+	x.Header, x.Body = x.Header.Clone(), bytes.Clone(x.Body)
+	return x
+}
+
+// key is what a repeat of a request must have in common with it.
+func (p *asker) key(s Sent) string {
+	if p.Key != nil {
+		return p.Key(s.Request, s.Body)
+	}
+	return strings.Join([]string{s.Request.Method, s.Request.URL.String(), s.Request.Header.Get("Idempotency-Key"), string(s.Body)}, "\n")
+}
+
+// status is the HTTP status of a genuine answer.
+func (p *asker) status(op Op) int { return cmp.Or(p.Answer(op, Change{}).Status, http.StatusOK) }

@@ -1,0 +1,466 @@
+package suppliertest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"backstop/internal/supplier"
+)
+
+type abilityClaim struct {
+	name  string
+	check func(*asker)
+}
+
+// abilityClaims is everything that is checked of calls.
+var abilityClaims = []abilityClaim{
+	{"GenuineAnswerIsReadExactly", answerIsRead},
+	{"EveryWordMeansWhatItShould", wordsMean},
+	{"AlteredAnswerIsUnknownOrMeansTheSame", alteredAnswer},
+	{"AnswerWithoutSignatureIsUnknown", unsignedAnswer},
+	{"AnswerUnderAnotherKeyIsUnknown", strangersAnswer},
+	{"SignedTimeOfAnAnswerIsHeldOnBothSides", answerTime},
+	{"EveryOtherStatusIsUnknown", otherStatuses},
+	{"EveryStatusWithoutAKnownBodyIsUnknown", bareStatuses},
+	{"AnswerAboutAnotherOrderIsUnknown", otherOrdersAnswer},
+	{"AnswerOfAnotherAccountIsNotOurs", otherAccountsAnswer},
+	{"AnswerAfterTheContextEndedIsUnknown", lateAnswer},
+	{"NothingIsSentAfterTheContextEnded", nothingSent},
+	{"CallWithoutAnswerIsUnknownUnderItsClass", noAnswer},
+	{"RepeatIsTheSameCall", sameOnRepeat},
+	{"AuthorizationIsNotKept", authorizationIsNotKept},
+	{"LongAnswerIsUnknown", longAnswer},
+	{"MalformedAnswerIsUnknown", malformedAnswer},
+	{"DoubledFieldOfAnAnswerIsUnknownThoughSigned", doubledInAnswer},
+	{"OddAmountIsNoPaymentInAnAnswer", oddAnswerAmounts},
+	{"PaidWithoutItsPartsIsUnknown", paidWithout},
+	{"UnknownWordOfAnAnswerIsUnknown", unknownAnswerWord},
+	{"CallsAreSafeForConcurrentUse", concurrentCalls},
+}
+
+func sameCallback(a, b supplier.Callback) bool { return reflect.DeepEqual(a, b) }
+
+// want is the outcome of the genuine answer.
+func (p *asker) want(op Op) outcome {
+	switch op {
+	case Pay:
+		return outcome{state: string(p.Started.State), started: p.Started}
+	case Query:
+		return outcome{state: string(supplier.AnswerPaid), says: p.Says}
+	default:
+		return outcome{state: string(supplier.AnswerClosed), says: p.Closed}
+	}
+}
+
+// same reports whether an outcome is that of the genuine answer.
+func (p *asker) same(op Op, o outcome) bool {
+	want := p.want(op)
+	return o.err == nil && o.state == want.state && !o.refunded && sameCallback(o.says, want.says) && sameStart(o.started, want.started)
+}
+
+// sameStart compares two starts. A value may be signed anew each time: only that there is
+// one is compared where the wanted one is "*".
+func sameStart(got, want supplier.Started) bool {
+	if want.Value == "*" && got.Value != "" {
+		got.Value = "*"
+	}
+	return reflect.DeepEqual(got, want)
+}
+
+func answerIsRead(p *asker) {
+	if p.Started.State != supplier.Accepted && p.Has[Pay] != nil {
+		p.Errorf("the suite's start is %q", p.Started.State)
+	}
+	for _, op := range p.ops() {
+		o := p.answered(op, p.Answer(op, Change{}))
+		if !p.same(op, o) || o.kept.Class != supplier.ClassOK {
+			p.Errorf("%s is read as\n %+v, want\n %+v", op, o, p.want(op))
+		}
+		if got, want := o.kept.Status, p.status(op); got != want {
+			p.Errorf("%s: HTTP status %d is kept, want %d", op, got, want)
+		}
+	}
+}
+
+func wordsMean(p *asker) {
+	if len(p.Cases) == 0 {
+		p.Errorf("the suite names no words")
+	}
+	for _, c := range p.Cases {
+		o := p.answered(c.Op, c.Answer)
+		if o.state != c.State || o.refunded != c.Refunded || o.kept.Class != c.Class {
+			p.Errorf("%s, %s: %s, refunded %v, class %s (%s); want %s, %v, %s", c.Op, c.Name, o.state, o.refunded, o.kept.Class, o.reason, c.State, c.Refunded, c.Class)
+		}
+		if c.State == string(supplier.AnswerUnknown) && !o.unknown() {
+			p.Errorf("%s, %s: unknown, with content: %+v", c.Op, c.Name, o)
+		}
+	}
+}
+
+// signs reports whether the kind signs its answers.
+func (p *asker) signs() bool { return p.Stranger != nil }
+
+// alteredAnswer changes a signed answer one byte at a time. Where the signature covers only
+// a part of the body, a change beside that part may be without meaning.
+func alteredAnswer(p *asker) {
+	if !p.signs() {
+		return
+	}
+	for _, op := range p.ops() {
+		genuine := p.Answer(op, Change{})
+		for i, text := range flips(genuine.Body) {
+			altered := copied(genuine)
+			altered.Body = text
+			if o := p.answered(op, altered); !o.unknown() && !p.same(op, o) {
+				p.Errorf("%s: body altered at byte %d is believed: %+v", op, i, o)
+				return
+			}
+		}
+		for _, name := range p.SignatureHeaders {
+			value := genuine.Header.Get(name)
+			for i, text := range flips([]byte(value)) {
+				altered := copied(genuine)
+				altered.Header.Set(name, string(text))
+				if o := p.answered(op, altered); !o.unknown() && (!strings.EqualFold(string(text), value) || !p.same(op, o)) {
+					p.Errorf("%s: header %s altered at byte %d is believed", op, name, i)
+					return
+				}
+			}
+			doubled := copied(genuine)
+			doubled.Header[http.CanonicalHeaderKey(name)] = []string{value, "forged"}
+			if o := p.answered(op, doubled); !o.unknown() {
+				p.Errorf("%s: header %s twice is believed", op, name)
+			}
+		}
+	}
+}
+
+// flips yields every text that differs from b in one byte: its lowest bit, the byte left
+// out. What else alterations does is checked of callbacks, by the same verifier.
+func flips(b []byte) func(yield func(int, []byte) bool) {
+	return func(yield func(int, []byte) bool) {
+		for i := range b {
+			flipped := bytes.Clone(b)
+			flipped[i] ^= 0x01
+			if !yield(i, flipped) || !yield(i, append(bytes.Clone(b[:i]), b[i+1:]...)) {
+				return
+			}
+		}
+	}
+}
+
+func unsignedAnswer(p *asker) {
+	if !p.signs() {
+		return
+	}
+	for _, op := range p.ops() {
+		genuine := p.Answer(op, Change{Tamper: func(string) string { return "" }})
+		if o := p.answered(op, genuine); !o.unknown() || o.kept.Class != supplier.ClassBadSignature {
+			p.Errorf("%s: an empty signature: %s, class %s", op, o.state, o.kept.Class)
+		}
+		for _, name := range p.SignatureHeaders {
+			bare := copied(p.Answer(op, Change{}))
+			bare.Header.Del(name)
+			if o := p.answered(op, bare); !o.unknown() || o.kept.Class != supplier.ClassBadSignature {
+				p.Errorf("%s: without the header %s: %s, class %s", op, name, o.state, o.kept.Class)
+			}
+		}
+	}
+}
+
+func strangersAnswer(p *asker) {
+	if !p.signs() {
+		return
+	}
+	stranger := p.Stranger(scripted())
+	for _, op := range p.ops() {
+		ctx := context.WithValue(context.Background(), answerKey{}, p.Answer(op, Change{}))
+		if o := p.call(ctx, stranger, op); !o.unknown() || o.kept.Class != supplier.ClassBadSignature {
+			p.Errorf("%s: an adapter with other keys: %s, class %s", op, o.state, o.kept.Class)
+		}
+	}
+}
+
+func answerTime(p *asker) {
+	if p.Window == 0 {
+		return
+	}
+	for _, op := range p.ops() {
+		for offset, believed := range map[time.Duration]bool{
+			-p.Window - time.Second: false, -p.Window + time.Second: true, p.Window - time.Second: true, p.Window + time.Second: false,
+		} {
+			o := p.answered(op, p.Answer(op, Change{SignedAt: Now.Add(offset)}))
+			if believed && !p.same(op, o) || !believed && (!o.unknown() || o.kept.Class != supplier.ClassBadSignature) {
+				p.Errorf("%s: signed %s away: %s, class %s", op, offset, o.state, o.kept.Class)
+			}
+		}
+	}
+}
+
+// otherStatuses gives the genuine, signed body under every other HTTP status: most
+// signatures do not cover it.
+func otherStatuses(p *asker) {
+	for _, op := range p.ops() {
+		genuine, wanted := p.Answer(op, Change{}), p.status(op)
+		for status := 100; status < 600; status++ {
+			if status == wanted {
+				continue
+			}
+			x := copied(genuine)
+			x.Status = status
+			if o := p.answered(op, x); !o.unknown() {
+				p.Errorf("%s: the genuine body under HTTP %d: %s", op, status, o.state)
+			}
+		}
+	}
+}
+
+func bareStatuses(p *asker) {
+	for _, op := range p.ops() {
+		genuine, wanted := p.Answer(op, Change{}), p.status(op)
+		bare := []supplier.Exchange{p.Signed(op, nil), p.Signed(op, []byte("{}")), p.Signed(op, []byte("<html>Bad Gateway</html>"))}
+		for status := 100; status < 600; status++ {
+			x := bare[status%len(bare)]
+			if status == wanted && bytes.Equal(x.Body, genuine.Body) {
+				continue // an answer that is nothing but its status
+			}
+			x.Status = status
+			if o := p.answered(op, x); !o.unknown() {
+				p.Errorf("%s: HTTP %d with %q: %s", op, status, x.Body, o.state)
+			}
+		}
+	}
+}
+
+func otherOrdersAnswer(p *asker) {
+	for _, op := range p.ops() {
+		if !p.has(op, "OrderRef") {
+			continue
+		}
+		for _, ref := range []string{"SO20260301000002", strings.ToLower(Reference), Reference + " ", Reference + "0", Reference[:len(Reference)-2]} {
+			if o := p.answered(op, p.Answer(op, Change{OrderRef: ref})); !o.unknown() {
+				p.Errorf("%s: an answer about %q: %s", op, ref, o.state)
+			}
+		}
+	}
+	if p.Has[Query] != nil && !p.has(Query, "OrderRef") {
+		p.Errorf("an answer to a query that names no order cannot be believed")
+	}
+}
+
+func otherAccountsAnswer(p *asker) {
+	ours := p.New(&Line{}).Identity()
+	for _, op := range p.ops() {
+		if !p.has(op, "Account") {
+			continue
+		}
+		o := p.answered(op, p.Answer(op, Change{Account: "9999999999"}))
+		if o.unknown() {
+			continue
+		}
+		other := false
+		for name, value := range ours {
+			other = other || value != "" && o.says.Identity[name] != value
+		}
+		if !other {
+			p.Errorf("%s: an answer of another account looks like ours: %+v", op, o)
+		}
+	}
+	// Where an answer names no account, it has the identity that asked.
+	for _, op := range p.ops() {
+		if says := p.answered(op, p.Answer(op, Change{})).says; op != Pay {
+			for name, value := range ours {
+				if value != "" && says.Identity[name] != value {
+					p.Errorf("%s: the genuine answer has %s %q, want %q", op, name, says.Identity[name], value)
+				}
+			}
+		}
+	}
+}
+
+func lateAnswer(p *asker) {
+	for _, op := range p.ops() {
+		ctx, end := context.WithCancel(context.Background())
+		line := &Line{Reply: func(*http.Request, []byte) supplier.Exchange {
+			end()
+			return p.Answer(op, Change{})
+		}}
+		if o := p.call(ctx, p.New(line), op); !o.unknown() || o.kept.Class != supplier.ClassTimeout || len(line.Sent()) == 0 {
+			p.Errorf("%s: an answer after the context ended: %s, class %s, %d sent", op, o.state, o.kept.Class, len(line.Sent()))
+		}
+	}
+}
+
+func nothingSent(p *asker) {
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	for _, op := range p.ops() {
+		line := &Line{Reply: func(*http.Request, []byte) supplier.Exchange { return p.Answer(op, Change{}) }}
+		if o := p.call(ctx, p.New(line), op); !o.unknown() || o.kept.Class != supplier.ClassTimeout || len(line.Sent()) != 0 {
+			p.Errorf("%s: with an ended context: %s, class %s, %d sent", op, o.state, o.kept.Class, len(line.Sent()))
+		}
+	}
+}
+
+// noAnswer has the client fail, once with nothing and once with a genuine answer beside
+// the failure.
+func noAnswer(p *asker) {
+	for _, op := range p.ops() {
+		for _, class := range []supplier.Class{supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassTLS, supplier.ClassBadAnswer} {
+			half := p.Answer(op, Change{})
+			half.Class = class
+			for _, x := range []supplier.Exchange{{Class: class}, half} {
+				if o := p.answered(op, x); !o.unknown() || o.kept.Class != class {
+					p.Errorf("%s: a call that ended %s: %s, class %s", op, class, o.state, o.kept.Class)
+				}
+			}
+		}
+	}
+}
+
+func sameOnRepeat(p *asker) {
+	for _, op := range p.ops() {
+		line := &Line{Reply: func(*http.Request, []byte) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassTimeout} }}
+		a := p.New(line)
+		pay := p.payment()
+		for range 3 {
+			if op == Pay {
+				if s, err := supplier.AbilitiesOf(a).Start(context.Background(), pay); err != nil || s.State != supplier.StartUnknown {
+					p.Errorf("%s: %v, state %s", op, err, s.State)
+				}
+				continue
+			}
+			p.call(context.Background(), a, op)
+		}
+		sent := line.Sent()
+		if len(sent) != 3 {
+			p.Errorf("%s: three calls sent %d requests", op, len(sent))
+			return
+		}
+		for _, s := range sent[1:] {
+			if first, again := p.key(sent[0]), p.key(s); again != first {
+				p.Errorf("%s: a repeat is another call\n%s\nthan\n%s", op, again, first)
+			}
+		}
+		if first := p.key(sent[0]); !strings.Contains(first, Reference) && (p.ExternalID == "" || !strings.Contains(first, p.ExternalID)) {
+			p.Errorf("%s: the call does not name the payment: %s", op, first)
+		}
+	}
+}
+
+func authorizationIsNotKept(p *asker) {
+	for _, op := range p.ops() {
+		o := p.answered(op, p.Answer(op, Change{}))
+		for _, sent := range p.line.Sent() {
+			_, token, _ := strings.Cut(sent.Request.Header.Get("Authorization"), " ")
+			if token != "" && bytes.Contains(o.kept.Request, []byte(token)) {
+				p.Errorf("%s: the authorization shows in what is kept of the request", op)
+			}
+		}
+	}
+}
+
+func longAnswer(p *asker) {
+	for _, op := range p.ops() {
+		genuine := p.Answer(op, Change{})
+		long := append(bytes.Clone(genuine.Body), bytes.Repeat([]byte(" "), supplier.MaxAnswer+1-len(genuine.Body))...)
+		x := p.Signed(op, long)
+		if o := p.answered(op, x); !o.unknown() || o.kept.Class != supplier.ClassBadAnswer {
+			p.Errorf("%s: %d bytes: %s, class %s", op, len(x.Body), o.state, o.kept.Class)
+		}
+	}
+}
+
+// malformed are bodies that are no answer, or that two programs may read differently.
+var malformed = []string{
+	"{", "null", "[]", `""`, "0", "true", "not JSON", "<xml></xml>", "{}{}", "{\"a\":\"\x00\"}", `{"a":"\u0000"}`, `{"a":"\ud83d"}`, "{\"a\":\"\xff\"}",
+	"\ufeff{}", strings.Repeat("[", 40) + strings.Repeat("]", 40),
+}
+
+func malformedAnswer(p *asker) {
+	for _, op := range p.ops() {
+		for _, body := range malformed {
+			x := p.Signed(op, []byte(body))
+			if o := p.answered(op, x); !o.unknown() {
+				p.Errorf("%s: %q: %s", op, body, o.state)
+			}
+		}
+	}
+}
+
+func doubledInAnswer(p *asker) {
+	for _, op := range p.ops() {
+		if p.has(op, "Duplicate") {
+			if o := p.answered(op, p.Answer(op, Change{Duplicate: true})); !o.unknown() || o.kept.Class != supplier.ClassBadAnswer {
+				p.Errorf("%s: a doubled field: %s, class %s", op, o.state, o.kept.Class)
+			}
+		}
+	}
+}
+
+func oddAnswerAmounts(p *asker) {
+	for _, op := range p.ops() {
+		if !p.has(op, "Amount") {
+			continue
+		}
+		for _, text := range append([]string{"0"}, oddAmounts...) {
+			if o := p.answered(op, p.Answer(op, Change{Amount: text})); !o.unknown() {
+				p.Errorf("%s: amount %q: %s, %d %s", op, text, o.state, o.says.Amount, o.says.Currency)
+			}
+		}
+	}
+}
+
+// paidWithout leaves out one part of an answer that says paid.
+func paidWithout(p *asker) {
+	for _, part := range []string{"Amount", "Currency", "TradeNo", "OrderRef", "Status"} {
+		if p.has(Query, part) {
+			if o := p.answered(Query, p.Answer(Query, Change{Without: part})); !o.unknown() {
+				p.Errorf("without %s: %s, %+v", part, o.state, o.says)
+			}
+		}
+	}
+}
+
+func unknownAnswerWord(p *asker) {
+	for _, op := range p.ops() {
+		if !p.has(op, "Status") {
+			continue
+		}
+		for _, word := range []string{"BACKSTOP_UNKNOWN_WORD", " ", "paid ", "SUCCESS\u200b"} {
+			if o := p.answered(op, p.Answer(op, Change{Status: word})); !o.unknown() || o.kept.Class != supplier.ClassUnknown {
+				p.Errorf("%s: the word %q: %s, class %s", op, word, o.state, o.kept.Class)
+			}
+		}
+	}
+}
+
+func concurrentCalls(p *asker) {
+	const callers, rounds = 8, 5
+	ops := p.ops()
+	wrong := make(chan string, callers*rounds)
+	var wg sync.WaitGroup
+	for caller := range callers {
+		op := ops[caller%len(ops)]
+		genuine := p.Answer(op, Change{})
+		wg.Go(func() {
+			for range rounds {
+				if o := p.answered(op, genuine); !p.same(op, o) {
+					wrong <- fmt.Sprintf("%s: %+v", op, o)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(wrong)
+	for text := range wrong {
+		p.Errorf("concurrent callers mix up answers: %s", text)
+		return
+	}
+}

@@ -1,0 +1,86 @@
+package sweep
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// RunAct is the name in the audit of beginning a sweep.
+const RunAct = "sweep.run"
+
+// ActObject is what sweeps are called in the audit, Next the one that is begun.
+const (
+	ActObject = "sweep"
+	Next      = "next"
+)
+
+// Params are those of RunAct.
+type Params struct {
+	Days *int64 `json:"days"` // how far it looks back; nil = as it is set
+}
+
+// sweepDetail holds the id of the sweep in the audit.
+const sweepDetail = "sweep"
+
+// Acts are the dependencies of the acts.
+type Acts struct {
+	DB   *db.DB
+	Days int // how far a sweep looks back
+	// Nudge has a node go on with it. It must not block.
+	Nudge func()
+}
+
+// Kinds are the acts: to begin a sweep now. Errors: ErrRunning.
+func (a Acts) Kinds() []act.Kind {
+	return []act.Kind{{
+		Name: RunAct, Object: ActObject, Permission: access.RunSweeps, Scope: access.Compensate,
+		Params: func(raw json.RawMessage) (any, error) {
+			p, err := act.Params[Params](raw)
+			if err != nil {
+				return nil, err
+			}
+			if days := p.(Params).Days; days != nil && (*days < MinDays || *days > MaxDays) {
+				return nil, &act.FieldError{Field: "days", Problem: fmt.Sprintf("use a number from %d to %d", MinDays, MaxDays)}
+			}
+			return p, nil
+		},
+		Load: func(context.Context, bun.IDB, []act.Ref) ([]act.Subject, error) {
+			return []act.Subject{{ID: Next}}, nil
+		},
+		Do: func(ctx context.Context, tx db.Tx, in act.Input, _ []act.Subject) ([]act.Outcome, error) {
+			days := int64(a.Days)
+			if given := in.Params.(Params).Days; given != nil {
+				days = *given
+			}
+			s, err := Begin(ctx, tx, a.DB, Request{Days: int(days), By: in.By.Name, Reason: in.Reason})
+			if err != nil {
+				return nil, err
+			}
+			tx.OnEnd(func(err error) {
+				if err == nil && a.Nudge != nil {
+					a.Nudge()
+				}
+			})
+			return []act.Outcome{{Details: Details(s, int(days))}}, nil
+		},
+	}}
+}
+
+// Details are what the audit has of a sweep that was begun.
+func Details(s *Sweep, days int) map[string]any {
+	return map[string]any{sweepDetail: strconv.FormatInt(s.ID, 10), "days": days}
+}
+
+// Begun is the id of the sweep that an act has begun.
+func Begun(out act.Outcome) string {
+	id, _ := out.Details[sweepDetail].(string)
+	return id
+}

@@ -1,0 +1,129 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/alert"
+	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
+	"backstop/internal/exception"
+	"backstop/internal/report"
+	"backstop/internal/verify"
+)
+
+// Figures that are counted anew.
+const (
+	untold         = "untold"
+	ordersNotified = "orders notified"
+)
+
+// wrong is where the figures do not agree with their rows.
+type wrong struct {
+	untold []report.Difference
+	orders []report.OrdersDifference
+}
+
+func (r *Runner) recount(ctx context.Context) (w wrong, err error) {
+	if w.untold, err = report.Recount(ctx, r.o.DB); err != nil {
+		return w, err
+	}
+	w.orders, err = report.RecountOrders(ctx, r.o.DB, r.o.Keep)
+	return w, err
+}
+
+func (w wrong) differences() (all []Difference) {
+	if n := len(w.untold); n > 0 {
+		f := w.untold[0]
+		all = append(all, Difference{untold, fmt.Sprintf("%d figures; of merchant %d: %d orders, %d %s (minor units) by the rows, %d and %d by the counter", n, f.Merchant, f.Orders, f.Amount, f.Currency, f.Counted, f.CountedM)})
+	}
+	if n := len(w.orders); n > 0 {
+		f := w.orders[0]
+		all = append(all, Difference{ordersNotified, fmt.Sprintf("%d figures; of %s in %s: %v by the rows, %v by the counters", n, f.Span, f.Currency, f.Rows, f.Counters)})
+	}
+	return all
+}
+
+// figures fixes figures that do not agree with their rows, and alerts: rows were changed by
+// hand, or the program is wrong.
+func (r *Runner) figures(ctx context.Context) ([]Difference, error) {
+	w, err := r.recount(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.untold) > 0 {
+		for _, f := range w.untold {
+			r.o.Log.Error("figures differ from their rows", "merchant_id", f.Merchant, "currency", f.Currency,
+				"orders", f.Orders, "counted", f.Counted, "amount", f.Amount, "amount_counted", f.CountedM)
+		}
+		if err := report.Mend(ctx, r.o.DB, w.untold); err != nil {
+			return nil, err
+		}
+	}
+	if len(w.orders) > 0 {
+		for _, f := range w.orders {
+			r.o.Log.Error("figures differ from their rows", "span", f.Span, "start_us", f.Start, "currency", f.Currency,
+				"raised_and_notified", f.Rows, "counted", f.Counters)
+		}
+		if err := report.MendOrders(ctx, r.o.DB, w.orders); err != nil {
+			return nil, err
+		}
+	}
+	found := w.differences()
+	counts := map[string]int64{untold: int64(len(w.untold)), ordersNotified: int64(len(w.orders))}
+	return found, r.report(ctx, alert.CountersDiffer, found, counts)
+}
+
+// books checks every invariant.
+func (r *Runner) books(ctx context.Context) ([]Difference, error) {
+	found, err := r.verify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return found, r.report(ctx, alert.BooksDiffer, found, nil)
+}
+
+func (r *Runner) verify(ctx context.Context) (found []Difference, err error) {
+	done, err := verify.Run(ctx, r.o.DB, r.o.Keys, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range done.Invariants {
+		if i.Violations == 0 {
+			continue
+		}
+		d := Difference{i.ID, fmt.Sprintf("%s: %d violations", i.Title, i.Violations)}
+		if len(i.Examples) > 0 {
+			d.Detail += "; " + i.Examples[0]
+		}
+		found = append(found, d)
+	}
+	return found, nil
+}
+
+// report makes an alert and an exception of each difference.
+func (r *Runner) report(ctx context.Context, rule string, found []Difference, counts map[string]int64) error {
+	if len(found) == 0 {
+		return nil
+	}
+	events := make([]alert.Event, len(found))
+	for i, f := range found {
+		events[i] = alert.Event{Rule: rule, Subject: f.What, Count: max(counts[f.What], 1)}
+	}
+	err := r.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		items := make([]*exception.Item, len(found))
+		for i, f := range found {
+			items[i] = &exception.Item{Kind: exception.BooksDiffer, Subject: f.What, Detail: exception.Detail(map[string]any{"what": f.What, "detail": f.Detail})}
+		}
+		w := tx.Writes()
+		exception.Open(tx, w, r.o.DB, items)
+		if err := w.Exec(ctx); err != nil {
+			return fmt.Errorf("report differences: %w", err)
+		}
+		return alert.Record(ctx, tx, r.o.DB, events)
+	})
+	if err == nil {
+		metric.Exceptions.WithLabelValues(exception.BooksDiffer).Add(float64(len(found)))
+	}
+	return err
+}

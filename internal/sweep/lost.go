@@ -1,0 +1,200 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/base/moves"
+	"backstop/internal/breaker"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/rerun"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+
+	"github.com/uptrace/bun"
+)
+
+// What is pushed.
+const (
+	OpenOrders    = "orders"         // paying or closing, and nothing is to happen with them
+	ExpiredOrders = "orders_expired" // pending past their time
+	ClosedOrders  = "orders_closed"  // closed, and the supplier was not asked whether money came
+	Deliveries    = "deliveries"     // not over, and never due
+	Compensations = "compensations"  // past their time, or past their lease
+	Approvals     = "approvals"      // that are being carried out for too long
+)
+
+// Whats are all of them.
+var Whats = []string{OpenOrders, ExpiredOrders, ClosedOrders, Deliveries, Compensations, Approvals}
+
+const (
+	// late is after how long a row that is due counts as lost: every reader makes its rounds
+	// within a minute, and no transaction is open for so long.
+	late = 2 * time.Minute
+	// postponed is more than order.RetryClose: an order that could not be closed is due again
+	// by then.
+	postponed = 5 * time.Minute
+	// slow is how long an approval may take to be carried out.
+	slow = 10 * time.Minute
+)
+
+// scan goes through one table by a key that an index leads to.
+type scan struct {
+	table string
+	key   string // id or a moment
+	rules []rule
+}
+
+// rule is one sort of rows that are lost, and how they are pushed. The conditions are SQL for
+// both engines; the table's alias is x, and names in braces are those of look.sql.
+type rule struct {
+	what string
+	lost string
+	// push makes the rows due whose ids it gets, if they are lost still; it returns how many
+	// these were. nil = the column next_at is set to now.
+	push func(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error)
+}
+
+// look is what the conditions of one sweep are about.
+type look struct {
+	o       *Options
+	now     int64
+	mark    int64   // no reader looks at orders that are due before
+	tripped []int64 // suppliers that nothing is asked of now
+	asked   []int64 // suppliers that can be asked
+	pending []int64 // of these, those that are asked about orders for which no payment was started
+}
+
+// sql is a condition with its names replaced by numbers.
+func (l *look) sql(condition string) bun.Safe {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	list := func(ids []int64) string {
+		texts := []string{"-1"} // there is no such id, and a list must not be empty
+		for _, id := range ids {
+			texts = append(texts, number(id))
+		}
+		return strings.Join(texts, ", ")
+	}
+	return bun.Safe(strings.NewReplacer(
+		"{now}", number(l.now), "{late}", number(l.now-late.Microseconds()), "{mark}", number(l.mark), "{postponed}", number(l.now+postponed.Microseconds()),
+		"{slow}", number(l.now-slow.Microseconds()), "{tripped}", list(l.tripped), "{asked}", list(l.asked), "{pending}", list(l.pending),
+	).Replace(condition))
+}
+
+// overdue holds for an order that its readers do not find, or have passed over for minutes
+// although nothing stops them.
+var overdue = "x.next_at < {late} AND (x.next_at < {mark} OR " + order.AskedAt("x") + " NOT IN ({tripped}))"
+
+var (
+	unfinished = moves.In("x.status", order.Paying, order.Closing)
+	waits      = moves.In("x.status", order.Pending)
+)
+
+// scans are in the order in which they run. An order keeps its place in the first one by its
+// moment, whatever its age; the others go by the age of their rows.
+var scans = []scan{
+	{"orders", "next_at", []rule{
+		{what: OpenOrders, lost: unfinished + " AND " + overdue},
+		{what: ExpiredOrders, lost: waits + " AND " + overdue},
+	}},
+	{"orders", "id", []rule{
+		{what: OpenOrders, lost: unfinished + " AND x.next_at IS NULL"},
+		{what: ExpiredOrders, lost: waits + " AND x.expires_at < {late} AND (x.next_at IS NULL OR x.next_at > {postponed})"},
+		{what: ClosedOrders, lost: unasked, push: askOnce},
+	}},
+	// A ping is over within seconds by itself.
+	{"deliveries", "id", []rule{{what: Deliveries, lost: moves.In("x.status", notify.Moves.Open()...) + " AND x.next_at IS NULL AND x.created_at < {late}" +
+		" AND coalesce(x.lease_until, 0) < {late} AND x.event_type <> '" + notify.Ping + "'"}}},
+	{"compensations", "id", []rule{{what: Compensations, lost: lostCompensation}}},
+	{"approvals", "id", []rule{{
+		what: Approvals,
+		lost: moves.In("x.state", approval.Executing) + " AND x.started_at < {slow} AND EXISTS (SELECT 1 FROM compensations AS c WHERE " + carriesOut + ")",
+		push: runSooner,
+	}}},
+}
+
+// lostCompensation holds for one that is never due, or late without waiting for its supplier.
+var lostCompensation = "(" + moves.In("x.state", compensation.Waiting) + " AND x.next_at IS NULL OR " +
+	moves.In("x.state", compensation.Running) + " AND x.lease_until < {late} AND coalesce(x.next_at, {postponed}) > {now} OR " +
+	moves.In("x.state", compensation.Waiting, compensation.Running) + " AND x.next_at < {late} AND x.supplier_id NOT IN ({tripped}))"
+
+// unasked holds for an order that was closed by our clock or the merchant alone, and about
+// which its supplier, which can be asked, was not asked since. The compensation of the push
+// makes it once, whatever became of it.
+var unasked = moves.In("x.status", order.Closed) + " AND x.closed_at < {late} AND coalesce(x.asked_at, 0) < x.closed_at" +
+	" AND (x.supplier_id IN ({pending}) OR x.supplier_id IN ({asked}) AND EXISTS (SELECT 1 FROM payment_attempts AS a WHERE a.order_id = x.id))" +
+	" AND EXISTS (SELECT 1 FROM order_history AS h WHERE h.order_id = x.id AND h.version = x.version AND " + moves.In("h.cause", order.ByTimeout, order.ByCancel, order.ByGrace) + ")" +
+	" AND NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.subject_id = x.id AND c.subject_kind = '" + compensation.OfOrder + "' AND c.made_by = '" + rerun.MadeBySweep + "')"
+
+// carriesOut holds for the compensation of an approval x that waits for a later moment, or
+// whose lease is over.
+var carriesOut = "c.subject_id = x.id AND c.subject_kind = '" + compensation.OfApproval + "' AND (" +
+	moves.In("c.state", compensation.Waiting) + " AND coalesce(c.next_at, {postponed}) > {now} OR " +
+	moves.In("c.state", compensation.Running) + " AND c.lease_until < {late} AND coalesce(c.next_at, {postponed}) > {now})"
+
+// askOnce has the suppliers of closed orders asked whether money came.
+func askOnce(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
+	var orders []*order.Order
+	err := tx.NewRaw("SELECT "+l.o.DB.Columns((*order.Order)(nil))+" FROM orders AS x WHERE x.id IN (?) AND ? ORDER BY x.id", bun.List(ids), l.sql(unasked)).Scan(ctx, &orders)
+	if err != nil {
+		return 0, fmt.Errorf("read closed orders: %w", err)
+	}
+	items := make([]*compensation.Item, len(orders))
+	for i, o := range orders {
+		items[i] = rerun.Closed(o)
+	}
+	w := tx.Writes()
+	l.o.Schedule.Open(w, l.o.DB, items...)
+	if err := w.Exec(ctx); err != nil {
+		return 0, fmt.Errorf("have suppliers asked about closed orders: %w", err)
+	}
+	return len(items), nil
+}
+
+// runSooner makes due what carries approvals out.
+func runSooner(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
+	res, err := tx.NewRaw("UPDATE compensations AS c SET next_at = ? WHERE EXISTS (SELECT 1 FROM approvals AS x WHERE x.id IN (?) AND ?)",
+		l.now, bun.List(ids), l.sql(carriesOut)).Exec(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("push approvals: %w", err)
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}
+
+// due makes rows due now, if they are lost still. A moment in the past would be behind what
+// readers have passed over.
+func (l *look) due(ctx context.Context, tx db.Tx, table, lost string, ids []int64) (int, error) {
+	res, err := tx.NewRaw("UPDATE ? AS x SET next_at = ? WHERE x.id IN (?) AND (?)", bun.Ident(table), l.o.DB.Now(), bun.List(ids), l.sql(lost)).Exec(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("push %s: %w", table, err)
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}
+
+// newLook reads what the conditions of a page depend on.
+func (o *Options) newLook(ctx context.Context) (l *look, err error) {
+	l = &look{o: o, now: o.DB.Now()}
+	if l.mark, err = order.Watermark(ctx, o.DB.Read); err != nil {
+		return nil, err
+	}
+	// Those of merchants are among them, and no supplier has one of their ids.
+	if err := o.DB.Read.NewRaw("SELECT merchant_id FROM breakers WHERE state <> ?", breaker.Closed).Scan(ctx, &l.tripped); err != nil {
+		return nil, fmt.Errorf("read which suppliers are away: %w", err)
+	}
+	for _, s := range o.Settings.Current().Suppliers.All() {
+		if s.Can().Querier == nil {
+			continue
+		}
+		if l.asked = append(l.asked, s.ID); s.AskPending {
+			l.pending = append(l.pending, s.ID)
+		}
+	}
+	return l, nil
+}

@@ -1,0 +1,107 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"backstop/internal/base/db"
+)
+
+// Plan is when the nightly sweep begins.
+type Plan struct {
+	Hour, Minute int
+	Zone         *time.Location
+	Days         int // how far it looks back
+}
+
+const (
+	// grace is how much later than planned a night's sweep may begin: nodes look once a
+	// minute, and their clocks differ by seconds.
+	grace = 90 * time.Second
+	// maxMissed bounds the nights that are noted as missed at one time.
+	maxMissed = 31
+	// nightName is the setting that holds the last night that was seen to.
+	nightName = "sweep_night"
+)
+
+// Clock is who begins nightly sweeps.
+const Clock = "clock"
+
+// last is the last moment at which a nightly sweep was to begin.
+func (p Plan) last(now time.Time) time.Time {
+	now = now.In(p.Zone)
+	at := time.Date(now.Year(), now.Month(), now.Day(), p.Hour, p.Minute, 0, 0, p.Zone)
+	if at.After(now) {
+		at = time.Date(now.Year(), now.Month(), now.Day()-1, p.Hour, p.Minute, 0, 0, p.Zone)
+	}
+	return at
+}
+
+// Number is a day as nights are stored: 20261123.
+func Number(at time.Time) int64 {
+	return int64(at.Year()*10_000 + int(at.Month())*100 + at.Day())
+}
+
+// Night begins the sweep of the last night, where nobody has begun it, and reports whether it
+// did. A night at whose time no node was there is noted as missed, and made up for now, once,
+// however many were missed. An installation begins with its next night.
+func (p Plan) Night(ctx context.Context, d *db.DB) (begun bool, err error) {
+	at := p.last(d.NowTime())
+	var seen []int64
+	if err := d.Read.NewRaw("SELECT value FROM settings WHERE name = ?", nightName).Scan(ctx, &seen); err != nil {
+		return false, fmt.Errorf("read which night was swept: %w", err)
+	}
+	if len(seen) == 0 {
+		_, err := d.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", nightName, Number(at)).Exec(ctx)
+		if err != nil {
+			return false, fmt.Errorf("note the first night: %w", err)
+		}
+		return false, nil
+	}
+	if seen[0] >= Number(at) {
+		return false, nil
+	}
+	err = d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		// Of several nodes one finds the night before.
+		res, err := tx.NewRaw("UPDATE settings SET value = ? WHERE name = ? AND value = ?", Number(at), nightName, seen[0]).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("note the night: %w", err)
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+		begun = true
+		r := Request{Days: p.Days, By: Clock, Night: Number(at)}
+		if d.NowTime().Sub(at) > grace {
+			if err := p.missed(ctx, tx, d, seen[0], at); err != nil {
+				return err
+			}
+			r.Night, r.Reason = 0, fmt.Sprintf("makes up for the night of %s", at.Format(time.DateOnly))
+		}
+		_, err = Begin(ctx, tx, d, r)
+		if errors.Is(err, ErrRunning) { // it does that night's work
+			_, err = tx.NewRaw("UPDATE sweeps SET night = ? WHERE state = ? AND night = 0", r.Night, Running).Exec(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("begin the sweep of the night: %w", err)
+	}
+	return begun, nil
+}
+
+// missed notes the nights after seen, up to and with the one at a moment.
+func (p Plan) missed(ctx context.Context, tx db.Tx, d *db.DB, seen int64, at time.Time) error {
+	var rows []*Sweep
+	for night := at; Number(night) > seen && len(rows) < maxMissed; night = time.Date(night.Year(), night.Month(), night.Day()-1, p.Hour, p.Minute, 0, 0, p.Zone) {
+		s := newSweep(night.UnixMicro(), Request{Days: p.Days, By: Clock, Night: Number(night)})
+		s.ID, s.State = d.NewID(), Missed
+		rows = append(rows, s)
+	}
+	if _, err := tx.NewInsert().Model(&rows).Exec(ctx); err != nil {
+		return fmt.Errorf("note the nights that were missed: %w", err)
+	}
+	return nil
+}

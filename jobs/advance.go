@@ -1,0 +1,20 @@
+package jobs
+
+import (
+	"context"
+
+	"backstop/internal/base/queue"
+
+	"github.com/hibiken/asynq"
+)
+
+// advance passes the ids of orders to what asks about them, and returns: the task does not
+// wait for a supplier's answer.
+func (j *Jobs) advance(_ context.Context, t *asynq.Task) error {
+	nudges, err := queue.DecodeNudges(t)
+	if err != nil {
+		return err
+	}
+	j.o.Advance.OfferIDs(nudges)
+	return nil
+}

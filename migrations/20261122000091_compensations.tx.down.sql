@@ -1,0 +1,2 @@
+DROP TABLE compensation_tries;
+DROP TABLE compensations;

@@ -1,0 +1,2 @@
+DROP TABLE sweeps;
+DELETE FROM settings WHERE name = 'sweep_night';

@@ -1,0 +1,133 @@
+package pages
+
+import (
+	"strconv"
+
+	"backstop/internal/approval"
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// approvalTexts is what the list of proposals says.
+var approvalTexts = ui.ListTexts{
+	Title: text.Approvals, Icon: "circle-check", None: tAprNone, NoneHow: tAprNoneHow,
+	Fields: map[string]ui.Field{
+		"state":  ui.States(ui.ApprovalStates),
+		"maker":  {Label: tMaker},
+		"action": {Label: text.Act, Value: actionText},
+	},
+}
+
+// ApprovalsData is what the list shows around its rows.
+type ApprovalsData struct {
+	// Waiting are those that wait for a second person, the one that expires first first.
+	Waiting []console.Approval
+	// Mine reports whether the reader may decide a proposal now.
+	Mine func(*console.Approval) bool
+}
+
+// ApprovalData is what the page of one proposal shows.
+type ApprovalData struct {
+	*console.Approval
+	Answer *console.Call // the supplier's newest one; nil = it was not asked
+	Key    string        // of the one form that is sent
+	Saved  bool
+	May    approval.Verdicts // of the reader
+}
+
+func approvalLink(id int64) templ.SafeURL {
+	return templ.URL("/approvals/apr_" + strconv.FormatInt(id, 10))
+}
+
+// aboutLink leads to what a proposal is about; "" = it has no page.
+func aboutLink(object, id string) templ.SafeURL {
+	switch object {
+	case "exception":
+		return templ.URL("/exceptions/" + id)
+	case "order":
+		return orderLink(id)
+	case "compensation":
+		return templ.URL("/compensations/" + id)
+	case "batch":
+		return templ.URL("/batches/" + id)
+	}
+	return ""
+}
+
+// approvalMoods are the colour and the icon of the sentence above a proposal.
+func approvalMood(a *console.Approval) mood {
+	look := ui.Look(ui.ApprovalStates, a.State)
+	return mood{look.Kind, look.Icon}
+}
+
+// approvalSentence says where a proposal stands.
+func approvalSentence(p *ui.Page, a *console.Approval) string {
+	switch a.State {
+	case approval.Waiting:
+		return p.T(tAprWaits, p.Full(a.ExpiresAt), p.Away(a.ExpiresAt))
+	case approval.Approved, approval.Executing:
+		return p.T(tAprRuns)
+	case approval.Done:
+		return p.T(tAprDone)
+	case approval.Failed:
+		return p.T(tAprFailed, a.Tries, maxApprovalTries)
+	case approval.Rejected:
+		return p.T(tAprRejected)
+	case approval.Withdrawn:
+		return p.T(tAprWithdrawn)
+	}
+	return p.T(tAprExpired)
+}
+
+// maxApprovalTries is how often one approval may run.
+const maxApprovalTries = 3
+
+// Texts of these pages.
+var (
+	tMaker        = text.Text{ZH: "经办", EN: "Proposed by"}
+	tChecker      = text.Text{ZH: "复核", EN: "Decided by"}
+	tAge          = text.Text{ZH: "提出", EN: "Proposed"}
+	tAprExpires   = text.Text{ZH: "截止", EN: "Expires"}
+	tAprNone      = text.Text{ZH: "还没有提议", EN: "No proposals yet"}
+	tAprNoneHow   = text.Text{ZH: "在异常或订单的页面上提出；由另一个人复核后生效。", EN: "Decisions are proposed on the page of an exception or an order, and take effect when another person approves them."}
+	tAprWaiting   = text.Text{ZH: "等待复核", EN: "Waiting for a second person"}
+	tAprYours     = text.Text{ZH: "待您复核", EN: "for you"}
+	tAprOwn       = text.Text{ZH: "您提出的", EN: "yours"}
+	tAlone        = text.Text{ZH: "一人决定", EN: "Decided by one person"}
+	tAloneHow     = text.Text{ZH: "本机构声明为单人操作：没有第二人复核。", EN: "This house is declared as of one person: nobody else looked at it."}
+	tAprWhat      = text.Text{ZH: "提议内容", EN: "What is proposed"}
+	tAprVersion   = text.Text{ZH: "对象版本", EN: "Version of the object"}
+	tAprHash      = text.Text{ZH: "内容哈希", EN: "Hash of the content"}
+	tAprHashHow   = text.Text{ZH: "复核的是这一份内容：对象、版本、金额和参数任何一项改变，复核都不成立。", EN: "The approval is of exactly this: it does not hold where object, version, amount or parameters differ."}
+	tAprPeople    = text.Text{ZH: "经办与复核", EN: "Who decides"}
+	tAprNobody    = text.Text{ZH: "尚无人复核", EN: "nobody yet"}
+	tAprAnswer    = text.Text{ZH: "渠道查询结果", EN: "What the supplier says"}
+	tAprAnswerNew = text.Text{ZH: "复核时会重新查单；结果与提议相反时不能生效。", EN: "It is asked again when you approve; against its answer nothing takes effect."}
+	tAprNotAsked  = text.Text{ZH: "没有查单结果。", EN: "There is no answer of the supplier."}
+	tAprUnproved  = text.Text{ZH: "渠道无法查询或结果不明：这份提议未经渠道证实，只有财务主管可以复核。", EN: "The supplier cannot be asked, or its answer is unclear: the proposal is not verified, and only a lead may approve it."}
+	tAprResult    = text.Text{ZH: "执行结果", EN: "What came of it"}
+	tAprStarted   = text.Text{ZH: "开始执行", EN: "Started"}
+	tAprEnded     = text.Text{ZH: "结束", EN: "Ended"}
+	tAprTries     = text.Text{ZH: "执行次数", EN: "Runs"}
+	tAprError     = text.Text{ZH: "错误", EN: "Error"}
+	tAprWaits     = text.Text{ZH: "等待第二个人复核，%s 截止（%s）。", EN: "It waits for a second person until %s (%s)."}
+	tAprRuns      = text.Text{ZH: "已复核，正在执行。", EN: "It is approved and being carried out."}
+	tAprDone      = text.Text{ZH: "已生效。", EN: "It has taken effect."}
+	tAprFailed    = text.Text{ZH: "执行失败，没有生效（第 %d 次，最多 %d 次）。", EN: "It failed and has had no effect (run %d of at most %d)."}
+	tAprRejected  = text.Text{ZH: "已驳回，没有生效。", EN: "It was rejected and has had no effect."}
+	tAprWithdrawn = text.Text{ZH: "经办已撤回，没有生效。", EN: "Its maker took it back. It has had no effect."}
+	tAprExpired   = text.Text{ZH: "超过期限无人复核，没有生效。", EN: "Nobody decided in time. It has had no effect."}
+	tApprove      = text.Text{ZH: "复核通过", EN: "Approve"}
+	tReject       = text.Text{ZH: "驳回", EN: "Reject"}
+	tWithdraw     = text.Text{ZH: "撤回", EN: "Withdraw"}
+	tRepeatRun    = text.Text{ZH: "再次执行", EN: "Run it again"}
+	tApproveHow   = text.Text{ZH: "您确认已核对左侧内容。复核后立即执行。", EN: "You have compared what is proposed. It is carried out at once."}
+	tRejectHow    = text.Text{ZH: "提议结束，不生效；对象恢复为可处理。", EN: "The proposal ends without effect; what it is about is free again."}
+	tWithdrawHow  = text.Text{ZH: "收回您自己的提议。", EN: "You take back your own proposal."}
+	tRepeatHow    = text.Text{ZH: "同一份复核再执行一次。", EN: "The same approval runs once more."}
+	tOwnProposal  = text.Text{ZH: "这是您自己的提议：需要另一个人复核。可以复核的角色：%s。", EN: "This is your own proposal: another person must approve it. Roles that may: %s."}
+	tWhoApproves  = text.Text{ZH: "可以复核的角色：%s。", EN: "Roles that may approve: %s."}
+)

@@ -1,0 +1,132 @@
+package pages
+
+import (
+	"net/url"
+	"strconv"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/text"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// compensationTexts is what the list of compensations says.
+var compensationTexts = ui.ListTexts{
+	Title: text.Compensations, Icon: "circle-check", None: tCompNone, NoneHow: tCompNoneHow,
+	Fields: map[string]ui.Field{
+		"state": ui.States(ui.CompensationStates),
+		"kind":  {Label: text.Kind, Value: compensationKind},
+		"cause": {Label: tCompCause, Value: compensationClass},
+	},
+}
+
+// CompensationsData is what the list shows around its rows.
+type CompensationsData struct {
+	// Groups are the dead ones by their cause; Cut = not all were looked at.
+	Groups []console.CompensationGroup
+	Cut    bool
+	// CanRedrive: the operator may run all that are listed again. Key is of that form.
+	CanRedrive bool
+	Key        string
+	Actions    []string   // that can be planned for all that are listed
+	Done       *audit.Row // the re-drive that the page was opened with; nil = none
+}
+
+// CompensationData is what the page of one shows.
+type CompensationData struct {
+	*console.CompensationDetail
+	Key               string
+	Saved             bool
+	CanRun, CanCancel bool
+}
+
+// idle reports whether it can be run or cancelled now.
+func (d CompensationData) idle() bool { return compensation.Moves.Can(d.State, compensation.Cancelled) }
+
+func compensationLink(id int64) templ.SafeURL {
+	return templ.URL("/compensations/" + strconv.FormatInt(id, 10))
+}
+
+// redriveLink is where all of this list are run again.
+func redriveLink(l ui.List) templ.SafeURL {
+	return templ.URL("/compensations/redrive?" + l.Values.Encode())
+}
+
+// groupLink leads to exactly the rows of a group.
+func groupLink(g console.CompensationGroup) templ.SafeURL {
+	v := url.Values{"state": {string(compensation.Dead)}, "kind": {g.Kind}, "cause": {string(g.Cause)}}
+	if g.Supplier != "" {
+		v.Set("supplier", g.Supplier)
+	}
+	return templ.URL("/compensations?" + v.Encode())
+}
+
+// redriven says what a re-drive did.
+func redriven(p *ui.Page, row *audit.Row) string {
+	d := compensation.RedrivenIn(row.Params)
+	return p.T(tCompRedriven, ui.Count(d.Matched), ui.Count(d.Queued), ui.Count(d.Skipped))
+}
+
+func compensationKind(kind string) text.Text { return ui.TextFor(compensationKinds, kind) }
+
+func compensationClass(class string) text.Text { return ui.TextFor(compensationClasses, class) }
+
+var compensationKinds = map[string]text.Text{
+	compensation.Resend:      {ZH: "补发通知", EN: "Resend"},
+	compensation.ReplayCall:  {ZH: "重试渠道请求", EN: "Repeat call"},
+	compensation.ReplayWrite: {ZH: "补写结果", EN: "Repeat write"},
+	compensation.Rerun:       {ZH: "重新查单", EN: "Rerun"},
+}
+
+// compensationClasses are causes, and how tries ended.
+var compensationClasses = map[string]text.Text{
+	string(compensation.OK):                  {ZH: "成功", EN: "Succeeded"},
+	string(compensation.Over):                {ZH: "已有结果，无需处理", EN: "Already over"},
+	string(compensation.SupplierUnknown):     {ZH: "渠道结果未知", EN: "Unknown answer"},
+	string(compensation.SupplierRefused):     {ZH: "渠道拒绝", EN: "Refused by the supplier"},
+	string(compensation.SupplierTimeout):     {ZH: "渠道超时", EN: "No answer in time"},
+	string(compensation.SupplierSignature):   {ZH: "渠道应答验签失败", EN: "Bad signature"},
+	string(compensation.MerchantUnreachable): {ZH: "无法通知商户", EN: "Merchant unreachable"},
+	string(compensation.Database):            {ZH: "数据库写入失败", EN: "The database did not take it"},
+	string(compensation.Overtaken):           {ZH: "已有更新的结果", EN: "Something newer is stored"},
+	string(compensation.Payload):             {ZH: "任务内容无法读取", EN: "Unreadable payload"},
+	string(compensation.Poison):              {ZH: "执行时程序崩溃", EN: "Crashes the program"},
+	string(compensation.NotAskable):          {ZH: "渠道不支持查单", EN: "The supplier cannot be asked"},
+}
+
+// Texts of these pages.
+var (
+	tCompNone      = text.Text{ZH: "没有补偿任务", EN: "Nothing has to be done again"}
+	tCompNoneHow   = text.Text{ZH: "中断的请求、写入和通知会出现在这里，并按间隔自动重试。", EN: "Calls, writes and messages that stopped half-way appear here and are tried again by themselves."}
+	tCompCause     = text.Text{ZH: "原因", EN: "Cause"}
+	tCompTries     = text.Text{ZH: "次数", EN: "Tries"}
+	tCompNext      = text.Text{ZH: "下次执行", EN: "Next try"}
+	tCompError     = text.Text{ZH: "最近结果", EN: "Last result"}
+	tCompGroups    = text.Text{ZH: "补偿失败，按原因", EN: "Dead ones by cause"}
+	tCompGroupsCut = text.Text{ZH: "只统计了最早的一部分。", EN: "Only the oldest were counted."}
+	tCompCount     = text.Text{ZH: "数量", EN: "Count"}
+	tCompOldest    = text.Text{ZH: "最早", EN: "Oldest"}
+	tCompAgain     = text.Text{ZH: "全部重新执行", EN: "Run all of these again"}
+	tCompAgainHow  = text.Text{
+		ZH: "按当前筛选条件，等待执行和补偿失败的任务立即执行，并重新开始计次；执行中和已结束的跳过。一次最多 1,000 条。",
+		EN: "Of the rows that this list shows, those that wait or are dead run now, with a new schedule; those that run or are over are skipped. At most 1,000 at once.",
+	}
+	tCompRedriven  = text.Text{ZH: "匹配 %s 条，已安排 %s 条，跳过 %s 条。", EN: "%s matched: %s run again, %s were skipped."}
+	tCompWhat      = text.Text{ZH: "任务", EN: "What is to be done again"}
+	tCompSubject   = text.Text{ZH: "对象", EN: "Subject"}
+	tCompMadeBy    = text.Text{ZH: "创建者", EN: "Opened by"}
+	tCompEnded     = text.Text{ZH: "结束时间", EN: "Ended"}
+	tCompTriesHead = text.Text{ZH: "执行记录", EN: "Tries"}
+	tCompNoTries   = text.Text{ZH: "还没有执行过", EN: "Not tried yet"}
+	tCompNoTryHow  = text.Text{ZH: "到时间后自动执行。", EN: "It runs by itself at its time."}
+	tCompNumber    = text.Text{ZH: "第几次", EN: "Number"}
+	tCompTook      = text.Text{ZH: "耗时", EN: "Took"}
+	tCompPayload   = text.Text{ZH: "任务内容（已脱敏）", EN: "Payload (masked)"}
+	tCompRun       = text.Text{ZH: "立即执行", EN: "Run again"}
+	tCompRunHow    = text.Text{ZH: "立即执行，并重新开始计次。已有结果的对象不会被改动。", EN: "It runs now, with a new schedule. What is over by then is left as it is."}
+	tCompCancel    = text.Text{ZH: "取消任务", EN: "Cancel it"}
+	tCompCancelHow = text.Text{ZH: "不再执行，也不能恢复。", EN: "It never runs again, and this cannot be undone."}
+)

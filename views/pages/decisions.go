@@ -1,0 +1,235 @@
+package pages
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/views/ui"
+)
+
+// decision is an action in words.
+type decision struct {
+	name   text.Text // as its button says it
+	effect text.Text // what happens once it is carried out
+	params []Param
+}
+
+// Param is one parameter of an action, as a form asks for it.
+type Param struct {
+	Name string
+	Kind ParamKind
+}
+
+// ParamKind is what a parameter holds.
+type ParamKind string
+
+// Kinds of parameters.
+const (
+	AmountParam  ParamKind = "amount" // minor units; people write it as it is shown
+	TextParam    ParamKind = "text"   // one line
+	LongParam    ParamKind = "long"   // several lines
+	OutcomeParam ParamKind = "outcome"
+	FlagParam    ParamKind = "flag"
+)
+
+// Parameters that several actions have.
+var (
+	evidenceParam   = Param{"evidence", LongParam}
+	unverifiedParam = Param{"unverified", FlagParam}
+)
+
+// decisions are all actions that people propose, by the names of the contract.
+var decisions = map[string]decision{
+	"accept_late": {
+		text.Text{ZH: "确认入账（关单后到账）", EN: "Accept the late payment"},
+		text.Text{ZH: "订单变为已支付，款项记入订单，重新扣减库存，并通知商户。库存不足的部分标为缺货。", EN: "The order becomes paid, the money is booked to it, the stock is taken again and the merchant is notified. What is out of stock is marked as short."},
+		[]Param{unverifiedParam},
+	},
+	"accept_amount": {
+		text.Text{ZH: "按实付金额入账", EN: "Accept the amount that was paid"},
+		text.Text{ZH: "订单按实付金额变为已支付，账本记实付金额，通知中同时给出应付和实付。", EN: "The order becomes paid with the amount that came; the ledger has that amount, and the notification has both."},
+		[]Param{{"amount", AmountParam}, unverifiedParam},
+	},
+	"attach": {
+		text.Text{ZH: "关联到订单", EN: "Attach to an order"},
+		text.Text{ZH: "留存的渠道消息按所填订单重新确认：只有单号可以不同，金额、币种、收款账户都必须相符。", EN: "The stored message is confirmed for the order that is given: its number alone may differ, amount, currency and account must fit."},
+		[]Param{{"order_no", TextParam}, unverifiedParam},
+	},
+	"keep_surplus": {
+		text.Text{ZH: "归商户", EN: "Keep it for the merchant"},
+		text.Text{ZH: "只登记款项的去向。在转入商户之前，它仍在挂账。", EN: "It records what is to become of the money. Until it is moved to the merchant it stays in suspense."},
+		[]Param{evidenceParam},
+	},
+	"owe_back": {
+		text.Text{ZH: "退还买家", EN: "Owe it to the buyer"},
+		text.Text{ZH: "只登记款项的去向。在退款完成之前，它仍在挂账。", EN: "It records what is to become of the money. Until it is refunded it stays in suspense."},
+		[]Param{evidenceParam},
+	},
+	"resolved_elsewhere": {
+		text.Text{ZH: "已在别处处理", EN: "Resolved elsewhere"},
+		text.Text{ZH: "异常结束。挂账的款项转出：已退款的记回渠道，已入账的记给商户。之后渠道再发的退款通知视为重复。", EN: "The exception ends. Money that is held leaves suspense: to the supplier where it was refunded, to the merchant where it was kept. A later refund notice is a repeat."},
+		[]Param{{"outcome", OutcomeParam}, {"reference", TextParam}, evidenceParam},
+	},
+	"ignore": {
+		text.Text{ZH: "忽略", EN: "Ignore"},
+		text.Text{ZH: "异常结束；再次出现时不重新打开，也不告警。", EN: "The exception ends. Reported again, it stays closed and does not alert."},
+		nil,
+	},
+	"mark_paid": {
+		text.Text{ZH: "人工置为已支付", EN: "Mark as paid"},
+		text.Text{ZH: "订单变为已支付，款项记入账本，并通知商户。渠道必须确认已支付，或无法查询。", EN: "The order becomes paid, the money is booked and the merchant is notified. The supplier must say that it is paid, or cannot be asked."},
+		[]Param{{"trade_no", TextParam}, {"amount", AmountParam}, evidenceParam, unverifiedParam},
+	},
+	"force_closed": {
+		text.Text{ZH: "强制关单", EN: "Force closed"},
+		text.Text{ZH: "订单变为已关闭，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes closed, its stock is released and the merchant is notified. The supplier must not say that it is paid, or being paid."},
+		[]Param{evidenceParam, unverifiedParam},
+	},
+	"force_failed": {
+		text.Text{ZH: "强制置为失败", EN: "Force failed"},
+		text.Text{ZH: "订单变为失败，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes failed, its stock is released and the merchant is notified. The supplier must not say that it is paid, or being paid."},
+		[]Param{evidenceParam, unverifiedParam},
+	},
+	"batch": {
+		text.Text{ZH: "批量操作", EN: "Batch"},
+		text.Text{ZH: "按计划在后台执行，逐条重新判断。", EN: "The plan runs on the server; each row is judged anew."},
+		nil,
+	},
+	"settings.change": {
+		text.Text{ZH: "变更配置", EN: "Change a setting"},
+		text.Text{ZH: "应用下列变更，只改这一项。", EN: "Exactly this change is applied."},
+		nil,
+	},
+}
+
+// ParamsOf are the parameters of an action in the order of its form.
+func ParamsOf(action string) []Param { return decisions[action].params }
+
+// actionText names an action.
+func actionText(action string) text.Text {
+	if d, ok := decisions[action]; ok {
+		return d.name
+	}
+	return text.Text{ZH: action, EN: action}
+}
+
+// paramFacts are the parameters of a proposal in words, those that the page has a word
+// for first.
+func paramFacts(p *ui.Page, raw json.RawMessage, currency string) (all []fact) {
+	var values map[string]any
+	read := json.NewDecoder(strings.NewReader(string(raw)))
+	read.UseNumber() // amounts are exact
+	if read.Decode(&values) != nil {
+		return nil
+	}
+	add := func(name string) {
+		if value, ok := values[name]; ok && value != nil && value != "" {
+			all = append(all, fact{p.T(ui.TextFor(paramWords, name)), paramText(p, name, value, currency)})
+		}
+		delete(values, name)
+	}
+	for _, name := range paramOrder {
+		add(name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		add(name)
+	}
+	return all
+}
+
+// paramText is one value of a parameter.
+func paramText(p *ui.Page, name string, value any, currency string) string {
+	switch v := value.(type) {
+	case json.Number:
+		if minor, err := v.Int64(); err == nil && name == "amount" {
+			return sum(minor, currency)
+		}
+		return v.String()
+	case bool:
+		if v {
+			return p.T(tYes)
+		}
+		return p.T(tNo)
+	case string:
+		if w, ok := endings[v]; ok && name == "outcome" {
+			return p.T(w)
+		}
+		return v
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(raw)
+}
+
+// evidenceOf is the evidence among the parameters of a proposal; "" = there is none.
+func evidenceOf(raw json.RawMessage) string {
+	var params struct {
+		Evidence string `json:"evidence"`
+	}
+	_ = json.Unmarshal(raw, &params) // what cannot be read has none
+	return params.Evidence
+}
+
+// isUnverified reports whether a proposal is made without the supplier's word.
+func isUnverified(raw json.RawMessage) bool {
+	var params struct {
+		Unverified bool `json:"unverified"`
+	}
+	return json.Unmarshal(raw, &params) == nil && params.Unverified
+}
+
+var paramOrder = []string{"order_no", "trade_no", "amount", "outcome", "reference", "evidence", "unverified"}
+
+var paramWords = map[string]text.Text{
+	"order_no":   text.OrderNo,
+	"trade_no":   text.TradeNo,
+	"amount":     text.Amount,
+	"outcome":    text.End,
+	"reference":  text.Proof,
+	"evidence":   text.Evidence,
+	"unverified": {ZH: "未经渠道证实", EN: "Not verified by the supplier"},
+}
+
+// endings are how a matter ended elsewhere.
+var endings = map[string]text.Text{
+	"refunded": {ZH: "已退款给买家", EN: "Refunded to the buyer"},
+	"kept":     {ZH: "已给商户", EN: "Kept by the merchant"},
+}
+
+// decisionForms are the decisions that the reader may propose about one thing.
+type decisionForms struct {
+	Action  string // where the forms are sent
+	Key     string
+	Subject act.Subject // as it is shown
+	Offers  []approval.Offer
+}
+
+// people are who proposed and who decided, in one line.
+func people(p *ui.Page, a *console.Approval) string {
+	switch {
+	case a.Alone:
+		return a.MakerName + " · " + p.T(tAlone)
+	case a.CheckerName != "":
+		return a.MakerName + " → " + a.CheckerName
+	}
+	return a.MakerName
+}
+
+// Texts of decisions.
+var (
+	tPropose       = text.Text{ZH: "提交复核", EN: "Propose"}
+	tTwoPeople     = text.Text{ZH: "需第二人复核", EN: "two people"}
+	tUnverifiedHow = text.Text{ZH: "渠道无法查询或结果不明时仍然提出（只有财务主管可以复核）", EN: "Propose it although the supplier cannot be asked or its answer is unclear (only a lead may approve)"}
+	tProvesHow     = text.Text{ZH: "证明材料，例如渠道对账单的日期和行号", EN: "What proves it, such as the day and the line of the supplier's statement"}
+	tYes           = text.Text{ZH: "是", EN: "yes"}
+	tNo            = text.Text{ZH: "否", EN: "no"}
+)

@@ -1,0 +1,167 @@
+package pages
+
+import (
+	"encoding/json"
+
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/exception"
+	"backstop/views/ui"
+)
+
+// ExceptionData is what one exception's page shows.
+type ExceptionData struct {
+	*console.Exception
+	Masked bool
+	Saved  bool   // what the person has just sent was kept
+	Key    string // of the one form that is sent
+	// What the reader may do now.
+	CanComment, CanAssign, CanReopen, CanAsk, CanRun bool
+
+	People    []string         // who may take it in hand
+	Decided   act.Subject      // the exception as decisions see it
+	Offers    []approval.Offer // decisions that the reader may propose
+	MayDecide []string         // the roles that may
+}
+
+// reference names what the exception's subject is.
+func (x ExceptionData) reference() text.Text {
+	switch x.Kind {
+	case exception.DisputeOpened:
+		return text.DisputeNo
+	case exception.UnknownEvent:
+		return text.EventType
+	case exception.CompensationDead:
+		return tDeadOne
+	}
+	return tReference
+}
+
+// open reports whether operators still work on it; else it may be opened again.
+func (x ExceptionData) open() bool { return x.State.Open() }
+
+// forms are where decisions about it are proposed.
+func (x ExceptionData) forms() decisionForms {
+	return decisionForms{Action: string(exceptionPageLink(x.ID)) + "/propose", Key: x.Key, Subject: x.Decided, Offers: x.Offers}
+}
+
+// message is the stored message in words; nil = it is not known any more.
+func (x ExceptionData) message(p *ui.Page) (all []fact) {
+	var m struct {
+		Reference string `json:"reference"`
+		TradeNo   string `json:"trade_no"`
+		Amount    int64  `json:"amount"`
+		Currency  string `json:"currency"`
+		Status    string `json:"status"`
+		Identity  string `json:"identity"`
+	}
+	if json.Unmarshal([]byte(x.Payload), &m) != nil {
+		return nil
+	}
+	add := func(label text.Text, value string) {
+		if value != "" {
+			all = append(all, fact{p.T(label), value})
+		}
+	}
+	add(tMsgReference, m.Reference)
+	add(text.TradeNo, m.TradeNo)
+	if m.Currency != "" {
+		add(text.Amount, sum(m.Amount, m.Currency))
+	}
+	add(text.State, p.T(ui.TextFor(paymentStates, m.Status)))
+	add(tMsgIdentity, m.Identity)
+	return all
+}
+
+// paymentStates are what a supplier's message says of a payment.
+var paymentStates = map[string]text.Text{
+	"paid":     text.Paid,
+	"failed":   text.Failed,
+	"closed":   {ZH: "已关闭", EN: "Closed"},
+	"refunded": {ZH: "已退款", EN: "Refunded"},
+}
+
+// happened is what an exception of each kind means: %[1]s is its money, %[2]s its number.
+var happened = map[string]text.Text{
+	exception.UnknownOrder:          {ZH: "渠道收到付款 %[1]s，单号 %[2]s 没有对应的订单。", EN: "%[1]s was paid under the number %[2]s, which no order has."},
+	exception.AmountMismatch:        {ZH: "买家支付了 %[1]s，与订单金额不符。", EN: "The buyer paid %[1]s, which is not the order's amount."},
+	exception.CurrencyMismatch:      {ZH: "买家支付了 %[1]s，与订单币种不符。", EN: "The buyer paid %[1]s, which is not in the order's currency."},
+	exception.AccountMismatch:       {ZH: "%[1]s 付到了另一个收款账户。", EN: "%[1]s was paid to another account than the order's."},
+	exception.LatePayment:           {ZH: "订单结束之后才收到付款 %[1]s。", EN: "%[1]s was paid after the order had ended."},
+	exception.DuplicatePayment:      {ZH: "已支付的订单又收到一笔付款 %[1]s。", EN: "A second payment of %[1]s came for an order that is paid."},
+	exception.UnknownRefund:         {ZH: "渠道退款 %[1]s，我方没有发起。", EN: "The supplier refunded %[1]s, which nobody requested here."},
+	exception.DisputeOpened:         {ZH: "买家的银行要求退回 %[1]s。", EN: "The buyer's bank demands %[1]s back."},
+	exception.UnknownEvent:          {ZH: "渠道发来一种未处理的消息类型，消息本身真实。", EN: "A genuine message is of a type that is not handled here."},
+	exception.DecryptFailed:         {ZH: "渠道消息真实，但无法解密。", EN: "A genuine message cannot be decrypted."},
+	exception.Malformed:             {ZH: "渠道消息真实，但内容不完整。", EN: "A genuine message lacks what it must say."},
+	exception.NotifyExhausted:       {ZH: "商户没有收到通知：重试已用尽。", EN: "The merchant was not notified: all attempts failed."},
+	exception.SubscriptionExhausted: {ZH: "内部系统没有收到通知：重试已用尽。", EN: "One of your own systems was not notified: all attempts failed."},
+	exception.StuckPaying:           {ZH: "多次查单，渠道一直没有给出结果。", EN: "The supplier was asked many times and gave no result."},
+	exception.CompensationDead:      {ZH: "补偿任务重试用尽，没有完成。", EN: "What had to be done again ran out of tries."},
+	"stock_short":                   {ZH: "订单已支付，但部分库存不足。", EN: "The order is paid, and a part of its stock is not there."},
+	"books_differ":                  {ZH: "巡检发现统计与记录不一致。", EN: "The sweep found that the figures and the rows differ."},
+}
+
+// happenedText is what happened in one sentence.
+func happenedText(p *ui.Page, x *console.Exception) string {
+	w, ok := happened[x.Kind]
+	switch {
+	case !ok:
+		return p.T(ui.KindText(x.Kind))
+	case !exception.CarriesMoney(x.Kind):
+		return p.T(w)
+	}
+	money := p.T(tSomeMoney)
+	if x.Currency != "" {
+		money = sum(x.Amount, x.Currency)
+	}
+	return p.T(w, money, x.OrderNo)
+}
+
+// subjectLink leads to what an exception is about beside its order; "" = nowhere.
+func subjectLink(x ExceptionData) string {
+	switch x.Kind {
+	case exception.CompensationDead:
+		return "/compensations/" + x.Subject
+	case exception.NotifyExhausted:
+		return "/notifications/" + x.Subject
+	}
+	return ""
+}
+
+// nextText says what goes on from here.
+func nextText(p *ui.Page, x ExceptionData) string {
+	switch {
+	case x.State == "proposed":
+		return p.T(tExcProposed)
+	case !x.open():
+		return p.T(tExcOver)
+	case len(x.Offers) > 0:
+		return p.T(tExcDecide)
+	}
+	return p.T(text.WhyExceptionHow)
+}
+
+// Texts of this page.
+var (
+	tDeadOne      = text.Text{ZH: "补偿任务", EN: "Compensation"}
+	tMsgReference = text.Text{ZH: "消息中的单号", EN: "Number in the message"}
+	tMsgIdentity  = text.Text{ZH: "收款账户", EN: "Account"}
+	tSaidMessage  = text.Text{ZH: "渠道消息", EN: "The supplier's message"}
+	tMsgGone      = text.Text{ZH: "消息内容已不可得（超过保留期或来自旧版本），因此不能确认入账，也不能关联到订单。", EN: "What the message said is not known any more (past its retention, or of an older version): it can be neither accepted nor attached to an order."}
+	tMsgPast      = text.Text{ZH: "原始消息已超过保留期；以上内容在收到时留存。", EN: "The message itself is past its retention; this was kept when it came."}
+	tMsgWhole     = text.Text{ZH: "查看这条回调", EN: "Open this callback"}
+	tSomeMoney    = text.Text{ZH: "一笔款项", EN: "An amount"}
+	tExcProposed  = text.Text{ZH: "已提出处理方式，等待第二个人复核。", EN: "A decision is proposed and waits for a second person."}
+	tExcOver      = text.Text{ZH: "已结束。", EN: "It is over."}
+	tExcDecide    = text.Text{ZH: "请核对后选择处理方式。", EN: "Compare the facts, then choose what becomes of it."}
+	tProposals    = text.Text{ZH: "处理提议", EN: "Proposals"}
+	tDecide       = text.Text{ZH: "处理方式", EN: "Decide"}
+	tRunDead      = text.Text{ZH: "重新执行", EN: "Run again"}
+	tSendAgain    = text.Text{ZH: "在订单页补发通知", EN: "Send it again on the order's page"}
+	tOnlyRoles    = text.Text{ZH: "涉及资金：只有 %s 可以提出处理方式，并由另一个人复核。", EN: "This is about money: only %s may propose what becomes of it, and another person approves."}
+	tHeldAs       = text.Text{ZH: "挂账", EN: "In suspense"}
+	tDecidedBy    = text.Text{ZH: "依据", EN: "Decided by"}
+)

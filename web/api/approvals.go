@@ -1,0 +1,185 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"backstop/internal/access"
+	"backstop/internal/approval"
+	"backstop/internal/notify"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// approvalsPath begins the paths of approvals.
+const approvalsPath = "/api/v1/admin/approvals"
+
+// approvalView is an approval as the admin API shows it. What has no value is null.
+type approvalView struct {
+	ID        string          `json:"id"`
+	Action    string          `json:"action"`
+	Object    string          `json:"object"`
+	ObjectID  string          `json:"object_id"`
+	Version   int64           `json:"version"`
+	Amount    *int64          `json:"amount"`
+	Currency  *string         `json:"currency"`
+	Params    json.RawMessage `json:"params"`
+	Reason    string          `json:"reason"`
+	Evidence  *string         `json:"evidence"`
+	Hash      string          `json:"hash"`
+	Maker     string          `json:"maker"`
+	Checker   *string         `json:"checker"`
+	Alone     bool            `json:"alone"`
+	State     string          `json:"state"`
+	MadeAt    string          `json:"made_at"`
+	ExpiresAt string          `json:"expires_at"`
+	DecidedAt *string         `json:"decided_at"`
+	DoneAt    *string         `json:"done_at"`
+	Error     *string         `json:"error"`
+	Result    json.RawMessage `json:"result"`
+}
+
+// byCommand is the maker of what a command proposed.
+const byCommand = "command"
+
+// viewApprovals are approvals with the names of their people.
+func (s *handlers) viewApprovals(ctx context.Context, all ...*approval.Approval) ([]approvalView, error) {
+	ids := make([]int64, 0, 2*len(all))
+	for _, a := range all {
+		if ids = append(ids, a.Maker); a.Checker != nil {
+			ids = append(ids, *a.Checker)
+		}
+	}
+	names, err := access.Names(ctx, s.DB.Read, ids)
+	if err != nil {
+		return nil, err
+	}
+	names[0] = byCommand
+	views := make([]approvalView, len(all))
+	for i, a := range all {
+		v := approvalView{
+			ID: a.No(), Action: a.Action, Object: a.Object, ObjectID: a.ObjectID, Version: a.Version, Currency: orNull(a.Currency),
+			Params: a.Params, Reason: a.Reason, Evidence: orNull(a.Evidence), Hash: a.Hash, Maker: names[a.Maker], Alone: a.Alone,
+			State: string(a.State), MadeAt: notify.Stamp(a.MadeAt), ExpiresAt: notify.Stamp(a.ExpiresAt), DecidedAt: stamp(a.DecidedAt),
+			DoneAt: stamp(a.DoneAt), Error: orNull(a.Error), Result: json.RawMessage("null"),
+		}
+		if a.Currency != "" {
+			v.Amount = &a.Amount
+		}
+		if a.Checker != nil {
+			v.Checker = orNull(names[*a.Checker])
+		}
+		if a.Result != "" {
+			v.Result = json.RawMessage(a.Result)
+		}
+		views[i] = v
+	}
+	return views, nil
+}
+
+// answerApproval answers with an approval.
+func (s *handlers) answerApproval(c *fiber.Ctx, a *approval.Approval) error {
+	views, err := s.viewApprovals(c.UserContext(), a)
+	if err != nil {
+		return err
+	}
+	return c.JSON(views[0])
+}
+
+func (s *handlers) listApprovals(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	f.Only("state", "maker", "kind", "cursor", "limit")
+	q := approval.Query{
+		State: approval.State(f.OneOf("state", approval.Moves.Words())), Action: f.Text("kind"), Below: f.Cursor(), Limit: f.Limit() + 1,
+		Merchants: s.Actor(c).Merchants,
+	}
+	maker := f.Text("maker")
+	if f.Err != nil {
+		return f.Err
+	}
+	if maker != "" {
+		id, err := access.IDOf(c.UserContext(), s.DB.Read, maker)
+		if err != nil || id == 0 {
+			return orInvalid(err, "maker")
+		}
+		q.Maker = id
+	}
+	all, err := approval.List(c.UserContext(), s.DB.Read, q)
+	if err != nil {
+		return err
+	}
+	var next int64
+	if len(all) == q.Limit {
+		all = all[:q.Limit-1]
+		next = all[len(all)-1].ID
+	}
+	views, err := s.viewApprovals(c.UserContext(), all...)
+	if err != nil {
+		return err
+	}
+	return c.JSON(listView[approvalView]{Items: views, Next: orNull(cursorText(next))})
+}
+
+func (s *handlers) getApproval(c *fiber.Ctx) error {
+	id, err := approval.ParseNo(c.Params("id"))
+	if err != nil {
+		return err
+	}
+	a, err := s.Approvals.Find(c.UserContext(), id, s.Actor(c))
+	if err != nil {
+		return err
+	}
+	return s.answerApproval(c, a)
+}
+
+// onApproval reads a verdict from some fields, and answers with the approval as it is then.
+func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*approval.Approval, error), fields ...string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		id, err := approval.ParseNo(c.Params("id"))
+		if err != nil {
+			return err
+		}
+		f, err := readAct(c, fields...)
+		if err != nil {
+			return err
+		}
+		v := approval.Verdict{ID: id, By: s.Actor(c), Reason: f.text("reason", false, maxReason), Hash: f.text("hash", false, maxCode)}
+		if f.err != nil {
+			return f.err
+		}
+		a, err := decide(c.UserContext(), v)
+		if err != nil {
+			return err
+		}
+		return s.answerApproval(c, a)
+	}
+}
+
+// approvalRoutes are those of approvals. Who may decide what depends on the approval, and the
+// Desk knows it.
+func (s *handlers) approvalRoutes() []web.Route {
+	decide := func(verb string, h fiber.Handler) web.Route {
+		return web.Route{Method: fiber.MethodPost, Path: approvalsPath + "/:id/" + verb, Audience: web.ForMonitor, Permission: access.ViewExceptions, Person: true, Handler: h}
+	}
+	return []web.Route{
+		{Method: fiber.MethodGet, Path: approvalsPath, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions, Handler: s.listApprovals},
+		{Method: fiber.MethodGet, Path: approvalsPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions, Handler: s.getApproval},
+		decide("approve", s.onApproval(s.approve, "hash", "reason")),
+		decide("reject", s.onApproval(s.reject, "reason")),
+		decide("withdraw", s.onApproval(s.withdraw, "reason")),
+	}
+}
+
+// The Desk is there once the server serves, and not when its routes are listed.
+func (s *handlers) approve(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
+	return s.Approvals.Approve(ctx, v)
+}
+
+func (s *handlers) reject(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
+	return s.Approvals.Reject(ctx, v)
+}
+
+func (s *handlers) withdraw(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
+	return s.Approvals.Withdraw(ctx, v)
+}

@@ -1,0 +1,381 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/bulk"
+	"backstop/internal/console"
+	"backstop/internal/notify"
+	"backstop/internal/report"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// batchesPath begins the paths of batches.
+const batchesPath = "/api/v1/admin/batches"
+
+// outcomeView is how many rows a batch would treat in one way, and their money.
+type outcomeView struct {
+	Outcome string    `json:"outcome"`
+	Count   int64     `json:"count"`
+	Sums    []sumView `json:"sums"`
+}
+
+// batchView is a batch as the admin API shows it. What has no value is null.
+type batchView struct {
+	ID             string      `json:"id"`
+	Action         string      `json:"action"`
+	Object         string      `json:"object"`
+	State          string      `json:"state"`
+	MadeBy         string      `json:"made_by"`
+	MadeAt         string      `json:"made_at"`
+	ExpiresAt      string      `json:"expires_at"`
+	Plan           planView    `json:"plan"`
+	Rows           int64       `json:"rows"`
+	NeedsSecond    bool        `json:"needs_second"`
+	Approval       *string     `json:"approval"`
+	Reason         *string     `json:"reason"`
+	Done           int64       `json:"done"` // rows that were taken up
+	Of             int64       `json:"of"`
+	SumsDone       []sumView   `json:"sums_done"`
+	Rate           float64     `json:"rate"`     // rows a second, since the start
+	MaxRate        int64       `json:"max_rate"` // that it may have
+	ETASeconds     *int64      `json:"eta_seconds"`
+	Causes         []causeView `json:"causes"`
+	StoppedBecause *string     `json:"stopped_because"`
+	StartedAt      *string     `json:"started_at"`
+	FinishedAt     *string     `json:"finished_at"`
+}
+
+type causeView struct {
+	Cause string `json:"cause"`
+	Count int64  `json:"count"`
+}
+
+type planView struct {
+	Outcomes []outcomeView `json:"outcomes"`
+}
+
+// outcomeWords are the outcomes of a plan, each with the prospects that it stands for.
+var outcomeWords = []struct {
+	word string
+	of   []string
+}{
+	{string(act.Will), []string{string(act.Will), string(act.Waits)}},
+	{string(act.WillQuery), []string{string(act.WillQuery)}},
+	{string(act.Final), []string{string(act.Final)}},
+	{string(act.Unknown), []string{string(act.Unknown)}},
+	{string(act.Blocked), []string{string(act.Blocked)}},
+}
+
+func sumsOf(all []report.Sum) []sumView {
+	views := []sumView{}
+	for _, s := range all {
+		if s.Currency != "" {
+			views = append(views, sumView{s.Currency, s.Minor})
+		}
+	}
+	return views
+}
+
+func (s *handlers) viewBatch(ctx context.Context, b *bulk.Batch) (batchView, error) {
+	v := batchView{
+		ID: b.No(), Action: b.Action, Object: b.Object, State: string(b.State), MadeBy: b.MadeBy, MadeAt: notify.Stamp(b.MadeAt), ExpiresAt: notify.Stamp(b.ExpiresAt),
+		Rows: b.Rows, NeedsSecond: s.Batches.NeedsSecond(b), Reason: orNull(b.Reason), Done: b.Ended(), Of: b.ToDo, SumsDone: sumsOf(b.Result.Ran()),
+		MaxRate: b.Rate, StoppedBecause: orNull(b.StoppedBecause), StartedAt: stamp(b.StartedAt), FinishedAt: stamp(b.FinishedAt),
+	}
+	for _, o := range outcomeWords {
+		v.Plan.Outcomes = append(v.Plan.Outcomes, outcomeView{o.word, b.Shown.Count(o.of...), sumsOf(b.Shown.Sums(o.of...))})
+	}
+	if b.ApprovalID != 0 {
+		no := (&approval.Approval{ID: b.ApprovalID}).No()
+		v.Approval = &no
+	}
+	if pace := b.Pace(s.DB.Now()); b.StartedAt != nil {
+		v.Rate = pace.PerSecond
+		if pace.Left >= 0 {
+			v.ETASeconds = &pace.Left
+		}
+	}
+	causes, err := bulk.Causes(ctx, s.DB.Read, b.ID)
+	v.Causes = []causeView{}
+	for _, c := range causes {
+		v.Causes = append(v.Causes, causeView{c.Cause, c.Count})
+	}
+	return v, err
+}
+
+// planBatch plans what would be done to many rows, and stores nothing else.
+func (s *handlers) planBatch(c *fiber.Ctx) error {
+	f, err := readForm(c.Request().Body(), "action", "filter", "ids", "reason")
+	if err != nil {
+		return err
+	}
+	wish := console.BatchWish{Action: f.text("action", true, maxCode)}
+	f.text("reason", false, maxReason)
+	if raw, ok := f.raw("ids", false); ok && json.Unmarshal(raw, &wish.IDs) != nil {
+		f.blame("ids", "use a list of texts")
+	}
+	if raw, ok := f.raw("filter", false); ok {
+		wish.Filter = &console.BatchFilter{}
+		of := &form{path: "filter."}
+		if json.Unmarshal(raw, &of.fields) != nil || of.fields == nil {
+			f.blame("filter", "use an object")
+		}
+		fields := wish.Filter.Fields()
+		of.onlyKnown(fields)
+		for _, name := range fields {
+			wish.Filter.Set(name, of.text(name, false, web.MaxFilter))
+		}
+		if f.err == nil {
+			f.err = of.err
+		}
+	}
+	if f.err == nil && (wish.Filter == nil) == (len(wish.IDs) == 0) {
+		f.blame("ids", "give ids or a filter")
+	}
+	if f.err != nil {
+		return f.err
+	}
+	ctx := c.UserContext()
+	found, err := s.Console.BatchRows(ctx, wish)
+	if err != nil {
+		return err
+	}
+	b, err := s.Batches.Plan(ctx, bulk.Proposal{Action: wish.Action, Object: found.Object, By: s.Actor(c), Filter: found.Address, IDs: found.IDs})
+	if err != nil {
+		return err
+	}
+	return s.answerBatch(c, b, http.StatusCreated)
+}
+
+func (s *handlers) answerBatch(c *fiber.Ctx, b *bulk.Batch, status int) error {
+	v, err := s.viewBatch(c.UserContext(), b)
+	if err != nil {
+		return err
+	}
+	return c.Status(status).JSON(v)
+}
+
+// batchOf is the batch of the path.
+func (s *handlers) batchOf(c *fiber.Ctx) (*bulk.Batch, error) {
+	id, ok := bulk.ParseNo(c.Params("id"))
+	if !ok {
+		return nil, act.ErrNotFound
+	}
+	return bulk.Find(c.UserContext(), s.DB, id)
+}
+
+func (s *handlers) getBatch(c *fiber.Ctx) error {
+	b, err := s.batchOf(c)
+	if err != nil {
+		return err
+	}
+	return s.answerBatch(c, b, http.StatusOK)
+}
+
+func (s *handlers) listBatches(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	f.Only("cursor", "limit")
+	below, limit := f.Cursor(), f.Limit()
+	if f.Err != nil {
+		return f.Err
+	}
+	rows, err := bulk.List(c.UserContext(), s.DB.Read, below, limit+1)
+	if err != nil {
+		return err
+	}
+	var next int64
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next = rows[limit-1].ID
+	}
+	views := make([]batchView, len(rows))
+	for i, b := range rows {
+		if views[i], err = s.viewBatch(c.UserContext(), b); err != nil {
+			return err
+		}
+	}
+	return c.JSON(listView[batchView]{Items: views, Next: orNull(cursorText(next))})
+}
+
+// startBatch starts a batch (202), or proposes that where it needs a second person (201).
+func (s *handlers) startBatch(c *fiber.Ctx) error {
+	b, err := s.batchOf(c)
+	if err != nil {
+		return err
+	}
+	f, err := readAct(c, "reason", "typed")
+	if err != nil {
+		return err
+	}
+	start := bulk.Start{ID: b.ID, By: s.Actor(c), Reason: f.text("reason", false, maxReason), Typed: s.typed(f, b)}
+	if f.err != nil {
+		return f.err
+	}
+	a, err := s.Batches.Start(c.UserContext(), start)
+	var field *act.FieldError
+	if errors.As(err, &field) && strings.HasPrefix(field.Field, bulk.AmountField) {
+		return &act.FieldError{Field: "amount", Problem: field.Problem}
+	}
+	if err != nil {
+		return err
+	}
+	if a != nil {
+		views, err := s.viewApprovals(c.UserContext(), a)
+		if err != nil {
+			return err
+		}
+		return c.Status(http.StatusCreated).JSON(map[string]any{"approval": views[0]})
+	}
+	if b, err = s.batchOf(c); err != nil {
+		return err
+	}
+	return s.answerBatch(c, b, http.StatusAccepted)
+}
+
+// typed are the amounts that were typed: one text where the batch has one currency, or an object
+// by currency.
+func (s *handlers) typed(f *form, b *bulk.Batch) map[string]string {
+	raw, ok := f.raw("typed", false)
+	if !ok {
+		return nil
+	}
+	by := map[string]string{}
+	if json.Unmarshal(raw, &by) == nil {
+		return by
+	}
+	text := f.text("typed", false, maxCode)
+	sums := slices.DeleteFunc(b.Shown.Acts(), func(s report.Sum) bool { return s.Currency == "" })
+	if len(sums) != 1 {
+		f.blame("amount", "type an amount for each currency: {\"CNY\": \"3184.50\"}")
+		return nil
+	}
+	return map[string]string{sums[0].Currency: text}
+}
+
+// onBatch runs one of the other acts on a batch, and answers with it.
+func (s *handlers) onBatch(kind string, fields ...string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		b, err := s.batchOf(c)
+		if err != nil {
+			return err
+		}
+		f, err := readAct(c, append(fields, "reason")...)
+		if err != nil {
+			return err
+		}
+		call := act.Call{Kind: kind, By: s.Actor(c), Ref: act.Ref{Row: b.ID}, Reason: f.text("reason", false, maxReason)}
+		if slices.Contains(fields, "rate") {
+			n := f.number("rate", true, 1, bulk.MaxRate)
+			call.Params = json.RawMessage(`{"rate":` + strconv.FormatInt(n, 10) + `}`)
+		}
+		if f.err != nil {
+			return f.err
+		}
+		if err := s.Batches.Change(c.UserContext(), call); err != nil {
+			return err
+		}
+		if b, err = s.batchOf(c); err != nil {
+			return err
+		}
+		return s.answerBatch(c, b, http.StatusOK)
+	}
+}
+
+// rowView is one row of a batch.
+type rowView struct {
+	Number   int64   `json:"number"`
+	Object   string  `json:"object"`
+	ObjectID string  `json:"object_id"`
+	OrderNo  *string `json:"order_no"`
+	Outcome  string  `json:"outcome"`
+	Result   *string `json:"result"` // done, skipped, failed; null = not taken up
+	Cause    *string `json:"cause"`
+	Amount   *int64  `json:"amount"`
+	Currency *string `json:"currency"`
+	At       *string `json:"at"`
+}
+
+func viewRow(r bulk.Row) rowView {
+	v := rowView{
+		Number: r.Number, Object: r.Object, ObjectID: strconv.FormatInt(r.ObjectID, 10), OrderNo: orNull(r.OrderNo), Outcome: r.Outcome,
+		Cause: orNull(r.Cause), Currency: orNull(r.Currency), At: stamp(r.At),
+	}
+	if r.State != bulk.RowWaiting {
+		v.Result = orNull(string(r.State))
+	}
+	if r.Currency != "" {
+		v.Amount = &r.Amount
+	}
+	return v
+}
+
+func (s *handlers) batchRows(c *fiber.Ctx) error {
+	b, err := s.batchOf(c)
+	if err != nil {
+		return err
+	}
+	f := web.ReadFilter(c)
+	f.Only("outcome", "result", "cause", "format", "cursor", "limit")
+	words := make([]string, len(outcomeWords))
+	for i, o := range outcomeWords {
+		words[i] = o.word
+	}
+	q := bulk.RowQuery{
+		Outcome: f.OneOf("outcome", words), State: f.OneOf("result", bulk.RowMoves.Words()), Cause: f.Text("cause"), After: f.Cursor(), Limit: f.Limit(),
+	}
+	format := f.OneOf("format", []string{"csv"})
+	if f.Err != nil {
+		return f.Err
+	}
+	if format == "csv" {
+		return s.exportRows(c, b, q)
+	}
+	rows, more, err := bulk.Rows(c.UserContext(), s.DB.Read, b.ID, q)
+	if err != nil {
+		return err
+	}
+	var next int64
+	if more {
+		next = rows[len(rows)-1].Number
+	}
+	return c.JSON(listOf(rows, next, viewRow))
+}
+
+// exportRows streams the rows as CSV. The first row says which, when and for whom.
+func (s *handlers) exportRows(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) error {
+	by := s.Actor(c).Name
+	text := func(p *string) string {
+		if p == nil {
+			return ""
+		}
+		return *p
+	}
+	return s.StreamCSV(c, web.CSV{
+		Name: b.No(), By: by,
+		Title: "Backstop " + s.Version + " · " + b.No() + " · " + c.Request().URI().QueryArgs().String() + " · " + notify.Stamp(s.DB.Now()) + " · " + by,
+		Heads: []string{"number", "object", "object_id", "order_no", "outcome", "result", "cause", "amount", "currency", "at"},
+		Each: func(write func([]string) error) error {
+			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, func(r bulk.Row) error { // the request is over by then
+				v := viewRow(r)
+				amount := ""
+				if v.Amount != nil {
+					amount = strconv.FormatInt(*v.Amount, 10)
+				}
+				return write([]string{
+					strconv.FormatInt(v.Number, 10), v.Object, v.ObjectID, text(v.OrderNo), v.Outcome, text(v.Result), text(v.Cause), amount, text(v.Currency), text(v.At),
+				})
+			})
+		},
+	})
+}

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"backstop/internal/act"
+	"backstop/internal/advance"
+	"backstop/internal/call"
+	"backstop/internal/console"
+	"backstop/internal/list"
+	"backstop/internal/notify"
+	"backstop/internal/supplier"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// callView is a call to a supplier as the admin API shows it.
+type callView struct {
+	ID         string  `json:"id"`
+	Supplier   string  `json:"supplier"`
+	Op         string  `json:"op"`
+	Reference  string  `json:"reference"`
+	Class      *string `json:"class"`  // null = its end is not known
+	Status     *string `json:"status"` // what the supplier said
+	HTTPStatus *int    `json:"http_status"`
+	TookMS     *int64  `json:"took_ms"`
+	At         string  `json:"at"`
+	Node       string  `json:"node"`
+	Request    *string `json:"request"`
+	Answer     *string `json:"answer"`
+}
+
+func (s *handlers) listCalls(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	f.Only("order_no", "supplier", "op", "class", "cursor", "limit")
+	q := list.Query{Spec: console.CallList, Scope: list.All()}.With("order_no", f.Text("order_no")).With("supplier", f.Text("supplier")).
+		With("op", f.OneOf("op", texts(call.Ops))).With("class", f.OneOf("class", texts(supplier.Classes)))
+	slice := sliceOf(f)
+	if f.Err != nil {
+		return f.Err
+	}
+	if err := s.knownCodes(c, f.Text("supplier"), ""); err != nil {
+		return err
+	}
+	found, err := s.Console.Calls(c.UserContext(), q, slice)
+	if err != nil {
+		return err
+	}
+	return c.JSON(listOf(found.Rows, found.Older.ID, func(r console.Call) callView {
+		v := callView{
+			ID: strconv.FormatInt(r.ID, 10), Supplier: r.Supplier, Op: string(r.Op), Reference: r.Reference,
+			Class: orNull(string(r.Class)), Status: orNull(r.Status), At: notify.Stamp(r.StartedAt), Node: r.Node,
+			Request: orNull(r.Request), Answer: orNull(r.Answer),
+		}
+		if r.HTTPStatus != 0 {
+			v.HTTPStatus = &r.HTTPStatus
+		}
+		if r.TookUS != nil {
+			ms := *r.TookUS / 1000
+			v.TookMS = &ms
+		}
+		return v
+	}))
+}
+
+func texts[W ~string](all []W) []string {
+	out := make([]string, len(all))
+	for i, w := range all {
+		out[i] = string(w)
+	}
+	return out
+}
+
+// answerView is what a supplier answered to a question of a person or a service.
+type answerView struct {
+	Answer   string    `json:"answer"`
+	Detail   *string   `json:"detail"`
+	TradeNo  *string   `json:"trade_no"`
+	Amount   *int64    `json:"amount"`
+	Currency *string   `json:"currency"`
+	TookMS   int64     `json:"took_ms"`
+	Order    orderView `json:"order"`
+	Call     string    `json:"call"`
+	Refunded bool      `json:"refunded"`
+}
+
+// queryOrder asks an order's supplier now. The answer is confirmed before it is shown.
+func (s *handlers) queryOrder(c *fiber.Ctx) error {
+	no, err := web.OrderNo(c)
+	if err != nil {
+		return err
+	}
+	f, err := readForm(c.Request().Body(), "reason")
+	if err != nil {
+		return err
+	}
+	reason := f.text("reason", false, maxReason)
+	if f.err != nil {
+		return f.err
+	}
+	out, err := s.Acts.Run(c.UserContext(), act.Call{Kind: advance.QueryAct, By: s.Actor(c), Ref: act.Ref{ID: no}, Reason: reason})
+	if err != nil {
+		return askError(err)
+	}
+	result, err := out.After(c.UserContext())
+	if err != nil {
+		return askError(err)
+	}
+	x := result.(advance.Answer)
+	v := answerView{Answer: string(x.State), TookMS: x.Took.Milliseconds(), Call: x.CallText(), Refunded: x.Refunded}
+	if x.Reason.Code != "" {
+		detail := x.Reason.Error()
+		v.Detail = &detail
+	}
+	if x.State != supplier.AnswerUnknown {
+		v.TradeNo, v.Currency = orNull(x.Says.TradeNo), orNull(x.Says.Currency)
+		if x.Says.Currency != "" {
+			v.Amount = &x.Says.Amount
+		}
+	}
+	if v.Order, err = s.orderOf(c.UserContext(), x.Order); err != nil {
+		return err
+	}
+	return c.JSON(v)
+}
+
+// askError gives what cannot be asked its code.
+func askError(err error) error {
+	if errors.Is(err, advance.ErrCannotAsk) {
+		return &web.Error{Status: http.StatusConflict, Code: "cannot_be_asked", Message: advance.ErrCannotAsk.Error()}
+	}
+	return err
+}

@@ -1,0 +1,278 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"backstop/internal/act"
+	"backstop/internal/base/money"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/internal/list"
+	"backstop/internal/notify"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// compensationView is a compensation as the admin API shows it. What has no value is null.
+type compensationView struct {
+	ID          string  `json:"id"`
+	Kind        string  `json:"kind"`
+	Cause       string  `json:"cause"`
+	Subject     string  `json:"subject"`
+	OrderNo     *string `json:"order_no"`
+	Merchant    *string `json:"merchant"`
+	Supplier    *string `json:"supplier"`
+	State       string  `json:"state"`
+	Attempts    int64   `json:"attempts"`
+	MaxAttempts int64   `json:"max_attempts"`
+	NextAt      *string `json:"next_at"`
+	LastClass   *string `json:"last_class"`
+	LastError   *string `json:"last_error"`
+	Amount      *int64  `json:"amount"`
+	Currency    *string `json:"currency"`
+	MadeBy      string  `json:"made_by"`
+	CreatedAt   string  `json:"created_at"`
+	FinishedAt  *string `json:"finished_at"`
+}
+
+func viewCompensation(x console.Compensation) compensationView {
+	v := compensationView{
+		ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, Cause: string(x.Cause), Subject: x.Subject(), OrderNo: orNull(x.OrderNo),
+		Merchant: orNull(x.Merchant), Supplier: orNull(x.Supplier), State: string(x.State), Attempts: x.Attempts, MaxAttempts: x.MaxAttempts,
+		NextAt: stamp(x.NextAt), LastClass: orNull(string(x.LastClass)), LastError: orNull(x.LastError), Currency: orNull(x.Currency),
+		MadeBy: x.MadeBy, CreatedAt: notify.Stamp(x.OpenedAt), FinishedAt: stamp(x.FinishedAt),
+	}
+	if x.Currency != "" {
+		v.Amount = &x.Amount
+	}
+	return v
+}
+
+// orNull is a text, null where it is empty.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// listView is one page of a list whose next page is null at the end.
+type listView[T any] struct {
+	Items []T     `json:"items"`
+	Next  *string `json:"next"`
+}
+
+// listOf is the page of some rows; next is the id that the next page begins behind, 0 = there
+// is none.
+func listOf[R, T any](rows []R, next int64, view func(R) T) listView[T] {
+	p := pageOf(rows, next, view)
+	return listView[T]{Items: p.Items, Next: orNull(p.Next)}
+}
+
+func (s *handlers) listCompensations(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	f.Only("state", "kind", "cause", "order_no", "supplier", "merchant", "cursor", "limit")
+	q := list.Query{Spec: console.CompensationList, Scope: list.All()}.With("no", f.Text("order_no")).
+		With("state", f.Text("state")).With("kind", f.Text("kind")).With("cause", f.Text("cause"))
+	supplier, merchant := f.Text("supplier"), f.Text("merchant")
+	slice := sliceOf(f)
+	if f.Err != nil {
+		return f.Err
+	}
+	if err := s.knownCodes(c, supplier, merchant); err != nil {
+		return err
+	}
+	found, err := s.Console.Compensations(c.UserContext(), q.With("supplier", supplier).With("merchant", merchant), slice)
+	if err != nil {
+		return err
+	}
+	return c.JSON(listOf(found.Rows, found.Older.ID, viewCompensation))
+}
+
+// knownCodes refuses codes that there are not: they must not look like an empty list.
+func (s *handlers) knownCodes(c *fiber.Ctx, supplier, merchant string) error {
+	if supplier != "" {
+		if id, err := s.Console.SupplierID(c.UserContext(), supplier); err != nil || id == 0 {
+			return orInvalid(err, "supplier")
+		}
+	}
+	if merchant != "" {
+		if id, err := s.Console.MerchantID(c.UserContext(), merchant); err != nil || id == 0 {
+			return orInvalid(err, "merchant")
+		}
+	}
+	return nil
+}
+
+func orInvalid(err error, field string) error {
+	if err != nil {
+		return err
+	}
+	return web.InvalidField(field, "there is no such code")
+}
+
+// tryView is one try of a compensation.
+type tryView struct {
+	At     string   `json:"at"`
+	TookMS *float64 `json:"took_ms"`
+	Class  string   `json:"class"`
+	Error  *string  `json:"error"`
+	Call   *string  `json:"call"` // the id of the call to the supplier
+}
+
+// oneCompensationView adds what only one compensation shows.
+type oneCompensationView struct {
+	compensationView
+	Payload json.RawMessage `json:"payload"`
+	Tries   []tryView       `json:"tries"`
+}
+
+func (s *handlers) getCompensation(c *fiber.Ctx) error {
+	id, err := compensationID(c)
+	if err != nil {
+		return err
+	}
+	x, err := s.Console.CompensationDetail(c.UserContext(), id)
+	if err != nil {
+		return err
+	}
+	v := oneCompensationView{compensationView: viewCompensation(x.Compensation), Payload: x.Payload, Tries: make([]tryView, len(x.Tries))}
+	if !json.Valid(v.Payload) { // it is dead for that
+		v.Payload, _ = json.Marshal(string(x.Payload))
+	}
+	for i, t := range x.Tries {
+		v.Tries[i] = tryView{At: notify.Stamp(t.At), TookMS: milliseconds(time.Duration(t.TookUS) * time.Microsecond), Class: string(t.Class), Error: orNull(t.Error)}
+		if t.CallID != 0 {
+			v.Tries[i].Call = orNull(strconv.FormatInt(t.CallID, 10))
+		}
+	}
+	return c.JSON(v)
+}
+
+func compensationID(c *fiber.Ctx) (int64, error) {
+	id, err := strconv.ParseInt(c.Params("id"), 10, 64)
+	if err != nil || id < 1 {
+		return 0, act.ErrNotFound
+	}
+	return id, nil
+}
+
+// groupView is a group of compensations.
+type groupView struct {
+	Kind     string    `json:"kind"`
+	Cause    string    `json:"cause"`
+	Supplier *string   `json:"supplier"`
+	Count    int64     `json:"count"`
+	OldestAt string    `json:"oldest_at"`
+	Sums     []sumView `json:"sums"`
+}
+
+type sumView struct {
+	Currency string `json:"currency"`
+	Amount   int64  `json:"amount"`
+}
+
+func viewSums(t money.Totals) []sumView {
+	all := make([]sumView, len(t))
+	for i, x := range t {
+		all[i] = sumView{x.Currency, x.Minor}
+	}
+	return all
+}
+
+func (s *handlers) groupCompensations(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	f.Only("state")
+	state := f.OneOf("state", compensation.Moves.Words())
+	if f.Err != nil {
+		return f.Err
+	}
+	if state == "" {
+		state = string(compensation.Dead)
+	}
+	groups, _, err := s.Console.CompensationGroups(c.UserContext(), compensation.State(state))
+	if err != nil {
+		return err
+	}
+	return c.JSON(listOf(groups, 0, func(g console.CompensationGroup) groupView {
+		return groupView{
+			Kind: g.Kind, Cause: string(g.Cause), Supplier: orNull(g.Supplier), Count: g.Count, OldestAt: notify.Stamp(g.OldestAt), Sums: viewSums(g.Sums),
+		}
+	}))
+}
+
+// onCompensation runs an act on one compensation and answers with it.
+func (s *handlers) onCompensation(kind string, status int) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		id, err := compensationID(c)
+		if err != nil {
+			return err
+		}
+		f, err := readAct(c, "reason")
+		if err != nil {
+			return err
+		}
+		reason := f.text("reason", false, maxReason)
+		if f.err != nil {
+			return f.err
+		}
+		if _, err := s.Acts.Run(c.UserContext(), act.Call{Kind: kind, By: s.Actor(c), Ref: act.Ref{Row: id}, Reason: reason}); err != nil {
+			return err
+		}
+		x, err := s.Console.CompensationDetail(c.UserContext(), id)
+		if err != nil {
+			return err
+		}
+		return c.Status(status).JSON(viewCompensation(x.Compensation))
+	}
+}
+
+// maxReason is more than a reason may have: the act says how long it may be.
+const maxReason = 10_000
+
+// readAct reads the body of an act, which may be empty where the act needs nothing.
+func readAct(c *fiber.Ctx, known ...string) (*form, error) {
+	body := c.Request().Body()
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	return readForm(body, known...)
+}
+
+// redrivenView is what a re-drive did.
+type redrivenView struct {
+	Matched int64 `json:"matched"`
+	Queued  int64 `json:"queued"`
+	Skipped int64 `json:"skipped"`
+}
+
+func (s *handlers) redriveCompensations(c *fiber.Ctx) error {
+	f, err := readAct(c, "ids", "filter", "reason")
+	if err != nil {
+		return err
+	}
+	reason := f.text("reason", false, maxReason)
+	if f.err != nil {
+		return f.err
+	}
+	params := map[string]json.RawMessage{}
+	for _, name := range []string{"ids", "filter"} {
+		if raw, ok := f.raw(name, false); ok {
+			params[name] = raw
+		}
+	}
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	out, err := s.Acts.Run(c.UserContext(), act.Call{Kind: compensation.RedriveAct, By: s.Actor(c), Params: raw, Reason: reason})
+	if err != nil {
+		return err
+	}
+	d := compensation.RedrivenOf(out)
+	return c.Status(http.StatusAccepted).JSON(redrivenView{d.Matched, d.Queued, d.Skipped})
+}

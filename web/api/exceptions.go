@@ -1,0 +1,371 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/audit"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/internal/desk"
+	"backstop/internal/exception"
+	"backstop/internal/list"
+	"backstop/internal/notify"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// exceptionsPath begins the paths of exceptions.
+const exceptionsPath = "/api/v1/admin/exceptions"
+
+// exceptionRoutes are those of exceptions, and of decisions about them and about orders. What
+// somebody may propose depends on the exception, and the Desk knows it.
+func (s *handlers) exceptionRoutes() []web.Route {
+	do := func(path string, p access.Permission, h fiber.Handler) web.Route {
+		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: p, Person: true, Handler: h}
+	}
+	return []web.Route{
+		{Method: http.MethodGet, Path: exceptionsPath, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions, Handler: s.listExceptions},
+		{Method: http.MethodGet, Path: exceptionsPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions, Handler: s.getException},
+		do(exceptionsPath+"/:id/assign", s.Acts.Kind(exception.AssignAct).Permission, s.assignException),
+		do(exceptionsPath+"/:id/comment", s.Acts.Kind(exception.NoteAct).Permission, s.commentException),
+		do(exceptionsPath+"/:id/propose", access.ViewExceptions, s.proposeAboutException),
+		do("/api/v1/admin/orders/:order_no/propose", access.ViewOrders, s.proposeAboutOrder),
+	}
+}
+
+// exceptionView is an exception as the admin API shows it.
+type exceptionView struct {
+	ID       string          `json:"id"`
+	Kind     string          `json:"kind"`
+	OrderNo  string          `json:"order_no"`
+	State    string          `json:"state"`
+	Amount   int64           `json:"amount"`
+	Currency string          `json:"currency"`
+	OpenedAt string          `json:"opened_at"`
+	Detail   json.RawMessage `json:"detail"`
+}
+
+func viewException(x exception.Item) exceptionView {
+	return exceptionView{
+		ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: string(x.State),
+		Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: inWords(x.Detail),
+	}
+}
+
+func (s *handlers) listExceptions(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	q := list.Query{Spec: console.ExceptionList, Scope: list.All()}.With("no", f.Text("order_no")).
+		With("kind", f.OneOf("kind", exception.Kinds)).With("state", f.OneOf("state", exception.Moves.Words())).
+		With("assignee", f.Text("assignee"))
+	supplier, merchant := f.Text("supplier"), f.Text("merchant")
+	slice := sliceOf(f)
+	slice.From, slice.To = momentOf(f, "from"), momentOf(f, "to")
+	if f.Err != nil {
+		return f.Err
+	}
+	if err := s.knownCodes(c, supplier, merchant); err != nil {
+		return err
+	}
+	found, err := s.Console.Exceptions(c.UserContext(), q.With("supplier", supplier).With("merchant", merchant), slice)
+	if err != nil {
+		return err
+	}
+	return c.JSON(pageOf(found.Rows, found.Older.ID, viewException))
+}
+
+// momentOf reads a moment (Unix µs); 0 = none.
+func momentOf(f *web.Filter, name string) int64 {
+	text := f.Text(name)
+	if text == "" {
+		return 0
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		f.Blame(name, "use a moment such as 2026-11-21T08:00:00Z")
+		return 0
+	}
+	return at.UnixMicro()
+}
+
+// inWords leaves the code of a reason out of an exception's detail, which has the
+// reason in English beside it.
+func inWords(detail json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(detail, &fields) != nil || fields["said"] == nil {
+		return detail
+	}
+	delete(fields, "said")
+	plain, err := json.Marshal(fields)
+	if err != nil {
+		return detail
+	}
+	return plain
+}
+
+// commentView is what somebody wrote about an exception.
+type commentView struct {
+	At   string `json:"at"`
+	By   string `json:"by"`
+	Text string `json:"text"`
+}
+
+// oneExceptionView adds what only one exception shows. What has no value is null.
+type oneExceptionView struct {
+	exceptionView
+	Supplier      *string            `json:"supplier"`
+	Merchant      *string            `json:"merchant"`
+	Assignee      *string            `json:"assignee"`
+	Version       int64              `json:"version"`
+	Outcome       *string            `json:"outcome"`
+	Reference     *string            `json:"reference"`
+	ResolvedAt    *string            `json:"resolved_at"`
+	Actions       []approval.Offer   `json:"actions"`
+	Comments      []commentView      `json:"comments"`
+	Approvals     []approvalView     `json:"approvals"`
+	Compensations []compensationView `json:"compensations"`
+}
+
+// shownRows bounds what one exception shows of proposals and compensations.
+const shownRows = 50
+
+// exceptionOf is an exception as the caller may see and decide it. Errors: act.ErrNotFound.
+func (s *handlers) exceptionOf(c *fiber.Ctx, id int64) (*oneExceptionView, error) {
+	ctx, by := c.UserContext(), s.Actor(c)
+	x, err := s.Console.Exception(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	subject, err := desk.LoadException(ctx, s.DB.Read, strconv.FormatInt(id, 10))
+	if err != nil {
+		return nil, err
+	}
+	x.Mask()
+	v := &oneExceptionView{
+		exceptionView: viewException(x.Item), Supplier: orNull(x.Supplier), Merchant: orNull(x.Merchant), Assignee: orNull(x.Assignee), Version: subject.Version,
+		Outcome: orNull(string(x.Outcome)), Reference: orNull(x.Reference), ResolvedAt: stamp(x.ResolvedAt),
+		Actions: s.Approvals.Offers(by, desk.OfException, subject), Comments: []commentView{}, Compensations: []compensationView{},
+	}
+	for _, a := range x.Acts {
+		if a.Action == exception.NoteAct {
+			v.Comments = append(v.Comments, commentView{At: notify.Stamp(a.At), By: a.Actor, Text: commentIn(a)})
+		}
+	}
+	all, err := approval.List(ctx, s.DB.Read, approval.Query{Object: desk.OfException, ObjectID: v.ID, Limit: shownRows})
+	if err != nil {
+		return nil, err
+	}
+	if v.Approvals, err = s.viewApprovals(ctx, all...); err != nil {
+		return nil, err
+	}
+	items, err := s.compensationsOf(c, x)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range items {
+		v.Compensations = append(v.Compensations, viewCompensation(i))
+	}
+	v.Actions = append(v.Actions, s.atOnce(by, subject, items)...)
+	return v, nil
+}
+
+// commentIn is the text of a comment, as the audit has it.
+func commentIn(a audit.Row) string {
+	var kept struct {
+		Reason string `json:"reason"`
+	}
+	_ = json.Unmarshal([]byte(a.Params), &kept)
+	return console.MaskText(kept.Reason)
+}
+
+// compensationsOf are the newest compensations of the exception's order, or the one that it
+// is about.
+func (s *handlers) compensationsOf(c *fiber.Ctx, x *console.Exception) ([]console.Compensation, error) {
+	if x.Kind == exception.CompensationDead {
+		id, err := strconv.ParseInt(x.Subject, 10, 64)
+		if err != nil {
+			return nil, nil
+		}
+		one, err := s.Console.CompensationDetail(c.UserContext(), id)
+		if errors.Is(err, act.ErrNotFound) { // past its retention
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []console.Compensation{one.Compensation}, nil
+	}
+	if x.OrderNo == "" {
+		return nil, nil
+	}
+	q := list.Query{Spec: console.CompensationList, Scope: list.All()}.With("no", x.OrderNo)
+	found, err := s.Console.Compensations(c.UserContext(), q, list.Slice{Rows: shownRows, Uncounted: true})
+	return found.Rows, err
+}
+
+// atOnce are the acts that fit the exception and need nobody's approval: each has a route of
+// its own.
+func (s *handlers) atOnce(by act.Actor, subject act.Subject, items []console.Compensation) []approval.Offer {
+	if by.Token != nil {
+		return nil
+	}
+	about := subject.Value.(*desk.Subject)
+	askable := false
+	if about.Order != nil {
+		to, ok := s.Settings.Current().Suppliers.ByID(about.Order.SupplierID)
+		askable = ok && to.Can().Querier != nil
+	}
+	waiting := func(kind string) (n int) {
+		for _, i := range items {
+			if compensation.Moves.Can(i.State, compensation.Waiting) && i.State != compensation.Running && (kind == "" || i.Kind == kind) {
+				n++
+			}
+		}
+		return n
+	}
+	return desk.AtOnce(about.Exception, askable, waiting, func(p access.Permission) bool { return s.Policy.Allows(by.Role, p) })
+}
+
+func (s *handlers) getException(c *fiber.Ctx) error {
+	id, err := rowID(c)
+	if err != nil {
+		return err
+	}
+	v, err := s.exceptionOf(c, id)
+	if err != nil {
+		return err
+	}
+	return c.JSON(v)
+}
+
+// rowID reads an id from the path. Errors: act.ErrNotFound.
+func rowID(c *fiber.Ctx) (int64, error) {
+	id, err := strconv.ParseInt(c.Params("id"), 10, 64)
+	if err != nil || id < 1 {
+		return 0, act.ErrNotFound
+	}
+	return id, nil
+}
+
+func (s *handlers) assignException(c *fiber.Ctx) error {
+	f, err := readAct(c, "to")
+	if err != nil {
+		return err
+	}
+	raw, _ := json.Marshal(map[string]string{"to": f.text("to", false, maxCode)})
+	if f.err != nil {
+		return f.err
+	}
+	return s.onException(c, act.Call{Kind: exception.AssignAct, Params: raw}, "person", "to")
+}
+
+func (s *handlers) commentException(c *fiber.Ctx) error {
+	f, err := readAct(c, "text")
+	if err != nil {
+		return err
+	}
+	text := f.text("text", true, maxReason)
+	if f.err != nil {
+		return f.err
+	}
+	return s.onException(c, act.Call{Kind: exception.NoteAct, Reason: text}, "reason", "text")
+}
+
+// onException runs an act on one exception and answers with it. What the act calls the field
+// of its own is called otherwise here.
+func (s *handlers) onException(c *fiber.Ctx, call act.Call, field, called string) error {
+	id, err := rowID(c)
+	if err != nil {
+		return err
+	}
+	call.By, call.Ref.Row = s.Actor(c), id
+	_, err = s.Acts.Run(c.UserContext(), call)
+	if wrong, ok := errors.AsType[*act.FieldError](err); ok && wrong.Field == field {
+		return web.InvalidField(called, wrong.Problem)
+	}
+	if err != nil {
+		return err
+	}
+	return s.getException(c)
+}
+
+func (s *handlers) proposeAboutException(c *fiber.Ctx) error {
+	id, err := rowID(c)
+	if err != nil {
+		return err
+	}
+	return s.propose(c, desk.OfException, strconv.FormatInt(id, 10), func() (any, error) { return s.exceptionOf(c, id) })
+}
+
+func (s *handlers) proposeAboutOrder(c *fiber.Ctx) error {
+	no, err := web.OrderNo(c)
+	if err != nil {
+		return err
+	}
+	return s.propose(c, desk.OfOrder, no, func() (any, error) {
+		about, err := desk.LoadOrder(c.UserContext(), s.DB.Read, no)
+		if err != nil {
+			return nil, err
+		}
+		return s.orderOf(c.UserContext(), about.Value.(*desk.Subject).Order)
+	})
+}
+
+// proposedView is the answer to a proposal.
+type proposedView struct {
+	Approval approvalView `json:"approval"`
+}
+
+// propose reads a proposal: 201 where it waits for a second person, 200 where it is done.
+func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, error)) error {
+	f, err := readAct(c, "action", "params", "reason", "version", "amount")
+	if err != nil {
+		return err
+	}
+	params, _ := f.raw("params", false)
+	p := approval.Proposal{
+		Object: object, ObjectID: id, Action: f.text("action", true, maxCode), Params: params, Reason: f.text("reason", false, maxReason),
+		Amount: f.text("amount", false, maxCode), Version: f.number("version", false, 1, 1<<53), By: s.Actor(c),
+	}
+	if f.err != nil {
+		return f.err
+	}
+	a, err := s.Approvals.Propose(c.UserContext(), p)
+	if errors.Is(err, act.ErrChanged) {
+		return s.changed(c, err, asItIs)
+	}
+	if err != nil {
+		return err
+	}
+	views, err := s.viewApprovals(c.UserContext(), a)
+	if err != nil {
+		return err
+	}
+	if a.State == approval.Waiting {
+		c.Status(http.StatusCreated)
+	}
+	return c.JSON(proposedView{views[0]})
+}
+
+// changedView is the refusal of what somebody saw otherwise, with the object as it is.
+type changedView struct {
+	web.ErrorBody
+	Object any `json:"object"`
+}
+
+func (s *handlers) changed(c *fiber.Ctx, why error, asItIs func() (any, error)) error {
+	object, err := asItIs()
+	if err != nil {
+		return err
+	}
+	v := changedView{Object: object}
+	v.Error.Code, v.Error.Message = "changed", why.Error()
+	return c.Status(http.StatusConflict).JSON(v)
+}

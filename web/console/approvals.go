@@ -1,0 +1,151 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/base/money"
+	"backstop/internal/console"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+// approvalsPage lists proposals; above them those that wait.
+func (s *handlers) approvalsPage(c *fiber.Ctx) error {
+	return send(s, c, http.StatusOK, listPage[console.Approval]{
+		spec: console.ApprovalList, always: true, read: s.Console.Approvals,
+		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []console.Approval) (templ.Component, error) {
+			data := pages.ApprovalsData{Mine: s.decides(p)}
+			var err error
+			if l.First && len(l.Values) == 0 {
+				data.Waiting, err = s.Console.Waiting(ctx)
+			}
+			return pages.Approvals(p, l, rows, data), err
+		},
+	})
+}
+
+// decides reports whether the reader of a page may decide a proposal now.
+func (s *handlers) decides(p *ui.Page) func(*console.Approval) bool {
+	by := act.Actor{ID: p.UserID, Role: p.Role}
+	return func(a *console.Approval) bool { return s.Approvals.May(by, &a.Approval, a.MakerRole).Approve }
+}
+
+// approvalPage shows one proposal, with the buttons that the reader may press now.
+func (s *handlers) approvalPage(c *fiber.Ctx) error {
+	id, err := approval.ParseNo(c.Params("approval"))
+	if err != nil {
+		return err
+	}
+	a, err := s.Console.Approval(c.UserContext(), id)
+	if err != nil {
+		return err
+	}
+	did, err := s.done(c, "approval", a.No())
+	if err != nil {
+		return err
+	}
+	data := pages.ApprovalData{Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval, a.MakerRole)}
+	if data.Answer, err = s.Console.LastAnswer(c.UserContext(), a.OrderNo); err != nil {
+		return err
+	}
+	return s.Render(c, http.StatusOK, pages.ApprovalPage(s.Page(c), data))
+}
+
+// onApproval says something about the proposal of the path, and redirects to it.
+func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval.Verdict) (*approval.Approval, error)) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		id, err := approval.ParseNo(c.Params("approval"))
+		if err != nil {
+			return err
+		}
+		key, err := formKey(c)
+		if err != nil {
+			return err
+		}
+		a, err := say(s.Approvals, c.UserContext(), approval.Verdict{ID: id, Hash: web.Field(c, "hash"), Reason: web.Field(c, "reason"), By: s.Actor(c), Key: key})
+		if err != nil {
+			return err
+		}
+		return c.Redirect("/approvals/"+a.No()+"?"+doneQuery(c), http.StatusSeeOther)
+	}
+}
+
+// proposeException proposes what is to become of the exception of the path.
+func (s *handlers) proposeException(c *fiber.Ctx) error {
+	id, err := idOf(c, "exception")
+	if err != nil {
+		return err
+	}
+	return s.propose(c, console.ExceptionObject, console.ExceptionID(id))
+}
+
+// proposeOrder proposes what is to become of the order of the path.
+func (s *handlers) proposeOrder(c *fiber.Ctx) error {
+	no, err := web.OrderNo(c)
+	if err != nil {
+		return err
+	}
+	return s.propose(c, "order", no)
+}
+
+// propose makes the proposal of a form, and redirects to it.
+func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
+	key, err := formKey(c)
+	if err != nil {
+		return err
+	}
+	version, err := strconv.ParseInt(web.Field(c, "version"), 10, 64)
+	if err != nil {
+		return web.InvalidField("version", "open the page again and send the form from there")
+	}
+	p := approval.Proposal{
+		Action: web.Field(c, "action"), Object: object, ObjectID: id, Reason: web.Field(c, "reason"), Amount: strings.TrimSpace(web.Field(c, "amount")),
+		Version: version, By: s.Actor(c), Key: key,
+	}
+	if p.Params, err = s.decisionParams(c, p); err != nil {
+		return err
+	}
+	a, err := s.Approvals.Propose(c.UserContext(), p)
+	if err != nil {
+		return err
+	}
+	return c.Redirect("/approvals/"+a.No()+"?"+doneQuery(c), http.StatusSeeOther)
+}
+
+// decisionParams are the parameters of a form. An amount among them is the one that was
+// typed: people write no minor units, and nothing twice.
+func (s *handlers) decisionParams(c *fiber.Ctx, p approval.Proposal) (json.RawMessage, error) {
+	values := map[string]any{}
+	for _, param := range pages.ParamsOf(p.Action) {
+		text := web.Field(c, "params."+param.Name)
+		switch {
+		case param.Kind == pages.FlagParam:
+			if text != "" {
+				values[param.Name] = true
+			}
+		case param.Kind == pages.AmountParam:
+			about, _, err := s.Approvals.OffersOf(c.UserContext(), p.By, p.Object, p.ObjectID)
+			if err != nil {
+				return nil, err
+			}
+			minor, err := money.ParseMajor(p.Amount, about.Currency)
+			if err != nil {
+				return nil, web.InvalidField("amount", "type the amount exactly as it is shown")
+			}
+			values[param.Name] = minor
+		default:
+			values[param.Name] = strings.TrimSpace(text)
+		}
+	}
+	return params(values), nil
+}

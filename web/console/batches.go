@@ -1,0 +1,243 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/bulk"
+	"backstop/internal/console"
+	"backstop/internal/list"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+// maxPicked bounds the rows that are picked by hand.
+const maxPicked = 5000
+
+// planBatch freezes the picked rows of a list, or all that its filter in the address finds,
+// and shows what would be done.
+func (s *handlers) planBatch(c *fiber.Ctx) error {
+	spec, object := console.BatchList(c.Params("list"))
+	if spec == nil {
+		return act.ErrNotFound
+	}
+	l := s.list(c, spec, spec == console.CompensationList)
+	if l.Err != nil {
+		return l.Err
+	}
+	filter := l.address()
+	if web.Field(c, "pick") != "all" {
+		filter, l.span.Only = "", []int64{}
+		for _, text := range c.Request().PostArgs().PeekMulti("row") {
+			id, err := strconv.ParseInt(string(text), 10, 64)
+			if err != nil || len(l.span.Only) == maxPicked {
+				return web.InvalidField("row", "pick rows of the list")
+			}
+			l.span.Only = append(l.span.Only, id)
+		}
+		if len(l.span.Only) == 0 {
+			return web.InvalidField("row", "pick rows of the list")
+		}
+	}
+	ctx := c.UserContext()
+	ids, err := l.filter.IDs(ctx, s.DB, l.span, s.DB.NewID(), bulk.MaxRows)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	b, err := s.Batches.Plan(ctx, bulk.Proposal{Action: c.Params("action"), Object: object, By: s.Actor(c), Filter: filter, IDs: ids})
+	if err != nil {
+		return slow(ctx, err)
+	}
+	return c.Redirect(batchPath(b), http.StatusSeeOther)
+}
+
+func batchPath(b *bulk.Batch) string { return "/batches/" + b.No() }
+
+// batchesOnPage is how many batches the list shows.
+const batchesOnPage = list.PageSize
+
+func (s *handlers) batchesPage(c *fiber.Ctx) error {
+	below := int64(0)
+	if text := c.Query("below"); text != "" {
+		var err error
+		if below, err = strconv.ParseInt(text, 10, 64); err != nil || below < 1 {
+			return web.ErrCursor
+		}
+	}
+	rows, err := bulk.List(c.UserContext(), s.DB.Read, below, batchesOnPage+1)
+	if err != nil {
+		return err
+	}
+	d := pages.BatchesData{Rows: rows}
+	if len(rows) > batchesOnPage {
+		d.Rows = rows[:batchesOnPage]
+		d.Next = d.Rows[batchesOnPage-1].ID
+	}
+	return s.Render(c, http.StatusOK, pages.Batches(s.Page(c), d))
+}
+
+// batchOf is the batch of the path.
+func (s *handlers) batchOf(c *fiber.Ctx) (*bulk.Batch, error) {
+	id, ok := bulk.ParseNo(c.Params("batch"))
+	if !ok {
+		return nil, act.ErrNotFound
+	}
+	return bulk.Find(c.UserContext(), s.DB.Read, id)
+}
+
+func (s *handlers) batchPage(c *fiber.Ctx) error {
+	b, err := s.batchOf(c)
+	if err != nil {
+		return err
+	}
+	q, err := rowQuery(c)
+	if err != nil {
+		return err
+	}
+	if format := c.Query("format"); format == "csv" {
+		return s.exportBatch(c, b, q)
+	} else if format != "" {
+		return web.InvalidField("format", "must be csv")
+	}
+	ctx, by := c.UserContext(), s.Actor(c)
+	d := pages.BatchData{
+		Typed: s.Batches.Typed(b), Second: s.Batches.NeedsSecond(b), Key: act.NewKey(), Mine: b.MadeBy == by.Name, May: s.Batches.MayRun(by, b), Filter: q,
+	}
+	if d.Progress, err = s.progressOf(ctx, b); err != nil {
+		return err
+	}
+	if d.Results, err = s.Batches.Results(ctx, b); err != nil {
+		return err
+	}
+	if d.Rows, d.More, err = bulk.Rows(ctx, s.DB.Read, b.ID, q); err != nil {
+		return err
+	}
+	p := s.Page(c)
+	p.Live = b.State == bulk.Running || b.State == bulk.Waiting || b.State == bulk.Paused
+	return s.Render(c, http.StatusOK, pages.BatchPage(p, d))
+}
+
+// rowQuery reads which rows of a batch are shown.
+func rowQuery(c *fiber.Ctx) (bulk.RowQuery, error) {
+	f := web.ReadFilter(c)
+	q := bulk.RowQuery{State: f.OneOf("state", bulk.RowMoves.Words()), Outcome: f.Text("outcome"), Cause: f.Text("cause"), Limit: list.PageSize}
+	if text := f.Text("after"); text != "" {
+		var err error
+		if q.After, err = strconv.ParseInt(text, 10, 64); err != nil || q.After < 0 {
+			f.Blame("after", "use a number")
+		}
+	}
+	return q, f.Err
+}
+
+func (s *handlers) progressOf(ctx context.Context, b *bulk.Batch) (pages.BatchProgressData, error) {
+	causes, err := bulk.Causes(ctx, s.DB.Read, b.ID)
+	return pages.BatchProgressData{Batch: b, Causes: causes, Now: s.DB.Now()}, err
+}
+
+// batchTopic is the panel that is kept current on the page of a batch.
+const batchTopic = "batch"
+
+func (s *handlers) batchTopic() topic {
+	return topic{batchTopic, time.Second, true, func(ctx context.Context, no string) (drawing, error) {
+		id, _ := bulk.ParseNo(no)
+		b, err := bulk.Find(ctx, s.DB.Read, id)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.progressOf(ctx, b)
+		return func(p *ui.Page) templ.Component { return pages.BatchProgress(p, d) }, err
+	}}
+}
+
+// batchProgress answers a script with how far a batch is.
+func (s *handlers) batchProgress(c *fiber.Ctx) error {
+	b, err := s.batchOf(c)
+	if err != nil {
+		return err
+	}
+	if !web.IsFragment(c) {
+		return c.Redirect(batchPath(b), http.StatusSeeOther)
+	}
+	d, err := s.progressOf(c.UserContext(), b)
+	if err != nil {
+		return err
+	}
+	p := s.Page(c)
+	return s.Render(c, http.StatusOK, templ.Join(pages.BatchProgress(p, d), ui.LiveTime(p, p.Now)))
+}
+
+// startBatch starts a batch, or proposes that.
+func (s *handlers) startBatch(c *fiber.Ctx) error {
+	b, err := s.batchOf(c)
+	if err != nil {
+		return err
+	}
+	key := web.Field(c, "form_key")
+	if key == "" {
+		return web.InvalidField("form_key", "open the page again and send the form from there")
+	}
+	typed := map[string]string{} // by currency
+	c.Request().PostArgs().VisitAll(func(name, value []byte) {
+		if currency, ok := strings.CutPrefix(string(name), bulk.AmountField); ok {
+			typed[currency] = string(value)
+		}
+	})
+	_, err = s.Batches.Start(c.UserContext(), bulk.Start{ID: b.ID, By: s.Actor(c), Reason: web.Field(c, "reason"), Typed: typed, Key: key})
+	if errors.Is(err, approval.ErrNoSecond) {
+		return &web.Error{Status: http.StatusConflict, Code: "no_second_person", Message: approval.ErrNoSecond.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	return c.Redirect(batchPath(b), http.StatusSeeOther)
+}
+
+// onBatch runs one of the other acts on the batch of the path.
+func (s *handlers) onBatch(kind string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		b, err := s.batchOf(c)
+		if err != nil {
+			return err
+		}
+		call := act.Call{Kind: kind, By: s.Actor(c), Ref: act.Ref{Row: b.ID}, Reason: web.Field(c, "reason"), Key: web.Field(c, "form_key")}
+		if call.Key == "" {
+			return web.InvalidField("form_key", "open the page again and send the form from there")
+		}
+		if kind == bulk.RateAct {
+			n, err := strconv.ParseInt(strings.TrimSpace(web.Field(c, "rate")), 10, 64)
+			if err != nil {
+				return web.InvalidField("rate", "use a whole number")
+			}
+			call.Params = params(map[string]any{"rate": n})
+		}
+		if err := s.Batches.Change(c.UserContext(), call); err != nil {
+			return err
+		}
+		return c.Redirect(batchPath(b), http.StatusSeeOther)
+	}
+}
+
+// exportBatch streams the rows of a batch as CSV.
+func (s *handlers) exportBatch(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) error {
+	if c.Get("Sec-Fetch-Site") == "cross-site" { // it would write into the audit in the operator's name
+		return web.ErrForeign
+	}
+	p := s.Page(c)
+	return stream(s, c, exported[bulk.Row]{
+		name: b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: pages.BatchRowColumns(p),
+		each: func(fn func(bulk.Row) error) error {
+			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, fn) // the request is over by then
+		},
+	})
+}

@@ -1,0 +1,121 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/audit"
+	"backstop/internal/compensation"
+	"backstop/internal/console"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+// compensationsPage lists compensations; above them the dead ones are grouped by cause.
+func (s *handlers) compensationsPage(c *fiber.Ctx) error {
+	did, err := s.done(c, compensation.ActObject, compensation.Set)
+	if err != nil {
+		return err
+	}
+	return send(s, c, http.StatusOK, s.compensations(did))
+}
+
+func (s *handlers) compensations(did *audit.Row) listPage[console.Compensation] {
+	return listPage[console.Compensation]{
+		spec: console.CompensationList, always: true, read: s.Console.Compensations,
+		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []console.Compensation) (templ.Component, error) {
+			data := pages.CompensationsData{CanRedrive: s.Policy.Allows(p.Role, access.RedriveCompensations), Key: act.NewKey(), Done: did}
+			data.Actions = s.Batches.Actions(act.Actor{Role: p.Role}, compensation.ActObject)
+			var err error
+			if l.First {
+				data.Groups, data.Cut, err = s.Console.CompensationGroups(ctx, compensation.Dead)
+			}
+			return pages.Compensations(p, l, rows, data), err
+		},
+	}
+}
+
+// redriveCompensations runs all again that the list's filter in the address finds.
+func (s *handlers) redriveCompensations(c *fiber.Ctx) error {
+	l := s.list(c, console.CompensationList, true)
+	if l.Err != nil {
+		return l.Err
+	}
+	r := compensation.Redrive{}
+	if l.filter.Get("no") == "" {
+		r.Filter = &compensation.Filter{
+			State: l.filter.Get("state"), Kind: l.filter.Get("kind"), Cause: l.filter.Get("cause"), Supplier: l.filter.Get("supplier"),
+			Merchant: l.filter.Get("merchant"), From: momentOf(l.span.From), To: momentOf(l.span.To),
+		}
+	} else { // those of one order
+		ctx, cancel := l.context()
+		defer cancel()
+		ids, err := l.filter.IDs(ctx, s.DB, l.span, s.DB.NewID(), compensation.MaxRedrive+1)
+		if err != nil {
+			return slow(ctx, err)
+		}
+		if len(ids) == 0 {
+			return compensation.ErrNothing
+		}
+		for _, id := range ids {
+			r.IDs = append(r.IDs, strconv.FormatInt(id, 10))
+		}
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if _, err := s.act(c, act.Call{Kind: compensation.RedriveAct, Params: raw}); err != nil {
+		return err
+	}
+	l.query.Values.Del("state") // it is another one now
+	return c.Redirect(l.name()+"&"+doneQuery(c), http.StatusSeeOther)
+}
+
+// momentOf is a moment as the re-drive's filter has it; "" = none.
+func momentOf(us int64) string {
+	if us == 0 {
+		return ""
+	}
+	return time.UnixMicro(us).UTC().Format(time.RFC3339Nano)
+}
+
+func (s *handlers) compensationPage(c *fiber.Ctx) error {
+	id, err := idOf(c, "compensation")
+	if err != nil {
+		return err
+	}
+	x, err := s.Console.CompensationDetail(c.UserContext(), id)
+	if err != nil {
+		return err
+	}
+	did, err := s.done(c, compensation.ActObject, strconv.FormatInt(id, 10))
+	if err != nil {
+		return err
+	}
+	role := web.Operator(c).Role
+	return s.Render(c, http.StatusOK, pages.CompensationPage(s.Page(c), pages.CompensationData{
+		CompensationDetail: x, Key: act.NewKey(), Saved: did != nil,
+		CanRun: s.Policy.Allows(role, access.RunCompensations), CanCancel: s.Policy.Allows(role, access.CancelCompensations),
+	}))
+}
+
+// onCompensation runs an act on the compensation of the path and redirects to it.
+func (s *handlers) onCompensation(kind string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		id, err := idOf(c, "compensation")
+		if err != nil {
+			return err
+		}
+		return s.actAndShow(c, "/compensations/"+strconv.FormatInt(id, 10), act.Call{Kind: kind, Ref: act.Ref{Row: id}})
+	}
+}

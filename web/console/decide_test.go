@@ -1,0 +1,270 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/console"
+	"backstop/internal/exception"
+	"backstop/internal/order"
+	"backstop/internal/settings"
+	"backstop/web/webtest"
+
+	"github.com/uptrace/bun"
+)
+
+// decideWith gives the console decisions about exceptions and orders that end exceptions
+// alone: what they do to money is the business of others.
+func (h *harness) decideWith(rules settings.Rules) {
+	find := func(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return act.Subject{}, act.ErrNotFound
+		}
+		x, err := exception.Find(ctx, q, n)
+		if err != nil {
+			return act.Subject{}, act.ErrNotFound
+		}
+		return act.Subject{Row: n, ID: id, Version: x.Version, Amount: x.Amount, Currency: x.Currency, MerchantID: x.MerchantID, Value: x}, nil
+	}
+	accept := approval.Action{
+		Name: "accept_amount", Object: "exception", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Load: find,
+		Params: act.Params[struct {
+			Amount     int64 `json:"amount"`
+			Unverified bool  `json:"unverified"`
+		}],
+		OrderNo: func(s act.Subject) string { return s.Value.(*exception.Item).OrderNo },
+		Offered: func(s act.Subject) bool {
+			x := s.Value.(*exception.Item)
+			return x.Kind == exception.AmountMismatch && exception.Moves.Can(x.State, exception.Proposed)
+		},
+		Hold: func(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
+			return exception.Hold(ctx, tx, h.DB, s.Row, s.Version)
+		},
+		Free: func(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
+			return exception.Free(ctx, tx, h.DB, s.Row)
+		},
+		Run: func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+			return approval.Ran{Result: map[string]string{"status": "paid"}},
+				exception.Decide(ctx, tx, h.DB, s.Row, s.Version, exception.Resolved, d.ID, "accepted", "")
+		},
+	}
+	paid := approval.Action{
+		Name: "mark_paid", Object: "order", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Evidence: true,
+		Params: act.Params[struct {
+			TradeNo    string `json:"trade_no"`
+			Amount     int64  `json:"amount"`
+			Evidence   string `json:"evidence"`
+			Unverified bool   `json:"unverified"`
+		}],
+		Load: func(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
+			o, err := order.ByNo(ctx, q, no)
+			if err != nil {
+				return act.Subject{}, act.ErrNotFound
+			}
+			return act.Subject{ID: no, Version: o.Version, Amount: o.Amount, Currency: o.Currency, MerchantID: o.MerchantID, Value: o}, nil
+		},
+		OrderNo: func(s act.Subject) string { return s.ID },
+		Offered: func(s act.Subject) bool { return s.Value.(*order.Order).Status.Open() },
+		Run: func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran, error) {
+			return approval.Ran{}, nil
+		},
+	}
+	h.Approvals = approval.NewDesk(approval.Options{
+		DB: h.DB, Audit: h.Audit, Policy: h.Policy, Operators: h.Operators, Life: 24 * time.Hour, Log: h.Log,
+		Rules: func() settings.Rules { return rules },
+	}, accept, paid)
+}
+
+var twoPeople = settings.Rules{SecondPerson: true}
+
+// person is one operator at the console.
+func (h *harness) person(t *testing.T, name, role string) (cookie string) {
+	t.Helper()
+	if _, err := h.Operators.Add(t.Context(), name, role, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	change(t, h.DB, "UPDATE operators SET must_change = FALSE WHERE name = ?", name)
+	got := h.Call(t, http.MethodPost, "/login", "name="+name+"&password="+webtest.GoodPassword, "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+	cookie, _, _ = strings.Cut(got.Header.Get("Set-Cookie"), ";")
+	if got.Status != http.StatusSeeOther || cookie == "" {
+		t.Fatalf("%s signs in: %d", name, got.Status)
+	}
+	return cookie
+}
+
+// sends posts a form of a page with its hidden fields, and checks the status.
+func (h *harness) sends(t *testing.T, cookie, page, action string, want int, fields ...string) webtest.Answer {
+	t.Helper()
+	form := []string{"form_key", "none " + action}
+	if body := h.Page(t, cookie, page).Body; strings.Contains(body, `action="`+action+`"`) {
+		form = formOf(t, body, action)
+	}
+	got := h.Post(t, cookie, action, append(form, fields...)...)
+	if got.Status != want {
+		t.Errorf("%s with %v: %d, want %d", action, fields, got.Status, want)
+	}
+	return got
+}
+
+func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		seed(t, h.DB)
+		change(t, h.DB, "DELETE FROM approvals")
+		h.decideWith(twoPeople)
+		xu, min, bo, ops := h.person(t, "xu", access.Finance), h.person(t, "min", access.Finance), h.person(t, "bo", access.Lead), h.SignIn(t, access.Ops)
+		x := h.on(t, exception.AmountMismatch).path
+		propose := x + "/propose"
+		why := []string{"reason", "agreed with the merchant by phone"}
+		if page := h.Page(t, ops, x+"?lang=en").Body; strings.Contains(page, propose) || !strings.Contains(page, "only finance · lead may propose") {
+			t.Error("ops is offered to decide about money")
+		}
+		h.sends(t, ops, x, propose, http.StatusForbidden, append(why, "action", "accept_amount", "version", "1", "amount", "12.300")...)
+		for field, wrong := range map[string][]string{
+			"金额": append(why, "amount", "12.301"), "原因": {"reason", "short", "amount", "12.300"}, "操作": append(why, "amount", "12.300", "action", "nonsense"),
+		} {
+			form := formOf(t, h.Page(t, xu, x).Body, propose)
+			if wrong[len(wrong)-1] == "nonsense" {
+				form = []string{"form_key", "k", "version", "1"}
+			}
+			if got := h.Post(t, xu, propose, append(form, wrong...)...); got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, field) {
+				t.Errorf("%v: %d without the field %s", wrong, got.Status, field)
+			}
+		}
+		form := append(formOf(t, h.Page(t, xu, x).Body, propose), append(why, "amount", "12.300")...)
+		var at string
+		for range 2 { // a double click
+			got := h.Post(t, xu, propose, form...)
+			at, _, _ = strings.Cut(got.Header.Get("Location"), "?")
+			if got.Status != http.StatusSeeOther || !strings.HasPrefix(at, "/approvals/apr_") {
+				t.Fatalf("propose: %d to %s: %s", got.Status, at, got.Body)
+			}
+		}
+		if n := number(t, h.DB, "SELECT count(*) FROM approvals WHERE state = 'waiting' AND amount = 12300"); n != 1 {
+			t.Fatalf("%d proposals wait", n)
+		}
+		shows := func(cookie, path string, want bool, texts ...string) {
+			t.Helper()
+			page := h.Page(t, cookie, path+"?lang=en").Body
+			for _, text := range texts {
+				if strings.Contains(page, text) != want {
+					t.Errorf("%s shows %q: %t", path, text, !want)
+				}
+			}
+		}
+		shows(xu, at, false, at+"/approve", at+"/reject")
+		shows(xu, at, true, at+"/withdraw", "This is your own proposal", "Roles that may: lead")
+		shows(min, at, false, at+"/approve", at+"/withdraw") // a lead approves what finance proposes
+		shows(bo, at, true, at+"/approve", at+"/reject", "xu", "12.300", "agreed with the merchant by phone", "Version of the object")
+		shows(bo, at, false, at+"/withdraw")
+		shows(bo, "/", true, "Proposals that wait for you: 1")
+		shows(xu, "/", false, "Proposals that wait")
+		shows(xu, x, false, `name="action"`, x+"/assign")
+		shows(xu, x, true, "waits for a second person", `href="`+at+`"`)
+		hash := formOf(t, h.Page(t, bo, at).Body, at+"/approve")[3]
+		if len(hash) != 64 {
+			t.Fatalf("the form's hash is %q", hash)
+		}
+		if got := h.sends(t, xu, at, at+"/approve", http.StatusForbidden, append(why, "hash", hash)...); !strings.Contains(got.Body, "另一个人复核") {
+			t.Errorf("their own proposal: %s", got.Body)
+		}
+		h.sends(t, min, at, at+"/approve", http.StatusForbidden, append(why, "hash", hash)...)
+		h.sends(t, ops, at, at+"/approve", http.StatusForbidden, append(why, "hash", hash)...)
+		key := formOf(t, h.Page(t, bo, at).Body, at+"/approve")[:2]
+		if got := h.Post(t, bo, at+"/approve", append(key, append(why, "hash", strings.Repeat("0", 64))...)...); got.Status != http.StatusConflict {
+			t.Errorf("another hash: %d", got.Status)
+		}
+		h.sends(t, bo, at, at+"/withdraw", http.StatusForbidden, why...)
+		if n := number(t, h.DB, "SELECT count(*) FROM approvals WHERE state = 'waiting'"); n != 1 {
+			t.Fatal("a refusal changed it")
+		}
+		approve := append(formOf(t, h.Page(t, bo, at).Body, at+"/approve"), "reason", "compared with their console")
+		for range 2 {
+			if got := h.Post(t, bo, at+"/approve", approve...); got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), at) {
+				t.Fatalf("approve: %d %s", got.Status, got.Body)
+			}
+		}
+		shows(xu, at, true, "It has taken effect", "compared with their console", "bo", hash)
+		shows(bo, at, false, at+"/approve", at+"/reject", at+"/again")
+		if todo, err := h.Console.Todo(t.Context()); err != nil || slices.ContainsFunc(todo, func(x console.Todo) bool { return x.Matter == console.MatterApprovals }) {
+			t.Errorf("a proposal still waits: %v", err)
+		}
+		shows(bo, x, true, "xu → bo", "Decided by", "Resolved")
+		shows(bo, "/orders/2026112000000003", true, "xu → bo", `href="`+at+`"`)
+		if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE state = 'resolved' AND decided_by > 0"); n != 1 {
+			t.Errorf("%d exceptions are resolved", n)
+		}
+		if page := h.Page(t, bo, "/audit?object=approval&lang=en").Body; strings.Count(page, "approved it") != 1 || strings.Count(page, "proposed it") != 1 {
+			t.Error("the audit does not hold each step once")
+		}
+	})
+}
+
+func TestAProposalIsRejectedOrTakenBack(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB, "DELETE FROM approvals")
+	h.decideWith(twoPeople)
+	xu, bo := h.person(t, "xu", access.Finance), h.person(t, "bo", access.Lead)
+	no := "/orders/2026112000000002"
+	for _, end := range []struct{ cookie, verb, state string }{{xu, "withdraw", "withdrawn"}, {bo, "reject", "rejected"}} {
+		got := h.sends(t, xu, no, no+"/propose", http.StatusSeeOther, "reason", "their mail of yesterday says so", "amount", "1980", "params.trade_no", " T-77 ",
+			"params.evidence", "line 12 <b>", "params.unverified", "1")
+		at, _, _ := strings.Cut(got.Header.Get("Location"), "?")
+		if page := h.Page(t, bo, at+"?lang=en").Body; !strings.Contains(page, "line 12 &lt;b&gt;") || !strings.Contains(page, ">T-77<") || !strings.Contains(page, "only a lead may approve it") {
+			t.Error("the page does not say what is proposed")
+		}
+		var params struct {
+			Amount  int64
+			TradeNo string `json:"trade_no"`
+		}
+		var raw string
+		if err := h.DB.NewRaw("SELECT params FROM approvals ORDER BY id DESC LIMIT 1").Scan(t.Context(), &raw); err != nil || json.Unmarshal([]byte(raw), &params) != nil || params.Amount != 1980 || params.TradeNo != "T-77" {
+			t.Errorf("the parameters are %s, %v", raw, err)
+		}
+		h.sends(t, xu, no, no+"/propose", http.StatusConflict, "reason", "their mail of yesterday says so", "amount", "1980", "params.trade_no", "T", "params.evidence", "e")
+		h.sends(t, end.cookie, at, at+"/"+end.verb, http.StatusSeeOther, "reason", "it was another order")
+		if n := number(t, h.DB, fmt.Sprintf("SELECT count(*) FROM approvals WHERE state = '%s'", end.state)); n != 1 {
+			t.Errorf("%d are %s", n, end.state)
+		}
+	}
+	for filter, want := range map[string]int{"state=waiting": 0, "state=rejected": 1, "maker=xu": 2, "maker=bo": 0, "action=mark_paid": 2, "action=accept_late": 0, "state=rejected&maker=xu": 1} {
+		if page := h.Page(t, bo, "/approvals?"+filter).Body; strings.Count(page, "<tr data-row") != want {
+			t.Errorf("%s lists %d, want %d", filter, strings.Count(page, "<tr data-row"), want)
+		}
+	}
+	for path, want := range map[string]int{"/approvals?state=done&maker=%00": 422, "/approvals?state=open": 422, "/approvals/apr_1": 404, "/approvals/1": 404, "/approvals/apr_x": 404} {
+		if got := h.Page(t, bo, path); got.Status != want {
+			t.Errorf("%s: %d, want %d", path, got.Status, want)
+		}
+	}
+}
+
+func TestAHouseOfOneSaysSoWhereverItDecides(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB, "DELETE FROM approvals")
+	h.decideWith(settings.Rules{Above: map[string]settings.Above{"KWD": {Amount: 100_000}}})
+	bo := h.person(t, "bo", access.Lead)
+	x := h.on(t, exception.AmountMismatch).path
+	got := h.sends(t, bo, x, x+"/propose", http.StatusSeeOther, "reason", "nobody else is here today", "amount", "12.300")
+	at, _, _ := strings.Cut(got.Header.Get("Location"), "?")
+	for _, path := range []string{at, "/approvals", x, "/orders/2026112000000003"} {
+		if page := h.Page(t, bo, path+"?lang=en").Body; !strings.Contains(page, "Decided by one person") {
+			t.Errorf("%s does not say that one person decided", path)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/sweep"
+	"backstop/views/pages"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// sweepsShown is how many sweeps one page shows.
+const sweepsShown = 50
+
+func (s *handlers) sweepsPage(c *fiber.Ctx) error {
+	d, err := s.readSweeps(c)
+	if err != nil {
+		return err
+	}
+	did, err := s.done(c, sweep.ActObject, sweep.Next)
+	if err != nil {
+		return err
+	}
+	ctx, now := c.UserContext(), s.DB.NowTime().In(s.Config.Timezone)
+	nights, err := sweep.Nights(ctx, s.DB.Read, sweep.Number(pages.CalendarFrom(now)))
+	if err != nil {
+		return err
+	}
+	d.Weeks, d.Begun, d.Key, d.Days = pages.SweepWeeks(now, nights), did != nil, act.NewKey(), s.Config.SweepDays
+	d.CanRun = s.Policy.Allows(web.Operator(c).Role, access.RunSweeps)
+	return s.Render(c, http.StatusOK, pages.Sweeps(s.Page(c), d))
+}
+
+// sweepRuns answers a script with the sweeps, and redirects any other request to the page.
+func (s *handlers) sweepRuns(c *fiber.Ctx) error {
+	if !web.IsFragment(c) {
+		return c.Redirect("/sweeps", http.StatusSeeOther)
+	}
+	d, err := s.readSweeps(c)
+	if err != nil {
+		return err
+	}
+	return s.Render(c, http.StatusOK, pages.SweepRuns(s.Page(c), d))
+}
+
+func (s *handlers) readSweeps(c *fiber.Ctx) (d pages.SweepsData, err error) {
+	before := int64(0)
+	if text := c.Query("before"); text != "" {
+		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
+			return d, web.ErrCursor
+		}
+	}
+	ctx := c.UserContext()
+	if d.Now, err = sweep.Now(ctx, s.DB.Read); err != nil {
+		return d, err
+	}
+	if d.Rows, err = sweep.List(ctx, s.DB.Read, before, sweepsShown+1); err != nil {
+		return d, err
+	}
+	if len(d.Rows) > sweepsShown {
+		d.Rows = d.Rows[:sweepsShown]
+		d.Older = d.Rows[sweepsShown-1].ID
+	}
+	return d, nil
+}
+
+// runSweep begins a sweep now.
+func (s *handlers) runSweep(c *fiber.Ctx) error {
+	return s.actAndShow(c, "/sweeps", act.Call{Kind: sweep.RunAct})
+}
