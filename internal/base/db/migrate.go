@@ -293,11 +293,15 @@ func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (
 
 func (d *DB) createMigrationTable(ctx context.Context) error {
 	const ddl = "CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
-	_, err := d.ExecContext(ctx, ddl)
+	create := func() error {
+		_, err := d.ExecContext(ctx, ddl)
+		return err
+	}
+	err := retryLocked(create) // of many nodes on SQLite one may never get its turn in time
 	if err != nil && d.postgres {
 		// Of two sessions that create the same table at once one fails on the catalogue's
 		// own unique index, in spite of IF NOT EXISTS.
-		_, err = d.ExecContext(ctx, ddl)
+		err = create()
 	}
 	switch {
 	case IsReadOnly(err) && d.postgres:
