@@ -68,7 +68,7 @@ func schemaOf(databaseURL string) string {
 // record begins to record what is written in the program's schema. All that it contains
 // is copied first, so that indexes are as large, and orders to be paid are there.
 func (f *floor) record(ctx context.Context) error {
-	tables, err := list(ctx, f.conn, pgx.RowTo[string], "SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition", f.program)
+	tables, err := list(ctx, f.conn, pgx.RowTo[string], "SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY oid", f.program) // what a foreign key refers to was made first
 	if err != nil {
 		return fmt.Errorf("list the tables: %w", err)
 	}
