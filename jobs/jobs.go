@@ -153,14 +153,19 @@ func (j *Jobs) expireProposals(ctx context.Context) error {
 	return err
 }
 
-// every schedules periodic work. Where a run has not ended when the next one is due, the
-// next one is skipped. A tick begins at once: what an earlier process left is due, and
-// one that crashes within a second of each start would never do it.
-func (j *Jobs) every(d time.Duration, name string, run func(context.Context) error) error {
-	if d == tickEvery {
-		return j.add(gocron.DurationJob(d), name, run, gocron.WithStartAt(gocron.WithStartImmediately()))
+// apart is the time between the starts of periodic jobs: a payment that comes when all of
+// them run at once waits for the processor.
+const apart = 20 * time.Millisecond
+
+// every schedules the periodic work of this number. A run that would begin while the one
+// before still runs is skipped. A tick begins with the process: what an earlier process
+// left is due, and one that crashes within a second of each start would never do it.
+func (j *Jobs) every(number int, d time.Duration, name string, run func(context.Context) error) error {
+	first := time.Duration(number+1) * apart
+	if d != tickEvery {
+		first += d
 	}
-	return j.add(gocron.DurationJob(d), name, run)
+	return j.add(gocron.DurationJob(d), name, run, gocron.WithStartAt(gocron.WithStartDateTime(time.Now().Add(first))))
 }
 
 func (j *Jobs) add(when gocron.JobDefinition, name string, run func(context.Context) error, options ...gocron.JobOption) error {
@@ -212,11 +217,11 @@ func (j *Jobs) schedule() error {
 		{j.o.Scheduler, monthsEvery, "add partitions", j.addPartitions},
 		{j.o.Scheduler, auditHeadEvery, "sign the head of the audit", j.auditHead},
 	}
-	for _, l := range list {
+	for i, l := range list {
 		if !l.on {
 			continue
 		}
-		if err := j.every(l.every, l.name, l.run); err != nil {
+		if err := j.every(i, l.every, l.name, l.run); err != nil {
 			return err
 		}
 	}

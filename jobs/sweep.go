@@ -20,7 +20,7 @@ const (
 // start at once.
 func (j *Jobs) scheduleSweeps() error {
 	if j.o.Sweeps != nil {
-		if err := j.every(sweepEvery, "go on with the sweep", j.o.Sweeps.Continue); err != nil {
+		if err := j.every(0, sweepEvery, "go on with the sweep", j.o.Sweeps.Continue); err != nil {
 			return err
 		}
 	}

@@ -24,10 +24,10 @@ func TestTicksBeginAtTheStart(t *testing.T) {
 			return func(context.Context) error { n.Add(1); return nil }
 		}
 		j := &Jobs{o: Options{Log: slog.New(slog.DiscardHandler)}, cron: cron}
-		if err := j.every(tickEvery, "tick", count(&ticks)); err != nil {
+		if err := j.every(0, tickEvery, "tick", count(&ticks)); err != nil {
 			t.Fatal(err)
 		}
-		if err := j.every(beatEvery, "beat", count(&beats)); err != nil {
+		if err := j.every(1, beatEvery, "beat", count(&beats)); err != nil {
 			t.Fatal(err)
 		}
 		cron.Start()
