@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -134,5 +135,81 @@ func TestMisplacedImportsAreSeen(t *testing.T) {
 	}
 	if wrong := misplaced("web", "internal/payment"); wrong != "" {
 		t.Error(wrong)
+	}
+}
+
+// makesEntries lists where a file makes an entry of the ledger by itself, not by the table
+// of internal/fund.
+func makesEntries(files *token.FileSet, file *ast.File) (where []string) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.SelectorExpr:
+			if pkg, ok := x.X.(*ast.Ident); ok && pkg.Name == "ledger" && x.Sel.Name == "Entry" {
+				where = append(where, files.Position(x.Pos()).String())
+			}
+		case *ast.CompositeLit:
+			if t, ok := x.Type.(*ast.SelectorExpr); !ok || t.Sel.Name != "Entries" {
+				return true
+			}
+			for _, e := range x.Elts {
+				if _, ok := e.(*ast.CompositeLit); ok {
+					where = append(where, files.Position(e.Pos()).String())
+				}
+			}
+		}
+		return true
+	})
+	return where
+}
+
+func TestOnlyTheTableOfFactsMakesEntries(t *testing.T) {
+	files := token.NewFileSet()
+	seen := 0
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		switch pkg := filepath.ToSlash(filepath.Dir(file)); {
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != "." || entry.Name() == "testdata"):
+			return fs.SkipDir
+		case !strings.HasSuffix(file, ".go"), strings.HasSuffix(file, "_test.go"), isForTests(pkg), pkg == "internal/ledger", pkg == "internal/fund":
+			return nil
+		}
+		seen++
+		parsed, err := parser.ParseFile(files, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, at := range makesEntries(files, parsed) {
+			t.Errorf("%s makes an entry of its own: add the fact to the table of internal/fund, and use fund.Entry", at)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 50 {
+		t.Errorf("only %d files seen: the walk does not see the program", seen)
+	}
+}
+
+// The negative control.
+func TestEntriesMadeElsewhereAreSeen(t *testing.T) {
+	for source, want := range map[string]int{
+		`var e = ledger.Entry{Ref: "a"}`:                      1,
+		`var e = []ledger.Entry{{Ref: "a"}}`:                  1,
+		`func f(e *ledger.Entry) { e.Amount = 1 }`:            1,
+		`var e = fund.Entries{{Ref: "a"}, {Ref: "b"}}`:        2,
+		`var e = fund.Entries{fund.Entry(fund.Paid, v)}`:      0,
+		`var e = fund.Entry(fund.Paid, fund.Values{})`:        0,
+		`func f() { var e fund.Entries; e.Add(fund.Fee, v) }`: 0,
+	} {
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, "x.go", "package x\n"+source, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := makesEntries(files, parsed); len(got) != want {
+			t.Errorf("%s: seen at %q, want %d places", source, got, want)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/queue"
 	"backstop/internal/exception"
-	"backstop/internal/ledger"
+	"backstop/internal/fund"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
@@ -82,7 +82,7 @@ type batch struct {
 	keys       []keyRow
 	changes    []order.Change
 	settled    []*Attempt
-	entries    []ledger.Entry
+	entries    fund.Entries
 	deduct     []int64 // orders whose goods are deducted
 	release    []int64 // released
 	resell     []int64 // sold after they were released
@@ -224,9 +224,8 @@ func (b *batch) move(m *Message, d decision, source int64) {
 			at = c.OccurredAt.UnixMicro()
 		}
 		o.PaidAt, o.PaidAmount, o.SupplierTradeNo = &at, m.Content.Amount, m.Content.TradeNo
-		b.entries = append(b.entries, ledger.Entry{
-			Debit: b.source(m, o), Credit: ledger.MerchantAccount(b.p.merchantCode(o.MerchantID)),
-			Amount: o.PaidAmount, Currency: o.Currency, Ref: paidRef(o.ID),
+		b.entries.Add(fund.Paid, fund.Values{
+			From: b.source(m, o), Merchant: b.p.merchantCode(o.MerchantID), ID: strconv.FormatInt(o.ID, 10), Amount: o.PaidAmount, Currency: o.Currency,
 		})
 		b.booked[m.trade()] = m.Content.TradeNo != ""
 	}
@@ -291,9 +290,6 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	failpoint.Hit("before_commit")
 	return nudges, nil
 }
-
-// paidRef names the one transfer of an order's payment in the ledger.
-func paidRef(orderID int64) string { return "paid:" + strconv.FormatInt(orderID, 10) }
 
 // sellAgain sells the goods of orders that are paid after they had released them. What is
 // gone is an exception.

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/exception"
+	"backstop/internal/fund"
 	"backstop/internal/ledger"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
@@ -34,14 +35,22 @@ type held struct {
 // HeldRef names the entry that holds the money of one payment which fits no order: one for
 // each trade number of an account, or reference where the supplier gives no number.
 func HeldRef(accountID int64, tradeNo, reference string) string {
-	return "held:" + strconv.FormatInt(accountID, 10) + ":" + cmp.Or(tradeNo, reference)
+	return refOfHeld(heldID(accountID, tradeNo, reference))
 }
 
-// heldRef is HeldRef of the message, whichever order it is confirmed for.
-func (m *Message) heldRef() string {
-	c := m.Content
-	return HeldRef(m.Supplier.AccountID, c.TradeNo, cmp.Or(c.OrderRef, c.EventKey))
+func heldID(accountID int64, tradeNo, reference string) string {
+	return strconv.FormatInt(accountID, 10) + ":" + cmp.Or(tradeNo, reference)
 }
+
+func refOfHeld(id string) string { return fund.Ref(fund.Held, fund.Values{ID: id}) }
+
+// heldID is that of the message, whichever order it is confirmed for.
+func (m *Message) heldID() string {
+	c := m.Content
+	return heldID(m.Supplier.AccountID, c.TradeNo, cmp.Or(c.OrderRef, c.EventKey))
+}
+
+func (m *Message) heldRef() string { return refOfHeld(m.heldID()) }
 
 // heldMoney are entries by their refs, in the columns of attempts, with the id 0: how many
 // exceptions name the entry, the ref, the account, the currency, and the amount. An
@@ -78,10 +87,7 @@ func (b *batch) suspend(m *Message, x *exception.Item) {
 	if h == nil {
 		h = &held{account: ledger.SuspenseAccount(m.Supplier.Code), amount: c.Amount, currency: c.Currency, there: true}
 		b.held[ref] = h
-		b.entries = append(b.entries, ledger.Entry{
-			Debit: ledger.SupplierAccount(m.Supplier.Code), Credit: h.account, Amount: c.Amount, Currency: c.Currency, Ref: ref,
-			Once: true, // another process may have taken the same payment
-		})
+		b.entries.Add(fund.Held, fund.Values{Supplier: m.Supplier.Code, ID: m.heldID(), Amount: c.Amount, Currency: c.Currency})
 	}
 	if h.there {
 		x.HeldRef = ref
@@ -99,16 +105,16 @@ func (b *batch) source(m *Message, o *order.Order) string {
 	h.there = false
 	b.freed = append(b.freed, ref)
 	holder := ledger.SupplierAccount(ledger.OfSuspense(h.account))
-	fix := ledger.Entry{Debit: holder, Credit: h.account, Amount: m.Content.Amount - h.amount, Currency: h.currency, Ref: correctedRef(o.ID)}
+	fix := fund.Values{From: holder, To: h.account, ID: strconv.FormatInt(o.ID, 10), Amount: m.Content.Amount - h.amount, Currency: h.currency}
 	from := h.account
 	if h.currency != o.Currency {
 		fix.Amount, from = -h.amount, pays
 	}
 	if fix.Amount < 0 {
-		fix.Debit, fix.Credit, fix.Amount = fix.Credit, fix.Debit, -fix.Amount
+		fix.From, fix.To, fix.Amount = fix.To, fix.From, -fix.Amount
 	}
 	if fix.Amount > 0 {
-		b.entries = append(b.entries, fix)
+		b.entries.Add(fund.Corrected, fix)
 	}
 	return from
 }
@@ -188,12 +194,12 @@ func (b *batch) wasDecided(m *Message, o *order.Order) bool {
 	})
 }
 
-// correctedRef names the one correction of what was held of an order's payment.
-func correctedRef(orderID int64) string { return "corrected:" + strconv.FormatInt(orderID, 10) }
-
 // LedgerRefs are the names of all transfers that an order may have in the ledger by its
 // own id.
-func LedgerRefs(orderID int64) []string { return []string{paidRef(orderID), correctedRef(orderID)} }
+func LedgerRefs(orderID int64) []string {
+	id := fund.Values{ID: strconv.FormatInt(orderID, 10)}
+	return []string{fund.Ref(fund.Paid, id), fund.Ref(fund.Corrected, id)}
+}
 
 // ErrNoMerchant: what is held belongs to no merchant.
 var ErrNoMerchant = errors.New("no merchant is known that the money could be for")
@@ -220,18 +226,18 @@ func (p *Processor) Elsewhere(ctx context.Context, tx db.Tx, x *exception.Item, 
 	if len(lines) != 1 {
 		return fmt.Errorf("the exception %d names the entry %q, which is not stored", x.ID, x.HeldRef)
 	}
-	e := ledger.Entry{
-		Debit: lines[0].Credit, Credit: lines[0].Debit, Amount: lines[0].Amount, Currency: lines[0].Currency,
-		Ref: "elsewhere:" + strconv.FormatInt(approvalID, 10),
+	held := lines[0]
+	v := fund.Values{
+		Supplier: ledger.OfSuspense(held.Credit), To: held.Debit, ID: strconv.FormatInt(approvalID, 10), Amount: held.Amount, Currency: held.Currency,
 	}
 	if kept {
 		if x.MerchantID == 0 {
 			return ErrNoMerchant
 		}
-		e.Credit = ledger.MerchantAccount(p.merchantCode(x.MerchantID))
+		v.To = ledger.MerchantAccount(p.merchantCode(x.MerchantID))
 	}
 	w := tx.Writes()
-	if err := p.o.Ledger.Post(ctx, tx, w, []ledger.Entry{e}); err != nil {
+	if err := p.o.Ledger.Post(ctx, tx, w, fund.Entries{fund.Entry(fund.Elsewhere, v)}); err != nil {
 		return err
 	}
 	if err := w.Exec(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
 	"backstop/internal/exception"
+	"backstop/internal/fund"
 	"backstop/internal/ledger"
 	"backstop/internal/supplier"
 
@@ -53,7 +54,7 @@ func (p *Processor) HoldOpen(ctx context.Context, read Read) (OpenHeld, error) {
 // before is an exception of before, with what could be found out about it.
 type before struct {
 	*exception.Item
-	ref    string
+	id     string // of the entry that holds its money
 	trade  tradeKey
 	code   string // of the supplier
 	paid   bool
@@ -115,7 +116,7 @@ func (p *Processor) look(ctx context.Context, read Read, x *exception.Item) (bef
 	}
 	_ = json.Unmarshal(x.Detail, &detail) // empty where it cannot be read
 	found := before{
-		Item: x, ref: HeldRef(at[0].AccountID, detail.TradeNo, x.OrderNo), trade: tradeKey{at[0].AccountID, detail.TradeNo},
+		Item: x, id: heldID(at[0].AccountID, detail.TradeNo, x.OrderNo), trade: tradeKey{at[0].AccountID, detail.TradeNo},
 		code: at[0].Code, amount: x.Amount, paid: x.Kind != exception.UnknownOrder, // the others are about nothing else
 	}
 	s, ok := p.o.Settings.Current().Suppliers.ByID(x.SupplierID)
@@ -130,7 +131,7 @@ func (p *Processor) look(ctx context.Context, read Read, x *exception.Item) (bef
 		}
 		m := &Message{Supplier: s, Content: content}
 		x.Payload, x.CallbackID = m.payload(), stored[0].ID
-		found.paid, found.ref, found.trade = content.Status == supplier.Paid, m.heldRef(), m.trade()
+		found.paid, found.id, found.trade = content.Status == supplier.Paid, m.heldID(), m.trade()
 	}
 	return found, err
 }
@@ -175,7 +176,7 @@ func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did
 	b := &batch{p: p, tx: tx, held: map[string]*held{}, attempts: map[int64][]*Attempt{}, trades: map[tradeKey]int64{}, booked: map[tradeKey]bool{}}
 	var refs, trades []string
 	for _, x := range found {
-		refs, trades = append(refs, x.ref), append(trades, x.trade.tradeNo)
+		refs, trades = append(refs, refOfHeld(x.id)), append(trades, x.trade.tradeNo)
 	}
 	if len(found) > 0 {
 		if err := b.readBooked(ctx, refs, trades); err != nil {
@@ -184,23 +185,20 @@ func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did
 	}
 	w := tx.Writes()
 	for _, x := range found {
-		h := b.held[x.ref]
+		ref := refOfHeld(x.id)
+		h := b.held[ref]
 		switch {
 		case !x.paid && x.Payload == "":
 			did.Unknown++
 		case !x.paid || x.amount <= 0 || b.booked[x.trade]:
 		case h == nil:
-			e := ledger.Entry{
-				Debit: ledger.SupplierAccount(x.code), Credit: ledger.SuspenseAccount(x.code), Amount: x.amount, Currency: x.Currency, Ref: x.ref, Once: true,
-			}
-			h = &held{account: e.Credit, there: true}
-			b.held[x.ref] = h
-			b.entries = append(b.entries, e)
+			b.held[ref] = &held{account: ledger.SuspenseAccount(x.code), there: true}
+			b.entries.Add(fund.Held, fund.Values{Supplier: x.code, ID: x.id, Amount: x.amount, Currency: x.Currency})
 			did.Entries++
-			did.Sums.Add(e.Amount, e.Currency)
-			x.HeldRef = x.ref
+			did.Sums.Add(x.amount, x.Currency)
+			x.HeldRef = ref
 		default: // booked before: in this step, or by this version before a downgrade, which forgets its name
-			x.HeldRef = x.ref
+			x.HeldRef = ref
 		}
 		w.Add(tx.NewRaw("UPDATE exceptions SET payload = ?, callback_id = ?, held_ref = ? WHERE id = ? AND state IN (?) AND held_ref = ''",
 			x.Payload, x.CallbackID, x.HeldRef, x.ID, bun.List(exception.Moves.Open())))

@@ -10,7 +10,7 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-	"backstop/internal/ledger"
+	"backstop/internal/fund"
 	"backstop/internal/merchant"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
@@ -301,7 +301,7 @@ func (w *commit) seal(owner EndpointOwner, n *Notify) merchant.Settings {
 // not undo later sales.
 func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome) error {
 	var articles []stock.SKU
-	var entries []ledger.Entry
+	var entries fund.Entries
 	for i, c := range changes {
 		switch v := c.After.(type) {
 		case *SKU:
@@ -310,9 +310,7 @@ func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome
 			}
 		case *Account:
 			if outcomes[i].What == Opened {
-				entries = append(entries, ledger.Entry{
-					Debit: ledger.Opening, Credit: ledger.MerchantAccount(v.Merchant), Amount: v.Balance, Currency: v.Currency, Ref: v.Ref(),
-				})
+				entries.Add(fund.Opening, v.values())
 			}
 		}
 	}

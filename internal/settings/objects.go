@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"backstop/internal/base/seal"
+	"backstop/internal/fund"
 )
 
 // The objects of the apply file. Their tags are the one description of its fields (see
@@ -141,8 +142,18 @@ type Account struct {
 	Balance  int64  `apply:"balance" min:"0" max:"1000000000000000" need:"missing: the opening balance in minor units" example:"1000000" doc:"The opening balance in minor units. Booked once, as a ledger entry."`
 }
 
-// Ref is the unique reference of the opening balance in the ledger.
-func (a *Account) Ref() string { return "opening:" + a.Merchant + ":" + a.Currency }
+// Ref is the unique reference of the opening balance in the ledger, "" as long as merchant
+// or currency are missing.
+func (a *Account) Ref() string {
+	if a.Merchant == "" || a.Currency == "" {
+		return ""
+	}
+	return fund.Ref(fund.Opening, a.values())
+}
+
+func (a *Account) values() fund.Values {
+	return fund.Values{Merchant: a.Merchant, Currency: a.Currency, Amount: a.Balance}
+}
 
 // Unread are the fields whose stored value cannot be read.
 func (u unread) Unread() []string { return u }
