@@ -18,6 +18,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/ledger"
 	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -108,6 +109,7 @@ var domainErrors = []struct {
 	{bulk.ErrNothing, http.StatusNotFound, "nothing", ""},
 	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", ""},
 	{payment.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
+	{ledger.ErrInsufficient, http.StatusConflict, "insufficient_balance", ""},
 	{payment.ErrSupplier, http.StatusServiceUnavailable, "unavailable", ""},
 	{payment.ErrNoMessage, http.StatusConflict, "no_message", ""},
 	{payment.ErrState, http.StatusConflict, "wrong_state", ""},
