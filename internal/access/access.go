@@ -1,5 +1,5 @@
-// Package access is the users of the installation: operators of the console, their
-// sessions and roles, and the API tokens of services.
+// Package access manages the users of the installation: console operators with their sessions
+// and roles, and the API tokens of services.
 package access
 
 import (
@@ -37,16 +37,16 @@ var Roles = []string{Viewer, Support, Ops, Finance, Lead, Admin, Auditor}
 var (
 	ErrName      = errors.New("bad name: use 1 to 64 of a-z, 0-9, dot, - and _, beginning with a letter or digit")
 	ErrRole      = errors.New("unknown role: use one of " + strings.Join(Roles, ", "))
-	ErrExists    = errors.New("the name is taken, also if it is disabled or revoked: choose another one")
+	ErrExists    = errors.New("the name is taken, possibly by a disabled or revoked entry: choose another one")
 	ErrNotFound  = errors.New("there is no such name")
 	ErrDisabled  = errors.New("the operator is disabled")
 	ErrLastAdmin = errors.New("this is the last admin: add another one first")
-	// ErrLastApprover: without a lead, nobody could approve what others propose.
+	// ErrLastApprover: without a lead, nobody could approve proposals.
 	ErrLastApprover = errors.New("this is the last one who may approve: add another one first, by backstop operator add NAME --role lead")
-	// ErrLogin is the answer to a wrong name, a wrong password and a disabled operator
-	// alike: it does not reveal which names exist.
+	// ErrLogin covers a wrong name, a wrong password and a disabled operator alike, so that it
+	// does not reveal which names exist.
 	ErrLogin = errors.New("wrong name or password")
-	// ErrExpired is the answer to a correct one-time password that has expired.
+	// ErrExpired means that the password is correct, but a one-time password that has expired.
 	ErrExpired = errors.New("the one-time password has expired: ask for a new one by backstop operator reset-password")
 )
 
@@ -60,26 +60,26 @@ type Operator struct {
 	Name         string `bun:"name"`
 	Role         string `bun:"role"`
 	PasswordHash string `bun:"password_hash"`
-	MustChange   bool   `bun:"must_change"` // the password is a one-time one
+	MustChange   bool   `bun:"must_change"` // a one-time password is set
 	CreatedAt    int64  `bun:"created_at"`
 	UpdatedAt    int64  `bun:"updated_at"`
 	DisabledAt   *int64 `bun:"disabled_at"`
-	// PasswordExpiresAt is when a one-time password ends (Unix µs).
+	// PasswordExpiresAt is when a one-time password expires (Unix µs).
 	PasswordExpiresAt *int64 `bun:"password_expires_at"`
 
-	// What the operator chose for the console; "" = no choice.
+	// Console preferences of the operator; "" = the default.
 	Language string `bun:"language"` // "zh" or "en"
 	Theme    string `bun:"theme"`    // "light" or "dark"
 	Zone     string `bun:"zone"`     // "Asia/Shanghai"
 	PageRows int    `bun:"page_rows"`
 }
 
-// oneTimeLife is how long a one-time password can be used: it was printed, mailed or
-// stored in a file.
+// oneTimeLife is how long a one-time password is valid. It is short because the password was
+// printed, mailed or stored in a file.
 const oneTimeLife = 24 * time.Hour
 
-// expired reports whether the operator's one-time password has expired. Older versions
-// stored no expiry: it then counts from the last change of the row.
+// expired reports whether the operator's one-time password has expired. Older versions stored
+// no expiry; for those rows it counts from the last change of the row.
 func (op *Operator) expired(now int64) bool {
 	if !op.MustChange {
 		return false
@@ -90,27 +90,26 @@ func (op *Operator) expired(now int64) bool {
 	return now >= op.UpdatedAt+oneTimeLife.Microseconds()
 }
 
-// Operators are the console's users. It is safe for concurrent use; make one per
-// process, as it bounds the memory of password hashes.
+// Operators manages the console's users. It is safe for concurrent use. Create one per process,
+// because it bounds the memory used for password hashing.
 type Operators struct {
 	db     *db.DB
 	audit  *audit.Log
 	hasher hasher
-	// unknown is the hash for unknown names, so that their answer takes as long as that
-	// of known ones.
+	// unknown is the hash checked for unknown names, so that login takes as long for them as
+	// for known ones.
 	unknown string
 }
 
-// NewOperators returns the operators of the database. The audit records what commands
-// change in them.
+// NewOperators returns the operators of the database. Changes made by commands are recorded in
+// the audit.
 func NewOperators(d *db.DB, log *audit.Log) *Operators {
 	unknown := phc{memory: hashMemory, passes: hashPasses, threads: hashThreads, salt: make([]byte, saltSize), sum: make([]byte, hashSize)}
 	return &Operators{db: d, audit: log, hasher: newHasher(), unknown: unknown.String()}
 }
 
-// Add makes an operator. Without a password it makes a one-time password and returns it,
-// which must be changed at the first login. Errors: ErrName, ErrRole, ErrPassword,
-// ErrExists.
+// Add creates an operator. With an empty password it generates and returns a one-time password,
+// which must be changed at the first login. Errors: ErrName, ErrRole, ErrPassword, ErrExists.
 func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTime string, err error) {
 	if !nameForm.MatchString(name) {
 		return "", ErrName
@@ -155,14 +154,14 @@ func (o *Operators) add(ctx context.Context, name, role, password string, oneTim
 	return nil
 }
 
-// keep records in the audit what a command changed in an operator.
+// keep records a change of an operator by a command in the audit.
 func (o *Operators) keep(ctx context.Context, tx db.Tx, action string, row *Operator) error {
 	return o.audit.Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: map[string]any{"role": row.Role},
 	})
 }
 
-// oneTimeEnd is when a one-time password of now expires; nil for any other password.
+// oneTimeEnd returns when a one-time password set now expires; nil for any other password.
 func oneTimeEnd(now int64, oneTime bool) *int64 {
 	if !oneTime {
 		return nil
@@ -171,12 +170,12 @@ func oneTimeEnd(now int64, oneTime bool) *int64 {
 	return &end
 }
 
-// FirstAdmin is the operator of the first start.
+// FirstAdmin is the name of the operator created at the first start.
 const FirstAdmin = "admin"
 
-// EnsureAdmin makes the operator FirstAdmin where there is no operator, with a one-time
-// password: that of given, or, where given is nil, one that it makes and returns. Of
-// several nodes that start at once, one makes it.
+// EnsureAdmin creates the operator FirstAdmin if there is no operator yet. Its one-time
+// password comes from given or, if given is nil, is generated and returned. If several nodes
+// start at once, only one creates it.
 func (o *Operators) EnsureAdmin(ctx context.Context, given func() (string, error)) (oneTime string, made bool, err error) {
 	var any int
 	if err := o.db.Read.NewRaw("SELECT count(*) FROM operators").Scan(ctx, &any); err != nil {
@@ -207,7 +206,7 @@ func (o *Operators) List(ctx context.Context) ([]Operator, error) {
 	return rows, nil
 }
 
-// WhoMay are the names of the enabled operators whose role has the permission.
+// WhoMay returns the names of the enabled operators whose role has the permission.
 func (o *Operators) WhoMay(ctx context.Context, p *Policy, permission Permission) (names []string, err error) {
 	all, err := o.List(ctx)
 	if err != nil {
@@ -221,7 +220,7 @@ func (o *Operators) WhoMay(ctx context.Context, p *Policy, permission Permission
 	return names, nil
 }
 
-// find reads an operator. Errors: ErrNotFound, ErrDisabled.
+// find reads one operator. Errors: ErrNotFound, ErrDisabled.
 func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
 	row := new(Operator)
 	err := q.Model(row).Scan(ctx)
@@ -236,7 +235,7 @@ func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
 	return row, nil
 }
 
-// Enabled returns the operators who are not disabled, by id.
+// Enabled returns the enabled operators, by id.
 func Enabled(ctx context.Context, q bun.IDB) ([]Operator, error) {
 	var rows []Operator
 	if err := q.NewSelect().Model(&rows).Where("op.disabled_at IS NULL").OrderExpr("op.id").Scan(ctx); err != nil {
@@ -245,8 +244,8 @@ func Enabled(ctx context.Context, q bun.IDB) ([]Operator, error) {
 	return rows, nil
 }
 
-// Hold locks operators until the transaction ends and returns those who are enabled, by id:
-// nobody of them is disabled or gets another role meanwhile.
+// Hold locks operators until the transaction ends and returns the enabled ones by id. None of
+// them can be disabled or change roles meanwhile.
 func (o *Operators) Hold(ctx context.Context, tx db.Tx, ids ...int64) (map[int64]*Operator, error) {
 	var rows []Operator
 	q := tx.NewSelect().Model(&rows).Where("op.id IN (?)", bun.List(ids)).Where("op.disabled_at IS NULL").OrderExpr("op.id")
@@ -260,7 +259,7 @@ func (o *Operators) Hold(ctx context.Context, tx db.Tx, ids ...int64) (map[int64
 	return by, nil
 }
 
-// Names are the names of operators by their ids, disabled ones included.
+// Names returns the names of operators by id, disabled ones included.
 func Names(ctx context.Context, q bun.IDB, ids []int64) (map[int64]string, error) {
 	by := make(map[int64]string, len(ids))
 	if len(ids) == 0 {
@@ -276,7 +275,7 @@ func Names(ctx context.Context, q bun.IDB, ids []int64) (map[int64]string, error
 	return by, nil
 }
 
-// IDOf is the id of the operator with a name, also of a disabled one; 0 = there is none.
+// IDOf returns the id of the operator with this name, even if disabled; 0 = none.
 func IDOf(ctx context.Context, q bun.IDB, name string) (id int64, err error) {
 	err = q.NewRaw("SELECT coalesce((SELECT id FROM operators WHERE name = ?), 0)", name).Scan(ctx, &id)
 	if err != nil {
@@ -285,9 +284,9 @@ func IDOf(ctx context.Context, q bun.IDB, name string) (id int64, err error) {
 	return id, nil
 }
 
-// Disable locks an operator out. The last enabled admin stays, as only an admin can add
-// operators, and so does the last lead, as only a lead can approve what all others propose.
-// Errors: ErrNotFound, ErrDisabled, ErrLastAdmin, ErrLastApprover.
+// Disable locks an operator out. The last enabled admin cannot be disabled, because only an
+// admin can add operators; nor can the last lead, because only a lead can approve what everyone
+// else proposes. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin, ErrLastApprover.
 func (o *Operators) Disable(ctx context.Context, name string) error {
 	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		row, err := o.replaceable(ctx, tx, name)
@@ -303,7 +302,7 @@ func (o *Operators) Disable(ctx context.Context, name string) error {
 	})
 }
 
-// SetRole gives an operator another role, from the next request on. Errors: ErrRole and
+// SetRole changes an operator's role, effective from the next request. Errors: ErrRole and
 // those of Disable.
 func (o *Operators) SetRole(ctx context.Context, name, role string) error {
 	if !slices.Contains(Roles, role) {
@@ -325,10 +324,10 @@ func (o *Operators) SetRole(ctx context.Context, name, role string) error {
 	})
 }
 
-// replaceable finds an operator who may lose the role, as others have it too.
+// replaceable finds an operator who may lose the role because others have it too.
 func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
-	// All admins and leads are locked, by id: of two that disable each other at once, only
-	// one may still find the other enabled.
+	// Lock all admins and leads by id: if two of them disable each other at once, only one
+	// still finds the other enabled.
 	var others []Operator
 	q := tx.NewSelect().Model(&others).Where("op.role IN (?)", bun.List([]string{Admin, Lead})).Where("op.disabled_at IS NULL").OrderExpr("op.id")
 	if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
@@ -346,8 +345,8 @@ func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string) (*Op
 	return row, nil
 }
 
-// ResetPassword gives an operator a one-time password, which is returned and must
-// be changed at the next login. Errors: ErrNotFound, ErrDisabled.
+// ResetPassword sets and returns a one-time password, which must be changed at the next login.
+// Errors: ErrNotFound, ErrDisabled.
 func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime string, err error) {
 	row, err := find(ctx, o.db.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
 	if err != nil {
@@ -359,8 +358,7 @@ func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime str
 	})
 }
 
-// ChangePassword sets a new password in place of the old one. Errors: ErrLogin,
-// ErrExpired, ErrPassword.
+// ChangePassword replaces the password. Errors: ErrLogin, ErrExpired, ErrPassword.
 func (o *Operators) ChangePassword(ctx context.Context, name, old, password string) error {
 	row, err := o.Login(ctx, name, old)
 	if err != nil {
@@ -375,9 +373,8 @@ func (o *Operators) ChangePassword(ctx context.Context, name, old, password stri
 	return o.setPassword(ctx, row, password, false, func(context.Context, db.Tx) error { return nil })
 }
 
-// setPassword is a compare-and-set on the old hash: of two changes at once, the second
-// was made with a password that is not valid any more. then runs in the same
-// transaction.
+// setPassword is a compare-and-set on the old hash: of two concurrent changes, the second fails
+// because the password it was based on is no longer valid. then runs in the same transaction.
 func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, oneTime bool, then func(context.Context, db.Tx) error) error {
 	hash, err := o.hasher.hash(ctx, password)
 	if err != nil {
@@ -394,7 +391,7 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 		if n, _ := res.RowsAffected(); n == 0 {
 			return db.ErrStale
 		}
-		// The sessions of the old password end.
+		// Sessions opened with the old password end.
 		if _, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ?", row.ID).Exec(ctx); err != nil {
 			return fmt.Errorf("end the sessions of %s: %w", row.Name, err)
 		}
@@ -402,8 +399,8 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 	})
 }
 
-// Login returns the operator of that name and password. It takes the same time whether the
-// name is known or not. Errors: ErrLogin, ErrExpired.
+// Login returns the operator with this name and password. It takes the same time for known and
+// unknown names. Errors: ErrLogin, ErrExpired.
 func (o *Operators) Login(ctx context.Context, name, password string) (*Operator, error) {
 	row, err := find(ctx, o.db.Read.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
 	known := err == nil
@@ -411,7 +408,7 @@ func (o *Operators) Login(ctx context.Context, name, password string) (*Operator
 		return nil, err
 	}
 	if len(password) > 4*maxPassword {
-		password = "" // no password is that long, and hashing megabytes is work
+		password = "" // no password is that long; do not spend time hashing megabytes
 	}
 	stored := o.unknown
 	if known {

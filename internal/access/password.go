@@ -13,9 +13,9 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Cost of one password hash (argon2id, RFC 9106): 19 MiB and two passes are OWASP's
-// minimum, about 40 ms of one core. The limits of reading a hash keep a forged row from
-// exhausting the machine.
+// Cost of one password hash (argon2id, RFC 9106): 19 MiB and two passes are OWASP's minimum,
+// about 40 ms of one core. The limits on stored parameters keep a forged row from exhausting
+// the machine.
 const (
 	hashMemory  = 19 << 10 // KiB
 	hashPasses  = 2
@@ -31,13 +31,13 @@ const (
 	hashesAtOnce = 4
 )
 
-// Length of a password, in characters. The upper bound is against bodies of megabytes.
+// Length of a password, in characters. The upper bound rejects bodies of megabytes.
 const (
 	minPassword = 12
 	maxPassword = 256
 )
 
-// ErrPassword: a new password cannot be used.
+// ErrPassword means that a new password is not acceptable.
 var ErrPassword = errors.New("bad password")
 
 var errHash = errors.New("a stored password hash cannot be read")
@@ -52,8 +52,8 @@ func checkPassword(password string) error {
 	return nil
 }
 
-// newOneTimePassword makes a password that is easy to read and type: 120 random bits in
-// six groups of letters and the digits 2 to 7.
+// newOneTimePassword generates a password that is easy to read and type: 120 random bits in six
+// groups of letters and the digits 2 to 7.
 func newOneTimePassword() string {
 	text := strings.ToLower(rand.Text())
 	groups := make([]string, 6)
@@ -63,12 +63,12 @@ func newOneTimePassword() string {
 	return strings.Join(groups, "-")
 }
 
-// hasher bounds how many passwords are hashed at a time.
+// hasher bounds how many passwords are hashed at once.
 type hasher chan struct{}
 
 func newHasher() hasher { return make(hasher, hashesAtOnce) }
 
-// hash is the PHC string of a password under a new salt.
+// hash returns the PHC string of a password with a new salt.
 func (h hasher) hash(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, saltSize)
 	_, _ = rand.Read(salt) // crypto/rand never fails (Go 1.24)
@@ -80,7 +80,7 @@ func (h hasher) hash(ctx context.Context, password string) (string, error) {
 	return p.String(), nil
 }
 
-// matches reports whether the password is that of the PHC string.
+// matches reports whether the password matches the PHC string.
 func (h hasher) matches(ctx context.Context, password, stored string) (bool, error) {
 	p, err := parsePHC(stored)
 	if err != nil {
@@ -103,7 +103,7 @@ func (h hasher) derive(ctx context.Context, password string, p phc, size uint32)
 	return argon2.IDKey([]byte(password), p.salt, p.passes, p.memory, p.threads, size), nil
 }
 
-// phc is a password hash with its parameters, in the form that other programs use too:
+// phc is a password hash with its parameters, in the PHC string format:
 // $argon2id$v=19$m=19456,t=2,p=1$salt$hash.
 type phc struct {
 	memory, passes uint32

@@ -18,11 +18,11 @@ const personalPrefix = "bso_"
 // maxPersonalLife bounds the life of a personal token.
 const maxPersonalLife = 366 * 24 * time.Hour
 
-// ErrLife: a personal token lives too long, or not at all.
+// ErrLife means that the requested life of a token is out of range.
 var ErrLife = errors.New("a token lives for 1m to 8784h")
 
-// PersonalTokens are the keys by which operators use the API. Who has one acts as the
-// operator: with the role of that moment, and by name. Only hashes are stored.
+// PersonalTokens manages the tokens with which operators use the API. The holder acts as the
+// operator, under that name and with the operator's current role. Only hashes are stored.
 type PersonalTokens struct {
 	db    *db.DB
 	audit *audit.Log
@@ -34,11 +34,11 @@ func NewPersonalTokens(d *db.DB, keys *seal.Keyring) *PersonalTokens {
 	return &PersonalTokens{db: d, audit: audit.New(d, keys), mac: bearers(keys)}
 }
 
-// MayBe reports whether a key may be a personal token, without a query.
+// MayBe reports whether a key has the form of a personal token, without a query.
 func (p *PersonalTokens) MayBe(key string) bool { return p.mac.IsToken(personalPrefix, key) }
 
-// Add makes a token of an operator, beside those that there are, and returns the secret,
-// which is not stored. Errors: ErrNotFound, ErrDisabled, ErrLife.
+// Add creates another token for an operator and returns the secret, which is not stored.
+// Errors: ErrNotFound, ErrDisabled, ErrLife.
 func (p *PersonalTokens) Add(ctx context.Context, name string, life time.Duration) (secret string, err error) {
 	if life < time.Minute || life > maxPersonalLife {
 		return "", ErrLife
@@ -61,7 +61,7 @@ func (p *PersonalTokens) Add(ctx context.Context, name string, life time.Duratio
 	})
 }
 
-// Revoke ends all tokens of an operator. Errors: ErrNotFound.
+// Revoke revokes all tokens of an operator. Errors: ErrNotFound.
 func (p *PersonalTokens) Revoke(ctx context.Context, name string) error {
 	return p.change(ctx, name, "operator.revoke_tokens", nil, func(ctx context.Context, tx db.Tx, op *Operator) error {
 		if _, err := tx.NewRaw("DELETE FROM operator_tokens WHERE operator_id = ?", op.ID).Exec(ctx); err != nil {
@@ -71,7 +71,7 @@ func (p *PersonalTokens) Revoke(ctx context.Context, name string) error {
 	})
 }
 
-// change does something with the tokens of an operator, and records it in the audit.
+// change modifies the tokens of an operator and records it in the audit.
 func (p *PersonalTokens) change(ctx context.Context, name, action string, params map[string]any, do func(context.Context, db.Tx, *Operator) error) error {
 	return p.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		op, err := find(ctx, p.db.ForUpdate(tx.NewSelect()).Where("op.name = ?", name))
@@ -85,7 +85,7 @@ func (p *PersonalTokens) change(ctx context.Context, name, action string, params
 	})
 }
 
-// Find returns the operator whose token this is, as of now. Errors: ErrSession.
+// Find returns the operator that the token belongs to, as of now. Errors: ErrSession.
 func (p *PersonalTokens) Find(ctx context.Context, key string) (*Operator, error) {
 	if !p.MayBe(key) {
 		return nil, ErrSession

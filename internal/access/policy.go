@@ -10,7 +10,7 @@ import (
 	stringadapter "github.com/casbin/casbin/v2/persist/string-adapter"
 )
 
-// Permission is what a role may do, as the table of routes names it.
+// Permission is one thing that a role may do, named as in policy.csv and the table of routes.
 type Permission string
 
 // Permissions.
@@ -30,28 +30,28 @@ const (
 	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
 	ControlAddresses  Permission = "address.control" // ping and enable merchants' endpoints
 	ViewAlerts        Permission = "alert.view"
-	TestAlerts        Permission = "alert.test"      // send a message to every target
+	TestAlerts        Permission = "alert.test"      // send a test message to every target
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
-	ExportEvidence    Permission = "evidence.export" // one order's whole story, signed
+	ExportEvidence    Permission = "evidence.export" // one order's full history, signed
 	ResendMany        Permission = "notification.resend_many"
 	AssignExceptions  Permission = "exception.assign" // to an operator
-	IgnoreExceptions  Permission = "exception.ignore" // to end one that is about no money, or open it again
+	IgnoreExceptions  Permission = "exception.ignore" // close one that involves no money, or reopen it
 
 	ViewCompensations    Permission = "compensation.view"
 	RunCompensations     Permission = "compensation.run"     // one, now
-	RedriveCompensations Permission = "compensation.redrive" // all that match
+	RedriveCompensations Permission = "compensation.redrive" // all that match a filter
 	CancelCompensations  Permission = "compensation.cancel"
 
-	// Decisions by two people: who proposes, and who approves what another one proposed.
+	// Decisions by two people: who may propose, and who may approve another person's proposal.
 	ProposeMoney    Permission = "money.propose"
-	ApproveMoney    Permission = "money.approve" // finance only what a lead proposed
+	ApproveMoney    Permission = "money.approve" // finance may approve only what a lead proposed
 	ProposeSettings Permission = "settings.propose"
 	ApproveSettings Permission = "settings.approve"
-	ProposeBatches  Permission = "batch.propose" // of money only with ProposeMoney
+	ProposeBatches  Permission = "batch.propose" // those that move money also need ProposeMoney
 	NoteExceptions  Permission = "exception.note"
 
 	ViewSweeps Permission = "sweep.view"
-	RunSweeps  Permission = "sweep.run" // one now
+	RunSweeps  Permission = "sweep.run" // start one now
 )
 
 // Permissions lists all of them.
@@ -64,8 +64,8 @@ var Permissions = []Permission{
 	ViewSweeps, RunSweeps,
 }
 
-// How the policy is read: a role may do what it is granted, or what a role that it
-// includes is granted. Nothing else is allowed.
+// How the policy is evaluated: a role has its own permissions and those of the roles it
+// includes. Everything else is denied.
 const policyModel = `
 [request_definition]
 r = sub, act
@@ -82,11 +82,11 @@ m = g(r.sub, p.sub) && r.act == p.act
 //go:embed policy.csv
 var policyRules string
 
-// Policy is the permissions of the roles. It is part of the binary.
+// Policy holds the permissions of each role. It is compiled into the binary.
 type Policy struct{ granted map[string][]Permission }
 
-// NewPolicy reads the embedded policy and evaluates it for every role and permission
-// once: a request then costs a look-up in a list.
+// NewPolicy reads the embedded policy and evaluates it once for every role and permission, so
+// that a request costs only a list look-up.
 func NewPolicy() (*Policy, error) {
 	m, err := model.NewModelFromString(policyModel)
 	if err != nil {
@@ -111,7 +111,7 @@ func NewPolicy() (*Policy, error) {
 	return p, nil
 }
 
-// RolesWith are the roles that have the permission.
+// RolesWith returns the roles that have the permission.
 func (p *Policy) RolesWith(permission Permission) (roles []string) {
 	for _, role := range Roles {
 		if p.Allows(role, permission) {

@@ -12,35 +12,35 @@ import (
 	"backstop/internal/base/seal"
 )
 
-// ErrSession: a token is of no open session.
+// ErrSession means that a token belongs to no open session.
 var ErrSession = errors.New("no running session")
 
-// Limits of sessions that are not configured.
+// Session limits that are not configurable.
 const (
-	// seenEvery is the precision of a session's last request, as each request would be a
-	// write otherwise. It makes the idle limit this much shorter at most.
+	// seenEvery is the precision of a session's last request; otherwise every request would be
+	// a write. It shortens the idle limit by at most this much.
 	seenEvery = time.Minute
 	// prunedAtOnce bounds how many ended sessions one login deletes.
 	prunedAtOnce = 100
 )
 
-// Sessions are the logins at the console. Only hashes of the tokens are stored: nobody
-// can sign in with what is in the table.
+// Sessions manages the console's login sessions. Only hashes of tokens are stored, so nobody
+// can sign in with the contents of the table.
 type Sessions struct {
 	db        *db.DB
 	mac       *seal.MAC
 	idle, max time.Duration
 }
 
-// NewSessions returns the sessions of the database. One without a request for idle has
-// ended, and so has one that is older than longest.
+// NewSessions returns the sessions of the database. A session ends after idle without a
+// request, and after longest in any case.
 func NewSessions(d *db.DB, keys *seal.Keyring, idle, longest time.Duration) *Sessions {
 	return &Sessions{db: d, mac: bearers(keys), idle: idle, max: longest}
 }
 
-// Start begins a session and returns its token: 256 random bits, new at each login, so
-// that a token planted beforehand is worthless, and a tag, so that a forged one costs no
-// query.
+// Start opens a session and returns its token: 256 random bits, new at each login, so that a
+// token planted beforehand is worthless, plus a MAC tag, so that a forged token is rejected
+// without a query.
 func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr string) (token string, err error) {
 	token, now := s.mac.NewToken(""), s.db.Now()
 	_, err = s.db.NewRaw("INSERT INTO sessions (token_hash, operator_id, remote_addr, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
@@ -56,14 +56,14 @@ func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr strin
 	return token, nil
 }
 
-// Find returns the session's operator as of now: a change of the role or a disabled
-// operator has effect at once. It keeps the session open. Errors: ErrSession.
+// Find returns the session's operator as of now, so that a role change or a disabled operator
+// takes effect at once. It counts as activity. Errors: ErrSession.
 func (s *Sessions) Find(ctx context.Context, token string) (*Operator, error) {
 	return s.find(ctx, token, true)
 }
 
-// Peek is Find for requests that a page makes by itself: an open page must not keep its
-// session open.
+// Peek is Find for requests that a page makes by itself: an open page must not keep its session
+// alive.
 func (s *Sessions) Peek(ctx context.Context, token string) (*Operator, error) {
 	return s.find(ctx, token, false)
 }
@@ -92,7 +92,8 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	if err != nil {
 		return nil, err
 	}
-	// Not once a minute with a short limit, or a busy session would end.
+	// With a short idle limit, write more often than once a minute, or an active session would
+	// end.
 	if touch && now-row.SeenAt > min(seenEvery, s.idle/4).Microseconds() {
 		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash, now).Exec(ctx); err != nil && !db.IsReadOnly(err) {
 			return nil, fmt.Errorf("keep the session open: %w", err)
@@ -101,7 +102,7 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	return op, nil
 }
 
-// End ends a session; one that has ended already is fine.
+// End ends a session. Ending it again is fine.
 func (s *Sessions) End(ctx context.Context, token string) error {
 	if !s.mac.IsToken("", token) {
 		return nil
@@ -112,20 +113,20 @@ func (s *Sessions) End(ctx context.Context, token string) error {
 	return nil
 }
 
-// Session is one that an operator may end.
+// Session is an open session that its operator may end.
 type Session struct {
 	Hash       string `bun:"token_hash"`
 	RemoteAddr string `bun:"remote_addr"`
 	StartedAt  int64  `bun:"started_at"` // Unix µs
 	SeenAt     int64  `bun:"seen_at"`
-	Here       bool   `bun:"-"` // the caller's own
+	Here       bool   `bun:"-"` // the session of this request
 }
 
 // sessionsListed bounds the list of one's own sessions.
 const sessionsListed = 50
 
-// List returns an operator's open sessions, the last used one first; token is the
-// caller's own.
+// List returns an operator's open sessions, most recently used first; token is the caller's
+// own.
 func (s *Sessions) List(ctx context.Context, operatorID int64, token string) ([]Session, error) {
 	now := s.db.Now()
 	var rows []Session
@@ -141,8 +142,8 @@ func (s *Sessions) List(ctx context.Context, operatorID int64, token string) ([]
 	return rows, nil
 }
 
-// EndOthers ends all sessions of an operator but the one of the token, and returns how
-// many.
+// EndOthers ends all sessions of an operator except the one of the token and returns how many
+// it ended.
 func (s *Sessions) EndOthers(ctx context.Context, tx db.Tx, operatorID int64, token string) (int64, error) {
 	res, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ? AND token_hash <> ?", operatorID, seal.HashToken(token)).Exec(ctx)
 	if err != nil {
@@ -151,31 +152,31 @@ func (s *Sessions) EndOthers(ctx context.Context, tx db.Tx, operatorID int64, to
 	return res.RowsAffected()
 }
 
-// Languages, Themes and PageRows are what an operator may choose; "" and 0 are the
-// defaults of the browser and of the console.
+// Languages, Themes and PageRows are the choices of an operator; "" and 0 mean the browser's
+// and the console's defaults.
 var (
 	Languages = []string{"zh", "en"}
 	Themes    = []string{"light", "dark"}
 	PageRows  = []int{25, 50, 100}
 )
 
-// Choices are an operator's settings of the console.
+// Choices are an operator's console settings.
 type Choices struct {
 	Language, Theme, Zone string
 	PageRows              int
 }
 
-// ErrChoice: a choice does not exist.
+// ErrChoice means that a setting has no such value.
 var ErrChoice = errors.New("there is no such choice")
 
-// Choose stores an operator's choices; "" and 0 reset one. Errors: ErrChoice.
+// Choose stores an operator's choices; "" and 0 reset them. Errors: ErrChoice.
 func (o *Operators) Choose(ctx context.Context, id int64, c Choices) error {
 	if c.Language != "" && !slices.Contains(Languages, c.Language) || c.Theme != "" && !slices.Contains(Themes, c.Theme) ||
 		c.PageRows != 0 && !slices.Contains(PageRows, c.PageRows) {
 		return ErrChoice
 	}
 	if zone := c.Zone; zone != "" {
-		// "Local" would be the server's zone, whatever that is.
+		// "Local" would be the server's time zone, whatever that is.
 		if _, err := time.LoadLocation(zone); err != nil || zone == "Local" || len(zone) > 64 {
 			return fmt.Errorf("%w: the time zone %.64q", ErrChoice, zone)
 		}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Limits of failed tries. The wait doubles with each failure beyond the free ones. A
-// name's wait stays short: a stranger who guesses at a name must not lock its owner out
-// for long. An address has more free tries, as an office shares one.
+// Limits on failed attempts. The wait doubles with each failure beyond the free ones. The wait
+// for a name stays short, so that a stranger who guesses cannot lock its owner out for long. An
+// address has more free attempts because an office shares one.
 const (
 	freeTriesOfName    = 5
 	freeTriesOfAddress = 20
@@ -15,32 +15,31 @@ const (
 	longestWaitOfAddr  = 15 * time.Minute
 	// forgetAfter is how long a failure counts.
 	forgetAfter = time.Hour
-	// throttleKeys bounds the memory; beyond it the older half is forgotten.
+	// throttleKeys bounds the memory; above it the older half is dropped.
 	throttleKeys = 20_000
-	// knownPairs bounds how many names with an address that they signed in from are
-	// remembered.
+	// knownPairs bounds how many pairs of name and address are remembered.
 	knownPairs = 10_000
 )
 
-// SignIn is a try to sign in.
+// SignIn is one attempt to sign in.
 type SignIn struct {
 	Name, Address string
-	// Device is the browser's own proof that the name signed in from it; "" = none.
+	// Device proves that the name has signed in from this browser before; "" = no proof.
 	Device string
 }
 
-// Throttle slows down the guessing of passwords, by name and by address. It counts names
-// that exist and names that do not alike, and refuses the correct password like a wrong
-// one: its answers reveal nothing. It counts on this node.
+// Throttle slows down password guessing, by name and by address. It counts existing and unknown
+// names alike and refuses a correct password like a wrong one, so its answers reveal nothing.
+// It counts on this node only.
 //
-// A device that the name signed in from before has a count of its own, and so has the
-// name at an address that it signed in from: a stranger who guesses at a name from
-// elsewhere locks out other strangers, and not its owner.
+// A device from which the name has signed in has its own count, and so does the name at an
+// address from which it has signed in: a stranger who guesses from elsewhere locks out other
+// strangers, not the owner.
 type Throttle struct {
 	now        func() time.Time
 	mu         sync.Mutex
 	young, old map[throttleKey]*failures
-	// known are names at addresses that they signed in from, newer and older ones.
+	// known holds names with addresses that they signed in from; knownOld the older half.
 	known, knownOld map[throttleKey]bool
 }
 
@@ -58,7 +57,7 @@ type throttleKey struct {
 	text, name string
 }
 
-// limits of a kind of key: free tries, and the longest wait after them.
+// limits returns the free attempts of a kind of key and the longest wait after them.
 func (k throttleKey) limits() (free int, longest time.Duration) {
 	if k.kind == byAddress {
 		return freeTriesOfAddress, longestWaitOfAddr
@@ -68,18 +67,17 @@ func (k throttleKey) limits() (free int, longest time.Duration) {
 
 type failures struct {
 	count int
-	until time.Time // no try counts before
+	until time.Time // no attempt is allowed before
 	last  time.Time
 }
 
-// NewThrottle returns one that has seen no failure.
+// NewThrottle returns a Throttle without failures.
 func NewThrottle() *Throttle {
 	return &Throttle{now: time.Now, young: map[throttleKey]*failures{}, known: map[throttleKey]bool{}}
 }
 
-// keys are what a try counts under. The address comes first: a client that has to wait
-// anyway must not add names, or thousands of them would evict those that others guess
-// at.
+// keys returns what an attempt is counted under. The address comes first: a client that has to
+// wait anyway must not add names, or thousands of them would evict the names under attack.
 func (t *Throttle) keys(s SignIn) []throttleKey {
 	if s.Device != "" {
 		return []throttleKey{{kind: byDevice, text: s.Device}}
@@ -91,8 +89,9 @@ func (t *Throttle) keys(s SignIn) []throttleKey {
 	return []throttleKey{{kind: byAddress, text: s.Address}, name}
 }
 
-// Try returns how long to wait before the next try; 0 = none. A try that may go on counts
-// as failed until Forgive: of many at the same moment only the free ones get through.
+// Try returns how long to wait before the next attempt; 0 = go ahead. An attempt that goes
+// ahead counts as failed until Forgive, so of many simultaneous ones only the free ones get
+// through.
 func (t *Throttle) Try(s SignIn) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,9 +114,9 @@ func (t *Throttle) Try(s SignIn) time.Duration {
 	return 0
 }
 
-// Forgive resets what led to a successful login, and stores where it came from. Of the
-// address it takes back only that one try: an attacker with an account must not reset
-// it. Nor does a known device or address reset what others tried.
+// Forgive resets the counts after a successful login and remembers where it came from. For the
+// address it takes back only this one attempt: an attacker who has an account must not be able
+// to reset it. A known device or address does not reset what others tried, either.
 func (t *Throttle) Forgive(s SignIn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

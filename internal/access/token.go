@@ -15,21 +15,21 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Scopes of tokens.
+// Scopes of service tokens.
 const (
 	Monitor    = "monitor"    // reads the admin API
 	Control    = "control"    // opens, closes and probes breakers, and pings
-	Compensate = "compensate" // asks suppliers, and runs compensations
+	Compensate = "compensate" // queries suppliers, and runs compensations
 )
 
-// Scopes lists what a token may be for, in the order in which they are stored.
+// Scopes lists all scopes, in the order in which they are stored.
 var Scopes = []string{Monitor, Control, Compensate}
 
 // tokenPrefix lets operators and secret scanners recognize a token.
 const tokenPrefix = "bst_"
 
-// ErrScope: there is no such scope. Other errors that a caller can act on are ErrName,
-// ErrExists and ErrNotFound.
+// ErrScope means that a scope does not exist. Callers can also act on ErrName, ErrExists and
+// ErrNotFound.
 var ErrScope = errors.New("unknown scope: use one or more of " + strings.Join(Scopes, ", ") + ", separated by commas")
 
 // Token is the API token of a service. Only a hash of the secret is stored.
@@ -42,8 +42,8 @@ type Token struct {
 	Hash      string `bun:"token_hash"`
 	CreatedAt int64  `bun:"created_at"`
 	RevokedAt *int64 `bun:"revoked_at"`
-	// BeforeScopes marks a token from before there were several scopes: with Monitor it
-	// has Control.
+	// BeforeScopes marks a token created before there was more than one scope: Monitor then
+	// includes Control.
 	BeforeScopes bool `bun:"before_scopes"`
 }
 
@@ -54,7 +54,7 @@ func (t *Token) Has(scope string) bool {
 
 func (t *Token) controlsByAge() bool { return t.BeforeScopes && t.Scope == Monitor }
 
-// ScopeText is the token's scopes, as commands print them.
+// ScopeText returns the token's scopes as commands print them.
 func (t *Token) ScopeText() string {
 	if t.controlsByAge() {
 		return Monitor + "," + Control + " (granted before scopes)"
@@ -62,8 +62,8 @@ func (t *Token) ScopeText() string {
 	return t.Scope
 }
 
-// parseScopes reads scopes that are separated by commas, in any order, and returns them
-// in the order of Scopes.
+// parseScopes reads comma-separated scopes in any order and returns them in the order of
+// Scopes.
 func parseScopes(text string) (string, error) {
 	given := strings.Split(text, ",")
 	for i, scope := range given {
@@ -75,11 +75,11 @@ func parseScopes(text string) (string, error) {
 	return strings.Join(scopes, ","), nil
 }
 
-// bearers makes and checks the tokens of sessions and services: a forged one costs no
-// query.
+// bearers returns the MAC of session and service tokens, by which a forged token is rejected
+// without a query.
 func bearers(keys *seal.Keyring) *seal.MAC { return keys.MAC("bearer") }
 
-// Tokens are the API tokens of services.
+// Tokens manages the API tokens of services.
 type Tokens struct {
 	db    *db.DB
 	audit *audit.Log
@@ -91,8 +91,8 @@ func NewTokens(d *db.DB, keys *seal.Keyring) *Tokens {
 	return &Tokens{db: d, audit: audit.New(d, keys), mac: bearers(keys)}
 }
 
-// MayBe reports whether a key may be a service's token, without a query. An older one
-// without a tag may be.
+// MayBe reports whether a key may be a service token, without a query. Older tokens have no
+// tag.
 func (t *Tokens) MayBe(key string) bool {
 	if Tagged(key) {
 		return t.mac.IsToken(tokenPrefix, key)
@@ -103,7 +103,7 @@ func (t *Tokens) MayBe(key string) bool {
 // Tagged reports whether a key has the form of a token with a tag.
 func Tagged(key string) bool { return seal.HasTokenForm(tokenPrefix, key) }
 
-// Running returns the tokens that are not revoked, at most limit.
+// Running returns at most limit tokens that are not revoked.
 func (t *Tokens) Running(ctx context.Context, limit int) ([]Token, error) {
 	var rows []Token
 	if err := t.db.Read.NewSelect().Model(&rows).Where("tk.revoked_at IS NULL").Limit(int64(limit)).Scan(ctx); err != nil {
@@ -112,7 +112,7 @@ func (t *Tokens) Running(ctx context.Context, limit int) ([]Token, error) {
 	return rows, nil
 }
 
-// Add makes a token with one or more scopes and returns the secret, which is not stored.
+// Add creates a token with one or more scopes and returns the secret, which is not stored.
 // Errors: ErrName, ErrScope, ErrExists.
 func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, err error) {
 	if !nameForm.MatchString(name) {
@@ -139,7 +139,7 @@ func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, e
 	return secret, nil
 }
 
-// keep records in the audit what a command changed in a token.
+// keep records a change of a token by a command in the audit.
 func (t *Tokens) keep(ctx context.Context, tx db.Tx, action string, row Token) error {
 	return t.audit.Write(ctx, tx, audit.Act{
 		Actor: audit.Command(), Action: action, Object: "token", ObjectID: row.Name, Params: map[string]any{"scope": row.Scope},
@@ -155,7 +155,7 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	return rows, nil
 }
 
-// Revoke ends a token for good. Revoking it again is fine. Errors: ErrNotFound.
+// Revoke revokes a token for good. Revoking it again is fine. Errors: ErrNotFound.
 func (t *Tokens) Revoke(ctx context.Context, name string) error {
 	return t.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var row Token

@@ -1,6 +1,6 @@
-// Package act is what operators and services can do. An act is a Kind, a value of the
-// package that owns its effect; a Registry runs it: permission, version, typed amount,
-// effect and audit row in one transaction.
+// Package act defines what operators and services can do. Each act is a Kind, declared by the
+// package that owns its effect; a Registry runs it: permission, version, typed amount, effect
+// and audit row in one transaction.
 package act
 
 import (
@@ -19,24 +19,24 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Errors that a caller can act on. *FieldError and *Denied are others.
+// Errors that a caller can act on, besides *FieldError and *Denied.
 var (
-	// ErrNotFound is also for subjects of a merchant that the actor may not see.
+	// ErrNotFound also covers subjects of a merchant that the actor may not see.
 	ErrNotFound = errors.New("there is no such thing")
-	// ErrChanged: the subject is not as the caller saw it.
+	// ErrChanged means that the subject has changed since the caller read it.
 	ErrChanged = errors.New("it was changed meanwhile: look again")
 )
 
-// FieldError is what is wrong with a field of a call.
+// FieldError says what is wrong with a field of a call.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-// Denied: the actor may not do that.
+// Denied means that the actor may not do this.
 type Denied struct {
-	Permission access.Permission // that an operator lacks; "" = the actor is a service
-	Scope      string            // that a service's token lacks; "" = no service may
-	Roles      []string          // that have the permission
+	Permission access.Permission // the operator lacks it; "" = the actor is a service
+	Scope      string            // the token lacks it; "" = services may not do this
+	Roles      []string          // roles that have the permission
 }
 
 func (e *Denied) Error() string {
@@ -48,43 +48,43 @@ func (e *Denied) Error() string {
 
 // Actor is an operator or a service.
 type Actor struct {
-	Name   string        // in the audit: "operator:li.hang", "token:grafana"
-	ID     int64         // of the operator; 0 = a service
-	Role   string        // of an operator
-	Token  *access.Token // of a service; nil = an operator
-	Remote string        // the address that the call came from
-	// Merchants are those whose subjects the actor may see; nil = all.
+	Name   string        // as in the audit: "operator:li.hang", "token:grafana"
+	ID     int64         // operator's id; 0 = a service
+	Role   string        // operator's role
+	Token  *access.Token // service's token; nil = an operator
+	Remote string        // address that the call came from
+	// Merchants limits the actor to the subjects of these merchants; nil = all.
 	Merchants []int64
 }
 
-// Ref identifies a subject. Which fields a Kind reads depends on its Load.
+// Ref identifies a subject. Load decides which fields a Kind reads.
 type Ref struct {
-	Row  int64  // the row's id; 0 = see the others
-	ID   string // as it is shown: an order's number, a merchant's code
-	Part string // of it: a notification's id, the name of an endpoint; "" = any
+	Row  int64  // row id; 0 = use the other fields
+	ID   string // as displayed: an order number, a merchant code
+	Part string // part of the subject: a notification's id, an endpoint's name; "" = any
 }
 
-// Subject is what an act is about, as Load found it.
+// Subject is what an act works on, as Load found it.
 type Subject struct {
-	Row        int64  // the row's id, where the Kind works on sets
-	ID         string // in the audit
-	Version    int64  // number or moment of its last change; 0 = it has none
-	MerchantID int64  // whose it is; 0 = no merchant's
-	Amount     int64  // of its money, in minor units
-	Currency   string // of the amount; "" = it is about no money
-	// SupplierID is the supplier that the act asks, or has asked; 0 = none.
+	Row        int64  // row id, for Kinds that work on sets
+	ID         string // as in the audit
+	Version    int64  // version number or time of the last change; 0 = none
+	MerchantID int64  // owner; 0 = no merchant
+	Amount     int64  // in minor units
+	Currency   string // of the amount; "" = no money involved
+	// SupplierID is the supplier that the act queries or has queried; 0 = none.
 	SupplierID int64
-	// OrderNo is the number of the order that it is about; "" = none.
+	// OrderNo is the order concerned; "" = none.
 	OrderNo string
-	// Prospect is what Do would do with it as it is; "" = Will.
+	// Prospect is what Do would do in the current state; "" = Will.
 	Prospect Prospect
-	// Result is the result of earlier acts, in the Kind's words; of sets alone.
+	// Result is the result of earlier acts, in the Kind's words; only for sets.
 	Result string
-	Value  any // for the Kind's own functions
+	Value  any // for the Kind's own use
 }
 
-// TypedAmount is the amount that has to be typed: as it is shown, without symbol and
-// grouping. "" = there is none.
+// TypedAmount returns the amount that must be typed, as displayed but without symbol and
+// grouping; "" = none.
 func (s Subject) TypedAmount() string {
 	if s.Amount == 0 || s.Currency == "" {
 		return ""
@@ -92,23 +92,23 @@ func (s Subject) TypedAmount() string {
 	return money.Format(s.Amount, s.Currency)
 }
 
-// Prospect is what an act would do with a subject, or did. Batches store these words.
+// Prospect is what an act would do to a subject, or did. Batches store these values.
 type Prospect string
 
 // Prospects.
 const (
-	Will      Prospect = "will_run"        // it is done at once
-	Waits     Prospect = "waits"           // it is done, and takes effect later: behind a breaker
-	WillQuery Prospect = "will_query"      // its supplier is asked first
-	Final     Prospect = "skip_final"      // there is nothing left to do
-	Unknown   Prospect = "blocked_unknown" // its result is not known, and nobody can be asked
-	Blocked   Prospect = "blocked_other"   // something else works on it
+	Will      Prospect = "will_run"        // acts at once
+	Waits     Prospect = "waits"           // acts, with effect later: behind a breaker
+	WillQuery Prospect = "will_query"      // queries the supplier first
+	Final     Prospect = "skip_final"      // nothing left to do
+	Unknown   Prospect = "blocked_unknown" // the result is unknown, and no supplier can be queried
+	Blocked   Prospect = "blocked_other"   // something else is working on it
 )
 
-// Prospects are all of them, in the order in which they are shown.
+// Prospects lists all prospects in display order.
 var Prospects = []Prospect{Will, Waits, WillQuery, Final, Unknown, Blocked}
 
-// Acts reports whether the subject is acted on.
+// Acts reports whether an act with this prospect does anything.
 func (p Prospect) Acts() bool { return p == Will || p == Waits || p == WillQuery || p == "" }
 
 // Outcome is the result for one subject.
@@ -116,51 +116,50 @@ type Outcome struct {
 	Prospect Prospect
 	// Details are recorded in the audit beside the reason; no secrets.
 	Details map[string]any
-	// With are further acts that this one caused, with audit rows of their own. Actor
-	// and reason are filled in.
+	// With holds further acts caused by this one, each with its own audit row. Actor and reason
+	// are filled in.
 	With []audit.Act
-	// After waits for a result after the commit, such as an answer from outside; nil =
-	// there is none.
+	// After waits for a result after the commit, such as a supplier's answer; nil = none.
 	After func(context.Context) (any, error)
-	// Err is why the subject was left as it is. The others of a set go on.
+	// Err is why the subject was left unchanged. The rest of a set goes on.
 	Err error
-	// Repeated: an earlier call with the same key did it.
+	// Repeated means that an earlier call with the same key did this.
 	Repeated bool
 }
 
-// Input is what Do gets beside the subjects.
+// Input is what Do receives besides the subjects.
 type Input struct {
 	By     Actor
-	Reason string // "" = none was given
-	Params any    // of Kind.Params
+	Reason string // "" = none given
+	Params any    // as returned by Kind.Params
 }
 
-// Kind is one kind of act. Its functions get several subjects at once: a set costs a few
-// statements, however large it is.
+// Kind is one kind of act. Its functions take several subjects at once, so a set costs a few
+// statements whatever its size.
 type Kind struct {
-	Name       string            // in the audit: "exception.assign"
-	Object     string            // what the subjects are, in the audit: "exception"
-	Permission access.Permission // of an operator
-	Scope      string            // of a service's token; "" = no service may
-	// Easy acts can easily be undone: they need no reason.
+	Name       string            // as in the audit: "exception.assign"
+	Object     string            // kind of subject, as in the audit: "exception"
+	Permission access.Permission // required of an operator
+	Scope      string            // required of a service token; "" = services may not do this
+	// Easy acts are easily undone and need no reason.
 	Easy bool
-	// TypedAmount: the subject's amount has to be typed.
+	// TypedAmount requires the subject's amount to be typed.
 	TypedAmount bool
-	// Params reads the parameters; nil = there are none. Errors: *FieldError.
+	// Params parses the parameters; nil = the Kind has none. Errors: *FieldError.
 	Params func(json.RawMessage) (any, error)
-	// Load finds the subjects that exist, in any order.
+	// Load returns the subjects that exist, in any order.
 	Load func(ctx context.Context, q bun.IDB, refs []Ref) ([]Subject, error)
-	// Needs is a permission that this subject or these parameters need besides
-	// Permission; "" = none. nil = never. A service has none.
+	// Needs returns a permission required besides Permission for this subject and these
+	// parameters; "" = none. Services do not have it. nil = never any.
 	Needs func(s Subject, params any) access.Permission
-	// Do changes the subjects, each by compare-and-set against what Load found, and
-	// returns an Outcome for each, in their order. It sends nothing: what must happen
-	// after the commit goes into tx.OnEnd. nil = there is only the audit row.
+	// Do changes the subjects, each by compare-and-set against what Load found, and returns one
+	// Outcome per subject, in order. It sends nothing; work for after the commit goes into
+	// tx.OnEnd. nil = only the audit row is written.
 	Do func(ctx context.Context, tx db.Tx, in Input, subjects []Subject) ([]Outcome, error)
 }
 
-// Params reads JSON into a P, as a Kind's Params: an unknown field is wrong, and one
-// that is missing is empty.
+// Params parses JSON into a P, for Kind.Params. Unknown fields are errors; missing ones are
+// zero.
 func Params[P any](raw json.RawMessage) (any, error) {
 	var p P
 	if len(bytes.TrimSpace(raw)) == 0 {

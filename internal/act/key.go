@@ -18,11 +18,11 @@ const (
 	keyAge = 24 * 3600 * 1_000_000
 )
 
-// NewKey makes a key for one call, as a form carries it.
+// NewKey returns a key for one call, to be embedded in a form.
 func NewKey() string { return seal.NewToken("") }
 
-// TakeKey stores a key, in the transaction of what is called; false = it is stored already.
-// Without a key each call is new. Errors: *FieldError.
+// TakeKey stores a key in the transaction of the call; false = it was used already. Without a
+// key every call is new. Errors: *FieldError.
 func TakeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error) {
 	if key == "" {
 		return true, nil
@@ -41,8 +41,8 @@ func TakeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error)
 	return true, err
 }
 
-// KeepKey stores what the call with the key has done: the last row of the audit, whose
-// end the transaction has locked.
+// KeepKey links the key to what the call did: the last row of the audit, whose end this
+// transaction has locked.
 func KeepKey(ctx context.Context, tx db.Tx, key string) error {
 	if key == "" {
 		return nil
@@ -55,9 +55,9 @@ func KeepKey(ctx context.Context, tx db.Tx, key string) error {
 	return err
 }
 
-// Done is what the call with the key has done, if it was about this very subject, or about
-// one of its kind where id is empty; nil = nothing. Pages show that, so that no address
-// makes them show what was not done.
+// Done returns what the call with the key did, if it concerned this very subject or, if id is
+// empty, one of this kind; nil = nothing. Pages show it as the result, and the check keeps a
+// crafted URL from showing an act that was done elsewhere.
 func (r *Registry) Done(ctx context.Context, key, object, id string) (*audit.Row, error) {
 	return DoneBy(ctx, r.db.Read, key, object, id)
 }

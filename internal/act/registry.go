@@ -20,7 +20,7 @@ const (
 	maxReason = 1000
 )
 
-// Registry is all kinds of acts. It is safe for concurrent use.
+// Registry holds all kinds of acts. It is safe for concurrent use.
 type Registry struct {
 	db     *db.DB
 	audit  *audit.Log
@@ -28,7 +28,7 @@ type Registry struct {
 	kinds  map[string]Kind
 }
 
-// New returns a Registry of the kinds. It panics where one is incomplete or there twice.
+// New returns a Registry of the kinds. It panics if a kind is incomplete or registered twice.
 func New(d *db.DB, log *audit.Log, policy *access.Policy, kinds ...Kind) *Registry {
 	r := &Registry{db: d, audit: log, policy: policy, kinds: map[string]Kind{}}
 	for _, k := range kinds {
@@ -43,8 +43,8 @@ func New(d *db.DB, log *audit.Log, policy *access.Policy, kinds ...Kind) *Regist
 // Policy returns the policy of the roles.
 func (r *Registry) Policy() *access.Policy { return r.policy }
 
-// Kind returns the kind of that name. It panics where there is none: names are constants
-// of the program.
+// Kind returns the kind with this name. It panics if there is none: names are constants of the
+// program.
 func (r *Registry) Kind(name string) Kind {
 	k, ok := r.kinds[name]
 	if !ok {
@@ -60,15 +60,16 @@ type Call struct {
 	Ref    Ref
 	Params json.RawMessage
 	Reason string
-	Amount string // as it was typed, where the Kind needs it
-	// Version is the subject's as the caller saw it; 0 = any.
+	Amount string // as typed, if the Kind requires it
+	// Version is the version that the caller saw; 0 = any.
 	Version int64
-	// Key makes a call repeatable: of those with one key, one acts. "" = each does.
+	// Key makes a call idempotent: of several calls with one key, only one acts. "" = each
+	// acts.
 	Key string
 }
 
-// Run does one act in one transaction with its audit row. Errors: *FieldError, *Denied,
-// ErrNotFound, ErrChanged, and those of the Kind.
+// Run performs one act and writes its audit row in one transaction. Errors: *FieldError,
+// *Denied, ErrNotFound, ErrChanged, and those of the Kind.
 func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
 	k := r.Kind(c.Kind)
 	if err := r.allows(c.By, k); err != nil {
@@ -103,7 +104,7 @@ func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
 	return out, nil
 }
 
-// allows checks the permission or scope of a kind. Errors: *Denied.
+// allows checks the permission or scope that a kind requires. Errors: *Denied.
 func (r *Registry) allows(by Actor, k Kind) error {
 	if by.Token != nil {
 		if k.Scope == "" || !by.Token.Has(k.Scope) {
@@ -121,7 +122,7 @@ func (r *Registry) has(by Actor, p access.Permission) error {
 	return nil
 }
 
-// input reads and checks what a call has beside its subject.
+// input validates everything in a call except its subject.
 func (c Call) input(k Kind) (in Input, err error) {
 	in = Input{By: c.By}
 	if k.Params != nil {
@@ -136,7 +137,7 @@ func (c Call) input(k Kind) (in Input, err error) {
 	return in, err
 }
 
-// CheckReason returns a reason as it is stored. Errors: *FieldError.
+// CheckReason returns the reason as it will be stored. Errors: *FieldError.
 func CheckReason(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < minReason || n > maxReason || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -145,7 +146,7 @@ func CheckReason(text string) (string, error) {
 	return text, nil
 }
 
-// load finds the call's subject and checks all that depends on it.
+// load finds the subject and checks everything that depends on it.
 func (r *Registry) load(ctx context.Context, tx db.Tx, k Kind, c Call, in Input) (Subject, error) {
 	found, err := k.Load(ctx, tx, []Ref{c.Ref})
 	if err != nil {
@@ -183,7 +184,7 @@ func (k Kind) do(ctx context.Context, tx db.Tx, in Input, s Subject) (Outcome, e
 	return outs[0], outs[0].Err
 }
 
-// keep records what was done in the audit.
+// keep writes the audit rows.
 func (r *Registry) keep(ctx context.Context, tx db.Tx, k Kind, in Input, s Subject, out Outcome) error {
 	for _, a := range append(out.With, audit.Act{Action: k.Name, Object: k.Object, ObjectID: s.ID, Params: out.Details}) {
 		a.Actor, a.Remote, a.Params = in.By.Name, in.By.Remote, maps.Clone(a.Params)
