@@ -9,11 +9,11 @@ import (
 	"backstop/internal/order"
 )
 
-// QueryAct is the name in the audit of asking a supplier about an order.
+// QueryAct is the audit name of querying a supplier about an order.
 const QueryAct = "order.query"
 
-// Acts ask the supplier of the order that Ref.ID names, after the audit row is committed.
-// Errors: ErrCannotAsk, call.ErrDown.
+// Acts returns the act that queries the supplier about the order Ref.ID, after the audit row is
+// committed. Errors: ErrCannotAsk, call.ErrDown.
 func (a *Worker) Acts() []act.Kind {
 	return []act.Kind{{
 		Name: QueryAct, Object: "order", Permission: access.QueryOrders, Scope: access.Compensate, Load: order.Load,

@@ -1,6 +1,6 @@
-// Package advance pushes an open order to its end where its supplier can be asked: it asks,
-// closes what is to be closed, and has the answers confirmed. An order waits in its own row:
-// next_at is when it is asked about again.
+// Package advance brings open orders to an end by querying their suppliers: it queries, closes
+// expired orders, and passes the answers to payment.Confirm. An order waits in its own row;
+// next_at is when it is queried next.
 package advance
 
 import (
@@ -25,13 +25,14 @@ import (
 )
 
 const (
-	// lease is how long a claim holds: a query and a close, with their turns, end before.
+	// lease is how long a claim holds. A query and a close, including their waits for the
+	// supplier's rate limit, end within it.
 	lease = 30 * time.Second
 	// runTime bounds one run, so that its result is written within the lease.
 	runTime = 20 * time.Second
-	// size is how many orders are worked on at a time on this node, over all suppliers.
+	// size is how many orders this node works on at a time, over all suppliers.
 	size = 128
-	// readMargin: an order may be committed after the moment at which it is due.
+	// readMargin covers orders that are committed after the time at which they are due.
 	readMargin = 2 * time.Second
 )
 
@@ -42,17 +43,16 @@ type Options struct {
 	Payments *payment.Processor
 	Calls    *call.Caller
 	Steps    payment.Steps
-	Grace    time.Duration // after its timeout, of an order that cannot be closed at its supplier
+	Grace    time.Duration // wait after the timeout of an order that cannot be closed at its supplier
 	InFlight int           // calls per supplier on this node
 	Log      *slog.Logger
-	// Stuck adds to the writes what is to be done about an order of which no step is left, the
-	// first time.
+	// Stuck adds the writes for an order that has run out of steps for the first time.
 	Stuck func(w *db.Writes, o *order.Order, supplierID int64)
-	// AskOnly is for a process without workers: it asks for operators alone.
+	// AskOnly is for a process without workers, which only serves queries by operators.
 	AskOnly bool
 }
 
-// Worker asks about orders that are due. A lane is a supplier's id.
+// Worker queries the orders that are due. A lane is a supplier's id.
 type Worker struct {
 	o     Options
 	slots *work.Slots
@@ -62,10 +62,10 @@ type Worker struct {
 	lanes map[int64]lane
 }
 
-// lane is what is known of one supplier's rows.
+// lane is what this node knows about one supplier's due rows.
 type lane struct {
-	from int64 // nothing is due before, but what is in memory; 0 = unknown
-	more bool  // rows may be due that are not in memory
+	from int64 // no row outside memory is due before this; 0 = unknown
+	more bool  // there may be due rows outside memory
 }
 
 // New starts a Worker.
@@ -82,23 +82,23 @@ func New(o Options) *Worker {
 	return a
 }
 
-// Close ends it: running calls are waited for until ctx ends.
+// Close stops the Worker and waits for running calls until ctx ends.
 func (a *Worker) Close(ctx context.Context) {
 	if a.work != nil {
 		a.work.Close(ctx)
 	}
 }
 
-// gate is what a supplier's lane may do. While the supplier is away its orders stay in their
-// rows, and no try of them is counted.
+// gate returns the limits of a supplier's lane. While the supplier is unavailable its orders
+// stay in their rows, and no attempt is counted.
 func (a *Worker) gate(supplierID int64) work.Gate {
 	s, ok := a.o.Settings.Current().Suppliers.ByID(supplierID)
 	if !ok || s.Can().Querier == nil {
 		return work.Gate{}
 	}
 	b := a.o.Calls.Gate(supplierID)
-	// Twice as many as may be in flight: the row of the next call is written meanwhile. No
-	// more than have their turn by the rate before their lease ends.
+	// Twice as many as may be in flight, because the row of the next call is written meanwhile;
+	// but no more than the rate lets through before their lease ends.
 	most := min(2*a.o.InFlight, 1+s.QueryRate*int(runTime/time.Second)/2/a.o.DB.Senders())
 	return work.Gate{Open: b.Flow, Lease: b.Due, NodeRate: b.PerSecond, Max: most, Epoch: b.Generation}
 }
@@ -118,7 +118,7 @@ func (a *Worker) Offer(due []payment.Moment) {
 	a.work.Offer(jobs...)
 }
 
-// behind notes that rows of a lane may be due since a moment. a.mu is held.
+// behind notes that rows of a lane may be due from a given time on. The caller holds a.mu.
 func (a *Worker) behind(supplierID, at int64) {
 	l := a.lanes[supplierID]
 	if l.from != 0 {
@@ -128,7 +128,7 @@ func (a *Worker) behind(supplierID, at int64) {
 	a.lanes[supplierID] = l
 }
 
-// OfferIDs is Offer for the ids of a task.
+// OfferIDs is Offer for the order ids of a task.
 func (a *Worker) OfferIDs(nudges []queue.Nudge) {
 	due := make([]payment.Moment, len(nudges))
 	for i, n := range nudges {
@@ -140,14 +140,14 @@ func (a *Worker) OfferIDs(nudges []queue.Nudge) {
 	a.Offer(due)
 }
 
-// Tick has the rows read of suppliers that may be asked again.
+// Tick starts reading the due rows of suppliers that can be queried again.
 func (a *Worker) Tick(context.Context) error {
 	var pull []int64
 	a.mu.Lock()
 	for id, l := range a.lanes {
 		switch g := a.gate(id); {
 		case !g.Open && !g.Lease:
-			l.from, l.more = 0, true // what was in memory is forgotten
+			l.from, l.more = 0, true // the lane was dropped from memory
 			a.lanes[id] = l
 		case l.more:
 			pull = append(pull, id)
@@ -158,7 +158,7 @@ func (a *Worker) Tick(context.Context) error {
 	return nil
 }
 
-// Due reads a supplier's orders that are due.
+// Due reads the due orders of a supplier.
 func (a *Worker) Due(ctx context.Context, supplierID, now int64, n int) ([]work.Job, error) {
 	a.mu.Lock()
 	l := a.lanes[supplierID]
@@ -195,15 +195,15 @@ func (a *Worker) due(ctx context.Context, supplierID, from, now int64, n int) (j
 	return jobs, err
 }
 
-// job is an order that this node may ask about now.
+// job is an order that this node may query now.
 type job struct {
 	*order.Order
 	attempts []*payment.Attempt // newest first
 	lease    int64              // its next_at while it is claimed
 }
 
-// Claim counts the try and writes the lease, by compare-and-set on the due moment: of two
-// nodes one asks.
+// Claim counts the attempt and writes the lease, by compare-and-set on the due time, so that
+// only one of two nodes queries.
 func (a *Worker) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*job], error) {
 	of, ids := make(map[int64]work.Slot, len(slots)), make([]int64, len(slots))
 	for i, x := range slots {
@@ -223,7 +223,7 @@ func (a *Worker) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]
 	for i, o := range rows {
 		all[i] = work.Claimed[*job]{Slot: of[o.ID], Row: &job{o, attempts[o.ID], l.Until}}
 	}
-	if err != nil { // claimed, and not to be asked about without its attempts
+	if err != nil { // claimed, but cannot be queried without its attempts
 		for _, c := range all {
 			err = errors.Join(err, a.Release(ctx, c.Row, a.o.DB.Now()))
 		}
@@ -232,7 +232,7 @@ func (a *Worker) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]
 	return all, nil
 }
 
-// Release undoes a claim, uncounted.
+// Release undoes a claim without counting an attempt.
 func (a *Worker) Release(ctx context.Context, j *job, at int64) error {
 	a.mu.Lock()
 	a.behind(j.at(), at)
@@ -245,8 +245,8 @@ func (a *Worker) Release(ctx context.Context, j *job, at int64) error {
 	return nil
 }
 
-// ReleaseLeases makes due again what boots had claimed that have ended. Their tries stay
-// counted: they may have asked.
+// ReleaseLeases makes the orders due again that were claimed by boots that have ended. The
+// attempts stay counted, because the supplier may have been queried.
 func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) {
 	if len(boots) == 0 {
 		return 0, nil
@@ -260,10 +260,10 @@ func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) 
 	return res.RowsAffected()
 }
 
-// open is the attempt of which money may still come, or nil.
+// open returns the attempt that may still be paid, or nil.
 func (j *job) open() *payment.Attempt { return payment.OpenOf(j.attempts) }
 
-// at is the supplier that is asked.
+// at returns the supplier to query.
 func (j *job) at() int64 {
 	if open := j.open(); open != nil {
 		return open.At(j.Order)
@@ -271,12 +271,12 @@ func (j *job) at() int64 {
 	return j.SupplierID
 }
 
-// result is what came of one run.
+// result is the result of one run.
 type result struct {
 	*job
 	calls   []*call.Done
-	message *payment.Message // to be confirmed; nil = nothing moves
-	next    int64            // when it is asked about again, where it stays open; 0 = as it is
+	message *payment.Message // to confirm; nil = no change
+	next    int64            // next query, if the order stays open; 0 = unchanged
 	stuck   bool             // no step is left
 	answer  supplier.Answer
 	at      supplier.Entry

@@ -19,11 +19,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// batchObject is what orders are called in batches.
+// batchObject is the object name of orders in batches.
 const batchObject = "order"
 
-// Batches ask about many orders: once, each row with its answer, or by a compensation each,
-// which goes on asking.
+// Batches returns the actions that query many orders: once, with the answer in each row, or by
+// creating a compensation for each, which keeps querying.
 func (a *Worker) Batches(s compensation.Schedule) []bulk.Action {
 	return []bulk.Action{
 		{
@@ -49,7 +49,7 @@ func (a *Worker) Batches(s compensation.Schedule) []bulk.Action {
 	}
 }
 
-// loadMany finds the orders of Ref.Row with what asking about them would do.
+// loadMany reads the orders of Ref.Row, with what querying each would do.
 func (a *Worker) loadMany(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	ids := make([]int64, len(refs))
 	for i, r := range refs {
@@ -74,8 +74,8 @@ func (a *Worker) loadMany(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act
 	return subjects, nil
 }
 
-// prospect is what asking about an order would do: where nobody can be asked, what became of a
-// payment that was started is not known.
+// prospect returns what querying an order would do. If no supplier can be queried, the result
+// of a started payment is unknown.
 func (a *Worker) prospect(j *job) act.Prospect {
 	s, ok := a.o.Settings.Current().Suppliers.ByID(j.at())
 	switch {
@@ -89,7 +89,7 @@ func (a *Worker) prospect(j *job) act.Prospect {
 	return act.Unknown
 }
 
-// loadRerun is loadMany; an order that a compensation asks about already is left alone.
+// loadRerun is loadMany, but leaves out orders that already have an open compensation.
 func (a *Worker) loadRerun(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	all, err := a.loadMany(ctx, q, refs)
 	if err != nil || len(all) == 0 {
@@ -117,7 +117,7 @@ func (a *Worker) loadRerun(ctx context.Context, q bun.IDB, refs []act.Ref) ([]ac
 	return all, nil
 }
 
-// askOne asks about one order of a batch. The answer is confirmed by then.
+// askOne queries one order of a batch. The answer is confirmed when it returns.
 func (a *Worker) askOne(ctx context.Context, s act.Subject) bulk.Result {
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
@@ -137,7 +137,7 @@ func (a *Worker) askOne(ctx context.Context, s act.Subject) bulk.Result {
 	return bulk.Result{Cause: string(x.State)}
 }
 
-// CauseOf is the cause to which the class of a call belongs.
+// CauseOf maps the class of a call to a cause.
 func CauseOf(c supplier.Class) compensation.Cause {
 	switch c {
 	case supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassTLS:

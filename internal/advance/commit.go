@@ -19,14 +19,14 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// commit confirms what the answers say, and writes when the other orders are asked about
-// again, with the ends of all calls.
+// commit confirms the answers, and writes when the other orders are queried next and how all
+// calls ended.
 func (a *Worker) commit(ctx context.Context, tx db.Tx, all []*result) (func(), error) {
 	ids := make([]int64, len(all))
 	for i, r := range all {
 		ids[i] = r.ID
 	}
-	orders, err := order.ByIDs(ctx, tx, a.o.DB, ids) // all at once: what callbacks lock, they lock in this order, too
+	orders, err := order.ByIDs(ctx, tx, a.o.DB, ids) // all at once, in the order in which callbacks lock them
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (a *Worker) commit(ctx context.Context, tx db.Tx, all []*result) (func(), e
 	seen := map[int64]bool{}
 	for _, r := range all {
 		calls = append(calls, r.calls...)
-		// A second result of one order came after its lease: the next try knows more.
+		// A second result for one order came after its lease: the next attempt has newer data.
 		if r.message != nil && !seen[r.ID] {
 			messages = append(messages, r.message)
 		}
@@ -84,8 +84,8 @@ func (a *Worker) commit(ctx context.Context, tx db.Tx, all []*result) (func(), e
 	}, nil
 }
 
-// firstStuck has something done about the orders that were never stuck before: they are asked
-// about daily from now on, and each time is stuck again.
+// firstStuck handles orders that are stuck for the first time. From now on they are queried
+// daily, and are found stuck again each time.
 func (a *Worker) firstStuck(ctx context.Context, tx db.Tx, w *db.Writes, stuck []*result) error {
 	if len(stuck) == 0 || a.o.Stuck == nil {
 		return nil
@@ -112,7 +112,7 @@ func moves(messages []*payment.Message, outs []payment.Outcome, m *payment.Messa
 	return m != nil && i >= 0 && outs[i].Moved()
 }
 
-// stuckOf is what a person must look at.
+// stuckOf returns the exception to open for a stuck order.
 func stuckOf(r *result) *exception.Item {
 	return &exception.Item{
 		Kind: exception.StuckPaying, SupplierID: r.at.ID, MerchantID: r.MerchantID, OrderID: r.ID, OrderNo: r.OrderNo, Subject: r.OrderNo,
@@ -122,33 +122,33 @@ func stuckOf(r *result) *exception.Item {
 	}
 }
 
-// ahead is how far ahead an order waits in memory; the others are found in their rows.
+// ahead is how far ahead a due order is kept in memory; later ones are read from their rows.
 const ahead = time.Minute
 
-// written keeps an order that is due again soon.
+// written keeps an order in memory if it is due again soon.
 func (a *Worker) written(r *result) {
 	if r.next != 0 && r.next-a.o.DB.Now() < ahead.Microseconds() {
 		a.work.Offer(work.Job{ID: r.ID, Lane: r.job.at(), At: r.next})
 	}
 }
 
-// Errors of Ask, beside call.ErrDown and order.ErrNotFound.
+// Errors of Ask, besides call.ErrDown and order.ErrNotFound.
 var (
-	// ErrCannotAsk: the supplier cannot be asked about payments.
+	// ErrCannotAsk means that this supplier has no payment query.
 	ErrCannotAsk = errors.New("this supplier cannot be asked about payments")
-	// ErrOver is of AskOpen alone: there is nothing left to ask about.
+	// ErrOver is returned by AskOpen only: the order has ended.
 	ErrOver = errors.New("the order is over")
 )
 
-// Answer is what a supplier said to a person who asked.
+// Answer is a supplier's answer to a query by an operator.
 type Answer struct {
 	supplier.Answer
 	Took  time.Duration
-	Order *order.Order // after it was confirmed; nil = of none
-	Call  int64        // of supplier_calls
+	Order *order.Order // as confirmed; nil = no order
+	Call  int64        // id in supplier_calls
 }
 
-// CanAsk reports why an order cannot be asked about now: ErrCannotAsk, call.ErrDown, or nil.
+// CanAsk reports why an order cannot be queried now: ErrCannotAsk, call.ErrDown, or nil.
 func (a *Worker) CanAsk(ctx context.Context, orderNo string) error {
 	j, err := a.load(ctx, orderNo)
 	if err != nil {
@@ -179,9 +179,9 @@ func (a *Worker) load(ctx context.Context, orderNo string) (*job, error) {
 	return &job{Order: o, attempts: attempts[o.ID], lease: -1}, err
 }
 
-// Ask asks about an order now, whatever its status, and confirms the answer. It counts for
-// no step. Errors: order.ErrNotFound, ErrCannotAsk, and call.ErrDown where the supplier did
-// not answer: then nothing has changed.
+// Ask queries an order now, whatever its status, and confirms the answer. It does not count as
+// a step. Errors: order.ErrNotFound, ErrCannotAsk, and call.ErrDown if the supplier did not
+// answer; in that case nothing has changed.
 func (a *Worker) Ask(ctx context.Context, orderNo string) (Answer, error) {
 	j, err := a.load(ctx, orderNo)
 	if err != nil {
@@ -190,8 +190,8 @@ func (a *Worker) Ask(ctx context.Context, orderNo string) (Answer, error) {
 	return a.askNow(ctx, j, j.at(), j.settledRef())
 }
 
-// AskReference is Ask for a payment that may be of no order, by its reference at a supplier.
-// orderNo is the order that the call belongs to; "" = none.
+// AskReference is Ask for a payment that may belong to no order, by its reference at the
+// supplier. orderNo is the order to which the call is attributed; "" = none.
 func (a *Worker) AskReference(ctx context.Context, supplierID int64, orderNo string, ref supplier.Ref) (Answer, error) {
 	j := &job{Order: new(order.Order), lease: -1}
 	if orderNo != "" {
@@ -236,7 +236,7 @@ func (a *Worker) askNow(ctx context.Context, j *job, supplierID int64, ref suppl
 	return out, err
 }
 
-// settledRef is ref for an order that may be over: of what settled it.
+// settledRef is ref for an order that may have ended: the reference that settled it.
 func (j *job) settledRef() supplier.Ref {
 	ref := j.ref()
 	if j.open() != nil {
@@ -250,7 +250,7 @@ func (j *job) settledRef() supplier.Ref {
 	return ref
 }
 
-// AskOpen is Ask for the id of an order, if it is open.
+// AskOpen is Ask by order id, for open orders only.
 func (a *Worker) AskOpen(ctx context.Context, orderID int64) (Answer, error) {
 	o, err := order.ByID(ctx, a.o.DB.Read, orderID)
 	if err != nil {
@@ -262,5 +262,5 @@ func (a *Worker) AskOpen(ctx context.Context, orderID int64) (Answer, error) {
 	return a.Ask(ctx, o.OrderNo)
 }
 
-// CallText is a call's id as it is shown.
+// CallText returns the call's id as displayed.
 func (x Answer) CallText() string { return strconv.FormatInt(x.Call, 10) }

@@ -11,8 +11,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// push asks about an order, and closes it where it is to be closed. An error after a call
-// leaves what the call said.
+// push queries an order, and closes it if it is due to be closed. After an error r still holds
+// what the calls returned.
 func (a *Worker) push(ctx context.Context, r *result) error {
 	now := a.o.DB.Now()
 	r.next, r.stuck = a.o.Steps.Next(r.Order, now)
@@ -20,10 +20,10 @@ func (a *Worker) push(ctx context.Context, r *result) error {
 	s, ok := a.o.Settings.Current().Suppliers.ByID(r.job.at())
 	r.at = s
 	switch {
-	case r.Status == order.Paying && open == nil && len(r.attempts) > 0: // it may be paid again, and nothing is to be asked meanwhile
+	case r.Status == order.Paying && open == nil && len(r.attempts) > 0: // it may be paid again; nothing to query meanwhile
 		r.next, r.stuck = max(r.ExpiresAt, now), false
 		return nil
-	case !ok || s.Can().Querier == nil: // since it was found due
+	case !ok || s.Can().Querier == nil: // its supplier changed since the order was found due
 		r.next, r.stuck = max(r.ExpiresAt+a.o.Grace.Microseconds(), now), false
 		return nil
 	}
@@ -31,7 +31,7 @@ func (a *Worker) push(ctx context.Context, r *result) error {
 	if err := a.query(ctx, r, ref); err != nil {
 		return err
 	}
-	if r.Status == order.Closing { // a start that was repeated counts from its last time
+	if r.Status == order.Closing { // the age of a repeated start counts from the last repetition
 		at, err := call.Started(ctx, a.o.DB.Read, r.ID, ref.Reference)
 		if err != nil {
 			return err
@@ -61,8 +61,8 @@ func (a *Worker) push(ctx context.Context, r *result) error {
 	return nil
 }
 
-// ref names the payment that is asked about: of the attempt that is open, else of the newest
-// one, else the one that the merchant may have started by itself.
+// ref returns the payment to query: the open attempt, else the newest one, else one that the
+// merchant may have started itself.
 func (j *job) ref() supplier.Ref {
 	at := j.open()
 	if at == nil && len(j.attempts) > 0 {
@@ -76,7 +76,7 @@ func (j *job) ref() supplier.Ref {
 	}
 }
 
-// query asks once. What the answer says is to be confirmed, where it says anything.
+// query makes one query. An answer that says something becomes r.message.
 func (a *Worker) query(ctx context.Context, r *result, ref supplier.Ref) error {
 	answer, done, err := a.ask(ctx, r, call.Query, ref)
 	if err != nil {
@@ -105,15 +105,14 @@ func (a *Worker) ask(ctx context.Context, r *result, op call.Op, ref supplier.Re
 	if err != nil {
 		return supplier.Answer{}, nil, err
 	}
-	if done.Status == string(supplier.AnswerUnknown) { // also where the adapter failed
+	if done.Status == string(supplier.AnswerUnknown) { // also if the adapter failed
 		answer.State = supplier.AnswerUnknown
 	}
 	r.calls = append(r.calls, done)
 	return answer, done, nil
 }
 
-// message is what an answer has to say for payment.Confirm; nil = nothing, or nothing that
-// can be used.
+// message turns an answer into a message for payment.Confirm; nil = it says nothing usable.
 func message(s supplier.Entry, ref supplier.Ref, answer supplier.Answer, callID int64) *payment.Message {
 	c := answer.Says
 	switch {
@@ -140,8 +139,8 @@ func message(s supplier.Entry, ref supplier.Ref, answer supplier.Answer, callID 
 	return &payment.Message{Supplier: s, Content: c, Source: payment.ByCall(s, callID)}
 }
 
-// neverWas reports whether "not found" means that nothing was paid: the payment is old
-// enough, and the supplier never knew its reference.
+// neverWas reports whether "not found" means that nothing was paid: the payment is old enough,
+// and the supplier never knew its reference.
 func (a *Worker) neverWas(ctx context.Context, r *result, ref supplier.Ref) (bool, error) {
 	if a.o.DB.NowTime().Sub(ref.StartedAt) < r.at.QueryAfter {
 		return false, nil
@@ -150,7 +149,7 @@ func (a *Worker) neverWas(ctx context.Context, r *result, ref supplier.Ref) (boo
 	return !known, err
 }
 
-// close ends an order that was not paid; never: its payment never began.
+// close ends an unpaid order. never = its payment never started.
 func (a *Worker) close(ctx context.Context, r *result, ref supplier.Ref, never bool) error {
 	now, ended := a.o.DB.Now(), r.ExpiresAt+a.o.Grace.Microseconds()
 	switch open := r.open(); {
@@ -161,7 +160,7 @@ func (a *Worker) close(ctx context.Context, r *result, ref supplier.Ref, never b
 		}
 		ref.ExternalID = cmp.Or(ref.ExternalID, r.answer.ExternalID)
 		answer, done, err := a.ask(ctx, r, call.Close, ref)
-		// Anything else is asked about again before it is believed.
+		// Any other answer is queried again before it is believed.
 		if err == nil && (answer.State == supplier.AnswerClosed || never && answer.State == supplier.AnswerNotFound) {
 			answer.State = supplier.AnswerClosed
 			r.message = message(r.at, ref, answer, done.ID)

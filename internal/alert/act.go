@@ -15,14 +15,15 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Names of the acts, for the audit.
+// Audit names of the acts.
 const (
 	RuleAct = "alert.rule"
 	TestAct = "alert.test"
 )
 
-// Acts change the rule that Ref.ID names, and send a test message to every target. targets
-// returns the names of the targets and the style of messages. Errors: ErrRule, ErrNoTarget.
+// Acts returns two acts: change the rule named by Ref.ID, and send a test message to every
+// target. targets returns the names of the targets and the style of messages. Errors: ErrRule,
+// ErrNoTarget.
 func Acts(d *db.DB, targets func() ([]string, Style)) []act.Kind {
 	return []act.Kind{
 		{
@@ -59,17 +60,17 @@ func Acts(d *db.DB, targets func() ([]string, Style)) []act.Kind {
 	}
 }
 
-// ruleParams is the new state of a rule, as operators write it; what is empty stays.
+// ruleParams is the new state of a rule, as operators write it; empty fields stay as they are.
 type ruleParams struct {
 	Enabled bool   `json:"enabled"`
-	Fire    string `json:"fire"` // in the rule's Unit, as are the levels that pages show
+	Fire    string `json:"fire"` // in the rule's Unit, like the levels that pages show
 	Clear   string `json:"clear"`
 	Hold    string `json:"hold"` // seconds
 	Quiet   string `json:"quiet"`
 	Window  string `json:"window"`
 }
 
-// on is a rule as the parameters change it. Its error is an ErrRule.
+// on applies the parameters to a rule. Its error is an ErrRule.
 func (p ruleParams) on(r Rule) (Rule, error) {
 	r.Enabled = p.Enabled
 	for _, t := range []struct {
@@ -81,7 +82,7 @@ func (p ruleParams) on(r Rule) (Rule, error) {
 		}
 		n, err := strconv.ParseInt(t.text, 10, 64)
 		if err != nil {
-			return r, fmt.Errorf("%w: %s is no number of seconds", ErrRule, t.name)
+			return r, fmt.Errorf("%w: %s is not a number of seconds", ErrRule, t.name)
 		}
 		*t.to = n
 	}
@@ -95,7 +96,7 @@ func (p ruleParams) on(r Rule) (Rule, error) {
 	return r, err
 }
 
-// difference is what a change of a rule changes: before and after, by name.
+// difference returns the old and new values of a rule's changed fields, by name.
 func difference(is, to Rule) map[string]any {
 	d := map[string]any{}
 	for _, f := range []struct {

@@ -498,7 +498,7 @@ func TestAnOpenedBreakersAlertHasWhatToDo(t *testing.T) {
 			"40 notifications wait: 1234.00 CNY (30), 3.50 HKD (7)", "Ask the merchant", "https://console.example/merchants/m%201",
 		}},
 		"Chinese":        {"zh", o, []string{"商户 Galaxy Mall (m 1) 于 14:03:11 熔断：连续失败 5 次", "熔断 5m0s，14:08:11 自动探测", "挂起通知 40 条：1234.00 CNY（30 条）、3.50 HKD（7 条）", "请联系商户", "https://console.example/merchants/m%201"}},
-		"by hand":        {"en", hand, []string{"by li.hang: they move their servers xxx", "…", "until an operator closes it", "No notification waits."}},
+		"by hand":        {"en", hand, []string{"by li.hang: they move their servers xxx", "…", "until an operator closes it", "No notifications are waiting."}},
 		"closed since":   {"en", closed, []string{"It has closed since.", "40+ notifications wait", "See https://console.example/merchants/m%201"}},
 		"Chinese, hand":  {"zh", hand, []string{"被 li.hang 手动熔断", "需要有人解除熔断", "目前没有挂起的通知"}},
 		"Chinese, again": {"zh", closed, []string{"之后已恢复"}},
@@ -539,7 +539,7 @@ func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 		"English": {SupplierUnreachable, "en", x, []string{"till cannot be reached since 14:03:11: 5 calls failed", "a probe at 14:04:11", "4 orders wait for a result (CNY 59.97, USD 12.00)."}},
 		"Chinese": {SupplierUnreachable, "zh", x, []string{"渠道 till 自 14:03:11 起无法访问：连续失败 5 次", "14:04:11 自动探测", "等待支付结果的订单 4 笔（CNY 59.97、USD 12.00）。"}},
 		"since":   {SupplierUnreachable, "en", since, []string{"till cannot be reached since", "It has closed since."}},
-		"nothing": {SupplierUnreachable, "en", none, []string{"No order waits for a result."}},
+		"nothing": {SupplierUnreachable, "en", none, []string{"No orders are waiting for a result."}},
 		"again":   {SupplierReachable, "en", back, []string{"till can be reached again", "4+ orders wait"}},
 		"恢复":      {SupplierReachable, "zh", back, []string{"渠道 till 已恢复"}},
 	} {

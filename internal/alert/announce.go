@@ -16,8 +16,8 @@ import (
 
 // Limits of messages.
 const (
-	// apart is the minimum time between two messages of one rule: alerts in between are
-	// gathered into the next.
+	// apart is the minimum time between two messages of one rule; alerts in between go into the
+	// next message.
 	apart = time.Minute
 	// maxLines is how many alerts one message lists; the others are counted.
 	maxLines = 15
@@ -25,25 +25,25 @@ const (
 	maxAnnounce = 500
 )
 
-// Style is how messages are written.
+// Style says how messages are written.
 type Style struct {
 	Language string // "zh" or "en"
 	Zone     *time.Location
 	Console  string // URL of the console, for the link in each message
-	// Opened reads the breaker of the merchant that an alert is about; nil = messages have
-	// no details of breakers.
+	// Opened reads the breaker of the merchant that an alert is about; nil = messages contain
+	// no breaker details.
 	Opened func(ctx context.Context, merchant string) (*Opened, error)
 
-	// Supplier reads the breaker of the supplier that an alert is about, and what waits for
-	// it; nil = messages have no details.
+	// Supplier reads the breaker of the supplier that an alert is about and what waits for it;
+	// nil = messages contain no supplier details.
 	Supplier func(ctx context.Context, code string) (*Supplier, error)
 
-	opened    map[string]*Opened   // by subject, of one message
+	opened    map[string]*Opened   // by subject, for one message
 	suppliers map[string]*Supplier // the same
 }
 
-// Announce turns unannounced alerts into messages, one for each rule and target, and
-// returns the messages' ids. Without targets alerts are only shown in the console.
+// Announce turns unannounced alerts into messages, one for each rule and target, and returns
+// the ids of the messages. Without targets alerts are only shown in the console.
 func Announce(ctx context.Context, d *db.DB, targets []string, style Style) (messages []int64, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		messages, err = announce(ctx, tx, d, targets, style)
@@ -86,8 +86,8 @@ func announce(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style S
 }
 
 func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []Alert, targets []string, style Style) (messages []int64, err error) {
-	// The rule's row is the guard: of two nodes that announce at once the second one finds
-	// it changed and leaves the alerts to the first.
+	// The rule's row is the guard: if two nodes announce at once, the second finds it changed
+	// and leaves the alerts to the first.
 	if _, err := tx.NewInsert().Model(&rule).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
 		return nil, fmt.Errorf("store the rule %s: %w", rule.Name, err)
 	}
@@ -110,7 +110,7 @@ func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []A
 	return post(ctx, tx, d, targets, title, body)
 }
 
-// compose writes one message about alerts of one rule.
+// compose writes one message about the alerts of one rule.
 func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 	title = "Backstop: " + Title(rule.Name, s.Language)
 	var b strings.Builder
@@ -133,8 +133,7 @@ func (s Style) clock(a Alert) string {
 	return time.UnixMicro(a.OpenedAt).In(s.Zone).Format("15:04:05 MST")
 }
 
-// kinds lists how many exceptions of which kind there are, and their money, those about
-// money first.
+// kinds lists the number and money of exceptions by kind, those with money first.
 func (s Style) kinds(alerts []Alert) string {
 	counts, sums := map[string]int64{}, map[string]money.Totals{}
 	var subjects []string
@@ -161,7 +160,7 @@ func (s Style) kinds(alerts []Alert) string {
 	return strings.Join(parts, tComma.In(s.Language))
 }
 
-// counted is a number of exceptions of a kind.
+// counted formats a number of exceptions of a kind.
 func (s Style) counted(kind string, n int64) string {
 	w, ok := kindNames[kind]
 	if !ok {
@@ -176,7 +175,7 @@ func (s Style) counted(kind string, n int64) string {
 	return fmt.Sprintf("%d %s", n, w.many)
 }
 
-// proposal describes one that waits; its subject says which, whose, and for how long.
+// proposal describes a waiting proposal; the subject says which, whose, and for how long.
 func (s Style) proposal(a Alert) string {
 	money := ""
 	if amounts := a.Sums.List(); len(amounts) > 0 {
@@ -217,7 +216,7 @@ func (s Style) line(rule Rule, a Alert) string {
 	return fmt.Sprintf(tFiring.In(s.Language), a.Subject, Level(a.Rule, a.Value), Level(a.Rule, rule.Fire))
 }
 
-// stuck says how many orders are stuck, and their money.
+// stuck describes how many orders are stuck, and their money.
 func (s Style) stuck(a Alert) string {
 	if a.State == Resolved {
 		return fmt.Sprintf(tStuckOver.In(s.Language), Level(a.Rule, a.Value), s.sums(a.Sums))
@@ -225,7 +224,7 @@ func (s Style) stuck(a Alert) string {
 	return fmt.Sprintf(tStuck.In(s.Language), Level(a.Rule, a.Value), s.sums(a.Sums))
 }
 
-// fault describes what waits because of a fault of ours, and what to do.
+// fault describes what waits because of a fault of ours, and what to do about it.
 func (s Style) fault(a Alert) string {
 	count := Level(a.Rule, a.Value)
 	for _, m := range a.Sums {
@@ -237,7 +236,7 @@ func (s Style) fault(a Alert) string {
 	return fmt.Sprintf(tFault.In(s.Language), Subject(a.Subject, s.Language), count)
 }
 
-// Subject is what an alert is about, in "zh" or "en".
+// Subject returns what an alert is about, in "zh" or "en".
 func Subject(subject, language string) string {
 	if t, ok := subjects[subject]; ok {
 		return t.In(language)

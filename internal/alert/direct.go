@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// directApart is the minimum time between two direct messages about trouble: a database
-// that fails again and again must not send messages all night.
+// directApart is the minimum time between two direct messages about an outage: a database that
+// keeps failing must not send messages all night.
 const directApart = 10 * time.Minute
 
-// directHold is how long trouble must last before a direct message: a restart of the
-// database needs none.
+// directHold is how long an outage must last before a direct message: a database restart needs
+// none.
 const directHold = 20 * time.Second
 
-// Direct sends alerts about the database without using the database. Nothing is stored: a
-// message that does not arrive is tried again while the trouble lasts.
+// Direct sends alerts about the database without using it. Nothing is stored; a message that
+// does not arrive is sent again while the outage lasts.
 type Direct struct {
 	targets []Target
 	style   Style
 	now     func() time.Time
 
 	mu       sync.Mutex
-	since    time.Time // begin of the trouble, zero = there is none
-	notified bool      // of the trouble
-	last     time.Time // message about trouble
+	since    time.Time // start of the outage; zero = there is none
+	notified bool      // of this outage
+	last     time.Time // last message about an outage
 }
 
 // NewDirect returns a Direct.
@@ -33,7 +33,7 @@ func NewDirect(targets []Target, style Style) *Direct {
 	return &Direct{targets: targets, style: style, now: time.Now}
 }
 
-// Observe takes the result of one check. It returns an error when no target took a message.
+// Observe takes the result of one check. It returns an error if no target accepted a message.
 func (d *Direct) Observe(ctx context.Context, rule, subject string, trouble bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,7 +19,7 @@ type Message struct {
 	bun.BaseModel `bun:"table:alert_messages,alias:am"`
 
 	ID         int64  `bun:"id,pk"`
-	Target     string `bun:"target"` // Target.Name: no secrets
+	Target     string `bun:"target"` // Target.Name; contains no secrets
 	Title      string `bun:"title"`
 	Body       string `bun:"body"`
 	Status     string `bun:"status"`
@@ -32,29 +32,29 @@ type Message struct {
 
 // Target sends a text to operators.
 type Target interface {
-	// Name identifies the target and contains no secret. It stays the same over restarts:
-	// messages are stored with it.
+	// Name identifies the target and contains no secret. It is stored with messages, so it
+	// stays the same over restarts.
 	Name() string
-	// Send returns an error, without secrets, when the text did not arrive.
+	// Send returns an error, without secrets, if the text was not delivered.
 	Send(ctx context.Context, title, body string) error
 }
 
-// waits are the times between tries of a message; after the last one it is given up. They
-// are about a day in all: a chat service that is down over night loses nothing.
+// waits are the times between attempts to send a message; after the last one it is given up.
+// They add up to about a day, so a chat service that is down overnight loses nothing.
 var waits = []time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
 	2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 8 * time.Hour,
 }
 
-// Limits of sending.
+// Limits on sending.
 const (
 	maxSend     = 20               // messages of one round
 	sendTimeout = 15 * time.Second // of one message
-	sendLease   = time.Minute      // after this other nodes send the messages of a node that ended meanwhile
+	sendLease   = time.Minute      // after this, another node sends the messages of a node that ended
 )
 
-// Send sends messages that are due. A message is sent again until its target takes
-// it: at least once.
+// Send sends the due messages. A message is repeated until its target accepts it: at least
+// once.
 func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) error {
 	by := make(map[string]Target, len(targets))
 	for _, t := range targets {
@@ -68,8 +68,8 @@ func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) err
 	if err != nil {
 		return fmt.Errorf("claim messages: %w", err)
 	}
-	// All at once: a target that hangs must not delay the others, nor the messages behind it
-	// until their lease is over and another node sends them too.
+	// All at once: a hanging target must not delay the others, nor hold the messages behind it
+	// until their lease ends and another node sends them too.
 	unwritten := make([]error, len(due))
 	var all sync.WaitGroup
 	for i, m := range due {
@@ -94,17 +94,17 @@ func trySend(ctx context.Context, t Target, m Message) error {
 	return t.Send(ctx, m.Title, m.Body)
 }
 
-// Results of a try.
+// Results of an attempt to send.
 const (
 	trySent   = "sent"
 	tryAgain  = "retry"
 	tryFailed = "failed"
 )
 
-// Tries are all of them.
+// Tries lists all results of an attempt.
 var Tries = []string{trySent, tryAgain, tryFailed}
 
-// finish writes the result of a try.
+// finish writes the result of an attempt.
 func finish(ctx context.Context, d *db.DB, m Message, failed error) error {
 	now := d.Now()
 	m.Status, m.NextAt, m.FinishedAt, m.LastError = Sent, nil, &now, ""
@@ -125,8 +125,8 @@ func finish(ctx context.Context, d *db.DB, m Message, failed error) error {
 	return nil
 }
 
-// SendAgain makes a message that was given up due, with its text as it is and a new schedule;
-// false = it was not given up.
+// SendAgain makes a failed message due again, with the same text and a new schedule; false = it
+// had not failed.
 func SendAgain(ctx context.Context, q bun.IDB, d *db.DB, id int64) (bool, error) {
 	res, err := q.NewRaw("UPDATE alert_messages SET status = ?, attempts = 0, next_at = ?, finished_at = NULL WHERE id = ? AND status IN (?)",
 		Waiting, d.Now(), id, bun.List(MessageMoves.From(Waiting, Failed))).Exec(ctx)

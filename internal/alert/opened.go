@@ -12,22 +12,22 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// Opened is the present state of a breaker that has opened.
+// Opened is the current state of a breaker that has opened.
 type Opened struct {
 	Merchant string // code
 	Name     string
 	Failures int64 // in a row
-	// ByHand is the operator who opened it, and Reason why; empty = it opened by itself.
+	// ByHand is the operator who opened it, Reason the reason given; empty = it opened
+	// automatically.
 	ByHand, Reason string
 	Since          int64 // Unix µs
-	ProbeAt        int64 // when it probes by itself; 0 = an operator has to close it
+	ProbeAt        int64 // when it probes; 0 = an operator has to close it
 	Closed         bool  // it has closed since
 	Waiting        []Waits
-	More           bool // more notifications wait than were counted
+	More           bool // there are more waiting notifications than were counted
 }
 
-// Waits counts the notifications that wait for a merchant in one currency; "" = without
-// money.
+// Waits counts the notifications waiting for a merchant in one currency; "" = without money.
 type Waits struct {
 	Currency string
 	Count    int64
@@ -37,8 +37,8 @@ type Waits struct {
 // maxReason bounds an operator's reason in a message, in bytes.
 const maxReason = 200
 
-// known reads the breakers among the alerts. Those that cannot be read get the line of
-// other events: the message goes out all the same.
+// known reads the breakers among the alerts. For those that cannot be read, the message uses
+// the line of other events.
 func (s Style) known(ctx context.Context, rule Rule, alerts []Alert) Style {
 	s.opened, s.suppliers = map[string]*Opened{}, map[string]*Supplier{}
 	if (rule.Name == SupplierUnreachable || rule.Name == SupplierReachable) && s.Supplier != nil {
@@ -59,7 +59,8 @@ func (s Style) known(ctx context.Context, rule Rule, alerts []Alert) Style {
 	return s
 }
 
-// breakerLine describes what happened to a breaker, for how long, what waits and what to do.
+// breakerLine describes what happened to a breaker, how long it stays open, what waits and what
+// to do.
 func (s Style) breakerLine(o *Opened) string {
 	clock := func(us int64) string { return time.UnixMicro(us).In(s.Zone).Format("15:04:05") }
 	name := o.Merchant
@@ -80,7 +81,7 @@ func (s Style) breakerLine(o *Opened) string {
 	return what + tGap.In(s.Language) + next + tGap.In(s.Language) + s.waiting(o) + tGap.In(s.Language) + fmt.Sprintf(do, link)
 }
 
-// waiting counts the waiting notifications, and their money by currency.
+// waiting describes how many notifications wait, with their money by currency.
 func (s Style) waiting(o *Opened) string {
 	var n int64
 	var sums []string
@@ -110,11 +111,11 @@ var (
 	tOpenedProbe    = text.Text{ZH: "熔断 %s，%s 自动探测。", EN: "It stays open for %s; one notification goes as a probe at %s."}
 	tOpenedHand     = text.Text{ZH: "不会自动恢复，需要有人解除熔断。", EN: "It stays open until an operator closes it."}
 	tOpenedClosed   = text.Text{ZH: "之后已恢复。", EN: "It has closed since."}
-	tOpenedDo       = text.Text{ZH: "请联系商户检查通知地址；确认恢复后可立即探测或解除熔断：%s", EN: "Ask the merchant to look at its endpoint; once it works, probe or close the breaker: %s"}
+	tOpenedDo       = text.Text{ZH: "请联系商户检查通知地址；确认恢复后可立即探测或解除熔断：%s", EN: "Ask the merchant to check its endpoint. Once it works, probe or close the breaker: %s"}
 	tOpenedLook     = text.Text{ZH: "详情：%s", EN: "See %s"}
 	tWaiting        = text.Text{ZH: "挂起通知 %d%s 条", EN: "%d%s notifications wait"}
 	tWaitingSum     = text.Text{ZH: "%s %s（%d 条）", EN: "%s %s (%d)"}
-	tWaitingNone    = text.Text{ZH: "目前没有挂起的通知。", EN: "No notification waits."}
+	tWaitingNone    = text.Text{ZH: "目前没有挂起的通知。", EN: "No notifications are waiting."}
 	tColon          = text.Text{ZH: "：", EN: ": "}
 	tComma          = text.Text{ZH: "、", EN: ", "}
 	tStop           = text.Text{ZH: "。", EN: "."}

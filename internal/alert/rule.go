@@ -1,6 +1,5 @@
-// Package alert notifies operators of trouble: rules with hysteresis, one row per thing
-// that is wrong, messages that are grouped, bounded in number and sent again until they
-// arrive.
+// Package alert notifies operators of trouble: rules with hysteresis, one row per rule and
+// subject, and messages that are grouped, limited in number and repeated until they arrive.
 package alert
 
 import (
@@ -16,20 +15,20 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Names of the rules that watch a level.
+// Names of the rules about levels.
 const (
-	QueueLength    = "queue_length"        // tasks and rows that are due, per queue
-	SuccessRate    = "success_rate"        // attempts that merchants confirmed, in hundredths of a percent
-	ErrorRate      = "error_rate"          // notifications given up, of those that are over, in hundredths of a percent
-	AnswerTime     = "answer_time"         // mean of merchants' answers, in ms
-	SlowMerchant   = "slow_merchant"       // p95 of one merchant's answers, in ms
-	SupplierSilent = "supplier_silent"     // callbacks in percent of what is usual at this hour
+	QueueLength    = "queue_length"        // due tasks and rows, per queue
+	SuccessRate    = "success_rate"        // attempts that merchants acknowledged, in hundredths of a percent
+	ErrorRate      = "error_rate"          // notifications given up, of those finished, in hundredths of a percent
+	AnswerTime     = "answer_time"         // mean response time of merchants, in ms
+	SlowMerchant   = "slow_merchant"       // p95 response time of one merchant, in ms
+	SupplierSilent = "supplier_silent"     // callbacks in percent of the usual number at this hour
 	DatabaseDown   = "database_down"       // 100 = a node cannot use it
 	RedisDown      = "redis_down"          // 100 = a node cannot use it
 	ClockSkew      = "clock_skew"          // between two clocks, in ms
 	WrongKey       = "wrong_key"           // 100 = a node does not have the master key in use
 	NodesDiffer    = "nodes_differ"        // 100 = running nodes differ in what must agree
-	OurFault       = "our_fault"           // notifications that wait because of a fault of ours, in hundredths
+	OurFault       = "our_fault"           // notifications waiting because of a fault of ours, in hundredths
 	StuckOrders    = "stuck_orders"        // orders without a result half an hour after the third query, in hundredths
 	Unreadable     = "settings_unreadable" // 100 = a supplier, merchant or subscription cannot be read
 )
@@ -37,53 +36,54 @@ const (
 // Names of the rules about events.
 const (
 	ExceptionOpened = "exception_opened"
-	DisputeOpened   = "dispute_opened" // separate from other exceptions: it must be answered in time
+	DisputeOpened   = "dispute_opened" // separate from other exceptions because it has a deadline
 	NotifyExhausted = "notify_exhausted"
 	BreakerOpened   = "breaker_opened"
 	BreakerClosed   = "breaker_closed"
 	TargetDisabled  = "target_disabled" // an endpoint answered 410
-	// CompensationDead: what had to be done again ran out of tries.
+	// CompensationDead means that a compensation has run out of attempts.
 	CompensationDead = "compensation_dead"
-	// ProposalWaits: nobody has approved or rejected a proposal for an hour, or for four more.
+	// ProposalWaits means that a proposal has been waiting for a decision for one hour, then
+	// for another four.
 	ProposalWaits = "proposal_waits"
-	// SupplierUnreachable: the breaker of a supplier has opened, and nothing is asked of it.
+	// SupplierUnreachable means that the breaker of a supplier has opened, and no calls are
+	// made to it.
 	SupplierUnreachable = "supplier_unreachable"
-	// SupplierReachable: it answers again, and is asked again.
+	// SupplierReachable means that the supplier answers again, and calls to it resume.
 	SupplierReachable = "supplier_reachable"
 	BatchStopped      = "batch_stopped"   // a batch ended early by itself
-	CountersDiffer    = "counters_differ" // a figure did not match the rows that it counts
-	BooksDiffer       = "books_differ"    // an invariant of the books does not hold
+	CountersDiffer    = "counters_differ" // a counter did not match the rows it counts
+	BooksDiffer       = "books_differ"    // an invariant of `verify` does not hold
 )
 
-// Rule is when an alert fires and how often it may be repeated.
+// Rule says when an alert fires and how often it is repeated.
 type Rule struct {
 	bun.BaseModel `bun:"table:alert_rules,alias:ar"`
 
 	Name    string `bun:"name,pk"`
 	Enabled bool   `bun:"enabled"`
-	// Fire is the level that fires the alert, Clear the one that ends it. Where Clear is
-	// below Fire the alert is about too much, else about too little: the gap between them
-	// keeps a level that swings around one limit from alerting each time.
+	// Fire is the level at which the alert fires, Clear the level at which it ends. If Clear is
+	// below Fire, the alert is about too much, else about too little. The gap between them
+	// keeps a level that hovers around one limit from alerting each time.
 	Fire  int64 `bun:"fire"`
 	Clear int64 `bun:"clear"`
-	// HoldS is for how many seconds the level must stay beyond Fire first.
+	// HoldS is for how many seconds the level must stay beyond Fire before the alert fires.
 	HoldS int64 `bun:"hold_s"`
 	// QuietS is for how many seconds after an alert the same subject does not alert again.
 	QuietS int64 `bun:"quiet_s"`
-	// WindowS is over how many seconds the level is measured, whole minutes; 0 where it is
-	// a level of the moment.
+	// WindowS is the number of seconds over which the level is measured, in whole minutes; 0 =
+	// a momentary level.
 	WindowS int64 `bun:"window_s"`
-	// NextMessageAt keeps messages of one rule apart (Unix µs).
+	// NextMessageAt is the earliest time of the rule's next message (Unix µs).
 	NextMessageAt int64 `bun:"next_message_at"`
 	UpdatedAt     int64 `bun:"updated_at"`
 }
 
-// Watches reports whether the rule watches a level whose limits an operator may set; the
-// others are about events, or about what either works or does not.
+// Watches reports whether the rule has limits that an operator may set. Other rules are about
+// events, or about components that either work or do not.
 func (r Rule) Watches() bool { return r.Fire != r.Clear && !measureOf(r.Name).onOff }
 
-// Beyond reports whether the level fires the rule, once it has stayed there for the hold
-// time.
+// Beyond reports whether the level fires the rule, if it stays there for the hold time.
 func (r Rule) Beyond(value int64) bool { return r.Enabled && r.beyond(value) }
 
 func (r Rule) beyond(value int64) bool { return r.worse(value, r.Fire) }
@@ -99,7 +99,7 @@ func (r Rule) worse(value, than int64) bool {
 	return value < than
 }
 
-// defaults are all rules as they are until an operator changes them.
+// defaults are all rules, as they are until an operator changes them.
 var defaults = []struct {
 	Rule
 	measure measure
@@ -115,11 +115,11 @@ var defaults = []struct {
 	{Rule{Name: ClockSkew, Fire: 2000, Clear: 1000, HoldS: 20, QuietS: 3600}, milliseconds},
 	{Rule{Name: WrongKey, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60}, onOff},
 	{Rule{Name: NodesDiffer, Fire: 50, Clear: 0, HoldS: 20, QuietS: 3600}, onOff},
-	{Rule{Name: OurFault, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting}, // one that waits is enough
+	{Rule{Name: OurFault, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting}, // a single one is enough
 	{Rule{Name: StuckOrders, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting},
 	{Rule{Name: Unreadable, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, unreadable},
 	{Rule{Name: ExceptionOpened, QuietS: 300}, count},
-	// No quiet time: the second dispute of a day may be due on the same day.
+	// No quiet time: a second dispute on the same day may be due that day.
 	{Rule{Name: DisputeOpened}, count},
 	{Rule{Name: NotifyExhausted, QuietS: 300}, count},
 	{Rule{Name: CompensationDead, QuietS: 300}, count},
@@ -134,7 +134,7 @@ var defaults = []struct {
 	{Rule{Name: BooksDiffer, QuietS: 300}, count},
 }
 
-// Names are the names of all rules.
+// Names lists the names of all rules.
 var Names = func() (names []string) {
 	for _, r := range defaults {
 		names = append(names, r.Name)
@@ -142,7 +142,7 @@ var Names = func() (names []string) {
 	return names
 }()
 
-// Rules are all rules, as operators changed them, in the order of the defaults.
+// Rules returns all rules with the operators' changes, in the order of the defaults.
 func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
 	var changed []Rule
 	if err := q.NewSelect().Model(&changed).Limit(int64(len(defaults))).Scan(ctx); err != nil {
@@ -167,7 +167,7 @@ func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
 	return all, nil
 }
 
-// find is the rule of a name.
+// find returns the rule with this name.
 func find(rules []Rule, name string) (Rule, error) {
 	for _, r := range rules {
 		if r.Name == name {
@@ -177,8 +177,8 @@ func find(rules []Rule, name string) (Rule, error) {
 	return Rule{}, fmt.Errorf("there is no rule %q", name)
 }
 
-// Save stores a changed rule, by compare-and-set on the time of the change before.
-// Errors: ErrRule, act.ErrChanged.
+// Save stores a changed rule, by compare-and-set on the time of the previous change. Errors:
+// ErrRule, act.ErrChanged.
 func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
 	if err := r.check(); err != nil {
 		return err
@@ -197,10 +197,11 @@ func Save(ctx context.Context, q bun.IDB, d *db.DB, r Rule) error {
 	return nil
 }
 
-// longest bounds times of rules: for less than one alert a week the rule can be turned off.
+// longest bounds the hold and quiet times of rules: to get less than one alert a week, turn the
+// rule off.
 const longest = 7 * 24 * time.Hour
 
-// maxWindow bounds windows: they are read minute by minute.
+// maxWindow bounds windows, which are read minute by minute.
 const maxWindow = time.Hour
 
 // check returns what is wrong with a rule, as an ErrRule.
@@ -211,8 +212,8 @@ func (r Rule) check() error {
 	return nil
 }
 
-// ErrRule means that a rule cannot be stored as it is.
-var ErrRule = errors.New("the rule cannot be kept")
+// ErrRule means that a rule is not valid.
+var ErrRule = errors.New("invalid rule")
 
 func (r Rule) problem() error {
 	for _, d := range defaults {
@@ -220,10 +221,10 @@ func (r Rule) problem() error {
 			continue
 		}
 		if (d.Clear < d.Fire) != (r.Clear < r.Fire) {
-			return fmt.Errorf("rule %s: clear (%d) must lie on the other side of fire (%d), as in the default %d and %d", r.Name, r.Clear, r.Fire, d.Clear, d.Fire)
+			return fmt.Errorf("rule %s: clear (%d) must be on the same side of fire (%d) as in the default (clear %d, fire %d)", r.Name, r.Clear, r.Fire, d.Clear, d.Fire)
 		}
 		if r.Watches() && !r.beyond(0) && !r.beyond(d.measure.highest) {
-			return fmt.Errorf("rule %s: no level is ever beyond %d: there are levels from 0 to %d", r.Name, r.Fire, d.measure.highest)
+			return fmt.Errorf("rule %s: no level is ever beyond %d: levels range from 0 to %d", r.Name, r.Fire, d.measure.highest)
 		}
 		if all := Limits(r.Name); all != nil && (!slices.Contains(all, r.Fire) || !slices.Contains(all, r.Clear)) {
 			return fmt.Errorf("rule %s: fire and clear must each be one of %v", r.Name, all)

@@ -10,20 +10,21 @@ import (
 	"backstop/internal/base/text"
 )
 
-// Supplier is the present state of a supplier's breaker, and what waits for the supplier.
+// Supplier is the current state of a supplier's breaker, and what waits for the supplier.
 type Supplier struct {
 	Failures int64 // in a row
 	Since    int64 // Unix µs
-	ProbeAt  int64 // when one call is made as a probe
-	Closed   bool  // it answers
-	// Orders are those whose result it is to give; More = there are more than were counted.
+	ProbeAt  int64 // when one call goes out as a probe
+	Closed   bool  // it answers again
+	// Orders counts the orders that wait for a result from it; More = there are more than were
+	// counted.
 	Orders int64
 	More   bool
 	Sums   money.Totals
 }
 
-// supplierLine says since when a supplier cannot be reached, or that it can be again, and which
-// orders wait for it.
+// supplierLine says since when a supplier is unreachable, or that it is reachable again, and
+// which orders wait for it.
 func (s Style) supplierLine(a Alert) string {
 	link := strings.TrimSuffix(s.Console, "/") + "/orders?awaits=" + url.QueryEscape(a.Subject)
 	x := s.suppliers[a.Subject]
@@ -51,7 +52,7 @@ func (s Style) supplierLine(a Alert) string {
 	return what + tGap.In(s.Language) + waiting + tGap.In(s.Language) + fmt.Sprintf(do.In(s.Language), link)
 }
 
-// sums are amounts in brackets; "" = none.
+// sums formats amounts in brackets; "" = none.
 func (s Style) sums(t money.Totals) string {
 	if len(t) == 0 {
 		return ""
@@ -60,11 +61,11 @@ func (s Style) sums(t money.Totals) string {
 }
 
 var (
-	tUnreachable      = text.Text{ZH: "渠道 %s 自 %s 起无法访问：连续失败 %d 次。查单、关单暂停，回调照常处理。", EN: "%s cannot be reached since %s: %d calls failed in a row. Queries and closes wait; callbacks are taken as ever."}
-	tUnreachableProbe = text.Text{ZH: "%s 自动探测。", EN: "One call goes as a probe at %s."}
-	tUnreachableDo    = text.Text{ZH: "请查看渠道公告和调用密钥、出口网络。订单：%s", EN: "Check the supplier's status page, the keys for calls and the way out of this network. Orders: %s"}
-	tReachable        = text.Text{ZH: "渠道 %s 已恢复，到期的查单、关单继续。", EN: "%s can be reached again, and what is due goes on."}
+	tUnreachable      = text.Text{ZH: "渠道 %s 自 %s 起无法访问：连续失败 %d 次。查单、关单暂停，回调照常处理。", EN: "%s has been unreachable since %s: %d calls failed in a row. Queries and closes wait; callbacks are processed as usual."}
+	tUnreachableProbe = text.Text{ZH: "%s 自动探测。", EN: "One call goes out as a probe at %s."}
+	tUnreachableDo    = text.Text{ZH: "请查看渠道公告和调用密钥、出口网络。订单：%s", EN: "Check the supplier's status page, the API keys and this network's outbound connection. Orders: %s"}
+	tReachable        = text.Text{ZH: "渠道 %s 已恢复，到期的查单、关单继续。", EN: "%s is reachable again; due queries and closes resume."}
 	tAwaited          = text.Text{ZH: "订单：%s", EN: "Orders: %s"}
 	tAwaitedBy        = text.Text{ZH: "等待支付结果的订单 %d%s 笔%s。", EN: "%d%s orders wait for a result%s."}
-	tAwaitedNone      = text.Text{ZH: "目前没有订单在等待支付结果。", EN: "No order waits for a result."}
+	tAwaitedNone      = text.Text{ZH: "目前没有订单在等待支付结果。", EN: "No orders are waiting for a result."}
 )

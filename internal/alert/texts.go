@@ -5,7 +5,7 @@ import (
 	"backstop/internal/exception"
 )
 
-// Title is what a rule is about, in "zh" or "en".
+// Title returns the title of a rule, in "zh" or "en".
 func Title(rule, language string) string {
 	if r, ok := ruleTexts[rule]; ok {
 		return r.title.In(language)
@@ -13,8 +13,7 @@ func Title(rule, language string) string {
 	return rule
 }
 
-// ruleTexts are the title of each rule and the page of the console that its messages link
-// to.
+// ruleTexts holds the title of each rule and the console page that its messages link to.
 var ruleTexts = map[string]struct {
 	title text.Text
 	link  string
@@ -48,7 +47,7 @@ var ruleTexts = map[string]struct {
 	BooksDiffer:         {text.Text{ZH: "账实不符：verify 发现问题", EN: "the books do not add up: verify found violations"}, "/sweeps"},
 }
 
-// kindName is a kind of exceptions, one and many of them.
+// kindName names a kind of exception, singular and plural.
 type kindName struct{ zh, one, many string }
 
 var kindNames = map[string]kindName{
@@ -71,8 +70,8 @@ var kindNames = map[string]kindName{
 	exception.Malformed:             {"内容不完整的消息", "malformed message", "malformed messages"},
 }
 
-// subjects are the subjects that are not names: parts of a node's fingerprint, and faults
-// of our own (package notify).
+// subjects are the alert subjects that are not names: parts of a node's fingerprint, and faults
+// of ours (package notify).
 var subjects = map[string]text.Text{
 	"orders":       {ZH: "订单", EN: "orders"},
 	"keys":         {ZH: "主密钥", EN: "the master keys"},

@@ -9,11 +9,11 @@ import (
 	"backstop/internal/base/db"
 )
 
-// ErrNoTarget means that alerts have no target.
+// ErrNoTarget means that no alert target is configured.
 var ErrNoTarget = errors.New("no target: set BACKSTOP_ALERT_URLS")
 
-// Try writes a test message to every target. It is sent like every other message, so that
-// its arrival proves theirs. Errors: ErrNoTarget.
+// Try writes a test message to every target. It goes the way of every other message, so its
+// arrival proves that they arrive. Errors: ErrNoTarget.
 func Try(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style, sender string) (messages []int64, err error) {
 	if len(targets) == 0 {
 		return nil, ErrNoTarget
@@ -23,7 +23,7 @@ func Try(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style,
 }
 
 // AuditHead writes a message with the signed end of the audit to every target, for the
-// recipients to keep. Without targets there is none.
+// recipients to keep. Without targets it does nothing.
 func AuditHead(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style, number int64, file string) error {
 	_, err := post(ctx, tx, d, targets, "Backstop: "+tHead.In(style.Language), fmt.Sprintf(tHeadKeep.In(style.Language), number)+"\n"+file)
 	return err

@@ -9,12 +9,12 @@ import (
 	"backstop/internal/report"
 )
 
-// measure is how a rule's levels are stored and written.
+// measure says how a rule's levels are stored and displayed.
 type measure struct {
-	unit    string // in which operators write levels; "" = a count
-	scale   int64  // by how much stored levels are finer than written ones
+	unit    string // displayed unit; "" = a count
+	scale   int64  // stored levels per displayed unit
 	highest int64  // the lowest is 0
-	onOff   bool   // something works or it does not: its limits mean nothing to operators
+	onOff   bool   // works or does not: limits mean nothing to operators
 }
 
 var (
@@ -31,8 +31,8 @@ var (
 // maxLevel bounds levels: a day in ms, and more than any queue holds.
 const maxLevel = 100_000_000
 
-// longestAttempt is the longest timeout of an attempt; a mean or a percentile of answer
-// times is never above it.
+// longestAttempt is the longest timeout of an attempt; a mean or percentile of response times
+// never exceeds it.
 const longestAttempt = 10 * time.Second
 
 func measureOf(rule string) measure {
@@ -44,7 +44,7 @@ func measureOf(rule string) measure {
 	return count
 }
 
-// Unit is the unit in which operators write a rule's level, "" = a count.
+// Unit returns the unit in which operators write a rule's level; "" = a count.
 func Unit(rule string) string { return measureOf(rule).unit }
 
 // Write formats a level for operators, without its unit.
@@ -57,7 +57,7 @@ func Read(rule, text string) (int64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	v = math.Round(v * float64(measureOf(rule).scale))
 	if err != nil || math.IsNaN(v) || v < 0 || v > maxLevel {
-		return 0, fmt.Errorf("%w: %s: a level is a number of 0 or more", ErrRule, rule)
+		return 0, fmt.Errorf("%w: %s: enter a number of 0 or more", ErrRule, rule)
 	}
 	return int64(v), nil
 }
@@ -76,9 +76,9 @@ func Level(rule string, v int64) string {
 	}
 }
 
-// Limits are the levels among which those of a rule are chosen; nil = any. A percentile is
-// read from a histogram, which is exact about whether it is above one of its bounds and
-// can only estimate what is between them.
+// Limits returns the levels from which those of a rule must be chosen; nil = any. Percentiles
+// come from a histogram, which is exact at its bucket bounds and can only estimate between
+// them.
 func Limits(rule string) (all []int64) {
 	if rule != SlowMerchant {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Alert is one thing that operators are notified of.
+// Alert is one problem or event that operators are notified of.
 type Alert struct {
 	bun.BaseModel `bun:"table:alerts,alias:al"`
 
@@ -22,36 +22,35 @@ type Alert struct {
 	Rule       string       `bun:"rule"`
 	Subject    string       `bun:"subject"` // queue, merchant, supplier or node
 	State      string       `bun:"state"`
-	Value      int64        `bun:"value"`          // in the rule's unit, the worst while it fires
+	Value      int64        `bun:"value"`          // in the rule's unit; the worst while it fires
 	Count      int64        `bun:"count"`          // how often it happened
 	Sums       money.Totals `bun:"sums,type:text"` // its money
 	OpenedAt   int64        `bun:"opened_at"`
 	UpdatedAt  int64        `bun:"updated_at"`
 	ResolvedAt *int64       `bun:"resolved_at"`
-	AnnounceAt *int64       `bun:"announce_at"` // when a message is due, nil = written
+	AnnounceAt *int64       `bun:"announce_at"` // when the message is due; nil = written
 }
 
-// Reading is one level of one subject now. Unknown levels are left out: they neither fire
+// Reading is the current level of one subject. Unknown levels are left out: they neither fire
 // nor clear.
 type Reading struct {
 	Rule, Subject string
 	Value         int64
-	// Rest stands for all other subjects of the rule instead: all were read, and these have
-	// no level.
+	// Rest stands for all other subjects of the rule: all were read, and these have no level.
 	Rest bool
-	// Sums is the money behind the level, where the rule has some.
+	// Sums is the money behind the level, if the rule has any.
 	Sums money.Totals
 }
 
-// gather is how long an alert waits for others before it is announced: what breaks
+// gather is how long an alert waits for others before it is announced, so that what breaks
 // together is one message.
 const gather = 2 * time.Second
 
 // maxWatched bounds the subjects within their hold time on this node.
 const maxWatched = 10_000
 
-// Watch compares levels with the rules. One node at a time should (db.Lease); two at once
-// do no harm, as the firing row is unique.
+// Watch compares levels with the rules. One node at a time should run it (db.Lease); two at
+// once do no harm, because the firing row is unique.
 type Watch struct {
 	db  *db.DB
 	log *slog.Logger
@@ -67,8 +66,7 @@ func NewWatch(d *db.DB, log *slog.Logger) *Watch {
 	return &Watch{db: d, log: log, beyond: map[key]time.Time{}}
 }
 
-// Observe compares one round of readings with the rules, at a time of the local monotonic
-// clock.
+// Observe compares one round of readings with the rules; at is on the local monotonic clock.
 func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) error {
 	rules, err := Rules(ctx, w.db.Read)
 	if err != nil {
@@ -107,8 +105,8 @@ func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) e
 	}
 	for k, open := range firing {
 		if rest[open.Rule] && !read[k] {
-			// Nothing can be read of the subject any more, such as a merchant without recent
-			// attempts. Left open, the alert would suppress the next one.
+			// The subject has no level any more, such as a merchant without recent attempts.
+			// Left open, the alert would suppress the next one.
 			if err := w.end(ctx, open, false); err != nil {
 				return err
 			}
@@ -149,8 +147,7 @@ func (w *Watch) firing(ctx context.Context) (map[key]Alert, error) {
 	return firing, nil
 }
 
-// fire opens an alert, unless the subject's last one was opened within the rule's quiet
-// time.
+// fire opens an alert, unless the subject's last one was opened within the rule's quiet time.
 func (w *Watch) fire(ctx context.Context, rule Rule, r Reading) error {
 	a := opened(w.db, Alert{Rule: r.Rule, Subject: r.Subject, State: Firing, Value: r.Value, Count: 1, Sums: r.Sums})
 	var last []int64
@@ -172,7 +169,7 @@ func (w *Watch) fire(ctx context.Context, rule Rule, r Reading) error {
 	return nil
 }
 
-// opened is an alert that is opened now.
+// opened returns a new alert, opened now.
 func opened(d *db.DB, a Alert) *Alert {
 	now := d.Now()
 	announce := now + gather.Microseconds()
@@ -180,7 +177,7 @@ func opened(d *db.DB, a Alert) *Alert {
 	return &a
 }
 
-// end ends an alert. With announce its end is announced if its beginning was; otherwise
+// end ends an alert. With announce, its end is announced if its beginning was; otherwise
 // neither is.
 func (w *Watch) end(ctx context.Context, a Alert, announce bool) error {
 	now := w.db.Now()
@@ -202,8 +199,8 @@ type Event struct {
 	Sums          money.Totals
 }
 
-// Record stores events. Those of one rule and subject within the rule's quiet time are one
-// alert that counts them, so that ten thousand exceptions of one cause are one line.
+// Record stores events. Events of one rule and subject within the rule's quiet time become one
+// alert with a count, so that ten thousand exceptions with one cause are one line.
 func Record(ctx context.Context, tx db.Tx, d *db.DB, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -243,14 +240,14 @@ func Record(ctx context.Context, tx db.Tx, d *db.DB, events []Event) error {
 	return nil
 }
 
-// Fires is how many alerts of one rule fire.
+// Fires counts the firing alerts of one rule.
 type Fires struct {
 	Rule, Subject string // Subject is one of them
 	Count, Oldest int64
 }
 
-// FiringByRule counts the firing alerts by rule, in the order of the rules' names. Those
-// of the rules in apart are listed one by one.
+// FiringByRule counts the firing alerts by rule, ordered by rule name. Those of the rules in
+// apart are listed one by one.
 func FiringByRule(ctx context.Context, q bun.IDB, apart ...string) ([]Fires, error) {
 	var rows []Fires
 	err := q.NewRaw("SELECT rule, min(subject) AS subject, count(*) AS count, min(opened_at) AS oldest FROM alerts WHERE state = 'firing'"+
@@ -264,7 +261,7 @@ func FiringByRule(ctx context.Context, q bun.IDB, apart ...string) ([]Fires, err
 // firingCounted bounds the count of firing alerts.
 const firingCounted = 1000
 
-// CountFiring is how many alerts are firing, at most firingCounted.
+// CountFiring returns how many alerts are firing, at most firingCounted.
 func CountFiring(ctx context.Context, q bun.IDB) (n int64, err error) {
 	err = q.NewRaw("SELECT count(*) FROM (SELECT rule FROM alerts WHERE state = 'firing' LIMIT ?) AS f", firingCounted).Scan(ctx, &n)
 	if err != nil {

@@ -25,15 +25,15 @@ type target struct {
 	name    string
 	secrets []string // parts of the URL that must not appear in errors
 	router  *router.ServiceRouter
-	// untitled is a service that sends the body alone: the title is then its first line.
+	// untitled services send only the body; the title becomes its first line.
 	untitled bool
-	// turn is held by the message that is being sent: some senders of the library write the
-	// title into a variable that all messages share.
+	// turn serializes sends: some senders of the library write the title into a variable shared
+	// by all messages.
 	turn chan struct{}
 }
 
-// Targets parses the URLs. An error contains the position in the list and never the URL,
-// which holds tokens.
+// Targets parses the URLs. Errors name the position in the list and never the URL, which
+// contains tokens.
 func Targets(urls []string) ([]alert.Target, error) {
 	all := make([]alert.Target, len(urls))
 	for i, raw := range urls {
@@ -51,15 +51,15 @@ func Targets(urls []string) ([]alert.Target, error) {
 	return all, nil
 }
 
-// name is the scheme and a few digits of the URL's hash: it distinguishes two targets of
+// name returns the scheme and a few digits of the URL's hash: it distinguishes two targets of
 // one kind and reveals nothing.
 func name(u *url.URL, raw string) string {
 	sum := sha256.Sum256([]byte(raw))
 	return u.Scheme + "-" + hex.EncodeToString(sum[:3])
 }
 
-// untitled reports a plain HTTP target, which has a field for a title only where it sends
-// JSON (template=json).
+// untitled reports whether the URL is a plain HTTP target, which has a title field only if it
+// sends JSON (template=json).
 func untitled(u *url.URL) bool {
 	for key := range u.Query() {
 		if strings.EqualFold(key, "template") {
@@ -78,15 +78,15 @@ func secrets(u *url.URL) []string {
 	for _, values := range u.Query() {
 		parts = append(parts, values...)
 	}
-	// Webhook targets of chat services have their token in place of a host.
+	// Webhook targets of chat services have their token in the host.
 	return append(parts, u.Host)
 }
 
-// secretLength is how long a part of a URL must be to be removed: shorter ones are words
-// such as "yes", without which the error could not be read.
+// secretLength is the minimum length of the URL parts that are removed from errors. Shorter
+// parts are words such as "yes"; removing those would make errors unreadable.
 const secretLength = 5
 
-// clean removes the URL's parts from a text.
+// clean removes the parts of the URL from a text.
 func (t *target) clean(text string) string {
 	for _, s := range t.secrets {
 		if len(s) >= secretLength {
