@@ -22,7 +22,7 @@ import (
 	"backstop/jobs"
 )
 
-// alerts are the levels that the watch reads, and the targets of its messages.
+// alerts returns the levels that the watch reads, and the targets of its messages.
 func (a *App) alerts() (jobs.Alerts, error) {
 	c := a.o.Config
 	urls := make([]string, len(c.AlertURLs))
@@ -37,13 +37,13 @@ func (a *App) alerts() (jobs.Alerts, error) {
 		Merchant: a.merchantName,
 		Awaited: func(ctx context.Context, supplierID int64) money.Totals {
 			ids, args := report.AwaitedOf(supplierID)
-			all, _ := report.CountAsked(ctx, a.db, ids, args) // the alert goes out without its money
+			all, _ := report.CountAsked(ctx, a.db, ids, args) // on an error the alert goes out without its money
 			return all.Sums
 		},
 	}, err
 }
 
-// supplierState is the breaker of a supplier, and what waits for it.
+// supplierState returns the state of a supplier's breaker, and what waits for it.
 func (a *App) supplierState(ctx context.Context, code string) (*alert.Supplier, error) {
 	s, ok := a.settings.Current().Suppliers.Lookup(code)
 	if !ok {
@@ -67,7 +67,7 @@ func (a *App) supplierState(ctx context.Context, code string) (*alert.Supplier, 
 }
 
 // alertTargets returns the names of the targets and the style of messages, for the console.
-// Invalid URLs end the program before any request.
+// Invalid URLs have ended the program before the first request.
 func (a *App) alertTargets() ([]string, alert.Style) {
 	alerts, _ := a.alerts()
 	names := make([]string, len(alerts.Targets))
@@ -77,7 +77,7 @@ func (a *App) alertTargets() ([]string, alert.Style) {
 	return names, alerts.Style
 }
 
-// down is the level of what either works or does not.
+// down returns the level of something that either works or does not.
 func down(err error) int64 {
 	if err != nil {
 		return 100
@@ -85,8 +85,8 @@ func down(err error) int64 {
 	return 0
 }
 
-// readHere reads what may be healthy on one node and unhealthy on another. The watch itself
-// checks the database.
+// readHere reads what may be healthy on one node and not on another. The watch itself checks
+// the database.
 func (a *App) readHere(ctx context.Context) []alert.Reading {
 	node := a.db.NodeName()
 	redis := a.redis.Check(ctx)
@@ -106,8 +106,8 @@ func (a *App) readHere(ctx context.Context) []alert.Reading {
 	return all
 }
 
-// redisSkew is how far this node's clock is ahead of Redis's, taken as the middle of the
-// round trip.
+// redisSkew returns how far this node's clock is ahead of Redis's, compared at the middle of
+// the round trip.
 func (a *App) redisSkew(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
 	at, err := a.redis.Client().Time(ctx).Result()
@@ -117,7 +117,7 @@ func (a *App) redisSkew(ctx context.Context) (time.Duration, error) {
 	return start.Add(time.Since(start) / 2).Sub(at), nil
 }
 
-// readShared reads what is the same on every node. What cannot be read now is left out: its
+// readShared reads what is the same on every node. What cannot be read is left out, so its
 // alert neither fires nor ends.
 func (a *App) readShared(ctx context.Context) []alert.Reading {
 	var all []alert.Reading
@@ -143,14 +143,13 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 		return all
 	}
 	for _, name := range queue.Names {
-		// Scheduled tasks are not late: they are the timeouts of the next hour.
+		// Scheduled tasks are not overdue: they are the timeouts of the next hour.
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: name, Value: int64(sizes[name].Pending + sizes[name].Retry)})
 	}
 	return all
 }
 
-// readNodes reads in what running nodes differ, and what waits because nodes cannot send
-// it.
+// readNodes reads where running nodes differ, and what waits because nodes cannot send it.
 func (a *App) readNodes(ctx context.Context) (all []alert.Reading) {
 	if nodes, err := a.db.Nodes(ctx); err == nil {
 		differ := db.Differ(nodes)
@@ -182,8 +181,8 @@ func (a *App) readNodes(ctx context.Context) (all []alert.Reading) {
 	return all
 }
 
-// readSettings reads whose settings cannot be used. Those that can be used again are read
-// as 0 once: otherwise the end of their alerts would not be announced.
+// readSettings reads whose settings are unusable. Those that are usable again are reported as 0
+// once; otherwise the end of their alerts would not be announced.
 func (a *App) readSettings() []alert.Reading {
 	broken := a.settings.Current().Unreadable()
 	all := []alert.Reading{{Rule: alert.Unreadable, Rest: true}}
@@ -200,12 +199,12 @@ func (a *App) readSettings() []alert.Reading {
 }
 
 const (
-	// minAttempts and minMerchant keep a few unlucky attempts from being a rate.
+	// minAttempts and minMerchant keep a few failed attempts from counting as a rate.
 	minAttempts = 20
 	minMerchant = 5
 )
 
-// windows are the times over which the rules' levels are measured.
+// windows returns the windows over which the rules' levels are measured.
 func windows(rules []alert.Rule) map[string]time.Duration {
 	by := make(map[string]time.Duration, len(rules))
 	for _, r := range rules {
@@ -214,13 +213,13 @@ func windows(rules []alert.Rule) map[string]time.Duration {
 	return by
 }
 
-// readAttempts reads the recent results of attempts, of all and of each merchant.
+// readAttempts reads the results of recent attempts, in total and per merchant.
 func (a *App) readAttempts(ctx context.Context, over map[string]time.Duration) []alert.Reading {
 	now := a.db.Now()
 	var all []alert.Reading
 	for _, rate := range []struct {
 		rule  string
-		level func(report.Point) (value, of int64) // of is 0 where there is no level
+		level func(report.Point) (value, of int64) // of = 0: no level
 	}{
 		{alert.SuccessRate, func(t report.Point) (int64, int64) { return t.OK * 10_000, t.Attempts() }},
 		{alert.AnswerTime, func(t report.Point) (int64, int64) { return t.TookUS / 1000, t.Attempts() }},
@@ -261,7 +260,7 @@ func (a *App) merchantName(id int64) string {
 	return strconv.FormatInt(id, 10)
 }
 
-// readSuppliers compares the recent callbacks of suppliers with what is usual at this hour.
+// readSuppliers compares recent callbacks of suppliers with the usual number at this hour.
 func (a *App) readSuppliers(ctx context.Context, over time.Duration) []alert.Reading {
 	flows, err := report.Flows(ctx, a.db, over)
 	if err != nil {

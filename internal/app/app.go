@@ -54,13 +54,13 @@ type Options struct {
 	Config config.Config
 	Roles  Roles
 	Log    *slog.Logger
-	// LogState returns why lines of Log cannot be written now; nil = that is unknown.
+	// LogState returns why Log cannot be written at the moment; nil = unknown.
 	LogState func() error
 	Out      io.Writer // for the one-time password and the URL
-	// EndDrain ends a drain early; nil = nothing does.
+	// EndDrain ends a drain early; nil = never.
 	EndDrain <-chan os.Signal
-	// Version is shown on the root page. With Commit it is the build, which should be the
-	// same on all nodes.
+	// Version is shown on the root page. Together with Commit it identifies the build, which
+	// should be the same on all nodes.
 	Version, Commit string
 	// Demo prints a new password at each start.
 	Demo bool
@@ -85,22 +85,22 @@ type App struct {
 	sweeps   *sweep.Runner
 	sockets  *websocket.Hub
 	breakers *breaker.Cache
-	// supplierBreakers are those of suppliers, calls what calls them.
+	// supplierBreakers are the breakers of suppliers; calls makes the calls to them.
 	supplierBreakers *breaker.Cache
 	calls            *call.Caller
 	advance          *advance.Worker
 	batches          *bulk.Batches
 	batchRunner      *bulk.Runner // nil without workers
 	approvals        *approval.Desk
-	applies          apply.Env     // of changes of settings that were decided
+	applies          apply.Env     // for changes of settings that were approved
 	tracer           *trace.Tracer // nil = off
 	ledger           *ledger.Ledger
 	server           *web.Server
 	listener         net.Listener
-	// adminListener is the console's own; nil = it has none.
+	// adminListener is the console's own listener; nil = none.
 	adminListener net.Listener
 	jobs          *jobs.Jobs
-	unreadable    []string // settings, at the last reading of the watch
+	unreadable    []string // settings that were unreadable at the watch's last reading
 	fatal         chan error
 	ready         chan struct{}
 	closers       []func() // in the order in which they were opened
@@ -112,7 +112,7 @@ const longestAttempt = 10 * time.Second
 // ErrUsage marks options that cannot be combined with the configuration.
 var ErrUsage = errors.New("wrong usage")
 
-// New opens everything, and does not listen yet. Close it also after Run.
+// New opens everything but does not listen yet. Close it, also after Run.
 func New(ctx context.Context, o Options) (*App, error) {
 	if _, embedded := o.Config.Embedded(); embedded && o.Roles != (Roles{true, true, true}) {
 		return nil, fmt.Errorf("%w: a subset of roles needs a Redis that the others share: set BACKSTOP_REDIS_URL", ErrUsage)
@@ -133,8 +133,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	return a, nil
 }
 
-// open opens what the parts depend on. Close closes what it has opened, also when it
-// fails.
+// open opens what the parts depend on. Close closes what was opened, also after a failure.
 func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if a.folder, err = lockFolder(a.o.Config.Data); err != nil {
 		return err
@@ -156,16 +155,17 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if err = a.db.Uses(ctx, a.settings.Current().Version); err != nil {
 		return err
 	}
-	// Tasks arrive before the first tick: the open breakers must be read by then.
+	// Tasks arrive before the first tick, so the open breakers must be read first.
 	a.breakers = breaker.NewCache(a.db, a.breakerPolicy)
 	a.breakers.Closes = a.resendWhenBack
 	return errors.Join(a.breakers.Refresh(ctx), a.supplierBreakers.Refresh(ctx))
 }
 
-// supplierPolicy is when the breaker of a supplier opens.
+// supplierPolicy says when the breaker of a supplier opens.
 var supplierPolicy = breaker.Policy{Failures: 5, Open: time.Minute, Window: time.Minute}
 
-// openCalls makes what calls suppliers. It has connections of its own, and its own ranges.
+// openCalls creates the caller of suppliers. It has its own connections and its own allowed
+// ranges.
 func (a *App) openCalls() {
 	c := a.o.Config
 	out := egress.New(egress.Config{Allow: c.SupplierAllowCIDRs})
@@ -180,8 +180,7 @@ func (a *App) openCalls() {
 
 func (a *App) closing(f func()) { a.closers = append(a.closers, f) }
 
-// openDB opens and migrates the database and releases the leases of earlier runs of this
-// node.
+// openDB opens and migrates the database, and releases leases of this node's earlier runs.
 func (a *App) openDB(ctx context.Context) error {
 	name, err := a.folder.nodeName(a.o.Config.NodeName)
 	if err != nil {
@@ -203,8 +202,8 @@ func (a *App) openDB(ctx context.Context) error {
 		a.o.Log.Info("migrate", "applied", m)
 	}
 	err = migrations.Partition(ctx, a.db, a.o.Log)
-	if errors.Is(err, db.ErrInUse) { // tried again by a job; see jobs.Run
-		a.o.Log.Warn("a table is not partitioned yet, and is used as it is; tried again every hour", "error", err)
+	if errors.Is(err, db.ErrInUse) { // retried by a job; see jobs.Run
+		a.o.Log.Warn("a table is not partitioned yet and is used as it is; retrying every hour", "error", err)
 	} else if err != nil {
 		return err
 	}
@@ -230,7 +229,7 @@ func (a *App) openDB(ctx context.Context) error {
 	return a.db.Beat(ctx)
 }
 
-// openAudit adds the retired keys and seals the rows that were written without a key.
+// openAudit adds the retired keys and seals rows that were written without a key.
 func (a *App) openAudit(ctx context.Context) (err error) {
 	if a.keys, err = settings.WithRetired(ctx, a.db, a.keys); err != nil {
 		return err
@@ -243,7 +242,7 @@ func (a *App) openAudit(ctx context.Context) (err error) {
 	return err
 }
 
-// openKeys opens the master keys, and publishes what all nodes must agree in.
+// openKeys opens the master keys and publishes what all nodes must agree on.
 func (a *App) openKeys(ctx context.Context) (err error) {
 	out := &made{out: a.o.Out, log: a.o.Log}
 	if a.keys, err = Keys(ctx, a.o.Config, a.db, out); err != nil {
@@ -258,7 +257,7 @@ func (a *App) openKeys(ctx context.Context) (err error) {
 	})
 }
 
-// made reports a new key both on the terminal and in the log.
+// made reports a new key on the terminal and in the log.
 type made struct {
 	out io.Writer
 	log *slog.Logger
@@ -269,11 +268,11 @@ func (m *made) Write(line []byte) (int, error) {
 	return m.out.Write(line)
 }
 
-// firstCheck bounds how long a Redis that hangs delays callbacks at the start: the client
-// waits seconds for each of its hosts in turn, and then again.
+// firstCheck bounds how long a hanging Redis delays callbacks at start: the client waits
+// seconds for each of its hosts, twice.
 const firstCheck = 2 * time.Second
 
-// redisAt parses the URL of Redis; nil means an embedded one.
+// redisAt parses the URL of Redis; nil = embedded.
 func redisAt(c config.Config) (*redisd.Options, error) {
 	url := c.RedisURL.Reveal()
 	if url == "" {
@@ -286,8 +285,8 @@ func redisAt(c config.Config) (*redisd.Options, error) {
 	return &at, nil
 }
 
-// openRedis connects to Redis or starts it. One that is unavailable does not prevent the
-// start: callbacks are taken without it. One that may evict tasks does.
+// openRedis connects to Redis or starts it. An unavailable Redis does not prevent the start,
+// because callbacks are taken without it; one that may evict tasks does.
 func (a *App) openRedis(ctx context.Context, at *redisd.Options) (err error) {
 	a.redis, err = redisd.Open(ctx, redisd.Config{At: at, DataDir: a.o.Config.Data, Logger: a.o.Log})
 	if err != nil {
@@ -308,14 +307,14 @@ func (a *App) openRedis(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	if err != nil {
-		a.o.Log.Warn("redis cannot be used yet; callbacks are taken and notifications sent without it", "error", err)
+		a.o.Log.Warn("redis is unavailable; callbacks are taken and notifications sent without it", "error", err)
 		go a.verifyRedis(ctx)
 	}
 	return nil
 }
 
-// verifyRedis checks the policy of a Redis that was unavailable at the start as soon as it
-// answers.
+// verifyRedis checks the eviction policy of a Redis that was unavailable at start, as soon as
+// it answers.
 func (a *App) verifyRedis(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := a.redis.Verify(ctx)
@@ -333,7 +332,7 @@ func (a *App) verifyRedis(ctx context.Context) {
 	}
 }
 
-// build makes the parts that do the work, each from those before it.
+// build creates the working parts, each from those before it.
 func (a *App) build() {
 	c := a.o.Config
 	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs})
@@ -414,8 +413,8 @@ func (a *App) askSoon(due []payment.Moment) {
 // monitorPath is the path of Asynqmon, behind the console's login.
 const monitorPath = "/asynqmon"
 
-// monitor is Asynqmon on our Redis, read-only. Payloads contain only ids, and are shown as
-// they are.
+// monitor returns Asynqmon on our Redis, read-only. Payloads are shown as they are; they
+// contain only ids.
 func (a *App) monitor() http.Handler {
 	m := asynqmon.New(asynqmon.Options{RootPath: monitorPath, RedisConnOpt: a.redis.Asynq(), ReadOnly: true})
 	a.closing(func() { _ = m.Close() })

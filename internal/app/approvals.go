@@ -16,15 +16,15 @@ import (
 	"backstop/internal/settings"
 )
 
-// desk is where people decide what needs two of them.
+// desk returns the desk for decisions that need two people.
 func (a *App) desk(operators *access.Operators) *approval.Desk {
 	return approval.NewDesk(approval.Options{
 		DB: a.db, Audit: a.audit, Policy: newPolicy(), Rules: a.settings.Rules, Life: a.o.Config.ApprovalExpires, Operators: operators, Log: a.o.Log,
 	}, a.actions()...)
 }
 
-// actions are all that can be proposed. A new one is an Action of the package that owns its
-// effect, and a line here.
+// actions returns all actions that can be proposed. To add one, declare an Action in the
+// package that owns its effect and list it here.
 func (a *App) actions() []approval.Action {
 	return append(
 		desk.Actions(desk.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Asker: a.advance}),
@@ -37,7 +37,7 @@ func (a *App) openApplies(context.Context) (err error) {
 	return err
 }
 
-// Applies is what apply works with. Errors: ErrUsage.
+// Applies returns the environment of `apply`. Errors: ErrUsage.
 func Applies(c config.Config, d *db.DB, keys *seal.Keyring) (apply.Env, error) {
 	schedule, err := apply.ParseSchedule(c.NotifySchedule)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"backstop/internal/notify"
 )
 
-// maxBacklog bounds what is counted of compensations.
+// maxBacklog bounds the count of compensations.
 const maxBacklog = 10_000
 
-// parked are the ids of the recipients whose notifications are parked.
+// parked returns the ids of the recipients whose notifications are parked.
 func (a *App) parked() []int64 { return notify.ParkedIDs(a.breakers, a.settings.Merchants()) }
 
-// backlogs counts what waits in Redis and in the database. A Redis that is unavailable is
-// left out: the database's figure is the one that counts.
+// backlogs counts what waits in Redis and in the database. An unavailable Redis is left out;
+// the database's figure is the authoritative one.
 func (a *App) backlogs(ctx context.Context) []metric.Backlog {
 	var all []metric.Backlog
 	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {

@@ -6,7 +6,7 @@ import (
 	"backstop/internal/bulk"
 )
 
-// openBatches makes what does one act to many rows, and, with workers, what works it off.
+// openBatches creates the batches and, with workers, their runner.
 func (a *App) openBatches() {
 	a.batches = bulk.New(bulk.Options{
 		DB: a.db, Audit: a.audit, Policy: newPolicy(), Rules: a.settings.Rules, Rate: int64(a.o.Config.BatchRate),
@@ -17,8 +17,7 @@ func (a *App) openBatches() {
 	}
 }
 
-// nudgeBatch has a batch run: by this process, or by the first one of the workers that gets
-// the task.
+// nudgeBatch wakes a batch: in this process, or in the first worker that gets the task.
 func (a *App) nudgeBatch(id int64) {
 	if a.batchRunner != nil {
 		a.batchRunner.Offer(id)

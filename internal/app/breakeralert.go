@@ -10,7 +10,7 @@ import (
 	"backstop/internal/notify"
 )
 
-// openedBreaker reads the details of a merchant's breaker that has opened, for an alert.
+// openedBreaker reads the details of a merchant's open breaker for an alert.
 func (a *App) openedBreaker(ctx context.Context, merchant string) (*alert.Opened, error) {
 	m := a.settings.Merchants().ByCode(merchant)
 	if m == nil {

@@ -9,8 +9,8 @@ import (
 	"backstop/internal/recipient"
 )
 
-// breakerPolicy is when a recipient's breaker opens: its own rules, and the program's where
-// it has none.
+// breakerPolicy returns when a recipient's breaker opens: by its own rules, and by the
+// program's where it has none.
 func (a *App) breakerPolicy(to recipient.Recipient) breaker.Policy {
 	c := a.o.Config
 	p := breaker.Policy{
@@ -24,11 +24,11 @@ func (a *App) breakerPolicy(to recipient.Recipient) breaker.Policy {
 	return ownPolicy(p, m.Settings.Breaker)
 }
 
-// ownPolicy is a policy with what a merchant has of its own.
+// ownPolicy applies a merchant's own settings to a policy.
 func ownPolicy(p breaker.Policy, own merchant.Breaker) breaker.Policy {
 	p.Failures = cmp.Or(own.Failures, p.Failures)
 	p.Open = cmp.Or(time.Duration(own.OpenMS)*time.Millisecond, p.Open)
-	p.RatePercent = max(0, cmp.Or(own.RatePercent, p.RatePercent)) // merchant.NoRate is below
+	p.RatePercent = max(0, cmp.Or(own.RatePercent, p.RatePercent)) // merchant.NoRate is negative
 	p.Window = cmp.Or(time.Duration(own.WindowMS)*time.Millisecond, p.Window)
 	p.MinSamples = cmp.Or(own.MinSamples, p.MinSamples)
 	return p

@@ -10,10 +10,10 @@ import (
 	"backstop/internal/notify/websocket"
 )
 
-// wakeTime bounds the release of what waited for a merchant's connection.
+// wakeTime bounds the release of notifications that waited for a merchant's connection.
 const wakeTime = 5 * time.Second
 
-// openChannels makes the channels, and registers those with connections to be closed.
+// openChannels creates the channels and registers those with connections for closing.
 func (a *App) openChannels(out *egress.Client) map[string]notify.Channel {
 	a.sockets = websocket.New()
 	all := channels(out, a.sockets)
@@ -31,7 +31,7 @@ func (a *App) connected(d *notify.Dispatcher, merchantID int64) {
 	defer cancel()
 	woken, err := notify.Wake(ctx, a.db, merchantID)
 	if err != nil {
-		a.o.Log.Error("a merchant connected, but its waiting notifications keep their time", "merchant_id", merchantID, "error", err)
+		a.o.Log.Error("a merchant connected, but its waiting notifications could not be made due; they are sent on schedule", "merchant_id", merchantID, "error", err)
 	}
 	a.o.Log.Info("connect", "merchant_id", merchantID, "released", woken)
 	d.Pull([]int64{merchantID})

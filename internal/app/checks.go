@@ -13,11 +13,11 @@ import (
 	"backstop/web"
 )
 
-// maxSkew is the difference between this node's clock and the database's beyond which
-// signatures and schedules cannot be trusted.
+// maxSkew is the difference between this node's clock and the database's above which signatures
+// and schedules cannot be trusted.
 const maxSkew = 2 * time.Second
 
-// checks are the checks of /readyz.
+// checks returns the checks of /readyz.
 func (a *App) checks() []web.Check {
 	schema := func(ctx context.Context) error { return a.db.CheckSchema(ctx, migrations.Files) }
 	return []web.Check{
@@ -33,20 +33,20 @@ func (a *App) checks() []web.Check {
 	}
 }
 
-// check is a check whose failure makes the node unready.
+// check returns a check whose failure makes the node unready.
 func (a *App) check(name string, run func(context.Context) error, kind func(error) string) web.Check {
 	return web.Check{Name: name, Run: a.logged(name, "not ready", "ready again", run, kind)}
 }
 
-// warning is a check whose failure is shown and leaves the node ready.
+// warning returns a check whose failure is shown but leaves the node ready.
 func (a *App) warning(name string, run func(context.Context) error, kind func(error) string) web.Check {
 	return web.Check{Name: name, Warning: true, Run: a.logged(name, "ready with a warning", "warning over", run, kind)}
 }
 
-// logged reduces a check's error to its kind, since readiness is shown without a login. The
-// error itself is logged once when it begins or changes.
+// logged reduces a check's error to its kind, because readiness is shown without a login. The
+// full error is logged when it first occurs and when it changes.
 func (a *App) logged(name, begins, ends string, run func(context.Context) error, kind func(error) string) func(context.Context) error {
-	last := "" // no lock: a check runs once at a time
+	last := "" // no lock: one run of a check at a time
 	return func(ctx context.Context) error {
 		err := run(ctx)
 		if err == nil {
@@ -65,8 +65,8 @@ func (a *App) logged(name, begins, ends string, run func(context.Context) error,
 	}
 }
 
-// checkLog reports that the log cannot be written. It is a warning, since callbacks are
-// taken all the same.
+// checkLog reports that the log cannot be written. It is only a warning: callbacks are taken
+// all the same.
 func (a *App) checkLog(context.Context) error {
 	if a.o.LogState == nil {
 		return nil
@@ -81,7 +81,7 @@ func (a *App) checkClock(context.Context) error {
 	return nil
 }
 
-// checkNodes reports in what running nodes differ that must be the same for all.
+// checkNodes reports differences between running nodes in what must be the same on all.
 func (a *App) checkNodes(ctx context.Context) error {
 	nodes, err := a.db.Nodes(ctx)
 	if err != nil {
@@ -101,12 +101,12 @@ func (a *App) checkNodes(ctx context.Context) error {
 	return &difference{"running nodes differ in " + strings.Join(parts, ", "), strings.Join(names, "; ")}
 }
 
-// partNames are the parts of a fingerprint as operators name them.
+// partNames names the parts of a fingerprint for operators.
 var partNames = map[string]string{
 	db.PartKeys: "their master keys", db.PartRanges: "BACKSTOP_NOTIFY_ALLOW_CIDRS", db.PartBuild: "their version",
 }
 
-// difference is a public text, with details for the log.
+// difference is an error with a public text and details for the log.
 type difference struct{ kind, nodes string }
 
 func (d *difference) Error() string { return d.kind + " (" + d.nodes + ")" }
@@ -132,5 +132,5 @@ func (a *App) checkSettings(context.Context) error {
 	return errors.New("cannot be read: " + names)
 }
 
-// shownBroken is how many names fit into one line.
+// shownBroken is how many names fit on one line.
 const shownBroken = 5

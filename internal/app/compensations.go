@@ -17,8 +17,7 @@ import (
 	"backstop/internal/order"
 )
 
-// compensationKinds are the kinds of compensations. A new one is a folder and a line here.
-// Calls and writes are repeated once there are refunds and payouts.
+// compensationKinds returns the kinds of compensations. A new kind is a folder and a line here.
 func (a *App) compensationKinds() []compensation.Kind {
 	return []compensation.Kind{
 		resend.Kind(resend.Options{DB: a.db, Schedule: a.compensateSchedule(), Nudge: a.nudger.Now}),
@@ -32,7 +31,7 @@ func (a *App) compensateSchedule() compensation.Schedule {
 	return compensation.Schedule(a.o.Config.CompensateSteps)
 }
 
-// nudgeCompensations nudges the workers through Redis, best effort and without waiting.
+// nudgeCompensations wakes the workers through Redis, best effort and without waiting.
 func (a *App) nudgeCompensations(nudges []queue.Nudge) {
 	go func() {
 		if err := a.queue.Compensate(context.Background(), nudges); err != nil {
@@ -41,20 +40,19 @@ func (a *App) nudgeCompensations(nudges []queue.Nudge) {
 	}()
 }
 
-// resendWhenBack sends a merchant's exhausted notifications again, once its breaker has
-// closed.
+// resendWhenBack resends a merchant's exhausted notifications after its breaker has closed.
 func (a *App) resendWhenBack(w *db.Writes, c *breaker.Change) {
 	if m := a.settings.Merchants().ByID(c.OwnerID); m != nil && !m.Subscriber && m.ResendWhenBack {
 		a.compensateSchedule().Open(w, a.db, resend.Closed(c.OwnerID, c.Generation))
 	}
 }
 
-// rerunStuck asks about an order on its own schedule, once no step of its own is left.
+// rerunStuck opens a compensation that keeps querying an order that has no steps left.
 func (a *App) rerunStuck(w *db.Writes, o *order.Order, supplierID int64) {
 	a.compensateSchedule().Open(w, a.db, rerun.Stuck(o, supplierID))
 }
 
-// asker asks the suppliers of orders for compensations.
+// asker queries suppliers about orders for compensations.
 type asker struct {
 	db      *db.DB
 	advance *advance.Worker
@@ -75,7 +73,7 @@ func (a asker) Ask(ctx context.Context, orderID int64) compensation.Result {
 	return r
 }
 
-// AskClosed implements rerun.Asker. Money that came is an exception by then.
+// AskClosed implements rerun.Asker. Money that came has become an exception by then.
 func (a asker) AskClosed(ctx context.Context, orderID int64) compensation.Result {
 	o, err := order.ByID(ctx, a.db.Read, orderID)
 	if err != nil {
@@ -88,7 +86,7 @@ func (a asker) AskClosed(ctx context.Context, orderID int64) compensation.Result
 	return compensation.Succeeded("the supplier says " + string(x.State)).WithCall(x.Call)
 }
 
-// unasked is the result where the supplier gave no answer.
+// unasked is the result if the supplier gave no answer.
 func unasked(err error) compensation.Result {
 	switch {
 	case errors.Is(err, order.ErrNotFound):

@@ -17,11 +17,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// beginCounters shows every counter with 0 for all that it can count: one that appears
-// with its first event did not grow by it, and the rule that waits for that stays
-// silent. Those of group commit begin with their writers.
+// beginCounters initializes every counter to 0 for all its labels: a counter that first appears
+// with its first event shows no increase, and an alert rule on the increase stays silent. The
+// counters of group commit are initialized by their writers.
 func beginCounters() {
-	// What else is opened on the exception desk does not come by a callback.
+	// Other kinds of exceptions are not opened by callbacks.
 	byCallback := slices.DeleteFunc(slices.Clone(exception.Kinds), func(kind string) bool {
 		return kind == exception.NotifyExhausted || kind == exception.SubscriptionExhausted || kind == exception.StuckPaying || kind == exception.CompensationDead || kind == exception.StockShort || kind == exception.BooksDiffer
 	})
@@ -29,7 +29,7 @@ func beginCounters() {
 	metric.Begin(metric.Attempts, notify.Classes...)
 	metric.Begin(metric.Notifications, notify.Delivered, notify.RetryWait, notify.Exhausted)
 	metric.Begin(metric.BreakerChanges, breaker.Closed, breaker.Open, breaker.HalfOpen)
-	metric.Begin(metric.OrdersMoved, order.Statuses[1:]...) // the first is that of a new order
+	metric.Begin(metric.OrdersMoved, order.Statuses[1:]...) // new orders have the first status
 	metric.Begin(metric.Exceptions, exception.Kinds...)
 	metric.Begin(metric.Nudges, metric.NudgeSent, metric.NudgeDropped)
 	for _, op := range call.Ops {

@@ -17,7 +17,7 @@ type folder struct {
 	lock *os.File
 }
 
-// lockFolder makes the data folder and locks it for this process: two servers on one folder
+// lockFolder creates the data folder and locks it for this process: two servers on one folder
 // would release each other's leases.
 func lockFolder(path string) (*folder, error) {
 	if err := MakeFolder(path); err != nil {
@@ -34,7 +34,7 @@ func lockFolder(path string) (*folder, error) {
 	return &folder{Path: path, lock: lock}, nil
 }
 
-// MakeFolder makes the data folder where it is missing.
+// MakeFolder creates the data folder if it does not exist.
 func MakeFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return unwritable(path, err)
@@ -49,11 +49,11 @@ func unwritable(path string, err error) error {
 // Close unlocks the folder.
 func (f *folder) Close() error { return f.lock.Close() }
 
-// goodName is the form of a generated name, or of one by the rules of BACKSTOP_NODE_NAME.
+// goodName matches generated names and names allowed by BACKSTOP_NODE_NAME.
 var goodName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// nodeName is the node's permanent name: configured, or generated once and stored. A file
-// that a crash of the machine left empty or full of zeros is replaced.
+// nodeName returns the node's permanent name: configured, or generated once and stored. A file
+// left empty or full of zeros by a machine crash is replaced.
 func (f *folder) nodeName(configured string) (string, error) {
 	if configured != "" {
 		return configured, nil

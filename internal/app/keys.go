@@ -14,14 +14,14 @@ import (
 	"backstop/internal/settings"
 )
 
-// errNoKey means that an installation on SQLite has no master key yet: the first process
-// that needs one makes it.
+// errNoKey means that an installation on SQLite has no master key yet; the first process that
+// needs one makes it.
 var errNoKey = errors.New("there is no master key")
 
-// readKeys reads the master keys as configured, or from the file in the data folder. Where
-// they are missing, the error is ErrUsage or errNoKey: for a shared database a key is never
-// made, as each node would make its own, and neither is a configured file, as a forgotten
-// mount must not become a temporary key.
+// readKeys reads the master keys as configured, or from the file in the data folder. If they
+// are missing, the error is ErrUsage or errNoKey. A key is never made for a shared database,
+// because each node would make its own; nor for a configured file, because a forgotten mount
+// must not lead to a temporary key.
 func readKeys(c config.Config) (*seal.Keyring, error) {
 	if c.MasterKey.IsSet() {
 		return seal.ParseKeys(c.MasterKey.Reveal())
@@ -31,16 +31,16 @@ func readKeys(c config.Config) (*seal.Keyring, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return keys, err
 	case c.MasterKeyFile != "":
-		return nil, fmt.Errorf("%w: the file of BACKSTOP_MASTER_KEY_FILE is missing (%s): put it there; a file that is named is never made", ErrUsage, c.MasterKeyFile)
+		return nil, fmt.Errorf("%w: the file of BACKSTOP_MASTER_KEY_FILE is missing (%s): put it there; backstop does not create it", ErrUsage, c.MasterKeyFile)
 	case c.DatabaseURL.Reveal() != "":
-		return nil, fmt.Errorf("%w: BACKSTOP_DATABASE_URL wants a master key that all nodes and commands share: make one (openssl rand -base64 32) and give it to each"+
-			" by BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE", ErrUsage)
+		return nil, fmt.Errorf("%w: BACKSTOP_DATABASE_URL needs a master key shared by all nodes and commands: make one (openssl rand -base64 32) and give it to each"+
+			" in BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE", ErrUsage)
 	}
 	return nil, errNoKey
 }
 
-// NeedKeys returns an ErrUsage where the master key is missing and cannot be made. It is
-// called before anything is changed.
+// NeedKeys returns an ErrUsage if the master key is missing and cannot be made. It is called
+// before anything is changed.
 func NeedKeys(c config.Config) error {
 	if _, err := readKeys(c); errors.Is(err, ErrUsage) {
 		return err
@@ -48,8 +48,8 @@ func NeedKeys(c config.Config) error {
 	return nil
 }
 
-// KeysToRead is Keys for commands that only read: it makes no key. Without one the keyring
-// is empty, and its use fails.
+// KeysToRead is Keys for read-only commands: it makes no key. Without one the keyring is empty,
+// and using it fails.
 func KeysToRead(c config.Config) (*seal.Keyring, error) {
 	keys, err := readKeys(c)
 	named := c.MasterKey.IsSet() || c.MasterKeyFile != ""
@@ -60,7 +60,7 @@ func KeysToRead(c config.Config) (*seal.Keyring, error) {
 }
 
 // Keys opens the master keys. An installation on SQLite gets its key here once, in the data
-// folder; that is reported on out.
+// folder; this is reported on out.
 func Keys(ctx context.Context, c config.Config, d *db.DB, out io.Writer) (*seal.Keyring, error) {
 	keys, err := readKeys(c)
 	if errors.Is(err, errNoKey) {
@@ -83,7 +83,7 @@ func makeKey(ctx context.Context, c config.Config, d *db.DB, out io.Writer) (*se
 		inUse = strings.Join(sealed, ", ")
 	}
 	if inUse != "" {
-		return nil, fmt.Errorf("%w (%s), and %s is missing: put that file back from its backup, or give the key by BACKSTOP_MASTER_KEY",
+		return nil, fmt.Errorf("%w (%s), and %s is missing: restore that file from its backup, or set BACKSTOP_MASTER_KEY",
 			settings.ErrForeignKey, inUse, path)
 	}
 	keys, err := seal.LoadOrCreate(path)
@@ -94,7 +94,7 @@ func makeKey(ctx context.Context, c config.Config, d *db.DB, out io.Writer) (*se
 	return keys, err
 }
 
-// checkKeys checks that this node can open what is sealed now.
+// checkKeys checks that this node can open currently sealed values.
 func (a *App) checkKeys(ctx context.Context) error { return settings.CheckKeys(ctx, a.db, a.keys) }
 
 // errKeys is the public text for readiness.

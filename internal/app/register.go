@@ -30,13 +30,12 @@ import (
 	"backstop/internal/sweep"
 )
 
-// Kinds are the kinds of suppliers. A new one is a folder and a line here: what runs can be
-// read.
+// Kinds returns the kinds of suppliers. A new kind is a folder and a line here.
 func Kinds() supplier.Kinds {
 	return supplier.Kinds{wechatpay.Kind, alipay.Kind, stripe.Kind, sortedparams.Kind}
 }
 
-// texts are those that rows store by a code: of the core, and of each kind of supplier.
+// texts returns the texts that rows store by code, of the core and of each kind of supplier.
 func texts() text.Catalog {
 	all := []*text.Codes{&supplier.Texts, &callback.Texts, &payment.Texts}
 	for _, kind := range Kinds() {
@@ -45,7 +44,7 @@ func texts() text.Catalog {
 	return text.Join(all...)
 }
 
-// channels are the channels over which merchants are notified.
+// channels returns the channels over which merchants are notified.
 func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Channel {
 	return map[string]notify.Channel{
 		notify.Webhook:   webhook.New(out),
@@ -60,13 +59,13 @@ func channels(out *egress.Client, sockets *websocket.Hub) map[string]notify.Chan
 func newPolicy() *access.Policy {
 	policy, err := access.NewPolicy()
 	if err != nil {
-		panic(err) // the policy is part of the binary
+		panic(err) // the policy is part of the binary: this is a bug
 	}
 	return policy
 }
 
-// acts are all acts of operators and services. A new one is a Kind of the package that owns the
-// effect, and a line here.
+// acts returns all acts of operators and services. To add one, declare a Kind in the package
+// that owns the effect and list it here.
 func (a *App) acts(channels map[string]notify.Channel, operators *access.Operators) *act.Registry {
 	policy := newPolicy()
 	assignable := func(ctx context.Context) ([]string, error) {
@@ -93,12 +92,12 @@ func (a *App) redriving() compensation.Acts {
 	return compensation.Acts{DB: a.db, Schedule: a.compensateSchedule(), Nudge: a.nudgeCompensations}
 }
 
-// batchActions are what can be done to many rows at once.
+// batchActions returns what can be done to many rows at once.
 func (a *App) batchActions() []bulk.Action {
 	return append(a.advance.Batches(a.compensateSchedule()), a.sending(nil).Batch(), a.redriving().Batch(), a.processor.Batch())
 }
 
-// Targets check the URL of an endpoint, for each channel except webhooks.
+// Targets returns the check of an endpoint's URL for each channel except webhooks.
 func Targets() map[string]func(url string) error {
 	return map[string]func(string) error{
 		notify.Websocket: websocket.CheckTarget,
@@ -109,7 +108,7 @@ func Targets() map[string]func(url string) error {
 	}
 }
 
-// Credentials check the credentials, for each channel that needs some.
+// Credentials returns the check of credentials for each channel that needs some.
 func Credentials() map[string]func(map[string]string) error {
 	return map[string]func(map[string]string) error{
 		notify.Email: email.CheckServer,

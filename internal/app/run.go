@@ -18,9 +18,8 @@ import (
 	"backstop/jobs"
 )
 
-// Run serves until ctx ends, drains, and then stops within the shutdown time: no new
-// requests and tasks, running ones finished or released. It returns nil after an orderly
-// stop.
+// Run serves until ctx ends, drains, and stops within the shutdown time: no new requests and
+// tasks; running ones are finished or released. It returns nil after an orderly stop.
 func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	if err := a.holdOpen(work); err != nil {
@@ -33,7 +32,7 @@ func (a *App) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	// Once the server is ready, the password has been printed.
+	// The password must have been printed when the server becomes ready.
 	if err := a.greet(work); err != nil {
 		stopWork()
 		return err
@@ -46,7 +45,7 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	}
 	close(a.ready)
-	debug.FreeOSMemory() // of the start: parsed policies, templates, settings
+	debug.FreeOSMemory() // memory used by the start: parsed policies, templates, settings
 	select {
 	case <-ctx.Done():
 		a.o.Log.Info("stop", "reason", "signal")
@@ -57,7 +56,7 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// drain gives balancers time to select another node, while this one still accepts
+// drain gives load balancers time to select another node, while this one still accepts
 // everything.
 func (a *App) drain(served <-chan error) error {
 	if a.server == nil || a.o.Config.Drain == 0 {
@@ -79,8 +78,8 @@ func (a *App) drain(served <-chan error) error {
 	return nil
 }
 
-// start begins the background work. The signal that stops the program does not interrupt
-// it: a start that is cut off half-way would look like a failure.
+// start begins the background work. The signal that stops the program does not interrupt it,
+// because a start cut off half-way would look like a failure.
 func (a *App) start(ctx context.Context) (err error) {
 	alerts, err := a.alerts()
 	if err != nil {
@@ -105,8 +104,8 @@ func (a *App) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// holdOpen books the money of exceptions that an older version has left open, before
-// anything else is taken.
+// holdOpen books the money of exceptions that an older version left open, before anything else
+// is processed.
 func (a *App) holdOpen(ctx context.Context) error {
 	did, err := a.processor.HoldOpen(ctx, callback.Read)
 	if err != nil {
@@ -118,10 +117,10 @@ func (a *App) holdOpen(ctx context.Context) error {
 	return nil
 }
 
-// Ready is closed when Run serves.
+// Ready is closed once Run serves.
 func (a *App) Ready() <-chan struct{} { return a.ready }
 
-// listen takes the addresses.
+// listen opens the listeners.
 func (a *App) listen() (err error) {
 	if a.listener, err = a.listenOn(a.o.Config.Listen, "BACKSTOP_LISTEN"); err != nil || a.o.Config.AdminListen == "" {
 		return err
@@ -152,10 +151,10 @@ func (a *App) serve() <-chan error {
 	return served
 }
 
-// URL is where callbacks and the merchants' API are, once Run listens.
+// URL returns the base URL of callbacks and the merchant API, once Run listens.
 func (a *App) URL() string { return urlOf(a.o.Config.PublicURL, a.listener) }
 
-// ConsoleURL is where the console is, once Run listens.
+// ConsoleURL returns the URL of the console, once Run listens.
 func (a *App) ConsoleURL() string {
 	if a.adminListener != nil {
 		return urlOf(a.o.Config.AdminURL, a.adminListener)
@@ -163,7 +162,7 @@ func (a *App) ConsoleURL() string {
 	return urlOf(a.o.Config.AdminURL, a.listener)
 }
 
-// urlOf is the configured URL, or else that of a listener, whose port may be any.
+// urlOf returns the configured URL, or else that of the listener, whose port may be any.
 func urlOf(configured string, l net.Listener) string {
 	if configured != "" || l == nil {
 		return configured
@@ -171,7 +170,7 @@ func urlOf(configured string, l net.Listener) string {
 	return config.PublicFrom(l.Addr().String())
 }
 
-// greet makes the first operator on an empty installation and prints the console's URL.
+// greet creates the first operator on an empty installation and prints the console's URL.
 func (a *App) greet(ctx context.Context) error {
 	operators := access.NewOperators(a.db, a.audit)
 	var given func() (string, error)
@@ -204,11 +203,11 @@ func (a *App) greet(ctx context.Context) error {
 	return nil
 }
 
-// demoDeciders are the operators of the demo between whom decisions are made: one proposes,
-// the other one approves. Their names are their roles.
+// demoDeciders are the demo's operators for decisions by two people: one proposes, the other
+// approves. They are named after their roles.
 var demoDeciders = []string{access.Finance, access.Lead}
 
-// greetDeciders prints new passwords of the demo's operators, and adds those who are missing.
+// greetDeciders adds the demo's operators that are missing and prints new passwords for them.
 func (a *App) greetDeciders(ctx context.Context, operators *access.Operators) error {
 	for _, name := range demoDeciders {
 		password, err := operators.Add(ctx, name, name, "")
@@ -226,7 +225,7 @@ func (a *App) greetDeciders(ctx context.Context, operators *access.Operators) er
 	return nil
 }
 
-// maxPasswordFile bounds what is read of the file with the first password, in bytes.
+// maxPasswordFile bounds how much of the first password's file is read, in bytes.
 const maxPasswordFile = 4096
 
 // adminPassword reads the password of the first operator from its file.
@@ -243,10 +242,10 @@ func (a *App) adminPassword() (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
-// shutdown stops intake first, then the workers, then what they depend on, all within the
+// shutdown stops the intake, then the workers, then what they depend on, all within the
 // shutdown time.
 func (a *App) shutdown(stopWork context.CancelFunc) {
-	// Attempts at merchants may take 10 s; those still running a second before the end are
+	// Attempts at merchants may take 10 s; those still running one second before the end are
 	// cancelled and released.
 	ctx, cancel := context.WithTimeout(context.Background(), a.o.Config.ShutdownTimeout-time.Second)
 	defer cancel()
@@ -260,7 +259,7 @@ func (a *App) shutdown(stopWork context.CancelFunc) {
 	if a.jobs != nil {
 		half, cancel := context.WithTimeout(ctx, a.o.Config.ShutdownTimeout/2)
 		defer cancel()
-		a.jobs.Stop(half) // the other half belongs to the attempts
+		a.jobs.Stop(half) // the other half is for the attempts
 	}
 	if a.batchRunner != nil { // before what it nudges
 		a.batchRunner.Close(ctx)
@@ -319,7 +318,7 @@ func ParseRoles(text string) (r Roles, err error) {
 		case "scheduler":
 			r.Scheduler = true
 		default:
-			return Roles{}, fmt.Errorf("%w: --roles takes web, worker and scheduler, not %q", ErrUsage, word)
+			return Roles{}, fmt.Errorf("%w: --roles accepts web, worker and scheduler, not %q", ErrUsage, word)
 		}
 	}
 	return r, nil

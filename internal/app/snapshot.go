@@ -10,7 +10,7 @@ import (
 	"backstop/internal/report"
 )
 
-// snapshot reads the figures of the present state for metrics: money at risk, alerts, clocks.
+// snapshot reads the current figures for metrics: money at risk, alerts, clocks.
 func (a *App) snapshot(ctx context.Context) metric.Snapshot {
 	s := metric.Snapshot{Skew: map[string]time.Duration{"database": a.db.Skew()}}
 	if risk, err := report.AtRisk(ctx, a.db); err == nil {
@@ -36,7 +36,7 @@ func (a *App) snapshot(ctx context.Context) metric.Snapshot {
 	return s
 }
 
-// ordersNotified reads the figures of the last hour, as on the overview.
+// ordersNotified reads the figures of the last hour, the same as on the overview.
 func (a *App) ordersNotified(ctx context.Context) (orders *metric.OrdersNotified, untried *metric.Untried) {
 	now := a.db.Now()
 	if all, err := report.Orders(ctx, a.db, now-(time.Hour-time.Minute).Microseconds(), now, time.Minute); err == nil {

@@ -12,7 +12,7 @@ import (
 	"backstop/internal/sweep"
 )
 
-// Sweeps goes on with the sweep that is running, in a server or a command.
+// Sweeps returns the runner of sweeps, for a server or a command.
 func Sweeps(c config.Config, d *db.DB, s *settings.Store, keys *seal.Keyring, log *slog.Logger) *sweep.Runner {
 	return sweep.New(sweep.Options{
 		DB: d, Settings: s, Schedule: compensation.Schedule(c.CompensateSteps), Keys: keys, Rate: int(c.SweepRate),
@@ -20,12 +20,12 @@ func Sweeps(c config.Config, d *db.DB, s *settings.Store, keys *seal.Keyring, lo
 	})
 }
 
-// SweepPlan is when the nightly sweep begins.
+// SweepPlan returns when the nightly sweep begins.
 func SweepPlan(c config.Config) sweep.Plan {
 	return sweep.Plan{Hour: c.SweepAt.Hour, Minute: c.SweepAt.Minute, Zone: c.Timezone, Days: c.SweepDays}
 }
 
-// nudgeSweep has a worker go on with the sweep that was begun, best effort and without waiting.
+// nudgeSweep wakes a worker to continue the running sweep, best effort and without waiting.
 func (a *App) nudgeSweep() {
 	go func() {
 		if err := a.queue.Sweep(context.Background()); err != nil {

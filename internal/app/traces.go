@@ -9,8 +9,8 @@ import (
 	"backstop/internal/base/trace"
 )
 
-// openTraces begins to send spans where a collector is configured: by our setting, or by
-// the environment variables of OpenTelemetry.
+// openTraces starts sending spans if a collector is configured, by our setting or by the
+// environment variables of OpenTelemetry.
 func (a *App) openTraces(ctx context.Context) (err error) {
 	c := a.o.Config
 	if cmp.Or(c.OTLPEndpoint, os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")) == "" {

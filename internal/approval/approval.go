@@ -1,6 +1,6 @@
-// Package approval keeps decisions that need two people. One proposes, another one approves
-// exactly that, and it takes effect once: in the transaction of the approval, or, where it
-// calls out, by a compensation that carries its id.
+// Package approval implements decisions that need two people. One proposes; another approves
+// exactly that proposal; and it takes effect once: in the transaction of the approval or, if it
+// makes an outside call, by a compensation that carries the approval's id.
 package approval
 
 import (
@@ -33,18 +33,18 @@ const (
 	Expired   State = "expired"
 )
 
-// Moves is every legal change of an approval's state. Nothing else may write the column.
+// Moves lists every legal change of an approval's state. Nothing else may write the column.
 var Moves = moves.Table[State]{
 	Noun: "Approval", Column: "approvals.state",
-	About: "A decision that needs two people. What it is about is bound to its hash; it takes effect once.",
+	About: "A decision that needs two people. Its hash covers exactly what was proposed; it takes effect once.",
 	Rows: []moves.Row[State]{
-		{Status: Waiting, Initial: true, Open: true, NeedsPerson: true, To: []State{Approved, Rejected, Withdrawn, Expired}, Meaning: "Proposed; another person must look at it."},
-		{Status: Approved, Open: true, To: []State{Executing}, Meaning: "Two people want it."},
+		{Status: Waiting, Initial: true, Open: true, NeedsPerson: true, To: []State{Approved, Rejected, Withdrawn, Expired}, Meaning: "Proposed; waiting for another person's decision."},
+		{Status: Approved, Open: true, To: []State{Executing}, Meaning: "Approved by a second person."},
 		{Status: Executing, Open: true, To: []State{Done, Failed}, Meaning: "It is being carried out."},
-		{Status: Failed, NeedsPerson: true, To: []State{Executing}, Meaning: "It could not be carried out; the same approval may be run again, three times in all."},
+		{Status: Failed, NeedsPerson: true, To: []State{Executing}, Meaning: "It could not be carried out; the same approval may be run up to three times in all."},
 		{Status: Done, Meaning: "It has taken effect."},
-		{Status: Rejected, Meaning: "The second person did not want it."},
-		{Status: Withdrawn, Meaning: "Its maker took it back."},
+		{Status: Rejected, Meaning: "The second person rejected it."},
+		{Status: Withdrawn, Meaning: "Its maker withdrew it."},
 		{Status: Expired, Meaning: "Nobody decided in time."},
 	},
 }
@@ -52,7 +52,7 @@ var Moves = moves.Table[State]{
 // Open reports whether the approval has not ended.
 func (s State) Open() bool { return Moves.Of(s).Open }
 
-// Approval is one decision.
+// Approval is one decision and its proposal.
 type Approval struct {
 	bun.BaseModel `bun:"table:approvals,alias:ap"`
 
@@ -62,7 +62,7 @@ type Approval struct {
 	ObjectID   string          `bun:"object_id"`
 	OrderNo    string          `bun:"order_no"`
 	MerchantID int64           `bun:"merchant_id"`
-	Version    int64           `bun:"version"` // of the object as it was proposed
+	Version    int64           `bun:"version"` // version of the object when proposed
 	Amount     int64           `bun:"amount"`  // minor units
 	Currency   string          `bun:"currency"`
 	Params     json.RawMessage `bun:"params,type:text"` // canonical JSON
@@ -72,150 +72,153 @@ type Approval struct {
 	Maker      int64           `bun:"maker"`
 	Checker    *int64          `bun:"checker"`
 	Checked    string          `bun:"checked"` // the checker's reason
-	Alone      bool            `bun:"alone"`   // decided by one person, as the house declares it
-	Second     bool            `bun:"second"`  // two people make such a decision
+	Alone      bool            `bun:"alone"`   // decided by one person, under `second_person: false`
+	Second     bool            `bun:"second"`  // this kind of decision needs two people
 	State      State           `bun:"state"`
-	MadeAt     int64           `bun:"made_at"` // Unix µs, as all moments
+	MadeAt     int64           `bun:"made_at"` // Unix µs, like all times
 	ExpiresAt  int64           `bun:"expires_at"`
 	DecidedAt  *int64          `bun:"decided_at"`
 	StartedAt  *int64          `bun:"started_at"`
 	DoneAt     *int64          `bun:"done_at"`
 	Tries      int64           `bun:"tries"`
 	Error      string          `bun:"error"`
-	Result     string          `bun:"result"` // JSON, of the action
-	Freed      int64           `bun:"freed"`  // version of the object after a failure freed it
+	Result     string          `bun:"result"` // JSON, returned by the action
+	Freed      int64           `bun:"freed"`  // version of the object after a failure released it
 	AlertedAt  *int64          `bun:"alerted_at"`
 }
 
-// prefix marks an approval's id outside.
+// prefix of an approval's public id.
 const prefix = "apr_"
 
-// No is the approval's id as it is shown.
+// No returns the approval's public id.
 func (a *Approval) No() string { return fmt.Sprintf("%s%d", prefix, a.ID) }
 
-// Errors that a caller can act on. *act.FieldError, *act.Denied, act.ErrNotFound,
-// act.ErrChanged, *LiveError and *RoleError are others.
+// Errors that a caller can act on, besides *act.FieldError, *act.Denied, act.ErrNotFound,
+// act.ErrChanged, *LiveError and *RoleError.
 var (
-	ErrMaker    = errors.New("only who made a proposal takes it back")
-	ErrProposed = errors.New("a proposal about this is open already")
+	ErrMaker    = errors.New("only its maker can withdraw a proposal")
+	ErrProposed = errors.New("there is already an open proposal about this")
 	ErrOver     = errors.New("it is over")
 	ErrExpired  = errors.New("the proposal has expired: make a new one")
-	ErrHash     = errors.New("this is not what is proposed now: look again")
-	ErrOwn      = errors.New("a proposal is approved by another person than its maker")
-	// ErrPerson: a service's token may not decide.
+	ErrHash     = errors.New("the proposal differs from what you saw: reload it and check again")
+	ErrOwn      = errors.New("a proposal must be approved by someone other than its maker")
+	// ErrPerson means that a service's token may not decide.
 	ErrPerson = errors.New("this needs a person: use an operator's personal token")
-	// ErrNoSecond: fewer than two enabled operators could make and check it.
+	// ErrNoSecond means that nobody but the maker could approve it.
 	ErrNoSecond = errors.New("nobody else may approve this: add an operator with backstop operator add NAME --role lead")
 )
 
-// LiveError: the supplier, asked just now, says otherwise.
+// LiveError means that the supplier, queried just now, contradicts the decision.
 type LiveError struct{ Answer string }
 
 func (e *LiveError) Error() string { return "the supplier says that it is " + e.Answer }
 
-// RoleError: the checker may not approve that, or its maker may not propose it any more.
+// RoleError means that the checker may not approve this, or its maker may no longer propose it.
 type RoleError struct {
 	Permission access.Permission
-	Roles      []string // that have it
+	Roles      []string // roles that have it
 	OfMaker    bool
 }
 
 func (e *RoleError) Error() string {
 	if e.OfMaker {
-		return "who proposed this may not do so any more: it needs the permission " + string(e.Permission)
+		return "the maker of this proposal may no longer make it: it needs the permission " + string(e.Permission)
 	}
 	return "this needs the permission " + string(e.Permission) + ", in one of the roles " + strings.Join(e.Roles, ", ")
 }
 
-// Live is what the supplier said before a decision. The call's answer was confirmed already.
+// Live is the supplier's answer before a decision. The answer has been confirmed already.
 type Live struct {
-	// Answer is paid, failed, closed, paying, not_found or unknown; "" = it cannot be asked.
+	// Answer is paid, failed, closed, paying, not_found or unknown; "" = the supplier cannot be
+	// queried.
 	Answer string `json:"answer"`
-	Call   int64  `json:"call,string"` // of supplier_calls; 0 = none
+	Call   int64  `json:"call,string"` // id in supplier_calls; 0 = none
 	At     int64  `json:"-"`           // Unix µs
-	// Contradicts: nothing may be decided against it.
+	// Contradicts means that the decision must not be made against this answer.
 	Contradicts bool `json:"contradicts"`
 }
 
-// Verified reports whether the answer says anything; else a lead must take it on.
+// Verified reports whether the answer says anything; otherwise a lead must take responsibility.
 func (l *Live) Verified() bool { return l.Answer != "" && l.Answer != "unknown" }
 
-// Decided is what Run gets: the approval with its people.
+// Decided is what Run receives: the approval with its people.
 type Decided struct {
 	*Approval
 	Params  any
 	Maker   act.Actor
-	Checker act.Actor // of a decision that is Alone the maker again
-	Live    *Live     // nil = the action asks nobody
+	Checker act.Actor // the maker again, if Alone
+	Live    *Live     // nil = the action queries no supplier
 }
 
 // Ran is the result of an action.
 type Ran struct {
-	Result any // JSON, for the row
-	// Later: the effect calls out. The approval stays executing until Finish.
+	Result any // stored in the row as JSON
+	// Later means that the effect makes an outside call. The approval stays executing until
+	// Finish.
 	Later bool
-	// After is done once the transaction has committed, such as nudges.
+	// After runs once the transaction has committed, for example to send nudges.
 	After func()
 }
 
-// Action is one kind of decision, a value of the package that owns its effect.
+// Action is one kind of decision, declared by the package that owns its effect.
 type Action struct {
 	Name   string // accept_late
 	Object string // exception
-	// Propose and Approve are permissions of the maker and of the checker.
+	// Propose and Approve are the permissions of the maker and of the checker.
 	Propose, Approve access.Permission
-	// Needs is a permission that the maker needs for this object besides Propose; "" = none.
-	// nil = never.
+	// Needs returns a permission that the maker needs for this object besides Propose; "" =
+	// none. nil = never any.
 	Needs func(s act.Subject) access.Permission
-	// Second reports whether a second person is needed; nil = always. For an offer params
-	// is nil.
+	// Second reports whether a second person is needed; nil = always. params is nil while
+	// offers are listed.
 	Second func(s act.Subject, params any) bool
-	// Evidence: params.evidence must say what proves it.
+	// Evidence means that params.evidence is required: what proves the claim.
 	Evidence bool
-	// Params reads the parameters; nil = there are none. Errors: *act.FieldError, its field
-	// beginning with "params.".
+	// Params parses the parameters; nil = the action has none. Errors: *act.FieldError, with a
+	// field beginning with "params.".
 	Params func(json.RawMessage) (any, error)
-	// Fields are the parameters' names and types, for forms.
+	// Fields are the names and types of the parameters, for forms.
 	Fields map[string]string
-	// Load finds the object: its version, money and merchant. Errors: act.ErrNotFound.
+	// Load returns the object: its version, money and merchant. Errors: act.ErrNotFound.
 	Load func(ctx context.Context, q bun.IDB, id string) (act.Subject, error)
-	// OrderNo is the order in whose story the decision stands; nil = none.
+	// OrderNo returns the order in whose history the decision appears; nil = none.
 	OrderNo func(s act.Subject) string
-	// Over reports whether the object has ended, so that nothing is decided any more. nil =
-	// it never has.
+	// Over reports whether the object has ended, so that nothing can be decided any more. nil =
+	// it never ends.
 	Over func(s act.Subject) bool
-	// Offered reports whether the action fits the object as it is. nil = always.
+	// Offered reports whether the action applies to the object in its current state. nil =
+	// always.
 	Offered func(s act.Subject) bool
-	// Check compares the parameters with the object as it is; nil = there is nothing to
-	// compare. Errors: *act.FieldError.
+	// Check compares the parameters with the current object; nil = nothing to compare. Errors:
+	// *act.FieldError.
 	Check func(ctx context.Context, q bun.IDB, s act.Subject, params any) error
-	// Ask asks the supplier, outside of any transaction; nil = there is nothing to ask, and so
-	// is a nil answer.
+	// Ask queries the supplier, outside any transaction; nil, like a nil answer, = nothing to
+	// query.
 	Ask func(ctx context.Context, s act.Subject, params any) (*Live, error)
-	// Hold marks the object as proposed, Free takes that back where a proposal ends without
-	// effect. nil = nothing is marked. The version that Hold leaves is the one approved.
+	// Hold marks the object as proposed; Free undoes that when a proposal ends without effect.
+	// nil = the object is not marked. The version after Hold is the one that is approved.
 	Hold, Free func(ctx context.Context, tx db.Tx, a *Approval, s act.Subject) error
-	// Run is the effect, in the transaction that ends the approval. It calls nobody.
+	// Run is the effect, in the transaction that ends the approval. It makes no outside calls.
 	Run func(ctx context.Context, tx db.Tx, d Decided, s act.Subject) (Ran, error)
 }
 
-// Offer is an action that a person may propose for an object as it is.
+// Offer is an action that a person may propose for an object in its current state.
 type Offer struct {
 	Action      string `json:"action"`
 	NeedsSecond bool   `json:"needs_second"`
 	Params      any    `json:"params"` // name → type, for forms
 }
 
-// Proposal is a wish of a maker. A command of the installation (ID 0, its name as in the
-// audit) may propose settings.
+// Proposal is what a maker proposes. A command of the installation (ID 0, name as in the audit)
+// may propose settings.
 type Proposal struct {
 	Action   string
-	Object   string // kind of the object; "" = that of the only action of this name
+	Object   string // kind of object; "" = that of the only action with this name
 	ObjectID string
 	Params   json.RawMessage
 	Reason   string
 	Amount   string // as typed
-	Version  int64  // 0 = any
+	Version  int64  // version that the maker saw; 0 = any
 	By       act.Actor
-	Key      string // of the form; "" = none
+	Key      string // key of the form; "" = none
 }

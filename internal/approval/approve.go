@@ -11,37 +11,37 @@ import (
 	"backstop/internal/base/failpoint"
 )
 
-// maxTries is how often one approval is carried out, where it fails.
+// maxTries is how many times an approval that fails may be carried out.
 const maxTries = 3
 
-// Verdict is what somebody says about a proposal.
+// Verdict is a person's decision about a proposal.
 type Verdict struct {
 	ID     int64
-	Hash   string // of what was shown; not of Reject and Withdraw
+	Hash   string // of what was shown; unused by Reject and Withdraw
 	Reason string
 	By     act.Actor
-	Key    string // of the form; "" = none
+	Key    string // key of the form; "" = none
 }
 
-// deciding is a verdict with all that it is about.
+// deciding is a verdict with everything it concerns.
 type deciding struct {
 	Verdict
 	action Action
-	from   State // of the approval
+	from   State // state of the approval
 	params any
 	said   said
 	live   *Live
 }
 
-// Approve approves a proposal and carries it out, at once or, where it calls out, later. The
-// same from the same person again is answered alike, and nothing runs twice. Where the effect
-// fails the approval is returned as Failed. Errors: ErrPerson, act.ErrNotFound, ErrOwn,
+// Approve approves a proposal and carries it out, at once or, if it makes an outside call,
+// later. A repeat by the same person gets the same answer, and nothing runs twice. If the
+// effect fails, the approval is returned as Failed. Errors: ErrPerson, act.ErrNotFound, ErrOwn,
 // *RoleError, ErrExpired, ErrOver, ErrHash, *act.FieldError, act.ErrChanged, *LiveError.
 func (d *Desk) Approve(ctx context.Context, v Verdict) (*Approval, error) {
 	return d.decide(ctx, v, Waiting)
 }
 
-// Again carries out once more what was approved and failed. Errors: those of Approve, and
+// Again carries out an approval that failed once more. Errors: those of Approve, and
 // ErrProposed.
 func (d *Desk) Again(ctx context.Context, v Verdict) (*Approval, error) {
 	return d.decide(ctx, v, Failed)
@@ -76,8 +76,8 @@ func (d *Desk) decide(ctx context.Context, v Verdict, from State) (*Approval, er
 	return a, nil
 }
 
-// weigh checks a verdict against the proposal as it is now, and asks the supplier anew. nil
-// = the same person has said so before, and there is nothing to do.
+// weigh checks a verdict against the current proposal and queries the supplier again. A nil
+// deciding means that the same person has decided this before, and nothing is left to do.
 func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *deciding, error) {
 	a, action, err := d.find(ctx, v)
 	if err != nil {
@@ -130,12 +130,12 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	return a, c, nil
 }
 
-// approvedBy reports whether this very person has approved it already.
+// approvedBy reports whether this person has approved it already.
 func (a *Approval) approvedBy(by act.Actor) bool {
 	return a.Checker != nil && *a.Checker == by.ID && slices.Contains([]State{Approved, Executing, Done, Failed}, a.State)
 }
 
-// isOf reports whether the object is as it was decided on, or as the failure left it.
+// isOf reports whether the object is as it was when decided on, or as the failure left it.
 func (a *Approval) isOf(s act.Subject, from State) bool {
 	version := a.Version
 	if from == Failed {
@@ -144,7 +144,7 @@ func (a *Approval) isOf(s act.Subject, from State) bool {
 	return s.Version == version && s.Amount == a.Amount && s.Currency == a.Currency
 }
 
-// find reads what a verdict is about. Errors: ErrPerson, act.ErrNotFound.
+// find reads the proposal that a verdict is about. Errors: ErrPerson, act.ErrNotFound.
 func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, Action, error) {
 	if v.By.Token != nil || v.By.ID == 0 {
 		return nil, Action{}, ErrPerson
@@ -157,10 +157,10 @@ func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, Action, error) {
 	return a, action, err
 }
 
-// mayDecide reports whether the actor's role may decide that. maker is the role of who made
-// it; "" = it is not known yet, and anybody's. Errors: *RoleError.
+// mayDecide reports whether the actor's role may decide this. maker is the role of the maker;
+// "" = not known yet, any role. Errors: *RoleError.
 func (d *Desk) mayDecide(c deciding, a *Approval, maker string) error {
-	if a.Alone || !a.Second { // run again: by those who may propose it
+	if a.Alone || !a.Second { // a retry needs only the right to propose
 		if !d.o.Policy.Allows(c.By.Role, c.action.Propose) {
 			return &RoleError{Permission: c.action.Propose, Roles: d.o.Policy.RolesWith(c.action.Propose)}
 		}
@@ -172,8 +172,7 @@ func (d *Desk) mayDecide(c deciding, a *Approval, maker string) error {
 	return d.checks(c.action, maker, c.By.Role, c.said.Unverified)
 }
 
-// current reports why a verdict about an approval comes too late. Errors: ErrExpired,
-// ErrOver.
+// current reports why a verdict comes too late. Errors: ErrExpired, ErrOver.
 func (d *Desk) current(ctx context.Context, a *Approval, from State) error {
 	switch {
 	case a.State == Expired:
@@ -189,8 +188,8 @@ func (d *Desk) current(ctx context.Context, a *Approval, from State) error {
 	return nil
 }
 
-// lock takes the people and the approval for the transaction, and checks what may have
-// changed meanwhile. again = another request of the same form or person has decided it.
+// lock locks the people and the approval for the transaction, and checks what may have changed
+// meanwhile. again = another request with the same form or by the same person has decided it.
 func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, again bool, err error) {
 	first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), c.Key)
 	if err != nil {
@@ -240,7 +239,7 @@ func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) 
 	return d.mayDecide(c, a, roleOf(maker))
 }
 
-// approve writes that it is approved, and carries it out.
+// approve writes the approval and carries it out.
 func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) (after func(), err error) {
 	s, err := c.action.Load(ctx, tx, a.ObjectID)
 	if err == nil && !a.isOf(s, c.from) {
@@ -271,7 +270,7 @@ func (c deciding) step() string {
 	return "approve"
 }
 
-// sign puts the checker into an approval that waits.
+// sign enters the checker into a waiting approval.
 func (d *Desk) sign(c deciding, a *Approval) {
 	if a.State == Waiting {
 		now := d.o.DB.Now()
@@ -279,7 +278,7 @@ func (d *Desk) sign(c deciding, a *Approval) {
 	}
 }
 
-// checker is who approved it: of what one person decides, its maker.
+// checker returns who approved it; for a decision by one person, its maker.
 func (a *Approval) checker() int64 {
 	if a.Checker == nil {
 		return a.Maker

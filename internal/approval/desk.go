@@ -25,8 +25,8 @@ type Options struct {
 	DB        *db.DB
 	Audit     *audit.Log
 	Policy    *access.Policy
-	Rules     func() settings.Rules // as the house declares them now
-	Life      time.Duration         // of a proposal
+	Rules     func() settings.Rules // as declared now
+	Life      time.Duration         // life of a proposal
 	Operators *access.Operators
 	Log       *slog.Logger
 }
@@ -37,7 +37,7 @@ type Desk struct {
 	actions []Action
 }
 
-// NewDesk returns a Desk of the actions. It panics where one is incomplete or there twice.
+// NewDesk returns a Desk of the actions. It panics if one is incomplete or registered twice.
 func NewDesk(o Options, actions ...Action) *Desk {
 	for i, a := range actions {
 		twice := slices.ContainsFunc(actions[:i], func(b Action) bool { return a.Name == b.Name && a.Object == b.Object })
@@ -58,7 +58,7 @@ func (d *Desk) action(object, name string) (Action, error) {
 	return Action{}, &act.FieldError{Field: "action", Problem: "there is no such action"}
 }
 
-// Offers are the actions that the actor may propose for an object of a kind as it is.
+// Offers returns the actions that the actor may propose for an object in its current state.
 func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 	offers := []Offer{}
 	for _, a := range d.actions {
@@ -77,22 +77,22 @@ func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 	return offers
 }
 
-// fits reports whether the action may be proposed for the object as it is. Errors: ErrOver,
-// *act.FieldError.
+// fits reports whether the action may be proposed for the object in its current state. Errors:
+// ErrOver, *act.FieldError.
 func (a Action) fits(s act.Subject) error {
 	if a.Over != nil && a.Over(s) {
 		return ErrOver
 	}
 	if a.Offered != nil && !a.Offered(s) {
-		return &act.FieldError{Field: "action", Problem: "this action does not fit it as it is"}
+		return &act.FieldError{Field: "action", Problem: "this action does not apply in the current state"}
 	}
 	return nil
 }
 
 func (a Action) second(s act.Subject, params any) bool { return a.Second == nil || a.Second(s, params) }
 
-// waits reports whether a decision that two people make waits for the second one: always,
-// except in a house of one that allows so much.
+// waits reports whether a decision of two people waits for the second one: always, unless
+// `second_person: false` allows this amount to be decided alone.
 func (d *Desk) waits(s act.Subject) bool {
 	rules := d.o.Rules()
 	if rules.SecondPerson {
@@ -102,7 +102,7 @@ func (d *Desk) waits(s act.Subject) bool {
 	return s.TypedAmount() != "" && (limit == 0 || s.Amount > limit)
 }
 
-// person admits operators, and commands where settings are proposed. Errors: ErrPerson,
+// person admits operators, and commands for proposals of settings. Errors: ErrPerson,
 // *act.Denied.
 func (d *Desk) person(by act.Actor, a Action) error {
 	if by.Token != nil || by.ID == 0 && !isCommand(by, a) {
@@ -127,13 +127,13 @@ func (d *Desk) mayPropose(a Action, s act.Subject, role string) error {
 	return nil
 }
 
-// isCommand: whoever has the master key may propose settings.
+// isCommand reports whether a command proposes settings: whoever has the master key may.
 func isCommand(by act.Actor, a Action) bool {
 	return by.ID == 0 && a.Propose == access.ProposeSettings && strings.HasPrefix(by.Name, "command:")
 }
 
-// checks reports whether a person of one role may approve what one of another role made.
-// Errors: *RoleError.
+// checks reports whether a person of role checker may approve what a person of role maker
+// proposed. Errors: *RoleError.
 func (d *Desk) checks(a Action, maker, checker string, unverified bool) error {
 	roles := slices.DeleteFunc(d.o.Policy.RolesWith(a.Approve), func(role string) bool {
 		return role != access.Lead && (unverified || a.Approve == access.ApproveMoney && maker != access.Lead)
@@ -144,11 +144,11 @@ func (d *Desk) checks(a Action, maker, checker string, unverified bool) error {
 	return nil
 }
 
-// same reports whether two accounts are one person's.
+// same reports whether two accounts belong to one person.
 func same(a, b *access.Operator) bool { return a.ID == b.ID || strings.EqualFold(a.Name, b.Name) }
 
-// hasChecker reports whether somebody enabled may approve what the maker proposes; nil = a
-// command makes it.
+// hasChecker reports whether an enabled operator may approve what the maker proposes; a nil
+// maker is a command.
 func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a Action, maker *access.Operator, unverified bool) (bool, error) {
 	all, err := access.Enabled(ctx, tx)
 	return slices.ContainsFunc(all, func(op access.Operator) bool {
@@ -176,8 +176,8 @@ func sees(by act.Actor, merchant int64) bool {
 	return by.Merchants == nil || slices.Contains(by.Merchants, merchant)
 }
 
-// move is the only write of an approval's state: a compare-and-set that the table allows.
-// Errors: db.ErrStale.
+// move is the only write of an approval's state: a compare-and-set that Moves allows. Errors:
+// db.ErrStale.
 func (d *Desk) move(ctx context.Context, tx db.Tx, a *Approval, to State, columns ...string) error {
 	from := Moves.From(to, a.State)
 	a.State = to
@@ -206,11 +206,11 @@ func (d *Desk) keep(ctx context.Context, tx db.Tx, a *Approval, step string, by 
 	})
 }
 
-// free takes back what Hold did to the object, and keeps its version.
+// free undoes what Hold did to the object, and stores the object's new version.
 func (d *Desk) free(ctx context.Context, tx db.Tx, action Action, a *Approval) error {
 	s, err := action.Load(ctx, tx, a.ObjectID)
 	if errors.Is(err, act.ErrNotFound) {
-		return nil // a clean-up took it
+		return nil // removed by a clean-up
 	}
 	if err == nil && action.Free != nil {
 		if err = action.Free(ctx, tx, a, s); err == nil {

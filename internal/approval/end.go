@@ -10,7 +10,7 @@ import (
 	"backstop/internal/base/db"
 )
 
-// program is who ends what nobody decided.
+// program is the actor that expires proposals.
 const program = "backstop"
 
 // Reject ends a proposal without effect. Errors: ErrPerson, act.ErrNotFound, ErrOwn,
@@ -40,7 +40,7 @@ func (d *Desk) Withdraw(ctx context.Context, v Verdict) (*Approval, error) {
 	})
 }
 
-// end ends a proposal that waits. The same again is answered alike.
+// end ends a waiting proposal. A repeat gets the same answer.
 func (d *Desk) end(ctx context.Context, v Verdict, to State, may func(a *Approval, action Action, role string) error) (*Approval, error) {
 	a, action, err := d.find(ctx, v)
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *Desk) end(ctx context.Context, v Verdict, to State, may func(a *Approva
 	return a, nil
 }
 
-// endFree ends what waits, and frees the object.
+// endFree ends a waiting proposal and releases the object.
 func (d *Desk) endFree(ctx context.Context, tx db.Tx, action Action, a *Approval, to State) error {
 	if err := d.move(ctx, tx, a, to, "checker", "checked", "decided_at"); err != nil {
 		return err
@@ -104,8 +104,8 @@ func (d *Desk) endFree(ctx context.Context, tx db.Tx, action Action, a *Approval
 // expiredAtOnce bounds one run of Expire.
 const expiredAtOnce = 200
 
-// Expire ends the proposals that nobody decided in time, by the database's clock, and
-// returns how many.
+// Expire ends the proposals that were not decided in time, by the database's clock, and returns
+// how many.
 func (d *Desk) Expire(ctx context.Context) (int, error) {
 	var ids []int64
 	err := d.o.DB.Read.NewRaw("SELECT id FROM approvals WHERE state = 'waiting' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
@@ -120,12 +120,12 @@ func (d *Desk) Expire(ctx context.Context) (int, error) {
 		if ok {
 			ended++
 		}
-		errs = append(errs, err) // one that fails keeps no other open
+		errs = append(errs, err) // one failure must not keep the others open
 	}
 	return ended, errors.Join(errs...)
 }
 
-// expire ends one proposal, and reports whether it still waited.
+// expire ends one proposal and reports whether it was still waiting.
 func (d *Desk) expire(ctx context.Context, id int64) (ended bool, err error) {
 	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		a, err := scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), id)
@@ -148,8 +148,9 @@ func (d *Desk) expire(ctx context.Context, id int64) (ended bool, err error) {
 	return ended, nil
 }
 
-// Finish ends an approval whose effect called out, in the transaction that ends that work.
-// failure is why it could not be done; "" = it was. One that has ended stays as it is.
+// Finish ends an approval whose effect made an outside call, in the transaction that ends that
+// work. failure says why it failed; "" = it succeeded. An approval that has ended stays as it
+// is.
 func (d *Desk) Finish(ctx context.Context, tx db.Tx, id int64, result any, failure string) error {
 	a, err := scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), id)
 	if err != nil || a.State != Executing {

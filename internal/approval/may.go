@@ -7,14 +7,15 @@ import (
 	"backstop/internal/act"
 )
 
-// Verdicts are what an actor may say about an approval as it is, for the buttons of a page.
-// The desk checks each of them again.
+// Verdicts are the decisions that an actor may make about an approval in its current state, for
+// the buttons of a page. The desk checks each again.
 type Verdicts struct {
 	Approve, Reject, Withdraw, Again bool
-	Roles                            []string // that may approve it
+	Roles                            []string // roles that may approve it
 }
 
-// May returns what the actor may say about an approval whose maker has a role now.
+// May returns which decisions the actor may make about an approval; maker is its maker's
+// current role.
 func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
 	action, err := d.action(a.Object, a.Action)
 	if err != nil {
@@ -25,7 +26,7 @@ func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
 		return v
 	}
 	var denied *RoleError
-	if errors.As(d.checks(action, maker, "", said.Unverified), &denied) { // nobody has the role ""
+	if errors.As(d.checks(action, maker, "", said.Unverified), &denied) { // "" is no role, so every role that may approve is listed
 		v.Roles = denied.Roles
 	}
 	own := a.Maker == by.ID
@@ -42,8 +43,8 @@ func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
 	return v
 }
 
-// OffersOf are the actions that the actor may propose for an object as it is stored, with
-// the object. Errors: act.ErrNotFound.
+// OffersOf returns the actions that the actor may propose for a stored object, with the object.
+// Errors: act.ErrNotFound.
 func (d *Desk) OffersOf(ctx context.Context, by act.Actor, object, id string) (s act.Subject, offers []Offer, err error) {
 	for _, a := range d.actions {
 		if a.Object != object {

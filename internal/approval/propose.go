@@ -19,16 +19,16 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// maxEvidence bounds what proves a decision, in characters.
+// maxEvidence bounds the evidence for a decision, in characters.
 const maxEvidence = 2000
 
-// said is what every action's parameters may hold.
+// said are the parameters that every action accepts.
 type said struct {
 	Evidence   string `json:"evidence"`
-	Unverified bool   `json:"unverified"` // the supplier says nothing; a lead takes it on
+	Unverified bool   `json:"unverified"` // the supplier's answer is unknown; a lead takes responsibility
 }
 
-// wish is a proposal that was read.
+// wish is a parsed proposal.
 type wish struct {
 	Proposal
 	action Action
@@ -38,9 +38,9 @@ type wish struct {
 	live   *Live
 }
 
-// Propose makes a proposal, and carries it out where no second person has to look at it.
-// Errors: ErrPerson, *act.Denied, *act.FieldError, act.ErrNotFound, act.ErrChanged, ErrOver,
-// ErrProposed, ErrNoSecond, *LiveError, and those of the action where it is carried out.
+// Propose makes a proposal, and carries it out if no second person is needed. Errors:
+// ErrPerson, *act.Denied, *act.FieldError, act.ErrNotFound, act.ErrChanged, ErrOver,
+// ErrProposed, ErrNoSecond, *LiveError, and those of the action if it is carried out.
 func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 	w, s, err := d.read(ctx, p)
 	if earlier, ok := errors.AsType[*sentBefore](err); ok {
@@ -49,12 +49,12 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The supplier is asked outside of any transaction. Its answer may change the object.
+	// The supplier is queried outside any transaction. Its answer may change the object.
 	if w.live, err = d.ask(ctx, w.action, s, w.params); err != nil {
 		return nil, err
 	}
 	if w.live != nil && !w.live.Verified() && !w.said.Unverified {
-		return nil, &act.FieldError{Field: "params.unverified", Problem: "the supplier does not say what became of it: propose it as unverified, which a lead approves"}
+		return nil, &act.FieldError{Field: "params.unverified", Problem: "the supplier's answer is unknown: propose it as unverified, for a lead to approve"}
 	}
 	var a *Approval
 	var after func()
@@ -71,7 +71,7 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a == nil { // the same form was sent at this moment
+	if a == nil { // the same form was submitted concurrently
 		earlier, ok := errors.AsType[*sentBefore](d.sentBefore(ctx, p))
 		if !ok {
 			return nil, db.ErrStale
@@ -89,7 +89,7 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 	return a, nil
 }
 
-// read checks a proposal against the object as it is now.
+// read validates a proposal against the current object.
 func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err error) {
 	w.Proposal = p
 	if p.By.Token != nil {
@@ -121,12 +121,12 @@ func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err
 	return w, s, d.fits(ctx, d.o.DB.Read, w, s)
 }
 
-// sentBefore is the approval that a form has made already. It is no failure.
+// sentBefore carries the approval that this form has already created. It is not a failure.
 type sentBefore struct{ *Approval }
 
 func (*sentBefore) Error() string { return "this form was sent before" }
 
-// sentBefore finds what the form with this key has made. Errors: *sentBefore.
+// sentBefore finds what the form with this key created. Errors: *sentBefore.
 func (d *Desk) sentBefore(ctx context.Context, p Proposal) error {
 	row, err := act.DoneBy(ctx, d.o.DB, p.Key, "approval", "")
 	if err != nil || row == nil {
@@ -143,7 +143,7 @@ func (d *Desk) sentBefore(ctx context.Context, p Proposal) error {
 	return err
 }
 
-// readParams reads the parameters and what every action may have beside its own.
+// readParams parses the parameters, including those that every action accepts.
 func (w *wish) readParams() error {
 	raw := bytes.TrimSpace(w.Params)
 	if len(raw) == 0 || string(raw) == "null" {
@@ -175,7 +175,7 @@ func readSaid(params json.RawMessage) (s said, err error) {
 	return s, err
 }
 
-// params reads the action's own parameters. Errors: *act.FieldError.
+// params parses the action's own parameters. Errors: *act.FieldError.
 func (a Action) params(raw json.RawMessage) (any, error) {
 	read := a.Params
 	if read == nil {
@@ -188,7 +188,7 @@ func (a Action) params(raw json.RawMessage) (any, error) {
 	return v, err
 }
 
-// ask asks the supplier. Errors: *LiveError.
+// ask queries the supplier. Errors: *LiveError.
 func (d *Desk) ask(ctx context.Context, a Action, s act.Subject, params any) (*Live, error) {
 	if a.Ask == nil {
 		return nil, nil
@@ -200,7 +200,7 @@ func (d *Desk) ask(ctx context.Context, a Action, s act.Subject, params any) (*L
 	return live, err
 }
 
-// propose writes a proposal, and carries it out where nobody else has to look at it.
+// propose writes a proposal, and carries it out if no second person is needed.
 func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, after func(), err error) {
 	var maker *access.Operator
 	if w.By.ID != 0 {
@@ -275,7 +275,7 @@ func answerOf(live *Live) map[string]any {
 	return map[string]any{"live": answer}
 }
 
-// hold marks the object as proposed, and reads it as it is then.
+// hold marks the object as proposed and reloads it.
 func (d *Desk) hold(ctx context.Context, tx db.Tx, action Action, a *Approval, s *act.Subject) error {
 	if action.Hold == nil {
 		return nil
@@ -287,7 +287,7 @@ func (d *Desk) hold(ctx context.Context, tx db.Tx, action Action, a *Approval, s
 	return err
 }
 
-// fits checks what a proposal says about the object as it is.
+// fits checks a proposal against the current object.
 func (d *Desk) fits(ctx context.Context, q bun.IDB, w wish, s act.Subject) error {
 	var open int
 	err := q.NewRaw("SELECT count(*) FROM approvals WHERE object = ? AND object_id = ? AND "+moves.In("state", Moves.Open()...),

@@ -17,7 +17,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ParseNo reads an approval's id as it is shown. Errors: act.ErrNotFound.
+// ParseNo parses an approval's public id. Errors: act.ErrNotFound.
 func ParseNo(no string) (int64, error) {
 	digits, ok := strings.CutPrefix(no, prefix)
 	id, err := strconv.ParseInt(digits, 10, 64)
@@ -27,8 +27,8 @@ func ParseNo(no string) (int64, error) {
 	return id, nil
 }
 
-// Sum is the SHA-256, in hex, of what an approval decides: the canonical JSON (RFC 8785) of
-// its action, object, version, money and parameters.
+// Sum returns the SHA-256, in hex, of what an approval decides: the canonical JSON (RFC 8785)
+// of its action, object, version, money and parameters.
 func Sum(a *Approval) (string, error) {
 	text, err := json.Marshal(map[string]any{
 		"action": a.Action, "object": a.Object, "object_id": a.ObjectID, "version": a.Version,
@@ -76,7 +76,7 @@ type Query struct {
 	Maker                             int64
 	Action, Object, ObjectID, OrderNo string
 	Merchants                         []int64 // nil = all
-	Below                             int64   // only ids below it; 0 = all
+	Below                             int64   // only smaller ids; 0 = all
 	Limit                             int
 }
 
@@ -92,7 +92,7 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]*Approval, error) {
 		}
 	}
 	if by.OrderNo != "" {
-		sel = sel.Where("ap.order_no <> ''") // what the index is of
+		sel = sel.Where("ap.order_no <> ''") // the condition of the partial index
 	}
 	if by.Maker != 0 {
 		sel = sel.Where("ap.maker = ?", by.Maker)

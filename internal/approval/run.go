@@ -14,18 +14,18 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// answerLife is how old the supplier's answer may be when it is acted on.
+// answerLife is the maximum age of the supplier's answer when it is acted on.
 const answerLife = time.Minute
 
-// maxError bounds why an approval failed, as it is stored.
+// maxError bounds the stored reason of a failure, in bytes.
 const maxError = 500
 
-// failure is an error of an action, for which the decision counts as failed.
+// failure is an error of an action that makes the decision fail.
 type failure struct{ error }
 
 func (f *failure) Unwrap() error { return f.error }
 
-// carryOut runs the effect, in the transaction in which it was decided. Errors: *failure.
+// carryOut runs the effect, in the transaction of the decision. Errors: *failure.
 func (d *Desk) carryOut(ctx context.Context, tx db.Tx, action Action, decided Decided, s act.Subject) (after func(), err error) {
 	a := decided.Approval
 	if err := d.begin(ctx, tx, a); err != nil {
@@ -47,7 +47,7 @@ func (d *Desk) carryOut(ctx context.Context, tx db.Tx, action Action, decided De
 	return ran.After, err
 }
 
-// begin writes that an approval is carried out from now on.
+// begin writes that an approval is being carried out.
 func (d *Desk) begin(ctx context.Context, tx db.Tx, a *Approval) error {
 	if a.State == Waiting {
 		if err := d.move(ctx, tx, a, Approved, "checker", "checked", "decided_at"); err != nil {
@@ -58,7 +58,7 @@ func (d *Desk) begin(ctx context.Context, tx db.Tx, a *Approval) error {
 	now := d.o.DB.Now()
 	a.StartedAt, a.DoneAt, a.Error, a.Tries = &now, nil, "", a.Tries+1
 	err := d.move(ctx, tx, a, Executing, "started_at", "done_at", "error", "tries")
-	if db.IsUnique(err) { // it failed before, and another one is open by now
+	if db.IsUnique(err) { // it failed before, and another proposal is open by now
 		return ErrProposed
 	}
 	return err
@@ -81,8 +81,8 @@ func (d *Desk) done(ctx context.Context, tx db.Tx, a *Approval, result any, by a
 	return d.keep(ctx, tx, a, "done", by, "", nil)
 }
 
-// fresh checks that the supplier's answer is stored and young: what is decided is decided on
-// it. Errors: *LiveError.
+// fresh checks that the supplier's answer is stored and recent: the decision rests on it.
+// Errors: *LiveError.
 func (d *Desk) fresh(ctx context.Context, tx db.Tx, live *Live) error {
 	if live == nil || !live.Verified() {
 		return nil
@@ -98,8 +98,8 @@ func (d *Desk) fresh(ctx context.Context, tx db.Tx, live *Live) error {
 	return nil
 }
 
-// asFailure marks errors of an action that say that it cannot be done. Others pass: the
-// database's, and those of who was too late.
+// asFailure marks errors of an action that mean that it cannot be done. Others pass through:
+// those of the database, and lost races.
 func asFailure(err error) error {
 	_, live := errors.AsType[*LiveError](err)
 	if live || db.IsAnswer(err) || db.IsConflict(err) || db.IsUnavailable(err) {
@@ -113,7 +113,7 @@ func asFailure(err error) error {
 	return &failure{err}
 }
 
-// fail records that what was decided could not be carried out; its effect was rolled back.
+// fail records that a decision could not be carried out; its effect was rolled back.
 func (d *Desk) fail(ctx context.Context, c deciding, cause error) (a *Approval, err error) {
 	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var again bool
@@ -138,7 +138,7 @@ func (d *Desk) fail(ctx context.Context, c deciding, cause error) (a *Approval, 
 	return a, nil
 }
 
-// failed ends an approval that could not be carried out. held: the object waits for it.
+// failed ends an approval that could not be carried out. held = the object is marked for it.
 func (d *Desk) failed(ctx context.Context, tx db.Tx, action Action, a *Approval, cause string, by act.Actor, held bool) error {
 	if held {
 		if err := d.free(ctx, tx, action, a); err != nil {

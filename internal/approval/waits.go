@@ -9,7 +9,7 @@ import (
 	"backstop/internal/base/db"
 )
 
-// When it is said that a proposal waits: an hour after it was made, and then every four.
+// A waiting proposal is reported one hour after it was made, and every four hours after that.
 const (
 	saidAfter = time.Hour
 	saidEvery = 4 * time.Hour
@@ -18,18 +18,18 @@ const (
 // maxSaid bounds one call of TakeWaiting; the next one goes on.
 const maxSaid = 100
 
-// Waits is a proposal that nobody has decided for a while.
+// Waits is a proposal that has been waiting for a while.
 type Waits struct {
 	Action, Object, ObjectID string
-	No                       string // as it is shown
+	No                       string // public id
 	Maker                    string // name
 	Amount                   int64  // minor units
-	Currency                 string // "" = it is about no money
+	Currency                 string // "" = no money involved
 	Age                      time.Duration
 }
 
-// TakeWaiting returns the proposals of which it is time to say that they wait, and marks them
-// in the same transaction: none is said twice at one time.
+// TakeWaiting returns the proposals that are due to be reported as waiting, and marks them in
+// the same transaction, so that none is reported twice.
 func TakeWaiting(ctx context.Context, tx db.Tx, d *db.DB) ([]Waits, error) {
 	now := d.Now()
 	var rows []Approval

@@ -1,5 +1,5 @@
-// Package audit records acts in an order that cannot be changed unnoticed: every row's
-// hash covers the row before it, and is made with a key that is not in the database.
+// Package audit records acts in a tamper-evident order: every row's hash covers the row before
+// it and is keyed with a key that is not in the database.
 package audit
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Act is an act to be recorded. Its text is made from Action and Params when it is shown,
-// in the reader's language.
+// Act is an act to be recorded. Its text is composed from Action and Params when displayed, in
+// the reader's language.
 type Act struct {
 	Actor    string         // "operator:wang.min", "token:grafana", or Command()
 	Action   string         // e.g. "notification.resend"
-	Object   string         // kind of the subject: "order", "notification", "exception", "merchant", …
-	ObjectID string         // as it is shown: order number, ntf_…, code
+	Object   string         // kind of subject: "order", "notification", "exception", "merchant", …
+	ObjectID string         // as displayed: order number, ntf_…, code
 	Params   map[string]any // reason and the like; no secrets
 	Remote   string         // the actor's address
 }
@@ -42,8 +42,8 @@ type Row struct {
 	Params     string `bun:"params"` // JSON object with sorted keys
 	RemoteAddr string `bun:"remote_addr"`
 	Hash       string `bun:"hash"`
-	// KeyID is the master key from which the hash's key is derived; "" = a plain hash, of
-	// a version without a key.
+	// KeyID is the master key from which the hash's key is derived; "" = a plain hash, written
+	// by a version without keys.
 	KeyID string `bun:"key_id"`
 }
 
@@ -52,19 +52,19 @@ type Log struct {
 	db   *db.DB
 	keys *seal.Keyring
 	mac  *seal.MAC
-	// sealed: this process has seen the chain with a key, so that new rows without one
-	// are not those of an older version, whatever is in the database by then.
+	// sealed means that this process has seen the chain with a key: new rows without one are
+	// then not by an older version, whatever the database says.
 	sealed atomic.Bool
 }
 
-// New returns the audit of a database. Without a key (an empty keyring) no row can be
-// written, and rows with a key cannot be checked.
+// New returns the audit of a database. With an empty keyring no row can be written, and rows
+// with a key cannot be checked.
 func New(d *db.DB, keys *seal.Keyring) *Log { return &Log{db: d, keys: keys, mac: keys.MAC("audit")} }
 
 var errNoKey = errors.New("no master key: the audit cannot be written without one")
 
-// chain is the hash of a row after the one with the given hash; false where its key
-// is not here.
+// chain returns the hash of a row that follows one with the given hash; false = its key is not
+// available.
 func (l *Log) chain(r *Row, before string) (hash string, ok bool) {
 	text := fmt.Appendf(nil, "%s %d %d %q %q %q %q %q %q",
 		before, r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID, r.Params, r.RemoteAddr)
@@ -76,11 +76,11 @@ func (l *Log) chain(r *Row, before string) (hash string, ok bool) {
 	return hex.EncodeToString(sum), ok
 }
 
-// lockID is the number of PostgreSQL's advisory lock that serializes writers, as a chain
-// has one end. There are a few acts a minute, so that the wait is short.
+// lockID is the PostgreSQL advisory lock that serializes writers, because a chain has one end.
+// There are a few acts per minute, so waits are short.
 const lockID = 0x6261636b73746f70
 
-// Write records an act in the act's own transaction.
+// Write records an act in the transaction of the act.
 func (l *Log) Write(ctx context.Context, tx db.Tx, a Act) error {
 	end, err := l.end(ctx, tx)
 	if err == nil && end.unkeyed() {
@@ -92,8 +92,8 @@ func (l *Log) Write(ctx context.Context, tx db.Tx, a Act) error {
 	return err
 }
 
-// end locks the end of the chain and reads it: the last row, or a row without a
-// number where there is none.
+// end locks and reads the end of the chain: the last row, or an unnumbered row if the chain is
+// empty.
 func (l *Log) end(ctx context.Context, tx db.Tx) (*Row, error) {
 	if l.db.IsPostgres() {
 		// Each schema has a chain of its own.
@@ -104,7 +104,7 @@ func (l *Log) end(ctx context.Context, tx db.Tx) (*Row, error) {
 	return last(ctx, tx)
 }
 
-// add writes an act after the end of the chain and returns its row.
+// add appends an act to the chain and returns its row.
 func (l *Log) add(ctx context.Context, tx db.Tx, end *Row, a Act) (*Row, error) {
 	params, err := json.Marshal(a.Params)
 	if err != nil {
@@ -135,9 +135,9 @@ func (l *Log) add(ctx context.Context, tx db.Tx, end *Row, a Act) (*Row, error) 
 	return r, nil
 }
 
-// length is the number of the last recorded act, 0 = not stored yet. The chain alone does
-// not have its own length: without rows at its end it would still be valid. Their numbers
-// are not used again, so that the gap stays.
+// length returns the number of the last recorded act; 0 = not stored yet. The chain does not
+// contain its own length: with rows cut from its end it would still be valid. Numbers are never
+// reused, so the gap stays visible.
 func length(ctx context.Context, q bun.IDB) (n int64, err error) {
 	if err := q.NewRaw("SELECT COALESCE((SELECT value FROM settings WHERE name = 'audit_length'), 0)").Scan(ctx, &n); err != nil {
 		return 0, fmt.Errorf("read the length of the audit chain: %w", err)
@@ -145,7 +145,7 @@ func length(ctx context.Context, q bun.IDB) (n int64, err error) {
 	return n, nil
 }
 
-// last reads the last row of the chain; one without a number where there is none.
+// last reads the last row of the chain; an unnumbered row if the chain is empty.
 func last(ctx context.Context, q bun.IDB) (*Row, error) {
 	var rows []Row
 	if err := q.NewSelect().Model(&rows).OrderExpr("au.number DESC").Limit(1).Scan(ctx); err != nil {
@@ -157,8 +157,8 @@ func last(ctx context.Context, q bun.IDB) (*Row, error) {
 	return &rows[0], nil
 }
 
-// Head returns the number of the newest act and its hash, which covers all of them; 0 and
-// "" where there is none yet.
+// Head returns the number of the newest act and its hash, which covers all acts; 0 and "" if
+// there is none.
 func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error) {
 	r, err := last(ctx, q)
 	if err != nil {
@@ -171,11 +171,12 @@ func Head(ctx context.Context, q bun.IDB) (number int64, hash string, err error)
 type Query struct {
 	Object, ObjectID string
 	ObjectIDs        []string // any of these; empty = any
-	Oldest           bool     // the oldest, from the first one on
+	Oldest           bool     // start with the oldest act
 	Limit            int
 }
 
-// Actors are those of a name: an actor is shown without its kind.
+// Actors returns the actors with this name, of any kind: actors are displayed without their
+// kind.
 func Actors(name string) []string {
 	if strings.Contains(name, ":") {
 		return []string{name}
@@ -183,8 +184,7 @@ func Actors(name string) []string {
 	return []string{name, "operator:" + name, "token:" + name, "command:" + name}
 }
 
-// List reads acts in the order in which they were recorded, the newest first unless
-// Oldest is set.
+// List reads acts in order, the newest first unless Oldest is set.
 func List(ctx context.Context, q bun.IDB, by Query) ([]Row, error) {
 	var rows []Row
 	order := "DESC"

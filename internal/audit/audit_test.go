@@ -98,7 +98,7 @@ func TestAChangedOrMissingRowIsFound(t *testing.T) {
 		{"missing", "DELETE FROM audit WHERE number = 2", "row 2 is missing"},
 		{"the first", "DELETE FROM audit WHERE number = 1", "row 1 is missing"},
 		{"the last", "DELETE FROM audit WHERE number = 4", "row 4 is missing: cut from the end"},
-		{"renumbered", "UPDATE audit SET number = 0 WHERE number = 1", "row 0 is before the beginning of the chain: it was put there; row 1 is missing"},
+		{"renumbered", "UPDATE audit SET number = 0 WHERE number = 1", "row 0 is before the beginning of the chain: it was inserted; row 1 is missing"},
 		{
 			"added", "INSERT INTO audit SELECT 5, at, actor, action, object, object_id, params, remote_addr, hash, key_id FROM audit WHERE number = 4",
 			"row 5 does not follow from row 4: one of them was changed",

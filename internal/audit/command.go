@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Command is the actor of a command: "command:", the user and the machine. Both are the
-// operating system's, where a user who may read the master key can change them.
+// Command returns the actor of a command: "command:", user and machine. Both come from the
+// operating system, where a user who may read the master key can forge them.
 var Command = sync.OnceValue(func() string {
 	name := "uid " + strconv.Itoa(os.Getuid()) // a container's user often has no name
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -20,14 +20,14 @@ var Command = sync.OnceValue(func() string {
 	return commandActor(name, host)
 })
 
-// maxPart bounds the name of a user, and of a machine.
+// maxPart bounds the name of a user or machine.
 const maxPart = 64
 
 func commandActor(name, host string) string {
 	return "command:" + plain(name) + "@" + plain(host)
 }
 
-// plain is a short name in one line; "-" where there is none.
+// plain returns a short name on one line; "-" if there is none.
 func plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == '@' {

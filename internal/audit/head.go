@@ -10,9 +10,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// SignedHead is the end of the chain at a moment, signed. It is kept outside of the
-// installation: a chain that is then made anew, from the first row or without its last
-// ones, has another hash at this number.
+// SignedHead is the signed end of the chain at some time, to be kept outside the installation:
+// a chain that is later rewritten, or cut short and continued, has another hash at this number.
 type SignedHead struct {
 	Number int64  `json:"number"`
 	Hash   string `json:"hash"`
@@ -20,7 +19,7 @@ type SignedHead struct {
 	File   string `json:"-"` // what backstop verify-evidence reads
 }
 
-// SignHead signs the end of the chain; nil where there is no act yet.
+// SignHead signs the end of the chain; nil = there is no act yet.
 func (l *Log) SignHead(ctx context.Context, q bun.IDB) (*SignedHead, error) {
 	number, hash, err := Head(ctx, q)
 	if err != nil || number == 0 {

@@ -251,8 +251,8 @@ func TestVerifySaysWhichKeyItNeeds(t *testing.T) {
 			t.Errorf("with both keys: %q", broken)
 		}
 		if _, broken := verifyBy(t, New(d, new(seal.Keyring))); broken != "key needed: rows 1 to 2 were written under master key "+sealtest.Ring(t, 1).ID()+
-			", which is not here: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE; key needed: row 3 was written under master key "+sealtest.Ring(t, 2).ID()+
-			", which is not here: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE" {
+			", which is not available: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE; key needed: row 3 was written under master key "+sealtest.Ring(t, 2).ID()+
+			", which is not available: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE" {
 			t.Errorf("without a key: %q", broken)
 		}
 		if _, broken := verifyBy(t, New(d, sealtest.Ring(t, 2))); !strings.HasPrefix(broken, "key needed: rows 1 to 2 were written") || strings.Contains(broken, "row 3") {

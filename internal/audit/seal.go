@@ -9,24 +9,23 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Rows of versions without a key have plain hashes: with access to the table the chain
-// could be made anew. The first row with a key ends that: it covers the last row without
-// one, so that none of them can be changed unnoticed any more.
+// Rows of versions without a key have plain hashes: anyone with access to the table could
+// rebuild the chain. The first row with a key ends that: it covers the last row without one, so
+// that none of them can be changed unnoticed any more.
 
-// sealedAction is the action of the row that ends rows without a key.
+// sealedAction is the action of the row that seals rows without a key.
 const sealedAction = "audit.sealed"
 
-// upgradeTime is how long after the first seal rows without a key may still be those of
-// an older version that runs beside this one: they are sealed too. Later ones never are,
-// nor those in a chain that began with a key, or acts could be forged with access to the
-// table.
+// upgradeTime is how long after the first seal rows without a key may still come from an older
+// version running beside this one; those are sealed too. Later ones never are, nor those in a
+// chain that began with a key, or acts could be forged with access to the table.
 const upgradeTime = 24 * time.Hour
 
 // unkeyed reports whether it is a row without a key.
 func (r *Row) unkeyed() bool { return r.Number > 0 && r.KeyID == "" }
 
-// Seal seals rows without a key when a program starts, and returns the number of the last
-// one that it sealed; 0 = none.
+// Seal seals rows without a key at program start and returns the number of the last row sealed;
+// 0 = none.
 func (l *Log) Seal(ctx context.Context) (number int64, err error) {
 	err = l.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		number = 0
@@ -47,9 +46,8 @@ func (l *Log) Seal(ctx context.Context) (number int64, err error) {
 	return number, nil
 }
 
-// sealIfOurs ends rows without a key with a row that covers them, where they are of a
-// version without a key; else it leaves them for Verify to find. It returns the end of
-// the chain.
+// sealIfOurs appends a row that covers the rows without a key if a version without keys wrote
+// them; otherwise it leaves them for Verify to report. It returns the end of the chain.
 func (l *Log) sealIfOurs(ctx context.Context, tx db.Tx, end *Row) (*Row, error) {
 	ours, err := l.ours(ctx, tx)
 	if err != nil || !ours {

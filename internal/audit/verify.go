@@ -9,16 +9,16 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Break is a place at which the chain is broken.
+// Break is a place where the chain is broken.
 type Break struct {
-	// First and Last are the rows that are missing or not proved, or both the one that
-	// does not follow from the row before it.
+	// First and Last are the rows that are missing or unproved, or both the row that does not
+	// follow from the one before it.
 	First, Last int64
 	why         string
-	KeyNeeded   bool // the rows may be unchanged: the key to check them is not here
+	KeyNeeded   bool // the rows may be unchanged: the key to check them is not available
 }
 
-// String describes the break, as commands print it.
+// String describes the break as commands print it.
 func (b Break) String() string {
 	text := fmt.Sprintf("rows %d to %d %s", b.First, b.Last, b.why)
 	if b.First == b.Last {
@@ -30,7 +30,7 @@ func (b Break) String() string {
 	return text
 }
 
-// plural is the word for one row or for several.
+// plural returns the word for one row or for several.
 func plural(first, last int64, one, several string) string {
 	if first == last {
 		return one
@@ -42,21 +42,21 @@ func missing(first, last int64, how string) Break {
 	return Break{First: first, Last: last, why: plural(first, last, "is missing", "are missing") + how}
 }
 
-// Extent is what Verify walked over.
+// Extent is what Verify examined.
 type Extent struct {
 	Rows int64
-	// Unkeyed is the last of the first rows without a key, and SealedAt when they were
-	// sealed (Unix µs); 0 = there are none.
+	// Unkeyed is the last of the initial rows without a key, SealedAt when they were sealed
+	// (Unix µs); 0 = none.
 	Unkeyed, SealedAt int64
-	// Beside is how many rows without a key older versions wrote after that, which were
-	// sealed as well.
+	// Beside is how many rows without a key older versions wrote after that; they were sealed
+	// as well.
 	Beside int64
 }
 
-// Notes are what the chain does not prove although it is not broken.
+// Notes returns what the chain does not prove although it is not broken.
 func (e Extent) Notes() (notes []string) {
 	if e.Unkeyed > 0 {
-		notes = append(notes, fmt.Sprintf("rows 1 to %d have no key and were sealed at %s: what was changed in them before then is not found",
+		notes = append(notes, fmt.Sprintf("rows 1 to %d have no key and were sealed at %s: changes made to them before then cannot be detected",
 			e.Unkeyed, time.UnixMicro(e.SealedAt).UTC().Format(time.RFC3339)))
 	}
 	if e.Beside > 0 {
@@ -68,12 +68,12 @@ func (e Extent) Notes() (notes []string) {
 // verifyPage is how many rows Verify holds in memory at a time.
 const verifyPage = 1000
 
-// Verify walks the whole chain, calls found for each break, and returns what it walked
-// over. It also compares the stored length of the chain: rows that were deleted at its
-// end are found too. progress may be nil.
+// Verify walks the whole chain, calls found for each break, and returns what it examined. It
+// also compares the stored length of the chain, so that rows deleted at its end are detected.
+// progress may be nil.
 func (l *Log) Verify(ctx context.Context, q bun.IDB, found func(Break), progress func(rows int64)) (Extent, error) {
 	w := &walk{log: l, found: found}
-	stored, err := length(ctx, q) // first: new acts are recorded meanwhile
+	stored, err := length(ctx, q) // read first: new acts are recorded meanwhile
 	if err != nil {
 		return w.extent, err
 	}
@@ -107,10 +107,10 @@ type walk struct {
 	extent      Extent
 	last        int64  // number of the row before
 	before      string // its hash
-	keyed       bool   // a row with a key came already
-	unkeyed     int64  // first of the rows without a key that are not sealed yet; 0 = none
-	foreign     Row    // the row before, where its key is not here
-	foreignFrom int64  // first of those next to it under that key
+	keyed       bool   // a row with a key has been seen
+	unkeyed     int64  // first row without a key that is not sealed yet; 0 = none
+	foreign     Row    // previous row, if its key is not available
+	foreignFrom int64  // first of the consecutive rows under that key
 }
 
 func (w *walk) step(r *Row) {
@@ -131,11 +131,11 @@ func (w *walk) step(r *Row) {
 	w.last, w.before = r.Number, r.Hash
 }
 
-// gather joins consecutive rows under one key that is not here.
+// gather joins consecutive rows whose key is not available.
 func (w *walk) gather(r *Row, known bool) {
 	if w.foreignFrom > 0 && (known || r.KeyID != w.foreign.KeyID) {
 		w.found(Break{First: w.foreignFrom, Last: w.foreign.Number, KeyNeeded: true, why: plural(w.foreignFrom, w.foreign.Number, "was", "were") +
-			" written under master key " + w.foreign.KeyID + ", which is not here: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE"})
+			" written under master key " + w.foreign.KeyID + ", which is not available: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE"})
 		w.foreignFrom = 0
 	}
 	if !known {
@@ -146,7 +146,7 @@ func (w *walk) gather(r *Row, known bool) {
 	}
 }
 
-// seal ends the rows without a key before the row r, which has one.
+// seal handles the rows without a key before row r, which has one.
 func (w *walk) seal(r *Row) {
 	switch {
 	case r.Action != sealedAction:
@@ -167,13 +167,13 @@ func (w *walk) end(stored int64) {
 	}
 	if w.unkeyed > 0 {
 		w.found(Break{First: w.unkeyed, Last: w.last, why: plural(w.unkeyed, w.last, "has", "have") +
-			" no key and no seal yet: the next act or start of this version seals what an older build wrote until a day after the upgrade"})
+			" no key and no seal yet: the next act or start of this version seals rows that an older build wrote up to a day after the upgrade"})
 	}
 }
 
-// follows compares a row with the number of the one before. whole: its hash follows from
-// that one's, which cannot be checked where its key is not here. After a gap no row can
-// be checked against the one before.
+// follows compares a row with the number of the one before. whole = its hash follows from that
+// row's; this cannot be checked if the key is not available. After a gap no row can be checked
+// against the one before.
 func (r *Row) follows(last int64, whole, known bool) (b Break, broken bool) {
 	switch {
 	case r.Number > last+1 && whole: // the end was cut, and an act was recorded after that
@@ -181,7 +181,7 @@ func (r *Row) follows(last int64, whole, known bool) (b Break, broken bool) {
 	case r.Number > last+1:
 		return missing(last+1, r.Number-1, ""), true
 	case r.Number <= last:
-		return Break{First: r.Number, Last: r.Number, why: "is before the beginning of the chain: it was put there"}, true
+		return Break{First: r.Number, Last: r.Number, why: "is before the beginning of the chain: it was inserted"}, true
 	case !whole && known && last == 0:
 		return Break{First: r.Number, Last: r.Number, why: "does not begin the chain: it was changed"}, true
 	case !whole && known:

@@ -15,11 +15,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// MoveAct is the name in the audit of moving a breaker.
+// MoveAct returns the audit name of an act on a breaker.
 func MoveAct(move Act) string { return "breaker." + string(move) }
 
-// Acts open, close and probe the breaker of a merchant, whose code is Ref.ID. Errors:
-// ErrAlready.
+// Acts returns the acts that open, close and probe the breaker of the merchant with code
+// Ref.ID. Errors: ErrAlready.
 func (b *Cache) Acts() (all []act.Kind) {
 	for _, move := range []Act{OpenIt, CloseIt, ProbeIt} {
 		all = append(all, act.Kind{
@@ -32,8 +32,8 @@ func (b *Cache) Acts() (all []act.Kind) {
 	return all
 }
 
-// moveAll moves breakers in the order of their merchants' ids, in which all transactions
-// lock them.
+// moveAll moves breakers in the order of merchant ids, the order in which all transactions lock
+// them.
 func (b *Cache) moveAll(ctx context.Context, tx db.Tx, move Act, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 	outs, order := make([]act.Outcome, len(subjects)), make([]int, len(subjects))
 	for i := range subjects {
@@ -50,8 +50,7 @@ func (b *Cache) moveAll(ctx context.Context, tx db.Tx, move Act, in act.Input, s
 	return outs, nil
 }
 
-// loadMerchants finds merchants by their codes. The version of each is the generation of
-// its breaker.
+// loadMerchants finds merchants by code. The version of each is the generation of its breaker.
 func loadMerchants(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	codes := make([]string, len(refs))
 	for i, r := range refs {

@@ -1,10 +1,10 @@
-// Package breaker is the circuit breaker of a merchant, subscriber or supplier: after enough
-// failures its notifications (of a supplier: the calls to it) wait, untouched in their rows,
-// until a probe, one of them, has succeeded.
+// Package breaker is the circuit breaker of a merchant, subscriber or supplier. After enough
+// failures the recipient's notifications (or the calls to the supplier) wait, untouched in
+// their rows, until one of them has succeeded as a probe.
 //
-// There is one row per recipient, shared by all nodes and kept over restarts. Nodes work
-// with a copy that is at most a second old; every change is made to the row, under its
-// lock. A recipient that is healthy costs nothing: no row is written or read for it.
+// There is one row per recipient, shared by all nodes and kept over restarts. Nodes work with a
+// copy that is at most a second old; changes are made to the row, under its lock. A healthy
+// recipient costs nothing: no row is written or read for it.
 package breaker
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// State of a merchant's breaker.
+// State of a breaker.
 type State string
 
 // States of a breaker.
@@ -34,25 +34,24 @@ const (
 	ByHand      = "by_hand"
 )
 
-// Policy is when a breaker opens, and for how long.
+// Policy says when a breaker opens, and for how long.
 type Policy struct {
-	// Failures in a row open it.
+	// Failures is how many failures in a row open it.
 	Failures int
 	// Open is how long it stays open before a probe.
 	Open time.Duration
-	// RatePercent of failures within Window opens it too, once the window has
-	// MinSamples results; 0 = never.
+	// RatePercent is the share of failures within Window that also opens it, once the window
+	// has MinSamples results; 0 = never.
 	RatePercent int
 	Window      time.Duration
 	MinSamples  int
 }
 
-// Result is what one attempt proves about its recipient.
+// Result is what one attempt shows about its recipient.
 type Result int
 
-// Results. Unclear is an attempt that did not reach the recipient for a reason that is
-// not the recipient's: it proves nothing, but a probe that proves nothing keeps the
-// breaker open.
+// Results. Unclear is an attempt that did not reach the recipient for a reason outside the
+// recipient. It proves nothing, but as a probe it keeps the breaker open.
 const (
 	Succeeded Result = iota
 	Failed
@@ -63,24 +62,24 @@ const (
 type Row struct {
 	bun.BaseModel `bun:"table:breakers,alias:b"`
 
-	OwnerID      int64  `bun:"merchant_id,pk"` // a recipient's or supplier's id
+	OwnerID      int64  `bun:"merchant_id,pk"` // id of a recipient or supplier
 	State        State  `bun:"state"`
 	Generation   int64  `bun:"generation"`
 	Failures     int64  `bun:"failures"` // in a row
 	WindowFrom   int64  `bun:"window_from"`
 	WindowOK     int64  `bun:"window_ok"`
 	WindowFailed int64  `bun:"window_failed"`
-	ByHand       bool   `bun:"by_hand"` // opened by an operator: stays open until one closes it
+	ByHand       bool   `bun:"by_hand"` // opened by an operator: open until an operator closes it
 	Cause        string `bun:"cause"`
 	ChangedAt    int64  `bun:"changed_at"`
 	OpenUntil    int64  `bun:"open_until"`
 	ProbeOwner   int64  `bun:"probe_owner"`
 	ProbeUntil   int64  `bun:"probe_until"`
 	UpdatedAt    int64  `bun:"updated_at"`
-	// ProbeDelivery is the delivery that an operator chose as the probe; 0 = any. It is
-	// stored in breaker_probes, which nodes of earlier versions do not read.
+	// ProbeDelivery is the delivery that an operator chose as the probe; 0 = any. It is stored
+	// in breaker_probes, which nodes of earlier versions do not read.
 	ProbeDelivery int64 `bun:"probe_delivery,scanonly"`
-	// FailedProbes is how many probes this node has seen fail since the breaker opened.
+	// FailedProbes counts the probes that this node has seen fail since the breaker opened.
 	FailedProbes int `bun:"-"`
 }
 
@@ -101,10 +100,10 @@ type Change struct {
 	AlertedAt  *int64 `bun:"alerted_at"`
 }
 
-// fold adds the result of an attempt that began under the given generation and returns
-// what it changed, if anything.
+// fold adds the result of an attempt that began under the given generation, and returns the
+// change of state, if any.
 func (r *Row) fold(now, generation int64, res Result, p Policy) *Change {
-	// Without a generation it began while this node's copy had no row: the recipient was
+	// Generation 0: the attempt began while this node's copy had no row. The recipient was
 	// healthy, perhaps for so long that its closed row had left the copy.
 	if generation != r.Generation && (generation != 0 || r.State != Closed) {
 		return nil
@@ -139,14 +138,14 @@ func (r *Row) fold(now, generation int64, res Result, p Policy) *Change {
 	return nil
 }
 
-// roll begins a new window where the last one is over.
+// roll begins a new window if the last one has ended.
 func (r *Row) roll(now int64, p Policy) {
 	if now-r.WindowFrom > p.Window.Microseconds() {
 		r.WindowFrom, r.WindowOK, r.WindowFailed = now, 0, 0
 	}
 }
 
-// move changes the state. The failures stay until it closes: they are the reason.
+// move changes the state. The failures stay until it closes, because they are the reason.
 func (r *Row) move(now int64, to State, cause string, p Policy) *Change {
 	c := &Change{OwnerID: r.OwnerID, From: r.State, To: to, Cause: cause, Failures: r.Failures, At: now}
 	r.State, r.Cause, r.ChangedAt = to, cause, now
@@ -163,35 +162,35 @@ func (r *Row) move(now int64, to State, cause string, p Policy) *Change {
 	return c
 }
 
-// Gate is what a breaker allows right now.
+// Gate is what a breaker currently allows.
 type Gate struct {
-	// Flow allows notifications, while it has just closed PerSecond of them on each
-	// node; 0 = no bound.
+	// Flow allows notifications: PerSecond of them on each node while the breaker has just
+	// closed; 0 = unlimited.
 	Flow      bool
 	PerSecond float64
-	// Probe allows one notification: on the node that has leased the probe, or, with
-	// Delivery, that delivery on any node.
+	// Probe allows one notification: on the node that has leased the probe or, with Delivery,
+	// that delivery on any node.
 	Probe    bool
 	Delivery int64
-	// Due allows nothing yet: a probe may be leased.
+	// Due means that nothing is allowed yet, but a probe may be leased.
 	Due bool
-	// Generation is that of the attempts that begin under this gate.
+	// Generation is that of attempts that begin under this gate.
 	Generation int64
 }
 
-// Shut reports that nothing may be sent, and no probe leased yet.
+// Shut reports that nothing may be sent and no probe may be leased yet.
 func (g Gate) Shut() bool { return !g.Flow && !g.Probe && !g.Due }
 
-// What was parked is released slowly at first: the rate doubles from releaseFirst every
-// releaseStep, and is unbounded after releaseTime.
+// Parked notifications are released slowly at first: the rate doubles from releaseFirst every
+// releaseStep and is unlimited after releaseTime.
 const (
-	releaseFirst = 10.0 // notifications a second and node
+	releaseFirst = 10.0 // notifications per second and node
 	releaseStep  = 2 * time.Second
 	releaseTime  = 20 * time.Second
 )
 
-// Gate returns what the breaker allows at the moment now (Unix µs, the database's clock)
-// on the node of the given boot. A nil row is that of a healthy recipient.
+// Gate returns what the breaker allows at the time now (Unix µs, the database's clock) on the
+// node of the given boot. A nil row means a healthy recipient.
 func (r *Row) Gate(now, boot int64) Gate {
 	if r == nil {
 		return Gate{Flow: true}
@@ -223,6 +222,6 @@ func (r *Row) releaseRate(now int64) float64 {
 	return math.Ldexp(releaseFirst, int(since/releaseStep))
 }
 
-// Tripped reports whether it is open or half open. Whether that parks the recipient's
+// Tripped reports whether the breaker is open or half open. Whether that parks the recipient's
 // notifications is up to notify.IsParked.
 func (r *Row) Tripped() bool { return r != nil && r.State != Closed }

@@ -12,46 +12,46 @@ import (
 	"backstop/internal/recipient"
 )
 
-// Cache is a node's copy of the breakers. A recipient that is healthy has none.
+// Cache is a node's copy of the breakers. A healthy recipient has no row.
 type Cache struct {
-	// Closes adds to the writes of a transaction that closes a breaker; nil = nothing. It is
-	// set before the cache is used.
+	// Closes adds to the writes of a transaction that closes a breaker; nil = nothing. Set it
+	// before using the cache.
 	Closes func(*db.Writes, *Change)
 
 	db     *db.DB
 	owners string // SQL: whose rows these are
 	policy func(recipient.Recipient) Policy
-	rows   atomic.Pointer[map[int64]*Row] // by the owner's id
+	rows   atomic.Pointer[map[int64]*Row] // by owner id
 
-	mu        sync.Mutex // of writers of rows
+	mu        sync.Mutex // serializes writers of rows
 	successes map[recipient.Recipient]tally
 }
 
-// tally counts successes of a recipient without a row, which matter only once an attempt
-// fails within the same window.
+// tally counts successes of a recipient without a row; they matter only if an attempt fails
+// within the same window.
 type tally struct{ from, n int64 }
 
-// RefreshEvery is how old a node's copy may be: a change by another node takes effect
-// within this time.
+// RefreshEvery bounds the age of a node's copy: changes by other nodes take effect within this
+// time.
 const RefreshEvery = 500 * time.Millisecond
 
-// writeTime is longer than a transaction takes: a row that is newer and was not read may
-// have been committed since. Rows that are left out of the copy are much older.
+// writeTime is longer than any transaction takes: a newer row that was not read may have been
+// committed since. Rows that are left out of the copy are much older.
 const writeTime = 15 * time.Second
 
-// Conditions on a row of breakers or of their history, by whom it belongs to: an id is
-// that of one owner of any kind.
+// Conditions on a row of breakers or their history by kind of owner: an id belongs to one owner
+// of any kind.
 const (
 	ofSuppliers  = "(merchant_id IN (SELECT id FROM suppliers) AND merchant_id NOT IN (SELECT id FROM merchants))"
 	ofRecipients = "NOT " + ofSuppliers
 )
 
-// NewCache makes an empty Cache of recipients' breakers; policy returns a recipient's rules.
+// NewCache returns an empty Cache of recipients' breakers; policy returns a recipient's rules.
 func NewCache(d *db.DB, policy func(recipient.Recipient) Policy) *Cache {
 	return newCache(d, ofRecipients, policy)
 }
 
-// NewSupplierCache makes an empty Cache of suppliers' breakers.
+// NewSupplierCache returns an empty Cache of suppliers' breakers.
 func NewSupplierCache(d *db.DB, p Policy) *Cache {
 	return newCache(d, ofSuppliers, func(recipient.Recipient) Policy { return p })
 }
@@ -62,17 +62,16 @@ func newCache(d *db.DB, owners string, policy func(recipient.Recipient) Policy) 
 	return b
 }
 
-// Of returns a recipient's breaker, nil where it is healthy.
+// Of returns a recipient's breaker; nil = healthy.
 func (b *Cache) Of(to recipient.Recipient) *Row { return b.All()[to.ID] }
 
-// All returns this node's copy of every breaker that is not simply closed, by the id of
-// its owner.
+// All returns this node's copy of every breaker that is not simply closed, by owner id.
 func (b *Cache) All() map[int64]*Row { return *b.rows.Load() }
 
 // Gate returns what a recipient's breaker allows now.
 func (b *Cache) Gate(to recipient.Recipient) Gate { return b.Of(to).Gate(b.db.Now(), b.db.Boot()) }
 
-// Refresh reads what other nodes and operators changed.
+// Refresh reads changes by other nodes and operators.
 func (b *Cache) Refresh(ctx context.Context) error {
 	now := b.db.Now()
 	var rows []*Row
@@ -88,7 +87,7 @@ func (b *Cache) Refresh(ctx context.Context) error {
 		fresh[r.OwnerID] = newer(old[r.OwnerID], r)
 	}
 	for id, r := range old {
-		// A row that this node wrote while it was reading.
+		// This node wrote the row while the others were being read.
 		if fresh[id] == nil && r.UpdatedAt > now-writeTime.Microseconds() {
 			fresh[id] = r
 		}
@@ -103,9 +102,9 @@ func (b *Cache) isOver(t tally, to recipient.Recipient, now int64) bool {
 	return now-t.from > b.policy(to).Window.Microseconds()
 }
 
-// newer returns the newer of two copies of a row: one that this node has just written
-// stays when an older one is read after it. The row that was read continues the count of
-// failed probes.
+// newer returns the newer of two copies of a row: one that this node has just written is kept
+// when an older one is read after it. The row that was read continues the count of failed
+// probes.
 func newer(known, read *Row) *Row {
 	if known == nil {
 		return read
@@ -122,7 +121,7 @@ func newer(known, read *Row) *Row {
 	return read
 }
 
-// keep puts rows that this node has written into its copy at once.
+// keep puts rows written by this node into its copy at once.
 func (b *Cache) keep(rows []*Row) {
 	if len(rows) == 0 {
 		return
@@ -136,8 +135,8 @@ func (b *Cache) keep(rows []*Row) {
 	b.rows.Store(&next)
 }
 
-// count adds successes of a recipient that has no failures; false where its row must be
-// changed instead.
+// count adds successes of a recipient without failures; false = its row must be changed
+// instead.
 func (b *Cache) count(to recipient.Recipient, successes, now int64) bool {
 	if r := b.Of(to); r != nil && (r.State != Closed || r.Failures > 0) {
 		return false
@@ -153,7 +152,7 @@ func (b *Cache) count(to recipient.Recipient, successes, now int64) bool {
 	return true
 }
 
-// takeCount returns and forgets the successes that were only counted here.
+// takeCount returns and resets the successes that were counted only here.
 func (b *Cache) takeCount(to recipient.Recipient) tally {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/recipient"
 )
 
-// Act is what an operator does to a breaker.
+// Act is what an operator can do to a breaker.
 type Act string
 
 // Acts of operators.
@@ -20,14 +20,14 @@ const (
 	OpenIt Act = "open"
 	// CloseIt releases notifications again, slowly at first.
 	CloseIt Act = "close"
-	// ProbeIt makes the next notification the probe, now.
+	// ProbeIt makes the next notification a probe, now.
 	ProbeIt Act = "probe"
 )
 
-// ErrProbing means that another notification is being tried just now.
+// ErrProbing means that another probe is under way.
 var ErrProbing = errors.New("a probe is under way: wait for its result")
 
-// ErrAlready means that the breaker is in the requested state.
+// ErrAlready means that the breaker is already in the requested state.
 var ErrAlready = errors.New("the breaker is in that state already")
 
 // ByOperator carries out an operator's act, in the transaction that also writes the audit
@@ -59,7 +59,7 @@ func (b *Cache) ByOperator(ctx context.Context, tx db.Tx, to recipient.Recipient
 	return err
 }
 
-// keepAtEnd makes what an operator did this node's copy once it is committed.
+// keepAtEnd copies an operator's change into this node's copy once it is committed.
 func (b *Cache) keepAtEnd(tx db.Tx, f *Folded) {
 	tx.OnEnd(func(err error) {
 		if err != nil {
@@ -72,14 +72,14 @@ func (b *Cache) keepAtEnd(tx db.Tx, f *Folded) {
 	})
 }
 
-// probeTime is the lease of a probe with a chosen delivery: the nodes find the delivery
-// within two seconds, an attempt takes ten at most. After it, where the node has crashed,
-// any node may probe with any delivery.
+// probeTime is the lease of a probe with a chosen delivery: nodes find the delivery within two
+// seconds, and an attempt takes at most ten. After that, because the node may have crashed, any
+// node may probe with any delivery.
 const probeTime = 30 * time.Second
 
-// ProbeWith leases the probe of an open breaker for one delivery, sent by the node that
-// claims it, in the transaction that makes it due. Errors: ErrProbing, and ErrAlready
-// where it has closed.
+// ProbeWith leases the probe of an open breaker for one delivery, to be sent by the node that
+// claims it, in the transaction that makes the delivery due. Errors: ErrProbing, and ErrAlready
+// if the breaker has closed.
 func (b *Cache) ProbeWith(ctx context.Context, tx db.Tx, to recipient.Recipient, deliveryID int64, actor, reason string) error {
 	var refused error
 	done, err := b.changeIn(ctx, tx, to, func(r *Row, now int64) *Change {
@@ -112,8 +112,8 @@ func (b *Cache) ProbeWith(ctx context.Context, tx db.Tx, to recipient.Recipient,
 // maxUnalerted bounds the changes of one call.
 const maxUnalerted = 1000
 
-// TakeUnalerted returns changes without an alert and marks them in the same transaction:
-// each is returned once.
+// TakeUnalerted returns changes that have no alert yet and marks them in the same transaction,
+// so that each is returned once.
 func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) ([]Change, error) {
 	var all []Change
 	err := tx.NewRaw("UPDATE breaker_history SET alerted_at = ? WHERE alerted_at IS NULL AND id IN"+
@@ -134,8 +134,8 @@ func History(ctx context.Context, d *db.DB, to recipient.Recipient, limit int) (
 	return all, nil
 }
 
-// Opening reads the change that opened a recipient's breaker last, nil where it is no
-// longer stored. A probe that failed is none: the breaker was open all the time.
+// Opening reads the change that last opened a recipient's breaker; nil = no longer stored.
+// Failed probes do not count: the breaker was open all the time.
 func Opening(ctx context.Context, d *db.DB, to recipient.Recipient) (*Change, error) {
 	var c []Change
 	err := d.Read.NewSelect().Model(&c).Where("bh.merchant_id = ?", to.ID).
@@ -149,8 +149,8 @@ func Opening(ctx context.Context, d *db.DB, to recipient.Recipient) (*Change, er
 	return &c[0], nil
 }
 
-// List reads the recipients' breakers that were ever written, by their owners' ids; after bounds it
-// (0 = from the first).
+// List reads the recipients' breakers that have ever been written, by owner id; only ids above
+// after (0 = from the first).
 func List(ctx context.Context, d *db.DB, after int64, limit int) ([]Row, error) {
 	var rows []Row
 	err := d.Read.NewSelect().Model(&rows).Where("b.merchant_id > ?", after).Where(ofRecipients).OrderExpr("b.merchant_id").Limit(int64(limit)).Scan(ctx)

@@ -13,23 +13,23 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Sample is one attempt's result with the generation under which the attempt began.
+// Sample is the result of an attempt with the generation under which the attempt began.
 type Sample struct {
 	Recipient  recipient.Recipient
 	Generation int64
 	Result     Result
 }
 
-// Folded is what a batch of results did to the breakers. Committed makes it this node's
+// Folded is what a batch of results did to the breakers. Committed copies it into this node's
 // copy after the transaction.
 type Folded struct {
 	rows    []*Row
 	Changes []*Change
 }
 
-// Fold adds a batch of results to the breakers, in the transaction that writes the
-// results. A batch without a failure, about healthy recipients, costs no query. Rows are
-// locked in the order of their ids, after all other rows of the transaction.
+// Fold adds a batch of results to the breakers, in the transaction that writes the results. A
+// batch of successes of healthy recipients costs no query. Rows are locked by id, after all
+// other rows of the transaction.
 func (b *Cache) Fold(ctx context.Context, tx db.Tx, samples []Sample) (*Folded, error) {
 	of := b.relevant(samples)
 	if len(of) == 0 {
@@ -59,10 +59,10 @@ func (b *Cache) Fold(ctx context.Context, tx db.Tx, samples []Sample) (*Folded, 
 	return f, b.write(ctx, tx, f)
 }
 
-// Committed makes what a committed transaction changed this node's copy.
+// Committed copies the changes of a committed transaction into this node's copy.
 func (b *Cache) Committed(f *Folded) { b.keep(f.rows) }
 
-// relevant groups the samples that change a breaker's row, by the owner's id.
+// relevant groups the samples that change a breaker's row by owner id.
 func (b *Cache) relevant(samples []Sample) map[int64][]Sample {
 	of := map[int64][]Sample{}
 	for _, s := range samples {
@@ -79,7 +79,7 @@ func (b *Cache) relevant(samples []Sample) map[int64][]Sample {
 	return of
 }
 
-// lock reads rows for update, those that are missing created.
+// lock reads rows for update and creates missing ones.
 func (b *Cache) lock(ctx context.Context, tx db.Tx, ids []int64) ([]*Row, error) {
 	now := b.db.Now()
 	fresh := make([]Row, len(ids))
@@ -100,14 +100,14 @@ func (b *Cache) lock(ctx context.Context, tx db.Tx, ids []int64) ([]*Row, error)
 // probeDelivery reads which delivery an operator chose as the probe of a row b.
 const probeDelivery = "coalesce((SELECT p.delivery_id FROM breaker_probes AS p WHERE p.merchant_id = b.merchant_id AND p.generation = b.generation), 0) AS probe_delivery"
 
-// Read reads a recipient's breaker as it is stored; nil where no attempt ever failed.
+// Read reads a recipient's stored breaker; nil = no attempt has ever failed.
 func Read(ctx context.Context, q bun.IDB, to recipient.Recipient) (*Row, error) {
 	rows, err := ReadAll(ctx, q, []recipient.Recipient{to})
 	return rows[to.ID], err
 }
 
-// ReadAll reads recipients' breakers as they are stored, by the owner's id; those to which
-// no attempt ever failed have none.
+// ReadAll reads recipients' stored breakers by owner id; recipients without a failed attempt
+// have none.
 func ReadAll(ctx context.Context, q bun.IDB, all []recipient.Recipient) (map[int64]*Row, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -152,13 +152,13 @@ func (b *Cache) write(ctx context.Context, tx db.Tx, f *Folded) error {
 	return nil
 }
 
-// probeMargin is added to an attempt's longest time: a probe's result is written before
-// the next probe may be leased.
+// probeMargin is added to the longest time of an attempt, so that a probe's result is written
+// before the next probe may be leased.
 const probeMargin = 5 * time.Second
 
-// LeaseProbe leases the probe of a breaker that has been open for long enough; false
-// where another node has it, or it is too early. The node may send one notification,
-// within the attempt's timeout.
+// LeaseProbe leases the probe of a breaker that has been open long enough; false = another node
+// has it, or it is too early. The node may then send one notification, within the attempt's
+// timeout.
 func (b *Cache) LeaseProbe(ctx context.Context, to recipient.Recipient, timeout time.Duration) (bool, error) {
 	var done *Folded
 	err := b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
@@ -179,8 +179,7 @@ func (b *Cache) LeaseProbe(ctx context.Context, to recipient.Recipient, timeout 
 	return len(done.Changes) > 0, nil
 }
 
-// changeIn locks one row and writes what f changes of it; f returns nil where it changes
-// nothing.
+// changeIn locks one row and writes the change that f makes to it; f returns nil for no change.
 func (b *Cache) changeIn(ctx context.Context, tx db.Tx, to recipient.Recipient, f func(r *Row, now int64) *Change) (*Folded, error) {
 	rows, err := b.lock(ctx, tx, []int64{to.ID})
 	if err != nil {
