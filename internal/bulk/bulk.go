@@ -1,8 +1,8 @@
-// Package bulk does one act to many rows. What would be done is frozen and shown first (a
-// plan, which writes nothing but itself); once it is started the server works it off in
-// bounded steps. Each step judges its rows anew and ends them in the transaction of their
-// effects, so that another process can go on between any two of them. The audit has a row
-// for the start and one for the end; the batch's rows have the results.
+// Package bulk does one act to many rows. What would be done is frozen and shown first, as a
+// plan that writes nothing but itself; once started, the server works it off in bounded steps.
+// Each step judges its rows again and ends them in the transaction of their effects, so that
+// another process can continue between any two steps. The audit has one row for the start and
+// one for the end; the batch's rows hold the results.
 package bulk
 
 import (
@@ -28,11 +28,11 @@ import (
 
 // Limits of a batch.
 const (
-	// MaxRows is how many rows one batch may have.
+	// MaxRows is the maximum number of rows of one batch.
 	MaxRows = 100_000
 	// typedFrom is the number of rows above which the amounts must be typed.
 	typedFrom = 20
-	// expiry is how long a plan can be started.
+	// expiry is how long after planning a plan can be started.
 	expiry = 15 * time.Minute
 	// stepRows bounds one transaction.
 	stepRows = 500
@@ -40,46 +40,46 @@ const (
 	MaxRate = 100_000
 )
 
-// Errors that a caller can act on. *act.FieldError, *act.Denied, act.ErrNotFound and those of
-// approvals are others.
+// Errors that a caller can act on, besides *act.FieldError, *act.Denied, act.ErrNotFound and
+// those of approvals.
 var (
 	ErrNothing = errors.New("nothing matches")
 	ErrTooMany = list.ErrTooMany
 	ErrExpired = errors.New("the plan has expired: make a new one")
 	ErrState   = errors.New("the batch is not in a state for this")
-	// ErrMaker: a plan is started by who made it.
-	ErrMaker = errors.New("only who made this plan may start it")
-	// ErrDrifted: the amount is another one than was shown.
+	// ErrMaker means that only the maker of a plan may start it.
+	ErrMaker = errors.New("only the maker of this plan may start it")
+	// ErrDrifted means that the amount has changed since it was shown.
 	ErrDrifted = errors.New("the amount has changed by more than 1 % since the plan: make a new one")
 )
 
-// Why a batch has stopped, beside what its rows failed for.
+// Reasons why a batch stopped, besides the causes of failed rows.
 const (
 	ByPerson    = "by_hand"
 	ByDrift     = "drifted"
-	ByBreaker   = "supplier_breaker" // the breaker of a supplier that it asks has opened
+	ByBreaker   = "supplier_breaker" // the breaker of one of its suppliers has opened
 	ByRejection = "not_approved"
 )
 
-// Action is what a batch does to each of its rows.
+// Action is what a batch does to each row.
 type Action struct {
 	Name   string // "resend"
-	Object string // what its rows are: "delivery"
-	// Kind judges rows by its Load (Ref.Row) and acts on sets of them by its Do. It is not
-	// registered by itself: the batch is in the audit.
+	Object string // kind of row: "delivery"
+	// Kind judges rows with its Load (Ref.Row) and acts on sets of them with its Do. It is not
+	// registered on its own: the batch is in the audit.
 	Kind act.Kind
-	// Call does it to one row, outside of any transaction, where that asks somebody outside:
-	// then Kind has no Do. It may be called again for a row after a crash.
+	// Call processes one row outside any transaction, if the action makes an outside call; Kind
+	// then has no Do. It may be called again for a row after a crash.
 	Call func(ctx context.Context, s act.Subject) Result
-	// Results counts what came by now of the rows that are done; nil = it says no more than
-	// the rows themselves.
+	// Results counts the results so far of the rows that are done; nil = the rows themselves
+	// say it all.
 	Results func(ctx context.Context, q bun.IDB, batchID int64) (Tally, error)
 }
 
-// Result is what came of one row.
+// Result is the result of one row.
 type Result struct {
 	Failed bool
-	// Cause is why it failed; of one that did not, what was answered.
+	// Cause is why it failed, or else what was answered.
 	Cause string
 }
 
@@ -90,25 +90,25 @@ type Batch struct {
 	ID         int64  `bun:"id,pk"`
 	Action     string `bun:"action"`
 	Object     string `bun:"object"`
-	Filter     string `bun:"filter"` // the list's address, as it is shown; "" = rows were picked
-	Below      int64  `bun:"below"`  // what is made later has a greater id
+	Filter     string `bun:"filter"` // the list's URL, as displayed; "" = rows were picked
+	Below      int64  `bun:"below"`  // rows created later have greater ids
 	MadeBy     string `bun:"made_by"`
-	Maker      int64  `bun:"maker"` // the operator's id; 0 = a service
+	Maker      int64  `bun:"maker"` // operator's id; 0 = a service
 	MadeAt     int64  `bun:"made_at"`
 	ExpiresAt  int64  `bun:"expires_at"`
 	State      State  `bun:"state"`
 	Version    int64  `bun:"version"`   // + 1 for each change of state
-	Rows       int64  `bun:"row_count"` // that were found
-	ToDo       int64  `bun:"to_do"`     // of them, the first ones: those to be acted on
-	Next       int64  `bun:"next"`      // up to this number nothing is left to do
-	Steps      int64  `bun:"steps"`     // that were done
-	Shown      Tally  `bun:"shown"`     // by act.Prospect, of all that were found
-	Result     Tally  `bun:"result"`    // by end, of those that were taken up; see ends
-	Drift      Tally  `bun:"drift"`     // under "", how far the amounts are from what was shown
+	Rows       int64  `bun:"row_count"` // rows found
+	ToDo       int64  `bun:"to_do"`     // rows to act on, which come first
+	Next       int64  `bun:"next"`      // no row up to this number is left to do
+	Steps      int64  `bun:"steps"`     // steps done
+	Shown      Tally  `bun:"shown"`     // all rows found, by act.Prospect
+	Result     Tally  `bun:"result"`    // rows processed, by end; see ends
+	Drift      Tally  `bun:"drift"`     // under "": how far the amounts are from those shown
 	Reason     string `bun:"reason"`
 	Rate       int64  `bun:"rate"` // rows per second
 	ApprovalID int64  `bun:"approval_id"`
-	// StoppedBecause is By…, or the cause that too many rows failed for.
+	// StoppedBecause is one of the By… constants, or the cause for which too many rows failed.
 	StoppedBecause string `bun:"stopped_because"`
 	StartedAt      *int64 `bun:"started_at"`
 	FinishedAt     *int64 `bun:"finished_at"`
@@ -127,27 +127,27 @@ type Row struct {
 	ObjectID int64    `bun:"object_id"`
 	OrderNo  string   `bun:"order_no"`
 	State    RowState `bun:"state"`
-	Outcome  string   `bun:"outcome"` // an act.Prospect, as it was shown or as it is since
+	Outcome  string   `bun:"outcome"` // an act.Prospect: as shown, or as it is since
 	Cause    string   `bun:"cause"`
-	Amount   int64    `bun:"amount"` // as it was shown, in minor units
+	Amount   int64    `bun:"amount"` // as shown, in minor units
 	Currency string   `bun:"currency"`
 	At       *int64   `bun:"at"`
 }
 
-// prefix marks a batch's id outside.
+// prefix of a batch's public id.
 const prefix = "bat_"
 
-// No is the batch's id as it is shown.
+// No returns the batch's public id.
 func (b *Batch) No() string { return prefix + strconv.FormatInt(b.ID, 10) }
 
-// ParseNo is the id of a number as it is shown; false = it is none.
+// ParseNo parses a public id; false = not a valid one.
 func ParseNo(no string) (int64, bool) {
 	text, ok := strings.CutPrefix(no, prefix)
 	id, err := strconv.ParseInt(text, 10, 64)
 	return id, ok && err == nil && id > 0
 }
 
-// Ended reports how many rows were taken up.
+// Ended returns how many rows have been processed.
 func (b *Batch) Ended() int64 { return b.Result.Count(ends...) }
 
 // Desk takes proposals for a second person; it is approval.Desk.
@@ -160,13 +160,12 @@ type Options struct {
 	DB     *db.DB
 	Audit  *audit.Log
 	Policy *access.Policy
-	// Rules are when a batch needs a second person.
+	// Rules say when a batch needs a second person.
 	Rules func() settings.Rules
-	Rate  int64 // rows per second of a batch, until it is changed
+	Rate  int64 // default rate of a batch, in rows per second
 	// Down reports whether a supplier's breaker is open; nil = never.
 	Down func(supplierID int64) bool
-	// Nudge has a batch that runs looked at by the workers. It must not block; nil = the tick
-	// finds it.
+	// Nudge wakes the workers for a running batch. It must not block; nil = the tick finds it.
 	Nudge func(id int64)
 	Log   *slog.Logger
 }
@@ -179,14 +178,14 @@ type Batches struct {
 	acts    *act.Registry
 }
 
-// New returns the batches of some actions.
+// New returns the batches of the given actions.
 func New(o Options, actions ...Action) *Batches { return &Batches{o: o, actions: actions} }
 
-// Use sets what needs the batches themselves: the registry that has their Acts, and the desk
-// that has their Action. Without a desk what needs a second person cannot be started.
+// Use sets what itself needs the batches: the registry that has their Acts, and the desk that
+// has their Action. Without a desk, batches that need a second person cannot be started.
 func (b *Batches) Use(acts *act.Registry, desk Desk) { b.acts, b.desk = acts, desk }
 
-// Actions are the names of what an actor may do to many of an object.
+// Actions returns the names of what an actor may do to many objects of a kind.
 func (b *Batches) Actions(by act.Actor, object string) (names []string) {
 	for i, a := range b.actions {
 		if a.Object == object && b.May(by, &b.actions[i]) == nil {
@@ -196,7 +195,7 @@ func (b *Batches) Actions(by act.Actor, object string) (names []string) {
 	return names
 }
 
-// action finds an action by its name and object.
+// action finds an action by name and object.
 func (b *Batches) action(name, object string) (*Action, bool) {
 	i := slices.IndexFunc(b.actions, func(a Action) bool { return a.Name == name && a.Object == object })
 	if i < 0 {
@@ -205,7 +204,7 @@ func (b *Batches) action(name, object string) (*Action, bool) {
 	return &b.actions[i], true
 }
 
-// May returns nil where an actor may plan and run an action. Errors: *act.Denied.
+// May returns nil if an actor may plan and run an action. Errors: *act.Denied.
 func (b *Batches) May(by act.Actor, a *Action) error {
 	if by.Token != nil {
 		if a.Kind.Scope == "" || !by.Token.Has(a.Kind.Scope) {
@@ -221,7 +220,7 @@ func (b *Batches) May(by act.Actor, a *Action) error {
 	return nil
 }
 
-// load reads subjects by their rows, oldest first.
+// load reads subjects by row id, oldest first.
 func (a *Action) load(ctx context.Context, q bun.IDB, ids []int64) ([]act.Subject, error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// failing is the cause for which too many of the last rows failed; "" = there is none.
+// failing returns the cause for which too many of the last rows failed; "" = none.
 func failing(ctx context.Context, tx db.Tx, id, last int64) (string, error) {
 	var causes []string
 	err := tx.NewRaw("SELECT cause FROM batch_rows WHERE batch_id = ? AND number > ? AND number <= ? AND state = ? GROUP BY cause HAVING count(*) >= ? ORDER BY count(*) DESC, cause LIMIT 1",
@@ -26,8 +26,8 @@ func failing(ctx context.Context, tx db.Tx, id, last int64) (string, error) {
 	return cmp.Or(causes[0], "unknown"), nil
 }
 
-// finish ends a batch in a transaction of its own. Errors: errLost where it has ended or was
-// paused meanwhile.
+// finish ends a batch in its own transaction. Errors: errLost if it was ended or paused
+// meanwhile.
 func (b *Batches) finish(ctx context.Context, x *Batch, state State, because string) error {
 	return b.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		ended, err := b.end(ctx, tx, x, state, because)
@@ -38,8 +38,8 @@ func (b *Batches) finish(ctx context.Context, x *Batch, state State, because str
 	})
 }
 
-// end ends a batch that runs, once, and records that in the audit; false = it does not run any
-// more.
+// end ends a running batch, once, and records this in the audit; false = it is no longer
+// running.
 func (b *Batches) end(ctx context.Context, tx db.Tx, x *Batch, state State, because string) (bool, error) {
 	res, err := tx.NewRaw("UPDATE batches SET state = ?, version = version + 1, stopped_because = ?, finished_at = ?, lease_owner = 0, lease_until = 0 WHERE id = ? AND version = ? AND state IN (?)",
 		state, because, b.o.DB.Now(), x.ID, x.Version, bun.List(Moves.From(state, Running))).Exec(ctx)
@@ -56,7 +56,7 @@ func (b *Batches) end(ctx context.Context, tx db.Tx, x *Batch, state State, beca
 	return true, b.o.Audit.Write(ctx, tx, audit.Act{Actor: x.MadeBy, Action: EndAct, Object: Object, ObjectID: x.No(), Params: details})
 }
 
-// isAway reports whether the amount of what will still run has drifted from what was shown.
+// isAway reports whether the amount still to be processed has drifted from what was shown.
 func (b *Batches) isAway(ctx context.Context, a *Action, x *Batch) (bool, error) {
 	drift := x.Drift.clone()
 	for from := x.Next; from < x.ToDo; from += loadRows {

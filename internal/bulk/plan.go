@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// loadRows is how many rows are judged with one query.
+	// loadRows is how many rows are judged per query.
 	loadRows = 1000
-	// writeRows is how many rows of a plan one transaction writes: callbacks wait for it.
+	// writeRows is how many rows of a plan one transaction writes; callbacks wait for it.
 	writeRows = 1000
 )
 
-// MerchantBreaker is the cause of rows that are done and take effect once the breaker of
-// their merchant has closed.
+// MerchantBreaker is the cause of rows that are done but take effect only after their
+// merchant's breaker has closed.
 const MerchantBreaker = "merchant_breaker"
 
-// Proposal is a wish to do something to many rows.
+// Proposal is a request to do something to many rows.
 type Proposal struct {
 	Action, Object string
 	By             act.Actor
-	Filter         string  // the list's address; "" = the rows were picked
+	Filter         string  // the list's URL; "" = the rows were picked
 	IDs            []int64 // of the rows
 }
 
-// Plan judges rows and stores what would be done to each. Errors: *act.Denied,
-// *act.FieldError, ErrNothing, ErrTooMany.
+// Plan judges rows and stores what would be done to each. Errors: *act.Denied, *act.FieldError,
+// ErrNothing, ErrTooMany.
 func (b *Batches) Plan(ctx context.Context, p Proposal) (*Batch, error) {
 	a, ok := b.action(p.Action, p.Object)
 	if !ok {
-		return nil, &act.FieldError{Field: "action", Problem: "this cannot be done to many of these"}
+		return nil, &act.FieldError{Field: "action", Problem: "this action is not available for many of these"}
 	}
 	if err := b.May(p.By, a); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (b *Batches) Plan(ctx context.Context, p Proposal) (*Batch, error) {
 	return x, b.store(ctx, x, rows)
 }
 
-// judge makes the rows of a batch: those to be acted on come first, oldest first.
+// judge makes the rows of a batch: rows to act on come first, oldest first.
 func (b *Batches) judge(ctx context.Context, a *Action, x *Batch, by act.Actor, ids []int64) ([]Row, error) {
 	var todo, rest []Row
 	for part := range slices.Chunk(ids, loadRows) {
@@ -94,7 +94,7 @@ func (b *Batches) judge(ctx context.Context, a *Action, x *Batch, by act.Actor, 
 	return rows, nil
 }
 
-// prospect is a subject's prospect, Will where it has none.
+// prospect returns a subject's prospect; Will if it has none.
 func prospect(s act.Subject) act.Prospect {
 	if s.Prospect == "" {
 		return act.Will
@@ -102,7 +102,7 @@ func prospect(s act.Subject) act.Prospect {
 	return s.Prospect
 }
 
-// outcome is the word of the contract for a prospect.
+// outcome returns the contract's word for a prospect.
 func outcome(p act.Prospect) string {
 	if p == act.Waits || p == "" {
 		return string(act.Will)
@@ -110,8 +110,8 @@ func outcome(p act.Prospect) string {
 	return string(p)
 }
 
-// store writes the batch and its rows in short transactions. Until all of them are there, it
-// has expired: nobody can start it.
+// store writes the batch and its rows in short transactions. Until all are written, the batch
+// is marked as expired so that nobody can start it.
 func (b *Batches) store(ctx context.Context, x *Batch, rows []Row) error {
 	unfinished := *x
 	unfinished.ExpiresAt = 0

@@ -9,15 +9,15 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Cause is for what so many rows ended that did not simply succeed.
+// Cause counts the rows that ended for one cause.
 type Cause struct {
 	Cause string
 	State RowState
 	Count int64
 }
 
-// Causes groups the rows of a batch that have ended and name a cause, the most frequent
-// first.
+// Causes groups the ended rows of a batch by cause, the most frequent first. Rows without a
+// cause are left out.
 func Causes(ctx context.Context, q bun.IDB, id int64) (all []Cause, err error) {
 	err = q.NewRaw("SELECT cause, state, count(*) AS count FROM batch_rows WHERE batch_id = ? AND cause <> '' AND state <> ? GROUP BY cause, state ORDER BY count(*) DESC, cause, state LIMIT ?",
 		id, RowWaiting, maxCauses).Scan(ctx, &all)
@@ -30,16 +30,16 @@ func Causes(ctx context.Context, q bun.IDB, id int64) (all []Cause, err error) {
 // maxCauses bounds the groups that are read.
 const maxCauses = 50
 
-// RowQuery narrows the rows of a batch; empty fields do not.
+// RowQuery filters the rows of a batch; empty fields do not filter.
 type RowQuery struct {
 	State   string // a RowState
 	Outcome string
 	Cause   string
-	After   int64 // rows with greater numbers
+	After   int64 // only rows with greater numbers
 	Limit   int
 }
 
-// Rows reads rows of a batch by their numbers. more: there are others behind the last one.
+// Rows reads rows of a batch by number. more = there are further rows.
 func Rows(ctx context.Context, q bun.IDB, id int64, f RowQuery) (rows []Row, more bool, err error) {
 	s := q.NewSelect().Model(&rows).Where("br.batch_id = ?", id).Where("br.number > ?", f.After).OrderExpr("br.number").Limit(int64(f.Limit) + 1)
 	for column, value := range map[string]string{"br.state": f.State, "br.outcome": f.Outcome, "br.cause": f.Cause} {
@@ -56,7 +56,7 @@ func Rows(ctx context.Context, q bun.IDB, id int64, f RowQuery) (rows []Row, mor
 	return rows, false, nil
 }
 
-// List reads batches, newest first, below an id (0 = from the newest on).
+// List reads batches, newest first, with ids below the given one (0 = from the newest).
 func List(ctx context.Context, q bun.IDB, below int64, limit int) (all []*Batch, err error) {
 	s := q.NewSelect().Model(&all).OrderExpr("bt.id DESC").Limit(int64(limit))
 	if below > 0 {
@@ -68,7 +68,7 @@ func List(ctx context.Context, q bun.IDB, below int64, limit int) (all []*Batch,
 	return all, nil
 }
 
-// Results counts what came by now of the rows that were done.
+// Results counts the results so far of the rows that were done.
 func (b *Batches) Results(ctx context.Context, x *Batch) (Tally, error) {
 	a, ok := b.action(x.Action, x.Object)
 	if !ok || a.Results == nil {
@@ -80,11 +80,11 @@ func (b *Batches) Results(ctx context.Context, x *Batch) (Tally, error) {
 // Pace is how fast a batch runs.
 type Pace struct {
 	PerSecond float64
-	// Left is how many seconds it will still take; -1 = unknown, as it does not run.
+	// Left is the estimated remaining time in seconds; -1 = unknown, because it is not running.
 	Left int64
 }
 
-// Pace is computed from what was done since the start, no faster than the rate.
+// Pace is computed from the work done since the start, capped at the rate.
 func (b *Batch) Pace(now int64) (p Pace) {
 	p.Left = -1
 	end := now
@@ -104,7 +104,7 @@ func (b *Batch) Pace(now int64) (p Pace) {
 	return p
 }
 
-// TakeUnalerted reads batches that have stopped by themselves, and marks them as alerted.
+// TakeUnalerted returns batches that stopped on their own, and marks them as alerted.
 func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) (all []*Batch, err error) {
 	err = tx.NewRaw("UPDATE batches SET alerted_at = ? WHERE state = ? AND alerted_at IS NULL AND stopped_because NOT IN (?, ?) RETURNING *",
 		d.Now(), Stopped, ByPerson, ByRejection).Scan(ctx, &all)
@@ -114,11 +114,11 @@ func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) (all []*Batch, err e
 	return all, nil
 }
 
-// keptUS is how long batches are kept that are over, in µs: 30 days.
+// keptUS is how long ended batches are kept, in µs: 30 days.
 const keptUS = 30 * 24 * 3600 * 1_000_000
 
-// Clean removes rows of batches that are past their time, at most limit, and then the batches
-// themselves. more: there may be others.
+// Clean deletes at most limit rows of batches past their retention, and then those batches.
+// more = there may be others.
 func Clean(ctx context.Context, d *db.DB, limit int) (n int64, more bool, err error) {
 	var ids []int64
 	err = d.Read.NewRaw("SELECT id FROM batches WHERE id < ? AND state IN (?) ORDER BY id LIMIT 1", db.IDAt(d.Now()-keptUS), bun.List(append(Moves.Final(), Planned))).Scan(ctx, &ids)
@@ -142,10 +142,10 @@ func Clean(ctx context.Context, d *db.DB, limit int) (n int64, more bool, err er
 	return n, true, nil
 }
 
-// eachRows is how many rows EachRow reads at once.
+// eachRows is how many rows EachRow reads per query.
 const eachRows = 500
 
-// EachRow calls fn with each row that matches, by their numbers, and stops at the first error.
+// EachRow calls fn with each matching row, by number, and stops at the first error.
 func EachRow(ctx context.Context, q bun.IDB, id int64, f RowQuery, fn func(Row) error) error {
 	for f.Limit, f.After = eachRows, 0; ; {
 		rows, more, err := Rows(ctx, q, id, f)

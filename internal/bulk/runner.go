@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// lease is how long a process that ended keeps others from its batches. Each step renews
-	// it, and so does the watch while somebody is asked.
+	// lease is how long a process that ended blocks its batches. Each step renews it, and so
+	// does the watch during a call.
 	lease = 20 * time.Second
 	// maxRuns is how many batches one process runs at a time.
 	maxRuns = 4
-	// stepTime is about how long the rows of one step take at the rate of the batch: a pause
-	// takes effect within it.
+	// stepTime is roughly how long one step takes at the batch's rate; a pause takes effect
+	// within it.
 	stepTime = 500 * time.Millisecond
-	// again is how long to wait after an error of the database.
+	// again is the wait after a database error.
 	again = time.Second
 )
 
@@ -42,7 +42,7 @@ func NewRunner(b *Batches) *Runner {
 	return &Runner{b: b, ctx: ctx, cancel: cancel, runs: map[int64]bool{}}
 }
 
-// Tick finds batches that run and that no process has claimed.
+// Tick finds running batches that no process has claimed.
 func (r *Runner) Tick(ctx context.Context) error {
 	var ids []int64
 	d := r.b.o.DB
@@ -54,7 +54,7 @@ func (r *Runner) Tick(ctx context.Context) error {
 	return nil
 }
 
-// Offer runs batches in the background that this process can claim. It never blocks.
+// Offer runs the batches that this process can claim, in the background. It never blocks.
 func (r *Runner) Offer(ids ...int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,8 +76,8 @@ func (r *Runner) Offer(ids ...int64) {
 	}
 }
 
-// Close takes no more batches and waits for the steps that are being done until ctx ends.
-// What is left goes on in another process.
+// Close accepts no more batches and waits for running steps until ctx ends. Another process
+// continues.
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	r.cancel()
@@ -120,7 +120,7 @@ func (r *Runner) run(ctx context.Context, id int64) error {
 		case errors.Is(err, errLost):
 			return nil
 		case err != nil:
-			r.b.o.Log.Warn("a step of a batch", "batch", x.No(), "error", db.ErrorText(err))
+			r.b.o.Log.Warn("a step of a batch failed; it is retried", "batch", x.No(), "error", db.ErrorText(err))
 			wait = again
 		}
 		if wait > 0 {
@@ -133,7 +133,7 @@ func (r *Runner) run(ctx context.Context, id int64) error {
 	return nil
 }
 
-// stepOf is how many rows one step takes up at a rate.
+// stepOf returns how many rows one step takes at a rate.
 func stepOf(rate int64) int {
 	return int(min(max(rate*int64(stepTime)/int64(time.Second), 1), stepRows))
 }
@@ -145,7 +145,7 @@ func notLost(err error) error {
 	return err
 }
 
-// claim takes the lease of a batch that runs; nil = another process has it.
+// claim takes the lease of a running batch; nil = another process has it.
 func (b *Batches) claim(ctx context.Context, id int64) (*Batch, error) {
 	now := b.o.DB.Now()
 	res, err := b.o.DB.NewRaw("UPDATE batches SET lease_owner = ?, lease_until = ? WHERE id = ? AND state = ? AND lease_until <= ?",
@@ -159,7 +159,7 @@ func (b *Batches) claim(ctx context.Context, id int64) (*Batch, error) {
 	return Find(ctx, b.o.DB, id)
 }
 
-// release gives the lease back.
+// release gives up the lease.
 func (b *Batches) release(ctx context.Context, id int64) {
 	_, err := b.o.DB.NewRaw("UPDATE batches SET lease_owner = 0, lease_until = 0 WHERE id = ? AND lease_owner = ?", id, b.o.DB.Boot()).Exec(ctx)
 	if err != nil {
@@ -167,7 +167,8 @@ func (b *Batches) release(ctx context.Context, id int64) {
 	}
 }
 
-// ReleaseLeases lets others go on at once with the batches that boots ran which have ended.
+// ReleaseLeases releases the batches of boots that have ended, so that others can continue at
+// once.
 func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) {
 	if len(boots) == 0 {
 		return 0, nil
@@ -187,8 +188,8 @@ func (b *Batches) rateOf(ctx context.Context, id int64) (int64, error) {
 	return max(rate, 1), nil
 }
 
-// watch cancels once the batch does not run any more, or ctx ends. It keeps the lease
-// meanwhile.
+// watch calls cancel once the batch is no longer running, or ctx ends. Meanwhile it renews the
+// lease.
 func (b *Batches) watch(ctx context.Context, id int64, cancel func()) {
 	tick := time.NewTicker(stepTime)
 	defer tick.Stop()

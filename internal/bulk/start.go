@@ -21,7 +21,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Names of the acts, for the audit.
+// Audit names of the acts.
 const (
 	StartAct  = "batch.start"
 	PauseAct  = "batch.pause"
@@ -31,17 +31,16 @@ const (
 	EndAct    = "batch.end" // by the server
 )
 
-// PlanEndAct is the end of a plan of before there were batches.
+// PlanEndAct is the end of a plan, written by versions without batches.
 const PlanEndAct = "notification.resend_many_end"
 
-// Object is what batches are called in the audit and in approvals.
+// Object is the object name of batches in the audit and in approvals.
 const Object = "batch"
 
-// AmountField begins the names of the fields in which amounts are typed; the currency
-// follows.
+// AmountField is the prefix of the fields for typed amounts; the currency follows.
 const AmountField = "amount_"
 
-// startParams are the amounts that were typed, by currency.
+// startParams are the typed amounts by currency.
 type startParams struct {
 	Amounts map[string]string `json:"amounts"`
 }
@@ -51,8 +50,8 @@ type rateParams struct {
 	Rate int64 `json:"rate"`
 }
 
-// Acts start, pause, resume and stop the batch with the id Ref.Row, and change its rate. Who
-// may, see May, is checked before. Errors: ErrExpired, ErrState, ErrMaker.
+// Acts start, pause, resume and stop the batch with id Ref.Row, and change its rate. May has
+// been checked before. Errors: ErrExpired, ErrState, ErrMaker.
 func (b *Batches) Acts() []act.Kind {
 	move := func(name string, params func(json.RawMessage) (any, error), do func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error) act.Kind {
 		return act.Kind{
@@ -87,7 +86,7 @@ func (b *Batches) Acts() []act.Kind {
 			return b.move(ctx, tx, x, Running, "")
 		}),
 		move(StopAct, nil, func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
-			if x.State == Waiting { // its proposal ends, and frees it
+			if x.State == Waiting { // its proposal ends and releases it
 				return ErrState
 			}
 			return b.move(ctx, tx, x, Stopped, ByPerson)
@@ -95,7 +94,7 @@ func (b *Batches) Acts() []act.Kind {
 		move(RateAct, act.Params[rateParams], func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
 			n := in.Params.(rateParams).Rate
 			if n < 1 || n > MaxRate {
-				return &act.FieldError{Field: "rate", Problem: fmt.Sprintf("use a number from 1 to %d", MaxRate)}
+				return &act.FieldError{Field: "rate", Problem: fmt.Sprintf("enter a number from 1 to %d", MaxRate)}
 			}
 			if !x.State.Open() {
 				return ErrState
@@ -109,7 +108,7 @@ func (b *Batches) Acts() []act.Kind {
 // Open reports whether the batch has not ended.
 func (s State) Open() bool { return Moves.Of(s).Open }
 
-// details are what the audit keeps of a batch.
+// details returns what the audit records about a batch.
 func (b *Batch) details() map[string]any {
 	return map[string]any{"action": b.Action, "object": b.Object, "filter": b.Filter, "rows": b.ToDo, "amounts": b.Shown.Acts()}
 }
@@ -131,8 +130,8 @@ func loadBatches(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject,
 	return subjects, nil
 }
 
-// subject is a batch as an act or an approval sees it. Its money is that of its rows where
-// they are of one currency.
+// subject returns the batch as acts and approvals see it. It has an amount if all its rows are
+// in one currency.
 func (b *Batch) subject() act.Subject {
 	s := act.Subject{Row: b.ID, ID: b.No(), Version: b.Version, Value: b}
 	sums := slices.DeleteFunc(b.Shown.Acts(), func(s report.Sum) bool { return s.Currency == "" })
@@ -142,7 +141,7 @@ func (b *Batch) subject() act.Subject {
 	return s
 }
 
-// startable returns why an actor cannot start a plan now; amounts are what was typed.
+// startable returns why an actor cannot start a plan now; amounts are the typed ones.
 func (b *Batches) startable(x *Batch, by act.Actor, amounts map[string]string) error {
 	switch {
 	case x.State != Planned:
@@ -157,8 +156,8 @@ func (b *Batches) startable(x *Batch, by act.Actor, amounts map[string]string) e
 	return x.checkAmounts(amounts, b.Typed(x))
 }
 
-// Typed are the sums that have to be typed before a batch is started, one of each currency;
-// none where it is small.
+// Typed returns the sums that must be typed before a batch is started, one per currency; none
+// if the batch is small.
 func (b *Batches) Typed(x *Batch) []report.Sum {
 	if x.ToDo <= typedFrom && !b.NeedsSecond(x) {
 		return nil
@@ -166,14 +165,14 @@ func (b *Batches) Typed(x *Batch) []report.Sum {
 	return slices.DeleteFunc(x.Shown.Acts(), func(s report.Sum) bool { return s.Currency == "" })
 }
 
-// checkAmounts compares the amounts that were typed with what is shown, those that are needed
-// and any other. Errors: *act.FieldError.
+// checkAmounts compares the typed amounts with those shown: those that are required and any
+// others. Errors: *act.FieldError.
 func (b *Batch) checkAmounts(typed map[string]string, needed []report.Sum) error {
 	for _, s := range b.Shown.Acts() {
 		text := strings.TrimSpace(typed[s.Currency])
 		must := slices.ContainsFunc(needed, func(n report.Sum) bool { return n.Currency == s.Currency })
 		if (must || text != "") && s.Currency != "" && text != money.Format(s.Minor, s.Currency) {
-			return &act.FieldError{Field: AmountField + s.Currency, Problem: "type the amount that is shown"}
+			return &act.FieldError{Field: AmountField + s.Currency, Problem: "type the amount exactly as it is shown"}
 		}
 	}
 	for currency, text := range typed {
@@ -207,7 +206,7 @@ func (b *Batches) move(ctx context.Context, tx db.Tx, x *Batch, to State, becaus
 	return nil
 }
 
-// start makes a batch running.
+// start sets a batch to running.
 func (b *Batches) start(ctx context.Context, tx db.Tx, x *Batch, reason string, from ...State) error {
 	now := b.o.DB.Now()
 	res, err := tx.NewRaw("UPDATE batches SET state = ?, version = version + 1, reason = ?, started_at = ? WHERE id = ? AND version = ? AND state IN (?)",
@@ -230,16 +229,16 @@ func (b *Batches) nudgeAfter(tx db.Tx, id int64) {
 	})
 }
 
-// Start is a wish to start a plan.
+// Start is a request to start a plan.
 type Start struct {
 	ID     int64
 	By     act.Actor
 	Reason string
-	Typed  map[string]string // amounts, by currency
-	Key    string            // of the form; "" = none
+	Typed  map[string]string // amounts by currency
+	Key    string            // key of the form; "" = none
 }
 
-// Start starts a plan, or proposes that where it needs a second person. Errors: *act.Denied,
+// Start starts a plan, or proposes to if it needs a second person. Errors: *act.Denied,
 // *act.FieldError, act.ErrNotFound, ErrState, ErrMaker, ErrExpired, ErrDrifted, ErrNothing, and
 // those of a proposal.
 func (b *Batches) Start(ctx context.Context, s Start) (*approval.Approval, error) {
@@ -265,7 +264,7 @@ func (b *Batches) Start(ctx context.Context, s Start) (*approval.Approval, error
 			return nil, approval.ErrNoSecond
 		}
 		p := approval.Proposal{Action: Object, Object: Object, ObjectID: x.No(), Params: x.params(), Reason: s.Reason, Version: x.Version, By: s.By, Key: s.Key}
-		p.Amount = x.subject().TypedAmount() // as it was typed, see startable
+		p.Amount = x.subject().TypedAmount() // already checked by startable
 		return b.desk.Propose(ctx, p)
 	}
 	raw, err := json.Marshal(startParams{Amounts: s.Typed})
@@ -285,7 +284,7 @@ func (b *Batches) Change(ctx context.Context, c act.Call) error {
 	return err
 }
 
-// mine finds a batch and its action, if the actor may run it.
+// mine finds a batch and its action if the actor may run it.
 func (b *Batches) mine(ctx context.Context, by act.Actor, id int64) (*Batch, *Action, error) {
 	x, err := Find(ctx, b.o.DB.Read, id)
 	if err != nil {
@@ -298,7 +297,7 @@ func (b *Batches) mine(ctx context.Context, by act.Actor, id int64) (*Batch, *Ac
 	return x, a, b.May(by, a)
 }
 
-// NeedsSecond reports whether a batch needs a second person: for its rows or its money.
+// NeedsSecond reports whether a batch needs a second person, because of its rows or its money.
 func (b *Batches) NeedsSecond(x *Batch) bool {
 	rules := b.o.Rules()
 	return slices.ContainsFunc(x.Shown.Acts(), func(s report.Sum) bool {
@@ -307,7 +306,7 @@ func (b *Batches) NeedsSecond(x *Batch) bool {
 	})
 }
 
-// limits are those of a currency; rows without money have the strictest.
+// limits returns the limits of a currency; rows without money get the strictest.
 func limits(rules settings.Rules, currency string) settings.Above {
 	above := rules.Limits(currency)
 	if currency == "" {
@@ -318,7 +317,7 @@ func limits(rules settings.Rules, currency string) settings.Above {
 	return above
 }
 
-// params are what an approval of a batch is bound to, beside its version.
+// params are what an approval of a batch is bound to, besides its version.
 func (b *Batch) params() json.RawMessage {
 	sums := []map[string]any{}
 	for _, s := range b.Shown.Acts() {
@@ -331,7 +330,7 @@ func (b *Batch) params() json.RawMessage {
 	return raw
 }
 
-// Approval is the decision of two people to start a batch.
+// Approval returns the decision of two people to start a batch.
 func (b *Batches) Approval() approval.Action {
 	of := func(s act.Subject) *Batch { return s.Value.(*Batch) }
 	return approval.Action{

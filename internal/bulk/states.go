@@ -15,18 +15,18 @@ const (
 	Done    State = "done"
 )
 
-// Moves is every legal change of a batch's state. Nothing else may write the column.
+// Moves lists every legal change of a batch's state. Nothing else may write the column.
 var Moves = moves.Table[State]{
 	Noun: "Batch", Column: "batches.state",
-	About: "What would be done is frozen and shown first; started before it expires, it is worked off by the server in steps. " +
-		"Each change is a compare-and-set on the state and the version; each step is one on the state, the lease and the number of the step.",
+	About: "The plan is frozen and shown first. If it is started before it expires, the server works it off in steps. " +
+		"Each change is a compare-and-set on state and version; each step is one on state, lease and step number.",
 	Rows: []moves.Row[State]{
-		{Status: Planned, Initial: true, Open: true, NeedsPerson: true, To: []State{Waiting, Running}, Meaning: "Shown; nothing was done yet."},
-		{Status: Waiting, Open: true, NeedsPerson: true, To: []State{Running, Stopped}, Meaning: "Proposed; a second person must approve it."},
-		{Status: Running, Open: true, To: []State{Paused, Stopped, Done}, Meaning: "Worked off by the node that holds its lease."},
-		{Status: Paused, Open: true, NeedsPerson: true, To: []State{Running, Stopped}, Meaning: "Nothing more is begun until somebody resumes it."},
-		{Status: Stopped, Meaning: "Ended early, by a person or by itself (`stopped_because`); what was done stays done."},
-		{Status: Done, Meaning: "Everything in it was taken up."},
+		{Status: Planned, Initial: true, Open: true, NeedsPerson: true, To: []State{Waiting, Running}, Meaning: "Shown; nothing has been done yet."},
+		{Status: Waiting, Open: true, NeedsPerson: true, To: []State{Running, Stopped}, Meaning: "Proposed; waiting for a second person's approval."},
+		{Status: Running, Open: true, To: []State{Paused, Stopped, Done}, Meaning: "Being worked off by the node that holds its lease."},
+		{Status: Paused, Open: true, NeedsPerson: true, To: []State{Running, Stopped}, Meaning: "No further step begins until an operator resumes it."},
+		{Status: Stopped, Meaning: "Ended early, by an operator or on its own (`stopped_because`); what was done stays done."},
+		{Status: Done, Meaning: "All its rows were processed."},
 	},
 }
 
@@ -41,14 +41,14 @@ const (
 	RowFailed  RowState = "failed"
 )
 
-// RowMoves is every legal change of a row's state.
+// RowMoves lists every legal change of a row's state.
 var RowMoves = moves.Table[RowState]{
 	Noun: "Row of a batch", Column: "batch_rows.state",
-	About: "Ended once, in the transaction of the step that took it up.",
+	About: "Ended once, in the transaction of the step that processed it.",
 	Rows: []moves.Row[RowState]{
-		{Status: RowWaiting, Initial: true, Open: true, To: []RowState{RowDone, RowSkipped, RowFailed}, Meaning: "Not taken up; of a batch that was stopped, it never is."},
+		{Status: RowWaiting, Initial: true, Open: true, To: []RowState{RowDone, RowSkipped, RowFailed}, Meaning: "Not processed yet; if the batch was stopped, it never is."},
 		{Status: RowDone, Meaning: "The act was done."},
-		{Status: RowSkipped, Initial: true, Meaning: "Left alone: it is over, or something else works on it."},
-		{Status: RowFailed, Meaning: "The act could not be done; its cause is kept."},
+		{Status: RowSkipped, Initial: true, Meaning: "Left alone: it has ended, or something else is working on it."},
+		{Status: RowFailed, Meaning: "The act failed; the cause is stored."},
 	},
 }

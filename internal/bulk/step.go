@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// tries bounds the attempts of a step that conflicts with other transactions.
+	// tries bounds the attempts at a step that conflicts with other transactions.
 	tries = 3
-	// lastRows and mostFailed: a batch stops where so many of the last rows failed for one
-	// cause.
+	// A batch stops if, of its lastRows last rows, mostFailed failed for one cause.
 	lastRows   = 100
 	mostFailed = 20
-	// callsAtOnce is how many rows of one batch ask at a time; suppliers have their own limits.
+	// callsAtOnce is how many rows of one batch are called at a time; suppliers have their own
+	// limits.
 	callsAtOnce = 16
 )
 
-// errLost: another process runs the batch, or nobody does any more.
-var errLost = errors.New("the batch is not this process's")
+// errLost means that another process runs the batch, or none does any more.
+var errLost = errors.New("this process does not run the batch")
 
-// end is what came of one row.
+// end is the result of one row.
 type end struct {
 	Row
-	now *act.Subject // as it was judged; nil = it is gone
+	now *act.Subject // as judged now; nil = deleted
 }
 
 // is sets how a row ended.
@@ -46,7 +46,7 @@ func outcomeOf(p act.Prospect, shown string) string {
 	return outcome(p)
 }
 
-// word is the end in a Tally; see ends.
+// word returns the end as in a Tally; see ends.
 func (e *end) word() string {
 	switch {
 	case e.State == RowSkipped:
@@ -57,8 +57,8 @@ func (e *end) word() string {
 	return string(e.State)
 }
 
-// step takes up the next rows of a batch that this process has claimed, at most n, and
-// returns how many. Errors: errLost.
+// step processes at most n next rows of a batch that this process has claimed, and returns how
+// many. Errors: errLost.
 func (b *Batches) step(ctx context.Context, id int64, n int) (done int, err error) {
 	for range tries {
 		x, a, err := b.claimed(ctx, id)
@@ -104,7 +104,7 @@ func (b *Batches) claimed(ctx context.Context, id int64) (*Batch, *Action, error
 	return x, a, nil
 }
 
-// next reads the next rows that wait.
+// next reads the next waiting rows.
 func (b *Batches) next(ctx context.Context, x *Batch, n int) (rows []Row, err error) {
 	err = b.o.DB.NewSelect().Model(&rows).Where("br.batch_id = ?", x.ID).Where("br.number > ?", x.Next).Where("br.number <= ?", x.ToDo).
 		Where("br.state = ?", RowWaiting).OrderExpr("br.number").Limit(int64(n)).Scan(ctx)
@@ -114,11 +114,11 @@ func (b *Batches) next(ctx context.Context, x *Batch, n int) (rows []Row, err er
 	return rows, nil
 }
 
-// errDown: the breaker of a supplier is open that the rows are about.
+// errDown means that the breaker of a supplier of these rows is open.
 var errDown = errors.New("a supplier's breaker is open")
 
-// setStep acts on rows as they are now, and ends them, in one transaction. Those that were
-// deleted at the end of their retention are over.
+// setStep acts on rows in their current state and ends them, in one transaction. Rows deleted
+// at the end of their retention count as over.
 func (b *Batches) setStep(ctx context.Context, a *Action, x *Batch, rows []Row) error {
 	return b.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		all, acts, err := b.judged(ctx, tx, a, rows)
@@ -138,8 +138,8 @@ func (b *Batches) setStep(ctx context.Context, a *Action, x *Batch, rows []Row) 
 	})
 }
 
-// judged loads rows anew and ends those that are not to be acted on any more. acts are the
-// others. Errors: errDown.
+// judged reloads rows and ends those that need no action any more. acts are the others. Errors:
+// errDown.
 func (b *Batches) judged(ctx context.Context, q bun.IDB, a *Action, rows []Row) (all, acts []*end, err error) {
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
@@ -170,7 +170,7 @@ func (b *Batches) judged(ctx context.Context, q bun.IDB, a *Action, rows []Row) 
 	return all, acts, nil
 }
 
-// do acts on rows of one transaction.
+// do acts on rows in one transaction.
 func (b *Batches) do(ctx context.Context, tx db.Tx, a *Action, x *Batch, acts []*end) error {
 	in := act.Input{By: act.Actor{Name: x.MadeBy}, Reason: x.Reason}
 	if a.Kind.Params != nil {
@@ -205,8 +205,8 @@ func (b *Batches) do(ctx context.Context, tx db.Tx, a *Action, x *Batch, acts []
 // maxCause bounds a cause, in bytes.
 const maxCause = 60
 
-// causeOf is the cause of a row that failed in the database: the kind of the error, which
-// names no data.
+// causeOf returns the cause of a row that failed in the database: the kind of the error, which
+// contains no data.
 func causeOf(err error) string {
 	text := db.Kind(err)
 	if text == "" {
@@ -215,8 +215,7 @@ func causeOf(err error) string {
 	return text[:min(len(text), maxCause)]
 }
 
-// oneByOne does a step that failed for an error of ours row by row, so that one bad row does
-// not hold up the others.
+// oneByOne repeats a failed step row by row, so that one bad row does not hold up the others.
 func (b *Batches) oneByOne(ctx context.Context, a *Action, x *Batch, rows []Row, cause error) (done int, err error) {
 	b.o.Log.Error("a step of a batch failed; its rows are done one by one", "batch", x.No(), "error", db.ErrorText(cause))
 	for i := range rows {
@@ -239,8 +238,8 @@ func (b *Batches) oneByOne(ctx context.Context, a *Action, x *Batch, rows []Row,
 	return done, nil
 }
 
-// callStep asks about rows, several at a time, and then ends those that were asked about. It
-// begins no further call once the batch does not run any more.
+// callStep makes the calls for rows, several at a time, and then ends the rows that were
+// called. It begins no further call once the batch is no longer running.
 func (b *Batches) callStep(ctx context.Context, a *Action, x *Batch, rows []Row) (done int, err error) {
 	all, acts, err := b.judged(ctx, b.o.DB, a, rows)
 	if errors.Is(err, errDown) {
@@ -285,7 +284,7 @@ func (b *Batches) callStep(ctx context.Context, a *Action, x *Batch, rows []Row)
 			all = slices.DeleteFunc(all, func(x *end) bool { return x == e })
 		}
 	}
-	if ctx.Err() != nil { // this process ends: another one asks again
+	if ctx.Err() != nil { // this process is ending; another one repeats the calls
 		return 0, ctx.Err()
 	}
 	if len(all) == 0 {
@@ -301,8 +300,8 @@ func (b *Batches) callStep(ctx context.Context, a *Action, x *Batch, rows []Row)
 	return len(all), err
 }
 
-// write ends rows, adds them up, and stops the batch where it must not go on. What somebody
-// was asked about is written also where the batch was paused or stopped meanwhile.
+// write ends rows, adds up the results, and stops the batch if it must not continue. The
+// results of calls are written even if the batch was paused or stopped meanwhile.
 func (b *Batches) write(ctx context.Context, tx db.Tx, x *Batch, all []*end, in ...State) error {
 	result, drift, now := x.Result.clone(), x.Drift.clone(), b.o.DB.Now()
 	type how struct {
@@ -355,5 +354,5 @@ func (b *Batches) write(ctx context.Context, tx db.Tx, x *Batch, all []*end, in 
 	y := *x
 	y.Result, y.Drift = result, drift
 	_, err := b.end(ctx, tx, &y, Stopped, because)
-	return err // one that was paused meanwhile is stopped by its next step
+	return err // a batch that was paused meanwhile is stopped by its next step
 }

@@ -8,17 +8,17 @@ import (
 	"backstop/internal/report"
 )
 
-// Tally is how many subjects, and how much money by currency, had which end: an
-// act.Prospect, or a word for what came of them.
+// Tally counts subjects and their money by currency, grouped by end: an act.Prospect or a word
+// for the result.
 type Tally map[string][]report.Sum
 
-// ends are how rows that were to be acted on end: as a RowState, or, of those that were left
-// alone, as the act.Prospect that they had by then.
+// ends are how rows that were to be acted on end: a RowState or, if they were left alone, the
+// act.Prospect that they had by then.
 var ends = []string{
 	string(RowDone), string(act.Waits), string(RowFailed), string(act.Final), string(act.Unknown), string(act.Blocked),
 }
 
-// Count is how many subjects had one of some ends.
+// Count returns how many subjects had any of the given ends.
 func (t Tally) Count(of ...string) (n int64) {
 	for _, s := range t.Sums(of...) {
 		n += s.Orders
@@ -26,7 +26,7 @@ func (t Tally) Count(of ...string) (n int64) {
 	return n
 }
 
-// Sums are the subjects that had one of some ends, and their money, by currency.
+// Sums returns the subjects that had any of the given ends, and their money, by currency.
 func (t Tally) Sums(of ...string) []report.Sum {
 	all := Tally{}
 	for _, o := range of {
@@ -38,16 +38,16 @@ func (t Tally) Sums(of ...string) []report.Sum {
 	return all[""]
 }
 
-// acting are the prospects of what is acted on.
+// acting are the prospects that lead to an act.
 var acting = []string{string(act.Will), string(act.Waits), string(act.WillQuery)}
 
-// Acts are the subjects that are acted on, and their money, by currency.
+// Acts returns the subjects to act on, and their money, by currency.
 func (t Tally) Acts() []report.Sum { return t.Sums(acting...) }
 
-// Planned is how many subjects are acted on.
+// Planned returns how many subjects are to be acted on.
 func (t Tally) Planned() int64 { return t.Count(acting...) }
 
-// Ran are the rows that were done, and their money, by currency.
+// Ran returns the rows that were done, and their money, by currency.
 func (t Tally) Ran() []report.Sum { return t.Sums(string(RowDone), string(act.Waits)) }
 
 func (t Tally) add(end string, s act.Subject) {
@@ -64,7 +64,7 @@ func (t Tally) plus(end string, more report.Sum) {
 	t[end] = append(t[end], more)
 }
 
-// clone is a copy that can be added to.
+// clone returns a copy that can be added to.
 func (t Tally) clone() Tally {
 	c := Tally{}
 	for end, sums := range t {
@@ -73,10 +73,10 @@ func (t Tally) clone() Tally {
 	return c
 }
 
-// driftParts: a batch stops where an amount differs by more than one part in so many.
+// driftParts: a batch stops if an amount differs by more than one part in this many.
 const driftParts = 100
 
-// drifted reports whether the money of a currency is too far from what was shown: by is the
+// drifted reports whether the money of a currency is too far from what was shown; by is the
 // difference.
 func drifted(shown, by []report.Sum) bool {
 	planned := map[string]int64{}
@@ -86,9 +86,9 @@ func drifted(shown, by []report.Sum) bool {
 	return slices.ContainsFunc(by, func(s report.Sum) bool { return max(s.Minor, -s.Minor) > planned[s.Currency]/driftParts })
 }
 
-// moved notes what a row that was to be acted on adds to the drift: all of its money where
-// it is over by now, else how much it has changed. What something else works on, or goes on
-// by itself meanwhile, is no drift.
+// moved adds a row's change to the drift: all its money if it is over by now, else the change
+// of its amount. Rows that something else works on, or that continue on their own, do not
+// count.
 func (t Tally) moved(r *Row, now *act.Subject) {
 	shown := report.Sum{Currency: r.Currency, Minor: -r.Amount}
 	if r.Currency != "" {

@@ -21,10 +21,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrDown: the supplier's breaker is open, and nothing was sent.
+// ErrDown means that the supplier's breaker is open and nothing was sent.
 var ErrDown = errors.New("the supplier is unreachable at the moment: try again later")
 
-// Op is what a call asks for (contract, supplier-calls).
+// Op is the kind of a call, as in the contract's supplier-calls.
 type Op string
 
 // Ops.
@@ -34,20 +34,20 @@ const (
 	Close Op = "close"
 )
 
-// Ops are all of them.
+// Ops lists all kinds of calls.
 var Ops = []Op{Pay, Query, Close}
 
 // States of a row.
 const (
-	begun = "begun" // it may have been made
+	begun = "begun" // may have been sent
 	ended = "ended"
 )
 
-// NotMade is the status of a call that was written down and then not made: it had no turn
-// in time, or it cannot be expressed in the supplier's protocol.
+// NotMade is the status of a call that was recorded but not made: it got no turn in time, or
+// the supplier's protocol cannot express it.
 const NotMade = "not_made"
 
-// maxKept bounds what is kept of a request and of an answer, in bytes.
+// maxKept bounds the stored part of a request and of an answer, in bytes.
 const maxKept = 4 << 10
 
 // Row is one call as stored.
@@ -59,10 +59,10 @@ type Row struct {
 	OrderID    int64          `bun:"order_id"`
 	Op         Op             `bun:"op"`
 	Reference  string         `bun:"reference"`
-	Key        string         `bun:"call_key"` // the idempotency key; "" = none was sent
+	Key        string         `bun:"call_key"` // idempotency key; "" = none sent
 	State      string         `bun:"state"`
 	Class      supplier.Class `bun:"class"`
-	Status     string         `bun:"status"` // what was said: a supplier.AnswerState or StartState, Refunded, NotMade
+	Status     string         `bun:"status"` // a supplier.AnswerState or StartState, Refunded, or NotMade
 	HTTPStatus int            `bun:"http_status"`
 	Request    string         `bun:"request"`
 	Answer     string         `bun:"answer"`
@@ -71,10 +71,10 @@ type Row struct {
 	Node       string         `bun:"node"`
 }
 
-// Refunded is the status of an answer by which the money came and went back.
+// Refunded is the status of an answer that says that the money came and went back.
 const Refunded = "refunded"
 
-// StatusOf is the status of an answer.
+// StatusOf returns the status of an answer.
 func StatusOf(a supplier.Answer) string {
 	if a.Refunded {
 		return Refunded
@@ -82,23 +82,23 @@ func StatusOf(a supplier.Answer) string {
 	return string(a.State)
 }
 
-// Call is what one call is about.
+// Call describes one call.
 type Call struct {
 	To        supplier.Entry
 	Op        Op
 	OrderID   int64
-	OrderNo   string // kept in what is masked, as operators need it
+	OrderNo   string // not masked, because operators need it
 	Reference string
 	Key       string
 }
 
-// Said is what a supplier said.
+// Said is a supplier's answer.
 type Said struct {
 	Exchange supplier.Exchange
 	Status   string // see Row
 }
 
-// Done is a call that was made, and whose end is not stored yet: End writes it.
+// Done is a call that was made but whose end is not stored yet; End stores it.
 type Done struct {
 	Row
 	to         recipient.Recipient
@@ -111,12 +111,12 @@ type Options struct {
 	Breakers *breaker.Cache // of suppliers
 	InFlight int            // calls per supplier on this node
 	Timeout  time.Duration  // of one call, for the lease of a probe
-	// Mask hides personal data in a request or an answer, except the given numbers.
+	// Mask hides personal data in a request or an answer, except the given values.
 	Mask func(text []byte, keep ...string) []byte
 	Log  *slog.Logger
 }
 
-// Caller makes calls.
+// Caller makes calls to suppliers.
 type Caller struct {
 	o      Options
 	begins *db.Batcher[*Row, struct{}]
@@ -126,15 +126,15 @@ type Caller struct {
 	lines map[int64]*line // by supplier
 }
 
-// line is what one supplier may get from this node.
+// line limits this node's calls to one supplier.
 type line struct {
-	slots chan struct{} // as many as may be in flight
+	slots chan struct{} // one per call in flight
 	rate  *rate.Limiter
 }
 
 const (
 	batchSize = 256
-	maxWaits  = 4096             // rows that wait for their transaction
+	maxWaits  = 4096             // rows waiting for their transaction
 	rowWait   = 10 * time.Second // of one row
 )
 
@@ -153,13 +153,13 @@ func New(o Options) *Caller {
 	return c
 }
 
-// Close writes what waits.
+// Close writes pending rows.
 func (c *Caller) Close() {
 	c.begins.Close()
 	c.ends.Close()
 }
 
-// Gate is what a supplier's breaker allows now.
+// Gate returns what a supplier's breaker currently allows.
 func (c *Caller) Gate(supplierID int64) breaker.Gate {
 	return c.o.Breakers.Gate(recipient.OfSupplier(supplierID))
 }
@@ -170,11 +170,11 @@ func (c *Caller) Down(supplierID int64) bool {
 	return !g.Flow && !g.Due
 }
 
-// Do makes one call: ask sends it, with a context that ends with ctx. The row is committed
-// before; its end is written by End or Keep. No transaction may be open.
+// Do makes one call: ask sends it, with a context derived from ctx. The row is committed before
+// the call; End or Keep writes its end. No transaction may be open.
 //
-// Errors: ErrDown, a *supplier.FieldError of ask, and those of the database and of ctx:
-// then nothing was sent. What came of a call that was sent is never an error.
+// Errors: ErrDown, a *supplier.FieldError of ask, and those of the database and of ctx; in
+// these cases nothing was sent. The result of a call that was sent is never an error.
 func (c *Caller) Do(ctx context.Context, x Call, ask func(context.Context) (Said, error)) (*Done, error) {
 	if c.Down(x.To.ID) {
 		return nil, ErrDown
@@ -184,7 +184,7 @@ func (c *Caller) Do(ctx context.Context, x Call, ask func(context.Context) (Said
 		State: begun, StartedAt: c.o.DB.Now(), Node: c.o.DB.NodeName(),
 	}}
 	if _, err := c.begins.Do(ctx, &d.Row); err != nil {
-		return nil, fmt.Errorf("write down a call: %w", err)
+		return nil, fmt.Errorf("record a call: %w", err)
 	}
 	release, err := c.turn(ctx, x.To, d)
 	if err != nil {
@@ -201,7 +201,7 @@ func (c *Caller) Do(ctx context.Context, x Call, ask func(context.Context) (Said
 		c.drop(ctx, d)
 		return nil, err
 	}
-	if err != nil { // an adapter has no other errors, and it may have sent something
+	if err != nil { // adapters return no other errors, and may have sent something
 		c.o.Log.Error("an adapter failed", "supplier", x.To.Code, "op", x.Op, "error", err)
 		said = Said{Status: string(supplier.AnswerUnknown), Exchange: supplier.Exchange{Class: supplier.ClassBadAnswer}}
 	}
@@ -219,8 +219,8 @@ func safely(ctx context.Context, ask func(context.Context) (Said, error)) (said 
 	return ask(ctx)
 }
 
-// turn waits until the supplier may be called: for a slot, for its rate, and, after an
-// outage, for the probe.
+// turn waits until the supplier may be called: for a slot, for its rate and, after an outage,
+// for the probe.
 func (c *Caller) turn(ctx context.Context, to supplier.Entry, d *Done) (release func(), err error) {
 	l := c.line(to)
 	select {
@@ -239,7 +239,7 @@ func (c *Caller) turn(ctx context.Context, to supplier.Entry, d *Done) (release 
 	return release, nil
 }
 
-// pass asks the breaker, which may have opened while the call waited.
+// pass checks the breaker, which may have opened while the call waited.
 func (c *Caller) pass(ctx context.Context, d *Done) error {
 	g := c.o.Breakers.Gate(d.to)
 	if g.Due {
@@ -260,11 +260,11 @@ func (c *Caller) pass(ctx context.Context, d *Done) error {
 	return nil
 }
 
-// line is a supplier's, with its share of the rate as of now.
+// line returns a supplier's line, with this node's current share of the rate.
 func (c *Caller) line(to supplier.Entry) *line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// One by one: a second's worth at once would be twice the rate in that second.
+	// No burst: a second's worth at once would be twice the rate in that second.
 	share := rate.Limit(float64(max(to.QueryRate, 1)) / float64(c.o.DB.Senders()))
 	l := c.lines[to.ID]
 	if l == nil {
@@ -277,7 +277,7 @@ func (c *Caller) line(to supplier.Entry) *line {
 	return l
 }
 
-// note keeps what came of a call.
+// note records the result of a call.
 func (c *Caller) note(d *Done, x Call, said Said, took time.Duration) {
 	us := took.Microseconds()
 	e := said.Exchange
@@ -298,12 +298,12 @@ func (c *Caller) shown(text []byte, keep []string) string {
 	return textlimit.Cut(textlimit.Storable(string(c.o.Mask(text, keep...))), maxKept)
 }
 
-// drop ends the row of a call that was not made. Where that fails too, it stays begun.
+// drop ends the row of a call that was not made. If that fails too, the row stays begun.
 func (c *Caller) drop(ctx context.Context, d *Done) {
 	none := int64(0)
 	d.State, d.Status, d.TookUS = ended, NotMade, &none
 	if err := c.Keep(context.WithoutCancel(ctx), d); err != nil {
-		c.o.Log.Warn("the end of a call is not stored", "call", d.ID, "error", db.ErrorText(err))
+		c.o.Log.Warn("a call that was not made stays recorded as begun", "call", d.ID, "error", db.ErrorText(err))
 	}
 }
 
@@ -317,7 +317,7 @@ func (c *Caller) begin(ctx context.Context, tx db.Tx, rows []*Row) ([]struct{}, 
 	return make([]struct{}, len(rows)), w.Exec(ctx)
 }
 
-// Keep stores the end of a call in a transaction of its own.
+// Keep stores the end of a call in its own transaction.
 func (c *Caller) Keep(ctx context.Context, d *Done) error {
 	committed, err := c.ends.Do(ctx, d)
 	if err != nil {
@@ -339,8 +339,8 @@ func (c *Caller) end(ctx context.Context, tx db.Tx, all []*Done) ([]func(), erro
 	return outs, nil
 }
 
-// End stores the ends of calls in the transaction of what came of them, after its other
-// writes: it locks breakers. committed is to be called after the commit.
+// End stores the ends of calls in the transaction of their results, after its other writes
+// because it locks breakers. Call committed after the commit.
 func (c *Caller) End(ctx context.Context, tx db.Tx, all ...*Done) (committed func(), err error) {
 	var samples []breaker.Sample
 	w := tx.Writes()

@@ -1,6 +1,6 @@
-// Package call makes the calls to suppliers: through egress, a few at a time for each
-// supplier, at its rate, not while its breaker is open, and each with a row that is
-// committed before the call, so that a crash leaves "may have asked".
+// Package call makes the calls to suppliers: through egress, a few at a time per supplier, at
+// its rate, not while its breaker is open, and each with a row committed before the call, so
+// that a crash leaves a record that it may have been sent.
 package call
 
 import (
@@ -15,23 +15,23 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Client sends requests of adapters. It is the supplier.Client of the program.
+// Client sends the requests of adapters. It implements supplier.Client.
 type Client struct {
 	out     http.RoundTripper
 	timeout time.Duration
 }
 
-// NewClient returns a Client; timeout is that of one request, from the dial to the last
-// byte of the answer.
+// NewClient returns a Client; timeout covers one request from the dial to the last byte of the
+// answer.
 func NewClient(out *egress.Client, timeout time.Duration) *Client { return &Client{out, timeout} }
 
-// Do sends the request once. A redirect is an answer like others.
+// Do sends the request once. Redirects are not followed.
 func (c *Client) Do(r *http.Request) supplier.Exchange {
 	ctx, cancel := context.WithTimeout(r.Context(), c.timeout)
 	defer cancel()
 	r = r.Clone(ctx)
-	// The transport repeats a request on a new connection where it can read the body again:
-	// what moves money must not go out twice, whatever its headers say.
+	// The transport resends a request on a new connection if it can read the body again. What
+	// moves money must not go out twice, whatever its headers say.
 	r.GetBody = nil
 	answer, err := c.out.RoundTrip(r)
 	if err != nil {
@@ -50,8 +50,8 @@ func (c *Client) Do(r *http.Request) supplier.Exchange {
 	return x
 }
 
-// classOf is the class of a request without an answer. What was cut off after the
-// connection stood is ClassBadAnswer: the supplier may have acted.
+// classOf returns the class of a request without an answer. A connection cut off after it was
+// established is ClassBadAnswer: the supplier may have acted.
 func classOf(ctx context.Context, err error) supplier.Class {
 	var dns *net.DNSError
 	var op *net.OpError

@@ -9,12 +9,12 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// known are answers after which "not found" is not believed: the supplier knew the
-// reference then.
+// known are the answers after which "not found" is not believed, because the supplier knew the
+// reference.
 var known = []string{string(supplier.AnswerPaid), string(supplier.AnswerPaying), string(supplier.AnswerClosed), string(supplier.AnswerFailed), Refunded}
 
-// WasKnown reports whether the supplier has said anything of a reference before. Timeouts
-// and earlier "not found" do not count.
+// WasKnown reports whether the supplier has ever answered about a reference. Timeouts and
+// earlier "not found" answers do not count.
 func WasKnown(ctx context.Context, q bun.IDB, orderID int64, reference string) (bool, error) {
 	var n int
 	err := q.NewRaw("SELECT count(*) FROM supplier_calls WHERE order_id = ? AND reference = ? AND op IN (?) AND status IN (?)",
@@ -25,8 +25,8 @@ func WasKnown(ctx context.Context, q bun.IDB, orderID int64, reference string) (
 	return n > 0, nil
 }
 
-// Started is when the payment under a reference was started the last time (Unix µs), which
-// may be repeated under the same one; 0 = never.
+// Started returns when the payment with a reference was last started (Unix µs; a start may be
+// repeated with the same reference); 0 = never.
 func Started(ctx context.Context, q bun.IDB, orderID int64, reference string) (at int64, err error) {
 	err = q.NewRaw("SELECT coalesce(max(started_at), 0) FROM supplier_calls WHERE order_id = ? AND reference = ? AND op = ?", orderID, reference, Pay).Scan(ctx, &at)
 	if err != nil {

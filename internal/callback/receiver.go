@@ -1,6 +1,6 @@
-// Package callback receives the calls of suppliers: it finds the supplier, lets its
-// adapter verify and read the message, passes the content to the payment, and answers as
-// the supplier's protocol expects. "Taken" is only answered after the commit.
+// Package callback receives suppliers' callbacks: it finds the supplier, lets its adapter
+// verify and parse the message, passes the content to package payment, and answers as the
+// supplier's protocol expects. A callback is acknowledged only after the commit.
 package callback
 
 import (
@@ -24,25 +24,25 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Outcomes of callbacks that were not taken; the others have those of package payment.
+// Outcomes of callbacks that were not taken; package payment has the others.
 const (
 	UnknownSupplier  = "unknown_supplier"
-	DisabledSupplier = "disabled_supplier" // of older versions: a disabled supplier's callbacks are taken, as money may be under way
+	DisabledSupplier = "disabled_supplier" // written by older versions; callbacks of disabled suppliers are taken, because money may be under way
 	WrongAddress     = "wrong_address"
 	BadSignature     = "bad_signature"
-	Unparsable       = "malformed_request" // unlike the exception "malformed", none of it is authentic
-	AdapterFailed    = "adapter_failed"    // our own mistake: the supplier sends again
-	Unavailable      = "unavailable"       // nothing is known to be committed: the supplier sends again
-	RateLimited      = "rate_limited"      // more than its address may send; it is not read
+	Unparsable       = "malformed_request" // unlike the exception "malformed", nothing in it is authentic
+	AdapterFailed    = "adapter_failed"    // our own bug; the supplier sends it again
+	Unavailable      = "unavailable"       // nothing is known to be committed; the supplier sends it again
+	RateLimited      = "rate_limited"      // more than this address may send; not read
 )
 
-// Refused are all of them.
+// Refused lists all of them.
 var Refused = slices.Concat(refusedOutcomes, []string{Unavailable, RateLimited})
 
-// Payments commits authentic callbacks; it is payment.Processor.
+// Payments commits authentic callbacks; payment.Processor implements it.
 type Payments interface {
-	// Take returns once the callback is committed. After an error nothing is known to
-	// be committed.
+	// Take returns once the callback is committed. After an error nothing is known to be
+	// committed.
 	Take(ctx context.Context, m *payment.Message) (payment.Outcome, error)
 }
 
@@ -52,19 +52,19 @@ type Options struct {
 	Settings *settings.Store
 	Payments Payments
 	Refusals *Refusals
-	Wait     time.Duration // longest stay of one callback (CALLBACK_WAIT)
-	Tracer   *trace.Tracer // nil = nothing is traced
+	Wait     time.Duration // longest time spent on one callback (CALLBACK_WAIT)
+	Tracer   *trace.Tracer // nil = no tracing
 }
 
-// Receiver takes every callback to its answer.
+// Receiver answers callbacks.
 type Receiver struct {
 	o      Options
 	misses *rate.Limiter
 }
 
-// missEvery is how often an unknown code may make a node read newer settings. Each node
-// reads them twice a second anyway; this only serves a supplier whose first callback
-// follows its `apply` at once, and guesses at codes must not become a query each.
+// missEvery is how often an unknown code may make a node read newer settings. Nodes read them
+// twice a second anyway; this only helps a supplier whose first callback directly follows its
+// `apply`, and guessed codes must not cost a query each.
 const missEvery = 250 * time.Millisecond
 
 // New returns a Receiver.
@@ -78,17 +78,17 @@ type Receipt struct {
 	Outcome    string
 	OrderNo    string
 	CallbackID int64
-	// Err is why a callback could not be taken that should have been.
+	// Err is why a callback was not taken that should have been.
 	Err error
-	// Flood: the refused callback is one more of its supplier's than are recorded. It is
-	// counted, and should not fill the log either.
+	// Flood means that this refused callback exceeds the number recorded for its supplier. It
+	// is counted, and should not fill the log either.
 	Flood bool
 }
 
-// Receive answers one callback. addrErr is why req.RemoteAddr is not known.
+// Receive answers one callback. addrErr is why req.RemoteAddr is unknown.
 //
 // The time of receipt is by the database's clock: a node with a wrong clock would refuse
-// genuine messages, or take old ones.
+// genuine messages or accept old ones.
 func (r *Receiver) Receive(ctx context.Context, code string, req *supplier.Request, addrErr error) Receipt {
 	start := time.Now()
 	req.ReceivedAt = r.o.DB.NowTime()
@@ -143,7 +143,7 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 	return r.take(ctx, m, req, steps)
 }
 
-// take waits for the commit, and answers after it.
+// take waits for the commit and then answers.
 func (r *Receiver) take(ctx context.Context, m *payment.Message, req *supplier.Request, steps *supplier.Trace) Receipt {
 	m.Source = payment.ByCallback(m.Supplier, payment.Record{
 		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
@@ -169,18 +169,18 @@ func (r *Receiver) take(ctx context.Context, m *payment.Message, req *supplier.R
 	}
 }
 
-// lookup finds the supplier, in newer settings if need be.
+// lookup finds the supplier, reading newer settings if necessary.
 func (r *Receiver) lookup(ctx context.Context, code string) (supplier.Entry, bool) {
 	if s, ok := r.o.Settings.Current().Suppliers.Lookup(code); ok || !r.misses.Allow() {
 		return s, ok
 	}
-	// Where that fails, the current settings stay in force.
+	// On an error the current settings stay in force.
 	_ = r.o.Settings.Refresh(ctx)
 	return r.o.Settings.Current().Suppliers.Lookup(code)
 }
 
-// checkAddress: an address that is not known is denied even where the list is empty:
-// a malformed X-Forwarded-For may be forged.
+// checkAddress denies unknown addresses even if the list is empty: a malformed X-Forwarded-For
+// may be forged.
 func checkAddress(s supplier.Entry, req *supplier.Request, addrErr error, steps *supplier.Trace) bool {
 	const step = "address"
 	switch {
@@ -198,8 +198,8 @@ func checkAddress(s supplier.Entry, req *supplier.Request, addrErr error, steps 
 	return true
 }
 
-// parse lets the adapter verify and read the message. A panic in an adapter is a bug that
-// a message from outside may cause: it must not end the process.
+// parse lets the adapter verify and parse the message. A message from outside may trigger a bug
+// in an adapter; its panic must not end the process.
 func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (content supplier.Callback, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -210,13 +210,13 @@ func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (co
 	return bound(content, err, steps)
 }
 
-// Read reads a callback that was stored, as it was read when it came.
+// Read parses a stored callback as it was parsed on receipt.
 func Read(s supplier.Entry, req *supplier.Request) (supplier.Callback, error) {
 	return parse(s.Adapter, req, supplier.NewTrace())
 }
 
-// bound turns a message with texts that no database can index into an exception: it would
-// fail at every commit and never be seen.
+// bound turns a message with texts too long for a database index into an exception. Otherwise
+// it would fail at every commit and never be seen.
 func bound(content supplier.Callback, err error, steps *supplier.Trace) (supplier.Callback, error) {
 	var unreadable *supplier.Unreadable
 	if errors.As(err, &unreadable) {
@@ -232,7 +232,7 @@ func bound(content supplier.Callback, err error, steps *supplier.Trace) (supplie
 	return steps.FailContent(content, fieldTooLong.Say(field), "")
 }
 
-// refuse passes the call to the recorder, which writes after the answer.
+// refuse passes the callback to the recorder, which writes after the answer.
 func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.Request, steps *supplier.Trace, reply supplier.Reply) Receipt {
 	recorded := r.o.Refusals.note(supplierID, refusal{
 		supplier: code, outcome: outcome, receivedAt: req.ReceivedAt.UnixMicro(), request: req, steps: steps.Steps,
@@ -240,12 +240,12 @@ func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.
 	return Receipt{Reply: reply, Outcome: outcome, Flood: !recorded}
 }
 
-// NotFound answers where no supplier has the code.
+// NotFound is the answer if no supplier has the code.
 var NotFound = plain(http.StatusNotFound, "no such supplier\n")
 
-// Other answers that no adapter gives.
+// Other answers that do not come from an adapter.
 var (
-	// A supplier that gets 404 instead may give up for good.
+	// With a 404 a supplier might give up for good.
 	unusable  = plain(http.StatusServiceUnavailable, "not available, send it again\n")
 	forbidden = plain(http.StatusForbidden, "address not allowed\n")
 )

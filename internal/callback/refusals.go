@@ -17,29 +17,29 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits of the recorder. Anything beyond is only counted: forgeries must neither fill the
-// disk nor keep the writer from real callbacks.
+// Limits of the recorder. Anything above is only counted: forgeries must neither fill the disk
+// nor keep the writer from real callbacks.
 const (
-	keepBytes    = 4 << 10                // stored of each of body, header and query
-	keepCode     = 64                     // stored of an unknown supplier's code, which may be anything
-	refusalQueue = 512                    // refusals that wait to be written
+	keepBytes    = 4 << 10                // stored of body, header and query each
+	keepCode     = 64                     // stored of an unknown supplier's code, which can be anything
+	refusalQueue = 512                    // refusals waiting to be written
 	refusalBatch = 100                    // rows of one insert
 	refusalFlush = 200 * time.Millisecond // how long the first row waits for others
 	writeTimeout = 5 * time.Second
-	pruneStep    = 500 // rows of one delete
-	pruneSteps   = 20  // deletes of one run; the next one goes on
+	pruneStep    = 500 // rows per delete
+	pruneSteps   = 20  // deletes per run; the next run continues
 )
 
 // RefusalOptions bound a recorder.
 type RefusalOptions struct {
 	DB   *db.DB
-	Rate int // recorded per second and supplier; all unknown suppliers share one (REFUSED_RATE)
+	Rate int // recorded per second and supplier; unknown suppliers share one budget (REFUSED_RATE)
 	Rows int // stored; the oldest are deleted first (REFUSED_ROWS)
 	Log  *slog.Logger
 }
 
-// Refusals records callbacks that were refused, after their answer and apart from every
-// commit of money.
+// Refusals records refused callbacks, after the answer and separately from all commits of
+// money.
 type Refusals struct {
 	o     RefusalOptions
 	queue chan refusal
@@ -48,7 +48,7 @@ type Refusals struct {
 	done  chan struct{}
 
 	mu      sync.Mutex
-	buckets map[int64]*rate.Limiter // by supplier, 0 = unknown: as many as are configured
+	buckets map[int64]*rate.Limiter // by supplier; 0 = unknown. As many as suppliers are configured
 
 	written int // rows since the last pruning
 }
@@ -90,22 +90,22 @@ func NewRefusals(o RefusalOptions) *Refusals {
 	return r
 }
 
-// Close writes what waits and ends the recorder.
+// Close writes pending rows and stops the recorder.
 func (r *Refusals) Close() {
 	r.close.Do(func() { close(r.stop) })
 	<-r.done
 }
 
-// note queues a refusal, or returns false where it is one too many. It never blocks: the
-// answer does not wait for it.
+// note queues a refusal, or returns false if it is over the budget. It never blocks, so the
+// answer does not wait.
 func (r *Refusals) note(supplierID int64, f refusal) bool {
 	if !r.Spare(supplierID) {
 		return false
 	}
 	req := *f.request
-	req.Body = bytes.Clone(req.Body[:min(len(req.Body), keepBytes)]) // a full queue would hold 512 whole bodies
+	req.Body = bytes.Clone(req.Body[:min(len(req.Body), keepBytes)]) // or a full queue would hold 512 whole bodies
 	f.request = &req
-	f.id = r.o.DB.NewID() // now: lists are in the order of ids, and the row is written later
+	f.id = r.o.DB.NewID() // now: lists are sorted by id, and the row is written later
 	f.supplier = textlimit.Cut(f.supplier, keepCode)
 	select {
 	case r.queue <- f:
@@ -115,8 +115,8 @@ func (r *Refusals) note(supplierID int64, f refusal) bool {
 	}
 }
 
-// Spare takes one record out of a supplier's budget, or returns false where it is used up.
-// Repeats of taken messages are recorded out of the same budget.
+// Spare takes one record from a supplier's budget; false = used up. Repeats of taken messages
+// use the same budget.
 func (r *Refusals) Spare(supplierID int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,8 +143,8 @@ func (r *Refusals) run() {
 	}
 }
 
-// gather waits a moment for more, so that a flood costs a few transactions a second and
-// not one each.
+// gather waits briefly for more refusals, so that a flood costs a few transactions per second
+// instead of one each.
 func (r *Refusals) gather(first refusal) []refusal {
 	batch := []refusal{first}
 	flush := time.NewTimer(refusalFlush)
@@ -172,7 +172,7 @@ func (r *Refusals) write(batch []refusal) {
 		rows[i] = r.row(f)
 	}
 	if _, err := r.o.DB.NewInsert().Model(&rows).Exec(ctx); err != nil {
-		r.o.Log.Warn("refused callbacks were not recorded", "callbacks", len(rows), "error", err)
+		r.o.Log.Warn("refused callbacks could not be recorded", "callbacks", len(rows), "error", err)
 		return
 	}
 	r.written += len(rows)
@@ -181,7 +181,7 @@ func (r *Refusals) write(batch []refusal) {
 	}
 	r.written = 0
 	if err := r.prune(ctx); err != nil {
-		r.o.Log.Warn("old refused callbacks were not removed", "error", err)
+		r.o.Log.Warn("old refused callbacks could not be deleted", "error", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func (r *Refusals) row(f refusal) refusedRow {
 	}
 }
 
-// prune deletes the oldest rows beyond the limit, in steps that hold no lock for long.
+// prune deletes the oldest rows above the limit, in short steps that hold no lock for long.
 func (r *Refusals) prune(ctx context.Context) error {
 	var beyond []int64
 	err := r.o.DB.NewRaw("SELECT id FROM refused_callbacks ORDER BY id DESC LIMIT 1 OFFSET ?", r.o.Rows).Scan(ctx, &beyond)

@@ -19,11 +19,11 @@ type Row struct {
 	Steps      supplier.Steps `bun:"steps"`
 }
 
-// refusedOutcomes are those of the rows in refused_callbacks.
+// refusedOutcomes are the outcomes of rows in refused_callbacks.
 var refusedOutcomes = []string{UnknownSupplier, DisabledSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed}
 
-// Outcomes are all that a recorded callback may have.
+// Outcomes lists all outcomes of recorded callbacks.
 var Outcomes = slices.Concat(payment.Outcomes, exception.Kinds, refusedOutcomes)
 
-// IsRefusal reports whether an outcome is one that only refused callbacks have.
+// IsRefusal reports whether only refused callbacks have this outcome.
 func IsRefusal(outcome string) bool { return slices.Contains(refusedOutcomes, outcome) }

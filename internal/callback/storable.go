@@ -14,8 +14,8 @@ import (
 // masked takes the place of a secret.
 const masked = "***"
 
-// secretWords in the name of a header or parameter mark its value as a secret.
-// Signatures are no secrets but evidence: they are stored.
+// secretWords in the name of a header or parameter mark its value as a secret. Signatures are
+// evidence, not secrets, and are stored.
 var secretWords = []string{"auth", "cookie", "passw", "secret", "token", "apikey", "api-key", "api_key", "session", "credential"}
 
 func isSecret(name string) bool {
@@ -23,8 +23,7 @@ func isSecret(name string) bool {
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// storableHeader writes a header as "Name: value" lines, sorted by name, secrets
-// masked.
+// storableHeader formats a header as sorted "Name: value" lines with secrets masked.
 func storableHeader(h http.Header) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(h)) {
@@ -38,7 +37,7 @@ func storableHeader(h http.Header) string {
 	return textlimit.Storable(b.String())
 }
 
-// storableQuery is the query as it came, secrets masked.
+// storableQuery returns the raw query with secrets masked.
 func storableQuery(raw string) string {
 	pairs := strings.Split(raw, "&")
 	for i, pair := range pairs {

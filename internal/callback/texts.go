@@ -2,13 +2,13 @@ package callback
 
 import "backstop/internal/base/text"
 
-// Texts are what rows keep of this package by a code and its arguments.
+// Texts are the texts that rows store by code and arguments.
 var Texts text.Codes
 
 var (
-	notUsable     = Texts.New("callback.not_usable", text.Text{ZH: "此处无法使用 %s：原因见日志", EN: "%s cannot be used here: the log says why"})
+	notUsable     = Texts.New("callback.not_usable", text.Text{ZH: "此处无法使用 %s：原因见日志", EN: "%s cannot be used on this node: see the log"})
 	noSupplier    = Texts.New("callback.no_supplier", text.Text{ZH: "没有渠道用这个代码", EN: "no supplier has this code"})
-	_             = Texts.New("callback.is_disabled", text.Text{ZH: "%s 已停用", EN: "%s is disabled"}) // in rows of before
+	_             = Texts.New("callback.is_disabled", text.Text{ZH: "%s 已停用", EN: "%s is disabled"}) // in old rows
 	supplierKnown = Texts.New("callback.supplier_known", text.Text{ZH: "已知", EN: "known"})
 	adapterBroke  = Texts.New("callback.adapter_broke", text.Text{ZH: "适配器处理这条消息时出错", EN: "our adapter failed on this message"})
 	notAllowed    = Texts.New("callback.not_allowed", text.Text{ZH: "%s 不在 allow_ips 中", EN: "%s is not in allow_ips"})

@@ -18,20 +18,20 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Names of the acts, for the audit.
+// Audit names of the acts.
 const (
 	RunAct     = "compensation.run"
 	CancelAct  = "compensation.cancel"
 	RedriveAct = "compensation.redrive"
 )
 
-// ActObject is what items are called in the audit.
+// ActObject is the object name of compensations in the audit.
 const ActObject = "compensation"
 
-// Set is what a re-drive is about, in the audit.
+// Set is the object id of a re-drive in the audit.
 const Set = "set"
 
-// MaxRedrive is the most items of one re-drive.
+// MaxRedrive bounds the items of one re-drive.
 const MaxRedrive = 1000
 
 // Errors of the acts.
@@ -46,12 +46,12 @@ var (
 type Acts struct {
 	DB       *db.DB
 	Schedule Schedule
-	// Nudge nudges the workers for items that are due. It must not block.
+	// Nudge wakes the workers for due items. It must not block.
 	Nudge func([]queue.Nudge)
 }
 
-// Kinds are the acts: to run one item now, to cancel one, and to run a set again. Errors:
-// ErrOver, ErrRunning, ErrNothing, ErrTooMany.
+// Kinds returns the acts: run one item now, cancel one, and run a set again. Errors: ErrOver,
+// ErrRunning, ErrNothing, ErrTooMany.
 func (a Acts) Kinds() []act.Kind {
 	return []act.Kind{
 		{
@@ -92,7 +92,7 @@ func (a Acts) Kinds() []act.Kind {
 	}
 }
 
-// refuse is why an item cannot be run or cancelled now; nil = it can.
+// refuse returns why an item cannot be run or cancelled now; nil = it can.
 func refuse(x *Item) error {
 	switch {
 	case x.State == Running:
@@ -107,7 +107,7 @@ func details(x *Item) map[string]any {
 	return map[string]any{"kind": x.Kind, "cause": x.Cause, "was": x.State, "order_no": x.OrderNo}
 }
 
-// one is a Do that changes one item.
+// one returns a Do that changes one item.
 func one(do func(context.Context, db.Tx, act.Input, *Item) (map[string]any, error)) func(context.Context, db.Tx, act.Input, []act.Subject) ([]act.Outcome, error) {
 	return func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 		outs := make([]act.Outcome, len(subjects))
@@ -139,9 +139,9 @@ func load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error)
 	return subjects, nil
 }
 
-// again makes items due now, with a new schedule, and returns those that it has changed. Of
-// several items with one subject and version only one may be open: the newest. Exceptions
-// about their deaths are resolved.
+// again makes items due now, with a new schedule, and returns those it changed. Of several
+// items with one subject and version only the newest may be open. Exceptions about their deaths
+// are resolved.
 func (a Acts) again(ctx context.Context, tx db.Tx, items []*Item) ([]*Item, error) {
 	type key struct {
 		kind, subject string
@@ -191,7 +191,7 @@ func (a Acts) again(ctx context.Context, tx db.Tx, items []*Item) ([]*Item, erro
 	return changed, nil
 }
 
-// cancel gives an item up that does not run.
+// cancel cancels an item that is not running.
 func (a Acts) cancel(ctx context.Context, tx db.Tx, x *Item) error {
 	now := a.DB.Now()
 	res, err := tx.NewRaw("UPDATE compensations SET state = ?, next_at = NULL, finished_at = ? WHERE id = ? AND state = ? AND state IN (?)",
@@ -206,31 +206,32 @@ func (a Acts) cancel(ctx context.Context, tx db.Tx, x *Item) error {
 	return err
 }
 
-// Redrive is a set of items that are to run again: those with the ids, or those that match.
+// Redrive is a set of items to run again: those with the given ids, or those that match the
+// filter.
 type Redrive struct {
 	IDs    []string `json:"ids"`
 	Filter *Filter  `json:"filter"`
 }
 
-// Filter narrows a set; empty fields do not.
+// Filter filters a set; empty fields do not filter.
 type Filter struct {
 	State    string `json:"state"`
 	Kind     string `json:"kind"`
 	Cause    string `json:"cause"`
-	Supplier string `json:"supplier"` // codes
+	Supplier string `json:"supplier"` // supplier's code
 	Merchant string `json:"merchant"`
-	From     string `json:"from"` // opened from then on, RFC 3339
-	To       string `json:"to"`   // and before then
+	From     string `json:"from"` // opened at or after this time, RFC 3339
+	To       string `json:"to"`   // opened before this time
 }
 
 // Redriven counts what a re-drive did.
 type Redriven struct {
-	Matched int64 // that exist
-	Queued  int64 // that run again
-	Skipped int64 // that run or are over, or whose subject has another open one
+	Matched int64 // found
+	Queued  int64 // run again
+	Skipped int64 // running, over, or superseded by another open one of their subject
 }
 
-// Details are for the audit.
+// Details returns what the audit records.
 func (r Redriven) Details(of Redrive) map[string]any {
 	d := map[string]any{"matched": r.Matched, "queued": r.Queued, "skipped": r.Skipped}
 	if of.Filter != nil {
@@ -242,7 +243,7 @@ func (r Redriven) Details(of Redrive) map[string]any {
 	return d
 }
 
-// RedrivenOf is what the act has done.
+// RedrivenOf returns what the act did.
 func RedrivenOf(out act.Outcome) (r Redriven) {
 	for name, into := range map[string]*int64{"matched": &r.Matched, "queued": &r.Queued, "skipped": &r.Skipped} {
 		*into, _ = out.Details[name].(int64)
@@ -250,13 +251,13 @@ func RedrivenOf(out act.Outcome) (r Redriven) {
 	return r
 }
 
-// RedrivenIn is what an act has done, as the audit has it.
+// RedrivenIn returns what an act did, from its audit row.
 func RedrivenIn(params string) (r Redriven) {
-	_ = json.Unmarshal([]byte(params), &r) // what it lacks is 0
+	_ = json.Unmarshal([]byte(params), &r) // missing fields are 0
 	return r
 }
 
-// redriveParams reads and checks a Redrive.
+// redriveParams parses and checks a Redrive.
 func redriveParams(raw json.RawMessage) (any, error) {
 	p, err := act.Params[Redrive](raw)
 	if err != nil {
@@ -272,14 +273,14 @@ func redriveParams(raw json.RawMessage) (any, error) {
 	return r, err
 }
 
-// check checks the words of a filter and returns its moments (Unix µs; 0 = none).
+// check validates a filter and returns its times (Unix µs; 0 = none).
 func (f *Filter) check() (from, to int64, err error) {
 	for _, w := range []struct {
 		field, value string
 		known        []string
 	}{{"filter.state", f.State, Moves.Words()}, {"filter.kind", f.Kind, Names}, {"filter.cause", f.Cause, CauseWords()}} {
 		if w.value != "" && !slices.Contains(w.known, w.value) {
-			return 0, 0, &act.FieldError{Field: w.field, Problem: "there is no such word"}
+			return 0, 0, &act.FieldError{Field: w.field, Problem: "unknown value"}
 		}
 	}
 	if from, err = moment("filter.from", f.From); err == nil {
@@ -288,7 +289,7 @@ func (f *Filter) check() (from, to int64, err error) {
 	return from, to, err
 }
 
-// CauseWords are the causes as texts, for filters.
+// CauseWords returns the causes as strings, for filters.
 func CauseWords() []string {
 	words := make([]string, len(Causes))
 	for i, c := range Causes {
@@ -303,12 +304,12 @@ func moment(field, value string) (int64, error) {
 	}
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return 0, &act.FieldError{Field: field, Problem: "use a moment such as 2026-11-21T08:00:00Z"}
+		return 0, &act.FieldError{Field: field, Problem: "use an RFC 3339 time such as 2026-11-21T08:00:00Z"}
 	}
 	return at.UnixMicro(), nil
 }
 
-// Redrive makes a set of items due now. Those that run or are over are skipped. Errors:
+// Redrive makes a set of items due now. Items that are running or over are skipped. Errors:
 // *act.FieldError, ErrNothing, ErrTooMany.
 func (a Acts) Redrive(ctx context.Context, tx db.Tx, r Redrive) (Redriven, error) {
 	where, err := r.where(ctx, tx)
@@ -331,7 +332,7 @@ func (a Acts) Redrive(ctx context.Context, tx db.Tx, r Redrive) (Redriven, error
 	return done, err
 }
 
-// where narrows a query of items to the set.
+// where filters a query to the set.
 func (r Redrive) where(ctx context.Context, q bun.IDB) (func(*bun.SelectQuery) *bun.SelectQuery, error) {
 	if r.Filter == nil {
 		if len(r.IDs) > MaxRedrive {
@@ -380,7 +381,7 @@ func (r Redrive) where(ctx context.Context, q bun.IDB) (func(*bun.SelectQuery) *
 	}, nil
 }
 
-// codeID finds the id of a code; 0 where none is given.
+// codeID returns the id of a code; 0 if none is given.
 func codeID(ctx context.Context, q bun.IDB, table, field, code string) (int64, error) {
 	if code == "" {
 		return 0, nil

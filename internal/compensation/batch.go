@@ -11,8 +11,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Batch runs many items again. What a replayed write would change on its own is decided one by
-// one, by two people.
+// Batch runs many items again. Replayed writes are excluded: two people decide about each one.
 func (a Acts) Batch() bulk.Action {
 	return bulk.Action{Name: "redrive", Object: ActObject, Kind: act.Kind{
 		Name: RedriveAct, Object: ActObject, Permission: access.RedriveCompensations, Scope: access.Compensate,
@@ -38,7 +37,7 @@ func (a Acts) Batch() bulk.Action {
 			}
 			outs := make([]act.Outcome, len(subjects))
 			for i, x := range items {
-				if !changed[x.ID] { // it began to run, or its subject has another open one
+				if !changed[x.ID] { // it has begun to run, or its subject has another open one
 					outs[i] = act.Outcome{Prospect: act.Blocked, Err: ErrRunning}
 				}
 			}
@@ -47,7 +46,7 @@ func (a Acts) Batch() bulk.Action {
 	}}
 }
 
-// prospect is what running an item again would do.
+// prospect returns what running an item again would do.
 func prospect(x *Item) act.Prospect {
 	switch {
 	case x.State == Running, x.Kind == ReplayWrite:

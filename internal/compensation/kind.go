@@ -11,54 +11,54 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Kind is what one kind of compensation does.
+// Kind defines one kind of compensation.
 type Kind struct {
 	Name string
-	// Check reads a payload. One that it refuses is dead at once.
+	// Check validates a payload. An item with an invalid one is dead at once.
 	Check func(json.RawMessage) error
-	// Run does it once, within the time of ctx. It may run again after it has succeeded,
-	// where the result could not be written: it looks first, and leaves alone what is over.
+	// Run makes one try, within the deadline of ctx. It may run again after it has succeeded,
+	// if its result could not be written, so it must check first and leave alone what is over.
 	Run func(context.Context, Item) Result
 }
 
-// Class is how a try ended: a Cause, or one of those below.
+// Class is how a try ended: a Cause, or OK or Over.
 type Class string
 
-// Classes of tries that ended well.
+// Classes of successful tries.
 const (
 	OK   Class = "ok"
 	Over Class = "over" // there was nothing left to do
 )
 
-// Result is how a try ended.
+// Result is the result of a try.
 type Result struct {
 	Class Class
-	// Text says what was found, or went wrong; no secrets.
+	// Text says what was found or went wrong; no secrets.
 	Text string
 	Call int64 // in supplier_calls; 0 = none
 	dead bool
 }
 
-// Succeeded means that it is done.
+// Succeeded means that the work was done.
 func Succeeded(text string) Result { return Result{Class: OK, Text: text} }
 
 // WasOver means that there was nothing left to do.
 func WasOver(text string) Result { return Result{Class: Over, Text: text} }
 
-// WasOvertaken means that something newer is stored, which is never written over: it is
+// WasOvertaken means that a newer version is stored, which is never overwritten; the item is
 // done.
 func WasOvertaken(text string) Result { return Result{Class: Class(Overtaken), Text: text} }
 
-// Later means that it has to be tried again.
+// Later means that it must be tried again.
 func Later(why Cause, text string) Result { return Result{Class: Class(why), Text: text} }
 
 // Died means that no further try can help.
 func Died(why Cause, text string) Result { return Result{Class: Class(why), Text: text, dead: true} }
 
-// Failed is Later with an error of the database.
+// Failed is Later for a database error.
 func Failed(err error) Result { return Later(Database, db.ErrorText(err)) }
 
-// WithCall notes the call to the supplier.
+// WithCall adds the id of the call to the supplier.
 func (r Result) WithCall(id int64) Result {
 	r.Call = id
 	return r
@@ -67,7 +67,7 @@ func (r Result) WithCall(id int64) Result {
 // IsDone reports whether nothing is left to do.
 func (r Result) IsDone() bool { return r.Class == OK || r.Class == Over || r.Class == Class(Overtaken) }
 
-// ReadPayload reads exactly one JSON value without unknown fields.
+// ReadPayload parses exactly one JSON value without unknown fields.
 func ReadPayload(raw json.RawMessage, p any) error {
 	read := json.NewDecoder(bytes.NewReader(raw))
 	read.DisallowUnknownFields()

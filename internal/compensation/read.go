@@ -11,10 +11,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// maxShown bounds the tries of one item that are read, the newest.
+// maxShown bounds the tries read of one item; the newest are read.
 const maxShown = 200
 
-// Find reads an item with its tries, oldest first; nil = there is none.
+// Find reads an item with its tries, oldest first; nil = not found.
 func Find(ctx context.Context, q bun.IDB, id int64) (*Item, []Try, error) {
 	var rows []*Item
 	if err := q.NewSelect().Model(&rows).Where("cp.id = ?", id).Scan(ctx); err != nil {
@@ -31,7 +31,7 @@ func Find(ctx context.Context, q bun.IDB, id int64) (*Item, []Try, error) {
 	return rows[0], tries, nil
 }
 
-// DeadOf is the newest dead item about an order; nil = there is none.
+// DeadOf returns the newest dead item about an order; nil = none.
 func DeadOf(ctx context.Context, q bun.IDB, orderNo string) (*Item, error) {
 	var rows []*Item
 	if err := q.NewSelect().Model(&rows).Where("cp.order_no = ?", orderNo).Where("cp.state = ?", Dead).OrderExpr("cp.id DESC").Limit(1).Scan(ctx); err != nil {
@@ -43,7 +43,7 @@ func DeadOf(ctx context.Context, q bun.IDB, orderNo string) (*Item, error) {
 	return rows[0], nil
 }
 
-// List reads items that are not over, or dead, and match a filter, newest first. Errors:
+// List reads items that are open or dead and match a filter, newest first. Errors:
 // *act.FieldError.
 func List(ctx context.Context, q bun.IDB, f *Filter, limit int) (rows []*Item, err error) {
 	where, err := Redrive{Filter: f}.where(ctx, q)
@@ -64,16 +64,16 @@ type Group struct {
 	Cause      Cause
 	SupplierID int64 // 0 = none
 	Count      int64
-	OldestAt   int64 // opened, Unix µs
+	OldestAt   int64 // when opened, Unix µs
 	Sums       money.Totals
 }
 
-// maxGrouped bounds the items that are grouped, the oldest: groups are for deciding what to
+// maxGrouped bounds the items that are grouped; the oldest are. Groups serve to decide what to
 // do first.
 const maxGrouped = 100_000
 
-// Groups groups the items of a state, the largest group first; cut = there are more items
-// than were looked at.
+// Groups groups the items of a state, the largest group first; cut = there are more items than
+// were read.
 func Groups(ctx context.Context, q bun.IDB, state State) (all []Group, cut bool, err error) {
 	var rows []struct {
 		Kind       string
@@ -108,17 +108,17 @@ func Groups(ctx context.Context, q bun.IDB, state State) (all []Group, cut bool,
 	return all, seen == maxGrouped, nil
 }
 
-// Count is how many items there are of a state and a kind.
+// Count is the number of items of a state and a kind.
 type Count struct {
 	State State
 	Kind  string
 	Count int64
 }
 
-// maxCounted bounds what is counted of each state.
+// maxCounted bounds the count of each state.
 const maxCounted = 100_000
 
-// Counts counts what is not over, and what is dead, as far as maxCounted of each state.
+// Counts counts open and dead items, up to maxCounted of each state.
 func Counts(ctx context.Context, q bun.IDB) (all []Count, err error) {
 	for _, s := range append(Moves.Open(), Moves.NeedsPerson()...) {
 		var rows []Count
@@ -137,15 +137,15 @@ func Counts(ctx context.Context, q bun.IDB) (all []Count, err error) {
 	return all, nil
 }
 
-// Backlog is what waits.
+// Backlog describes the waiting items.
 type Backlog struct {
-	Rows, Late int64 // that are not over; of them, those that are due
+	Rows, Late int64 // open; of those, overdue
 	More       bool  // there are more than were counted
-	Oldest     int64 // when the first of them was or is due (Unix µs); 0 = none waits
+	Oldest     int64 // due time of the first (Unix µs); 0 = none waits
 	Overdue    time.Duration
 }
 
-// Waits counts what is not over, the first that are due, at most limit.
+// Waits counts open items, in the order in which they are due, at most limit.
 func Waits(ctx context.Context, d *db.DB, limit int) (Backlog, error) {
 	var b Backlog
 	now := d.Now()
@@ -161,5 +161,5 @@ func Waits(ctx context.Context, d *db.DB, limit int) (Backlog, error) {
 	return b, nil
 }
 
-// lateAfter is when one that is due counts as late: the tick finds it before.
+// lateAfter is when a due item counts as late; the tick finds it before that.
 const lateAfter = 5 * time.Second

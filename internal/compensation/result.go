@@ -13,10 +13,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// maxText bounds what is kept of a result's text, in bytes.
+// maxText bounds the stored text of a result, in bytes.
 const maxText = 500
 
-// maxPanics is with which panic of a schedule an item is dead.
+// maxPanics is how many panics within one schedule make an item dead.
 const maxPanics = 3
 
 // Try is the record of one try.
@@ -33,9 +33,9 @@ type Try struct {
 	CallID         int64  `bun:"call_id"` // 0 = none
 }
 
-// commit writes tries and what they made of their items, by compare-and-set on the lease and
-// the number of the try: of an item that another node has claimed since, only the try is
-// stored. The exceptions of those that died are written in the same transaction.
+// commit writes tries and their effect on items, by compare-and-set on the lease and the number
+// of the try; if another node has claimed the item since, only the try is stored. The
+// exceptions of items that died are written in the same transaction.
 func (r *Runner) commit(ctx context.Context, tx db.Tx, all []*try) (func(), error) {
 	w := tx.Writes()
 	var tries []*Try
@@ -69,7 +69,7 @@ func (r *Runner) commit(ctx context.Context, tx db.Tx, all []*try) (func(), erro
 	return nil, nil
 }
 
-// decide sets what a try makes of its item.
+// decide sets the effect of a try on its item.
 func (r *Runner) decide(ctx context.Context, tx db.Tx, t *try) error {
 	t.state, t.next = Dead, nil
 	switch {
@@ -95,7 +95,7 @@ func (r *Runner) decide(ctx context.Context, tx db.Tx, t *try) error {
 	return nil
 }
 
-// store writes what a try made of its item; false = another node has it.
+// store writes the effect of a try on its item; false = another node has it.
 func (r *Runner) store(ctx context.Context, tx db.Tx, t *try) (bool, error) {
 	cause, now := t.item.Cause, r.o.DB.Now()
 	if !t.result.IsDone() {
@@ -115,7 +115,7 @@ func (r *Runner) store(ctx context.Context, tx db.Tx, t *try) (bool, error) {
 	return n == 1, err
 }
 
-// exceptionOf is what an operator must see of an item that died.
+// exceptionOf returns the exception to open for an item that died.
 func exceptionOf(t *try) *exception.Item {
 	x := &exception.Item{
 		Kind: exception.CompensationDead, MerchantID: t.item.MerchantID, OrderNo: t.item.OrderNo, Subject: subjectOf(t.item.ID),
@@ -130,5 +130,5 @@ func exceptionOf(t *try) *exception.Item {
 	return x
 }
 
-// subjectOf is the subject of the exception about an item.
+// subjectOf returns the exception's subject for an item.
 func subjectOf(id int64) string { return strconv.FormatInt(id, 10) }

@@ -14,12 +14,12 @@ import (
 	"backstop/internal/base/work"
 )
 
-// leaseMargin is the time beside a run itself: its result is written long before another
+// leaseMargin is added to the time of a run, so that its result is written long before another
 // node may claim the row.
 const leaseMargin = 10 * time.Second
 
-// unknownAgain is when an item is looked at again whose kind this version does not have: a
-// newer node may have it.
+// unknownAgain is when to retry an item whose kind this version does not have: a newer node may
+// have it.
 const unknownAgain = 30 * time.Second
 
 // Options of a Runner.
@@ -27,16 +27,16 @@ type Options struct {
 	DB          *db.DB
 	Kinds       []Kind
 	Schedule    Schedule
-	Concurrency int           // that run on this node at a time
-	PerLane     int           // of them, of one supplier or merchant
+	Concurrency int           // running on this node at a time
+	PerLane     int           // of those, per supplier or merchant
 	Time        time.Duration // of one run
-	// Shut reports whether nothing of a supplier's lane may run now: its breaker is open. The
-	// items wait, uncounted. nil = never.
+	// Shut reports whether nothing in a supplier's lane may run now because its breaker is
+	// open. Its items wait, uncounted. nil = never.
 	Shut func(lane int64) bool
 	Log  *slog.Logger
 }
 
-// Runner runs what is due on this node.
+// Runner runs due items on this node.
 type Runner struct {
 	o      Options
 	kinds  map[string]Kind
@@ -50,16 +50,16 @@ type try struct {
 	took   time.Duration
 	result Result
 
-	state State // what it became, from commit on
+	state State // new state, set by commit
 	next  *int64
 }
 
-// NewRunner starts a Runner. It panics where a kind is there twice.
+// NewRunner starts a Runner. It panics if a kind is given twice.
 func NewRunner(o Options) *Runner {
 	r := &Runner{o: o, kinds: map[string]Kind{}}
 	for _, k := range o.Kinds {
 		if _, twice := r.kinds[k.Name]; twice {
-			panic("compensation: the kind " + k.Name + " is there twice")
+			panic("compensation: the kind " + k.Name + " is given twice")
 		}
 		r.kinds[k.Name] = k
 	}
@@ -74,8 +74,8 @@ func (r *Runner) gate(lane int64) work.Gate {
 	return work.Gate{Open: r.o.Shut == nil || !r.o.Shut(lane), Max: r.o.PerLane}
 }
 
-// Offer takes items that are due now or at their moment; a nudge names the item and its
-// lane. It never blocks; what does not fit is left to its row.
+// Offer takes items that are due now or soon; a nudge names the item and its lane. It never
+// blocks; what does not fit stays in its row.
 func (r *Runner) Offer(nudges []queue.Nudge) {
 	jobs := make([]work.Job, len(nudges))
 	for i, n := range nudges {
@@ -87,10 +87,10 @@ func (r *Runner) Offer(nudges []queue.Nudge) {
 // Pull makes the runner read the due items of lanes. It needs no Redis.
 func (r *Runner) Pull(lanes []int64) { r.worker.Pull(lanes...) }
 
-// Close stops taking items, waits for running ones until ctx ends, and then cuts them off.
+// Close accepts no more items, waits for running ones until ctx ends, and then cancels them.
 func (r *Runner) Close(ctx context.Context) { r.worker.Close(ctx) }
 
-// run tries an item once. One that our own shutdown cuts off does not count.
+// run tries an item once. A try cancelled by our own shutdown does not count.
 func (r *Runner) run(ctx context.Context, _ work.Slot, x *Item) work.Ran[*try] {
 	failpoint.Hit("compensation_run")
 	kind, ok := r.kinds[x.Kind]
@@ -116,8 +116,8 @@ func (r *Runner) attempt(ctx context.Context, kind Kind, x Item) (result Result)
 			result = Later(Poison, fmt.Sprintf("panicked: %v", what))
 		}
 	}()
-	if x.Attempts > x.MaxAttempts { // the last one was claimed, and its node ended
-		return Died(Poison, "the node ended during its last try")
+	if x.Attempts > x.MaxAttempts { // the last try was claimed, and its node ended
+		return Died(Poison, "a node ended during its last try")
 	}
 	if err := kind.Check(x.Payload); err != nil {
 		return Died(Payload, err.Error())
@@ -125,7 +125,7 @@ func (r *Runner) attempt(ctx context.Context, kind Kind, x Item) (result Result)
 	return kind.Run(ctx, x)
 }
 
-// written logs a committed result, and holds the item until its next try where that is soon.
+// written logs a committed result, and keeps the item in memory if its next try is soon.
 func (r *Runner) written(t *try) {
 	r.o.Log.Info("compensate", "id", t.item.ID, "kind", t.item.Kind, "order_no", t.item.OrderNo, "attempt", t.item.Attempts,
 		"class", t.result.Class, "took_ms", t.took.Milliseconds(), "result", t.state)
@@ -134,5 +134,5 @@ func (r *Runner) written(t *try) {
 	}
 }
 
-// holdFor is how far ahead an item is held in memory; the tick finds the others.
+// holdFor is how far ahead an item is kept in memory; the tick finds the others.
 const holdFor = time.Minute

@@ -14,11 +14,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// source is the items as work.
+// source provides the items as work.
 type source struct{ db *db.DB }
 
-// lookAhead is how far before its moment a row is read, so that a tick of one second does not
-// make it late.
+// lookAhead is how long before its due time a row is read, so that the one-second tick does not
+// delay it.
 const lookAhead = 1200 * time.Millisecond
 
 // dueQuery reads the due items of a lane.
@@ -29,13 +29,13 @@ func (s *source) Due(ctx context.Context, lane, now int64, n int) (jobs []work.J
 	return jobs, err
 }
 
-// claimQuery finds its rows by id alone: a planner that sees that only due rows can match
-// would walk all of them.
+// claimQuery finds rows by id alone: a planner that sees that only due rows can match would
+// scan all of them.
 var claimQuery = "UPDATE compensations SET state = ?, attempts = attempts + 1, lease_owner = ?, lease_until = ?, next_at = ?" +
 	" WHERE id IN (?) AND coalesce(next_at, ?) <= ? AND " + moves.In("state", Moves.From(Running)...) + " RETURNING *"
 
-// Claim counts the try and writes the lease before anything is done. An item whose lease is
-// over is due again.
+// Claim counts the try and writes the lease before anything is done. An item whose lease has
+// ended is due again.
 func (s *source) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*Item], error) {
 	of := make(map[int64]work.Slot, len(slots))
 	ids := make([]int64, len(slots))
@@ -43,7 +43,7 @@ func (s *source) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]
 		of[x.ID], ids[i] = x, x.ID
 	}
 	var rows []*Item
-	// Not by AsyncCommitTx: a claim that is lost in a crash would not count the try.
+	// Not by AsyncCommitTx: a claim lost in a crash would not count the try.
 	err := s.db.SharedTx(ctx, func(ctx context.Context, tx db.Tx) error {
 		rows = nil
 		return tx.NewRaw(claimQuery, Running, l.Owner, l.Until, l.Until, bun.List(ids), math.MaxInt64, s.db.Now()).Scan(ctx, &rows)
@@ -59,7 +59,7 @@ func (s *source) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]
 	return all, nil
 }
 
-// Release undoes a claim, uncounted.
+// Release undoes a claim without counting a try.
 func (s *source) Release(ctx context.Context, x *Item, at int64) error {
 	_, err := s.db.NewRaw("UPDATE compensations SET state = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0, lease_until = 0"+
 		" WHERE id = ? AND state = ? AND lease_owner = ? AND attempts = ?", Waiting, at, x.ID, Running, s.db.Boot(), x.Attempts).Exec(ctx)
@@ -69,8 +69,8 @@ func (s *source) Release(ctx context.Context, x *Item, at int64) error {
 	return nil
 }
 
-// DueLanes lists lanes that have an item due about now, after the given one, at most limit.
-// Each costs one index probe, however many items it has.
+// DueLanes lists at most limit lanes after the given one that have an item due about now. Each
+// lane costs one index probe, however many items it has.
 func DueLanes(ctx context.Context, d *db.DB, after int64, limit int) (lanes []int64, last int64, err error) {
 	now := d.Now() + lookAhead.Microseconds()
 	for range limit {
@@ -90,8 +90,8 @@ func DueLanes(ctx context.Context, d *db.DB, after int64, limit int) (lanes []in
 	return lanes, after, nil
 }
 
-// ReleaseLeases makes due again what boots had claimed that have ended. Their tries stay
-// counted: they may have done something.
+// ReleaseLeases makes the items due again that were claimed by boots that have ended. Their
+// tries stay counted, because they may have had an effect.
 func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) {
 	if len(boots) == 0 {
 		return 0, nil

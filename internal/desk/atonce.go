@@ -7,16 +7,17 @@ import (
 	"backstop/internal/exception"
 )
 
-// Acts that one person does at once, each by a route of its own.
+// Acts that one person does at once, each with its own route.
 const (
-	Query    = "query"     // ask the supplier about the order
-	Resend   = "resend"    // the order's notification
-	Rerun    = "rerun"     // the compensation that asks about the order
-	RetryNow = "retry_now" // any other compensation
+	Query    = "query"     // query the supplier about the order
+	Resend   = "resend"    // resend the order's notification
+	Rerun    = "rerun"     // run the compensation that queries the order
+	RetryNow = "retry_now" // run any other compensation
 )
 
-// AtOnce are the acts that fit an exception as it is. askable: its order's supplier can be
-// asked. waiting counts its compensations that can be run, of one kind or ("") of all.
+// AtOnce returns the acts that apply to an exception in its current state. askable = its
+// order's supplier can be queried. waiting counts its runnable compensations, of one kind or
+// ("") of all.
 func AtOnce(x *exception.Item, askable bool, waiting func(kind string) int, may func(access.Permission) bool) (offers []approval.Offer) {
 	rerun := waiting(compensation.Rerun)
 	for _, a := range []struct {

@@ -1,5 +1,5 @@
-// Package desk is what may be decided about exceptions and orders: each decision is an
-// approval.Action whose effect on order, money, stock and merchant is one transaction.
+// Package desk implements the decisions about exceptions and orders: each is an approval.Action
+// whose effect on order, money, stock and merchant is one transaction.
 package desk
 
 import (
@@ -40,13 +40,13 @@ const (
 	ForceFailed = "force_failed"
 )
 
-// Objects of the decisions.
+// Objects of decisions.
 const (
 	OfException = "exception"
 	OfOrder     = "order"
 )
 
-// Asker asks suppliers, see advance.Worker.
+// Asker queries suppliers; see advance.Worker.
 type Asker interface {
 	Ask(ctx context.Context, orderNo string) (advance.Answer, error)
 	AskReference(ctx context.Context, supplierID int64, orderNo string, ref supplier.Ref) (advance.Answer, error)
@@ -62,7 +62,7 @@ type Options struct {
 
 type desk struct{ o Options }
 
-// Actions are all decisions about exceptions and orders.
+// Actions returns all decisions about exceptions and orders.
 func Actions(o Options) []approval.Action {
 	d := &desk{o}
 	all := append(d.ofMoney(), d.ignore(), d.resolvedElsewhere())
@@ -91,8 +91,8 @@ func Actions(o Options) []approval.Action {
 
 // Subject is what a decision is about.
 type Subject struct {
-	Exception *exception.Item // nil = it is about the order
-	Order     *order.Order    // nil = the exception is of none
+	Exception *exception.Item // nil = the decision is about the order
+	Order     *order.Order    // nil = the exception has none
 }
 
 func (s *Subject) orderNo() string {
@@ -102,7 +102,7 @@ func (s *Subject) orderNo() string {
 	return s.Order.OrderNo
 }
 
-// LoadException finds an exception by its id, with its order. Errors: act.ErrNotFound.
+// LoadException finds an exception by id, with its order. Errors: act.ErrNotFound.
 func LoadException(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
@@ -131,7 +131,7 @@ func LoadException(ctx context.Context, q bun.IDB, id string) (act.Subject, erro
 	return s, err
 }
 
-// LoadOrder finds an order by its number. Errors: act.ErrNotFound.
+// LoadOrder finds an order by number. Errors: act.ErrNotFound.
 func LoadOrder(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 	o, err := order.ByNo(ctx, q, no)
 	if errors.Is(err, order.ErrNotFound) {
@@ -147,17 +147,17 @@ func LoadOrder(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 	return s, nil
 }
 
-// hold marks the exception as proposed: nothing else ends it meanwhile.
+// hold marks the exception as proposed, so that nothing else ends it meanwhile.
 func (d *desk) hold(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
 	return exception.Hold(ctx, tx, d.o.DB, s.Row, s.Version)
 }
 
-// free opens it again where the proposal has ended without effect.
+// free reopens it if the proposal ended without effect.
 func (d *desk) free(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
 	return exception.Free(ctx, tx, d.o.DB, s.Row)
 }
 
-// params reads parameters as act.Params does; their fields are called "params.…".
+// params parses parameters like act.Params, with field names prefixed by "params.".
 func params[P any](raw json.RawMessage) (any, error) {
 	p, err := act.Params[P](raw)
 	if field := (*act.FieldError)(nil); errors.As(err, &field) && field.Field != "params" {
@@ -170,8 +170,8 @@ func wrong(field, problem string) error {
 	return &act.FieldError{Field: "params." + field, Problem: problem}
 }
 
-// confirm has the message confirmed as it was decided. Any other outcome than a payment
-// takes all of it back: what was approved is not what is stored now.
+// confirm confirms the message as approved. Any outcome other than a payment rolls everything
+// back: what was approved no longer matches what is stored.
 func (d *desk) confirm(ctx context.Context, tx db.Tx, m *payment.Message) (approval.Ran, error) {
 	messages := []*payment.Message{m}
 	outs, err := d.o.Payments.Confirm(ctx, tx, messages)

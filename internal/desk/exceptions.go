@@ -27,8 +27,8 @@ import (
 // maxReference bounds a reference, in characters.
 const maxReference = 200
 
-// unverified is a parameter of what asks the supplier: the proposal stands although the
-// supplier said nothing.
+// unverified is a parameter of actions that query the supplier: the proposal stands although
+// the supplier's answer is unknown.
 type unverified struct {
 	Unverified bool `json:"unverified"`
 }
@@ -47,7 +47,7 @@ type evidenceParams struct {
 	Evidence string `json:"evidence"`
 }
 
-// ofMoney are the decisions about money that a supplier holds.
+// ofMoney returns the decisions about money that a supplier holds.
 func (d *desk) ofMoney() []approval.Action {
 	return []approval.Action{
 		{
@@ -76,8 +76,7 @@ func (d *desk) ofMoney() []approval.Action {
 	}
 }
 
-// undecided narrows what an action fits to exceptions that nobody has decided or proposed
-// anything about.
+// undecided limits an action to exceptions without a decision or an open proposal.
 func undecided(fits func(*Subject) bool) func(act.Subject) bool {
 	return func(s act.Subject) bool {
 		about := s.Value.(*Subject)
@@ -91,7 +90,7 @@ func held(s *Subject) bool { return s.Exception.HeldRef != "" }
 // ofAmount reports whether ending the exception decides about an amount.
 func ofAmount(s act.Subject, _ any) bool { return s.Value.(*Subject).Exception.OfMoney() }
 
-// needsMoney is what the maker needs beside the permission to end what names no amount.
+// needsMoney returns the permission that the maker also needs if the exception involves money.
 func needsMoney(s act.Subject) access.Permission {
 	if ofAmount(s, nil) {
 		return access.ProposeMoney
@@ -99,13 +98,13 @@ func needsMoney(s act.Subject) access.Permission {
 	return ""
 }
 
-// accept confirms the exception's message with the one check waived that two people looked
-// at, and ends the exception.
+// accept confirms the exception's message with the one check waived that two people decided on,
+// and ends the exception.
 func (d *desk) accept(waive func(params any) payment.Waiver) func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran, error) {
 	return func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
 		about, w := s.Value.(*Subject), waive(a.Params)
 		no := cmp.Or(w.OrderNo, about.orderNo())
-		// Orders are locked before exceptions, here as everywhere.
+		// Orders are locked before exceptions, as everywhere.
 		if _, err := order.ByNos(ctx, tx, d.o.DB, []string{no}); err != nil {
 			return approval.Ran{}, err
 		}
@@ -121,13 +120,13 @@ func (d *desk) accept(waive func(params any) payment.Waiver) func(context.Contex
 	}
 }
 
-// decide ends the exception as it was approved.
+// decide ends the exception as approved.
 func (d *desk) decide(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject, to exception.State, outcome exception.Outcome, reference string) error {
 	return exception.Decide(ctx, tx, d.o.DB, s.Row, s.Version, to, a.ID, string(outcome), reference)
 }
 
-// message is an exception's message. Of an older row, whose message is past its retention,
-// the row itself has what matters where an order was found: the account was right by then.
+// message returns an exception's message. For an older row whose message is past its retention,
+// the row itself suffices if an order was found: the account had been checked by then.
 func (d *desk) message(ctx context.Context, q bun.IDB, s *Subject) (*payment.Message, error) {
 	x := s.Exception
 	m, err := d.o.Payments.Stored(x)
@@ -150,7 +149,7 @@ func (d *desk) message(ctx context.Context, q bun.IDB, s *Subject) (*payment.Mes
 	return &payment.Message{Supplier: entry, Content: c}, nil
 }
 
-// checkAmount: the amount is the one that the message has, and not what somebody meant.
+// checkAmount requires the amount of the message.
 func checkAmount(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 	if p.(amountParams).Amount != s.Amount {
 		return wrong("amount", fmt.Sprintf("the message is about %s %s: give %d", s.TypedAmount(), s.Currency, s.Amount))
@@ -158,7 +157,7 @@ func checkAmount(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 	return nil
 }
 
-// checkAttach: the order must be one that the message would pay, had it named it.
+// checkAttach requires an order that the message would have paid, had it named it.
 func checkAttach(ctx context.Context, q bun.IDB, s act.Subject, p any) error {
 	o, err := order.ByNo(ctx, q, p.(attachParams).OrderNo)
 	switch {
@@ -174,7 +173,7 @@ func checkAttach(ctx context.Context, q bun.IDB, s act.Subject, p any) error {
 	return nil
 }
 
-// marks says what is to become of held money, which stays held until it moves.
+// marks records what should happen to held money, which stays held until it moves.
 func (d *desk) marks(name string, outcome exception.Outcome) approval.Action {
 	return approval.Action{
 		Name: name, Evidence: true, Params: params[evidenceParams], Offered: undecided(held),
@@ -184,7 +183,7 @@ func (d *desk) marks(name string, outcome exception.Outcome) approval.Action {
 	}
 }
 
-// ignore keeps an exception quiet when it is reported again.
+// ignore keeps an exception closed when it is reported again.
 func (d *desk) ignore() approval.Action {
 	return approval.Action{
 		Name: Ignore, Params: params[struct{}], Second: ofAmount, Propose: access.IgnoreExceptions, Needs: needsMoney,
@@ -195,10 +194,10 @@ func (d *desk) ignore() approval.Action {
 	}
 }
 
-// Outcomes of what was settled elsewhere.
+// Outcomes of exceptions settled elsewhere.
 const (
-	Refunded = "refunded" // the buyer has it back
-	Kept     = "kept"     // the merchant has it
+	Refunded = "refunded" // the buyer has the money back
+	Kept     = "kept"     // the merchant keeps it
 )
 
 type elsewhereParams struct {
@@ -212,13 +211,13 @@ func (p elsewhereParams) check() error {
 	case !slices.Contains([]string{Refunded, Kept}, p.Outcome):
 		return wrong("outcome", "use refunded or kept")
 	case p.Reference == "" || utf8.RuneCountInString(p.Reference) > maxReference || strings.ContainsFunc(p.Reference, unicode.IsControl):
-		return wrong("reference", fmt.Sprintf("write what proves it in 1 to %d characters, such as the supplier's number of the refund", maxReference))
+		return wrong("reference", fmt.Sprintf("enter a reference of 1 to %d characters that proves it, such as the supplier's refund number", maxReference))
 	}
 	return nil
 }
 
-// resolvedElsewhere ends an exception whose money somebody has moved by other means; what is
-// held of it leaves the account of held money.
+// resolvedElsewhere ends an exception whose money was moved by other means; the held part
+// leaves the account of held money.
 func (d *desk) resolvedElsewhere() approval.Action {
 	return approval.Action{
 		Name: ResolvedElsewhere, Evidence: true, Second: ofAmount, Propose: access.IgnoreExceptions, Needs: needsMoney,
@@ -235,7 +234,7 @@ func (d *desk) resolvedElsewhere() approval.Action {
 		Offered: undecided(func(*Subject) bool { return true }),
 		Check: func(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 			if about := s.Value.(*Subject); p.(elsewhereParams).Outcome == Kept && held(about) && s.MerchantID == 0 {
-				return wrong("outcome", "no merchant is known that could have kept it")
+				return wrong("outcome", "kept is not possible: the exception has no merchant")
 			}
 			return nil
 		},

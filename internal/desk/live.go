@@ -17,8 +17,7 @@ import (
 // asking is an Action's Ask.
 type asking = func(ctx context.Context, s act.Subject, params any) (*approval.Live, error)
 
-// askOrder asks about the order; contradicts says which answers nothing may be decided
-// against.
+// askOrder queries the order; contradicts says which answers rule the decision out.
 func (d *desk) askOrder(contradicts func(advance.Answer) bool) asking {
 	return func(ctx context.Context, s act.Subject, _ any) (*approval.Live, error) {
 		answer, err := d.o.Asker.Ask(ctx, s.ID)
@@ -26,8 +25,8 @@ func (d *desk) askOrder(contradicts func(advance.Answer) bool) asking {
 	}
 }
 
-// askMessage asks about the payment of an exception's message, by the reference that it
-// came with: the order may have another one by now, or be none.
+// askMessage queries the payment of an exception's message, by the reference in the message:
+// the order may have another one by now, or there may be no order.
 func (d *desk) askMessage(ctx context.Context, s act.Subject, _ any) (*approval.Live, error) {
 	about := s.Value.(*Subject)
 	m, err := d.message(ctx, d.o.DB.Read, about)
@@ -40,7 +39,7 @@ func (d *desk) askMessage(ctx context.Context, s act.Subject, _ any) (*approval.
 	return d.live(answer, err, saysRefunded(m))
 }
 
-// startOf is when the payment of an exception was started, at the latest.
+// startOf returns the latest time at which the payment of an exception was started.
 func startOf(s *Subject) time.Time {
 	if s.Order != nil {
 		return time.UnixMicro(s.Order.CreatedAt)
@@ -48,8 +47,8 @@ func startOf(s *Subject) time.Time {
 	return time.UnixMicro(s.Exception.OpenedAt)
 }
 
-// live is an answer as approvals keep it. A supplier that does not answer has said nothing:
-// one that is gone must not hold up a decision for ever.
+// live returns an answer as stored in approvals. No answer counts as unknown: a supplier that
+// is gone must not block a decision forever.
 func (d *desk) live(answer advance.Answer, err error, contradicts func(advance.Answer) bool) (*approval.Live, error) {
 	now := d.o.DB.Now()
 	switch {
@@ -67,16 +66,16 @@ func (d *desk) live(answer advance.Answer, err error, contradicts func(advance.A
 	return l, nil
 }
 
-// saysUnpaid contradicts that an order is paid.
+// saysUnpaid contradicts a decision that an order is paid.
 func saysUnpaid(x advance.Answer) bool { return x.State != supplier.AnswerPaid || x.Refunded }
 
-// saysMoney contradicts that an order is given up: money is there, or may come.
+// saysMoney contradicts giving up an order: the money is there, or may still come.
 func saysMoney(x advance.Answer) bool {
 	return x.State == supplier.AnswerPaid && !x.Refunded || x.State == supplier.AnswerPaying
 }
 
-// saysRefunded contradicts that a message's money is taken: it went back, or the supplier
-// names another sum for it by now.
+// saysRefunded contradicts taking a message's money: it went back, or the supplier now reports
+// another amount.
 func saysRefunded(m *payment.Message) func(advance.Answer) bool {
 	return func(x advance.Answer) bool {
 		return x.Refunded || x.State == supplier.AnswerPaid && x.Says.TradeNo == m.Content.TradeNo &&

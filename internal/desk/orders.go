@@ -17,7 +17,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// maxTradeNo bounds a supplier's number of a payment, in bytes.
+// maxTradeNo bounds a supplier's payment number, in bytes.
 const maxTradeNo = 128
 
 type paidParams struct {
@@ -32,7 +32,7 @@ type forceParams struct {
 	unverified
 }
 
-// ofOrders are the decisions about orders that are open.
+// ofOrders returns the decisions about open orders.
 func (d *desk) ofOrders() []approval.Action {
 	return []approval.Action{
 		{
@@ -55,13 +55,13 @@ func readPaid(raw json.RawMessage) (any, error) {
 	m := p.(paidParams)
 	m.TradeNo = strings.TrimSpace(m.TradeNo)
 	if m.TradeNo == "" || len(m.TradeNo) > maxTradeNo || strings.ContainsFunc(m.TradeNo, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
-		return nil, wrong("trade_no", fmt.Sprintf("give the supplier's number of the payment, of at most %d characters", maxTradeNo))
+		return nil, wrong("trade_no", fmt.Sprintf("enter the supplier's payment number, at most %d characters", maxTradeNo))
 	}
 	return m, nil
 }
 
-// checkPaid: another amount than the order's is an amount_mismatch, once the supplier tells
-// of it, and is accepted there.
+// checkPaid requires the order's amount. A different amount becomes an amount_mismatch once the
+// supplier reports it, and is accepted there.
 func checkPaid(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 	if p.(paidParams).Amount != s.Amount {
 		return wrong("amount", fmt.Sprintf("the order is about %s %s: give %d", s.TypedAmount(), s.Currency, s.Amount))
@@ -69,8 +69,7 @@ func checkPaid(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 	return nil
 }
 
-// markPaid confirms the payment that the evidence is about, as a message of the supplier
-// would be.
+// markPaid confirms the payment proved by the evidence, as a message of the supplier would.
 func (d *desk) markPaid(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
 	o, p := s.Value.(*Subject).Order, a.Params.(paidParams)
 	attempts, err := payment.AttemptsOf(ctx, tx, []int64{o.ID})

@@ -1,6 +1,6 @@
-// Package replaycall repeats a call whose end is unknown, such as a refund's. The supplier is
-// asked first, by the same number; the call is repeated only where it says that it never
-// arrived and the object allows it.
+// Package replaycall repeats a call whose end is unknown, such as a refund. The supplier is
+// first queried by the same number; the call is repeated only if the supplier says that it
+// never arrived and the object allows a repeat.
 package replaycall
 
 import (
@@ -18,22 +18,21 @@ type Payload struct {
 	Op        string          `json:"op"`       // a name in Subjects
 	Reference string          `json:"reference"`
 	Params    json.RawMessage `json:"params,omitempty"`
-	Key       string          `json:"key,omitempty"` // of the call, for suppliers that know repeats by one
+	Key       string          `json:"key,omitempty"` // idempotency key, for suppliers that detect repeats by it
 }
 
-// Subject is what one kind of call is about.
+// Subject handles one kind of call.
 type Subject interface {
-	// Ask asks the supplier about the call by its number, and stores what it answers. arrived
-	// is false only where the answer says that the call never arrived; the result is then not
-	// used.
+	// Ask queries the supplier about the call by its number, and stores the answer. arrived is
+	// false only if the answer says that the call never arrived; result is then unused.
 	Ask(ctx context.Context, x compensation.Item, p Payload) (result compensation.Result, arrived bool)
 	// MayRepeat reports whether the object allows the same call again.
 	MayRepeat(ctx context.Context, x compensation.Item, p Payload) (bool, error)
-	// Call makes the same call, with the same number and key, and stores what came of it.
+	// Call repeats the call, with the same number and key, and stores the result.
 	Call(ctx context.Context, x compensation.Item, p Payload) compensation.Result
 }
 
-// Subjects are the kinds of calls, by their names.
+// Subjects are the kinds of calls by name.
 type Subjects map[string]Subject
 
 // Kind repeats calls about the subjects.

@@ -1,5 +1,5 @@
-// Package replaywrite repeats a write of ours whose transaction failed, from an answer that
-// is stored. It never writes over anything newer.
+// Package replaywrite repeats a write of ours whose transaction failed, from a stored answer.
+// It never overwrites anything newer.
 package replaywrite
 
 import (
@@ -17,9 +17,9 @@ type Payload struct {
 	Object string          `json:"object"` // a name in Objects
 	ID     int64           `json:"id"`
 	From   int64           `json:"from"` // the version that it changes
-	To     int64           `json:"to"`   // and that it makes
+	To     int64           `json:"to"`   // the version that it creates
 	Fields json.RawMessage `json:"fields"`
-	Call   int64           `json:"call"` // in supplier_calls: whose answer it is
+	Call   int64           `json:"call"` // the answer's id in supplier_calls
 }
 
 // Write is one compare-and-set on p.From; false = another version is stored.

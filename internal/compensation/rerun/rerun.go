@@ -1,5 +1,5 @@
-// Package rerun runs a flow again from its start: the supplier is asked, and what it answers
-// is confirmed.
+// Package rerun runs a flow again from its start: the supplier is queried and its answer
+// confirmed.
 package rerun
 
 import (
@@ -12,16 +12,16 @@ import (
 	"backstop/internal/order"
 )
 
-// Payload is what to run again, and what for.
+// Payload says what to run again, and for what purpose.
 type Payload struct {
 	Order   int64  `json:"order"` // its id
 	Purpose string `json:"purpose,omitempty"`
 }
 
-// MadeBy is the part of the program that opens items for orders that are stuck.
+// MadeBy is the part of the program that opens items for stuck orders.
 const MadeBy = "stuck_paying"
 
-// Stuck is what to open where no step is left of an order that a supplier is asked about.
+// Stuck returns the item to open for an order that has no steps left.
 func Stuck(o *order.Order, supplierID int64) *compensation.Item {
 	return &compensation.Item{
 		Kind: compensation.Rerun, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfOrder, SubjectID: o.ID, OrderNo: o.OrderNo,
@@ -30,14 +30,14 @@ func Stuck(o *order.Order, supplierID int64) *compensation.Item {
 	}
 }
 
-// MadeBySweep is the part of the program that has suppliers asked about closed orders.
+// MadeBySweep is the part of the program that opens items for closed orders.
 const MadeBySweep = "sweep"
 
-// ofClosed is the purpose of asking about an order that is closed.
+// ofClosed is the purpose of querying a closed order.
 const ofClosed = "closed_unasked"
 
-// Closed is what to open where an order was closed and its supplier was not asked: money may
-// have come all the same.
+// Closed returns the item to open for an order that was closed without querying its supplier:
+// it may have been paid all the same.
 func Closed(o *order.Order) *compensation.Item {
 	return &compensation.Item{
 		Kind: compensation.Rerun, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfOrder, SubjectID: o.ID, OrderNo: o.OrderNo,
@@ -46,16 +46,16 @@ func Closed(o *order.Order) *compensation.Item {
 	}
 }
 
-// Asker asks the supplier about an order and confirms the answer. It says WasOver where the
-// order has ended already, Succeeded where the answer has ended it, and Later otherwise, or
-// Died(NotAskable) where the supplier cannot be asked.
+// Asker queries the supplier about an order and confirms the answer. It returns WasOver if the
+// order had ended already, Succeeded if the answer ended it, Died(NotAskable) if the supplier
+// cannot be queried, and Later otherwise.
 type Asker interface {
 	Ask(ctx context.Context, orderID int64) compensation.Result
-	// AskClosed asks once about an order that is over: any answer is Succeeded.
+	// AskClosed queries once about an order that is over; any answer is Succeeded.
 	AskClosed(ctx context.Context, orderID int64) compensation.Result
 }
 
-// Kind asks by an Asker.
+// Kind queries through an Asker.
 func Kind(by Asker) compensation.Kind {
 	return compensation.Kind{
 		Name:  compensation.Rerun,

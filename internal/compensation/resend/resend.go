@@ -1,5 +1,5 @@
-// Package resend sends a message again, with the same body and id: a notification that ran
-// out of attempts, or an alert. It makes the message due; its own schedule does the rest.
+// Package resend sends a message again, with the same body and id: a notification that ran out
+// of attempts, or an alert. It makes the message due; the message's own schedule does the rest.
 package resend
 
 import (
@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// since is how far back notifications are sent again once their merchant can be notified.
+	// since is how old a notification may be to be resent when its merchant's breaker closes.
 	since = 72 * time.Hour
 	// step is how many of them one transaction opens.
 	step = 500
 )
 
-// MadeBy is who sends a merchant's notifications again once its breaker has closed.
+// MadeBy is the maker of items that resend notifications after a breaker has closed.
 const MadeBy = "breaker"
 
-// Payload names one message, or the merchant whose exhausted notifications are to be sent.
+// Payload names one message, or the merchant whose exhausted notifications are to be resent.
 type Payload struct {
 	Delivery int64 `json:"delivery,omitempty"`
 	Message  int64 `json:"message,omitempty"`
@@ -40,11 +40,11 @@ type Payload struct {
 type Options struct {
 	DB       *db.DB
 	Schedule compensation.Schedule
-	// Nudge nudges the workers for notifications that are due. It must not block.
+	// Nudge wakes the workers for due notifications. It must not block.
 	Nudge func([]queue.Nudge)
 }
 
-// Kind sends messages again.
+// Kind resends messages.
 func Kind(o Options) compensation.Kind {
 	return compensation.Kind{
 		Name:  compensation.Resend,
@@ -109,8 +109,8 @@ func (o Options) message(ctx context.Context, id int64) compensation.Result {
 	return compensation.Succeeded("the message is due again")
 }
 
-// Closed is what to open where a merchant's breaker has closed; generation tells one closing
-// from the next.
+// Closed returns the item to open when a merchant's breaker has closed; generation tells one
+// closing from the next.
 func Closed(merchantID, generation int64) *compensation.Item {
 	return &compensation.Item{
 		Kind: compensation.Resend, Cause: compensation.MerchantUnreachable, SubjectKind: compensation.OfMerchant, SubjectID: merchantID,
@@ -118,16 +118,16 @@ func Closed(merchantID, generation int64) *compensation.Item {
 	}
 }
 
-// exhausted are the merchant's notifications that ran out of attempts lately, behind an
-// exception's id. What an operator has settled stays settled, and each is sent again by
-// itself once.
+// exhausted reads the merchant's notifications that recently ran out of attempts, below an
+// exception's id. What an operator has resolved stays resolved, and each is resent
+// automatically once only.
 const exhausted = "SELECT x.id AS exception_id, d.id AS delivery_id, x.order_no, x.amount, x.currency FROM exceptions AS x" +
 	" JOIN deliveries AS d ON d.subject_id = x.order_id AND d.merchant_id = x.merchant_id AND d.status = ? AND NOT d.to_subscriber AND d.finished_at >= ?" +
 	" WHERE x.kind = ? AND x.state IN (?) AND x.id > ? AND x.merchant_id = ?" +
 	" AND NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.subject_id = d.id AND c.subject_kind = ? AND c.made_by = ?) ORDER BY x.id, d.id LIMIT ?"
 
-// merchant opens a compensation for each of a merchant's notifications that ran out of
-// attempts, some in each transaction.
+// merchant opens a compensation for each of a merchant's exhausted notifications, a few per
+// transaction.
 func (o Options) merchant(ctx context.Context, id int64) compensation.Result {
 	from := o.DB.Now() - since.Microseconds()
 	opened := map[int64]bool{}
