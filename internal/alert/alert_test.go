@@ -536,11 +536,11 @@ func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 		of             Supplier
 		want           []string
 	}{
-		"English": {SupplierUnreachable, "en", x, []string{"till cannot be reached since 14:03:11: 5 calls failed", "a probe at 14:04:11", "4 orders wait for a result (CNY 59.97, USD 12.00)."}},
+		"English": {SupplierUnreachable, "en", x, []string{"till has been unreachable since 14:03:11: 5 calls failed", "a probe at 14:04:11", "4 orders wait for a result (CNY 59.97, USD 12.00)."}},
 		"Chinese": {SupplierUnreachable, "zh", x, []string{"渠道 till 自 14:03:11 起无法访问：连续失败 5 次", "14:04:11 自动探测", "等待支付结果的订单 4 笔（CNY 59.97、USD 12.00）。"}},
-		"since":   {SupplierUnreachable, "en", since, []string{"till cannot be reached since", "It has closed since."}},
+		"since":   {SupplierUnreachable, "en", since, []string{"till has been unreachable since", "It has closed since."}},
 		"nothing": {SupplierUnreachable, "en", none, []string{"No orders are waiting for a result."}},
-		"again":   {SupplierReachable, "en", back, []string{"till can be reached again", "4+ orders wait"}},
+		"again":   {SupplierReachable, "en", back, []string{"till is reachable again", "4+ orders wait"}},
 		"恢复":      {SupplierReachable, "zh", back, []string{"渠道 till 已恢复"}},
 	} {
 		s := Style{Language: c.language, Zone: time.FixedZone("CST", 8*3600), Console: "https://console.example/", Supplier: func(_ context.Context, code string) (*Supplier, error) {

@@ -13,8 +13,8 @@ import (
 
 // Names of the kinds.
 const (
-	Resend      = "resend"      // a call to a supplier, after querying the supplier
-	ReplayCall  = "replaycall"  // a call to a supplier, after the supplier was asked
+	Resend      = "resend"      // a message, with the same body and id
+	ReplayCall  = "replaycall"  // a call to a supplier, after querying the supplier
 	ReplayWrite = "replaywrite" // a write of ours, if nothing newer is stored
 	Rerun       = "rerun"       // a flow, from its start
 )

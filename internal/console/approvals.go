@@ -11,13 +11,13 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ApprovalActions are the names of what may be proposed, for the list's filter.
+// ApprovalActions are the names of all actions that can be proposed, for the list's filter.
 var ApprovalActions = []string{
 	"accept_late", "accept_amount", "attach", "keep_surplus", "owe_back", "resolved_elsewhere", "ignore",
 	"mark_paid", "force_closed", "force_failed", "batch", "settings.change",
 }
 
-// approvalColumns are those of an Approval.
+// approvalColumns are the columns of an Approval.
 const approvalColumns = "ap.*, COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.maker), '') AS maker_name," +
 	" COALESCE((SELECT op.role FROM operators AS op WHERE op.id = ap.maker), '') AS maker_role," +
 	" COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.checker), '') AS checker_name"
@@ -45,7 +45,7 @@ func matchMaker(ctx context.Context, in list.Lookup, name string) (list.Match, e
 	return list.Match{Where: "ap.maker IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0}, nil
 }
 
-// operatorNames suggests operators, disabled ones too: what they proposed stays.
+// operatorNames suggests operators, disabled ones included: what they proposed remains.
 func operatorNames(ctx context.Context, q bun.IDB) (rows []list.Choice, err error) {
 	if err := q.NewRaw("SELECT name AS value FROM operators ORDER BY name LIMIT ?", choices).Scan(ctx, &rows); err != nil {
 		return nil, fmt.Errorf("read the operators: %w", err)
@@ -58,20 +58,19 @@ type Approval struct {
 	approval.Approval `bun:",extend"`
 
 	MakerName   string `bun:"maker_name,scanonly"`   // "" = a command
-	MakerRole   string `bun:"maker_role,scanonly"`   // now
-	CheckerName string `bun:"checker_name,scanonly"` // "" = nobody yet, or Alone
+	MakerRole   string `bun:"maker_role,scanonly"`   // current role
+	CheckerName string `bun:"checker_name,scanonly"` // "" = not decided yet, or Alone
 }
 
-// Approvals is one page of proposals.
+// Approvals reads one page of proposals.
 func (b *Reader) Approvals(ctx context.Context, q list.Query, s list.Slice) (list.Page[Approval], error) {
 	return list.Read(ctx, b.db, q, s, func(a *Approval) int64 { return a.ID })
 }
 
-// waitingRows bounds what is read of the proposals that wait.
+// waitingRows bounds how many waiting proposals are read.
 const waitingRows = 100
 
-// Waiting are the proposals that wait for a second person, the one that expires first
-// first.
+// Waiting reads the proposals that wait for a second person, the first to expire first.
 func (b *Reader) Waiting(ctx context.Context) ([]Approval, error) {
 	return b.approvals(ctx, "ap.state = ? ORDER BY ap.expires_at LIMIT ?", approval.Waiting, waitingRows)
 }
@@ -88,12 +87,12 @@ func (b *Reader) Approval(ctx context.Context, id int64) (*Approval, error) {
 	return &rows[0], nil
 }
 
-// ApprovalsOf are the newest proposals about an object.
+// ApprovalsOf reads the newest proposals about an object.
 func (b *Reader) ApprovalsOf(ctx context.Context, object, id string) ([]Approval, error) {
 	return b.approvals(ctx, "ap.object = ? AND ap.object_id = ? ORDER BY ap.id DESC LIMIT ?", object, id, waitingRows)
 }
 
-// ApprovalsOfOrder are the newest proposals in the story of an order.
+// ApprovalsOfOrder reads the newest proposals in the history of an order.
 func (b *Reader) ApprovalsOfOrder(ctx context.Context, no string) ([]Approval, error) {
 	return b.approvals(ctx, "ap.order_no = ? AND ap.order_no <> '' ORDER BY ap.id DESC LIMIT ?", no, waitingRows)
 }
@@ -105,8 +104,8 @@ func (b *Reader) approvals(ctx context.Context, where string, args ...any) (rows
 	return rows, nil
 }
 
-// LastAnswer is the newest answer of a supplier to a query about an order; nil = it was
-// never asked.
+// LastAnswer reads a supplier's newest answer to a query about an order; nil = it was never
+// queried.
 func (b *Reader) LastAnswer(ctx context.Context, orderNo string) (*Call, error) {
 	var rows []Call
 	if orderNo == "" {

@@ -27,7 +27,7 @@ var AttemptList = &list.Spec{
 		{Word: "class", Column: "class", Values: names(notify.Classes...)},
 		{Word: "status", Column: "http_status", Check: func(text string) string {
 			if n, err := strconv.Atoi(text); err != nil || n < 100 || n > 599 {
-				return "use the HTTP status of an answer, 100 to 599"
+				return "use an HTTP status code, 100 to 599"
 			}
 			return ""
 		}},
@@ -44,7 +44,7 @@ func attemptsIn(table string) list.Source {
 	}
 }
 
-// Attempt is one attempt to notify a merchant, without the request and the answer.
+// Attempt is one attempt to notify a merchant, without request and response.
 type Attempt struct {
 	ID         int64        `bun:"id"`
 	EventID    int64        `bun:"event_id"`
@@ -62,7 +62,7 @@ type Attempt struct {
 	Error      string       `bun:"error"`
 }
 
-// Attempts is one page of attempts.
+// Attempts reads one page of attempts.
 func (b *Reader) Attempts(ctx context.Context, q list.Query, s list.Slice) (list.Page[Attempt], error) {
 	s.Uncounted = true
 	page, err := list.Read(ctx, b.db, q, s, func(a *Attempt) int64 { return a.ID })
@@ -81,7 +81,7 @@ func (b *Reader) Attempts(ctx context.Context, q list.Query, s list.Slice) (list
 	return page, err
 }
 
-// deliveriesOf finds the newest of an order's deliveries; an order has few.
+// deliveriesOf finds the newest deliveries of an order; an order has few.
 func deliveriesOf(ctx context.Context, q bun.IDB, orderNo string) ([]int64, error) {
 	var ids []int64
 	err := q.NewRaw("SELECT d.id FROM deliveries AS d WHERE d.subject_id = (SELECT o.id FROM orders AS o WHERE o.order_no = ?)"+

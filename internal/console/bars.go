@@ -9,15 +9,14 @@ import (
 	"backstop/internal/report"
 )
 
-// Bar is what happened within one step of time: what went as it should, and the
-// rest.
+// Bar counts what happened within one time step: good results and the rest.
 type Bar struct {
 	Start     int64 // Unix µs
 	Good, Bad int64
 }
 
-// barStep is what one bar covers: no more than 72 of them are drawn. Steps of
-// whole hours are read from figures that are kept for long.
+// barStep returns the time that one bar covers, so that at most 72 are drawn. Steps of whole
+// hours are read from figures with a long retention.
 func barStep(span, age time.Duration) time.Duration {
 	switch {
 	case span <= time.Hour && age <= figuresByMinute:
@@ -32,12 +31,11 @@ func barStep(span, age time.Duration) time.Duration {
 	return 12 * time.Hour
 }
 
-// figuresByMinute is for how long figures by the minute are surely there.
+// figuresByMinute is how far back per-minute figures are certain to exist.
 const figuresByMinute = 70 * time.Hour
 
-// AttemptBars is what came of notifying a merchant ("" = all of them) over a span;
-// what was tried again counts as bad, as it did not work that time. None of a merchant
-// that does not exist.
+// AttemptBars reads the results of notifying a merchant ("" = all) over a span. Attempts that
+// were retried count as bad. A merchant that does not exist has none.
 func (b *Reader) AttemptBars(ctx context.Context, merchant string, s list.Slice) ([]Bar, error) {
 	id, there, err := b.barsFor(ctx, "merchants", merchant)
 	if err != nil || !there {
@@ -55,8 +53,8 @@ func (b *Reader) AttemptBars(ctx context.Context, merchant string, s list.Slice)
 	return bars, nil
 }
 
-// CallbackBars is what came of a supplier's callbacks ("" = all of them) over a span;
-// none where figures are not kept for so long, or of a supplier that does not exist.
+// CallbackBars reads the results of a supplier's callbacks ("" = all) over a span; none if
+// figures are not kept that long or the supplier does not exist.
 func (b *Reader) CallbackBars(ctx context.Context, supplier string, s list.Slice) ([]Bar, error) {
 	id, there, err := b.barsFor(ctx, "suppliers", supplier)
 	if err != nil || !there {
@@ -84,7 +82,7 @@ func (b *Reader) CallbackBars(ctx context.Context, supplier string, s list.Slice
 	return bars, nil
 }
 
-// barsFor is the id of a code, 0 for all.
+// barsFor returns the id of a code; 0 = all.
 func (b *Reader) barsFor(ctx context.Context, table, code string) (id int64, there bool, err error) {
 	if code == "" {
 		return 0, true, nil

@@ -18,8 +18,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// batchLists are the lists whose rows batches are made of, what the rows are called there, and
-// the words of a BatchFilter with those of the list.
+// batchLists are the lists from which batches are made, with the object name of their rows and
+// the list's words for the fields of a BatchFilter.
 var batchLists = []struct {
 	spec    *list.Spec
 	object  string
@@ -33,8 +33,8 @@ var batchLists = []struct {
 	}},
 }
 
-// BatchList is the list of a name whose rows batches are made of, and what they are called
-// there; nil = there is none.
+// BatchList returns the list with this name from which batches are made, and the object name of
+// its rows; nil = none.
 func BatchList(name string) (spec *list.Spec, object string) {
 	for _, l := range batchLists {
 		if l.spec.Name == name {
@@ -44,15 +44,15 @@ func BatchList(name string) (spec *list.Spec, object string) {
 	return nil, ""
 }
 
-// BatchWish names the rows of a batch: by a filter, or by their ids.
+// BatchWish names the rows of a batch, by a filter or by their ids.
 type BatchWish struct {
 	Action string
 	Filter *BatchFilter
-	// IDs are as they are shown: numbers of orders, ids of notifications and of compensations.
+	// IDs are public: order numbers, ids of notifications and of compensations.
 	IDs []string
 }
 
-// BatchFilter narrows the rows; empty fields do not.
+// BatchFilter filters the rows; empty fields do not filter.
 type BatchFilter struct{ State, Merchant, Supplier, Cause, Kind, From, To string }
 
 // Fields are the names of the fields.
@@ -69,10 +69,10 @@ func (f *BatchFilter) field(name string) *string {
 // Set sets a field.
 func (f *BatchFilter) Set(name, value string) { *f.field(name) = value }
 
-// BatchRows are the rows that a wish names.
+// BatchRows are the rows that a BatchWish names.
 type BatchRows struct {
 	Object  string
-	Address string // of the list, with the filter; "" = they were picked
+	Address string // of the list, with the filter; "" = rows were picked
 	IDs     []int64
 }
 
@@ -106,7 +106,7 @@ func (b *Reader) BatchRows(ctx context.Context, w BatchWish) (BatchRows, error) 
 	return BatchRows{}, &act.FieldError{Field: "action", Problem: "use resend, query, rerun, redrive or close"}
 }
 
-// query is the filter as one of a list.
+// query converts the filter to a query of a list.
 func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Query, s list.Slice, err error) {
 	q = list.Query{Spec: spec, Scope: list.All()}
 	for _, name := range f.Fields()[:5] {
@@ -127,7 +127,7 @@ func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Qu
 		if text := *f.field(name); text != "" {
 			at, err := time.Parse(time.RFC3339, text)
 			if err != nil {
-				return q, s, &act.FieldError{Field: "filter." + name, Problem: "use a moment such as 2026-11-21T08:00:00Z"}
+				return q, s, &act.FieldError{Field: "filter." + name, Problem: "use an RFC 3339 time such as 2026-11-21T08:00:00Z"}
 			}
 			*into = at.UnixMicro()
 		}
@@ -135,7 +135,7 @@ func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Qu
 	return q, s, nil
 }
 
-// batchIDs are the rows of ids as they are shown. What there is none of is left out.
+// batchIDs returns the rows of public ids. Ids without a row are left out.
 func (b *Reader) batchIDs(ctx context.Context, object string, ids []string) (rows []int64, err error) {
 	var numbers []int64
 	var texts []string

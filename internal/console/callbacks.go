@@ -10,8 +10,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// A callback is in one of two tables with one kind of ids: what was authentic, and
-// what was refused at the door, which belongs to no order.
+// A callback is in one of two tables that share one series of ids: authentic callbacks, and
+// those refused on receipt, which belong to no order.
 const (
 	takenTable   = "callbacks"
 	refusedTable = "refused_callbacks"
@@ -32,14 +32,14 @@ var CallbackList = &list.Spec{
 		},
 	},
 	Fields: []list.Field{
-		{Word: "no", Match: ofOrder}, // also the reference of one that found no order
+		{Word: "no", Match: ofOrder}, // also the reference of a callback without an order
 		{Word: "supplier", Match: ofSupplier, Suggest: codes("suppliers", "kind")},
 		{Word: "outcome", Match: matchOutcome, Values: outcomes()},
 		{Word: "refused", Match: takenOnly, Values: []string{"no"}},
 	},
 }
 
-// outcomes are those of callbacks, exceptions after the others.
+// outcomes returns the outcomes of callbacks, exceptions last.
 func outcomes() []string {
 	all := slices.DeleteFunc(slices.Clone(callback.Outcomes), func(o string) bool { return slices.Contains(exception.Kinds, o) })
 	return append(slices.Sorted(slices.Values(append(all, callback.Unavailable))), slices.Sorted(slices.Values(exception.Kinds))...)
@@ -50,7 +50,7 @@ func ofOrder(_ context.Context, in list.Lookup, no string) (list.Match, error) {
 }
 
 func ofSupplier(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
-	if in.Source.Table == refusedTable { // keeps the code of the address, of whomever it is
+	if in.Source.Table == refusedTable { // keeps the code of the URL, even if no supplier has it
 		return list.Match{Where: "c.supplier = ?", Args: []any{code}}, nil
 	}
 	return coded("suppliers", "c.supplier_id")(ctx, in, code)
@@ -61,12 +61,12 @@ func matchOutcome(_ context.Context, in list.Lookup, outcome string) (list.Match
 	return list.Match{Where: "c.outcome = ?", Args: []any{outcome}, None: none}, nil
 }
 
-// takenOnly leaves out those that were refused.
+// takenOnly excludes refused callbacks.
 func takenOnly(_ context.Context, in list.Lookup, value string) (list.Match, error) {
 	return list.Match{None: value == "no" && in.Source.Table == refusedTable}, nil
 }
 
-// Callbacks is one page of callbacks.
+// Callbacks reads one page of callbacks.
 func (b *Reader) Callbacks(ctx context.Context, q list.Query, s list.Slice) (list.Page[callback.Row], error) {
 	page, err := list.Read(ctx, b.db, q, s, func(r *callback.Row) int64 { return r.ID })
 	if err != nil {

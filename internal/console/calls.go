@@ -29,7 +29,7 @@ var CallList = &list.Spec{
 	},
 }
 
-// words are the texts of words of some type.
+// words converts string-typed values to strings.
 func words[W ~string](all []W) []string {
 	texts := make([]string, len(all))
 	for i, w := range all {
@@ -38,21 +38,21 @@ func words[W ~string](all []W) []string {
 	return texts
 }
 
-// Call is one call to a supplier as it is listed. Its texts are masked as they are stored.
+// Call is one call to a supplier as listed. Its texts were masked before they were stored.
 type Call struct {
 	call.Row `bun:",extend"`
 
 	Supplier string `bun:"supplier,scanonly"` // code
 }
 
-// Asking is how an open order's supplier is asked.
+// Asking describes how an open order's supplier is being queried.
 type Asking struct {
 	Supplier string       // code
-	Breaker  *breaker.Row // nil = it is closed
-	Last     *Call        // the newest question; nil = there was none
+	Breaker  *breaker.Row // nil = closed
+	Last     *Call        // the newest query; nil = none
 }
 
-// addCalls reads the calls about an order, and whether its supplier is asked again.
+// addCalls reads the calls about an order, and whether its supplier will be queried again.
 func (b *Reader) addCalls(ctx context.Context, s *Story) error {
 	rows, err := events[Call]{
 		kind: ItemCall, key: "c.id", keyOf: func(c *Call) int64 { return c.ID },
@@ -89,7 +89,7 @@ func (b *Reader) addCalls(ctx context.Context, s *Story) error {
 	return nil
 }
 
-// Calls is one page of calls to suppliers.
+// Calls reads one page of calls to suppliers.
 func (b *Reader) Calls(ctx context.Context, q list.Query, s list.Slice) (list.Page[Call], error) {
 	return list.Read(ctx, b.db, q, s, func(c *Call) int64 { return c.ID })
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// CompensationList declares the list of compensations. A million may wait while a few are
-// dead: what a filter finds is looked for among those of its state, where they are few.
+// CompensationList declares the list of compensations. A million may wait while a few are dead,
+// so a filter searches within its state if that has few.
 var CompensationList = &list.Spec{
 	Name: "compensations", ScanRows: 25_000,
 	Sources: []list.Source{{
@@ -32,7 +32,7 @@ var CompensationList = &list.Spec{
 	},
 }
 
-// oneOf allows only the known words: a typing error must not look like an empty list.
+// oneOf accepts only known values: a typing error must not look like an empty list.
 func oneOf(known []string) func(string) string {
 	return func(value string) string {
 		if slices.Contains(known, value) {
@@ -43,14 +43,14 @@ func oneOf(known []string) func(string) string {
 }
 
 func matchCompensations(_ context.Context, in list.Lookup, state string) (list.Match, error) {
-	// As a literal: the planner knows then how few there are of a state.
+	// A literal, so that the planner knows how few rows have this state.
 	where := moves.In("cp.state", compensation.State(state))
 	return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
 		return "SELECT * FROM compensations AS cp WHERE " + where, nil
 	}}, nil
 }
 
-// alone is coded, by an index that leads to what matches where nothing else is asked for.
+// alone is coded, with an index that is usable if nothing else is filtered.
 func alone(table, column string) func(context.Context, list.Lookup, string) (list.Match, error) {
 	match := coded(table, column)
 	return func(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
@@ -60,18 +60,18 @@ func alone(table, column string) func(context.Context, list.Lookup, string) (lis
 	}
 }
 
-// Compensation is an item with the codes of its supplier and its merchant.
+// Compensation is an item with the codes of its supplier and merchant.
 type Compensation struct {
 	compensation.Item
 	Supplier, Merchant string // "" = none
 }
 
-// Subject names what it is about: "order:123".
+// Subject returns the subject's name: "order:123".
 func (c *Compensation) Subject() string {
 	return c.SubjectKind + ":" + strconv.FormatInt(c.SubjectID, 10)
 }
 
-// Compensations is one page of compensations.
+// Compensations reads one page of compensations.
 func (b *Reader) Compensations(ctx context.Context, q list.Query, s list.Slice) (list.Page[Compensation], error) {
 	found, err := list.Read(ctx, b.db, q, s, func(x *compensation.Item) int64 { return x.ID })
 	page := list.Page[Compensation]{
@@ -105,7 +105,7 @@ func (b *Reader) withCodes(ctx context.Context, items []compensation.Item) ([]Co
 	return all, nil
 }
 
-// SupplierCodes are the codes of suppliers, also of those that cannot be used now.
+// SupplierCodes returns the codes of suppliers, including those that are currently unusable.
 func (b *Reader) SupplierCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
 	codes := map[int64]string{}
 	var rows []Named
@@ -118,14 +118,14 @@ func (b *Reader) SupplierCodes(ctx context.Context, ids []int64) (map[int64]stri
 	return codes, nil
 }
 
-// addDead reads what is dead of an order.
+// addDead reads the dead compensation of an order.
 func (b *Reader) addDead(ctx context.Context, s *Story) (err error) {
 	s.Dead, err = compensation.DeadOf(ctx, b.db.Read, s.Order.OrderNo)
 	return err
 }
 
-// CompensationDetail is one compensation with its tries, oldest first; personal data in its
-// payload and its texts is masked.
+// CompensationDetail is one compensation with its tries, oldest first. Personal data in its
+// payload and texts is masked.
 type CompensationDetail struct {
 	Compensation
 	Tries []compensation.Try
@@ -158,7 +158,7 @@ type CompensationGroup struct {
 	Supplier string // "" = none
 }
 
-// CompensationGroups groups the compensations of a state; cut = not all were looked at.
+// CompensationGroups groups the compensations of a state; cut = not all were read.
 func (b *Reader) CompensationGroups(ctx context.Context, state compensation.State) (all []CompensationGroup, cut bool, err error) {
 	groups, cut, err := compensation.Groups(ctx, b.db.Read, state)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package console reads what the console shows: lists a page at a time, one
-// order's whole story and the overview. It writes nothing, and each query is
-// bounded: by an index, or by how many rows it may look at.
+// Package console reads what the console displays: lists by page, the full history of one
+// order, and the overview. It writes nothing, and each query is bounded, by an index or by the
+// number of rows it may scan.
 package console
 
 import (
@@ -11,7 +11,7 @@ import (
 	"backstop/internal/settings"
 )
 
-// Reader reads for the console.
+// Reader reads data for the console.
 type Reader struct {
 	db       *db.DB
 	settings *settings.Store
@@ -28,7 +28,7 @@ func (b *Reader) isParked(to recipient.Recipient) bool {
 	return notify.IsParked(b.breakers, b.settings.Merchants(), to)
 }
 
-// Named is a merchant or a supplier for a select.
+// Named is a merchant or supplier in a select box.
 type Named struct {
 	ID   int64  `bun:"id"`
 	Code string `bun:"code"`

@@ -10,17 +10,17 @@ import (
 	"backstop/internal/order"
 )
 
-// Decision is one link of the chain from a proposal to its effect.
+// Decision is one link in the chain from a proposal to its effect.
 type Decision struct {
 	approval.Approval
-	MakerName, CheckerName string // "" = a command, or nobody
+	MakerName, CheckerName string // "" = a command, or nobody yet
 }
 
-// Decision is the link of a chain that the item is; nil = it is none.
+// Decision returns the link that the item is; nil = none.
 func (i Item) Decision() *Decision { return cmp.Or(i.Proposal, i.Verdict, i.Ran) }
 
-// addDecisions adds what was proposed and decided about the order and its exceptions, and
-// what made a change of its status: the proposal, the verdict and the run, each at its time.
+// addDecisions adds what was proposed and decided about the order and its exceptions: the
+// proposal, the verdict and the run, each at its time.
 func (b *Reader) addDecisions(ctx context.Context, s *Story) error {
 	rows, err := events[approval.Approval]{
 		kind: ItemProposal, key: "ap.id", keyOf: func(a *approval.Approval) int64 { return a.ID },
@@ -57,7 +57,7 @@ func (b *Reader) addDecisions(ctx context.Context, s *Story) error {
 	return nil
 }
 
-// said is what evidence has of every link: with the hash, which binds all of them.
+// said is what evidence contains of every link; the hash binds them together.
 func (d *Decision) said() map[string]any {
 	event := map[string]any{
 		"approval": d.No(), "action": d.Action, "object": d.Object, "object_id": d.ObjectID, "object_version": d.Version,

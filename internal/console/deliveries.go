@@ -47,16 +47,16 @@ type Delivery struct {
 	Amount   int64  `bun:"money"`
 	Currency string `bun:"money_currency"`
 	Merchant string `bun:"merchant"`
-	// Of the last attempt; 0 where there was none.
+	// Result of the last attempt; 0 = none.
 	HTTPStatus int   `bun:"-"`
 	TookUS     int64 `bun:"-"`
-	// Parked: it waits for its merchant's breaker.
+	// Parked means that it waits for its merchant's breaker.
 	Parked bool `bun:"-"`
-	// PublicID is the notification's id, of those that a page shows.
+	// PublicID is the notification's id; set only for rows that a page shows.
 	PublicID string `bun:"-"`
 }
 
-// The money is the notification's while it is at risk, and else the order's.
+// The money is the notification's while it is at risk, otherwise the order's.
 const (
 	deliveryAmount   = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END"
 	deliveryCurrency = "COALESCE(NULLIF(d.currency, ''), o.currency, '')"
@@ -65,7 +65,7 @@ const (
 	deliveryJoins = "LEFT JOIN orders AS o ON o.id = d.subject_id"
 )
 
-// Deliveries is one page of notifications.
+// Deliveries reads one page of notifications.
 func (b *Reader) Deliveries(ctx context.Context, q list.Query, s list.Slice) (list.Page[Delivery], error) {
 	page, err := list.Read(ctx, b.db, q, s, func(d *Delivery) int64 { return d.ID })
 	if err != nil {
@@ -81,7 +81,7 @@ func (b *Reader) Deliveries(ctx context.Context, q list.Query, s list.Slice) (li
 	return page, b.addLast(ctx, page.Rows)
 }
 
-// addIDs reads the public ids of a page of notifications at once.
+// addIDs reads the public ids of a page of notifications in one query.
 func (b *Reader) addIDs(ctx context.Context, rows []Delivery) error {
 	events := make([]int64, len(rows))
 	for i := range rows {
@@ -103,7 +103,7 @@ func (b *Reader) selectDeliveries(rows *[]Delivery) *bun.SelectQuery {
 	return b.db.Read.NewSelect().Model(rows).ColumnExpr(deliveryColumns).Join(deliveryJoins)
 }
 
-// addLast reads the last attempts of a page of notifications at once.
+// addLast reads the last attempts of a page of notifications in one query.
 func (b *Reader) addLast(ctx context.Context, rows []Delivery) error {
 	at := map[int64]int{}
 	var tried []int64

@@ -14,14 +14,14 @@ import (
 	"backstop/internal/supplier"
 )
 
-// detailRows bounds what one page shows of one thing: attempts, acts.
+// detailRows bounds how many attempts or acts a detail page shows.
 const detailRows = 200
 
-// CallbackDetail is one callback, refused or not, with all that it brought.
+// CallbackDetail is one callback, refused or not, with its full content.
 type CallbackDetail struct {
 	Callback
-	OrderNo string `bun:"order_no"` // as the message names it
-	OrderID int64  `bun:"order_id"` // 0 = there is no such order
+	OrderNo string `bun:"order_no"` // as named in the message
+	OrderID int64  `bun:"order_id"` // 0 = no such order
 	Refused bool   `bun:"-"`
 }
 
@@ -46,10 +46,10 @@ func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail,
 	return nil, act.ErrNotFound
 }
 
-// keyHeaders hold credentials, which no page shows.
+// keyHeaders contain credentials, which no page shows.
 var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}
 
-// SafeHeaders are a request's headers without the credentials in them.
+// SafeHeaders returns a request's headers without credentials.
 func SafeHeaders(headers string) string {
 	lines := strings.Split(headers, "\n")
 	for i, line := range lines {
@@ -66,15 +66,14 @@ func SafeHeaders(headers string) string {
 // Notification is one notification with its attempts, oldest first.
 type Notification struct {
 	Delivery
-	Body     string // what the merchant is sent
+	Body     string // as sent to the merchant
 	Attempts []notify.Attempt
-	Cut      bool // there are more attempts than these
+	Cut      bool // there are more attempts
 	Resend   *Resend
 }
 
-// Notification reads the notification of a public id: the merchant's, or the one of
-// the delivery that is given (0 = none), as others may subscribe to the event.
-// Errors: act.ErrNotFound.
+// Notification reads the notification with a public id: the merchant's or, because others may
+// subscribe to the event, that of the given delivery (0 = none given). Errors: act.ErrNotFound.
 func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*Notification, error) {
 	event, err := notify.FindEvent(ctx, b.db.Read, id)
 	if errors.Is(err, notify.ErrNoDelivery) {
@@ -117,13 +116,13 @@ type Exception struct {
 	Supplier string // code
 	Merchant string // code
 	Acts     []audit.Row
-	Kept     []Callback // behind it, past their retention; their texts are cut
-	// Message is the callback that reported it first; nil = it is past its retention, or
-	// the supplier was asked.
+	Kept     []Callback // past their retention; their texts are cut
+	// Message is the callback that first reported it; nil = it is past its retention, or a
+	// query reported it.
 	Message   *CallbackDetail
-	Approvals []Approval // about it, newest first
-	Answer    *Call      // the supplier's newest one about its order; nil = it was not asked
-	Askable   bool       // its order's supplier can be asked
+	Approvals []Approval // newest first
+	Answer    *Call      // the supplier's newest answer about its order; nil = never queried
+	Askable   bool       // the supplier of its order can be queried
 }
 
 // Exception reads one exception. Errors: act.ErrNotFound.
@@ -152,7 +151,7 @@ func (b *Reader) Exception(ctx context.Context, id int64) (*Exception, error) {
 	return x, b.decideAbout(ctx, x)
 }
 
-// decideAbout adds what a decision about an exception is made by.
+// decideAbout adds what is needed to decide about an exception.
 func (b *Reader) decideAbout(ctx context.Context, x *Exception) (err error) {
 	if x.CallbackID != 0 {
 		if x.Message, err = b.CallbackDetail(ctx, x.CallbackID); err != nil && !errors.Is(err, act.ErrNotFound) {
@@ -169,8 +168,8 @@ func (b *Reader) decideAbout(ctx context.Context, x *Exception) (err error) {
 	return err
 }
 
-// ExceptionObject is what exceptions are called in the audit.
+// ExceptionObject is the object name of exceptions in the audit.
 const ExceptionObject = "exception"
 
-// ExceptionID is an exception's id as pages and the audit write it.
+// ExceptionID formats an exception's id as in pages and the audit.
 func ExceptionID(id int64) string { return strconv.FormatInt(id, 10) }

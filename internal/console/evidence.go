@@ -12,42 +12,42 @@ import (
 	"backstop/internal/base/text"
 )
 
-// Evidence is one order's story as it is handed out for a dispute. Amounts and ids
-// are texts: programs that read numbers as floats lose digits. Moments are RFC
-// 3339 to the microsecond, in the zone that is named.
+// Evidence is one order's history as exported for a dispute. Amounts and ids are strings,
+// because programs that parse numbers as floats lose digits. Times are RFC 3339 with
+// microseconds, in the named time zone.
 type Evidence struct {
 	ExportedAt string `json:"exported_at"`
 	ExportedBy string `json:"exported_by"`
 	Zone       string `json:"zone"`
 	Product    string `json:"product"`
-	// The head of the audit's chain when this was made: rows are numbered without a
-	// gap, and each hash covers the row before it.
+	// The head of the audit chain at the time of export: rows are numbered without gaps, and
+	// each hash covers the row before it.
 	AuditRows int64            `json:"audit_rows"`
 	AuditHead string           `json:"audit_head"`
 	Order     map[string]any   `json:"order"`
 	Events    []map[string]any `json:"events"`
 	Ledger    []map[string]any `json:"ledger"`
-	// Complete reports that no event and no text is left out.
+	// Complete means that no event and no text is left out.
 	Complete bool `json:"complete"`
 	LeftOut  struct {
 		Events LeftEvents `json:"events"`
-		// The callbacks among them.
+		// Callbacks among the left-out events.
 		Callbacks     int64 `json:"callbacks"`
 		MoreCallbacks bool  `json:"more_callbacks"` // there are more than were counted
-		Texts         int64 `json:"texts"`          // bodies, headers and answers, each named by its event
-		Bytes         int64 `json:"bytes"`          // of these texts
+		Texts         int64 `json:"texts"`          // bodies, headers and answers, each named in its event
+		Bytes         int64 `json:"bytes"`          // size of these texts
 	} `json:"left_out"`
 }
 
-// Bounds of a file, in bytes of JSON: with all else it stays below 8 MiB.
+// Size limits in bytes of JSON; a whole file stays below 8 MiB.
 const (
-	evidenceBytes = 7 << 20 // of all events
-	evidenceTexts = 6 << 20 // of that the long texts
-	longText      = 512     // from this length on a text of an event may be left out
+	evidenceBytes = 7 << 20 // all events
+	evidenceTexts = 6 << 20 // the long texts among them
+	longText      = 512     // texts from this length on may be left out
 )
 
-// Evidence returns the story as evidence. It masks the story first: of personal data
-// only the hash of the whole body is handed out, which proves the original.
+// Evidence returns the history as evidence. It masks the history first; for bodies with
+// personal data it includes the hash of the original body, which proves it.
 func (s *Story) Evidence(zone *time.Location, texts text.Catalog) *Evidence {
 	s.prove()
 	s.Mask()
@@ -67,8 +67,8 @@ func (s *Story) Evidence(zone *time.Location, texts text.Catalog) *Evidence {
 	return e
 }
 
-// addEvents writes the events for which a file has room, those in the middle last, and
-// then their long texts, from the oldest event on.
+// addEvents writes the events for which the file has room, leaving out those in the middle
+// first, and then their long texts, from the oldest event on.
 func (w evidenceWriter) addEvents(e *Evidence) {
 	events := make([]map[string]any, len(w.Items))
 	texts := make([]map[string]string, len(w.Items))
@@ -97,8 +97,8 @@ func (w evidenceWriter) addEvents(e *Evidence) {
 	}
 }
 
-// FitEnds takes parts of the given sizes from both ends in turn, as many as have room:
-// those before head, and those from tail on. left is the room that remains.
+// FitEnds takes parts from both ends alternately while there is room: parts before head and
+// from tail on are taken. left is the remaining room.
 func FitEnds(sizes []int, room int) (head, tail, left int) {
 	tail = len(sizes)
 	for head < tail && sizes[head] <= room {
@@ -113,10 +113,10 @@ func FitEnds(sizes []int, room int) (head, tail, left int) {
 	return head, tail, room
 }
 
-// omitted ends the name of a field that has the length of a text that is left out.
+// omitted is the suffix of a field that contains the length of a left-out text.
 const omitted = "_omitted_bytes"
 
-// takeTexts takes the long texts out of an event, and leaves their lengths.
+// takeTexts removes the long texts from an event and leaves their lengths.
 func takeTexts(event map[string]any) map[string]string {
 	taken := map[string]string{}
 	for name, value := range event {
@@ -131,21 +131,21 @@ func takeTexts(event map[string]any) map[string]string {
 	return taken
 }
 
-// jsonSize is the length of a value in a file, or a little more.
+// jsonSize returns the length of a value in a file, or slightly more.
 func jsonSize(value any) int {
-	text, _ := json.Marshal(value) // of texts, numbers and lists of them
+	text, _ := json.Marshal(value) // strings, numbers and lists of them
 	return len(text) + len(",")
 }
 
 type evidenceWriter struct {
 	*Story
 	zone  *time.Location
-	texts text.Catalog // of the codes that rows keep
+	texts text.Catalog // of the codes stored in rows
 }
 
 func (w evidenceWriter) moment(us int64) string { return Moment(us, w.zone) }
 
-// Moment writes a moment as evidence does.
+// Moment formats a time as in evidence.
 func Moment(us int64, zone *time.Location) string {
 	return time.UnixMicro(us).In(zone).Format("2006-01-02T15:04:05.000000Z07:00")
 }
@@ -173,7 +173,7 @@ func (w evidenceWriter) order() map[string]any {
 	return order
 }
 
-// event writes what only events of its kind have.
+// event writes the fields specific to the kind of an event.
 func (w evidenceWriter) event(i Item) map[string]any {
 	switch {
 	case i.Callback != nil:
@@ -258,7 +258,7 @@ func (w evidenceWriter) callback(c *Callback) map[string]any {
 	return event
 }
 
-// putBody keeps bytes exactly: as a text, or as base64 where they are none.
+// putBody stores bytes exactly: as text or, if not valid UTF-8, as base64.
 func putBody(event map[string]any, name string, body []byte) {
 	if utf8.Valid(body) {
 		event[name] = string(body)

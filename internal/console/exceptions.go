@@ -11,15 +11,14 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// States of exceptions that stand for several.
+// Filter values that stand for several states.
 const (
-	NeedsPerson = "needs"   // nothing goes on until a person acts
+	NeedsPerson = "needs"   // nothing happens until an operator acts
 	Unsettled   = "waiting" // neither resolved nor ignored
 )
 
-// ExceptionList declares the list of exceptions. Nobody made many of them by being
-// busy, and what waits for a person waits for as long as it takes: where the state or
-// the kind is given, an index finds them however old they are.
+// ExceptionList declares the list of exceptions. Exceptions are few and may wait for a person
+// for any length of time; if state or kind is given, an index finds them however old they are.
 var ExceptionList = &list.Spec{
 	Name: "exceptions",
 	Sources: []list.Source{{
@@ -27,7 +26,7 @@ var ExceptionList = &list.Spec{
 		Money: list.Money{Minor: "x.amount", Currency: "x.currency"}, MerchantColumn: "x.merchant_id",
 	}},
 	Fields: []list.Field{
-		{Word: "no", Column: "order_no", Indexed: true}, // also the reference of a callback that found no order
+		{Word: "no", Column: "order_no", Indexed: true}, // also the reference of a callback without an order
 		{Word: "kind", Column: "kind", Indexed: true, Values: slices.Sorted(slices.Values(exception.Kinds))},
 		{Word: "state", Match: matchState, Values: append([]string{NeedsPerson, Unsettled}, exception.Moves.Words()...)},
 		{Word: "assignee", Column: "assignee", Suggest: operatorNames},
@@ -47,12 +46,12 @@ func matchState(_ context.Context, in list.Lookup, state string) (list.Match, er
 	}
 	m := list.Match{Where: "x.state IN (?)", Args: []any{bun.List(states)}, Indexed: true}
 	if in.Query.Get("kind") == "" && in.Query.Get("no") == "" {
-		m.Where, m.Args = "x.kind IN (?) AND "+m.Where, []any{bun.List(exception.Kinds), bun.List(states)} // leads the index
+		m.Where, m.Args = "x.kind IN (?) AND "+m.Where, []any{bun.List(exception.Kinds), bun.List(states)} // leading columns of the index
 	}
 	return m, nil
 }
 
-// Exceptions is one page of exceptions.
+// Exceptions reads one page of exceptions.
 func (b *Reader) Exceptions(ctx context.Context, q list.Query, s list.Slice) (list.Page[exception.Item], error) {
 	page, err := list.Read(ctx, b.db, q, s, func(i *exception.Item) int64 { return i.ID })
 	for i := range page.Rows {
@@ -61,6 +60,6 @@ func (b *Reader) Exceptions(ctx context.Context, q list.Query, s list.Slice) (li
 	return page, err
 }
 
-// Lanes are the kinds of exceptions that wait for a person, with their counts, their money
-// and the oldest.
+// Lanes returns the kinds of exceptions that wait for a person, with their counts, money and
+// oldest.
 func (b *Reader) Lanes(ctx context.Context) ([]Todo, error) { return b.todoExceptions(ctx) }

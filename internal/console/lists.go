@@ -15,10 +15,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Lists are all lists of the console and of the admin API.
+// Lists are all lists of the console and the admin API.
 var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList, CompensationList, ApprovalList}
 
-// idOf finds a row of a table by its code; 0 = there is none.
+// idOf returns the id of the row with this code in a table; 0 = none.
 func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {
 	var id []int64
 	if err := q.NewRaw("SELECT id FROM ? WHERE code = ?", bun.Ident(table), code).Scan(ctx, &id); err != nil {
@@ -30,18 +30,18 @@ func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {
 	return id[0], nil
 }
 
-// MerchantID finds a merchant by its code; 0 = there is none.
+// MerchantID returns the id of the merchant with this code; 0 = none.
 func (b *Reader) MerchantID(ctx context.Context, code string) (int64, error) {
 	return idOf(ctx, b.db.Read, "merchants", code)
 }
 
-// SupplierID finds a supplier by its code; 0 = there is none.
+// SupplierID returns the id of the supplier with this code; 0 = none.
 func (b *Reader) SupplierID(ctx context.Context, code string) (int64, error) {
 	return idOf(ctx, b.db.Read, "suppliers", code)
 }
 
-// RecipientID finds a merchant or a subscriber by its code; 0 = there is none. A
-// merchant comes first where both have it.
+// RecipientID returns the id of the merchant or subscriber with this code; 0 = none. If both
+// exist, the merchant's.
 func (b *Reader) RecipientID(ctx context.Context, code string) (int64, error) {
 	return recipientID(ctx, b.db.Read, code)
 }
@@ -53,7 +53,7 @@ func recipientID(ctx context.Context, q bun.IDB, code string) (int64, error) {
 	return idOf(ctx, q, "subscriptions", code)
 }
 
-// coded matches rows whose column holds the id of the row of a table with a code.
+// coded matches rows by the code of the row that their column refers to.
 func coded(table, column string) func(context.Context, list.Lookup, string) (list.Match, error) {
 	return func(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
 		id, err := idOf(ctx, in.DB.Read, table, code)
@@ -61,10 +61,10 @@ func coded(table, column string) func(context.Context, list.Lookup, string) (lis
 	}
 }
 
-// choices bounds a select; other codes can be written into the URL.
+// choices bounds a select box; other codes can be entered in the URL.
 const choices = 500
 
-// codes suggests the codes of a table's rows, disabled ones too: what they had stays.
+// codes suggests the codes in a table, of disabled rows too: their data remains.
 func codes(table, name string) func(context.Context, bun.IDB) ([]list.Choice, error) {
 	return func(ctx context.Context, q bun.IDB) (rows []list.Choice, err error) {
 		err = q.NewRaw("SELECT code AS value, ? AS name FROM ? ORDER BY code LIMIT ?", bun.Ident(name), bun.Ident(table), choices).Scan(ctx, &rows)
@@ -75,7 +75,7 @@ func codes(table, name string) func(context.Context, bun.IDB) ([]list.Choice, er
 	}
 }
 
-// atRisk matches the rows of one part of the money at risk, in a list of a table.
+// atRisk matches the rows of one part of the money at risk in a table's list.
 func atRisk(table string, match func(report.Rows) list.Match) list.Field {
 	return list.Field{Word: "risk", Hidden: true, Match: func(_ context.Context, in list.Lookup, part string) (list.Match, error) {
 		rows, ok := report.RowsOf(report.Part(part), in.DB.Now())
@@ -86,7 +86,7 @@ func atRisk(table string, match func(report.Rows) list.Match) list.Field {
 	}}
 }
 
-// names are a type's values as texts.
+// names converts string-typed values to strings.
 func names[T ~string](values ...T) []string {
 	all := make([]string, len(values))
 	for i, v := range values {
@@ -95,26 +95,26 @@ func names[T ~string](values ...T) []string {
 	return all
 }
 
-// byTime orders a story; what happened at the same microsecond keeps its order.
+// byTime sorts a history; events in the same microsecond keep their order.
 func byTime(items []Item) {
 	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.At, b.At) })
 }
 
-// AlertList declares the list of alerts. What they are about is a queue, a node or a
-// code of several tables: no merchant for certain.
+// AlertList declares the list of alerts. An alert's subject may be a queue, a node or a code
+// from several tables, so there is no merchant column.
 var AlertList = &list.Spec{
 	Name:    "alerts",
 	Sources: []list.Source{{Table: "alerts", Alias: "al", Key: "id", MerchantColumn: list.NoMerchant}},
 	Fields:  []list.Field{{Word: "state", Column: "state", Indexed: true, Values: []string{alert.Firing, alert.Resolved, alert.Happened}}}, // they are few
 }
 
-// Alerts is one page of alerts.
+// Alerts reads one page of alerts.
 func (b *Reader) Alerts(ctx context.Context, q list.Query, s list.Slice) (list.Page[alert.Alert], error) {
 	s.Uncounted = true
 	return list.Read(ctx, b.db, q, s, func(a *alert.Alert) int64 { return a.ID })
 }
 
-// ActList declares the list of acts. Its keys are numbers without a gap.
+// ActList declares the list of acts. Its keys are numbers without gaps.
 var ActList = &list.Spec{
 	Name:    "audit",
 	Sources: []list.Source{{Table: "audit", Alias: "au", Key: "number", Time: "at", MerchantColumn: list.NoMerchant}},
@@ -129,7 +129,7 @@ var ActList = &list.Spec{
 	},
 }
 
-// Acts is one page of acts.
+// Acts reads one page of acts.
 func (b *Reader) Acts(ctx context.Context, q list.Query, s list.Slice) (list.Page[audit.Row], error) {
 	s.Uncounted = true
 	return list.Read(ctx, b.db, q, s, func(r *audit.Row) int64 { return r.Number })

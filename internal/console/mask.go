@@ -18,9 +18,9 @@ const dots = "•••"
 // hidden replaces a text in which personal data cannot be located.
 const hidden = "(" + dots + ")"
 
-// personal are words in the name of a field whose value is about a buyer, or opens
-// something: a Stripe answer holds the client_secret of its payment. What is below such a
-// field is masked as a whole.
+// personal are words in the names of fields whose values concern a buyer or are credentials: a
+// Stripe response contains the client_secret of its payment. Everything below such a field is
+// masked.
 var personal = []string{
 	"openid", "unionid", "payer", "buyer", "customer", "card", "bank", "phone", "mobile", "tel", "email", "mail",
 	"id_no", "idno", "identity", "cert_no", "name", "address", "addr", "logon", "user_id", "userid", "birth", "billing", "shipping",
@@ -29,10 +29,10 @@ var personal = []string{
 	"secret", "private_key", "api_key", "apikey", "v3_key", "app_key", "appkey", "access_key", "password", "passwd", "access_token",
 }
 
-// personalWhole are such names that are part of others.
+// personalWhole are such words that also occur within other names, so they must match whole.
 var personalWhole = []string{"key", "pan", "cvv", "cvc", "qq", "dob", "iban", "ssn"}
 
-// plainNames hold one of those words and are about no buyer.
+// plainNames contain one of these words but do not concern a buyer.
 var plainNames = []string{"event_name", "notify_name", "trade_name", "bank_type", "payer_total", "payer_currency", "buyer_pay_amount"}
 
 func isPersonal(name string) bool {
@@ -41,20 +41,19 @@ func isPersonal(name string) bool {
 		!slices.Contains(plainNames, name) && slices.ContainsFunc(personal, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// deepest bounds how deep the JSON of a callback may be nested; maxNested, how
-// many texts may be written into one another.
+// deepest bounds the nesting of a callback's JSON; maxNested, how many texts may be embedded in
+// one another.
 const (
 	deepest   = 50
 	maxNested = 8
 )
 
-// masker hides what buyers sent of themselves. A text of a form that is not
-// understood is hidden whole.
+// masker hides personal data that buyers sent. A text in an unknown format is hidden entirely.
 type masker struct {
-	keep []string // numbers of the order, which operators need
-	// ours: the fields of the text are our own, and their names are not about buyers.
+	keep []string // the order's numbers, which operators need
+	// ours: the fields are our own, so their names do not concern buyers.
 	ours  bool
-	level int // how many texts this one is written into
+	level int // how many texts this one is embedded in
 }
 
 func maskerOf(keep ...string) masker {
@@ -83,7 +82,7 @@ func (m masker) body(body []byte) []byte {
 			return []byte(hidden)
 		}
 		return masked
-	case isWord(text): // "success", "OK": what merchants and suppliers answer
+	case isWord(text): // "success", "OK": the answers of merchants and suppliers
 		return body
 	case bytes.ContainsRune(text, '='):
 		return []byte(m.form(string(text)))
@@ -91,14 +90,14 @@ func (m masker) body(body []byte) []byte {
 	return []byte(hidden)
 }
 
-// isWord reports whether a text is one short word of letters, which is no personal data.
+// isWord reports whether a text is one short word of letters, which is not personal data.
 func isWord(text []byte) bool {
 	return len(text) <= 20 && !bytes.ContainsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_'
 	})
 }
 
-// field masks the value of a field that is not a buyer's by its name.
+// field masks the value of a field whose name is not personal.
 func (m masker) field(name, value string) string {
 	if plainNumber.MatchString(name) && !strings.ContainsAny(value, " @{[<=%") {
 		return value
@@ -106,8 +105,8 @@ func (m masker) field(name, value string) string {
 	return m.value(value)
 }
 
-// value masks a text within a text: JSON, XML or a form, or words. What did not
-// have to be masked is as it was.
+// value masks a text within a text: JSON, XML, a form, or words. Anything that need not be
+// masked stays as it is.
 func (m masker) value(value string) string {
 	text := strings.TrimSpace(value)
 	switch {
@@ -133,12 +132,11 @@ func (m masker) value(value string) string {
 	return m.text(value)
 }
 
-// formText is a form, or a single pair of one, and not words that hold a sign of
-// equality.
+// formText matches a form or a single pair of one, but not words that contain an equals sign.
 var formText = regexp.MustCompile(`^[\pL\pN_.\-\[\]%]{1,64}=[^&\s]*(?:&[\pL\pN_.\-\[\]%]{1,64}=[^&\s]*)*&?$`)
 
-// text masks words: patterns, and the values of parameters that are a buyer's by
-// their name, also where they are written as in a URL.
+// text masks words: patterns, and the values of parameters with personal names, also in URL
+// encoding.
 func (m masker) text(text string) string {
 	if m.level > maxNested {
 		return hidden
@@ -161,7 +159,7 @@ func (m masker) words(text string) string {
 	return m.patterns(text)
 }
 
-// narrow is the ASCII letter of a full-width form.
+// narrow returns the ASCII character of a full-width form.
 func narrow(r rune) rune {
 	if r >= '！' && r <= '～' {
 		return r - '！' + '!'
@@ -185,7 +183,7 @@ func (m masker) patterns(text string) string {
 	return m.maskNumbers(mailText.ReplaceAllString(text, dots))
 }
 
-// form keeps the order of the pairs and writes masked values only.
+// form keeps the order of the pairs and rewrites only masked values.
 func (m masker) form(raw string) string {
 	if raw == "" {
 		return ""
@@ -217,7 +215,7 @@ func (m masker) form(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// headers masks lines of "Name: value".
+// headers masks lines of the form "Name: value".
 func (m masker) headers(lines string) string {
 	if lines == "" {
 		return ""
@@ -241,8 +239,7 @@ func (m masker) headers(lines string) string {
 	return strings.Join(all, "\n")
 }
 
-// json writes the same JSON anew, in its order, a masked text for each value that
-// is personal.
+// json rewrites JSON in the same order, replacing each personal value by a masked text.
 func (m masker) json(text []byte, indented bool) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -263,7 +260,7 @@ type jsonMasker struct {
 	indented bool
 }
 
-// value writes the next value; all: it is below a buyer's field.
+// value writes the next value; all = it is below a personal field.
 func (w *jsonMasker) value(field, indent string, all bool, depth int) error {
 	token, err := w.in.Token()
 	if err != nil {
@@ -311,7 +308,7 @@ func (w *jsonMasker) value(field, indent string, all bool, depth int) error {
 	if !first {
 		w.newLine(indent)
 	}
-	w.out.WriteString(end.(json.Delim).String()) // Token returns the closing one here or an error
+	w.out.WriteString(end.(json.Delim).String()) // Token has checked that this is the closing delimiter
 	return nil
 }
 
@@ -350,13 +347,13 @@ func (w *jsonMasker) write(value any) error {
 	return nil
 }
 
-// xml writes elements and texts; attributes and comments are left out, as
-// suppliers of this kind say nothing by them.
+// xml writes elements and texts. Attributes and comments are left out; suppliers of this kind
+// do not use them.
 func (m masker) xml(text []byte) ([]byte, error) {
 	d := xml.NewDecoder(bytes.NewReader(text))
 	var out bytes.Buffer
 	var open []string
-	masked := 0 // how many open elements are personal
+	masked := 0 // number of open personal elements
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {

@@ -14,14 +14,14 @@ import (
 	"backstop/internal/supplier"
 )
 
-// What outsiders wrote is masked wherever it is shown: in lists for everybody, on
-// the page of one thing for those who may not see it.
+// Texts from outside are masked wherever they are shown: in lists for everybody, on detail
+// pages for those without the permission to see them.
 
 // MaskText hides personal data in a text from outside, for a log.
 func MaskText(text string) string { return maskerOf().text(text) }
 
-// MaskCall hides personal data in a request to a supplier or in its answer, except the
-// given numbers. A request begins with a line of its method and path.
+// MaskCall hides personal data in a request to a supplier or in its answer, except the given
+// values. A request begins with a line with method and path.
 func MaskCall(message []byte, keep ...string) []byte {
 	m := maskerOf(keep...)
 	head, body, cut := bytes.Cut(message, []byte("\n"))
@@ -36,7 +36,7 @@ func MaskCall(message []byte, keep ...string) []byte {
 
 var requestLine = regexp.MustCompile(`^[A-Z]{3,7} [^\s]+`)
 
-// Mask hides personal data in all of the story's texts.
+// Mask hides personal data in all texts of the history.
 func (s *Story) Mask() {
 	m := maskerOfOrder(s.Order)
 	for _, item := range s.Items {
@@ -61,7 +61,7 @@ func (s *Story) Mask() {
 	}
 }
 
-// MaskBody masks a body that was read after the rest of the story.
+// MaskBody masks a body that was read later.
 func (s *Story) MaskBody(c *Callback) { c.Body = s.masker().body(c.Body) }
 
 func maskerOfOrder(o *order.Order) masker {
@@ -79,7 +79,7 @@ func (s *Story) masker() masker {
 	return m
 }
 
-// mask hides what is in a callback; its own numbers are kept, too.
+// mask masks a callback; its own trade number is kept, too.
 func (c *Callback) mask(m masker) {
 	m.keep = append(m.keep[:len(m.keep):len(m.keep)], maskerOf(c.TradeNo).keep...)
 	c.Body, c.Query, c.Headers = m.body(c.Body), m.form(c.Query), m.headers(c.Headers)
@@ -90,7 +90,7 @@ func (c *Callback) mask(m masker) {
 // Mask hides personal data of the buyer.
 func (c *CallbackDetail) Mask() { c.mask(maskerOf(c.OrderNo)) }
 
-// Mask hides personal data in merchants' answers.
+// Mask hides personal data in the merchant's responses.
 func (n *Notification) Mask() {
 	m := maskerOf(n.OrderNo)
 	m.delivery(&n.Delivery.Delivery)
@@ -99,7 +99,7 @@ func (n *Notification) Mask() {
 	}
 }
 
-// Mask hides personal data that is copied from messages.
+// Mask hides personal data copied from messages.
 func (x *Exception) Mask() {
 	MaskException(&x.Item)
 	for i := range x.Kept {
@@ -110,17 +110,17 @@ func (x *Exception) Mask() {
 	}
 }
 
-// MaskException hides what an exception repeats of a message.
+// MaskException masks what an exception copies from a message.
 func MaskException(x *exception.Item) { maskerOf(x.OrderNo).exception(x) }
 
-// MaskCallback hides what a line of a list repeats of a callback.
+// MaskCallback masks what a list row copies from a callback.
 func MaskCallback(r *callback.Row) {
 	m := maskerOf(r.OrderNo)
 	r.Supplier = m.words(r.Supplier)
 	m.steps(r.Steps)
 }
 
-// mask hides what an attempt that is listed repeats.
+// mask masks what a listed attempt copies.
 func (a *Attempt) mask() {
 	m := maskerOf(a.OrderNo)
 	a.URL, a.Error = m.address(a.URL), m.text(a.Error)
@@ -135,8 +135,8 @@ func (m masker) delivery(d *notify.Delivery) {
 	d.URL, d.LastError = m.address(d.URL), m.text(d.LastError)
 }
 
-// address masks a URL, whose parameters are not shown. Those of other channels
-// are the merchant's own settings.
+// address masks a URL and drops its parameters. The addresses of other channels are the
+// merchant's own settings.
 func (m masker) address(url string) string {
 	if !strings.HasPrefix(url, "http") {
 		return url
@@ -144,7 +144,7 @@ func (m masker) address(url string) string {
 	return m.text(notify.Shown(url))
 }
 
-// steps are our own sentences, which name numbers of the message.
+// steps are our own sentences, which contain numbers from the message.
 func (m masker) steps(steps []supplier.Step) {
 	for i := range steps {
 		steps[i].Detail, steps[i].Message = m.text(steps[i].Detail), steps[i].Message.Map(m.text)

@@ -12,23 +12,23 @@ import (
 	"backstop/internal/recipient"
 )
 
-// Merchant is one merchant with its breaker, its endpoints and their health.
+// Merchant is one merchant with its breaker, and its endpoints with their health.
 type Merchant struct {
 	MerchantStatus
-	// Held: its deliveries are parked; Parked counts them.
+	// Held means that its deliveries are parked; Parked counts them.
 	Held      bool
 	Parked    notify.Due
 	History   []breaker.Change // of the breaker, newest first
 	Addresses []Address
 	Settings  merchant.Settings
-	Pinged    *notify.Attempt // the answer to a ping that was requested
+	Pinged    *notify.Attempt // the result of a requested ping
 }
 
-// Address is one endpoint of a merchant and its health, without secrets.
+// Address is one endpoint of a merchant with its health, without secrets.
 type Address struct {
-	Key                string   // names it in forms
-	Name, Channel, URL string   // as they may be shown
-	Events             []string // types that go here; empty = all
+	Key                string   // identifies it in forms
+	Name, Channel, URL string   // as displayed
+	Events             []string // event types sent to it; empty = all
 	Failures           int64    `bun:"failures"` // in a row
 	OKAt               *int64   `bun:"last_ok_at"`
 	FailedAt           *int64   `bun:"last_failed_at"`
@@ -37,11 +37,11 @@ type Address struct {
 	Reason             string   `bun:"reason"` // why it is disabled
 }
 
-// historyShown is how many changes of a breaker a page shows.
+// historyShown bounds the displayed changes of a breaker.
 const historyShown = 20
 
-// Merchant reads one merchant by its code; pinged is the id of a ping to show, or
-// empty. Errors: act.ErrNotFound.
+// Merchant reads one merchant by code; pinged is the id of a ping to show, or empty. Errors:
+// act.ErrNotFound.
 func (b *Reader) Merchant(ctx context.Context, code, pinged string) (*Merchant, error) {
 	rows, _, err := b.MerchantStatuses(ctx, code, 0, 1)
 	if err != nil {
@@ -73,11 +73,11 @@ func (b *Reader) addAddresses(ctx context.Context, m *Merchant) error {
 	err := b.db.Read.NewRaw("SELECT endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason FROM endpoint_health WHERE owner_id = ?", m.ID).
 		Scan(ctx, &health)
 	if err != nil {
-		return fmt.Errorf("read how addresses do: %w", err)
+		return fmt.Errorf("read the health of endpoints: %w", err)
 	}
 	known := b.settings.Merchants().ByID(m.ID)
 	if known == nil {
-		return nil // a merchant that another node has just declared
+		return nil // another node has just declared the merchant
 	}
 	m.Settings = known.Settings
 	for i := range known.Endpoints {
@@ -105,7 +105,7 @@ func (b *Reader) addPing(ctx context.Context, m *Merchant, pinged string) error 
 	err = b.db.Read.NewRaw("SELECT a.* FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
 		" WHERE d.subject_id = ? AND d.event_type = ? AND d.merchant_id = ? LIMIT 1", event.SubjectID, notify.Ping, m.ID).Scan(ctx, &rows)
 	if err != nil {
-		return fmt.Errorf("read the answer to a ping: %w", err)
+		return fmt.Errorf("read the result of a ping: %w", err)
 	}
 	showAttempts(rows)
 	if len(rows) > 0 {

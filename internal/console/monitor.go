@@ -14,7 +14,7 @@ import (
 	"backstop/internal/report"
 )
 
-// Realtime is what happens now, in the figures of the overview.
+// Realtime is the current state, in the figures of the overview.
 type Realtime struct {
 	At       int64 // Unix µs
 	Outcomes *Outcomes
@@ -23,7 +23,7 @@ type Realtime struct {
 	Windows  []Window
 }
 
-// Window is what came of the last minutes.
+// Window is the results of the last minutes.
 type Window struct {
 	Minutes int
 	From    int64 // Unix µs
@@ -31,12 +31,12 @@ type Window struct {
 	Notified []report.Notified
 }
 
-// windows are the spans of Realtime in minutes.
+// windows are the spans of Realtime, in minutes.
 var windows = []int{1, 5, 60}
 
-// lately is the last minutes of a curve by the minute. The minute that runs now
-// is one of them; of one minute, the last whole one is returned,
-// since nearly nothing has happened at the beginning of one.
+// lately returns the last minutes of a per-minute curve, including the current minute. For one
+// minute it returns the last complete one, because a minute that has just begun is nearly
+// empty.
 func lately(points []report.Point, minutes int) []report.Point {
 	if minutes == 1 {
 		return points[len(points)-2 : len(points)-1]
@@ -73,8 +73,8 @@ func (b *Reader) Realtime(ctx context.Context, sizes func(context.Context) (map[
 	return r, err
 }
 
-// MerchantList declares the list of merchants. Its pages are in the order in which they
-// were declared, and come from MerchantStatuses.
+// MerchantList declares the list of merchants. Its pages are in the order of declaration and
+// come from MerchantStatuses.
 var MerchantList = &list.Spec{
 	Name:    "merchants",
 	Sources: []list.Source{{Table: "merchants", Alias: "m", Key: "id", MerchantColumn: "m.id"}},
@@ -87,11 +87,11 @@ type MerchantStatus struct {
 	Disabled   bool
 	LastOK     int64 // Unix µs, 0 = never
 	LastFailed int64
-	DueAt      int64 // when what waits longest was or is due, 0 = nothing waits
+	DueAt      int64 // when the longest-waiting notification was or is due; 0 = none waits
 }
 
-// MerchantStatuses is one page of merchants by id, after the given one, over the
-// same hour and with the same figures as on the overview.
+// MerchantStatuses reads one page of merchants by id, after the given one, with the figures of
+// the overview.
 func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64, limit int) (all []MerchantStatus, next int64, err error) {
 	var rows []struct {
 		ID         int64
@@ -138,17 +138,17 @@ func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64,
 	return all, next, nil
 }
 
-// Node is one process that reports that it runs.
+// Node is one process that reports as running.
 type Node struct {
 	Name      string
 	StartedAt int64 // Unix µs
 	SeenAt    int64
 }
 
-// Alive reports whether the node was seen lately.
+// Alive reports whether the node was seen recently.
 func (n Node) Alive(now int64) bool { return now-n.SeenAt < db.NodeGone.Microseconds() }
 
-// Nodes are the processes of the last hour; one that ended in order is left out.
+// Nodes reads the processes of the last hour, except those that stopped in an orderly way.
 func (b *Reader) Nodes(ctx context.Context) ([]Node, error) {
 	var rows []Node
 	if err := b.db.Read.NewRaw("SELECT name, started_at, seen_at FROM nodes ORDER BY slot").Scan(ctx, &rows); err != nil {
@@ -157,7 +157,7 @@ func (b *Reader) Nodes(ctx context.Context) ([]Node, error) {
 	return rows, nil
 }
 
-// MerchantCodes are the codes of merchants and subscribers by id.
+// MerchantCodes returns the codes of merchants and subscribers by id.
 func (b *Reader) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
 	named, err := b.named(ctx, ids)
 	codes := make(map[int64]string, len(named))

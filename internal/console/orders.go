@@ -23,7 +23,7 @@ var OrderList = &list.Spec{
 		Money: list.Money{Minor: "o.amount", Currency: "o.currency"}, MerchantColumn: "o.merchant_id",
 	}},
 	Fields: []list.Field{
-		{Word: "no", Match: matchNumber}, // ours or the merchant's, whole
+		{Word: "no", Match: matchNumber}, // ours or the merchant's, complete
 		{Word: "amount", Match: matchAmount, Check: func(text string) string {
 			if len(money.Sums(text)) == 0 {
 				return "use an amount such as 3499.00 or 3499.00 CNY"
@@ -31,14 +31,14 @@ var OrderList = &list.Spec{
 			return ""
 		}},
 		{Word: "status", Column: "status", Values: names(order.Statuses...)},
-		// With the sign, no index of the merchant: its numbers' leads to all that it ever
-		// ordered, and SQLite would read and sort them for one page.
+		// The + keeps the merchant's index from being used: it leads to all orders the merchant
+		// ever placed, which SQLite would read and sort for one page.
 		{Word: "merchant", Match: coded("merchants", "+o.merchant_id"), Suggest: codes("merchants", "name")},
 		{Word: "supplier", Match: coded("suppliers", "o.supplier_id"), Suggest: codes("suppliers", "kind")},
 		atRisk("orders", func(r report.Rows) list.Match {
 			return list.Match{Where: "o.id IN (" + r.IDs + ")", Args: r.Args, Indexed: true, Ageless: true}
 		}),
-		// What the alerts supplier_unreachable and stuck_orders lead to.
+		// Linked from the alerts supplier_unreachable and stuck_orders.
 		{Word: "awaits", Hidden: true, Match: matchAwaited},
 		{Word: "no_result", Hidden: true, Match: matchNoResult},
 	},
@@ -59,7 +59,7 @@ type Order struct {
 	PaidAt     *int64       `bun:"paid_at"`
 	PaidAmount int64        `bun:"paid_amount"`
 	TradeNo    string       `bun:"supplier_trade_no"`
-	// NotifyStatus is the notify_status of the contract.
+	// NotifyStatus is notify_status in the contract.
 	NotifyStatus string `bun:"-"`
 }
 
@@ -67,7 +67,7 @@ const orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.
 	" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = o.merchant_id), '') AS merchant," +
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = o.supplier_id), '') AS supplier"
 
-// Orders is one page of orders.
+// Orders reads one page of orders.
 func (b *Reader) Orders(ctx context.Context, q list.Query, s list.Slice) (list.Page[Order], error) {
 	page, err := list.Read(ctx, b.db, q, s, func(o *Order) int64 { return o.ID })
 	if err != nil {
@@ -81,7 +81,7 @@ func matchNumber(ctx context.Context, in list.Lookup, no string) (list.Match, er
 	return list.Match{Where: "o.id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true, Ageless: true}, err
 }
 
-// matchAmount finds an amount as operators write it; see money.Sums.
+// matchAmount matches an amount as operators write it; see money.Sums.
 func matchAmount(_ context.Context, _ list.Lookup, text string) (list.Match, error) {
 	var sums []string
 	var args []any
@@ -91,25 +91,25 @@ func matchAmount(_ context.Context, _ list.Lookup, text string) (list.Match, err
 	return list.Match{Where: "(" + strings.Join(sums, " OR ") + ")", Args: args, None: len(sums) == 0}, nil
 }
 
-// matchAwaited finds the orders whose result a supplier is to give.
+// matchAwaited matches the orders that wait for a supplier's result.
 func matchAwaited(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
 	id, err := idOf(ctx, in.DB.Read, "suppliers", code)
 	ids, args := report.AwaitedOf(id)
 	return list.Match{Where: "o.id IN (" + ids + ")", Args: args, None: id == 0, Indexed: true, Ageless: true}, err
 }
 
-// matchNoResult finds the orders that are asked about without a result.
+// matchNoResult matches the orders that have been queried without a result.
 func matchNoResult(_ context.Context, in list.Lookup, value string) (list.Match, error) {
 	ids, args := report.NoResult(in.DB.Now())
 	return list.Match{Where: "o.id IN (" + ids + ")", Args: args, None: value != "yes", Indexed: true, Ageless: true}, nil
 }
 
-// maxNumbered bounds the orders of one number.
+// maxNumbered bounds the orders with one number.
 const maxNumbered = 50
 
-// numbered finds the orders of a number: ours, or a merchant's own, which several
-// merchants may have given. Both are found by unique indexes; a
-// CROSS JOIN, since SQLite would go through the orders for the merchant of each.
+// numbered finds the orders with a number: ours, or a merchant's own, which several merchants
+// may use. Both are found by unique indexes. CROSS JOIN fixes the join order, because SQLite
+// would scan the orders for each merchant.
 func numbered(ctx context.Context, q bun.IDB, no string) ([]int64, error) {
 	var ids []int64
 	err := q.NewRaw("SELECT id FROM orders WHERE order_no = ? UNION SELECT o.id FROM merchants AS m"+
@@ -120,10 +120,10 @@ func numbered(ctx context.Context, q bun.IDB, no string) ([]int64, error) {
 	return ids, nil
 }
 
-// deliveryRows bounds the deliveries that are read of one order of a list.
+// deliveryRows bounds the deliveries read per order of a list.
 const deliveryRows = 20
 
-// addNotifyStatus reads the deliveries of a page of orders at once, and masks the page.
+// addNotifyStatus reads the deliveries of a page of orders in one query, and masks the page.
 func (b *Reader) addNotifyStatus(ctx context.Context, rows []Order) error {
 	maskSubjects(rows)
 	ids := make([]int64, len(rows))

@@ -14,14 +14,14 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Range is how much time the overview's chart covers.
+// Range is the time covered by the overview's chart.
 type Range struct {
 	Name string // in the URL
 	Span time.Duration
-	Step time.Duration // one bar
+	Step time.Duration // covered by one bar
 }
 
-// Ranges are all of them; bars stay wide enough to be pointed at.
+// Ranges are all ranges. Their bars are wide enough to point at.
 var Ranges = []Range{
 	{"1h", time.Hour, time.Minute},
 	{"6h", 6 * time.Hour, 5 * time.Minute},
@@ -29,7 +29,7 @@ var Ranges = []Range{
 	{"7d", 7 * 24 * time.Hour, 4 * time.Hour},
 }
 
-// RangeOf finds a range by its name; another name is a day.
+// RangeOf returns the range with this name; the default is a day.
 func RangeOf(name string) Range {
 	for _, r := range Ranges {
 		if r.Name == name {
@@ -39,13 +39,13 @@ func RangeOf(name string) Range {
 	return Ranges[2]
 }
 
-// Risk is the money at risk now, and within the last day.
+// Risk is the money at risk now and over the last day.
 type Risk struct {
 	*report.Risk
 	Past []report.Past
 }
 
-// curveSpan is how far back the curves of the money at risk go.
+// curveSpan is how far back the curves of money at risk go.
 const curveSpan = 24 * time.Hour
 
 // Risk reads the money at risk.
@@ -58,26 +58,26 @@ func (b *Reader) Risk(ctx context.Context) (*Risk, error) {
 	return &Risk{Risk: now, Past: past}, err
 }
 
-// Outcomes is what came of notifications over a range.
+// Outcomes is the results of notifications over a range.
 type Outcomes struct {
 	Range  Range
 	Points []report.Point
 	Total  report.Point
-	// Notified is of the orders whose notifications were raised in the range, by
-	// currency, Untried of all that wait now.
+	// Notified counts the orders whose notifications were created in the range, by currency;
+	// Untried, all that wait now.
 	Notified []report.Notified
 	Untried  report.Untried
-	// PerSecond is how many callbacks came in a second, over the last full minutes.
+	// PerSecond is the number of callbacks per second over the last full minutes.
 	PerSecond float64
 }
 
-// rateMinutes are the full minutes over which callbacks a second are counted.
+// rateMinutes is the number of full minutes over which callbacks per second are counted.
 const rateMinutes = 5
 
-// Outcomes reads what came of notifications.
+// Outcomes reads the results of notifications.
 func (b *Reader) Outcomes(ctx context.Context, r Range) (*Outcomes, error) {
 	now := b.db.Now()
-	// The step that is running now is the last one of as many as fit the range.
+	// The last step is the one in progress.
 	from := now - (r.Span - r.Step).Microseconds()
 	points, err := report.Outcomes(ctx, b.db, 0, from, now, r.Step)
 	if err != nil {
@@ -104,14 +104,14 @@ func (b *Reader) Outcomes(ctx context.Context, r Range) (*Outcomes, error) {
 	return o, nil
 }
 
-// MerchantHealth is how one merchant does and what it has at risk.
+// MerchantHealth is one merchant's health and money at risk.
 type MerchantHealth struct {
 	report.Health
 	Code, Name string
 	AtRisk     report.Standing
-	Waiting    int64 // paid orders of which it is not notified yet
+	Waiting    int64 // paid orders of which it has not been notified yet
 	Breaker    *breaker.Row
-	Slow       bool // some node has it among its slow merchants now
+	Slow       bool // some node currently lists it as slow
 }
 
 const (
@@ -119,13 +119,13 @@ const (
 	healthSpan = time.Hour
 	// healthShown is how many merchants the overview shows, the worst first.
 	healthShown = 10
-	// healthRead is how many of the lowest rates are looked at.
+	// healthRead is how many of the lowest rates are read.
 	healthRead = 300
 )
 
-// Health returns the merchants that need to be looked at: those with the most
-// money at risk first, then those with the lowest rate. Money of different
-// currencies cannot be compared; orders can.
+// Health returns the merchants that need attention: first those with the most money at risk,
+// then those with the lowest rate. Money in different currencies cannot be compared; numbers of
+// orders can.
 func (b *Reader) Health(ctx context.Context) ([]MerchantHealth, error) {
 	risk, err := report.AtRisk(ctx, b.db)
 	if err != nil {
@@ -176,7 +176,7 @@ func (b *Reader) Health(ctx context.Context) ([]MerchantHealth, error) {
 	return all, err
 }
 
-// named are merchants and subscribers by id.
+// named reads merchants and subscribers by id.
 func (b *Reader) named(ctx context.Context, ids []int64) (map[int64]Named, error) {
 	by := make(map[int64]Named, len(ids))
 	if len(ids) == 0 {
@@ -193,10 +193,10 @@ func (b *Reader) named(ctx context.Context, ids []int64) (map[int64]Named, error
 	return by, nil
 }
 
-// FirstSteps is what an installation has already.
+// FirstSteps says what an installation already has.
 type FirstSteps struct{ Suppliers, Merchants, Orders bool }
 
-// FirstSteps reads what the installation has already.
+// FirstSteps reads what the installation already has.
 func (b *Reader) FirstSteps(ctx context.Context) (f FirstSteps, err error) {
 	for _, t := range []struct {
 		table string

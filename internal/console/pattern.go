@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Patterns of personal data in texts whose fields say nothing. They err towards
-// hiding; numbers that operators need are kept by name (plainNumber) or because
-// the order has them (masker.keep).
+// Patterns of personal data in texts without meaningful field names. They err towards hiding;
+// numbers that operators need are kept by field name (plainNumber) or because they belong to
+// the order (masker.keep).
 
 var (
 	mailText = regexp.MustCompile(`[\pL\pN._%+\-]+@[\pL\pN\-]+(?:\.[\pL\pN\-]+)+`)
-	// digitRun is a number as people write it, with a space or a dash in it; a plus
-	// is a space that was escaped.
+	// digitRun is a number as people write it, possibly with spaces or dashes; a plus is an
+	// escaped space.
 	digitRun = regexp.MustCompile(`\+?[0-9](?:[ \-+]?[0-9])*[Xx]?`)
-	// namedValue is a pair of a URL, a form, or a line of words.
+	// namedValue is a name=value pair in a URL, a form, or a line of text.
 	namedValue = regexp.MustCompile(`([\pL][\pL\pN_.\-\[\]]*)=([^&\s;,"'<>]+)`)
 	separators = regexp.MustCompile(`[ \-+]`)
 )
@@ -39,8 +39,8 @@ func (m masker) maskNumbers(text string) string {
 	return b.String() + text[end:]
 }
 
-// ownGroups is a run without the group at either end that what stands beside it
-// makes another thing: the id of a payment, a decimal.
+// ownGroups trims a run by the group at either end whose neighbouring characters make it
+// something else: part of a payment's id, a decimal.
 func ownGroups(text string, from, to int) (int, int) {
 	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
 	word := func(i int) bool {
@@ -63,10 +63,10 @@ func ownGroups(text string, from, to int) (int, int) {
 	return own, end
 }
 
-// maxGroups is how many groups of digits one number has at most.
+// maxGroups is the maximum number of digit groups in one number.
 const maxGroups = 5
 
-// maskRun hides the numbers of a run: groups of digits that stand together.
+// maskRun masks the numbers in a run of digit groups.
 func (m masker) maskRun(run string) string {
 	number, abroad := strings.CutPrefix(run, "+")
 	if n := len(separators.ReplaceAllString(number, "")); abroad && n >= 8 && n <= 15 {
@@ -96,8 +96,8 @@ func (m masker) maskRun(run string) string {
 	return b.String() + run[done:]
 }
 
-// grouped are the groups in which numbers are written; the others are written in
-// one piece.
+// grouped are the digit groupings in which numbers are written; all others are written without
+// separators.
 var grouped = [][]int{{3, 4, 4}, {2, 3, 4, 4}, {2, 11}, {4, 4, 4, 1}, {4, 4, 4, 2}, {4, 4, 4, 3}, {4, 4, 4, 4}, {4, 4, 4, 4, 1}, {4, 4, 4, 4, 2}, {4, 4, 4, 4, 3}, {4, 6, 5}, {6, 8, 4}}
 
 func isPersonalNumber(part string) bool {
@@ -116,8 +116,8 @@ func isPersonalNumber(part string) bool {
 	return isMobile(digits) || isIdentity(n) || isCard(digits)
 }
 
-// isMobile reports whether a number is a mobile phone's of mainland China, with or
-// without its country.
+// isMobile reports whether a number is a mainland China mobile number, with or without country
+// code.
 func isMobile(n string) bool {
 	for _, country := range []string{"", "86", "0086"} {
 		if rest, ok := strings.CutPrefix(n, country); ok && len(rest) == 11 && rest[0] == '1' && rest[1] >= '3' {
@@ -127,11 +127,11 @@ func isMobile(n string) bool {
 	return false
 }
 
-// provinces are the beginnings of identity numbers.
+// provinces are the first two digits of identity numbers.
 const provinces = "11 12 13 14 15 21 22 23 31 32 33 34 35 36 37 41 42 43 44 45 46 50 51 52 53 54 61 62 63 64 65 71 81 82 83 91"
 
-// isIdentity reports whether a number is that of a Chinese identity card: province,
-// birthday and check digit (GB 11643).
+// isIdentity reports whether a number is a Chinese identity card number: province, birth date
+// and check digit (GB 11643).
 func isIdentity(n string) bool {
 	if len(n) != 18 || !slices.Contains(strings.Fields(provinces), n[:2]) {
 		return false
@@ -153,8 +153,8 @@ func isIdentity(n string) bool {
 	return sum%11 == 1
 }
 
-// isCard reports whether a number may be a bank card's: of a range that cards are given
-// from, with the check digit of Luhn.
+// isCard reports whether a number may be a bank card number: in an issued range and with a
+// valid Luhn check digit.
 func isCard(n string) bool {
 	if len(n) < 13 || len(n) > 19 || strings.Trim(n, "0123456789") != "" {
 		return false
@@ -176,8 +176,8 @@ func isCard(n string) bool {
 	return sum%10 == 0
 }
 
-// plainNumber is the name of a field that holds a number which operators need,
-// or a moment, or money; no phone or card number.
+// plainNumber matches the names of fields that hold numbers that operators need, times, or
+// amounts; never phone or card numbers.
 var plainNumber = regexp.MustCompile(`(?i)^(id|no|sn|order|trade|nonce|nonce_?str|sign|signature)$|` +
 	`(order|trade|transaction|refund|payout|batch|flow|serial|mch|merchant|app|seller|partner|notify|event|request|req|prepay|charge|intent|out|bill|notification|delivery)[a-z_\-]*(no|id|sn|num|number|serial)$|` +
 	`(amount|total|fee|price|balance|time|date|stamp|_at|created|expires|serial)$`)

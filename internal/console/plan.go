@@ -5,28 +5,28 @@ import (
 	"backstop/internal/order"
 )
 
-// Plan is what will happen by itself.
+// Plan is something that will happen automatically.
 type Plan struct {
 	Kind   PlanKind
 	Number int // of the attempt
-	Of     int // attempts that the schedule allows
+	Of     int // total attempts in the schedule
 }
 
-// PlanKind is a kind of plan.
+// PlanKind is a kind of Plan.
 type PlanKind string
 
 // Kinds of plans.
 const (
 	PlanAttempt PlanKind = "attempt"
-	PlanLast    PlanKind = "last"    // about when the last attempt comes if all fail
-	PlanExpire  PlanKind = "expire"  // the order's time runs out
+	PlanLast    PlanKind = "last"    // approximate time of the last attempt, if all fail
+	PlanExpire  PlanKind = "expire"  // the order expires
 	PlanClose   PlanKind = "close"   // closing ends
-	PlanAsk     PlanKind = "ask"     // the supplier is asked again
-	PlanProbe   PlanKind = "probe"   // the breaker lets one notification through
-	PlanReclaim PlanKind = "reclaim" // an attempt that never ends is taken over
+	PlanAsk     PlanKind = "ask"     // the supplier is queried again
+	PlanProbe   PlanKind = "probe"   // the breaker lets one notification through as a probe
+	PlanReclaim PlanKind = "reclaim" // an unfinished attempt is taken over
 )
 
-// plans reads the future of the order from the rows that bring it about.
+// plans reads the order's future from the rows that determine it.
 func (b *Reader) plans(s *Story) (items []Item) {
 	add := func(at int64, p Plan) {
 		items = append(items, Item{At: at, Phase: PlanPhase, Plan: &p})

@@ -15,40 +15,39 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Lane is one queue: the rows that wait for it in the database, and its tasks in Redis.
+// Lane is one queue: its waiting rows in the database and its tasks in Redis.
 type Lane struct {
 	Name    string
-	Kept    bool  // the database has rows for it
-	Rows    int64 // that wait there
+	Kept    bool  // the database has rows for this queue
+	Rows    int64 // waiting rows
 	More    bool  // there are more than were counted
 	Overdue time.Duration
-	// Age is how old the oldest is where rows are parked: they are not overdue, and
-	// wait nevertheless.
+	// Age is the age of the oldest row if rows are parked: they are not overdue, but waiting.
 	Age     time.Duration
-	InRedis int // tasks; rows are the truth, tasks only nudge
+	InRedis int // tasks; rows are authoritative, tasks only wake workers
 	Latency time.Duration
 }
 
-// Queues is every queue; RedisDown: Redis did not answer.
+// Queues is the state of every queue. RedisDown means that Redis did not answer.
 type Queues struct {
 	Lanes     []Lane
 	RedisDown bool
-	// InFlight is how many notifications are on their way now, on all nodes.
+	// InFlight counts the notifications being sent now, on all nodes.
 	InFlight     int64
 	InFlightMore bool // there are more than were counted
-	// Slow is how many merchants any node has among its slow ones.
+	// Slow counts the merchants that any node lists as slow.
 	Slow int
 }
 
 const (
-	// laneRows bounds what is counted of one lane.
+	// laneRows bounds the count of one lane.
 	laneRows = 2000
 	// redisTime is how long the overview waits for Redis.
 	redisTime = 300 * time.Millisecond
 )
 
-// Queues reads the length of every queue. sizes queries Redis; the page does without
-// its answer.
+// Queues reads the length of every queue. sizes queries Redis; the page works without its
+// answer.
 func (b *Reader) Queues(ctx context.Context, sizes func(context.Context) (map[string]queue.Size, error)) (*Queues, error) {
 	now := b.db.Now()
 	slow, err := notify.SlowRecipients(ctx, b.db)
@@ -86,16 +85,16 @@ func (b *Reader) Queues(ctx context.Context, sizes func(context.Context) (map[st
 	return q, nil
 }
 
-// laneCount is how many rows wait, and when the first of them was or is due.
+// laneCount counts waiting rows, with the due time of the first.
 type laneCount struct {
 	Status notify.Status
 	Count  int64
 	Oldest int64
-	Made   int64 // when the oldest was made
+	Made   int64 // when the oldest was created
 	Cut    bool  // there may be more than were counted
 }
 
-// and adds what waits elsewhere.
+// and combines two counts.
 func (l laneCount) and(m laneCount) laneCount {
 	if l.Count == 0 || m.Count > 0 && m.Oldest < l.Oldest {
 		l.Oldest = m.Oldest
@@ -107,11 +106,11 @@ func (l laneCount) and(m laneCount) laneCount {
 	return l
 }
 
-// inFlightRows is the lane of rows that are being sent, which no queue holds.
+// inFlightRows is the lane of rows that are being sent; no queue holds them.
 const inFlightRows = "in flight"
 
-// waiting counts rows by the queue that works on them. slow merchants have a queue
-// of their own, and so have those that are parked.
+// waiting counts rows by the queue that processes them. slow and parked merchants have queues
+// of their own.
 func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCount, error) {
 	parked := notify.ParkedIDs(b.breakers, b.settings.Merchants())
 	slow = slices.DeleteFunc(slices.Clone(slow), func(id int64) bool { return slices.Contains(parked, id) })
@@ -131,11 +130,11 @@ func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCoun
 		return nil, err
 	}
 	delayed := of[notify.Queued].and(of[notify.RetryWait]).and(of[notify.Sending])
-	delayed.Oldest = 0 // they wait for their merchants, and are not late
+	delayed.Oldest = 0 // they wait for their merchants and are not late
 	lanes[string(queue.Delayed)] = delayed
 	var due laneCount
 	var read int64
-	// Those that are over are among what is read, and not counted.
+	// Ended orders are read too, but not counted.
 	err = b.db.Read.NewRaw("SELECT count(*) AS seen, count(CASE WHEN "+order.IsOpen("w")+" THEN 1 END) AS count, coalesce(min(CASE WHEN "+order.IsOpen("w")+" THEN next_at END), 0) AS oldest FROM"+
 		" (SELECT next_at, status FROM orders WHERE next_at >= "+order.DueFrom+" ORDER BY next_at LIMIT ?) AS w", laneRows).Scan(ctx, &read, &due.Count, &due.Oldest)
 	if err != nil {
@@ -151,8 +150,7 @@ func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCoun
 	return lanes, nil
 }
 
-// byStatus counts what waits for the merchants, or for all but them, by where it
-// stands.
+// byStatus counts by status what waits for the given merchants, or for all others.
 func (b *Reader) byStatus(ctx context.Context, which string, merchants []int64) (map[notify.Status]laneCount, error) {
 	of := map[notify.Status]laneCount{}
 	open, err := report.OpenDeliveries(ctx, b.db.Read)

@@ -10,23 +10,23 @@ import (
 	"backstop/internal/notify"
 )
 
-// Resend is a notification that may be sent again, and what it would wait for.
+// Resend is a notification that can be resent, and what it would wait for.
 type Resend struct {
 	PublicID string
 	Delivery *notify.Delivery
-	Merchant string       // code of whose breaker it is
-	Breaker  *breaker.Row // as it is stored; nil = nothing holds it back
+	Merchant string       // code of the merchant with this breaker
+	Breaker  *breaker.Row // as stored; nil = nothing holds it back
 }
 
-// Resent is the newest act by which an operator sent one of an order's notifications
-// again, with what is stored of the delivery now.
+// Resent is the newest act by which an operator resent one of an order's notifications, with
+// the delivery's current state.
 type Resent struct {
 	Act      *audit.Row
 	Delivery *notify.Delivery
 	Breaker  *breaker.Row // that it waits for; nil = none
 }
 
-// held is the breaker that a delivery waits for, read from its row; nil = none.
+// held returns the breaker that a delivery waits for, read from its row; nil = none.
 func (b *Reader) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, error) {
 	r, err := breaker.Read(ctx, b.db.Read, x.Recipient())
 	if err != nil || !notify.Waits(r, b.settings.Merchants(), x) {
@@ -35,7 +35,7 @@ func (b *Reader) held(ctx context.Context, x *notify.Delivery) (*breaker.Row, er
 	return r, nil
 }
 
-// resend is what would be sent again of a notification.
+// resend returns what a resend of a notification would send.
 func (b *Reader) resend(ctx context.Context, id string, x *notify.Delivery) (*Resend, error) {
 	r := &Resend{PublicID: id, Delivery: x}
 	if m := b.settings.Merchants().ByID(x.RecipientID); m != nil {
@@ -46,8 +46,8 @@ func (b *Reader) resend(ctx context.Context, id string, x *notify.Delivery) (*Re
 	return r, err
 }
 
-// addResend finds the notification that an operator would send again: the newest one
-// that is not being sent right now.
+// addResend finds the notification that an operator would resend: the newest one that is not
+// being sent right now.
 func (b *Reader) addResend(ctx context.Context, s *Story) (err error) {
 	for i := range s.Deliveries {
 		newest := &s.Deliveries[i]
@@ -66,7 +66,7 @@ func (b *Reader) addResend(ctx context.Context, s *Story) (err error) {
 	return nil
 }
 
-// addResent finds the last act of sending again, and the state of its delivery.
+// addResent finds the last resend and the state of its delivery.
 func (b *Reader) addResent(ctx context.Context, s *Story) (err error) {
 	var last *audit.Row
 	for _, i := range s.Items {
@@ -84,7 +84,7 @@ func (b *Reader) addResent(ctx context.Context, s *Story) (err error) {
 	for i := range s.Deliveries {
 		x := &s.Deliveries[i]
 		if strconv.FormatInt(x.ID, 10) != params.Delivery {
-			continue // of earlier versions no act names one
+			continue // acts of earlier versions name no delivery
 		}
 		s.Resent = &Resent{Act: last, Delivery: x}
 		if x.Status.Waiting() {

@@ -15,28 +15,27 @@ import (
 )
 
 const (
-	// minEnding is how much of a number's end must be known.
+	// minEnding is the minimum number of final digits for a search.
 	minEnding = 6
-	// maxFound bounds what one search finds of each kind.
+	// maxFound bounds the results of each kind.
 	maxFound = 50
 )
 
-// Found is what a search found.
+// Found is the result of a search.
 type Found struct {
 	Orders    []Order
 	Merchants []Named
-	// Exceptions: callbacks were received for this number although there is no such
-	// order.
+	// Exceptions: callbacks were received for this number although there is no such order.
 	Exceptions bool
-	More       bool // there are more orders than these
+	More       bool // there are more orders
 	// Amount: the text may be an amount too. No index leads to orders by
 	// theirs: the list finds them, and shows how far it searched.
 	Amount bool
 }
 
-// Search finds orders by their number, the merchant's number, the supplier's
-// trade number, a notification's id or the end of a number of six digits or
-// more, and merchants by their code. All of it by indexes, however old.
+// Search finds orders by our number, the merchant's number, the supplier's trade number, a
+// notification's id, or the last six or more digits of a number, and merchants by code. All by
+// indexes, however old the order.
 func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 	f := &Found{Amount: len(money.Sums(q)) > 0}
 	ids, err := numbered(ctx, b.db.Read, q)
@@ -95,11 +94,10 @@ func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 	return f, err
 }
 
-// IsEnding reports whether a text may be the end of a number.
+// IsEnding reports whether a text may be the last digits of a number.
 func IsEnding(q string) bool { return ending(q) != "" }
 
-// ending is the part of the end of a number that is indexed; "" where the text
-// is no such end.
+// ending returns the indexed part of a number's last digits; "" = the text is not one.
 func ending(q string) string {
 	if len(q) < minEnding || strings.Trim(q, "0123456789") != "" {
 		return ""

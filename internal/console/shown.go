@@ -5,8 +5,8 @@ import (
 	"backstop/internal/notify/outcome"
 )
 
-// Attempts of earlier versions hold their addresses whole. What reads them hides
-// the secrets of the address, also where the answer repeats them.
+// Attempts of earlier versions contain complete addresses. Reading them hides the secrets of
+// the address, also if the response repeats them.
 
 func showAttempts(all []notify.Attempt) {
 	for i := range all {

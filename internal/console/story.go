@@ -18,15 +18,15 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Bounds of one story: suppliers may send for days, and merchants fail for days.
+// Limits of one history: suppliers may resend for days, and merchants fail for days.
 const (
-	storyEnds   = 100     // events of each kind that are read, this many from each end
-	stockLines  = 100     // articles of an order
-	countedRows = 10_000  // how far left-out events are counted
-	storyBytes  = 1 << 20 // of callbacks' bodies, for a page
+	storyEnds   = 100     // events of each kind read, from each end
+	stockLines  = 100     // SKUs of an order
+	countedRows = 10_000  // up to which left-out events are counted
+	storyBytes  = 1 << 20 // callbacks' bodies, on a page
 )
 
-// Phase is which kind of event an item of a story is.
+// Phase groups the kinds of events in a history.
 type Phase string
 
 // Phases.
@@ -38,10 +38,10 @@ const (
 	PlanPhase      Phase = "plan"
 )
 
-// Phases lists all phases as a page offers them.
+// Phases lists all phases in display order.
 var Phases = []Phase{PaymentPhase, DeliveryPhase, ExceptionPhase, PeoplePhase, PlanPhase}
 
-// ItemKind is what an item of a story is, as evidence names it.
+// ItemKind is the kind of an item, as named in evidence.
 type ItemKind string
 
 // Kinds of items.
@@ -57,17 +57,18 @@ const (
 	ItemAct          ItemKind = "act"     // an operator or a service acted
 	ItemProposal     ItemKind = "proposal"
 	ItemVerdict      ItemKind = "approval" // a proposal was decided
-	ItemRan          ItemKind = "run"      // what was decided took effect, or failed
+	ItemRan          ItemKind = "run"      // a decision took effect, or failed
 	ItemPlan         ItemKind = "plan"
 )
 
-// ItemKinds lists all kinds in the order in which a page names them.
+// ItemKinds lists all kinds in display order.
 var ItemKinds = []ItemKind{
 	ItemCallback, ItemStatus, ItemNotification, ItemAttempt, ItemException, ItemSettled, ItemBreaker, ItemCall, ItemAct,
 	ItemProposal, ItemVerdict, ItemRan, ItemPlan,
 }
 
-// Item is one event of a story; the one field of its kind is set.
+// Item is one event in a history; exactly one field besides the time is set, according to its
+// kind.
 type Item struct {
 	At        int64 // Unix µs
 	Phase     Phase
@@ -86,7 +87,7 @@ type Item struct {
 	Plan      *Plan
 }
 
-// Kind is which of the fields is set.
+// Kind returns which field is set.
 func (i Item) Kind() ItemKind {
 	switch {
 	case i.Callback != nil:
@@ -117,7 +118,7 @@ func (i Item) Kind() ItemKind {
 	return ItemPlan
 }
 
-// Callback is one authentic callback with all that it brought.
+// Callback is one authentic callback with its full content.
 type Callback struct {
 	ID         int64          `bun:"id"`
 	Supplier   string         `bun:"supplier"`
@@ -131,31 +132,31 @@ type Callback struct {
 	Body       []byte         `bun:"body"`
 	Steps      supplier.Steps `bun:"steps"`
 
-	Size       int64  `bun:"size"`         // bytes of the body
-	Omitted    bool   `bun:"-"`            // the body was not read: the story is long
-	Seen       int64  `bun:"seen"`         // how often the same message came again
-	LastSeenAt int64  `bun:"last_seen_at"` // Unix µs; 0 = it did not
+	Size       int64  `bun:"size"`         // body size in bytes
+	Omitted    bool   `bun:"-"`            // the body was not read, because the history is long
+	Seen       int64  `bun:"seen"`         // how often the same message was repeated
+	LastSeenAt int64  `bun:"last_seen_at"` // last repeat, Unix µs; 0 = none
 	LastAddr   string `bun:"last_addr"`
-	sum        string // SHA-256 of the body, of evidence
+	sum        string // SHA-256 of the body, for evidence
 }
 
-// LeftOut counts what a story does not show.
+// LeftOut counts what a history does not show.
 type LeftOut struct {
 	Events LeftEvents
-	Texts  int64 // texts of events that are shown
-	Bytes  int64 // of those texts
+	Texts  int64 // of displayed events
+	Bytes  int64 // size of these texts
 }
 
 // Any reports whether anything is left out.
 func (l LeftOut) Any() bool { return len(l.Events) > 0 || l.Texts > 0 }
 
-// LeftEvents counts left-out events by their kind.
+// LeftEvents counts left-out events by kind.
 type LeftEvents map[ItemKind]LeftCount
 
-// LeftCount is a number of events, as far as they were counted.
+// LeftCount is a possibly incomplete count of events.
 type LeftCount struct {
 	N    int64 `json:"count"`
-	More bool  `json:"more,omitempty"` // there are more
+	More bool  `json:"more,omitempty"` // there are more than N
 }
 
 // With returns the counts together with those of the given items.
@@ -172,42 +173,42 @@ func (l LeftEvents) With(items []Item) LeftEvents {
 	return sum
 }
 
-// StockLine is what the order holds of one SKU.
+// StockLine is the order's reservation of one SKU.
 type StockLine struct {
 	SKU      string `bun:"sku"`
 	Quantity int64  `bun:"quantity"`
 }
 
-// Story is everything that happened to one order, and what will.
+// Story is everything that has happened to one order, and what will happen.
 type Story struct {
 	Order        *order.Order
 	Merchant     Named
 	Supplier     Named
-	AckText      string // the body by which the merchant confirms a notification; "" = any
+	AckText      string // response body with which the merchant confirms; "" = any
 	Items        []Item // by time, plans last
 	Stock        []StockLine
 	Deliveries   []notify.Delivery // newest first
-	Parked       map[int64]bool    // the deliveries that wait for a breaker
-	Bodies       map[int64]string  // what merchants are sent, by event, as it was frozen
+	Parked       map[int64]bool    // deliveries waiting for a breaker
+	Bodies       map[int64]string  // bodies sent to merchants, by event, as frozen
 	Exceptions   []exception.Item  // newest first
 	Transfers    []ledger.Line     // of the order's money, oldest first
 	NotifyStatus string            // notify_status
-	// NotifiedSince is the id before which orders' notifications are past their retention.
+	// NotifiedSince is the order id below which notifications are past their retention.
 	NotifiedSince int64
-	Resend        *Resend            // what an operator would send again; nil = nothing
-	Resent        *Resent            // what an operator sent again last; nil = nothing
-	Dead          *compensation.Item // the newest dead one about the order; nil = none
-	Asking        *Asking            // nil = its supplier cannot be asked, or the order is over
+	Resend        *Resend            // what an operator could resend; nil = nothing
+	Resent        *Resent            // the last resend by an operator; nil = none
+	Dead          *compensation.Item // the newest dead compensation of the order; nil = none
+	Asking        *Asking            // nil = its supplier cannot be queried, or the order is over
 	Why           Why
 	Left          LeftOut
 }
 
-// Story reads one order's story for a page. Errors: order.ErrNotFound.
+// Story reads one order's history for a page. Errors: order.ErrNotFound.
 func (b *Reader) Story(ctx context.Context, orderNo string) (*Story, error) {
 	return b.story(ctx, orderNo, b.addRaw)
 }
 
-// WholeStory reads one order's story for evidence. Errors: order.ErrNotFound.
+// WholeStory reads one order's history for evidence. Errors: order.ErrNotFound.
 func (b *Reader) WholeStory(ctx context.Context, orderNo string) (*Story, error) {
 	return b.story(ctx, orderNo, b.addSums)
 }
@@ -231,11 +232,10 @@ func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Con
 	return s, nil
 }
 
-// PublicID is the id of the notification of one of the story's events.
+// PublicID returns the id of the notification of an event.
 func (s *Story) PublicID(event int64) string { return notify.IDOf(event, s.Bodies[event]) }
 
-// Callback finds one of the story's callbacks by its id as addresses write it;
-// nil = the order has none of this id.
+// Callback returns the callback with this id, in URL form; nil = the order has none.
 func (s *Story) Callback(id string) *Callback {
 	n, err := strconv.ParseInt(id, 36, 64)
 	if err != nil {
@@ -281,8 +281,7 @@ func (b *Reader) addStock(ctx context.Context, s *Story) error {
 	return nil
 }
 
-// addTransfers adds the order's entries, and those that hold, or held, money which came for
-// it.
+// addTransfers adds the order's entries, and those that hold or held money received for it.
 func (b *Reader) addTransfers(ctx context.Context, s *Story) error {
 	attempts, err := payment.AttemptsOf(ctx, b.db.Read, []int64{s.Order.ID})
 	if err != nil {

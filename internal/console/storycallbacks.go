@@ -9,7 +9,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// callbacks are those of the story, oldest first.
+// callbacks returns the callbacks of the history, oldest first.
 func (s *Story) callbacks() (all []*Callback) {
 	for _, i := range s.Items {
 		if i.Callback != nil {
@@ -19,7 +19,7 @@ func (s *Story) callbacks() (all []*Callback) {
 	return all
 }
 
-// omit leaves a callback's body out.
+// omit drops a callback's body.
 func (s *Story) omit(c *Callback) {
 	c.Body, c.Omitted = nil, true
 	s.Left.Texts, s.Left.Bytes = s.Left.Texts+1, s.Left.Bytes+c.Size
@@ -51,7 +51,7 @@ func (b *Reader) addRaw(ctx context.Context, s *Story) error {
 	return nil
 }
 
-// ReadBody reads a body that the story left out.
+// ReadBody reads a body that was left out.
 func (b *Reader) ReadBody(ctx context.Context, c *Callback) error {
 	if !c.Omitted {
 		return nil
@@ -60,14 +60,14 @@ func (b *Reader) ReadBody(ctx context.Context, c *Callback) error {
 	if err := b.db.Read.NewRaw("SELECT id, body FROM callbacks WHERE id = ?", c.ID).Scan(ctx, &rows); err != nil {
 		return fmt.Errorf("read a callback's body: %w", err)
 	}
-	if len(rows) == 1 { // else its retention has just ended
+	if len(rows) == 1 { // otherwise its retention has just ended
 		c.Body, c.Omitted = rows[0].Body, false
 	}
 	return nil
 }
 
-// addSums reads all bodies one by one: evidence has the hash of each, also where the
-// file has no room for the text.
+// addSums reads all bodies one by one: evidence includes the hash of each, even if the file has
+// no room for the text.
 func (b *Reader) addSums(ctx context.Context, s *Story) error {
 	room := int64(evidenceTexts)
 	for _, c := range s.callbacks() {
@@ -85,7 +85,7 @@ func (b *Reader) addSums(ctx context.Context, s *Story) error {
 	return nil
 }
 
-// prove keeps the hash of the body as it was received, before anything in it is masked.
+// prove stores the hash of the body as received, before anything in it is masked.
 func (c *Callback) prove() {
 	if c.sum == "" {
 		sum := sha256.Sum256(c.Body)

@@ -15,17 +15,17 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// events are the stored events of one kind of an order.
+// events are an order's stored events of one kind.
 type events[T any] struct {
 	kind    ItemKind
 	from    *bun.SelectQuery // all of them
-	columns string           // "" = those of the model
+	columns string           // "" = the model's columns
 	key     string           // a column that grows with time
 	keyOf   func(*T) int64
 }
 
-// read returns the oldest and the newest events, oldest first. The story leaves out
-// those between and counts them.
+// read returns the oldest and newest events, oldest first. Those between are left out and
+// counted.
 func (e events[T]) read(ctx context.Context, b *Reader, s *Story) ([]T, error) {
 	all, newest, err := e.ends(ctx, b, s)
 	if err != nil {
@@ -62,8 +62,7 @@ func (e events[T]) ends(ctx context.Context, b *Reader, s *Story) (oldest, newes
 	return oldest, newest, nil
 }
 
-// leaveOut counts events of a kind that are not read; more than countedRows are not
-// counted.
+// leaveOut records events that were not read; counting stops at countedRows.
 func (s *Story) leaveOut(kind ItemKind, n int64) {
 	if n == 0 {
 		return
@@ -75,7 +74,7 @@ func (s *Story) leaveOut(kind ItemKind, n int64) {
 	s.Left.Events[kind] = LeftCount{N: c.N + min(n, countedRows), More: c.More || n > countedRows}
 }
 
-// storyCallback is all of a callback but its body, which may be 256 KiB.
+// storyCallback selects everything of a callback except its body, which may be 256 KiB.
 const storyCallback = "c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, " + supplier.SelectSteps + "," +
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier," +
 	" COALESCE(cr.seen, 0) AS seen, COALESCE(cr.last_seen_at, 0) AS last_seen_at, COALESCE(cr.last_addr, '') AS last_addr"
@@ -127,7 +126,7 @@ func (b *Reader) addDeliveries(ctx context.Context, s *Story) (err error) {
 	if len(of) == 0 {
 		err := b.db.Read.NewRaw("SELECT coalesce(max(value), 0) FROM settings WHERE name = ?", notify.Since).Scan(ctx, &s.NotifiedSince)
 		if err != nil {
-			return fmt.Errorf("read from when on notifications are kept: %w", err)
+			return fmt.Errorf("read the start of the retention of notifications: %w", err)
 		}
 		return nil
 	}
@@ -158,8 +157,8 @@ func (b *Reader) addAttempts(ctx context.Context, s *Story) error {
 	return err
 }
 
-// addBreaker reads how the merchant's breaker changed while the order's notifications
-// were open. Ids grow with time, so that they bound the read.
+// addBreaker reads the changes of the merchant's breaker while the order's notifications were
+// open. Ids grow with time and so bound the query.
 func (b *Reader) addBreaker(ctx context.Context, s *Story) error {
 	if len(s.Deliveries) == 0 {
 		return nil
@@ -199,7 +198,7 @@ func (b *Reader) addExceptions(ctx context.Context, s *Story) (err error) {
 	return err
 }
 
-// addActs adds the acts on the order and on its exceptions.
+// addActs adds the acts on the order and its exceptions.
 func (b *Reader) addActs(ctx context.Context, s *Story) error {
 	var exceptions []string
 	for i := range s.Exceptions {

@@ -15,47 +15,48 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Matter is what a line of the to-do list is about.
+// Matter is the kind of a line in the to-do list.
 type Matter string
 
 // Matters.
 const (
 	MatterExceptions Matter = "exceptions"     // of one kind
-	MatterBreaker    Matter = "breaker"        // one merchant's is open
-	MatterBreakers   Matter = "other breakers" // of several merchants, with less at risk
-	MatterSupplier   Matter = "supplier"       // one is silent
+	MatterBreaker    Matter = "breaker"        // one merchant's, open
+	MatterBreakers   Matter = "other breakers" // of several merchants with less at risk
+	MatterSupplier   Matter = "supplier"       // a silent one
 	MatterAlerts     Matter = "alerts"         // of one rule
-	MatterApprovals  Matter = "approvals"      // proposals that wait for a second person
+	MatterApprovals  Matter = "approvals"      // proposals waiting for a second person
 )
 
-// Todo is one line of what needs an operator.
+// Todo is one line of work for an operator.
 type Todo struct {
 	Matter
 	Kind       string // of exceptions, or the rule of alerts
 	ID         int64  // of the merchant or supplier
-	Code, Name string // of it; one of the subjects of alerts
-	Count      int64  // exceptions, alerts, breakers; of one breaker the orders that wait
+	Code, Name string // of the merchant or supplier; one of the subjects of alerts
+	Count      int64  // exceptions, alerts, breakers; for one breaker, waiting orders
 	More       bool   // there are more than were counted
 	Sums       []report.Sum
 	Oldest     int64        // Unix µs
 	Flow       *report.Flow // of a supplier
 	Silent     time.Duration
-	Proposals  []Approval // that wait; who may decide them depends on the reader
+	Proposals  []Approval // waiting ones; who may decide depends on the viewer
 }
 
-// Several reports whether Oldest is that of the oldest of several things.
+// Several reports whether the line stands for several items, so that Oldest is that of the
+// oldest.
 func (t Todo) Several() bool {
 	return t.Matter == MatterExceptions || t.Matter == MatterBreakers || (t.Matter == MatterAlerts || t.Matter == MatterApprovals) && t.Count > 1
 }
 
 const (
-	// todoRows bounds what is counted of one kind.
+	// todoRows bounds the count of one kind.
 	todoRows = 1000
-	// todoBreakers is how many open breakers stand in lines of their own.
+	// todoBreakers is how many open breakers have their own line.
 	todoBreakers = 5
 )
 
-// Todo returns what needs an operator, most money first (byMoney).
+// Todo returns what needs an operator, in the order of byMoney.
 func (b *Reader) Todo(ctx context.Context) ([]Todo, error) {
 	var all []Todo
 	for _, read := range []func(context.Context) ([]Todo, error){b.todoApprovals, b.todoExceptions, b.todoBreakers, b.todoAlerts} {
@@ -69,10 +70,9 @@ func (b *Reader) Todo(ctx context.Context) ([]Todo, error) {
 	return all, nil
 }
 
-// byMoney sorts by money, most first. Money of two currencies cannot be compared:
-// the currency in which most lines have money comes first, and each line stands
-// where its first currency of this order puts it. Lines without money come last,
-// as they came.
+// byMoney sorts by money, descending. Amounts in two currencies cannot be compared: currencies
+// are ranked by the number of lines with money in them, and each line is sorted by the
+// highest-ranked of its currencies. Lines without money come last, in their original order.
 func byMoney(all []Todo) {
 	lines := map[string]int{}
 	for _, t := range all {
@@ -94,7 +94,7 @@ func byMoney(all []Todo) {
 	})
 }
 
-// todoApprovals are the proposals that wait, in one line.
+// todoApprovals returns the waiting proposals as one line.
 func (b *Reader) todoApprovals(ctx context.Context) ([]Todo, error) {
 	waiting, err := b.Waiting(ctx)
 	if err != nil || len(waiting) == 0 {
@@ -103,7 +103,7 @@ func (b *Reader) todoApprovals(ctx context.Context) ([]Todo, error) {
 	return []Todo{{Matter: MatterApprovals, Proposals: waiting}}, nil
 }
 
-// todoExceptions are the kinds of exceptions that wait, in the order of exception.Kinds.
+// todoExceptions returns the kinds of exceptions that wait, in the order of exception.Kinds.
 func (b *Reader) todoExceptions(ctx context.Context) ([]Todo, error) {
 	var all []Todo
 	for _, kind := range exception.Kinds {
@@ -132,7 +132,7 @@ func (b *Reader) todoExceptions(ctx context.Context) ([]Todo, error) {
 	return all, nil
 }
 
-// older is the earlier of two moments; 0 is none.
+// older returns the earlier of two times; 0 = none.
 func older(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -140,8 +140,8 @@ func older(a, b int64) int64 {
 	return a
 }
 
-// todoBreakers are the open breakers by what waits for their merchants: the first
-// in lines of their own, the rest in one.
+// todoBreakers returns the open breakers by what waits for their merchants: the first ones on
+// their own lines, the rest on one.
 func (b *Reader) todoBreakers(ctx context.Context) ([]Todo, error) {
 	var open []*breaker.Row
 	for _, r := range b.breakers.All() {
@@ -193,15 +193,14 @@ func (b *Reader) todoBreakers(ctx context.Context) ([]Todo, error) {
 		if err != nil {
 			return nil, err
 		}
-		if opening != nil { // probes that failed since have changed the row
+		if opening != nil { // failed probes have changed the row since
 			all[i].Oldest = opening.At
 		}
 	}
 	return all, nil
 }
 
-// todoAlerts are the alerts that fire, by rule, and the suppliers that are silent,
-// one by one.
+// todoAlerts returns the firing alerts by rule, and the silent suppliers one by one.
 func (b *Reader) todoAlerts(ctx context.Context) ([]Todo, error) {
 	firing, err := alert.FiringByRule(ctx, b.db.Read, alert.SupplierSilent)
 	if err != nil {
@@ -221,8 +220,8 @@ func (b *Reader) todoAlerts(ctx context.Context) ([]Todo, error) {
 	return all, nil
 }
 
-// silentSuppliers are those whose flow is beyond the rule of the alert now, or whose
-// alert fires still.
+// silentSuppliers returns the suppliers whose flow currently violates the alert's rule, or
+// whose alert is still firing.
 func (b *Reader) silentSuppliers(ctx context.Context, firing []alert.Fires) ([]Todo, error) {
 	rules, err := alert.Rules(ctx, b.db.Read)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"backstop/internal/notify"
 )
 
-// SpanKind is what happened during a span of a story.
+// SpanKind is what happened during a span.
 type SpanKind string
 
 // Kinds of spans, in the order in which a payment passes them.
@@ -18,14 +18,14 @@ const (
 	SpanQueue   SpanKind = "queue"   // from created to the start of the first attempt
 	SpanAttempt SpanKind = "attempt" // one attempt to notify the merchant
 	SpanWait    SpanKind = "wait"    // the schedule's wait before the next attempt
-	SpanBreaker SpanKind = "breaker" // the merchant's breaker was not closed
+	SpanBreaker SpanKind = "breaker" // the merchant's breaker was open or half open
 )
 
-// Span is a measured piece of a story: From until To, in Unix µs.
+// Span is a measured part of a history, in Unix µs.
 type Span struct {
 	Kind     SpanKind
 	From, To int64
-	Number   int // of the callback or the attempt
+	Number   int // number of the callback or attempt
 	OK       bool
 	Planned  bool // it ends in the future
 }
@@ -33,8 +33,8 @@ type Span struct {
 // Idle reports whether the span is a wait.
 func (s Span) Idle() bool { return s.Kind == SpanQueue || s.Kind == SpanWait || s.Kind == SpanBreaker }
 
-// Spans are the measured pieces of the story by their start. A span whose length was
-// not measured ends where it starts.
+// Spans returns the measured parts of the history by start time. A span that was not measured
+// has length 0.
 func (s *Story) Spans() (spans []Span) {
 	written := map[int64]int64{} // by callback
 	for _, i := range s.Items {
@@ -66,7 +66,7 @@ func (s *Story) Spans() (spans []Span) {
 	return spans
 }
 
-// deliverySpans are those of one delivery, from its creation to its end or to its next
+// deliverySpans returns the spans of one delivery, from its creation to its end or next
 // attempt.
 func (s *Story) deliverySpans(d *notify.Delivery) (spans []Span) {
 	idle := Span{Kind: SpanQueue, From: d.CreatedAt, Number: 1, OK: true}
@@ -82,7 +82,7 @@ func (s *Story) deliverySpans(d *notify.Delivery) (spans []Span) {
 		spans = append(spans, Span{Kind: SpanAttempt, From: a.StartedAt, To: end, Number: int(a.Number), OK: a.Class == notify.OK})
 		idle = Span{Kind: SpanWait, From: end, Number: int(a.Number) + 1, OK: true}
 	}
-	// While a breaker is open nothing is sent by the schedule.
+	// While a breaker is open the schedule does not apply.
 	if d.NextAt != nil && d.Status != notify.Sending && *d.NextAt > idle.From && s.Why.Breaker == nil {
 		idle.To, idle.Planned = *d.NextAt, s.Why.Rule != WhyOverdue
 		spans = append(spans, idle)
@@ -90,8 +90,8 @@ func (s *Story) deliverySpans(d *notify.Delivery) (spans []Span) {
 	return spans
 }
 
-// breakerSpans are the times in which the breaker was not closed; the last one may be
-// open still.
+// breakerSpans returns the times when the breaker was not closed; the last one may still be in
+// progress.
 func (s *Story) breakerSpans() (spans []Span) {
 	var open *Span
 	for _, i := range s.Items {

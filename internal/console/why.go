@@ -13,32 +13,32 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Rule names the one sentence that explains the state of an order.
+// Rule identifies the sentence that explains the state of an order.
 type Rule string
 
 // Rules, from what needs an operator to what is done.
 const (
 	WhyException Rule = "exception" // an exception is open
-	WhyDead      Rule = "dead"      // what had to be done again ran out of tries
+	WhyDead      Rule = "dead"      // a compensation ran out of tries
 	WhyExhausted Rule = "exhausted" // the merchant was not notified, and all attempts are used up
-	WhyOverdue   Rule = "overdue"   // something should have happened by itself and has not
+	WhyOverdue   Rule = "overdue"   // something should have happened automatically and did not
 	WhyDisabled  Rule = "disabled"  // the merchant is disabled: attempts fail until it is enabled
-	WhyNoURL     Rule = "no_url"    // no endpoint of the merchant is usable: the same
-	WhyOurFault  Rule = "our_fault" // no node can send it, by a fault of ours: nothing is counted
+	WhyNoURL     Rule = "no_url"    // the merchant has no usable endpoint: attempts fail likewise
+	WhyOurFault  Rule = "our_fault" // no node can send it, by a fault of ours: no attempt is counted
 	WhyBreaker   Rule = "breaker"   // parked: the merchant's breaker is not closed
 	WhyByHand    Rule = "by_hand"   // parked: an operator opened the breaker
-	WhyRetrying  Rule = "retrying"  // the merchant did not take the notification yet
+	WhyRetrying  Rule = "retrying"  // the merchant has not accepted the notification yet
 	WhyQueued    Rule = "queued"    // the first attempt has not begun
 	WhySending   Rule = "sending"   // the merchant is being notified now
 	WhyPending   Rule = "pending"   // no payment was started
 	WhyPaying    Rule = "paying"    // a payment was started
 	WhyClosing   Rule = "closing"   // closes unless money comes
 	WhyNoAddress Rule = "no_address"
-	// Of an order whose supplier can be asked.
-	WhyAsking        Rule = "asking"         // it is asked about again
-	WhyUnknownAnswer Rule = "unknown_answer" // the last answer said nothing certain
-	WhySupplierDown  Rule = "supplier_down"  // nothing is asked: the supplier's breaker is open
-	WhyPastKept      Rule = "past_kept"      // over, and so old that its notifications are past their retention
+	// For orders whose supplier can be queried.
+	WhyAsking        Rule = "asking"         // the supplier is queried again
+	WhyUnknownAnswer Rule = "unknown_answer" // the last answer was inconclusive
+	WhySupplierDown  Rule = "supplier_down"  // the supplier's breaker is open, so it is not queried
+	WhyPastKept      Rule = "past_kept"      // over, and its notifications are past their retention
 	WhyDone          Rule = "done"
 )
 
@@ -48,30 +48,30 @@ var Rules = []Rule{
 	WhyPending, WhyPaying, WhyClosing, WhyAsking, WhyUnknownAnswer, WhySupplierDown, WhyNoAddress, WhyPastKept, WhyDone,
 }
 
-// overdueAfter is how late something may be before an operator should look: ticks
-// come each second, and a merchant's line may be full for a while.
+// overdueAfter is how late something may be before an operator should look: ticks come every
+// second, and a merchant's lane may be full for a while.
 const overdueAfter = 30 * time.Second
 
-// Why is that sentence with its arguments.
+// Why is the explanation with its arguments.
 type Why struct {
 	Rule      Rule
 	Exception *exception.Item
 	Delivery  *notify.Delivery
-	At        int64 // when it goes on by itself, or should have; 0 = never
-	Attempts  int   // that the merchant's schedule allows in all
-	LastAt    int64 // about when the last attempt comes if all fail
+	At        int64 // when it continues automatically, or should have; 0 = never
+	Attempts  int   // total attempts in the merchant's schedule
+	LastAt    int64 // approximate time of the last attempt, if all fail
 	Fault     notify.Class
-	Breaker   *breaker.Row // of the merchant; of WhySupplierDown, the supplier's
-	Supplier  string       // code of the one that is asked
+	Breaker   *breaker.Row // the merchant's; for WhySupplierDown, the supplier's
+	Supplier  string       // code of the queried supplier
 	Dead      *compensation.Item
-	// Fired is the rule in the words of the configuration; "" = there is none.
+	// Fired is the rule in terms of the configuration; "" = none.
 	Fired string
-	// Evidence are the story's events that prove it: places in Items, from 0.
+	// Evidence lists the events that prove it, as indexes into Items.
 	Evidence []int
 }
 
-// explain computes the sentence and the plans from the same rows and the same
-// schedule by which the workers go on, so that they cannot disagree.
+// explain computes the explanation and the plans from the same rows and schedule that the
+// workers use, so that they cannot disagree.
 func (b *Reader) explain(s *Story) {
 	byTime(s.Items)
 	s.Why = b.whyOrder(s, b.db.Now())
@@ -83,13 +83,13 @@ func (b *Reader) scheduleOf(d *notify.Delivery) notify.Schedule {
 	return notify.ScheduleOf(b.settings.Merchants().ByID(d.RecipientID))
 }
 
-// attemptsOf is how many attempts the notification gets in all.
+// attemptsOf returns the total number of attempts for the notification.
 func (b *Reader) attemptsOf(d *notify.Delivery) int {
 	return int(d.ScheduleFrom) + b.scheduleOf(d).Attempts()
 }
 
 func (b *Reader) whyOrder(s *Story, now int64) Why {
-	// Asking again is no help once the order is over.
+	// Rerunning is of no use once the order is over.
 	dead := s.Dead != nil && (s.Order.Status.Open() || s.Dead.Kind != compensation.Rerun)
 	for i := range s.Exceptions {
 		if x := &s.Exceptions[i]; x.State.Open() && x.Kind != exception.NotifyExhausted && (x.Kind != exception.CompensationDead || !dead) {
@@ -128,7 +128,7 @@ func (b *Reader) whyOrder(s *Story, now int64) Why {
 		return w
 	}
 	w.At = *s.Order.NextAt
-	if s.Order.CloseTries > 0 { // it cannot be closed, and is tried again
+	if s.Order.CloseTries > 0 { // closing failed and is being retried
 		w.At = min(w.At, s.Order.ExpiresAt)
 	}
 	if s.Asking != nil {
@@ -140,7 +140,7 @@ func (b *Reader) whyOrder(s *Story, now int64) Why {
 	return w
 }
 
-// why explains an order whose supplier is asked: w.At is when that is due.
+// why explains an order whose supplier is queried; w.At is when that is due.
 func (a *Asking) why(w Why, now int64) Why {
 	w.Fired, w.Supplier = "BACKSTOP_QUERY_STEPS", a.Supplier
 	if w.Rule == WhyClosing {
@@ -162,7 +162,7 @@ func (a *Asking) why(w Why, now int64) Why {
 
 func late(now, at int64) bool { return now-at > overdueAfter.Microseconds() }
 
-// firedBy are the checks behind exceptions, as the core makes them.
+// firedBy are the checks behind exceptions, as the core performs them.
 var firedBy = map[string]string{
 	exception.AmountMismatch:   "callback.amount ≠ order.amount",
 	exception.CurrencyMismatch: "callback.currency ≠ order.currency",
@@ -171,7 +171,7 @@ var firedBy = map[string]string{
 	exception.DuplicatePayment: "order.status = paid",
 }
 
-// whyDelivery explains what is open with a delivery; the zero Why where nothing is.
+// whyDelivery explains what is open about a delivery; the zero Why = nothing.
 func (b *Reader) whyDelivery(d *notify.Delivery, now int64) Why {
 	schedule := b.scheduleOf(d)
 	w := Why{Delivery: d, Attempts: b.attemptsOf(d), Fired: "notify.schedule = " + schedule.String()}
@@ -195,7 +195,7 @@ func (b *Reader) whyDelivery(d *notify.Delivery, now int64) Why {
 		return b.whyParked(w, r, now)
 	}
 	if w.Fault != "" {
-		// When it goes on depends on nothing that is written down.
+		// When it continues does not depend on anything stored.
 		w.Rule, w.Fired, w.At, w.LastAt = WhyOurFault, "last_class = "+string(w.Fault), 0, 0
 		return w
 	}
@@ -219,7 +219,7 @@ func (b *Reader) whyDelivery(d *notify.Delivery, now int64) Why {
 	return w
 }
 
-// faultOf is the fault of ours by which a delivery that is due waits, "" = none.
+// faultOf returns the fault of ours for which a due delivery waits; "" = none.
 func (b *Reader) faultOf(d *notify.Delivery, now int64) notify.Class {
 	if d.Status == notify.Sending || d.NextAt == nil || *d.NextAt > now {
 		return ""
@@ -227,8 +227,8 @@ func (b *Reader) faultOf(d *notify.Delivery, now int64) notify.Class {
 	return notify.FaultOf(b.settings.Merchants().ByID(d.RecipientID), d)
 }
 
-// whyParked explains why a delivery is parked. A probe waits for a
-// node to take it, but not for long.
+// whyParked explains why a delivery is parked. A probe waits for a node to take it, but not for
+// long.
 func (b *Reader) whyParked(w Why, r *breaker.Row, now int64) Why {
 	w.Breaker, w.LastAt = r, 0
 	w.Rule, w.Fired, w.At = WhyBreaker, fmt.Sprintf("breaker: %s, %d", r.Cause, r.Failures), max(r.OpenUntil, r.ProbeUntil)
@@ -241,7 +241,7 @@ func (b *Reader) whyParked(w Why, r *breaker.Row, now int64) Why {
 	return w
 }
 
-// evidenceOf finds the events that prove the sentence.
+// evidenceOf finds the events that prove the explanation.
 func evidenceOf(s *Story) (at []int) {
 	w := &s.Why
 	for i, item := range s.Items {
@@ -276,5 +276,5 @@ func evidenceOf(s *Story) (at []int) {
 	return at[max(0, len(at)-mostEvidence):]
 }
 
-// mostEvidence bounds the list: the newest events say enough.
+// mostEvidence bounds the list: the newest events suffice.
 const mostEvidence = 5

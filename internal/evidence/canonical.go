@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// maxDepth bounds how deep a file may be nested.
+// maxDepth bounds the nesting of a file.
 const maxDepth = 64
 
-// literal undoes the two escapes that encoding/json always writes and RFC 8785 has not
-// (3.2.2.2). An escaped backslash before them is matched first, and stays.
+// literal undoes two escapes that encoding/json always writes but RFC 8785 does not have
+// (3.2.2.2). An escaped backslash before them is matched first and kept.
 var literal = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")
 
-// Canonical writes JSON in its one canonical form: RFC 8785, for texts, booleans, null
-// and whole numbers below 2^53. Other numbers are refused, as programs do not read them
-// alike. Names are sorted by bytes, which is RFC 8785's order for ours: all are ASCII.
+// Canonical writes JSON in its canonical form: RFC 8785 for strings, booleans, null and
+// integers below 2^53. Other numbers are refused, because programs parse them differently.
+// Names are sorted by bytes, which equals RFC 8785's order for our names: all are ASCII.
 func Canonical(text []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -28,7 +28,7 @@ func Canonical(text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("read the evidence: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the evidence")
+		return nil, errors.New("there is data after the evidence")
 	}
 	if err := check(value, 0); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func Canonical(text []byte) ([]byte, error) {
 	return []byte(literal.Replace(strings.TrimSuffix(out.String(), "\n"))), nil
 }
 
-// check refuses numbers without a canonical form, and values that are nested too deep.
+// check refuses numbers without a canonical form, and values nested too deep.
 func check(value any, depth int) error {
 	if depth > maxDepth {
 		return errors.New("the evidence is nested too deep")
@@ -51,7 +51,7 @@ func check(value any, depth int) error {
 	case json.Number:
 		n, err := strconv.ParseInt(v.String(), 10, 64)
 		if err != nil || n > 1<<53-1 || n < -(1<<53-1) || v.String() != strconv.FormatInt(n, 10) {
-			return fmt.Errorf("the number %.40q is not a whole one below 2^53", v.String())
+			return fmt.Errorf("the number %.40q is not an integer below 2^53", v.String())
 		}
 	case []any:
 		for _, item := range v {

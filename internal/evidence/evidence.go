@@ -1,5 +1,5 @@
-// Package evidence signs what an installation exports for a dispute, and checks such a
-// file: offline, with nothing but the public key.
+// Package evidence signs what an installation exports for a dispute, and verifies such a file
+// offline, with nothing but the public key.
 package evidence
 
 import (
@@ -19,7 +19,7 @@ import (
 // Format identifies the form of a file.
 const Format = "backstop-evidence/1"
 
-// algorithm is the only one there is.
+// algorithm is the only one supported.
 const algorithm = "Ed25519"
 
 // File is an exported file. The signature covers the canonical form (RFC 8785)
@@ -39,7 +39,7 @@ type Signature struct {
 	Value     string `json:"value"`      // base64 of 64 bytes
 }
 
-// Sign makes a File of the JSON of content.
+// Sign returns a File with content as JSON.
 func Sign(content any, by *seal.Keyring) (*File, error) {
 	raw, err := json.Marshal(content)
 	if err != nil {
@@ -60,7 +60,7 @@ func Sign(content any, by *seal.Keyring) (*File, error) {
 	}, nil
 }
 
-// Bytes is the file as it is written.
+// Bytes returns the file's bytes.
 func (f *File) Bytes() ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -73,17 +73,17 @@ func (f *File) Bytes() ([]byte, error) {
 
 // Errors of Check.
 var (
-	ErrFile      = errors.New("this is no evidence file")
+	ErrFile      = errors.New("not an evidence file")
 	ErrChanged   = errors.New("the evidence was changed after it was signed")
-	ErrSignature = errors.New("the signature does not fit")
+	ErrSignature = errors.New("the signature is not valid")
 	ErrOtherKey  = errors.New("signed by another key than the one given")
 )
 
-// Check reads a file and verifies it. trusted is the public key by which it must be
-// signed; with nil it is the file's own key, which proves that the file is unchanged but
-// not who made it. Errors: ErrFile, ErrChanged, ErrSignature, ErrOtherKey.
+// Check parses and verifies a file. trusted is the public key that must have signed it; nil
+// means the file's own key, which proves that the file is unchanged but not who made it.
+// Errors: ErrFile, ErrChanged, ErrSignature, ErrOtherKey.
 func Check(text []byte, trusted ed25519.PublicKey) (*File, error) {
-	// A name that is there twice could be read as two different files.
+	// A duplicate name could be read in two different ways.
 	if err := supplier.CheckJSON(text); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}

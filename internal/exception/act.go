@@ -14,19 +14,19 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Names of the acts, for the audit.
+// Audit names of the acts.
 const (
 	ReopenAct = "exception.reopen"
 	AssignAct = "exception.assign"
 	NoteAct   = "exception.note"
 )
 
-// actObject is what exceptions are called in the audit.
+// actObject is the object name of exceptions in the audit.
 const actObject = "exception"
 
-// Acts reopen, assign and comment on the exception that Ref.Row names: how one ends is
-// decided by proposals. assignable returns the operators to whom one may be assigned. The
-// version of an exception is Item.Version. Errors: ErrEnded, ErrOpen, ErrDecided.
+// Acts reopen, assign and comment on the exception Ref.Row; ending one is decided by proposals.
+// assignable returns the operators to whom one may be assigned. The version of an exception is
+// Item.Version. Errors: ErrEnded, ErrOpen, ErrDecided.
 func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Kind {
 	return []act.Kind{
 		{
@@ -37,7 +37,7 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 				}
 				details := map[string]any{"kind": x.Kind}
 				if x.Outcome != "" {
-					details["outcome"], details["reference"] = x.Outcome, x.Reference // the row does not keep them
+					details["outcome"], details["reference"] = x.Outcome, x.Reference // the row loses them
 				}
 				return details, reopen(ctx, tx, d, x.ID, x.Version)
 			}),
@@ -52,7 +52,7 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 					return details, err
 				}
 				if to != "" && !slices.Contains(names, to) {
-					return details, &act.FieldError{Field: "person", Problem: "no operator of this name can be assigned"}
+					return details, &act.FieldError{Field: "person", Problem: "no assignable operator has this name"}
 				}
 				return details, assign(ctx, tx, d, x.ID, to)
 			}),
@@ -61,10 +61,10 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 	}
 }
 
-// reopening is what it needs to open an exception again that somebody ended alone.
+// reopening returns the permission needed to reopen an exception that one person ended.
 func reopening(s act.Subject, _ any) access.Permission { return ReopenPermission(s.Value.(*Item)) }
 
-// ReopenPermission is the permission to open the exception again.
+// ReopenPermission returns the permission needed to reopen the exception.
 func ReopenPermission(x *Item) access.Permission {
 	if x.OfMoney() {
 		return access.ProposeMoney
@@ -75,17 +75,17 @@ func ReopenPermission(x *Item) access.Permission {
 // OfMoney reports whether ending the exception decides about an amount.
 func (i *Item) OfMoney() bool { return CarriesMoney(i.Kind) || i.Amount != 0 || i.HeldRef != "" }
 
-// Reopens reports whether the exception, once it is over, may be opened again by hand: one
-// that two people decided, or whose money was booked, opens again by a report alone.
+// Reopens reports whether the exception, once over, may be reopened by hand. One that two
+// people decided, or whose money was booked, reopens only when it is reported again.
 func (i *Item) Reopens() bool { return i.HeldRef == "" && (i.DecidedBy == 0 || !i.OfMoney()) }
 
-// assignment names the operator whom an exception is assigned to; "" = unassigned.
+// assignment names the assignee; "" = unassigned.
 type assignment struct {
 	To string `json:"to"`
 }
 
-// each is a Do that changes one exception after the other, by their ids. A refusal
-// concerns one exception, any other error all of them.
+// each returns a Do that changes exceptions one after the other, by id. A refusal concerns one
+// exception, any other error all of them.
 func each(do func(ctx context.Context, tx db.Tx, params any, x *Item) (map[string]any, error)) func(context.Context, db.Tx, act.Input, []act.Subject) ([]act.Outcome, error) {
 	return func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 		outs := make([]act.Outcome, len(subjects))
@@ -101,7 +101,7 @@ func each(do func(ctx context.Context, tx db.Tx, params any, x *Item) (map[strin
 	}
 }
 
-// loadItems reads exceptions in the order of their ids.
+// loadItems reads exceptions by id.
 func loadItems(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	ids := make([]int64, len(refs))
 	for i, r := range refs {

@@ -1,5 +1,5 @@
-// Package exception keeps what an operator must see: payments that fit no order,
-// notifications that were not delivered, messages that cannot be read.
+// Package exception stores what an operator must see: payments that match no order,
+// notifications that were not delivered, messages that cannot be parsed.
 package exception
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Item is one exception. One fact is one row, however often it is reported:
-// unique by kind, supplier, subject and order. A dispute is unique without its
-// order, which may be found only by a later message.
+// Item is one exception. One fact is one row, however often it is reported: unique by kind,
+// supplier, subject and order. A dispute is unique without its order, which a later message may
+// supply.
 type Item struct {
 	bun.BaseModel `bun:"table:exceptions,alias:x"`
 
@@ -28,7 +28,7 @@ type Item struct {
 	OrderID    int64           `bun:"order_id"`
 	OrderNo    string          `bun:"order_no"`
 	Subject    string          `bun:"subject"` // supplier trade number, refund, or the notification's id
-	Amount     int64           `bun:"amount"`  // minor units that the exception is about
+	Amount     int64           `bun:"amount"`  // in minor units
 	Currency   string          `bun:"currency"`
 	Detail     json.RawMessage `bun:"detail,type:jsonb"`
 	Seen       int64           `bun:"seen"` // how often the fact was reported
@@ -36,18 +36,18 @@ type Item struct {
 	UpdatedAt  int64           `bun:"updated_at"`
 	ResolvedAt *int64          `bun:"resolved_at"`
 	Assignee   string          `bun:"assignee"` // an operator; empty = unassigned
-	// OccurredAt is when the fact in the detail happened, by the supplier's clock (Unix
-	// µs): an older report that comes late does not replace it. 0 = the last report
-	// counts.
+	// OccurredAt is when the fact happened, by the supplier's clock (Unix µs): an older report
+	// that arrives late does not replace a newer one. 0 = the last report counts.
 	OccurredAt int64 `bun:"occurred_at"`
-	// Outcome is how an exception about money ended, Reference what proves it.
+	// Outcome is how an exception about money ended; Reference is the proof.
 	Outcome   Outcome `bun:"outcome"`
 	Reference string  `bun:"reference"`
-	// Version counts the changes that a decision must know of: the state, and the money.
+	// Version counts the changes relevant to decisions: of state and money.
 	Version int64 `bun:"version"`
-	// CallbackID is the callback that reported the fact first; 0 = a call, or an older row.
+	// CallbackID is the callback that first reported the fact; 0 = a call to the supplier, or
+	// an older row.
 	CallbackID int64 `bun:"callback_id"`
-	// Payload is the message as it was verified (JSON); "" = it is not known any more.
+	// Payload is the verified message (JSON); "" = no longer available.
 	Payload string `bun:"payload"`
 	// DecidedBy is the approval that ended it; 0 = none.
 	DecidedBy int64 `bun:"decided_by"`
@@ -55,7 +55,7 @@ type Item struct {
 	HeldRef string `bun:"held_ref"`
 }
 
-// key is equal for two reports of one fact.
+// key is the same for two reports of one fact.
 func (i *Item) key() string {
 	key := fmt.Sprintf("%s\x00%d\x00%s", i.Kind, i.SupplierID, i.Subject)
 	if i.Kind == DisputeOpened {
@@ -64,7 +64,7 @@ func (i *Item) key() string {
 	return key + "\x00" + i.OrderNo
 }
 
-// merge counts another report of the same fact.
+// merge adds another report of the same fact.
 func (i *Item) merge(other *Item) {
 	i.Seen++
 	if other.OccurredAt >= i.OccurredAt {
@@ -77,10 +77,10 @@ func (i *Item) merge(other *Item) {
 	}
 }
 
-// Open adds the exceptions to the caller's writes. A fact that is stored already is
-// counted again and keeps its state, unless it was resolved: then it is open again,
-// unassigned, and alerts again. Another amount is another version: no proposal of before
-// is about it.
+// Open adds the exceptions to the caller's writes. For a fact that is already stored, the count
+// is increased and the state kept, unless it was resolved: then it is reopened, unassigned, and
+// alerts again. A different amount increases the version, so that earlier proposals no longer
+// apply.
 func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
 	now := d.Now()
 	seen := map[string]*Item{}
@@ -88,7 +88,7 @@ func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
 		if len(i.Detail) == 0 {
 			i.Detail = json.RawMessage("{}")
 		}
-		// One statement must not meet one row twice.
+		// One statement must not affect the same row twice.
 		if first := seen[i.key()]; first != nil {
 			first.merge(i)
 			continue
@@ -97,7 +97,7 @@ func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
 		i.ID, i.State, i.Seen, i.Version, i.OpenedAt, i.UpdatedAt = d.NewID(), Opened, 1, 1, now, now
 	}
 	var disputes, others []*Item
-	// Several transactions report the same rows: they are locked in one order.
+	// Several transactions may report the same rows; they lock them in the same order.
 	for _, key := range slices.Sorted(maps.Keys(seen)) {
 		if seen[key].Kind == DisputeOpened {
 			disputes = append(disputes, seen[key])
@@ -109,7 +109,7 @@ func Open(tx db.Tx, w *db.Writes, d *db.DB, items []*Item) {
 	report(tx, w, others, "(kind, supplier_id, subject, order_no)")
 }
 
-// report inserts rows, or counts them where the unique columns are stored already.
+// report inserts rows, or counts a report if the unique columns are already stored.
 func report(tx db.Tx, w *db.Writes, rows []*Item, unique string) {
 	if len(rows) == 0 {
 		return
@@ -144,7 +144,7 @@ func report(tx db.Tx, w *db.Writes, rows []*Item, unique string) {
 	w.Add(q)
 }
 
-// Detail makes an exception's detail. Operators see it: no secrets.
+// Detail returns an exception's detail as JSON. Operators see it: no secrets.
 func Detail(fields map[string]any) json.RawMessage {
 	raw, err := json.Marshal(fields)
 	if err != nil {

@@ -1,7 +1,6 @@
 package exception
 
-// Bounds of what is kept of the callbacks behind an open exception when their retention
-// ends.
+// Limits on what is kept of the callbacks behind an open exception when their retention ends.
 const (
 	KeptCallbacks = 5        // per exception, the oldest
 	KeptBytes     = 16 << 10 // of each body; characters of each query and headers

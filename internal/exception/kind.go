@@ -12,31 +12,30 @@ const (
 	DuplicatePayment = "duplicate_payment"
 	UnknownRefund    = "unknown_refund"
 	DisputeOpened    = "dispute_opened"
-	UnknownEvent     = "unknown_event" // an authentic message of a type that is not in the adapter's table
+	UnknownEvent     = "unknown_event" // an authentic message of a type unknown to the adapter
 	DecryptFailed    = "decrypt_failed"
 	Malformed        = "malformed"
 	NotifyExhausted  = "notify_exhausted"
 	StuckPaying      = "stuck_paying"
-	// SubscriptionExhausted: a subscriber was not notified. The merchant's money is
-	// not at risk by that.
+	// SubscriptionExhausted means that a subscriber was not notified. This puts none of the
+	// merchant's money at risk.
 	SubscriptionExhausted = "subscription_exhausted"
-	// CompensationDead: what had to be done again ran out of tries.
+	// CompensationDead means that a compensation ran out of tries.
 	CompensationDead = "compensation_dead"
-	// StockShort: late money was accepted for goods that are gone.
+	// StockShort means that late money was accepted for goods that are no longer in stock.
 	StockShort = "stock_short"
-	// BooksDiffer: a figure or an invariant does not agree with the rows.
+	// BooksDiffer means that a figure or an invariant does not match the rows.
 	BooksDiffer = "books_differ"
 )
 
-// HeldKinds are the kinds whose amount a supplier holds and no order has taken.
+// HeldKinds are the kinds with an amount that a supplier holds and that paid no order.
 var HeldKinds = []string{AmountMismatch, CurrencyMismatch, AccountMismatch, DuplicatePayment, LatePayment, UnknownOrder}
 
-// SuspenseKinds are those of them whose money is booked in suspense when it was paid for
-// certain: of a wrong account nobody knows whose money it is.
+// SuspenseKinds are those HeldKinds whose money is booked in suspense once it was certainly
+// paid. Of money on a wrong account the owner is unknown.
 var SuspenseKinds = []string{AmountMismatch, CurrencyMismatch, DuplicatePayment, LatePayment, UnknownOrder}
 
-// moneyKinds are those whose end decides about an amount that a supplier holds or
-// demands.
+// moneyKinds are the kinds whose end decides about an amount that a supplier holds or demands.
 var moneyKinds = slices.Concat(HeldKinds, []string{DisputeOpened, UnknownRefund})
 
 // Kinds are the names of all kinds, those about money first.

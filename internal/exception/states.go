@@ -17,12 +17,11 @@ const (
 	Ignored   State = "ignored"
 )
 
-// Moves is every legal change of an exception's state. Nothing else may write the
-// column.
+// Moves lists every legal change of an exception's state. Nothing else may write the column.
 var Moves = moves.Table[State]{
 	Noun: "Exception", Column: "exceptions.state",
-	About: "What an operator must see; one fact is one row, however often it is reported. Reported again, `resolved` becomes `open` by itself, `ignored` does not, " +
-		"and `proposed` stays. Each move compares the version that was read, or the amount and the currency, where it decides.",
+	About: "What an operator must see; one fact is one row, however often it is reported. When it is reported again, `resolved` becomes `open` automatically, `ignored` does not, " +
+		"and `proposed` stays. Moves that decide compare the version that was read, or amount and currency.",
 	Rows: []moves.Row[State]{
 		{
 			Status: Opened, Initial: true, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Proposed, Approved, Resolved, Ignored},
@@ -30,23 +29,23 @@ var Moves = moves.Table[State]{
 		},
 		{
 			Status: Assigned, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Proposed, Approved, Resolved, Ignored},
-			Meaning: "An operator works on it.",
+			Meaning: "An operator is working on it.",
 		},
 		{
 			Status: Proposed, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Approved, Resolved},
-			Meaning: "A decision about it waits for a second person; it is open again where that ends without one.",
+			Meaning: "A decision about it waits for a second person; it reopens if the proposal ends without one.",
 		},
-		{Status: Approved, Open: true, To: []State{Executing}, Meaning: "Decided: passed in the transaction of the decision."},
+		{Status: Approved, Open: true, To: []State{Executing}, Meaning: "Decided; a state passed within the transaction of the decision."},
 		{
 			Status: Executing, Open: true, To: []State{Resolved, Failed, Ignored},
-			Meaning: "The decision takes effect: passed in the same transaction.",
+			Meaning: "The decision takes effect; passed within the same transaction.",
 		},
-		{Status: Resolved, To: []State{Opened}, Meaning: "Its cause is removed, or an outcome is recorded."},
+		{Status: Resolved, To: []State{Opened}, Meaning: "Its cause was removed, or an outcome was recorded."},
 		{
 			Status: Failed, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Proposed, Approved, Resolved},
-			Meaning: "A decision could not take effect: the same one is run again, or another one is made.",
+			Meaning: "A decision could not take effect: run the same one again, or make another.",
 		},
-		{Status: Ignored, To: []State{Opened}, Meaning: "Stays quiet when it is reported again, until an operator opens it; never about money."},
+		{Status: Ignored, To: []State{Opened}, Meaning: "Stays closed when it is reported again, until an operator reopens it; never about money."},
 	},
 }
 

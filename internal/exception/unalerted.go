@@ -9,19 +9,18 @@ import (
 	"backstop/internal/base/money"
 )
 
-// Unalerted is how many exceptions of a kind were opened since the last alert, and
-// their money.
+// Unalerted counts the exceptions of a kind opened since the last alert, and their money.
 type Unalerted struct {
 	Kind  string
 	Count int64
 	Sums  money.Totals
 }
 
-// maxUnalerted bounds one call; the next one goes on.
+// maxUnalerted bounds one call; the next call continues.
 const maxUnalerted = 2000
 
-// TakeUnalerted counts the exceptions that no alert was sent for yet, and marks them
-// in the same transaction: none alerts twice and none is left out.
+// TakeUnalerted counts the exceptions without an alert and marks them in the same transaction,
+// so that none alerts twice and none is left out.
 func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) ([]Unalerted, error) {
 	var rows []struct {
 		Kind, Currency string

@@ -1,9 +1,9 @@
-// Package ledger keeps double-entry accounts. A transfer names both sides and one
-// positive amount, so that an imbalance cannot be stored.
+// Package ledger implements double-entry accounts. A transfer has both sides and one positive
+// amount, so that an imbalance cannot be stored.
 //
-// A payment updates no balance: a row that every order changes would cost more than half
-// of the throughput. Each transaction writes one journal; Fold adds journals to the
-// accounts every second, and Balance adds what is not folded yet.
+// A payment updates no balance: a row changed by every order would cost more than half of the
+// throughput. Each transaction writes one journal; Fold adds journals to the accounts every
+// second, and Balance adds what is not folded yet.
 package ledger
 
 import (
@@ -22,21 +22,21 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// SupplierAccount is the code of a supplier's account. Its balance is as far below zero
-// as what the supplier owes us.
+// SupplierAccount returns the code of a supplier's account. Its balance is negative by what the
+// supplier owes us.
 func SupplierAccount(code string) string { return "supplier:" + code }
 
-// MerchantAccount is the code of a merchant's account. Its balance is what we owe the
+// MerchantAccount returns the code of a merchant's account. Its balance is what we owe the
 // merchant.
 func MerchantAccount(code string) string { return "merchant:" + code }
 
-// SuspenseAccount is the code of the account that holds a supplier's money which fits no
-// order, until it is decided whose it is.
+// SuspenseAccount returns the code of the account for a supplier's money that matches no order,
+// until it is decided whose it is.
 func SuspenseAccount(code string) string { return suspense + code }
 
 const suspense = "suspense:"
 
-// OfSuspense is the supplier's code of a suspense account, "" for any other one.
+// OfSuspense returns the supplier's code of a suspense account; "" = another account.
 func OfSuspense(account string) string {
 	code, ok := strings.CutPrefix(account, suspense)
 	if !ok {
@@ -45,11 +45,11 @@ func OfSuspense(account string) string {
 	return code
 }
 
-// Opening is the other side of balances taken over from elsewhere.
+// Opening is the other side of balances imported from elsewhere.
 const Opening = "opening"
 
-// Account is one side of transfers in one currency. Balance is credits minus debits of
-// what is folded, in minor units.
+// Account is one side of transfers in one currency. Balance is the folded credits minus debits,
+// in minor units.
 type Account struct {
 	bun.BaseModel `bun:"table:accounts,alias:a"`
 
@@ -69,7 +69,7 @@ type Transfer struct {
 	CreditAccount int64  `bun:"credit_account"`
 	Amount        int64  `bun:"amount"`
 	Currency      string `bun:"currency"`
-	Ref           string `bun:"ref"` // unique: the same fact cannot be booked twice
+	Ref           string `bun:"ref"` // unique, so that the same fact cannot be booked twice
 	CreatedAt     int64  `bun:"created_at"`
 }
 
@@ -86,7 +86,7 @@ type Entry struct {
 	Amount        int64
 	Currency      string
 	Ref           string
-	// Once: where the Ref is booked already, that stays as it is.
+	// Once: if the Ref is already booked, that entry stays and this one is skipped.
 	Once bool
 }
 
@@ -102,9 +102,9 @@ type accountKey struct{ code, currency string }
 // New returns a Ledger on the database.
 func New(d *db.DB) *Ledger { return &Ledger{db: d, ids: map[accountKey]int64{}} }
 
-// Post adds the entries to the writes as one journal. An account is made with its first
-// entry. A Ref that is booked already is an error of db.IsUnique when the writes are sent,
-// unless the entry is one that is posted Once.
+// Post adds the entries to the writes as one journal. Accounts are created with their first
+// entry. A Ref that is already booked causes a db.IsUnique error when the writes are sent,
+// unless the entry is posted Once.
 func (b *Ledger) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -136,9 +136,9 @@ func (b *Ledger) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Ent
 	return nil
 }
 
-// accounts finds the ids of all accounts in entries and makes the missing ones. An
-// account that is found may have been made in this transaction and be rolled back with
-// it: its id is cached after the commit.
+// accounts returns the ids of all accounts in entries and creates missing ones. An account that
+// is found may have been created in this transaction and be rolled back with it, so its id is
+// cached only after the commit.
 func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[accountKey]int64, error) {
 	ids, missing := b.cached(entries)
 	if len(missing) == 0 {
@@ -168,7 +168,7 @@ func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[a
 	for k := range missing {
 		rows = append(rows, Account{ID: b.db.NewID(), Code: k.code, Currency: k.currency})
 	}
-	// Every writer makes accounts in the same order, so that there is no deadlock.
+	// Every writer creates accounts in the same order, which prevents deadlocks.
 	slices.SortFunc(rows, func(x, y Account) int {
 		return cmp.Or(cmp.Compare(x.Code, y.Code), cmp.Compare(x.Currency, y.Currency))
 	})
@@ -209,11 +209,11 @@ func (b *Ledger) find(ctx context.Context, tx db.Tx, keys map[accountKey]bool, i
 	return nil
 }
 
-// foldJournals bounds one transaction of Fold.
+// foldJournals bounds the journals of one transaction of Fold.
 const foldJournals = 500
 
-// Fold adds journals to the balances, a bounded number at a time, and returns how many.
-// Several nodes may fold at once.
+// Fold adds a bounded number of journals to the balances and returns how many. Several nodes
+// may fold at once.
 func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 	err = b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var ids []int64
@@ -241,8 +241,8 @@ func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 	return journals, nil
 }
 
-// Unfolded returns a condition on t for the transfers that are not in the balances. The ids
-// of a journal's transfers are above its own: that bounds what is read.
+// Unfolded returns a condition on t for the transfers that are not yet in the balances. The ids
+// of a journal's transfers are above its own, which bounds the query.
 func Unfolded(ctx context.Context, tx bun.IDB) (where string, from int64, err error) {
 	err = tx.NewRaw("SELECT coalesce((SELECT min(id) FROM journals WHERE NOT folded), (SELECT max(id) FROM journals), 0)").Scan(ctx, &from)
 	if err != nil {
@@ -251,8 +251,8 @@ func Unfolded(ctx context.Context, tx bun.IDB) (where string, from int64, err er
 	return "t.id > ? AND t.journal_id IN (SELECT j.id FROM journals AS j WHERE NOT j.folded)", from, nil
 }
 
-// Sums returns credits minus debits of the transfers for which a condition on t holds, by
-// account, in minor units.
+// Sums returns credits minus debits, in minor units, by account, of the transfers that match a
+// condition on t.
 func Sums(ctx context.Context, tx bun.IDB, where string, args ...any) (map[int64]int64, error) {
 	var rows []struct{ ID, Amount int64 }
 	query := "SELECT id, CAST(sum(amount) AS BIGINT) AS amount FROM (" +
@@ -285,8 +285,8 @@ func (b *Ledger) add(ctx context.Context, tx db.Tx, delta map[int64]int64) error
 	return err
 }
 
-// Balance is the account's exact balance in minor units: what is folded plus the rest,
-// 0 for an account without entries.
+// Balance returns the account's exact balance in minor units, folded or not; 0 for an account
+// without entries.
 func (b *Ledger) Balance(ctx context.Context, tx db.Tx, code, currency string) (int64, error) {
 	a := new(Account)
 	q := tx.NewSelect().Model(a).Where("a.code = ?", code).Where("a.currency = ?", currency)

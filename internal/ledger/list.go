@@ -18,7 +18,7 @@ type Line struct {
 	CreatedAt int64  `bun:"created_at"` // Unix µs
 }
 
-// Lines reads the transfers with these refs, oldest first. Each ref is unique.
+// Lines reads the transfers with these refs, oldest first. Refs are unique.
 func Lines(ctx context.Context, q bun.IDB, refs []string) ([]Line, error) {
 	if len(refs) == 0 {
 		return nil, nil

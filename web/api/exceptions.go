@@ -89,7 +89,7 @@ func momentOf(f *web.Filter, name string) int64 {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		f.Blame(name, "use a moment such as 2026-11-21T08:00:00Z")
+		f.Blame(name, "use an RFC 3339 time such as 2026-11-21T08:00:00Z")
 		return 0
 	}
 	return at.UnixMicro()
